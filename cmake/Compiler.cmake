@@ -1,0 +1,17 @@
+# Warnings, determinism of floating point, ccache and the linker: what every target of ours is compiled with.
+add_library(lockstep_options INTERFACE)
+target_compile_options(lockstep_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror
+                       -ffp-contract=off) # a fused multiply-add here but not there would change bits
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # Without this the time of the header's compilation is in it, and ccache never hits.
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+endif()
+find_program(LLD ld.lld)
+if(LLD)
+  add_link_options(-fuse-ld=lld)
+endif()

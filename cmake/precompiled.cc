@@ -1,0 +1,1 @@
+// Nothing: this file exists so that precompiled.h belongs to a target.

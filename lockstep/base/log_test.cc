@@ -1,0 +1,43 @@
+#include "lockstep/base/log.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Logger, PrefixesAndFilters) {
+  std::vector<std::string> lines;
+  const Logger log({.level = LogLevel::kInfo, .prefix = "rank 1", .color = false},
+                   [&](const std::string& line) { lines.push_back(line); });
+  log.debug("not this");
+  log.info("step ", 3);
+  log.warning("slow");
+  EXPECT_EQ(lines, (std::vector<std::string>{"[rank 1] step 3", "[rank 1] warning: slow"}));
+}
+
+TEST(Logger, ColoursWhenAsked) {
+  std::string line;
+  Logger({.level = LogLevel::kInfo, .prefix = "", .color = true}, [&](const std::string& text) {
+    line = text;
+  }).error("x");
+  EXPECT_EQ(line, "\033[31merror: x\033[0m");
+}
+
+TEST(Logger, NoColorIsHonoured) {
+  setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(wants_color(2));
+  unsetenv("NO_COLOR");
+}
+
+TEST(Logger, LevelsAreChecked) {
+  EXPECT_EQ(parse_log_level("warning"), LogLevel::kWarning);
+  EXPECT_THROW(parse_log_level("loud"), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+#include "lockstep/base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+TEST(Text, CatsParts) { EXPECT_EQ(cat("rank ", 3, " of ", 4L), "rank 3 of 4"); }
+
+TEST(Text, NamesBytes) {
+  EXPECT_EQ(human_bytes(1), "1 byte");
+  EXPECT_EQ(human_bytes(1023), "1023 bytes");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_bytes(8ull << 30), "8 GiB");
+  EXPECT_EQ(human_bytes((1ull << 20) - 1), "1 MiB");
+}
+
+TEST(Text, ListsRanks) {
+  EXPECT_EQ(ranges(std::vector<int>{}), "none");
+  EXPECT_EQ(ranges(std::vector<int>{0, 1, 2, 5}), "0-2, 5");
+  EXPECT_EQ(ranges(std::vector<int>{7}), "7");
+}
+
+TEST(Text, FindsTheNearestWord) {
+  const std::vector<std::string> options = {"--epochs", "--steps", "--lr", "--batch-size"};
+  EXPECT_EQ(nearest("--epoch", options), "--epochs");
+  EXPECT_EQ(nearest("--batchsize", options), "--batch-size");
+  EXPECT_EQ(nearest("--colour-of-the-sky", options), "");
+}
+
+}  // namespace
+}  // namespace lockstep
