@@ -2,6 +2,7 @@
 add_library(lockstep_options INTERFACE)
 target_compile_options(lockstep_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror
                        -ffp-contract=off) # a fused multiply-add here but not there would change bits
+add_compile_options(-fPIC) # for libraries and programs alike, or they could not share the precompiled header
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # Without this the time of the header's compilation is in it, and ccache never hits.
   add_compile_options("SHELL:-Xclang -fno-pch-timestamp")

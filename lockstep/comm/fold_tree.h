@@ -1,0 +1,57 @@
+// The fold: one fixed binary tree over lane numbers, in whose order the lanes' values are added.
+//
+// Of n leaves the left part is the largest power of two below n. A rank owns a contiguous block of S/W lanes; where S/W
+// is a power of two each block is a subtree, so that ranks fold their own lanes first and then each other's results,
+// and every addition is the same one at any world size.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace lockstep::comm {
+
+// Leaves in the left part of a tree of n >= 2 leaves.
+constexpr size_t left_part(size_t n) { return std::bit_floor(n - 1); }
+
+// Whether S lanes over W ranks give every rank a subtree.
+constexpr bool lanes_fit(int lanes, int ranks) {
+  return ranks >= 1 && lanes >= ranks && lanes % ranks == 0 &&
+         (ranks == 1 || std::has_single_bit(static_cast<unsigned>(lanes / ranks)));
+}
+
+// Adds values that arrive leaf by leaf, left to right, each node as soon as both of its parts are there: at most
+// log2(n) + 1 values are held. Add is called as add(left, right) and returns their sum.
+template <typename Value>
+class LeafFold {
+ public:
+  template <typename Add>
+  void push(Value value, Add&& add) {
+    size_t leaves = 1;
+    while (!parts_.empty() && parts_.back().leaves == leaves) {
+      value = add(std::move(parts_.back().value), std::move(value));
+      leaves *= 2;
+      parts_.pop_back();
+    }
+    parts_.push_back({leaves, std::move(value)});
+  }
+  // After the last leaf: the whole tree's value. At least one leaf has been pushed.
+  template <typename Add>
+  Value finish(Add&& add) {
+    Value value = std::move(parts_.back().value);
+    parts_.pop_back();
+    for (; !parts_.empty(); parts_.pop_back()) value = add(std::move(parts_.back().value), std::move(value));
+    return value;
+  }
+  bool empty() const { return parts_.empty(); }
+
+ private:
+  struct Part {
+    size_t leaves;
+    Value value;
+  };
+  std::vector<Part> parts_;
+};
+
+}  // namespace lockstep::comm

@@ -1,0 +1,144 @@
+#include "lockstep/comm/pool.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr double kSlack = 1.2;  // what may be held, over the peak of what was in use
+
+size_t page_up(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+size_t default_capacity() {
+  return 2 * kPage *
+         (static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) / kPage);
+}
+
+Descriptor sized(Descriptor memfd, size_t bytes) {
+  size_memfd(memfd.get(), bytes);
+  return memfd;
+}
+
+}  // namespace
+
+Pool::Pool(Descriptor memfd, Options options)
+    : options_{options.capacity == 0 ? default_capacity() : page_up(options.capacity), page_up(options.granule)},
+      memfd_(sized(std::move(memfd), options_.capacity)),
+      mapping_(memfd_.get(), 0, Mapping::OnFork::kLeaveOut),
+      heap_(options_.capacity) {}
+
+Pool::~Pool() = default;
+
+Pool* Pool::install(std::unique_ptr<Pool> pool) {
+  c10::SetCPUAllocator(pool.get(), /*priority=*/1);
+  return pool.release();
+}
+
+c10::DataPtr Pool::allocate(size_t bytes) {
+  const c10::Device cpu(c10::DeviceType::CPU);
+  if (bytes == 0) return {nullptr, cpu};
+  const std::lock_guard lock(mutex_);
+  BlockHeap::Block* block = take(bytes);
+  stats_.in_use += block->size;
+  stats_.peak = std::max(stats_.peak, stats_.in_use);
+  ++stats_.allocations;
+  block->owner = this;
+  return {mapping_.data() + block->offset, block, &Pool::release, cpu};
+}
+
+void Pool::release(void* context) {
+  auto* block = static_cast<BlockHeap::Block*>(context);
+  auto* pool = static_cast<Pool*>(block->owner);
+  const std::lock_guard lock(pool->mutex_);
+  pool->stats_.in_use -= block->size;
+  pool->heap_.release(block);
+}
+
+BlockHeap::Block* Pool::take(size_t bytes) {
+  for (;;) {
+    BlockHeap::Block* block = heap_.allocate(bytes);
+    if (block == nullptr && give_back(0) > 0) continue;  // free blocks with and without memory can join now
+    if (block == nullptr) {
+      throw IoError("out of memory: the pool of ", human_bytes(options_.capacity), " has no room for a tensor of ",
+                    human_bytes(bytes), ", ", human_bytes(stats_.in_use), " are in use; use a smaller batch");
+    }
+    if (block->backed) return block;
+    heap_.release(block);
+    back(bytes);
+  }
+}
+
+// Puts memory behind a free block that holds `bytes`, and a granule where that is little.
+void Pool::back(size_t bytes) {
+  const size_t wanted = std::max(page_up(bytes), options_.granule);
+  trim(wanted);
+  BlockHeap::Block* block = heap_.allocate(wanted);
+  if (block == nullptr || block->backed) {  // near the end of the capacity: no whole granule
+    if (block != nullptr) heap_.release(block);
+    block = heap_.allocate(bytes);
+  }
+  const size_t first = block->offset / kPage * kPage;
+  const size_t last = page_up(block->offset + block->size);
+  try {
+    commit_memory(memfd_.get(), first, last - first, "tensors");
+  } catch (...) {
+    heap_.release(block);
+    throw;
+  }
+  block->backed = true;
+  heap_.release(block);
+}
+
+// Before `wanted` more bytes are backed: gives back so many free blocks that what is held stays within bounds.
+void Pool::trim(size_t wanted) {
+  const size_t peak = std::max(stats_.peak, stats_.in_use + wanted);
+  const auto bound = static_cast<size_t>(static_cast<double>(peak) * kSlack);
+  if (stats_.held + wanted > bound) give_back(bound - std::min(bound, wanted));
+  stats_.held += wanted;
+}
+
+// Gives free blocks' memory back, largest first, until at most `bound` bytes are held. Returns how many it punched.
+size_t Pool::give_back(size_t bound) {
+  stats_.held = held_bytes();
+  size_t punched = 0;
+  for (BlockHeap::Block* block : heap_.free_backed(1)) {
+    if (stats_.held <= bound) break;
+    const size_t first = page_up(block->offset);
+    const size_t last = (block->offset + block->size) / kPage * kPage;
+    if (last > first) {
+      punch_hole(memfd_.get(), first, last - first);
+      stats_.held -= std::min(stats_.held, last - first);
+    }
+    heap_.unback(block);
+    ++punched;
+  }
+  stats_.holes += punched;
+  return punched;
+}
+
+size_t Pool::held_bytes() const {
+  struct stat status {};
+  return fstat(memfd_.get(), &status) == 0 ? static_cast<size_t>(status.st_blocks) * 512 : stats_.held;
+}
+
+std::optional<size_t> Pool::offset_of(const void* data, size_t bytes) const {
+  const auto* at = static_cast<const std::byte*>(data);
+  if (at < mapping_.data() || at + bytes > mapping_.data() + mapping_.size()) return std::nullopt;
+  return static_cast<size_t>(at - mapping_.data());
+}
+
+Pool::Stats Pool::stats() const {
+  const std::lock_guard lock(mutex_);
+  Stats stats = stats_;
+  stats.held = held_bytes();
+  return stats;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,109 @@
+#include "lockstep/comm/reduce.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/fold_tree.h"
+
+namespace lockstep::comm {
+namespace {
+
+using at::Tensor;
+
+// The tree by libtorch's own additions, each node rounded to the dtype.
+Tensor expected_sum(const std::vector<Tensor>& values) {
+  LeafFold<Tensor> fold;
+  const auto add = [](const Tensor& a, const Tensor& b) {
+    return a.is_floating_point() && a.element_size() == 2 ? (a.to(at::kFloat) + b.to(at::kFloat)).to(a.scalar_type())
+                                                          : a + b;
+  };
+  for (const auto& value : values) fold.push(value, add);
+  return fold.finish(add);
+}
+
+std::vector<const void*> pointers(const std::vector<Tensor>& values) {
+  std::vector<const void*> out;
+  for (const auto& value : values) out.push_back(value.data_ptr());
+  return out;
+}
+
+Tensor random(at::ScalarType dtype, int64_t n) {
+  return at::isFloatingType(dtype) ? at::randn({n}).to(dtype) : at::randint(0, 9, {n}).to(dtype);
+}
+
+class ReduceBlock : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(ReduceBlock, SumsInTreeOrder) {
+  at::manual_seed(1);
+  for (const int64_t count : {0, 1, 15, 16, 17, 1000, 4096}) {
+    for (const size_t sources : {1, 2, 3, 4, 5, 8, 13, 64}) {
+      std::vector<Tensor> values;
+      for (size_t i = 0; i < sources; ++i) values.push_back(random(GetParam(), count));
+      Tensor target = at::empty({count}, GetParam());
+      reduce_block(GetParam(), ReduceOp::kSum, pointers(values), target.data_ptr(), count);
+      EXPECT_TRUE(at::equal(target, expected_sum(values))) << count << " elements, " << sources << " sources";
+      reduce_block(GetParam(), ReduceOp::kSum, pointers(values), values[0].data_ptr(), count);
+      EXPECT_TRUE(at::equal(values[0], target)) << "in place";
+    }
+  }
+}
+
+TEST_P(ReduceBlock, MaxAndMean) {
+  at::manual_seed(2);
+  std::vector<Tensor> values;
+  for (int i = 0; i < 3; ++i) values.push_back(random(GetParam(), 100));
+  Tensor target = at::empty({100}, GetParam());
+  reduce_block(GetParam(), ReduceOp::kMax, pointers(values), target.data_ptr(), 100);
+  EXPECT_TRUE(at::equal(target, at::maximum(at::maximum(values[0], values[1]), values[2])));
+  reduce_block(GetParam(), ReduceOp::kMean, pointers(values), target.data_ptr(), 100);
+  const Tensor mean = at::isFloatingType(GetParam()) ? expected_sum(values)
+                                                           .to(at::kDouble)
+                                                           .div(3)
+                                                           .to(GetParam() == at::kDouble ? at::kDouble : at::kFloat)
+                                                           .to(GetParam())
+                                                     : expected_sum(values).div(3, "trunc").to(GetParam());
+  EXPECT_TRUE(at::allclose(target.to(at::kDouble), mean.to(at::kDouble), 1e-6, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, ReduceBlock,
+                         testing::Values(at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kChar, at::kByte,
+                                         at::kShort, at::kInt, at::kLong),
+                         [](const auto& info) { return std::string(c10::toString(info.param)); });
+
+TEST(ReduceBlockEdges, MaxKeepsNan) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<Tensor> values = {at::tensor({1.f, nan, 3.f}), at::tensor({2.f, 1.f, nan})};
+  Tensor target = at::empty({3});
+  reduce_block(at::kFloat, ReduceOp::kMax, pointers(values), target.data_ptr(), 3);
+  EXPECT_EQ(target[0].item<float>(), 2);
+  EXPECT_TRUE(std::isnan(target[1].item<float>()) && std::isnan(target[2].item<float>()));
+}
+
+TEST(ReduceBlockEdges, SixteenBitExtremes) {
+  for (const auto dtype : {at::kBFloat16, at::kHalf}) {
+    const double big = dtype == at::kHalf ? 65504 : 3.3e38, inf = std::numeric_limits<double>::infinity();
+    const auto options = at::TensorOptions(at::kDouble);
+    std::vector<Tensor> values = {at::tensor({big, inf, inf, 1.0, -0.0, std::nan("")}, options).to(dtype),
+                                  at::tensor({big, 1.0, -inf, 0.00390625, 0.0, 1.0}, options).to(dtype)};
+    Tensor target = at::empty({6}, dtype);
+    reduce_block(dtype, ReduceOp::kSum, pointers(values), target.data_ptr(), 6);
+    EXPECT_TRUE(at::equal(target.slice(0, 0, 2), expected_sum(values).slice(0, 0, 2))) << target;
+    EXPECT_TRUE(at::isnan(target[2]).item<bool>() && at::isnan(target[5]).item<bool>());
+    EXPECT_TRUE(at::equal(target.slice(0, 3, 5), expected_sum(values).slice(0, 3, 5)));
+  }
+}
+
+TEST(ReduceBlockEdges, WhatCantBeReducedIsRefused) {
+  EXPECT_FALSE(can_reduce(at::kComplexFloat, ReduceOp::kSum));
+  EXPECT_FALSE(can_reduce(at::kBool, ReduceOp::kSum));
+  EXPECT_TRUE(can_reduce(at::kBool, ReduceOp::kMax));
+  EXPECT_THROW(reduce_block(at::kComplexFloat, ReduceOp::kSum, {}, nullptr, 0), BugError);
+}
+
+}  // namespace
+}  // namespace lockstep::comm
