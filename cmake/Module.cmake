@@ -1,10 +1,10 @@
-# lockstep_module(NAME [TORCH] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…])
+# lockstep_module(NAME [TORCH] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…] [TEST_LINKS TARGET…])
 #
 # One folder = one static library lockstep::NAME from its *.cc, and one test program lockstep_NAME_test from its
 # *_test.cc. A module sees the headers of the modules that it USES (and base) and no others: each folder is reached
 # through an include path of its own, build/…/include/NAME/lockstep/NAME -> lockstep/NAME.
 function(lockstep_module name)
-  cmake_parse_arguments(ARG "TORCH" "" "USES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "USES;LINKS;PRIVATE_LINKS;TEST_LINKS" ${ARGN})
   set(target lockstep_${name})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   file(GLOB headers CONFIGURE_DEPENDS *.h)
@@ -49,7 +49,7 @@ function(lockstep_module name)
   install(FILES ${headers} DESTINATION include/lockstep/${name})
 
   if(LOCKSTEP_TESTS AND tests)
-    lockstep_test(${target}_test ${tests} LINKS lockstep::${name} $<$<BOOL:${ARG_TORCH}>:torch::cpu>)
+    lockstep_test(${target}_test ${tests} LINKS lockstep::${name} ${ARG_TEST_LINKS} $<$<BOOL:${ARG_TORCH}>:torch::cpu>)
     if(ARG_TORCH)
       lockstep_precompiled(${target}_test)
     endif()

@@ -1,7 +1,9 @@
 #include "lockstep/base/node_memory.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "lockstep/base/board.h"
@@ -9,13 +11,19 @@
 
 namespace lockstep {
 
+size_t pool_address_space(int local_ranks) {
+  constexpr size_t kMostTogether = size_t{32} << 40;  // of the 128 TiB that a process has
+  const size_t memory = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return std::min(2 * memory, kMostTogether / static_cast<size_t>(local_ranks));
+}
+
 NodeMemory NodeMemory::create(int local_ranks) {
   NodeMemory memory;
   memory.board = create_memfd("lockstep-board", sizeof(Board));
   Board::create(Mapping(memory.board.get()).data(), local_ranks);
-  memory.comm = create_memfd("lockstep-comm", 0);
+  memory.comm = create_memfd("lockstep-comm", kCommBytes);
   for (int rank = 0; rank < local_ranks; ++rank) {
-    memory.pools.push_back(create_memfd(cat("lockstep-pool-", rank), 0));
+    memory.pools.push_back(create_memfd(cat("lockstep-pool-", rank), pool_address_space(local_ranks)));
   }
   return memory;
 }

@@ -10,9 +10,11 @@
 namespace lockstep {
 
 struct NodeMemory {
+  static constexpr size_t kCommBytes = size_t{1} << 20;
+
   Descriptor board;               // holds a Board
-  Descriptor comm;                // no size yet: local rank 0's communicator gives it one
-  std::vector<Descriptor> pools;  // by local rank; no size yet: each owner gives its own one
+  Descriptor comm;                // kCommBytes of zeros, for the communicator
+  std::vector<Descriptor> pools;  // by local rank; address space of twice the machine's memory each, none of it backed
 
   // Makes all of it, with a Board for `local_ranks` ranks. Throws IoError.
   static NodeMemory create(int local_ranks);
@@ -22,5 +24,9 @@ struct NodeMemory {
   // Takes over the descriptors that `value` lists. Throws ConfigError if they are not what it says.
   static NodeMemory from_env(const std::string& value);
 };
+
+// Address space for one of a node's pools: twice the machine's memory, so that it can't run out of addresses before
+// memory, as long as every rank can map all of them.
+size_t pool_address_space(int local_ranks);
 
 }  // namespace lockstep

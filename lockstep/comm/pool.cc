@@ -2,7 +2,6 @@
 
 #include <c10/core/CPUAllocator.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,23 +15,13 @@ constexpr double kSlack = 1.2;  // what may be held, over the peak of what was i
 
 size_t page_up(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-size_t default_capacity() {
-  return 2 * kPage *
-         (static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) / kPage);
-}
-
-Descriptor sized(Descriptor memfd, size_t bytes) {
-  size_memfd(memfd.get(), bytes);
-  return memfd;
-}
-
 }  // namespace
 
 Pool::Pool(Descriptor memfd, Options options)
-    : options_{options.capacity == 0 ? default_capacity() : page_up(options.capacity), page_up(options.granule)},
-      memfd_(sized(std::move(memfd), options_.capacity)),
+    : options_{page_up(options.granule)},
+      memfd_(std::move(memfd)),
       mapping_(memfd_.get(), 0, Mapping::OnFork::kLeaveOut),
-      heap_(options_.capacity) {}
+      heap_(mapping_.size()) {}
 
 Pool::~Pool() = default;
 
@@ -66,7 +55,7 @@ BlockHeap::Block* Pool::take(size_t bytes) {
     BlockHeap::Block* block = heap_.allocate(bytes);
     if (block == nullptr && give_back(0) > 0) continue;  // free blocks with and without memory can join now
     if (block == nullptr) {
-      throw IoError("out of memory: the pool of ", human_bytes(options_.capacity), " has no room for a tensor of ",
+      throw IoError("out of memory: the pool of ", human_bytes(mapping_.size()), " has no room for a tensor of ",
                     human_bytes(bytes), ", ", human_bytes(stats_.in_use), " are in use; use a smaller batch");
     }
     if (block->backed) return block;

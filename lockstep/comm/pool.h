@@ -33,8 +33,9 @@ class Pool final : public c10::Allocator {
     uint64_t holes = 0;  // times that memory was given back
   };
 
-  // Sizes and maps `memfd`, an empty one. Throws IoError.
+  // Maps `memfd`, all zeros; its size is the pool's capacity. Throws IoError.
   Pool(Descriptor memfd, Options options);
+  explicit Pool(Descriptor memfd) : Pool(std::move(memfd), Options{}) {}
   ~Pool() override;
 
   // Any thread. Throws IoError if the machine has no memory left, with what was asked and what there is.

@@ -15,7 +15,7 @@ namespace lockstep::comm {
 namespace {
 
 std::unique_ptr<Pool> make_pool(size_t capacity = size_t{1} << 30) {
-  return std::make_unique<Pool>(create_memfd("pool", 0), Pool::Options{.capacity = capacity});
+  return std::make_unique<Pool>(create_memfd("pool", capacity));
 }
 
 TEST(Pool, BlocksAreAlignedInsideAndKept) {
