@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "lockstep/base/error.h"
 
@@ -32,18 +33,24 @@ Pool* Pool::install(std::unique_ptr<Pool> pool) {
 
 c10::DataPtr Pool::allocate(size_t bytes) {
   const c10::Device cpu(c10::DeviceType::CPU);
-  if (bytes == 0) return {nullptr, cpu};
+  if (bytes == 0) return {nullptr, nullptr, &Pool::release, cpu};
+  if (bytes > mapping_.size()) throw_exhausted(bytes);
   const std::lock_guard lock(mutex_);
-  BlockHeap::Block* block = take(bytes);
+  BlockHeap::Block* block = take(bytes + BlockHeap::kAlignment);
   stats_.in_use += block->size;
   stats_.peak = std::max(stats_.peak, stats_.in_use);
   ++stats_.allocations;
   block->owner = this;
-  return {mapping_.data() + block->offset, block, &Pool::release, cpu};
+  std::byte* header = mapping_.data() + block->offset;
+  std::memcpy(header, &block, sizeof block);
+  void* data = header + BlockHeap::kAlignment;
+  return {data, data, &Pool::release, cpu};
 }
 
-void Pool::release(void* context) {
-  auto* block = static_cast<BlockHeap::Block*>(context);
+void Pool::release(void* data) {
+  if (data == nullptr) return;
+  BlockHeap::Block* block = nullptr;
+  std::memcpy(&block, static_cast<std::byte*>(data) - BlockHeap::kAlignment, sizeof block);
   auto* pool = static_cast<Pool*>(block->owner);
   const std::lock_guard lock(pool->mutex_);
   pool->stats_.in_use -= block->size;
@@ -54,14 +61,16 @@ BlockHeap::Block* Pool::take(size_t bytes) {
   for (;;) {
     BlockHeap::Block* block = heap_.allocate(bytes);
     if (block == nullptr && give_back(0) > 0) continue;  // free blocks with and without memory can join now
-    if (block == nullptr) {
-      throw IoError("out of memory: the pool of ", human_bytes(mapping_.size()), " has no room for a tensor of ",
-                    human_bytes(bytes), ", ", human_bytes(stats_.in_use), " are in use; use a smaller batch");
-    }
+    if (block == nullptr) throw_exhausted(bytes);
     if (block->backed) return block;
     heap_.release(block);
     back(bytes);
   }
+}
+
+void Pool::throw_exhausted(size_t bytes) const {
+  throw IoError("out of memory: the pool of ", human_bytes(mapping_.size()), " has no room for a tensor of ",
+                human_bytes(bytes), ", ", human_bytes(stats_.in_use), " are in use; use a smaller batch");
 }
 
 // Puts memory behind a free block that holds `bytes`, and a granule where that is little.

@@ -2,7 +2,8 @@
 //
 // It takes the place of libtorch's CPU allocator, so a gradient is born where every rank can read it. Freed blocks are
 // kept (glibc would give large ones back to the kernel and fault them in again at every step); what is kept beyond the
-// high-water mark of use plus 20 % is given back by punching holes.
+// high-water mark of use plus 20 % is given back by punching holes. Before each block's data stand kAlignment bytes that
+// say which block it is: libtorch's oneDNN gives back bare addresses.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,7 +41,7 @@ class Pool final : public c10::Allocator {
 
   // Any thread. Throws IoError if the machine has no memory left, with what was asked and what there is.
   c10::DataPtr allocate(size_t bytes) override;
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  c10::DeleterFnPtr raw_deleter() const override { return &Pool::release; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 
   // Makes this libtorch's CPU allocator for the rest of the process, which owns the pool from then on.
@@ -56,6 +57,7 @@ class Pool final : public c10::Allocator {
   static void release(void* block);
   BlockHeap::Block* take(size_t bytes);
   void back(size_t bytes);
+  [[noreturn]] void throw_exhausted(size_t bytes) const;
   void trim(size_t wanted);
   size_t give_back(size_t bound);
   size_t held_bytes() const;

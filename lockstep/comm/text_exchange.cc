@@ -1,0 +1,25 @@
+#include "lockstep/comm/text_exchange.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <cstring>
+
+namespace lockstep::comm {
+
+std::vector<std::string> gather_texts(Communicator& comm, const std::string& text) {
+  const at::Tensor lengths = comm.all_gather(at::full({1}, static_cast<int64_t>(text.size()), at::kLong));
+  int64_t longest = 0;
+  for (int k = 0; k < comm.size(); ++k) longest = std::max(longest, lengths.const_data_ptr<int64_t>()[k]);
+  const at::Tensor mine = at::zeros({longest}, at::kByte);
+  std::memcpy(mine.mutable_data_ptr(), text.data(), text.size());
+  const at::Tensor all = comm.all_gather(mine);
+  std::vector<std::string> texts;
+  for (int k = 0; k < comm.size(); ++k) {
+    const auto* row = static_cast<const char*>(all.const_data_ptr()) + k * longest;
+    texts.emplace_back(row, static_cast<size_t>(lengths.const_data_ptr<int64_t>()[k]));
+  }
+  return texts;
+}
+
+}  // namespace lockstep::comm

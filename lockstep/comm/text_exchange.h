@@ -1,0 +1,14 @@
+// Short texts between ranks, for checks at the start of a run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::comm {
+
+// Every rank's text, by rank. A collective.
+std::vector<std::string> gather_texts(Communicator& comm, const std::string& text);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,57 @@
+// The ranks of a run as one of them sees it: who it is, how it talks to the others, and the node's board.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "lockstep/base/board.h"
+#include "lockstep/base/node_memory.h"
+#include "lockstep/comm/communicator.h"
+#include "lockstep/comm/environment.h"
+#include "lockstep/comm/pool.h"
+
+namespace lockstep::comm {
+
+class World {
+ public:
+  // Takes part in the world that `place` describes, on the node memory that its launcher or local rank 0 made: installs
+  // the pool as libtorch's CPU allocator for the rest of the process. Once a process. Throws ConfigError, IoError.
+  World(const Place& place, NodeMemory memory, std::chrono::milliseconds timeout);
+
+  int rank() const { return place_.rank; }
+  int size() const { return place_.size; }
+  int local_rank() const { return place_.local_rank; }
+  const Place& place() const { return place_; }
+
+  Communicator& communicator() const { return *communicator_; }
+  Pool& pool() const { return *pool_; }
+  Board& board() const { return *board_; }
+  BoardRank& self() const { return board_->ranks[static_cast<size_t>(place_.local_rank)]; }
+
+ private:
+  Place place_;
+  NodeMemory memory_;
+  Mapping board_memory_;
+  Board* board_;
+  Pool* pool_;
+  std::unique_ptr<Communicator> communicator_;
+};
+
+}  // namespace lockstep::comm
+
+namespace lockstep {
+
+struct InitOptions {
+  std::string backend = "auto";  // auto, shm, single
+  int rank = -1;                 // -1: from the environment of whatever launched the process
+  int world_size = -1;
+  std::string init_method = "env://";  // where ranks without our launcher meet: env://, tcp://host:port, file:///path
+  std::chrono::milliseconds timeout{600'000};
+};
+
+// Joins the world that the environment or the options describe; a world of one where neither says anything.
+// Throws ConfigError for contradictions, CommError if the others can't be met.
+std::shared_ptr<comm::World> init(const InitOptions& options = {});
+
+}  // namespace lockstep

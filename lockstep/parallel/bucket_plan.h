@@ -1,0 +1,27 @@
+// Which parameters' gradients are reduced together: a pure function of the parameters' sizes.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lockstep::parallel {
+
+struct BucketOptions {
+  double bucket_mb = 25;       // 2^20 bytes; as DistributedDataParallel's bucket_cap_mb
+  double first_bucket_mb = 1;  // the first bucket is small, so that communication starts early
+};
+
+struct ParameterSize {
+  int64_t bytes;
+  c10::ScalarType dtype;
+};
+
+// Buckets of parameter numbers. Backward reaches parameters in about the reverse order of their registration, so that
+// is the order within buckets and of buckets; a bucket is closed as soon as it has reached its size, and holds one
+// dtype.
+std::vector<std::vector<size_t>> plan_buckets(std::span<const ParameterSize> parameters, const BucketOptions& options);
+
+}  // namespace lockstep::parallel

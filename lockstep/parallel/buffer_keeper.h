@@ -1,0 +1,37 @@
+// A module's buffers (BatchNorm's running statistics and the like) over the lanes of a step: every lane sees those of
+// the step's start, and only lane 0's changes survive.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <vector>
+
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::parallel {
+
+class BufferKeeper {
+ public:
+  explicit BufferKeeper(const torch::nn::Module& module);
+
+  bool empty() const { return buffers_.empty(); }
+  // Around the step; lanes are this rank's, numbered over all ranks.
+  void begin_step();
+  void begin_lane();
+  void end_lane(int lane);
+  void end_step();
+
+  // Gives every rank the buffers of rank 0, whose first lane is lane 0. A collective.
+  void sync(comm::Communicator& comm);
+
+ private:
+  static void copy(std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from);
+
+  std::vector<at::Tensor> buffers_;  // the module's own
+  std::vector<at::Tensor> start_;    // as the step found them
+  std::vector<at::Tensor> kept_;     // as lane 0 left them; elsewhere as the step found them
+  bool changed_ = false;             // since the last sync
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,94 @@
+// Data parallelism: every rank holds the model, computes its own lanes of the global batch, and all apply one and the
+// same gradient (Li et al., "PyTorch Distributed: experiences on accelerating data parallel training", VLDB 2020).
+//
+// A step by run(): for each of this rank's lanes the keyed random numbers are set, the user's function returns the
+// lane's loss (a mean over its samples), and backward folds the gradients over all lanes, so that .grad ends as the
+// gradient of the mean loss over the global batch. Or by hand, as with PyTorch: forward and backward, the last backward
+// under no other scope, those before it under no_sync(); .grad ends as the mean over ranks.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "lockstep/comm/world.h"
+#include "lockstep/parallel/buffer_keeper.h"
+#include "lockstep/parallel/reducer.h"
+
+namespace lockstep::parallel {
+
+// One global batch as run() sees it: which lanes this rank owns and what each weighs.
+struct StepPlan {
+  struct Lane {
+    int index = 0;        // over all ranks
+    int64_t samples = 0;  // 0: an empty lane of a ragged last batch
+  };
+  int64_t number = 0;       // of the step, from the start of the run
+  int64_t samples = 0;      // of the global batch
+  std::vector<Lane> lanes;  // this rank's, ascending
+};
+
+// What a step gave. Equal on all ranks and at any number of them.
+struct StepResult {
+  double loss = 0;        // mean over the global batch
+  double square_sum = 0;  // of the folded gradients, still multiplied by the loss scale; finite iff all of them are
+  double decision = 0;    // what rank 0 passed to run()
+};
+
+struct DdpOptions {
+  BucketOptions buckets;
+  uint64_t seed = 0;            // keys the random numbers of libtorch's kernels (dropout)
+  bool broadcast_state = true;  // at construction, from rank 0: only rank 0 needs to have loaded weights
+};
+
+class DistributedDataParallel {
+ public:
+  // A collective: checks that all ranks hold the same model and gives them rank 0's parameters and buffers.
+  // Throws ConfigError that names the first difference and its rank.
+  DistributedDataParallel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<comm::World> world,
+                          const DdpOptions& options = {});
+
+  // One step. `loss_of(i)` computes lanes[i]'s loss, a scalar with a graph; it is not called for an empty lane.
+  // `loss_scale` multiplies the losses before backward. `decision` is rank 0's word to all ranks for this step.
+  // If anything throws, all ranks are told, and .grad is left undefined.
+  StepResult run(const StepPlan& step, const std::function<at::Tensor(size_t lane)>& loss_of, double loss_scale = 1,
+                 double decision = 0);
+
+  // The hand-driven form: backward passes begun while the returned scope lives only accumulate, forward included.
+  class NoSync {
+   public:
+    explicit NoSync(DistributedDataParallel& ddp) : ddp_(ddp) { ++ddp_.no_sync_; }
+    ~NoSync() { --ddp_.no_sync_; }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    DistributedDataParallel& ddp_;
+  };
+  [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
+  // Backward of a loss that is a mean over this rank's samples; folds unless within no_sync().
+  void backward(const at::Tensor& loss);
+
+  // Rank 0's buffers for all. Evaluation and saving call it. A collective.
+  void sync_buffers() { buffers_.sync(world_->communicator()); }
+
+  torch::nn::Module& module() const { return *module_; }
+  comm::World& world() const { return *world_; }
+  const Reducer& reducer() const { return reducer_; }
+
+ private:
+  double run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
+                  double loss_scale);
+
+  std::shared_ptr<torch::nn::Module> module_;
+  std::shared_ptr<comm::World> world_;
+  DdpOptions options_;
+  BufferKeeper buffers_;
+  Reducer reducer_;
+  int no_sync_ = 0;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,28 @@
+// Gradients as tensors that can be given away: who owns their memory, and the fold of one rank's lanes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lockstep/comm/fold_tree.h"
+
+namespace lockstep::parallel {
+
+// Whether nothing else can see this tensor's memory and the tensor covers all of it, in the layout of `like`: only then
+// may it be written to in place, here or by another rank. False for views and for what cat's backward returns.
+bool owns_its_memory(const at::Tensor& gradient, const at::Tensor& like);
+
+// The gradient itself where it owns its memory, else a copy of the parameter's layout.
+at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter);
+
+// The sum of a parameter's gradients over this rank's lanes, in the order of the fold's tree.
+class LaneSum {
+ public:
+  void push(at::Tensor gradient);  // one that owns its memory; may be written to
+  at::Tensor finish();             // after the last lane
+  bool empty() const { return fold_.empty(); }
+
+ private:
+  comm::LeafFold<at::Tensor> fold_;
+};
+
+}  // namespace lockstep::parallel

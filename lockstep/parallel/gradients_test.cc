@@ -1,0 +1,42 @@
+#include "lockstep/parallel/gradients.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace lockstep::parallel {
+namespace {
+
+TEST(OwnsItsMemory, ToldFromViewsAndSharers) {
+  const at::Tensor like = at::empty({4, 6});
+  EXPECT_TRUE(owns_its_memory(at::ones({4, 6}), like));
+  EXPECT_FALSE(owns_its_memory(at::ones({5, 6}).narrow(0, 0, 4), like)) << "part of a larger storage";
+  EXPECT_FALSE(owns_its_memory(at::ones({6, 4}).t(), like)) << "another layout";
+  EXPECT_FALSE(owns_its_memory(at::ones({1, 6}).expand({4, 6}), like)) << "overlapping";
+  const at::Tensor shared = at::ones({4, 6});
+  const at::Tensor view = shared.view({24});
+  EXPECT_FALSE(owns_its_memory(shared, like)) << "a second owner";
+}
+
+TEST(Owned, CopiesWhatItMust) {
+  const at::Tensor like = at::empty({4, 6});
+  at::Tensor mine = at::ones({4, 6});
+  const void* data = mine.data_ptr();
+  EXPECT_EQ(owned(std::move(mine), like).data_ptr(), data);
+  const at::Tensor base = at::rand({6, 4});
+  const at::Tensor copy = owned(base.t(), like);
+  EXPECT_TRUE(owns_its_memory(copy, like));
+  EXPECT_TRUE(at::equal(copy, base.t()));
+}
+
+TEST(LaneSum, AddsInTreeOrder) {
+  LaneSum sum;
+  std::vector<at::Tensor> lanes;
+  for (int i = 0; i < 7; ++i) lanes.push_back(at::randn({100}));
+  for (const auto& lane : lanes) sum.push(lane.clone());
+  const at::Tensor expected = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + lanes[6]);
+  EXPECT_TRUE(at::equal(sum.finish(), expected));
+  EXPECT_TRUE(sum.empty());
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

@@ -1,0 +1,56 @@
+// How far a run is, for people: a bar that redraws itself on a terminal, and a plain line now and then elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "lockstep/base/clock.h"
+
+namespace lockstep::track {
+
+struct ProgressState {
+  int64_t step = 0;   // steps done
+  int64_t steps = 0;  // of the whole run
+  int64_t epoch = 0;  // being computed, from 1
+  int64_t epochs = 0;
+  double loss = 0;  // of the last step
+  double lr = 0;
+  double samples_per_second = 0;
+  double seconds_left = 0;
+};
+
+// "epoch 2/5  step 140/625  loss 0.2301  lr 0.0438  5210 samples/s  ETA 0:12"
+std::string progress_text(const ProgressState& state);
+
+// The same with a bar before it, at most `columns` wide.
+std::string progress_bar(const ProgressState& state, int columns);
+
+class Progress {
+ public:
+  struct Options {
+    bool terminal = false;
+    int columns = 80;
+    double seconds_between = 5;  // plain lines; a terminal is redrawn ten times a second
+  };
+  using Write = std::function<void(const std::string& text)>;
+
+  Progress(Options options, Write write) : options_(options), write_(std::move(write)) {}
+
+  void update(const ProgressState& state);
+  // A line of its own, above the bar.
+  void line(const std::string& text);
+  // The last state, and the end of the bar.
+  void finish();
+
+ private:
+  void draw();
+
+  Options options_;
+  Write write_;
+  ProgressState state_;
+  int64_t drawn_ns_ = 0;
+  bool bar_shown_ = false;
+};
+
+}  // namespace lockstep::track
