@@ -1,0 +1,35 @@
+// Autocast for a stretch of code: libtorch's, set and put back by scopes.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include "lockstep/amp/opt_level.h"
+
+namespace lockstep::amp {
+
+// Within it the operations of the policy's level compute in 16 bits; a level without casts changes nothing. Forward
+// and loss belong inside, backward does not. This thread only; scopes nest.
+class AutocastScope {
+ public:
+  explicit AutocastScope(const Policy& policy);
+  ~AutocastScope();
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  bool active_;
+  bool was_enabled_ = false;
+  c10::ScalarType previous_dtype_ = c10::ScalarType::BFloat16;
+};
+
+// Weights that autocast has cast stay cast until the outermost scope of either kind ends: around a training step, so
+// that its lanes share one cast of each weight. The weights must not change within it, nor be used without gradients.
+class CastCacheScope {
+ public:
+  CastCacheScope();
+  ~CastCacheScope();
+  CastCacheScope(const CastCacheScope&) = delete;
+  CastCacheScope& operator=(const CastCacheScope&) = delete;
+};
+
+}  // namespace lockstep::amp

@@ -1,0 +1,73 @@
+#include "lockstep/amp/autocast.h"
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace lockstep::amp {
+namespace {
+
+const Policy kO1 = {.level = OptLevel::kO1};
+
+at::ScalarType product_dtype() { return at::mm(at::ones({2, 2}), at::ones({2, 2})).scalar_type(); }
+
+TEST(AutocastScope, CastsWithinAndNotAfter) {
+  {
+    const AutocastScope scope(kO1);
+    EXPECT_EQ(product_dtype(), at::kBFloat16);
+    {
+      const AutocastScope inner({.level = OptLevel::kO1, .dtype = at::kHalf});
+      EXPECT_EQ(product_dtype(), at::kHalf);
+    }
+    EXPECT_EQ(product_dtype(), at::kBFloat16);
+  }
+  EXPECT_EQ(product_dtype(), at::kFloat);
+}
+
+TEST(AutocastScope, O0ChangesNothing) {
+  const AutocastScope scope(Policy{});
+  EXPECT_EQ(product_dtype(), at::kFloat);
+}
+
+TEST(AutocastScope, AnExceptionPutsEverythingBack) {
+  try {
+    const AutocastScope scope(kO1);
+    throw std::runtime_error("");
+  } catch (const std::runtime_error&) {
+  }
+  EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+  EXPECT_EQ(product_dtype(), at::kFloat);
+}
+
+// Two lanes under one cache: each backward reaches the fp32 weight, with the gradient that it has alone.
+TEST(CastCacheScope, LanesShareOneCastAndGetTheirOwnGradients) {
+  const at::Tensor weight = at::randn({4, 4}).requires_grad_();
+  const at::Tensor x[] = {at::randn({3, 4}), at::randn({3, 4})};
+  const auto gradient = [&](const at::Tensor& input) {
+    weight.mutable_grad().reset();
+    at::Tensor loss;
+    {
+      const AutocastScope scope(kO1);
+      loss = at::mm(input, weight).sum();
+    }
+    loss.backward();
+    return weight.grad().clone();
+  };
+  const at::Tensor alone[] = {gradient(x[0]), gradient(x[1])};
+  {
+    const CastCacheScope step;
+    for (int lane = 0; lane < 2; ++lane) EXPECT_TRUE(at::equal(gradient(x[lane]), alone[lane])) << lane;
+  }
+  // After the step the weight may change, and the next cast sees it.
+  {
+    const at::NoGradGuard no_grad;
+    weight.zero_();
+  }
+  const AutocastScope scope(kO1);
+  EXPECT_EQ(at::mm(x[0], weight).abs().max().item<float>(), 0);
+}
+
+}  // namespace
+}  // namespace lockstep::amp

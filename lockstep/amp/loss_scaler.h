@@ -1,0 +1,53 @@
+// The loss scale: losses are multiplied by it so that small gradients survive fp16 (Micikevicius et al., "Mixed
+// precision training", ICLR 2018). Its transition is a pure function of whether a step's folded gradients were finite.
+#pragma once
+
+namespace lockstep::amp {
+
+struct ScalerOptions {
+  bool enabled = false;  // false: the scale is 1 and no step is skipped
+  bool dynamic = true;   // false: the scale stays init_scale
+  double init_scale = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  int growth_interval = 2000;  // good steps in a row before the scale grows
+  int hysteresis = 1;          // overflows before it backs off
+  double min_scale = 1;
+  double max_scale = 16777216;  // 2^24
+
+  void check() const;  // throws ConfigError
+};
+
+struct ScalerState {
+  double scale = 1;
+  int good_steps = 0;      // in a row
+  int overflows_left = 1;  // before the scale backs off
+  bool operator==(const ScalerState&) const = default;
+};
+
+ScalerState initial(const ScalerOptions& options);
+
+// The state after a step. An overflow: `hysteresis` of them since the scale last grew (or began) halve it, not below
+// min_scale, and every further one too; growth_interval good steps in a row double it, not above max_scale.
+ScalerState next(const ScalerOptions& options, ScalerState state, bool found_inf);
+
+class LossScaler {
+ public:
+  LossScaler() = default;
+  explicit LossScaler(const ScalerOptions& options);  // throws ConfigError
+
+  bool enabled() const { return options_.enabled; }
+  double scale() const { return state_.scale; }
+  const ScalerOptions& options() const { return options_; }
+  const ScalerState& state() const { return state_; }
+  void load(const ScalerState& state) { state_ = state; }
+
+  // After a step's gradients are known. Whether the step is to be skipped.
+  bool update(bool found_inf);
+
+ private:
+  ScalerOptions options_;
+  ScalerState state_;
+};
+
+}  // namespace lockstep::amp

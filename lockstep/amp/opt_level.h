@@ -1,0 +1,41 @@
+// Opt levels, as Apex named them, and which of them suits a CPU.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::amp {
+
+enum class OptLevel { kO0, kO1 };
+
+// "O0", "O1". Throws ConfigError for anything else: O2 and O3 are not available yet, and 01 has a zero for its letter.
+OptLevel parse_opt_level(std::string_view name);
+
+// What a model computes in: O0 fp32, O1 fp32 weights with the operations that gain by it in `dtype`.
+struct Policy {
+  OptLevel level = OptLevel::kO0;
+  c10::ScalarType dtype = c10::ScalarType::BFloat16;
+
+  bool casts() const { return level != OptLevel::kO0; }
+  std::string name() const;  // "O0 float32", "O1 bfloat16"
+};
+
+// What the CPU computes natively in 16 bits.
+struct CpuFeatures {
+  bool amx_bf16 = false;
+  bool avx512_bf16 = false;
+  bool avx512_fp16 = false;
+  bool avx512 = false;
+  std::string model;  // "Intel(R) Xeon(R) Processor"
+};
+
+// From the text of /proc/cpuinfo. A pure function.
+CpuFeatures parse_cpu_features(std::string_view cpuinfo);
+CpuFeatures detect_cpu_features();
+
+// O1 where the CPU multiplies bf16 matrices itself, else O0.
+OptLevel auto_level(const CpuFeatures& features);
+
+}  // namespace lockstep::amp

@@ -1,0 +1,40 @@
+// lockstep: the command line and the launcher. Everything that computes happens in lockstep-worker.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "commands.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+
+namespace {
+
+// Pipes and shared memory must not take the numbers of closed standard streams.
+void open_standard_streams() {
+  int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (fd >= 0) close(fd);
+}
+
+int fail(int code, const char* line) {
+  lockstep::write_all(STDERR_FILENO, lockstep::cat("error: ", line, '\n'));
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_streams();
+  try {
+    const auto command = lockstep::config::parse_command({argv + 1, argv + argc}, lockstep::usable_cores());
+    return std::visit([](const auto& options) { return lockstep::front::run(options); }, command);
+  } catch (const lockstep::Error& error) {
+    return fail(error.exit_code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(lockstep::IoError::kExitCode, "out of memory in the launcher; close other programs");
+  } catch (const std::exception& error) {
+    return fail(lockstep::BugError::kExitCode, error.what());
+  }
+}

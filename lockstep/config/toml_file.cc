@@ -1,0 +1,81 @@
+#include "lockstep/config/toml_file.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+
+namespace lockstep::config {
+namespace {
+
+constexpr size_t kMostBytes = 1 << 20;
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw ConfigError("--config ", path, ": ", errno_text(errno));
+  std::string text(kMostBytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) throw ConfigError("--config ", path, ": can't be read; is it a file?");
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() == kMostBytes) throw ConfigError("--config ", path, ": over 1 MiB; is it a file of options?");
+  return text;
+}
+
+toml::table parse(const std::string& path) {
+  try {
+    return toml::parse(read_file(path), path);
+  } catch (const toml::parse_error& error) {
+    throw ConfigError("--config ", path, ", line ", error.source().begin.line, ": ", error.description());
+  }
+}
+
+// A plain value as the command line spells it.
+std::string spell(const std::string& where, const toml::node& node) {
+  if (const auto* value = node.as_string()) return value->get();
+  if (const auto* value = node.as_integer()) return std::to_string(value->get());
+  if (const auto* value = node.as_floating_point()) return write_number(value->get());
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  throw ConfigError(where, ": expected a number, a text or true/false, found ",
+                    node.is_table() ? "a table; options stand at the top of the file" : "something else");
+}
+
+bool is_plain(const std::string& text) {
+  return text == "true" || text == "false" || text.find_first_not_of("0123456789+-.e") == std::string::npos;
+}
+
+std::string quoted(const std::string& text) {
+  std::ostringstream out;
+  out << toml::value<std::string>(text);
+  return out.str();
+}
+
+}  // namespace
+
+std::vector<GivenOption> read_toml(const std::string& path, std::span<const OptionShape> shapes) {
+  std::vector<std::string> keys = {"recipe"};
+  for (const auto& shape : shapes) keys.push_back(shape.name);
+  std::vector<GivenOption> given;
+  for (const auto& [key, node] : parse(path)) {
+    const std::string name(key.str());
+    const std::string where = cat("--config ", path, ", line ", node.source().begin.line, ": ", name);
+    if (std::find(keys.begin(), keys.end(), name) == keys.end()) {
+      throw ConfigError(where, ": unknown key", did_you_mean(name, keys));
+    }
+    given.push_back({.name = name, .value = spell(where, node)});
+  }
+  return given;
+}
+
+std::string to_toml(const TrainOptions& options) {
+  std::string out = cat("recipe = ", quoted(options.recipe), "\n");
+  for (const auto& row : train_table()) {
+    if (row.name == "out" || row.name == "resume") continue;
+    const auto value = row.get(options);
+    if (value) out += cat(row.name, " = ", row.is_text || !is_plain(*value) ? quoted(*value) : *value, "\n");
+  }
+  return out;
+}
+
+}  // namespace lockstep::config

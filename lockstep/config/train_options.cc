@@ -1,0 +1,200 @@
+#include "lockstep/config/train_options.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "lockstep/base/board.h"
+#include "lockstep/config/world.h"
+
+namespace lockstep::config {
+namespace {
+
+constexpr int64_t kMostSteps = 1'000'000'000'000;
+constexpr int kMostSamples = 1 << 24;
+
+using Table = OptionTable<TrainOptions>;
+using Spec = OptionSpec<TrainOptions>;
+
+Spec resume_option() {
+  Spec spec = text<TrainOptions>("resume", "DIR|FILE", "go on from a run or checkpoint (bare: the newest run's)",
+                                 &TrainOptions::out);
+  spec.form = OptionForm::kOptionalValue;
+  spec.set = [](TrainOptions& options, const std::string& given) { options.resume = given; };
+  spec.get = [](const TrainOptions& options) { return options.resume; };
+  return spec;
+}
+
+Spec nproc_option() {
+  Spec spec = number("nproc", "N|auto", "processes (auto: one a core)", &TrainOptions::nproc, 1, kMaxLocalRanks);
+  const auto set_number = spec.set;
+  spec.set = [set_number](TrainOptions& options, const std::string& given) {
+    if (given == "auto") {
+      options.nproc = 0;
+    } else if (given.find(':') != std::string::npos) {
+      throw ConfigError("--nproc ", given, ": a range is not available yet; use a number or auto");
+    } else {
+      set_number(options, given);
+    }
+  };
+  return spec;
+}
+
+Spec loss_scale_option() {
+  Spec spec = number("loss-scale", "X|dynamic", "loss scale for fp16", &TrainOptions::loss_scale, 1e-6, 1e12);
+  const auto set_number = spec.set;
+  spec.set = [set_number](TrainOptions& options, const std::string& given) {
+    if (given == "dynamic") {
+      options.loss_scale = 0;
+    } else {
+      set_number(options, given);
+    }
+  };
+  const auto get_number = spec.get;
+  spec.get = [get_number](const TrainOptions& options) {
+    return options.loss_scale == 0 ? std::optional<std::string>("dynamic") : get_number(options);
+  };
+  return spec;
+}
+
+Spec interval_option(const std::string& name, const std::string& help, std::optional<Interval> TrainOptions::*field) {
+  Spec spec{{.name = name, .value = "N[steps|epochs]", .help = help, .is_text = true}, {}, {}};
+  spec.set = [name, field](TrainOptions& options, const std::string& given) {
+    options.*field = read_interval(name, given);
+  };
+  spec.get = internal::getter(field, write_interval);
+  return spec;
+}
+
+Table optimization_rows() {
+  using O = TrainOptions;
+  return {
+      number("lr", "X", "learning rate", &O::lr, 0, 1000),
+      number("lr-min", "X", "where the cosine schedule ends", &O::lr_min, 0, 1000),
+      word("optimizer", "", &O::optimizer),
+      number("momentum", "X", "of sgd", &O::momentum, 0, 0.999999),
+      flag("nesterov", "Nesterov's momentum", &O::nesterov),
+      number("weight-decay", "X", "L2 penalty (adamw: decoupled)", &O::weight_decay, 0, 1000),
+      number("clip", "X", "largest norm of the gradient (0: any)", &O::clip, 0, 1e12),
+      word("schedule", "of the learning rate", &O::schedule),
+      number("schedule-steps", "N", "the schedule's horizon, where not --epochs", &O::schedule_steps, 1, kMostSteps),
+      number("step-size", "N", "schedule step: steps between two drops", &O::step_size, 1, kMostSteps),
+      number("gamma", "X", "schedule step: the factor of a drop", &O::gamma, 1e-6, 1),
+      number("warmup", "N", "steps of linear warm-up", &O::warmup, 0, kMostSteps)};
+}
+
+Table machine_rows() {
+  using O = TrainOptions;
+  return {number("threads", "N", "compute threads a process (default: cores / lanes)", &O::threads, 0, 1024),
+          number("workers", "N", "threads a process that load data", &O::workers, 0, 256),
+          toggle("deterministic", "same bits in every run", &O::deterministic),
+          word("device", "where to compute", &O::device, {{"cuda", "there is no CUDA plug-in in this build"}}),
+          word("backend", "how processes talk", &O::backend,
+               {{"gloo", "not available yet"}, {"nccl", "there is no CUDA plug-in in this build"}}),
+          number("timeout", "SECONDS", "that a process waits for the others", &O::timeout, 1, 86400),
+          flag("pin", "pin processes to cores", &O::pin)};
+}
+
+void require(bool holds, std::string_view line) {
+  if (!holds) throw ConfigError(line);
+}
+
+void check_preset(const TrainOptions& options) {
+  if (options.preset.empty()) return;
+  const std::vector<std::string> presets =
+      options.recipe == "mnist" ? std::vector<std::string>{"paddle"} : std::vector<std::string>{};
+  if (std::find(presets.begin(), presets.end(), options.preset) != presets.end()) return;
+  throw ConfigError("--preset ", options.preset, ": ", options.recipe, " has ",
+                    presets.empty() ? "no presets" : cat("only ", either(presets)),
+                    did_you_mean(options.preset, presets));
+}
+
+void check_schedule(const TrainOptions& o) {
+  const bool other_than_step = o.schedule && *o.schedule != ScheduleKind::kStep;
+  require(!(o.step_size && other_than_step), "--step-size goes with --schedule step only; leave one of them out");
+  require(!(o.gamma && other_than_step), "--gamma goes with --schedule step only; leave one of them out");
+  if (o.warmup && o.schedule_steps && *o.warmup > *o.schedule_steps) {
+    throw ConfigError("--warmup ", *o.warmup, ": longer than --schedule-steps ", *o.schedule_steps, "; shorten it");
+  }
+  if (o.lr && o.lr_min > *o.lr) {
+    throw ConfigError("--lr-min ", o.lr_min, ": above --lr ", *o.lr, "; expected a number from 0 to ", *o.lr);
+  }
+}
+
+}  // namespace
+
+void check_recipe(const std::string& name) {
+  const std::vector<std::string> recipes(kRecipes.begin(), kRecipes.end());
+  if (std::find(recipes.begin(), recipes.end(), name) != recipes.end()) return;
+  if (name.empty()) throw ConfigError("which recipe? one of ", either(recipes), " must be named");
+  throw ConfigError(name, ": unknown recipe; expected ", either(recipes), did_you_mean(name, recipes));
+}
+
+OptionTable<TrainOptions> train_table() {
+  using O = TrainOptions;
+  Table table;
+  add_section(table, "Data and files",
+              {text("data", "DIR", "folder of the data set (left out: data made on the spot)", &O::data),
+               text("out", "DIR", "folder of the run (default: runs/RECIPE-<n>)", &O::out),
+               text("load", "FILE", "weights to start from", &O::load), resume_option(),
+               text("preset", "NAME", "another's settings (mnist: paddle)", &O::preset),
+               number("validation", "PCT", "percent of the training data held out", &O::validation, 0, 90)});
+  add_section(
+      table, "Size and length",
+      {nproc_option(),
+       number("lanes", "S", "slices of the global batch (default: the number of processes)", &O::lanes, 0, 65536),
+       number("batch-size", "N", "samples a lane", &O::batch_size, 1, kMostSamples),
+       number("global-batch-size", "N", "samples a step, instead of --batch-size", &O::global_batch_size, 1,
+              kMostSamples),
+       number("epochs", "N", "passes over the data", &O::epochs, 1, 1'000'000),
+       number("steps", "N", "stop after this many steps", &O::steps, 1, kMostSteps)});
+  add_section(table, "Optimization", optimization_rows());
+  add_section(table, "Precision",
+              {amp_option<O>(), word("dtype", "the half type of --amp", &O::dtype), loss_scale_option(),
+               word("channels-last", "memory layout of images", &O::channels_last)});
+  add_section(table, "Evaluation and checkpoints",
+              {interval_option("eval-every", "evaluate (default: every epoch)", &O::eval_every),
+               interval_option("save-every", "save a checkpoint (default: every epoch)", &O::save_every),
+               number("keep", "N", "numbered checkpoints that stay", &O::keep, 1, 1'000'000)});
+  add_section(table, "Machine", machine_rows());
+  add_section(table, "Other",
+              {number("seed", "N", "of all random numbers", &O::seed, 0, std::numeric_limits<int64_t>::max()),
+               word("on-nan", "when the loss is not finite", &O::on_nan), flag("quiet", "no progress bar", &O::quiet)});
+  return table;
+}
+
+void settle(TrainOptions& o, int cores) {
+  check_recipe(o.recipe);
+  check_preset(o);
+  if (o.nproc == 0) o.nproc = fitting_nproc(cores, o.lanes);
+  check_lanes(o.nproc, o.lanes);
+  require(!(o.batch_size && o.global_batch_size), "--batch-size and --global-batch-size: give only one of them");
+  const int lanes = lanes_of(o, o.nproc);
+  if (o.global_batch_size && *o.global_batch_size % lanes != 0) {
+    throw ConfigError("--global-batch-size ", *o.global_batch_size, ": expected a multiple of the ", lanes, " lanes");
+  }
+  require(!(o.resume && !o.load.empty()), "--load and --resume: give only one of them; --resume brings its weights");
+  const bool other_than_sgd = o.optimizer && *o.optimizer != OptimizerKind::kSgd;
+  require(!(o.momentum && other_than_sgd), "--momentum goes with --optimizer sgd only; leave one of them out");
+  require(!(o.nesterov && other_than_sgd), "--nesterov goes with --optimizer sgd only; leave one of them out");
+  require(!(o.nesterov && o.momentum == 0.0), "--nesterov needs a --momentum above 0");
+  require(o.backend != BackendKind::kSingle || o.nproc == 1, "--backend single: goes with --nproc 1 only; use shm");
+  check_schedule(o);
+}
+
+Interval read_interval(std::string_view name, const std::string& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  if (digits == 0 || !(unit.empty() || unit == "steps" || unit == "epochs")) {
+    throw ConfigError("--", name, " ", text,
+                      ": expected a whole number of steps or epochs, as 500, 500steps or 2epochs");
+  }
+  return {.count = read_whole(name, text.substr(0, digits), 0, kMostSteps),
+          .unit = unit == "epochs" ? Interval::Unit::kEpochs : Interval::Unit::kSteps};
+}
+
+std::string write_interval(const Interval& interval) {
+  return cat(interval.count, interval.unit == Interval::Unit::kEpochs ? "epochs" : "steps");
+}
+
+}  // namespace lockstep::config

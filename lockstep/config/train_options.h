@@ -1,0 +1,132 @@
+// What a run of training is told: plain types, each declared once (train_table) for the command line, TOML and help.
+//
+// std::optional: unset means the recipe's own default. Everything else has its default here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lockstep/config/option_spec.h"
+
+namespace lockstep::config {
+
+enum class OptimizerKind { kSgd, kAdagrad, kAdam, kAdamW };
+constexpr auto words(OptimizerKind) { return std::to_array<std::string_view>({"sgd", "adagrad", "adam", "adamw"}); }
+
+enum class ScheduleKind { kConstant, kStep, kCosine };
+constexpr auto words(ScheduleKind) { return std::to_array<std::string_view>({"constant", "step", "cosine"}); }
+
+enum class AmpLevel { kO0, kO1, kAuto };
+constexpr auto words(AmpLevel) { return std::to_array<std::string_view>({"O0", "O1", "auto"}); }
+
+enum class HalfType { kBf16, kFp16 };
+constexpr auto words(HalfType) { return std::to_array<std::string_view>({"bf16", "fp16"}); }
+
+enum class ChannelsLast { kAuto, kOn, kOff };
+constexpr auto words(ChannelsLast) { return std::to_array<std::string_view>({"auto", "on", "off"}); }
+
+enum class DeviceKind { kCpu };
+constexpr auto words(DeviceKind) { return std::to_array<std::string_view>({"cpu"}); }
+
+enum class BackendKind { kAuto, kShm, kSingle };
+constexpr auto words(BackendKind) { return std::to_array<std::string_view>({"auto", "shm", "single"}); }
+
+enum class OnNan { kWarn, kStop };
+constexpr auto words(OnNan) { return std::to_array<std::string_view>({"warn", "stop"}); }
+
+// "every N steps" or "every N epochs"; 0: never.
+struct Interval {
+  enum class Unit { kSteps, kEpochs };
+  int64_t count = 1;
+  Unit unit = Unit::kEpochs;
+  bool operator==(const Interval&) const = default;
+};
+
+struct TrainOptions {
+  std::string recipe;  // "mnist", …
+  std::string data;    // empty: made on the spot
+  std::string out;     // the run's folder; empty: the front chooses runs/<recipe>-<n>
+  std::string preset;  // a known set of a recipe's defaults; empty: the recipe's own
+  std::string load;    // weights to start from; empty: fresh ones
+  // Set: go on from this run's folder or checkpoint; "": from the newest run, which the front replaces by its path.
+  std::optional<std::string> resume;
+
+  int nproc = 1;                         // after parsing; 0 stands for "auto" until then
+  int lanes = 0;                         // 0: the world size
+  std::optional<int> batch_size;         // samples a lane
+  std::optional<int> global_batch_size;  // samples of all lanes; never set together with batch_size
+  std::optional<int> epochs;
+  std::optional<int64_t> steps;  // the total; only stops
+
+  std::optional<double> lr;
+  double lr_min = 0;
+  std::optional<OptimizerKind> optimizer;
+  std::optional<double> momentum;
+  bool nesterov = false;
+  std::optional<double> weight_decay;
+  double clip = 0;  // largest norm of the gradient; 0: none
+  std::optional<ScheduleKind> schedule;
+  std::optional<int64_t> schedule_steps;  // the schedule's horizon, steps; unset: the epochs'
+  std::optional<int64_t> step_size;       // of schedule step: steps between two drops
+  std::optional<double> gamma;            // of schedule step: the factor of a drop
+  std::optional<int64_t> warmup;          // steps
+
+  AmpLevel amp = AmpLevel::kO0;
+  HalfType dtype = HalfType::kBf16;  // with amp
+  double loss_scale = 0;             // 0: dynamic
+  ChannelsLast channels_last = ChannelsLast::kAuto;
+
+  int threads = 0;                   // intra-op threads a rank; 0: default_threads()
+  std::optional<int> workers;        // loader threads a rank
+  std::optional<double> validation;  // percent of the training data held out
+  std::optional<Interval> eval_every;
+  std::optional<Interval> save_every;
+  int keep = 3;  // numbered checkpoints that stay
+
+  int64_t seed = 1;  // not negative
+  bool deterministic = true;
+  DeviceKind device = DeviceKind::kCpu;
+  BackendKind backend = BackendKind::kAuto;
+  int timeout = 600;  // seconds that a rank waits for the others
+  OnNan on_nan = OnNan::kWarn;
+  bool quiet = false;
+  bool pin = false;
+};
+
+// The recipes that can be trained by name.
+constexpr auto kRecipes = std::to_array<std::string_view>({"mnist", "unet", "imagenet"});
+
+// --amp [LEVEL], of every command that has it.
+template <typename Options>
+OptionSpec<Options> amp_option() {
+  auto spec = word("amp", "mixed precision (bare: auto)", &Options::amp,
+                   {{"O2", "not available yet"}, {"O3", "not available yet"}});
+  spec.form = OptionForm::kOptionalValue;
+  spec.set = [set_level = spec.set](Options& options, const std::string& given) {
+    set_level(options, given.empty() ? "auto" : given);
+  };
+  return spec;
+}
+
+// Throws ConfigError that lists the recipes, and the nearest, unless `name` is one.
+void check_recipe(const std::string& name);
+
+OptionTable<TrainOptions> train_table();
+
+// What single options can't know: which go together, and what the recipe has. Throws ConfigError. Replaces nproc "auto"
+// by a number, for a machine of `cores`.
+void settle(TrainOptions& options, int cores);
+
+// The lanes of a world of `world_size` ranks.
+inline int lanes_of(const TrainOptions& options, int world_size) {
+  return options.lanes == 0 ? world_size : options.lanes;
+}
+
+// "200", "200steps", "2epochs"; a bare number counts steps. Throws ConfigError.
+Interval read_interval(std::string_view name, const std::string& text);
+std::string write_interval(const Interval& interval);
+
+}  // namespace lockstep::config

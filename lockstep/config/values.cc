@@ -1,0 +1,77 @@
+#include "lockstep/config/values.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace lockstep::config {
+namespace {
+
+// The whole of `text` as a T; false if there is anything else in it.
+template <typename T>
+bool read_all(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+template <typename Text>
+std::string list(std::span<const Text> words) {
+  std::string out;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) out += i + 1 < words.size() ? ", " : " or ";
+    out += words[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+int64_t read_whole(std::string_view name, std::string_view text, int64_t least, int64_t most) {
+  int64_t value = 0;
+  if (!read_all(text, value) || value < least || value > most) {
+    throw ConfigError("--", name, " ", text, ": expected a whole number from ", least, " to ", most);
+  }
+  return value;
+}
+
+double read_number(std::string_view name, std::string_view text, double least, double most) {
+  double value = 0;
+  if (!read_all(text, value) || !std::isfinite(value) || value < least || value > most) {
+    throw ConfigError("--", name, " ", text, ": expected a number from ", write_number(least), " to ",
+                      write_number(most));
+  }
+  return value;
+}
+
+bool read_switch(std::string_view name, std::string_view text) {
+  if (text == "on" || text == "true") return true;
+  if (text == "off" || text == "false") return false;
+  throw ConfigError("--", name, " ", text, ": expected on or off");
+}
+
+size_t read_word(std::string_view name, std::string_view text, std::span<const std::string_view> words,
+                 std::span<const Refused> refused) {
+  const auto found = std::find(words.begin(), words.end(), text);
+  if (found != words.end()) return static_cast<size_t>(found - words.begin());
+  for (const auto& [word, why] : refused) {
+    if (word == text) throw ConfigError("--", name, " ", text, ": ", why, "; use ", either(words));
+  }
+  throw ConfigError("--", name, " ", text, ": expected ", either(words));
+}
+
+std::string write_number(double value) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
+}
+
+std::string either(std::span<const std::string_view> words) { return list(words); }
+std::string either(std::span<const std::string> words) { return list(words); }
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  const std::string near = nearest(word, candidates);
+  return near.empty() ? "" : cat("; did you mean ", near, "?");
+}
+
+}  // namespace lockstep::config

@@ -1,0 +1,36 @@
+// Values of options as people write them: read with bounds, written so that they read back the same.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::config {
+
+// A word that is known but can't be had here, and why: "not available yet", "this build has no CUDA plug-in".
+struct Refused {
+  std::string_view word;
+  std::string_view why;
+};
+
+// All of these throw ConfigError("--name text: expected …").
+int64_t read_whole(std::string_view name, std::string_view text, int64_t least, int64_t most);
+double read_number(std::string_view name, std::string_view text, double least, double most);
+bool read_switch(std::string_view name, std::string_view text);  // on | off | true | false
+size_t read_word(std::string_view name, std::string_view text, std::span<const std::string_view> words,
+                 std::span<const Refused> refused = {});
+
+// The shortest text that reads back as the same number.
+std::string write_number(double value);
+
+// "a, b or c".
+std::string either(std::span<const std::string_view> words);
+std::string either(std::span<const std::string> words);
+
+// "; did you mean --epochs?", or nothing if no candidate is near.
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace lockstep::config

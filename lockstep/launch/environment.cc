@@ -1,0 +1,74 @@
+#include "lockstep/launch/environment.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/shared_memory.h"
+
+namespace lockstep::launch {
+namespace {
+
+auto find(std::vector<std::string>& variables, const std::string& name) {
+  return std::find_if(variables.begin(), variables.end(),
+                      [start = name + "="](const std::string& each) { return each.rfind(start, 0) == 0; });
+}
+
+template <typename Value>
+void set(std::vector<std::string>& variables, const std::string& name, const Value& value) {
+  const auto found = find(variables, name);
+  if (found != variables.end()) variables.erase(found);
+  variables.push_back(cat(name, '=', value));
+}
+
+}  // namespace
+
+std::vector<std::string> rank_environment(std::vector<std::string> base, const RankEnvironment& rank) {
+  set(base, "RANK", rank.rank);
+  set(base, "LOCAL_RANK", rank.rank);
+  set(base, "GROUP_RANK", 0);
+  set(base, "WORLD_SIZE", rank.world_size);
+  set(base, "LOCAL_WORLD_SIZE", rank.world_size);
+  set(base, "MASTER_ADDR", "127.0.0.1");
+  set(base, "MASTER_PORT", rank.master_port);
+  for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
+    if (!rank.keep_threads || find(base, name) == base.end()) set(base, name, rank.threads);
+  }
+  set(base, "LOCKSTEP_NODE_MEMORY", rank.node_memory);
+  set(base, "LOCKSTEP_PROGRESS", rank.columns > 0 ? "tty" : "plain");
+  if (rank.columns > 0) set(base, "COLUMNS", rank.columns);
+  return base;
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> out;
+  for (char** each = environ; *each != nullptr; ++each) out.emplace_back(*each);
+  return out;
+}
+
+int free_port() {
+  const Descriptor socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (!socket_fd || bind(socket_fd.get(), generic, size) != 0 || getsockname(socket_fd.get(), generic, &size) != 0) {
+    throw IoError("can't find a free port of 127.0.0.1: ", errno_text(errno));
+  }
+  return ntohs(address.sin_port);
+}
+
+int terminal_columns(int fd) {
+  if (isatty(fd) != 1) return 0;
+  winsize size{};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,46 @@
+#include "lockstep/launch/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep::launch {
+namespace {
+
+using testing::Contains;
+using testing::StartsWith;
+
+TEST(Environment, IsWhatTorchrunSets) {
+  const auto variables = rank_environment(
+      {"PATH=/bin", "RANK=9", "OMP_NUM_THREADS=32"},
+      {.rank = 2, .world_size = 3, .master_port = 4711, .threads = 5, .node_memory = "3,4,5", .columns = 100});
+  EXPECT_THAT(variables,
+              testing::UnorderedElementsAre("PATH=/bin", "RANK=2", "LOCAL_RANK=2", "GROUP_RANK=0", "WORLD_SIZE=3",
+                                            "LOCAL_WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=4711",
+                                            "OMP_NUM_THREADS=5", "MKL_NUM_THREADS=5", "LOCKSTEP_NODE_MEMORY=3,4,5",
+                                            "LOCKSTEP_PROGRESS=tty", "COLUMNS=100"));
+}
+
+TEST(Environment, WithoutATerminal) {
+  const auto variables = rank_environment({"COLUMNS=7"}, {});
+  EXPECT_THAT(variables, Contains("LOCKSTEP_PROGRESS=plain"));
+  EXPECT_THAT(variables, Contains("COLUMNS=7"));
+}
+
+TEST(Environment, ThreadsThatAreSetMayStay) {
+  const auto variables = rank_environment({"OMP_NUM_THREADS=32"}, {.threads = 5, .keep_threads = true});
+  EXPECT_THAT(variables, Contains("OMP_NUM_THREADS=32"));
+  EXPECT_THAT(variables, Contains("MKL_NUM_THREADS=5"));
+}
+
+TEST(Environment, OwnHasPath) { EXPECT_THAT(own_environment(), Contains(StartsWith("PATH="))); }
+
+TEST(Environment, PortsAreFreeAndNotTheFirstComers) {
+  const int port = free_port();
+  EXPECT_GT(port, 1023);
+  EXPECT_LE(port, 65535);
+}
+
+TEST(Environment, NoTerminalHasNoColumns) { EXPECT_EQ(terminal_columns(-1), 0); }
+
+}  // namespace
+}  // namespace lockstep::launch

@@ -1,0 +1,65 @@
+#include "lockstep/launch/guard.h"
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "lockstep/base/clock.h"
+
+namespace lockstep::launch {
+namespace {
+
+// A process in a group of its own that would sleep for long; a child of this one.
+pid_t sleeper() {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setpgid(0, 0);
+    execl("/bin/sleep", "sleep", "100", nullptr);
+    _exit(1);
+  }
+  setpgid(pid, pid);
+  return pid;
+}
+
+bool ended_within(pid_t pid, double seconds) {
+  for (const Stopwatch watch; watch.seconds() < seconds; usleep(1000)) {
+    if (waitpid(pid, nullptr, WNOHANG) == pid) return true;
+  }
+  return false;
+}
+
+TEST(Guard, KillsTheGroupsWhenTheLauncherIsKilled) {
+  const pid_t first = sleeper(), second = sleeper();
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    Guard guard;
+    guard.watch(first);
+    guard.watch(second);
+    kill(getpid(), SIGKILL);
+  }
+  EXPECT_TRUE(ended_within(launcher, 5));
+  EXPECT_TRUE(ended_within(first, 1));
+  EXPECT_TRUE(ended_within(second, 1));
+}
+
+TEST(Guard, KillsNobodyWhenItIsSentHome) {
+  const pid_t group = sleeper();
+  {
+    Guard guard;
+    guard.watch(group);
+  }
+  EXPECT_FALSE(ended_within(group, 0.1));
+  kill(group, SIGKILL);
+  EXPECT_TRUE(ended_within(group, 5));
+}
+
+TEST(Guard, LeavesNoProcessBehind) {
+  { const Guard guard; }
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+}
+
+}  // namespace
+}  // namespace lockstep::launch

@@ -1,0 +1,183 @@
+#include "lockstep/launch/launcher.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <utility>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/launch/environment.h"
+
+namespace lockstep::launch {
+namespace {
+
+// After a rank's failure: the others may notice by themselves and say what they saw, then they are asked, then killed.
+struct Escalation {
+  int64_t after_ms;
+  int signal;
+};
+constexpr std::array kEscalation = {Escalation{400, SIGTERM}, Escalation{700, SIGKILL}};
+
+constexpr int64_t kNsPerMs = 1'000'000;
+constexpr int kPatienceMs = 200;  // for what a rank has started and left behind at the end of a run
+
+Board* board_in(const Mapping& memory) { return Board::attach(memory.data()); }
+
+}  // namespace
+
+Launcher::Launcher(Options options) : options_(std::move(options)), terminal_(options_.out_fd, options_.err_fd) {
+  if (options_.nproc < 1 || options_.nproc > kMaxLocalRanks) {
+    throw ConfigError("--nproc ", options_.nproc, ": expected a whole number from 1 to ", kMaxLocalRanks);
+  }
+}
+
+int Launcher::run() {
+  int code = 0;
+  {
+    const OomWatch oom;
+    RankGroup group(terminal_);  // before the shared memory, which its guard must not hold
+    memory_ = NodeMemory::create(options_.nproc);
+    board_memory_ = Mapping(memory_.board.get());
+    board_ = board_in(board_memory_);
+    started_ns_ = monotonic_ns();
+    supervise(group);
+    code = conclude(group, oom);
+  }
+  for (const auto stream : {Terminal::Stream::kOut, Terminal::Stream::kErr}) terminal_.sink(stream).flush();
+  return code;
+}
+
+void Launcher::start_all(RankGroup& group) {
+  const auto base = own_environment();
+  RankEnvironment rank{.world_size = options_.nproc,
+                       .master_port = free_port(),
+                       .threads = options_.threads,
+                       .keep_threads = options_.keep_threads,
+                       .node_memory = memory_.to_env(),
+                       .columns = terminal_columns(options_.out_fd)};
+  SpawnRequest request{.command = options_.command, .environment = {}, .inherited = {}};
+  request.inherited = {memory_.board.get(), memory_.comm.get()};
+  for (const auto& pool : memory_.pools) request.inherited.push_back(pool.get());
+  for (rank.rank = 0; rank.rank < options_.nproc; ++rank.rank) {
+    request.environment = rank_environment(base, rank);
+    group.start(rank.rank, request,
+                {.prefix = options_.nproc > 1 ? cat("[rank ", rank.rank, "] ") : "",
+                 .raw_out = rank.rank == 0,
+                 .out_to_err = options_.only_rank0_on_stdout,
+                 .silent = options_.quiet,
+                 .log_path = options_.log_dir.empty() ? "" : cat(options_.log_dir, "/rank", rank.rank, ".log")});
+  }
+}
+
+void Launcher::supervise(RankGroup& group) {
+  SignalWatch signals;
+  start_all(group);
+  while (!group.all_ended()) {
+    const bool signalled = group.wait(signals.descriptor(), next_deadline_ms(), [&](RankProcess& p) { on_end(p); });
+    if (signalled) {
+      while (const auto signal = signals.next()) on_signal(group, *signal);
+    }
+    escalate(group);
+  }
+  group.finish(failed_ns_ != 0 || stop_signals_ > 0 ? 0 : kPatienceMs);
+}
+
+void Launcher::on_end(const RankProcess& process) {
+  BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
+  const ExitStatus status = *process.status;
+  if (status.ok() || status.exit_code() == kExitStoppedOnRequest) {
+    // The peers must not wait for a rank that is through.
+    if (said.state.load() != RankState::kFailed) said.state.store(RankState::kFinished);
+    return;
+  }
+  if (said.state.load() != RankState::kFailed) said.fail(status.exit_code(), status.text());
+  const bool was_asked = stop_signals_ > 0 && options_.stop_by == StopBy::kSignal;
+  if (failed_ns_ == 0 && !was_asked) failed_ns_ = process.ended_ns;
+}
+
+void Launcher::on_signal(RankGroup& group, int signal) {
+  last_stop_signal_ = signal;
+  if (++stop_signals_ > 1) {
+    group.signal_running(SIGKILL);
+  } else if (options_.stop_by == StopBy::kSignal) {
+    group.signal_running(signal);
+  } else {
+    board_->stop_requested.store(1);
+    terminal_.line(Terminal::Stream::kErr, "stopping after this step, with a checkpoint; once more stops at once");
+  }
+}
+
+void Launcher::escalate(RankGroup& group) {
+  while (next_deadline_ms() == 0) {
+    for (const auto& process : group.ranks()) process->stopped = process->stopped || !process->status;
+    group.signal_running(kEscalation[static_cast<size_t>(next_signal_++)].signal);
+  }
+}
+
+int Launcher::next_deadline_ms() const {
+  if (failed_ns_ == 0 || next_signal_ == std::ssize(kEscalation)) return -1;
+  const int64_t passed = (monotonic_ns() - failed_ns_) / kNsPerMs;
+  return static_cast<int>(std::max<int64_t>(0, kEscalation[static_cast<size_t>(next_signal_)].after_ms - passed));
+}
+
+RankOutcome Launcher::outcome_of(const RankProcess& process) const {
+  const BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
+  const bool spoke = said.error.get() != process.status->text();
+  return {.rank = process.rank,
+          .pid = process.child.pid(),
+          .status = *process.status,
+          .ended = static_cast<double>(process.ended_ns - started_ns_) * 1e-9,
+          .stopped = process.stopped,
+          .step = said.step.load(),
+          .doing = said.doing.get(),
+          .error = spoke ? said.error.get() : ""};
+}
+
+int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
+  Report report;
+  int64_t last_end = failed_ns_;
+  for (const auto& process : group.ranks()) {
+    report.outcomes.push_back(outcome_of(*process));
+    last_end = std::max(last_end, process->ended_ns);
+  }
+  const int code = exit_code(report.outcomes);
+  const bool passed_on = stop_signals_ == 1 && options_.stop_by == StopBy::kSignal && failed_ns_ == 0;
+  if ((passed_on || stop_signals_ > 1) && code != 0 && code != kExitStoppedOnRequest) return 128 + last_stop_signal_;
+  const auto root = root_cause(report.outcomes);
+  if (!root) return code;
+  report.root = *root;
+  RankOutput& output = group.ranks()[*root]->output;
+  report.oom = report.outcomes[*root].status.signal == SIGKILL ? oom.verdict() : "";
+  report.stop_seconds = static_cast<double>(last_end - failed_ns_) * 1e-9;
+  report.saved = board_->saved.get();
+  report.log_path = output.log_path();
+  report.last_lines = output.last_lines();
+  report.resume_command = options_.resume_command;
+  output.note(cat("error: ", headline(report)));
+  plain_mistake_ = is_plain_mistake(report.outcomes[*root]);
+  if (!plain_mistake_) write_report_file(to_json(report));
+  std::string text = to_text(report);
+  text.pop_back();  // line() adds the newline
+  terminal_.line(Terminal::Stream::kErr, text);
+  return code;
+}
+
+// attempt0.json, or the next number: a resumed run keeps the reports of its earlier attempts. A disk that takes no more
+// files must not hide the report itself, so failures are passed over.
+void Launcher::write_report_file(const std::string& json) const {
+  if (options_.error_dir.empty()) return;
+  for (int attempt = 0; attempt < 10000; ++attempt) {
+    const std::string path = cat(options_.error_dir, "/attempt", attempt, ".json");
+    const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file && errno == EEXIST) continue;
+    if (file) write_all(file.get(), json);
+    return;
+  }
+}
+
+}  // namespace lockstep::launch

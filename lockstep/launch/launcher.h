@@ -1,0 +1,78 @@
+// Runs N copies of a program as the ranks of one world on this machine, and ends them together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/board.h"
+#include "lockstep/base/node_memory.h"
+#include "lockstep/launch/oom.h"
+#include "lockstep/launch/output.h"
+#include "lockstep/launch/rank_group.h"
+#include "lockstep/launch/report.h"
+#include "lockstep/launch/signals.h"
+
+namespace lockstep::launch {
+
+class Launcher {
+ public:
+  // How a first Ctrl-C (SIGTERM, SIGHUP) is passed on. kBoard: workers of ours see it on the board, finish their step,
+  // save and exit with 75. kSignal: they get the signal itself. A second one kills them.
+  enum class StopBy { kBoard, kSignal };
+
+  struct Options {
+    std::vector<std::string> command;   // the program's path, then its arguments
+    int nproc = 1;                      // at most kMaxLocalRanks
+    int threads = 1;                    // OMP_NUM_THREADS and MKL_NUM_THREADS
+    bool keep_threads = false;          // … where they are not set already
+    std::string log_dir = {};           // holds rank<k>.log; empty: no logs
+    std::string error_dir = {};         // gets attempt<k>.json when the run fails; empty: none
+    std::string resume_command = {};    // what the report advises once a checkpoint is saved
+    bool only_rank0_on_stdout = false;  // the others' standard output goes to standard error
+    bool quiet = false;                 // nothing of what ranks write reaches the terminal, reports do
+    StopBy stop_by = StopBy::kBoard;
+    int out_fd = 1;  // the launcher's own streams
+    int err_fd = 2;
+  };
+
+  explicit Launcher(Options options);
+
+  // Starts the ranks, passes their output on, and returns the run's exit code when the last of them has ended: 0, 75,
+  // the root cause's (128+N: died by signal N), or 128+N when signal N was what stopped the run. When a rank fails the
+  // others are gone within a second. Rank 0's standard output goes through untouched; all other lines are prefixed with
+  // "[rank k] " if there are several ranks. Once only. To be called on the main thread, with no other thread that
+  // handles signals. Throws ConfigError and IoError if the ranks can't be started.
+  int run();
+
+  // After run(): what the ranks left on the board, and whether a mistake of the user's ended the run before it began.
+  const Board& board() const { return *board_; }
+  bool ended_by_plain_mistake() const { return plain_mistake_; }
+
+ private:
+  void start_all(RankGroup& group);
+  void supervise(RankGroup& group);
+  void on_end(const RankProcess& process);
+  void on_signal(RankGroup& group, int signal);
+  void escalate(RankGroup& group);
+  int next_deadline_ms() const;
+  int conclude(RankGroup& group, const OomWatch& oom);
+  RankOutcome outcome_of(const RankProcess& process) const;
+  void write_report_file(const std::string& json) const;
+
+  Options options_;
+  Terminal terminal_;
+  NodeMemory memory_;
+  Mapping board_memory_;
+  Board* board_ = nullptr;
+  int64_t started_ns_ = 0;
+
+  int64_t failed_ns_ = 0;  // when the first rank failed; 0: none has
+  int next_signal_ = 0;    // how many of the signals to the others have been sent
+  int stop_signals_ = 0;   // how many times somebody asked to stop
+  int last_stop_signal_ = 0;
+  bool plain_mistake_ = false;
+};
+
+}  // namespace lockstep::launch

@@ -1,0 +1,312 @@
+#include "lockstep/launch/launcher.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/launch/tests/alive.h"
+
+namespace lockstep::launch {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+using Options = Launcher::Options;
+
+std::string content(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class LauncherTest : public testing::Test {
+ protected:
+  LauncherTest() {
+    std::string folder = testing::TempDir() + "/launch-XXXXXX";
+    folder_ = mkdtemp(folder.data());
+    std::filesystem::create_directories(folder_ + "/logs");
+    std::filesystem::create_directories(folder_ + "/errors");
+    std::filesystem::create_directories(folder_ + "/pids");
+  }
+
+  Options shell(int nproc, const std::string& script) {
+    setenv("FOLDER", folder_.c_str(), 1);
+    return {.command = {"/bin/sh", "-c", script}, .nproc = nproc};
+  }
+  Options board_worker(int nproc, const std::string& mode) {
+    return {.command = {LOCKSTEP_BIN_DIR "/lockstep_launch_board_worker", mode}, .nproc = nproc};
+  }
+
+  // Runs the launcher in a process of its own, as the front is one; `meanwhile` gets its number.
+  int run(Options options, const std::function<void(pid_t)>& meanwhile = {}) {
+    const pid_t front = fork();
+    if (front == 0) _exit(as_front(std::move(options)));
+    if (meanwhile) meanwhile(front);
+    int status = 0;
+    waitpid(front, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  int as_front(Options options) const {
+    const Descriptor out(open((folder_ + "/out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
+    const Descriptor err(open((folder_ + "/err").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
+    options.out_fd = out.get();
+    options.err_fd = err.get();
+    try {
+      Launcher launcher(options);
+      const int code = launcher.run();
+      if (launcher.ended_by_plain_mistake()) std::ofstream(folder_ + "/plain") << "yes";
+      return code;
+    } catch (const Error& error) {
+      std::ofstream(folder_ + "/err") << error.what();
+      return error.exit_code();
+    }
+  }
+  std::string out() const { return content(folder_ + "/out"); }
+  std::string err() const { return content(folder_ + "/err"); }
+
+  // The numbers that `count` scripts have left in pids/.
+  std::vector<pid_t> pids(size_t count) const {
+    std::vector<pid_t> found;
+    for (const Stopwatch watch; found.size() < count && watch.seconds() < 10; usleep(2000)) {
+      found.clear();
+      for (const auto& file : std::filesystem::directory_iterator(folder_ + "/pids")) {
+        const std::string text = content(file.path());
+        if (!text.empty() && text.back() == '\n') found.push_back(std::stoi(text));
+      }
+    }
+    EXPECT_EQ(found.size(), count);
+    return found;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(LauncherTest, RanksKnowTheirPlace) {
+  Options options = shell(3,
+                          "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $OMP_NUM_THREADS $MASTER_ADDR "
+                          "$LOCKSTEP_PROGRESS $LOCKSTEP_NODE_MEMORY");
+  options.threads = 5;
+  options.log_dir = folder_ + "/logs";
+  EXPECT_EQ(run(options), 0);
+  EXPECT_THAT(out(), HasSubstr("[rank 2] 2/3 2/3 5 127.0.0.1 plain "));
+  EXPECT_THAT(content(folder_ + "/logs/rank0.log"), StartsWith("0/3 0/3 5 127.0.0.1 plain "));
+  EXPECT_THAT(content(folder_ + "/logs/rank1.log"), StartsWith("1/3 1/3 "));
+  EXPECT_EQ(err(), "");
+}
+
+TEST_F(LauncherTest, OneRankHasNoPrefix) {
+  EXPECT_EQ(run(shell(1, "echo out; echo err >&2")), 0);
+  EXPECT_EQ(out(), "out\n");
+  EXPECT_EQ(err(), "err\n");
+}
+
+TEST_F(LauncherTest, OneKilledByKill9StopsTheOthersWithinASecond) {
+  Options options =
+      shell(3, "echo $$ >$FOLDER/pids/$RANK; echo ready; [ $RANK = 1 ] && { sleep 0.1; kill -9 $$; }; sleep 100");
+  options.log_dir = folder_ + "/logs";
+  options.error_dir = folder_ + "/errors";
+  const Stopwatch watch;
+  EXPECT_EQ(run(options), 137);
+  EXPECT_LT(watch.seconds(), 2);
+  EXPECT_TRUE(gone_within(pids(3), 0.1));
+  EXPECT_THAT(err(), AllOf(HasSubstr("error: rank 1 (pid "), HasSubstr(") was killed by SIGKILL"),
+                           HasSubstr("\n  others: ranks 0, 2 healthy, stopped by the launcher in 0."),
+                           HasSubstr("\n  log: " + folder_ + "/logs/rank1.log (last lines below)\n    ready\n")));
+  EXPECT_THAT(content(folder_ + "/logs/rank1.log"), HasSubstr("error: rank 1 (pid "));
+  const auto report = nlohmann::json::parse(content(folder_ + "/errors/attempt0.json"));
+  EXPECT_EQ(report["exit_code"], 137);
+  EXPECT_LT(report["stop_seconds"], 1.0);
+  run(options);
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/errors/attempt1.json"));
+}
+
+TEST_F(LauncherTest, ARankThatIgnoresSigtermIsGoneWithinASecondToo) {
+  Options options =
+      shell(2, "trap '' TERM; echo $$ >$FOLDER/pids/$RANK; [ $RANK = 0 ] && exit 5; while :; do sleep 0.01; done");
+  options.error_dir = folder_ + "/errors";
+  EXPECT_EQ(run(options), 5);
+  EXPECT_TRUE(gone_within(pids(2), 0.1));
+  EXPECT_THAT(err(), HasSubstr("exited with code 5"));
+  EXPECT_LT(nlohmann::json::parse(content(folder_ + "/errors/attempt0.json"))["stop_seconds"], 1.0);
+}
+
+TEST_F(LauncherTest, TheFrontsKill9TakesEveryoneWithIt) {
+  std::vector<pid_t> all;
+  run(shell(3, "echo $$ >$FOLDER/pids/$RANK; sleep 100 & echo $! >$FOLDER/pids/child$RANK; wait"), [&](pid_t front) {
+    all = pids(6);
+    EXPECT_TRUE(std::all_of(all.begin(), all.end(), alive));
+    kill(front, SIGKILL);
+  });
+  EXPECT_TRUE(gone_within(all, 1));
+}
+
+TEST_F(LauncherTest, SignalsArePassedOn) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    std::filesystem::remove_all(folder_ + "/pids");
+    std::filesystem::create_directories(folder_ + "/pids");
+    Options options = shell(2, "echo $$ >$FOLDER/pids/$RANK; exec sleep 100");
+    options.stop_by = Launcher::StopBy::kSignal;
+    const int code = run(options, [&](pid_t front) {
+      pids(2);
+      kill(front, signal);
+    });
+    EXPECT_EQ(code, 128 + signal);
+    EXPECT_TRUE(gone_within(pids(2), 0.1));
+  }
+  EXPECT_EQ(err(), "") << "who asks for an end needs no report of it";
+}
+
+TEST_F(LauncherTest, AProgramThatEndsWellOnASignalIsNoFailure) {
+  Options options = shell(2, "trap 'exit 0' TERM; echo $$ >$FOLDER/pids/$RANK; while :; do sleep 0.01; done");
+  options.stop_by = Launcher::StopBy::kSignal;
+  EXPECT_EQ(run(options,
+                [&](pid_t front) {
+                  pids(2);
+                  kill(front, SIGTERM);
+                }),
+            0);
+}
+
+TEST_F(LauncherTest, ASecondSignalKillsAtOnce) {
+  Options options = shell(2, "trap '' INT TERM; echo $$ >$FOLDER/pids/$RANK; while :; do sleep 0.01; done");
+  const int code = run(options, [&](pid_t front) {
+    const auto all = pids(2);
+    kill(front, SIGINT);
+    usleep(100'000);
+    EXPECT_TRUE(std::all_of(all.begin(), all.end(), alive));
+    kill(front, SIGINT);
+  });
+  EXPECT_EQ(code, 128 + SIGINT);
+  EXPECT_TRUE(gone_within(pids(2), 0.1));
+  EXPECT_THAT(err(), AllOf(HasSubstr("once more stops at once"), Not(HasSubstr("error:"))));
+}
+
+TEST_F(LauncherTest, WorkersStopThroughTheBoard) {
+  EXPECT_EQ(run(board_worker(3, "stop"),
+                [](pid_t front) {
+                  usleep(200'000);
+                  kill(front, SIGTERM);
+                }),
+            kExitStoppedOnRequest);
+  EXPECT_EQ(err(), "stopping after this step, with a checkpoint; once more stops at once\n");
+}
+
+TEST_F(LauncherTest, AMistakeBeforeTheFirstStepIsOneLine) {
+  Options options = board_worker(3, "data");
+  options.error_dir = folder_ + "/errors";
+  EXPECT_EQ(run(options), 65);
+  EXPECT_EQ(err(), "error: train.idx: byte 3: not an IDX file\n");
+  EXPECT_EQ(content(folder_ + "/plain"), "yes");
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/errors"));
+}
+
+TEST_F(LauncherTest, AFailureInTrainingIsAReport) {
+  Options options = board_worker(3, "step");
+  options.resume_command = "lockstep train mnist --resume runs/mnist-1";
+  options.log_dir = folder_ + "/logs";
+  EXPECT_EQ(run(options), 70);
+  EXPECT_THAT(err(), AllOf(StartsWith("error: rank 1 (pid "), HasSubstr(") failed: weights gone astray\n"),
+                           HasSubstr("  when: step 7, fold of bucket 1/2 (fc.weight …)\n"),
+                           HasSubstr("  others: ranks 0, 2 noticed it and ended\n"),
+                           HasSubstr("  saved: checkpoint step-000005.pt\n"),
+                           HasSubstr("  next: lockstep train mnist --resume runs/mnist-1\n")));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/plain"));
+}
+
+TEST_F(LauncherTest, StandardOutputCanBeRank0sAlone) {
+  Options options = shell(3, "echo '{}' $RANK");
+  options.only_rank0_on_stdout = true;
+  EXPECT_EQ(run(options), 0);
+  EXPECT_EQ(out(), "{} 0\n");
+  EXPECT_THAT(err(), AllOf(HasSubstr("[rank 1] {} 1\n"), HasSubstr("[rank 2] {} 2\n")));
+}
+
+TEST_F(LauncherTest, QuietRunsOnlyReport) {
+  Options options = shell(2, "echo noise; echo noise >&2; exit 4");
+  options.quiet = true;
+  EXPECT_EQ(run(options), 4);
+  EXPECT_EQ(out(), "");
+  EXPECT_THAT(err(), AllOf(StartsWith("error: rank "), Not(HasSubstr("[rank"))));
+}
+
+TEST_F(LauncherTest, OddOutputComesThrough) {
+  Options options = shell(2, "head -c 1000000 /dev/zero | tr '\\0' x; printf end");
+  options.log_dir = folder_ + "/logs";
+  EXPECT_EQ(run(options), 0);
+  const std::string log = content(folder_ + "/logs/rank1.log");
+  EXPECT_EQ(std::count(log.begin(), log.end(), 'x'), 1000000);
+  EXPECT_THAT(log, testing::EndsWith("xend\n"));
+  EXPECT_THAT(out(), HasSubstr("xxx"));
+}
+
+TEST_F(LauncherTest, AStuckReaderDoesNotKeepTheOthersAlive) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const Descriptor reader(ends[0]);
+  Descriptor writer(ends[1]);
+  Options options = shell(2, "echo $$ >$FOLDER/pids/$RANK; [ $RANK = 1 ] && { sleep 0.3; exit 9; }; exec yes");
+  const pid_t front = fork();
+  if (front == 0) {
+    options.out_fd = writer.get();
+    options.err_fd = open((folder_ + "/err").c_str(), O_WRONLY | O_CREAT, 0600);
+    _exit(Launcher(options).run());
+  }
+  writer = Descriptor();
+  EXPECT_TRUE(gone_within(pids(2), 2));
+  kill(front, SIGKILL);
+  waitpid(front, nullptr, 0);
+}
+
+TEST_F(LauncherTest, AReaderThatGoesDoesNotEndTheRun) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  close(ends[0]);
+  Options options = shell(1, "echo a; sleep 0.1; echo b; echo done >$FOLDER/done");
+  options.out_fd = ends[1];
+  EXPECT_EQ(Launcher(options).run(), 0);
+  close(ends[1]);
+  EXPECT_EQ(content(folder_ + "/done"), "done\n");
+}
+
+TEST_F(LauncherTest, SixtyFourRanks) {
+  EXPECT_EQ(run(shell(64, "echo $RANK >$FOLDER/pids/$RANK")), 0);
+  EXPECT_EQ(pids(64).size(), 64u);
+}
+
+TEST_F(LauncherTest, WhatCantBeStartedIsAnErrorAndLeavesNothing) {
+  EXPECT_EQ(run({.command = {"/no/such/program"}, .nproc = 2}), 2);
+  EXPECT_THAT(err(), HasSubstr("can't run /no/such/program: No such file"));
+  EXPECT_THROW(Launcher({.command = {"/bin/true"}, .nproc = 65}), ConfigError);
+  EXPECT_THROW(Launcher({.command = {"/bin/true"}, .nproc = 0}), ConfigError);
+  Options options = shell(2, "true");
+  options.log_dir = folder_ + "/none";
+  EXPECT_EQ(run(options), 74);
+}
+
+TEST_F(LauncherTest, TheBoardCanBeReadAfterwards) {
+  Options options = board_worker(2, "step");
+  options.quiet = true;
+  const Descriptor null(open("/dev/null", O_WRONLY));
+  options.err_fd = null.get();
+  Launcher launcher(options);
+  EXPECT_EQ(launcher.run(), 70);
+  EXPECT_EQ(launcher.board().ranks[1].step.load(), 7u);
+  EXPECT_EQ(launcher.board().first_step_ns.load(), 1u);
+}
+
+}  // namespace
+}  // namespace lockstep::launch

@@ -1,0 +1,165 @@
+#include "lockstep/launch/process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+
+namespace lockstep::launch {
+namespace {
+
+struct Pipe {
+  Descriptor read, write;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    throw IoError("can't make a pipe: ", errno_text(errno), "; raise the limit on open files (ulimit -n)");
+  }
+  return {.read = Descriptor(ends[0]), .write = Descriptor(ends[1])};
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const auto& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// All that the child needs between vfork and exec, where it must neither allocate nor lock.
+struct ChildPlan {
+  char* const* arguments;
+  char* const* environment;
+  const std::vector<int>& inherited;
+  int in, out, err;
+  int failure;  // where it writes the errno of an exec that failed
+  pid_t parent;
+};
+
+[[noreturn]] void become(const ChildPlan& plan) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != plan.parent) _exit(1);  // the parent died before the line above
+  dup2(plan.in, STDIN_FILENO);
+  dup2(plan.out, STDOUT_FILENO);
+  dup2(plan.err, STDERR_FILENO);
+  for (const int fd : plan.inherited) fcntl(fd, F_SETFD, 0);
+  ::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(plan.arguments[0], plan.arguments, plan.environment);
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = write(plan.failure, &error, sizeof error);
+  _exit(127);
+}
+
+// vfork, not fork: it copies no page tables, and is safe whatever threads the caller has. All signals are blocked in
+// between, for a handler of the parent's must not run in the child.
+pid_t start(const ChildPlan& plan) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = vfork();
+  if (pid == 0) become(plan);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return pid;
+}
+
+void reap(pid_t pid) {
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+std::string ExitStatus::text() const {
+  if (signal == 0) return cat("exited with code ", code);
+  const char* const name = sigabbrev_np(signal);
+  return name != nullptr ? cat("was killed by SIG", name) : cat("was killed by signal ", signal);
+}
+
+Child::Child(const SpawnRequest& request) {
+  Pipe output = make_pipe(), errors = make_pipe(), failure = make_pipe();
+  const Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto arguments = pointers(request.command);
+  const auto environment = pointers(request.environment);
+  const pid_t pid = start({.arguments = arguments.data(),
+                           .environment = environment.data(),
+                           .inherited = request.inherited,
+                           .in = null.get(),
+                           .out = output.write.get(),
+                           .err = errors.write.get(),
+                           .failure = failure.write.get(),
+                           .parent = getpid()});
+  if (pid < 0) throw IoError("can't start ", request.command[0], ": ", errno_text(errno));
+  failure.write = Descriptor();
+  int error = 0;
+  if (read(failure.read.get(), &error, sizeof error) == sizeof error) {
+    reap(pid);
+    throw ConfigError("can't run ", request.command[0], ": ", errno_text(error));
+  }
+  pid_ = pid;
+  // By number: glibc 2.36 declares it in a way that C++ cannot link.
+  pidfd_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd_) {
+    error = errno;
+    signal_group(SIGKILL);
+    reap(pid);
+    throw IoError("can't watch process ", pid, ": ", errno_text(error));
+  }
+  out = std::move(output.read);
+  err = std::move(errors.read);
+  for (const int fd : {out.get(), err.get()}) fcntl(fd, F_SETFL, O_NONBLOCK);
+}
+
+Child::Child(Child&& other) noexcept
+    : out(std::move(other.out)),
+      err(std::move(other.err)),
+      pid_(std::exchange(other.pid_, -1)),
+      pidfd_(std::move(other.pidfd_)) {}
+
+Child::~Child() {
+  if (pid_ < 0) return;
+  signal_group(SIGKILL);
+  reap(pid_);
+}
+
+std::optional<ExitStatus> Child::ended() const {
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+    return std::nullopt;
+  }
+  if (info.si_code == CLD_EXITED) return ExitStatus{.code = info.si_status};
+  return ExitStatus{.signal = info.si_status};
+}
+
+void Child::signal_group(int signal) const { kill(-pid_, signal); }
+
+std::string find_program(const std::string& program) {
+  if (program.find('/') != std::string::npos) {
+    if (access(program.c_str(), X_OK) != 0) throw ConfigError("can't run ", program, ": ", errno_text(errno));
+    return program;
+  }
+  std::istringstream path(env("PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
+  for (std::string folder; std::getline(path, folder, ':');) {
+    const std::string candidate = cat(folder.empty() ? "." : folder, '/', program);
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  throw ConfigError("can't run ", program, ": no folder of $PATH has it; give its path, as ./", program);
+}
+
+}  // namespace lockstep::launch

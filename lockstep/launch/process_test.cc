@@ -1,0 +1,112 @@
+#include "lockstep/launch/process.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/tests/alive.h"
+
+namespace lockstep::launch {
+namespace {
+
+SpawnRequest shell(const std::string& script) {
+  return {.command = {"/bin/sh", "-c", script}, .environment = {}, .inherited = {}};
+}
+
+ExitStatus wait_for(const Child& child) {
+  pollfd state{.fd = child.pidfd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&state, 1, 10000), 1);
+  const auto status = child.ended();
+  EXPECT_TRUE(status.has_value());
+  return status.value_or(ExitStatus{.code = -1});
+}
+
+std::string read_all(const Descriptor& pipe) {
+  std::string out;
+  char buffer[4096];
+  for (pollfd state{.fd = pipe.get(), .events = POLLIN, .revents = 0}; poll(&state, 1, 5000) == 1;) {
+    const ssize_t got = read(pipe.get(), buffer, sizeof buffer);
+    if (got <= 0) break;
+    out.append(buffer, static_cast<size_t>(got));
+  }
+  return out;
+}
+
+TEST(Child, PassesOutputEnvironmentAndCode) {
+  SpawnRequest request = shell("echo out $NAME; echo err >&2; exit 7");
+  request.environment = {"NAME=value"};
+  const Child child(request);
+  EXPECT_EQ(read_all(child.out), "out value\n");
+  EXPECT_EQ(read_all(child.err), "err\n");
+  const ExitStatus status = wait_for(child);
+  EXPECT_EQ(status.exit_code(), 7);
+  EXPECT_EQ(status.text(), "exited with code 7");
+  EXPECT_TRUE(child.ended().has_value()) << "asking twice is fine";
+}
+
+TEST(Child, NamesTheSignalThatKilledIt) {
+  const Child child(shell("kill -9 $$"));
+  const ExitStatus status = wait_for(child);
+  EXPECT_EQ(status.exit_code(), 137);
+  EXPECT_EQ(status.text(), "was killed by SIGKILL");
+  EXPECT_FALSE(status.ok());
+}
+
+TEST(Child, GetsTheInheritedDescriptorsAndNoOthers) {
+  const Descriptor given = create_memfd("given", 1), kept = create_memfd("kept", 1);
+  SpawnRequest request =
+      shell(cat("[ -e /proc/self/fd/", given.get(), " ] && [ ! -e /proc/self/fd/", kept.get(), " ]"));
+  request.inherited = {given.get()};
+  const Child child(request);
+  EXPECT_EQ(wait_for(child).exit_code(), 0);
+  EXPECT_TRUE(fcntl(given.get(), F_GETFD) & FD_CLOEXEC) << "the parent's own copy stays as it was";
+}
+
+TEST(Child, StartsWithPlainSignalsInItsOwnGroup) {
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigprocmask(SIG_BLOCK, &blocked, &before);
+  const Child child(shell("grep -E '^Sig(Blk|Ign)' /proc/self/status; kill -TERM $$; sleep 9"));
+  EXPECT_EQ(read_all(child.out), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+  EXPECT_EQ(wait_for(child).signal, SIGTERM);
+  EXPECT_EQ(getpgid(child.pid()), child.pid());
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST(Child, ItsOwnersEndIsItsEndAndItsChildrens) {
+  int grandchild = 0;
+  {
+    const Child child(shell("sleep 100 & echo $!; wait"));
+    char line[32] = {};
+    pollfd state{.fd = child.out.get(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(poll(&state, 1, 5000), 1);
+    ASSERT_GT(read(child.out.get(), line, sizeof line - 1), 0);
+    grandchild = std::stoi(line);
+    EXPECT_TRUE(alive(grandchild));
+  }
+  EXPECT_TRUE(gone_within({grandchild}, 1));
+}
+
+TEST(Child, WhatCantBeRunIsAnError) {
+  EXPECT_THROW(Child({.command = {"/no/such/program"}, .environment = {}, .inherited = {}}), ConfigError);
+  EXPECT_THROW(Child({.command = {"/etc/passwd"}, .environment = {}, .inherited = {}}), ConfigError);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "no remains are left";
+}
+
+TEST(FindProgram, LooksInPath) {
+  EXPECT_THAT(find_program("sh"), testing::EndsWith("/sh"));
+  EXPECT_EQ(find_program("/bin/sh"), "/bin/sh");
+  EXPECT_THROW(find_program("no-such-program-anywhere"), ConfigError);
+  EXPECT_THROW(find_program("./no-such-program"), ConfigError);
+  EXPECT_THROW(find_program("/etc/passwd"), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep::launch

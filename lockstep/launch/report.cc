@@ -1,0 +1,128 @@
+#include "lockstep/launch/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::launch {
+namespace {
+
+bool failed_by_itself(const RankOutcome& outcome) {
+  return !outcome.status.ok() && !outcome.stopped && outcome.status.exit_code() != kExitStoppedOnRequest;
+}
+
+std::string tenths(double seconds) { return cat(std::round(seconds * 10) / 10, " s"); }
+
+// "step 1204, fold of bucket 2/5 (layer3.conv1.weight …)"; before the first step what it was doing, if it said so.
+std::string when(const RankOutcome& root) {
+  if (root.step == 0) return root.doing;
+  return cat("step ", root.step, root.doing.empty() ? "" : ", ", root.doing);
+}
+
+// What became of a rank that is not the root cause.
+std::string fate(const RankOutcome& outcome, double stop_seconds) {
+  if (outcome.stopped) return cat("healthy, stopped by the launcher in ", tenths(stop_seconds));
+  if (outcome.status.exit_code() == CommError::kExitCode) return "noticed it and ended";
+  if (outcome.status.exit_code() == kExitStoppedOnRequest) return "stopped on request";
+  return outcome.status.ok() ? "had finished" : outcome.status.text();
+}
+
+// "ranks 0-1, 3 healthy, stopped by the launcher in 0.4 s; rank 2 had finished", the largest group first.
+std::string others(const Report& report) {
+  std::map<std::string, std::vector<int>> ranks_by_fate;
+  for (const auto& outcome : report.outcomes) {
+    if (outcome.rank == report.outcomes[report.root].rank) continue;
+    ranks_by_fate[fate(outcome, report.stop_seconds)].push_back(outcome.rank);
+  }
+  std::vector<std::pair<std::string, std::vector<int>>> groups(ranks_by_fate.begin(), ranks_by_fate.end());
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  std::string out;
+  for (const auto& [text, ranks] : groups) {
+    out += cat(out.empty() ? "" : "; ", ranks.size() == 1 ? "rank " : "ranks ", lockstep::ranges(ranks), ' ', text);
+  }
+  return out;
+}
+
+nlohmann::json to_json_value(const RankOutcome& outcome) {
+  return {{"rank", outcome.rank},
+          {"pid", outcome.pid},
+          {"exit_code", outcome.status.exit_code()},
+          {"signal", outcome.status.signal},
+          {"seconds", outcome.ended},
+          {"stopped_by_launcher", outcome.stopped},
+          {"step", outcome.step},
+          {"doing", outcome.doing},
+          {"error", outcome.error}};
+}
+
+}  // namespace
+
+std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes) {
+  std::optional<size_t> root;
+  const auto rank_of_cause = [&](size_t i) {
+    const bool missed_a_peer = outcomes[i].status.exit_code() == CommError::kExitCode;
+    return std::pair(missed_a_peer, outcomes[i].ended);
+  };
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (failed_by_itself(outcomes[i]) && (!root || rank_of_cause(i) < rank_of_cause(*root))) root = i;
+  }
+  return root;
+}
+
+int exit_code(std::span<const RankOutcome> outcomes) {
+  const auto root = root_cause(outcomes);
+  if (root) return outcomes[*root].status.exit_code();
+  const bool on_request = std::any_of(outcomes.begin(), outcomes.end(), [](const RankOutcome& outcome) {
+    return outcome.status.exit_code() == kExitStoppedOnRequest;
+  });
+  return on_request ? kExitStoppedOnRequest : 0;
+}
+
+bool is_plain_mistake(const RankOutcome& outcome) {
+  const int code = outcome.status.exit_code();
+  const bool kind = code == ConfigError::kExitCode || code == DataError::kExitCode || code == IoError::kExitCode;
+  return kind && outcome.step == 0 && !outcome.error.empty();
+}
+
+std::string headline(const Report& report) {
+  const RankOutcome& root = report.outcomes[report.root];
+  const std::string who = cat("rank ", root.rank, " (pid ", root.pid, ") ");
+  if (root.status.signal != 0) return cat(who, root.status.text(), report.oom.empty() ? "" : ": ", report.oom);
+  return root.error.empty() ? who + root.status.text() : cat(who, "failed: ", root.error);
+}
+
+std::string to_text(const Report& report) {
+  const RankOutcome& root = report.outcomes[report.root];
+  if (is_plain_mistake(root)) return cat("error: ", root.error, '\n');
+  std::string out = cat("error: ", headline(report), '\n');
+  const auto add = [&out](const char* name, const std::string& text) {
+    if (!text.empty()) out += cat("  ", name, ": ", text, '\n');
+  };
+  add("when", when(root));
+  add("others", others(report));
+  add("saved", report.saved);
+  const bool has_lines = !report.last_lines.empty();
+  if (!report.log_path.empty()) add("log", report.log_path + (has_lines ? " (last lines below)" : ""));
+  if (!report.saved.empty()) add("next", report.resume_command);
+  if (has_lines && report.log_path.empty()) out += "  its last lines:\n";
+  for (const auto& line : report.last_lines) out += cat("    ", line, '\n');
+  return out;
+}
+
+std::string to_json(const Report& report) {
+  nlohmann::json value = to_json_value(report.outcomes[report.root]);
+  value["headline"] = headline(report);
+  value["stop_seconds"] = report.stop_seconds;
+  value["saved"] = report.saved;
+  value["log"] = report.log_path;
+  value["last_lines"] = report.last_lines;
+  value["ranks"] = nlohmann::json::array();
+  for (const auto& outcome : report.outcomes) value["ranks"].push_back(to_json_value(outcome));
+  return value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace lockstep::launch

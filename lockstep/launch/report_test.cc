@@ -1,0 +1,111 @@
+#include "lockstep/launch/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+namespace lockstep::launch {
+namespace {
+
+RankOutcome ended(int rank, ExitStatus status, double at) {
+  return {.rank = rank, .pid = 800 + rank, .status = status, .ended = at, .doing = {}, .error = {}};
+}
+RankOutcome stopped(int rank) {
+  RankOutcome outcome = ended(rank, {.signal = SIGTERM}, 9);
+  outcome.stopped = true;
+  return outcome;
+}
+
+std::optional<size_t> cause(const std::vector<RankOutcome>& outcomes) { return root_cause(outcomes); }
+int code(const std::vector<RankOutcome>& outcomes) { return exit_code(outcomes); }
+
+TEST(RootCause, IsTheFirstThatFailedByItself) {
+  EXPECT_EQ(cause({ended(0, {}, 1), ended(1, {}, 2)}), std::nullopt);
+  EXPECT_EQ(cause({ended(0, {.code = 70}, 3), ended(1, {.code = 65}, 2), stopped(2)}), 1u);
+  EXPECT_EQ(cause({stopped(0), ended(1, {.signal = SIGKILL}, 5)}), 1u);
+}
+
+TEST(RootCause, IsNotOneThatMissedItsPeer) {
+  EXPECT_EQ(cause({ended(0, {.code = 69}, 1), ended(1, {.signal = SIGSEGV}, 2)}), 1u);
+  EXPECT_EQ(cause({ended(0, {.code = 69}, 2), ended(1, {.code = 69}, 1)}), 1u) << "unless nobody knows better";
+}
+
+TEST(ExitCode, OfTheWholeRun) {
+  EXPECT_EQ(code({ended(0, {}, 1), ended(1, {}, 2)}), 0);
+  EXPECT_EQ(code({ended(0, {.code = 75}, 1), ended(1, {.code = 75}, 2)}), 75);
+  EXPECT_EQ(code({ended(0, {}, 1), ended(1, {.code = 75}, 2)}), 75);
+  EXPECT_EQ(code({ended(0, {.code = 75}, 1), ended(1, {.code = 70}, 2)}), 70);
+  EXPECT_EQ(code({stopped(0), ended(1, {.signal = SIGKILL}, 2)}), 137);
+}
+
+TEST(Report, HasTheContractsForm) {
+  Report report;
+  report.outcomes = {stopped(0), stopped(1), stopped(2), ended(3, {.signal = SIGKILL}, 1)};
+  report.root = 3;
+  report.outcomes[3].pid = 812;
+  report.outcomes[3].step = 1204;
+  report.outcomes[3].doing = "fold of bucket 2/5 (layer3.conv1.weight …)";
+  report.oom = "out of memory (cgroup limit 8 GiB)";
+  report.stop_seconds = 0.42;
+  report.saved = "checkpoint step-001000.pt";
+  report.log_path = "runs/unet-3/logs/rank3.log";
+  report.last_lines = {"step 1203", "step 1204"};
+  report.resume_command = "lockstep train unet --resume runs/unet-3";
+  EXPECT_EQ(to_text(report),
+            "error: rank 3 (pid 812) was killed by SIGKILL: out of memory (cgroup limit 8 GiB)\n"
+            "  when: step 1204, fold of bucket 2/5 (layer3.conv1.weight …)\n"
+            "  others: ranks 0-2 healthy, stopped by the launcher in 0.4 s\n"
+            "  saved: checkpoint step-001000.pt\n"
+            "  log: runs/unet-3/logs/rank3.log (last lines below)\n"
+            "  next: lockstep train unet --resume runs/unet-3\n"
+            "    step 1203\n"
+            "    step 1204\n");
+}
+
+TEST(Report, SaysOnlyWhatIsKnown) {
+  Report report;
+  report.outcomes = {ended(0, {.code = 3}, 1)};
+  report.resume_command = "lockstep train unet --resume runs/unet-3";
+  EXPECT_EQ(to_text(report), "error: rank 0 (pid 800) exited with code 3\n") << "nothing saved, nothing to resume";
+  report.last_lines = {"Traceback"};
+  EXPECT_EQ(to_text(report), "error: rank 0 (pid 800) exited with code 3\n  its last lines:\n    Traceback\n");
+}
+
+TEST(Report, TellsTheFateOfEachRank) {
+  Report report;
+  report.outcomes = {ended(0, {.code = 69}, 2), ended(1, {.code = 70}, 1), ended(2, {}, 1), ended(3, {.code = 69}, 2)};
+  report.root = 1;
+  report.outcomes[1].error = "weights gone astray";
+  EXPECT_THAT(to_text(report), testing::StartsWith("error: rank 1 (pid 801) failed: weights gone astray\n"));
+  EXPECT_THAT(to_text(report), testing::HasSubstr("  others: ranks 0, 3 noticed it and ended; rank 2 had finished\n"));
+}
+
+TEST(Report, AMistakeBeforeTheFirstStepIsOneLine) {
+  Report report;
+  report.outcomes = {ended(0, {.code = 65}, 1), stopped(1)};
+  report.outcomes[0].error = "train.idx: byte 3: not an IDX file";
+  report.last_lines = {"noise"};
+  EXPECT_EQ(to_text(report), "error: train.idx: byte 3: not an IDX file\n");
+  report.outcomes[0].step = 1;
+  EXPECT_THAT(to_text(report), testing::HasSubstr("others:"));
+  report.outcomes[0].step = 0;
+  report.outcomes[0].status.code = 70;
+  EXPECT_THAT(to_text(report), testing::HasSubstr("others:"));
+}
+
+TEST(Report, AsJson) {
+  Report report;
+  report.outcomes = {ended(0, {.signal = SIGSEGV}, 1), stopped(1)};
+  report.last_lines = {"not \xff UTF-8"};
+  const auto value = nlohmann::json::parse(to_json(report));
+  EXPECT_EQ(value["exit_code"], 139);
+  EXPECT_EQ(value["rank"], 0);
+  EXPECT_EQ(value["ranks"].size(), 2u);
+  EXPECT_EQ(value["ranks"][1]["stopped_by_launcher"], true);
+  EXPECT_EQ(value["headline"], "rank 0 (pid 800) was killed by SIGSEGV");
+}
+
+}  // namespace
+}  // namespace lockstep::launch
