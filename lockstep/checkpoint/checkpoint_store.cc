@@ -1,0 +1,117 @@
+#include "lockstep/checkpoint/checkpoint_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <iomanip>
+#include <sstream>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/atomic_file.h"
+#include "lockstep/checkpoint/pt_reader.h"
+#include "lockstep/checkpoint/pt_writer.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kSuffix = ".pt";
+
+std::string file_name(int64_t step) {
+  std::ostringstream name;
+  name << kPrefix << std::setw(6) << std::setfill('0') << step << kSuffix;
+  return name.str();
+}
+
+// 500 for "step-000500.pt"; nothing for any other name.
+std::optional<int64_t> step_of(const std::string& name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  const char* const last = name.data() + name.size() - kSuffix.size();
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), last, step);
+  if (error != std::errc() || end != last || file_name(step) != name) return std::nullopt;
+  return step;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(std::string folder, Options options) : folder_(std::move(folder)), options_(options) {}
+
+std::string CheckpointStore::path_of(int64_t step) const { return folder_ + "/" + file_name(step); }
+
+std::string CheckpointStore::save(int64_t step, const Value& value) {
+  if (step < 0) throw BugError("a checkpoint of step ", step);
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) throw IoError(folder_, ": can't be made: ", error.message(), "; choose another folder for the run");
+  write_pt(value, path_of(step));
+  link_atomically(file_name(step), folder_ + "/last.pt");
+  prune();
+  return path_of(step);
+}
+
+void CheckpointStore::mark_best(int64_t step) {
+  if (!fs::exists(path_of(step))) throw BugError(path_of(step), ": called the best checkpoint, but was not saved");
+  link_atomically(file_name(step), folder_ + "/best.pt");
+}
+
+std::vector<CheckpointStore::Saved> CheckpointStore::list() const {
+  std::vector<Saved> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    if (const auto step = step_of(entry.path().filename().string())) found.push_back({*step, entry.path().string()});
+  }
+  std::sort(found.begin(), found.end(), [](const Saved& a, const Saved& b) { return a.step < b.step; });
+  return found;
+}
+
+std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest() const {
+  const std::vector<Saved> all = list();
+  std::vector<std::string> warnings;
+  for (auto saved = all.rbegin(); saved != all.rend(); ++saved) {
+    try {
+      return Loaded{*saved, read_pt(saved->path), warnings};
+    } catch (const Error& error) {
+      warnings.push_back(error.what());
+    }
+  }
+  if (warnings.empty()) return std::nullopt;
+  throw DataError("none of ", all.size(), " checkpoints in ", folder_, " can be read; the newest: ", warnings.front());
+}
+
+void CheckpointStore::cut_back(int64_t step) const {
+  for (const Saved& saved : list()) {
+    std::error_code error;
+    if (saved.step > step && !fs::remove(saved.path, error) && error) {
+      throw IoError(saved.path, ": can't be removed: ", error.message());
+    }
+  }
+}
+
+bool CheckpointStore::is_linked(const Saved& saved) const {
+  const auto points_there = [&](const char* link) {
+    std::error_code ignored;
+    return fs::read_symlink(folder_ + link, ignored).string() == file_name(saved.step);
+  };
+  return points_there("/last.pt") || points_there("/best.pt");
+}
+
+// Failures to remove are left to the next save: a checkpoint too many harms nobody.
+void CheckpointStore::prune() const {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    // Left by a writer that was killed; the store has only one writer, and it is not at work now.
+    if (name.starts_with(kPrefix) && name.ends_with(temporary_name(std::string(kSuffix))))
+      fs::remove(entry.path(), ignored);
+  }
+  if (options_.keep_last <= 0) return;
+  const std::vector<Saved> all = list();
+  for (size_t i = 0; i + static_cast<size_t>(options_.keep_last) < all.size(); ++i) {
+    if (!is_linked(all[i])) fs::remove(all[i].path, ignored);
+  }
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,18 @@
+// Text out of a file, made fit for one line of an error message.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::checkpoint {
+
+// At most `most` bytes of the text; control characters and what is not ASCII become '?', and a cut is marked by "...".
+inline std::string printable(std::string_view text, size_t most = 100) {
+  std::string line(text.substr(0, most));
+  for (char& c : line) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text.size() > most ? line + "..." : line;
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,159 @@
+#include "lockstep/checkpoint/state_dict.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn.h>
+
+#include "lockstep/base/hash.h"
+#include "lockstep/checkpoint/describe.h"
+#include "lockstep/checkpoint/pt_reader.h"
+#include "lockstep/checkpoint/testing/files.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using namespace testing_support;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Net : torch::nn::Module {
+  Net() {
+    scale = register_parameter("scale", torch::ones({1}));
+    conv1 = register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 4, 5).bias(false)));
+    bn = register_module("bn", torch::nn::BatchNorm2d(4));
+    offset = register_buffer("offset", torch::zeros({2}));
+  }
+  at::Tensor scale, offset;
+  torch::nn::Conv2d conv1{nullptr};
+  torch::nn::BatchNorm2d bn{nullptr};
+};
+
+Dict renamed(const Dict& state, const std::function<std::string(const std::string&)>& rename) {
+  Dict result;
+  for (const auto& [key, value] : state) result.set(rename(key_text(key)), value);
+  return result;
+}
+
+Dict copied(const Dict& state) {
+  Dict result;
+  for (const auto& [key, value] : state) result.set(key, value.get_if<at::Tensor>()->clone());
+  return result;
+}
+
+TEST(StateDict, NamesInPyTorchsOrder) {
+  const Net net;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : named_state(net)) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("scale", "offset", "conv1.weight", "bn.weight", "bn.bias", "bn.running_mean",
+                                 "bn.running_var", "bn.num_batches_tracked"));
+}
+
+TEST(StateDict, BorrowsTheModulesMemory) {
+  Net net;
+  const Dict state = state_dict(net);
+  EXPECT_EQ(state.find("scale")->get_if<at::Tensor>()->const_data_ptr(), net.scale.const_data_ptr());
+}
+
+TEST(StateDict, LoadsIntoTheModulesOwnTensors) {
+  Net from, to;
+  const void* memory = to.conv1->weight.const_data_ptr();
+  const LoadReport report = load_state_dict(to, state_dict(from));
+  EXPECT_TRUE(report.missing.empty() && report.unexpected.empty());
+  EXPECT_EQ(weights_sha256(to), weights_sha256(from));
+  EXPECT_EQ(to.conv1->weight.const_data_ptr(), memory);
+  EXPECT_TRUE(to.conv1->weight.requires_grad());
+}
+
+TEST(StateDict, DropsTheWrappersPrefix) {
+  Net from, to;
+  load_state_dict(to, renamed(state_dict(from), [](const auto& name) { return "module." + name; }));
+  EXPECT_EQ(weights_sha256(to), weights_sha256(from));
+}
+
+TEST(StateDict, KeepsAPrefixThatIsTheModelsOwn) {
+  const auto wrapper = [] {
+    torch::nn::Module module;
+    module.register_module("module", torch::nn::Linear(2, 2));
+    return module;
+  };
+  torch::nn::Module from = wrapper(), to = wrapper();
+  load_state_dict(to, state_dict(from));
+  EXPECT_EQ(weights_sha256(to), weights_sha256(from));
+}
+
+class StateDictRefusal : public testing::Test {
+ protected:
+  // The line that loading `state` is refused with; the module must not have changed.
+  std::string refusal(const Dict& state, LoadOptions options = {.file = "f.pt"}) {
+    const std::string before = weights_sha256(net_);
+    const std::string line = error_of<ConfigError>([&] { load_state_dict(net_, state, options); });
+    EXPECT_EQ(weights_sha256(net_), before);
+    return line;
+  }
+  Net other_;
+  Dict state_ = copied(state_dict(other_));
+  Net net_;
+};
+
+TEST_F(StateDictRefusal, OtherShapesAndTypes) {
+  state_.set("conv1.weight", at::zeros({4, 1, 5, 5}));
+  EXPECT_EQ(refusal(state_),
+            "f.pt: a checkpoint of another model: conv1.weight: the file has [4, 1, 5, 5], the model [4, 3, 5, 5]");
+  EXPECT_THAT(refusal(state_, {.file = "f.pt", .strict = false}), HasSubstr("conv1.weight"));
+  state_.set("conv1.weight", at::zeros({4, 3, 5, 5}, at::kHalf));
+  EXPECT_EQ(refusal(state_),
+            "f.pt: a checkpoint of another model: conv1.weight: the file has float16, the model float32");
+  load_state_dict(net_, state_, {.convert_dtypes = true});
+  EXPECT_EQ(net_.conv1->weight.abs().sum().item<float>(), 0);
+}
+
+TEST_F(StateDictRefusal, OtherNames) {
+  const Dict state = renamed(state_, [](const auto& name) { return name == "offset" ? "shift" : name; });
+  EXPECT_EQ(refusal(state), "f.pt: a checkpoint of another model: the file lacks offset; the model lacks shift");
+  const LoadReport report = load_state_dict(net_, state, {.strict = false});
+  EXPECT_THAT(report.missing, ElementsAre("offset"));
+  EXPECT_THAT(report.unexpected, ElementsAre("shift"));
+  const Dict strange = renamed(state_, [](const auto& name) { return "x" + name; });
+  EXPECT_THAT(refusal(strange), HasSubstr("the file lacks conv1.weight; and 13 more"));
+  EXPECT_THAT(refusal(strange, {.file = "f.pt", .strict = false}), HasSubstr("no name is in both"));
+}
+
+TEST_F(StateDictRefusal, WhatIsNoTensor) {
+  state_.set("scale", 3);
+  EXPECT_EQ(error_of<DataError>([&] { load_state_dict(net_, state_, {.file = "f.pt"}); }),
+            "f.pt: scale: expected a tensor, found a whole number");
+}
+
+TEST(FindModelState, WhereFilesKeepIt) {
+  const at::Tensor weight = at::ones({1});
+  const Dict state{{"w", weight}};
+  for (const char* key : {"model", "model_state_dict", "state_dict"}) {
+    EXPECT_EQ(find_model_state(Dict{{"epoch", 1}, {key, state}}, "f").size(), 1u) << key;
+  }
+  EXPECT_EQ(find_model_state(Dict{{"w", weight}, {"mask_values", List{0, 1}}}, "f").size(), 1u);
+  EXPECT_THROW(find_model_state(List{weight}, "f"), DataError);
+  EXPECT_THROW(find_model_state(Dict{{"epoch", 1}}, "f"), DataError);
+}
+
+TEST(WeightsSha256, IsDefinedToTheByte) {
+  using namespace std::string_literals;
+  const NamedTensors tensors{{"b", at::arange(6, at::kByte).view({2, 3}).t()}, {"a", at::ones({}, at::kShort)}};
+  EXPECT_EQ(weights_sha256(tensors), sha256_hex("a\0int16\0\0\1\0b\0uint8\0"s + "3,2\0\0\3\1\4\2\5"s));
+}
+
+TEST(StateDict, ReadsPyTorchsLeNet) {
+  const std::string path = shared_fixtures() + "/checkpoints/lenet_ddp_module_prefix.pt";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no fixtures beside the checkout";
+  torch::nn::Module net;
+  net.register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 20, 5)));
+  net.register_module("conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(20, 20, 5)));
+  net.register_module("fc", torch::nn::Linear(980, 10));
+  load_state_dict(net, find_model_state(read_pt(path), path), {.file = path});
+  const auto expected =
+      nlohmann::ordered_json::parse(read_file(shared_fixtures() + "/checkpoints/lenet_state_dict.expected.json"));
+  EXPECT_EQ(describe(state_dict(net)).dump(), expected.dump());
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,116 @@
+// What a checkpoint holds: a tree of dicts, lists, tensors and plain values, as torch.save writes it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::checkpoint {
+
+class Value;
+using List = std::vector<Value>;
+
+// A Python tuple: written as one, otherwise like a list.
+struct Tuple {
+  List items;
+};
+
+struct Bytes {
+  std::string data;
+};
+
+// A dict's key: text, or a number (the optimizer's state counts its parameters).
+using Key = std::variant<std::string, int64_t>;
+std::string key_text(const Key& key);
+
+// A dict that keeps the order of insertion, as Python's do. Lookup takes constant time.
+class Dict {
+ public:
+  struct Entry;
+
+  Dict();
+  Dict(std::initializer_list<Entry> entries);  // a later entry replaces an earlier one of the same key
+  Dict(const Dict&);
+  Dict(Dict&&) noexcept;
+  Dict& operator=(const Dict&);
+  Dict& operator=(Dict&&) noexcept;
+  ~Dict();
+
+  void set(Key key, Value value);
+  const Value* find(const Key& key) const;  // nullptr if there is none; valid until the next set()
+  bool contains(const Key& key) const { return find(key) != nullptr; }
+
+  size_t size() const;
+  bool empty() const;
+  std::vector<Entry>::const_iterator begin() const;
+  std::vector<Entry>::const_iterator end() const;
+
+ private:
+  std::vector<Entry> entries_;
+  std::unordered_map<Key, size_t> positions_;
+};
+
+// One node of the tree. Copies are deep but for tensors, whose memory copies share. Made from plain values:
+// Dict{{"epoch", 4}, {"lr", 0.1}, {"betas", Tuple{{0.9, 0.999}}}, {"weight", tensor}}.
+class Value {
+ public:
+  using Content =
+      std::variant<std::monostate, bool, int64_t, double, std::string, Bytes, at::Tensor, List, Tuple, Dict>;
+
+  Value() = default;  // None
+  Value(std::same_as<bool> auto boolean) : content_(boolean) {}
+  template <std::integral Integer>
+  requires(!std::same_as<Integer, bool>) Value(Integer number) : content_(static_cast<int64_t>(number)) {
+    if (!std::in_range<int64_t>(number)) throw BugError("checkpoints hold whole numbers below 2^63, not ", number);
+  }
+  Value(std::floating_point auto number) : content_(static_cast<double>(number)) {}
+  Value(std::string text) : content_(std::move(text)) {}
+  Value(std::string_view text) : content_(std::string(text)) {}
+  Value(const char* text) : content_(std::string(text)) {}
+  Value(Bytes bytes) : content_(std::move(bytes)) {}
+  Value(at::Tensor tensor) : content_(std::move(tensor)) {}  // shares the tensor's memory
+  Value(List items) : content_(std::move(items)) {}
+  Value(Tuple tuple) : content_(std::move(tuple)) {}
+  Value(Dict dict) : content_(std::move(dict)) {}
+
+  const Content& content() const { return content_; }
+  bool is_none() const { return std::holds_alternative<std::monostate>(content_); }
+  // The content if it is a T (bool, int64_t, double, std::string, Bytes, at::Tensor, List, Tuple, Dict), or nullptr.
+  template <typename T>
+  const T* get_if() const {
+    return std::get_if<T>(&content_);
+  }
+  template <typename T>
+  T* get_if() {
+    return std::get_if<T>(&content_);
+  }
+  // The items of a list or tuple, or nullptr.
+  const List* items() const;
+  // "a dict", "a number", "a tensor": for messages.
+  std::string_view kind() const;
+
+ private:
+  Content content_;
+};
+
+struct Dict::Entry {
+  Key key;
+  Value value;
+};
+
+inline size_t Dict::size() const { return entries_.size(); }
+inline bool Dict::empty() const { return entries_.empty(); }
+inline std::vector<Dict::Entry>::const_iterator Dict::begin() const { return entries_.begin(); }
+inline std::vector<Dict::Entry>::const_iterator Dict::end() const { return entries_.end(); }
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,53 @@
+// What every data set offers: samples by number, as tensors ready for a model.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep::data {
+
+// Some samples: row i of both tensors belongs to the i-th index asked for.
+struct Batch {
+  at::Tensor data;    // float32 [n, …sample_shape()], contiguous (images: [n, channels, height, width], from 0 to 1)
+  at::Tensor target;  // what to learn; for classification int64 [n]
+
+  int64_t size() const { return data.size(0); }
+};
+
+// A set of samples, numbered from 0. Any number of threads may call it at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+
+  // The samples of these numbers, in this order; repeats are fine, and an empty list gives tensors of 0 rows. The same
+  // (indices, epoch) give the same bits in every process; `epoch` only matters where samples are augmented.
+  // Works on the calling thread alone. Throws DataError for a damaged sample, BugError for a number out of range.
+  virtual Batch batch(std::span<const int64_t> indices, uint32_t epoch) const = 0;
+
+  // One sample's shape, without the batch: {1, 28, 28}.
+  virtual std::vector<int64_t> sample_shape() const = 0;
+
+  virtual int64_t classes() const = 0;
+
+  // For a run's header: what it is and where it comes from.
+  virtual std::string description() const = 0;
+};
+
+// The parts of one data set.
+struct Splits {
+  std::shared_ptr<const Dataset> train;
+  std::shared_ptr<const Dataset> test;
+  std::shared_ptr<const Dataset> validation;  // null where the data has none of its own
+};
+
+// Throws BugError unless all indices lie in [0, size).
+void check_indices(std::span<const int64_t> indices, int64_t size);
+
+}  // namespace lockstep::data

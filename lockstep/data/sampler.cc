@@ -1,0 +1,59 @@
+#include "lockstep/data/sampler.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/permutation.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr int64_t kMostPerLane = 1 << 30;  // so that no product of options overflows
+constexpr int kMostLanes = 1 << 20;
+
+}  // namespace
+
+Range lane_range(int64_t samples, int lanes, int lane) {
+  const int64_t share = samples / lanes;
+  const int64_t longer = samples % lanes;  // so many lanes have one more
+  return {.first = lane * share + std::min<int64_t>(lane, longer), .count = share + (lane < longer ? 1 : 0)};
+}
+
+LaneSampler::LaneSampler(SamplerOptions options) : options_(options) {
+  if (options.lanes < 1 || options.lanes > kMostLanes) {
+    throw ConfigError("lanes: ", options.lanes, " is out of range; 1 to ", kMostLanes, " are possible");
+  }
+  if (options.batch_size < 1 || options.batch_size > kMostPerLane) {
+    throw ConfigError("batch size: ", options.batch_size, " samples a lane are out of range; 1 to ", kMostPerLane,
+                      " are possible");
+  }
+  if (options.dataset_size < 1) throw DataError("the data set to train on holds no samples");
+  global_batch_ = options.lanes * options.batch_size;
+  steps_per_epoch_ = (options.dataset_size - 1) / global_batch_ + 1;
+}
+
+int64_t LaneSampler::global_batch_samples(int64_t step_in_epoch) const {
+  check_step(step_in_epoch);
+  return std::min(global_batch_, options_.dataset_size - step_in_epoch * global_batch_);
+}
+
+std::vector<int64_t> LaneSampler::lane(uint32_t epoch, int64_t step_in_epoch, int lane) const {
+  if (lane < 0 || lane >= options_.lanes) throw BugError("lane ", lane, " of ", options_.lanes, " was asked for");
+  const Range range = lane_range(global_batch_samples(step_in_epoch), options_.lanes, lane);
+  std::vector<int64_t> samples(static_cast<size_t>(range.count));
+  std::iota(samples.begin(), samples.end(), step_in_epoch * global_batch_ + range.first);
+  if (options_.shuffle) {
+    const Permutation order(static_cast<uint64_t>(options_.dataset_size), options_.seed, epoch);
+    for (int64_t& sample : samples) sample = static_cast<int64_t>(order(static_cast<uint64_t>(sample)));
+  }
+  return samples;
+}
+
+void LaneSampler::check_step(int64_t step_in_epoch) const {
+  if (step_in_epoch < 0 || step_in_epoch >= steps_per_epoch_) {
+    throw BugError("step ", step_in_epoch, " of an epoch of ", steps_per_epoch_, " steps was asked for");
+  }
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,53 @@
+// Which samples each lane of each step trains on: pure functions of the options, the epoch and the step, never of the
+// number of processes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep::data {
+
+struct SamplerOptions {
+  int64_t dataset_size = 0;
+  int lanes = 1;
+  int64_t batch_size = 1;  // samples a lane; the global batch has lanes × batch_size
+  uint64_t seed = 0;
+  bool shuffle = true;  // false: in the data set's own order, every epoch
+};
+
+// [first, first + count)
+struct Range {
+  int64_t first = 0;
+  int64_t count = 0;
+  bool operator==(const Range&) const = default;
+};
+
+// Lane `lane`'s part of a global batch of `samples`: contiguous, as even as can be, the first lanes one more than the
+// last; lanes beyond `samples` get nothing.
+Range lane_range(int64_t samples, int lanes, int lane);
+
+// The global batch of step t holds positions [t·S·B, (t+1)·S·B) of the epoch's random order, and the last one what is
+// left. Immutable; any thread may call.
+class LaneSampler {
+ public:
+  // Throws ConfigError for lanes or a batch size out of range, DataError for an empty data set.
+  explicit LaneSampler(SamplerOptions options);
+
+  const SamplerOptions& options() const { return options_; }
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+
+  // Samples of a step's global batch: lanes × batch_size, fewer in the epoch's last step.
+  int64_t global_batch_samples(int64_t step_in_epoch) const;
+
+  // The samples of a lane, in order; none for an empty lane.
+  std::vector<int64_t> lane(uint32_t epoch, int64_t step_in_epoch, int lane) const;
+
+ private:
+  void check_step(int64_t step_in_epoch) const;
+
+  SamplerOptions options_;
+  int64_t global_batch_ = 0;
+  int64_t steps_per_epoch_ = 0;
+};
+
+}  // namespace lockstep::data

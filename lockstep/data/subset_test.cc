@@ -1,0 +1,60 @@
+#include "lockstep/data/subset.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/synthetic_digits.h"
+
+namespace lockstep::data {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(HoldOut, PartsTheSamplesByTheSeedAlone) {
+  const HoldOut parts = hold_out(1000, 12.5, 3);
+  EXPECT_EQ(parts.validation.size(), 125u);
+  std::vector<int64_t> all;
+  std::merge(parts.train.begin(), parts.train.end(), parts.validation.begin(), parts.validation.end(),
+             std::back_inserter(all));
+  for (int64_t i = 0; i < 1000; ++i) ASSERT_EQ(all[static_cast<size_t>(i)], i);
+  EXPECT_EQ(hold_out(1000, 12.5, 3).validation, parts.validation);
+  EXPECT_NE(hold_out(1000, 12.5, 4).validation, parts.validation);
+  EXPECT_LT(parts.validation.front(), 100);  // from all over, not a block
+  EXPECT_GT(parts.validation.back(), 900);
+}
+
+TEST(HoldOut, RoundsDownAndChecksItsShare) {
+  EXPECT_EQ(hold_out(24, 10, 0).validation.size(), 2u);
+  EXPECT_TRUE(hold_out(24, 0, 0).validation.empty());
+  EXPECT_THROW(hold_out(24, 1, 0), ConfigError);
+  EXPECT_THROW(hold_out(24, 100, 0), ConfigError);
+  EXPECT_THROW(hold_out(24, -1, 0), ConfigError);
+  EXPECT_THROW(hold_out(24, std::numeric_limits<double>::quiet_NaN(), 0), ConfigError);
+}
+
+TEST(Subset, RenumbersItsBase) {
+  const auto base = synthetic_digits({.train_size = 20}).train;
+  const auto some = subset(base, {19, 4}, "two");
+  EXPECT_EQ(some->size(), 2);
+  EXPECT_EQ(some->description(), "two");
+  EXPECT_TRUE(
+      at::equal(some->batch(std::vector<int64_t>{1, 0}, 0).data, base->batch(std::vector<int64_t>{4, 19}, 0).data));
+  EXPECT_THROW(subset(base, {20}, "beyond"), BugError);
+}
+
+TEST(WithValidation, HoldsOutTrainingSamples) {
+  const Splits splits = synthetic_digits({.train_size = 200, .test_size = 10});
+  const Splits held = with_validation(splits, 10, 1);
+  EXPECT_EQ(held.train->size(), 180);
+  EXPECT_EQ(held.validation->size(), 20);
+  EXPECT_EQ(held.test, splits.test);
+  EXPECT_THAT(held.validation->description(), HasSubstr("validating on 20 of digits drawn on the spot"));
+  EXPECT_EQ(with_validation(splits, 0, 1).train, splits.train);
+}
+
+}  // namespace
+}  // namespace lockstep::data

@@ -1,0 +1,46 @@
+#include "lockstep/models/init.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::models {
+namespace {
+
+// Through a contiguous tensor, for the order of the draws must not follow the strides of `weight`.
+template <typename Draw>
+void fill(at::Tensor& weight, Draw draw) {
+  at::NoGradGuard no_grad;
+  at::Tensor values = at::empty(weight.sizes(), at::kFloat);
+  float* value = values.data_ptr<float>();
+  for (int64_t i = 0; i < values.numel(); ++i) value[i] = draw();
+  weight.copy_(values);
+}
+
+}  // namespace
+
+Fans fans_of(const at::Tensor& weight) {
+  if (weight.dim() < 2) throw BugError("fan-in of a tensor of ", weight.dim(), " dimensions: at least 2 are needed");
+  int64_t kernel = 1;
+  for (int64_t d = 2; d < weight.dim(); ++d) kernel *= weight.size(d);
+  return {.in = weight.size(1) * kernel, .out = weight.size(0) * kernel};
+}
+
+void kaiming_normal_(at::Tensor weight, RandomStream stream) {
+  const auto deviation = static_cast<float>(std::sqrt(2.0 / static_cast<double>(fans_of(weight).in)));
+  fill(weight, [&] { return deviation * stream.normal(); });
+}
+
+void xavier_uniform_(at::Tensor weight, RandomStream stream) {
+  const Fans fans = fans_of(weight);
+  uniform_(weight, std::sqrt(6.0 / static_cast<double>(fans.in + fans.out)), stream);
+}
+
+void uniform_(at::Tensor weight, double bound, RandomStream stream) {
+  const auto limit = static_cast<float>(bound);
+  fill(weight, [&] { return stream.uniform(-limit, limit); });
+}
+
+}  // namespace lockstep::models

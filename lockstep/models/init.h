@@ -1,0 +1,35 @@
+// Initial weights as a pure function of a seed: parameter number n draws from the stream (seed, kInit, n), in the order
+// of its elements, whatever its memory format, the process and libtorch's own generator.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "lockstep/base/philox.h"
+
+namespace lockstep::models {
+
+// The stream of a model's parameter number `parameter`, counted in the order of Module::parameters().
+inline RandomStream init_stream(uint64_t seed, uint64_t parameter) {
+  return RandomStream(seed, Purpose::kInit, 0, parameter);
+}
+
+// What one output is computed from, and what one input goes into: [out, in, kernel…] -> in · kernel, out · kernel.
+// At least two dimensions, or a BugError.
+struct Fans {
+  int64_t in;
+  int64_t out;
+};
+Fans fans_of(const at::Tensor& weight);
+
+// Normal with deviation √(2 / fan-in): for a layer that a ReLU follows (He et al., 2015).
+void kaiming_normal_(at::Tensor weight, RandomStream stream);
+
+// Uniform within ± √(6 / (fan-in + fan-out)) (Glorot and Bengio, 2010).
+void xavier_uniform_(at::Tensor weight, RandomStream stream);
+
+// Uniform within ± bound.
+void uniform_(at::Tensor weight, double bound, RandomStream stream);
+
+}  // namespace lockstep::models

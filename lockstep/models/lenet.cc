@@ -1,0 +1,64 @@
+#include "lockstep/models/lenet.h"
+
+#include <ATen/ATen.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/models/init.h"
+#include "lockstep/models/max_pool_relu.h"
+
+namespace lockstep::models {
+namespace {
+
+constexpr int64_t kChannels = 20;
+constexpr int64_t kMaxClasses = 1 << 20;
+constexpr int64_t kMaxSide = 1 << 14;
+
+torch::nn::Conv2d convolution(int64_t in_channels) {
+  return torch::nn::Conv2d(torch::nn::Conv2dOptions(in_channels, kChannels, 5).padding(2));
+}
+
+int64_t checked(const char* what, int64_t value, int64_t most) {
+  if (value < 1 || value > most) throw ConfigError("LeNet: ", what, " is ", value, ", not within 1 to ", most);
+  return value;
+}
+
+int64_t features(const LeNetOptions& options) {
+  const int64_t side = checked("image_size", options.image_size, kMaxSide);
+  if (side % 4 != 0) throw ConfigError("LeNet: image_size is ", side, ", not a multiple of 4: it is halved twice");
+  return kChannels * (side / 4) * (side / 4);
+}
+
+// Images of one channel are contiguous and channels_last at once, and their strides say contiguous. Convolution goes by
+// strides, and would then compute a channels_last network in the other format, at half the speed.
+at::Tensor in_format_of(const at::Tensor& weight, const at::Tensor& images) {
+  const bool channels_last = weight.is_contiguous(at::MemoryFormat::ChannelsLast) && !weight.is_contiguous();
+  if (!channels_last || images.size(1) != 1 || !images.is_contiguous()) return images;
+  return images.as_strided(images.sizes(), {images.stride(0), 1, images.stride(2), images.stride(3)});
+}
+
+}  // namespace
+
+LeNetImpl::LeNetImpl(const LeNetOptions& options, uint64_t seed) : options_(options) {
+  conv1_ = register_module("conv1", convolution(checked("in_channels", options.in_channels, kMaxSide)));
+  conv2_ = register_module("conv2", convolution(kChannels));
+  fc_ = register_module("fc", torch::nn::Linear(features(options), checked("classes", options.classes, kMaxClasses)));
+
+  kaiming_normal_(conv1_->weight, init_stream(seed, 0));
+  kaiming_normal_(conv2_->weight, init_stream(seed, 2));
+  xavier_uniform_(fc_->weight, init_stream(seed, 4));
+  at::NoGradGuard no_grad;
+  for (at::Tensor* bias : {&conv1_->bias, &conv2_->bias, &fc_->bias}) bias->zero_();
+}
+
+at::Tensor LeNetImpl::forward(const at::Tensor& images) {
+  const int64_t side = options_.image_size;
+  if (images.dim() != 4 || images.size(1) != options_.in_channels || images.size(2) != side || images.size(3) != side) {
+    throw DataError("LeNet takes images of [N, ", options_.in_channels, ", ", side, ", ", side, "], not ",
+                    images.sizes());
+  }
+  at::Tensor x = max_pool_relu(conv1_->forward(in_format_of(conv2_->weight, images)));
+  x = max_pool_relu(conv2_->forward(x));
+  return fc_->forward(x.flatten(1));
+}
+
+}  // namespace lockstep::models

@@ -1,0 +1,48 @@
+#include "lockstep/optim/adagrad.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "lockstep/optim/kernels.h"
+
+namespace lockstep::optim {
+namespace {
+
+enum Slot : size_t { kStep, kSum };
+constexpr SlotSpec kSlots[] = {{.name = "step", .counter = true}, {.name = "sum"}};
+
+const AdagradOptions& values_of(const GroupOptions& options) {
+  return static_cast<const Group<AdagradOptions>&>(options).values;
+}
+
+}  // namespace
+
+Adagrad::Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, AdagradOptions options)
+    : FusedOptimizer(groups, std::make_unique<Group<AdagradOptions>>(options)) {
+  prepare_all();
+}
+
+Adagrad::Adagrad(std::vector<at::Tensor> parameters, AdagradOptions options)
+    : Adagrad({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
+
+std::span<const SlotSpec> Adagrad::slots(const GroupOptions&) const { return kSlots; }
+
+void Adagrad::prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const {
+  if (slots[kSum].defined()) return;
+  slots[kStep] = new_counter();
+  slots[kSum] = at::full_like(parameter, values_of(options).initial_accumulator_value);
+}
+
+void Adagrad::step_one(const GroupOptions& options, const at::Tensor& parameter, const at::Tensor& gradient,
+                       double multiplier, Slots& slots) const {
+  const AdagradOptions& o = values_of(options);
+  const double step = count_step(slots[kStep]);
+  const AdagradRule rule{.multiplier = o.maximize ? -multiplier : multiplier,
+                         .lr = o.lr / (1 + (step - 1) * o.lr_decay),
+                         .weight_decay = o.weight_decay,
+                         .eps = o.eps};
+  step_parameter(rule, {parameter, gradient, {&slots[kSum]}});
+}
+
+}  // namespace lockstep::optim

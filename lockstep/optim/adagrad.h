@@ -1,0 +1,24 @@
+// Adagrad (Duchi et al., 2011), as torch.optim.Adagrad.
+#pragma once
+
+#include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/optim/options.h"
+
+namespace lockstep::optim {
+
+// State: step and sum (of the squared gradients), from the start on.
+class Adagrad final : public FusedOptimizer {
+ public:
+  explicit Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, AdagradOptions options = {});
+  explicit Adagrad(std::vector<at::Tensor> parameters, AdagradOptions options = {});
+
+  std::string_view name() const override { return AdagradOptions::kName; }
+
+ protected:
+  std::span<const SlotSpec> slots(const GroupOptions& options) const override;
+  void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const override;
+  void step_one(const GroupOptions& options, const at::Tensor& parameter, const at::Tensor& gradient, double multiplier,
+                Slots& slots) const override;
+};
+
+}  // namespace lockstep::optim

@@ -1,0 +1,28 @@
+// Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019), as torch.optim.Adam and AdamW.
+#pragma once
+
+#include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/optim/options.h"
+
+namespace lockstep::optim {
+
+// State: step, exp_avg, exp_avg_sq and, with amsgrad, max_exp_avg_sq, from a parameter's first step on.
+template <bool Decoupled>
+class AdamOf final : public FusedOptimizer {
+ public:
+  using Options = AdamOptionsOf<Decoupled>;
+  explicit AdamOf(const std::vector<torch::optim::OptimizerParamGroup>& groups, Options options = {});
+  explicit AdamOf(std::vector<at::Tensor> parameters, Options options = {});
+
+  std::string_view name() const override { return Options::kName; }
+
+ protected:
+  std::span<const SlotSpec> slots(const GroupOptions& options) const override;
+  void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const override;
+  void step_one(const GroupOptions& options, const at::Tensor& parameter, const at::Tensor& gradient, double multiplier,
+                Slots& slots) const override;
+};
+using Adam = AdamOf<false>;
+using AdamW = AdamOf<true>;
+
+}  // namespace lockstep::optim

@@ -1,0 +1,31 @@
+#include "lockstep/optim/clip.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::optim {
+
+double clip_factor(double total_norm, double max_norm) {
+  const double factor = max_norm / (total_norm + 1e-6);
+  return factor > 1 ? 1 : factor;
+}
+
+double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm) {
+  if (!(max_norm >= 0)) throw ConfigError("clip_grad_norm: the norm ", max_norm, " is not 0 or more");
+  at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : parameters) {
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  }
+  if (gradients.empty()) return 0;
+  const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)), 2).item().toDouble();
+  const double factor = clip_factor(norm, max_norm);
+  if (factor != 1) at::_foreach_mul_(gradients, factor);
+  return norm;
+}
+
+}  // namespace lockstep::optim

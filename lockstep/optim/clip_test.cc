@@ -1,0 +1,59 @@
+#include "lockstep/optim/clip.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::optim {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(ClipFactor, NeverGrowsGradients) {
+  EXPECT_EQ(clip_factor(0, 1), 1);
+  EXPECT_EQ(clip_factor(0.5, 1), 1);
+  EXPECT_DOUBLE_EQ(clip_factor(4, 1), 1 / 4.000001);
+  EXPECT_DOUBLE_EQ(clip_factor(1, 1), 1 / 1.000001);
+  EXPECT_EQ(clip_factor(3, 0), 0);
+  EXPECT_EQ(clip_factor(3, kInfinity), 1);
+}
+
+TEST(ClipFactor, ShowsWhatIsNotFinite) {
+  EXPECT_EQ(clip_factor(kInfinity, 1), 0);
+  EXPECT_TRUE(std::isnan(clip_factor(std::nan(""), 1)));
+}
+
+std::vector<at::Tensor> parameters(double a, double b) {
+  std::vector<at::Tensor> p = {at::zeros({1}).requires_grad_(), at::zeros({1}).requires_grad_(), at::zeros({1})};
+  p[0].mutable_grad() = at::full({1}, a);
+  p[1].mutable_grad() = at::full({1}, b);
+  return p;
+}
+
+TEST(ClipGradNorm, TakesTheNormOfAll) {
+  const auto p = parameters(3, 4);
+  EXPECT_DOUBLE_EQ(clip_grad_norm(p, 1), 5);
+  EXPECT_NEAR(p[0].grad().item().toDouble(), 0.6, 1e-6);
+  EXPECT_NEAR(p[1].grad().item().toDouble(), 0.8, 1e-6);
+}
+
+TEST(ClipGradNorm, LeavesSmallOnesAlone) {
+  const auto p = parameters(3, 4);
+  EXPECT_DOUBLE_EQ(clip_grad_norm(p, 10), 5);
+  EXPECT_EQ(p[0].grad().item().toDouble(), 3);
+  EXPECT_EQ(clip_grad_norm(std::vector<at::Tensor>{at::zeros({1})}, 1), 0);
+}
+
+TEST(ClipGradNorm, RefusesANegativeNorm) {
+  const auto p = parameters(3, 4);
+  EXPECT_THROW(clip_grad_norm(p, -1), ConfigError);
+  EXPECT_THROW(clip_grad_norm(p, std::nan("")), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep::optim

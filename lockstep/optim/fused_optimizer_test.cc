@@ -1,0 +1,316 @@
+// What every optimizer must do, run for each of them.
+#include "lockstep/optim/fused_optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/optim.h>
+
+#include <functional>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/optim/sgd.h"
+
+namespace lockstep::optim {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using testing::HasSubstr;
+
+// One of our optimizers, and libtorch's own with the same options.
+struct Case {
+  std::string label;
+  std::string name;
+  NamedOptions options;
+  std::function<std::unique_ptr<torch::optim::Optimizer>(Tensors)> libtorch;
+};
+
+template <typename Optimizer, typename Options>
+auto libtorch(Options options) {
+  return [=](Tensors parameters) { return std::make_unique<Optimizer>(std::move(parameters), options); };
+}
+
+std::vector<Case> cases() {
+  using torch::optim::AdagradOptions;
+  using torch::optim::AdamOptions;
+  using torch::optim::AdamWOptions;
+  using torch::optim::SGDOptions;
+  const std::pair<double, double> betas = {0.8, 0.95};
+  return {
+      {"sgd", "sgd", {{"lr", 0.1}}, libtorch<torch::optim::SGD>(SGDOptions(0.1))},
+      {"momentum",
+       "sgd",
+       {{"lr", 0.1}, {"momentum", 0.9}, {"dampening", 0.1}, {"weight_decay", 0.01}},
+       libtorch<torch::optim::SGD>(SGDOptions(0.1).momentum(0.9).dampening(0.1).weight_decay(0.01))},
+      {"nesterov",
+       "sgd",
+       {{"lr", 0.1}, {"momentum", 0.9}, {"nesterov", true}},
+       libtorch<torch::optim::SGD>(SGDOptions(0.1).momentum(0.9).nesterov(true))},
+      {"adagrad",
+       "adagrad",
+       {{"lr", 0.1}, {"lr_decay", 0.1}, {"weight_decay", 0.01}, {"initial_accumulator_value", 0.1}},
+       libtorch<torch::optim::Adagrad>(
+           AdagradOptions(0.1).lr_decay(0.1).weight_decay(0.01).initial_accumulator_value(0.1))},
+      {"adam",
+       "adam",
+       {{"lr", 0.1}, {"betas", betas}, {"weight_decay", 0.01}},
+       libtorch<torch::optim::Adam>(AdamOptions(0.1).betas(betas).weight_decay(0.01))},
+      {"amsgrad",
+       "adam",
+       {{"lr", 0.1}, {"eps", 1e-3}, {"amsgrad", true}},
+       libtorch<torch::optim::Adam>(AdamOptions(0.1).eps(1e-3).amsgrad(true))},
+      {"adamw", "adamw", {{"lr", 0.1}}, libtorch<torch::optim::AdamW>(AdamWOptions(0.1))},
+  };
+}
+
+// A convolution's weight, its bias and one number; odd sizes, so that vector code has tails.
+Tensors weights(at::ScalarType dtype = at::kFloat) {
+  at::manual_seed(1);
+  Tensors parameters = {at::randn({7, 3, 5, 5}), at::randn({7}), at::randn({})};
+  for (at::Tensor& p : parameters) p = p.to(dtype).requires_grad_();
+  return parameters;
+}
+
+void set_gradients(const Tensors& parameters, int step, double factor = 1) {
+  at::manual_seed(100 + step);
+  for (const at::Tensor& p : parameters) p.mutable_grad() = (at::randn(p.sizes()) * factor).to(p.scalar_type());
+}
+
+void train(FusedOptimizer& optimizer, const Tensors& parameters, int first, int last) {
+  for (int step = first; step < last; ++step) {
+    set_gradients(parameters, step);
+    optimizer.update({});
+  }
+}
+
+double difference(const Tensors& a, const Tensors& b) {
+  double most = 0;
+  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, (a[i] - b[i]).abs().max().item().toDouble());
+  return most;
+}
+
+class EveryOptimizer : public testing::TestWithParam<Case> {
+ protected:
+  std::unique_ptr<FusedOptimizer> make(const Tensors& parameters) const {
+    return make_optimizer(GetParam().name, parameters, GetParam().options);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, EveryOptimizer, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.label; });
+
+TEST_P(EveryOptimizer, FollowsLibtorchs) {
+  const Tensors ours = weights();
+  const Tensors theirs = weights();
+  const auto optimizer = make(ours);
+  const auto reference = GetParam().libtorch(theirs);
+  for (int step = 0; step < 10; ++step) {
+    set_gradients(ours, step);
+    set_gradients(theirs, step);
+    torch::optim::Optimizer& base = *optimizer;
+    base.step();
+    reference->step();
+    ASSERT_LT(difference(ours, theirs), 2e-6) << "step " << step;
+  }
+  EXPECT_GT(difference(ours, weights()), 0.05);
+}
+
+TEST_P(EveryOptimizer, MultipliesTheGradientsInThePass) {
+  const Tensors plain = weights();
+  const Tensors scaled = weights();
+  const auto a = make(plain);
+  const auto b = make(scaled);
+  for (int step = 0; step < 4; ++step) {
+    set_gradients(plain, step);
+    set_gradients(scaled, step, 65536);
+    a->update({});
+    b->update({.grad_multiplier = 1.0 / 65536});
+  }
+  EXPECT_EQ(difference(plain, scaled), 0);
+}
+
+TEST_P(EveryOptimizer, MaximizeIsTheStepOnNegatedGradients) {
+  const Tensors up = weights();
+  const Tensors down = weights();
+  NamedOptions options = GetParam().options;
+  options.push_back({"maximize", true});
+  const auto a = make_optimizer(GetParam().name, up, options);
+  const auto b = make(down);
+  for (int step = 0; step < 4; ++step) {
+    set_gradients(up, step);
+    set_gradients(down, step, -1);
+    a->update({});
+    b->update({});
+  }
+  EXPECT_LT(difference(up, down), 1e-6);
+}
+
+TEST_P(EveryOptimizer, TheMemoryOrderDoesNotMatter) {
+  const Tensors plain = weights();
+  const Tensors mixed = weights();
+  const auto a = make(plain);
+  const auto b = make(mixed);
+  for (int step = 0; step < 6; ++step) {
+    set_gradients(plain, step);
+    set_gradients(mixed, step);
+    at::Tensor& gradient = mixed[0].mutable_grad();
+    if (step == 1) gradient = gradient.contiguous(at::MemoryFormat::ChannelsLast);
+    if (step == 2) gradient = gradient.transpose(0, 3).contiguous().transpose(0, 3);
+    if (step == 3) mixed[0].set_data(mixed[0].contiguous(at::MemoryFormat::ChannelsLast));
+    a->update({});
+    b->update({});
+  }
+  EXPECT_TRUE(mixed[0].is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_LT(difference(plain, mixed), 1e-6);  // not 0: tails of vectors lie elsewhere
+}
+
+TEST_P(EveryOptimizer, ParametersWithoutGradientWaitForTheirs) {
+  const Tensors parameters = weights();
+  const Tensors reference = weights();
+  const auto optimizer = make(parameters);
+  const auto other = make({reference[1]});
+  for (int step = 0; step < 4; ++step) {
+    set_gradients(parameters, step);
+    set_gradients(reference, step);
+    if (step < 2) parameters[1].mutable_grad().reset();
+    optimizer->update({});
+    if (step < 2) {
+      EXPECT_TRUE(at::equal(parameters[1], weights()[1]));
+    } else {
+      other->update({});
+    }
+  }
+  EXPECT_TRUE(at::equal(parameters[1], reference[1]));
+  EXPECT_FALSE(at::equal(parameters[0], weights()[0]));
+}
+
+TEST_P(EveryOptimizer, TrainsInOtherDtypes) {
+  const Tensors exact = weights();
+  train(*make(exact), exact, 0, 5);
+  for (const auto& [dtype, tolerance] : {std::pair(at::kDouble, 1e-5), std::pair(at::kBFloat16, 0.1)}) {
+    const Tensors parameters = weights(dtype);
+    train(*make(parameters), parameters, 0, 5);
+    EXPECT_LT(difference(parameters, exact), tolerance) << dtype;
+  }
+}
+
+TEST_P(EveryOptimizer, GoesOnFromItsStateWithTheSameBits) {
+  const Tensors straight = weights();
+  const auto a = make(straight);
+  train(*a, straight, 0, 3);
+  Tensors resumed;
+  for (const at::Tensor& p : straight) resumed.push_back(p.detach().clone().requires_grad_());
+  const auto b = make_optimizer(GetParam().name, resumed);
+  b->load_state_dict(a->state_dict());
+  train(*a, straight, 3, 6);
+  train(*b, resumed, 3, 6);
+  EXPECT_EQ(difference(straight, resumed), 0);
+}
+
+TEST_P(EveryOptimizer, RunsAClosureWithGradientsOn) {
+  const Tensors parameters = weights();
+  const auto optimizer = make(parameters);
+  at::NoGradGuard off;
+  const at::Tensor loss = static_cast<torch::optim::Optimizer&>(*optimizer).step([&] {
+    optimizer->zero_grad();
+    at::Tensor sum = parameters[0].square().sum();
+    sum.backward();
+    return sum;
+  });
+  EXPECT_TRUE(loss.defined());
+  EXPECT_FALSE(at::equal(parameters[0], weights()[0]));
+}
+
+TEST_P(EveryOptimizer, RefusesWhatAPassCannotTake) {
+  const Tensors gaps = {at::randn({4, 6}).narrow(1, 0, 3).requires_grad_()};
+  gaps[0].mutable_grad() = at::ones({4, 3});
+  EXPECT_THROW(make(gaps)->update({}), ConfigError);
+
+  const Tensors sparse = {at::randn({4, 3}).requires_grad_()};
+  sparse[0].mutable_grad() = at::ones({4, 3}).to_sparse();
+  EXPECT_THROW(make(sparse)->update({}), ConfigError);
+
+  const Tensors dense = weights();
+  EXPECT_THROW(make(dense)->update({.grad_multiplier = -1}), BugError);
+  EXPECT_THROW(make({}), ConfigError);
+}
+
+TEST(FusedOptimizer, GroupsKeepTheirOwnOptions) {
+  const Tensors p = weights();
+  SGD optimizer({param_group(Tensors{p[0]}, SgdOptions{.lr = 0.5}), torch::optim::OptimizerParamGroup({p[1]})},
+                SgdOptions{.lr = 0.25});
+  for (const at::Tensor& parameter : p) parameter.mutable_grad() = at::ones_like(parameter);
+  optimizer.update({});
+  EXPECT_TRUE(at::allclose(p[0], weights()[0] - 0.5));
+  EXPECT_TRUE(at::allclose(p[1], weights()[1] - 0.25));
+  optimizer.set_lr(0);
+  EXPECT_EQ(optimizer.lr(), 0);
+  optimizer.update({});
+  EXPECT_TRUE(at::allclose(p[0], weights()[0] - 0.5));
+}
+
+TEST(FusedOptimizer, TakesAGroupThatComesLater) {
+  const Tensors p = weights();
+  SGD optimizer({p[0]}, SgdOptions{.lr = 1, .momentum = 0.5});
+  train(optimizer, {p[0]}, 0, 1);
+  optimizer.add_param_group(torch::optim::OptimizerParamGroup({p[1]}));
+  p[1].mutable_grad() = at::ones_like(p[1]);
+  optimizer.update({});
+  EXPECT_TRUE(at::allclose(p[1], weights()[1] - 1));
+}
+
+TEST(FusedOptimizer, RefusesTheOptionsOfAnotherOptimizer) {
+  auto group = torch::optim::OptimizerParamGroup(weights(), std::make_unique<torch::optim::SGDOptions>(0.1));
+  EXPECT_THROW(SGD(std::vector{group}), ConfigError);
+  EXPECT_THROW(SGD({param_group(weights(), AdamOptions{})}), ConfigError);
+}
+
+TEST(FusedOptimizer, StateHasPyTorchsForm) {
+  const Tensors p = weights();
+  const auto adam = make_optimizer("adamw", p);
+  EXPECT_TRUE(adam->state_dict().parameters.empty());
+  train(*adam, p, 0, 2);
+  const OptimizerState state = adam->state_dict();
+  ASSERT_EQ(state.groups.size(), 1u);
+  EXPECT_EQ(state.groups[0].parameters, (std::vector<int64_t>{0, 1, 2}));
+  ASSERT_EQ(state.parameters.size(), 3u);
+  std::vector<std::string> names;
+  for (const NamedTensor& named : state.parameters[1].tensors) names.push_back(named.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"step", "exp_avg", "exp_avg_sq"}));
+  const at::Tensor& step = state.parameters[1].tensors[0].value;
+  EXPECT_EQ(step.dim(), 0);
+  EXPECT_EQ(step.scalar_type(), at::kFloat);
+  EXPECT_EQ(step.item().toDouble(), 2);
+}
+
+TEST(FusedOptimizer, AStateThatDoesNotFitChangesNothing) {
+  const Tensors p = weights();
+  const auto optimizer = make_optimizer("adam", p);
+  train(*optimizer, p, 0, 1);
+  OptimizerState state = optimizer->state_dict();
+  state.groups[0].options = {{"lr", 0.7}};
+  state.parameters[2].tensors[1].value = at::zeros({9});
+  const std::vector<std::string> names = {"conv.weight", "conv.bias", "scale"};
+  try {
+    optimizer->load_state_dict(state, names);
+    FAIL() << "loaded";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("scale"));
+    EXPECT_THAT(error.what(), HasSubstr("exp_avg"));
+  }
+  EXPECT_EQ(optimizer->lr(), 1e-3);
+  EXPECT_EQ(optimizer->state_dict().parameters.size(), 3u);
+}
+
+TEST(FusedOptimizer, LoadsCopies) {
+  const Tensors p = weights();
+  const auto a = make_optimizer("sgd", p, {{"momentum", 0.9}});
+  train(*a, p, 0, 1);
+  const auto b = make_optimizer("sgd", p, {{"momentum", 0.9}});
+  b->load_state_dict(a->state_dict());
+  const at::Tensor before = b->state_dict().parameters[0].tensors[0].value.clone();
+  train(*a, p, 1, 2);
+  EXPECT_TRUE(at::equal(before, b->state_dict().parameters[0].tensors[0].value));
+}
+
+}  // namespace
+}  // namespace lockstep::optim

@@ -1,0 +1,43 @@
+// An options struct as torch::optim::Optimizer keeps it, one for each parameter group.
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lockstep/optim/named_options.h"
+
+namespace lockstep::optim {
+
+class GroupOptions : public torch::optim::OptimizerOptions {
+ public:
+  virtual NamedOptions to_pytorch() const = 0;
+  virtual void from_pytorch(const NamedOptions& named) = 0;  // throws ConfigError
+  virtual void check() const = 0;                            // throws ConfigError
+};
+
+// The options of one group; `values` may be changed between steps.
+template <typename Options>
+class Group final : public GroupOptions {
+ public:
+  explicit Group(Options options) : values(std::move(options)) {}
+
+  std::unique_ptr<torch::optim::OptimizerOptions> clone() const override { return std::make_unique<Group>(values); }
+  double get_lr() const override { return values.lr; }
+  void set_lr(const double lr) override { values.lr = lr; }
+  NamedOptions to_pytorch() const override { return write_options(values); }
+  void from_pytorch(const NamedOptions& named) override { read_pytorch_options(named, values); }
+  void check() const override { values.check(); }
+
+  Options values;
+};
+
+// Parameters with options of their own: param_group(biases, SgdOptions{.lr = 0.1}).
+template <typename Options>
+torch::optim::OptimizerParamGroup param_group(std::vector<at::Tensor> parameters, Options options) {
+  return {std::move(parameters), std::make_unique<Group<Options>>(std::move(options))};
+}
+
+}  // namespace lockstep::optim

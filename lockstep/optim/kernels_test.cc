@@ -1,0 +1,63 @@
+#include "lockstep/optim/kernels.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::optim {
+namespace {
+
+const SgdRule kRule{.multiplier = 0.5,
+                    .lr = 0.25,
+                    .weight_decay = 0,
+                    .momentum = 0.5,
+                    .undamped = 1,
+                    .nesterov = false,
+                    .first = false};
+
+// Sizes around the pieces in which narrow types are widened.
+TEST(Kernels, NarrowTypesRoundOnlyWhatTheyStore) {
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    for (const int64_t size : {1, 511, 512, 513, 2000}) {
+      at::manual_seed(size);
+      const at::Tensor p = at::randn({size}).to(dtype);
+      const at::Tensor g = at::randn({size}).to(dtype);
+      const at::Tensor buffer = at::randn({size}).to(dtype);
+      const at::Tensor exact_buffer = buffer.to(at::kFloat) * 0.5 + g.to(at::kFloat) * 0.5;
+      const at::Tensor exact = p.to(at::kFloat) - exact_buffer * 0.25;
+      step_parameter(kRule, {p, g, {&buffer}});
+      EXPECT_TRUE(at::equal(buffer, exact_buffer.to(dtype))) << dtype << size;
+      EXPECT_TRUE(at::equal(p, exact.to(dtype))) << dtype << size;
+    }
+  }
+}
+
+TEST(Kernels, GiveTheSameBitsWithAnyNumberOfThreads) {
+  at::manual_seed(1);
+  const at::Tensor p = at::randn({200003});
+  const at::Tensor g = at::randn({200003});
+  const at::Tensor buffer = at::randn({200003});
+  const int before = at::get_num_threads();
+  std::vector<at::Tensor> results;
+  for (const int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    const at::Tensor copy = p.clone();
+    const at::Tensor buffer_copy = buffer.clone();
+    step_parameter(kRule, {copy, g, {&buffer_copy}});
+    results.push_back(copy);
+  }
+  at::set_num_threads(before);
+  EXPECT_FALSE(at::equal(results[0], p));
+  EXPECT_TRUE(at::equal(results[0], results[1]));
+  EXPECT_TRUE(at::equal(results[0], results[2]));
+}
+
+TEST(Kernels, KnowTheirDtypes) {
+  const at::Tensor whole = at::ones({3}, at::kInt);
+  EXPECT_THROW(step_parameter(kRule, {whole, whole, {&whole}}), BugError);
+}
+
+}  // namespace
+}  // namespace lockstep::optim

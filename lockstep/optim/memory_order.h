@@ -1,0 +1,15 @@
+// The order in which a tensor's elements lie in memory: a pass over raw memory needs the same one in all its operands.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace lockstep::optim {
+
+// Whether elements with equal indices lie at equal offsets in both. Sizes must be equal; the strides of dimensions of
+// size 1 do not matter (a [20, 1, 5, 5] weight is contiguous and channels_last at once).
+bool same_memory_order(const at::Tensor& a, const at::Tensor& b);
+
+// `tensor` itself if it lies as `model` does and has its dtype, otherwise a copy that does. `model` must be dense.
+at::Tensor laid_out_as(const at::Tensor& model, const at::Tensor& tensor);
+
+}  // namespace lockstep::optim

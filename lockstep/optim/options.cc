@@ -1,0 +1,52 @@
+#include "lockstep/optim/options.h"
+
+#include <cmath>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::optim {
+namespace {
+
+// Written so that NaN is refused too.
+void check_range(const char* optimizer, const char* name, double value, double least, double below) {
+  if (value >= least && value < below) return;
+  throw ConfigError(optimizer, ": ", name, " is ", value, ", not within [", least, ", ", below, ")");
+}
+
+void check_not_negative(const char* optimizer, const char* name, double value) {
+  check_range(optimizer, name, value, 0, HUGE_VAL);
+}
+
+}  // namespace
+
+void SgdOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "momentum", momentum);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_range(kName, "dampening", dampening, -HUGE_VAL, HUGE_VAL);
+  if (nesterov && (momentum == 0 || dampening != 0)) {
+    throw ConfigError(kName, ": nesterov needs a momentum above 0 and no dampening, not momentum ", momentum,
+                      " and dampening ", dampening);
+  }
+}
+
+void AdagradOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "lr_decay", lr_decay);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_not_negative(kName, "initial_accumulator_value", initial_accumulator_value);
+  check_not_negative(kName, "eps", eps);
+}
+
+template <bool Decoupled>
+void AdamOptionsOf<Decoupled>::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "eps", eps);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_range(kName, "betas[0]", betas.first, 0, 1);
+  check_range(kName, "betas[1]", betas.second, 0, 1);
+}
+template struct AdamOptionsOf<false>;
+template struct AdamOptionsOf<true>;
+
+}  // namespace lockstep::optim

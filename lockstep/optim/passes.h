@@ -1,0 +1,54 @@
+// The vector code of kernels.h: rules as plain numbers, tensors as plain arrays.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <variant>
+
+namespace lockstep::optim {
+
+struct SgdRule {
+  double multiplier;  // of the gradient; negative to maximize
+  double lr;
+  double weight_decay;
+  double momentum;
+  double undamped;  // 1 - dampening
+  bool nesterov;
+  bool first;  // the momentum buffer holds nothing yet
+};
+
+struct AdagradRule {
+  double multiplier;
+  double lr;
+  double weight_decay;
+  double eps;
+};
+
+struct AdamRule {
+  double multiplier;
+  double weight_decay;  // added to the gradient
+  double shrink;        // what the weight is multiplied by first
+  double new_share;     // 1 - beta1
+  double beta2;
+  double step_size;
+  double root_correction;  // √(1 - beta2^step)
+  double eps;
+};
+
+using Rule = std::variant<SgdRule, AdagradRule, AdamRule>;
+
+// `size` elements of a parameter, its gradient and its state. State not used: nullptr; the used come first.
+template <typename T>
+struct Elements {
+  T* parameter;
+  const T* gradient;
+  std::array<T*, 3> state;
+  size_t size;
+};
+
+// One step of `rule`. For SGD state[0] is the momentum buffer (momentum ≠ 0); for Adagrad the sum; for Adam exp_avg,
+// exp_avg_sq and, for amsgrad, max_exp_avg_sq.
+void run_pass(const Rule& rule, const Elements<float>& elements);
+void run_pass(const Rule& rule, const Elements<double>& elements);
+
+}  // namespace lockstep::optim

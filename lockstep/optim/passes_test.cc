@@ -1,0 +1,155 @@
+#include "lockstep/optim/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace lockstep::optim {
+namespace {
+
+// One element at a time in long double, from the rules' definitions.
+struct One {
+  long double p, g, s[3];
+};
+
+void reference(const SgdRule& r, One& e) {
+  long double g = e.g * r.multiplier + e.p * r.weight_decay;
+  if (r.momentum != 0) {
+    e.s[0] = r.first ? g : e.s[0] * r.momentum + g * r.undamped;
+    g = r.nesterov ? g + e.s[0] * r.momentum : e.s[0];
+  }
+  e.p -= r.lr * g;
+}
+
+void reference(const AdagradRule& r, One& e) {
+  const long double g = e.g * r.multiplier + e.p * r.weight_decay;
+  e.s[0] += g * g;
+  e.p -= r.lr * g / (std::sqrt(e.s[0]) + r.eps);
+}
+
+void reference(const AdamRule& r, One& e, bool amsgrad) {
+  const long double g = e.g * r.multiplier + e.p * r.weight_decay;
+  e.s[0] += r.new_share * (g - e.s[0]);
+  e.s[1] = r.beta2 * e.s[1] + (1 - r.beta2) * g * g;
+  e.s[2] = std::max(e.s[2], e.s[1]);
+  const long double root = std::sqrt(amsgrad ? e.s[2] : e.s[1]) / r.root_correction;
+  e.p = e.p * r.shrink - r.step_size * e.s[0] / (root + r.eps);
+}
+
+template <typename T>
+struct Data {
+  explicit Data(size_t size) : columns(5, std::vector<T>(size)) {
+    std::mt19937 random(static_cast<unsigned>(size));
+    std::normal_distribution<double> normal;
+    for (auto& column : columns) {
+      for (T& value : column) value = static_cast<T>(normal(random));
+    }
+    for (size_t k : {3, 4}) {  // second moments
+      for (T& value : columns[k]) value = value * value;
+    }
+  }
+  Elements<T> elements(size_t states) {
+    Elements<T> e{
+        .parameter = columns[0].data(), .gradient = columns[1].data(), .state = {}, .size = columns[0].size()};
+    for (size_t k = 0; k < states; ++k) e.state[k] = columns[2 + k].data();
+    return e;
+  }
+  One one(size_t i) const { return {columns[0][i], columns[1][i], {columns[2][i], columns[3][i], columns[4][i]}}; }
+  std::vector<std::vector<T>> columns;
+};
+
+template <typename T, typename R, typename Reference>
+void expect_same(const R& rule, size_t states, Reference advance) {
+  const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-13;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{100}}) {
+    Data<T> data(size);
+    if constexpr (std::is_same_v<R, AdagradRule>) std::swap(data.columns[2], data.columns[3]);
+    const Data<T> before = data;
+    run_pass(rule, data.elements(states));
+    for (size_t i = 0; i < size; ++i) {
+      One expected = before.one(i);
+      advance(expected);
+      EXPECT_NEAR(static_cast<double>(expected.p), data.columns[0][i], tolerance) << i << " of " << size;
+      for (size_t k = 0; k < states; ++k) {
+        EXPECT_NEAR(static_cast<double>(expected.s[k]), data.columns[2 + k][i], tolerance) << "state " << k;
+      }
+    }
+    EXPECT_EQ(data.columns[1], before.columns[1]);  // the gradient stays
+    for (size_t k = states; k < 3; ++k) EXPECT_EQ(data.columns[2 + k], before.columns[2 + k]);
+  }
+}
+
+template <typename T>
+class Passes : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(Passes, Types);
+
+TYPED_TEST(Passes, Sgd) {
+  SgdRule rule{.multiplier = 0.5,
+               .lr = 0.1,
+               .weight_decay = 0.01,
+               .momentum = 0,
+               .undamped = 0.75,
+               .nesterov = false,
+               .first = false};
+  const auto advance = [&](One& e) { reference(rule, e); };
+  expect_same<TypeParam>(rule, 0, advance);
+  rule.momentum = 0.9;
+  expect_same<TypeParam>(rule, 1, advance);
+  rule.nesterov = true;
+  expect_same<TypeParam>(rule, 1, advance);
+  rule.first = true;
+  rule.multiplier = -1;
+  expect_same<TypeParam>(rule, 1, advance);
+}
+
+TYPED_TEST(Passes, Adagrad) {
+  const AdagradRule rule{.multiplier = 2, .lr = 0.1, .weight_decay = 0.01, .eps = 1e-3};
+  expect_same<TypeParam>(rule, 1, [&](One& e) { reference(rule, e); });
+}
+
+TYPED_TEST(Passes, Adam) {
+  AdamRule rule{.multiplier = 2,
+                .weight_decay = 0.01,
+                .shrink = 0.875,
+                .new_share = 0.1,
+                .beta2 = 0.99,
+                .step_size = 0.1,
+                .root_correction = 0.5,
+                .eps = 1e-3};
+  for (const double share : {0.1, 0.7}) {
+    rule.new_share = share;
+    expect_same<TypeParam>(rule, 2, [&](One& e) { reference(rule, e, false); });
+    expect_same<TypeParam>(rule, 3, [&](One& e) { reference(rule, e, true); });
+  }
+}
+
+// An element's result must not depend on where it lies: the same numbers in vectors and in tails.
+TYPED_TEST(Passes, GiveTheSameBitsAtAnyOffset) {
+  const AdamRule rule{.multiplier = 0.3,
+                      .weight_decay = 0.01,
+                      .shrink = 1,
+                      .new_share = 0.1,
+                      .beta2 = 0.999,
+                      .step_size = 0.1,
+                      .root_correction = 0.1,
+                      .eps = 1e-8};
+  Data<TypeParam> whole(67);
+  Data<TypeParam> pieces(67);
+  run_pass(rule, whole.elements(2));
+  for (size_t begin = 0; begin < 67; begin += 5) {
+    Elements<TypeParam> part = pieces.elements(2);
+    part.parameter += begin;
+    part.gradient += begin;
+    part.state[0] += begin;
+    part.state[1] += begin;
+    part.size = std::min<size_t>(5, 67 - begin);
+    run_pass(rule, part);
+  }
+  EXPECT_EQ(whole.columns, pieces.columns);
+}
+
+}  // namespace
+}  // namespace lockstep::optim

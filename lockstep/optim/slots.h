@@ -1,0 +1,35 @@
+// The state that an optimizer keeps for one parameter: some tensors under PyTorch's names.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "lockstep/optim/state.h"
+
+namespace lockstep::optim {
+
+struct SlotSpec {
+  const char* name;      // "momentum_buffer", "exp_avg", "step" …
+  bool needed = true;    // a parameter with any state must have this
+  bool counter = false;  // counts steps: fp32 without dimensions. Otherwise a tensor like the parameter
+};
+
+// In the order of the optimizer's SlotSpecs; undefined: there is none yet.
+constexpr size_t kMaxSlots = 4;
+using Slots = std::array<at::Tensor, kMaxSlots>;
+
+// A counter at `steps`.
+at::Tensor new_counter(float steps = 0);
+
+// Adds a step to a counter and returns the new count.
+double count_step(at::Tensor& counter);
+
+// Copies of the tensors of `state`, each in its slot, laid out as `parameter` and of its dtype. Throws ConfigError that
+// begins with `label` for a name, shape or dtype that does not fit, or a needed slot without a tensor.
+Slots load_slots(std::string_view label, std::span<const SlotSpec> specs, const at::Tensor& parameter,
+                 const ParameterState& state);
+
+}  // namespace lockstep::optim

@@ -1,0 +1,45 @@
+// The state of an optimizer in PyTorch's form, as plain data: what torch.optim.Optimizer.state_dict() holds.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace lockstep::optim {
+
+// An option's value: Python's None, bool, int, float, str, or a pair of floats (Adam's betas).
+using OptionValue = std::variant<std::monostate, bool, int64_t, double, std::string, std::pair<double, double>>;
+
+struct NamedOption {
+  std::string name;
+  OptionValue value;
+};
+using NamedOptions = std::vector<NamedOption>;
+
+struct NamedTensor {
+  std::string name;  // "momentum_buffer", "exp_avg", "step" …
+  at::Tensor value;  // of its parameter's shape and memory format; "step": fp32, no dimensions. Undefined: None
+};
+
+// state_dict()["state"][index]
+struct ParameterState {
+  int64_t index;  // counted through all groups
+  std::vector<NamedTensor> tensors;
+};
+
+// state_dict()["param_groups"][i]: the options without "params", which is `parameters`.
+struct GroupState {
+  NamedOptions options;
+  std::vector<int64_t> parameters;
+};
+
+struct OptimizerState {
+  std::vector<ParameterState> parameters;  // those that have state, by index
+  std::vector<GroupState> groups;
+};
+
+}  // namespace lockstep::optim
