@@ -29,50 +29,53 @@ BlockHeap::Block* BlockHeap::new_block() {
 
 void BlockHeap::link(Block* block) {
   const auto [first, second] = class_of(block->size);
-  auto& list = lists_[static_cast<size_t>(first)][static_cast<size_t>(second)];
+  FreeLists& lists = free_[block->backed];
+  Block*& head = lists.heads[static_cast<size_t>(first)][static_cast<size_t>(second)];
   block->free = true;
   block->previous_free = nullptr;
-  block->next_free = list;
-  if (list != nullptr) list->previous_free = block;
-  list = block;
-  second_map_[static_cast<size_t>(first)] |= 1u << second;
-  first_map_ |= uint64_t{1} << first;
+  block->next_free = head;
+  if (head != nullptr) head->previous_free = block;
+  head = block;
+  lists.second_map[static_cast<size_t>(first)] |= 1u << second;
+  lists.first_map |= uint64_t{1} << first;
 }
 
 void BlockHeap::unlink(Block* block) {
   const auto [first, second] = class_of(block->size);
-  auto& list = lists_[static_cast<size_t>(first)][static_cast<size_t>(second)];
+  FreeLists& lists = free_[block->backed];
+  Block*& head = lists.heads[static_cast<size_t>(first)][static_cast<size_t>(second)];
   if (block->previous_free != nullptr) block->previous_free->next_free = block->next_free;
   if (block->next_free != nullptr) block->next_free->previous_free = block->previous_free;
-  if (list == block) list = block->next_free;
-  if (list == nullptr) {
-    second_map_[static_cast<size_t>(first)] &= ~(1u << second);
-    if (second_map_[static_cast<size_t>(first)] == 0) first_map_ &= ~(uint64_t{1} << first);
+  if (head == block) head = block->next_free;
+  if (head == nullptr) {
+    lists.second_map[static_cast<size_t>(first)] &= ~(1u << second);
+    if (lists.second_map[static_cast<size_t>(first)] == 0) lists.first_map &= ~(uint64_t{1} << first);
   }
   block->free = false;
   block->previous_free = block->next_free = nullptr;
 }
 
-// The first block of the smallest class whose every member fits; or one of the size's own class that happens to.
-BlockHeap::Block* BlockHeap::find_fit(size_t size) {
+// One of the size's own class that happens to fit; or the first of the smallest class whose every member does.
+BlockHeap::Block* BlockHeap::find_fit(const FreeLists& lists, size_t size) {
   const auto [first, second] = class_of(size);
-  Block* block = lists_[static_cast<size_t>(first)][static_cast<size_t>(second)];
+  Block* block = lists.heads[static_cast<size_t>(first)][static_cast<size_t>(second)];
   for (int tries = 0; block != nullptr && tries < 8; ++tries, block = block->next_free) {
     if (block->size >= size) return block;  // the same tensor as a step ago, most of the time
   }
-  const uint32_t seconds =
-      second + 1 < kSecondCount ? second_map_[static_cast<size_t>(first)] >> (second + 1) << (second + 1) : 0;
-  if (seconds != 0) return lists_[static_cast<size_t>(first)][static_cast<size_t>(std::countr_zero(seconds))];
-  const uint64_t firsts = first_map_ >> (first + 1) << (first + 1);
+  const uint32_t larger = second + 1 < kSecondCount ? ~0u << (second + 1) : 0;
+  const uint32_t seconds = lists.second_map[static_cast<size_t>(first)] & larger;
+  if (seconds != 0) return lists.heads[static_cast<size_t>(first)][static_cast<size_t>(std::countr_zero(seconds))];
+  const uint64_t firsts = lists.first_map & (~uint64_t{0} << (first + 1));
   if (firsts == 0) return nullptr;
   const auto row = static_cast<size_t>(std::countr_zero(firsts));
-  return lists_[row][static_cast<size_t>(std::countr_zero(second_map_[row]))];
+  return lists.heads[row][static_cast<size_t>(std::countr_zero(lists.second_map[row]))];
 }
 
 BlockHeap::Block* BlockHeap::allocate(size_t bytes) {
   if (bytes > SIZE_MAX - kAlignment) return nullptr;
   const size_t size = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-  Block* block = find_fit(size);
+  Block* block = find_fit(free_[true], size);
+  if (block == nullptr) block = find_fit(free_[false], size);
   if (block == nullptr) return nullptr;
   unlink(block);
   if (block->size > size) {

@@ -3,7 +3,8 @@
 // Two-level segregated fit (Masmano, Ripoll, Crespo, Real, "TLSF: a new dynamic memory allocator for real-time
 // systems", ECRTS 2004): free blocks hang in lists by size class (a power of two split into 16), two bitmaps find the
 // smallest class that surely fits, neighbours merge when freed; every operation takes constant time. What is free is
-// used again before new offsets are, latest freed first, so a training step meets the blocks of the step before.
+// used again before new offsets are, latest freed first, so a training step meets the blocks of the step before; what
+// has memory behind it is used before what has none.
 #pragma once
 
 #include <array>
@@ -54,15 +55,19 @@ class BlockHeap {
     int first, second;
   };
   static Class class_of(size_t size);
-  Block* find_fit(size_t size);
+  // The free blocks of one kind, with memory or without.
+  struct FreeLists {
+    std::array<std::array<Block*, kSecondCount>, kFirstCount> heads{};
+    std::array<uint32_t, kFirstCount> second_map{};
+    uint64_t first_map = 0;
+  };
+  static Block* find_fit(const FreeLists& lists, size_t size);
   void link(Block* block);
   void unlink(Block* block);
   Block* new_block();
   void merge_with_after(Block* block);
 
-  std::array<std::array<Block*, kSecondCount>, kFirstCount> lists_{};
-  std::array<uint32_t, kFirstCount> second_map_{};
-  uint64_t first_map_ = 0;
+  std::array<FreeLists, 2> free_;  // without memory, with memory
   std::deque<Block> storage_;
   std::vector<Block*> spare_;
   Block* tail_ = nullptr;  // the last block by offset

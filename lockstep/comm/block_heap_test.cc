@@ -51,6 +51,18 @@ TEST(BlockHeap, BackedAndUnbackedStayApart) {
   EXPECT_TRUE(heap.allocate(1 << 11)->backed);
 }
 
+TEST(BlockHeap, BackedBlocksGoFirst) {
+  BlockHeap heap(1 << 16);
+  Block* a = heap.allocate(1 << 12);
+  Block* between = heap.allocate(64);
+  Block* b = heap.allocate(1 << 12);
+  a->backed = true;
+  heap.release(a);
+  heap.release(b);  // freed later, of the same size, but without memory
+  EXPECT_EQ(heap.allocate(1 << 12), a);
+  heap.release(between);
+}
+
 TEST(BlockHeap, TooMuchIsNull) {
   BlockHeap heap(1 << 12);
   EXPECT_EQ(heap.allocate((1 << 12) + 1), nullptr);

@@ -2,24 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/hash.h"
+#include "lockstep/comm/meeting_address.h"
 
 namespace lockstep::comm {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
-
-std::optional<int64_t> parse_number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 class Variables {
  public:
@@ -90,7 +82,7 @@ std::optional<Place> read_place(const Variables& variables, const Names& names) 
     throw ConfigError("environment variable ", rank ? names.rank : names.size, " is set but ",
                       rank ? names.size : names.rank, " is not: set both or none");
   }
-  Place place{.rank = *rank, .size = *size, .launcher = names.launcher, .meeting = {}, .job = {}};
+  Place place{.rank = *rank, .size = *size, .launcher = names.launcher};
   const auto local_size =
       names.local_size == nullptr ? std::nullopt : variables.number(names.local_size, 1, kMostRanks);
   complete_node(place, variables.number(names.local_rank, 0, kMostRanks - 1), local_size);
@@ -185,18 +177,8 @@ void apply_request(const PlaceRequest& request, const Variables& variables, Plac
   const int rank = request.rank < 0 ? place.rank : request.rank;
   const int size = request.size < 0 ? place.size : request.size;
   if (rank == place.rank && size == place.size) return;
-  place = {.rank = rank, .size = size, .launcher = "arguments", .meeting = {}, .job = {}};
+  place = {.rank = rank, .size = size, .launcher = "arguments"};
   complete_node(place, std::nullopt, std::nullopt);
-}
-
-std::string tcp_address(const std::string& host, const std::string& port) {
-  return host.find(':') == std::string::npos ? cat("tcp://", host, ':', port) : cat("tcp://[", host, "]:", port);
-}
-
-// A port that all ranks of a job come to, and other jobs most likely not.
-std::string derived_port(const std::string& job) {
-  constexpr uint64_t kFirstPort = 20000, kPorts = 10000;
-  return std::to_string(kFirstPort + std::stoull(sha256_hex(job).substr(0, 12), nullptr, 16) % kPorts);
 }
 
 std::string meeting_of(const Variables& variables, const Place& place) {
@@ -212,30 +194,6 @@ std::string meeting_of(const Variables& variables, const Place& place) {
 }
 
 }  // namespace
-
-Meeting parse_meeting(const std::string& address) {
-  const auto mistake = [&](const char* what) {
-    return ConfigError("meeting place ", address, ": ", what, "; expected tcp://host:port or file:///path");
-  };
-  if (address.rfind("file:///", 0) == 0) {
-    if (address.back() == '/') throw mistake("no file");
-    return {.host = {}, .path = address.substr(7)};
-  }
-  if (address.rfind("tcp://", 0) != 0) throw mistake("unknown kind of address");
-  const std::string rest = address.substr(6);
-  const size_t colon = rest.rfind(':');
-  if (colon == std::string::npos) throw mistake("no port");
-  const auto port = parse_number(std::string_view(rest).substr(colon + 1));
-  if (!port || *port < 1 || *port > 65535) throw mistake("the port is no number from 1 to 65535");
-  std::string host = rest.substr(0, colon);
-  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (host.empty()) throw mistake("no host");
-  if (!bracketed && host.find_first_of(":[]/") != std::string::npos) {
-    throw mistake("the host can't be read (an IPv6 address goes in brackets)");
-  }
-  return {.host = host, .port = static_cast<uint16_t>(*port), .path = {}};
-}
 
 Place find_place(const PlaceRequest& request, const Lookup& lookup) {
   const Variables variables(lookup);

@@ -15,9 +15,9 @@ struct Place {
   int local_rank = 0;
   int local_size = 1;
   std::string launcher = "none";  // "lockstep", "torchrun", "mpirun", "srun", "arguments" or "none"
-  std::string meeting;            // tcp://host:port or file:///path, where ranks meet that share no launcher of ours
+  std::string meeting = {};       // tcp://host:port or file:///path, where ranks meet that share no launcher of ours
   bool launcher_hosts = false;    // the launcher serves the store at `meeting`: rank 0 is a client there, too
-  std::string job;                // tells this launch from others that may use the same store: a job, an attempt
+  std::string job = {};           // tells this launch from others that may use the same store: a job, an attempt
 };
 
 struct PlaceRequest {
@@ -27,13 +27,6 @@ struct PlaceRequest {
   int64_t parent = 0;  // the pid that started this process: stands for the job's id where a launcher gives none
 };
 
-// A meeting place, taken apart.
-struct Meeting {
-  std::string host;  // of tcp://; without the brackets of an IPv6 address
-  uint16_t port = 0;
-  std::string path;  // of file://, absolute
-};
-
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
 
 // From the request where it says so, else from the environment: ours, torchrun's (RANK, WORLD_SIZE, LOCAL_RANK,
@@ -41,9 +34,6 @@ using Lookup = std::function<std::optional<std::string>(const char* name)>;
 // meeting place get a port of this machine that is derived from the job. Throws ConfigError that names what is missing
 // or contradicts itself.
 Place find_place(const PlaceRequest& request, const Lookup& lookup);
-
-// Throws ConfigError unless it is tcp://host:port, tcp://[IPv6]:port or file:///path.
-Meeting parse_meeting(const std::string& address);
 
 // Throws ConfigError unless this backend can serve a world like that.
 void check_backend(const std::string& backend, const Place& place);

@@ -58,14 +58,23 @@ void Pool::release(void* data) {
 }
 
 BlockHeap::Block* Pool::take(size_t bytes) {
-  for (;;) {
-    BlockHeap::Block* block = heap_.allocate(bytes);
-    if (block == nullptr && give_back(0) > 0) continue;  // free blocks with and without memory can join now
-    if (block == nullptr) throw_exhausted(bytes);
-    if (block->backed) return block;
+  BlockHeap::Block* block = heap_.allocate(bytes);
+  // Free blocks with and without memory lie apart; where neither is large enough, they can join without any.
+  if (block == nullptr && give_back(0) > 0) block = heap_.allocate(bytes);
+  if (block == nullptr) throw_exhausted(bytes);
+  if (block->backed) return block;
+  if (bytes < options_.granule) {
+    // Small blocks are backed many at a time: the first part of a larger free block is as good a place.
     heap_.release(block);
-    back(bytes);
+    block = heap_.allocate(options_.granule);
+    if (block != nullptr) {
+      if (!block->backed) back(block);
+      heap_.release(block);
+    }
+    block = heap_.allocate(bytes);
   }
+  if (!block->backed) back(block);
+  return block;
 }
 
 void Pool::throw_exhausted(size_t bytes) const {
@@ -73,17 +82,11 @@ void Pool::throw_exhausted(size_t bytes) const {
                 human_bytes(bytes), ", ", human_bytes(stats_.in_use), " are in use; use a smaller batch");
 }
 
-// Puts memory behind a free block that holds `bytes`, and a granule where that is little.
-void Pool::back(size_t bytes) {
-  const size_t wanted = std::max(page_up(bytes), options_.granule);
-  trim(wanted);
-  BlockHeap::Block* block = heap_.allocate(wanted);
-  if (block == nullptr || block->backed) {  // near the end of the capacity: no whole granule
-    if (block != nullptr) heap_.release(block);
-    block = heap_.allocate(bytes);
-  }
+// Puts memory behind a block just allocated, or releases it and throws.
+void Pool::back(BlockHeap::Block* block) {
   const size_t first = block->offset / kPage * kPage;
   const size_t last = page_up(block->offset + block->size);
+  trim(last - first);
   try {
     commit_memory(memfd_.get(), first, last - first, "tensors");
   } catch (...) {
@@ -91,7 +94,6 @@ void Pool::back(size_t bytes) {
     throw;
   }
   block->backed = true;
-  heap_.release(block);
 }
 
 // Before `wanted` more bytes are backed: gives back so many free blocks that what is held stays within bounds.

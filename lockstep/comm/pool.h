@@ -2,8 +2,8 @@
 //
 // It takes the place of libtorch's CPU allocator, so a gradient is born where every rank can read it. Freed blocks are
 // kept (glibc would give large ones back to the kernel and fault them in again at every step); what is kept beyond the
-// high-water mark of use plus 20 % is given back by punching holes. Before each block's data stand kAlignment bytes that
-// say which block it is: libtorch's oneDNN gives back bare addresses.
+// high-water mark of use plus 20 % is given back by punching holes. Before each block's data stand kAlignment bytes
+// that say which block it is: libtorch's oneDNN gives back bare addresses.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -56,7 +56,7 @@ class Pool final : public c10::Allocator {
  private:
   static void release(void* block);
   BlockHeap::Block* take(size_t bytes);
-  void back(size_t bytes);
+  void back(BlockHeap::Block* block);
   [[noreturn]] void throw_exhausted(size_t bytes) const;
   void trim(size_t wanted);
   size_t give_back(size_t bound);

@@ -67,6 +67,26 @@ TEST(Pool, MoreThanTheMachineHasIsAnErrorBeforeItIsTouched) {
   EXPECT_NE(pool->allocate(64).get(), nullptr);
 }
 
+// What a network's step does: the same sizes again and again, freed in another order. After the first rounds nothing is
+// asked of the system any more.
+TEST(Pool, AStepMeetsTheBlocksOfTheStepBefore) {
+  const auto pool = make_pool();
+  std::mt19937 random(5);
+  std::vector<size_t> sizes(60);
+  for (auto& size : sizes) size = random() % 8 == 0 ? 1 + random() % (6 << 20) : 1 + random() % 20000;
+  Pool::Stats settled;
+  for (int step = 0; step < 60; ++step) {
+    std::vector<c10::DataPtr> live;
+    for (const size_t size : sizes) {
+      live.push_back(pool->allocate(size));
+      if (random() % 3 == 0) live.erase(live.begin() + static_cast<long>(random() % live.size()));
+    }
+    if (step == 30) settled = pool->stats();
+  }
+  EXPECT_LE(pool->stats().held, settled.held * 11 / 10);
+  EXPECT_LE(pool->stats().holes - settled.holes, 10u);
+}
+
 TEST(Pool, ThreadsMayAllocateAtOnce) {
   const auto pool = make_pool();
   std::vector<std::thread> threads;

@@ -6,15 +6,21 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/descriptor_passing.h"
 #include "lockstep/comm/handshake.h"
+#include "lockstep/comm/meeting_address.h"
 #include "lockstep/comm/meeting_store.h"
 #include "lockstep/comm/reception.h"
 #include "lockstep/comm/remote_error.h"
@@ -64,7 +70,7 @@ NodeMemory host(const Place& place, const Deadline& deadline) {
   NodeMemory memory = NodeMemory::create(place.local_size);
   const std::string name = random_name();
   const Descriptor listener = listen_abstract(name);
-  store.set(kSocketKey, cat(name, ' ', this_node(), ' ', this_host()));
+  store.set(kSocketKey, cat(name, ' ', this_node(), ' ', this_host()), deadline);
   Reception reception(place, memory, listener);
   try {
     reception.gather(deadline);

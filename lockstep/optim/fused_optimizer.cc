@@ -54,6 +54,7 @@ void FusedOptimizer::update(const Update& update) {
       if (!parameters[p].grad().defined()) continue;
       Slots& state = ready_slots(g, p);
       step_one(options, parameters[p], gradient_for(name(), parameters[p]), update.grad_multiplier, state);
+      parameters[p].unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
     }
   }
 }

@@ -220,6 +220,13 @@ TEST_P(EveryOptimizer, RunsAClosureWithGradientsOn) {
   EXPECT_FALSE(at::equal(parameters[0], weights()[0]));
 }
 
+TEST_P(EveryOptimizer, AGraphOfTheOldWeightsNotices) {
+  const Tensors parameters = weights();
+  const at::Tensor loss = parameters[0].square().sum();
+  train(*make(parameters), parameters, 0, 1);
+  EXPECT_THROW(loss.backward(), c10::Error);
+}
+
 TEST_P(EveryOptimizer, RefusesWhatAPassCannotTake) {
   const Tensors gaps = {at::randn({4, 6}).narrow(1, 0, 3).requires_grad_()};
   gaps[0].mutable_grad() = at::ones({4, 3});

@@ -147,7 +147,7 @@ RANK_PROGRAM(trains) {
   const Data data;
   DistributedDataParallel ddp(net.ptr(), world,
                               {.buckets = {.bucket_mb = 0.001, .first_bucket_mb = 0.0001}, .seed = 9});
-  EXPECT_GT(ddp.reducer().buckets(), 2u);
+  EXPECT_GE(ddp.reducer().buckets(), 2u);
   double loss = 0;
   for (int t = 0; t < 3; ++t) {
     const StepPlan step = plan(*world, 8, 4, t);

@@ -5,6 +5,9 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "lockstep/base/error.h"
 #include "lockstep/comm/blocks.h"
 
@@ -110,6 +113,20 @@ void Reducer::finish() {
   const auto* sums = square_sums_.const_data_ptr<double>();
   for (int64_t i = 0; i < square_sums_.numel(); ++i) square_sum_ += sums[i];
   active_ = false;
+}
+
+std::string Reducer::first_not_finite() const {
+  const auto* sum = square_sums_.const_data_ptr<double>();
+  for (const auto& bucket : buckets_) {
+    for (const size_t index : bucket.members) {
+      const int64_t blocks = comm::block_count(parameters_[index].tensor.numel());
+      if (!std::all_of(sum, sum + blocks, [](double value) { return std::isfinite(value); })) {
+        return parameters_[index].name;
+      }
+      sum += blocks;
+    }
+  }
+  return "";
 }
 
 void Reducer::refuse_unused() const {

@@ -46,6 +46,9 @@ class Reducer {
   // finite if and only if some element isn't.
   double square_sum() const { return square_sum_; }
 
+  // The name of the first parameter, in backward's order, whose folded gradient is not finite; empty if all are.
+  std::string first_not_finite() const;
+
   // Gradients are multiplied by this before they are folded (1: not at all). For hand-driven loops, whose losses are
   // means over a rank's own samples.
   void set_scale(double scale) { scale_ = scale; }

@@ -34,9 +34,10 @@ std::string read_file(const std::string& path) {
 
 // What a rank does instead of running tests.
 int run_as_rank(const std::string& name) {
-  RankContext context{.rank = static_cast<int>(*env_int("LOCKSTEP_TEST_RANK", 0, 1000)),
-                      .size = static_cast<int>(*env_int("LOCKSTEP_TEST_SIZE", 1, 1000)),
-                      .memory = NodeMemory::from_env(*env("LOCKSTEP_NODE_MEMORY")),
+  const auto memory = env("LOCKSTEP_NODE_MEMORY");  // not there under another launcher
+  RankContext context{.rank = static_cast<int>(env_int("LOCKSTEP_TEST_RANK", 0, 1000).value_or(0)),
+                      .size = static_cast<int>(env_int("LOCKSTEP_TEST_SIZE", 1, 1000).value_or(1)),
+                      .memory = memory ? NodeMemory::from_env(*memory) : NodeMemory{},
                       .argument = env("LOCKSTEP_TEST_ARGUMENT").value_or("")};
   try {
     programs().at(name)(context);

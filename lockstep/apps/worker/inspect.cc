@@ -1,0 +1,34 @@
+#include "commands.h"
+#include "lockstep/checkpoint/describe.h"
+#include "lockstep/checkpoint/pt_reader.h"
+
+namespace lockstep::worker {
+namespace {
+
+// "conv1.weight  float32 [20, 1, 5, 5]  68c3a30d6f19" or "epoch  4", a line for each leaf.
+std::string table(const nlohmann::ordered_json& leaves) {
+  size_t width = 0;
+  for (const auto& [path, leaf] : leaves.items()) width = std::max(width, path.size());
+  std::string text;
+  for (const auto& [path, leaf] : leaves.items()) {
+    text += path + std::string(width - path.size() + 2, ' ');
+    if (leaf.contains("value")) {
+      text += leaf["value"].dump();
+    } else {
+      text += cat(leaf["dtype"].get<std::string>(), ' ', leaf["shape"].dump(), "  ",
+                  leaf["sha256"].get<std::string>().substr(0, 12));
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+int run(const config::InspectOptions& options) {
+  const auto leaves = checkpoint::describe(checkpoint::read_pt(options.file));
+  print(options.json ? leaves.dump(1) + '\n' : table(leaves));
+  return 0;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,56 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "commands.h"
+#include "lockstep/base/env.h"
+#include "lockstep/recipes/registry.h"
+#include "lockstep/train/setup.h"
+#include "lockstep/train/trainer.h"
+
+namespace lockstep::worker {
+namespace {
+
+// A signal handler can reach nothing but this.
+std::atomic<int> g_signals = 0;
+
+void on_signal(int number) {
+  if (g_signals.fetch_add(1) > 0) _exit(128 + number);  // the second one ends at once
+}
+
+// Our launcher keeps signals from its workers and asks through the board; elsewhere they come here.
+void watch_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+track::Progress::Options progress_options() {
+  return {.terminal = env("LOCKSTEP_PROGRESS").value_or("") == "tty" ||
+                      (!env("LOCKSTEP_PROGRESS") && isatty(STDOUT_FILENO) == 1),
+          .columns = static_cast<int>(env_int("COLUMNS", 0, 10000).value_or(80))};
+}
+
+}  // namespace
+
+int run(const config::TrainOptions& options) {
+  watch_signals();
+  const auto recipe = recipes::find_recipe(options.recipe);
+  const auto world = init({.timeout = std::chrono::seconds(options.timeout)});
+  train::Parts parts = train::set_up(options, recipe, world);
+  const bool leads = world->rank() == 0;
+  if (leads && !options.quiet) print(train::header_of(parts));
+  const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();
+  const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
+  const auto show = [quiet = options.quiet || !leads](const std::string& text) {
+    if (!quiet) print(text);
+  };
+  const auto stop_asked = [&board = world->board()] { return g_signals > 0 || board.stop_requested.load() != 0; };
+  train::Trainer trainer(std::move(parts), progress_options(), show, stop_asked, log);
+  return trainer.run();
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,51 @@
+#include "lockstep/recipes/mnist.h"
+
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cross_entropy_loss.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/mnist.h"
+#include "lockstep/data/synthetic_digits.h"
+#include "lockstep/models/lenet.h"
+
+namespace lockstep::recipes {
+
+train::Defaults Mnist::defaults(const std::string& preset) const {
+  if (preset == "paddle") {
+    return {.batch_size = 100, .epochs = 5, .lr = 0.01, .optimizer = config::OptimizerKind::kSgd};
+  }
+  if (!preset.empty()) throw ConfigError("--preset ", preset, ": mnist has the preset paddle");
+  return {.batch_size = 32,
+          .epochs = 5,
+          .lr = 0.05,
+          .optimizer = config::OptimizerKind::kSgd,
+          .momentum = 0.9,
+          .weight_decay = 1e-4,
+          .schedule = config::ScheduleKind::kCosine,
+          .warmup = 50};
+}
+
+data::Splits Mnist::open_data(const std::string& path, uint64_t seed) const {
+  return path.empty() ? data::synthetic_digits({.seed = seed}) : data::open_mnist(path);
+}
+
+train::Model Mnist::make_model(uint64_t seed, const data::Dataset& data) const {
+  models::LeNet net(models::LeNetOptions{.classes = data.classes()}, seed);
+  return {.module = net.ptr(), .forward = [net](const at::Tensor& images) mutable { return net->forward(images); }};
+}
+
+at::Tensor Mnist::loss(const at::Tensor& output, const at::Tensor& target) const {
+  return at::cross_entropy_loss(output.to(at::kFloat), target);
+}
+
+std::vector<double> Mnist::measure(const at::Tensor& output, const at::Tensor& target) const {
+  return {static_cast<double>(output.argmax(1).eq(target).sum().item<int64_t>())};
+}
+
+nlohmann::ordered_json Mnist::metrics(const std::vector<double>& sums, int64_t samples) const {
+  return {{"accuracy", sums[0] / static_cast<double>(std::max<int64_t>(1, samples))}};
+}
+
+}  // namespace lockstep::recipes

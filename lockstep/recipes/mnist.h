@@ -1,0 +1,24 @@
+// Reading digits with LeNet: MNIST's files, the JSON file of Paddle's course, or digits drawn on the spot.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/train/recipe.h"
+
+namespace lockstep::recipes {
+
+class Mnist final : public train::Recipe {
+ public:
+  std::string name() const override { return "mnist"; }
+  // Presets: "paddle", the course's (SGD 0.01, 100 images a lane, constant rate).
+  train::Defaults defaults(const std::string& preset) const override;
+  data::Splits open_data(const std::string& path, uint64_t seed) const override;
+  train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
+  at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override;
+  std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override;
+  nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override;
+  std::string best_by() const override { return "accuracy"; }
+};
+
+}  // namespace lockstep::recipes

@@ -1,0 +1,46 @@
+#include "lockstep/recipes/mnist.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::recipes {
+namespace {
+
+TEST(Mnist, JoinsDataModelLossAndMetrics) {
+  const Mnist mnist;
+  const auto data = mnist.open_data("", 1);
+  EXPECT_EQ(data.train->size(), 60000);
+  EXPECT_EQ(data.test->size(), 10000);
+  const auto model = mnist.make_model(1, *data.train);
+  std::vector<int64_t> indices(20);
+  std::iota(indices.begin(), indices.end(), 0);
+  const auto batch = data.train->batch(indices, 0);
+  const at::Tensor output = model.forward(batch.data);
+  EXPECT_EQ(output.sizes(), at::IntArrayRef({20, 10}));
+  const at::Tensor loss = mnist.loss(output, batch.target);
+  EXPECT_NEAR(loss.item<double>(), std::log(10.0), 1.5);
+  const auto sums = mnist.measure(output, batch.target);
+  const double accuracy = output.argmax(1).eq(batch.target).to(at::kDouble).mean().item<double>();
+  EXPECT_EQ(mnist.metrics(sums, 20)["accuracy"].get<double>(), accuracy);
+}
+
+TEST(Mnist, WeightsAreAFunctionOfTheSeed) {
+  const Mnist mnist;
+  const auto data = mnist.open_data("", 1);
+  const auto weights = [&](uint64_t seed) { return mnist.make_model(seed, *data.train).module->parameters()[0]; };
+  EXPECT_TRUE(at::equal(weights(1), weights(1)));
+  EXPECT_FALSE(at::equal(weights(1), weights(2)));
+}
+
+TEST(Mnist, Presets) {
+  EXPECT_EQ(Mnist().defaults("paddle").batch_size, 100);
+  EXPECT_THROW(Mnist().defaults("tensorflow"), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep::recipes

@@ -1,0 +1,31 @@
+// Loss and metrics over exactly all samples of a data set, equal at any number of ranks.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/amp/opt_level.h"
+#include "lockstep/comm/communicator.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/train/recipe.h"
+
+namespace lockstep::train {
+
+struct Evaluation {
+  double loss = 0;  // mean over the samples
+  int64_t samples = 0;
+  nlohmann::ordered_json metrics;
+};
+
+struct EvaluationOptions {
+  int64_t chunk = 256;  // samples; part of what the result's bits depend on
+  bool channels_last = false;
+  amp::Policy amp;
+};
+
+// A collective. The data set is cut into fixed chunks, each of which one rank computes; the chunks' sums are added in
+// the order of the chunks. The module is in eval mode meanwhile, and in the mode that it had afterwards.
+Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Dataset& data, comm::Communicator& comm,
+                    const EvaluationOptions& options);
+
+}  // namespace lockstep::train

@@ -1,0 +1,55 @@
+#include "lockstep/train/header.h"
+
+#include <array>
+#include <cstdio>
+
+#include "lockstep/base/text.h"
+
+namespace lockstep::train {
+namespace {
+
+// 21430 -> "21,430"
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string data_line(const char* label, const std::string& description, int64_t samples) {
+  return samples == 0 ? "" : cat("  ", label, grouped(samples), " samples, ", description, '\n');
+}
+
+std::string schedule_text(const Plan& plan) {
+  constexpr std::array<const char*, 3> kNames = {"constant", "step", "cosine"};
+  std::string text = cat("lr ", plan.schedule.base_lr, ' ', kNames[static_cast<size_t>(plan.schedule.kind)]);
+  if (plan.schedule.kind == optim::ScheduleKind::kCosine)
+    text += cat(" to ", plan.schedule.lr_min, " at step ", plan.schedule.horizon_steps);
+  if (plan.schedule.warmup_steps > 0) text += cat(", warm-up ", plan.schedule.warmup_steps, " steps");
+  return text;
+}
+
+}  // namespace
+
+std::string header(const HeaderFacts& facts, const Plan& plan) {
+  std::string text = cat("lockstep train ", facts.recipe, " -> ", facts.folder, '\n');
+  text += cat("  device      ", facts.device, ", precision ", facts.precision,
+              plan.channels_last ? ", channels_last" : "", '\n');
+  text +=
+      cat("  ranks       ", facts.ranks, " (", facts.backend, "), ", facts.threads,
+          facts.threads == 1 ? " thread" : " threads", " each, ", plan.lanes, plan.lanes == 1 ? " lane\n" : " lanes\n");
+  text += cat("  batch       ", plan.batch_size, " a lane, ", plan.global_batch(), " global\n");
+  text += cat("  parameters  ", grouped(facts.parameters), '\n');
+  text += data_line("train       ", facts.train_data, facts.train_samples);
+  text += data_line("validation  ", facts.validation_data, facts.validation_samples);
+  text += data_line("test        ", facts.test_data, facts.test_samples);
+  text += cat("  optimizer   ", plan.optimizer, ", ", schedule_text(plan), '\n');
+  text += cat("  steps       ", plan.total_steps, " (", plan.steps_per_epoch, " an epoch), from epoch ",
+              plan.epoch_of(facts.first_step) + 1, " step ", facts.first_step, '\n');
+  if (!facts.resumed_from.empty()) text += cat("  resumed     ", facts.resumed_from, '\n');
+  text += "  bits        the same at any number of ranks, for this build on this kind of CPU\n";
+  if (!facts.snapshot_keeper)
+    text += "  launcher    not lockstep's: nothing outlives these processes but checkpoints\n";
+  return text;
+}
+
+}  // namespace lockstep::train

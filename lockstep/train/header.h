@@ -1,0 +1,28 @@
+// The lines that a run begins with: everything that decides its numbers, for people.
+#pragma once
+
+#include <string>
+
+#include "lockstep/train/plan.h"
+
+namespace lockstep::train {
+
+struct HeaderFacts {
+  std::string recipe;
+  std::string folder;
+  std::string device;     // "CPU (AMX, AVX512-BF16)"
+  std::string precision;  // "O1 bfloat16"
+  int ranks = 1;
+  std::string backend;
+  int threads = 1;
+  bool snapshot_keeper = false;  // a launcher of ours keeps this run
+  int64_t parameters = 0;
+  std::string train_data, test_data, validation_data;
+  int64_t train_samples = 0, test_samples = 0, validation_samples = 0;
+  int64_t first_step = 0;  // above 0: resumed
+  std::string resumed_from;
+};
+
+std::string header(const HeaderFacts& facts, const Plan& plan);
+
+}  // namespace lockstep::train

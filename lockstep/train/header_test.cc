@@ -1,0 +1,50 @@
+#include "lockstep/train/header.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep::train {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Header, SaysWhatDecidesTheNumbers) {
+  Plan plan;
+  plan.lanes = 4;
+  plan.batch_size = 32;
+  plan.steps_per_epoch = 55;
+  plan.total_steps = 275;
+  plan.optimizer = "sgd";
+  plan.schedule = {.kind = optim::ScheduleKind::kCosine, .base_lr = 0.1, .horizon_steps = 275, .warmup_steps = 50};
+  HeaderFacts facts{.recipe = "mnist",
+                    .folder = "runs/mnist-1",
+                    .device = "CPU",
+                    .precision = "O1 bfloat16",
+                    .ranks = 2,
+                    .backend = "shm",
+                    .threads = 1,
+                    .snapshot_keeper = true,
+                    .parameters = 21430,
+                    .train_data = "MNIST",
+                    .test_data = "MNIST",
+                    .validation_data = "",
+                    .train_samples = 7000,
+                    .test_samples = 1000,
+                    .validation_samples = 0,
+                    .first_step = 60,
+                    .resumed_from = "last.pt"};
+  const std::string text = header(facts, plan);
+  EXPECT_THAT(text, HasSubstr("ranks       2 (shm), 1 thread each, 4 lanes"));
+  EXPECT_THAT(text, HasSubstr("batch       32 a lane, 128 global"));
+  EXPECT_THAT(text, HasSubstr("parameters  21,430"));
+  EXPECT_THAT(text, HasSubstr("train       7,000 samples, MNIST"));
+  EXPECT_THAT(text, HasSubstr("lr 0.1 cosine to 0 at step 275, warm-up 50 steps"));
+  EXPECT_THAT(text, HasSubstr("from epoch 2 step 60"));
+  EXPECT_THAT(text, HasSubstr("resumed     last.pt"));
+  EXPECT_THAT(text, Not(HasSubstr("validation")));
+  EXPECT_THAT(text, Not(HasSubstr("launcher")));
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,88 @@
+#include "lockstep/train/optimizer_values.h"
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::train {
+namespace {
+
+using checkpoint::Dict;
+using checkpoint::Tuple;
+using checkpoint::Value;
+using optim::OptionValue;
+
+Value to_value(const OptionValue& option) {
+  const auto convert = [](const auto& value) -> Value {
+    using Type = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<Type, std::pair<double, double>>) {
+      return Value(Tuple{{value.first, value.second}});
+    } else if constexpr (std::is_same_v<Type, std::monostate>) {
+      return Value();
+    } else {
+      return Value(value);
+    }
+  };
+  return std::visit(convert, option);
+}
+
+OptionValue to_option(const Value& value, const std::string& where) {
+  if (value.is_none()) return std::monostate();
+  if (const auto* boolean = value.get_if<bool>()) return *boolean;
+  if (const auto* integer = value.get_if<int64_t>()) return *integer;
+  if (const auto* number = value.get_if<double>()) return *number;
+  if (const auto* text = value.get_if<std::string>()) return *text;
+  const auto* items = value.items();
+  if (items != nullptr && items->size() == 2 && (*items)[0].get_if<double>() && (*items)[1].get_if<double>()) {
+    return std::pair(*(*items)[0].get_if<double>(), *(*items)[1].get_if<double>());
+  }
+  throw DataError(where, ": ", value.kind(), " is no option of an optimizer");
+}
+
+}  // namespace
+
+checkpoint::OptimizerState to_values(const optim::OptimizerState& state) {
+  checkpoint::OptimizerState values;
+  size_t parameters = 0;
+  for (const auto& group : state.groups) {
+    Dict options;
+    for (const auto& [name, value] : group.options) options.set(name, to_value(value));
+    values.groups.push_back({std::move(options), group.parameters.size()});
+    parameters += group.parameters.size();
+  }
+  values.parameters.resize(parameters);
+  for (const auto& parameter : state.parameters) {
+    for (const auto& [name, tensor] : parameter.tensors) {
+      values.parameters.at(static_cast<size_t>(parameter.index)).set(name, tensor.defined() ? Value(tensor) : Value());
+    }
+  }
+  return values;
+}
+
+optim::OptimizerState from_values(const checkpoint::OptimizerState& values, const std::string& file) {
+  optim::OptimizerState state;
+  int64_t first = 0;
+  for (const auto& group : values.groups) {
+    optim::GroupState read;
+    for (const auto& [key, value] : group.options) {
+      const std::string name = checkpoint::key_text(key);
+      read.options.push_back({name, to_option(value, lockstep::cat(file, ": optimizer option ", name))});
+    }
+    for (size_t i = 0; i < group.parameters; ++i) read.parameters.push_back(first++);
+    state.groups.push_back(std::move(read));
+  }
+  for (size_t i = 0; i < values.parameters.size(); ++i) {
+    if (values.parameters[i].empty()) continue;
+    optim::ParameterState read{.index = static_cast<int64_t>(i), .tensors = {}};
+    for (const auto& [key, value] : values.parameters[i]) {
+      const auto* tensor = value.get_if<at::Tensor>();
+      if (tensor == nullptr && !value.is_none()) {
+        throw DataError(file, ": optimizer/state/", i, '/', checkpoint::key_text(key), ": expected a tensor, found ",
+                        value.kind());
+      }
+      read.tensors.push_back({checkpoint::key_text(key), tensor == nullptr ? at::Tensor() : *tensor});
+    }
+    state.parameters.push_back(std::move(read));
+  }
+  return state;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,14 @@
+// An optimizer's state between its plain form (optim) and a checkpoint's tree.
+#pragma once
+
+#include "lockstep/checkpoint/optimizer_state.h"
+#include "lockstep/optim/state.h"
+
+namespace lockstep::train {
+
+checkpoint::OptimizerState to_values(const optim::OptimizerState& state);
+
+// Throws DataError for a value that no option or state has; `file` is for the message.
+optim::OptimizerState from_values(const checkpoint::OptimizerState& state, const std::string& file);
+
+}  // namespace lockstep::train

@@ -1,0 +1,85 @@
+#include "lockstep/train/plan.h"
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::train {
+namespace {
+
+using config::OptimizerKind;
+using config::TrainOptions;
+
+int batch_size_of(const TrainOptions& options, const Defaults& defaults, int lanes) {
+  if (!options.global_batch_size) return options.batch_size.value_or(defaults.batch_size);
+  if (*options.global_batch_size % lanes != 0) {
+    throw ConfigError("--global-batch-size ", *options.global_batch_size, ": ", lanes,
+                      " lanes can't share it evenly; use a multiple of ", lanes);
+  }
+  return *options.global_batch_size / lanes;
+}
+
+optim::NamedOptions optimizer_options(const TrainOptions& options, const Defaults& defaults, OptimizerKind kind) {
+  optim::NamedOptions named = {{"lr", options.lr.value_or(defaults.lr)}};
+  // The recipe's momentum and weight decay go with the recipe's optimizer.
+  const bool own = kind == defaults.optimizer;
+  if (kind == OptimizerKind::kSgd) {
+    named.push_back({"momentum", options.momentum.value_or(own ? defaults.momentum : 0)});
+    named.push_back({"nesterov", options.nesterov});
+  } else if (options.momentum || options.nesterov) {
+    throw ConfigError("--momentum and --nesterov belong to --optimizer sgd");
+  }
+  if (options.weight_decay || own)
+    named.push_back({"weight_decay", options.weight_decay.value_or(defaults.weight_decay)});
+  return named;
+}
+
+optim::ScheduleOptions schedule_of(const TrainOptions& options, const Defaults& defaults, const Plan& plan) {
+  const auto kind = options.schedule.value_or(defaults.schedule);
+  const int64_t horizon = options.schedule_steps.value_or(plan.epochs * plan.steps_per_epoch);
+  // A recipe's warm-up gives way where the run is too short for it.
+  const int64_t warmup = options.warmup.value_or(std::min(defaults.warmup, horizon / 5));
+  optim::ScheduleOptions schedule{.kind = optim::parse_schedule(words(kind)[static_cast<size_t>(kind)]),
+                                  .base_lr = options.lr.value_or(defaults.lr),
+                                  .lr_min = options.lr_min,
+                                  .horizon_steps = horizon,
+                                  .step_size = options.step_size.value_or(plan.steps_per_epoch),
+                                  .gamma = options.gamma.value_or(0.1),
+                                  .warmup_steps = warmup,
+                                  .warmup_start = std::nullopt};
+  schedule.check();
+  return schedule;
+}
+
+int64_t steps_of(const std::optional<config::Interval>& interval, int64_t steps_per_epoch) {
+  if (!interval) return steps_per_epoch;
+  return interval->unit == config::Interval::Unit::kSteps ? interval->count : interval->count * steps_per_epoch;
+}
+
+}  // namespace
+
+Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes, int64_t train_samples) {
+  Plan plan;
+  plan.lanes = lanes;
+  plan.batch_size = batch_size_of(options, defaults, lanes);
+  plan.steps_per_epoch = (train_samples + plan.global_batch() - 1) / plan.global_batch();
+  plan.epochs = options.epochs.value_or(defaults.epochs);
+  plan.total_steps = plan.epochs * plan.steps_per_epoch;
+  if (options.steps) {
+    // Without --epochs, --steps may ask for more than the recipe's epochs.
+    if (!options.epochs) plan.epochs = std::max(plan.epochs, (*options.steps - 1) / plan.steps_per_epoch + 1);
+    plan.total_steps = std::min(*options.steps, plan.epochs * plan.steps_per_epoch);
+  }
+  const OptimizerKind kind = options.optimizer.value_or(defaults.optimizer);
+  plan.optimizer = words(kind)[static_cast<size_t>(kind)];
+  plan.optimizer_options = optimizer_options(options, defaults, kind);
+  plan.schedule = schedule_of(options, defaults, plan);
+  plan.channels_last = options.channels_last == config::ChannelsLast::kAuto
+                           ? defaults.channels_last
+                           : options.channels_last == config::ChannelsLast::kOn;
+  plan.eval_every = steps_of(options.eval_every, plan.steps_per_epoch);
+  plan.save_every = steps_of(options.save_every, plan.steps_per_epoch);
+  return plan;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,37 @@
+// A run's numbers, once data and recipe are known: options with the recipe's defaults filled in. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/config/train_options.h"
+#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/optim/schedule.h"
+#include "lockstep/train/recipe.h"
+
+namespace lockstep::train {
+
+struct Plan {
+  int lanes = 1;
+  int batch_size = 1;  // samples a lane
+  int64_t steps_per_epoch = 0;
+  int64_t epochs = 0;
+  int64_t total_steps = 0;
+  std::string optimizer;
+  optim::NamedOptions optimizer_options;
+  optim::ScheduleOptions schedule;
+  bool channels_last = false;
+  int64_t eval_every = 0;  // steps; 0: at the end alone
+  int64_t save_every = 0;  // steps; 0: at the end alone
+
+  int64_t global_batch() const { return int64_t{lanes} * batch_size; }
+  // The epoch that step `step`, counted from 0, belongs to, and its place in it.
+  int64_t epoch_of(int64_t step) const { return step / steps_per_epoch; }
+  int64_t step_in_epoch(int64_t step) const { return step % steps_per_epoch; }
+};
+
+// Throws ConfigError for what does not fit together: a global batch that the lanes can't share, a warm-up longer than
+// the run.
+Plan make_plan(const config::TrainOptions& options, const Defaults& defaults, int lanes, int64_t train_samples);
+
+}  // namespace lockstep::train

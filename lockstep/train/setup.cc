@@ -1,0 +1,167 @@
+#include "lockstep/train/setup.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+
+#include <limits>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/pt_reader.h"
+#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/config/toml_file.h"
+#include "lockstep/config/world.h"
+#include "lockstep/data/subset.h"
+#include "lockstep/train/header.h"
+
+namespace lockstep::train {
+namespace {
+
+using config::TrainOptions;
+
+// A checkpoint that is gone on from.
+struct Resumed {
+  std::string file;
+  checkpoint::Value value;
+  TrainingState state;
+};
+
+std::optional<Resumed> read_resumed(const TrainOptions& options) {
+  if (!options.resume) return std::nullopt;
+  const ResumePoint point = find_resume_point(*options.resume);
+  if (point.file) {
+    checkpoint::Value value = checkpoint::read_pt(*point.file);
+    TrainingState state = read_state(value, *point.file);
+    return Resumed{*point.file, std::move(value), std::move(state)};
+  }
+  auto newest = checkpoint::CheckpointStore(RunFiles{point.folder}.checkpoints()).load_newest();
+  if (!newest) throw ConfigError("--resume ", *options.resume, ": the run has saved no checkpoint; start it anew");
+  TrainingState state = read_state(newest->value, newest->saved.path);
+  return Resumed{newest->saved.path, std::move(newest->value), std::move(state)};
+}
+
+// By lanes, not by ranks, so that any number of ranks computes with the same number of threads.
+int threads_of(const TrainOptions& options, const std::optional<Resumed>& resumed, int lanes) {
+  if (options.threads > 0) return options.threads;
+  return resumed ? resumed->state.origin.threads : config::default_threads(usable_cores(), lanes);
+}
+
+amp::LossScaler scaler_of(const TrainOptions& options, const amp::Policy& policy) {
+  amp::ScalerOptions scaler;
+  scaler.dynamic = options.loss_scale == 0;
+  // bf16 has the range of fp32: it needs a scale only if asked for one.
+  scaler.enabled = policy.casts() && (policy.dtype == at::kHalf || options.loss_scale > 0);
+  if (options.loss_scale > 0) scaler.init_scale = options.loss_scale;
+  return amp::LossScaler(scaler);
+}
+
+void load_weights(const std::string& file, torch::nn::Module& module) {
+  const checkpoint::Value root = checkpoint::read_pt(file);
+  checkpoint::load_state_dict(module, checkpoint::find_model_state(root, file), {.file = file});
+}
+
+// Rank 0's half: the run's configuration, and a history that ends where the run goes on.
+void prepare_files(const Parts& parts) {
+  if (parts.world->rank() != 0) return;
+  write_text(parts.files.config(), config::to_toml(parts.options));
+  track::cut_jsonl(parts.files.metrics(), parts.state.step);
+  checkpoint::CheckpointStore(parts.files.checkpoints()).cut_back(parts.state.step);
+}
+
+}  // namespace
+
+amp::Policy policy_of(config::AmpLevel level, config::HalfType half) {
+  amp::Policy policy{.level = level == config::AmpLevel::kO1 ? amp::OptLevel::kO1 : amp::OptLevel::kO0,
+                     .dtype = half == config::HalfType::kFp16 ? at::kHalf : at::kBFloat16};
+  if (level == config::AmpLevel::kAuto) policy.level = amp::auto_level(amp::detect_cpu_features());
+  return policy;
+}
+
+void set_memory_format(torch::nn::Module& module, bool channels_last) {
+  const c10::AutoGradMode no_grad(false);
+  for (auto& parameter : module.parameters()) {
+    if (parameter.dim() != 4) continue;
+    parameter.set_data(
+        parameter.contiguous(channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous));
+  }
+}
+
+Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, std::shared_ptr<comm::World> world) {
+  Parts parts;
+  parts.options = options;
+  parts.files = {options.out};
+  const auto resumed = read_resumed(options);
+  const int lanes = options.lanes > 0 ? options.lanes : resumed ? resumed->state.origin.lanes : world->size();
+  config::check_lanes(world->size(), lanes);
+  const int threads = threads_of(options, resumed, lanes);
+  at::set_num_threads(threads);
+
+  const auto seed = static_cast<uint64_t>(options.seed);
+  parts.data = recipe->open_data(options.data, seed);
+  if (options.validation) parts.data = data::with_validation(parts.data, *options.validation, seed);
+  const Defaults defaults = recipe->defaults(options.preset);
+  parts.plan = make_plan(options, defaults, lanes, parts.data.train->size());
+  parts.amp = policy_of(options.amp, options.dtype);
+  parts.scaler = scaler_of(options, parts.amp);
+  parts.model = recipe->make_model(seed, *parts.data.train);
+  set_memory_format(*parts.model.module, parts.plan.channels_last);
+  parts.optimizer =
+      optim::make_optimizer(parts.plan.optimizer, parts.model.module->parameters(), parts.plan.optimizer_options);
+  parts.state = {.step = 0,
+                 .steps_per_epoch = parts.plan.steps_per_epoch,
+                 .best = std::numeric_limits<double>::lowest(),
+                 .origin = {.recipe = recipe->name(),
+                            .lanes = lanes,
+                            .threads = threads,
+                            .batch_size = parts.plan.batch_size,
+                            .train_samples = parts.data.train->size(),
+                            .seed = options.seed,
+                            .precision = parts.amp.name(),
+                            .channels_last = parts.plan.channels_last}};
+  if (!options.load.empty() && !resumed) load_weights(options.load, *parts.model.module);
+  if (resumed) {
+    check_origin(parts.state.origin, resumed->state.origin, resumed->file);
+    restore(resumed->value, resumed->file, *parts.model.module, *parts.optimizer, parts.scaler);
+    parts.state.step = resumed->state.step;
+    parts.state.best = resumed->state.best;
+    parts.resumed_from = resumed->file;
+  }
+  parts.recipe = std::move(recipe);
+  parts.world = std::move(world);
+  prepare_files(parts);
+  return parts;
+}
+
+std::string header_of(const Parts& parts) {
+  const auto cpu = amp::detect_cpu_features();
+  std::string device = "CPU";
+  if (cpu.amx_bf16) {
+    device += " (AMX)";
+  } else if (cpu.avx512_bf16 || cpu.avx512) {
+    device += cpu.avx512_bf16 ? " (AVX512-BF16)" : " (AVX-512)";
+  }
+  const auto size_of = [](const auto& split) { return split ? split->size() : 0; };
+  const auto text_of = [](const auto& split) { return split ? split->description() : ""; };
+  int64_t parameters = 0;
+  for (const auto& parameter : parts.model.module->parameters()) parameters += parameter.numel();
+  return header({.recipe = parts.recipe->name(),
+                 .folder = parts.files.folder,
+                 .device = device,
+                 .precision = parts.amp.name(),
+                 .ranks = parts.world->size(),
+                 .backend = parts.world->communicator().backend(),
+                 .threads = parts.state.origin.threads,
+                 .snapshot_keeper = parts.world->place().launcher == "lockstep",
+                 .parameters = parameters,
+                 .train_data = text_of(parts.data.train),
+                 .test_data = text_of(parts.data.test),
+                 .validation_data = text_of(parts.data.validation),
+                 .train_samples = size_of(parts.data.train),
+                 .test_samples = size_of(parts.data.test),
+                 .validation_samples = size_of(parts.data.validation),
+                 .first_step = parts.state.step,
+                 .resumed_from = parts.resumed_from},
+                parts.plan);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,28 @@
+// From options to the parts of a run: data opened, model made or loaded, position found, lanes and threads settled.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lockstep/comm/world.h"
+#include "lockstep/config/train_options.h"
+#include "lockstep/train/recipe.h"
+#include "lockstep/train/trainer.h"
+
+namespace lockstep::train {
+
+// A collective. `options.out` is the run's folder; it and what a run needs there exist. Throws ConfigError, DataError.
+Parts set_up(const config::TrainOptions& options, std::shared_ptr<const Recipe> recipe,
+             std::shared_ptr<comm::World> world);
+
+// The header's text for these parts.
+std::string header_of(const Parts& parts);
+
+// What the level means on this machine: "auto" asks the CPU.
+amp::Policy policy_of(config::AmpLevel level, config::HalfType half);
+
+// Model weights in the memory format that the plan asks for.
+void set_memory_format(torch::nn::Module& module, bool channels_last);
+
+}  // namespace lockstep::train

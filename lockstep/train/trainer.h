@@ -1,0 +1,96 @@
+// A run: train_step() is one training step, run() what stands around it.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "lockstep/amp/loss_scaler.h"
+#include "lockstep/amp/opt_level.h"
+#include "lockstep/base/log.h"
+#include "lockstep/checkpoint/checkpoint_store.h"
+#include "lockstep/comm/world.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/track/jsonl.h"
+#include "lockstep/track/progress.h"
+#include "lockstep/train/evaluation.h"
+#include "lockstep/train/plan.h"
+#include "lockstep/train/recipe.h"
+#include "lockstep/train/run_files.h"
+#include "lockstep/train/training_state.h"
+
+namespace lockstep::train {
+
+// What the trainer is made of; set_up() makes it from options.
+struct Parts {
+  config::TrainOptions options;
+  std::shared_ptr<const Recipe> recipe;
+  std::shared_ptr<comm::World> world;
+  Plan plan;
+  data::Splits data;
+  Model model;
+  std::unique_ptr<optim::FusedOptimizer> optimizer;
+  amp::Policy amp;
+  amp::LossScaler scaler;
+  TrainingState state;
+  RunFiles files;
+  std::string resumed_from;  // empty: a fresh run
+};
+
+class Trainer {
+ public:
+  using Print = std::function<void(const std::string& text)>;
+  using StopAsked = std::function<bool()>;
+
+  // `print` receives what rank 0 shows people; `stop_asked` is asked by rank 0 at every step.
+  Trainer(Parts parts, track::Progress::Options progress, Print print, StopAsked stop_asked, const Logger& log);
+
+  // Trains to the end, or until rank 0 is asked to stop. Returns the process's exit code: 0, or 75 after a stop.
+  int run();
+
+ private:
+  struct StepOutcome {
+    double loss = 0;
+    double lr = 0;
+    double gradient_norm = 0;
+    bool skipped = false;  // the loss scaler met gradients that are not finite
+    bool stop = false;     // rank 0 was asked to
+  };
+
+  StepOutcome train_step();
+  parallel::StepResult run_lanes(const data::StepBatch& batch, const parallel::StepPlan& plan, double scale, bool stop);
+  at::Tensor loss_of(const data::LaneBatch& lane);
+  void after_step(const StepOutcome& outcome, int64_t samples);
+  void warn_not_finite(double loss);
+  Evaluation evaluate_on(const data::Dataset& data);
+  void evaluate_now();
+  std::string save();
+  void interrupt();
+  void finish();
+  bool due(int64_t every) const;
+  bool leads() const { return parts_.world->rank() == 0; }
+  void say(const std::string& line);
+
+  Parts parts_;
+  parallel::DistributedDataParallel ddp_;
+  data::Loader loader_;
+  checkpoint::CheckpointStore store_;
+  std::optional<track::JsonlSink> metrics_;  // rank 0's
+  track::Progress progress_;
+  StopAsked stop_asked_;
+  const Logger& log_;
+
+  int64_t& step_ = parts_.state.step;
+  int64_t saved_step_ = -1;
+  int64_t evaluated_step_ = -1;
+  int64_t samples_trained_ = 0;
+  double seconds_training_ = 0;
+  double train_loss_ = 0;
+  Evaluation evaluation_;
+  Stopwatch since_start_;
+};
+
+}  // namespace lockstep::train

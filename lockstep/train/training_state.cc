@@ -1,0 +1,109 @@
+#include "lockstep/train/training_state.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/optimizer_state.h"
+#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/checkpoint/value_view.h"
+#include "lockstep/train/optimizer_values.h"
+
+namespace lockstep::train {
+namespace {
+
+using checkpoint::Dict;
+using checkpoint::Value;
+using checkpoint::ValueView;
+
+// torch.amp.GradScaler's form, and what ours knows besides.
+Dict scaler_dict(const amp::LossScaler& scaler) {
+  if (!scaler.enabled()) return {};
+  const auto& options = scaler.options();
+  return {{"scale", scaler.scale()},
+          {"growth_factor", options.growth_factor},
+          {"backoff_factor", options.backoff_factor},
+          {"growth_interval", options.growth_interval},
+          {"_growth_tracker", scaler.state().good_steps},
+          {"overflows_left", scaler.state().overflows_left}};
+}
+
+}  // namespace
+
+Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, const optim::FusedOptimizer& optimizer,
+                    const amp::LossScaler& scaler) {
+  const Origin& origin = state.origin;
+  return Dict{{"model", checkpoint::state_dict(model)},
+              {"optimizer", checkpoint::optimizer_to_dict(to_values(optimizer.state_dict()))},
+              {"amp", Dict{{"precision", origin.precision}, {"loss_scaler0", scaler_dict(scaler)}}},
+              {"scheduler", Dict{{"last_epoch", state.step}, {"_last_lr", checkpoint::List{optimizer.lr()}}}},
+              {"sampler", Dict{{"epoch", state.step / state.steps_per_epoch},
+                               {"step", state.step % state.steps_per_epoch},
+                               {"lanes", origin.lanes},
+                               {"batch_size", origin.batch_size},
+                               {"dataset_size", origin.train_samples}}},
+              {"rng", Dict{{"seed", origin.seed}}},
+              {"meta", Dict{{"format", "lockstep"},
+                            {"version", 1},
+                            {"recipe", origin.recipe},
+                            {"optimizer", std::string(optimizer.name())},
+                            {"step", state.step},
+                            {"steps_per_epoch", state.steps_per_epoch},
+                            {"best", state.best},
+                            {"threads", origin.threads},
+                            {"channels_last", origin.channels_last}}}};
+}
+
+TrainingState read_state(const Value& value, const std::string& file) {
+  const auto* root = value.get_if<Dict>();
+  if (root == nullptr || !root->contains("meta") || !root->contains("sampler")) {
+    throw DataError(file,
+                    ": no checkpoint of a run (it has no \"meta\" and \"sampler\"); give it to --load for its weights");
+  }
+  const ValueView view(value, file);
+  const ValueView meta = view["meta"], sampler = view["sampler"];
+  return {.step = meta["step"].integer(),
+          .steps_per_epoch = meta["steps_per_epoch"].integer(),
+          .best = meta["best"].number(),
+          .origin = {.recipe = meta["recipe"].text(),
+                     .lanes = static_cast<int>(sampler["lanes"].integer()),
+                     .threads = static_cast<int>(meta["threads"].integer()),
+                     .batch_size = sampler["batch_size"].integer(),
+                     .train_samples = sampler["dataset_size"].integer(),
+                     .seed = view["rng"]["seed"].integer(),
+                     .precision = view["amp"]["precision"].text(),
+                     .channels_last = meta["channels_last"].boolean()}};
+}
+
+void restore(const Value& value, const std::string& file, torch::nn::Module& model, optim::FusedOptimizer& optimizer,
+             amp::LossScaler& scaler) {
+  const ValueView view(value, file);
+  const std::string& kind = view["meta"]["optimizer"].text();
+  if (kind != optimizer.name()) {
+    throw ConfigError(file, ": its optimizer is ", kind, ", the run's ", std::string(optimizer.name()),
+                      "; use --optimizer ", kind);
+  }
+  checkpoint::load_state_dict(model, view["model"].dict(), {.file = file});
+  std::vector<std::string> names;
+  for (const auto& item : model.named_parameters()) names.push_back(item.key());
+  optimizer.load_state_dict(from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file), names);
+  const ValueView saved = view["amp"]["loss_scaler0"];
+  if (!scaler.enabled() || saved.dict().empty()) return;
+  scaler.load({.scale = saved["scale"].number(),
+               .good_steps = static_cast<int>(saved["_growth_tracker"].integer()),
+               .overflows_left = static_cast<int>(saved["overflows_left"].integer())});
+}
+
+void check_origin(const Origin& run, const Origin& checkpoint, const std::string& file) {
+  const auto check = [&file](const char* what, const auto& now, const auto& then, const char* hint) {
+    if (now == then) return;
+    throw ConfigError(file, ": it was trained with ", what, ' ', then, ", this run has ", now, "; ", hint);
+  };
+  check("recipe", run.recipe, checkpoint.recipe, "resume it with its own recipe");
+  check("lanes", run.lanes, checkpoint.lanes, "leave --lanes out, or start a new run with --load");
+  check("batch size", run.batch_size, checkpoint.batch_size,
+        "use the same --batch-size, or start a new run with --load");
+  check("training samples", run.train_samples, checkpoint.train_samples, "give the same --data and --validation");
+  check("seed", run.seed, checkpoint.seed, "use the same --seed, or start a new run with --load");
+  check("precision", run.precision, checkpoint.precision, "use the same --amp, or start a new run with --load");
+  check("channels_last", run.channels_last, checkpoint.channels_last, "use the same --channels-last");
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,50 @@
+// Everything that a run needs to go on as if it had never stopped, as a checkpoint holds it.
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/amp/loss_scaler.h"
+#include "lockstep/checkpoint/value.h"
+#include "lockstep/optim/fused_optimizer.h"
+
+namespace lockstep::train {
+
+// What the trajectory depends on besides model and optimizer. A resumed run takes lanes and threads from here, and must
+// agree with the rest.
+struct Origin {
+  std::string recipe;
+  int lanes = 1;
+  int threads = 1;  // intra-op, a rank
+  int64_t batch_size = 1;
+  int64_t train_samples = 0;
+  int64_t seed = 1;
+  std::string precision;  // "O0", "O1 bfloat16"
+  bool channels_last = false;
+};
+
+struct TrainingState {
+  int64_t step = 0;  // steps done
+  int64_t steps_per_epoch = 1;
+  double best = 0;  // of the metric that best.pt goes by; below any value before the first evaluation
+  Origin origin;
+};
+
+// The dict of DESIGN: model, optimizer, amp, scheduler, sampler, rng, meta. Shares the tensors' memory: write it before
+// the next step.
+checkpoint::Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model,
+                                const optim::FusedOptimizer& optimizer, const amp::LossScaler& scaler);
+
+// The state in a checkpoint, before anything is touched. Throws DataError where `file` is no checkpoint of a run.
+TrainingState read_state(const checkpoint::Value& value, const std::string& file);
+
+// Copies weights, optimizer and scaler out of it. Throws ConfigError (another model's, another optimizer's), DataError.
+void restore(const checkpoint::Value& value, const std::string& file, torch::nn::Module& model,
+             optim::FusedOptimizer& optimizer, amp::LossScaler& scaler);
+
+// Throws ConfigError that names the first setting in which the run differs from its checkpoint.
+void check_origin(const Origin& run, const Origin& checkpoint, const std::string& file);
+
+}  // namespace lockstep::train
