@@ -19,6 +19,7 @@ class AutocastScope {
  private:
   bool active_;
   bool was_enabled_ = false;
+  c10::ScalarType dtype_ = c10::ScalarType::BFloat16;
   c10::ScalarType previous_dtype_ = c10::ScalarType::BFloat16;
 };
 

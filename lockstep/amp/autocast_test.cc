@@ -26,6 +26,18 @@ TEST(AutocastScope, CastsWithinAndNotAfter) {
   EXPECT_EQ(product_dtype(), at::kFloat);
 }
 
+TEST(AutocastScope, AnInnerScopesCastsAreItsOwn) {
+  const at::Tensor weight = at::ones({2, 2}).requires_grad_();
+  const auto dtype = [&weight] { return at::mm(at::ones({2, 2}), weight).scalar_type(); };
+  const AutocastScope scope(kO1);
+  EXPECT_EQ(dtype(), at::kBFloat16);
+  {
+    const AutocastScope inner({.level = OptLevel::kO1, .dtype = at::kHalf});
+    EXPECT_EQ(dtype(), at::kHalf);
+  }
+  EXPECT_EQ(dtype(), at::kBFloat16);
+}
+
 TEST(AutocastScope, O0ChangesNothing) {
   const AutocastScope scope(Policy{});
   EXPECT_EQ(product_dtype(), at::kFloat);

@@ -186,7 +186,7 @@ std::invoke_result_t<Call> MeetingStore::guard(const Deadline& deadline, Call ca
   if (result.wait_for(deadline.left() + kGrace) != std::future_status::ready) {
     thread.detach();
     throw CommError("rank ", place_.rank, ": nothing at ", place_.meeting,
-                    " answers as a store would; see whether rank 0 hangs or another program has this port");
+                    " answers as a store would; see whether rank 0 hangs or another program is there");
   }
   thread.join();
   try {

@@ -1,13 +1,16 @@
 #include "lockstep/comm/meeting_store.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "lockstep/base/error.h"
 #include "support/ports.h"
@@ -110,12 +113,21 @@ TEST(MeetingStore, FilesThatAreNoStoresAreLeftAlone) {
                 HasSubstr("thesis.tex: the file exists and is not a store"));
     EXPECT_EQ(std::filesystem::file_size(path), text.size());
   }
-  for (const std::string begun : {"", "\x09"}) {
-    std::ofstream(folder.file("begun")) << begun;
-    EXPECT_EQ(refusal<ConfigError>(at(0, "file://" + folder.file("begun"))), "no error") << "another rank writes it";
-  }
   EXPECT_THAT(refusal<ConfigError>(at(1, "file:///dev/null")), HasSubstr("no regular one"));
   EXPECT_THAT(refusal<ConfigError>(at(1, "file:///no/such/folder/x")), HasSubstr("no folder /no/such/folder"));
+}
+
+TEST(MeetingStore, AFileThatAnotherRankIsAboutToBeginIsWaitedFor) {
+  const Folder folder;
+  const Descriptor file(open(folder.file("store").c_str(), O_RDWR | O_CREAT, 0600));
+  ASSERT_EQ(flock(file.get(), LOCK_EX), 0);
+  ASSERT_EQ(write(file.get(), "\x09", 1), 1);
+  auto other = std::async(std::launch::async,
+                          [&] { return refusal<Error>(at(1, "file://" + folder.file("store")), seconds(20)); });
+  EXPECT_EQ(other.wait_for(milliseconds(100)), std::future_status::timeout);
+  ASSERT_EQ(ftruncate(file.get(), 0), 0);
+  ASSERT_EQ(flock(file.get(), LOCK_UN), 0);
+  EXPECT_EQ(other.get(), "no error");
 }
 
 TEST(MeetingStore, APortInUseIsNamed) {

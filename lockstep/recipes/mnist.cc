@@ -14,7 +14,7 @@ namespace lockstep::recipes {
 
 train::Defaults Mnist::defaults(const std::string& preset) const {
   if (preset == "paddle") {
-    return {.batch_size = 100, .epochs = 5, .lr = 0.01, .optimizer = config::OptimizerKind::kSgd};
+    return {.batch_size = 100, .epochs = 5, .lr = 0.01, .optimizer = config::OptimizerKind::kSgd, .channels_last = true};
   }
   if (!preset.empty()) throw ConfigError("--preset ", preset, ": mnist has the preset paddle");
   return {.batch_size = 32,
@@ -24,7 +24,8 @@ train::Defaults Mnist::defaults(const std::string& preset) const {
           .momentum = 0.9,
           .weight_decay = 1e-4,
           .schedule = config::ScheduleKind::kCosine,
-          .warmup = 50};
+          .warmup = 50,
+          .channels_last = true};
 }
 
 data::Splits Mnist::open_data(const std::string& path, uint64_t seed) const {

@@ -1,0 +1,15 @@
+# Installs into an empty folder, then configures, builds and runs the outside project with that folder alone.
+function(must)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${ARGN}\nended with ${result}:\n${output}")
+  endif()
+endfunction()
+file(REMOVE_RECURSE ${WORK}/prefix ${WORK}/outside)
+must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+must(${CMAKE_COMMAND} -G Ninja -S ${OUTSIDE} -B ${WORK}/outside -D CMAKE_BUILD_TYPE=Release
+     -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${WORK}/prefix)
+must(${CMAKE_COMMAND} --build ${WORK}/outside)
+must(${WORK}/outside/outside)
+must(${WORK}/prefix/bin/lockstep --version)
+message(STATUS "an outside project was built against ${WORK}/prefix and ran")
