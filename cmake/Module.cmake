@@ -56,10 +56,12 @@ function(lockstep_module name)
   endif()
 endfunction()
 
-# lockstep_test(TARGET SOURCE… LINKS TARGET…): a GoogleTest program and its entry in CTest.
+# lockstep_test(TARGET SOURCE… LINKS TARGET…): a GoogleTest program and its entry in CTest. The target `tests` builds all
+# of them; a plain build leaves them out.
 function(lockstep_test target)
   cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
-  add_executable(${target} ${ARG_UNPARSED_ARGUMENTS})
+  add_executable(${target} EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS})
+  add_dependencies(tests ${target})
   target_link_libraries(${target} PRIVATE ${ARG_LINKS} lockstep_options GTest::gmock GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}" LOCKSTEP_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   add_test(NAME ${target} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})

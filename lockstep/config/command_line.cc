@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "lockstep/config/help.h"
 #include "lockstep/config/tokenizer.h"
@@ -35,15 +36,19 @@ std::string only_word(const Given& given, const std::string& command, const std:
 }
 
 // Values of the file first, those of the command line over them.
-void apply_config_file(const std::string& path, const OptionTable<TrainOptions>& table, TrainOptions& options) {
-  const auto from_file = read_toml(path, shapes_of(table));
+void apply_config_file(const std::string& path, const OptionTable<TrainOptions>& table, TrainOptions& options,
+                       std::span<const std::string_view> but_for = {}) {
+  auto from_file = read_toml(path, shapes_of(table));
+  std::erase_if(from_file, [&](const GivenOption& option) {
+    return std::find(but_for.begin(), but_for.end(), option.name) != but_for.end();
+  });
   for (const auto& [name, value] : from_file) {
     if (name == "recipe") options.recipe = value;
   }
   try {
     apply(table, from_file, options);
   } catch (const ConfigError& error) {
-    throw ConfigError("--config ", path, ": ", error.what());
+    throw ConfigError(path, ": ", error.what());
   }
 }
 
@@ -56,7 +61,7 @@ void let_later_size_win(const Given& given, TrainOptions& options) {
   if (names("global-batch-size") && !names("batch-size")) options.batch_size.reset();
 }
 
-Command parse_train(const Arguments& args, int cores) {
+Command parse_train(const Arguments& args, int cores, const std::string& resumed_config) {
   const auto table = train_table();
   auto shapes = shapes_of(table);
   shapes.push_back({.name = "config", .value = "FILE.toml", .help = {}});
@@ -66,6 +71,8 @@ Command parse_train(const Arguments& args, int cores) {
   TrainOptions options;
   const auto file = std::find_if(given.options.begin(), given.options.end(),
                                  [](const GivenOption& option) { return option.name == "config"; });
+  constexpr auto kOfOneStart = std::to_array<std::string_view>({"steps", "load"});
+  if (!resumed_config.empty()) apply_config_file(resumed_config, table, options, kOfOneStart);
   if (file != given.options.end()) apply_config_file(file->value, table, options);
   if (!given.words.empty() || options.recipe.empty()) options.recipe = only_word(given, "train", "RECIPE");
   apply(table, given.options, options);
@@ -164,7 +171,7 @@ void append_options(const OptionTable<Options>& table, const Options& options, A
 
 }  // namespace
 
-Command parse_command(const std::vector<std::string>& args, int cores) {
+Command parse_command(const std::vector<std::string>& args, int cores, const std::string& resumed_config) {
   if (args.empty()) throw ConfigError("which command? lockstep --help lists them");
   const std::string& name = args[0];
   const Arguments rest(args.begin() + 1, args.end());
@@ -173,7 +180,7 @@ Command parse_command(const std::vector<std::string>& args, int cores) {
     return parse_command({rest[0], "--help"}, cores);
   }
   if (name == "--version" || name == "version") return VersionCommand{};
-  if (name == "train") return parse_train(rest, cores);
+  if (name == "train") return parse_train(rest, cores, resumed_config);
   if (name == "eval") return parse_eval(rest);
   if (name == "bench") return parse_bench(rest);
   if (name == "inspect") return parse_inspect(rest);

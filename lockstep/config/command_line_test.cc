@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -213,6 +214,18 @@ TEST(CommandLine, ARunsOwnConfigRepeatsIt) {
   const auto options = train("mnist --nproc 2 --lanes 4 --amp --loss-scale 4 --seed 9223372036854775807");
   std::ofstream(path) << to_toml(options);
   EXPECT_EQ(to_arguments(train("--config " + path)), to_arguments(options));
+}
+
+TEST(ResumedConfig, HoldsWhereNothingElseSpeaks) {
+  const std::string path = testing::TempDir() + "resumed." + std::to_string(getpid()) + ".toml";
+  std::ofstream(path) << "recipe = \"mnist\"\nlr = 0.3\nseed = 9\nsteps = 12\namp = \"O1\"\n";
+  const auto command = parse_command({"train", "mnist", "--resume", "x", "--seed", "4"}, 2, path);
+  const auto& options = std::get<TrainOptions>(command);
+  EXPECT_EQ(options.lr, 0.3);
+  EXPECT_EQ(options.seed, 4);
+  EXPECT_EQ(options.amp, AmpLevel::kO1);
+  EXPECT_FALSE(options.steps) << "--steps belongs to one start";
+  unlink(path.c_str());
 }
 
 }  // namespace

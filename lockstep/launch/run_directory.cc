@@ -145,6 +145,13 @@ std::optional<fs::path> run_of(const fs::path& resumed_from) {
 
 }  // namespace
 
+std::string resumed_config(const config::TrainOptions& options, const std::string& runs_root) {
+  if (!options.resume) return "";
+  const auto run = run_of(resumed(options, runs_root));
+  if (!run || !is_there(*run / "config.toml")) return "";
+  return (*run / "config.toml").string();
+}
+
 RunDirectory RunDirectory::prepare(const config::TrainOptions& options, const std::string& runs_root) {
   RunDirectory run;
   std::optional<fs::path> path;

@@ -37,6 +37,10 @@ class RunDirectory {
   std::vector<std::string> made_;  // folders that were not there before; their subfolders go with them
 };
 
+// The config.toml of the run that `options` resume; "" where they resume none, or it has none. Throws ConfigError if
+// there is nothing to resume.
+std::string resumed_config(const config::TrainOptions& options, const std::string& runs_root = "runs");
+
 // Throws ConfigError if a file or folder that the options name is not there.
 void check_inputs(const config::TrainOptions& options);
 

@@ -14,7 +14,8 @@ namespace lockstep::recipes {
 
 train::Defaults Mnist::defaults(const std::string& preset) const {
   if (preset == "paddle") {
-    return {.batch_size = 100, .epochs = 5, .lr = 0.01, .optimizer = config::OptimizerKind::kSgd, .channels_last = true};
+    return {
+        .batch_size = 100, .epochs = 5, .lr = 0.01, .optimizer = config::OptimizerKind::kSgd, .channels_last = true};
   }
   if (!preset.empty()) throw ConfigError("--preset ", preset, ": mnist has the preset paddle");
   return {.batch_size = 32,

@@ -8,6 +8,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/launch/run_directory.h"
 
 namespace {
 
@@ -28,7 +29,14 @@ int fail(int code, const char* line) {
 int main(int argc, char** argv) {
   open_standard_streams();
   try {
-    const auto command = lockstep::config::parse_command({argv + 1, argv + argc}, lockstep::usable_cores());
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    const int cores = lockstep::usable_cores();
+    auto command = lockstep::config::parse_command(arguments, cores);
+    if (const auto* train = std::get_if<lockstep::config::TrainOptions>(&command)) {
+      // A resumed run has the options that it had; the command line's go before them.
+      const std::string config = lockstep::launch::resumed_config(*train);
+      if (!config.empty()) command = lockstep::config::parse_command(arguments, cores, config);
+    }
     return std::visit([](const auto& options) { return lockstep::front::run(options); }, command);
   } catch (const lockstep::Error& error) {
     return fail(error.exit_code(), error.what());

@@ -1,0 +1,65 @@
+// A recipe for tests: which of three blobs a point belongs to.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/modules/linear.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/train/recipe.h"
+
+namespace lockstep::train::testing_support {
+
+class Blobs final : public data::Dataset {
+ public:
+  explicit Blobs(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  data::Batch batch(std::span<const int64_t> indices, uint32_t) const override {
+    const auto n = static_cast<int64_t>(indices.size());
+    data::Batch batch{at::zeros({n, 2}), at::zeros({n}, at::kLong)};
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t index = indices[static_cast<size_t>(i)], label = index % 3;
+      batch.target.mutable_data_ptr<int64_t>()[i] = label;
+      auto* point = batch.data.mutable_data_ptr<float>() + 2 * i;
+      point[0] = static_cast<float>(label) - 1 + 0.01f * static_cast<float>(index % 17);
+      point[1] = static_cast<float>(label * label) + 0.01f * static_cast<float>(index % 13);
+    }
+    return batch;
+  }
+  std::vector<int64_t> sample_shape() const override { return {2}; }
+  int64_t classes() const override { return 3; }
+  std::string description() const override { return "blobs"; }
+
+ private:
+  int64_t size_;
+};
+
+class TinyRecipe final : public Recipe {
+ public:
+  std::string name() const override { return "tiny"; }
+  Defaults defaults(const std::string&) const override {
+    return {.batch_size = 8, .epochs = 3, .lr = 0.5, .momentum = 0.9};
+  }
+  data::Splits open_data(const std::string&, uint64_t) const override {
+    return {std::make_shared<Blobs>(100), std::make_shared<Blobs>(50), nullptr};
+  }
+  Model make_model(uint64_t seed, const data::Dataset&) const override {
+    at::manual_seed(seed);
+    torch::nn::Linear net(torch::nn::LinearOptions(2, 3));
+    return {.module = net.ptr(), .forward = [net](const at::Tensor& x) mutable { return net->forward(x); }};
+  }
+  at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override {
+    return at::cross_entropy_loss(output, target);
+  }
+  std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override {
+    return {static_cast<double>(output.argmax(1).eq(target).sum().item<int64_t>())};
+  }
+  nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override {
+    return {{"accuracy", sums[0] / static_cast<double>(samples)}};
+  }
+  std::string best_by() const override { return "accuracy"; }
+};
+
+}  // namespace lockstep::train::testing_support

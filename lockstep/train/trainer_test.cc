@@ -1,0 +1,106 @@
+// A whole run in a world of one; several ranks: tests/e2e.
+#include "lockstep/train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "lockstep/base/error.h"
+#include "lockstep/train/setup.h"
+#include "lockstep/train/testing/tiny_recipe.h"
+
+namespace lockstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A process joins a world once.
+std::shared_ptr<comm::World> world() {
+  static const auto instance = lockstep::init();
+  return instance;
+}
+
+class TrainerTest : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_ + "/checkpoints"); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  int train(
+      config::TrainOptions options, const Trainer::StopAsked& stop_asked = [] { return false; }) {
+    options.recipe = "tiny";
+    options.out = folder_;
+    const auto recipe = std::make_shared<testing_support::TinyRecipe>();
+    Trainer trainer(
+        set_up(options, recipe, world()), {.seconds_between = 1e9}, [this](const std::string& text) { shown_ += text; },
+        stop_asked, log_);
+    return trainer.run();
+  }
+  nlohmann::json final_json() const { return nlohmann::json::parse(std::ifstream(folder_ + "/final.json")); }
+  std::vector<int64_t> trained_steps() const {
+    std::vector<int64_t> steps;
+    std::ifstream file(folder_ + "/metrics.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const auto record = nlohmann::json::parse(line);
+      if (record["kind"] == "train") steps.push_back(record["step"]);
+    }
+    return steps;
+  }
+
+  std::string folder_ = testing::TempDir() + "trainer." + std::to_string(getpid());
+  std::string shown_;
+  std::vector<std::string> warnings_;
+  Logger log_{{.level = LogLevel::kInfo, .prefix = "", .color = false},
+              [this](const std::string& line) { warnings_.push_back(line); }};
+};
+
+TEST_F(TrainerTest, LearnsAndWritesItsFiles) {
+  EXPECT_EQ(train({}), 0);
+  const auto final = final_json();
+  EXPECT_EQ(final["steps"], 39);  // 3 epochs of 13 steps, the last of each with 4 samples
+  EXPECT_GT(final["metrics"]["accuracy"].get<double>(), 0.9);
+  EXPECT_EQ(final["weights_sha256"].get<std::string>().size(), 64u);
+  EXPECT_EQ(trained_steps().size(), 39u);
+  for (const char* file :
+       {"/config.toml", "/checkpoints/last.pt", "/checkpoints/best.pt", "/checkpoints/step-000039.pt"}) {
+    EXPECT_TRUE(fs::exists(folder_ + file)) << file;
+  }
+  EXPECT_THAT(shown_, testing::HasSubstr("done: 39 steps"));
+}
+
+TEST_F(TrainerTest, AStoppedRunGoesOnToTheSameWeights) {
+  train({});
+  const auto whole = final_json();
+  for (const int stop_at : {1, 13, 20}) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ + "/checkpoints");
+    int asked = 0;
+    EXPECT_EQ(train({}, [&] { return ++asked == stop_at; }), kExitStoppedOnRequest);
+    EXPECT_TRUE(fs::exists(folder_ + "/checkpoints/INTERRUPTED.pt"));
+    EXPECT_FALSE(fs::exists(folder_ + "/final.json"));
+    config::TrainOptions options;
+    options.resume = folder_;
+    EXPECT_EQ(train(options), 0);
+    EXPECT_EQ(final_json()["weights_sha256"], whole["weights_sha256"]) << "stopped at step " << stop_at;
+    EXPECT_EQ(final_json()["metrics"], whole["metrics"]);
+    EXPECT_EQ(trained_steps().size(), 39u) << "every step once";
+    EXPECT_FALSE(fs::exists(folder_ + "/checkpoints/INTERRUPTED.pt"));
+  }
+}
+
+TEST_F(TrainerTest, AnExplodingRunIsWarnedOfOrStopped) {
+  config::TrainOptions options;
+  options.lr = 1e38;
+  EXPECT_EQ(train(options), 0);
+  ASSERT_FALSE(warnings_.empty());
+  EXPECT_THAT(warnings_[0], testing::HasSubstr("is not finite"));
+  fs::remove_all(folder_);
+  fs::create_directories(folder_ + "/checkpoints");
+  options.on_nan = config::OnNan::kStop;
+  EXPECT_THROW(train(options), DataError);
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,100 @@
+#include "lockstep/train/training_state.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/make_optimizer.h"
+
+namespace lockstep::train {
+namespace {
+
+struct SmallRun {
+  torch::nn::Linear net{torch::nn::LinearOptions(3, 2)};
+  std::unique_ptr<optim::FusedOptimizer> optimizer;
+  amp::LossScaler scaler;
+  TrainingState state{.step = 7,
+                      .steps_per_epoch = 5,
+                      .best = 0.5,
+                      .origin = {.recipe = "mnist",
+                                 .lanes = 4,
+                                 .threads = 2,
+                                 .batch_size = 32,
+                                 .train_samples = 600,
+                                 .seed = 3,
+                                 .precision = "O1 float16",
+                                 .channels_last = true}};
+
+  explicit SmallRun(const std::string& kind = "adam") {
+    optimizer = optim::make_optimizer(kind, net->parameters(), {{"lr", 0.1}});
+    amp::ScalerOptions options;
+    options.enabled = true;
+    scaler = amp::LossScaler(options);
+  }
+  void train() {
+    for (auto& parameter : net->parameters()) parameter.mutable_grad() = at::randn_like(parameter);
+    optimizer->update({});
+    scaler.update(true);
+  }
+  checkpoint::Value save() const { return to_checkpoint(state, *net, *optimizer, scaler); }
+};
+
+TEST(TrainingState, EverythingComesBack) {
+  SmallRun one, two;
+  one.train();
+  const auto saved = one.save();
+  const TrainingState state = read_state(saved, "a.pt");
+  EXPECT_EQ(state.step, 7);
+  EXPECT_EQ(state.best, 0.5);
+  EXPECT_EQ(state.origin.lanes, 4);
+  EXPECT_EQ(state.origin.precision, "O1 float16");
+  restore(saved, "a.pt", *two.net, *two.optimizer, two.scaler);
+  EXPECT_TRUE(at::equal(two.net->weight, one.net->weight));
+  EXPECT_EQ(two.scaler.state(), one.scaler.state());
+  at::manual_seed(1);
+  one.train();
+  at::manual_seed(1);
+  two.train();
+  EXPECT_TRUE(at::equal(two.net->weight, one.net->weight)) << "the next step, by the optimizer's state";
+}
+
+TEST(TrainingState, HasTheKeysOfTheContract) {
+  const SmallRun run;
+  const auto saved = run.save();
+  const auto& root = *saved.get_if<checkpoint::Dict>();
+  for (const char* key : {"model", "optimizer", "amp", "scheduler", "sampler", "rng", "meta"})
+    EXPECT_TRUE(root.contains(key)) << key;
+}
+
+TEST(TrainingState, AnothersCheckpointIsRefused) {
+  SmallRun adam, sgd("sgd");
+  try {
+    restore(adam.save(), "a.pt", *sgd.net, *sgd.optimizer, sgd.scaler);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "a.pt: its optimizer is adam, the run's sgd; use --optimizer adam");
+  }
+  EXPECT_THROW(read_state(checkpoint::Value(checkpoint::Dict{{"epoch", 1}}), "a.pt"), DataError);
+}
+
+TEST(TrainingState, TheFirstDifferentSettingIsNamed) {
+  const Origin origin = SmallRun().state.origin;
+  check_origin(origin, origin, "a.pt");
+  Origin other = origin;
+  other.lanes = 8;
+  other.seed = 9;
+  try {
+    check_origin(other, origin, "a.pt");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("a.pt: it was trained with lanes 4, this run has 8"));
+  }
+  Origin threads = origin;
+  threads.threads = 1;
+  check_origin(threads, origin, "a.pt");
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,82 @@
+// What the commands beside train print: one JSON value on standard output and nothing else, for scripts.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/base/env.h"
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+nlohmann::json json_of(const Words& words) {
+  const auto result = lockstep(words + Words{"--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  auto value = nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+  EXPECT_FALSE(value.is_discarded()) << result.out;
+  return value;
+}
+
+std::string last_checkpoint() { return finished_run() + "/checkpoints/last.pt"; }
+
+TEST(Eval, GivesTheMetricsOfTheRunAtAnyNumberOfRanks) {
+  for (const char* nproc : {"1", "2"}) {
+    EXPECT_EQ(json_of({"eval", "mnist", "--data", digits_folder(), "--load", last_checkpoint(), "--nproc", nproc}),
+              final_of(finished_run()).at("metrics"));
+  }
+}
+
+TEST(Inspect, ListsWhatACheckpointHolds) {
+  const auto all = json_of({"inspect", last_checkpoint()});
+  const auto& weight = all.at("model/conv1.weight");
+  EXPECT_EQ(weight.at("dtype"), "float32");
+  EXPECT_EQ(weight.at("shape"), nlohmann::json({20, 1, 5, 5}));
+  EXPECT_EQ(weight.at("sha256").get<std::string>().size(), 64u);
+  for (const std::string part : {"model", "optimizer", "amp", "scheduler", "sampler", "rng", "meta"}) {
+    EXPECT_TRUE(std::any_of(all.items().begin(), all.items().end(), [&](const auto& item) {
+      return item.key() == part || item.key().rfind(part + "/", 0) == 0;
+    })) << part;
+  }
+}
+
+TEST(BenchStep, MeasuresLeNet) {
+  const auto row = json_of({"bench", "step", "--model", "lenet", "--nproc", "2", "--batch-size", "2"});
+  EXPECT_EQ(row.at("model"), "lenet");
+  EXPECT_EQ(row.at("ranks"), 2);
+  EXPECT_EQ(row.at("parameters"), 20350);
+  EXPECT_GT(row.at("step_ms").get<double>(), 0);
+  EXPECT_TRUE(std::isfinite(row.at("images_per_second").get<double>()));
+}
+
+TEST(Version, IsOneLine) {
+  const auto result = lockstep({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out.rfind("lockstep ", 0), 0u) << result.out;
+}
+
+// Real PyTorch and `inspect` must see the same bytes in a checkpoint.
+TEST(Checkpoint, IsReadByPyTorch) {
+  const std::string python = env("LOCKSTEP_PYTORCH_PYTHON").value_or("python3");
+  const auto run_python = [&](const std::string& code) {
+    return Program({.command = {"/usr/bin/env", python, "-c", code}}).wait();
+  };
+  if (run_python("import torch").exit_code != 0) {
+    GTEST_SKIP() << python << " has no torch; name one that has in LOCKSTEP_PYTORCH_PYTHON";
+  }
+  const auto result = run_python(
+      "import torch, hashlib, json\n"
+      "root = torch.load('" +
+      last_checkpoint() +
+      "', weights_only=True)\n"
+      "sha = lambda t: hashlib.sha256(bytes(t.contiguous().flatten().view(torch.uint8).tolist())).hexdigest()\n"
+      "print(json.dumps({'keys': sorted(root), 'model': {n: sha(t) for n, t in root['model'].items()}}))\n");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto seen = nlohmann::json::parse(result.out);
+  EXPECT_EQ(seen.at("keys"), nlohmann::json({"amp", "meta", "model", "optimizer", "rng", "sampler", "scheduler"}));
+  const auto all = json_of({"inspect", last_checkpoint()});
+  EXPECT_EQ(seen.at("model").size(), 6u);
+  for (const auto& [name, sha] : seen.at("model").items()) EXPECT_EQ(all.at("model/" + name).at("sha256"), sha) << name;
+}
+
+}  // namespace
+}  // namespace lockstep::e2e

@@ -1,0 +1,22 @@
+#include "endless_run.h"
+
+namespace lockstep::e2e {
+
+EndlessRun::EndlessRun(int nproc)
+    : program(lockstep_command(
+          train_words({"--nproc", std::to_string(nproc), "--epochs", "1000000", "--save-every", "1000000epochs",
+                       "--eval-every", "1000000epochs", "--quiet", "--out", folder()}))) {}
+
+bool EndlessRun::is_training() const {
+  return eventually([this] { return steps_logged(folder()).size() >= 5; });
+}
+
+pid_t EndlessRun::worker(int rank) const {
+  for (const pid_t pid : program.processes("lockstep-worker")) {
+    const std::string environment = read_file("/proc/" + std::to_string(pid) + "/environ");
+    if (environment.find(std::string(1, '\0') + "RANK=" + std::to_string(rank) + '\0') != std::string::npos) return pid;
+  }
+  return -1;
+}
+
+}  // namespace lockstep::e2e

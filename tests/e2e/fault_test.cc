@@ -1,0 +1,60 @@
+// Processes that are killed: the rest ends within a second, and says who was first.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "endless_run.h"
+
+namespace lockstep::e2e {
+namespace {
+
+class KilledRank : public ::testing::TestWithParam<int> {};
+
+TEST_P(KilledRank, EndsTheOthersAndIsNamed) {
+  EndlessRun run(4);
+  ASSERT_TRUE(run.is_training());
+  ASSERT_EQ(run.program.processes("lockstep-worker").size(), 4u);
+  const pid_t victim = run.worker(GetParam());
+  ASSERT_GT(victim, 0);
+  kill(victim, SIGKILL);
+  const auto result = run.program.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  EXPECT_TRUE(run.program.all_gone(std::chrono::milliseconds(500)));
+
+  const std::string who = "rank " + std::to_string(GetParam()) + " (pid " + std::to_string(victim) + ")";
+  EXPECT_EQ(result.err.rfind("error: " + who + " was killed by SIGKILL", 0), 0u) << result.err;
+  EXPECT_NE(result.err.find("\n  when: step "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("\n  others: "), std::string::npos) << result.err;
+  const auto report = nlohmann::json::parse(read_file(run.folder() + "/errors/attempt0.json"));
+  EXPECT_EQ(report.at("rank"), GetParam());
+  EXPECT_EQ(report.at("signal"), SIGKILL);
+  EXPECT_LT(report.at("stop_seconds").get<double>(), 1.0);
+  EXPECT_EQ(report.at("ranks").size(), 4u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, KilledRank, ::testing::Values(0, 3));
+
+// A rank in the middle of a collective with one that stands still sees nothing but the clock.
+TEST(KilledRank, WhileAnotherStandsStill) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  kill(run.worker(0), SIGSTOP);
+  const auto killed = std::chrono::steady_clock::now();
+  kill(run.worker(1), SIGKILL);
+  EXPECT_EQ(run.program.wait().exit_code, 128 + SIGKILL);
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::milliseconds(1500));
+  EXPECT_TRUE(run.program.all_gone(std::chrono::milliseconds(500)));
+}
+
+TEST(KilledFront, IsOutlivedByNobody) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  kill(run.worker(1), SIGSTOP);
+  run.program.signal(SIGKILL);
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(1)));
+  EXPECT_EQ(run.program.wait().exit_code, 128 + SIGKILL);
+}
+
+}  // namespace
+}  // namespace lockstep::e2e

@@ -1,0 +1,85 @@
+// Runs a program of ours as a user does, and watches it and all processes that come of it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::e2e {
+
+struct Result {
+  int exit_code = -1;  // 128 + N where signal N ended it
+  double seconds = 0;  // from its start to its end
+  std::string out, err;
+  bool timed_out = false;
+};
+
+// One start of a program, its output in files of a folder of its own. Whatever is left of it is killed with this
+// object. One thread.
+class Program {
+ public:
+  struct Options {
+    std::vector<std::string> command;  // the program's path, then its arguments
+    std::string folder = ".";          // where it runs
+  };
+  // Throws IoError if it can't be started.
+  explicit Program(const Options& options);
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program();
+
+  // Waits for its end; kills it, and says so, after `timeout`.
+  Result wait(std::chrono::seconds timeout = std::chrono::seconds(60));
+  void signal(int number) const;
+  std::string err() const;  // what it has said so far
+
+  // The processes that came of it and still run, itself included: those that inherited its mark. With a name: only
+  // those that are called so ("lockstep-worker").
+  std::vector<pid_t> processes(std::string_view name = "") const;
+  // Whether all of them were gone before `timeout`.
+  bool all_gone(std::chrono::milliseconds timeout) const;
+
+ private:
+  bool reap(bool block);
+
+  std::string mark_;
+  std::string output_;  // folder
+  std::chrono::steady_clock::time_point began_;
+  pid_t pid_ = -1;
+  bool ended_ = false;
+  Result result_;
+};
+
+// Where lockstep and lockstep-worker lie: $LOCKSTEP_BIN, or where this build puts them.
+std::string bin_folder();
+// `lockstep ARGUMENTS…`, run to its end.
+Program::Options lockstep_command(const std::vector<std::string>& arguments, const std::string& folder = ".");
+Result lockstep(const std::vector<std::string>& arguments, const std::string& folder = ".",
+                std::chrono::seconds timeout = std::chrono::seconds(60));
+
+// Whether `condition` came true before `timeout`; asked every few milliseconds.
+bool eventually(const std::function<bool()>& condition,
+                std::chrono::milliseconds timeout = std::chrono::milliseconds(20000));
+
+// A folder that goes with its owner.
+class TempDir {
+ public:
+  TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  ~TempDir();
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+std::string read_file(const std::string& path);                        // "" if it can't be read
+void write_file(const std::string& path, const std::string& content);  // throws IoError
+
+}  // namespace lockstep::e2e

@@ -1,0 +1,38 @@
+// A run's numbers are those of (seed, data, config, lanes): never of how many processes compute them.
+#include <gtest/gtest.h>
+
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+class SameBits : public ::testing::TestWithParam<Words> {};
+
+TEST_P(SameBits, AtOneTwoAndFourRanks) {
+  const auto one = outcome_of(finished_run(GetParam()));
+  ASSERT_EQ(one.value("weights_sha256", "").size(), 64u) << one;
+  EXPECT_EQ(one.at("steps"), kSteps);
+  EXPECT_EQ(one.at("epochs"), kSteps / kStepsPerEpoch);  // so ragged batches were among them
+  EXPECT_TRUE(one.at("metrics").contains("accuracy")) << one;
+  for (const int nproc : {2, 4}) {
+    const TempDir dir;
+    const auto result = lockstep(train_words({"--steps", std::to_string(kSteps), "--out", dir / "run"}) + GetParam() +
+                                 Words{"--nproc", std::to_string(nproc)});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(final_of(dir / "run").value("world_size", 0), nproc);
+    EXPECT_EQ(final_of(dir / "run").value("lanes", 0), kLanes);
+    EXPECT_EQ(outcome_of(dir / "run"), one) << nproc << " ranks";
+    EXPECT_EQ(steps_logged(dir / "run"), first_steps(kSteps));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, ::testing::Values(Words{}, Words{"--amp", "O1"}));
+
+TEST(SameBits, AreNotThoseOfAnotherSeedOrPrecision) {
+  const auto weights = [](const Words& more) { return outcome_of(finished_run(more)).value("weights_sha256", ""); };
+  EXPECT_NE(weights({"--seed", "2"}), weights({}));
+  EXPECT_NE(weights({"--amp", "O1"}), weights({}));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e

@@ -1,0 +1,44 @@
+// Ctrl-C and SIGTERM: the first one saves, the second one ends at once; nothing stays behind.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "endless_run.h"
+
+namespace lockstep::e2e {
+namespace {
+
+class Stop : public ::testing::TestWithParam<int> {};
+
+TEST_P(Stop, TheFirstSavesACheckpoint) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  run.program.signal(GetParam());
+  const auto result = run.program.wait();
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_EQ(result.err.find("error:"), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(run.folder() + "/checkpoints/INTERRUPTED.pt"));
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(1)));
+}
+
+// A rank that stands still would never come to the end of its step.
+TEST_P(Stop, TheSecondEndsAtOnce) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  kill(run.worker(1), SIGSTOP);
+  run.program.signal(GetParam());
+  ASSERT_TRUE(eventually([&] { return run.program.err().find("once more") != std::string::npos; }));
+  EXPECT_EQ(run.program.processes("lockstep-worker").size(), 2u);
+  const auto second = std::chrono::steady_clock::now();
+  run.program.signal(GetParam());
+  const auto result = run.program.wait();
+  EXPECT_EQ(result.exit_code, 128 + GetParam()) << result.err;
+  EXPECT_LT(std::chrono::steady_clock::now() - second, std::chrono::seconds(2));
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(1)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, Stop, ::testing::Values(SIGINT, SIGTERM));
+
+}  // namespace
+}  // namespace lockstep::e2e
