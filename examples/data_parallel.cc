@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "lockstep/comm/fold_tree.h"
 #include "lockstep/comm/world.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/synthetic_digits.h"
@@ -24,6 +25,10 @@ int main(int argc, char** argv) {
   const int64_t steps = argc > 1 ? std::atoll(argv[1]) : 200;
   at::set_num_threads(1);
   const auto world = lockstep::init();
+  if (!lockstep::comm::lanes_fit(kLanes, world->size())) {
+    std::fprintf(stderr, "%d lanes: run it on 1, 2 or 4 processes\n", kLanes);
+    return 2;
+  }
 
   const data::Splits digits = data::synthetic_digits({.seed = 1});
   lockstep::models::LeNet net(lockstep::models::LeNetOptions{}, /*seed=*/1);

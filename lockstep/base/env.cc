@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -73,6 +74,20 @@ int usable_cores() {
   const int affinity = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   const double quota = std::ceil(cgroup_cpus());
   return std::max(1, quota < affinity ? static_cast<int>(quota) : affinity);
+}
+
+void pin_to_cores(int index, int count) {
+  cpu_set_t usable, chosen;
+  CPU_ZERO(&usable);
+  CPU_ZERO(&chosen);
+  if (sched_getaffinity(0, sizeof usable, &usable) != 0)
+    throw IoError("can't read the usable cores: ", errno_text(errno));
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &usable)) cores.push_back(core);
+  }
+  for (int i = 0; i < count; ++i) CPU_SET(cores[static_cast<size_t>(index * count + i) % cores.size()], &chosen);
+  if (sched_setaffinity(0, sizeof chosen, &chosen) != 0) throw IoError("can't pin to cores: ", errno_text(errno));
 }
 
 uint64_t available_memory() {

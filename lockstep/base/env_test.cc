@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "lockstep/base/error.h"
 
@@ -22,6 +23,17 @@ TEST(Env, NumbersAreChecked) {
   EXPECT_THROW(env_int("LOCKSTEP_TEST_VARIABLE", 0, 11), ConfigError);
   setenv("LOCKSTEP_TEST_VARIABLE", "12x", 1);
   EXPECT_THROW(env_int("LOCKSTEP_TEST_VARIABLE", 0, 20), ConfigError);
+}
+
+TEST(Env, PinsToShares) {
+  std::thread([] {
+    const int before = usable_cores();
+    pin_to_cores(1, 1);
+    EXPECT_EQ(usable_cores(), 1);
+    pin_to_cores(3, 1);  // of the one that is left
+    EXPECT_EQ(usable_cores(), 1);
+    EXPECT_GE(before, 1);
+  }).join();
 }
 
 TEST(Env, ThisMachineHasACoreAndMemory) {

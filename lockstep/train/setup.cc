@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/comm/seeds.h"
 #include "lockstep/config/toml_file.h"
 #include "lockstep/config/world.h"
 #include "lockstep/data/subset.h"
@@ -97,6 +98,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
   at::set_num_threads(threads);
 
   const auto seed = static_cast<uint64_t>(options.seed);
+  init_seeds(seed, options.deterministic);
   parts.data = recipe->open_data(options.data, seed);
   if (options.validation) parts.data = data::with_validation(parts.data, *options.validation, seed);
   const Defaults defaults = recipe->defaults(options.preset);

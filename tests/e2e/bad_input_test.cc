@@ -75,7 +75,7 @@ const SpoiledData kSpoiledData[] = {
     {"Missing", [](const std::string& dir) { fs::remove(dir + kLabels); }, "train-labels-idx1-ubyte"},
     {"None", [](const std::string& dir) { fs::remove_all(dir), fs::create_directory(dir); }, "no MNIST"},
     {"Empty", [](const std::string& dir) { write_file(dir + kImages, ""); }, "train-images-idx3-ubyte"},
-    {"NoImages", [](const std::string& dir) { write_digits(dir, 0, 0); }, "train-images-idx3-ubyte"},
+    {"NoImages", [](const std::string& dir) { write_digits(dir, 0, 0); }, "no images"},
     {"TruncatedImages", [](const std::string& dir) { cut(dir + kImages, 1); }, "train-images-idx3-ubyte"},
     {"TruncatedLabels", [](const std::string& dir) { cut(dir + kLabels, 1); }, "train-labels-idx1-ubyte"},
     {"TooLong", [](const std::string& dir) { add_bytes(dir + kImages, "x"); }, "train-images-idx3-ubyte"},
@@ -155,7 +155,7 @@ TEST(BadOut, IsRefused) {
   write_file(dir / "file", "a file");
   for (const std::string& out : {dir / "file", dir / "file/run", std::string("/proc/lockstep/run")}) {
     SCOPED_TRACE(out);
-    expect_one_line(lockstep(train_words({"--nproc", "2", "--out", out})), IoError::kExitCode, out.substr(0, 16));
+    expect_one_line(lockstep(train_words({"--nproc", "2", "--out", out})), IoError::kExitCode, out.substr(0, 14));
   }
   EXPECT_EQ(read_file(dir / "file"), "a file");
 }

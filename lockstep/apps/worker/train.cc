@@ -39,8 +39,10 @@ track::Progress::Options progress_options() {
 int run(const config::TrainOptions& options) {
   watch_signals();
   const auto recipe = recipes::find_recipe(options.recipe);
-  const auto world = init({.timeout = std::chrono::seconds(options.timeout)});
+  const auto world = init(
+      {.backend = std::string(config::to_string(options.backend)), .timeout = std::chrono::seconds(options.timeout)});
   train::Parts parts = train::set_up(options, recipe, world);
+  if (options.pin) pin_to_cores(world->local_rank(), parts.state.origin.threads);
   const bool leads = world->rank() == 0;
   if (leads && !options.quiet) print(train::header_of(parts));
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();
