@@ -21,15 +21,21 @@ class Failed(Exception):
 
 
 def last_json_line(command, environment=None):
+    """Of the command's standard output. Its processes are gone when this returns, whatever happened."""
+    text = " ".join(map(str, command))
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
     try:
-        done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT
-        )
+        output, errors = process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
-        raise Failed(f"{' '.join(map(str, command))}: not done after {TIMEOUT} s") from None
-    lines = done.stdout.splitlines()
-    if done.returncode != 0 or not lines:
-        raise Failed(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+        raise Failed(f"{text}: not done after {TIMEOUT} s") from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    lines = output.splitlines()
+    if process.returncode != 0 or not lines:
+        raise Failed(f"{text}: exit code {process.returncode}\n{errors[-2000:]}")
     return json.loads(lines[-1])
 
 

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "lockstep/comm/fold_tree.h"
 #include "lockstep/comm/world.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/synthetic_digits.h"
@@ -25,10 +24,6 @@ int main(int argc, char** argv) {
   const int64_t steps = argc > 1 ? std::atoll(argv[1]) : 200;
   at::set_num_threads(1);
   const auto world = lockstep::init();
-  if (!lockstep::comm::lanes_fit(kLanes, world->size())) {
-    std::fprintf(stderr, "%d lanes: run it on 1, 2 or 4 processes\n", kLanes);
-    return 2;
-  }
 
   const data::Splits digits = data::synthetic_digits({.seed = 1});
   lockstep::models::LeNet net(lockstep::models::LeNetOptions{}, /*seed=*/1);
@@ -37,16 +32,12 @@ int main(int argc, char** argv) {
 
   const data::LaneSampler sampler(
       {.dataset_size = digits.train->size(), .lanes = kLanes, .batch_size = 64 / kLanes, .seed = 1});
-  const int own = kLanes / world->size();  // lanes of this rank
-  data::Loader loader(digits.train, sampler,
-                      {.first_lane = world->rank() * own, .last_lane = (world->rank() + 1) * own});
+  const auto own = world->own_lanes(kLanes);
+  data::Loader loader(digits.train, sampler, {.first_lane = own.first, .last_lane = own.last});
 
   for (int64_t step = 0; step < steps; ++step) {
     const data::StepBatch batch = loader.next();
-    parallel::StepPlan plan{.number = step, .samples = batch.global_samples, .lanes = {}};
-    for (const auto& lane : batch.lanes) plan.lanes.push_back({lane.lane, lane.size()});
-    const auto result = ddp.run(plan, [&](size_t i) {
-      const auto& lane = batch.lanes[i];
+    const auto result = ddp.run(step, batch, [&](const data::LaneBatch& lane) {
       return at::cross_entropy_loss(net->forward(lane.data), lane.target);
     });
     optimizer.step();

@@ -12,7 +12,10 @@ namespace lockstep::comm {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr double kSlack = 1.2;  // what may be held, over the peak of what was in use
+// What may be held over the peak of what was in use: a fifth, and at least so much that a small network's step, whose
+// blocks never fit each other's places exactly, does not give back and ask anew at every step.
+constexpr double kSlackShare = 0.2;
+constexpr size_t kLeastSlack = size_t{16} << 20;
 
 size_t page_up(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -99,7 +102,7 @@ void Pool::back(BlockHeap::Block* block) {
 // Before `wanted` more bytes are backed: gives back so many free blocks that what is held stays within bounds.
 void Pool::trim(size_t wanted) {
   const size_t peak = std::max(stats_.peak, stats_.in_use + wanted);
-  const auto bound = static_cast<size_t>(static_cast<double>(peak) * kSlack);
+  const size_t bound = peak + std::max(kLeastSlack, static_cast<size_t>(static_cast<double>(peak) * kSlackShare));
   if (stats_.held + wanted > bound) give_back(bound - std::min(bound, wanted));
   stats_.held += wanted;
 }

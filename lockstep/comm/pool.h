@@ -2,8 +2,8 @@
 //
 // It takes the place of libtorch's CPU allocator, so a gradient is born where every rank can read it. Freed blocks are
 // kept (glibc would give large ones back to the kernel and fault them in again at every step); what is kept beyond the
-// high-water mark of use plus 20 % is given back by punching holes. Before each block's data stand kAlignment bytes
-// that say which block it is: libtorch's oneDNN gives back bare addresses.
+// high-water mark of use plus 20 % (at least 16 MiB) is given back by punching holes. Before each block's data stand
+// kAlignment bytes that say which block it is: libtorch's oneDNN gives back bare addresses.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,7 +29,7 @@ class Pool final : public c10::Allocator {
   struct Stats {
     size_t in_use = 0;  // bytes in live blocks
     size_t peak = 0;    // its high-water mark
-    size_t held = 0;    // bytes of memory behind the pool: at most 1.2 × peak, plus a granule
+    size_t held = 0;    // bytes of memory behind the pool: at most peak plus a fifth or 16 MiB, and a granule
     uint64_t allocations = 0;
     uint64_t holes = 0;  // times that memory was given back
   };

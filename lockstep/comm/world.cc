@@ -8,6 +8,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/comm/fold_tree.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/comm/shm_communicator.h"
 #include "lockstep/comm/single_communicator.h"
@@ -41,6 +42,15 @@ World::World(const Place& place, NodeMemory memory, std::chrono::milliseconds ti
     communicator_ = std::make_unique<ShmCommunicator>(
         ShmCommunicator::Options{.rank = place.rank, .size = place.size, .timeout = timeout}, memory_, *pool_, board_);
   }
+}
+
+World::Lanes World::own_lanes(int lanes) const {
+  if (!lanes_fit(lanes, size())) {
+    throw ConfigError(lanes, " lanes on ", size(),
+                      " ranks: each rank needs a power of two of lanes, or one rank all of them");
+  }
+  const int own = lanes / size();
+  return {rank() * own, (rank() + 1) * own};
 }
 
 }  // namespace comm

@@ -24,6 +24,12 @@ class World {
   int local_rank() const { return place_.local_rank; }
   const Place& place() const { return place_; }
 
+  // This rank's of `lanes` lanes: [first, last). Throws ConfigError unless they can be divided (fold_tree.h).
+  struct Lanes {
+    int first, last;
+  };
+  Lanes own_lanes(int lanes) const;
+
   Communicator& communicator() const { return *communicator_; }
   Pool& pool() const { return *pool_; }
   Board& board() const { return *board_; }

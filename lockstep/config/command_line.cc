@@ -71,7 +71,7 @@ Command parse_train(const Arguments& args, int cores, const std::string& resumed
   TrainOptions options;
   const auto file = std::find_if(given.options.begin(), given.options.end(),
                                  [](const GivenOption& option) { return option.name == "config"; });
-  constexpr auto kOfOneStart = std::to_array<std::string_view>({"steps", "load"});
+  constexpr auto kOfOneStart = std::to_array<std::string_view>({"steps", "load", "quiet"});
   if (!resumed_config.empty()) apply_config_file(resumed_config, table, options, kOfOneStart);
   if (file != given.options.end()) apply_config_file(file->value, table, options);
   if (!given.words.empty() || options.recipe.empty()) options.recipe = only_word(given, "train", "RECIPE");

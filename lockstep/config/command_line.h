@@ -22,7 +22,8 @@ using Command =
 // Everything after the program's name. Reads the file of --config, touches nothing else. Throws ConfigError: one line
 // that names option, value and what is allowed. `cores`: what --nproc auto stands for.
 // `resumed_config`: the config.toml of the run that is resumed, or nothing; what it says holds where neither --config
-// nor the command line says anything, but for --steps and --load, which belong to one start and not to the run.
+// nor the command line says anything, but for --steps, --load and --quiet, which belong to one start and not to the
+// run.
 Command parse_command(const std::vector<std::string>& args, int cores, const std::string& resumed_config = "");
 
 // The words after the program's name that parse_command reads back as the same options.

@@ -129,6 +129,7 @@ std::vector<uint8_t> payload(const Content& content, const Kind& kind) {
 IdxImages read_idx_images(const std::string& path) {
   const Content content = read_idx(path, kImages);
   const auto& dims = content.header.dims;
+  if (dims[0] == 0) throw DataError(path, ": byte 4: holds no images (count 0); get it again");
   return {.count = dims[0], .rows = dims[1], .columns = dims[2], .pixels = payload(content, kImages)};
 }
 

@@ -93,7 +93,8 @@ TEST(Mnist, RefusesAnEmptySet) {
   write_mnist(dir);
   dir.write("train-images-idx3-ubyte", idx_images(0));
   dir.write("train-labels-idx1-ubyte", idx_labels(0));
-  EXPECT_THAT(data_error([&] { open_mnist(dir.path()); }), HasSubstr("holds no images"));
+  EXPECT_THAT(data_error([&] { open_mnist(dir.path()); }),
+              HasSubstr("train-images-idx3-ubyte: byte 4: holds no images"));
 }
 
 TEST(Mnist, RefusesADirectoryInPlaceOfAFile) {

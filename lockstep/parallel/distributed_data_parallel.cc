@@ -1,7 +1,7 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/philox.h"
@@ -52,19 +52,25 @@ StepResult DistributedDataParallel::run(const StepPlan& step, const std::functio
   try {
     reducer_.set_scale(1);
     buffers_.begin_step();
+    if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
     comm::LeafFold<double> losses;
     const auto add = [](double a, double b) { return a + b; };
     for (size_t i = 0; i < step.lanes.size(); ++i) losses.push(run_lane(step, i, loss_of, loss_scale), add);
     buffers_.end_step();
     // What else a step tells all ranks travels with its fold.
-    const at::Tensor notes = at::empty({2}, at::kDouble);
-    notes.mutable_data_ptr<double>()[0] = losses.finish(add);
-    notes.mutable_data_ptr<double>()[1] = world_->rank() == 0 ? decision : 0;
+    const at::Tensor notes = at::zeros({3}, at::kDouble);
+    auto* note = notes.mutable_data_ptr<double>();
+    note[0] = losses.finish(add);
+    note[1] = world_->rank() == 0 ? decision : 0;
+    for (const auto& lane : step.lanes) note[2] += static_cast<double>(lane.samples);
     const auto told = comm.fold({notes}, {.label = "the step's loss", .square_sums = {}});
     reducer_.finish();
     told->wait();
-    const auto* values = notes.const_data_ptr<double>();
-    return {.loss = values[0], .square_sum = reducer_.square_sum(), .decision = values[1]};
+    if (note[2] != static_cast<double>(step.samples)) {
+      throw ConfigError("step ", step.number, ": the lanes of all ranks hold ", note[2], " samples, the global batch ",
+                        step.samples, "; every lane must be some rank's");
+    }
+    return {.loss = note[0], .square_sum = reducer_.square_sum(), .decision = note[1]};
   } catch (const std::exception& error) {
     reducer_.drop();
     comm.abort(error.what());

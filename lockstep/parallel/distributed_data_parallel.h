@@ -57,6 +57,16 @@ class DistributedDataParallel {
   StepResult run(const StepPlan& step, const std::function<at::Tensor(size_t lane)>& loss_of, double loss_scale = 1,
                  double decision = 0);
 
+  // The same for a batch that knows its lanes, as data::Loader gives it: global_samples, and lanes with lane (its
+  // number) and size(). `loss_of(lane)` gets the lane itself. `number` is the step's, from the start of the run.
+  template <typename Batch, typename LossOf>
+  StepResult run(int64_t number, const Batch& batch, LossOf&& loss_of, double loss_scale = 1, double decision = 0) {
+    StepPlan step{.number = number, .samples = batch.global_samples, .lanes = {}};
+    for (const auto& lane : batch.lanes) step.lanes.push_back({lane.lane, lane.size()});
+    return run(
+        step, [&](size_t i) { return loss_of(batch.lanes[i]); }, loss_scale, decision);
+  }
+
   // The hand-driven form: backward passes begun while the returned scope lives only accumulate, forward included.
   class NoSync {
    public:

@@ -270,5 +270,22 @@ RANK_PROGRAM(decision) {
 
 TEST(DistributedDataParallel, RankZerosDecisionTravelsWithTheFold) { expect_ranks_pass("decision", 3); }
 
+RANK_PROGRAM(lanes_missing) {
+  const auto world = join(context);
+  Net net(1);
+  const Data data;
+  DistributedDataParallel ddp(net.ptr(), world, {});
+  StepPlan step = plan(*world, context.size, 8);
+  step.samples *= 2;
+  try {
+    ddp.run(step, [&](size_t) { return data.loss(*net, context.rank, 8); });
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the lanes of all ranks hold 16 samples, the global batch 32"));
+  }
+}
+
+TEST(DistributedDataParallel, LanesThatNobodyOwnsAreNoticed) { expect_ranks_pass("lanes_missing", 2); }
+
 }  // namespace
 }  // namespace lockstep::parallel

@@ -24,13 +24,16 @@ void JsonlSink::write(const Record& record) {
   }
 }
 
-void cut_jsonl(const std::string& path, int64_t last) {
+bool cut_jsonl(const std::string& path, int64_t last) {
   std::ifstream in(path);
-  if (!in) return;
+  if (!in) return false;
+  bool evaluated = false;
   std::string kept;
   for (std::string line; std::getline(in, line) && !in.eof();) {
     const auto record = Record::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object() && record.value("step", int64_t{0}) <= last) kept += line + '\n';
+    if (!record.is_object() || record.value("step", int64_t{0}) > last) continue;
+    evaluated = evaluated || (record.value("kind", "") == "eval" && record.value("step", int64_t{0}) == last);
+    kept += line + '\n';
   }
   const std::string beside = path + ".tmp";
   std::ofstream out(beside, std::ios::trunc);
@@ -38,6 +41,7 @@ void cut_jsonl(const std::string& path, int64_t last) {
   if (!out || std::rename(beside.c_str(), path.c_str()) != 0) {
     throw IoError(path, ": can't be cut back to step ", last, ": ", errno_text(errno));
   }
+  return evaluated;
 }
 
 }  // namespace lockstep::track

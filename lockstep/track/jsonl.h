@@ -21,7 +21,8 @@ class JsonlSink final : public MetricSink {
 };
 
 // Cuts the file back to what was known at step `last`: lines of later steps go, and so does half a line that a killed
-// process left. A file that is not there is fine. Throws IoError.
-void cut_jsonl(const std::string& path, int64_t last);
+// process left. Returns whether an evaluation of step `last` is among what stays. A file that is not there is fine.
+// Throws IoError.
+bool cut_jsonl(const std::string& path, int64_t last);
 
 }  // namespace lockstep::track

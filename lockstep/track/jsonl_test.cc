@@ -33,9 +33,15 @@ TEST_F(Jsonl, IsCutBackToAStep) {
   JsonlSink sink(path_);
   for (int step = 1; step <= 5; ++step) sink.write({{"step", step}});
   std::ofstream(path_, std::ios::app) << "{\"step\": 2, \"half";
-  cut_jsonl(path_, 3);
+  EXPECT_FALSE(cut_jsonl(path_, 3));
   EXPECT_EQ(text(), "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
-  cut_jsonl(path_ + ".none", 3);
+  EXPECT_FALSE(cut_jsonl(path_ + ".none", 3));
+}
+
+TEST_F(Jsonl, KnowsAnEvaluationOfTheLastStep) {
+  JsonlSink(path_).write({{"kind", "eval"}, {"step", 3}});
+  EXPECT_FALSE(cut_jsonl(path_, 4));
+  EXPECT_TRUE(cut_jsonl(path_, 3));
 }
 
 TEST_F(Jsonl, AFolderThatIsNotThereIsAnError) { EXPECT_THROW(JsonlSink("/nonexistent/metrics.jsonl"), IoError); }

@@ -16,7 +16,7 @@ std::string grouped(int64_t number) {
 }
 
 std::string data_line(const char* label, const std::string& description, int64_t samples) {
-  return samples == 0 ? "" : cat("  ", label, grouped(samples), " samples, ", description, '\n');
+  return samples == 0 ? "" : cat("  ", label, description, '\n');
 }
 
 std::string schedule_text(const Plan& plan) {

@@ -26,7 +26,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .threads = 1,
                     .snapshot_keeper = true,
                     .parameters = 21430,
-                    .train_data = "MNIST",
+                    .train_data = "MNIST, 7000 images",
                     .test_data = "MNIST",
                     .validation_data = "",
                     .train_samples = 7000,
@@ -38,7 +38,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   EXPECT_THAT(text, HasSubstr("ranks       2 (shm), 1 thread each, 4 lanes"));
   EXPECT_THAT(text, HasSubstr("batch       32 a lane, 128 global"));
   EXPECT_THAT(text, HasSubstr("parameters  21,430"));
-  EXPECT_THAT(text, HasSubstr("train       7,000 samples, MNIST"));
+  EXPECT_THAT(text, HasSubstr("train       MNIST, 7000 images\n"));
   EXPECT_THAT(text, HasSubstr("lr 0.1 cosine to 0 at step 275, warm-up 50 steps"));
   EXPECT_THAT(text, HasSubstr("from epoch 2 step 60"));
   EXPECT_THAT(text, HasSubstr("resumed     last.pt"));

@@ -25,20 +25,35 @@ struct Resumed {
   std::string file;
   checkpoint::Value value;
   TrainingState state;
+  std::vector<std::string> warnings;  // for each newer one that can't be read
 };
+
+Resumed read_file(const std::string& file) {
+  checkpoint::Value value = checkpoint::read_pt(file);
+  TrainingState state = read_state(value, file);
+  return {file, std::move(value), std::move(state), {}};
+}
 
 std::optional<Resumed> read_resumed(const TrainOptions& options) {
   if (!options.resume) return std::nullopt;
   const ResumePoint point = find_resume_point(*options.resume);
+  if (point.file && *point.file == *options.resume) return read_file(*point.file);
+  std::vector<std::string> warnings;
   if (point.file) {
-    checkpoint::Value value = checkpoint::read_pt(*point.file);
-    TrainingState state = read_state(value, *point.file);
-    return Resumed{*point.file, std::move(value), std::move(state)};
+    try {
+      return read_file(*point.file);
+    } catch (const DataError& error) {
+      warnings.push_back(error.what());
+    }
   }
   auto newest = checkpoint::CheckpointStore(RunFiles{point.folder}.checkpoints()).load_newest();
-  if (!newest) throw ConfigError("--resume ", *options.resume, ": the run has saved no checkpoint; start it anew");
+  if (!newest) {
+    throw ConfigError("--resume ", *options.resume, ": the run has no checkpoint that can be read; start it anew",
+                      warnings.empty() ? "" : lockstep::cat(" (", warnings[0], ")"));
+  }
+  warnings.insert(warnings.end(), newest->warnings.begin(), newest->warnings.end());
   TrainingState state = read_state(newest->value, newest->saved.path);
-  return Resumed{newest->saved.path, std::move(newest->value), std::move(state)};
+  return Resumed{newest->saved.path, std::move(newest->value), std::move(state), std::move(warnings)};
 }
 
 // By lanes, not by ranks, so that any number of ranks computes with the same number of threads.
@@ -62,10 +77,10 @@ void load_weights(const std::string& file, torch::nn::Module& module) {
 }
 
 // Rank 0's half: the run's configuration, and a history that ends where the run goes on.
-void prepare_files(const Parts& parts) {
+void prepare_files(Parts& parts) {
   if (parts.world->rank() != 0) return;
   write_text(parts.files.config(), config::to_toml(parts.options));
-  track::cut_jsonl(parts.files.metrics(), parts.state.step);
+  parts.evaluated = track::cut_jsonl(parts.files.metrics(), parts.state.step);
   checkpoint::CheckpointStore(parts.files.checkpoints()).cut_back(parts.state.step);
 }
 
@@ -127,6 +142,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
     parts.state.step = resumed->state.step;
     parts.state.best = resumed->state.best;
     parts.resumed_from = resumed->file;
+    parts.warnings = resumed->warnings;
   }
   parts.recipe = std::move(recipe);
   parts.world = std::move(world);

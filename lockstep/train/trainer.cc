@@ -14,15 +14,13 @@ namespace {
 
 data::Loader make_loader(const Parts& parts) {
   const auto& world = *parts.world;
-  const int own = parts.plan.lanes / world.size();
+  const auto own = world.own_lanes(parts.plan.lanes);
   data::LaneSampler sampler({.dataset_size = parts.data.train->size(),
                              .lanes = parts.plan.lanes,
                              .batch_size = parts.plan.batch_size,
                              .seed = static_cast<uint64_t>(parts.options.seed)});
   return data::Loader(parts.data.train, sampler,
-                      {.first_lane = world.rank() * own,
-                       .last_lane = (world.rank() + 1) * own,
-                       .workers = parts.options.workers.value_or(0)},
+                      {.first_lane = own.first, .last_lane = own.last, .workers = parts.options.workers.value_or(0)},
                       {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
                        .step = parts.plan.step_in_epoch(parts.state.step)});
 }
@@ -47,8 +45,8 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Print print, St
 int Trainer::run() {
   while (step_ < parts_.plan.total_steps) {
     const StepOutcome outcome = train_step();
-    if (due(parts_.plan.save_every)) save();
     if (due(parts_.plan.eval_every)) evaluate_now();
+    if (due(parts_.plan.save_every)) save();  // with what the evaluation has found
     if (outcome.stop && step_ < parts_.plan.total_steps) {
       interrupt();
       return kExitStoppedOnRequest;
@@ -62,12 +60,9 @@ int Trainer::run() {
 Trainer::StepOutcome Trainer::train_step() {
   const Stopwatch watch;
   const data::StepBatch batch = loader_.next();
-  parallel::StepPlan plan{.number = step_, .samples = batch.global_samples, .lanes = {}};
-  for (const auto& lane : batch.lanes) plan.lanes.push_back({lane.lane, lane.size()});
-
   const double scale = parts_.scaler.scale();
   const bool stop = leads() && stop_asked_();
-  const auto result = run_lanes(batch, plan, scale, stop);
+  const auto result = run_lanes(batch, scale, stop);
 
   StepOutcome outcome{
       .loss = result.loss, .lr = optim::lr_at(parts_.plan.schedule, step_), .stop = result.decision != 0};
@@ -86,11 +81,10 @@ Trainer::StepOutcome Trainer::train_step() {
   return outcome;
 }
 
-parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, const parallel::StepPlan& plan, double scale,
-                                        bool stop) {
+parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, double scale, bool stop) {
   const amp::CastCacheScope one_cast_a_weight;
   return ddp_.run(
-      plan, [&](size_t lane) { return loss_of(batch.lanes[lane]); }, scale, stop ? 1 : 0);
+      step_, batch, [this](const data::LaneBatch& lane) { return loss_of(lane); }, scale, stop ? 1 : 0);
 }
 
 at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
@@ -149,8 +143,10 @@ void Trainer::evaluate_now() {
   evaluation_ = evaluate_on(*data);
   evaluated_step_ = step_;
   const auto best = evaluation_.metrics.value(parts_.recipe->best_by(), std::numeric_limits<double>::lowest());
-  const bool improved = best > parts_.state.best;
-  if (improved) parts_.state.best = best;
+  if (best > parts_.state.best) {
+    parts_.state.best = best;
+    best_step_ = step_;
+  }
   if (!leads()) return;
   const int64_t epoch = parts_.plan.epoch_of(step_ - 1) + 1;
   track::Record record = {{"kind", "eval"},
@@ -163,9 +159,8 @@ void Trainer::evaluate_now() {
     record[name] = value;
     line += cat(", ", name, ' ', value.dump());
   }
-  metrics_->write(record);
+  if (!(parts_.evaluated && step_ == first_step_)) metrics_->write(record);
   say(cat(line, " on ", evaluation_.samples, data == parts_.data.test ? " test" : " validation", " samples"));
-  if (improved && saved_step_ == step_) store_.mark_best(step_);
 }
 
 bool Trainer::due(int64_t every) const { return step_ == parts_.plan.total_steps || (every > 0 && step_ % every == 0); }
@@ -177,6 +172,7 @@ std::string Trainer::save() {
   if (!leads()) return "";
   const std::string path =
       store_.save(step_, to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.scaler));
+  if (best_step_ == step_) store_.mark_best(step_);
   std::remove(parts_.files.interrupted().c_str());
   parts_.world->board().saved.set(cat("checkpoint ", path));
   return path;
@@ -194,8 +190,8 @@ void Trainer::interrupt() {
 }
 
 void Trainer::finish() {
-  if (saved_step_ != step_) save();
   evaluate_now();
+  if (saved_step_ != step_) save();
   if (!leads()) return;
   const double seconds = since_start_.seconds();
   const nlohmann::ordered_json final = {

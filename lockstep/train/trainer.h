@@ -37,7 +37,9 @@ struct Parts {
   amp::LossScaler scaler;
   TrainingState state;
   RunFiles files;
-  std::string resumed_from;  // empty: a fresh run
+  std::string resumed_from;           // empty: a fresh run
+  bool evaluated = false;             // metrics.jsonl has an evaluation of the step that the run goes on from
+  std::vector<std::string> warnings;  // for people: checkpoints that could not be read
 };
 
 class Trainer {
@@ -61,7 +63,7 @@ class Trainer {
   };
 
   StepOutcome train_step();
-  parallel::StepResult run_lanes(const data::StepBatch& batch, const parallel::StepPlan& plan, double scale, bool stop);
+  parallel::StepResult run_lanes(const data::StepBatch& batch, double scale, bool stop);
   at::Tensor loss_of(const data::LaneBatch& lane);
   void after_step(const StepOutcome& outcome, int64_t samples);
   void warn_not_finite(double loss);
@@ -84,8 +86,10 @@ class Trainer {
   const Logger& log_;
 
   int64_t& step_ = parts_.state.step;
+  const int64_t first_step_ = step_;
   int64_t saved_step_ = -1;
   int64_t evaluated_step_ = -1;
+  int64_t best_step_ = -1;  // of the best evaluation in this start
   int64_t samples_trained_ = 0;
   double seconds_training_ = 0;
   double train_loss_ = 0;

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/pt_reader.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
@@ -88,6 +89,20 @@ TEST_F(TrainerTest, AStoppedRunGoesOnToTheSameWeights) {
     EXPECT_EQ(trained_steps().size(), 39u) << "every step once";
     EXPECT_FALSE(fs::exists(folder_ + "/checkpoints/INTERRUPTED.pt"));
   }
+}
+
+TEST_F(TrainerTest, ACheckpointKnowsTheBestSoFar) {
+  config::TrainOptions options;
+  options.eval_every = options.save_every = config::Interval{5, config::Interval::Unit::kSteps};
+  train(options);
+  double best = 0;
+  std::ifstream file(folder_ + "/metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const auto record = nlohmann::json::parse(line);
+    if (record["kind"] == "eval") best = std::max(best, record["accuracy"].get<double>());
+  }
+  const auto state = read_state(checkpoint::read_pt(folder_ + "/checkpoints/last.pt"), "last.pt");
+  EXPECT_EQ(state.best, best);
 }
 
 TEST_F(TrainerTest, AnExplodingRunIsWarnedOfOrStopped) {

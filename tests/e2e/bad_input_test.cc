@@ -13,13 +13,21 @@
 #include "runs.h"
 #include "spoil.h"
 
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+
 namespace lockstep::e2e {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
+#if __has_feature(address_sanitizer)
+constexpr double kAtOnce = 20;  // seconds; sanitizers slow the start down
+#else
 constexpr double kAtOnce = 2;  // seconds; 1 on a machine with nothing else to do
+#endif
 const std::string kImages = "/train-images-idx3-ubyte", kLabels = "/train-labels-idx1-ubyte";
 
 void expect_one_line(const Result& result, int exit_code, const std::string& what) {

@@ -48,7 +48,7 @@ std::string images(uint32_t count, uint32_t seed) {
     const uint32_t label = label_of(seed, i);
     for (uint32_t pixel = 0; pixel < kSide * kSide; ++pixel) {
       const bool marked = in_mark(label, static_cast<int>(pixel / kSide), static_cast<int>(pixel % kSide));
-      values += static_cast<char>(std::min<uint32_t>(255, noise.below(160) + (marked ? 60 : 0)));
+      values += static_cast<char>(std::min<uint32_t>(255, noise.below(100) + (marked ? 150 : 0)));
     }
   }
   return idx_file(2051, {count, kSide, kSide}, values);

@@ -1,5 +1,6 @@
 // lockstep: the command line and the launcher. Everything that computes happens in lockstep-worker.
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <new>
@@ -28,6 +29,7 @@ int fail(int code, const char* line) {
 
 int main(int argc, char** argv) {
   open_standard_streams();
+  signal(SIGXFSZ, SIG_IGN);  // here and in the workers: a file-size limit is then an error that can be told
   try {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
     const int cores = lockstep::usable_cores();

@@ -2,9 +2,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 
 #include "commands.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/comm/once.h"
 #include "lockstep/recipes/registry.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/trainer.h"
@@ -28,6 +31,16 @@ void watch_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+// What our launcher has done before it starts its workers.
+void make_run_folder(comm::World& world, const std::string& folder) {
+  if (folder.empty()) throw ConfigError("--out DIR is missing: only lockstep's own launcher chooses a run's folder");
+  comm::once(world, comm::OnceScope::kWorld, [&folder] {
+    std::error_code error;
+    std::filesystem::create_directories(folder + "/checkpoints", error);
+    if (error) throw IoError(folder, ": can't make this folder: ", error.message(), "; choose another --out");
+  });
+}
+
 track::Progress::Options progress_options() {
   return {.terminal = env("LOCKSTEP_PROGRESS").value_or("") == "tty" ||
                       (!env("LOCKSTEP_PROGRESS") && isatty(STDOUT_FILENO) == 1),
@@ -38,15 +51,19 @@ track::Progress::Options progress_options() {
 
 int run(const config::TrainOptions& options) {
   watch_signals();
+  const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();
   const auto recipe = recipes::find_recipe(options.recipe);
   const auto world = init(
       {.backend = std::string(config::to_string(options.backend)), .timeout = std::chrono::seconds(options.timeout)});
+  if (!under_launcher) make_run_folder(*world, options.out);
   train::Parts parts = train::set_up(options, recipe, world);
   if (options.pin) pin_to_cores(world->local_rank(), parts.state.origin.threads);
   const bool leads = world->rank() == 0;
   if (leads && !options.quiet) print(train::header_of(parts));
-  const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
+  for (const auto& warning : parts.warnings) {
+    if (leads) log.warning(warning, "; going on from ", parts.resumed_from);
+  }
   const auto show = [quiet = options.quiet || !leads](const std::string& text) {
     if (!quiet) print(text);
   };

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""What the docs show is what the repository has: the README's diff against the two examples, its commands against the
+programs' help, and every relative link. Usage: check.py SOURCE_DIR LOCKSTEP"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+root, lockstep = Path(sys.argv[1]), sys.argv[2]
+readme = (root / 'README.md').read_text()
+wrong = []
+
+sides = {'+': root / 'examples/data_parallel.cc', '-': root / 'examples/single_process.cc'}
+lines = {sign: set(path.read_text().splitlines()) for sign, path in sides.items()}
+shown = 0
+for block in re.findall(r'```diff\n(.*?)```', readme, re.S):
+    for line in block.splitlines():
+        if line.strip() in ('', '…'):
+            continue
+        for sign in ('+', '-') if line[0] == ' ' else (line[0],):
+            shown += 1
+            if ' ' + line[1:] not in {' ' + each for each in lines[sign]}:
+                wrong.append(f'README.md: the diff shows a line that {sides[sign].name} has not: {line}')
+if shown == 0:
+    wrong.append('README.md: no diff')
+
+for option in set(re.findall(r'lockstep train [^`\n]*?(--[a-z-]+)', readme)):
+    if option != '--help' and option not in subprocess.run([lockstep, 'train', '--help'], capture_output=True, text=True).stdout:
+        wrong.append(f'README.md: lockstep train has no {option}')
+
+prose = lambda text: re.sub(r'```.*?```', '', text, flags=re.S)
+for page in [root / 'README.md', *(root / 'docs').rglob('*.md')]:
+    for link in re.findall(r'\]\(([^)#]+)', prose(page.read_text())):
+        if '://' not in link and not (page.parent / link).exists():
+            wrong.append(f'{page.relative_to(root)}: {link} is not there')
+
+print('\n'.join(wrong) or 'the docs show what is there')
+sys.exit(bool(wrong))
