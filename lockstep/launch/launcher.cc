@@ -49,6 +49,9 @@ int Launcher::run() {
     code = conclude(group, oom);
   }
   for (const auto stream : {Terminal::Stream::kOut, Terminal::Stream::kErr}) terminal_.sink(stream).flush();
+  if (code == 0 && options_.only_rank0_on_stdout && terminal_.sink(Terminal::Stream::kOut).lost()) {
+    throw IoError("standard output: what the command has to say can't be written (a full disk?)");
+  }
   return code;
 }
 

@@ -74,6 +74,7 @@ void Sink::write_some() {
   } else if (errno != EINTR && errno != EAGAIN) {
     // Nobody reads any more (or the disk is full): no reason to end a run, whose logs go on.
     gone_ = true;
+    lost_ = errno != EPIPE;
     pending_.clear();
   }
 }

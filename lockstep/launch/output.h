@@ -39,6 +39,7 @@ class Sink {
   void flush();  // writes all; waits for the reader. A reader that is gone gets nothing
   int fd() const { return fd_; }
   bool is_terminal() const { return is_terminal_; }
+  bool lost() const { return lost_; }  // something could not be written, though the reader had not left
 
  private:
   void write_some();
@@ -46,6 +47,7 @@ class Sink {
   int fd_;
   bool is_terminal_;
   bool gone_ = false;
+  bool lost_ = false;
   std::string pending_;
 };
 

@@ -39,6 +39,14 @@ TEST(Inspect, ListsWhatACheckpointHolds) {
   }
 }
 
+TEST(Inspect, OutputThatIsLostIsAnError) {
+  std::string line;
+  for (const auto& word : lockstep_command({"inspect", last_checkpoint(), "--json"}).command) line += word + ' ';
+  const auto result = Program({.command = {"/bin/sh", "-c", line + ">/dev/full"}}).wait();
+  EXPECT_EQ(result.exit_code, 74);
+  EXPECT_NE(result.err.find("standard output"), std::string::npos) << result.err;
+}
+
 TEST(BenchStep, MeasuresLeNet) {
   const auto row = json_of({"bench", "step", "--model", "lenet", "--nproc", "2", "--batch-size", "2"});
   EXPECT_EQ(row.at("model"), "lenet");

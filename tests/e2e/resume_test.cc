@@ -75,6 +75,26 @@ TEST(Resume, PassesOverADamagedCheckpoint) {
   expect_as_uninterrupted(run, finished_run(), kSteps);
 }
 
+TEST(Resume, PassesOverADamagedInterruptedState) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  run_on({"--nproc", "2", "--steps", "8", "--save-every", "4", "--out", run});
+  write_file(run + "/checkpoints/INTERRUPTED.pt", "junk");
+  const auto result = lockstep(train_words({"--steps", std::to_string(kSteps), "--resume", run}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE((result.out + result.err).find("warning: "), std::string::npos) << "it is told of";
+  expect_as_uninterrupted(run, finished_run(), kSteps);
+}
+
+TEST(Resume, AFinishedRunIsEvaluatedButNotLoggedAgain) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  run_on({"--nproc", "1", "--steps", "8", "--out", run});
+  const std::string before = read_file(run + "/metrics.jsonl");
+  run_on({"--nproc", "1", "--steps", "8", "--resume", run});
+  EXPECT_EQ(read_file(run + "/metrics.jsonl"), before);
+}
+
 TEST(Resume, AfterCtrlC) {
   const TempDir dir;
   const std::string run = dir / "run";
