@@ -88,6 +88,11 @@ void CheckpointStore::cut_back(int64_t step) const {
       throw IoError(saved.path, ": can't be removed: ", error.message());
     }
   }
+  const auto left = list();
+  const std::string last = folder_ + "/last.pt", best = folder_ + "/best.pt";
+  if (!left.empty()) link_atomically(file_name(left.back().step), last);
+  std::error_code ignored;
+  if (fs::is_symlink(best, ignored) && !fs::exists(best, ignored)) fs::remove(best, ignored);
 }
 
 bool CheckpointStore::is_linked(const Saved& saved) const {

@@ -41,7 +41,8 @@ class CheckpointStore {
   // The newest checkpoint that can be read; nothing if there is none at all. Throws DataError if there are some, but
   // none can be read.
   std::optional<Loaded> load_newest() const;
-  // Removes the checkpoints of later steps: for a run that goes on from `step` and writes them anew. Throws IoError.
+  // Removes the checkpoints of later steps, for a run that goes on from `step` and writes them anew; last.pt then leads
+  // to the newest that stays, and best.pt goes if it was one of them. Throws IoError.
   void cut_back(int64_t step) const;
 
  private:

@@ -69,6 +69,8 @@ TEST_F(CheckpointStoreTest, CutsBack) {
   for (int64_t step = 1; step <= 3; ++step) store.save(step, state(step));
   store.cut_back(1);
   EXPECT_THAT(steps(), ElementsAre(1));
+  const auto folder = std::filesystem::path(store.list()[0].path).parent_path();
+  EXPECT_TRUE(std::filesystem::exists(folder / "last.pt")) << "no link leads nowhere";
 }
 
 TEST_F(CheckpointStoreTest, LoadsTheNewestThatCanBeRead) {

@@ -58,7 +58,10 @@ void ShmCommunicator::progress() {
 void ShmCommunicator::run(OpKind kind, uint32_t detail, const at::Tensor& tensor, int64_t rows, const Act& act,
                           bool copy_back) {
   const std::string what = kNames[static_cast<size_t>(kind)];
-  while (!folds_.empty()) folds_.back()->wait();
+  while (!folds_.empty()) {
+    const auto last = folds_.back();  // which may have no other owner, and leaves the queue when it is done
+    last->wait();
+  }
   const auto element_size = static_cast<int64_t>(tensor.element_size());
   const int64_t row_elements = tensor.numel() / rows;
   const auto offset = tensor.numel() == 0 ? std::optional<uint64_t>(0) : protocol_.offset_of(tensor);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cmath>
 #include <thread>
 
 #include "lockstep/base/clock.h"
@@ -133,6 +134,16 @@ TEST(ShmCommunicator, ManyFoldsUnderWay) {
   expect_ranks_pass("folds_overlap", 2);
   expect_ranks_pass("folds_overlap", 5);
 }
+
+RANK_PROGRAM(dropped_work) {
+  World world(context);
+  const at::Tensor t = at::ones({5000});
+  for (int i = 0; i < 5; ++i) world.comm.fold({t}, {.label = "nobody waits for", .square_sums = {}});
+  world.comm.barrier();
+  EXPECT_EQ(t[0].item<float>(), std::pow(context.size, 5));
+}
+
+TEST(ShmCommunicator, AFoldThatNobodyHoldsIsDone) { expect_ranks_pass("dropped_work", 2); }
 
 RANK_PROGRAM(zero_copy) {
   World world(context);

@@ -148,7 +148,12 @@ void ShmProtocol::wait_until(const std::function<bool()>& ready, const Counters&
     const uint32_t seen = segment_->event.load();
     meanwhile_();
     if (ready()) break;
-    check_others(what);
+    try {
+      check_others(what);
+    } catch (const CommError&) {
+      if (!ready()) throw;
+      break;  // the peer did its last share and left, all since the look before
+    }
     if (deadline.passed()) fail_by_timeout(counters, call, what);
     segment_->sleep(seen, kSleepNs);
   }

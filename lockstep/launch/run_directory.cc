@@ -193,9 +193,9 @@ void RunDirectory::remember(const std::string& made) {
 }
 
 void check_inputs(const config::TrainOptions& options) {
-  if (!options.data.empty() && !is_folder(options.data)) {
-    throw ConfigError("--data ", options.data, is_there(options.data) ? ": not a folder" : ": no such folder",
-                      "; leave --data out to train on data made on the spot");
+  if (!options.data.empty() && !is_there(options.data)) {
+    throw ConfigError("--data ", options.data,
+                      ": no such file or folder; leave --data out to train on data made on the spot");
   }
   if (!options.load.empty() && (!is_there(options.load) || is_folder(options.load))) {
     throw ConfigError("--load ", options.load, is_folder(options.load) ? ": a folder" : ": no such file",

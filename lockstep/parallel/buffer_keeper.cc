@@ -1,14 +1,35 @@
 #include "lockstep/parallel/buffer_keeper.h"
 
 #include <c10/core/GradMode.h>
+#include <torch/nn/modules/batchnorm.h>
+
+#include <algorithm>
 
 namespace lockstep::parallel {
+namespace {
+
+bool is_batch_norm(const torch::nn::Module& module) {
+  return module.as<torch::nn::BatchNorm1d>() != nullptr || module.as<torch::nn::BatchNorm2d>() != nullptr ||
+         module.as<torch::nn::BatchNorm3d>() != nullptr;
+}
+
+}  // namespace
 
 BufferKeeper::BufferKeeper(const torch::nn::Module& module) : buffers_(module.buffers()) {
   for (const auto& buffer : buffers_) {
     start_.push_back(buffer.detach().clone());
     kept_.push_back(buffer.detach().clone());
   }
+  for (const auto& part : module.modules(/*include_self=*/false)) {
+    if (is_batch_norm(*part)) norms_.push_back(part);
+    others_ = others_ || (!is_batch_norm(*part) && !part->named_buffers(/*recurse=*/false).is_empty());
+  }
+  others_ = others_ || (!is_batch_norm(module) && !module.named_buffers(/*recurse=*/false).is_empty());
+}
+
+bool BufferKeeper::read_by_forward() const {
+  const auto evaluates = [](const auto& norm) { return !norm->is_training(); };
+  return others_ || std::any_of(norms_.begin(), norms_.end(), evaluates);
 }
 
 void BufferKeeper::copy(std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
@@ -16,7 +37,8 @@ void BufferKeeper::copy(std::vector<at::Tensor>& to, const std::vector<at::Tenso
   for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
 }
 
-void BufferKeeper::begin_step() {
+void BufferKeeper::begin_step(comm::Communicator& comm) {
+  if (changed_ && read_by_forward()) sync(comm);
   copy(start_, buffers_);
   copy(kept_, buffers_);
 }

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <memory>
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
@@ -16,11 +17,15 @@ class BufferKeeper {
   explicit BufferKeeper(const torch::nn::Module& module);
 
   bool empty() const { return buffers_.empty(); }
-  // Around the step; lanes are this rank's, numbered over all ranks.
-  void begin_step();
+  // Around the step; lanes are this rank's, numbered over all ranks. The beginning is a collective where a forward may
+  // read buffers: of a BatchNorm in eval mode, or of anything that is no BatchNorm.
+  void begin_step(comm::Communicator& comm);
   void begin_lane();
   void end_lane(int lane);
   void end_step();
+
+  // A forward by hand may have changed them.
+  void mark_changed() { changed_ = true; }
 
   // Gives every rank the buffers of rank 0, whose first lane is lane 0. A collective.
   void sync(comm::Communicator& comm);
@@ -28,10 +33,14 @@ class BufferKeeper {
  private:
   static void copy(std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from);
 
-  std::vector<at::Tensor> buffers_;  // the module's own
-  std::vector<at::Tensor> start_;    // as the step found them
-  std::vector<at::Tensor> kept_;     // as lane 0 left them; elsewhere as the step found them
-  bool changed_ = false;             // since the last sync
+  bool read_by_forward() const;
+
+  std::vector<std::shared_ptr<torch::nn::Module>> norms_;  // the BatchNorms
+  bool others_ = false;                                    // buffers that are no BatchNorm's
+  std::vector<at::Tensor> buffers_;                        // the module's own
+  std::vector<at::Tensor> start_;                          // as the step found them
+  std::vector<at::Tensor> kept_;                           // as lane 0 left them; elsewhere as the step found them
+  bool changed_ = false;                                   // since the last sync
 };
 
 }  // namespace lockstep::parallel

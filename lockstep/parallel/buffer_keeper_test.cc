@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
 
 namespace lockstep::parallel {
 namespace {
@@ -13,11 +14,60 @@ void change(torch::nn::BatchNorm1d& norm, double by) {
   norm->running_mean.add_(by);
 }
 
+// Counts the broadcasts, which a world of one has no other trace of.
+class Counting final : public comm::Communicator {
+ public:
+  int broadcasts = 0;
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  const char* backend() const override { return "counting"; }
+  bool shares(const at::Tensor&) const override { return true; }
+  std::shared_ptr<comm::Work> fold(std::vector<at::Tensor>, comm::FoldOptions) override { return nullptr; }
+  void progress() override {}
+  void all_reduce(const at::Tensor&, comm::ReduceOp) override {}
+  void broadcast(const at::Tensor&, int) override { ++broadcasts; }
+  at::Tensor all_gather(const at::Tensor& tensor) override { return tensor; }
+  at::Tensor reduce_scatter(const at::Tensor& tensor, comm::ReduceOp) override { return tensor; }
+  void barrier() override {}
+  void abort(const std::string&) noexcept override {}
+};
+
+struct WithQueue : torch::nn::Module {
+  WithQueue() { register_buffer("queue", at::zeros({2})); }
+};
+
+TEST(BufferKeeper, TravelWhenAForwardReadsThem) {
+  Counting comm;
+  torch::nn::Sequential net{torch::nn::BatchNorm1d(3)};
+  BufferKeeper keeper(*net);
+  const auto step = [&comm](BufferKeeper& buffers) {
+    buffers.begin_step(comm);
+    buffers.end_step();
+  };
+  step(keeper);
+  step(keeper);
+  EXPECT_EQ(comm.broadcasts, 0) << "training does not read running statistics";
+  net->eval();
+  step(keeper);
+  EXPECT_EQ(comm.broadcasts, 3);
+  keeper.sync(comm);
+  keeper.sync(comm);
+  EXPECT_EQ(comm.broadcasts, 6) << "once for each change";
+  WithQueue other;
+  BufferKeeper always(other);
+  comm.broadcasts = 0;
+  step(always);
+  step(always);
+  step(always);
+  EXPECT_EQ(comm.broadcasts, 2) << "before every step but the first";
+}
+
 TEST(BufferKeeper, LanesSeeTheStepsStartAndLaneZeroSurvives) {
+  Counting comm;
   torch::nn::BatchNorm1d norm(3);
   BufferKeeper keeper(*norm);
   EXPECT_FALSE(keeper.empty());
-  keeper.begin_step();
+  keeper.begin_step(comm);
   for (int lane = 0; lane < 3; ++lane) {
     if (lane > 0) keeper.begin_lane();
     EXPECT_EQ(norm->running_mean[0].item<float>(), 0) << "lane " << lane;
@@ -29,9 +79,10 @@ TEST(BufferKeeper, LanesSeeTheStepsStartAndLaneZeroSurvives) {
 }
 
 TEST(BufferKeeper, WithoutLaneZeroNothingChanges) {
+  Counting comm;
   torch::nn::BatchNorm1d norm(3);
   BufferKeeper keeper(*norm);
-  keeper.begin_step();
+  keeper.begin_step(comm);
   change(norm, 5);
   keeper.end_lane(2);
   keeper.end_step();

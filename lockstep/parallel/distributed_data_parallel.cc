@@ -51,7 +51,7 @@ StepResult DistributedDataParallel::run(const StepPlan& step, const std::functio
   auto& comm = world_->communicator();
   try {
     reducer_.set_scale(1);
-    buffers_.begin_step();
+    buffers_.begin_step(comm);
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
     comm::LeafFold<double> losses;
     const auto add = [](double a, double b) { return a + b; };
@@ -104,6 +104,7 @@ void DistributedDataParallel::backward(const at::Tensor& loss) {
     reducer_.set_scale(1.0 / world_->size());
     reducer_.begin_lane(last);
     loss.backward();
+    buffers_.mark_changed();
     if (last) reducer_.finish();
   } catch (const std::exception& error) {
     reducer_.drop();

@@ -14,16 +14,17 @@ at::Tensor add(at::Tensor left, const at::Tensor& right) {
 }  // namespace
 
 bool owns_its_memory(const at::Tensor& gradient, const at::Tensor& like) {
+  if (gradient.layout() != at::kStrided) return false;
   const auto& storage = gradient.storage();
-  return gradient.layout() == at::kStrided && storage.use_count() == 1 && gradient.storage_offset() == 0 &&
-         storage.nbytes() == gradient.nbytes() && gradient.strides() == like.strides() &&
-         gradient.is_non_overlapping_and_dense();
+  return storage.use_count() == 1 && gradient.storage_offset() == 0 && storage.nbytes() == gradient.nbytes() &&
+         gradient.strides() == like.strides() && gradient.is_non_overlapping_and_dense();
 }
 
 at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
   if (owns_its_memory(gradient, parameter)) return gradient;
   const c10::AutoGradMode no_grad(false);
-  return at::empty_like(parameter, gradient.options()).copy_(gradient);
+  const at::Tensor dense = gradient.layout() == at::kStrided ? gradient : gradient.to_dense();
+  return at::empty_like(parameter, dense.options()).copy_(dense);
 }
 
 void LaneSum::push(at::Tensor gradient) { fold_.push(std::move(gradient), add); }

@@ -28,6 +28,17 @@ TEST(Owned, CopiesWhatItMust) {
   EXPECT_TRUE(at::equal(copy, base.t()));
 }
 
+TEST(Owned, SparseGradientsBecomeDense) {
+  const at::Tensor table = at::randn({5, 2}).requires_grad_();
+  at::embedding(table, at::tensor({1, 3, 1}), /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, /*sparse=*/true)
+      .sum()
+      .backward();
+  const at::Tensor sparse = table.grad();
+  ASSERT_TRUE(sparse.is_sparse());
+  EXPECT_FALSE(owns_its_memory(sparse, table));
+  EXPECT_TRUE(at::equal(owned(sparse, table), sparse.to_dense()));
+}
+
 TEST(LaneSum, AddsInTreeOrder) {
   LaneSum sum;
   std::vector<at::Tensor> lanes;

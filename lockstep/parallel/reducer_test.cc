@@ -84,6 +84,20 @@ TEST_F(ReducerTest, AParameterWithoutGradientIsNamed) {
   EXPECT_FALSE(weight.grad().defined());
 }
 
+TEST(ReducerTensors, WhatBackwardMadeIsFoldedWithoutACopy) {
+  comm::SingleCommunicator comm;
+  const Tensor linear = at::randn({4, 3}).requires_grad_(), kernel = at::randn({2, 1, 3, 3}).requires_grad_();
+  Reducer reducer({{"linear", linear}, {"kernel", kernel}}, comm, {});
+  const void *linear_born = nullptr, *kernel_born = nullptr;
+  linear.register_hook([&](const Tensor& gradient) { linear_born = gradient.data_ptr(); });
+  kernel.register_hook([&](const Tensor& gradient) { kernel_born = gradient.data_ptr(); });
+  reducer.begin_lane(true);
+  (at::linear(at::randn({5, 3}), linear).sum() + at::conv2d(at::randn({2, 1, 8, 8}), kernel).sum()).backward();
+  reducer.finish();
+  EXPECT_EQ(linear.grad().data_ptr(), linear_born);
+  EXPECT_EQ(kernel.grad().data_ptr(), kernel_born);
+}
+
 TEST_F(ReducerTest, AGradientThatSharesMemoryIsCopied) {
   reducer.begin_lane(true);
   const Tensor both = at::cat({weight, bias});  // its backward gives views of one tensor

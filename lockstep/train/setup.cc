@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
+#include <cstdio>
 #include <limits>
 
 #include "lockstep/base/env.h"
@@ -82,6 +83,7 @@ void prepare_files(Parts& parts) {
   write_text(parts.files.config(), config::to_toml(parts.options));
   parts.evaluated = track::cut_jsonl(parts.files.metrics(), parts.state.step);
   checkpoint::CheckpointStore(parts.files.checkpoints()).cut_back(parts.state.step);
+  if (parts.resumed_from != parts.files.interrupted()) std::remove(parts.files.interrupted().c_str());
 }
 
 }  // namespace

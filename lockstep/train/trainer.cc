@@ -1,6 +1,7 @@
 #include "lockstep/train/trainer.h"
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 
 #include "lockstep/amp/autocast.h"
@@ -43,10 +44,16 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Print print, St
 }
 
 int Trainer::run() {
+  if (step_ >= parts_.plan.total_steps && std::filesystem::exists(parts_.files.final_json())) {
+    if (leads())
+      say(cat("nothing left to do: ", step_, " of ", parts_.plan.total_steps,
+              " steps are done; raise --epochs or --steps"));
+    return 0;
+  }
   while (step_ < parts_.plan.total_steps) {
     const StepOutcome outcome = train_step();
     if (due(parts_.plan.eval_every)) evaluate_now();
-    if (due(parts_.plan.save_every)) save();  // with what the evaluation has found
+    if (due(parts_.plan.save_every) || best_step_ == step_) save();  // with what the evaluation has found
     if (outcome.stop && step_ < parts_.plan.total_steps) {
       interrupt();
       return kExitStoppedOnRequest;
@@ -138,7 +145,7 @@ Evaluation Trainer::evaluate_on(const data::Dataset& data) {
 // On the validation part where there is one: the test data is then for the end alone.
 void Trainer::evaluate_now() {
   if (evaluated_step_ == step_) return;
-  const bool at_end = step_ == parts_.plan.total_steps;
+  const bool at_end = step_ >= parts_.plan.total_steps;
   const auto& data = parts_.data.validation != nullptr && !at_end ? parts_.data.validation : parts_.data.test;
   evaluation_ = evaluate_on(*data);
   evaluated_step_ = step_;
@@ -163,7 +170,7 @@ void Trainer::evaluate_now() {
   say(cat(line, " on ", evaluation_.samples, data == parts_.data.test ? " test" : " validation", " samples"));
 }
 
-bool Trainer::due(int64_t every) const { return step_ == parts_.plan.total_steps || (every > 0 && step_ % every == 0); }
+bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || (every > 0 && step_ % every == 0); }
 
 // Buffers are rank 0's everywhere before they are saved; rank 0 alone writes.
 std::string Trainer::save() {
