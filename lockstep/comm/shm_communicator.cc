@@ -12,9 +12,6 @@
 namespace lockstep::comm {
 namespace {
 
-constexpr std::array<const char*, 6> kNames = {"fold",       "all_reduce",     "broadcast",
-                                               "all_gather", "reduce_scatter", "barrier"};
-
 // A tensor's elements one after the other in memory: itself, or a copy that finish() writes back.
 class Dense {
  public:
@@ -57,7 +54,7 @@ void ShmCommunicator::progress() {
 // or as a copy in the pool; act(chunk) does this rank's share once all ranks have published.
 void ShmCommunicator::run(OpKind kind, uint32_t detail, const at::Tensor& tensor, int64_t rows, const Act& act,
                           bool copy_back) {
-  const std::string what = kNames[static_cast<size_t>(kind)];
+  const std::string what = name_of(kind);
   while (!folds_.empty()) {
     const auto last = folds_.back();  // which may have no other owner, and leaves the queue when it is done
     last->wait();

@@ -27,10 +27,7 @@ void pause_core() {
 }
 
 std::string call_text(const OpRecord& record, uint64_t call) {
-  constexpr std::array<const char*, 6> kNames = {"fold",       "all_reduce",     "broadcast",
-                                                 "all_gather", "reduce_scatter", "barrier"};
-  const auto kind = static_cast<size_t>(record.kind);
-  std::string text = cat(kNames[std::min(kind, kNames.size() - 1)], " #", call);
+  std::string text = cat(name_of(record.kind), " #", call);
   if (record.kind == OpKind::kBarrier) return text;
   text += cat(" [", record.elements, "] ", c10::toString(static_cast<c10::ScalarType>(record.dtype)));
   if (record.tensors != 1) text += cat(" in ", record.tensors, " tensors");

@@ -9,6 +9,13 @@
 
 namespace lockstep::comm {
 
+const char* name_of(OpKind kind) {
+  constexpr std::array<const char*, 6> kNames = {"fold",       "all_reduce",     "broadcast",
+                                                 "all_gather", "reduce_scatter", "barrier"};
+  const auto index = static_cast<size_t>(kind);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
 void ShmSegment::raise(Counter& counter, uint64_t value) {
   counter.value.store(value, std::memory_order_release);
   // Sequentially consistent on both sides: either we see the waiter, or it sees the event.

@@ -17,6 +17,9 @@ namespace lockstep::comm {
 
 enum class OpKind : uint32_t { kFold, kAllReduce, kBroadcast, kAllGather, kReduceScatter, kBarrier };
 
+// The collective's name, for messages; "unknown" for memory that holds no kind.
+const char* name_of(OpKind kind);
+
 // What a rank says of a call. The first line must be equal on all ranks; the second is where its data lies in its pool.
 struct alignas(64) OpRecord {
   OpKind kind;

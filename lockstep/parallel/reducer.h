@@ -53,9 +53,6 @@ class Reducer {
   // means over a rank's own samples.
   void set_scale(double scale) { scale_ = scale; }
 
-  // Whether hooks do anything: not while a model is used outside of steps.
-  bool active() const { return active_; }
-
   size_t buckets() const { return buckets_.size(); }
 
  private:
@@ -87,7 +84,7 @@ class Reducer {
   size_t launched_ = 0;     // buckets handed over, in order
   double scale_ = 1;
   double square_sum_ = 0;
-  bool active_ = false;
+  bool active_ = false;  // hooks do nothing while a model is used outside of steps
   bool last_ = false;
 };
 

@@ -16,10 +16,10 @@
 namespace lockstep::worker {
 namespace {
 
-// Tells what ended this rank: the launcher of ours through the board, anyone else on standard error.
-class Reporter {
+// This rank's place on the board of our launcher, which is told there what ended the rank; none under another launcher.
+class OwnPlace {
  public:
-  Reporter() {
+  OwnPlace() {
     const auto memory = env("LOCKSTEP_NODE_MEMORY");
     const auto rank = env_int("LOCAL_RANK", 0, kMaxLocalRanks - 1);
     if (!memory || !rank) return;
@@ -28,14 +28,7 @@ class Reporter {
     self_->pid.store(getpid());
   }
 
-  int fail(int code, const std::string& line) const {
-    if (self_ != nullptr) {
-      self_->fail(code, line);
-    } else {
-      write_all(STDERR_FILENO, "error: " + line + '\n');
-    }
-    return code;
-  }
+  BoardRank* self() const { return self_; }
 
  private:
   Mapping board_;
@@ -55,16 +48,24 @@ int dispatch(const config::Command& command) {
 }
 
 int main_of(const std::vector<std::string>& arguments) {
-  std::optional<Reporter> reporter;
+  std::optional<OwnPlace> place;
+  const auto fail = [&place](int code, const std::string& line) {
+    if (place && place->self() != nullptr) {
+      place->self()->fail(code, line);
+    } else {
+      write_all(STDERR_FILENO, "error: " + line + '\n');
+    }
+    return code;
+  };
   try {
-    reporter.emplace();
+    place.emplace();
     return dispatch(config::parse_command(arguments, usable_cores()));
   } catch (const Error& error) {
-    return reporter ? reporter->fail(error.exit_code(), error.what()) : error.exit_code();
+    return fail(error.exit_code(), error.what());
   } catch (const std::exception& error) {
     // libtorch's messages go on with a stack trace; the first line says what happened.
     const std::string text = error.what();
-    return reporter ? reporter->fail(BugError::kExitCode, text.substr(0, text.find('\n'))) : BugError::kExitCode;
+    return fail(BugError::kExitCode, text.substr(0, text.find('\n')));
   }
 }
 
