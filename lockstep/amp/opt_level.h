@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/cpu_features.h"
+
 namespace lockstep::amp {
 
 enum class OptLevel { kO0, kO1 };
@@ -21,19 +23,6 @@ struct Policy {
   bool casts() const { return level != OptLevel::kO0; }
   std::string name() const;  // "O0 float32", "O1 bfloat16"
 };
-
-// What the CPU computes natively in 16 bits.
-struct CpuFeatures {
-  bool amx_bf16 = false;
-  bool avx512_bf16 = false;
-  bool avx512_fp16 = false;
-  bool avx512 = false;
-  std::string model;  // "Intel(R) Xeon(R) Processor"
-};
-
-// From the text of /proc/cpuinfo. A pure function.
-CpuFeatures parse_cpu_features(std::string_view cpuinfo);
-CpuFeatures detect_cpu_features();
 
 // O1 where the CPU multiplies bf16 matrices itself, else O0.
 OptLevel auto_level(const CpuFeatures& features);

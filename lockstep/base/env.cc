@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -50,16 +49,7 @@ std::vector<std::string> cgroup_folders() {
   return folders;
 }
 
-double cgroup_cpus() {
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& folder : cgroup_folders()) {
-    std::ifstream file(folder + "/cpu.max");
-    double quota = 0, period = 0;
-    if (file >> quota >> period && period > 0) least = std::min(least, quota / period);  // "max" fails to parse
-  }
-  return least;
-}
-
+// "max", for no limit, fails to parse.
 uint64_t read_number(const std::string& path, uint64_t fallback) {
   std::ifstream file(path);
   uint64_t value = 0;
@@ -68,26 +58,27 @@ uint64_t read_number(const std::string& path, uint64_t fallback) {
 
 }  // namespace
 
+CgroupLimits cgroup_limits() {
+  double cpus = std::numeric_limits<double>::infinity();
+  uint64_t memory = std::numeric_limits<uint64_t>::max();
+  for (const auto& folder : cgroup_folders()) {
+    std::ifstream file(folder + "/cpu.max");
+    double quota = 0, period = 0;
+    if (file >> quota >> period && period > 0) cpus = std::min(cpus, quota / period);
+    memory = std::min(memory, read_number(folder + "/memory.max", memory));
+  }
+  CgroupLimits limits;
+  if (std::isfinite(cpus)) limits.cpus = cpus;
+  if (memory != std::numeric_limits<uint64_t>::max()) limits.memory = memory;
+  return limits;
+}
+
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int affinity = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  const double quota = std::ceil(cgroup_cpus());
+  const double quota = std::ceil(cgroup_limits().cpus.value_or(affinity));
   return std::max(1, quota < affinity ? static_cast<int>(quota) : affinity);
-}
-
-void pin_to_cores(int index, int count) {
-  cpu_set_t usable, chosen;
-  CPU_ZERO(&usable);
-  CPU_ZERO(&chosen);
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0)
-    throw IoError("can't read the usable cores: ", errno_text(errno));
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &usable)) cores.push_back(core);
-  }
-  for (int i = 0; i < count; ++i) CPU_SET(cores[static_cast<size_t>(index * count + i) % cores.size()], &chosen);
-  if (sched_setaffinity(0, sizeof chosen, &chosen) != 0) throw IoError("can't pin to cores: ", errno_text(errno));
 }
 
 uint64_t available_memory() {

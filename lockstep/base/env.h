@@ -16,9 +16,12 @@ std::optional<int64_t> env_int(const char* name, int64_t least, int64_t most);
 // Cores that this process may use: CPU affinity and the cgroup's quota, at least 1.
 int usable_cores();
 
-// Pins this thread, and those that it starts from now on, to `count` of the usable cores: share number `index` of them,
-// beginning anew where there are too few. Throws IoError if the system refuses.
-void pin_to_cores(int index, int count);
+// What the cgroups of this process allow it, the least of each; nothing where there is no limit.
+struct CgroupLimits {
+  std::optional<double> cpus;
+  std::optional<uint64_t> memory;  // bytes
+};
+CgroupLimits cgroup_limits();
 
 // Bytes of memory that this process may still be given: the least of what the machine and its cgroups have left.
 uint64_t available_memory();

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <thread>
 
 #include "lockstep/base/error.h"
 
@@ -25,20 +24,12 @@ TEST(Env, NumbersAreChecked) {
   EXPECT_THROW(env_int("LOCKSTEP_TEST_VARIABLE", 0, 20), ConfigError);
 }
 
-TEST(Env, PinsToShares) {
-  std::thread([] {
-    const int before = usable_cores();
-    pin_to_cores(1, 1);
-    EXPECT_EQ(usable_cores(), 1);
-    pin_to_cores(3, 1);  // of the one that is left
-    EXPECT_EQ(usable_cores(), 1);
-    EXPECT_GE(before, 1);
-  }).join();
-}
-
 TEST(Env, ThisMachineHasACoreAndMemory) {
   EXPECT_GE(usable_cores(), 1);
   EXPECT_GT(available_memory(), 1u << 20);
+  const auto limits = cgroup_limits();
+  EXPECT_GT(limits.cpus.value_or(1), 0);
+  EXPECT_GE(limits.memory.value_or(available_memory()), available_memory());
 }
 
 }  // namespace

@@ -10,6 +10,26 @@
 #include "lockstep/base/error.h"
 
 namespace lockstep {
+namespace {
+
+// At least a board's, a communicator's and a pool's, all of them open.
+std::vector<int> descriptors_in(const std::string& value) {
+  std::vector<int> out;
+  const char* at = value.data();
+  for (const char* const end = at + value.size(); at <= end; ++at) {
+    int fd = -1;
+    const auto [next, error] = std::from_chars(at, end, fd);
+    if (error != std::errc() || fcntl(fd, F_GETFD) < 0 || (next != end && *next != ',')) {
+      throw ConfigError("LOCKSTEP_NODE_MEMORY=", value, ": not a list of open descriptors; only the launcher sets it");
+    }
+    out.push_back(fd);
+    at = next;
+  }
+  if (out.size() < 3) throw ConfigError("LOCKSTEP_NODE_MEMORY=", value, ": too few descriptors");
+  return out;
+}
+
+}  // namespace
 
 size_t pool_address_space(int local_ranks) {
   constexpr size_t kMostTogether = size_t{32} << 40;  // of the 128 TiB that a process has
@@ -34,25 +54,17 @@ std::string NodeMemory::to_env() const {
   return text;
 }
 
+int NodeMemory::board_in(const std::string& value) { return descriptors_in(value)[0]; }
+
 NodeMemory NodeMemory::from_env(const std::string& value) {
-  std::vector<Descriptor> descriptors;
-  const char* at = value.data();
-  for (const char* const end = at + value.size(); at <= end; ++at) {
-    int fd = -1;
-    const auto [next, error] = std::from_chars(at, end, fd);
-    const int flags = error == std::errc() ? fcntl(fd, F_GETFD) : -1;
-    if (flags < 0 || (next != end && *next != ',')) {
-      throw ConfigError("LOCKSTEP_NODE_MEMORY=", value, ": not a list of open descriptors; only the launcher sets it");
-    }
-    fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
-    descriptors.emplace_back(fd);
-    at = next;
-  }
-  if (descriptors.size() < 3) throw ConfigError("LOCKSTEP_NODE_MEMORY=", value, ": too few descriptors");
   NodeMemory memory;
-  memory.board = std::move(descriptors[0]);
-  memory.comm = std::move(descriptors[1]);
-  for (size_t i = 2; i < descriptors.size(); ++i) memory.pools.push_back(std::move(descriptors[i]));
+  for (const int fd : descriptors_in(value)) {
+    fcntl(fd, F_SETFD, fcntl(fd, F_GETFD) | FD_CLOEXEC);
+    memory.pools.emplace_back(fd);
+  }
+  memory.board = std::move(memory.pools[0]);
+  memory.comm = std::move(memory.pools[1]);
+  memory.pools.erase(memory.pools.begin(), memory.pools.begin() + 2);
   return memory;
 }
 

@@ -23,6 +23,8 @@ struct NodeMemory {
   std::string to_env() const;
   // Takes over the descriptors that `value` lists. Throws ConfigError if they are not what it says.
   static NodeMemory from_env(const std::string& value);
+  // The first descriptor that `value` lists, the board's, left to whoever takes them over. Throws as from_env.
+  static int board_in(const std::string& value);
 };
 
 // Address space for one of a node's pools: twice the machine's memory, so that it can't run out of addresses before

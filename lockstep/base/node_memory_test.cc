@@ -12,6 +12,7 @@ namespace {
 TEST(NodeMemory, GoesThroughTheEnvironment) {
   NodeMemory made = NodeMemory::create(2);
   const std::string text = made.to_env();
+  EXPECT_EQ(NodeMemory::board_in(text), made.board.get());
   // The worker's descriptors are its own: here they must not be closed twice.
   made.board.release();
   made.comm.release();
@@ -26,6 +27,7 @@ TEST(NodeMemory, WhatIsNoListIsRefused) {
   EXPECT_THROW(NodeMemory::from_env(""), ConfigError);
   EXPECT_THROW(NodeMemory::from_env("3;4"), ConfigError);
   EXPECT_THROW(NodeMemory::from_env("9990,9991,9992"), ConfigError);
+  EXPECT_THROW(NodeMemory::board_in("rubbish"), ConfigError);
 }
 
 }  // namespace

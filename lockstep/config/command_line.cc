@@ -11,8 +11,8 @@
 namespace lockstep::config {
 namespace {
 
-constexpr auto kCommands = std::to_array<std::string_view>({"train", "eval", "bench", "inspect", "launch"});
-constexpr auto kLaterCommands = std::to_array<std::string_view>({"predict", "convert", "doctor", "dash"});
+constexpr auto kCommands = std::to_array<std::string_view>({"train", "eval", "bench", "inspect", "launch", "doctor"});
+constexpr auto kLaterCommands = std::to_array<std::string_view>({"predict", "convert", "dash"});
 
 using Arguments = std::vector<std::string>;
 
@@ -147,6 +147,17 @@ Command parse_launch(const Arguments& args) {
   return options;
 }
 
+Command parse_doctor(const Arguments& args) {
+  const auto table = doctor_table();
+  const auto shapes = shapes_of(table);
+  const Given given = tokenize(shapes, args);
+  if (given.help) return HelpCommand{doctor_help(shapes)};
+  if (!given.words.empty()) throw ConfigError("doctor: ", given.words[0], ": one word too many; it takes none");
+  DoctorOptions options;
+  apply(table, given.options, options);
+  return options;
+}
+
 [[noreturn]] void refuse_command(const std::string& name) {
   if (std::find(kLaterCommands.begin(), kLaterCommands.end(), name) != kLaterCommands.end()) {
     throw ConfigError(name, ": not available yet in this version; lockstep --help lists the commands");
@@ -185,6 +196,7 @@ Command parse_command(const std::vector<std::string>& args, int cores, const std
   if (name == "bench") return parse_bench(rest);
   if (name == "inspect") return parse_inspect(rest);
   if (name == "launch") return parse_launch(rest);
+  if (name == "doctor") return parse_doctor(rest);
   refuse_command(name);
 }
 

@@ -16,8 +16,8 @@ struct HelpCommand {
 };
 struct VersionCommand {};
 
-using Command =
-    std::variant<HelpCommand, VersionCommand, TrainOptions, EvalOptions, BenchOptions, InspectOptions, LaunchOptions>;
+using Command = std::variant<HelpCommand, VersionCommand, TrainOptions, EvalOptions, BenchOptions, InspectOptions,
+                             LaunchOptions, DoctorOptions>;
 
 // Everything after the program's name. Reads the file of --config, touches nothing else. Throws ConfigError: one line
 // that names option, value and what is allowed. `cores`: what --nproc auto stands for.

@@ -107,7 +107,15 @@ TEST(CommandLine, BadTrainLines) {
       {"train mnist --amp O2", "--amp O2: not available yet"},
       {"train mnist --amp O4", "--amp O4: expected O0, O1 or auto"},
       {"train mnist --device cuda", "--device cuda: there is no CUDA plug-in in this build"},
-      {"train mnist --backend gloo", "--backend gloo: not available yet"},
+      {"train mnist --backend nccl", "--backend nccl: there is no CUDA plug-in"},
+      {"bench allreduce --backend tcp", "--backend tcp: expected auto, shm, single, gloo, mpi or hierarchical"},
+      {"bench allreduce --sizes 1K,lots", "--sizes lots: expected"},
+      {"bench allreduce --sizes 1K,,2K", "--sizes : expected"},
+      {"bench allreduce --sizes 6", "--sizes 6: expected"},
+      {"bench allreduce --sizes 99999G", "--sizes 99999G: expected"},
+      {"bench allreduce --algorithm tree", "--algorithm tree: expected fold or ring"},
+      {"bench allreduce --comm-dtype fp16", "--comm-dtype fp16: expected fp32 or bf16"},
+      {"doctor now", "doctor: now: one word too many"},
       {"train mnist --sync-bn", "--sync-bn: not available yet"},
       {"train mnist --dashboard=8080", "--dashboard: not available yet"},
       {"train mnist --quiet=maybe", "--quiet"},
@@ -131,7 +139,13 @@ TEST(CommandLine, OtherCommands) {
   EXPECT_TRUE(step.dtype == BenchType::kBf16 && !step.channels_last && step.optimizer == BenchOptimizer::kAdamW);
   const auto data = std::get<BenchOptions>(parse("bench data some/dir --threads 2 --size 224 --batch-size 64 --json"));
   EXPECT_TRUE(data.kind == BenchKind::kData && data.data == "some/dir" && data.threads == 2 && data.batch_size == 64);
-  EXPECT_EQ(std::get<BenchOptions>(parse("bench allreduce --nproc 4 --json")).nproc, 4);
+  const auto reduce = std::get<BenchOptions>(parse(
+      "bench allreduce --backend gloo --sizes 1K,1M --algorithm ring --comm-dtype bf16 --nproc 4 --timeout 9 --json"));
+  EXPECT_TRUE(reduce.backend == BackendKind::kGloo && reduce.algorithm == Algorithm::kRing);
+  EXPECT_TRUE(reduce.comm_dtype == CommType::kBf16 && reduce.nproc == 4 && reduce.timeout == 9 && reduce.json);
+  EXPECT_THAT(reduce.sizes, ElementsAre(1024, 1 << 20));
+  EXPECT_EQ(std::get<BenchOptions>(parse_command(to_arguments(reduce), 4)).sizes, reduce.sizes);
+  EXPECT_TRUE(std::get<DoctorOptions>(parse("doctor --json")).json);
   EXPECT_EQ(std::get<InspectOptions>(parse("inspect a.pt --json")).file, "a.pt");
   const auto launch = std::get<LaunchOptions>(parse("launch --nproc 3 train.py --nproc 7 -x"));
   EXPECT_EQ(launch.nproc, 3);

@@ -46,6 +46,15 @@ struct BenchOptions {
   int nproc = 1;
   int threads = 0;       // 0: default_threads()
   bool no_comm = false;  // leave the all-reduce out
+  BackendKind backend = BackendKind::kAuto;
+  std::vector<int64_t> sizes;  // bytes, multiples of 4; empty: 1 KiB to 100 MiB
+  Algorithm algorithm = Algorithm::kFold;
+  CommType comm_dtype = CommType::kFp32;
+  int timeout = 600;  // seconds that a rank waits for the others
+  bool json = false;
+};
+
+struct DoctorOptions {
   bool json = false;
 };
 
@@ -66,5 +75,11 @@ OptionTable<EvalOptions> eval_table();
 OptionTable<BenchOptions> bench_table(BenchKind kind);
 OptionTable<InspectOptions> inspect_table();
 OptionTable<LaunchOptions> launch_table();
+OptionTable<DoctorOptions> doctor_table();
+
+// "4096", "1K", "1M,100M": bytes, with binary prefixes. Throws ConfigError unless each is a multiple of 4 from 4 bytes
+// to 64 GiB.
+std::vector<int64_t> read_sizes(std::string_view name, std::string_view text);
+std::string write_sizes(const std::vector<int64_t>& sizes);
 
 }  // namespace lockstep::config

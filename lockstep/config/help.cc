@@ -16,6 +16,7 @@ Usage: lockstep COMMAND [options]
                                measure this machine
   inspect FILE                 what a checkpoint holds
   launch PROGRAM ARGS…         any program, under the environment that torchrun sets
+  doctor                       what this machine has; a self-test of its transports
 
 `lockstep COMMAND --help` lists a command's options. `lockstep --version` says which this is.
 
@@ -76,6 +77,16 @@ torchrun does. When one fails the others are stopped. A .py file is run by pytho
 Example:
   lockstep launch --nproc 4 train.py --epochs 3
 )");
+}
+
+std::string doctor_help(std::span<const OptionShape> shapes) {
+  return cat(R"(Usage: lockstep doctor [options]
+
+What this machine has: CPU, memory, network interfaces, GPUs, and the versions of what Lockstep builds on, naming any
+two that don't fit. Then two processes try each transport for a second or two and check its results.
+Ends with 0, or 69 if a transport that is there failed.
+)",
+             describe(shapes));
 }
 
 }  // namespace lockstep::config

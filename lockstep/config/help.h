@@ -14,5 +14,6 @@ std::string eval_help(std::span<const OptionShape> shapes);
 std::string bench_help();
 std::string inspect_help(std::span<const OptionShape> shapes);
 std::string launch_help(std::span<const OptionShape> shapes);
+std::string doctor_help(std::span<const OptionShape> shapes);
 
 }  // namespace lockstep::config

@@ -26,8 +26,9 @@ TEST(Help, FitsATerminal) {
   const auto eval = shapes_of(eval_table());
   const auto inspect = shapes_of(inspect_table());
   const auto launch = shapes_of(launch_table());
-  for (const auto& text :
-       {general_help(), train_help(train), eval_help(eval), bench_help(), inspect_help(inspect), launch_help(launch)}) {
+  const auto doctor = shapes_of(doctor_table());
+  for (const auto& text : {general_help(), train_help(train), eval_help(eval), bench_help(), inspect_help(inspect),
+                           launch_help(launch), doctor_help(doctor)}) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
     EXPECT_EQ(text.back(), '\n');

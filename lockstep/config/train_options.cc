@@ -89,8 +89,7 @@ Table machine_rows() {
           number("workers", "N", "threads a process that load data", &O::workers, 0, 256),
           toggle("deterministic", "same bits in every run", &O::deterministic),
           word("device", "where to compute", &O::device, {{"cuda", "there is no CUDA plug-in in this build"}}),
-          word("backend", "how processes talk", &O::backend,
-               {{"gloo", "not available yet"}, {"nccl", "there is no CUDA plug-in in this build"}}),
+          word("backend", "how processes talk", &O::backend, {{"nccl", "there is no CUDA plug-in in this build"}}),
           number("timeout", "SECONDS", "that a process waits for the others", &O::timeout, 1, 86400),
           flag("pin", "pin processes to cores", &O::pin)};
 }

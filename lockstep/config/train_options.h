@@ -31,8 +31,18 @@ constexpr auto words(ChannelsLast) { return std::to_array<std::string_view>({"au
 enum class DeviceKind { kCpu };
 constexpr auto words(DeviceKind) { return std::to_array<std::string_view>({"cpu"}); }
 
-enum class BackendKind { kAuto, kShm, kSingle };
-constexpr auto words(BackendKind) { return std::to_array<std::string_view>({"auto", "shm", "single"}); }
+// Which of them this build and this world have, comm::check_backend knows.
+enum class BackendKind { kAuto, kShm, kSingle, kGloo, kMpi, kHierarchical };
+constexpr auto words(BackendKind) {
+  return std::to_array<std::string_view>({"auto", "shm", "single", "gloo", "mpi", "hierarchical"});
+}
+
+enum class Algorithm { kFold, kRing };
+constexpr auto words(Algorithm) { return std::to_array<std::string_view>({"fold", "ring"}); }
+
+// What crosses a network; sums are fp32's.
+enum class CommType { kFp32, kBf16 };
+constexpr auto words(CommType) { return std::to_array<std::string_view>({"fp32", "bf16"}); }
 
 enum class OnNan { kWarn, kStop };
 constexpr auto words(OnNan) { return std::to_array<std::string_view>({"warn", "stop"}); }

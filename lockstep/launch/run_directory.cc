@@ -145,11 +145,19 @@ std::optional<fs::path> run_of(const fs::path& resumed_from) {
 
 }  // namespace
 
-std::string resumed_config(const config::TrainOptions& options, const std::string& runs_root) {
-  if (!options.resume) return "";
-  const auto run = run_of(resumed(options, runs_root));
-  if (!run || !is_there(*run / "config.toml")) return "";
-  return (*run / "config.toml").string();
+std::optional<Resumed> find_resumed(const config::TrainOptions& options, const std::string& runs_root) {
+  if (!options.resume) return std::nullopt;
+  const fs::path from = resumed(options, runs_root);
+  return Resumed{from.string(), run_of(from).value_or(fs::path()).string()};
+}
+
+config::Command read_command(const std::vector<std::string>& args, int cores, const std::string& runs_root) {
+  auto command = config::parse_command(args, cores);
+  const auto* train = std::get_if<config::TrainOptions>(&command);
+  const auto resumed = train != nullptr ? find_resumed(*train, runs_root) : std::nullopt;
+  if (!resumed || resumed->run.empty()) return command;
+  const fs::path config = fs::path(resumed->run) / "config.toml";
+  return is_there(config) ? config::parse_command(args, cores, config.string()) : command;
 }
 
 RunDirectory RunDirectory::prepare(const config::TrainOptions& options, const std::string& runs_root) {

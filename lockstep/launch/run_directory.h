@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/config/train_options.h"
+#include "lockstep/config/command_line.h"
 
 namespace lockstep::launch {
 
@@ -37,9 +37,17 @@ class RunDirectory {
   std::vector<std::string> made_;  // folders that were not there before; their subfolders go with them
 };
 
-// The config.toml of the run that `options` resume; "" where they resume none, or it has none. Throws ConfigError if
-// there is nothing to resume.
-std::string resumed_config(const config::TrainOptions& options, const std::string& runs_root = "runs");
+// What --resume stands for, and the run that it belongs to: "" for a checkpoint that lies in none.
+struct Resumed {
+  std::string from, run;
+  bool operator==(const Resumed&) const = default;
+};
+
+// Nothing where `options` resume none. Throws ConfigError if there is nothing to resume.
+std::optional<Resumed> find_resumed(const config::TrainOptions& options, const std::string& runs_root = "runs");
+
+// config::parse_command; but a resumed run has the options that it had (its config.toml), unless `args` say otherwise.
+config::Command read_command(const std::vector<std::string>& args, int cores, const std::string& runs_root = "runs");
 
 // Throws ConfigError if a file or folder that the options name is not there.
 void check_inputs(const config::TrainOptions& options);

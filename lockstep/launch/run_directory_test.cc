@@ -158,5 +158,24 @@ TEST_F(RunDirectoryTest, InputsMustBeThere) {
   EXPECT_THROW(check_inputs(options_), ConfigError);
 }
 
+TEST_F(RunDirectoryTest, AResumedRunKeepsItsOptions) {
+  const std::string run = root_ + "/mnist-1";
+  fs::create_directories(run + "/checkpoints");
+  touch(run + "/checkpoints/last.pt");
+  std::ofstream(run + "/config.toml") << "recipe = \"mnist\"\nbatch-size = 48\nlr = 0.5\n";
+  const auto read = [&](const std::vector<std::string>& args) {
+    return std::get<config::TrainOptions>(read_command(args, 2, root_));
+  };
+  for (const auto& from : {run, run + "/checkpoints/last.pt"}) {
+    const auto resumed = read({"train", "mnist", "--resume", from, "--lr", "0.25"});
+    EXPECT_EQ(resumed.recipe, "mnist");
+    EXPECT_EQ(resumed.batch_size, 48);
+    EXPECT_EQ(resumed.lr, 0.25);
+  }
+  EXPECT_EQ(find_resumed(read({"train", "mnist", "--resume"}), root_)->run, run);
+  EXPECT_EQ(find_resumed(read({"train", "mnist"}), root_), std::nullopt);
+  EXPECT_FALSE(read({"train", "mnist"}).batch_size);
+}
+
 }  // namespace
 }  // namespace lockstep::launch

@@ -9,6 +9,7 @@
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/comm/blocks.h"
+#include "lockstep/train/memory_format.h"
 
 namespace lockstep::train {
 namespace {
@@ -31,9 +32,8 @@ std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, cons
   std::vector<int64_t> indices(static_cast<size_t>(count));
   std::iota(indices.begin(), indices.end(), first);
   const data::Batch batch = data.batch(indices, 0);
-  const auto format = options.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
   const amp::AutocastScope autocast(options.amp);
-  const at::Tensor output = model.forward(batch.data.contiguous(format));
+  const at::Tensor output = model.forward(batch.data.contiguous(memory_format(options.channels_last)));
   std::vector<double> sums = {recipe.loss(output, batch.target).item<double>() * static_cast<double>(count)};
   for (const double sum : recipe.measure(output, batch.target)) sums.push_back(sum);
   return sums;

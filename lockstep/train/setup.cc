@@ -15,6 +15,7 @@
 #include "lockstep/config/world.h"
 #include "lockstep/data/subset.h"
 #include "lockstep/train/header.h"
+#include "lockstep/train/memory_format.h"
 
 namespace lockstep::train {
 namespace {
@@ -91,7 +92,7 @@ void prepare_files(Parts& parts) {
 amp::Policy policy_of(config::AmpLevel level, config::HalfType half) {
   amp::Policy policy{.level = level == config::AmpLevel::kO1 ? amp::OptLevel::kO1 : amp::OptLevel::kO0,
                      .dtype = half == config::HalfType::kFp16 ? at::kHalf : at::kBFloat16};
-  if (level == config::AmpLevel::kAuto) policy.level = amp::auto_level(amp::detect_cpu_features());
+  if (level == config::AmpLevel::kAuto) policy.level = amp::auto_level(detect_cpu_features());
   return policy;
 }
 
@@ -99,8 +100,7 @@ void set_memory_format(torch::nn::Module& module, bool channels_last) {
   const c10::AutoGradMode no_grad(false);
   for (auto& parameter : module.parameters()) {
     if (parameter.dim() != 4) continue;
-    parameter.set_data(
-        parameter.contiguous(channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous));
+    parameter.set_data(parameter.contiguous(memory_format(channels_last)));
   }
 }
 
@@ -153,7 +153,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
 }
 
 std::string header_of(const Parts& parts) {
-  const auto cpu = amp::detect_cpu_features();
+  const auto cpu = detect_cpu_features();
   std::string device = "CPU";
   if (cpu.amx_bf16) {
     device += " (AMX)";

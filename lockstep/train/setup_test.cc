@@ -12,7 +12,7 @@ TEST(Setup, LevelsBecomePolicies) {
   using config::HalfType;
   EXPECT_FALSE(policy_of(AmpLevel::kO0, HalfType::kBf16).casts());
   EXPECT_EQ(policy_of(AmpLevel::kO1, HalfType::kFp16).dtype, at::kHalf);
-  EXPECT_EQ(policy_of(AmpLevel::kAuto, HalfType::kBf16).level, amp::auto_level(amp::detect_cpu_features()));
+  EXPECT_EQ(policy_of(AmpLevel::kAuto, HalfType::kBf16).level, amp::auto_level(detect_cpu_features()));
 }
 
 TEST(Setup, MemoryFormatsKeepValues) {

@@ -9,6 +9,7 @@
 #include "lockstep/checkpoint/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/optim/clip.h"
+#include "lockstep/train/memory_format.h"
 
 namespace lockstep::train {
 namespace {
@@ -24,10 +25,6 @@ data::Loader make_loader(const Parts& parts) {
                       {.first_lane = own.first, .last_lane = own.last, .workers = parts.options.workers.value_or(0)},
                       {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
                        .step = parts.plan.step_in_epoch(parts.state.step)});
-}
-
-at::MemoryFormat memory_format(bool channels_last) {
-  return channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
 
 }  // namespace

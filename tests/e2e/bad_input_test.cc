@@ -235,5 +235,13 @@ TEST(BadResume, LeavesTheRunAsItWas) {
   }
 }
 
+TEST(BadInput, AnEnvironmentThatIsNotOurLaunchersIsNamed) {
+  const auto result = Program({.command = {"/usr/bin/env", "LOCKSTEP_NODE_MEMORY=rubbish", "LOCAL_RANK=0",
+                                           bin_folder() + "/lockstep-worker", "train", "mnist"}})
+                          .wait();
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err.rfind("error: LOCKSTEP_NODE_MEMORY=rubbish: ", 0), 0u) << result.err;
+}
+
 }  // namespace
 }  // namespace lockstep::e2e

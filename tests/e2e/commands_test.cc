@@ -56,6 +56,43 @@ TEST(BenchStep, MeasuresLeNet) {
   EXPECT_TRUE(std::isfinite(row.at("images_per_second").get<double>()));
 }
 
+TEST(BenchAllreduce, MeasuresTheSizesThatAreAsked) {
+  const auto rows = json_of({"bench", "allreduce", "--sizes", "1K,64K", "--nproc", "2"});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].at("bytes"), 1 << 10);
+  EXPECT_EQ(rows[1].at("bytes"), 1 << 16);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.at("backend"), "shm");
+    EXPECT_EQ(row.at("ranks"), 2);
+    for (const char* name : {"seconds", "algbw_gbps", "busbw_gbps", "memory_gbps", "of_memory"}) {
+      EXPECT_GT(row.at(name).get<double>(), 0) << name;
+    }
+  }
+}
+
+TEST(BenchAllreduce, AWorldOfOneHasNothingToCompare) {
+  const auto rows = json_of({"bench", "allreduce", "--sizes", "4"});
+  EXPECT_EQ(rows.at(0).at("backend"), "single");
+  EXPECT_FALSE(rows.at(0).contains("of_memory"));
+}
+
+TEST(Doctor, FindsSharedMemoryWell) {
+  const auto found = json_of({"doctor"});
+  EXPECT_GE(found.at("machine").at("cores").get<int>(), 1);
+  EXPECT_EQ(found.at("software").at("libtorch"), "2.11.0");
+  const auto& shm = found.at("transports").at(0);
+  EXPECT_EQ(shm.at("name"), "shm");
+  EXPECT_EQ(shm.at("status"), "ok") << shm;
+  EXPECT_GT(shm.at("algbw_gbps_1m").get<double>(), 0);
+}
+
+TEST(Doctor, TellsPeopleTheSame) {
+  const auto result = lockstep({"doctor"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("\nshm         ok: "), std::string::npos) << result.out;
+  EXPECT_EQ(result.err, "");
+}
+
 TEST(Version, IsOneLine) {
   const auto result = lockstep({"--version"});
   EXPECT_EQ(result.exit_code, 0);

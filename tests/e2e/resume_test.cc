@@ -47,6 +47,17 @@ TEST(Resume, GoesOnInTheMiddleOfEpochsFromARunsFolder) {
   expect_as_uninterrupted(run, finished_run(), kSteps);
 }
 
+TEST(Resume, AWorkerThatNoFrontStartedReadsTheRunsConfigToo) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  run_on({"--steps", "5", "--out", run});
+  const auto result = Program({.command = {bin_folder() + "/lockstep-worker", "train", "mnist", "--resume", run,
+                                           "--steps", std::to_string(kSteps)}})
+                          .wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_as_uninterrupted(run, finished_run(), kSteps);
+}
+
 TEST(Resume, GoesOnInMixedPrecisionFromAFile) {
   const TempDir dir;
   const std::string run = dir / "run";

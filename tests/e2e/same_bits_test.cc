@@ -28,6 +28,14 @@ TEST_P(SameBits, AtOneTwoAndFourRanks) {
 
 INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, ::testing::Values(Words{}, Words{"--amp", "O1"}));
 
+TEST(SameBits, OnPinnedCores) {
+  const TempDir dir;
+  const auto result =
+      lockstep(train_words({"--steps", std::to_string(kSteps), "--nproc", "2", "--pin", "--out", dir / "run"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(outcome_of(dir / "run"), outcome_of(finished_run()));
+}
+
 TEST(SameBits, AreNotThoseOfAnotherSeedOrPrecision) {
   const auto weights = [](const Words& more) { return outcome_of(finished_run(more)).value("weights_sha256", ""); };
   EXPECT_NE(weights({"--seed", "2"}), weights({}));

@@ -15,6 +15,7 @@ int run(const config::EvalOptions& options);
 int run(const config::BenchOptions& options);
 int run(const config::InspectOptions& options);
 int run(const config::LaunchOptions& options);
+int run(const config::DoctorOptions& options);
 
 // lockstep-worker, beside this program. Throws IoError if it is not there.
 std::string worker_program();

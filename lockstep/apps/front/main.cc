@@ -32,13 +32,7 @@ int main(int argc, char** argv) {
   signal(SIGXFSZ, SIG_IGN);  // here and in the workers: a file-size limit is then an error that can be told
   try {
     const std::vector<std::string> arguments(argv + 1, argv + argc);
-    const int cores = lockstep::usable_cores();
-    auto command = lockstep::config::parse_command(arguments, cores);
-    if (const auto* train = std::get_if<lockstep::config::TrainOptions>(&command)) {
-      // A resumed run has the options that it had; the command line's go before them.
-      const std::string config = lockstep::launch::resumed_config(*train);
-      if (!config.empty()) command = lockstep::config::parse_command(arguments, cores, config);
-    }
+    const auto command = lockstep::launch::read_command(arguments, lockstep::usable_cores());
     return std::visit([](const auto& options) { return lockstep::front::run(options); }, command);
   } catch (const lockstep::Error& error) {
     return fail(error.exit_code(), error.what());

@@ -1,59 +1,155 @@
-// bench allreduce: latency and bandwidth of the fold, in the manner of nccl-tests.
-#include <ATen/ops/ones.h>
+// bench allreduce: latency and bandwidth of the fold, in the manner of nccl-tests (algorithm bandwidth: bytes by time;
+// bus bandwidth: that times 2·(W - 1)/W), and beside them what the machine's memory gives to a plain add (plain_add.h).
+#include <ATen/ops/full.h>
+#include <ATen/ops/median.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <vector>
 
 #include "commands.h"
 #include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
 #include "lockstep/comm/world.h"
+#include "plain_add.h"
 
 namespace lockstep::worker {
 namespace {
 
+constexpr double kSeconds = 0.4;        // of measuring a size
+constexpr double kBatchSeconds = 2e-5;  // short ones are repeated for so long without a barrier between them
+constexpr int64_t kTurns = 5;           // what is compared is measured in turns, so that both meet the same weather
+
+// The times of something that all ranks do together: rounds of a barrier and `batch_` repetitions, timed as one.
+class Timing {
+ public:
+  Timing(comm::Communicator& comm, std::function<void()> act) : comm_(comm), act_(std::move(act)) {
+    double probe = round(1);
+    for (int i = 0; i < 5; ++i) probe = std::min(probe, round(1));
+    agree(std::max(probe, 1e-9));
+  }
+
+  void take_turn() {
+    round(batch_);  // brings its data near
+    for (int64_t i = 0; i < rounds_; ++i) times_.push_back(round(batch_));
+  }
+
+  // Of each round the slowest rank's time counts.
+  double median() {
+    const at::Tensor times = at::tensor(times_, at::kDouble);
+    comm_.all_reduce(times, comm::ReduceOp::kMax);
+    return at::median(times).item<double>();
+  }
+
+ private:
+  double round(int64_t batch) {
+    comm_.barrier();
+    const Stopwatch watch;
+    for (int64_t i = 0; i < batch; ++i) act_();
+    return watch.seconds() / static_cast<double>(batch);
+  }
+
+  // All ranks repeat as rank 0 says, whom one took `seconds`.
+  void agree(double seconds) {
+    const double batch = std::clamp(kBatchSeconds / seconds, 1.0, 100.0);
+    const double rounds = std::clamp(kSeconds / (seconds * batch * kTurns), 2.0, 1000.0);
+    const at::Tensor both = at::tensor({std::floor(rounds), std::floor(batch)}, at::kDouble);
+    comm_.broadcast(both, 0);
+    rounds_ = static_cast<int64_t>(both[0].item<double>());
+    batch_ = static_cast<int64_t>(both[1].item<double>());
+  }
+
+  comm::Communicator& comm_;
+  std::function<void()> act_;
+  int64_t rounds_ = 0, batch_ = 0;
+  std::vector<double> times_;
+};
+
+void require(bool right, const char* collective, const comm::Communicator& comm, int64_t bytes) {
+  if (right) return;
+  throw CommError("rank ", comm.rank(), ": ", collective, " of ", bytes, " bytes over ", comm.backend(),
+                  " gave wrong values");
+}
+
+// Small whole numbers, so that every order of adding gives the same.
+void check_values(comm::Communicator& comm, const at::Tensor& tensor, int64_t bytes) {
+  const int size = comm.size();
+  tensor.fill_(comm.rank() + 1);
+  comm.fold({tensor}, {.label = "check", .square_sums = {}})->wait();
+  require(tensor.eq(size * (size + 1) / 2).all().item<bool>(), "fold", comm, bytes);
+  tensor.fill_(comm.rank());
+  comm.broadcast(tensor, size - 1);
+  require(tensor.eq(size - 1).all().item<bool>(), "broadcast", comm, bytes);
+  const at::Tensor rows = comm.all_gather(at::full({8}, comm.rank(), at::kFloat));
+  for (int rank = 0; rank < size; ++rank) require(rows[rank].eq(rank).all().item<bool>(), "all_gather", comm, 32);
+  tensor.zero_();
+}
+
 nlohmann::ordered_json measure(comm::World& world, int64_t bytes) {
   auto& comm = world.communicator();
-  const at::Tensor tensor = at::ones({bytes / 4});
-  const int rounds = static_cast<int>(std::clamp<int64_t>((int64_t{1} << 28) / bytes, 10, 5000));
-  std::vector<double> times;
-  for (int i = 0; i < rounds + rounds / 5 + 1; ++i) {
-    comm.barrier();
-    const Stopwatch watch;
-    comm.fold({tensor}, {.label = "bench", .square_sums = {}})->wait();
-    if (i > rounds / 5) times.push_back(watch.seconds());
+  const int size = world.size();
+  const at::Tensor tensor = at::zeros({bytes / 4});
+  check_values(comm, tensor, bytes);
+  Timing fold(comm, [&] { comm.fold({tensor}, {.label = "bench", .square_sums = {}})->wait(); });
+  PlainAdd plain(bytes, size);
+  Timing add(comm, [&] { plain.run(); });
+  for (int64_t turn = 0; turn < kTurns; ++turn) {
+    fold.take_turn();
+    if (size > 1) add.take_turn();
   }
-  std::sort(times.begin(), times.end());
-  const double seconds = times[times.size() / 2];
+  const double seconds = fold.median();
   const double algbw = static_cast<double>(bytes) / seconds * 1e-9;
-  return {{"backend", comm.backend()},
-          {"ranks", world.size()},
-          {"bytes", bytes},
-          {"seconds", seconds},
-          {"algbw_gbps", algbw},
-          {"busbw_gbps", algbw * 2 * (world.size() - 1) / world.size()}};
+  nlohmann::ordered_json row = {
+      {"backend", comm.backend()}, {"ranks", size},       {"bytes", bytes},
+      {"seconds", seconds},        {"algbw_gbps", algbw}, {"busbw_gbps", algbw * 2 * (size - 1) / size}};
+  if (size == 1) return row;  // a fold of one moves nothing that could be compared
+  const double plain_seconds = add.median();
+  row["memory_gbps"] = static_cast<double>(PlainAdd::bytes_moved(bytes, size)) / plain_seconds * 1e-9;
+  row["of_memory"] = plain_seconds / seconds;
+  return row;
+}
+
+std::vector<int64_t> sizes_of(const config::BenchOptions& options) {
+  if (!options.sizes.empty()) return options.sizes;
+  std::vector<int64_t> sizes;
+  for (int64_t bytes = 1024; bytes <= int64_t{64} << 20; bytes *= 4) sizes.push_back(bytes);
+  sizes.push_back(int64_t{100} << 20);
+  return sizes;
+}
+
+std::string table(const nlohmann::ordered_json& rows) {
+  std::string text = "      bytes     microseconds   algbw GB/s   busbw GB/s   memory GB/s   share of a plain add\n";
+  for (const auto& row : rows) {
+    std::array<char, 120> line{};
+    std::snprintf(line.data(), line.size(), "%11ld  %15.1f  %11.2f  %11.2f  ", row["bytes"].get<long>(),
+                  row["seconds"].get<double>() * 1e6, row["algbw_gbps"].get<double>(), row["busbw_gbps"].get<double>());
+    text += line.data();
+    if (row.contains("memory_gbps")) {
+      std::snprintf(line.data(), line.size(), "%12.2f  %20.0f %%", row["memory_gbps"].get<double>(),
+                    row["of_memory"].get<double>() * 100);
+      text += line.data();
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 }  // namespace
 
 int bench_allreduce(const config::BenchOptions& options) {
-  const auto world = init();
+  if (options.algorithm == config::Algorithm::kRing) throw ConfigError("--algorithm ring: not available yet; use fold");
+  if (options.comm_dtype != config::CommType::kFp32) throw ConfigError("--comm-dtype: only fp32 is available yet");
+  const auto world = init(
+      {.backend = std::string(config::to_string(options.backend)), .timeout = std::chrono::seconds(options.timeout)});
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (int64_t bytes = 1024; bytes <= int64_t{100} << 20;
-       bytes = bytes == (int64_t{64} << 20) ? int64_t{100} << 20 : bytes * 4) {
-    rows.push_back(measure(*world, bytes));
-  }
+  for (const int64_t bytes : sizes_of(options)) rows.push_back(measure(*world, bytes));
   if (world->rank() != 0) return 0;
-  if (options.json) {
-    print(rows.dump() + '\n');
-    return 0;
-  }
-  std::string text = "      bytes     microseconds   algbw GB/s   busbw GB/s\n";
-  for (const auto& row : rows) {
-    std::array<char, 100> line{};
-    std::snprintf(line.data(), line.size(), "%11ld  %15.1f  %11.2f  %11.2f\n", row["bytes"].get<long>(),
-                  row["seconds"].get<double>() * 1e6, row["algbw_gbps"].get<double>(), row["busbw_gbps"].get<double>());
-    text += line.data();
-  }
-  print(text);
+  const std::string head = cat(world->communicator().backend(), ", ", world->size(), " ranks\n");
+  print(options.json ? rows.dump() + '\n' : head + table(rows));
   return 0;
 }
 

@@ -7,7 +7,9 @@
 #include "commands.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/topology.h"
 #include "lockstep/comm/once.h"
+#include "lockstep/launch/run_directory.h"
 #include "lockstep/recipes/registry.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/trainer.h"
@@ -41,6 +43,20 @@ void make_run_folder(comm::World& world, const std::string& folder) {
   });
 }
 
+// As the front does it: --resume named, and the run's folder where there is no --out.
+config::TrainOptions with_resumed_run(config::TrainOptions options) {
+  const auto resumed = launch::find_resumed(options);
+  if (!resumed) return options;
+  options.resume = resumed->from;
+  if (options.out.empty()) options.out = resumed->run;
+  return options;
+}
+
+std::string pin(const comm::World& world) {
+  const Mapping& pool = world.pool().mapping();
+  return pin_rank(world.local_rank(), world.place().local_size, pool.data(), pool.size());
+}
+
 track::Progress::Options progress_options() {
   return {.terminal = env("LOCKSTEP_PROGRESS").value_or("") == "tty" ||
                       (!env("LOCKSTEP_PROGRESS") && isatty(STDOUT_FILENO) == 1),
@@ -49,18 +65,19 @@ track::Progress::Options progress_options() {
 
 }  // namespace
 
-int run(const config::TrainOptions& options) {
+int run(const config::TrainOptions& given) {
   watch_signals();
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();
+  const config::TrainOptions options = under_launcher ? given : with_resumed_run(given);
   const auto recipe = recipes::find_recipe(options.recipe);
   const auto world = init(
       {.backend = std::string(config::to_string(options.backend)), .timeout = std::chrono::seconds(options.timeout)});
   if (!under_launcher) make_run_folder(*world, options.out);
   train::Parts parts = train::set_up(options, recipe, world);
-  if (options.pin) pin_to_cores(world->local_rank(), parts.state.origin.threads);
   const bool leads = world->rank() == 0;
   if (leads && !options.quiet) print(train::header_of(parts));
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
+  if (options.pin) log.debug("pinned to ", pin(*world));  // after set_up: the default of --threads counts all cores
   for (const auto& warning : parts.warnings) {
     if (leads) log.warning(warning, "; going on from ", parts.resumed_from);
   }

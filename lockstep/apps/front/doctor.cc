@@ -1,0 +1,85 @@
+// doctor: what this machine has, and a try of each transport with two workers.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/doctor/report.h"
+#include "lockstep/launch/launcher.h"
+#include "lockstep/launch/process.h"
+
+namespace lockstep::front {
+namespace {
+
+// A file without a name, for what the workers write.
+class Capture {
+ public:
+  Capture() : file_(std::tmpfile(), &std::fclose) {
+    if (!file_) throw IoError("can't make a temporary file: ", errno_text(errno));
+  }
+  int descriptor() const { return fileno(file_.get()); }
+  std::string text() const {
+    std::string out;
+    char part[4096];
+    std::rewind(file_.get());
+    while (const size_t size = std::fread(part, 1, sizeof part, file_.get())) out.append(part, size);
+    return out;
+  }
+
+ private:
+  std::unique_ptr<FILE, int (*)(FILE*)> file_;
+};
+
+// Its result; the exit code in `code`.
+doctor::Transport try_transport(const std::string& backend, int& code) {
+  doctor::SelfTest test = doctor::self_test(worker_program(), backend);
+  test.command[0] = launch::find_program(test.command[0]);
+  const Capture out, err;
+  launch::Launcher launcher({.command = std::move(test.command),
+                             .nproc = test.processes,
+                             .only_rank0_on_stdout = true,
+                             .stop_by = launch::Launcher::StopBy::kSignal,
+                             .out_fd = out.descriptor(),
+                             .err_fd = err.descriptor()});
+  code = launcher.run();
+  return doctor::judge(backend, code, out.text(), err.text());
+}
+
+// What a transport needs besides this build, and this machine has not; "" where nothing is missing.
+std::string missing_for(const std::string& backend, const doctor::Software& software) {
+  if (backend == "nccl" && software.gpus.empty()) return "no GPU";
+  if (backend == "mpi" && software.mpi.empty()) return "no MPI library";
+  if (backend == "mpi") {
+    try {
+      launch::find_program("mpirun");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+int run(const config::DoctorOptions& options) {
+  doctor::Diagnosis diagnosis{doctor::look_at_machine(), doctor::find_software(), {}};
+  for (const char* backend : {"shm", "gloo", "mpi", "nccl"}) {
+    const std::string missing = missing_for(backend, diagnosis.software);
+    if (!missing.empty()) {
+      diagnosis.transports.push_back({.name = backend, .health = doctor::Health::kNotAvailable, .why = missing});
+      continue;
+    }
+    int code = 0;
+    diagnosis.transports.push_back(try_transport(backend, code));
+    if (code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGHUP) return code;  // asked to stop
+  }
+  const std::string text = options.json ? doctor::to_json(diagnosis) : doctor::to_text(diagnosis);
+  if (!write_all(STDOUT_FILENO, text)) throw IoError("standard output: can't be written");
+  return diagnosis.healthy() ? 0 : CommError::kExitCode;
+}
+
+}  // namespace lockstep::front

@@ -1,0 +1,62 @@
+#include "lockstep/base/run_main.h"
+
+#include <unistd.h>
+
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/board.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/node_memory.h"
+
+namespace lockstep {
+namespace {
+
+// This rank's place on the board of our launcher, which is told there what ended the rank; none under another launcher.
+class OwnPlace {
+ public:
+  OwnPlace() {
+    const auto memory = env("LOCKSTEP_NODE_MEMORY");
+    const auto rank = env_int("LOCAL_RANK", 0, kMaxLocalRanks - 1);
+    if (!memory || !rank) return;
+    board_ = Mapping(NodeMemory::board_in(*memory), sizeof(Board));
+    self_ = &Board::attach(board_.data())->ranks[static_cast<size_t>(*rank)];
+    self_->pid.store(getpid());
+  }
+
+  BoardRank* self() const { return self_; }
+
+ private:
+  Mapping board_;
+  BoardRank* self_ = nullptr;
+};
+
+int fail(const std::optional<OwnPlace>& place, int code, const std::string& line) {
+  if (place && place->self() != nullptr) {
+    place->self()->fail(code, line);
+  } else {
+    write_all(STDERR_FILENO, "error: " + line + '\n');
+  }
+  return code;
+}
+
+}  // namespace
+
+int run_main(const std::function<int()>& body) {
+  std::optional<OwnPlace> place;
+  try {
+    place.emplace();
+    return body();
+  } catch (const Error& error) {
+    return fail(place, error.exit_code(), error.what());
+  } catch (const std::exception& error) {
+    // libtorch's messages go on with a stack trace; the first line says what happened.
+    const std::string text = error.what();
+    return fail(place, BugError::kExitCode, text.substr(0, text.find('\n')));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,50 @@
+#include "lockstep/base/run_main.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "lockstep/base/board.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/node_memory.h"
+
+namespace lockstep {
+namespace {
+
+using testing::internal::CaptureStderr;
+using testing::internal::GetCapturedStderr;
+
+TEST(RunMain, GivesBackTheBodysCode) {
+  EXPECT_EQ(run_main([] { return 3; }), 3);
+}
+
+TEST(RunMain, ErrorsBecomeALineAndACode) {
+  CaptureStderr();
+  EXPECT_EQ(run_main([]() -> int { throw DataError("a.gz: damaged"); }), 65);
+  EXPECT_EQ(GetCapturedStderr(), "error: a.gz: damaged\n");
+  CaptureStderr();
+  EXPECT_EQ(run_main([]() -> int { throw std::runtime_error("shapes differ\nat frame #0"); }), 70);
+  EXPECT_EQ(GetCapturedStderr(), "error: shapes differ\n");
+}
+
+TEST(RunMain, UnderOurLauncherTheLineGoesToTheBoard) {
+  const NodeMemory memory = NodeMemory::create(2);
+  setenv("LOCKSTEP_NODE_MEMORY", memory.to_env().c_str(), 1);
+  setenv("LOCAL_RANK", "1", 1);
+  EXPECT_EQ(run_main([]() -> int { throw CommError("rank 0 is gone"); }), 69);
+  const Mapping mapping(memory.board.get());
+  const BoardRank& self = Board::attach(mapping.data())->ranks[1];
+  EXPECT_EQ(self.error.get(), "rank 0 is gone");
+  EXPECT_EQ(self.exit_code.load(), 69);
+
+  setenv("LOCKSTEP_NODE_MEMORY", "rubbish", 1);
+  CaptureStderr();
+  EXPECT_EQ(run_main([] { return 0; }), 2);
+  EXPECT_THAT(GetCapturedStderr(), testing::HasSubstr("LOCKSTEP_NODE_MEMORY=rubbish: not a list"));
+  unsetenv("LOCKSTEP_NODE_MEMORY");
+  unsetenv("LOCAL_RANK");
+}
+
+}  // namespace
+}  // namespace lockstep

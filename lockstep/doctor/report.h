@@ -1,0 +1,25 @@
+// What the doctor says: a table for people, JSON for scripts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/doctor/machine.h"
+#include "lockstep/doctor/software.h"
+#include "lockstep/doctor/transport.h"
+
+namespace lockstep::doctor {
+
+struct Diagnosis {
+  Machine machine;
+  Software software;
+  std::vector<Transport> transports;
+
+  bool healthy() const;  // no transport failed; one that is not there does not count
+};
+
+std::string to_text(const Diagnosis& diagnosis);
+// {"machine": {…}, "software": {…}, "misfits": […], "transports": [{"name", "status", …}]}; null: not there.
+std::string to_json(const Diagnosis& diagnosis);
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,38 @@
+// The libraries below Lockstep: which versions this machine has, and which of them don't fit together.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/doctor/version.h"
+
+namespace lockstep::doctor {
+
+struct Gpu {
+  std::string name;    // "NVIDIA H200"
+  uint64_t bytes = 0;  // of memory
+};
+
+// Nothing, or "": not there.
+struct Software {
+  std::optional<Version> libtorch;
+  std::optional<Version> built_against;  // the libtorch whose headers Lockstep was compiled with
+  std::optional<Version> libtorch_cuda;  // the CUDA that it was built for
+  std::optional<Version> driver;         // NVIDIA's, 580.82
+  std::optional<Version> driver_cuda;    // the newest CUDA that it offers
+  std::optional<Version> runtime;        // CUDA's, the one that libtorch brings
+  std::optional<Version> toolkit;        // nvcc's, on PATH
+  std::optional<Version> cudnn, nccl;
+  std::string mpi;  // "Open MPI v4.1.4"
+  std::string torch_folder;
+  std::vector<Gpu> gpus;
+};
+
+// Asks the libraries themselves, opened for that. Never throws.
+Software find_software();
+
+// A line for each two that don't fit: which, why, what to do. A pure function.
+std::vector<std::string> misfits(const Software& software);
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,33 @@
+// The self-test of one transport: two workers run `bench allreduce`, which checks values and measures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lockstep::doctor {
+
+enum class Health { kOk, kFailed, kNotAvailable };
+
+struct Transport {
+  std::string name;  // "shm"
+  Health health = Health::kOk;
+  std::string why = {};     // unless it is ok
+  double microseconds = 0;  // of a fold of 1 KiB
+  double gbps = 0;          // algorithm bandwidth of a fold of 1 MiB
+};
+
+// How it is started: `processes` of this command by our launcher. MPI's is the one that starts its ranks itself.
+struct SelfTest {
+  std::vector<std::string> command;
+  int processes;
+};
+SelfTest self_test(const std::string& worker, const std::string& backend);
+
+// From how the workers ended and what they wrote. Exit code 2 says that this build or this machine does not have the
+// transport; any other but 0 that it failed. A pure function.
+Transport judge(const std::string& backend, int exit_code, const std::string& out, const std::string& err);
+
+// "ok", "failed" or "not available".
+std::string_view to_string(Health health);
+
+}  // namespace lockstep::doctor
