@@ -1,13 +1,20 @@
-# lockstep_module(NAME [TORCH] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…] [TEST_LINKS TARGET…])
+# lockstep_module(NAME [TORCH] [FOLDERS FOLDER…] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…]
+#                 [TEST_LINKS TARGET…])
 #
-# One folder = one static library lockstep::NAME from its *.cc, and one test program lockstep_NAME_test from its
+# One folder (with these of its folders) = one static library lockstep::NAME from its *.cc, and one test program lockstep_NAME_test from its
 # *_test.cc. A module sees the headers of the modules that it USES (and base) and no others: each folder is reached
 # through an include path of its own, build/…/include/NAME/lockstep/NAME -> lockstep/NAME.
 function(lockstep_module name)
-  cmake_parse_arguments(ARG "TORCH" "" "USES;LINKS;PRIVATE_LINKS;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "FOLDERS;USES;LINKS;PRIVATE_LINKS;TEST_LINKS" ${ARGN})
   set(target lockstep_${name})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   file(GLOB headers CONFIGURE_DEPENDS *.h)
+  foreach(folder ${ARG_FOLDERS})
+    file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cc)
+    list(APPEND sources ${more})
+    file(GLOB more CONFIGURE_DEPENDS ${folder}/*.h)
+    install(FILES ${more} DESTINATION include/lockstep/${name}/${folder})
+  endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

@@ -26,9 +26,14 @@ class BoardText {
     version_.store(version + 2, std::memory_order_release);
   }
   std::string get() const {
+    constexpr int kMostReads = 100'000, kMostStill = 1000;
     std::string text;
-    for (int attempt = 0; attempt < 100; ++attempt) {
+    uint32_t last = 0;
+    int still = 0;  // reads in a row that met the same half-done write
+    for (int read = 0; read < kMostReads && still < kMostStill; ++read) {
       const uint32_t before = version_.load(std::memory_order_acquire);
+      still = before % 2 == 1 && before == last ? still + 1 : 0;
+      last = before;
       text.clear();
       for (const auto& letter : text_) {
         const char c = letter.load(std::memory_order_relaxed);
@@ -38,7 +43,7 @@ class BoardText {
       std::atomic_thread_fence(std::memory_order_acquire);
       if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) break;
     }
-    return text;  // after a hundred torn reads the writer died in the middle: what there is
+    return text;  // if the writer died in the middle: what there is
   }
 
  private:

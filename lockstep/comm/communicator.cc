@@ -1,38 +1,163 @@
 #include "lockstep/comm/communicator.h"
 
-#include <c10/util/accumulate.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 
-#include "lockstep/base/error.h"
-#include "lockstep/comm/blocks.h"
+#include <algorithm>
+#include <numeric>
+
+#include "lockstep/base/text.h"
 
 namespace lockstep::comm {
+namespace {
 
-void check_reducible(const char* collective, const at::Tensor& tensor, ReduceOp op) {
-  if (!tensor.device().is_cpu() || tensor.is_sparse() || !can_reduce(tensor.scalar_type(), op)) {
-    throw BugError(collective, ": can't take the ", name_of(op), " of a ", tensor.toString());
+// A call whose output lies in memory of its own until it is done, for the caller's is not contiguous.
+class CopiedOut final : public Work {
+ public:
+  CopiedOut(std::shared_ptr<Work> work, at::Tensor from, at::Tensor to)
+      : work_(std::move(work)), from_(std::move(from)), to_(std::move(to)) {}
+
+  bool done() override { return settle(work_->done()); }
+  bool wait_for(std::chrono::nanoseconds time) override { return settle(work_->wait_for(time)); }
+  void wait() override {
+    work_->wait();
+    settle(true);
   }
-}
+  std::chrono::nanoseconds elapsed() const override { return work_->elapsed(); }
 
-void check_fold(const std::vector<at::Tensor>& tensors, const FoldOptions& options) {
-  if (tensors.empty()) throw BugError("fold: no tensors");
-  int64_t blocks = 0;
-  for (const auto& tensor : tensors) {
-    check_reducible("fold", tensor, ReduceOp::kSum);
-    if (!tensor.is_non_overlapping_and_dense() || tensor.scalar_type() != tensors[0].scalar_type()) {
-      throw BugError("fold: tensors must be dense and of one dtype");
+ private:
+  bool settle(bool done) {
+    if (done && to_.defined()) {
+      to_.copy_(from_);
+      to_.reset();
     }
-    blocks += block_count(tensor.numel());
+    return done;
   }
-  const auto& sums = options.square_sums;
-  if (sums.defined() && (sums.scalar_type() != at::kDouble || sums.numel() != blocks || !sums.is_contiguous())) {
-    throw BugError("fold: square_sums must be contiguous, fp64 and of ", blocks, " blocks");
-  }
+
+  std::shared_ptr<Work> work_;
+  at::Tensor from_, to_;
+};
+
+// [size, …] for a tensor […].
+at::Tensor rows_of(const at::Tensor& tensor, int64_t size) {
+  std::vector<int64_t> shape = tensor.sizes().vec();
+  shape.insert(shape.begin(), size);
+  return at::empty(shape, tensor.options());
 }
 
-void check_rows(const char* collective, const at::Tensor& tensor, int size) {
-  if (tensor.dim() < 1 || tensor.size(0) != size) {
-    throw BugError(collective, ": the first dimension must be the number of ranks, ", size);
+std::vector<int64_t> times(const std::vector<int64_t>& rows, int64_t elements) {
+  std::vector<int64_t> counts;
+  for (const int64_t n : rows) counts.push_back(n * elements);
+  return counts;
+}
+
+int64_t sum_of(const std::vector<int64_t>& counts) { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
+
+// Elements in one row of the first dimension.
+int64_t row_elements(const at::Tensor& tensor) {
+  return c10::multiply_integers(tensor.sizes().slice(std::min<size_t>(1, tensor.sizes().size())));
+}
+
+}  // namespace
+
+std::string Communicator::describe() const { return cat(backend(), ", ", size(), size() == 1 ? " rank" : " ranks"); }
+
+std::shared_ptr<Work> Communicator::start(Call call) {
+  check_call(call, size());
+  if (call.kind == OpKind::kFold) return begin(std::move(call));
+  const bool in_place = call.input.is_same(call.output);
+  if (call.input.defined()) call.input = call.input.detach().contiguous();
+  if (!call.output.defined()) return begin(std::move(call));
+  const at::Tensor output = call.output.detach();
+  call.output = in_place ? call.input : output.is_contiguous() ? output : at::empty(output.sizes(), output.options());
+  const at::Tensor dense = call.output;
+  auto work = begin(std::move(call));
+  if (output.is_contiguous()) return work;
+  return std::make_shared<CopiedOut>(std::move(work), dense, output);
+}
+
+std::shared_ptr<Work> Communicator::fold(std::vector<at::Tensor> tensors, FoldOptions options) {
+  return start(calls::fold(std::move(tensors), std::move(options)));
+}
+
+void Communicator::all_reduce(const at::Tensor& tensor, ReduceOp op) { start(calls::all_reduce(tensor, op))->wait(); }
+
+void Communicator::reduce(const at::Tensor& tensor, int root, ReduceOp op) {
+  start(calls::reduce(tensor, root, op))->wait();
+}
+
+void Communicator::broadcast(const at::Tensor& tensor, int root) { start(calls::broadcast(tensor, root))->wait(); }
+
+at::Tensor Communicator::all_gather(const at::Tensor& tensor) {
+  const at::Tensor all = rows_of(tensor, size());
+  start(calls::all_gather(tensor, all, size()))->wait();
+  return all;
+}
+
+std::vector<at::Tensor> Communicator::all_gather_uneven(const at::Tensor& tensor) {
+  const int64_t row = row_elements(tensor);
+  const at::Tensor rows = all_gather(at::tensor({tensor.dim() == 0 ? int64_t{1} : tensor.size(0)}, at::kLong));
+  const auto* begin = rows.const_data_ptr<int64_t>();
+  const std::vector<int64_t> counts(begin, begin + size());
+  std::vector<int64_t> shape = tensor.dim() == 0 ? std::vector<int64_t>{1} : tensor.sizes().vec();
+  shape[0] = sum_of(counts);
+  const at::Tensor all = at::empty(shape, tensor.options());
+  start(calls::all_gather_uneven(tensor, all, times(counts, row)))->wait();
+  return all.split_with_sizes(counts);
+}
+
+at::Tensor Communicator::reduce_scatter(const at::Tensor& tensor, ReduceOp op) {
+  const at::Tensor row = at::empty(tensor.dim() > 0 ? tensor.sizes().slice(1) : tensor.sizes(), tensor.options());
+  start(calls::reduce_scatter(tensor, row, op))->wait();
+  return row;
+}
+
+at::Tensor Communicator::all_to_all(const at::Tensor& tensor) {
+  const std::vector<int64_t> ones(static_cast<size_t>(size()), tensor.dim() > 0 ? tensor.size(0) / size() : 0);
+  const at::Tensor out = at::empty(tensor.sizes(), tensor.options());
+  Call call = calls::all_to_all(tensor, out, size());
+  call.send_counts = call.receive_counts = times(ones, row_elements(tensor));
+  start(std::move(call))->wait();
+  return out;
+}
+
+at::Tensor Communicator::all_to_all(const at::Tensor& tensor, const std::vector<int64_t>& send_rows,
+                                    const std::vector<int64_t>& receive_rows) {
+  const int64_t row = row_elements(tensor);
+  std::vector<int64_t> shape = tensor.sizes().vec();
+  if (!shape.empty()) shape[0] = sum_of(receive_rows);
+  const at::Tensor out = at::empty(shape, tensor.options());
+  start(calls::all_to_all_uneven(tensor, out, times(send_rows, row), times(receive_rows, row)))->wait();
+  return out;
+}
+
+at::Tensor Communicator::gather(const at::Tensor& tensor, int root) {
+  const at::Tensor all = rank() == root ? rows_of(tensor, size()) : at::Tensor();
+  start(calls::gather(tensor, all, root, size()))->wait();
+  return all;
+}
+
+void Communicator::scatter(const at::Tensor& rows, const at::Tensor& out, int root) {
+  start(calls::scatter(rank() == root ? rows : at::Tensor(), out, root, size()))->wait();
+}
+
+void Communicator::send(const at::Tensor& tensor, int to, int tag) { start(calls::send(tensor, to, tag))->wait(); }
+
+void Communicator::receive(const at::Tensor& tensor, int from, int tag) {
+  start(calls::receive(tensor, from, tag))->wait();
+}
+
+void Communicator::barrier() { start(calls::barrier())->wait(); }
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key) {
+  const at::Tensor all = all_gather(at::tensor({color, key}, at::kInt));
+  const auto* told = all.const_data_ptr<int>();
+  std::vector<int> members;
+  for (int k = 0; k < size(); ++k) {
+    if (color >= 0 && told[2 * k] == color) members.push_back(k);
   }
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return told[2 * a + 1] < told[2 * b + 1]; });
+  return group(members);
 }
 
 }  // namespace lockstep::comm

@@ -21,6 +21,28 @@ constexpr bool lanes_fit(int lanes, int ranks) {
          (ranks == 1 || std::has_single_bit(static_cast<unsigned>(lanes / ranks)));
 }
 
+// Consecutive leaves that make up one node of the tree.
+struct Subtree {
+  int first, count;
+  bool operator==(const Subtree&) const = default;
+};
+
+// The largest subtrees of the tree over owned.size() leaves whose leaves are all owned, in the tree's order.
+inline std::vector<Subtree> maximal_subtrees(const std::vector<bool>& owned) {
+  std::vector<Subtree> found;
+  const auto visit = [&](const auto& self, int first, int count) -> void {
+    int own = 0;
+    for (int leaf = first; leaf < first + count; ++leaf) own += owned[static_cast<size_t>(leaf)] ? 1 : 0;
+    if (own == count) found.push_back({first, count});
+    if (own == count || own == 0) return;
+    const int left = static_cast<int>(left_part(static_cast<size_t>(count)));
+    self(self, first, left);
+    self(self, first + left, count - left);
+  };
+  if (!owned.empty()) visit(visit, 0, static_cast<int>(owned.size()));
+  return found;
+}
+
 // Adds values that arrive leaf by leaf, left to right, each node as soon as both of its parts are there: at most
 // log2(n) + 1 values are held. Add is called as add(left, right) and returns their sum.
 template <typename Value>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 
 // Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for every instruction set, by
 // including this file again.
@@ -21,54 +22,155 @@ using U32 = hn::RebindToUnsigned<F32>;
 using U16 = hn::Rebind<uint16_t, F32>;
 using V32 = hn::Vec<F32>;
 
-// How each element type is read as, and written from, vectors of fp32.
+// Ne() is false for NaNs on some instruction sets.
+template <typename V>
+auto is_nan(V v) {
+  return hn::Not(hn::Eq(v, v));
+}
+
+// bf16 is the upper half of fp32. Rounding to nearest even by integers, for conversions differ between instruction
+// sets; a NaN stays one (its quiet bit is set).
+hn::Vec<U32> brain_bits(V32 v) {
+  const auto bits = hn::BitCast(U32(), v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(U32(), 1));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(U32(), 0x7fff)));
+  const auto nan = hn::Or(bits, hn::Set(U32(), 0x400000));
+  return hn::IfThenElse(hn::RebindMask(U32(), is_nan(v)), nan, rounded);
+}
+
+// How each type is read as, and written from, vectors: of fp32, or of fp64.
 struct Float {
   using Element = float;
+  using Vector = F32;
   static V32 load(const Element* p) { return hn::LoadU(F32(), p); }
   static void store(V32 v, Element* p) { hn::StoreU(v, F32(), p); }
 };
 
+struct Double {
+  using Element = double;
+  using Vector = hn::ScalableTag<double>;
+  static hn::Vec<Vector> load(const Element* p) { return hn::LoadU(Vector(), p); }
+  static void store(hn::Vec<Vector> v, Element* p) { hn::StoreU(v, Vector(), p); }
+};
+
 struct Half {
   using Element = hwy::float16_t;
+  using Vector = F32;
   using Tag = hn::Rebind<Element, F32>;
   static V32 load(const Element* p) { return hn::PromoteTo(F32(), hn::LoadU(Tag(), p)); }
   static void store(V32 v, Element* p) { hn::StoreU(hn::DemoteTo(Tag(), v), Tag(), p); }
 };
 
-// bf16 is the upper half of fp32. Rounding to nearest even by integers, for conversions differ between instruction
-// sets; a NaN stays one (its quiet bit is set).
 struct Brain {
   using Element = uint16_t;
+  using Vector = F32;
   static V32 load(const Element* p) {
     return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), hn::LoadU(U16(), p))));
   }
   static void store(V32 v, Element* p) {
-    const auto bits = hn::BitCast(U32(), v);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(U32(), 1));
-    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(U32(), 0x7fff)));
-    const auto nan = hn::Or(bits, hn::Set(U32(), 0x400000));
-    const auto is_nan = hn::RebindMask(U32(), hn::Ne(v, v));
-    const auto upper = hn::ShiftRight<16>(hn::IfThenElse(is_nan, nan, rounded));
+    const auto upper = hn::ShiftRight<16>(brain_bits(v));
     hn::StoreU(hn::DemoteTo(U16(), hn::BitCast(hn::RebindToSigned<F32>(), upper)), U16(), p);
   }
 };
 
+struct WireHalf {
+  using Element = float;
+  using Vector = F32;
+  static V32 round(V32 v) { return hn::PromoteTo(F32(), hn::DemoteTo(Half::Tag(), v)); }
+  static V32 load(const Element* p) { return round(hn::LoadU(F32(), p)); }
+  static void store(V32 v, Element* p) { hn::StoreU(round(v), F32(), p); }
+};
+
+struct WireBrain {
+  using Element = float;
+  using Vector = F32;
+  static V32 round(V32 v) { return hn::BitCast(F32(), hn::And(brain_bits(v), hn::Set(U32(), 0xffff0000))); }
+  static V32 load(const Element* p) { return round(hn::LoadU(F32(), p)); }
+  static void store(V32 v, Element* p) { hn::StoreU(round(v), F32(), p); }
+};
+
+struct Adds {
+  template <typename V>
+  V operator()(V a, V b) const {
+    return hn::Add(a, b);
+  }
+};
+struct Multiplies {
+  template <typename V>
+  V operator()(V a, V b) const {
+    return hn::Mul(a, b);
+  }
+};
+struct TakesMax {
+  template <typename V>
+  V operator()(V a, V b) const {
+    return hn::IfThenElse(hn::Or(hn::Gt(a, b), is_nan(a)), a, b);
+  }
+};
+struct TakesMin {
+  template <typename V>
+  V operator()(V a, V b) const {
+    return hn::IfThenElse(hn::Or(hn::Lt(a, b), is_nan(a)), a, b);
+  }
+};
+struct TakesFirst {
+  template <typename V>
+  V operator()(V a, V) const {
+    return a;
+  }
+};
+
 // Whole vectors first; the tail on zero-padded copies, by the same vector code.
-template <typename Type>
-void add(const void* a, const void* b, void* out, int64_t count) {
+template <typename Type, typename Op>
+void each(const void* a, const void* b, void* out, int64_t count) {
   using Element = typename Type::Element;
+  const Op op;
   const auto *x = static_cast<const Element*>(a), *y = static_cast<const Element*>(b);
   auto* z = static_cast<Element*>(out);
-  const auto step = static_cast<int64_t>(hn::Lanes(F32()));
+  const auto step = static_cast<int64_t>(hn::Lanes(typename Type::Vector()));
   int64_t i = 0;
-  for (; i + step <= count; i += step) Type::store(hn::Add(Type::load(x + i), Type::load(y + i)), z + i);
+  for (; i + step <= count; i += step) Type::store(op(Type::load(x + i), Type::load(y + i)), z + i);
   if (i == count) return;
   std::array<Element, HWY_MAX_BYTES / sizeof(float)> left{}, right{};
   std::copy(x + i, x + count, left.begin());
   std::copy(y + i, y + count, right.begin());
-  Type::store(hn::Add(Type::load(left.data()), Type::load(right.data())), left.data());
+  Type::store(op(Type::load(left.data()), Type::load(right.data())), left.data());
   std::copy_n(left.begin(), count - i, z + i);
 }
+
+template <typename Type>
+void combine_as(Node node, const void* a, const void* b, void* out, int64_t count) {
+  switch (node) {
+    case Node::kAdd:
+      return each<Type, Adds>(a, b, out, count);
+    case Node::kMultiply:
+      return each<Type, Multiplies>(a, b, out, count);
+    case Node::kMax:
+      return each<Type, TakesMax>(a, b, out, count);
+    case Node::kMin:
+      return each<Type, TakesMin>(a, b, out, count);
+  }
+}
+
+void Combine(Format format, Node node, const void* a, const void* b, void* out, int64_t count) {
+  switch (format) {
+    case Format::kFloat:
+      return combine_as<Float>(node, a, b, out, count);
+    case Format::kDouble:
+      return combine_as<Double>(node, a, b, out, count);
+    case Format::kHalf:
+      return combine_as<Half>(node, a, b, out, count);
+    case Format::kBrain:
+      return combine_as<Brain>(node, a, b, out, count);
+    case Format::kWireHalf:
+      return combine_as<WireHalf>(node, a, b, out, count);
+    case Format::kWireBrain:
+      return combine_as<WireBrain>(node, a, b, out, count);
+  }
+}
+
+void CopyWireHalf(const void* in, void* out, int64_t count) { each<WireHalf, TakesFirst>(in, in, out, count); }
+void CopyWireBrain(const void* in, void* out, int64_t count) { each<WireBrain, TakesFirst>(in, in, out, count); }
 
 template <typename Type>
 double square_sum(const void* data, int64_t count) {
@@ -93,9 +195,6 @@ double square_sum(const void* data, int64_t count) {
   return hn::GetLane(hn::SumOfLanes(f64, hn::Add(low, high)));
 }
 
-void AddF32(const void* a, const void* b, void* out, int64_t count) { add<Float>(a, b, out, count); }
-void AddF16(const void* a, const void* b, void* out, int64_t count) { add<Half>(a, b, out, count); }
-void AddBf16(const void* a, const void* b, void* out, int64_t count) { add<Brain>(a, b, out, count); }
 double SquaresF32(const void* data, int64_t count) { return square_sum<Float>(data, count); }
 double SquaresF16(const void* data, int64_t count) { return square_sum<Half>(data, count); }
 double SquaresBf16(const void* data, int64_t count) { return square_sum<Brain>(data, count); }
@@ -107,29 +206,29 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lockstep::comm {
 
-HWY_EXPORT(AddF32);
-HWY_EXPORT(AddF16);
-HWY_EXPORT(AddBf16);
+HWY_EXPORT(Combine);
+HWY_EXPORT(CopyWireHalf);
+HWY_EXPORT(CopyWireBrain);
 HWY_EXPORT(SquaresF32);
 HWY_EXPORT(SquaresF16);
 HWY_EXPORT(SquaresBf16);
 
-void add_f32(const void* a, const void* b, void* out, int64_t count) { HWY_DYNAMIC_DISPATCH(AddF32)(a, b, out, count); }
-void add_f16(const void* a, const void* b, void* out, int64_t count) { HWY_DYNAMIC_DISPATCH(AddF16)(a, b, out, count); }
-void add_bf16(const void* a, const void* b, void* out, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(AddBf16)(a, b, out, count);
+void combine(Format format, Node node, const void* a, const void* b, void* out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(Combine)(format, node, a, b, out, count);
 }
+
+void copy_rounded(Format format, const void* in, void* out, int64_t count) {
+  if (format == Format::kWireHalf) return HWY_DYNAMIC_DISPATCH(CopyWireHalf)(in, out, count);
+  if (format == Format::kWireBrain) return HWY_DYNAMIC_DISPATCH(CopyWireBrain)(in, out, count);
+  constexpr std::array<size_t, 4> kBytes = {4, 8, 2, 2};
+  std::memmove(out, in, static_cast<size_t>(count) * kBytes[static_cast<size_t>(format)]);
+}
+
 double square_sum_f32(const void* data, int64_t count) { return HWY_DYNAMIC_DISPATCH(SquaresF32)(data, count); }
 double square_sum_f16(const void* data, int64_t count) { return HWY_DYNAMIC_DISPATCH(SquaresF16)(data, count); }
 double square_sum_bf16(const void* data, int64_t count) { return HWY_DYNAMIC_DISPATCH(SquaresBf16)(data, count); }
 
 // Training in fp64 is rare: what the compiler makes of a plain loop is enough.
-void add_f64(const void* a, const void* b, void* out, int64_t count) {
-  const auto *x = static_cast<const double*>(a), *y = static_cast<const double*>(b);
-  auto* z = static_cast<double*>(out);
-  for (int64_t i = 0; i < count; ++i) z[i] = x[i] + y[i];
-}
-
 double square_sum_f64(const void* data, int64_t count) {
   const auto* x = static_cast<const double*>(data);
   double sum = 0;

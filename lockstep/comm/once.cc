@@ -1,15 +1,10 @@
 #include "lockstep/comm/once.h"
 
-#include <poll.h>
-
-#include <algorithm>
 #include <exception>
 #include <string>
 
-#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/comm/peers.h"
-#include "lockstep/comm/remote_error.h"
+#include "lockstep/comm/meeting/remote_error.h"
 #include "lockstep/comm/text_exchange.h"
 
 namespace lockstep::comm {
@@ -29,37 +24,16 @@ std::string outcome_of(const std::function<void()>& prepare) {
   }
 }
 
-// Waits until `doer` has begun its next collective, which the board tells: the collectives' own timeout then only has
-// to cover the exchange of what came out.
-void wait_for(World& world, int doer, std::chrono::nanoseconds timeout) {
-  constexpr int kMostMs = 20;
-  const std::string what = cat("once: what rank ", doer, " prepares");
-  const BoardRank& board = world.board().ranks[static_cast<size_t>(doer)];
-  const uint64_t before = world.self().sequence.load();
-  Peers peers(&world.board(), world.local_rank(), world.place().local_size);
-  const Deadline deadline(timeout);
-  world.self().doing.set(cat("waiting for ", what));
-  for (int ms = 1; board.sequence.load() <= before; ms = std::min(2 * ms, kMostMs)) {
-    peers.check(what);
-    if (deadline.passed()) {
-      throw CommError("rank ", world.rank(), ": waited ", std::chrono::duration<double>(timeout).count(), " s for ",
-                      what, "; see what it was at in its log");
-    }
-    poll(nullptr, 0, ms);
-  }
-  world.self().doing.set("");
-}
-
 }  // namespace
 
 void once(World& world, OnceScope scope, const std::function<void()>& prepare, std::chrono::nanoseconds timeout) {
   const bool prepares = (scope == OnceScope::kWorld ? world.rank() : world.local_rank()) == 0;
-  std::string outcome;
-  if (prepares) {
-    outcome = outcome_of(prepare);
-  } else {
-    wait_for(world, 0, timeout);
-  }
+  const std::string outcome = prepares ? outcome_of(prepare) : "";
+  // The others wait for this rank in a barrier of a longer timeout; the exchange of what came out has the usual one.
+  Call prepared = calls::barrier();
+  prepared.what = cat("once: what ", scope == OnceScope::kWorld ? "rank 0" : "local rank 0", " prepares");
+  prepared.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
+  world.communicator().start(std::move(prepared))->wait();
   const auto outcomes = gather_texts(world.communicator(), outcome);
   for (size_t rank = 0; rank < outcomes.size(); ++rank) {
     const std::string& text = outcomes[rank];

@@ -14,8 +14,8 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/comm/remote_error.h"
-#include "lockstep/comm/shm_segment.h"
+#include "lockstep/comm/meeting/remote_error.h"
+#include "lockstep/comm/shm/shm_segment.h"
 #include "lockstep/comm/single_communicator.h"
 #include "support/ranks.h"
 
@@ -34,7 +34,7 @@ World world_of(RankContext& context, milliseconds timeout = std::chrono::seconds
                 .local_rank = context.rank,
                 .local_size = context.size,
                 .launcher = "lockstep"},
-               std::move(context.memory), timeout);
+               std::move(context.memory), {.backend = context.size == 1 ? "single" : "shm", .timeout = timeout});
 }
 
 // Lets the ranks begin together, by memory that the communicator leaves free: how long processes take to start must not
@@ -98,7 +98,7 @@ RANK_PROGRAM(preparing_takes_too_long) {
         world, OnceScope::kWorld, [] {}, milliseconds(300));
     ADD_FAILURE() << "no error";
   } catch (const CommError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("waited 0.3 s for once: what rank 0 prepares"));
+    EXPECT_THAT(error.what(), HasSubstr("once: what rank 0 prepares: waited 0.3 s for rank 0"));
   }
   late();  // nobody is to be found dead
 }

@@ -1,10 +1,12 @@
 #include "lockstep/comm/reduce.h"
 
+#include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <cstring>
+#include <type_traits>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/fold_tree.h"
@@ -14,79 +16,98 @@ namespace lockstep::comm {
 namespace {
 
 using c10::ScalarType;
-using BinaryKernel = void (*)(const void* a, const void* b, void* out, int64_t count);
-using UnaryKernel = void (*)(void* data, double factor, int64_t count);
 
-template <typename T>
-void add_plain(const void* a, const void* b, void* out, int64_t count) {
-  const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
-  auto* z = static_cast<T*>(out);
-  for (int64_t i = 0; i < count; ++i) z[i] = static_cast<T>(x[i] + y[i]);
+// What the vector kernels call this type; nothing for integers.
+std::optional<Format> format_of(ScalarType dtype, std::optional<ScalarType> wire) {
+  switch (dtype) {
+    case ScalarType::Float:
+      if (!wire) return Format::kFloat;
+      return *wire == ScalarType::Half ? Format::kWireHalf : Format::kWireBrain;
+    case ScalarType::Double:
+      return Format::kDouble;
+    case ScalarType::Half:
+      return Format::kHalf;
+    case ScalarType::BFloat16:
+      return Format::kBrain;
+    default:
+      return std::nullopt;
+  }
 }
 
-// NaN if either is.
+Node node_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kMax:
+      return Node::kMax;
+    case ReduceOp::kMin:
+      return Node::kMin;
+    case ReduceOp::kProduct:
+      return Node::kMultiply;
+    default:
+      return Node::kAdd;
+  }
+}
+
+// Integers wrap around, as libtorch's do.
 template <typename T>
-void max_plain(const void* a, const void* b, void* out, int64_t count) {
+void combine_integers(ReduceOp op, const void* a, const void* b, void* out, int64_t count) {
   const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
   auto* z = static_cast<T*>(out);
-  for (int64_t i = 0; i < count; ++i) z[i] = x[i] > y[i] || x[i] != x[i] ? x[i] : y[i];
+  const auto each = [&](auto&& node) {
+    for (int64_t i = 0; i < count; ++i)
+      z[i] = static_cast<T>(node(static_cast<uint64_t>(x[i]), static_cast<uint64_t>(y[i])));
+  };
+  switch (op) {
+    case ReduceOp::kMax:
+      for (int64_t i = 0; i < count; ++i) z[i] = std::max(x[i], y[i]);
+      return;
+    case ReduceOp::kMin:
+      for (int64_t i = 0; i < count; ++i) z[i] = std::min(x[i], y[i]);
+      return;
+    case ReduceOp::kProduct:
+      return each([](uint64_t p, uint64_t q) { return p * q; });
+    case ReduceOp::kBitOr:
+      return each([](uint64_t p, uint64_t q) { return p | q; });
+    default:
+      return each([](uint64_t p, uint64_t q) { return p + q; });
+  }
 }
 
 template <typename T>
-void divide_plain(void* data, double divisor, int64_t count) {
+void divide_elements(void* data, int64_t divisor, int64_t count) {
   auto* x = static_cast<T*>(data);
   for (int64_t i = 0; i < count; ++i) {
     if constexpr (std::is_integral_v<T>) {
-      x[i] = static_cast<T>(x[i] / static_cast<int64_t>(divisor));
+      x[i] = static_cast<T>(x[i] / divisor);
     } else if constexpr (std::is_same_v<T, double>) {
-      x[i] /= divisor;
+      x[i] /= static_cast<double>(divisor);
     } else {
       x[i] = static_cast<T>(static_cast<float>(x[i]) / static_cast<float>(divisor));
     }
   }
 }
 
-struct Kernels {
-  BinaryKernel add = nullptr;
-  BinaryKernel max = nullptr;
-  UnaryKernel divide = nullptr;
-};
-
-template <typename T>
-Kernels plain() {
-  return {&add_plain<T>, &max_plain<T>, &divide_plain<T>};
-}
-
-Kernels kernels_of(ScalarType dtype) {
+// Calls act(T()) with the integer type of this dtype.
+template <typename Act>
+void with_integer(ScalarType dtype, Act&& act) {
   switch (dtype) {
-    case ScalarType::Float:
-      return {&add_f32, &max_plain<float>, &divide_plain<float>};
-    case ScalarType::Double:
-      return {&add_f64, &max_plain<double>, &divide_plain<double>};
-    case ScalarType::Half:
-      return {&add_f16, &max_plain<c10::Half>, &divide_plain<c10::Half>};
-    case ScalarType::BFloat16:
-      return {&add_bf16, &max_plain<c10::BFloat16>, &divide_plain<c10::BFloat16>};
     case ScalarType::Char:
-      return plain<int8_t>();
-    case ScalarType::Byte:
-      return plain<uint8_t>();
+      return act(int8_t());
     case ScalarType::Short:
-      return plain<int16_t>();
+      return act(int16_t());
     case ScalarType::Int:
-      return plain<int32_t>();
+      return act(int32_t());
     case ScalarType::Long:
-      return plain<int64_t>();
-    case ScalarType::Bool:
-      return {nullptr, &max_plain<uint8_t>, nullptr};
+      return act(int64_t());
     default:
-      return {};
+      return act(uint8_t());  // Byte and Bool
   }
 }
 
-// Folds sources[0, n) into `scratch` and returns where the result lies: a lone source lies where it is.
+// Folds sources into `out` and returns where the result lies: a lone source lies where it is.
 struct Tree {
-  BinaryKernel combine;
+  ScalarType dtype;
+  ReduceOp op;
+  std::optional<ScalarType> wire;
   int64_t count;
 
   const void* fold(std::span<const void* const> sources, void* out, int depth) const {
@@ -97,7 +118,7 @@ struct Tree {
     const auto level = static_cast<size_t>(2 * depth);
     const void* a = fold(sources.first(left), scratch[level].data(), depth + 1);
     const void* b = fold(sources.subspan(left), scratch[level + 1].data(), depth + 1);
-    combine(a, b, out, count);
+    combine_block(dtype, op, a, b, out, count, wire);
     return out;
   }
 };
@@ -105,27 +126,62 @@ struct Tree {
 }  // namespace
 
 const char* name_of(ReduceOp op) {
-  constexpr std::array<const char*, 3> kNames = {"sum", "mean", "max"};
-  return kNames[static_cast<size_t>(op)];
+  constexpr std::array<const char*, 6> kNames = {"sum", "mean", "max", "min", "product", "bitwise or"};
+  const auto index = static_cast<size_t>(op);
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 bool can_reduce(ScalarType dtype, ReduceOp op) {
-  const Kernels kernels = kernels_of(dtype);
-  return op == ReduceOp::kMax ? kernels.max != nullptr : kernels.add != nullptr;
+  if (format_of(dtype, {})) return op != ReduceOp::kBitOr;
+  if (dtype == ScalarType::Bool) return op == ReduceOp::kMax || op == ReduceOp::kMin || op == ReduceOp::kBitOr;
+  return dtype == ScalarType::Char || dtype == ScalarType::Byte || dtype == ScalarType::Short ||
+         dtype == ScalarType::Int || dtype == ScalarType::Long;
 }
 
-void reduce_block(ScalarType dtype, ReduceOp op, std::span<const void* const> sources, void* target, int64_t count) {
+void combine_block(ScalarType dtype, ReduceOp op, const void* a, const void* b, void* out, int64_t count,
+                   std::optional<ScalarType> wire) {
+  // Leaves come unrounded; rounding what is rounded already changes nothing, so one kernel serves all nodes.
+  if (const auto format = format_of(dtype, wire)) return combine(*format, node_of(op), a, b, out, count);
+  with_integer(dtype, [&](auto type) { combine_integers<decltype(type)>(op, a, b, out, count); });
+}
+
+void divide_block(ScalarType dtype, void* data, int64_t divisor, int64_t count) {
+  switch (dtype) {
+    case ScalarType::Float:
+      return divide_elements<float>(data, divisor, count);
+    case ScalarType::Double:
+      return divide_elements<double>(data, divisor, count);
+    case ScalarType::Half:
+      return divide_elements<c10::Half>(data, divisor, count);
+    case ScalarType::BFloat16:
+      return divide_elements<c10::BFloat16>(data, divisor, count);
+    default:
+      with_integer(dtype, [&](auto type) { divide_elements<decltype(type)>(data, divisor, count); });
+  }
+}
+
+void round_to_wire(ScalarType wire, float* data, int64_t count) {
+  copy_rounded(*format_of(ScalarType::Float, wire), data, data, count);
+}
+
+void reduce_block(ScalarType dtype, ReduceOp op, std::span<const void* const> sources, void* target, int64_t count,
+                  std::optional<ScalarType> wire) {
   if (!can_reduce(dtype, op) || count > kBlockElements || sources.empty() || sources.size() > 128) {
     throw BugError("reduce_block: ", name_of(op), " of ", count, " elements of ", c10::toString(dtype), " from ",
                    sources.size(), " sources");
   }
-  const Kernels kernels = kernels_of(dtype);
-  const Tree tree{op == ReduceOp::kMax ? kernels.max : kernels.add, count};
-  const void* result = tree.fold(sources, target, 0);
-  if (result != target)
-    std::copy_n(static_cast<const std::byte*>(result), count * static_cast<int64_t>(c10::elementSize(dtype)),
-                static_cast<std::byte*>(target));
-  if (op == ReduceOp::kMean) kernels.divide(target, static_cast<double>(sources.size()), count);
+  const void* result = Tree{dtype, op, wire, count}.fold(sources, target, 0);
+  if (result != target) {
+    const auto format = format_of(dtype, wire);
+    if (format) {
+      copy_rounded(*format, result, target, count);
+    } else {
+      std::memmove(target, result, static_cast<size_t>(count) * c10::elementSize(dtype));
+    }
+  } else if (wire && sources.size() == 1) {
+    round_to_wire(*wire, static_cast<float*>(target), count);
+  }
+  if (op == ReduceOp::kMean) divide_block(dtype, target, static_cast<int64_t>(sources.size()), count);
 }
 
 double square_sum(ScalarType dtype, const void* data, int64_t count) {

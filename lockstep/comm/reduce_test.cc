@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -98,7 +99,57 @@ TEST(ReduceBlockEdges, SixteenBitExtremes) {
   }
 }
 
+// Every 16-bit rounding case: ties, carries, overflow, subnormal numbers.
+Tensor awkward_floats() {
+  at::manual_seed(5);
+  const Tensor bits = at::randint(INT32_MIN, INT32_MAX, {20000}, at::kLong).to(at::kInt);
+  const Tensor any = bits.view(at::kFloat);
+  const Tensor finite = at::where(at::isfinite(any), any, at::ones({}));
+  const Tensor ties = (at::randint(-70000, 70000, {4000}, at::kInt) * 0x1000).view(at::kFloat).nan_to_num();
+  return at::cat({finite, at::randn({2000}), ties, at::tensor({65504.f, 65519.f, 65520.f, 1e-8f, -0.f, 3.39e38f})});
+}
+
+TEST(RoundToWire, EqualsLibtorchsConversion) {
+  const Tensor values = awkward_floats();
+  for (const auto wire : {at::kBFloat16, at::kHalf}) {
+    Tensor rounded = values.clone();
+    round_to_wire(wire, rounded.mutable_data_ptr<float>(), rounded.numel());
+    EXPECT_TRUE(at::equal(rounded.view(at::kInt), values.to(wire).to(at::kFloat).view(at::kInt))) << wire;
+  }
+}
+
+TEST(RoundToWire, EveryNodeOfTheTreeIsRounded) {
+  at::manual_seed(6);
+  for (const auto wire : {at::kBFloat16, at::kHalf}) {
+    for (const size_t sources : {1, 2, 3, 8}) {
+      std::vector<Tensor> values, narrow;
+      for (size_t i = 0; i < sources; ++i) values.push_back(at::randn({1000}));
+      for (const auto& value : values) narrow.push_back(value.to(wire));
+      const Tensor expected = expected_sum(narrow).to(at::kFloat), target = at::empty({1000});
+      reduce_block(at::kFloat, ReduceOp::kSum, pointers(values), target.data_ptr(), 1000, wire);
+      EXPECT_TRUE(at::equal(target, expected)) << wire << ' ' << sources;
+      reduce_block(at::kFloat, ReduceOp::kSum, pointers(values), values[0].data_ptr(), 1000, wire);
+      EXPECT_TRUE(at::equal(values[0], expected)) << "in place";
+    }
+  }
+}
+
+TEST(ReduceBlockEdges, MinProductAndBitwiseOr) {
+  const std::vector<Tensor> values = {at::tensor({5, 2, -3}, at::kShort), at::tensor({3, 4, 300}, at::kShort)};
+  const Tensor target = at::empty({3}, at::kShort);
+  const auto run = [&](ReduceOp op) {
+    reduce_block(at::kShort, op, pointers(values), target.data_ptr(), 3);
+    return target;
+  };
+  EXPECT_TRUE(at::equal(run(ReduceOp::kMin), at::minimum(values[0], values[1])));
+  EXPECT_TRUE(at::equal(run(ReduceOp::kProduct), values[0] * values[1]));
+  EXPECT_TRUE(at::equal(run(ReduceOp::kBitOr), at::bitwise_or(values[0], values[1])));
+}
+
 TEST(ReduceBlockEdges, WhatCantBeReducedIsRefused) {
+  EXPECT_FALSE(can_reduce(at::kFloat, ReduceOp::kBitOr));
+  EXPECT_FALSE(can_reduce(at::kBool, ReduceOp::kProduct));
+  EXPECT_TRUE(can_reduce(at::kBool, ReduceOp::kBitOr));
   EXPECT_FALSE(can_reduce(at::kComplexFloat, ReduceOp::kSum));
   EXPECT_FALSE(can_reduce(at::kBool, ReduceOp::kSum));
   EXPECT_TRUE(can_reduce(at::kBool, ReduceOp::kMax));

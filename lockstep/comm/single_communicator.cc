@@ -9,40 +9,49 @@ namespace {
 class DoneWork final : public Work {
  public:
   bool done() override { return true; }
+  bool wait_for(std::chrono::nanoseconds) override { return true; }
   void wait() override {}
+  std::chrono::nanoseconds elapsed() const override { return std::chrono::nanoseconds(0); }
 };
+
+// A fold of one rank's values: what it leaves to do is rounding to the wire's type, and the square sums.
+void fold_alone(const Call& call) {
+  auto* sums = call.fold.square_sums.defined() ? call.fold.square_sums.mutable_data_ptr<double>() : nullptr;
+  for (const auto& tensor : call.tensors) {
+    if (call.fold.wire) tensor.detach().copy_(tensor.detach().to(*call.fold.wire));
+    if (sums == nullptr) continue;
+    const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
+    const int64_t elements = tensor.numel();
+    for_each_block({&elements, 1}, {0, block_count(elements)}, [&](size_t, int64_t first, int64_t n, int64_t) {
+      *sums++ = square_sum(tensor.scalar_type(), data + first * static_cast<int64_t>(tensor.element_size()), n);
+    });
+  }
+}
 
 }  // namespace
 
-std::shared_ptr<Work> SingleCommunicator::fold(std::vector<at::Tensor> tensors, FoldOptions options) {
-  check_fold(tensors, options);
-  if (options.square_sums.defined()) {
-    auto* sums = options.square_sums.mutable_data_ptr<double>();
-    for (const auto& tensor : tensors) {
-      const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
-      const int64_t elements = tensor.numel();
-      for_each_block({&elements, 1}, {0, block_count(elements)}, [&](size_t, int64_t first, int64_t n, int64_t) {
-        *sums++ = square_sum(tensor.scalar_type(), data + first * static_cast<int64_t>(tensor.element_size()), n);
-      });
+std::shared_ptr<Work> SingleCommunicator::begin(Call call) {
+  if (call.kind == OpKind::kFold) {
+    fold_alone(call);
+  } else if (call.kind == OpKind::kSend) {
+    sent_.emplace(call.tag, call.input.clone());
+  } else if (call.kind == OpKind::kReceive) {
+    const auto message = sent_.find(call.tag);
+    if (message == sent_.end()) throw CommError("receive: nothing was sent with tag ", call.tag, ", in a world of 1");
+    if (message->second.numel() != call.output.numel() || message->second.scalar_type() != call.output.scalar_type()) {
+      throw DesyncError("receive: a ", message->second.toString(), " of ", message->second.numel(),
+                        " elements was sent, a ", call.output.toString(), " of ", call.output.numel(), " expected");
     }
+    call.output.copy_(message->second.view(call.output.sizes()));
+    sent_.erase(message);
+  } else if (call.output.defined() && !call.output.is_same(call.input)) {
+    call.output.view({-1}).copy_(call.input.view({-1}));
   }
   return std::make_shared<DoneWork>();
 }
 
-void SingleCommunicator::all_reduce(const at::Tensor& tensor, ReduceOp op) {
-  check_reducible("all_reduce", tensor, op);
-}
-
-void SingleCommunicator::broadcast(const at::Tensor&, int root) {
-  if (root != 0) throw BugError("broadcast: no rank ", root, " in a world of 1");
-}
-
-at::Tensor SingleCommunicator::all_gather(const at::Tensor& tensor) { return tensor.detach().clone().unsqueeze(0); }
-
-at::Tensor SingleCommunicator::reduce_scatter(const at::Tensor& tensor, ReduceOp op) {
-  check_reducible("reduce_scatter", tensor, op);
-  check_rows("reduce_scatter", tensor, 1);
-  return tensor.detach()[0].clone();
+std::unique_ptr<Communicator> SingleCommunicator::group(const std::vector<int>& members) {
+  return members.empty() ? nullptr : std::make_unique<SingleCommunicator>();
 }
 
 }  // namespace lockstep::comm

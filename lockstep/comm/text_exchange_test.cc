@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "lockstep/comm/shm_communicator.h"
+#include "lockstep/comm/shm/shm_communicator.h"
 #include "lockstep/comm/single_communicator.h"
 #include "support/ranks.h"
 

@@ -8,16 +8,29 @@
 #include "lockstep/base/board.h"
 #include "lockstep/base/node_memory.h"
 #include "lockstep/comm/communicator.h"
-#include "lockstep/comm/environment.h"
-#include "lockstep/comm/pool.h"
+#include "lockstep/comm/meeting/environment.h"
+#include "lockstep/comm/memory/pool.h"
 
 namespace lockstep::comm {
+
+struct Session;
+
+struct WorldOptions {
+  std::string backend = "single";  // as choose_backend() gives it
+  std::string algorithm =
+      "fold";                   // or "ring", which is faster nowhere but is what others have: see ring_communicator.h
+  std::string interfaces = {};  // Gloo and NCCL: "eth0" or "eth0,eth1"; empty: the one that reaches the meeting place
+  std::chrono::milliseconds timeout{600'000};
+};
 
 class World {
  public:
   // Takes part in the world that `place` describes, on the node memory that its launcher or local rank 0 made: installs
-  // the pool as libtorch's CPU allocator for the rest of the process. Once a process. Throws ConfigError, IoError.
-  World(const Place& place, NodeMemory memory, std::chrono::milliseconds timeout);
+  // the pool as libtorch's CPU allocator for the rest of the process. Once a process. The session is of a world that is
+  // joined by a network. Throws ConfigError, IoError, CommError.
+  World(const Place& place, NodeMemory memory, const WorldOptions& options);
+  World(const Place& place, NodeMemory memory, const WorldOptions& options, std::unique_ptr<Session> session);
+  ~World();
 
   int rank() const { return place_.rank; }
   int size() const { return place_.size; }
@@ -41,6 +54,7 @@ class World {
   Mapping board_memory_;
   Board* board_;
   Pool* pool_;
+  std::unique_ptr<Session> session_;
   std::unique_ptr<Communicator> communicator_;
 };
 
@@ -49,8 +63,10 @@ class World {
 namespace lockstep {
 
 struct InitOptions {
-  std::string backend = "auto";  // auto, shm, single
-  int rank = -1;                 // -1: from the environment of whatever launched the process
+  std::string backend = "auto";    // auto, single, shm, gloo, hierarchical, mpi, nccl
+  std::string algorithm = "fold";  // as WorldOptions has it, and so the next
+  std::string interfaces = {};
+  int rank = -1;  // -1: from the environment of whatever launched the process
   int world_size = -1;
   std::string init_method = "env://";  // where ranks without our launcher meet: env://, tcp://host:port, file:///path
   std::chrono::milliseconds timeout{600'000};

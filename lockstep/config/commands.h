@@ -50,7 +50,8 @@ struct BenchOptions {
   std::vector<int64_t> sizes;  // bytes, multiples of 4; empty: 1 KiB to 100 MiB
   Algorithm algorithm = Algorithm::kFold;
   CommType comm_dtype = CommType::kFp32;
-  int timeout = 600;  // seconds that a rank waits for the others
+  std::string interfaces;  // "eth0,eth1"; empty: the one that reaches the meeting place
+  int timeout = 600;       // seconds that a rank waits for the others
   bool json = false;
 };
 

@@ -18,7 +18,8 @@ TEST(Commands, EachBenchHasItsOwnOptions) {
               testing::UnorderedElementsAre("model", "size", "batch-size", "dtype", "channels-last", "optimizer",
                                             "nproc", "threads", "no-comm", "amp", "json"));
   EXPECT_THAT(names(bench_table(BenchKind::kAllreduce)),
-              testing::UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype", "nproc", "timeout", "json"));
+              testing::UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype", "interface", "nproc",
+                                            "timeout", "json"));
   EXPECT_THAT(names(bench_table(BenchKind::kStartup)), testing::UnorderedElementsAre("nproc", "json"));
   EXPECT_THAT(names(bench_table(BenchKind::kData)),
               testing::UnorderedElementsAre("threads", "size", "batch-size", "json"));

@@ -88,8 +88,11 @@ Table machine_rows() {
   return {number("threads", "N", "compute threads a process (default: cores / lanes)", &O::threads, 0, 1024),
           number("workers", "N", "threads a process that load data", &O::workers, 0, 256),
           toggle("deterministic", "same bits in every run", &O::deterministic),
-          word("device", "where to compute", &O::device, {{"cuda", "there is no CUDA plug-in in this build"}}),
-          word("backend", "how processes talk", &O::backend, {{"nccl", "there is no CUDA plug-in in this build"}}),
+          word("device", "where to compute", &O::device, {{"cuda", "training on GPUs is not there yet"}}),
+          word("backend", "how processes talk", &O::backend, {{"nccl", "for GPUs, on which nothing is trained yet"}}),
+          word("algorithm", "ring: bits differ between world sizes", &O::algorithm),
+          word("comm-dtype", "what gradients are added and sent in", &O::comm_dtype),
+          text("interface", "NAME[,NAME]", "network interfaces between nodes", &O::interfaces),
           number("timeout", "SECONDS", "that a process waits for the others", &O::timeout, 1, 86400),
           flag("pin", "pin processes to cores", &O::pin)};
 }

@@ -31,7 +31,7 @@ constexpr auto words(ChannelsLast) { return std::to_array<std::string_view>({"au
 enum class DeviceKind { kCpu };
 constexpr auto words(DeviceKind) { return std::to_array<std::string_view>({"cpu"}); }
 
-// Which of them this build and this world have, comm::check_backend knows.
+// Which of them this build and this world have, comm::choose_backend knows.
 enum class BackendKind { kAuto, kShm, kSingle, kGloo, kMpi, kHierarchical };
 constexpr auto words(BackendKind) {
   return std::to_array<std::string_view>({"auto", "shm", "single", "gloo", "mpi", "hierarchical"});
@@ -40,7 +40,7 @@ constexpr auto words(BackendKind) {
 enum class Algorithm { kFold, kRing };
 constexpr auto words(Algorithm) { return std::to_array<std::string_view>({"fold", "ring"}); }
 
-// What crosses a network; sums are fp32's.
+// What gradients are rounded to, at every node of the fold's tree and on the wire; each addition is fp32's.
 enum class CommType { kFp32, kBf16 };
 constexpr auto words(CommType) { return std::to_array<std::string_view>({"fp32", "bf16"}); }
 
@@ -100,7 +100,10 @@ struct TrainOptions {
   bool deterministic = true;
   DeviceKind device = DeviceKind::kCpu;
   BackendKind backend = BackendKind::kAuto;
-  int timeout = 600;  // seconds that a rank waits for the others
+  Algorithm algorithm = Algorithm::kFold;
+  CommType comm_dtype = CommType::kFp32;
+  std::string interfaces;  // network interfaces, "eth0,eth1"; empty: the one that reaches the meeting place
+  int timeout = 600;       // seconds that a rank waits for the others
   OnNan on_nan = OnNan::kWarn;
   bool quiet = false;
   bool pin = false;

@@ -4,6 +4,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace lockstep::parallel {
 struct BucketOptions {
   double bucket_mb = 25;       // 2^20 bytes; as DistributedDataParallel's bucket_cap_mb
   double first_bucket_mb = 1;  // the first bucket is small, so that communication starts early
+  // kBFloat16 or kHalf: fp32 gradients are added and travel rounded to it (comm::FoldOptions)
+  std::optional<c10::ScalarType> wire = {};
 };
 
 struct ParameterSize {

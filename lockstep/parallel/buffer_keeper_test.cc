@@ -5,6 +5,8 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include "lockstep/comm/single_communicator.h"
+
 namespace lockstep::parallel {
 namespace {
 
@@ -22,14 +24,18 @@ class Counting final : public comm::Communicator {
   int size() const override { return 1; }
   const char* backend() const override { return "counting"; }
   bool shares(const at::Tensor&) const override { return true; }
-  std::shared_ptr<comm::Work> fold(std::vector<at::Tensor>, comm::FoldOptions) override { return nullptr; }
   void progress() override {}
-  void all_reduce(const at::Tensor&, comm::ReduceOp) override {}
-  void broadcast(const at::Tensor&, int) override { ++broadcasts; }
-  at::Tensor all_gather(const at::Tensor& tensor) override { return tensor; }
-  at::Tensor reduce_scatter(const at::Tensor& tensor, comm::ReduceOp) override { return tensor; }
-  void barrier() override {}
   void abort(const std::string&) noexcept override {}
+
+ protected:
+  std::shared_ptr<comm::Work> begin(comm::Call call) override {
+    broadcasts += call.kind == comm::OpKind::kBroadcast ? 1 : 0;
+    return single_.start(std::move(call));
+  }
+  std::unique_ptr<comm::Communicator> group(const std::vector<int>&) override { return nullptr; }
+
+ private:
+  comm::SingleCommunicator single_;
 };
 
 struct WithQueue : torch::nn::Module {

@@ -20,10 +20,11 @@ std::vector<NamedParameter> parameters_of(const torch::nn::Module& module) {
 // All ranks hold one model before the first of them is used.
 std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> module, comm::Communicator& comm,
                                          const DdpOptions& options) {
-  check_same_model(*module,
-                   {cat("bucket_mb ", options.buckets.bucket_mb),
-                    cat("first_bucket_mb ", options.buckets.first_bucket_mb), cat("seed ", options.seed)},
-                   comm);
+  check_same_model(
+      *module,
+      {cat("bucket_mb ", options.buckets.bucket_mb), cat("first_bucket_mb ", options.buckets.first_bucket_mb),
+       cat("seed ", options.seed), cat("wire ", options.buckets.wire ? c10::toString(*options.buckets.wire) : "none")},
+      comm);
   if (!options.broadcast_state) return module;
   for (const auto& parameter : module->parameters()) comm.broadcast(parameter, 0);
   for (const auto& buffer : module->buffers()) comm.broadcast(buffer, 0);

@@ -31,7 +31,9 @@ std::shared_ptr<comm::World> join(RankContext& context) {
                           .local_size = context.size,
                           .launcher = "test",
                           .meeting = ""};
-  return std::make_shared<comm::World>(place, std::move(context.memory), std::chrono::seconds(30));
+  return std::make_shared<comm::World>(
+      place, std::move(context.memory),
+      comm::WorldOptions{.backend = context.size == 1 ? "single" : "shm", .timeout = std::chrono::seconds(30)});
 }
 
 // Convolution, BatchNorm, dropout and a cat, whose gradient is a view.

@@ -3,12 +3,19 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 
+#include "lockstep/comm/reduce.h"
+
 namespace lockstep::parallel {
 namespace {
 
-at::Tensor add(at::Tensor left, const at::Tensor& right) {
-  const c10::AutoGradMode no_grad(false);
-  return left.add_(right);
+// What LeafFold adds with.
+auto adder(std::optional<at::ScalarType> wire) {
+  return [wire](at::Tensor left, const at::Tensor& right) {
+    const c10::AutoGradMode no_grad(false);
+    left.add_(right);
+    if (wire) comm::round_to_wire(*wire, left.mutable_data_ptr<float>(), left.numel());
+    return left;
+  };
 }
 
 }  // namespace
@@ -27,8 +34,11 @@ at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
   return at::empty_like(parameter, dense.options()).copy_(dense);
 }
 
-void LaneSum::push(at::Tensor gradient) { fold_.push(std::move(gradient), add); }
+void LaneSum::push(at::Tensor gradient) {
+  if (wire_) comm::round_to_wire(*wire_, gradient.mutable_data_ptr<float>(), gradient.numel());
+  fold_.push(std::move(gradient), adder(wire_));
+}
 
-at::Tensor LaneSum::finish() { return fold_.finish(add); }
+at::Tensor LaneSum::finish() { return fold_.finish(adder(wire_)); }
 
 }  // namespace lockstep::parallel

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "lockstep/comm/fold_tree.h"
 
 namespace lockstep::parallel {
@@ -14,14 +16,17 @@ bool owns_its_memory(const at::Tensor& gradient, const at::Tensor& like);
 // The gradient itself where it owns its memory, else a copy of the parameter's layout.
 at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter);
 
-// The sum of a parameter's gradients over this rank's lanes, in the order of the fold's tree.
+// The sum of a parameter's gradients over this rank's lanes, in the order of the fold's tree. With a wire type (of fp32
+// gradients) every node is rounded to it, as those between ranks are (comm::FoldOptions).
 class LaneSum {
  public:
+  explicit LaneSum(std::optional<at::ScalarType> wire = std::nullopt) : wire_(wire) {}
   void push(at::Tensor gradient);  // one that owns its memory; may be written to
   at::Tensor finish();             // after the last lane
   bool empty() const { return fold_.empty(); }
 
  private:
+  std::optional<at::ScalarType> wire_;
   comm::LeafFold<at::Tensor> fold_;
 };
 

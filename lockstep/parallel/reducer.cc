@@ -31,7 +31,9 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& com
     if (!tensor.requires_grad()) continue;
     sizes.push_back({static_cast<int64_t>(tensor.nbytes()), tensor.scalar_type()});
     blocks += comm::block_count(tensor.numel());
-    parameters_.push_back({.name = std::move(name), .tensor = std::move(tensor), .bucket = 0, .lanes = {}});
+    const auto wire = tensor.scalar_type() == at::kFloat ? options.wire : std::nullopt;
+    parameters_.push_back(
+        {.name = std::move(name), .tensor = std::move(tensor), .bucket = 0, .lanes = LaneSum(wire), .wire = wire});
   }
   square_sums_ = at::empty({blocks}, at::kDouble);
   const auto plan = plan_buckets(sizes, options);
@@ -99,7 +101,9 @@ void Reducer::launch_filled() {
     Bucket& bucket = buckets_[launched_];
     std::vector<at::Tensor> gradients;
     for (const size_t index : bucket.members) gradients.push_back(parameters_[index].tensor.grad());
-    bucket.work = comm_.fold(std::move(gradients), {.label = bucket.label, .square_sums = bucket.square_sums});
+    const auto wire = parameters_[bucket.members[0]].wire;  // of all: a bucket is of one dtype
+    bucket.work =
+        comm_.fold(std::move(gradients), {.label = bucket.label, .square_sums = bucket.square_sums, .wire = wire});
   }
 }
 
@@ -144,7 +148,7 @@ void Reducer::refuse_unused() const {
 void Reducer::drop() noexcept {
   active_ = false;
   for (auto& parameter : parameters_) {
-    parameter.lanes = {};
+    parameter.lanes = LaneSum(parameter.wire);
     parameter.tensor.mutable_grad().reset();
   }
 }

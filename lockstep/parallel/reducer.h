@@ -62,6 +62,7 @@ class Reducer {
     at::Tensor tensor;
     size_t bucket = 0;
     LaneSum lanes;
+    std::optional<at::ScalarType> wire;
     bool ready = false;
   };
   struct Bucket {

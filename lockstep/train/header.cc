@@ -46,7 +46,8 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   text += cat("  steps       ", plan.total_steps, " (", plan.steps_per_epoch, " an epoch), from epoch ",
               plan.epoch_of(facts.first_step) + 1, " step ", facts.first_step, '\n');
   if (!facts.resumed_from.empty()) text += cat("  resumed     ", facts.resumed_from, '\n');
-  text += "  bits        the same at any number of ranks, for this build on this kind of CPU\n";
+  text += facts.same_bits ? "  bits        the same at any number of ranks, for this build on this kind of CPU\n"
+                          : "  bits        this world size only\n";
   if (!facts.snapshot_keeper)
     text += "  launcher    not lockstep's: nothing outlives these processes but checkpoints\n";
   return text;

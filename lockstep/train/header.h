@@ -14,6 +14,7 @@ struct HeaderFacts {
   std::string precision;  // "O1 bfloat16"
   int ranks = 1;
   std::string backend;
+  bool same_bits = true;  // at any number of ranks
   int threads = 1;
   bool snapshot_keeper = false;  // a launcher of ours keeps this run
   int64_t parameters = 0;

@@ -87,6 +87,12 @@ void prepare_files(Parts& parts) {
   if (parts.resumed_from != parts.files.interrupted()) std::remove(parts.files.interrupted().c_str());
 }
 
+// What bears on a run's bits: the amp level, and what gradients are added in.
+std::string precision_of(const Parts& parts) {
+  const bool narrow = parts.options.comm_dtype == config::CommType::kBf16;
+  return parts.amp.name() + (narrow ? ", gradients added in bfloat16" : "");
+}
+
 }  // namespace
 
 amp::Policy policy_of(config::AmpLevel level, config::HalfType half) {
@@ -135,7 +141,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
                             .batch_size = parts.plan.batch_size,
                             .train_samples = parts.data.train->size(),
                             .seed = options.seed,
-                            .precision = parts.amp.name(),
+                            .precision = precision_of(parts),
                             .channels_last = parts.plan.channels_last}};
   if (!options.load.empty() && !resumed) load_weights(options.load, *parts.model.module);
   if (resumed) {
@@ -167,9 +173,10 @@ std::string header_of(const Parts& parts) {
   return header({.recipe = parts.recipe->name(),
                  .folder = parts.files.folder,
                  .device = device,
-                 .precision = parts.amp.name(),
+                 .precision = precision_of(parts),
                  .ranks = parts.world->size(),
                  .backend = parts.world->communicator().backend(),
+                 .same_bits = parts.world->communicator().same_bits(),
                  .threads = parts.state.origin.threads,
                  .snapshot_keeper = parts.world->place().launcher == "lockstep",
                  .parameters = parameters,

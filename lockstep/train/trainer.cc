@@ -27,11 +27,17 @@ data::Loader make_loader(const Parts& parts) {
                        .step = parts.plan.step_in_epoch(parts.state.step)});
 }
 
+std::optional<at::ScalarType> wire_of(const config::TrainOptions& options) {
+  if (options.comm_dtype == config::CommType::kBf16) return at::kBFloat16;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Trainer::Trainer(Parts parts, track::Progress::Options progress, Print print, StopAsked stop_asked, const Logger& log)
     : parts_(std::move(parts)),
-      ddp_(parts_.model.module, parts_.world, {.buckets = {}, .seed = static_cast<uint64_t>(parts_.options.seed)}),
+      ddp_(parts_.model.module, parts_.world,
+           {.buckets = {.wire = wire_of(parts_.options)}, .seed = static_cast<uint64_t>(parts_.options.seed)}),
       loader_(make_loader(parts_)),
       store_(parts_.files.checkpoints(), {.keep_last = parts_.options.keep}),
       progress_(progress, std::move(print)),

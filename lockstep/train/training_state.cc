@@ -102,7 +102,8 @@ void check_origin(const Origin& run, const Origin& checkpoint, const std::string
         "use the same --batch-size, or start a new run with --load");
   check("training samples", run.train_samples, checkpoint.train_samples, "give the same --data and --validation");
   check("seed", run.seed, checkpoint.seed, "use the same --seed, or start a new run with --load");
-  check("precision", run.precision, checkpoint.precision, "use the same --amp, or start a new run with --load");
+  check("precision", run.precision, checkpoint.precision,
+        "use the same --amp and --comm-dtype, or start a new run with --load");
   check("channels_last", run.channels_last, checkpoint.channels_last, "use the same --channels-last");
 }
 

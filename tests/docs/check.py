@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the docs show is what the repository has: the README's diff against the two examples, its commands against the
-programs' help, and every relative link. Usage: check.py SOURCE_DIR LOCKSTEP"""
+programs' help, the cost model's table, and every relative link. Usage: check.py SOURCE_DIR LOCKSTEP"""
 import re
 import subprocess
 import sys
@@ -27,6 +27,14 @@ if shown == 0:
 for option in set(re.findall(r'lockstep train [^`\n]*?(--[a-z-]+)', readme)):
     if option != '--help' and option not in subprocess.run([lockstep, 'train', '--help'], capture_output=True, text=True).stdout:
         wrong.append(f'README.md: lockstep train has no {option}')
+
+model = subprocess.run([sys.executable, root / 'bench/cost_model.py'], capture_output=True, text=True).stdout
+collectives = (root / 'docs/collectives.md').read_text()
+for row in model.splitlines()[3:]:  # after the heads and the one node of 8
+    ranks, *cells = row.split()
+    line = '| ' + ' | '.join([f'{int(ranks):,}', *cells]) + ' |'
+    if line not in collectives:
+        wrong.append(f'docs/collectives.md: bench/cost_model.py says {line}')
 
 prose = lambda text: re.sub(r'```.*?```', '', text, flags=re.S)
 for page in [root / 'README.md', *(root / 'docs').rglob('*.md')]:

@@ -89,12 +89,12 @@ void check_values(comm::Communicator& comm, const at::Tensor& tensor, int64_t by
   tensor.zero_();
 }
 
-nlohmann::ordered_json measure(comm::World& world, int64_t bytes) {
+nlohmann::ordered_json measure(comm::World& world, int64_t bytes, const comm::FoldOptions& options) {
   auto& comm = world.communicator();
   const int size = world.size();
   const at::Tensor tensor = at::zeros({bytes / 4});
   check_values(comm, tensor, bytes);
-  Timing fold(comm, [&] { comm.fold({tensor}, {.label = "bench", .square_sums = {}})->wait(); });
+  Timing fold(comm, [&] { comm.fold({tensor}, options)->wait(); });
   PlainAdd plain(bytes, size);
   Timing add(comm, [&] { plain.run(); });
   for (int64_t turn = 0; turn < kTurns; ++turn) {
@@ -111,6 +111,11 @@ nlohmann::ordered_json measure(comm::World& world, int64_t bytes) {
   row["memory_gbps"] = static_cast<double>(PlainAdd::bytes_moved(bytes, size)) / plain_seconds * 1e-9;
   row["of_memory"] = plain_seconds / seconds;
   return row;
+}
+
+std::optional<at::ScalarType> wire_of(const config::BenchOptions& options) {
+  if (options.comm_dtype == config::CommType::kBf16) return at::kBFloat16;
+  return std::nullopt;
 }
 
 std::vector<int64_t> sizes_of(const config::BenchOptions& options) {
@@ -141,12 +146,13 @@ std::string table(const nlohmann::ordered_json& rows) {
 }  // namespace
 
 int bench_allreduce(const config::BenchOptions& options) {
-  if (options.algorithm == config::Algorithm::kRing) throw ConfigError("--algorithm ring: not available yet; use fold");
-  if (options.comm_dtype != config::CommType::kFp32) throw ConfigError("--comm-dtype: only fp32 is available yet");
-  const auto world = init(
-      {.backend = std::string(config::to_string(options.backend)), .timeout = std::chrono::seconds(options.timeout)});
+  const auto world = init({.backend = std::string(config::to_string(options.backend)),
+                           .algorithm = std::string(config::to_string(options.algorithm)),
+                           .interfaces = options.interfaces,
+                           .timeout = std::chrono::seconds(options.timeout)});
+  const comm::FoldOptions fold{.label = "bench", .wire = wire_of(options)};
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const int64_t bytes : sizes_of(options)) rows.push_back(measure(*world, bytes));
+  for (const int64_t bytes : sizes_of(options)) rows.push_back(measure(*world, bytes, fold));
   if (world->rank() != 0) return 0;
   const std::string head = cat(world->communicator().backend(), ", ", world->size(), " ranks\n");
   print(options.json ? rows.dump() + '\n' : head + table(rows));

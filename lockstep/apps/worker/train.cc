@@ -70,8 +70,10 @@ int run(const config::TrainOptions& given) {
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();
   const config::TrainOptions options = under_launcher ? given : with_resumed_run(given);
   const auto recipe = recipes::find_recipe(options.recipe);
-  const auto world = init(
-      {.backend = std::string(config::to_string(options.backend)), .timeout = std::chrono::seconds(options.timeout)});
+  const auto world = init({.backend = std::string(config::to_string(options.backend)),
+                           .algorithm = std::string(config::to_string(options.algorithm)),
+                           .interfaces = options.interfaces,
+                           .timeout = std::chrono::seconds(options.timeout)});
   if (!under_launcher) make_run_folder(*world, options.out);
   train::Parts parts = train::set_up(options, recipe, world);
   const bool leads = world->rank() == 0;

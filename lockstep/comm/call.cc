@@ -1,0 +1,252 @@
+#include "lockstep/comm/call.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+#include "lockstep/comm/blocks.h"
+
+namespace lockstep::comm {
+namespace {
+
+// FNV-1a.
+constexpr uint64_t kHashSeed = 0xcbf29ce484222325;
+uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x100000001b3; }
+
+bool reduces(OpKind kind) {
+  return kind == OpKind::kFold || kind == OpKind::kAllReduce || kind == OpKind::kReduce ||
+         kind == OpKind::kReduceScatter;
+}
+
+bool has_root(OpKind kind) {
+  return kind == OpKind::kReduce || kind == OpKind::kBroadcast || kind == OpKind::kGather || kind == OpKind::kScatter;
+}
+
+const at::Tensor& any_tensor(const Call& call) {
+  if (call.kind == OpKind::kFold) return call.tensors.at(0);
+  return call.input.defined() ? call.input : call.output;
+}
+
+// Elements that a rank brings or, of a scatter, gets: the number that is the same on every rank.
+int64_t elements_of(const Call& call) {
+  if (call.uneven) return -1;
+  if (call.kind == OpKind::kBarrier) return 0;
+  if (call.kind == OpKind::kScatter || call.kind == OpKind::kBroadcast) return call.output.numel();
+  return call.input.defined() ? call.input.numel() : call.output.numel();
+}
+
+std::vector<int64_t> even(int64_t elements, int size) {
+  return std::vector<int64_t>(static_cast<size_t>(size), elements / std::max(1, size));
+}
+
+void check_reducible(const Call& call, const at::Tensor& tensor) {
+  if (tensor.is_sparse() || !can_reduce(tensor.scalar_type(), call.op)) {
+    throw BugError(name_of(call.kind), ": can't take the ", name_of(call.op), " of a ", tensor.toString());
+  }
+}
+
+void check_fold(const Call& call) {
+  if (call.tensors.empty()) throw BugError("fold: no tensors");
+  int64_t blocks = 0;
+  for (const auto& tensor : call.tensors) {
+    check_reducible(call, tensor);
+    if (!tensor.is_non_overlapping_and_dense() || tensor.scalar_type() != call.tensors[0].scalar_type()) {
+      throw BugError("fold: tensors must be dense and of one dtype");
+    }
+    blocks += block_count(tensor.numel());
+  }
+  const auto& sums = call.fold.square_sums;
+  if (sums.defined() && (sums.scalar_type() != at::kDouble || sums.numel() != blocks || !sums.is_contiguous())) {
+    throw BugError("fold: square_sums must be contiguous, fp64 and of ", blocks, " blocks");
+  }
+  if (call.fold.wire && (call.tensors[0].scalar_type() != at::kFloat || c10::elementSize(*call.fold.wire) != 2)) {
+    throw BugError("fold: only fp32 tensors travel as a 16-bit type");
+  }
+}
+
+void check_counts(const Call& call, const char* side, const std::vector<int64_t>& counts, const at::Tensor& tensor,
+                  int size) {
+  if (counts.empty()) return;
+  const bool negative = std::any_of(counts.begin(), counts.end(), [](int64_t n) { return n < 0; });
+  if (counts.size() != static_cast<size_t>(size) || negative || !tensor.defined() ||
+      std::accumulate(counts.begin(), counts.end(), int64_t{0}) != tensor.numel()) {
+    throw BugError(name_of(call.kind), ": the ", side, " counts must be ", size, " and add up to the tensor's ",
+                   tensor.defined() ? tensor.numel() : 0, " elements");
+  }
+}
+
+void check_rows(const Call& call, const at::Tensor& rows, int size) {
+  if (rows.defined() && (rows.dim() < 1 || rows.size(0) != size)) {
+    throw BugError(name_of(call.kind), ": the first dimension must be the number of ranks, ", size);
+  }
+}
+
+}  // namespace
+
+const char* name_of(OpKind kind) {
+  constexpr std::array<const char*, 12> kNames = {"fold",       "all_reduce",     "reduce",     "broadcast",
+                                                  "all_gather", "reduce_scatter", "all_to_all", "gather",
+                                                  "scatter",    "send",           "receive",    "barrier"};
+  const auto index = static_cast<size_t>(kind);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+uint64_t Signature::hash() const {
+  uint64_t hash = mix(kHashSeed, static_cast<uint64_t>(kind));
+  for (const uint64_t value : {uint64_t{dtype}, uint64_t{detail}, uint64_t{tensors}, static_cast<uint64_t>(elements)}) {
+    hash = mix(hash, value);
+  }
+  return mix(hash, sizes_hash);
+}
+
+Signature signature_of(const Call& call) {
+  Signature signature{.kind = call.kind, .dtype = 0, .detail = 0, .tensors = 1, .elements = 0, .sizes_hash = 0};
+  if (call.kind == OpKind::kBarrier) return signature;
+  signature.dtype = static_cast<uint32_t>(any_tensor(call).scalar_type());
+  if (call.kind != OpKind::kFold) {
+    signature.elements = elements_of(call);
+    signature.detail = static_cast<uint32_t>(has_root(call.kind) ? call.peer : 0);
+    if (reduces(call.kind)) signature.detail = signature.detail * 16 + static_cast<uint32_t>(call.op);
+    return signature;
+  }
+  signature.tensors = static_cast<uint32_t>(call.tensors.size());
+  signature.detail =
+      (call.fold.wire ? 2 * static_cast<uint32_t>(*call.fold.wire) : 0) + (call.fold.square_sums.defined() ? 1 : 0);
+  signature.sizes_hash = kHashSeed;
+  for (const auto& tensor : call.tensors) {
+    signature.elements += tensor.numel();
+    signature.sizes_hash = mix(signature.sizes_hash, static_cast<uint64_t>(tensor.numel()));
+  }
+  for (const char letter : call.fold.label)
+    signature.sizes_hash = mix(signature.sizes_hash, static_cast<uint8_t>(letter));
+  return signature;
+}
+
+std::string text_of(const Signature& signature, uint64_t number) {
+  std::string text = cat(name_of(signature.kind), " #", number);
+  if (signature.kind == OpKind::kBarrier) return text;
+  if (signature.elements >= 0) text += cat(" [", signature.elements, "]");
+  text += cat(' ', c10::toString(static_cast<c10::ScalarType>(signature.dtype)));
+  if (signature.tensors != 1) text += cat(" in ", signature.tensors, " tensors");
+  if (signature.kind == OpKind::kFold) return text;
+  if (reduces(signature.kind)) text += cat(' ', name_of(static_cast<ReduceOp>(signature.detail % 16)));
+  const uint32_t root = reduces(signature.kind) ? signature.detail / 16 : signature.detail;
+  const bool collects = signature.kind == OpKind::kReduce || signature.kind == OpKind::kGather;
+  return has_root(signature.kind) ? text + cat(collects ? " to rank " : " from rank ", root) : text;
+}
+
+std::string difference_text(const std::vector<std::optional<Signature>>& by_rank, uint64_t number) {
+  std::string text;
+  std::vector<bool> told(by_rank.size(), false);
+  for (size_t first = 0; first < by_rank.size(); ++first) {
+    if (told[first] || !by_rank[first]) continue;
+    std::vector<int> alike;
+    for (size_t k = first; k < by_rank.size(); ++k) {
+      if (by_rank[k] != by_rank[first]) continue;
+      told[k] = true;
+      alike.push_back(static_cast<int>(k));
+    }
+    text += cat(text.empty() ? "" : ", ", alike.size() == 1 ? "rank " : "ranks ", ranges(alike), " called ",
+                text_of(*by_rank[first], number));
+  }
+  return text + "; every rank must make the same calls in the same order";
+}
+
+void check_call(const Call& call, int size) {
+  if (call.kind == OpKind::kFold) return check_fold(call);
+  if (call.kind == OpKind::kBarrier) return;
+  if (call.peer < 0 || call.peer >= size) {
+    throw BugError(name_of(call.kind), ": no rank ", call.peer, " in a world of ", size);
+  }
+  if (!call.input.defined() && !call.output.defined()) {
+    throw BugError(name_of(call.kind), ": neither an input nor an output");
+  }
+  if (reduces(call.kind)) check_reducible(call, any_tensor(call));
+  if (call.input.defined() && call.output.defined() && call.input.scalar_type() != call.output.scalar_type()) {
+    throw BugError(name_of(call.kind), ": the input is of ", call.input.toString(), ", the output of ",
+                   call.output.toString());
+  }
+  if (call.kind == OpKind::kReduceScatter) check_rows(call, call.input, size);
+  check_counts(call, "send", call.send_counts, call.input, size);
+  check_counts(call, "receive", call.receive_counts, call.output, size);
+}
+
+namespace calls {
+
+Call fold(std::vector<at::Tensor> tensors, FoldOptions options) {
+  return {.kind = OpKind::kFold, .tensors = std::move(tensors), .fold = std::move(options)};
+}
+
+Call all_reduce(const at::Tensor& tensor, ReduceOp op) {
+  return {.kind = OpKind::kAllReduce, .op = op, .input = tensor, .output = tensor};
+}
+
+Call reduce(const at::Tensor& tensor, int root, ReduceOp op) {
+  return {.kind = OpKind::kReduce, .op = op, .peer = root, .input = tensor, .output = tensor};
+}
+
+Call broadcast(const at::Tensor& tensor, int root) {
+  return {.kind = OpKind::kBroadcast, .peer = root, .input = tensor, .output = tensor};
+}
+
+Call all_gather(const at::Tensor& input, const at::Tensor& output, int size) {
+  return {.kind = OpKind::kAllGather, .input = input, .output = output, .receive_counts = even(output.numel(), size)};
+}
+
+Call all_gather_uneven(const at::Tensor& input, const at::Tensor& output, std::vector<int64_t> counts) {
+  return {.kind = OpKind::kAllGather,
+          .input = input,
+          .output = output,
+          .receive_counts = std::move(counts),
+          .uneven = true};
+}
+
+Call reduce_scatter(const at::Tensor& input, const at::Tensor& output, ReduceOp op) {
+  return {.kind = OpKind::kReduceScatter, .op = op, .input = input, .output = output};
+}
+
+Call all_to_all(const at::Tensor& input, const at::Tensor& output, int size) {
+  return {.kind = OpKind::kAllToAll,
+          .input = input,
+          .output = output,
+          .send_counts = even(input.numel(), size),
+          .receive_counts = even(output.numel(), size)};
+}
+
+Call all_to_all_uneven(const at::Tensor& input, const at::Tensor& output, std::vector<int64_t> send_counts,
+                       std::vector<int64_t> receive_counts) {
+  return {.kind = OpKind::kAllToAll,
+          .input = input,
+          .output = output,
+          .send_counts = std::move(send_counts),
+          .receive_counts = std::move(receive_counts),
+          .uneven = true};
+}
+
+Call gather(const at::Tensor& input, const at::Tensor& output, int root, int size) {
+  Call call{.kind = OpKind::kGather, .peer = root, .input = input, .output = output};
+  if (output.defined()) call.receive_counts = even(output.numel(), size);
+  return call;
+}
+
+Call scatter(const at::Tensor& input, const at::Tensor& output, int root, int size) {
+  Call call{.kind = OpKind::kScatter, .peer = root, .input = input, .output = output};
+  if (input.defined()) call.send_counts = even(input.numel(), size);
+  return call;
+}
+
+Call send(const at::Tensor& tensor, int to, int tag) {
+  return {.kind = OpKind::kSend, .peer = to, .tag = tag, .input = tensor};
+}
+
+Call receive(const at::Tensor& tensor, int from, int tag) {
+  return {.kind = OpKind::kReceive, .peer = from, .tag = tag, .output = tensor};
+}
+
+Call barrier() { return {}; }
+
+}  // namespace calls
+
+}  // namespace lockstep::comm

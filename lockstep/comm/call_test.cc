@@ -1,0 +1,63 @@
+#include "lockstep/comm/call.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::comm {
+namespace {
+
+TEST(Signature, SaysWhatMustBeEqual) {
+  const at::Tensor a = at::ones({10}), b = at::ones({11});
+  EXPECT_EQ(signature_of(calls::all_reduce(a)), signature_of(calls::all_reduce(at::zeros({2, 5}))));
+  EXPECT_NE(signature_of(calls::all_reduce(a)), signature_of(calls::all_reduce(b)));
+  EXPECT_NE(signature_of(calls::all_reduce(a)), signature_of(calls::all_reduce(a, ReduceOp::kMax)));
+  EXPECT_NE(signature_of(calls::all_reduce(a)), signature_of(calls::all_reduce(a.to(at::kDouble))));
+  EXPECT_NE(signature_of(calls::broadcast(a, 0)), signature_of(calls::broadcast(a, 1)));
+  EXPECT_NE(signature_of(calls::fold({a, b}, {.label = "x"})), signature_of(calls::fold({b, a}, {.label = "x"})));
+  EXPECT_NE(signature_of(calls::fold({a}, {.label = "x"})), signature_of(calls::fold({a}, {.label = "y"})));
+  EXPECT_NE(signature_of(calls::fold({a}, {.label = "x"})),
+            signature_of(calls::fold({a}, {.label = "x", .wire = at::kBFloat16})));
+  // Ranks of an uneven exchange bring different numbers.
+  EXPECT_EQ(signature_of(calls::all_to_all_uneven(a, b, {4, 6}, {5, 6})),
+            signature_of(calls::all_to_all_uneven(b, a, {5, 6}, {4, 6})));
+  // A root and the others have tensors of their own.
+  EXPECT_EQ(signature_of(calls::scatter(at::ones({2, 10}), a, 0, 2)), signature_of(calls::scatter({}, a, 0, 2)));
+  EXPECT_EQ(signature_of(calls::gather(a, at::ones({2, 10}), 0, 2)), signature_of(calls::gather(a, {}, 0, 2)));
+}
+
+TEST(Signature, IsToldInWords) {
+  const at::Tensor a = at::ones({64});
+  EXPECT_EQ(text_of(signature_of(calls::broadcast(a, 3)), 12), "broadcast #12 [64] Float from rank 3");
+  EXPECT_EQ(text_of(signature_of(calls::all_reduce(a, ReduceOp::kMin)), 0), "all_reduce #0 [64] Float min");
+  EXPECT_EQ(text_of(signature_of(calls::reduce(a, 2, ReduceOp::kSum)), 1), "reduce #1 [64] Float sum to rank 2");
+  EXPECT_EQ(text_of(signature_of(calls::fold({a, a}, {.label = "x"})), 1), "fold #1 [128] Float in 2 tensors");
+  EXPECT_EQ(text_of(signature_of(calls::barrier()), 5), "barrier #5");
+}
+
+TEST(Signature, DifferencesAreToldByRank) {
+  const Signature barrier = signature_of(calls::barrier()), sum = signature_of(calls::all_reduce(at::ones({3})));
+  EXPECT_EQ(
+      difference_text({sum, barrier, sum, std::nullopt}, 7),
+      "ranks 0, 2 called all_reduce #7 [3] Float sum, rank 1 called barrier #7; every rank must make the same calls "
+      "in the same order");
+}
+
+TEST(CheckCall, RefusesWhatCantBe) {
+  const at::Tensor a = at::ones({4});
+  EXPECT_THROW(check_call(calls::broadcast(a, 2), 2), BugError);
+  EXPECT_THROW(check_call(calls::send(a, -1), 2), BugError);
+  EXPECT_THROW(check_call(calls::all_reduce(at::ones({1}, at::kComplexFloat)), 2), BugError);
+  EXPECT_THROW(check_call(calls::all_reduce(a, ReduceOp::kBitOr), 2), BugError);
+  EXPECT_THROW(check_call(calls::reduce_scatter(a, at::ones({2})), 2), BugError);
+  EXPECT_THROW(check_call(calls::all_to_all_uneven(a, a, {1, 2}, {2, 2}), 2), BugError);
+  EXPECT_THROW(check_call(calls::all_to_all_uneven(a, a, {5, -1}, {2, 2}), 2), BugError);
+  EXPECT_THROW(check_call(calls::all_gather(a, at::ones({2, 4}, at::kInt), 2), 2), BugError);
+  EXPECT_THROW(check_call(calls::fold({}, {}), 2), BugError);
+  EXPECT_THROW(check_call(calls::fold({at::ones({2}, at::kDouble)}, {.label = "x", .wire = at::kHalf}), 2), BugError);
+  EXPECT_NO_THROW(check_call(calls::all_to_all(a, a, 2), 2));
+}
+
+}  // namespace
+}  // namespace lockstep::comm

@@ -1,0 +1,147 @@
+#include "lockstep/comm/memory/pool.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr size_t kPage = 4096;
+// What may be held over the peak of what was in use: a fifth, and at least so much that a small network's step, whose
+// blocks never fit each other's places exactly, does not give back and ask anew at every step.
+constexpr double kSlackShare = 0.2;
+constexpr size_t kLeastSlack = size_t{16} << 20;
+
+size_t page_up(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+}  // namespace
+
+Pool::Pool(Descriptor memfd, Options options)
+    : options_{page_up(options.granule)},
+      memfd_(std::move(memfd)),
+      mapping_(memfd_.get(), 0, Mapping::OnFork::kLeaveOut),
+      heap_(mapping_.size()) {}
+
+Pool::~Pool() = default;
+
+Pool* Pool::install(std::unique_ptr<Pool> pool) {
+  c10::SetCPUAllocator(pool.get(), /*priority=*/1);
+  return pool.release();
+}
+
+c10::DataPtr Pool::allocate(size_t bytes) {
+  const c10::Device cpu(c10::DeviceType::CPU);
+  if (bytes == 0) return {nullptr, nullptr, &Pool::release, cpu};
+  if (bytes > mapping_.size()) throw_exhausted(bytes);
+  const std::lock_guard lock(mutex_);
+  BlockHeap::Block* block = take(bytes + BlockHeap::kAlignment);
+  stats_.in_use += block->size;
+  stats_.peak = std::max(stats_.peak, stats_.in_use);
+  ++stats_.allocations;
+  block->owner = this;
+  std::byte* header = mapping_.data() + block->offset;
+  std::memcpy(header, &block, sizeof block);
+  void* data = header + BlockHeap::kAlignment;
+  return {data, data, &Pool::release, cpu};
+}
+
+void Pool::release(void* data) {
+  if (data == nullptr) return;
+  BlockHeap::Block* block = nullptr;
+  std::memcpy(&block, static_cast<std::byte*>(data) - BlockHeap::kAlignment, sizeof block);
+  auto* pool = static_cast<Pool*>(block->owner);
+  const std::lock_guard lock(pool->mutex_);
+  pool->stats_.in_use -= block->size;
+  pool->heap_.release(block);
+}
+
+BlockHeap::Block* Pool::take(size_t bytes) {
+  BlockHeap::Block* block = heap_.allocate(bytes);
+  // Free blocks with and without memory lie apart; where neither is large enough, they can join without any.
+  if (block == nullptr && give_back(0) > 0) block = heap_.allocate(bytes);
+  if (block == nullptr) throw_exhausted(bytes);
+  if (block->backed) return block;
+  if (bytes < options_.granule) {
+    // Small blocks are backed many at a time: the first part of a larger free block is as good a place.
+    heap_.release(block);
+    block = heap_.allocate(options_.granule);
+    if (block != nullptr) {
+      if (!block->backed) back(block);
+      heap_.release(block);
+    }
+    block = heap_.allocate(bytes);
+  }
+  if (!block->backed) back(block);
+  return block;
+}
+
+void Pool::throw_exhausted(size_t bytes) const {
+  throw IoError("out of memory: the pool of ", human_bytes(mapping_.size()), " has no room for a tensor of ",
+                human_bytes(bytes), ", ", human_bytes(stats_.in_use), " are in use; use a smaller batch");
+}
+
+// Puts memory behind a block just allocated, or releases it and throws.
+void Pool::back(BlockHeap::Block* block) {
+  const size_t first = block->offset / kPage * kPage;
+  const size_t last = page_up(block->offset + block->size);
+  trim(last - first);
+  try {
+    commit_memory(memfd_.get(), first, last - first, "tensors");
+  } catch (...) {
+    heap_.release(block);
+    throw;
+  }
+  block->backed = true;
+}
+
+// Before `wanted` more bytes are backed: gives back so many free blocks that what is held stays within bounds.
+void Pool::trim(size_t wanted) {
+  const size_t peak = std::max(stats_.peak, stats_.in_use + wanted);
+  const size_t bound = peak + std::max(kLeastSlack, static_cast<size_t>(static_cast<double>(peak) * kSlackShare));
+  if (stats_.held + wanted > bound) give_back(bound - std::min(bound, wanted));
+  stats_.held += wanted;
+}
+
+// Gives free blocks' memory back, largest first, until at most `bound` bytes are held. Returns how many it punched.
+size_t Pool::give_back(size_t bound) {
+  stats_.held = held_bytes();
+  size_t punched = 0;
+  for (BlockHeap::Block* block : heap_.free_backed(1)) {
+    if (stats_.held <= bound) break;
+    const size_t first = page_up(block->offset);
+    const size_t last = (block->offset + block->size) / kPage * kPage;
+    if (last > first) {
+      punch_hole(memfd_.get(), first, last - first);
+      stats_.held -= std::min(stats_.held, last - first);
+    }
+    heap_.unback(block);
+    ++punched;
+  }
+  stats_.holes += punched;
+  return punched;
+}
+
+size_t Pool::held_bytes() const {
+  struct stat status {};
+  return fstat(memfd_.get(), &status) == 0 ? static_cast<size_t>(status.st_blocks) * 512 : stats_.held;
+}
+
+std::optional<size_t> Pool::offset_of(const void* data, size_t bytes) const {
+  const auto* at = static_cast<const std::byte*>(data);
+  if (at < mapping_.data() || at + bytes > mapping_.data() + mapping_.size()) return std::nullopt;
+  return static_cast<size_t>(at - mapping_.data());
+}
+
+Pool::Stats Pool::stats() const {
+  const std::lock_guard lock(mutex_);
+  Stats stats = stats_;
+  stats.held = held_bytes();
+  return stats;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,91 @@
+#include "lockstep/comm/network/flat_fold.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lockstep/comm/blocks.h"
+
+namespace lockstep::comm {
+namespace {
+
+std::byte* data_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
+
+template <typename From, typename To>
+void convert(const void* from, void* to, int64_t count) {
+  const auto* source = static_cast<const From*>(from);
+  std::transform(source, source + count, static_cast<To*>(to), [](From value) { return static_cast<To>(value); });
+}
+
+// Between a tensor's memory and its place in the row.
+void copy(bool in, at::ScalarType type, at::ScalarType wire, std::byte* tensor, std::byte* row, int64_t count) {
+  const std::byte* from = in ? tensor : row;
+  std::byte* to = in ? row : tensor;
+  if (type == wire) {
+    std::memcpy(to, from, static_cast<size_t>(count) * c10::elementSize(type));
+  } else if (wire == at::kBFloat16) {
+    in ? convert<float, c10::BFloat16>(from, to, count) : convert<c10::BFloat16, float>(from, to, count);
+  } else {
+    in ? convert<float, c10::Half>(from, to, count) : convert<c10::Half, float>(from, to, count);
+  }
+}
+
+// Calls visit(tensor's memory, its place in the row, elements) for each tensor.
+template <typename Visit>
+void for_each(const Call& call, const at::Tensor& row, Visit&& visit) {
+  std::byte* place = data_of(row);
+  for (const auto& tensor : call.tensors) {
+    visit(data_of(tensor), place, tensor.numel());
+    place += static_cast<size_t>(tensor.numel()) * row.element_size();
+  }
+}
+
+void take_square_sums(const Call& call) {
+  auto* sums = call.fold.square_sums.mutable_data_ptr<double>();
+  for (const auto& tensor : call.tensors) {
+    const int64_t elements = tensor.numel();
+    for_each_block({&elements, 1}, {0, block_count(elements)}, [&](size_t, int64_t first, int64_t n, int64_t) {
+      const std::byte* block = data_of(tensor) + first * static_cast<int64_t>(tensor.element_size());
+      *sums++ = square_sum(tensor.scalar_type(), block, n);
+    });
+  }
+}
+
+}  // namespace
+
+void to_wire(const at::Tensor& values, const at::Tensor& wire) {
+  copy(true, at::kFloat, wire.scalar_type(), data_of(values), data_of(wire), values.numel());
+}
+
+void from_wire(const at::Tensor& wire, const at::Tensor& values) {
+  copy(false, at::kFloat, wire.scalar_type(), data_of(values), data_of(wire), values.numel());
+}
+
+FlatFold::FlatFold(const Call& call) : call_(call) {
+  const at::ScalarType type = call.tensors[0].scalar_type(), wire = call.fold.wire.value_or(type);
+  copied_ = call.tensors.size() > 1 || wire != type;
+  if (!copied_) {
+    values_ = at::from_blob(data_of(call.tensors[0]), {call.tensors[0].numel()}, type);
+    return;
+  }
+  int64_t elements = 0;
+  for (const auto& tensor : call.tensors) elements += tensor.numel();
+  values_ = at::empty({elements}, wire);
+  for_each(call, values_,
+           [&](std::byte* tensor, std::byte* row, int64_t n) { copy(true, type, wire, tensor, row, n); });
+}
+
+void FlatFold::finish() const {
+  if (copied_) {
+    const at::ScalarType type = call_.tensors[0].scalar_type(), wire = values_.scalar_type();
+    for_each(call_, values_,
+             [&](std::byte* tensor, std::byte* row, int64_t n) { copy(false, type, wire, tensor, row, n); });
+  }
+  if (call_.fold.square_sums.defined()) take_square_sums(call_);
+}
+
+}  // namespace lockstep::comm

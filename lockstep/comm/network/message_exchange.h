@@ -1,0 +1,17 @@
+// One message between two members: a header, an answer whether it is what the receiver expects, the data.
+#pragma once
+
+#include <string>
+
+#include "lockstep/comm/call.h"
+#include "lockstep/comm/network/exchange.h"
+
+namespace lockstep::comm {
+
+// Carries out a send or receive. Throws MeshError, and DesyncError on both sides if dtype or size differ.
+void run_message(Exchange& exchange, const Call& call);
+
+// "send to rank 3, tag 7"
+std::string message_label(const Call& call);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,142 @@
+#include "lockstep/comm/network/network_communicator.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/sigpipe.h"
+#include "lockstep/comm/network/flat_fold.h"
+#include "lockstep/comm/network/message_exchange.h"
+#include "lockstep/comm/network/network_collectives.h"
+
+namespace lockstep::comm {
+namespace {
+
+// FNV-1a: the same on all machines.
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char letter : text) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
+  return hash;
+}
+
+int place_of(const std::vector<int>& members, int rank) {
+  return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
+}
+
+}  // namespace
+
+NetworkCommunicator::NetworkCommunicator(Network network, std::vector<int> members, std::string name)
+    : network_(std::move(network)),
+      members_{members, place_of(members, network_.mesh->rank())},
+      watched_{std::move(name), std::move(members)},
+      salt_(hash_of(watched_.name)) {}
+
+NetworkCommunicator::~NetworkCommunicator() {
+  // What is under way goes on to its end, unless this rank is on its way out.
+  if (std::uncaught_exceptions() > 0) network_.mesh->abort();
+  for (auto& messenger : messengers_) messenger.thread.join();
+}
+
+NetworkCommunicator::Task NetworkCommunicator::make_task(WatchedCall call, uint64_t salt, Act act) {
+  const auto wait = std::make_shared<std::atomic<uint64_t>>(0);  // the watch's number, once the task runs
+  auto work = std::make_shared<NetworkWork>(call.label, call.timeout, [watch = network_.watch, wait] {
+    if (*wait != 0) watch->remind(*wait);
+  });
+  const Deadline deadline(call.timeout);
+  auto run = [this, work, wait, deadline, salt, call = std::move(call), act = std::move(act)] {
+    std::exception_ptr failure;
+    *wait = network_.watch->enter(call);
+    try {
+      Exchange exchange(*network_.mesh, members_, salt_ ^ salt, call.number, deadline);
+      act(exchange);
+    } catch (const MeshError& error) {
+      failure = network_.watch->explain(*wait, error);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    network_.watch->leave(*wait);
+    work->finish(failure);
+  };
+  return {work, std::move(run)};
+}
+
+std::chrono::milliseconds NetworkCommunicator::timeout_of(const Call& call) const {
+  return call.timeout.count() > 0 ? call.timeout : network_.timeout;
+}
+
+std::shared_ptr<Work> NetworkCommunicator::start_collective(const Call& call, const Signature& signature, Act act) {
+  auto [work, run] = make_task({.group = watched_,
+                                .number = ++calls_,
+                                .signature = signature,
+                                .label = call.label(),
+                                .timeout = timeout_of(call)},
+                               signature.hash(), std::move(act));
+  collectives_.push(std::move(run));
+  return work;
+}
+
+std::shared_ptr<Work> NetworkCommunicator::begin(Call call) {
+  if (call.kind == OpKind::kSend || call.kind == OpKind::kReceive) return start_message(std::move(call));
+  const Signature signature = signature_of(call);
+  const auto shared = std::make_shared<Call>(std::move(call));
+  return start_collective(*shared, signature, [shared](Exchange& exchange) { run_collective(exchange, *shared); });
+}
+
+std::shared_ptr<Work> NetworkCommunicator::join(const Call& call, const JoinPlan& plan,
+                                                std::vector<at::Tensor> partials) {
+  const auto held = std::make_shared<std::vector<at::Tensor>>(std::move(partials));
+  return start_collective(call, signature_of(call),
+                          [held, plan, op = call.op, wire = call.fold.wire](Exchange& exchange) {
+                            if (!wire) return tree_join(exchange, plan, op, /*mean=*/false, *held);
+                            std::vector<at::Tensor> narrow;
+                            for (const auto& partial : *held)
+                              narrow.push_back(at::empty(partial.sizes(), partial.options().dtype(*wire)));
+                            for (size_t i = 0; i < narrow.size(); ++i) to_wire((*held)[i], narrow[i]);
+                            tree_join(exchange, plan, op, /*mean=*/false, narrow);
+                            from_wire(narrow[0], (*held)[0]);
+                          });
+}
+
+std::shared_ptr<Work> NetworkCommunicator::start_message(Call call) {
+  std::erase_if(messengers_, [](Messenger& each) {
+    if (!each.work->ended()) return false;
+    each.thread.join();
+    return true;
+  });
+  const uint64_t number = ++messages_[{call.kind, call.peer, call.tag}];
+  WatchedCall watched{.expects = {members_.ranks[static_cast<size_t>(call.peer)]},
+                      .number = number,
+                      .signature = signature_of(call),
+                      .label = message_label(call),
+                      .timeout = timeout_of(call)};
+  const uint64_t salt = static_cast<uint64_t>(call.tag) * 0x9e3779b97f4a7c15;
+  auto [work, run] = make_task(std::move(watched), salt,
+                               [call = std::move(call)](Exchange& exchange) { run_message(exchange, call); });
+  const SigpipeBlocked blocked;
+  messengers_.push_back({work, std::thread(std::move(run))});
+  return work;
+}
+
+std::unique_ptr<Communicator> NetworkCommunicator::group(const std::vector<int>& members) {
+  std::vector<int> ranks;
+  std::string name = cat(watched_.name, '.', groups_++);
+  for (const int member : members) {
+    ranks.push_back(members_.ranks[static_cast<size_t>(member)]);
+    name += cat(member == members.front() ? ':' : ',', ranks.back());
+  }
+  if (!ranks.empty()) network_.watch->announce({name, ranks});
+  barrier();
+  return ranks.empty() ? nullptr : std::make_unique<NetworkCommunicator>(network_, std::move(ranks), std::move(name));
+}
+
+void NetworkCommunicator::abort(const std::string& reason) noexcept {
+  network_.watch->give_up(reason);
+  network_.mesh->abort();
+}
+
+}  // namespace lockstep::comm

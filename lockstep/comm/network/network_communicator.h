@@ -1,0 +1,79 @@
+// Ranks joined by a network: collectives out of a mesh's messages, in the tree's order, every wait watched.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "lockstep/base/text.h"
+#include "lockstep/comm/communicator.h"
+#include "lockstep/comm/network/exchange.h"
+#include "lockstep/comm/network/network_work.h"
+#include "lockstep/comm/network/tree_join.h"
+#include "lockstep/comm/network/watch.h"
+
+namespace lockstep::comm {
+
+// What all groups of a world share. A mesh's rank is the world's rank.
+struct Network {
+  std::shared_ptr<Mesh> mesh;
+  std::shared_ptr<Watch> watch;
+  std::chrono::milliseconds timeout{600'000};
+};
+
+class NetworkCommunicator final : public Communicator {
+ public:
+  // The group of `members` (ranks of the world, this one among them), called `name` alike on all of them, which no
+  // other group of the world is. The watch knows of it (Watch::announce).
+  NetworkCommunicator(Network network, std::vector<int> members, std::string name);
+  ~NetworkCommunicator() override;
+
+  int rank() const override { return members_.self; }
+  int size() const override { return members_.size(); }
+  const char* backend() const override { return network_.mesh->name(); }
+  std::string describe() const override { return cat(network_.mesh->describe(), ", ", size(), " ranks"); }
+  bool shares(const at::Tensor&) const override { return false; }
+  void progress() override {}
+  void abort(const std::string& reason) noexcept override;
+
+  // Begins a tree_join() of this group's, as a call among its others; `call` says what it is in messages.
+  std::shared_ptr<Work> join(const Call& call, const JoinPlan& plan, std::vector<at::Tensor> partials);
+
+ protected:
+  std::shared_ptr<Work> begin(Call call) override;
+  std::unique_ptr<Communicator> group(const std::vector<int>& members) override;
+
+ private:
+  using Act = std::function<void(Exchange&)>;
+
+  std::chrono::milliseconds timeout_of(const Call& call) const;
+  std::shared_ptr<Work> start_collective(const Call& call, const Signature& signature, Act act);
+  std::shared_ptr<Work> start_message(Call call);
+  // A task for a thread: act, watched, and its end told to `work`.
+  struct Task {
+    std::shared_ptr<NetworkWork> work;
+    std::function<void()> run;
+  };
+  Task make_task(WatchedCall call, uint64_t salt, Act act);
+
+  Network network_;
+  Members members_;
+  WatchGroup watched_;
+  uint64_t salt_;
+  uint64_t calls_ = 0, groups_ = 0;
+  std::map<std::tuple<OpKind, int, int>, uint64_t> messages_;  // begun so far, by kind, peer and tag
+  SerialThread collectives_;
+  // Each message has a thread of its own: a send may wait for a receive that its peer begins after another.
+  struct Messenger {
+    std::shared_ptr<NetworkWork> work;
+    std::thread thread;
+  };
+  std::vector<Messenger> messengers_;
+};
+
+}  // namespace lockstep::comm

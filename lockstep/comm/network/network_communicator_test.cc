@@ -1,0 +1,103 @@
+#include "lockstep/comm/network/network_communicator.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/testing/conformance.h"
+#include "lockstep/comm/testing/local_mesh.h"
+
+namespace lockstep::comm {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::LocalWorld;
+
+TEST(NetworkCommunicator, Conforms) {
+  for (const int size : {1, 2, 3, 4, 8}) LocalWorld{.size = size}.run(testing::conformance);
+}
+
+TEST(NetworkCommunicator, DifferentCallsExchangeNothingAndAreNamed) {
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  LocalWorld{.size = 4}.run([&](NetworkCommunicator& comm) {
+    comm.barrier();
+    try {
+      if (comm.rank() == 1) {
+        comm.broadcast(at::ones({64}), 0);
+      } else {
+        comm.all_reduce(at::ones({1000}), ReduceOp::kSum);
+      }
+    } catch (const DesyncError& error) {
+      const std::lock_guard lock(mutex);
+      texts.push_back(error.what());
+    }
+  });
+  ASSERT_EQ(texts.size(), 4u);
+  for (const auto& text : texts) {
+    EXPECT_THAT(text, HasSubstr("rank 1 called broadcast #1 [64] Float from rank 0"));
+    EXPECT_THAT(text, HasSubstr("ranks 0, 2-3 called all_reduce #1 [1000] Float sum"));
+  }
+}
+
+TEST(NetworkCommunicator, ATimeoutNamesWhoIsMissingAndThatItLives) {
+  LocalWorld world{.size = 3, .timeout = std::chrono::milliseconds(600)};
+  world.run([&](NetworkCommunicator& comm) {
+    comm.barrier();
+    if (comm.rank() == 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      return;
+    }
+    try {
+      comm.fold({at::ones({10})}, {.label = "bucket 1/1 (w)"})->wait();
+      ADD_FAILURE() << "no error";
+    } catch (const CommError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("fold of bucket 1/1 (w), call #1: waited 0.6 s for rank 2"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 2 (host2) is alive"));
+    }
+  });
+}
+
+TEST(NetworkCommunicator, AMessageOfAnotherSizeIsAnErrorOnBothSides) {
+  LocalWorld{}.run([](NetworkCommunicator& comm) {
+    const at::Tensor tensor = at::zeros({3 + comm.rank()});
+    try {
+      comm.rank() == 0 ? comm.send(tensor, 1, 7) : comm.receive(tensor, 0, 7);
+      ADD_FAILURE() << "no error";
+    } catch (const DesyncError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("rank 0 sent [3] Float to rank 1, which expected [4] Float (tag 7)"));
+    }
+  });
+}
+
+TEST(NetworkCommunicator, GivingUpReachesAll) {
+  LocalWorld{.size = 3}.run([](NetworkCommunicator& comm) {
+    if (comm.rank() == 0) return comm.abort("disk full");
+    try {
+      comm.barrier();
+      ADD_FAILURE() << "no error";
+    } catch (const CommError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("rank 0 (host0) gave up: disk full"));
+    }
+  });
+}
+
+TEST(NetworkCommunicator, LostMessagesEndInAnErrorThatNamesTheRank) {
+  LocalWorld world{.size = 2, .timeout = std::chrono::milliseconds(500)};
+  world.exchanged->cut = [](int from, int) { return from == 1; };
+  world.run([](NetworkCommunicator& comm) {
+    try {
+      comm.all_reduce(at::ones({100000}), ReduceOp::kSum);
+      ADD_FAILURE() << "no error";
+    } catch (const CommError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(comm.rank() == 0 ? "rank 1" : "rank 0"));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::comm

@@ -1,0 +1,62 @@
+// Calls under way over a network: a thread carries each to its end, and the rank's own thread waits for it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::comm {
+
+class NetworkWork final : public Work {
+ public:
+  // `remind` is called now and then by who waits; `timeout` is the call's own.
+  NetworkWork(std::string label, std::chrono::nanoseconds timeout, std::function<void()> remind);
+
+  bool done() override { return wait_for(std::chrono::nanoseconds(0)); }
+  bool wait_for(std::chrono::nanoseconds time) override;
+  void wait() override;
+  std::chrono::nanoseconds elapsed() const override;
+
+  // Whether it has been finished, well or not.
+  bool ended() const;
+  // Called once, by the thread that carries it out; with why it failed.
+  void finish(std::exception_ptr error);
+
+ private:
+  std::string label_;
+  std::chrono::nanoseconds timeout_;
+  std::function<void()> remind_;
+  int64_t began_ns_, ended_ns_ = 0;
+  bool done_ = false;
+  std::exception_ptr error_;
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+};
+
+// A thread that runs tasks one after the other; it ends, after the last of them, with its owner.
+class SerialThread {
+ public:
+  SerialThread() = default;
+  ~SerialThread();
+  SerialThread(const SerialThread&) = delete;
+  SerialThread& operator=(const SerialThread&) = delete;
+
+  void push(std::function<void()> task);
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::deque<std::function<void()>> tasks_;
+  bool ending_ = false;
+  std::thread thread_;  // begun by the first task
+};
+
+}  // namespace lockstep::comm

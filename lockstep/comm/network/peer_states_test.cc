@@ -1,0 +1,57 @@
+#include "lockstep/comm/network/peer_states.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "lockstep/base/node_memory.h"
+
+namespace lockstep::comm {
+namespace {
+
+TEST(Beat, IsReadAsItWasWritten) {
+  const Beat beat{.count = 7, .stopped = {1, 12}, .doing = "waiting at fold of bucket 1/2 (w)"};
+  const Beat read = Beat::decode(beat.encode());
+  EXPECT_EQ(read.count, 7u);
+  EXPECT_EQ(read.stopped, (std::vector<int>{1, 12}));
+  EXPECT_EQ(read.doing, beat.doing);
+  EXPECT_TRUE(Beat::decode(Beat{}.encode()).stopped.empty());
+  EXPECT_EQ(Beat::decode("rubbish").count, 0u);
+}
+
+// Ranks 1 and 2 share a node: 1 tells of 2.
+TEST(PeerStates, ANeighbourTellsOfAStoppedRank) {
+  const pid_t child = fork();
+  if (child == 0) {
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  const NodeMemory memory = NodeMemory::create(2);
+  const Mapping mapping(memory.board.get());
+  Board* board = Board::attach(mapping.data());
+  board->ranks[0].pid.store(getpid());
+  board->ranks[0].doing.set("step 12");
+  board->ranks[1].pid.store(child);
+
+  const RankTable table{{0, 0, "a"}, {1, 0, "b"}, {1, 1, "b"}};
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  for (const int rank : {0, 1, 2}) Bulletin(store, rank).announce();
+  Bulletin(store, 1).beat(PeerStates(table, 1, board).own_beat());
+  Bulletin bulletin(store, 0);
+  PeerStates states(table, 0, nullptr);
+  EXPECT_EQ(states.how_is(2), "has not been heard of");
+  states.look(bulletin, {2});
+  EXPECT_THAT(states.how_is(2), ::testing::HasSubstr("is stopped (SIGSTOP"));
+  EXPECT_EQ(states.how_is(1), "is alive, at step 12");
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+}
+
+}  // namespace
+}  // namespace lockstep::comm

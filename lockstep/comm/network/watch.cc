@@ -1,0 +1,324 @@
+#include "lockstep/comm/network/watch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/sigpipe.h"
+#include "lockstep/comm/network/peer_states.h"
+
+namespace lockstep::comm {
+namespace {
+
+constexpr double kBetweenWarnings = 5;
+
+double seconds_since(int64_t ns) { return std::round(static_cast<double>(monotonic_ns() - ns) * 1e-8) / 10; }
+
+std::string rank_list(const std::vector<int>& ranks) {
+  return cat(ranks.size() == 1 ? "rank " : "ranks ", ranges(ranks));
+}
+
+}  // namespace
+
+struct Watch::State {
+  struct Wait {
+    WatchedCall call;
+    int64_t began_ns = monotonic_ns();
+    double seconds = 0;  // that it took to fail; then it is to be explained at once
+    bool warned = false;
+    int64_t differs_since_ns = 0;
+    std::optional<std::vector<int>> missing = {};  // the ranks that have not posted this call, as of the last look
+  };
+
+  State(Options wanted, std::unique_ptr<Bulletin> notes)
+      : options(std::move(wanted)), bulletin(std::move(notes)), peers(options.ranks, options.rank, options.board) {}
+
+  Options options;
+  std::unique_ptr<Bulletin> bulletin;
+  PeerStates peers;
+
+  std::mutex mutex;
+  std::condition_variable news;
+  bool ending = false;
+  uint64_t next_wait = 1;
+  std::map<uint64_t, Wait> waits;
+  std::vector<WatchGroup> new_groups;
+  uint64_t groups_queued = 0, groups_told = 0;
+  std::string own_reason;  // to be told
+  bool told = false;
+  bool differs = false;        // ranks called different things
+  std::exception_ptr verdict;  // why all waits end
+  int64_t answered_ns = monotonic_ns();
+  bool store_failed = false;
+  int64_t warned_ns = 0;
+  uint64_t looks = 0;
+  bool finished = false;  // the thread
+
+  // The thread's: all talk with the store happens without the lock.
+  void look(std::unique_lock<std::mutex>& lock);
+  std::map<uint64_t, Wait> long_waits() const;
+  void judge(uint64_t id, const std::vector<Post>& posts);
+  void end_all(std::exception_ptr why);
+
+  // Whether the store has long not answered: then nothing is worth waiting for.
+  bool is_cut_off() const {
+    return monotonic_ns() - answered_ns > 4 * std::chrono::nanoseconds(options.period).count();
+  }
+  std::string text_of(const Wait& wait, const MeshError& error) const;
+  std::string who(int rank) const;
+  std::string about(const std::vector<int>& missing) const;
+};
+
+Watch::Watch(Options options, std::unique_ptr<Bulletin> bulletin)
+    : state_(std::make_shared<State>(std::move(options), std::move(bulletin))) {
+  const SigpipeBlocked blocked;
+  std::thread([state = state_] { run(state); }).detach();
+}
+
+Watch::~Watch() {
+  constexpr std::chrono::seconds kPatience{2};
+  std::unique_lock lock(state_->mutex);
+  // The store goes with rank 0, and what the ranks called is there for the others to compare as well.
+  if (state_->differs && state_->options.rank == 0) {
+    state_->news.wait_for(lock, 3 * state_->options.period, [&] { return state_->store_failed; });
+  }
+  state_->ending = true;
+  state_->options.stop_waits = [] {};
+  state_->news.notify_all();
+  state_->news.wait_for(lock, kPatience, [&] { return state_->finished || state_->is_cut_off(); });
+}
+
+void Watch::run(const std::shared_ptr<State>& state) {
+  std::unique_lock lock(state->mutex);
+  while (!state->ending) {
+    try {
+      state->look(lock);
+      state->answered_ns = monotonic_ns();
+      ++state->looks;
+    } catch (const std::exception&) {  // the store is gone: the messages' own connections will tell why
+      if (!lock.owns_lock()) lock.lock();
+      state->store_failed = true;
+    }
+    state->news.notify_all();
+    if (state->store_failed) break;
+    state->news.wait_for(lock, state->options.period, [&] {
+      return state->ending || (!state->own_reason.empty() && !state->told) || !state->new_groups.empty();
+    });
+  }
+  state->finished = true;
+  state->news.notify_all();
+}
+
+std::map<uint64_t, Watch::State::Wait> Watch::State::long_waits() const {
+  std::map<uint64_t, Wait> found;
+  for (const auto& [id, wait] : waits) {
+    const bool lasts = monotonic_ns() - wait.began_ns > 2 * std::chrono::nanoseconds(options.period).count();
+    if (wait.seconds > 0 || lasts) found.emplace(id, wait);
+  }
+  return found;
+}
+
+void Watch::State::look(std::unique_lock<std::mutex>& lock) {
+  const auto groups = std::exchange(new_groups, {});
+  const auto lasting = long_waits();
+  const std::string reason = told ? "" : own_reason;
+  lock.unlock();
+  for (const auto& group : groups) bulletin->announce(group);
+  if (!reason.empty()) bulletin->give_up(cat(who(options.rank), " gave up: ", reason));
+  bulletin->beat(peers.own_beat());
+  const auto given_up = lasting.empty() ? std::nullopt : bulletin->given_up();
+  std::map<uint64_t, std::vector<Post>> posts;
+  for (const auto& [id, wait] : lasting) {
+    if (wait.missing) peers.look(*bulletin, *wait.missing);
+    if (wait.call.group.ranks.empty()) continue;
+    bulletin->post(wait.call.group, {wait.call.number, wait.call.signature});
+    posts[id] = bulletin->posts(wait.call.group);
+  }
+  lock.lock();
+  groups_told += groups.size();
+  if (!reason.empty()) told = true;
+  if (given_up) end_all(std::make_exception_ptr(CommError(*given_up)));
+  for (const auto& [id, all] : posts) judge(id, all);
+}
+
+void Watch::State::judge(uint64_t id, const std::vector<Post>& posts) {
+  const auto at = waits.find(id);
+  if (at == waits.end()) return;
+  Wait& wait = at->second;
+  const auto& ranks = wait.call.group.ranks;
+  std::vector<std::optional<Signature>> signatures(ranks.size());
+  bool other = false;
+  wait.missing.emplace();
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    if (posts[k].number == wait.call.number) {
+      signatures[k] = posts[k].signature;
+      other = other || posts[k].signature != wait.call.signature;
+    }
+    if (posts[k].number < wait.call.number && ranks[k] != options.rank) wait.missing->push_back(ranks[k]);
+  }
+  std::sort(wait.missing->begin(), wait.missing->end());
+  if (!other) return;
+  differs = true;
+  // A moment more for the others to say what they called.
+  if (wait.differs_since_ns == 0) wait.differs_since_ns = monotonic_ns();
+  const bool patient = monotonic_ns() - wait.differs_since_ns < 5 * std::chrono::nanoseconds(options.period).count();
+  if (!wait.missing->empty() && patient) return;
+  std::vector<std::optional<Signature>> by_rank(static_cast<size_t>(*std::max_element(ranks.begin(), ranks.end())) + 1);
+  for (size_t k = 0; k < ranks.size(); ++k) by_rank[static_cast<size_t>(ranks[k])] = signatures[k];
+  end_all(std::make_exception_ptr(DesyncError(difference_text(by_rank, wait.call.number - 1))));
+}
+
+void Watch::State::end_all(std::exception_ptr why) {
+  if (!verdict) verdict = std::move(why);
+  options.stop_waits();
+  news.notify_all();
+}
+
+uint64_t Watch::enter(const WatchedCall& call) {
+  const std::lock_guard lock(state_->mutex);
+  const uint64_t id = state_->next_wait++;
+  State::Wait wait{.call = call};
+  if (!call.expects.empty()) wait.missing = call.expects;
+  state_->waits.emplace(id, std::move(wait));
+  return id;
+}
+
+void Watch::leave(uint64_t wait) {
+  const std::lock_guard lock(state_->mutex);
+  state_->waits.erase(wait);
+}
+
+void Watch::announce(const WatchGroup& group) {
+  std::unique_lock lock(state_->mutex);
+  state_->new_groups.push_back(group);
+  const uint64_t own = ++state_->groups_queued;
+  state_->news.notify_all();
+  state_->news.wait_for(lock, 20 * state_->options.period,
+                        [&] { return state_->groups_told >= own || state_->store_failed; });
+}
+
+void Watch::remind(uint64_t id) {
+  std::string text;
+  {
+    const std::lock_guard lock(state_->mutex);
+    const auto at = state_->waits.find(id);
+    if (at == state_->waits.end() || at->second.warned) return;
+    State::Wait& wait = at->second;
+    if (monotonic_ns() - wait.began_ns < wait.call.timeout.count() / 10) return;
+    wait.warned = true;
+    // A call may be waited for in two groups, those of its parts and of the whole: one warning is enough.
+    if (state_->warned_ns != 0 && seconds_since(state_->warned_ns) < kBetweenWarnings) return;
+    state_->warned_ns = monotonic_ns();
+    text = cat(wait.call.label, wait.call.number == 0 ? "" : cat(", call #", wait.call.number - 1), ": waiting for ",
+               seconds_since(wait.began_ns), " s", state_->about(wait.missing.value_or(std::vector<int>{})),
+               "; the timeout is ", std::chrono::duration<double>(wait.call.timeout).count(), " s");
+  }
+  state_->options.warn(text);
+}
+
+std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
+  std::unique_lock lock(state_->mutex);
+  const auto at = state_->waits.find(id);
+  if (at == state_->waits.end()) return std::make_exception_ptr(BugError("watch: no wait ", id));
+  at->second.seconds = std::max(0.1, seconds_since(at->second.began_ns));
+  // One look may have begun before; to compare what ranks called, one posts and a later one reads.
+  const uint64_t enough = state_->looks + (error.cause() == MeshError::Cause::kTimeout ? 3 : 2);
+  state_->news.wait_for(lock, 5 * state_->options.period, [&] {
+    return state_->verdict || state_->store_failed || state_->is_cut_off() || state_->looks >= enough;
+  });
+  if (state_->verdict) return state_->verdict;
+  const std::string text = state_->text_of(at->second, error);
+  state_->own_reason = text;  // for those who wait for this rank
+  state_->verdict = std::make_exception_ptr(CommError("rank ", state_->options.rank, ": ", text));
+  state_->news.notify_all();
+  return state_->verdict;
+}
+
+std::string Watch::State::text_of(const Wait& wait, const MeshError& error) const {
+  const std::string begin = cat(wait.call.label, wait.call.number == 0 ? "" : cat(", call #", wait.call.number - 1));
+  if (error.cause() == MeshError::Cause::kTimeout) {
+    const auto missing = wait.missing && !wait.missing->empty() ? *wait.missing : error.peers();
+    return cat(begin, ": waited ", wait.seconds, " s", about(missing),
+               "; see what they were at in their logs, or raise --timeout");
+  }
+  std::string lost;
+  for (const int rank : error.peers()) lost += cat(lost.empty() ? "" : ", ", who(rank));
+  return cat(begin, ": the connection to ", lost.empty() ? "a peer" : lost, " broke (", error.what(),
+             "): it died, or the network did; see its log");
+}
+
+std::exception_ptr Watch::verdict() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->verdict;
+}
+
+std::exception_ptr Watch::weigh(uint64_t id, std::exception_ptr why) {
+  std::string differs;  // what this rank's neighbours called; those of other nodes get time to say what they did
+  try {
+    std::rethrow_exception(why);
+  } catch (const DesyncError& error) {
+    differs = error.what();
+  } catch (...) {
+  }
+  {
+    std::unique_lock lock(state_->mutex);
+    const auto at = state_->waits.find(id);
+    if (at != state_->waits.end()) at->second.seconds = std::max(0.1, seconds_since(at->second.began_ns));
+    const uint64_t enough = state_->looks + (differs.empty() ? 3 : 8);
+    state_->news.wait_for(lock, (differs.empty() ? 4 : 8) * state_->options.period,
+                          [&] { return state_->verdict || state_->store_failed || state_->looks >= enough; });
+    if (state_->verdict) return state_->verdict;
+  }
+  if (!differs.empty()) give_up(differs);
+  return why;
+}
+
+void Watch::give_up(const std::string& reason) noexcept {
+  try {
+    std::unique_lock lock(state_->mutex);
+    if (state_->own_reason.empty()) state_->own_reason = reason.empty() ? "no reason given" : reason;
+    if (!state_->verdict) {
+      state_->verdict =
+          std::make_exception_ptr(CommError("rank ", state_->options.rank, " gave up: ", state_->own_reason));
+    }
+    state_->news.notify_all();
+    state_->news.wait_for(lock, 2 * state_->options.period,
+                          [&] { return state_->told || state_->store_failed || state_->is_cut_off(); });
+  } catch (...) {  // no memory: the peers will see this process end
+  }
+}
+
+std::string Watch::State::who(int rank) const {
+  const std::string& host = options.ranks.at(static_cast<size_t>(rank)).host;
+  return cat("rank ", rank, host.empty() ? "" : cat(" (", host, ")"));
+}
+
+// " for ranks 2-3: rank 2 (b) …, rank 3 (b) …"
+std::string Watch::State::about(const std::vector<int>& missing) const {
+  constexpr double kSilent = 5;
+  constexpr size_t kMostTold = 8;
+  const double silent = seconds_since(answered_ns);
+  const std::string cut = silent > kSilent ? cat("; the rendezvous store has not answered for ", silent,
+                                                 " s: rank 0 is stopped, or the network to it is cut")
+                                           : "";
+  if (missing.empty()) return cut;
+  std::string text = cat(" for ", rank_list(missing));
+  for (size_t k = 0; k < std::min(missing.size(), kMostTold); ++k) {
+    text += cat(k == 0 ? ": " : ", ", who(missing[k]), ' ', peers.how_is(missing[k]));
+  }
+  // Whom the missing ones may be waiting for themselves.
+  for (const int rank : peers.stopped()) {
+    const bool listed = std::find(missing.begin(), missing.end(), rank) != missing.end();
+    if (!listed) text += cat(", ", who(rank), ' ', peers.how_is(rank));
+  }
+  return text + cut;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,110 @@
+#include "lockstep/comm/network/watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::comm {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using Store = c10::intrusive_ptr<c10d::Store>;
+
+const WatchGroup kAll{"world", {0, 1}};
+
+Store store_of_two() {
+  Store store = c10::make_intrusive<c10d::HashStore>();
+  for (const int rank : {0, 1}) {
+    Bulletin bulletin(store, rank);
+    bulletin.announce();
+    bulletin.announce(kAll);
+  }
+  return store;
+}
+
+Watch::Options options_of(int rank) {
+  return {.rank = rank, .ranks = {{0, 0, "a"}, {1, 0, "b"}}, .period = milliseconds(20)};
+}
+
+WatchedCall barrier(std::chrono::nanoseconds timeout) {
+  return {
+      .group = kAll, .number = 1, .signature = signature_of(calls::barrier()), .label = "barrier", .timeout = timeout};
+}
+
+std::string text_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return cat(error.exit_code(), ' ', error.what());
+  }
+}
+
+TEST(Watch, WarnsOnceAfterATenth) {
+  std::vector<std::string> warnings;
+  auto options = options_of(0);
+  options.warn = [&](const std::string& text) { warnings.push_back(text); };
+  Watch watch(options, std::make_unique<Bulletin>(store_of_two(), 0));
+  const uint64_t wait = watch.enter(barrier(std::chrono::seconds(2)));
+  watch.remind(wait);
+  EXPECT_TRUE(warnings.empty());
+  std::this_thread::sleep_for(milliseconds(300));
+  watch.remind(wait);
+  watch.remind(wait);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("barrier, call #0: waiting for 0.3 s for rank 1: rank 1 (b)"));
+  EXPECT_THAT(warnings[0], HasSubstr("the timeout is 2 s"));
+}
+
+TEST(Watch, ARankThatIsSilentIsToldFromASlowOne) {
+  const Store store = store_of_two();
+  Watch watch(options_of(0), std::make_unique<Bulletin>(store, 0));
+  const uint64_t wait = watch.enter(barrier(std::chrono::seconds(3)));
+  std::this_thread::sleep_for(milliseconds(3300));
+  const std::string text = text_of(watch.explain(wait, MeshError(MeshError::Cause::kTimeout, {1}, "late")));
+  EXPECT_THAT(text, HasSubstr("69 rank 0: barrier, call #0: waited 3.3 s for rank 1: rank 1 (b) has given no sign of "
+                              "life for 3."));
+}
+
+TEST(Watch, ABrokenConnectionNamesThePeer) {
+  Watch watch(options_of(0), std::make_unique<Bulletin>(store_of_two(), 0));
+  const uint64_t wait = watch.enter(barrier(std::chrono::seconds(3)));
+  const std::string text = text_of(watch.explain(wait, MeshError(MeshError::Cause::kBroken, {1}, "reset by peer")));
+  EXPECT_THAT(text, HasSubstr("the connection to rank 1 (b) broke (reset by peer)"));
+}
+
+TEST(Watch, GivingUpEndsTheOthersLongWaits) {
+  const Store store = store_of_two();
+  std::atomic<bool> stopped = false;
+  auto options = options_of(0);
+  options.stop_waits = [&] { stopped = true; };
+  Watch first(options, std::make_unique<Bulletin>(store, 0)),
+      second(options_of(1), std::make_unique<Bulletin>(store, 1));
+  const uint64_t wait = first.enter(barrier(std::chrono::seconds(10)));
+  second.give_up("disk full");
+  for (int i = 0; i < 100 && !stopped; ++i) std::this_thread::sleep_for(milliseconds(20));
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(text_of(first.explain(wait, MeshError(MeshError::Cause::kAborted, {}, ""))),
+            "69 rank 1 (b) gave up: disk full");
+}
+
+TEST(Watch, AStoreThatIsGoneLeavesTheConnectionsOwnWord) {
+  class Gone final : public c10d::HashStore {
+   public:
+    bool check(const std::vector<std::string>&) override { throw std::runtime_error("gone"); }
+    void set(const std::string&, const std::vector<uint8_t>&) override { throw std::runtime_error("gone"); }
+  };
+  Watch watch(options_of(0), std::make_unique<Bulletin>(c10::make_intrusive<Gone>(), 0));
+  const uint64_t wait = watch.enter(barrier(std::chrono::seconds(1)));
+  EXPECT_THAT(text_of(watch.explain(wait, MeshError(MeshError::Cause::kTimeout, {1}, "late"))),
+              HasSubstr("s for rank 1: rank 1 (b) has not been heard of"));
+  watch.give_up("and this does not hang");
+}
+
+}  // namespace
+}  // namespace lockstep::comm

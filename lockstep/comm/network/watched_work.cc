@@ -1,0 +1,55 @@
+#include "lockstep/comm/network/watched_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/clock.h"
+
+namespace lockstep::comm {
+
+WatchedWork::WatchedWork(std::shared_ptr<Work> work, std::shared_ptr<Watch> watch, WatchedCall call)
+    : work_(std::move(work)), watch_(std::move(watch)), call_(std::move(call)) {}
+
+WatchedWork::~WatchedWork() {
+  if (wait_ != 0) watch_->leave(wait_);
+}
+
+uint64_t WatchedWork::waiting() {
+  if (wait_ == 0) wait_ = watch_->enter(call_);
+  return wait_;
+}
+
+// What a rank sees of its own node, or of a connection that breaks, is often what became of another rank's error.
+void WatchedWork::fail(std::exception_ptr why) { std::rethrow_exception(watch_->weigh(waiting(), std::move(why))); }
+
+bool WatchedWork::done() {
+  try {
+    return work_->done();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+bool WatchedWork::wait_for(std::chrono::nanoseconds time) {
+  constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(200);
+  const Deadline deadline(time);
+  try {
+    while (!work_->wait_for(std::clamp(deadline.left(), std::chrono::nanoseconds(0), kLook))) {
+      if (deadline.passed()) return false;
+      watch_->remind(waiting());
+      if (const auto verdict = watch_->verdict()) std::rethrow_exception(verdict);
+    }
+    return true;
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void WatchedWork::wait() {
+  // The messages of its parts have the same timeout, began a little later, and know whom they wait for.
+  constexpr std::chrono::seconds kGrace{1};
+  if (wait_for(call_.timeout + kGrace)) return;
+  std::rethrow_exception(watch_->explain(waiting(), MeshError(MeshError::Cause::kTimeout, {}, "timed out")));
+}
+
+}  // namespace lockstep::comm

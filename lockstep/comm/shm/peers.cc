@@ -1,0 +1,72 @@
+#include "lockstep/comm/shm/peers.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/process_state.h"
+
+namespace lockstep::comm {
+
+Peers::Peers(Board* board, int self, int size, std::vector<int> world_ranks)
+    : board_(board), self_(self), world_ranks_(std::move(world_ranks)), pidfds_(static_cast<size_t>(size)) {
+  for (int rank = static_cast<int>(world_ranks_.size()); rank < size; ++rank) world_ranks_.push_back(rank);
+  this->self().pid.store(getpid());
+  this->self().beat_ns.store(monotonic_ns());
+  RankState starting = RankState::kStarting;
+  this->self().state.compare_exchange_strong(starting, RankState::kRunning);
+}
+
+// Whether the process has ended. Ranks that are threads of one process (as tests have them) live as long as we do.
+bool Peers::gone(int rank) {
+  const auto index = static_cast<size_t>(rank);
+  const pid_t pid = board_->ranks[index].pid.load();
+  if (pid == 0 || pid == getpid()) return false;
+  if (!pidfds_[index]) {
+    pidfds_[index] = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfds_[index]) return errno == ESRCH;
+  }
+  pollfd ended{pidfds_[index].get(), POLLIN, 0};
+  return poll(&ended, 1, 0) == 1;
+}
+
+void Peers::check(std::span<const int> awaited, const std::string& at) {
+  for (const int rank : awaited) {
+    if (rank == self_) continue;
+    const BoardRank& peer = board_->ranks[static_cast<size_t>(rank)];
+    const RankState state = peer.state.load(std::memory_order_acquire);
+    if (state == RankState::kFailed) {
+      throw CommError(called(rank), " failed: ", peer.error.get(), " (rank ", name_of(self_), " was at ", at, ")");
+    }
+    if (state == RankState::kFinished) {
+      throw CommError(called(rank), " has finished while rank ", name_of(self_), " waits for it at ", at);
+    }
+    if (gone(rank)) throw CommError(called(rank), " died while rank ", name_of(self_), " waited for it at ", at);
+  }
+}
+
+std::string Peers::describe(int rank) const {
+  const BoardRank& peer = board_->ranks[static_cast<size_t>(rank)];
+  const int pid = peer.pid.load();
+  if (pid == 0) return called(rank) + " has not started";
+  const char state = process_state(pid);
+  if (state == 'T' || state == 't') return cat(called(rank), " is stopped (SIGSTOP; kill -CONT ", pid, ")");
+  if (state == '\0' || state == 'Z' || state == 'X') return called(rank) + " is dead";
+  const std::string doing = peer.doing.get();
+  return cat(called(rank), " is alive, at step ", peer.step.load(), ", ",
+             doing.empty() ? "computing" : "'" + doing + "'");
+}
+
+std::string Peers::called(int rank) const { return cat("rank ", name_of(rank), pid_of(rank)); }
+
+std::string Peers::pid_of(int rank) const {
+  const int pid = board_->ranks[static_cast<size_t>(rank)].pid.load();
+  return pid == 0 ? "" : cat(" (pid ", pid, ")");
+}
+
+}  // namespace lockstep::comm

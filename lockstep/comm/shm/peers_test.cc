@@ -1,0 +1,97 @@
+#include "lockstep/comm/shm/peers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/shared_memory.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::comm {
+namespace {
+
+class PeersTest : public testing::Test {
+ protected:
+  Descriptor memory_ = create_memfd("board", sizeof(Board));
+  Mapping mapping_{memory_.get()};
+  Board* board_ = Board::create(mapping_.data(), 3);
+
+  std::string complaint(Peers& peers) {
+    try {
+      peers.check(std::vector<int>{0, 1, 2}, "a fold");
+    } catch (const CommError& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(PeersTest, ARankWritesItsPid) {
+  Peers peers(board_, 1, 3);
+  EXPECT_EQ(board_->ranks[1].pid.load(), getpid());
+  EXPECT_EQ(board_->ranks[1].state.load(), RankState::kRunning);
+  EXPECT_EQ(complaint(peers), "") << "peers that have not started yet are not dead";
+}
+
+TEST_F(PeersTest, AFailedPeerIsQuoted) {
+  Peers peers(board_, 0, 3);
+  board_->ranks[2].fail(65, "a.idx: damaged");
+  EXPECT_EQ(complaint(peers), "rank 2 failed: a.idx: damaged (rank 0 was at a fold)");
+}
+
+TEST_F(PeersTest, ADeadPeerIsSeen) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  board_->ranks[1].pid.store(child);
+  Peers peers(board_, 0, 3);
+  EXPECT_EQ(complaint(peers), "");
+  kill(child, SIGKILL);
+  siginfo_t info;
+  waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  EXPECT_THAT(complaint(peers), testing::HasSubstr("died while rank 0 waited for it at a fold"));
+  waitpid(child, nullptr, 0);
+  Peers later(board_, 0, 3);
+  EXPECT_THAT(complaint(later), testing::HasSubstr("died")) << "also one that was gone before it was looked at";
+}
+
+TEST_F(PeersTest, AStoppedPeerIsToldFromABusyOne) {
+  const pid_t child = fork();
+  if (child == 0) {
+    for (;;) pause();
+  }
+  board_->ranks[1].pid.store(child);
+  board_->ranks[1].step.store(17);
+  board_->ranks[1].doing.set("fold of b");
+  const Peers peers(board_, 0, 3, {4, 5, 6});
+  const std::string name = cat("rank 5 (pid ", child, ")");
+  EXPECT_EQ(peers.describe(1), name + " is alive, at step 17, 'fold of b'");
+  kill(child, SIGSTOP);
+  int status = 0;
+  waitpid(child, &status, WUNTRACED);
+  EXPECT_EQ(peers.describe(1), cat(name, " is stopped (SIGSTOP; kill -CONT ", child, ")"));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(peers.describe(1), name + " is dead");
+  EXPECT_EQ(peers.describe(2), "rank 6 has not started");
+}
+
+TEST_F(PeersTest, OnlyWhoIsAwaitedCounts) {
+  Peers peers(board_, 0, 3);
+  board_->ranks[2].state.store(RankState::kFinished);
+  EXPECT_NO_THROW(peers.check(std::vector<int>{1}, "a fold"));
+}
+
+TEST_F(PeersTest, AFinishedPeerWontCome) {
+  Peers peers(board_, 0, 3);
+  board_->ranks[1].state.store(RankState::kFinished);
+  EXPECT_THAT(complaint(peers), testing::HasSubstr("rank 1 has finished while rank 0 waits"));
+}
+
+}  // namespace
+}  // namespace lockstep::comm

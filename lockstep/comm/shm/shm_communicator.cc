@@ -1,0 +1,133 @@
+#include "lockstep/comm/shm/shm_communicator.h"
+
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/shm/shm_join.h"
+#include "lockstep/comm/shm/shm_pull.h"
+#include "lockstep/comm/shm/shm_reduce.h"
+
+namespace lockstep::comm {
+namespace {
+
+std::vector<int> first_numbers(int count) {
+  std::vector<int> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+ShmProtocol protocol_of(ShmCommunicator::Options& options, ShmMemory memory, Pool& pool, Board* board) {
+  auto node = std::make_shared<ShmNode>(
+      ShmNode::Options{
+          .self = options.rank, .size = options.size, .world_ranks = options.world_ranks, .warn = options.warn},
+      std::move(memory), pool, board);
+  ShmSegment& segment = node->segment();
+  return {std::move(node), segment, first_numbers(options.size), options.timeout};
+}
+
+}  // namespace
+
+ShmCommunicator::ShmCommunicator(Options options, ShmMemory memory, Pool& pool, Board* board)
+    : protocol_(protocol_of(options, std::move(memory), pool, board)), uplink_(options.uplink) {
+  protocol_.node().add(this);
+}
+
+ShmCommunicator::ShmCommunicator(ShmProtocol protocol, PoolBlock own_segment)
+    : protocol_(std::move(protocol)), own_segment_(std::move(own_segment)), is_group_(true) {
+  protocol_.node().add(this);
+}
+
+ShmCommunicator::~ShmCommunicator() {
+  protocol_.node().remove(this);
+  if (is_group_) protocol_.segment().left.fetch_add(1);
+  if (own_segment_) protocol_.node().retire(std::move(own_segment_), static_cast<uint32_t>(size()));
+}
+
+bool ShmCommunicator::shares(const at::Tensor& tensor) const {
+  return protocol_.node().offset_of(tensor.const_data_ptr(), tensor.nbytes()).has_value();
+}
+
+std::shared_ptr<ShmCollective> ShmCommunicator::collective(const Call& call) {
+  if (call.kind != OpKind::kFold && call.kind != OpKind::kAllReduce && call.kind != OpKind::kReduce) {
+    return std::make_shared<ShmPull>(protocol_, call);
+  }
+  if (uplink_ != nullptr) return std::make_shared<ShmJoin>(protocol_, call, *uplink_);
+  return std::make_shared<ShmReduce>(protocol_, call);
+}
+
+std::shared_ptr<Work> ShmCommunicator::begin(Call call) {
+  if (call.kind == OpKind::kSend) {
+    messages_.push_back(std::make_shared<ShmSend>(protocol_, call));
+    return messages_.back();
+  }
+  if (call.kind == OpKind::kReceive) {
+    messages_.push_back(std::make_shared<ShmReceive>(protocol_, call));
+    return messages_.back();
+  }
+  if (protocol_.full()) wait_for_room(call);
+  collectives_.push_back(collective(call));
+  return collectives_.back();
+}
+
+// Until the call whose record the next one takes is complete.
+void ShmCommunicator::wait_for_room(const Call& call) {
+  const uint64_t oldest = protocol_.next_call() - ShmSegment::kRing;
+  const std::string what = call.label();
+  const auto timeout = call.timeout.count() > 0 ? call.timeout : protocol_.timeout();
+  const auto missing = [&] { return protocol_.missing(oldest); };
+  const ShmNode::Waiting waiting{.what = what,
+                                 .ready = [&] { return !protocol_.full(); },
+                                 .awaited = [&] { return protocol_.unfinished(oldest); },
+                                 .missing = missing,
+                                 .patience = timeout / 10};
+  if (protocol_.node().wait_until(waiting, timeout)) return;
+  throw CommError("rank ", protocol_.world_rank(rank()), ": ", what, ": waited ",
+                  std::chrono::duration<double>(timeout).count(), " s for ", protocol_.node().missing_text(missing()),
+                  " with ", ShmSegment::kRing, " calls under way");
+}
+
+void ShmCommunicator::advance() {
+  bool may_finish = true;
+  for (const auto& call : collectives_) {
+    call->advance(may_finish);
+    may_finish = may_finish && call->finished();
+    if (!call->passed()) break;
+  }
+  while (!collectives_.empty() && collectives_.front()->settled()) collectives_.pop_front();
+  if (!messages_.empty()) advance_messages();
+}
+
+void ShmCommunicator::advance_messages() {
+  std::vector<ShmMessage::Channel> held_up;  // a message on it has no slot yet
+  for (const auto& message : messages_) {
+    const bool may_match = std::find(held_up.begin(), held_up.end(), message->channel()) == held_up.end();
+    message->advance(may_match);
+    if (may_match && !message->matched()) held_up.push_back(message->channel());
+  }
+  std::erase_if(messages_, [](const auto& message) { return message->ended(); });
+}
+
+bool ShmCommunicator::polls() const {
+  return std::any_of(collectives_.begin(), collectives_.end(), [](const auto& call) { return call->polls(); });
+}
+
+// The group's segment lies in its first member's pool, which all ranks map; where, that rank tells.
+std::unique_ptr<Communicator> ShmCommunicator::group(const std::vector<int>& members) {
+  const auto node = protocol_.shared_node();
+  PoolBlock segment;
+  if (!members.empty() && members[0] == rank()) segment = node->make_segment();
+  const at::Tensor told = all_gather(at::tensor({static_cast<int64_t>(segment.offset)}, at::kLong));
+  if (members.empty()) return nullptr;
+  std::vector<int> places;
+  for (const int member : members) places.push_back(protocol_.place_of(member));
+  const auto offset = static_cast<uint64_t>(told.const_data_ptr<int64_t>()[members[0]]);
+  auto& there = *reinterpret_cast<ShmSegment*>(node->at(places[0], offset));
+  return std::unique_ptr<Communicator>(
+      new ShmCommunicator(ShmProtocol(node, there, std::move(places), protocol_.timeout()), std::move(segment)));
+}
+
+}  // namespace lockstep::comm

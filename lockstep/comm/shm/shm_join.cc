@@ -1,0 +1,67 @@
+#include "lockstep/comm/shm/shm_join.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <limits>
+
+namespace lockstep::comm {
+namespace {
+
+// The reduction of one node's part: a mean is divided at the end, by the world's size.
+ReduceOp partial(ReduceOp op) { return op == ReduceOp::kMean ? ReduceOp::kSum : op; }
+
+at::Tensor pool_tensor(ShmNode& node, int64_t elements, at::ScalarType dtype) {
+  auto block = std::make_shared<PoolBlock>(node.allocate(static_cast<size_t>(elements) * c10::elementSize(dtype)));
+  return at::from_blob(
+      block->memory.get(), {elements}, [block](void*) {}, at::TensorOptions(dtype));
+}
+
+}  // namespace
+
+ShmJoin::ShmJoin(ShmProtocol& protocol, const Call& call, Uplink& uplink)
+    : ShmReduce(protocol, call, std::numeric_limits<int64_t>::max(), 1), uplink_(uplink), call_(call) {}
+
+bool ShmJoin::reduce_chunk() {
+  if (!begun_) {
+    begun_ = true;
+    if (protocol_.rank() < uplink_.rails()) begin_join();
+  }
+  if (join_ && !passed_on_) {
+    if (!join_->done()) return false;
+    write_result();
+  }
+  return true;
+}
+
+void ShmJoin::begin_join() {
+  const Slice all = chunk(0), slice = slice_of(all.last - all.first, protocol_.rank(), uplink_.rails());
+  int64_t count = 0;
+  for_each_block(elements(), slice, [&](size_t, int64_t, int64_t n, int64_t) { count += n; });
+  std::vector<const void*> sources;
+  for (const auto& ranks : uplink_.subtrees()) {
+    partials_.push_back(pool_tensor(protocol_.node(), count, dtype()));
+    auto* to = static_cast<std::byte*>(partials_.back().data_ptr());
+    for_each_block(elements(), slice, [&](size_t tensor, int64_t first, int64_t n, int64_t block) {
+      sources.clear();
+      for (const int rank : ranks) sources.push_back(address(rank, tensor, first, block));
+      reduce_block(dtype(), partial(op()), sources, to, n, wire());
+      to += n * static_cast<int64_t>(c10::elementSize(dtype()));
+    });
+  }
+  join_ = uplink_.join(call_, partials_);
+}
+
+void ShmJoin::write_result() {
+  passed_on_ = true;
+  auto* from = static_cast<std::byte*>(partials_[0].data_ptr());
+  if (op() == ReduceOp::kMean) divide_block(dtype(), from, uplink_.world_size(), partials_[0].numel());
+  const Slice all = chunk(0), slice = slice_of(all.last - all.first, protocol_.rank(), uplink_.rails());
+  for_each_block(elements(), slice, [&](size_t tensor, int64_t first, int64_t n, int64_t block) {
+    deliver(from, tensor, first, n, block);
+    from += n * static_cast<int64_t>(c10::elementSize(dtype()));
+  });
+  partials_.clear();
+  call_ = Call();
+}
+
+}  // namespace lockstep::comm

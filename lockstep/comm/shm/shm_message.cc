@@ -1,0 +1,107 @@
+#include "lockstep/comm/shm/shm_message.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lockstep/base/text.h"
+
+namespace lockstep::comm {
+
+void ShmMessage::fail(int from, int to, const MessageSlot& slot) {
+  failed_ = true;
+  const auto type = [](uint32_t dtype) { return c10::toString(static_cast<c10::ScalarType>(dtype)); };
+  ShmWork::fail(cat("rank ", protocol_.world_rank(from), " sent [", slot.elements, "] ", type(slot.dtype), " to rank ",
+                    protocol_.world_rank(to), ", which expected [", slot.expected_elements, "] ",
+                    type(slot.expected_dtype), " (tag ", slot.tag, ")"));
+  call_.input.reset();
+  call_.output.reset();
+}
+
+void ShmSend::post() {
+  auto& segment = protocol_.segment();
+  const auto self = static_cast<size_t>(protocol_.rank());
+  for (auto& slot : segment.messages[self]) {
+    if (slot.state.load() != MessageSlot::kFree) continue;
+    slot_ = &slot;
+    auto& sent = segment.sent[self].value;
+    slot.to = call_.peer;
+    slot.tag = call_.tag;
+    slot.dtype = static_cast<uint32_t>(call_.input.scalar_type());
+    slot.elements = call_.input.numel();
+    slot.number = sent.load();
+    slot.data = source_.offset();
+    slot.staged.store(source_.staged(), std::memory_order_relaxed);
+    slot.state.store(MessageSlot::kPosted);
+    sent.store(slot.number + 1);
+    protocol_.node().segment().ring();
+    return;
+  }
+}
+
+void ShmSend::stage() {
+  if (source_.complete()) return;
+  source_.stage();
+  slot_->staged.store(source_.staged());
+  protocol_.node().segment().ring();
+}
+
+void ShmSend::advance(bool may_match) {
+  if (ended()) return;
+  if (slot_ == nullptr && may_match) post();
+  if (slot_ == nullptr) return;
+  stage();
+  const uint32_t state = slot_->state.load();
+  if (state != MessageSlot::kTaken && state != MessageSlot::kRefused) return;
+  if (state == MessageSlot::kRefused) fail(protocol_.rank(), call_.peer, *slot_);
+  slot_->state.store(MessageSlot::kFree);
+  source_ = ShmSource();
+  call_.input.reset();
+  if (state == MessageSlot::kTaken) settle();
+}
+
+// The first message for this rank with the tag. What is posted after `sent` is read may be seen without what was posted
+// before it, so it does not count yet.
+MessageSlot* ShmReceive::find() const {
+  const auto from = static_cast<size_t>(call_.peer);
+  auto& segment = protocol_.segment();
+  const uint64_t sent = segment.sent[from].value.load();
+  MessageSlot* first = nullptr;
+  for (auto& slot : segment.messages[from]) {
+    if (slot.state.load() != MessageSlot::kPosted || slot.to != protocol_.rank() || slot.tag != call_.tag) continue;
+    if (slot.number < sent && (first == nullptr || slot.number < first->number)) first = &slot;
+  }
+  return first;
+}
+
+void ShmReceive::advance(bool may_match) {
+  if (ended()) return;
+  if (slot_ == nullptr) {
+    if (may_match) slot_ = find();
+    if (slot_ == nullptr) return;
+    slot_->state.store(MessageSlot::kClaimed);
+  }
+  const auto dtype = static_cast<uint32_t>(call_.output.scalar_type());
+  if (slot_->dtype == dtype && slot_->elements == call_.output.numel()) return pull();
+  slot_->expected_dtype = dtype;
+  slot_->expected_elements = call_.output.numel();
+  fail(call_.peer, protocol_.rank(), *slot_);
+  slot_->state.store(MessageSlot::kRefused);
+  protocol_.node().segment().ring();
+}
+
+void ShmReceive::pull() {
+  const auto size = static_cast<int64_t>(call_.output.element_size());
+  const auto ready = static_cast<int64_t>(std::min(slot_->staged.load(), static_cast<uint64_t>(slot_->elements)));
+  if (ready > pulled_) {
+    std::memcpy(static_cast<std::byte*>(call_.output.data_ptr()) + pulled_ * size,
+                protocol_.at(call_.peer, slot_->data) + pulled_ * size, static_cast<size_t>((ready - pulled_) * size));
+    pulled_ = ready;
+  }
+  if (pulled_ < slot_->elements) return;
+  slot_->state.store(MessageSlot::kTaken);
+  protocol_.node().segment().ring();
+  call_.output.reset();
+  settle();
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,68 @@
+// Send and receive over shared memory: the sender posts its data in a slot, the receiver pulls it out of the sender's
+// pool. Messages between two ranks with one tag arrive in the order in which they were sent.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/comm/shm/shm_source.h"
+#include "lockstep/comm/shm/shm_work.h"
+
+namespace lockstep::comm {
+
+class ShmMessage : public ShmWork {
+ public:
+  ShmMessage(ShmProtocol& protocol, const Call& call) : ShmWork(protocol, call), call_(call) {}
+
+  // Messages of one channel find their slots in the order of their calls.
+  struct Channel {
+    OpKind kind;
+    int peer, tag;
+    bool operator==(const Channel&) const = default;
+  };
+  Channel channel() const { return {call_.kind, call_.peer, call_.tag}; }
+
+  // Moves it on; `may_match`: whether all before it on its channel have their slots.
+  virtual void advance(bool may_match) = 0;
+  bool matched() const { return slot_ != nullptr || ended(); }
+  bool ended() const { return settled() || failed_; }
+
+ protected:
+  std::vector<int> awaited() const override { return {protocol_.place_of(call_.peer)}; }
+  std::vector<int> missing() const override { return {protocol_.place_of(call_.peer)}; }
+  void fail(int from, int to, const MessageSlot& slot);
+
+  Call call_;
+  MessageSlot* slot_ = nullptr;
+
+ private:
+  bool failed_ = false;
+};
+
+class ShmSend final : public ShmMessage {
+ public:
+  ShmSend(ShmProtocol& protocol, const Call& call)
+      : ShmMessage(protocol, call), source_(protocol.node(), call.input, 1) {}
+
+  void advance(bool may_match) override;
+
+ private:
+  void post();
+  void stage();
+
+  ShmSource source_;
+};
+
+class ShmReceive final : public ShmMessage {
+ public:
+  using ShmMessage::ShmMessage;
+  void advance(bool may_match) override;
+
+ private:
+  MessageSlot* find() const;
+  void pull();
+
+  int64_t pulled_ = 0;
+};
+
+}  // namespace lockstep::comm

@@ -1,0 +1,69 @@
+// Messages with threads as ranks: order, mismatches, more than there are slots for. With processes:
+// communicator_test.cc.
+#include "lockstep/comm/shm/shm_message.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/shm/shm_communicator.h"
+#include "lockstep/comm/testing/threads.h"
+
+namespace lockstep::comm {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::NodeOfThreads;
+
+TEST(ShmMessage, MoreThanThereAreSlotsFor) {
+  NodeOfThreads node(2);
+  node.run([](ShmCommunicator& comm) {
+    constexpr int kCount = 3 * static_cast<int>(ShmSegment::kMessages);
+    std::vector<std::shared_ptr<Work>> works;
+    std::vector<at::Tensor> tensors;
+    for (int i = 0; i < kCount; ++i) {
+      tensors.push_back(at::full({10}, comm.rank() == 0 ? i : -1, at::kInt));
+      works.push_back(
+          comm.start(comm.rank() == 0 ? calls::send(tensors.back(), 1) : calls::receive(tensors.back(), 0)));
+    }
+    for (auto& work : works) work->wait();
+    for (int i = 0; i < kCount; ++i) EXPECT_EQ(tensors[static_cast<size_t>(i)][9].item<int>(), i);
+  });
+}
+
+TEST(ShmMessage, BothSidesAreToldOfAMismatch) {
+  NodeOfThreads node(2);
+  node.run([](ShmCommunicator& comm) {
+    for (const bool wrong_size : {true, false}) {
+      const at::Tensor sent = at::ones({5}), expected = wrong_size ? at::ones({6}) : at::ones({5}, at::kInt);
+      const auto work = comm.start(comm.rank() == 0 ? calls::send(sent, 1, 3) : calls::receive(expected, 0, 3));
+      try {
+        work->wait();
+        ADD_FAILURE() << "no error";
+      } catch (const DesyncError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("rank 0 sent [5] Float to rank 1, which expected ["));
+        EXPECT_THAT(error.what(), HasSubstr(wrong_size ? "[6] Float (tag 3)" : "[5] Int (tag 3)"));
+      }
+      comm.barrier();  // and it goes on working
+    }
+  });
+}
+
+TEST(ShmMessage, AMissingSenderIsNamed) {
+  NodeOfThreads node(2, std::chrono::milliseconds(50));
+  node.run([](ShmCommunicator& comm) {
+    if (comm.rank() == 1) return;
+    try {
+      comm.receive(at::ones({5}), 1);
+      ADD_FAILURE() << "no error";
+    } catch (const CommError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("rank 0: receive: waited 0.05 s for rank 1; rank 1"));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::comm

@@ -1,0 +1,173 @@
+#include "lockstep/comm/shm/shm_node.h"
+
+#include <sched.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+
+namespace lockstep::comm {
+namespace {
+
+// How long a wait spins before it sleeps. With a core for every rank a peer is at most a scheduling hiccup away; with
+// more ranks than cores whoever spins may keep from its core the very rank that it waits for, so a spin soon yields.
+constexpr int64_t kSpinNs = 100'000;
+constexpr int64_t kSpinOversubscribedNs = 50'000;
+constexpr int64_t kPauseNs = 2'000;       // from then on a spin yields its core to whoever else can run
+constexpr int64_t kSleepNs = 20'000'000;  // then it looks whether its peers live
+constexpr int64_t kPollNs = 500'000;      // while something is awaited that does not ring
+
+void pause_core() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+ShmMemory::ShmMemory(const NodeMemory& memory) {
+  mappings.emplace_back(memory.comm.get());
+  segment = mappings[0].at<ShmSegment>(0);
+  for (const auto& pool : memory.pools) {
+    mappings.emplace_back(pool.get(), 0, Mapping::OnFork::kLeaveOut);
+    pools.push_back(mappings.back().data());
+  }
+}
+
+ShmNode::ShmNode(Options options, ShmMemory memory, Pool& pool, Board* board)
+    : options_(std::move(options)),
+      pool_(pool),
+      memory_(std::move(memory)),
+      peers_(board, options_.self, options_.size, options_.world_ranks),
+      spin_ns_(usable_cores() >= options_.size ? kSpinNs : kSpinOversubscribedNs) {
+  if (size() > kMaxLocalRanks || memory_.pools.size() != static_cast<size_t>(size())) {
+    throw ConfigError(size(), " ranks on this node: at most ", kMaxLocalRanks, ", and as many as the launcher made");
+  }
+  if (!options_.warn) {
+    options_.warn = [logger = Logger::from_environment(cat("rank ", peers_.name_of(self())))](const std::string& text) {
+      logger.warning(text);
+    };
+  }
+}
+
+std::optional<uint64_t> ShmNode::offset_of(const void* data, size_t bytes) const {
+  return bytes == 0 ? 0 : pool_.offset_of(data, bytes);
+}
+
+PoolBlock ShmNode::allocate(size_t bytes) {
+  PoolBlock block{pool_.allocate(bytes), 0};
+  if (block) block.offset = *pool_.offset_of(block.memory.get(), bytes);
+  return block;
+}
+
+PoolBlock ShmNode::make_segment() {
+  sweep();
+  PoolBlock block = allocate(sizeof(ShmSegment));
+  std::memset(block.memory.get(), 0, sizeof(ShmSegment));
+  return block;
+}
+
+void ShmNode::retire(PoolBlock segment, uint32_t members) {
+  retired_.emplace_back(std::move(segment), members);
+  sweep();
+}
+
+void ShmNode::sweep() {
+  std::erase_if(retired_,
+                [](const auto& old) { return old.first.template as<ShmSegment>()->left.load() == old.second; });
+}
+
+// What is moved on may ask to move everything on (an uplink's work that polls its own world).
+void ShmNode::advance() {
+  if (advancing_) return;
+  advancing_ = true;
+  try {
+    for (Moving* moving : moving_) moving->advance();
+  } catch (...) {
+    advancing_ = false;
+    throw;
+  }
+  advancing_ = false;
+}
+
+bool ShmNode::spin(const Waiting& waiting, std::chrono::nanoseconds time) {
+  const Deadline end{std::min(time, std::chrono::nanoseconds(spin_ns_))}, pause{std::chrono::nanoseconds(kPauseNs)};
+  for (int i = 0;; ++i) {
+    advance();
+    if (waiting.ready()) return true;
+    if (i % 16 == 15 && end.passed()) return false;
+    if (i % 16 == 15 && pause.passed()) {
+      sched_yield();
+    } else {
+      pause_core();
+    }
+  }
+}
+
+bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) {
+  if (spin(waiting, time)) return true;
+  const Deadline deadline(time), patience(waiting.patience);
+  bool warned = false, ready = false;
+  peers_.self().doing.set("waiting at " + waiting.what);
+  for (;;) {
+    const uint32_t seen = segment().event.load();
+    advance();
+    ready = waiting.ready();
+    if (ready || deadline.passed()) break;
+    check_others(waiting);
+    if (!warned && patience.passed()) warn(waiting), warned = true;
+    const bool polls =
+        std::any_of(moving_.begin(), moving_.end(), [](const Moving* moving) { return moving->polls(); });
+    const int64_t left = std::max<int64_t>(deadline.left().count(), 1);
+    segment().sleep(seen, std::min(polls ? kPollNs : kSleepNs, left));
+  }
+  peers_.self().doing.set("");
+  return ready;
+}
+
+void ShmNode::check_others(const Waiting& waiting) {
+  if (const uint32_t by = segment().aborted.load(); by != 0 && by <= kMaxLocalRanks) {
+    const int place = static_cast<int>(by) - 1;
+    throw CommError("rank ", peers_.name_of(place), peers_.pid_of(place), " gave up: ", segment().reason.get(),
+                    " (rank ", peers_.name_of(self()), " was at ", waiting.what, ")");
+  }
+  const auto awaited = waiting.awaited();
+  try {
+    peers_.check(awaited, waiting.what);
+  } catch (const CommError&) {
+    advance();
+    if (waiting.ready() || waiting.awaited() != awaited) return;  // the peer did its last share and left, just now
+    throw;
+  }
+}
+
+std::string ShmNode::missing_text(const std::vector<int>& missing) const {
+  if (missing.empty()) return "the other nodes";
+  std::vector<int> names;
+  for (const int place : missing) names.push_back(peers_.name_of(place));
+  std::sort(names.begin(), names.end());
+  std::string text = cat(names.size() == 1 ? "rank " : "ranks ", ranges(names));
+  for (const int place : missing) text += "; " + peers_.describe(place);
+  return text;
+}
+
+void ShmNode::warn(const Waiting& waiting) {
+  const std::vector<int> missing = waiting.missing();
+  if (!missing.empty()) options_.warn(cat(waiting.what, ": waiting for ", missing_text(missing)));
+}
+
+void ShmNode::abort(const std::string& reason) noexcept {
+  try {
+    segment().abort(self(), reason);
+  } catch (...) {  // no memory even for the text: the peers will see this process end
+  }
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,75 @@
+#include "lockstep/comm/shm/shm_node.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/comm/testing/threads.h"
+
+namespace lockstep::comm {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ShmNodeTest : public ::testing::Test {
+ protected:
+  ShmNode make(int self) {
+    auto options = memory_.node_options(self);
+    options.warn = [this](const std::string& text) { warnings_.push_back(text); };
+    return {options, memory_.memory(), memory_.pool(self), memory_.board()};
+  }
+  bool wait(ShmNode& node, std::chrono::milliseconds time) {
+    const std::string what = "test";
+    return node.wait_until({.what = what,
+                            .ready = [] { return false; },
+                            .awaited = [] { return std::vector<int>{1}; },
+                            .missing = [] { return std::vector<int>{1}; },
+                            .patience = std::chrono::milliseconds(10)},
+                           time);
+  }
+
+  testing::NodeOfThreads memory_{2};
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(ShmNodeTest, BlocksLieInThePool) {
+  ShmNode node = make(0);
+  const PoolBlock block = node.allocate(100);
+  EXPECT_EQ(node.at(0, block.offset), block.as<std::byte>());
+  EXPECT_EQ(node.offset_of(block.as<std::byte>(), 100), block.offset);
+  const int elsewhere = 0;
+  EXPECT_FALSE(node.offset_of(&elsewhere, sizeof elsewhere));
+  EXPECT_TRUE(node.offset_of(nullptr, 0)) << "nothing lies anywhere";
+}
+
+TEST_F(ShmNodeTest, AWaitEndsAndWarnsOnce) {
+  ShmNode node = make(0);
+  const Stopwatch watch;
+  EXPECT_FALSE(wait(node, std::chrono::milliseconds(80)));
+  EXPECT_GE(watch.seconds(), 0.08);
+  EXPECT_LT(watch.seconds(), 2);
+  EXPECT_EQ(warnings_, std::vector<std::string>{"test: waiting for rank 1; rank 1 has not started"});
+}
+
+TEST_F(ShmNodeTest, WhoGivesUpIsHeard) {
+  ShmNode node = make(0), other = make(1);
+  other.abort("disk full");
+  EXPECT_THROW(wait(node, std::chrono::seconds(10)), CommError);
+}
+
+TEST_F(ShmNodeTest, AGroupsSegmentIsKeptUntilAllHaveLeft) {
+  ShmNode node = make(0);
+  PoolBlock block = node.make_segment();
+  auto* segment = block.as<ShmSegment>();
+  EXPECT_EQ(segment->left.load(), 0u);
+  segment->left.fetch_add(1);
+  node.retire(std::move(block), 2);
+  EXPECT_GE(memory_.pool(0).stats().in_use, sizeof(ShmSegment));
+  segment->left.fetch_add(1);
+  const PoolBlock next = node.make_segment();
+  EXPECT_LT(memory_.pool(0).stats().in_use, 2 * sizeof(ShmSegment));
+}
+
+}  // namespace
+}  // namespace lockstep::comm

@@ -1,0 +1,113 @@
+#include "lockstep/comm/shm/shm_protocol.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::comm {
+
+ShmProtocol::ShmProtocol(std::shared_ptr<ShmNode> node, ShmSegment& segment, std::vector<int> places,
+                         std::chrono::milliseconds timeout)
+    : node_(std::move(node)),
+      segment_(&segment),
+      places_(std::move(places)),
+      rank_(static_cast<int>(std::find(places_.begin(), places_.end(), node_->self()) - places_.begin())),
+      timeout_(timeout) {}
+
+bool ShmProtocol::all_past(const ShmSegment::Counters& counters, uint64_t call) const {
+  for (int rank = 0; rank < size(); ++rank) {
+    if (counters[static_cast<size_t>(rank)].value.load() <= call) return false;
+  }
+  return true;
+}
+
+// Sleepers wait until all ranks are past a call, so only the last one to get there rings.
+void ShmProtocol::raise(ShmSegment::Counters& counters, uint64_t call) {
+  counters[static_cast<size_t>(rank_)].value.store(call + 1);
+  if (all_past(counters, call)) node_->segment().ring();
+}
+
+uint64_t ShmProtocol::least(uint64_t call, std::atomic<uint64_t> OpRecord::*counter) const {
+  uint64_t least = UINT64_MAX;
+  for (int rank = 0; rank < size(); ++rank) least = std::min(least, (record(rank, call).*counter).load());
+  return least;
+}
+
+void ShmProtocol::raise(uint64_t call, std::atomic<uint64_t> OpRecord::*counter, uint64_t value) const {
+  (own(call).*counter).store(value);
+  if (least(call, counter) >= value) node_->segment().ring();
+}
+
+bool ShmProtocol::full() const { return next_call_ >= ShmSegment::kRing && !complete(next_call_ - ShmSegment::kRing); }
+
+uint64_t ShmProtocol::publish(const Said& said) {
+  const uint64_t call = next_call_++;
+  OpRecord& record = own(call);
+  record.call = said.call;
+  record.data = said.data;
+  record.aside = said.aside;
+  record.length = said.length;
+  record.staged.store(said.staged, std::memory_order_relaxed);
+  record.reduced.store(0, std::memory_order_relaxed);
+  node_->peers().self().sequence.fetch_add(1, std::memory_order_relaxed);
+  raise(segment_->published, call);
+  return call;
+}
+
+bool ShmProtocol::published(uint64_t call) {
+  if (!all_past(segment_->published, call)) return false;
+  if (call >= checked_) {
+    check_same_call(call);
+    checked_ = call + 1;
+  }
+  return true;
+}
+
+// A group's root by its number in the world.
+Signature ShmProtocol::in_world_ranks(Signature signature) const {
+  const auto named = [this](uint32_t root) {
+    return static_cast<uint32_t>(root < places_.size() ? world_rank(static_cast<int>(root)) : 0);
+  };
+  switch (signature.kind) {
+    case OpKind::kReduce:
+      signature.detail = named(signature.detail / 16) * 16 + signature.detail % 16;
+      return signature;
+    case OpKind::kBroadcast:
+    case OpKind::kGather:
+    case OpKind::kScatter:
+      signature.detail = named(signature.detail);
+      return signature;
+    default:
+      return signature;
+  }
+}
+
+void ShmProtocol::check_same_call(uint64_t call) const {
+  bool same = true;
+  for (int k = 0; k < size(); ++k) same = same && record(k, call).call == record(0, call).call;
+  if (same) return;
+  std::vector<std::optional<Signature>> by_rank;
+  for (int k = 0; k < size(); ++k) {
+    const auto name = static_cast<size_t>(world_rank(k));
+    if (by_rank.size() <= name) by_rank.resize(name + 1);
+    by_rank[name] = in_world_ranks(record(k, call).call);
+  }
+  throw DesyncError(difference_text(by_rank, call));
+}
+
+std::vector<int> ShmProtocol::behind(const ShmSegment::Counters& counters, uint64_t call) const {
+  std::vector<int> places;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (counters[static_cast<size_t>(rank)].value.load() <= call) places.push_back(place_of(rank));
+  }
+  return places;
+}
+
+std::vector<int> ShmProtocol::missing(uint64_t call) const {
+  auto places = behind(segment_->published, call);
+  return places.empty() ? unfinished(call) : places;
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,188 @@
+#include "lockstep/comm/shm/shm_reduce.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace lockstep::comm {
+namespace {
+
+constexpr int64_t kInRing = -1;
+
+const std::vector<at::Tensor> tensors_of(const Call& call) {
+  return call.kind == OpKind::kFold ? call.tensors : std::vector<at::Tensor>{call.input};
+}
+
+}  // namespace
+
+ShmReduce::ShmReduce(ShmProtocol& protocol, const Call& call) : ShmReduce(protocol, call, kChunkBlocks, kSlots) {}
+
+ShmReduce::ShmReduce(ShmProtocol& protocol, const Call& call, int64_t chunk_blocks, int64_t slots)
+    : ShmCollective(protocol, call),
+      tensors_(tensors_of(call)),
+      square_sums_(call.fold.square_sums),
+      dtype_(tensors_[0].scalar_type()),
+      op_(call.kind == OpKind::kFold ? ReduceOp::kSum : call.op),
+      wire_(call.fold.wire),
+      root_(call.kind == OpKind::kReduce ? call.peer : -1),
+      chunk_blocks_(chunk_blocks),
+      slots_(slots) {
+  for (const auto& tensor : tensors_) elements_.push_back(tensor.numel());
+  blocks_ = block_count(elements_);
+  chunk_blocks_ = std::min(chunk_blocks_, std::max<int64_t>(blocks_, 1));
+  lay_out_table(square_sums_);
+  publish(call);
+}
+
+// Says where each tensor lies, and makes a ring if one is not in the pool, with room for what will ever be in it.
+void ShmReduce::lay_out_table(const at::Tensor& square_sums) {
+  ShmNode& node = protocol_.node();
+  table_ = node.allocate((tensors_.size() + 1) * sizeof(int64_t));
+  auto* table = table_.as<int64_t>();
+  bool staged = false;
+  for (const auto& tensor : tensors_) {
+    const auto offset = node.offset_of(tensor.const_data_ptr(), tensor.nbytes());
+    *table++ = offset ? static_cast<int64_t>(*offset) : kInRing;
+    staged = staged || !offset;
+  }
+  if (staged) {
+    const int64_t blocks = std::min(blocks_, slots_ * chunk_blocks_);
+    const int64_t count = blocks == 1 ? *std::max_element(elements_.begin(), elements_.end()) : blocks * kBlockElements;
+    ring_ = node.allocate(static_cast<size_t>(count) * c10::elementSize(dtype_));
+  }
+  if (!square_sums.defined()) return;
+  const auto offset = node.offset_of(square_sums.const_data_ptr(), square_sums.nbytes());
+  if (!offset) sums_block_ = node.allocate(square_sums.nbytes());
+  *table = static_cast<int64_t>(offset ? *offset : sums_block_.offset);
+}
+
+void ShmReduce::publish(const Call& call) {
+  number_ = protocol_.publish({.call = signature_of(call),
+                               .data = table_.offset,
+                               .aside = ring_.offset,
+                               .length = 0,
+                               .staged = ring_ ? 0 : UINT64_MAX});
+  chunks_ = static_cast<uint64_t>((blocks_ + chunk_blocks_ - 1) / chunk_blocks_);
+  while (stage()) {
+  }
+}
+
+// Once all have published: where everyone's data lies, and whether anyone stages.
+bool ShmReduce::begin() {
+  if (!views_.empty()) return true;
+  if (!protocol_.published(number_)) return false;
+  views_.reserve(static_cast<size_t>(protocol_.size()));
+  for (int k = 0; k < protocol_.size(); ++k) {
+    const OpRecord& record = protocol_.record(k, number_);
+    views_.push_back({reinterpret_cast<const int64_t*>(protocol_.at(k, record.data)), protocol_.at(k, 0),
+                      protocol_.at(k, record.aside)});
+    chunked_ = chunked_ || record.aside != 0;
+  }
+  if (chunked_) return true;
+  chunk_blocks_ = std::max<int64_t>(blocks_, 1);
+  chunks_ = blocks_ > 0 ? 1 : 0;
+  return true;
+}
+
+Slice ShmReduce::chunk(uint64_t index) const {
+  const int64_t first = static_cast<int64_t>(index) * chunk_blocks_;
+  return {first, std::min(first + chunk_blocks_, blocks_)};
+}
+
+std::byte* ShmReduce::address(int rank, size_t tensor, int64_t first, int64_t block) const {
+  const View& view = views_[static_cast<size_t>(rank)];
+  const auto size = static_cast<int64_t>(c10::elementSize(dtype_));
+  const int64_t offset = view.table[tensor];
+  if (offset != kInRing) return view.pool + offset + first * size;
+  return view.ring + block % (slots_ * chunk_blocks_) * kBlockElements * size;
+}
+
+bool ShmReduce::reduce_chunk() {
+  const Slice whole = chunk(reduced_);
+  const Slice own = slice_of(whole.last - whole.first, protocol_.rank(), protocol_.size());
+  std::array<const void*, kMaxLocalRanks> sources;
+  const int target = root_ < 0 ? protocol_.rank() : root_;
+  for_each_block(
+      elements_, {whole.first + own.first, whole.first + own.last},
+      [&](size_t tensor, int64_t first, int64_t count, int64_t block) {
+        for (int k = 0; k < protocol_.size(); ++k) {
+          sources[static_cast<size_t>(k)] = address(k, tensor, first, block);
+        }
+        std::byte* result = address(target, tensor, first, block);
+        reduce_block(dtype_, op_, {sources.data(), static_cast<size_t>(protocol_.size())}, result, count, wire_);
+        deliver(result, tensor, first, count, block);
+      });
+  return true;
+}
+
+void ShmReduce::deliver(const std::byte* from, size_t tensor, int64_t first, int64_t count, int64_t block) const {
+  for (int k = 0; k < protocol_.size(); ++k) {
+    if (root_ >= 0 && k != root_) continue;
+    std::byte* to = address(k, tensor, first, block);
+    if (to != from) std::memcpy(to, from, static_cast<size_t>(count) * c10::elementSize(dtype_));
+  }
+  if (!square_sums_.defined()) return;
+  const double sum = square_sum(dtype_, from, count);
+  for (const View& view : views_) {
+    std::memcpy(view.pool + view.table[elements_.size()] + block * static_cast<int64_t>(sizeof sum), &sum, sizeof sum);
+  }
+}
+
+void ShmReduce::copy_chunk(uint64_t index, bool in) const {
+  const int64_t* table = table_.as<int64_t>();
+  const size_t size = c10::elementSize(dtype_);
+  for_each_block(elements_, chunk(index), [&](size_t tensor, int64_t first, int64_t count, int64_t block) {
+    if (table[tensor] != kInRing) return;
+    auto* outside = static_cast<std::byte*>(tensors_[tensor].data_ptr()) + static_cast<size_t>(first) * size;
+    std::byte* inside =
+        ring_.as<std::byte>() + static_cast<size_t>(block % (slots_ * chunk_blocks_) * kBlockElements) * size;
+    std::memcpy(in ? inside : outside, in ? outside : inside, static_cast<size_t>(count) * size);
+  });
+}
+
+bool ShmReduce::stage() {
+  if (!ring_ || staged_ == chunks_ || staged_ >= returned_ + static_cast<uint64_t>(slots_)) return false;
+  copy_chunk(staged_, /*in=*/true);
+  protocol_.raise(number_, &OpRecord::staged, ++staged_);
+  return true;
+}
+
+// Peers' counters are theirs to use again once the call is complete.
+uint64_t ShmReduce::reduced_by_all() const {
+  const uint64_t least = protocol_.least(number_, &OpRecord::reduced);
+  return protocol_.complete(number_) ? chunks_ : std::min(least, chunks_);
+}
+
+bool ShmReduce::give_back() {
+  if (!ring_ || returned_ == reduced_ || returned_ >= reduced_by_all()) return false;
+  if (root_ < 0 || root_ == protocol_.rank()) copy_chunk(returned_, /*in=*/false);
+  ++returned_;
+  return true;
+}
+
+bool ShmReduce::reduce() {
+  if (reduced_ == chunks_ || protocol_.least(number_, &OpRecord::staged) <= reduced_ || !reduce_chunk()) return false;
+  ++reduced_;
+  if (chunked_) protocol_.raise(number_, &OpRecord::reduced, reduced_);
+  return true;
+}
+
+void ShmReduce::advance(bool may_finish) {
+  if (settled() || !begin()) return;
+  while (give_back() || stage() || (!finished() && reduce())) {
+  }
+  if (!finished() && may_finish && reduced_ == chunks_) finish();
+  if (finished() && (!ring_ || returned_ == chunks_) && protocol_.complete(number_)) let_go();
+}
+
+void ShmReduce::let_go() {
+  if (sums_block_) std::memcpy(square_sums_.mutable_data_ptr(), sums_block_.memory.get(), square_sums_.nbytes());
+  tensors_.clear();
+  square_sums_.reset();
+  table_ = PoolBlock();
+  ring_ = PoolBlock();
+  sums_block_ = PoolBlock();
+  settle();
+}
+
+}  // namespace lockstep::comm

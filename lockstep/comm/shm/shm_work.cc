@@ -1,0 +1,51 @@
+#include "lockstep/comm/shm/shm_work.h"
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::comm {
+
+ShmWork::ShmWork(ShmProtocol& protocol, const Call& call)
+    : protocol_(protocol),
+      what_(call.label()),
+      timeout_(call.timeout.count() > 0 ? call.timeout : protocol.timeout()) {}
+
+void ShmWork::settle() {
+  settled_ = true;
+  settled_ns_ = monotonic_ns();
+}
+
+std::chrono::nanoseconds ShmWork::elapsed() const {
+  return std::chrono::nanoseconds((settled_ ? settled_ns_ : monotonic_ns()) - begun_ns_);
+}
+
+ShmNode::Waiting ShmWork::waiting() const {
+  return {.what = what_,
+          .ready = [this] { return settled_ || !error_.empty(); },
+          .awaited = [this] { return awaited(); },
+          .missing = [this] { return missing(); },
+          .patience = std::chrono::nanoseconds(timeout_) / 10};
+}
+
+bool ShmWork::result() const {
+  if (!error_.empty()) throw DesyncError(error_);
+  return settled_;
+}
+
+bool ShmWork::done() {
+  if (!settled_ && error_.empty()) protocol_.node().advance();
+  return result();
+}
+
+bool ShmWork::wait_for(std::chrono::nanoseconds time) {
+  if (!settled_ && error_.empty()) protocol_.node().wait_until(waiting(), time);
+  return result();
+}
+
+void ShmWork::wait() {
+  if (wait_for(timeout_ + grace())) return;
+  throw CommError("rank ", protocol_.world_rank(protocol_.rank()), ": ", what_, ": waited ",
+                  std::chrono::duration<double>(timeout_).count(), " s for ", protocol_.node().missing_text(missing()),
+                  "; see their logs, or raise --timeout");
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,42 @@
+#include "lockstep/comm/shm/shm_work.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/testing/threads.h"
+
+namespace lockstep::comm {
+namespace {
+
+TEST(ShmWork, WaitsForAsLongAsItIsTold) {
+  testing::NodeOfThreads node(2);
+  node.run([](ShmCommunicator& comm) {
+    if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const auto work = comm.start(calls::all_reduce(at::ones({3})));
+    if (comm.rank() == 0) {
+      EXPECT_FALSE(work->done());
+      EXPECT_FALSE(work->wait_for(std::chrono::milliseconds(10)));
+      EXPECT_GE(work->elapsed(), std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(work->wait_for(std::chrono::seconds(20)));
+    const auto elapsed = work->elapsed();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(work->elapsed(), elapsed) << "it stands still from when the work was seen done";
+  });
+}
+
+TEST(ShmWork, ACallsOwnTimeoutCounts) {
+  testing::NodeOfThreads node(2);
+  node.run([](ShmCommunicator& comm) {
+    if (comm.rank() == 1) return;
+    Call call = calls::barrier();
+    call.timeout = std::chrono::milliseconds(40);
+    EXPECT_THROW(comm.start(call)->wait(), CommError);
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::comm

@@ -1,0 +1,123 @@
+// Ranks on two hosts: the same bits as one process, over a good network and a bad one; and how it ends where the
+// network or a host does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "two_hosts.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+class Network : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_hosts(); !why.empty()) GTEST_SKIP() << "no network namespaces here: " << why;
+  }
+
+  // Trains for kSteps steps on both hosts and compares with one process.
+  static void expect_the_bits_of_one(const TwoHosts& hosts, const Words& more = {}) {
+    const TempDir dir;
+    const auto ranks = hosts.start_all(train_words({"--steps", std::to_string(kSteps), "--out", dir / "run"}) + more);
+    for (const auto& rank : ranks) {
+      const Result result = rank->wait(seconds(120));
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+    }
+    EXPECT_EQ(final_of(dir / "run").value("world_size", 0), 4);
+    EXPECT_EQ(outcome_of(dir / "run"), outcome_of(finished_run(more)));
+  }
+};
+
+// A training on two hosts that goes on for hours.
+struct EndlessHosts {
+  explicit EndlessHosts(std::optional<Link::Options> link, const Words& more = {})
+      : hosts(link), ranks(hosts.start_all(train_words({"--epochs", "1000000", "--out", dir / "run"}) + more)) {}
+
+  bool is_training() const {
+    return eventually([&] { return steps_logged(dir / "run").size() > 2; }, milliseconds(60'000));
+  }
+  pid_t worker(size_t rank) const {
+    const auto pids = ranks[rank]->processes("lockstep-worker");
+    return pids.empty() ? -1 : pids[0];
+  }
+  // Waits for these ranks: each must end with 69, in time, with these words.
+  void expect_errors(const std::vector<size_t>& which, seconds within,
+                     const std::function<::testing::Matcher<std::string>(size_t)>& text) {
+    const auto began = std::chrono::steady_clock::now();
+    for (const size_t rank : which) {
+      const Result result = ranks[rank]->wait(within + seconds(20));
+      EXPECT_EQ(result.exit_code, 69) << "rank " << rank << ": " << result.err;
+      EXPECT_THAT(result.err, text(rank)) << "rank " << rank;
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - began, within);
+  }
+
+  TempDir dir;
+  TwoHosts hosts;
+  std::vector<std::unique_ptr<Program>> ranks;
+};
+
+TEST_F(Network, TwoHostsGiveTheBitsOfOneProcess) { expect_the_bits_of_one(TwoHosts()); }
+
+TEST_F(Network, AndSoTheyDoWith16BitsOnTheWire) { expect_the_bits_of_one(TwoHosts(), {"--comm-dtype", "bf16"}); }
+
+TEST_F(Network, AndOverASlowNetworkThatLosesPackets) {
+  expect_the_bits_of_one(TwoHosts(Link::Options{.delay = milliseconds(50), .loss = 0.01}));
+}
+
+TEST_F(Network, LostPacketsEndInErrorsOnBothHostsWithinTheTimeout) {
+  constexpr seconds kTimeout{4};
+  EndlessHosts run(Link::Options{}, {"--timeout", "4"});
+  ASSERT_TRUE(run.is_training());
+  run.hosts.cut();
+  run.expect_errors({0, 1, 2, 3}, kTimeout + seconds(5), [](size_t rank) {
+    return rank < 2 ? AnyOf(HasSubstr("rank 2"), HasSubstr("rank 3")) : AnyOf(HasSubstr("rank 0"), HasSubstr("rank 1"));
+  });
+}
+
+TEST_F(Network, AResetConnectionIsSeenAtOnce) {
+  EndlessHosts run(std::nullopt);
+  ASSERT_TRUE(run.is_training());
+  run.hosts.reset();
+  run.expect_errors({0, 1, 2, 3}, seconds(2), [](size_t) { return HasSubstr("rank"); });
+}
+
+TEST_F(Network, AKilledRankIsNamedOnTheOtherHost) {
+  EndlessHosts run(std::nullopt);
+  ASSERT_TRUE(run.is_training());
+  kill(run.worker(3), SIGKILL);
+  run.expect_errors({0, 1, 2}, seconds(4), [](size_t) { return HasSubstr("rank 3"); });
+}
+
+TEST_F(Network, AStoppedRankIsToldFromADeadOne) {
+  EndlessHosts run(std::nullopt, {"--timeout", "6"});
+  ASSERT_TRUE(run.is_training());
+  const pid_t stopped = run.worker(3);
+  ASSERT_EQ(kill(stopped, SIGSTOP), 0);
+  run.expect_errors({0, 1, 2}, seconds(11), [](size_t) { return AllOf(HasSubstr("rank 3"), HasSubstr("stopped")); });
+  kill(stopped, SIGKILL);
+}
+
+TEST_F(Network, AnUnknownInterfaceIsOneLine) {
+  const TwoHosts hosts;
+  const TempDir dir;
+  const auto ranks = hosts.start_all(train_words({"--steps", "1", "--out", dir / "run", "--interface", "ib7"}));
+  for (const auto& rank : ranks) {
+    const Result result = rank->wait(seconds(20));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(
+        result.err,
+        HasSubstr("--interface ib7: this machine has no such interface that is up; it has lo (127.0.0.1), lsnet0"));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::e2e

@@ -1,0 +1,49 @@
+// c10d's Gloo header is compiled here with the types of Debian's gloo (2022), libtorch's own code with those of its
+// own. Only pointers to them cross: these tests hold that what libtorch makes is as large as we think, and lies as we
+// read it.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <new>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+namespace lockstep::network {
+namespace {
+
+using Group = c10d::ProcessGroupGloo;
+
+static_assert(sizeof(std::shared_ptr<gloo::transport::Device>) == 2 * sizeof(void*), "it crosses by value");
+
+// What the heap gives to an object of this size.
+size_t heap_size(size_t bytes) {
+  void* const memory = ::operator new(bytes);
+  const size_t size = malloc_usable_size(memory);
+  ::operator delete(memory);
+  return size;
+}
+
+TEST(GlooHeaders, FitTheOptionsThatLibtorchMakes) {
+  const std::chrono::milliseconds timeout{1234};
+  const auto options = Group::Options::create_default(timeout);
+  EXPECT_EQ(malloc_usable_size(options.get()), heap_size(sizeof(Group::Options)));
+  EXPECT_EQ(options->timeout, timeout);
+  EXPECT_EQ(options->backend, "gloo");
+  ASSERT_EQ(options->devices.size(), 1u);
+  EXPECT_NE(options->devices[0], nullptr);
+  EXPECT_EQ(options->threads, Group::Options(timeout).threads);
+}
+
+TEST(GlooHeaders, FitTheGroupThatLibtorchMakes) {
+  auto options = Group::Options::create(std::chrono::milliseconds(5000));
+  options->devices.push_back(Group::createDeviceForInterface("lo"));
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const auto ours = c10::make_intrusive<Group>(store, 0, 1, options);
+  EXPECT_EQ(ours->getOptions(), options);
+  const auto theirs = ours->split(store, {0}, options);  // made in libtorch
+  ASSERT_NE(dynamic_cast<Group*>(theirs.get()), nullptr);
+  EXPECT_EQ(malloc_usable_size(theirs.get()), heap_size(sizeof(Group)));
+}
+
+}  // namespace
+}  // namespace lockstep::network
