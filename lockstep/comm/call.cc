@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
@@ -61,14 +63,15 @@ void check_fold(const Call& call) {
   if (sums.defined() && (sums.scalar_type() != at::kDouble || sums.numel() != blocks || !sums.is_contiguous())) {
     throw BugError("fold: square_sums must be contiguous, fp64 and of ", blocks, " blocks");
   }
-  if (call.fold.wire && (call.tensors[0].scalar_type() != at::kFloat || c10::elementSize(*call.fold.wire) != 2)) {
-    throw BugError("fold: only fp32 tensors travel as a 16-bit type");
+  if (sums.defined() && !call.tensors[0].is_floating_point()) throw BugError("fold: no square sums of integers");
+  const bool narrows = call.fold.wire == at::kBFloat16 || call.fold.wire == at::kHalf;
+  if (call.fold.wire && (call.tensors[0].scalar_type() != at::kFloat || !narrows)) {
+    throw BugError("fold: only fp32 tensors travel as another type, bf16 or fp16");
   }
 }
 
 void check_counts(const Call& call, const char* side, const std::vector<int64_t>& counts, const at::Tensor& tensor,
                   int size) {
-  if (counts.empty()) return;
   const bool negative = std::any_of(counts.begin(), counts.end(), [](int64_t n) { return n < 0; });
   if (counts.size() != static_cast<size_t>(size) || negative || !tensor.defined() ||
       std::accumulate(counts.begin(), counts.end(), int64_t{0}) != tensor.numel()) {
@@ -80,6 +83,42 @@ void check_counts(const Call& call, const char* side, const std::vector<int64_t>
 void check_rows(const Call& call, const at::Tensor& rows, int size) {
   if (rows.defined() && (rows.dim() < 1 || rows.size(0) != size)) {
     throw BugError(name_of(call.kind), ": the first dimension must be the number of ranks, ", size);
+  }
+}
+
+void check_equal(const Call& call, int64_t elements, int64_t expected) {
+  if (elements == expected) return;
+  throw BugError(name_of(call.kind), ": a tensor has ", elements, " elements where ", expected, " are expected");
+}
+
+// Whether input and output are of one size, or of as many rows as there are ranks.
+void check_sizes(const Call& call, int size) {
+  const int64_t in = call.input.defined() ? call.input.numel() : 0,
+                out = call.output.defined() ? call.output.numel() : 0;
+  switch (call.kind) {
+    case OpKind::kAllReduce:
+    case OpKind::kReduce:
+    case OpKind::kBroadcast:
+      return check_equal(call, out, in);
+    case OpKind::kReduceScatter:
+      check_rows(call, call.input, size);
+      return check_equal(call, in, size * out);
+    case OpKind::kAllGather:
+      check_counts(call, "receive", call.receive_counts, call.output, size);
+      return call.uneven ? void() : check_equal(call, out, size * in);
+    case OpKind::kAllToAll:
+      check_counts(call, "send", call.send_counts, call.input, size);
+      return check_counts(call, "receive", call.receive_counts, call.output, size);
+    case OpKind::kGather:
+      if (!call.output.defined()) return;
+      check_counts(call, "receive", call.receive_counts, call.output, size);
+      return call.uneven ? void() : check_equal(call, out, size * in);
+    case OpKind::kScatter:
+      if (!call.input.defined()) return;
+      check_counts(call, "send", call.send_counts, call.input, size);
+      return call.uneven ? void() : check_equal(call, in, size * out);
+    default:
+      return;
   }
 }
 
@@ -107,6 +146,11 @@ Signature signature_of(const Call& call) {
   signature.dtype = static_cast<uint32_t>(any_tensor(call).scalar_type());
   if (call.kind != OpKind::kFold) {
     signature.elements = elements_of(call);
+    // An uneven all_gather's counts are all ranks', and must agree.
+    for (const int64_t n :
+         call.kind == OpKind::kAllGather && call.uneven ? call.receive_counts : std::vector<int64_t>{}) {
+      signature.sizes_hash = mix(signature.sizes_hash, static_cast<uint64_t>(n));
+    }
     signature.detail = static_cast<uint32_t>(has_root(call.kind) ? call.peer : 0);
     if (reduces(call.kind)) signature.detail = signature.detail * 16 + static_cast<uint32_t>(call.op);
     return signature;
@@ -140,6 +184,7 @@ std::string text_of(const Signature& signature, uint64_t number) {
 std::string difference_text(const std::vector<std::optional<Signature>>& by_rank, uint64_t number) {
   std::string text;
   std::vector<bool> told(by_rank.size(), false);
+  std::set<std::string> calls;
   for (size_t first = 0; first < by_rank.size(); ++first) {
     if (told[first] || !by_rank[first]) continue;
     std::vector<int> alike;
@@ -148,8 +193,9 @@ std::string difference_text(const std::vector<std::optional<Signature>>& by_rank
       told[k] = true;
       alike.push_back(static_cast<int>(k));
     }
-    text += cat(text.empty() ? "" : ", ", alike.size() == 1 ? "rank " : "ranks ", ranges(alike), " called ",
-                text_of(*by_rank[first], number));
+    const std::string call = text_of(*by_rank[first], number);
+    text += cat(text.empty() ? "" : ", ", alike.size() == 1 ? "rank " : "ranks ", ranges(alike), " called ", call,
+                calls.insert(call).second ? "" : " of another bucket, --comm-dtype or list of sizes");
   }
   return text + "; every rank must make the same calls in the same order";
 }
@@ -168,9 +214,23 @@ void check_call(const Call& call, int size) {
     throw BugError(name_of(call.kind), ": the input is of ", call.input.toString(), ", the output of ",
                    call.output.toString());
   }
-  if (call.kind == OpKind::kReduceScatter) check_rows(call, call.input, size);
-  check_counts(call, "send", call.send_counts, call.input, size);
-  check_counts(call, "receive", call.receive_counts, call.output, size);
+  check_sizes(call, size);
+}
+
+void check_on_cpu(const Call& call) {
+  const auto is_elsewhere = [](const at::Tensor& tensor) { return tensor.defined() && !tensor.is_cpu(); };
+  if (is_elsewhere(call.input) || is_elsewhere(call.output) ||
+      std::any_of(call.tensors.begin(), call.tensors.end(), is_elsewhere)) {
+    throw BugError(name_of(call.kind), ": this backend takes tensors of the CPU alone");
+  }
+}
+
+Signature in_world_ranks(Signature signature, const std::vector<int>& ranks) {
+  const auto named = [&ranks](uint32_t root) { return static_cast<uint32_t>(root < ranks.size() ? ranks[root] : 0); };
+  if (!has_root(signature.kind)) return signature;
+  const bool sums = reduces(signature.kind);
+  signature.detail = sums ? named(signature.detail / 16) * 16 + signature.detail % 16 : named(signature.detail);
+  return signature;
 }
 
 namespace calls {

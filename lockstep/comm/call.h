@@ -81,6 +81,12 @@ std::string text_of(const Signature& signature, uint64_t number);
 // signature have not been heard of.
 std::string difference_text(const std::vector<std::optional<Signature>>& by_rank, uint64_t number);
 
+// The same with a root that is named by its number in the world, for messages: `ranks` are the group's.
+Signature in_world_ranks(Signature signature, const std::vector<int>& ranks);
+
+// Throws BugError for tensors that are not on the CPU.
+void check_on_cpu(const Call& call);
+
 // Throws BugError, the caller's mistake, with the collective's name, if a world of `size` can't carry this out.
 void check_call(const Call& call, int size);
 

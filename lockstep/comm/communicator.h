@@ -13,7 +13,8 @@
 namespace lockstep::comm {
 
 // A call under way. Used on the thread that began it; it holds the call's tensors until every rank is through, so it
-// may be dropped.
+// may be dropped, unless an output is not contiguous: that is written by whoever sees that the call is done. The
+// communicator outlives its works.
 class Work {
  public:
   virtual ~Work() = default;
@@ -26,7 +27,8 @@ class Work {
 
 // All ranks call the same collectives in the same order, each rank from one thread; messages go beside them in any
 // order. Tensors of any strides (of a fold: dense). Every wait ends within the timeout: CommError names who is missing
-// and whether they are stopped, slow or dead; DesyncError says which ranks called what when they differ.
+// and whether they are stopped, slow or dead; DesyncError says which ranks called what when they differ. A tensor is in
+// one call at a time.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -72,8 +74,8 @@ class Communicator {
   void barrier();                                                 // returns when every rank has called it
 
   // The ranks that pass the same color, in the order of their keys (then ranks), as a world of their own, on the same
-  // backend; nothing for a color below 0. A collective over all ranks. Groups may be used beside each other and beside
-  // this one, as long as all ranks of a group call it in one order.
+  // backend (of a hierarchy: on the network alone); nothing for a color below 0. A collective over all ranks. Groups
+  // may be used beside each other and beside this one, as long as all ranks of a group call it in one order.
   std::unique_ptr<Communicator> split(int color, int key = 0);
   // The world of `members`, named by their ranks here and in that order, this rank among them; without members nothing.
   // All ranks of this world call it at once, each with its own group.

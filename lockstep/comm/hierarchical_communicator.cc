@@ -76,6 +76,7 @@ std::shared_ptr<Work> HierarchicalCommunicator::broadcast(const Call& call) {
   const at::Tensor bytes = at::from_blob(
       data, {static_cast<int64_t>(call.output.nbytes())}, [held = call.output](void*) {}, at::kByte);
   Call all = calls::all_reduce(bytes, ReduceOp::kBitOr);
+  all.what = call.label();
   all.timeout = call.timeout;
   return node_.start(std::move(all));
 }
@@ -87,6 +88,7 @@ std::shared_ptr<Work> HierarchicalCommunicator::begin(Call call) {
                       .signature = signature_of(call),
                       .label = call.label(),
                       .timeout = call.timeout.count() > 0 ? call.timeout : timeout_};
+  watch_->note(watched);
   return std::make_shared<WatchedWork>(carry_out(std::move(call)), watch_, std::move(watched));
 }
 

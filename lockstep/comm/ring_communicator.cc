@@ -36,11 +36,13 @@ class RingWork final : public Work {
   }
 
   bool done() override {
+    if (earlier_ && !earlier_->done()) return false;
     advance();
     return ended_ns_ != 0;
   }
   bool wait_for(std::chrono::nanoseconds time) override {
     const Deadline deadline(time);
+    if (earlier_ && !earlier_->wait_for(time)) return false;
     while (ended_ns_ == 0 && receive_->wait_for(std::max(deadline.left(), std::chrono::nanoseconds(0))) &&
            send_->wait_for(std::max(deadline.left(), std::chrono::nanoseconds(0)))) {
       advance();
@@ -61,6 +63,7 @@ class RingWork final : public Work {
     return std::chrono::nanoseconds((ended_ns_ != 0 ? ended_ns_ : monotonic_ns()) - began_ns_);
   }
 
+  bool ended() const { return ended_ns_ != 0; }
   // As far as it goes without waiting.
   void advance() {
     while (ended_ns_ == 0 && receive_->done() && send_->done()) {
@@ -90,6 +93,7 @@ class RingWork final : public Work {
     Call receive = calls::receive(received_, slice_number(1), tag_);
     Call send = calls::send(slice(outgoing()), slice_number(-1), tag_);
     receive.timeout = send.timeout = call_.timeout;
+    receive.what = send.what = call_.label() + " (ring)";
     receive_ = below_.start(std::move(receive));
     send_ = below_.start(std::move(send));
   }
@@ -101,10 +105,15 @@ class RingWork final : public Work {
   }
 
   void finish() {
-    if (call_.op == ReduceOp::kMean) divide_block(values_.scalar_type(), values_.data_ptr(), size(), values_.numel());
+    if (call_.op == ReduceOp::kMean && size() > 1)
+      divide_block(values_.scalar_type(), values_.data_ptr(), size(), values_.numel());
     if (flat_) flat_->finish();
     ended_ns_ = monotonic_ns();
     earlier_.reset();
+    flat_.reset();
+    call_ = Call();
+    values_.reset();
+    received_.reset();
   }
 
   Communicator& below_;
@@ -122,6 +131,7 @@ RingCommunicator::RingCommunicator(std::unique_ptr<Communicator> below) : below_
 
 std::shared_ptr<Work> RingCommunicator::begin(Call call) {
   if (call.kind != OpKind::kFold && call.kind != OpKind::kAllReduce) return below_->start(std::move(call));
+  while (!under_way_.empty() && under_way_.front()->ended()) under_way_.pop_front();
   auto work = std::make_shared<RingWork>(*below_, std::move(call), kFirstTag + calls_++ % kTags,
                                          under_way_.empty() ? nullptr : under_way_.back());
   under_way_.push_back(work);

@@ -6,6 +6,7 @@
 
 #include "lockstep/comm/network/network_communicator.h"
 #include "lockstep/comm/single_communicator.h"
+#include "lockstep/comm/testing/conformance.h"
 #include "lockstep/comm/testing/local_mesh.h"
 
 namespace lockstep::comm {
@@ -58,6 +59,33 @@ TEST(Ring, MeansAndOtherOps) {
     EXPECT_TRUE(mean.eq(1.5).all().item<bool>());
     EXPECT_TRUE(most.eq(3).all().item<bool>());
     EXPECT_FALSE(ring.same_bits());
+  });
+}
+
+TEST(Ring, ConformsButForItsOrder) {
+  LocalWorld{.size = 3}.run_networks([](const Network& network, int) {
+    RingCommunicator ring(std::make_unique<NetworkCommunicator>(network, std::vector<int>{0, 1, 2}, "world"));
+    testing::check_movements(ring);
+    testing::check_under_way(ring);
+    testing::check_messages(ring);
+    testing::check_groups(ring);
+    testing::check_mistakes(ring);
+  });
+}
+
+TEST(Ring, PollingOneGoesOnWithThoseBefore) {
+  LocalWorld{.size = 2}.run_networks([](const Network& network, int rank) {
+    RingCommunicator ring(std::make_unique<NetworkCommunicator>(network, std::vector<int>{0, 1}, "world"));
+    const at::Tensor a = at::ones({1000}), b = at::ones({1000});
+    const auto first = ring.start(calls::all_reduce(a)), second = ring.start(calls::all_reduce(b));
+    if (rank == 0) {
+      while (!second->wait_for(std::chrono::milliseconds(10))) continue;
+    } else {
+      first->wait();
+    }
+    second->wait();
+    EXPECT_TRUE(first->done());
+    EXPECT_EQ(a[999].item<float>() + b[999].item<float>(), 4);
   });
 }
 

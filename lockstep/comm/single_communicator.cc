@@ -18,7 +18,7 @@ class DoneWork final : public Work {
 void fold_alone(const Call& call) {
   auto* sums = call.fold.square_sums.defined() ? call.fold.square_sums.mutable_data_ptr<double>() : nullptr;
   for (const auto& tensor : call.tensors) {
-    if (call.fold.wire) tensor.detach().copy_(tensor.detach().to(*call.fold.wire));
+    if (call.fold.wire) round_to_wire(*call.fold.wire, tensor.detach().mutable_data_ptr<float>(), tensor.numel());
     if (sums == nullptr) continue;
     const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
     const int64_t elements = tensor.numel();
@@ -36,8 +36,9 @@ std::shared_ptr<Work> SingleCommunicator::begin(Call call) {
   } else if (call.kind == OpKind::kSend) {
     sent_.emplace(call.tag, call.input.clone());
   } else if (call.kind == OpKind::kReceive) {
-    const auto message = sent_.find(call.tag);
-    if (message == sent_.end()) throw CommError("receive: nothing was sent with tag ", call.tag, ", in a world of 1");
+    const auto message = sent_.lower_bound(call.tag);  // the first of that tag
+    if (message == sent_.end() || message->first != call.tag)
+      throw CommError("receive: nothing was sent with tag ", call.tag, ", in a world of 1");
     if (message->second.numel() != call.output.numel() || message->second.scalar_type() != call.output.scalar_type()) {
       throw DesyncError("receive: a ", message->second.toString(), " of ", message->second.numel(),
                         " elements was sent, a ", call.output.toString(), " of ", call.output.numel(), " expected");

@@ -43,7 +43,10 @@ World::World(const Place& place, NodeMemory memory, const WorldOptions& options,
   self().state.store(RankState::kRunning);
 }
 
-World::~World() = default;
+World::~World() {
+  communicator_.reset();
+  if (session_) session_->store.close();
+}
 
 World::Lanes World::own_lanes(int lanes) const {
   if (!lanes_fit(lanes, size())) {

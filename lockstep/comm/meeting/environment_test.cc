@@ -106,6 +106,7 @@ std::vector<Case> cases() {
       {"srun on nodes of 2, 2 and 1",
        with(kSrun, {{"SLURM_NTASKS", "5"},
                     {"SLURM_STEP_TASKS_PER_NODE", "2(x2),1"},
+                    {"SLURM_STEP_NODELIST", "node[1-3]"},
                     {"SLURM_NODEID", "1"},
                     {"SLURM_LOCALID", "1"}}),
        {},
@@ -113,6 +114,7 @@ std::vector<Case> cases() {
       {"srun, the last of those nodes",
        with(kSrun, {{"SLURM_NTASKS", "5"},
                     {"SLURM_STEP_TASKS_PER_NODE", "2(x2),1"},
+                    {"SLURM_STEP_NODELIST", "node[1-3]"},
                     {"SLURM_NODEID", "2"},
                     {"SLURM_PROCID", "4"},
                     {"SLURM_LOCALID", "0"}}),
@@ -150,7 +152,7 @@ TEST_P(FindPlace, IsAsExpected) {
   EXPECT_EQ(found.launcher, expected.launcher);
   if (expected.meeting == "*") {
     const Meeting meeting = parse_meeting(found.meeting);
-    EXPECT_EQ(meeting.host, "127.0.0.1");
+    EXPECT_EQ(meeting.host, expected.local_size < expected.size ? "node1" : "127.0.0.1");
     EXPECT_GE(meeting.port, 20000);
     EXPECT_LT(meeting.port, 30000);
   } else {

@@ -18,6 +18,8 @@ std::string tcp_address(const std::string& host, const std::string& port) {
   return host.find(':') == std::string::npos ? cat("tcp://", host, ':', port) : cat("tcp://[", host, "]:", port);
 }
 
+bool names_loopback(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
 std::string derived_port(const std::string& job) {
   constexpr uint64_t kFirstPort = 20000, kPorts = 10000;
   return std::to_string(kFirstPort + std::stoull(sha256_hex(job).substr(0, 12), nullptr, 16) % kPorts);

@@ -20,6 +20,10 @@ Meeting parse_meeting(const std::string& address);
 
 std::string tcp_address(const std::string& host, const std::string& port);
 
+// Whether the host is named as this machine alone: localhost, 127.…, ::1. A machine's own name may lead to a loopback
+// address too (Debian's /etc/hosts has 127.0.1.1), and yet be meant for others.
+bool names_loopback(std::string_view host);
+
 // A port from 20000 to 29999 that all ranks of a job come to, and other jobs most likely not.
 std::string derived_port(const std::string& job);
 

@@ -36,5 +36,10 @@ TEST(DerivedPort, IsTheJobs) {
   }
 }
 
+TEST(MeetingAddress, ANameIsOfThisMachineAloneOnlyIfItSaysSo) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.0.1.1", "::1"}) EXPECT_TRUE(names_loopback(host)) << host;
+  for (const char* host : {"node0", "10.0.0.1", "localhost.cluster"}) EXPECT_FALSE(names_loopback(host)) << host;
+}
+
 }  // namespace
 }  // namespace lockstep::comm

@@ -71,6 +71,14 @@ Descriptor bind_to(const Meeting& meeting, const addrinfo& addresses) {
   return {};
 }
 
+bool is_loopback(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  return address.sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
 CommError not_served(const Place& place, const std::string& why) {
   return CommError("rank ", place.rank, ": waited at ", place.meeting, " for ", server_of(place),
                    " until the timeout: ", why, ", or check MASTER_ADDR and MASTER_PORT");
@@ -96,7 +104,11 @@ c10::intrusive_ptr<c10d::Store> serve(const Place& place, const Meeting& meeting
   options.waitWorkers = false;
   options.timeout = left_of(deadline);
   options.useLibUV = false;  // it takes no socket of ours
-  if (Descriptor fd = bind_to(meeting, *addresses)) options.masterListenFd = fd.release();
+  // The machine's own name may lead to its loopback, where the other nodes don't come: then all networks are let in.
+  const bool closed =
+      place.local_size < place.size && !names_loopback(meeting.host) && is_loopback(*addresses->ai_addr);
+  Descriptor fd = closed ? Descriptor() : bind_to(meeting, *addresses);
+  if (fd) options.masterListenFd = fd.release();
   return c10::make_intrusive<c10d::TCPStore>(meeting.host, options);
 }
 

@@ -262,8 +262,9 @@ void tell_all(const Place& place, MeetingStore& store, const Deadline& deadline)
 
 RankTable exchange_places(const Place& place, MeetingStore& store, const Deadline& deadline) {
   if (store.count(cat("here/", place.rank), 1, deadline) > 1) {
-    throw ConfigError("two processes say that they are rank ", place.rank, " of ", place.size,
-                      "; give each its own rank");
+    throw ConfigError(
+        "two processes say that they are rank ", place.rank, " of ", place.size,
+        "; give each its own rank (or, where ranks meet in a file: an earlier run left it; name a new one)");
   }
   const std::string node = place.node >= 0 ? cat("node", place.node) : this_node();
   store.set(place_key(place.rank), encode({node, place.local_rank, place.size, this_host()}), deadline);

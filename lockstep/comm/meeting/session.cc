@@ -29,6 +29,19 @@ std::string meeting_host(const Place& place) {
   return meeting.host.empty() ? "localhost" : meeting.host;
 }
 
+// The interfaces that are named, else, where the way to the meeting place is this machine's loopback though ranks are
+// on other nodes, the first that leads out. Empty: whichever leads to the meeting place.
+std::string interfaces_for(const Session& session, const Place& place, const std::string& option) {
+  const std::string named = named_interfaces(option), host = meeting_host(place);
+  const bool by_file = parse_meeting(place.meeting).host.empty();
+  if (!named.empty() || node_count(session.table) == 1 || (names_loopback(host) && !by_file)) return named;
+  if (!choose_interfaces("", host)[0].loopback) return "";
+  for (const auto& interface : network_interfaces()) {
+    if (!interface.loopback) return interface.name;
+  }
+  return "";
+}
+
 std::unique_ptr<Mesh> make_mesh(const Session& session, const Place& place, const NetworkOptions& options,
                                 const Deadline& deadline) {
   const int size = static_cast<int>(session.table.size());
@@ -38,7 +51,7 @@ std::unique_ptr<Mesh> make_mesh(const Session& session, const Place& place, cons
   }
   return make_gloo_mesh({.rank = session.rank,
                          .size = size,
-                         .interfaces = named_interfaces(options.interfaces),
+                         .interfaces = interfaces_for(session, place, options.interfaces),
                          .towards = meeting_host(place),
                          .timeout = options.timeout},
                         session.store.connect("gloo/", deadline));

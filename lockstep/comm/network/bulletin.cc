@@ -1,5 +1,6 @@
 #include "lockstep/comm/network/bulletin.h"
 
+#include <algorithm>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -36,18 +37,29 @@ std::vector<std::string> Bulletin::beats(const std::vector<int>& ranks) {
   return texts;
 }
 
-void Bulletin::post(const WatchGroup& group, const Post& post) {
-  store_->set(post_key(group, rank_), bytes_of({reinterpret_cast<const char*>(&post), sizeof post}));
+uint64_t History::newest() const {
+  uint64_t newest = 0;
+  for (const Post& post : calls) newest = std::max(newest, post.number);
+  return newest;
 }
 
-std::vector<Post> Bulletin::posts(const WatchGroup& group) {
+const Post* History::find(uint64_t number) const {
+  const Post& post = calls[number % kCalls];
+  return number != 0 && post.number == number ? &post : nullptr;
+}
+
+void Bulletin::post(const WatchGroup& group, const History& history) {
+  store_->set(post_key(group, rank_), bytes_of({reinterpret_cast<const char*>(&history), sizeof history}));
+}
+
+std::vector<History> Bulletin::posts(const WatchGroup& group) {
   std::vector<std::string> keys;
   for (const int rank : group.ranks) keys.push_back(post_key(group, rank));
-  std::vector<Post> posts;
+  std::vector<History> posts;
   for (const auto& bytes : store_->multiGet(keys)) {
-    Post post;
-    if (bytes.size() == sizeof post) std::memcpy(&post, bytes.data(), sizeof post);
-    posts.push_back(post);
+    History history;
+    if (bytes.size() == sizeof history) std::memcpy(&history, bytes.data(), sizeof history);
+    posts.push_back(history);
   }
   return posts;
 }

@@ -4,6 +4,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,10 +23,21 @@ struct WatchGroup {
   std::vector<int> ranks;
 };
 
-// What a rank says of its wait in a group.
+// A call of a group.
 struct Post {
-  uint64_t number = 0;  // of the call, from 1; 0: no wait has been long
+  uint64_t number = 0;  // of the group's calls, from 1; 0: none
   Signature signature{};
+};
+
+// What a rank says of its calls in a group: the one that it waits for and those before it, for a rank may be through
+// with a call that the others did not make.
+struct History {
+  static constexpr size_t kCalls = 8;
+  std::array<Post, kCalls> calls = {};  // that of number n at n % kCalls
+
+  uint64_t newest() const;
+  const Post* find(uint64_t number) const;  // null where it is none of the last
+  void add(const Post& post) { calls[post.number % kCalls] = post; }
 };
 
 class Bulletin {
@@ -40,8 +52,8 @@ class Bulletin {
   void beat(const std::string& text);  // a sign of life: any text that differs from the last
   std::vector<std::string> beats(const std::vector<int>& ranks);
 
-  void post(const WatchGroup& group, const Post& post);
-  std::vector<Post> posts(const WatchGroup& group);  // by place in the group
+  void post(const WatchGroup& group, const History& history);
+  std::vector<History> posts(const WatchGroup& group);  // by place in the group
 
   void give_up(const std::string& reason);  // the first one counts
   std::optional<std::string> given_up();

@@ -19,12 +19,17 @@ TEST(Bulletin, CarriesBeatsPostsAndTheFirstReasonToGiveUp) {
   second.beat("alive");
   EXPECT_EQ(first.beats({1, 0}), (std::vector<std::string>{"alive", "0"}));
 
-  second.post(group, {12, signature_of(calls::barrier())});
+  History history;
+  for (uint64_t number = 1; number <= 12; ++number) history.add({number, signature_of(calls::barrier())});
+  second.post(group, history);
   const auto posts = first.posts(group);
   ASSERT_EQ(posts.size(), 2u);
-  EXPECT_EQ(posts[0].number, 12u);
-  EXPECT_EQ(posts[0].signature, signature_of(calls::barrier()));
-  EXPECT_EQ(posts[1].number, 0u);
+  EXPECT_EQ(posts[0].newest(), 12u);
+  ASSERT_NE(posts[0].find(5), nullptr);
+  EXPECT_EQ(posts[0].find(5)->signature, signature_of(calls::barrier()));
+  EXPECT_EQ(posts[0].find(4), nullptr) << "too long ago";
+  EXPECT_EQ(posts[1].newest(), 0u);
+  EXPECT_EQ(posts[1].find(0), nullptr);
 
   EXPECT_FALSE(first.given_up());
   second.give_up("disk full");

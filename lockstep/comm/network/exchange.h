@@ -32,6 +32,7 @@ class Exchange {
 
   const Members& members() const { return members_; }
   int self() const { return members_.self; }
+  uint64_t salt() const { return salt_; }
   int size() const { return members_.size(); }
 
   // One round: returns when all pieces have come and gone. Throws MeshError.

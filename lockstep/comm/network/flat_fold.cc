@@ -6,6 +6,8 @@
 #include <c10/util/Half.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "lockstep/comm/blocks.h"
@@ -21,6 +23,20 @@ void convert(const void* from, void* to, int64_t count) {
   std::transform(source, source + count, static_cast<To*>(to), [](From value) { return static_cast<To>(value); });
 }
 
+// Rounded by the kernels that round the tree's nodes, so that a NaN, too, has the same bits over any backend.
+void to_bf16(const void* from, void* to, int64_t count) {
+  std::array<float, kBlockElements> block;
+  const auto* source = static_cast<const float*>(from);
+  auto* bits = static_cast<uint16_t*>(to);
+  for (int64_t first = 0; first < count; first += kBlockElements) {
+    const int64_t n = std::min(kBlockElements, count - first);
+    std::copy_n(source + first, n, block.begin());
+    round_to_wire(at::kBFloat16, block.data(), n);
+    std::transform(block.begin(), block.begin() + n, bits + first,
+                   [](float value) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16); });
+  }
+}
+
 // Between a tensor's memory and its place in the row.
 void copy(bool in, at::ScalarType type, at::ScalarType wire, std::byte* tensor, std::byte* row, int64_t count) {
   const std::byte* from = in ? tensor : row;
@@ -28,7 +44,7 @@ void copy(bool in, at::ScalarType type, at::ScalarType wire, std::byte* tensor, 
   if (type == wire) {
     std::memcpy(to, from, static_cast<size_t>(count) * c10::elementSize(type));
   } else if (wire == at::kBFloat16) {
-    in ? convert<float, c10::BFloat16>(from, to, count) : convert<c10::BFloat16, float>(from, to, count);
+    in ? to_bf16(from, to, count) : convert<c10::BFloat16, float>(from, to, count);
   } else {
     in ? convert<float, c10::Half>(from, to, count) : convert<c10::Half, float>(from, to, count);
   }

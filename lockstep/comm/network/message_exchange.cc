@@ -7,26 +7,31 @@ namespace {
 
 struct Header {
   int64_t elements = 0;
+  uint64_t salt = 0;  // of group and tag, of which the message's own tag is a hash
   int32_t dtype = 0;
-  int32_t spare = 0;
+  int32_t tag = 0;
 
-  explicit Header(const at::Tensor& tensor)
-      : elements(tensor.numel()), dtype(static_cast<int32_t>(tensor.scalar_type())) {}
+  Header(const at::Tensor& tensor, uint64_t channel, int user_tag)
+      : elements(tensor.numel()), salt(channel), dtype(static_cast<int32_t>(tensor.scalar_type())), tag(user_tag) {}
   bool operator==(const Header&) const = default;
 };
 
 std::string text_of(const Header& header) {
-  return cat('[', header.elements, "] ", c10::toString(static_cast<at::ScalarType>(header.dtype)));
+  return cat('[', header.elements, "] ", c10::toString(static_cast<at::ScalarType>(header.dtype)), " (tag ", header.tag,
+             ')');
 }
 
-[[noreturn]] void throw_difference(int from, const Header& sent, int to, const Header& expected, int tag) {
-  throw DesyncError("rank ", from, " sent ", text_of(sent), " to rank ", to, ", which expected ", text_of(expected),
-                    " (tag ", tag, "); both ends must name the same size and dtype");
+[[noreturn]] void throw_difference(const Exchange& exchange, int from, const Header& sent, int to,
+                                   const Header& expected) {
+  const auto name = [&](int member) { return exchange.members().ranks[static_cast<size_t>(member)]; };
+  throw DesyncError("rank ", name(from), " sent ", text_of(sent), " to rank ", name(to), ", which expected ",
+                    text_of(expected), "; both ends must name the same size, dtype and tag");
 }
 
 }  // namespace
 
 std::string message_label(const Call& call) {
+  if (!call.what.empty()) return call.what;
   return cat(name_of(call.kind), call.kind == OpKind::kSend ? " to rank " : " from rank ", call.peer, ", tag ",
              call.tag);
 }
@@ -34,7 +39,7 @@ std::string message_label(const Call& call) {
 void run_message(Exchange& exchange, const Call& call) {
   const bool sends = call.kind == OpKind::kSend;
   const at::Tensor& tensor = sends ? call.input : call.output;
-  const Header own(tensor);
+  const Header own(tensor, exchange.salt(), call.tag);
   Header other = own;
   const std::vector<Piece> header{{call.peer, sends ? &own : &other, sizeof own}};
   const std::vector<Piece> answer{{call.peer, sends ? &other : &own, sizeof own}};
@@ -42,12 +47,12 @@ void run_message(Exchange& exchange, const Call& call) {
   if (sends) {
     exchange(header, {});
     exchange({}, answer);
-    if (own != other) throw_difference(exchange.self(), own, call.peer, other, call.tag);
+    if (own != other) throw_difference(exchange, exchange.self(), own, call.peer, other);
     return exchange(data, {});
   }
   exchange({}, header);
   exchange(answer, {});
-  if (own != other) throw_difference(call.peer, other, exchange.self(), own, call.tag);
+  if (own != other) throw_difference(exchange, call.peer, other, exchange.self(), own);
   exchange({}, data);
 }
 

@@ -81,6 +81,7 @@ std::shared_ptr<Work> NetworkCommunicator::start_collective(const Call& call, co
 }
 
 std::shared_ptr<Work> NetworkCommunicator::begin(Call call) {
+  check_on_cpu(call);
   if (call.kind == OpKind::kSend || call.kind == OpKind::kReceive) return start_message(std::move(call));
   const Signature signature = signature_of(call);
   const auto shared = std::make_shared<Call>(std::move(call));

@@ -44,6 +44,32 @@ TEST(NetworkCommunicator, DifferentCallsExchangeNothingAndAreNamed) {
   }
 }
 
+// A root's small broadcast is through before anybody has received it, and a call of no elements sends nothing.
+TEST(NetworkCommunicator, ARankThatIsAheadIsFoundByWhatItCalledBefore) {
+  for (const int64_t elements : {64, 0}) {
+    std::mutex mutex;
+    int found = 0;
+    LocalWorld{.size = 3}.run([&](NetworkCommunicator& comm) {
+      comm.barrier();
+      try {
+        if (comm.rank() == 1) {
+          comm.broadcast(at::ones({elements}), 1);
+          comm.barrier();
+        } else {
+          comm.all_reduce(at::ones({1000}), ReduceOp::kSum);
+        }
+      } catch (const DesyncError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("called all_reduce #1 [1000] Float sum"));
+        EXPECT_THAT(error.what(), HasSubstr(cat("rank 1 called broadcast #1 [", elements, "] Float from rank 1")));
+        const std::lock_guard lock(mutex);
+        ++found;
+      } catch (const CommError&) {  // rank 1, of its barrier: the others ended
+      }
+    });
+    EXPECT_GE(found, 2) << elements;
+  }
+}
+
 TEST(NetworkCommunicator, ATimeoutNamesWhoIsMissingAndThatItLives) {
   LocalWorld world{.size = 3, .timeout = std::chrono::milliseconds(600)};
   world.run([&](NetworkCommunicator& comm) {
@@ -69,7 +95,7 @@ TEST(NetworkCommunicator, AMessageOfAnotherSizeIsAnErrorOnBothSides) {
       comm.rank() == 0 ? comm.send(tensor, 1, 7) : comm.receive(tensor, 0, 7);
       ADD_FAILURE() << "no error";
     } catch (const DesyncError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("rank 0 sent [3] Float to rank 1, which expected [4] Float (tag 7)"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 0 sent [3] Float (tag 7) to rank 1, which expected [4] Float (tag 7)"));
     }
   });
 }

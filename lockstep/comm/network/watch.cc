@@ -49,6 +49,7 @@ struct Watch::State {
   bool ending = false;
   uint64_t next_wait = 1;
   std::map<uint64_t, Wait> waits;
+  std::map<std::string, History> histories;  // by group
   std::vector<WatchGroup> new_groups;
   uint64_t groups_queued = 0, groups_told = 0;
   std::string own_reason;  // to be told
@@ -64,7 +65,7 @@ struct Watch::State {
   // The thread's: all talk with the store happens without the lock.
   void look(std::unique_lock<std::mutex>& lock);
   std::map<uint64_t, Wait> long_waits() const;
-  void judge(uint64_t id, const std::vector<Post>& posts);
+  void judge(uint64_t id, const std::vector<History>& posts);
   void end_all(std::exception_ptr why);
 
   // Whether the store has long not answered: then nothing is worth waiting for.
@@ -105,6 +106,7 @@ void Watch::run(const std::shared_ptr<State>& state) {
     } catch (const std::exception&) {  // the store is gone: the messages' own connections will tell why
       if (!lock.owns_lock()) lock.lock();
       state->store_failed = true;
+      if (!state->waits.empty()) state->options.warn("the rendezvous store, which rank 0 serves, is gone");
     }
     state->news.notify_all();
     if (state->store_failed) break;
@@ -128,17 +130,18 @@ std::map<uint64_t, Watch::State::Wait> Watch::State::long_waits() const {
 void Watch::State::look(std::unique_lock<std::mutex>& lock) {
   const auto groups = std::exchange(new_groups, {});
   const auto lasting = long_waits();
+  const auto told_histories = lasting.empty() ? std::map<std::string, History>{} : histories;
   const std::string reason = told ? "" : own_reason;
   lock.unlock();
   for (const auto& group : groups) bulletin->announce(group);
   if (!reason.empty()) bulletin->give_up(cat(who(options.rank), " gave up: ", reason));
   bulletin->beat(peers.own_beat());
   const auto given_up = lasting.empty() ? std::nullopt : bulletin->given_up();
-  std::map<uint64_t, std::vector<Post>> posts;
+  std::map<uint64_t, std::vector<History>> posts;
   for (const auto& [id, wait] : lasting) {
     if (wait.missing) peers.look(*bulletin, *wait.missing);
     if (wait.call.group.ranks.empty()) continue;
-    bulletin->post(wait.call.group, {wait.call.number, wait.call.signature});
+    bulletin->post(wait.call.group, told_histories.at(wait.call.group.name));
     posts[id] = bulletin->posts(wait.call.group);
   }
   lock.lock();
@@ -148,7 +151,7 @@ void Watch::State::look(std::unique_lock<std::mutex>& lock) {
   for (const auto& [id, all] : posts) judge(id, all);
 }
 
-void Watch::State::judge(uint64_t id, const std::vector<Post>& posts) {
+void Watch::State::judge(uint64_t id, const std::vector<History>& posts) {
   const auto at = waits.find(id);
   if (at == waits.end()) return;
   Wait& wait = at->second;
@@ -157,11 +160,11 @@ void Watch::State::judge(uint64_t id, const std::vector<Post>& posts) {
   bool other = false;
   wait.missing.emplace();
   for (size_t k = 0; k < ranks.size(); ++k) {
-    if (posts[k].number == wait.call.number) {
-      signatures[k] = posts[k].signature;
-      other = other || posts[k].signature != wait.call.signature;
+    if (const Post* post = posts[k].find(wait.call.number)) {
+      signatures[k] = in_world_ranks(post->signature, ranks);
+      other = other || post->signature != wait.call.signature;
     }
-    if (posts[k].number < wait.call.number && ranks[k] != options.rank) wait.missing->push_back(ranks[k]);
+    if (posts[k].newest() < wait.call.number && ranks[k] != options.rank) wait.missing->push_back(ranks[k]);
   }
   std::sort(wait.missing->begin(), wait.missing->end());
   if (!other) return;
@@ -181,7 +184,13 @@ void Watch::State::end_all(std::exception_ptr why) {
   news.notify_all();
 }
 
+void Watch::note(const WatchedCall& call) {
+  const std::lock_guard lock(state_->mutex);
+  if (!call.group.ranks.empty()) state_->histories[call.group.name].add({call.number, call.signature});
+}
+
 uint64_t Watch::enter(const WatchedCall& call) {
+  note(call);
   const std::lock_guard lock(state_->mutex);
   const uint64_t id = state_->next_wait++;
   State::Wait wait{.call = call};
@@ -212,6 +221,8 @@ void Watch::remind(uint64_t id) {
     if (at == state_->waits.end() || at->second.warned) return;
     State::Wait& wait = at->second;
     if (monotonic_ns() - wait.began_ns < wait.call.timeout.count() / 10) return;
+    // Who is missing is known after a few looks.
+    if (!wait.missing && monotonic_ns() - wait.began_ns < wait.call.timeout.count() / 2) return;
     wait.warned = true;
     // A call may be waited for in two groups, those of its parts and of the whole: one warning is enough.
     if (state_->warned_ns != 0 && seconds_since(state_->warned_ns) < kBetweenWarnings) return;
@@ -235,7 +246,7 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
   });
   if (state_->verdict) return state_->verdict;
   const std::string text = state_->text_of(at->second, error);
-  state_->own_reason = text;  // for those who wait for this rank
+  if (error.cause() != MeshError::Cause::kAborted) state_->own_reason = text;  // for those who wait for this rank
   state_->verdict = std::make_exception_ptr(CommError("rank ", state_->options.rank, ": ", text));
   state_->news.notify_all();
   return state_->verdict;
@@ -248,6 +259,7 @@ std::string Watch::State::text_of(const Wait& wait, const MeshError& error) cons
     return cat(begin, ": waited ", wait.seconds, " s", about(missing),
                "; see what they were at in their logs, or raise --timeout");
   }
+  if (error.cause() == MeshError::Cause::kAborted) return begin + ": given up by this rank itself";
   std::string lost;
   for (const int rank : error.peers()) lost += cat(lost.empty() ? "" : ", ", who(rank));
   return cat(begin, ": the connection to ", lost.empty() ? "a peer" : lost, " broke (", error.what(),

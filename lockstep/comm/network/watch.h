@@ -44,7 +44,9 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Bracket a call's wait. Any thread.
+  // A call has begun, waited for or not: what others compare their long waits with.
+  void note(const WatchedCall& call);
+  // Bracket a call's wait; what is entered need not be noted. Any thread.
   uint64_t enter(const WatchedCall& call);
   void leave(uint64_t wait);
 

@@ -66,7 +66,7 @@ class MpiMesh final : public Mesh {
     MPI_Comm_size(start_.comm, &size_);
     int found = 0;
     void* bound = nullptr;
-    MPI_Comm_get_attr(start_.comm, MPI_TAG_UB, &bound, &found);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &found);  // other communicators may not have it
     if (found != 0) tag_bound_ = static_cast<uint32_t>(*static_cast<int*>(bound));
   }
 

@@ -43,6 +43,7 @@ ShmCommunicator::ShmCommunicator(ShmProtocol protocol, PoolBlock own_segment)
 
 ShmCommunicator::~ShmCommunicator() {
   protocol_.node().remove(this);
+  for (const auto& message : messages_) message->withdraw();
   if (is_group_) protocol_.segment().left.fetch_add(1);
   if (own_segment_) protocol_.node().retire(std::move(own_segment_), static_cast<uint32_t>(size()));
 }
@@ -60,6 +61,7 @@ std::shared_ptr<ShmCollective> ShmCommunicator::collective(const Call& call) {
 }
 
 std::shared_ptr<Work> ShmCommunicator::begin(Call call) {
+  check_on_cpu(call);
   if (call.kind == OpKind::kSend) {
     messages_.push_back(std::make_shared<ShmSend>(protocol_, call));
     return messages_.back();

@@ -1,5 +1,7 @@
 #include "lockstep/comm/shm/shm_message.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -59,6 +61,13 @@ void ShmSend::advance(bool may_match) {
   if (state == MessageSlot::kTaken) settle();
 }
 
+void ShmSend::withdraw() {
+  constexpr std::chrono::seconds kPatience{1};
+  uint32_t posted = MessageSlot::kPosted;
+  if (slot_ == nullptr || ended() || slot_->state.compare_exchange_strong(posted, MessageSlot::kFree)) return;
+  for (const Deadline end(kPatience); !ended() && !end.passed(); sched_yield()) advance(true);  // it is being pulled
+}
+
 // The first message for this rank with the tag. What is posted after `sent` is read may be seen without what was posted
 // before it, so it does not count yet.
 MessageSlot* ShmReceive::find() const {
@@ -73,12 +82,34 @@ MessageSlot* ShmReceive::find() const {
   return first;
 }
 
+// Whether the message is this receiver's now. Since find() looked, another's message may have been pulled out of the
+// slot and the next posted in it: what is not ours is put back.
+bool ShmReceive::claim(MessageSlot* slot) {
+  const uint64_t sent = protocol_.segment().sent[static_cast<size_t>(call_.peer)].value.load();
+  uint32_t posted = MessageSlot::kPosted;
+  if (!slot->state.compare_exchange_strong(posted, MessageSlot::kClaimed)) return false;
+  const bool ours = slot->to == protocol_.rank() && slot->tag == call_.tag && slot->number < sent && is_first(*slot);
+  if (ours) return true;
+  slot->state.store(MessageSlot::kPosted);
+  protocol_.node().segment().ring();
+  return false;
+}
+
+// Whether no earlier message of the channel lies ready.
+bool ShmReceive::is_first(const MessageSlot& slot) const {
+  const auto& slots = protocol_.segment().messages[static_cast<size_t>(call_.peer)];
+  return std::none_of(slots.begin(), slots.end(), [&](const MessageSlot& other) {
+    return other.state.load() == MessageSlot::kPosted && other.to == slot.to && other.tag == slot.tag &&
+           other.number < slot.number;
+  });
+}
+
 void ShmReceive::advance(bool may_match) {
   if (ended()) return;
   if (slot_ == nullptr) {
-    if (may_match) slot_ = find();
-    if (slot_ == nullptr) return;
-    slot_->state.store(MessageSlot::kClaimed);
+    MessageSlot* const slot = may_match ? find() : nullptr;
+    if (slot == nullptr || !claim(slot)) return;
+    slot_ = slot;
   }
   const auto dtype = static_cast<uint32_t>(call_.output.scalar_type());
   if (slot_->dtype == dtype && slot_->elements == call_.output.numel()) return pull();

@@ -26,6 +26,8 @@ class ShmMessage : public ShmWork {
   virtual void advance(bool may_match) = 0;
   bool matched() const { return slot_ != nullptr || ended(); }
   bool ended() const { return settled() || failed_; }
+  // The communicator goes: what has not been pulled yet never will be.
+  virtual void withdraw() {}
 
  protected:
   std::vector<int> awaited() const override { return {protocol_.place_of(call_.peer)}; }
@@ -45,6 +47,7 @@ class ShmSend final : public ShmMessage {
       : ShmMessage(protocol, call), source_(protocol.node(), call.input, 1) {}
 
   void advance(bool may_match) override;
+  void withdraw() override;
 
  private:
   void post();
@@ -60,6 +63,8 @@ class ShmReceive final : public ShmMessage {
 
  private:
   MessageSlot* find() const;
+  bool claim(MessageSlot* slot);
+  bool is_first(const MessageSlot& slot) const;
   void pull();
 
   int64_t pulled_ = 0;

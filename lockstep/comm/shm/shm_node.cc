@@ -132,6 +132,13 @@ bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) 
   return ready;
 }
 
+bool ShmNode::time_to_look() {
+  const int64_t now = monotonic_ns();
+  if (now - looked_ns_ < kSleepNs) return false;
+  looked_ns_ = now;
+  return true;
+}
+
 void ShmNode::check_others(const Waiting& waiting) {
   if (const uint32_t by = segment().aborted.load(); by != 0 && by <= kMaxLocalRanks) {
     const int place = static_cast<int>(by) - 1;

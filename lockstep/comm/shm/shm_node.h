@@ -92,6 +92,9 @@ class ShmNode {
   // Moves everything on until it is ready, for at most `time`; whether it is. Throws CommError for peers that died,
   // gave up or have finished, and what moving on throws.
   bool wait_until(const Waiting& waiting, std::chrono::nanoseconds time);
+  // For who polls: now and then looks whether the others live, and throws as wait_until().
+  bool time_to_look();
+  void look(const Waiting& waiting) { check_others(waiting); }
   // "rank 2; rank 2 (pid 811) is alive, at …" or "ranks 2-3; …".
   std::string missing_text(const std::vector<int>& missing) const;
 
@@ -110,6 +113,7 @@ class ShmNode {
   int64_t spin_ns_;
   std::vector<Moving*> moving_;
   bool advancing_ = false;
+  int64_t looked_ns_ = 0;
   std::vector<std::pair<PoolBlock, uint32_t>> retired_;  // segments with the number of their members
 };
 

@@ -65,34 +65,17 @@ bool ShmProtocol::published(uint64_t call) {
   return true;
 }
 
-// A group's root by its number in the world.
-Signature ShmProtocol::in_world_ranks(Signature signature) const {
-  const auto named = [this](uint32_t root) {
-    return static_cast<uint32_t>(root < places_.size() ? world_rank(static_cast<int>(root)) : 0);
-  };
-  switch (signature.kind) {
-    case OpKind::kReduce:
-      signature.detail = named(signature.detail / 16) * 16 + signature.detail % 16;
-      return signature;
-    case OpKind::kBroadcast:
-    case OpKind::kGather:
-    case OpKind::kScatter:
-      signature.detail = named(signature.detail);
-      return signature;
-    default:
-      return signature;
-  }
-}
-
 void ShmProtocol::check_same_call(uint64_t call) const {
   bool same = true;
   for (int k = 0; k < size(); ++k) same = same && record(k, call).call == record(0, call).call;
   if (same) return;
   std::vector<std::optional<Signature>> by_rank;
+  std::vector<int> ranks;
+  for (int k = 0; k < size(); ++k) ranks.push_back(world_rank(k));
   for (int k = 0; k < size(); ++k) {
     const auto name = static_cast<size_t>(world_rank(k));
     if (by_rank.size() <= name) by_rank.resize(name + 1);
-    by_rank[name] = in_world_ranks(record(k, call).call);
+    by_rank[name] = in_world_ranks(record(k, call).call, ranks);
   }
   throw DesyncError(difference_text(by_rank, call));
 }

@@ -66,7 +66,6 @@ class ShmProtocol {
   bool all_past(const ShmSegment::Counters& counters, uint64_t call) const;
   void raise(ShmSegment::Counters& counters, uint64_t call);
   void check_same_call(uint64_t call) const;
-  Signature in_world_ranks(Signature signature) const;
 
   std::shared_ptr<ShmNode> node_;
   ShmSegment* segment_;

@@ -34,10 +34,10 @@ struct alignas(64) OpRecord {
 struct alignas(64) MessageSlot {
   enum State : uint32_t { kFree, kPosted, kClaimed, kTaken, kRefused };
   std::atomic<uint32_t> state;
-  int32_t to, tag;
+  std::atomic<int32_t> to, tag;
   uint32_t dtype, expected_dtype;
   int64_t elements, expected_elements;
-  uint64_t number;  // of its sender's messages
+  std::atomic<uint64_t> number;  // of its sender's messages
   uint64_t data;
   std::atomic<uint64_t> staged;  // elements that lie in the pool
 };

@@ -31,21 +31,33 @@ bool ShmWork::result() const {
   return settled_;
 }
 
+// A poll is no blind wait either.
+void ShmWork::look() {
+  if (settled_ || !error_.empty() || !protocol_.node().time_to_look()) return;
+  protocol_.node().look(waiting());
+  if (!settled_ && elapsed() > timeout_ + grace()) fail_by_timeout();
+}
+
+void ShmWork::fail_by_timeout() const {
+  throw CommError("rank ", protocol_.world_rank(protocol_.rank()), ": ", what_, ": waited ",
+                  std::chrono::duration<double>(timeout_).count(), " s for ", protocol_.node().missing_text(missing()),
+                  "; see their logs, or raise --timeout");
+}
+
 bool ShmWork::done() {
   if (!settled_ && error_.empty()) protocol_.node().advance();
+  look();
   return result();
 }
 
 bool ShmWork::wait_for(std::chrono::nanoseconds time) {
   if (!settled_ && error_.empty()) protocol_.node().wait_until(waiting(), time);
+  look();
   return result();
 }
 
 void ShmWork::wait() {
-  if (wait_for(timeout_ + grace())) return;
-  throw CommError("rank ", protocol_.world_rank(protocol_.rank()), ": ", what_, ": waited ",
-                  std::chrono::duration<double>(timeout_).count(), " s for ", protocol_.node().missing_text(missing()),
-                  "; see their logs, or raise --timeout");
+  if (!wait_for(timeout_ + grace())) fail_by_timeout();
 }
 
 }  // namespace lockstep::comm

@@ -38,6 +38,8 @@ class ShmWork : public Work {
 
  private:
   ShmNode::Waiting waiting() const;
+  void look();
+  [[noreturn]] void fail_by_timeout() const;
   bool result() const;
 
   std::string what_;

@@ -50,9 +50,9 @@ int failures_of(OpKind kind) {
 
 TEST(ConformanceChecks, FindOneWrongValueInAnyCall) {
   EXPECT_EQ(failures_of(OpKind::kBarrier), 0);  // which has no values
-  for (const auto kind : {OpKind::kFold, OpKind::kAllReduce, OpKind::kReduce, OpKind::kBroadcast, OpKind::kAllGather,
-                          OpKind::kReduceScatter, OpKind::kAllToAll, OpKind::kGather, OpKind::kScatter,
-                          OpKind::kReceive}) {
+  for (const auto kind :
+       {OpKind::kFold, OpKind::kAllReduce, OpKind::kReduce, OpKind::kBroadcast, OpKind::kAllGather,
+        OpKind::kReduceScatter, OpKind::kAllToAll, OpKind::kGather, OpKind::kScatter, OpKind::kReceive}) {
     EXPECT_GT(failures_of(kind), 0) << name_of(kind);
   }
 }
