@@ -7,15 +7,12 @@
 #include <string>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/fnv.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/blocks.h"
 
 namespace lockstep::comm {
 namespace {
-
-// FNV-1a.
-constexpr uint64_t kHashSeed = 0xcbf29ce484222325;
-uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x100000001b3; }
 
 bool reduces(OpKind kind) {
   return kind == OpKind::kFold || kind == OpKind::kAllReduce || kind == OpKind::kReduce ||
@@ -133,11 +130,11 @@ const char* name_of(OpKind kind) {
 }
 
 uint64_t Signature::hash() const {
-  uint64_t hash = mix(kHashSeed, static_cast<uint64_t>(kind));
+  uint64_t hash = fnv1a(kFnvSeed, static_cast<uint64_t>(kind));
   for (const uint64_t value : {uint64_t{dtype}, uint64_t{detail}, uint64_t{tensors}, static_cast<uint64_t>(elements)}) {
-    hash = mix(hash, value);
+    hash = fnv1a(hash, value);
   }
-  return mix(hash, sizes_hash);
+  return fnv1a(hash, sizes_hash);
 }
 
 Signature signature_of(const Call& call) {
@@ -149,7 +146,7 @@ Signature signature_of(const Call& call) {
     // An uneven all_gather's counts are all ranks', and must agree.
     for (const int64_t n :
          call.kind == OpKind::kAllGather && call.uneven ? call.receive_counts : std::vector<int64_t>{}) {
-      signature.sizes_hash = mix(signature.sizes_hash, static_cast<uint64_t>(n));
+      signature.sizes_hash = fnv1a(signature.sizes_hash, static_cast<uint64_t>(n));
     }
     signature.detail = static_cast<uint32_t>(has_root(call.kind) ? call.peer : 0);
     if (reduces(call.kind)) signature.detail = signature.detail * 16 + static_cast<uint32_t>(call.op);
@@ -158,13 +155,12 @@ Signature signature_of(const Call& call) {
   signature.tensors = static_cast<uint32_t>(call.tensors.size());
   signature.detail =
       (call.fold.wire ? 2 * static_cast<uint32_t>(*call.fold.wire) : 0) + (call.fold.square_sums.defined() ? 1 : 0);
-  signature.sizes_hash = kHashSeed;
+  signature.sizes_hash = kFnvSeed;
   for (const auto& tensor : call.tensors) {
     signature.elements += tensor.numel();
-    signature.sizes_hash = mix(signature.sizes_hash, static_cast<uint64_t>(tensor.numel()));
+    signature.sizes_hash = fnv1a(signature.sizes_hash, static_cast<uint64_t>(tensor.numel()));
   }
-  for (const char letter : call.fold.label)
-    signature.sizes_hash = mix(signature.sizes_hash, static_cast<uint8_t>(letter));
+  signature.sizes_hash = fnv1a(signature.sizes_hash, call.fold.label);
   return signature;
 }
 

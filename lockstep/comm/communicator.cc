@@ -7,36 +7,10 @@
 #include <numeric>
 
 #include "lockstep/base/text.h"
+#include "lockstep/comm/copied_out.h"
 
 namespace lockstep::comm {
 namespace {
-
-// A call whose output lies in memory of its own until it is done, for the caller's is not contiguous.
-class CopiedOut final : public Work {
- public:
-  CopiedOut(std::shared_ptr<Work> work, at::Tensor from, at::Tensor to)
-      : work_(std::move(work)), from_(std::move(from)), to_(std::move(to)) {}
-
-  bool done() override { return settle(work_->done()); }
-  bool wait_for(std::chrono::nanoseconds time) override { return settle(work_->wait_for(time)); }
-  void wait() override {
-    work_->wait();
-    settle(true);
-  }
-  std::chrono::nanoseconds elapsed() const override { return work_->elapsed(); }
-
- private:
-  bool settle(bool done) {
-    if (done && to_.defined()) {
-      to_.copy_(from_);
-      to_.reset();
-    }
-    return done;
-  }
-
-  std::shared_ptr<Work> work_;
-  at::Tensor from_, to_;
-};
 
 // [size, …] for a tensor […].
 at::Tensor rows_of(const at::Tensor& tensor, int64_t size) {

@@ -11,11 +11,10 @@
 #include <cstring>
 
 #include "lockstep/comm/blocks.h"
+#include "lockstep/comm/network/tensor_bytes.h"
 
 namespace lockstep::comm {
 namespace {
-
-std::byte* data_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
 
 template <typename From, typename To>
 void convert(const void* from, void* to, int64_t count) {

@@ -8,14 +8,11 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/blocks.h"
 #include "lockstep/comm/network/flat_fold.h"
+#include "lockstep/comm/network/tensor_bytes.h"
 #include "lockstep/comm/network/tree_join.h"
 
 namespace lockstep::comm {
 namespace {
-
-std::byte* data_of(const at::Tensor& tensor) {
-  return tensor.defined() ? static_cast<std::byte*>(tensor.data_ptr()) : nullptr;
-}
 
 // Runs of a tensor's memory, one for each member.
 std::vector<Piece> pieces_of(const at::Tensor& tensor, const std::vector<int64_t>& counts) {

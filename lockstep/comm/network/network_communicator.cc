@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/fnv.h"
 #include "lockstep/base/sigpipe.h"
 #include "lockstep/comm/network/flat_fold.h"
 #include "lockstep/comm/network/message_exchange.h"
@@ -16,13 +17,6 @@
 
 namespace lockstep::comm {
 namespace {
-
-// FNV-1a: the same on all machines.
-uint64_t hash_of(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char letter : text) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
-  return hash;
-}
 
 int place_of(const std::vector<int>& members, int rank) {
   return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
@@ -34,7 +28,7 @@ NetworkCommunicator::NetworkCommunicator(Network network, std::vector<int> membe
     : network_(std::move(network)),
       members_{members, place_of(members, network_.mesh->rank())},
       watched_{std::move(name), std::move(members)},
-      salt_(hash_of(watched_.name)) {}
+      salt_(fnv1a(kFnvSeed, watched_.name)) {}
 
 NetworkCommunicator::~NetworkCommunicator() {
   // What is under way goes on to its end, unless this rank is on its way out.

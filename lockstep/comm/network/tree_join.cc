@@ -9,6 +9,7 @@
 #include <map>
 
 #include "lockstep/comm/blocks.h"
+#include "lockstep/comm/network/tensor_bytes.h"
 
 namespace lockstep::comm {
 namespace {
@@ -60,8 +61,6 @@ class Combiner {
   std::map<int, Value> values_;                 // by first leaf: subtrees that are held don't overlap
   std::deque<std::vector<std::byte>> scratch_;  // two a level; a deque, for pointers into it stay valid
 };
-
-std::byte* data_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/copied_out.h"
 #include "lockstep/comm/meeting/meeting_store.h"
 #include "lockstep/comm/plugins/nccl_queue.h"
 
@@ -44,29 +45,6 @@ void hold(const Call& call, const c10::cuda::CUDAStream& stream) {
     c10::cuda::CUDACachingAllocator::recordStream(tensor.storage().data_ptr(), stream);
   }
 }
-
-// A message through the host's memory, whose received values go to the device when it is there.
-class MessageWork final : public Work {
- public:
-  MessageWork(std::shared_ptr<Work> work, at::Tensor from, at::Tensor to)
-      : work_(std::move(work)), from_(std::move(from)), to_(std::move(to)) {}
-  bool done() override { return settle(work_->done()); }
-  bool wait_for(std::chrono::nanoseconds time) override { return settle(work_->wait_for(time)); }
-  void wait() override {
-    work_->wait();
-    settle(true);
-  }
-  std::chrono::nanoseconds elapsed() const override { return work_->elapsed(); }
-
- private:
-  bool settle(bool done) {
-    if (done && to_.defined()) std::exchange(to_, at::Tensor()).copy_(from_);
-    return done;
-  }
-
-  std::shared_ptr<Work> work_;
-  at::Tensor from_, to_;
-};
 
 class NcclCommunicator final : public Communicator {
  public:
@@ -143,7 +121,7 @@ class NcclCommunicator final : public Communicator {
       to = std::exchange(call.output, at::empty(call.output.sizes(), call.output.options().device(at::kCPU)));
     }
     const at::Tensor from = call.output;
-    return std::make_shared<MessageWork>(host_->start(std::move(call)), from, to);
+    return std::make_shared<CopiedOut>(host_->start(std::move(call)), from, to);
   }
 
   std::shared_ptr<Work> begin_collective(const Call& call) {

@@ -1,0 +1,38 @@
+// A call whose output lies in other memory than the caller's until it is done.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::comm {
+
+// Once `work` is done, `from` is copied to `to`, by whoever sees that it is.
+class CopiedOut final : public Work {
+ public:
+  CopiedOut(std::shared_ptr<Work> work, at::Tensor from, at::Tensor to)
+      : work_(std::move(work)), from_(std::move(from)), to_(std::move(to)) {}
+
+  bool done() override { return settle(work_->done()); }
+  bool wait_for(std::chrono::nanoseconds time) override { return settle(work_->wait_for(time)); }
+  void wait() override {
+    work_->wait();
+    settle(true);
+  }
+  std::chrono::nanoseconds elapsed() const override { return work_->elapsed(); }
+
+ private:
+  bool settle(bool done) {
+    if (done && to_.defined()) std::exchange(to_, at::Tensor()).copy_(from_);
+    return done;
+  }
+
+  std::shared_ptr<Work> work_;
+  at::Tensor from_, to_;
+};
+
+}  // namespace lockstep::comm
