@@ -61,6 +61,9 @@ struct BoardRank {
   std::atomic<uint64_t> step;      // the step being computed
   std::atomic<int64_t> beat_ns;    // monotonic_ns() when the rank last moved on
   std::atomic<uint64_t> sequence;  // collectives begun
+  std::atomic<uint64_t> reduced_bytes;  // of gradients, by all steps together
+  std::atomic<int64_t> reduce_ns;       // from when their buckets were full until they were reduced
+  std::atomic<int64_t> reduce_wait_ns;  // of that, what backward did not hide: this rank waited
   BoardText<96> doing;             // "fold of bucket 2/5 (layer3.conv1.weight …)"
   BoardText<512> error;            // with kFailed: the error's line
 
@@ -73,7 +76,7 @@ struct BoardRank {
 
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kVersion = 2;
 
   std::atomic<uint32_t> magic;
   uint32_t version;

@@ -13,7 +13,15 @@ namespace lockstep {
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
 // What a stream of numbers is for: equal indices under different purposes give unrelated numbers.
-enum class Purpose : uint8_t { kInit = 1, kShuffle = 2, kAugment = 3, kSynthetic = 4, kKernels = 5, kSplit = 6 };
+enum class Purpose : uint8_t {
+  kInit = 1,
+  kShuffle = 2,
+  kAugment = 3,
+  kSynthetic = 4,
+  kKernels = 5,
+  kSplit = 6,
+  kCompression = 7
+};
 
 // The stream of (seed, purpose, epoch, index): an endless row of numbers that any process can draw at any time.
 // index < 2^56 (a sample's number, or a draw's where samples repeat).

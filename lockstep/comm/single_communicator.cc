@@ -1,7 +1,7 @@
 #include "lockstep/comm/single_communicator.h"
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/blocks.h"
+#include "lockstep/comm/square_sums.h"
 
 namespace lockstep::comm {
 namespace {
@@ -16,16 +16,10 @@ class DoneWork final : public Work {
 
 // A fold of one rank's values: what it leaves to do is rounding to the wire's type, and the square sums.
 void fold_alone(const Call& call) {
-  auto* sums = call.fold.square_sums.defined() ? call.fold.square_sums.mutable_data_ptr<double>() : nullptr;
   for (const auto& tensor : call.tensors) {
     if (call.fold.wire) round_to_wire(*call.fold.wire, tensor.detach().mutable_data_ptr<float>(), tensor.numel());
-    if (sums == nullptr) continue;
-    const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
-    const int64_t elements = tensor.numel();
-    for_each_block({&elements, 1}, {0, block_count(elements)}, [&](size_t, int64_t first, int64_t n, int64_t) {
-      *sums++ = square_sum(tensor.scalar_type(), data + first * static_cast<int64_t>(tensor.element_size()), n);
-    });
   }
+  if (call.fold.square_sums.defined()) take_square_sums(call.tensors, call.fold.square_sums);
 }
 
 }  // namespace

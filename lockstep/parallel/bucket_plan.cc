@@ -2,8 +2,23 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <utility>
 
 namespace lockstep::parallel {
+namespace {
+
+using Kind = std::pair<c10::ScalarType, c10::Device>;
+
+// Devices have no order of their own.
+struct Before {
+  bool operator()(const Kind& a, const Kind& b) const {
+    return std::tuple(a.first, a.second.type(), a.second.index()) <
+           std::tuple(b.first, b.second.type(), b.second.index());
+  }
+};
+
+}  // namespace
 
 std::vector<std::vector<size_t>> plan_buckets(std::span<const ParameterSize> parameters, const BucketOptions& options) {
   struct Open {
@@ -11,17 +26,18 @@ std::vector<std::vector<size_t>> plan_buckets(std::span<const ParameterSize> par
     int64_t bytes = 0;
   };
   std::vector<std::vector<size_t>> buckets;
-  std::map<c10::ScalarType, Open> open;
+  std::map<Kind, Open, Before> open;
   for (size_t i = parameters.size(); i-- > 0;) {
-    Open& bucket = open[parameters[i].dtype];
+    const Kind kind(parameters[i].dtype, parameters[i].device);
+    Open& bucket = open[kind];
     bucket.members.push_back(i);
     bucket.bytes += parameters[i].bytes;
     const double cap = (buckets.empty() ? options.first_bucket_mb : options.bucket_mb) * (1 << 20);
     if (static_cast<double>(bucket.bytes) < cap) continue;
     buckets.push_back(std::move(bucket.members));
-    open.erase(parameters[i].dtype);
+    open.erase(kind);
   }
-  for (auto& [dtype, bucket] : open) buckets.push_back(std::move(bucket.members));
+  for (auto& [kind, bucket] : open) buckets.push_back(std::move(bucket.members));
   // By the parameter that backward reaches last: the one that fills the bucket.
   std::sort(buckets.begin(), buckets.end(), [](const auto& a, const auto& b) { return a.back() > b.back(); });
   return buckets;

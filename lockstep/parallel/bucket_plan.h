@@ -1,6 +1,7 @@
 // Which parameters' gradients are reduced together: a pure function of the parameters' sizes.
 #pragma once
 
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
@@ -20,11 +21,12 @@ struct BucketOptions {
 struct ParameterSize {
   int64_t bytes;
   c10::ScalarType dtype;
+  c10::Device device{c10::DeviceType::CPU};
 };
 
 // Buckets of parameter numbers. Backward reaches parameters in about the reverse order of their registration, so that
 // is the order within buckets and of buckets; a bucket is closed as soon as it has reached its size, and holds one
-// dtype.
+// dtype on one device.
 std::vector<std::vector<size_t>> plan_buckets(std::span<const ParameterSize> parameters, const BucketOptions& options);
 
 }  // namespace lockstep::parallel

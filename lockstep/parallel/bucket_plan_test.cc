@@ -33,5 +33,11 @@ TEST(BucketPlan, ABucketHoldsOneDtype) {
   EXPECT_EQ(plan({{100, f}, {100, b}, {100, f}, {100, b}}), (Buckets{{3, 1}, {2, 0}}));
 }
 
+TEST(BucketPlan, ABucketIsOnOneDevice) {
+  const auto f = c10::ScalarType::Float;
+  const c10::Device first("cuda:0"), second("cuda:1");
+  EXPECT_EQ(plan({{100, f, first}, {100, f}, {100, f, second}, {100, f, first}}), (Buckets{{2}, {1}, {3, 0}}));
+}
+
 }  // namespace
 }  // namespace lockstep::parallel

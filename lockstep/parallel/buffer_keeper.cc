@@ -15,7 +15,7 @@ bool is_batch_norm(const torch::nn::Module& module) {
 
 }  // namespace
 
-BufferKeeper::BufferKeeper(const torch::nn::Module& module) : buffers_(module.buffers()) {
+BufferKeeper::BufferKeeper(const torch::nn::Module& module, bool travel) : travel_(travel), buffers_(module.buffers()) {
   for (const auto& buffer : buffers_) {
     start_.push_back(buffer.detach().clone());
     kept_.push_back(buffer.detach().clone());
@@ -55,7 +55,7 @@ void BufferKeeper::end_step() {
 }
 
 void BufferKeeper::sync(comm::Communicator& comm) {
-  if (!changed_) return;
+  if (!travel_ || !changed_) return;
   for (const auto& buffer : buffers_) comm.broadcast(buffer, 0);
   changed_ = false;
 }

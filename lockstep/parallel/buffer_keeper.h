@@ -14,11 +14,13 @@ namespace lockstep::parallel {
 
 class BufferKeeper {
  public:
-  explicit BufferKeeper(const torch::nn::Module& module);
+  // `travel`: they are rank 0's everywhere; otherwise every rank keeps its own first lane's.
+  explicit BufferKeeper(const torch::nn::Module& module, bool travel = true);
 
   bool empty() const { return buffers_.empty(); }
-  // Around the step; lanes are this rank's, numbered over all ranks. The beginning is a collective where a forward may
-  // read buffers: of a BatchNorm in eval mode, or of anything that is no BatchNorm.
+  // Around the step; lanes are this rank's, numbered over all ranks (on this rank, where buffers do not travel). The
+  // beginning is a collective where a forward may read buffers: of a BatchNorm in eval mode, or of anything that is no
+  // BatchNorm.
   void begin_step(comm::Communicator& comm);
   void begin_lane();
   void end_lane(int lane);
@@ -35,6 +37,7 @@ class BufferKeeper {
 
   bool read_by_forward() const;
 
+  bool travel_;
   std::vector<std::shared_ptr<torch::nn::Module>> norms_;  // the BatchNorms
   bool others_ = false;                                    // buffers that are no BatchNorm's
   std::vector<at::Tensor> buffers_;                        // the module's own

@@ -1,7 +1,11 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <torch/nn/modules/embedding.h>
+
+#include <algorithm>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/philox.h"
@@ -10,24 +14,53 @@
 namespace lockstep::parallel {
 namespace {
 
+// Whether this part's weight gets sparse gradients.
+bool gives_sparse(const torch::nn::Module& part) {
+  const auto* embedding = part.as<torch::nn::Embedding>();
+  const auto* bag = part.as<torch::nn::EmbeddingBag>();
+  return (embedding != nullptr && embedding->options.sparse()) || (bag != nullptr && bag->options.sparse());
+}
+
 std::vector<NamedParameter> parameters_of(const torch::nn::Module& module) {
+  std::vector<at::Tensor> sparse;
+  for (const auto& part : module.modules(/*include_self=*/false)) {
+    if (gives_sparse(*part)) sparse.push_back(part->parameters(/*recurse=*/false)[0]);
+  }
+  if (gives_sparse(module)) sparse.push_back(module.parameters(/*recurse=*/false)[0]);
   std::vector<NamedParameter> parameters;
-  for (const auto& item : module.named_parameters()) parameters.push_back({item.key(), item.value()});
+  for (const auto& item : module.named_parameters()) {
+    const auto is_it = [&](const at::Tensor& other) { return other.is_same(item.value()); };
+    parameters.push_back({item.key(), item.value(), std::any_of(sparse.begin(), sparse.end(), is_it)});
+  }
   if (parameters.empty()) throw ConfigError("DistributedDataParallel: the module has no parameters");
   return parameters;
+}
+
+std::vector<std::string> describe(const DdpOptions& options) {
+  return {cat("bucket_mb ", options.buckets.bucket_mb),
+          cat("first_bucket_mb ", options.buckets.first_bucket_mb),
+          cat("seed ", options.seed),
+          cat("wire ", options.buckets.wire ? c10::toString(*options.buckets.wire) : "none"),
+          cat("broadcast_buffers ", options.broadcast_buffers),
+          cat("find_unused_parameters ", options.find_unused_parameters),
+          cat("static_graph ", options.static_graph),
+          cat("gradient_average ", options.gradient_average),
+          cat("delay_allreduce ", options.delay_allreduce),
+          cat("allreduce_always_fp32 ", options.allreduce_always_fp32),
+          cat("gradient_predivide_factor ", options.gradient_predivide_factor),
+          cat("comm_hook ", options.comm_hook ? options.comm_hook->name() : "none")};
+}
+
+void broadcast_state(const torch::nn::Module& module, comm::Communicator& comm, int root) {
+  for (const auto& parameter : module.parameters()) comm.broadcast(parameter, root);
+  for (const auto& buffer : module.buffers()) comm.broadcast(buffer, root);
 }
 
 // All ranks hold one model before the first of them is used.
 std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> module, comm::Communicator& comm,
                                          const DdpOptions& options) {
-  check_same_model(
-      *module,
-      {cat("bucket_mb ", options.buckets.bucket_mb), cat("first_bucket_mb ", options.buckets.first_bucket_mb),
-       cat("seed ", options.seed), cat("wire ", options.buckets.wire ? c10::toString(*options.buckets.wire) : "none")},
-      comm);
-  if (!options.broadcast_state) return module;
-  for (const auto& parameter : module->parameters()) comm.broadcast(parameter, 0);
-  for (const auto& buffer : module->buffers()) comm.broadcast(buffer, 0);
+  check_same_model(*module, describe(options), comm);
+  if (options.broadcast_state) broadcast_state(*module, comm, 0);
   return module;
 }
 
@@ -44,28 +77,27 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
     : module_(agree(std::move(module), world->communicator(), options)),
       world_(std::move(world)),
       options_(options),
-      buffers_(*module_),
-      reducer_(parameters_of(*module_), world_->communicator(), options.buckets) {}
+      buffers_(*module_, options.broadcast_buffers),
+      reducer_(parameters_of(*module_), world_->communicator(), options) {}
 
 StepResult DistributedDataParallel::run(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                         double loss_scale, double decision) {
   auto& comm = world_->communicator();
   try {
-    reducer_.set_scale(1);
-    buffers_.begin_step(comm);
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
-    comm::LeafFold<double> losses;
-    const auto add = [](double a, double b) { return a + b; };
-    for (size_t i = 0; i < step.lanes.size(); ++i) losses.push(run_lane(step, i, loss_of, loss_scale), add);
+    buffers_.begin_step(comm);
+    reducer_.set_scale(1);
+    reducer_.begin_step(step.lanes.size());
+    const double loss = run_lanes(step, loss_of, loss_scale);
     buffers_.end_step();
     // What else a step tells all ranks travels with its fold.
     const at::Tensor notes = at::zeros({3}, at::kDouble);
     auto* note = notes.mutable_data_ptr<double>();
-    note[0] = losses.finish(add);
+    note[0] = loss;
     note[1] = world_->rank() == 0 ? decision : 0;
     for (const auto& lane : step.lanes) note[2] += static_cast<double>(lane.samples);
     const auto told = comm.fold({notes}, {.label = "the step's loss", .square_sums = {}});
-    reducer_.finish();
+    finish_fold();
     told->wait();
     if (note[2] != static_cast<double>(step.samples)) {
       throw ConfigError("step ", step.number, ": the lanes of all ranks hold ", note[2], " samples, the global batch ",
@@ -79,39 +111,122 @@ StepResult DistributedDataParallel::run(const StepPlan& step, const std::functio
   }
 }
 
+// All of this rank's lanes. Returns their share of the global batch's mean loss.
+double DistributedDataParallel::run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
+                                          double loss_scale) {
+  comm::LeafFold<double> losses;
+  const auto add = [](double a, double b) { return a + b; };
+  for (size_t i = 0; i < step.lanes.size(); ++i) losses.push(run_lane(step, i, loss_of, loss_scale), add);
+  return losses.finish(add);
+}
+
 // Forward and backward of one lane. Returns its share of the global batch's mean loss.
 double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
                                          const std::function<at::Tensor(size_t)>& loss_of, double loss_scale) {
-  const bool last = lane + 1 == step.lanes.size();
   const auto [index, samples] = step.lanes[lane];
+  reducer_.set_lane(lane);
   if (samples == 0) {
-    reducer_.empty_lane(last);
+    reducer_.empty_lane();
     return 0;
   }
   const double weight = static_cast<double>(samples) / static_cast<double>(step.samples);
   seed_kernels(options_.seed, step, index);
   if (lane > 0) buffers_.begin_lane();
-  reducer_.begin_lane(last);
   const at::Tensor loss = loss_of(lane);
+  reducer_.expect(loss);
   const double factor = weight * loss_scale;
   (factor == 1 ? loss : loss * factor).backward();
-  buffers_.end_lane(index);
+  buffers_.end_lane(options_.broadcast_buffers ? index : static_cast<int>(lane));
   return weight * loss.item<double>();
+}
+
+// Waits for the fold, and writes what it took to the board.
+void DistributedDataParallel::finish_fold() {
+  reducer_.finish();
+  const CommLog log = comm_log();
+  BoardRank& board = world_->self();
+  board.reduced_bytes.fetch_add(static_cast<uint64_t>(log.bytes), std::memory_order_relaxed);
+  board.reduce_ns.fetch_add(static_cast<int64_t>(log.in_flight * 1e9), std::memory_order_relaxed);
+  board.reduce_wait_ns.fetch_add(static_cast<int64_t>(log.waited * 1e9), std::memory_order_relaxed);
 }
 
 void DistributedDataParallel::backward(const at::Tensor& loss) {
   const bool last = no_sync_ == 0;
   try {
-    reducer_.set_scale(1.0 / world_->size());
-    reducer_.begin_lane(last);
+    double ranks = world_->size();
+    if (last && joining_ != nullptr) {
+      const double going = ranks_going_on(true);
+      if (going < ranks && joining_->throw_on_early_termination) {
+        throw ConfigError("a rank has run out of data after ", passes_, " steps of rank ", world_->rank(),
+                          "; give all ranks the same number of batches, or leave throw_on_early_termination out");
+      }
+      if (!joining_->divide_by_initial_world_size) ranks = going;
+      ++passes_;
+    }
+    reducer_.set_scale(options_.gradient_average ? 1 / ranks : 1);
+    reducer_.begin_pass(last);
+    reducer_.expect(loss);
     loss.backward();
     buffers_.mark_changed();
-    if (last) reducer_.finish();
+    if (last) finish_fold();
   } catch (const std::exception& error) {
     reducer_.drop();
     world_->communicator().abort(error.what());
     throw;
   }
+}
+
+void DistributedDataParallel::join(const std::function<void()>& loop, const JoinOptions& options) {
+  passes_ = 0;
+  joining_ = &options;
+  try {
+    loop();
+    follow_the_others(options);
+  } catch (const std::exception& error) {
+    joining_ = nullptr;
+    world_->communicator().abort(error.what());
+    throw;
+  }
+  joining_ = nullptr;
+}
+
+// How many ranks have data for the next fold. A collective.
+double DistributedDataParallel::ranks_going_on(bool self) const {
+  const at::Tensor going = at::full({1}, self ? 1.0 : 0.0, at::kDouble);
+  world_->communicator().all_reduce(going, comm::ReduceOp::kSum);
+  return going.item<double>();
+}
+
+void DistributedDataParallel::follow_the_others(const JoinOptions& options) {
+  for (double going = ranks_going_on(false); going > 0; going = ranks_going_on(false)) {
+    if (options.throw_on_early_termination) {
+      throw ConfigError("rank ", world_->rank(), " has run out of data after ", passes_,
+                        " steps, others go on; give "
+                        "all ranks the same number of batches, or leave throw_on_early_termination out");
+    }
+    reducer_.begin_pass(/*last=*/true);
+    reducer_.empty_lane();
+    reducer_.finish();
+  }
+  const at::Tensor passes = world_->communicator().all_gather(at::full({1}, passes_, at::kLong));
+  const auto* first = passes.const_data_ptr<int64_t>();
+  const int longest = static_cast<int>(std::max_element(first, first + world_->size()) - first);
+  broadcast_state(*module_, world_->communicator(), longest);
+}
+
+bool DistributedDataParallel::same_bits() const {
+  return world_->communicator().same_bits() && (options_.comm_hook == nullptr || options_.comm_hook->same_bits());
+}
+
+CommLog DistributedDataParallel::comm_log() const {
+  CommLog log;
+  for (size_t i = 0; i < reducer_.buckets(); ++i) {
+    const BucketLog& bucket = reducer_.log(i);
+    log.bytes += bucket.bytes;
+    log.in_flight += bucket.in_flight;
+    log.waited += bucket.waited;
+  }
+  return log;
 }
 
 }  // namespace lockstep::parallel

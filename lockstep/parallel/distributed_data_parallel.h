@@ -4,7 +4,8 @@
 // A step by run(): for each of this rank's lanes the keyed random numbers are set, the user's function returns the
 // lane's loss (a mean over its samples), and backward folds the gradients over all lanes, so that .grad ends as the
 // gradient of the mean loss over the global batch. Or by hand, as with PyTorch: forward and backward, the last backward
-// under no other scope, those before it under no_sync(); .grad ends as the mean over ranks.
+// under no other scope, those before it under no_sync(); .grad ends as the mean over ranks. Ranks that run out of data
+// before the others do so within join().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,6 +17,7 @@
 
 #include "lockstep/comm/world.h"
 #include "lockstep/parallel/buffer_keeper.h"
+#include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/reducer.h"
 
 namespace lockstep::parallel {
@@ -38,10 +40,17 @@ struct StepResult {
   double decision = 0;    // what rank 0 passed to run()
 };
 
-struct DdpOptions {
-  BucketOptions buckets;
-  uint64_t seed = 0;            // keys the random numbers of libtorch's kernels (dropout)
-  bool broadcast_state = true;  // at construction, from rank 0: only rank 0 needs to have loaded weights
+// What the reduction of all buckets took in the last step; each bucket's share is Reducer::log()'s.
+struct CommLog {
+  int64_t bytes = 0;     // of gradients, on this rank
+  double in_flight = 0;  // seconds in which buckets were under way, each bucket's time counted
+  double waited = 0;     // of those, seconds in which this rank waited
+  double overlap() const { return in_flight > 0 ? 1 - waited / in_flight : 0; }  // share that backward hid
+};
+
+struct JoinOptions {
+  bool divide_by_initial_world_size = true;  // false: by the ranks that still have data
+  bool throw_on_early_termination = false;   // the first rank to run out ends all of them
 };
 
 class DistributedDataParallel {
@@ -67,7 +76,8 @@ class DistributedDataParallel {
         step, [&](size_t i) { return loss_of(batch.lanes[i]); }, loss_scale, decision);
   }
 
-  // The hand-driven form: backward passes begun while the returned scope lives only accumulate, forward included.
+  // The hand-driven form: backward passes begun while the returned scope lives only accumulate; the forward may stand
+  // within it or before it.
   class NoSync {
    public:
     explicit NoSync(DistributedDataParallel& ddp) : ddp_(ddp) { ++ddp_.no_sync_; }
@@ -81,9 +91,17 @@ class DistributedDataParallel {
   [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
   // Backward of a loss that is a mean over this rank's samples; folds unless within no_sync().
   void backward(const at::Tensor& loss);
+  // Runs `loop`, a hand-driven loop of which ranks may make different numbers of turns. A rank that is through takes
+  // part in the others' folds with +0 until all are, and then gets the weights of the one that went on longest.
+  // A collective. Throws ConfigError on all ranks if one has run out and throw_on_early_termination is set.
+  void join(const std::function<void()>& loop, const JoinOptions& options = {});
 
   // Rank 0's buffers for all. Evaluation and saving call it. A collective.
   void sync_buffers() { buffers_.sync(world_->communicator()); }
+
+  // Whether the weights' bits do not depend on the number of ranks.
+  bool same_bits() const;
+  CommLog comm_log() const;
 
   torch::nn::Module& module() const { return *module_; }
   comm::World& world() const { return *world_; }
@@ -92,6 +110,10 @@ class DistributedDataParallel {
  private:
   double run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                   double loss_scale);
+  double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
+  void finish_fold();
+  double ranks_going_on(bool self) const;
+  void follow_the_others(const JoinOptions& options);
 
   std::shared_ptr<torch::nn::Module> module_;
   std::shared_ptr<comm::World> world_;
@@ -99,6 +121,8 @@ class DistributedDataParallel {
   BufferKeeper buffers_;
   Reducer reducer_;
   int no_sync_ = 0;
+  const JoinOptions* joining_ = nullptr;
+  int64_t passes_ = 0;  // by hand, in join(): folds that this rank had data for
 };
 
 }  // namespace lockstep::parallel

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/comm/reduce.h"
 
 namespace lockstep::parallel {
@@ -34,11 +35,29 @@ at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
   return at::empty_like(parameter, dense.options()).copy_(dense);
 }
 
-void LaneSum::push(at::Tensor gradient) {
-  if (wire_) comm::round_to_wire(*wire_, gradient.mutable_data_ptr<float>(), gradient.numel());
-  fold_.push(std::move(gradient), adder(wire_));
+void LaneSum::push(size_t lane, at::Tensor gradient) {
+  if (lane < added_ || early_.contains(lane)) throw BugError("lane ", lane, " has given its gradient already");
+  if (lane > added_) {
+    early_.emplace(lane, std::move(gradient));
+    return;
+  }
+  add(std::move(gradient));
+  for (auto next = early_.find(added_); next != early_.end(); next = early_.find(added_)) {
+    add(std::move(next->second));
+    early_.erase(next);
+  }
 }
 
-at::Tensor LaneSum::finish() { return fold_.finish(adder(wire_)); }
+void LaneSum::add(at::Tensor gradient) {
+  if (wire_) comm::round_to_wire(*wire_, gradient.mutable_data_ptr<float>(), gradient.numel());
+  fold_.push(std::move(gradient), adder(wire_));
+  ++added_;
+}
+
+at::Tensor LaneSum::finish() {
+  if (!early_.empty()) throw BugError("the gradient of lane ", added_, " is missing");
+  added_ = 0;
+  return fold_.finish(adder(wire_));
+}
 
 }  // namespace lockstep::parallel

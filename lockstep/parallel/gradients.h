@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <optional>
 
 #include "lockstep/comm/fold_tree.h"
@@ -21,13 +22,23 @@ at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter);
 class LaneSum {
  public:
   explicit LaneSum(std::optional<at::ScalarType> wire = std::nullopt) : wire_(wire) {}
-  void push(at::Tensor gradient);  // one that owns its memory; may be written to
-  at::Tensor finish();             // after the last lane
-  bool empty() const { return fold_.empty(); }
+
+  // Of lane `lane`, counted on this rank; lanes may come in any order. The gradient owns its memory and may be written
+  // to. Throws BugError for a lane that has been there.
+  void push(size_t lane, at::Tensor gradient);
+  void push(at::Tensor gradient) { push(added_, std::move(gradient)); }  // of the next lane
+  at::Tensor finish();                                                   // after the last lane
+
+  size_t lanes() const { return added_ + early_.size(); }  // pushed since the last finish()
+  bool empty() const { return lanes() == 0; }
 
  private:
+  void add(at::Tensor gradient);
+
   std::optional<at::ScalarType> wire_;
   comm::LeafFold<at::Tensor> fold_;
+  size_t added_ = 0;
+  std::map<size_t, at::Tensor> early_;  // of lanes whose turn has not come
 };
 
 }  // namespace lockstep::parallel

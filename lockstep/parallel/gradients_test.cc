@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/base/error.h"
+
 namespace lockstep::parallel {
 namespace {
 
@@ -47,6 +49,12 @@ TEST(LaneSum, AddsInTreeOrder) {
   const at::Tensor expected = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + lanes[6]);
   EXPECT_TRUE(at::equal(sum.finish(), expected));
   EXPECT_TRUE(sum.empty());
+  for (const size_t lane : {2, 0, 1, 6, 4, 5, 3}) sum.push(lane, lanes[lane].clone());
+  EXPECT_EQ(sum.lanes(), 7u);
+  EXPECT_TRUE(at::equal(sum.finish(), expected)) << "in whatever order they come";
+  sum.push(1, lanes[1].clone());
+  EXPECT_THROW(sum.push(1, lanes[1].clone()), BugError);
+  EXPECT_THROW(sum.finish(), BugError) << "without lane 0";
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "lockstep/parallel/reducer.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -10,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/blocks.h"
+#include "lockstep/parallel/graph_walk.h"
 
 namespace lockstep::parallel {
 
@@ -23,35 +26,11 @@ class Reducer::Hook final : public torch::autograd::PostAccumulateGradHook {
   size_t index_;
 };
 
-Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const BucketOptions& options)
-    : comm_(comm) {
-  std::vector<ParameterSize> sizes;
-  int64_t blocks = 0;
-  for (auto& [name, tensor] : parameters) {
-    if (!tensor.requires_grad()) continue;
-    sizes.push_back({static_cast<int64_t>(tensor.nbytes()), tensor.scalar_type()});
-    blocks += comm::block_count(tensor.numel());
-    const auto wire = tensor.scalar_type() == at::kFloat ? options.wire : std::nullopt;
-    parameters_.push_back(
-        {.name = std::move(name), .tensor = std::move(tensor), .bucket = 0, .lanes = LaneSum(wire), .wire = wire});
-  }
-  square_sums_ = at::empty({blocks}, at::kDouble);
-  const auto plan = plan_buckets(sizes, options);
-  int64_t first = 0;
-  for (size_t b = 0; b < plan.size(); ++b) {
-    int64_t count = 0;
-    for (const size_t index : plan[b]) {
-      parameters_[index].bucket = b;
-      count += comm::block_count(parameters_[index].tensor.numel());
-    }
-    buckets_.push_back({.members = plan[b],
-                        .missing = 0,
-                        .label = lockstep::cat("bucket ", b + 1, "/", plan.size(), " (", parameters_[plan[b][0]].name,
-                                               plan[b].size() > 1 ? " …)" : ")"),
-                        .square_sums = square_sums_.narrow(0, first, count),
-                        .work = nullptr});
-    first += count;
-  }
+Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options)
+    : comm_(comm), options_(options), wire_(options.comm_hook ? options.comm_hook->wire() : options.buckets.wire) {
+  options_.check();
+  for (auto& parameter : parameters) add_parameter(std::move(parameter));
+  make_buckets();
   for (size_t i = 0; i < parameters_.size(); ++i) {
     torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i].tensor, std::make_unique<Hook>(*this, i));
   }
@@ -61,74 +40,255 @@ Reducer::~Reducer() {
   for (auto& parameter : parameters_) torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
 }
 
-void Reducer::begin_lane(bool last) {
-  active_ = true;
-  last_ = last;
-  // Backward steals a gradient where .grad is undefined, and would add to what is there.
-  for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
-  if (!last) return;
-  launched_ = 0;
-  for (auto& bucket : buckets_) bucket.missing = bucket.members.size();
-  for (auto& parameter : parameters_) parameter.ready = false;
+void Reducer::add_parameter(NamedParameter parameter) {
+  const auto is_it = [&](const Parameter& other) { return other.tensor.is_same(parameter.tensor); };
+  if (!parameter.tensor.requires_grad() || std::any_of(parameters_.begin(), parameters_.end(), is_it)) return;
+  const bool rounded = parameter.tensor.scalar_type() == at::kFloat;
+  parameters_.push_back({.name = std::move(parameter.name), .tensor = parameter.tensor, .sparse = parameter.sparse});
+  parameters_.back().lanes = LaneSum(rounded ? wire_ : std::nullopt);
+  if (parameter.sparse) sparse_.push_back(parameters_.size() - 1);
 }
 
-void Reducer::empty_lane(bool last) {
-  begin_lane(last);
-  for (size_t i = parameters_.size(); i-- > 0;) {
-    parameters_[i].tensor.mutable_grad() = at::zeros_like(parameters_[i].tensor);
-    on_gradient(i);
+void Reducer::make_buckets() {
+  std::vector<ParameterSize> sizes;
+  std::vector<size_t> dense;
+  int64_t blocks = 0;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor& tensor = parameters_[i].tensor;
+    if (parameters_[i].sparse) continue;
+    dense.push_back(i);
+    sizes.push_back({static_cast<int64_t>(tensor.nbytes()), tensor.scalar_type(), tensor.device()});
+    blocks += comm::block_count(tensor.numel());
   }
+  square_sums_ = at::zeros({blocks}, at::kDouble);
+  const bool shared = comm_.shares(at::empty({1}));
+  const auto plan = plan_buckets(sizes, options_.buckets);
+  int64_t first = 0;
+  for (const auto& numbers : plan) {
+    std::vector<at::Tensor> tensors;
+    auto& members = members_.emplace_back();
+    int64_t count = 0;
+    for (const size_t number : numbers) {
+      Parameter& parameter = parameters_[dense[number]];
+      parameter.bucket = members_.size() - 1;
+      parameter.member = members.size();
+      members.push_back(dense[number]);
+      tensors.push_back(parameter.tensor);
+      count += comm::block_count(parameter.tensor.numel());
+    }
+    const bool narrowed = tensors[0].scalar_type() == at::kFloat;
+    buckets_.emplace_back(members_.size() - 1,
+                          lockstep::cat("bucket ", members_.size(), "/", plan.size(), " (",
+                                        parameters_[members[0]].name, members.size() > 1 ? " …)" : ")"),
+                          tensors, square_sums_.narrow(0, first, count),
+                          Transport{.flat = !shared || !tensors[0].is_cpu(),
+                                    .always_fp32 = options_.allreduce_always_fp32,
+                                    .wire = narrowed ? wire_ : std::nullopt,
+                                    .divided = options_.gradient_predivide_factor,
+                                    .hook = options_.comm_hook});
+    first += count;
+  }
+}
+
+// Backward steals a gradient where .grad is undefined, and would add to what is there.
+void Reducer::begin() {
+  active_ = true;
+  launched_ = 0;
+  for (auto& bucket : buckets_) bucket.begin();
+  for (auto& parameter : parameters_) {
+    if (!parameter.tensor.requires_grad()) {
+      throw ConfigError(parameter.name,
+                        " required a gradient when DistributedDataParallel was made, and does not now; "
+                        "make it anew after freezing");
+    }
+    parameter.tensor.mutable_grad().reset();
+    parameter.ready = false;
+    parameter.used = 0;
+  }
+}
+
+void Reducer::begin_step(size_t lanes) {
+  by_hand_ = false;
+  lanes_ = lanes;
+  lane_ = 0;
+  begin();
+}
+
+void Reducer::begin_pass(bool last) {
+  if (!active_) {
+    by_hand_ = true;
+    lanes_ = 0;
+    begin();
+  }
+  closing_ = last;
+  lane_ = lanes_++;
+  for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+}
+
+std::vector<bool> Reducer::reached_by(const at::Tensor& loss) {
+  std::vector<bool> reached;
+  if (known_) {
+    for (size_t i = 0; i < parameters_.size(); ++i) reached.push_back(reached_at_first(i));
+    return reached;
+  }
+  std::vector<at::Tensor> tensors;
+  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
+  reached = reached_parameters({loss}, tensors);
+  if (options_.static_graph) {
+    reached_.resize(std::max(reached_.size(), lane_ + 1));
+    reached_[lane_] = reached;
+  }
+  return reached;
+}
+
+// A lane that had no samples in the first step is taken to use all that some lane did.
+bool Reducer::reached_at_first(size_t index) const {
+  if (lane_ >= reached_.size() || reached_[lane_].empty()) return !parameters_[index].never;
+  return reached_[lane_][index];
+}
+
+void Reducer::expect(const at::Tensor& loss) {
+  if (!walks() && !options_.static_graph) return;
+  const auto reached = reached_by(loss);
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    if (reached[i]) {
+      ++parameters_[i].used;
+    } else {
+      give_zero(i);
+    }
+  }
+}
+
+void Reducer::empty_lane() {
+  for (size_t i = parameters_.size(); i-- > 0;) give_zero(i);
+}
+
+void Reducer::give_zero(size_t index) {
+  Parameter& parameter = parameters_[index];
+  if (parameter.sparse) {
+    const at::Tensor none = at::empty({0}, at::kLong);
+    return give_rows(parameter, {none, parameter.tensor.detach().narrow(0, 0, 0)});
+  }
+  const c10::AutoGradMode no_grad(false);
+  give(parameter, at::zeros_like(parameter.tensor));
 }
 
 void Reducer::on_gradient(size_t index) {
   if (!active_) return;
+  if (c10::GradMode::is_enabled()) {
+    throw ConfigError("backward with create_graph: DistributedDataParallel folds first derivatives only; leave it out");
+  }
   Parameter& parameter = parameters_[index];
-  at::Tensor& grad = parameter.tensor.mutable_grad();
-  at::Tensor gradient = owned(std::exchange(grad, at::Tensor()), parameter.tensor);
+  at::Tensor gradient = std::exchange(parameter.tensor.mutable_grad(), at::Tensor());
+  if (known_ && !reached_at_first(index)) {
+    throw ConfigError("static_graph: ", parameter.name,
+                      " got a gradient that it did not get in the first step; "
+                      "leave static_graph out for a model whose graph changes");
+  }
+  if (!parameter.sparse) return give(parameter, owned(std::move(gradient), parameter.tensor));
+  give_rows(parameter, add_equal_rows(rows_of(gradient, parameter.name)));
+}
+
+void Reducer::give_rows(Parameter& parameter, SparseRows rows) {
+  if (scale_ != 1) rows.values.mul_(scale_);
+  parameter.rows[lane_] = std::move(rows);
+  if (has_all_lanes(parameter)) complete(parameter);
+}
+
+void Reducer::give(Parameter& parameter, at::Tensor gradient) {
+  if (parameter.ready) {
+    throw ConfigError(parameter.name,
+                      " got a second gradient in one backward pass; a part of the model that runs its "
+                      "own backward within backward can't be folded");
+  }
   if (scale_ != 1) gradient.mul_(scale_);
-  parameter.lanes.push(std::move(gradient));
-  if (!last_) return;
-  if (parameter.ready) throw ConfigError(parameter.name, " got a second gradient in one backward pass");
-  grad = parameter.lanes.finish();
+  if (by_hand_) {
+    parameter.lanes.push(std::move(gradient));
+  } else {
+    parameter.lanes.push(lane_, std::move(gradient));
+  }
+  if (has_all_lanes(parameter)) complete(parameter);
+}
+
+bool Reducer::has_all_lanes(const Parameter& parameter) const {
+  if (by_hand_) return closing_;
+  return (parameter.sparse ? parameter.rows.size() : parameter.lanes.lanes()) == lanes_;
+}
+
+void Reducer::complete(Parameter& parameter) {
   parameter.ready = true;
-  if (--buckets_[parameter.bucket].missing == 0) launch_filled();
+  if (parameter.sparse) return;
+  parameter.tensor.mutable_grad() = buckets_[parameter.bucket].put(parameter.member, parameter.lanes.finish());
+  if (!options_.delay_allreduce) launch_filled();
   comm_.progress();
 }
 
 // Buckets go out in their order, which is the same on all ranks, whatever order backward fills them in.
 void Reducer::launch_filled() {
-  for (; launched_ < buckets_.size() && buckets_[launched_].missing == 0; ++launched_) {
-    Bucket& bucket = buckets_[launched_];
-    std::vector<at::Tensor> gradients;
-    for (const size_t index : bucket.members) gradients.push_back(parameters_[index].tensor.grad());
-    const auto wire = parameters_[bucket.members[0]].wire;  // of all: a bucket is of one dtype
-    bucket.work =
-        comm_.fold(std::move(gradients), {.label = bucket.label, .square_sums = bucket.square_sums, .wire = wire});
-  }
+  for (; launched_ < buckets_.size() && buckets_[launched_].full(); ++launched_) buckets_[launched_].launch(comm_);
 }
 
 void Reducer::finish() {
-  if (launched_ < buckets_.size()) refuse_unused();
-  for (auto& bucket : buckets_) {
-    bucket.work->wait();
-    bucket.work.reset();
+  launch_filled();
+  const auto ready = [](const Parameter& parameter) { return parameter.ready; };
+  if (!std::all_of(parameters_.begin(), parameters_.end(), ready)) refuse_unused();
+  for (auto& bucket : buckets_) bucket.finish();
+  finish_sparse();
+  if (walks()) forget_unused();
+  for (const auto& parameter : parameters_) {
+    if (parameter.never) parameter.tensor.mutable_grad().reset();
   }
+  known_ = known_ || options_.static_graph;
+  add_square_sums();
+  active_ = false;
+}
+
+void Reducer::finish_sparse() {
+  for (const size_t index : sparse_) {
+    Parameter& parameter = parameters_[index];
+    std::vector<SparseRows> lanes;
+    for (auto& [lane, rows] : std::exchange(parameter.rows, {})) lanes.push_back(std::move(rows));
+    parameter.tensor.mutable_grad() = fold_sparse(lanes, parameter.tensor, comm_);
+  }
+}
+
+// A parameter that no lane of any rank has used has no gradient, rather than one of 0, and optimizers leave it alone.
+void Reducer::forget_unused() {
+  const at::Tensor used = at::zeros({static_cast<int64_t>(parameters_.size())}, at::kDouble);
+  auto* count = used.mutable_data_ptr<double>();
+  for (size_t i = 0; i < parameters_.size(); ++i) count[i] = parameters_[i].used;
+  comm_.fold({used}, {.label = "the parameters in use"})->wait();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (count[i] > 0) continue;
+    parameters_[i].tensor.mutable_grad().reset();
+    parameters_[i].never = options_.static_graph;
+  }
+}
+
+void Reducer::add_square_sums() {
   square_sum_ = 0;
   const auto* sums = square_sums_.const_data_ptr<double>();
   for (int64_t i = 0; i < square_sums_.numel(); ++i) square_sum_ += sums[i];
-  active_ = false;
+  for (const size_t index : sparse_) {
+    const at::Tensor& grad = parameters_[index].tensor.grad();
+    if (grad.defined()) square_sum_ += grad._values().to(at::kDouble).square().sum().item<double>();
+  }
 }
 
 std::string Reducer::first_not_finite() const {
   const auto* sum = square_sums_.const_data_ptr<double>();
-  for (const auto& bucket : buckets_) {
-    for (const size_t index : bucket.members) {
+  for (const auto& members : members_) {
+    for (const size_t index : members) {
       const int64_t blocks = comm::block_count(parameters_[index].tensor.numel());
       if (!std::all_of(sum, sum + blocks, [](double value) { return std::isfinite(value); })) {
         return parameters_[index].name;
       }
       sum += blocks;
     }
+  }
+  for (const size_t index : sparse_) {
+    const at::Tensor& grad = parameters_[index].tensor.grad();
+    if (grad.defined() && !grad._values().isfinite().all().item<bool>()) return parameters_[index].name;
   }
   return "";
 }
@@ -142,13 +302,16 @@ void Reducer::refuse_unused() const {
   }
   if (count > 3) names += lockstep::cat(" and ", count - 3, " more");
   throw ConfigError("rank ", comm_.rank(), ": no gradient for ", names,
-                    ": the loss does not depend on them; freeze them (requires_grad false) or use them");
+                    ": the loss does not depend on them; freeze them (requires_grad false), use them, or set "
+                    "find_unused_parameters");
 }
 
 void Reducer::drop() noexcept {
   active_ = false;
+  for (auto& bucket : buckets_) bucket.drop();
   for (auto& parameter : parameters_) {
-    parameter.lanes = LaneSum(parameter.wire);
+    parameter.lanes = LaneSum(parameter.tensor.scalar_type() == at::kFloat ? wire_ : std::nullopt);
+    parameter.rows.clear();
     parameter.tensor.mutable_grad().reset();
   }
 }

@@ -10,8 +10,9 @@
 #include <bit>
 #include <cstring>
 
-#include "lockstep/comm/blocks.h"
 #include "lockstep/comm/network/tensor_bytes.h"
+#include "lockstep/comm/reduce.h"
+#include "lockstep/comm/square_sums.h"
 
 namespace lockstep::comm {
 namespace {
@@ -59,15 +60,14 @@ void for_each(const Call& call, const at::Tensor& row, Visit&& visit) {
   }
 }
 
-void take_square_sums(const Call& call) {
-  auto* sums = call.fold.square_sums.mutable_data_ptr<double>();
-  for (const auto& tensor : call.tensors) {
-    const int64_t elements = tensor.numel();
-    for_each_block({&elements, 1}, {0, block_count(elements)}, [&](size_t, int64_t first, int64_t n, int64_t) {
-      const std::byte* block = data_of(tensor) + first * static_cast<int64_t>(tensor.element_size());
-      *sums++ = square_sum(tensor.scalar_type(), block, n);
-    });
+// Whether each tensor's memory begins where that of the one before it ends.
+bool side_by_side(const std::vector<at::Tensor>& tensors) {
+  const std::byte* end = data_of(tensors[0]);
+  for (const auto& tensor : tensors) {
+    if (data_of(tensor) != end) return false;
+    end += tensor.nbytes();
   }
+  return true;
 }
 
 }  // namespace
@@ -82,13 +82,13 @@ void from_wire(const at::Tensor& wire, const at::Tensor& values) {
 
 FlatFold::FlatFold(const Call& call) : call_(call) {
   const at::ScalarType type = call.tensors[0].scalar_type(), wire = call.fold.wire.value_or(type);
-  copied_ = call.tensors.size() > 1 || wire != type;
-  if (!copied_) {
-    values_ = at::from_blob(data_of(call.tensors[0]), {call.tensors[0].numel()}, type);
-    return;
-  }
   int64_t elements = 0;
   for (const auto& tensor : call.tensors) elements += tensor.numel();
+  copied_ = wire != type || !side_by_side(call.tensors);
+  if (!copied_) {
+    values_ = at::from_blob(data_of(call.tensors[0]), {elements}, type);
+    return;
+  }
   values_ = at::empty({elements}, wire);
   for_each(call, values_,
            [&](std::byte* tensor, std::byte* row, int64_t n) { copy(true, type, wire, tensor, row, n); });
@@ -100,7 +100,7 @@ void FlatFold::finish() const {
     for_each(call_, values_,
              [&](std::byte* tensor, std::byte* row, int64_t n) { copy(false, type, wire, tensor, row, n); });
   }
-  if (call_.fold.square_sums.defined()) take_square_sums(call_);
+  if (call_.fold.square_sums.defined()) take_square_sums(call_.tensors, call_.fold.square_sums);
 }
 
 }  // namespace lockstep::comm

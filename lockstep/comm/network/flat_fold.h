@@ -11,7 +11,7 @@ namespace lockstep::comm {
 void to_wire(const at::Tensor& values, const at::Tensor& wire);
 void from_wire(const at::Tensor& wire, const at::Tensor& values);
 
-// Where one tensor travels as it is, the row is the tensor's own memory; otherwise a copy.
+// Where the tensors lie side by side and travel as they are, the row is their own memory; otherwise a copy.
 class FlatFold {
  public:
   explicit FlatFold(const Call& call);

@@ -16,6 +16,15 @@ TEST(FlatFold, OneTensorIsItsOwnRow) {
   EXPECT_EQ(flat.values().numel(), 6);
 }
 
+TEST(FlatFold, TensorsSideBySideAreTheRow) {
+  const at::Tensor row = at::arange(8, at::kFloat);
+  const Call call = calls::fold({row.narrow(0, 0, 3), row.narrow(0, 3, 5)}, {.label = "test"});
+  EXPECT_EQ(FlatFold(call).values().data_ptr(), row.data_ptr());
+  EXPECT_EQ(FlatFold(call).values().numel(), 8);
+  const Call turned = calls::fold({row.narrow(0, 3, 5), row.narrow(0, 0, 3)}, {.label = "test"});
+  EXPECT_NE(FlatFold(turned).values().data_ptr(), row.narrow(0, 3, 5).data_ptr());
+}
+
 TEST(FlatFold, ManyTensorsGoIntoARowAndBack) {
   const at::Tensor a = at::arange(5, at::kInt), empty = at::empty({0}, at::kInt), b = at::arange(3, at::kInt);
   const Call call = calls::fold({a, empty, b}, {.label = "test"});

@@ -1,0 +1,91 @@
+#include "lockstep/parallel/bucket.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include "lockstep/comm/square_sums.h"
+
+namespace lockstep::parallel {
+namespace {
+
+double seconds(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) * 1e-9; }
+
+// One tensor's memory cut up into gradients of these parameters.
+std::vector<at::Tensor> parts_of_one(const std::vector<at::Tensor>& parameters) {
+  int64_t elements = 0;
+  for (const auto& parameter : parameters) elements += parameter.numel();
+  const at::Tensor flat = at::empty({elements}, parameters[0].options().requires_grad(false));
+  std::vector<at::Tensor> parts;
+  int64_t first = 0;
+  for (const auto& parameter : parameters) {
+    parts.push_back(flat.as_strided(parameter.sizes(), parameter.strides(), first));
+    first += parameter.numel();
+  }
+  return parts;
+}
+
+}  // namespace
+
+Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> members, at::Tensor square_sums,
+               Transport transport)
+    : in_{.index = index, .label = std::move(label), .gradients = {}},
+      square_sums_(std::move(square_sums)),
+      transport_(std::move(transport)) {
+  const c10::AutoGradMode no_grad(false);
+  in_.gradients.resize(members.size());
+  transport_.always_fp32 = transport_.always_fp32 && members[0].element_size() < 4;
+  if (transport_.flat) parts_ = parts_of_one(members);
+  log_.label = in_.label;
+  for (const auto& member : members) log_.bytes += static_cast<int64_t>(member.nbytes());
+}
+
+void Bucket::begin() { missing_ = in_.gradients.size(); }
+
+at::Tensor Bucket::put(size_t k, at::Tensor gradient) {
+  if (transport_.flat) {
+    parts_[k].copy_(gradient);
+    gradient = parts_[k];
+  }
+  --missing_;
+  return in_.gradients[k] = std::move(gradient);
+}
+
+void Bucket::launch(comm::Communicator& comm) {
+  const c10::AutoGradMode no_grad(false);
+  if (transport_.divided != 1) {
+    for (auto& gradient : in_.gradients) gradient.div_(transport_.divided);
+  }
+  if (transport_.hook != nullptr) {
+    work_ = transport_.hook->begin(in_, comm);
+    return;
+  }
+  if (transport_.always_fp32) {
+    for (const auto& gradient : in_.gradients) travelling_.push_back(gradient.to(at::kFloat));
+  }
+  work_ = comm.fold(transport_.always_fp32 ? travelling_ : in_.gradients,
+                    {.label = in_.label, .square_sums = square_sums_, .wire = transport_.wire});
+}
+
+void Bucket::finish() {
+  const c10::AutoGradMode no_grad(false);
+  const Stopwatch watch;
+  work_->wait();
+  log_.waited = watch.seconds();
+  log_.in_flight = seconds(work_->elapsed());
+  for (size_t k = 0; k < travelling_.size(); ++k) in_.gradients[k].copy_(travelling_[k]);
+  if (transport_.divided != 1) {
+    for (auto& gradient : in_.gradients) gradient.mul_(transport_.divided);
+  }
+  if (transport_.hook != nullptr || transport_.divided != 1 || transport_.always_fp32) {
+    comm::take_square_sums(in_.gradients, square_sums_);
+  }
+  drop();
+}
+
+void Bucket::drop() noexcept {
+  work_.reset();
+  travelling_.clear();
+  for (auto& gradient : in_.gradients) gradient.reset();
+}
+
+}  // namespace lockstep::parallel

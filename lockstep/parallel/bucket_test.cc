@@ -1,0 +1,63 @@
+#include "lockstep/parallel/bucket.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/comm/single_communicator.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using at::Tensor;
+
+struct BucketTest : testing::Test {
+  comm::SingleCommunicator comm;
+  Tensor a = at::empty({4, 3}), b = at::empty({2, 3, 2, 2}, at::MemoryFormat::ChannelsLast);
+  Tensor sums = at::zeros({2}, at::kDouble);
+
+  // The gradients that parameters see after a step in which both were 2 everywhere.
+  std::vector<Tensor> reduced(const Transport& transport) {
+    Bucket bucket(0, "bucket", {a, b}, sums, transport);
+    bucket.begin();
+    std::vector<Tensor> seen = {bucket.put(0, at::full_like(a, 2))};
+    EXPECT_FALSE(bucket.full());
+    seen.push_back(bucket.put(1, at::full_like(b, 2)));
+    EXPECT_TRUE(bucket.full());
+    bucket.launch(comm);
+    bucket.finish();
+    EXPECT_EQ(bucket.log().bytes, static_cast<int64_t>(a.nbytes() + b.nbytes()));
+    return seen;
+  }
+};
+
+TEST_F(BucketTest, FlatGradientsAreViewsOfOneTensor) {
+  const auto seen = reduced({.flat = true});
+  EXPECT_TRUE(seen[0].is_alias_of(seen[1]));
+  EXPECT_EQ(seen[1].strides(), b.strides());
+  EXPECT_TRUE(at::equal(seen[1], at::full_like(b, 2)));
+  EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24));
+}
+
+TEST_F(BucketTest, OthersStayWhereTheyAre) {
+  const auto seen = reduced({});
+  EXPECT_FALSE(seen[0].is_alias_of(seen[1]));
+  EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24));
+}
+
+TEST_F(BucketTest, AHookTakesThePlaceOfTheFold) {
+  const auto hook = make_hook("negate", [](const GradBucket& bucket, comm::Communicator& world) {
+    for (auto gradient : bucket.gradients) gradient.neg_();
+    return world.fold(bucket.gradients, {.label = bucket.label});
+  });
+  const auto seen = reduced({.flat = true, .hook = hook});
+  EXPECT_TRUE(at::equal(seen[0], at::full_like(a, -2)));
+  EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24)) << "square sums are taken after it";
+}
+
+TEST_F(BucketTest, DividedBeforeAndMultipliedAfter) {
+  EXPECT_TRUE(at::equal(reduced({.divided = 8})[0], at::full_like(a, 2)));
+  EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24));
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

@@ -1,0 +1,26 @@
+#include "lockstep/parallel/ddp_options.h"
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::parallel {
+
+void DdpOptions::check() const {
+  if (comm_hook != nullptr && buckets.wire) {
+    throw ConfigError("DistributedDataParallel: a wire type and the hook ", comm_hook->name(),
+                      "; give only one of them");
+  }
+  if (comm_hook != nullptr && allreduce_always_fp32) {
+    throw ConfigError("DistributedDataParallel: allreduce_always_fp32 and the hook ", comm_hook->name(),
+                      "; give only one of them");
+  }
+  if (!(gradient_predivide_factor > 0)) {
+    throw ConfigError("DistributedDataParallel: gradient_predivide_factor is ", gradient_predivide_factor,
+                      "; it is above 0");
+  }
+  if (!(buckets.bucket_mb > 0) || !(buckets.first_bucket_mb > 0)) {
+    throw ConfigError("DistributedDataParallel: buckets of ", buckets.bucket_mb, " MB, the first of ",
+                      buckets.first_bucket_mb, " MB; they are above 0");
+  }
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,173 @@
+#include "lockstep/parallel/power_sgd.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/philox.h"
+
+namespace lockstep::parallel {
+namespace {
+
+// What is kept of one gradient between steps.
+struct Memory {
+  at::Tensor q, error;
+};
+
+// One gradient on its way.
+struct Matrix {
+  at::Tensor gradient;  // as the bucket has it
+  at::Tensor m;         // [n, k], with the last step's error
+  at::Tensor p, q;
+  Memory* memory;
+};
+
+at::Tensor as_matrix(const at::Tensor& gradient) { return gradient.reshape({gradient.size(0), -1}); }
+
+class PowerSgdWork final : public comm::Work {
+ public:
+  PowerSgdWork(std::vector<Matrix> matrices, std::vector<at::Tensor> whole, const GradBucket& bucket,
+               comm::Communicator& comm, const PowerSgdOptions& options)
+      : matrices_(std::move(matrices)), label_(bucket.label), comm_(comm), options_(options) {
+    std::vector<at::Tensor> first = std::move(whole);
+    for (const auto& matrix : matrices_) first.push_back(matrix.p);
+    first_ = comm_.fold(std::move(first), {.label = label_ + ", P"});
+  }
+
+  bool done() override { return finished_; }  // only wait() begins the second half
+  bool wait_for(std::chrono::nanoseconds time) override {
+    if (!finished_ && first_->wait_for(time)) wait();
+    return finished_;
+  }
+  std::chrono::nanoseconds elapsed() const override {
+    return first_->elapsed() + (second_ ? second_->elapsed() : std::chrono::nanoseconds(0));
+  }
+
+  void wait() override {
+    const c10::AutoGradMode no_grad(false);
+    first_->wait();
+    if (finished_) return;
+    std::vector<at::Tensor> qs;
+    for (auto& matrix : matrices_) {
+      orthogonalize(matrix.p, options_.orthogonalization_epsilon);
+      matrix.q.copy_(at::matmul(matrix.m.t(), matrix.p));
+      qs.push_back(matrix.q);
+    }
+    if (!qs.empty()) {
+      second_ = comm_.fold(std::move(qs), {.label = label_ + ", Q"});
+      second_->wait();
+    }
+    for (auto& matrix : matrices_) finish(matrix);
+    finished_ = true;
+  }
+
+ private:
+  void finish(Matrix& matrix) const {
+    const at::Tensor sum = at::matmul(matrix.p, matrix.q.t());
+    matrix.gradient.copy_(sum.view(matrix.gradient.sizes()));
+    if (options_.use_error_feedback) matrix.memory->error = matrix.m.sub_(sum, 1.0 / comm_.size());
+    matrix.memory->q = matrix.q;
+  }
+
+  std::vector<Matrix> matrices_;
+  std::string label_;
+  comm::Communicator& comm_;
+  const PowerSgdOptions& options_;
+  std::shared_ptr<comm::Work> first_, second_;
+  bool finished_ = false;
+};
+
+class PowerSgd final : public CommHook {
+ public:
+  explicit PowerSgd(const PowerSgdOptions& options) : options_(options) { options_.check(); }
+
+  std::string name() const override { return cat("PowerSGD of rank ", options_.matrix_approximation_rank); }
+
+  std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) override {
+    const c10::AutoGradMode no_grad(false);
+    if (bucket.index == 0) ++step_;
+    if (step_ <= options_.start_powerSGD_iter) return comm.fold(bucket.gradients, {.label = bucket.label});
+    std::vector<Matrix> matrices;
+    std::vector<at::Tensor> whole;
+    auto& memories = memories_[bucket.index];
+    memories.resize(bucket.gradients.size());
+    for (size_t i = 0; i < bucket.gradients.size(); ++i) {
+      const at::Tensor& gradient = bucket.gradients[i];
+      const int64_t rows = gradient.dim() > 1 ? gradient.size(0) : 1;
+      if (gradient.dim() > 1 && worth_compressing(rows, gradient.numel() / rows, options_)) {
+        matrices.push_back(project(gradient, memories[i], (bucket.index << 20) + i));
+      } else {
+        whole.push_back(gradient);
+      }
+    }
+    return std::make_shared<PowerSgdWork>(std::move(matrices), std::move(whole), bucket, comm, options_);
+  }
+
+ private:
+  // M with the error, and P = M Q.
+  Matrix project(const at::Tensor& gradient, Memory& memory, size_t stream) const {
+    at::Tensor m = as_matrix(gradient).clone();
+    if (memory.error.defined()) m.add_(memory.error);
+    const int64_t r = std::min({m.size(0), m.size(1), options_.matrix_approximation_rank});
+    if (!memory.q.defined() || !options_.warm_start) memory.q = random_q(m, r, stream);
+    orthogonalize(memory.q, options_.orthogonalization_epsilon);
+    const at::Tensor p = at::matmul(m, memory.q);
+    return {.gradient = gradient, .m = m, .p = p, .q = memory.q, .memory = &memory};
+  }
+
+  // The same on all ranks.
+  at::Tensor random_q(const at::Tensor& m, int64_t r, size_t stream) const {
+    RandomStream random(options_.random_seed, Purpose::kCompression, static_cast<uint32_t>(step_), stream);
+    const at::Tensor q = at::empty({m.size(1), r}, at::kFloat);
+    for (float* value = q.mutable_data_ptr<float>(); value < q.const_data_ptr<float>() + q.numel(); ++value) {
+      *value = random.normal();
+    }
+    return q.to(m.options());
+  }
+
+  PowerSgdOptions options_;
+  int64_t step_ = 0;
+  std::map<size_t, std::vector<Memory>> memories_;  // by bucket
+};
+
+}  // namespace
+
+void PowerSgdOptions::check() const {
+  if (matrix_approximation_rank < 1 || start_powerSGD_iter < 0 || min_compression_rate <= 0 ||
+      orthogonalization_epsilon < 0) {
+    throw ConfigError("PowerSGD: rank ", matrix_approximation_rank, ", from step ", start_powerSGD_iter,
+                      ", least compression ", min_compression_rate, ", epsilon ", orthogonalization_epsilon,
+                      ": the rank is at least 1, the compression above 0, the others not negative");
+  }
+  if (start_powerSGD_iter < 1 && (use_error_feedback || warm_start)) {
+    throw ConfigError("PowerSGD: start_powerSGD_iter is ", start_powerSGD_iter,
+                      "; with error feedback or warm start it is at least 1");
+  }
+}
+
+bool worth_compressing(int64_t n, int64_t m, const PowerSgdOptions& options) {
+  const int64_t r = std::min({n, m, options.matrix_approximation_rank});
+  return static_cast<double>((n + m) * r) * options.min_compression_rate < static_cast<double>(n * m);
+}
+
+void orthogonalize(const at::Tensor& matrix, double epsilon) {
+  for (int64_t i = 0; i < matrix.size(1); ++i) {
+    at::Tensor column = matrix.narrow(1, i, 1);
+    for (int64_t before = 0; before < i; ++before) {
+      const at::Tensor other = matrix.narrow(1, before, 1);
+      column.sub_(other.mul((other * column).sum()));
+    }
+    const double norm = column.norm().item<double>();
+    if (norm + epsilon > 0) column.div_(norm + epsilon);
+  }
+}
+
+std::shared_ptr<CommHook> power_sgd_hook(const PowerSgdOptions& options) { return std::make_shared<PowerSgd>(options); }
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,93 @@
+#include "lockstep/parallel/power_sgd.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/single_communicator.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using at::Tensor;
+
+const PowerSgdOptions kOptions{.matrix_approximation_rank = 2, .start_powerSGD_iter = 1, .random_seed = 3};
+
+void reduce(CommHook& hook, const std::vector<Tensor>& gradients) {
+  comm::SingleCommunicator comm;
+  hook.begin({.index = 0, .label = "bucket", .gradients = gradients}, comm)->wait();
+}
+
+TEST(PowerSgd, MakesColumnsOrthonormal) {
+  const Tensor matrix = at::randn({8, 3});
+  orthogonalize(matrix, 0);
+  EXPECT_TRUE(at::allclose(at::matmul(matrix.t(), matrix), at::eye(3), 1e-5, 1e-5));
+}
+
+TEST(PowerSgd, CompressesWhatGetsSmallerByIt) {
+  EXPECT_TRUE(worth_compressing(64, 576, kOptions));
+  EXPECT_FALSE(worth_compressing(4, 4, kOptions));
+}
+
+TEST(PowerSgd, StepsBeforeItsStartAreWhole) {
+  const auto hook = power_sgd_hook(kOptions);
+  const Tensor first = at::randn({32, 4, 3, 3}), before = first.clone();
+  reduce(*hook, {first});
+  EXPECT_TRUE(at::equal(first, before));
+}
+
+TEST(PowerSgd, AMatrixOfItsRankComesThroughWhole) {
+  const auto hook = power_sgd_hook(kOptions);
+  const Tensor matrix = at::matmul(at::randn({32, 2}), at::randn({2, 24}));
+  reduce(*hook, {matrix.clone()});
+  const Tensor gradient = matrix.clone(), bias = at::randn({5}), kept = bias.clone();
+  reduce(*hook, {gradient, bias});
+  EXPECT_TRUE(at::allclose(gradient, matrix, 1e-3, 1e-4));
+  EXPECT_TRUE(at::equal(bias, kept)) << "vectors are folded whole";
+}
+
+// The definition in the header, written down with libtorch's own functions.
+TEST(PowerSgd, EqualsItsDefinition) {
+  const auto hook = power_sgd_hook(kOptions);
+  reduce(*hook, {at::zeros({16, 12})});
+  Tensor q, error = at::zeros({16, 12});
+  for (int step = 0; step < 3; ++step) {
+    const Tensor gradient = at::randn({16, 12}), m = gradient + error;
+    const Tensor got = gradient.clone();
+    reduce(*hook, {got});
+    if (step > 0) {
+      Tensor start = q.clone();
+      orthogonalize(start, 0);
+      Tensor p = at::matmul(m, start);
+      orthogonalize(p, 0);
+      EXPECT_TRUE(at::allclose(got, at::matmul(p, at::matmul(m.t(), p).t()), 1e-4, 1e-5)) << "step " << step;
+    }
+    // Of the result P Qᵀ, the rows' space is that of Q: enough to go on from.
+    error = m - got;
+    const auto [u, s, v] = at::svd(got);
+    q = v.narrow(1, 0, 2);
+  }
+}
+
+TEST(PowerSgd, TheErrorComesBack) {
+  const auto hook = power_sgd_hook({.matrix_approximation_rank = 1, .start_powerSGD_iter = 1});
+  const Tensor matrix = at::randn({12, 12});
+  reduce(*hook, {matrix.clone()});
+  Tensor sum = at::zeros({12, 12});
+  constexpr int kSteps = 200;
+  for (int step = 0; step < kSteps; ++step) {
+    const Tensor gradient = matrix.clone();
+    reduce(*hook, {gradient});
+    sum += gradient;
+  }
+  EXPECT_LT((sum / kSteps - matrix).norm().item<double>(), 0.1 * matrix.norm().item<double>())
+      << "what a step leaves out, later ones bring";
+}
+
+TEST(PowerSgd, RefusesWhatCannotBe) {
+  EXPECT_THROW(power_sgd_hook({.matrix_approximation_rank = 0}), ConfigError);
+  EXPECT_THROW(power_sgd_hook({.start_powerSGD_iter = 0}), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep::parallel
