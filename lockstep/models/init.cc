@@ -28,10 +28,17 @@ Fans fans_of(const at::Tensor& weight) {
   return {.in = weight.size(1) * kernel, .out = weight.size(0) * kernel};
 }
 
-void kaiming_normal_(at::Tensor weight, RandomStream stream) {
-  const auto deviation = static_cast<float>(std::sqrt(2.0 / static_cast<double>(fans_of(weight).in)));
-  fill(weight, [&] { return deviation * stream.normal(); });
+void kaiming_normal_(at::Tensor weight, RandomStream stream, Fan fan) {
+  const Fans fans = fans_of(weight);
+  normal_(weight, std::sqrt(2.0 / static_cast<double>(fan == Fan::kIn ? fans.in : fans.out)), stream);
 }
+
+void normal_(at::Tensor weight, double deviation, RandomStream stream) {
+  const auto scale = static_cast<float>(deviation);
+  fill(weight, [&] { return scale * stream.normal(); });
+}
+
+double default_bound(const at::Tensor& weight) { return 1 / std::sqrt(static_cast<double>(fans_of(weight).in)); }
 
 void xavier_uniform_(at::Tensor weight, RandomStream stream) {
   const Fans fans = fans_of(weight);

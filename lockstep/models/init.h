@@ -23,11 +23,18 @@ struct Fans {
 };
 Fans fans_of(const at::Tensor& weight);
 
-// Normal with deviation √(2 / fan-in): for a layer that a ReLU follows (He et al., 2015).
-void kaiming_normal_(at::Tensor weight, RandomStream stream);
+// Normal with deviation √(2 / fan): for a layer that a ReLU follows (He et al., 2015).
+enum class Fan { kIn, kOut };
+void kaiming_normal_(at::Tensor weight, RandomStream stream, Fan fan = Fan::kIn);
+
+// Normal with mean 0.
+void normal_(at::Tensor weight, double deviation, RandomStream stream);
 
 // Uniform within ± √(6 / (fan-in + fan-out)) (Glorot and Bengio, 2010).
 void xavier_uniform_(at::Tensor weight, RandomStream stream);
+
+// ± 1 / √(fan-in), which torch.nn.Linear and the convolutions draw weights and biases from by default.
+double default_bound(const at::Tensor& weight);
 
 // Uniform within ± bound.
 void uniform_(at::Tensor weight, double bound, RandomStream stream);

@@ -27,6 +27,15 @@ TEST(Init, KaimingNormalHasItsDeviation) {
   EXPECT_NEAR(weight.mean().item().toDouble(), 0, 0.001);
 }
 
+TEST(Init, KaimingNormalTakesEitherFan) {
+  const at::Tensor weight = at::empty({100, 20, 5, 5});
+  kaiming_normal_(weight, init_stream(1, 0), Fan::kOut);
+  EXPECT_NEAR(deviation(weight), std::sqrt(2.0 / 2500), 0.001);
+  normal_(weight, 0.01, init_stream(1, 0));
+  EXPECT_NEAR(deviation(weight), 0.01, 0.0001);
+  EXPECT_DOUBLE_EQ(default_bound(weight), 1 / std::sqrt(500.0));
+}
+
 TEST(Init, XavierUniformFillsItsRange) {
   const at::Tensor weight = at::empty({100, 500});
   xavier_uniform_(weight, init_stream(1, 0));

@@ -4,7 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/models/init.h"
-#include "lockstep/models/max_pool_relu.h"
+#include "lockstep/nn/max_pool_relu.h"
 
 namespace lockstep::models {
 namespace {
@@ -56,8 +56,8 @@ at::Tensor LeNetImpl::forward(const at::Tensor& images) {
     throw DataError("LeNet takes images of [N, ", options_.in_channels, ", ", side, ", ", side, "], not ",
                     images.sizes());
   }
-  at::Tensor x = max_pool_relu(conv1_->forward(in_format_of(conv2_->weight, images)));
-  x = max_pool_relu(conv2_->forward(x));
+  at::Tensor x = nn::max_pool_relu(conv1_->forward(in_format_of(conv2_->weight, images)));
+  x = nn::max_pool_relu(conv2_->forward(x));
   return fc_->forward(x.flatten(1));
 }
 

@@ -32,9 +32,10 @@ bool BufferKeeper::read_by_forward() const {
   return others_ || std::any_of(norms_.begin(), norms_.end(), evaluates);
 }
 
+// A graph that is alive may have saved a buffer: as when a layer updates its statistics, it is not told.
 void BufferKeeper::copy(std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
   const c10::AutoGradMode no_grad(false);
-  for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
+  for (size_t i = 0; i < to.size(); ++i) to[i].variable_data().copy_(from[i]);
 }
 
 void BufferKeeper::begin_step(comm::Communicator& comm) {
@@ -53,6 +54,17 @@ void BufferKeeper::end_step() {
   copy(buffers_, kept_);
   changed_ = true;
 }
+
+void BufferKeeper::leave(size_t turn) {
+  if (left_.size() <= turn) left_.resize(turn + 1);
+  if (left_[turn].empty()) {
+    for (const auto& buffer : buffers_) left_[turn].push_back(buffer.detach().clone());
+  } else {
+    copy(left_[turn], buffers_);
+  }
+}
+
+void BufferKeeper::enter(size_t turn) { copy(buffers_, left_[turn]); }
 
 void BufferKeeper::sync(comm::Communicator& comm) {
   if (!travel_ || !changed_) return;

@@ -25,6 +25,9 @@ class BufferKeeper {
   void begin_lane();
   void end_lane(int lane);
   void end_step();
+  // Where lanes run by turns: lane number `turn` stops, or goes on with the buffers that it had.
+  void leave(size_t turn);
+  void enter(size_t turn);
 
   // A forward by hand may have changed them.
   void mark_changed() { changed_ = true; }
@@ -43,6 +46,7 @@ class BufferKeeper {
   std::vector<at::Tensor> buffers_;                        // the module's own
   std::vector<at::Tensor> start_;                          // as the step found them
   std::vector<at::Tensor> kept_;                           // as lane 0 left them; elsewhere as the step found them
+  std::vector<std::vector<at::Tensor>> left_;              // by turn, as the lane left them
   bool changed_ = false;                                   // since the last sync
 };
 

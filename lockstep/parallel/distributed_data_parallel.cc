@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/parallel/model_check.h"
@@ -70,6 +71,8 @@ void seed_kernels(uint64_t seed, const StepPlan& step, int lane) {
   generator.set_current_seed(kernel_seed(seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(lane)));
 }
 
+double add_losses(double a, double b) { return a + b; }
+
 }  // namespace
 
 DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Module> module,
@@ -78,7 +81,8 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       world_(std::move(world)),
       options_(options),
       buffers_(*module_, options.broadcast_buffers),
-      reducer_(parameters_of(*module_), world_->communicator(), options) {}
+      reducer_(parameters_of(*module_), world_->communicator(), options),
+      sync_(find_sync_group(*module_)) {}
 
 StepResult DistributedDataParallel::run(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                         double loss_scale, double decision) {
@@ -114,10 +118,48 @@ StepResult DistributedDataParallel::run(const StepPlan& step, const std::functio
 // All of this rank's lanes. Returns their share of the global batch's mean loss.
 double DistributedDataParallel::run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                           double loss_scale) {
+  if (sync_ != nullptr) return run_by_turns(step, loss_of, loss_scale);
   comm::LeafFold<double> losses;
-  const auto add = [](double a, double b) { return a + b; };
-  for (size_t i = 0; i < step.lanes.size(); ++i) losses.push(run_lane(step, i, loss_of, loss_scale), add);
-  return losses.finish(add);
+  for (size_t i = 0; i < step.lanes.size(); ++i) losses.push(run_lane(step, i, loss_of, loss_scale), add_losses);
+  return losses.finish(add_losses);
+}
+
+// The same with SyncBatchNorm: this rank's lanes take turns at each of its layers.
+double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
+                                             double loss_scale) {
+  std::vector<double> shares(step.lanes.size());
+  std::vector<size_t> filled;
+  for (size_t i = 0; i < step.lanes.size(); ++i) {
+    if (step.lanes[i].samples > 0) {
+      filled.push_back(i);
+    } else {
+      run_lane(step, i, loss_of, loss_scale);
+    }
+  }
+  generator_states_.assign(filled.size(), {});
+  const auto run_one = [&](size_t lane) {
+    const amp::CastCacheScope one_cast_a_weight;
+    shares[lane] = run_lane(step, lane, loss_of, loss_scale);
+  };
+  sync_->run(step.lanes.size(), filled, run_one, [&](size_t from, size_t to) { switch_lane(filled, from, to); });
+  comm::LeafFold<double> losses;
+  for (const double share : shares) losses.push(share, add_losses);
+  return losses.finish(add_losses);
+}
+
+// What belongs to a lane and not to a thread goes along with the turn.
+void DistributedDataParallel::switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to) {
+  if (lanes.size() < 2) return;
+  auto generator = at::detail::getDefaultCPUGenerator();
+  if (from != LaneTurns::kNone) {
+    generator_states_[from] = generator.get_state();
+    buffers_.leave(from);
+  }
+  if (to == LaneTurns::kNone) return;
+  reducer_.set_lane(lanes[to]);
+  if (!generator_states_[to].defined()) return;  // it begins
+  generator.set_state(generator_states_[to]);
+  buffers_.enter(to);
 }
 
 // Forward and backward of one lane. Returns its share of the global batch's mean loss.

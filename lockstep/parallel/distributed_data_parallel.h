@@ -19,6 +19,7 @@
 #include "lockstep/parallel/buffer_keeper.h"
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/reducer.h"
+#include "lockstep/parallel/sync_batch_norm.h"
 
 namespace lockstep::parallel {
 
@@ -111,6 +112,8 @@ class DistributedDataParallel {
   double run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                   double loss_scale);
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
+  double run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
+  void switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to);
   void finish_fold();
   double ranks_going_on(bool self) const;
   void follow_the_others(const JoinOptions& options);
@@ -120,6 +123,8 @@ class DistributedDataParallel {
   DdpOptions options_;
   BufferKeeper buffers_;
   Reducer reducer_;
+  std::shared_ptr<SyncGroup> sync_;           // of a model with SyncBatchNorm
+  std::vector<at::Tensor> generator_states_;  // by turn, where lanes run by turns
   int no_sync_ = 0;
   const JoinOptions* joining_ = nullptr;
   int64_t passes_ = 0;  // by hand, in join(): folds that this rank had data for

@@ -13,7 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/hash.h"
-#include "support/ranks.h"
+#include "support/worlds.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -21,20 +21,8 @@ namespace {
 using at::Tensor;
 using testing::HasSubstr;
 using testing_support::expect_ranks_pass;
-using testing_support::RankContext;
+using testing_support::join_world;
 using testing_support::Ranks;
-
-std::shared_ptr<comm::World> join(RankContext& context) {
-  const comm::Place place{.rank = context.rank,
-                          .size = context.size,
-                          .local_rank = context.rank,
-                          .local_size = context.size,
-                          .launcher = "test",
-                          .meeting = ""};
-  return std::make_shared<comm::World>(
-      place, std::move(context.memory),
-      comm::WorldOptions{.backend = context.size == 1 ? "single" : "shm", .timeout = std::chrono::seconds(30)});
-}
 
 // Convolution, BatchNorm, dropout and a cat, whose gradient is a view.
 struct NetImpl : torch::nn::Module {
@@ -98,7 +86,7 @@ std::string hash_of(const torch::nn::Module& module) {
 }
 
 RANK_PROGRAM(unused_parameters) {
-  const auto world = join(context);
+  const auto world = join_world(context);
   Net net(1);
   const Data data;
   DistributedDataParallel ddp(net.ptr(), world, {});
@@ -113,7 +101,7 @@ TEST(DistributedDataParallel, AnUnusedParameterIsNamedOnEveryRank) {
 }
 
 RANK_PROGRAM(joined_batch) {
-  const auto world = join(context);
+  const auto world = join_world(context);
   const Data data;
   const auto frozen = [](uint64_t seed) {
     Net net(seed);
@@ -144,7 +132,7 @@ TEST(DistributedDataParallel, EqualsOneProcessOnTheJoinedBatch) {
 
 // A few steps with dropout and BatchNorm; argument: the file that rank 0 writes the state's hash to.
 RANK_PROGRAM(trains) {
-  const auto world = join(context);
+  const auto world = join_world(context);
   Net net(5, 0.3);
   const Data data;
   DistributedDataParallel ddp(net.ptr(), world,
@@ -181,7 +169,7 @@ TEST(DistributedDataParallel, SameBitsOnAnyNumberOfRanks) {
 }
 
 RANK_PROGRAM(ragged) {
-  const auto world = join(context);
+  const auto world = join_world(context);
   Net net(1);
   const Data data;
   DistributedDataParallel ddp(net.ptr(), world, {});
@@ -206,7 +194,7 @@ RANK_PROGRAM(ragged) {
 TEST(DistributedDataParallel, ARaggedBatchIsWeightedBySamples) { expect_ranks_pass("ragged", 4); }
 
 RANK_PROGRAM(by_hand) {
-  const auto world = join(context);
+  const auto world = join_world(context);
   Net net(1);
   const Data data;
   DistributedDataParallel ddp(net.ptr(), world, {});
@@ -228,7 +216,7 @@ RANK_PROGRAM(by_hand) {
 TEST(DistributedDataParallel, ByHandWithNoSync) { expect_ranks_pass("by_hand", 2); }
 
 RANK_PROGRAM(another_model) {
-  const auto world = join(context);
+  const auto world = join_world(context);
   auto net = context.rank == 2 ? torch::nn::Linear(3, 5) : torch::nn::Linear(3, 4);
   try {
     DistributedDataParallel ddp(net.ptr(), world, {});
@@ -242,7 +230,7 @@ RANK_PROGRAM(another_model) {
 TEST(DistributedDataParallel, AnotherModelIsNamedWithItsRank) { expect_ranks_pass("another_model", 3); }
 
 RANK_PROGRAM(loss_throws) {
-  const auto world = join(context);
+  const auto world = join_world(context);
   Net net(1);
   const Data data;
   DistributedDataParallel ddp(net.ptr(), world, {});
@@ -262,7 +250,7 @@ RANK_PROGRAM(loss_throws) {
 TEST(DistributedDataParallel, AnErrorInOneLaneReachesAllRanks) { expect_ranks_pass("loss_throws", 3); }
 
 RANK_PROGRAM(decision) {
-  const auto world = join(context);
+  const auto world = join_world(context);
   Net net(1);
   const Data data;
   DistributedDataParallel ddp(net.ptr(), world, {});
@@ -273,7 +261,7 @@ RANK_PROGRAM(decision) {
 TEST(DistributedDataParallel, RankZerosDecisionTravelsWithTheFold) { expect_ranks_pass("decision", 3); }
 
 RANK_PROGRAM(lanes_missing) {
-  const auto world = join(context);
+  const auto world = join_world(context);
   Net net(1);
   const Data data;
   DistributedDataParallel ddp(net.ptr(), world, {});

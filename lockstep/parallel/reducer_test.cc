@@ -155,7 +155,8 @@ TEST(ReducerOptions, AParameterUnderTwoNamesIsTakenOnce) {
 
 TEST(ReducerOptions, FindUnusedGivesNoGradientToWhatNoLaneUses) {
   comm::SingleCommunicator comm;
-  const Tensor a = at::ones({3}).requires_grad_(), b = at::ones({3}).requires_grad_(), c = at::ones({3}).requires_grad_();
+  const Tensor a = at::ones({3}).requires_grad_(), b = at::ones({3}).requires_grad_(),
+               c = at::ones({3}).requires_grad_();
   Reducer reducer({{"a", a}, {"b", b}, {"c", c}}, comm, {.find_unused_parameters = true});
   for (int step = 0; step < 2; ++step) {  // the second with other parameters
     reducer.begin_step(2);
@@ -216,8 +217,8 @@ TEST(ReducerOptions, SparseGradientsOfLanesAreAdded) {
 TEST(ReducerOptions, HalfGradientsMayBeAddedInFp32) {
   comm::SingleCommunicator comm;
   const Tensor half = at::ones({5}, at::kBFloat16).requires_grad_();
-  Reducer reducer({{"half", half}}, comm, {.delay_allreduce = true, .allreduce_always_fp32 = true,
-                                            .gradient_predivide_factor = 4});
+  Reducer reducer({{"half", half}}, comm,
+                  {.delay_allreduce = true, .allreduce_always_fp32 = true, .gradient_predivide_factor = 4});
   reducer.begin_step(1);
   (half * 3).sum().backward();
   reducer.finish();

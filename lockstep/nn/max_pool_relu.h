@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace lockstep::models {
+namespace lockstep::nn {
 
 // [N, C, H, W] -> [N, C, ⌊H/2⌋, ⌊W/2⌋] of the same dtype and memory format; windows of 2×2 side by side, an odd last
 // row or column left out. Values and first derivatives are those of at::relu(at::max_pool2d(x, {2, 2})), bit for bit;
@@ -13,4 +13,4 @@ namespace lockstep::models {
 // fast as libtorch's; a second derivative through that is a BugError.
 at::Tensor max_pool_relu(const at::Tensor& x);
 
-}  // namespace lockstep::models
+}  // namespace lockstep::nn

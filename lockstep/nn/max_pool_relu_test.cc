@@ -1,4 +1,4 @@
-#include "lockstep/models/max_pool_relu.h"
+#include "lockstep/nn/max_pool_relu.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "lockstep/base/error.h"
 
-namespace lockstep::models {
+namespace lockstep::nn {
 namespace {
 
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
@@ -93,4 +93,4 @@ TEST(MaxPoolRelu, RefusesSecondDerivatives) {
 TEST(MaxPoolRelu, TakesNothingAtAll) { EXPECT_EQ(max_pool_relu(at::zeros({0, 20, 4, 4})).size(0), 0); }
 
 }  // namespace
-}  // namespace lockstep::models
+}  // namespace lockstep::nn

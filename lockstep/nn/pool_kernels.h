@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lockstep::models {
+namespace lockstep::nn {
 
 // Which element of its window an output came from: 0 to 3, row by row; kNone: the maximum was not positive.
 using Origin = uint8_t;
@@ -33,4 +33,4 @@ void pool_row(const PoolRow<uint16_t>& row);
 void unpool_row(const PoolRow<float>& row);
 void unpool_row(const PoolRow<uint16_t>& row);
 
-}  // namespace lockstep::models
+}  // namespace lockstep::nn

@@ -1,14 +1,14 @@
-#include "lockstep/models/pool_kernels.h"
+#include "lockstep/nn/pool_kernels.h"
 
 // Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for every instruction set, by
 // including this file again.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "lockstep/models/pool_kernels.cc"
+#define HWY_TARGET_INCLUDE "lockstep/nn/pool_kernels.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace lockstep::models::HWY_NAMESPACE {
+namespace lockstep::nn::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -88,11 +88,11 @@ void unpool_bf16(const PoolRow<uint16_t>& row) { unpool(row); }
 size_t lanes() { return hn::Lanes(F32()); }
 
 }  // namespace
-}  // namespace lockstep::models::HWY_NAMESPACE
+}  // namespace lockstep::nn::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace lockstep::models {
+namespace lockstep::nn {
 
 HWY_EXPORT(pool_f32);
 HWY_EXPORT(pool_bf16);
@@ -106,5 +106,5 @@ void pool_row(const PoolRow<uint16_t>& row) { HWY_DYNAMIC_DISPATCH(pool_bf16)(ro
 void unpool_row(const PoolRow<float>& row) { HWY_DYNAMIC_DISPATCH(unpool_f32)(row); }
 void unpool_row(const PoolRow<uint16_t>& row) { HWY_DYNAMIC_DISPATCH(unpool_bf16)(row); }
 
-}  // namespace lockstep::models
+}  // namespace lockstep::nn
 #endif

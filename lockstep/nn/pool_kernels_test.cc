@@ -1,4 +1,4 @@
-#include "lockstep/models/pool_kernels.h"
+#include "lockstep/nn/pool_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace lockstep::models {
+namespace lockstep::nn {
 namespace {
 
 float value_of(float x) { return x; }
@@ -68,4 +68,4 @@ TYPED_TEST(PoolKernels, GoForwardAndBack) {
 }
 
 }  // namespace
-}  // namespace lockstep::models
+}  // namespace lockstep::nn

@@ -1,13 +1,13 @@
-#include "lockstep/models/max_pool_relu.h"
+#include "lockstep/nn/max_pool_relu.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/models/pool_kernels.h"
+#include "lockstep/nn/pool_kernels.h"
 
-namespace lockstep::models {
+namespace lockstep::nn {
 namespace {
 
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
@@ -81,4 +81,4 @@ at::Tensor max_pool_relu(const at::Tensor& x) {
   return is_ours(x) ? MaxPoolRelu::apply(x) : at::max_pool2d(x, {2, 2}).relu_();
 }
 
-}  // namespace lockstep::models
+}  // namespace lockstep::nn

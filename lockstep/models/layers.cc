@@ -1,0 +1,35 @@
+#include "lockstep/models/layers.h"
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::models {
+
+int64_t checked_option(const char* model, const char* what, int64_t value, int64_t most) {
+  if (value < 1 || value > most) throw ConfigError(model, ": ", what, " is ", value, ", not within 1 to ", most);
+  return value;
+}
+
+void check_images(const char* model, const at::Tensor& images, int64_t channels, int64_t side) {
+  if (images.dim() == 4 && images.size(1) == channels && images.size(2) >= side && images.size(3) >= side) return;
+  throw DataError(model, " takes images of [N, ", channels, ", H, W] with H and W at least ", side, ", not ",
+                  images.sizes());
+}
+
+torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups) {
+  return torch::nn::Conv2d(
+      torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).groups(groups).bias(false));
+}
+
+std::shared_ptr<torch::nn::Module> add_level(torch::nn::Module& parent, const std::string& name) {
+  return parent.register_module(name, std::make_shared<torch::nn::Module>());
+}
+
+ConvNormImpl::ConvNormImpl(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups)
+    : conv_(register_module("0", convolution(in, out, kernel, stride, groups))),
+      norm_(register_module("1", nn::BatchNorm2d(out))) {}
+
+at::Tensor ConvNormImpl::forward(const at::Tensor& x, nn::Activation activation, const at::Tensor& residual) {
+  return norm_->forward(conv_->forward(x), activation, residual);
+}
+
+}  // namespace lockstep::models

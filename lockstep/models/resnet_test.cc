@@ -1,0 +1,75 @@
+#include "lockstep/models/resnet.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/models/testing/networks.h"
+
+namespace lockstep::models {
+namespace {
+
+using testing::Layout;
+
+TEST(ResNet18, HasTorchvisionsNamesAndShapes) {
+  ResNet18 net(ResNetOptions{}, 1);
+  EXPECT_EQ(testing::layout_of(net->named_parameters()), (Layout{62, 11689512, 0xcddc57a62addf6e0}));
+  EXPECT_EQ(testing::layout_of(net->named_buffers()), (Layout{60, 9620, 0x62f82ab5515a2a8d}));
+  const auto parameters = net->named_parameters();
+  EXPECT_EQ(parameters["layer2.0.downsample.0.weight"].sizes(), at::IntArrayRef({128, 64, 1, 1}));
+  EXPECT_EQ(parameters["layer4.1.bn2.bias"].sizes(), at::IntArrayRef({512}));
+  EXPECT_EQ(parameters["fc.weight"].sizes(), at::IntArrayRef({1000, 512}));
+}
+
+TEST(ResNet18, WeightsAreAPureFunctionOfTheSeed) {
+  testing::expect_pure([](uint64_t seed) { return ResNet18(ResNetOptions{.classes = 10}, seed); });
+  const auto parameters = ResNet18(ResNetOptions{}, 1)->named_parameters();
+  EXPECT_NEAR(parameters["conv1.weight"].std().item().toDouble(), std::sqrt(2.0 / (64 * 49)), 0.001);
+  EXPECT_NEAR(parameters["fc.bias"].abs().max().item().toDouble(), 1 / std::sqrt(512.0), 0.001);
+}
+
+at::Tensor block(const testing::PlainLayers& plain, const std::string& name, const at::Tensor& x, int64_t stride) {
+  at::Tensor around = x;
+  if (plain.weight(name + ".downsample.0").defined()) {
+    around = plain.norm(name + ".downsample.1", plain.conv(name + ".downsample.0", x, stride));
+  }
+  const at::Tensor inner = at::relu(plain.norm(name + ".bn1", plain.conv(name + ".conv1", x, stride)));
+  return at::relu(plain.norm(name + ".bn2", plain.conv(name + ".conv2", inner)) + around);
+}
+
+at::Tensor definition(const testing::PlainLayers& plain, const at::Tensor& images) {
+  at::Tensor x = at::relu(plain.norm("bn1", plain.conv("conv1", images, 2)));
+  x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
+  for (int layer = 1; layer <= 4; ++layer) {
+    const std::string name = "layer" + std::to_string(layer);
+    x = block(plain, name + ".1", block(plain, name + ".0", x, layer == 1 ? 1 : 2), 1);
+  }
+  return at::linear(x.mean({2, 3}), plain.weight("fc"), plain.bias("fc"));
+}
+
+TEST(ResNet18, ComputesItsDefinition) {
+  at::manual_seed(1);
+  ResNet18 net(ResNetOptions{.classes = 10}, 1);
+  testing::expect_definition(net, at::randn({4, 3, 64, 64}), definition);
+}
+
+TEST(ResNet18, TakesOtherSizes) {
+  ResNet18 net(ResNetOptions{.classes = 3}, 1);
+  EXPECT_EQ(net->forward(at::rand({2, 3, 37, 50})).sizes(), at::IntArrayRef({2, 3}));
+  net->eval();
+  EXPECT_EQ(net->forward(at::rand({1, 3, 1, 1})).sizes(), at::IntArrayRef({1, 3}));
+  EXPECT_EQ(net->forward(at::rand({0, 3, 32, 32})).sizes(), at::IntArrayRef({0, 3}));
+}
+
+TEST(ResNet18, RefusesWhatCannotBe) {
+  EXPECT_THROW(ResNet18(ResNetOptions{.classes = 0}, 1), ConfigError);
+  EXPECT_THROW(ResNet18(ResNetOptions{.classes = 1 << 30}, 1), ConfigError);
+  ResNet18 net(ResNetOptions{}, 1);
+  EXPECT_THROW(net->forward(at::rand({1, 1, 32, 32})), DataError);
+  EXPECT_THROW(net->forward(at::rand({3, 32, 32})), DataError);
+}
+
+}  // namespace
+}  // namespace lockstep::models

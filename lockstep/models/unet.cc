@@ -1,0 +1,95 @@
+#include "lockstep/models/unet.h"
+
+#include <ATen/ATen.h>
+
+#include "lockstep/models/init.h"
+#include "lockstep/nn/max_pool_relu.h"
+
+namespace lockstep::models {
+namespace {
+
+using nn::Activation;
+
+constexpr const char* kName = "UNet";
+constexpr int64_t kFirst = 64;  // channels; doubled by each of the levels
+constexpr int kLevels = 4;
+constexpr int64_t kSmallest = 1 << kLevels;
+
+torch::nn::ConvTranspose2d doubling(int64_t in) {
+  return torch::nn::ConvTranspose2d(torch::nn::ConvTranspose2dOptions(in, in / 2, 2).stride(2));
+}
+
+// Zeros around x, so that it is as high and wide as `other`; an odd one goes below and right.
+at::Tensor padded_as(const at::Tensor& other, const at::Tensor& x) {
+  const int64_t rows = other.size(2) - x.size(2), columns = other.size(3) - x.size(3);
+  if (rows == 0 && columns == 0) return x;
+  return at::constant_pad_nd(x, {columns / 2, columns - columns / 2, rows / 2, rows - rows / 2});
+}
+
+}  // namespace
+
+DoubleConvImpl::DoubleConvImpl(int64_t in, int64_t out) {
+  const auto level = add_level(*this, "double_conv");  // 2 and 5 are the ReLUs
+  conv1_ = level->register_module("0", convolution(in, out, 3));
+  norm1_ = level->register_module("1", nn::BatchNorm2d(out));
+  conv2_ = level->register_module("3", convolution(out, out, 3));
+  norm2_ = level->register_module("4", nn::BatchNorm2d(out));
+}
+
+at::Tensor DoubleConvImpl::forward(const at::Tensor& x) {
+  const at::Tensor middle = norm1_->forward(conv1_->forward(x), Activation::kRelu);
+  return norm2_->forward(conv2_->forward(middle), Activation::kRelu);
+}
+
+DownImpl::DownImpl(int64_t in) {
+  conv_ = add_level(*this, "maxpool_conv")->register_module("1", DoubleConv(in, 2 * in));
+}
+
+// What goes in has been through a ReLU, which another one doesn't change.
+at::Tensor DownImpl::forward(const at::Tensor& x) { return conv_->forward(nn::max_pool_relu(x)); }
+
+UpImpl::UpImpl(int64_t in)
+    : up_(register_module("up", doubling(in))), conv_(register_module("conv", DoubleConv(in, in / 2))) {}
+
+at::Tensor UpImpl::forward(const at::Tensor& x, const at::Tensor& skip) {
+  return conv_->forward(at::cat({skip, padded_as(skip, up_->forward(x))}, 1));
+}
+
+UNetImpl::UNetImpl(const UNetOptions& options, uint64_t seed)
+    : in_channels_(checked_option(kName, "in_channels", options.in_channels, kMaxChannels)) {
+  const int64_t classes = checked_option(kName, "classes", options.classes, kMaxClasses);
+  inc_ = register_module("inc", DoubleConv(in_channels_, kFirst));
+  int64_t channels = kFirst;
+  for (int level = 1; level <= kLevels; ++level, channels *= 2) {
+    downs_.push_back(register_module("down" + std::to_string(level), Down(channels)));
+  }
+  for (int level = 1; level <= kLevels; ++level, channels /= 2) {
+    ups_.push_back(register_module("up" + std::to_string(level), Up(channels)));
+  }
+  const auto last = torch::nn::Conv2dOptions(kFirst, classes, 1);
+  outc_ = add_level(*this, "outc")->register_module("conv", torch::nn::Conv2d(last));
+
+  uint64_t parameter = 0;
+  double bound = 0;  // of the convolution whose parameters these are; 0: they are a BatchNorm's
+  for (const auto& p : named_parameters()) {
+    const bool is_weight = p.key().ends_with(".weight");
+    if (is_weight) bound = p.value().dim() == 4 ? default_bound(p.value()) : 0;
+    const RandomStream stream = init_stream(seed, parameter++);
+    if (bound > 0) uniform_(p.value(), bound, stream);
+  }
+}
+
+at::Tensor UNetImpl::forward(const at::Tensor& images) {
+  check_images(kName, images, in_channels_, kSmallest);
+  std::vector<at::Tensor> skips = {inc_->forward(images)};
+  for (Down& down : downs_) skips.push_back(down->forward(skips.back()));
+  at::Tensor x = skips.back();
+  skips.pop_back();
+  for (Up& up : ups_) {
+    x = up->forward(x, skips.back());
+    skips.pop_back();
+  }
+  return outc_->forward(x);
+}
+
+}  // namespace lockstep::models

@@ -1,0 +1,195 @@
+#include "lockstep/nn/batch_norm.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/nn/batch_norm_passes.h"
+
+namespace lockstep::nn {
+namespace {
+
+using Maybe = std::optional<at::Tensor>;
+
+// How to do one use, apart from its tensors; backward reads it again.
+struct Use : torch::CustomClassHolder {
+  BatchNormArguments arguments;
+  Activation activation = Activation::kNone;
+  std::shared_ptr<StatisticsExchange> exchange;
+  bool by_batch = true;   // normalised by the batch's statistics, not the running ones
+  int64_t count = 0;      // of values a channel, over all lanes
+  bool has_residual = false;
+};
+
+void check(const at::Tensor& x, const at::Tensor& residual) {
+  if (x.dim() < 2 || x.dim() > 5 || !x.is_floating_point()) {
+    throw DataError("BatchNorm takes floating-point [N, C] with up to three more dimensions, not ", x.sizes(), " of ",
+                    x.scalar_type());
+  }
+  if (residual.defined() && residual.sizes() != x.sizes()) {
+    throw DataError("BatchNorm: the residual is ", residual.sizes(), ", not ", x.sizes(), " as the input");
+  }
+}
+
+void check_count(int64_t count, const at::Tensor& x) {
+  if (count > 1) return;
+  throw DataError("BatchNorm in training needs more than one value a channel, and has ", count, ": input ", x.sizes());
+}
+
+int64_t values_of_channel(const at::Tensor& x) {
+  int64_t count = x.size(0);
+  for (int64_t d = 2; d < x.dim(); ++d) count *= x.size(d);
+  return count;
+}
+
+at::Tensor wide(const at::Tensor& of_channels) { return of_channels.detach().to(at::kDouble); }
+
+void update_running(const BatchNormArguments& arguments, const Moments& moments) {
+  if (!arguments.running_mean.defined()) return;
+  const auto blend = [&](at::Tensor running, const at::Tensor& now) {
+    running.mul_(1 - arguments.momentum).add_(now.to(running.scalar_type()), arguments.momentum);
+  };
+  blend(arguments.running_mean, moments.mean);
+  blend(arguments.running_var, moments.m2 / static_cast<double>(moments.count - 1));
+}
+
+// The statistics to normalise by, as moments.
+Moments statistics(Use& use, const at::Tensor& x) {
+  const BatchNormArguments& arguments = use.arguments;
+  if (!use.by_batch) return {1, wide(arguments.running_mean), wide(arguments.running_var)};
+  Moments moments = moments_of(x);
+  if (use.exchange) moments = use.exchange->join(moments);
+  check_count(moments.count, x);
+  use.count = moments.count;
+  const bool keeps = !use.exchange || use.exchange->keeps_statistics();
+  if (arguments.training && keeps) update_running(arguments, moments);
+  return moments;
+}
+
+class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
+ public:
+  // Tensors that are not there come as nothing, for apply() asks every tensor's device.
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const Maybe& given_weight,
+                            const Maybe& given_bias, const Maybe& given_residual, c10::intrusive_ptr<Use> use) {
+    const at::Tensor weight = given_weight.value_or(at::Tensor()), bias = given_bias.value_or(at::Tensor()),
+                     residual = given_residual.value_or(at::Tensor());
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const Moments moments = statistics(*use, x);
+    const at::Tensor invstd = (moments.m2 / static_cast<double>(moments.count)).add_(use->arguments.eps).rsqrt_();
+    const at::Tensor scale = weight.defined() ? wide(weight).mul(invstd) : invstd;
+    const at::Tensor affine =
+        at::stack({moments.mean, scale, bias.defined() ? wide(bias) : at::zeros_like(scale)});
+    const at::Tensor y = normalised(x, residual, affine, use->activation);
+    const bool y_tells = residual.defined() && use->activation != Activation::kNone;
+    context->save_for_backward({x, y_tells ? y : at::Tensor(), weight, bias, affine, invstd});
+    context->saved_data["use"] = c10::IValue::make_capsule(use);
+    return y;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    if (at::GradMode::is_enabled()) throw BugError("the fused batch_norm has no second derivative");
+    const auto saved = context->get_saved_variables();
+    const auto use = c10::static_intrusive_pointer_cast<Use>(context->saved_data["use"].toCapsule());
+    const at::Tensor &x = saved[0], &weight = saved[2], &bias = saved[3], &invstd = saved[5];
+    BackwardInputs inputs{as(x, gradients[0]), x, saved[1], saved[4], use->activation};
+    at::Tensor masked;
+    const bool keep = use->has_residual && use->activation != Activation::kNone;
+    const at::Tensor sums = gradient_sums(inputs, keep ? &masked : nullptr);
+    sums[1].mul_(invstd);
+    if (keep) inputs = {masked, x, {}, saved[4], Activation::kNone};
+    const at::Tensor coefficients = line(*use, sums, inputs.affine, invstd);
+    return {context->needs_input_grad(0) ? input_gradient(inputs, coefficients) : at::Tensor(),
+            weight.defined() ? sums[1].to(weight.scalar_type()) : at::Tensor(),
+            bias.defined() ? sums[0].to(bias.scalar_type()) : at::Tensor(),
+            use->has_residual ? inputs.dy : at::Tensor(), at::Tensor()};
+  }
+
+ private:
+  // dy in x's dtype and strides.
+  static at::Tensor as(const at::Tensor& x, const at::Tensor& dy) {
+    return dy.strides() == x.strides() && dy.scalar_type() == x.scalar_type() ? dy : at::empty_like(x).copy_(dy);
+  }
+
+  // dx = scale · (g - Σg / n - x̂ · Σ(g·x̂) / n), as slope · (x - mean) + offset besides scale · g.
+  static at::Tensor line(const Use& use, const at::Tensor& own, const at::Tensor& affine, const at::Tensor& invstd) {
+    if (!use.by_batch) return at::zeros_like(own);
+    const at::Tensor sums = use.exchange ? use.exchange->add(own) : own;
+    const at::Tensor share = affine[kScale] / static_cast<double>(-use.count);
+    return at::stack({sums[1] * share * invstd, sums[0] * share});
+  }
+};
+
+// libtorch's layers one after the other.
+at::Tensor layer_by_layer(const at::Tensor& x, const BatchNormArguments& a, Activation activation,
+                          const at::Tensor& residual) {
+  at::Tensor y = at::batch_norm(x, a.weight, a.bias, a.running_mean, a.running_var, a.training || !a.running_mean.defined(),
+                                a.momentum, a.eps, at::globalContext().userEnabledCuDNN());
+  if (residual.defined()) y = y + residual;
+  if (activation == Activation::kRelu) return y.relu();
+  return activation == Activation::kRelu6 ? at::hardtanh(y, 0, 6) : y;
+}
+
+}  // namespace
+
+at::Tensor batch_norm(const at::Tensor& x, const BatchNormArguments& arguments, Activation activation,
+                      const at::Tensor& residual, std::shared_ptr<StatisticsExchange> exchange) {
+  check(x, residual);
+  auto use = c10::make_intrusive<Use>();
+  use->by_batch = arguments.training || !arguments.running_mean.defined();
+  if (!arguments.training) exchange = nullptr;
+  const at::Tensor added = residual.defined() ? residual.to(x.scalar_type()) : residual;
+  if (!exchange && !has_kernels(x)) {
+    if (use->by_batch && x.numel() > 0) check_count(values_of_channel(x), x);
+    return layer_by_layer(x, arguments, activation, added);
+  }
+  use->arguments = arguments;
+  use->activation = activation;
+  use->exchange = std::move(exchange);
+  use->has_residual = residual.defined();
+  const bool lies_as_x = !added.defined() || added.strides() == x.strides();
+  const auto maybe = [](const at::Tensor& t) { return t.defined() ? Maybe(t) : std::nullopt; };
+  return FusedBatchNorm::apply(x, maybe(arguments.weight), maybe(arguments.bias),
+                               maybe(lies_as_x ? added : added.contiguous(x.suggest_memory_format())), use);
+}
+
+at::Tensor BatchNorm2dImpl::forward(const at::Tensor& x, Activation activation, const at::Tensor& residual) {
+  _check_input_dim(x);
+  return batch_norm(x,
+                    {.weight = weight,
+                     .bias = bias,
+                     .running_mean = running_mean,
+                     .running_var = running_var,
+                     .training = is_training(),
+                     .momentum = next_momentum(),
+                     .eps = options.eps()},
+                    activation, residual, exchange_);
+}
+
+double BatchNorm2dImpl::next_momentum() {
+  const bool counts = is_training() && options.track_running_stats() && num_batches_tracked.defined() &&
+                      (!exchange_ || exchange_->keeps_statistics());
+  if (counts) num_batches_tracked += 1;
+  if (options.momentum().has_value()) return *options.momentum();
+  return counts ? 1 / num_batches_tracked.item<double>() : 0;
+}
+
+std::shared_ptr<torch::nn::Module> BatchNorm2dImpl::clone(const std::optional<at::Device>& device) const {
+  auto copy = std::make_shared<BatchNorm2dImpl>(options);
+  const at::NoGradGuard no_grad;
+  const auto take = [&](at::Tensor& to, const at::Tensor& from) {
+    if (!from.defined()) return;
+    to.set_data(from.to(device.value_or(from.device())).clone());
+    to.set_requires_grad(from.requires_grad());
+  };
+  take(copy->weight, weight);
+  take(copy->bias, bias);
+  take(copy->running_mean, running_mean);
+  take(copy->running_var, running_var);
+  take(copy->num_batches_tracked, num_batches_tracked);
+  copy->train(is_training());
+  return copy;
+}
+
+}  // namespace lockstep::nn

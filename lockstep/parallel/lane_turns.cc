@@ -1,0 +1,126 @@
+#include "lockstep/parallel/lane_turns.h"
+
+#include <ATen/ThreadLocalState.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/sigpipe.h"
+
+namespace lockstep::parallel {
+namespace {
+
+// Ends a lane because another one has failed; never leaves run().
+struct Cancelled : std::exception {
+  const char* what() const noexcept override { return "another lane has failed"; }
+};
+
+}  // namespace
+
+LaneTurns::~LaneTurns() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void LaneTurns::start_threads(size_t lanes) {
+  const SigpipeBlocked blocked;
+  while (threads_.size() < lanes) threads_.emplace_back([this, lane = threads_.size()] { work(lane); });
+}
+
+void LaneTurns::run(size_t lanes, const std::function<void(size_t)>& lane, const OnSwitch& on_switch) {
+  const at::ThreadLocalState settings;
+  if (lanes > 1) start_threads(lanes);
+  std::unique_lock lock(mutex_);
+  lane_ = [&](size_t i) {
+    const at::ThreadLocalStateGuard guard(settings);
+    lane(i);
+  };
+  on_switch_ = on_switch;
+  lanes_ = lanes;
+  ended_.assign(lanes, false);
+  error_ = nullptr;
+  on_switch(kNone, 0);
+  current_ = 0;
+  if (lanes == 1) {
+    lock.unlock();
+    run_current();
+    lock.lock();
+  } else {
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return next_after(0) == kNone; });
+  }
+  lanes_ = 0;
+  current_ = kNone;
+  lane_ = nullptr;
+  if (error_) std::rethrow_exception(error_);
+}
+
+void LaneTurns::work(size_t lane) {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return closing_ || (current_ == lane && lanes_ > lane); });
+      if (closing_) return;
+    }
+    run_current();
+  }
+}
+
+// The lane that has the turn, from its beginning to its end.
+void LaneTurns::run_current() {
+  std::exception_ptr error = error_;
+  if (error == nullptr) {
+    try {
+      lane_(current_);
+    } catch (const Cancelled&) {
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  if (error_ == nullptr) error_ = error;
+  const size_t self = current_;
+  ended_[self] = true;
+  current_ = next_after(self);
+  on_switch_(self, current_);
+  changed_.notify_all();
+}
+
+// The next lane that has not ended, the first following the last.
+size_t LaneTurns::next_after(size_t lane) const {
+  for (size_t i = 1; i <= lanes_; ++i) {
+    if (!ended_[(lane + i) % lanes_]) return (lane + i) % lanes_;
+  }
+  return kNone;
+}
+
+void LaneTurns::pass_turn() {
+  std::unique_lock lock(mutex_);
+  const size_t self = current_;
+  current_ = next_after(self);
+  on_switch_(self, current_);
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return current_ == self; });
+}
+
+void LaneTurns::meet(const std::function<void()>& when_all) {
+  if (lanes_ <= 1) return when_all();
+  const uint64_t before = meetings_;
+  const bool all_go_on = std::find(ended_.begin(), ended_.end(), true) == ended_.end();
+  if (current_ + 1 == lanes_ && all_go_on) {
+    when_all();
+    ++meetings_;
+  }
+  if (all_go_on) pass_turn();
+  if (error_ != nullptr) throw Cancelled();
+  if (meetings_ == before) {
+    throw ConfigError("the lanes of a step do not use the same SyncBatchNorm layers: lane ", current_, " of this rank ",
+                      "waits in one that another has left out; use plain BatchNorm there");
+  }
+}
+
+}  // namespace lockstep::parallel

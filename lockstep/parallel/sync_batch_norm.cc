@@ -1,0 +1,161 @@
+#include "lockstep/parallel/sync_batch_norm.h"
+
+#include <ATen/ops/batch_norm_native.h>
+#include <torch/library.h>
+#include <torch/nn/modules/batchnorm.h>
+
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+#include "lockstep/base/error.h"
+#include "lockstep/nn/batch_norm.h"
+
+namespace lockstep::parallel {
+namespace {
+
+// libtorch's BatchNorms can't be replaced by another class: their owners hold them by type, and their forward is not
+// virtual. What they call is: at::batch_norm goes through the dispatcher. Once a plain BatchNorm is converted, that
+// operator looks here whether the statistics or the weight that it was given are a converted layer's.
+class ConvertedLayers {
+ public:
+  static ConvertedLayers& all() {
+    static ConvertedLayers layers;
+    return layers;
+  }
+
+  void add(const at::Tensor& mark, std::shared_ptr<SyncGroup> group) {
+    const std::lock_guard lock(mutex_);
+    if (!installed_) install();
+    std::erase_if(layers_, [](const auto& entry) { return entry.second.mark.expired(); });
+    layers_.insert_or_assign(mark.unsafeGetTensorImpl(), Entry{Mark(mark.getIntrusivePtr()), std::move(group)});
+  }
+
+  std::shared_ptr<SyncGroup> find(const at::Tensor& mark) const {
+    if (!mark.defined()) return nullptr;
+    const std::lock_guard lock(mutex_);
+    const auto found = layers_.find(mark.unsafeGetTensorImpl());
+    return found == layers_.end() || found->second.mark.expired() ? nullptr : found->second.group;
+  }
+
+ private:
+  using Mark = c10::weak_intrusive_ptr<c10::TensorImpl, at::UndefinedTensorImpl>;
+  struct Entry {
+    Mark mark;  // an address may be used again
+    std::shared_ptr<SyncGroup> group;
+  };
+
+  void install();
+
+  mutable std::mutex mutex_;
+  std::unordered_map<const c10::TensorImpl*, Entry> layers_;
+  std::vector<std::unique_ptr<torch::Library>> installed_at_;
+  bool installed_ = false;
+};
+
+// What a layer is known by.
+at::Tensor mark_of(const at::Tensor& running_mean, const at::Tensor& weight) {
+  return running_mean.defined() ? running_mean : weight;
+}
+
+at::Tensor dispatched(const at::Tensor& input, const std::optional<at::Tensor>& weight,
+                      const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& running_mean,
+                      const std::optional<at::Tensor>& running_var, bool training, double momentum, double eps,
+                      bool cudnn_enabled) {
+  const auto given = [](const std::optional<at::Tensor>& tensor) { return tensor.value_or(at::Tensor()); };
+  const auto group = training ? ConvertedLayers::all().find(mark_of(given(running_mean), given(weight))) : nullptr;
+  if (group == nullptr) {
+    return at::native::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps,
+                                  cudnn_enabled);
+  }
+  return nn::batch_norm(input,
+                        {.weight = given(weight),
+                         .bias = given(bias),
+                         .running_mean = given(running_mean),
+                         .running_var = given(running_var),
+                         .training = true,
+                         .momentum = momentum,
+                         .eps = eps},
+                        nn::Activation::kNone, {}, group);
+}
+
+void ConvertedLayers::install() {
+  for (const auto key : {c10::DispatchKey::AutogradCPU, c10::DispatchKey::AutogradCUDA}) {
+    auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "aten", key, __FILE__, __LINE__);
+    library->impl("batch_norm", dispatched);
+    installed_at_.push_back(std::move(library));
+  }
+  installed_ = true;
+}
+
+// libtorch's BatchNorms of any dimension have these.
+struct PlainLayer {
+  at::Tensor running_mean, weight;
+};
+
+std::optional<PlainLayer> plain_layer(const torch::nn::Module& part) {
+  const auto of = [](const auto* norm) {
+    return norm == nullptr ? std::nullopt : std::optional(PlainLayer{norm->running_mean, norm->weight});
+  };
+  if (const auto found = of(part.as<torch::nn::BatchNorm1d>())) return found;
+  if (const auto found = of(part.as<torch::nn::BatchNorm2d>())) return found;
+  return of(part.as<torch::nn::BatchNorm3d>());
+}
+
+// Calls visit(name, part) for the module and everything in it.
+void for_each_part(torch::nn::Module& module,
+                   const std::function<void(const std::string&, torch::nn::Module&)>& visit) {
+  visit(module.name(), module);
+  for (const auto& part : module.named_modules("", /*include_self=*/false)) visit(part.key(), *part.value());
+}
+
+bool convert(const std::string& name, torch::nn::Module& part, const std::shared_ptr<SyncGroup>& group) {
+  if (auto* norm = part.as<nn::BatchNorm2d>()) {
+    norm->set_exchange(group);
+    return true;
+  }
+  const auto plain = plain_layer(part);
+  if (!plain) return false;
+  const at::Tensor mark = mark_of(plain->running_mean, plain->weight);
+  if (!mark.defined()) {
+    throw ConfigError("SyncBatchNorm: ", name,
+                      " has neither a weight nor running statistics by which it could be told "
+                      "from others; make it with affine(true) or track_running_stats(true)");
+  }
+  ConvertedLayers::all().add(mark, group);
+  return true;
+}
+
+std::shared_ptr<SyncGroup> group_of(const torch::nn::Module& part) {
+  if (const auto* norm = part.as<nn::BatchNorm2d>()) return std::dynamic_pointer_cast<SyncGroup>(norm->exchange());
+  const auto plain = plain_layer(part);
+  return plain ? ConvertedLayers::all().find(mark_of(plain->running_mean, plain->weight)) : nullptr;
+}
+
+}  // namespace
+
+void convert_sync_batchnorm(torch::nn::Module& module, comm::Communicator& comm, const std::vector<int>& group) {
+  std::vector<int> ranks = group;
+  if (ranks.empty()) {
+    ranks.resize(static_cast<size_t>(comm.size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  const auto shared = std::make_shared<SyncGroup>(comm.make_group(ranks));
+  int converted = 0;
+  for_each_part(module, [&](const std::string& name, torch::nn::Module& part) {
+    converted += convert(name, part, shared) ? 1 : 0;
+  });
+  if (converted == 0) throw ConfigError("SyncBatchNorm: ", module.name(), " has no BatchNorm");
+}
+
+std::shared_ptr<SyncGroup> find_sync_group(const torch::nn::Module& module) {
+  auto group = group_of(module);
+  for (const auto& part : module.modules(/*include_self=*/false)) {
+    if (group == nullptr) group = group_of(*part);
+  }
+  return group;
+}
+
+}  // namespace lockstep::parallel

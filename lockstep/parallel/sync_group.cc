@@ -1,0 +1,117 @@
+#include "lockstep/parallel/sync_group.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/fold_tree.h"
+
+namespace lockstep::parallel {
+namespace {
+
+// Of one node of the tree; the count is a tensor of one element.
+struct Part {
+  at::Tensor count, mean, m2;
+};
+
+Part combine(const Part& a, const Part& b) {
+  const at::Tensor count = a.count + b.count;
+  const at::Tensor share = b.count / count.clamp_min(1), delta = b.mean - a.mean;
+  return {count, a.mean + delta * share, a.m2 + b.m2 + delta * delta * (a.count * share)};
+}
+
+}  // namespace
+
+nn::Moments combine_moments(const at::Tensor& rows) {
+  const c10::AutoGradMode no_grad(false);
+  const int64_t channels = (rows.size(1) - 1) / 2;
+  comm::LeafFold<Part> fold;
+  for (int64_t lane = 0; lane < rows.size(0); ++lane) {
+    const at::Tensor row = rows[lane];
+    fold.push({row.narrow(0, 0, 1), row.narrow(0, 1, channels), row.narrow(0, 1 + channels, channels)}, combine);
+  }
+  const Part all = fold.finish(combine);
+  return {.count = static_cast<int64_t>(all.count.item<double>()), .mean = all.mean, .m2 = all.m2};
+}
+
+void SyncGroup::run(size_t lanes, const std::vector<size_t>& filled, const std::function<void(size_t)>& lane,
+                    const LaneTurns::OnSwitch& on_switch) {
+  const at::Tensor counts = ranks_->all_gather(at::full({1}, static_cast<int64_t>(filled.size()), at::kLong));
+  const auto* begin = counts.const_data_ptr<int64_t>();
+  const auto* end = begin + counts.numel();
+  const auto first = std::find_if(begin, end, [](int64_t count) { return count > 0; });
+  if (first == end) return;
+  leader_ = std::find(begin, end, 0) == end ? -1 : static_cast<int>(first - begin);
+  lanes_ = lanes;
+  filled_ = filled;
+  rows_.reset();
+  if (filled.empty()) return follow();
+  running_ = true;
+  try {
+    turns_.run(
+        filled.size(), [&](size_t turn) { lane(filled_[turn]); }, on_switch);
+  } catch (...) {
+    running_ = false;
+    lanes_ = 1;
+    throw;
+  }
+  running_ = false;
+  announce(0);
+  lanes_ = 1;
+  all_.reset();
+}
+
+// Tells ranks without samples how wide the rows are that are gathered next; 0: none are.
+void SyncGroup::announce(int64_t columns) {
+  if (leader_ >= 0) ranks_->broadcast(at::full({1}, columns, at::kLong), leader_);
+}
+
+void SyncGroup::follow() {
+  const at::Tensor columns = at::zeros({1}, at::kLong);
+  for (;;) {
+    ranks_->broadcast(columns, leader_);
+    const auto width = columns.item<int64_t>();
+    if (width == 0) return;
+    ranks_->all_gather(at::zeros({static_cast<int64_t>(lanes_), width}, at::kDouble));
+  }
+}
+
+// A row of this lane becomes the rows of all lanes of all ranks.
+at::Tensor SyncGroup::gather(const at::Tensor& own) {
+  if (!running_) return ranks_->all_gather(own);
+  if (!rows_.defined()) rows_ = at::zeros({static_cast<int64_t>(lanes_), own.numel()}, own.options());
+  if (rows_.size(1) != own.numel()) {
+    throw ConfigError("the lanes of a step do not use the same SyncBatchNorm layers: lane ", filled_[turns_.current()],
+                      " of this rank has one of other channels than the lane before it");
+  }
+  rows_[static_cast<int64_t>(filled_[turns_.current()])].copy_(own);
+  turns_.meet([this] {
+    const c10::AutoGradMode no_grad(false);
+    announce(rows_.size(1));
+    all_ = ranks_->all_gather(rows_).flatten(0, 1);
+    rows_.reset();
+  });
+  return all_;
+}
+
+nn::Moments SyncGroup::join(const nn::Moments& own) {
+  const c10::AutoGradMode no_grad(false);
+  const at::Tensor count = at::full({1}, static_cast<double>(own.count), own.mean.options());
+  return combine_moments(gather(at::cat({count, own.mean, own.m2})));
+}
+
+at::Tensor SyncGroup::add(const at::Tensor& own) {
+  const c10::AutoGradMode no_grad(false);
+  const at::Tensor rows = gather(own.flatten());
+  comm::LeafFold<at::Tensor> fold;
+  const auto plus = [](const at::Tensor& a, const at::Tensor& b) { return a + b; };
+  for (int64_t lane = 0; lane < rows.size(0); ++lane) fold.push(rows[lane], plus);
+  return fold.finish(plus).view(own.sizes());
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,57 @@
+#include "lockstep/parallel/sync_group.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/comm/single_communicator.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using at::Tensor;
+
+nn::Moments moments_of(const Tensor& x) {  // [n, C]
+  const Tensor values = x.to(at::kDouble), mean = values.mean(0);
+  return {.count = x.size(0), .mean = mean, .m2 = (values - mean).square().sum(0)};
+}
+
+Tensor row_of(const nn::Moments& m) {
+  return at::cat({at::full({1}, static_cast<double>(m.count), at::kDouble), m.mean, m.m2});
+}
+
+void expect_near(const nn::Moments& got, const nn::Moments& want) {
+  EXPECT_EQ(got.count, want.count);
+  EXPECT_TRUE(at::allclose(got.mean, want.mean, 1e-12, 1e-12));
+  EXPECT_TRUE(at::allclose(got.m2, want.m2, 1e-12, 1e-12));
+}
+
+TEST(SyncGroup, MomentsOfPartsAreThoseOfTheWhole) {
+  const Tensor x = at::randn({10, 3}, at::kDouble) * 2 + 100;
+  std::vector<Tensor> rows;
+  for (const auto& part : x.split_with_sizes({3, 1, 4, 2})) rows.push_back(row_of(moments_of(part)));
+  expect_near(combine_moments(at::stack(rows)), moments_of(x));
+  rows.insert(rows.begin() + 1, at::zeros({7}, at::kDouble));  // an empty lane
+  expect_near(combine_moments(at::stack(rows)), moments_of(x));
+  EXPECT_EQ(combine_moments(at::zeros({2, 7}, at::kDouble)).count, 0);
+}
+
+TEST(SyncGroup, LanesOfARankJoinByTurns) {
+  SyncGroup group(std::make_unique<comm::SingleCommunicator>());
+  const Tensor x = at::randn({6, 2}, at::kDouble);
+  std::vector<bool> keeps;
+  group.run(
+      4, {0, 2, 3},  // lane 1 is empty
+      [&](size_t lane) {
+        const Tensor own = x.narrow(0, lane == 0 ? 0 : lane == 2 ? 2 : 5, lane == 3 ? 1 : lane == 0 ? 2 : 3);
+        expect_near(group.join(moments_of(own)), moments_of(x));
+        EXPECT_TRUE(at::equal(group.add(at::full({2, 2}, static_cast<double>(lane), at::kDouble)),
+                              at::full({2, 2}, 5.0, at::kDouble)));
+        keeps.push_back(group.keeps_statistics());
+      },
+      [](size_t, size_t) {});
+  EXPECT_EQ(keeps, (std::vector<bool>{true, false, false}));
+  expect_near(group.join(moments_of(x)), moments_of(x));  // outside of steps a rank is one lane
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

@@ -1,0 +1,23 @@
+// A rank of a test (ranks.h) as a world over shared memory.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/comm/world.h"
+#include "support/ranks.h"
+
+namespace lockstep::testing_support {
+
+inline std::shared_ptr<comm::World> join_world(RankContext& context) {
+  const comm::Place place{.rank = context.rank,
+                          .size = context.size,
+                          .local_rank = context.rank,
+                          .local_size = context.size,
+                          .launcher = "test",
+                          .meeting = ""};
+  return std::make_shared<comm::World>(
+      place, std::move(context.memory),
+      comm::WorldOptions{.backend = context.size == 1 ? "single" : "shm", .timeout = std::chrono::seconds(30)});
+}
+
+}  // namespace lockstep::testing_support
