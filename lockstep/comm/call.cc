@@ -191,7 +191,7 @@ std::string difference_text(const std::vector<std::optional<Signature>>& by_rank
     }
     const std::string call = text_of(*by_rank[first], number);
     text += cat(text.empty() ? "" : ", ", alike.size() == 1 ? "rank " : "ranks ", ranges(alike), " called ", call,
-                calls.insert(call).second ? "" : " of another bucket, --comm-dtype or list of sizes");
+                calls.insert(call).second ? "" : " of another step, bucket, --comm-dtype or list of sizes");
   }
   return text + "; every rank must make the same calls in the same order";
 }

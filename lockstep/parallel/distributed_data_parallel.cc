@@ -100,7 +100,7 @@ StepResult DistributedDataParallel::run(const StepPlan& step, const std::functio
     note[0] = loss;
     note[1] = world_->rank() == 0 ? decision : 0;
     for (const auto& lane : step.lanes) note[2] += static_cast<double>(lane.samples);
-    const auto told = comm.fold({notes}, {.label = "the step's loss", .square_sums = {}});
+    const auto told = comm.fold({notes}, {.label = cat("the loss of step ", step.number)});
     finish_fold();
     told->wait();
     if (note[2] != static_cast<double>(step.samples)) {

@@ -314,6 +314,7 @@ RANK_PROGRAM(skips_a_step) {
 TEST(DataParallel, ARankThatSkipsAStepIsNamed) {
   for (const auto& result : Ranks("skips_a_step", 2).wait()) {
     EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.output, HasSubstr("of another step"));
     EXPECT_THAT(result.output, HasSubstr("rank 1"));
     EXPECT_LT(result.seconds, 25);
   }
