@@ -116,7 +116,7 @@ TEST(CommandLine, BadTrainLines) {
       {"bench allreduce --algorithm tree", "--algorithm tree: expected fold or ring"},
       {"bench allreduce --comm-dtype fp16", "--comm-dtype fp16: expected fp32 or bf16"},
       {"doctor now", "doctor: now: one word too many"},
-      {"train mnist --sync-bn", "--sync-bn: not available yet"},
+      {"train mnist --max-restarts 3", "--max-restarts: not available yet"},
       {"train mnist --dashboard=8080", "--dashboard: not available yet"},
       {"train mnist --quiet=maybe", "--quiet"},
       {"train mnist --validation 100", "--validation 100: expected"},

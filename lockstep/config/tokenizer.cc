@@ -12,8 +12,8 @@ namespace lockstep::config {
 namespace {
 
 // Options of the whole design that this version does not have: named as such, not as slips of the hand.
-constexpr auto kLater = std::to_array<std::string_view>(
-    {"--keep-batchnorm-fp32", "--sync-bn", "--snapshot-every", "--max-restarts", "--dashboard"});
+constexpr auto kLater =
+    std::to_array<std::string_view>({"--keep-batchnorm-fp32", "--snapshot-every", "--max-restarts", "--dashboard"});
 
 bool is_recipe(const std::string& word) { return std::find(kRecipes.begin(), kRecipes.end(), word) != kRecipes.end(); }
 

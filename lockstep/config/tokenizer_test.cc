@@ -61,7 +61,7 @@ TEST(Tokenizer, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal({"--epoch=3"}), "--epoch: unknown option; did you mean --epochs?");
   EXPECT_EQ(refusal({"--colour-of-the-sky"}), "--colour-of-the-sky: unknown option; --help lists the options");
   EXPECT_THAT(refusal({"-x"}), HasSubstr("-x: unknown option"));
-  EXPECT_THAT(refusal({"--sync-bn"}), HasSubstr("--sync-bn: not available yet"));
+  EXPECT_THAT(refusal({"--max-restarts"}), HasSubstr("--max-restarts: not available yet"));
   EXPECT_EQ(refusal({"--lr", "1", "--lr", "2"}), "--lr: given twice; leave one of them out");
   EXPECT_THAT(refusal({"mnist", "--lr"}), HasSubstr("--lr"));
 }

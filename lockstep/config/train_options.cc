@@ -153,7 +153,8 @@ OptionTable<TrainOptions> train_table() {
   add_section(table, "Optimization", optimization_rows());
   add_section(table, "Precision",
               {amp_option<O>(), word("dtype", "the half type of --amp", &O::dtype), loss_scale_option(),
-               word("channels-last", "memory layout of images", &O::channels_last)});
+               word("channels-last", "memory layout of images", &O::channels_last),
+               flag("sync-bn", "BatchNorm's statistics over all lanes of a step", &O::sync_bn)});
   add_section(table, "Evaluation and checkpoints",
               {interval_option("eval-every", "evaluate (default: every epoch)", &O::eval_every),
                interval_option("save-every", "save a checkpoint (default: every epoch)", &O::save_every),

@@ -88,6 +88,7 @@ struct TrainOptions {
   HalfType dtype = HalfType::kBf16;  // with amp
   double loss_scale = 0;             // 0: dynamic
   ChannelsLast channels_last = ChannelsLast::kAuto;
+  bool sync_bn = false;  // BatchNorm over all lanes
 
   int threads = 0;                   // intra-op threads a rank; 0: default_threads()
   std::optional<int> workers;        // loader threads a rank

@@ -38,6 +38,11 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
       cat("  ranks       ", facts.ranks, " (", facts.backend, "), ", facts.threads,
           facts.threads == 1 ? " thread" : " threads", " each, ", plan.lanes, plan.lanes == 1 ? " lane\n" : " lanes\n");
   text += cat("  batch       ", plan.batch_size, " a lane, ", plan.global_batch(), " global\n");
+  if (facts.sync_bn) {
+    const int own = plan.lanes / facts.ranks;
+    text += cat("  sync-bn     statistics over all ", plan.lanes, " lanes",
+                own > 1 ? cat("; ", own, " times the activations of a lane in memory") : "", '\n');
+  }
   text += cat("  parameters  ", grouped(facts.parameters), '\n');
   text += data_line("train       ", facts.train_data, facts.train_samples);
   text += data_line("validation  ", facts.validation_data, facts.validation_samples);

@@ -15,6 +15,7 @@ struct HeaderFacts {
   int ranks = 1;
   std::string backend;
   bool same_bits = true;  // at any number of ranks
+  bool sync_bn = false;
   int threads = 1;
   bool snapshot_keeper = false;  // a launcher of ours keeps this run
   int64_t parameters = 0;

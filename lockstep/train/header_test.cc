@@ -23,6 +23,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .precision = "O1 bfloat16",
                     .ranks = 2,
                     .backend = "shm",
+                    .sync_bn = true,
                     .threads = 1,
                     .snapshot_keeper = true,
                     .parameters = 21430,
@@ -37,6 +38,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   const std::string text = header(facts, plan);
   EXPECT_THAT(text, HasSubstr("ranks       2 (shm), 1 thread each, 4 lanes"));
   EXPECT_THAT(text, HasSubstr("batch       32 a lane, 128 global"));
+  EXPECT_THAT(text, HasSubstr("statistics over all 4 lanes; 2 times the activations of a lane in memory"));
   EXPECT_THAT(text, HasSubstr("parameters  21,430"));
   EXPECT_THAT(text, HasSubstr("train       MNIST, 7000 images\n"));
   EXPECT_THAT(text, HasSubstr("lr 0.1 cosine to 0 at step 275, warm-up 50 steps"));

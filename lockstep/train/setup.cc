@@ -14,6 +14,7 @@
 #include "lockstep/config/toml_file.h"
 #include "lockstep/config/world.h"
 #include "lockstep/data/subset.h"
+#include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/header.h"
 #include "lockstep/train/memory_format.h"
 
@@ -87,10 +88,11 @@ void prepare_files(Parts& parts) {
   if (parts.resumed_from != parts.files.interrupted()) std::remove(parts.files.interrupted().c_str());
 }
 
-// What bears on a run's bits: the amp level, and what gradients are added in.
+// What bears on a run's bits: the amp level, what gradients are added in, over what BatchNorm takes its statistics.
 std::string precision_of(const Parts& parts) {
   const bool narrow = parts.options.comm_dtype == config::CommType::kBf16;
-  return parts.amp.name() + (narrow ? ", gradients added in bfloat16" : "");
+  return parts.amp.name() + (narrow ? ", gradients added in bfloat16" : "") +
+         (parts.options.sync_bn ? ", SyncBatchNorm" : "");
 }
 
 }  // namespace
@@ -130,6 +132,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
   parts.scaler = scaler_of(options, parts.amp);
   parts.model = recipe->make_model(seed, *parts.data.train);
   set_memory_format(*parts.model.module, parts.plan.channels_last);
+  if (options.sync_bn) parallel::convert_sync_batchnorm(*parts.model.module, world->communicator());
   parts.optimizer =
       optim::make_optimizer(parts.plan.optimizer, parts.model.module->parameters(), parts.plan.optimizer_options);
   parts.state = {.step = 0,
@@ -177,6 +180,7 @@ std::string header_of(const Parts& parts) {
                  .ranks = parts.world->size(),
                  .backend = parts.world->communicator().backend(),
                  .same_bits = parts.world->communicator().same_bits(),
+                 .sync_bn = parts.options.sync_bn,
                  .threads = parts.state.origin.threads,
                  .snapshot_keeper = parts.world->place().launcher == "lockstep",
                  .parameters = parameters,

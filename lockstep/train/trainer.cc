@@ -14,6 +14,9 @@
 namespace lockstep::train {
 namespace {
 
+// Steps whose reductions are written to metrics.jsonl.
+constexpr int64_t kFirstCommLog = 10, kCommLogEvery = 100;
+
 data::Loader make_loader(const Parts& parts) {
   const auto& world = *parts.world;
   const auto own = world.own_lanes(parts.plan.lanes);
@@ -119,6 +122,7 @@ void Trainer::after_step(const StepOutcome& outcome, int64_t samples) {
   if (parts_.scaler.enabled()) record["loss_scale"] = parts_.scaler.scale();
   if (outcome.skipped) record["skipped"] = true;
   metrics_->write(record);
+  if (step_ == kFirstCommLog || step_ % kCommLogEvery == 0) write_comm_log();
   const auto left = static_cast<double>((parts_.plan.total_steps - step_) * parts_.plan.global_batch());
   progress_.update({.step = step_,
                     .steps = parts_.plan.total_steps,
@@ -128,6 +132,27 @@ void Trainer::after_step(const StepOutcome& outcome, int64_t samples) {
                     .lr = outcome.lr,
                     .samples_per_second = per_second,
                     .seconds_left = left / per_second});
+}
+
+// What DistributedDataParallel's logging data hold, of this rank and the last step.
+void Trainer::write_comm_log() {
+  const auto ms = [](double seconds) { return seconds * 1e3; };
+  const parallel::CommLog log = ddp_.comm_log();
+  auto buckets = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < ddp_.reducer().buckets(); ++i) {
+    const parallel::BucketLog& bucket = ddp_.reducer().log(i);
+    buckets.push_back({{"label", bucket.label},
+                       {"bytes", bucket.bytes},
+                       {"in_flight_ms", ms(bucket.in_flight)},
+                       {"waited_ms", ms(bucket.waited)}});
+  }
+  metrics_->write({{"kind", "comm"},
+                   {"step", step_},
+                   {"bytes", log.bytes},
+                   {"in_flight_ms", ms(log.in_flight)},
+                   {"waited_ms", ms(log.waited)},
+                   {"overlap", log.overlap()},
+                   {"buckets", buckets}});
 }
 
 void Trainer::warn_not_finite(double loss) {

@@ -66,6 +66,7 @@ class Trainer {
   parallel::StepResult run_lanes(const data::StepBatch& batch, double scale, bool stop);
   at::Tensor loss_of(const data::LaneBatch& lane);
   void after_step(const StepOutcome& outcome, int64_t samples);
+  void write_comm_log();
   void warn_not_finite(double loss);
   Evaluation evaluate_on(const data::Dataset& data);
   void evaluate_now();

@@ -105,6 +105,23 @@ TEST_F(TrainerTest, ACheckpointKnowsTheBestSoFar) {
   EXPECT_EQ(state.best, best);
 }
 
+TEST_F(TrainerTest, WhatReductionTookIsInTheMetrics) {
+  train({});
+  int logged = 0;
+  std::ifstream file(folder_ + "/metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const auto record = nlohmann::json::parse(line);
+    if (record["kind"] != "comm") continue;
+    ++logged;
+    EXPECT_EQ(record["step"], 10);
+    EXPECT_EQ(record["bytes"], (2 * 3 + 3) * 4);
+    EXPECT_EQ(record["buckets"].size(), 1u);
+    EXPECT_EQ(record["buckets"][0]["label"], "bucket 1/1 (bias …)");
+    EXPECT_LE(record["waited_ms"], record["in_flight_ms"].get<double>() + 1);
+  }
+  EXPECT_EQ(logged, 1);
+}
+
 TEST_F(TrainerTest, AnExplodingRunIsWarnedOfOrStopped) {
   config::TrainOptions options;
   options.lr = 1e38;
