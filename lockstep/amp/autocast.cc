@@ -3,11 +3,6 @@
 #include <ATen/autocast_mode.h>
 
 namespace lockstep::amp {
-namespace {
-
-constexpr auto kCpu = at::DeviceType::CPU;
-
-}  // namespace
 
 CastCacheScope::CastCacheScope() { at::autocast::increment_nesting(); }
 
@@ -15,23 +10,23 @@ CastCacheScope::~CastCacheScope() {
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
 }
 
-AutocastScope::AutocastScope(const Policy& policy) : active_(policy.casts()) {
+AutocastScope::AutocastScope(const Policy& policy, c10::DeviceType device) : active_(policy.casts()), device_(device) {
   if (!active_) return;
-  was_enabled_ = at::autocast::is_autocast_enabled(kCpu);
-  previous_dtype_ = at::autocast::get_autocast_dtype(kCpu);
+  was_enabled_ = at::autocast::is_autocast_enabled(device_);
+  previous_dtype_ = at::autocast::get_autocast_dtype(device_);
   dtype_ = policy.dtype;
   // What an outer scope has cast to another dtype must not be taken for ours.
   if (dtype_ != previous_dtype_) at::autocast::clear_cache();
-  at::autocast::set_autocast_dtype(kCpu, policy.dtype);
-  at::autocast::set_autocast_enabled(kCpu, true);
+  at::autocast::set_autocast_dtype(device_, policy.dtype);
+  at::autocast::set_autocast_enabled(device_, true);
   at::autocast::increment_nesting();
 }
 
 AutocastScope::~AutocastScope() {
   if (!active_) return;
   if (at::autocast::decrement_nesting() == 0 || dtype_ != previous_dtype_) at::autocast::clear_cache();
-  at::autocast::set_autocast_enabled(kCpu, was_enabled_);
-  at::autocast::set_autocast_dtype(kCpu, previous_dtype_);
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+  at::autocast::set_autocast_dtype(device_, previous_dtype_);
 }
 
 }  // namespace lockstep::amp

@@ -1,23 +1,25 @@
 // Autocast for a stretch of code: libtorch's, set and put back by scopes.
 #pragma once
 
+#include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
 #include "lockstep/amp/opt_level.h"
 
 namespace lockstep::amp {
 
-// Within it the operations of the policy's level compute in 16 bits; a level without casts changes nothing. Forward
-// and loss belong inside, backward does not. This thread only; scopes nest.
+// Within it the operations of the policy's level compute in 16 bits on devices of this type; a level without casts
+// changes nothing. Forward and loss belong inside, backward does not. This thread only; scopes nest.
 class AutocastScope {
  public:
-  explicit AutocastScope(const Policy& policy);
+  explicit AutocastScope(const Policy& policy, c10::DeviceType device = c10::DeviceType::CPU);
   ~AutocastScope();
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 
  private:
   bool active_;
+  c10::DeviceType device_;
   bool was_enabled_ = false;
   c10::ScalarType dtype_ = c10::ScalarType::BFloat16;
   c10::ScalarType previous_dtype_ = c10::ScalarType::BFloat16;

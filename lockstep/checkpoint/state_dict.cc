@@ -138,6 +138,13 @@ Dict find_model_state(const Value& root, const std::string& file) {
   return tensors;
 }
 
+Dict find_evaluated_state(const Value& root, const std::string& file) {
+  const auto* dict = root.get_if<Dict>();
+  const Value* average = dict == nullptr ? nullptr : dict->find("ema");
+  const bool there = average != nullptr && average->get_if<Dict>() != nullptr;
+  return there ? *average->get_if<Dict>() : find_model_state(root, file);
+}
+
 std::string weights_sha256(NamedTensors tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   constexpr std::string_view kNul("\0", 1);

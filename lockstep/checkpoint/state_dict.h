@@ -43,6 +43,9 @@ LoadReport load_state_dict(torch::nn::Module& module, const Dict& state, const L
 // own tensors. Throws DataError that names `file` and says what it holds instead.
 Dict find_model_state(const Value& root, const std::string& file);
 
+// The same of what a run has evaluated: under "ema", where it kept an average of the weights.
+Dict find_evaluated_state(const Value& root, const std::string& file);
+
 // SHA-256 over the tensors, names sorted bytewise, for each: name, NUL, dtype ("float32"), NUL, dimensions joined by
 // commas, NUL, contiguous little-endian bytes. final.json's weights_sha256. Names must be unique.
 std::string weights_sha256(NamedTensors tensors);

@@ -136,6 +136,15 @@ TEST(FindModelState, WhereFilesKeepIt) {
   EXPECT_THROW(find_model_state(Dict{{"epoch", 1}}, "f"), DataError);
 }
 
+TEST(StateDict, TheAverageIsWhatWasEvaluated) {
+  const at::Tensor weight = at::ones({2});
+  const Dict model{{"w", weight}}, average{{"w", weight}, {"b", weight}};
+  EXPECT_EQ(find_evaluated_state(Dict{{"model", model}, {"ema", average}}, "f").size(), 2u);
+  EXPECT_EQ(find_evaluated_state(Dict{{"model", model}, {"ema", 1}}, "f").size(), 1u);
+  EXPECT_EQ(find_evaluated_state(Dict{{"model", model}}, "f").size(), 1u);
+  EXPECT_THROW(find_evaluated_state(List{weight}, "f"), DataError);
+}
+
 TEST(WeightsSha256, IsDefinedToTheByte) {
   using namespace std::string_literals;
   const NamedTensors tensors{{"b", at::arange(6, at::kByte).view({2, 3}).t()}, {"a", at::ones({}, at::kShort)}};

@@ -44,6 +44,12 @@ class Communicator {
   // Whether the ranks can work on this tensor's memory where it is, without a copy.
   virtual bool shares(const at::Tensor& tensor) const = 0;
 
+  // The root's tensors as tensors of this process, over the same memory: whoever writes to one writes to all. `mine`
+  // are this rank's, as many and with the same sizes, strides and dtypes as the root's (ConfigError), and are what the
+  // root itself gets. Empty on all ranks where not all of them can reach the root's memory. The memory holds the values
+  // for as long as the root keeps its tensors; it stays mapped as long as a view of it lives. A collective.
+  virtual std::vector<at::Tensor> views_of(int /*root*/, const std::vector<at::Tensor>& /*mine*/) { return {}; }
+
   // Begins a call (call.h); throws BugError for one that can't be.
   std::shared_ptr<Work> start(Call call);
 

@@ -26,6 +26,9 @@ class RingCommunicator final : public Communicator {
   std::string describe() const override { return below_->describe() + ", all-reduce by a ring"; }
   bool same_bits() const override { return false; }
   bool shares(const at::Tensor& tensor) const override { return below_->shares(tensor); }
+  std::vector<at::Tensor> views_of(int root, const std::vector<at::Tensor>& mine) override {
+    return below_->views_of(root, mine);
+  }
   void progress() override;
   void abort(const std::string& reason) noexcept override { below_->abort(reason); }
 

@@ -40,7 +40,8 @@ TEST(CommandLine, TrainTakesEveryOption) {
   const auto o = train(
       "unet --data d --out o --load l.pt --nproc 2 --lanes 4 --batch-size 8 --epochs 3 --steps 100 --lr 0.1 --lr-min "
       "0.01 --optimizer sgd --momentum 0.9 --nesterov --schedule step --step-size 10 --gamma 0.5 --schedule-steps 90 "
-      "--warmup 5 --weight-decay 1e-4 --clip 1 --amp O1 --dtype fp16 --loss-scale 1024 --channels-last on --threads 2 "
+      "--warmup 5 --weight-decay 1e-4 --clip 1 --clip-value 0.5 --ema 0.999 --shard-optimizer off --amp O1 --dtype "
+      "fp16 --loss-scale 1024 --channels-last on --threads 2 "
       "--workers 0 --validation 10 --eval-every 50 --save-every 2epochs --keep 5 --seed 7 --deterministic off "
       "--device cpu --backend shm --timeout 30 --on-nan stop --quiet --pin");
   EXPECT_EQ(o.recipe, "unet");
@@ -60,6 +61,9 @@ TEST(CommandLine, TrainTakesEveryOption) {
   EXPECT_EQ(o.warmup, 5);
   EXPECT_EQ(o.weight_decay, 1e-4);
   EXPECT_EQ(o.clip, 1);
+  EXPECT_EQ(o.clip_value, 0.5);
+  EXPECT_EQ(o.ema, 0.999);
+  EXPECT_EQ(o.shard_optimizer, ShardOptimizer::kOff);
   EXPECT_EQ(o.amp, AmpLevel::kO1);
   EXPECT_EQ(o.dtype, HalfType::kFp16);
   EXPECT_EQ(o.loss_scale, 1024);
@@ -106,8 +110,9 @@ TEST(CommandLine, BadTrainLines) {
       {"train mnist --optimizer rmsprop", "--optimizer rmsprop: expected sgd, adagrad, adam or adamw"},
       {"train mnist --amp O2", "--amp O2: not available yet"},
       {"train mnist --amp O4", "--amp O4: expected O0, O1 or auto"},
-      {"train mnist --device cuda", "--device cuda: training on GPUs is not there yet"},
-      {"train mnist --backend nccl", "--backend nccl: for GPUs, on which nothing is trained yet"},
+      {"train mnist --device gpu", "--device gpu: expected cpu or cuda"},
+      {"train mnist --device cuda --backend shm", "--device cuda: goes with --backend nccl"},
+      {"train mnist --backend nccl", "--backend nccl: goes with --device cuda only"},
       {"bench allreduce --backend tcp", "--backend tcp: expected auto, shm, single, gloo, mpi or hierarchical"},
       {"bench allreduce --sizes 1K,lots", "--sizes lots: expected"},
       {"bench allreduce --sizes 1K,,2K", "--sizes : expected"},

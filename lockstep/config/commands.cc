@@ -102,15 +102,14 @@ OptionTable<BenchOptions> bench_table(BenchKind kind) {
       rows = {threads<O>(), size, batch_size, json<O>()};
       break;
     case BenchKind::kAllreduce:
-      rows = {
-          word("backend", "how processes talk", &O::backend, {{"nccl", "for GPUs, on which nothing is trained yet"}}),
-          sizes_option(),
-          word("algorithm", "ring: bits differ between world sizes", &O::algorithm),
-          word("comm-dtype", "what is added and sent in", &O::comm_dtype),
-          text("interface", "NAME[,NAME]", "network interfaces between nodes", &O::interfaces),
-          processes<O>(),
-          number("timeout", "SECONDS", "that a process waits for the others", &O::timeout, 1, 86400),
-          json<O>()};
+      rows = {word("backend", "how processes talk", &O::backend, {{"nccl", "this bench is of CPU memory"}}),
+              sizes_option(),
+              word("algorithm", "ring: bits differ between world sizes", &O::algorithm),
+              word("comm-dtype", "what is added and sent in", &O::comm_dtype),
+              text("interface", "NAME[,NAME]", "network interfaces between nodes", &O::interfaces),
+              processes<O>(),
+              number("timeout", "SECONDS", "that a process waits for the others", &O::timeout, 1, 86400),
+              json<O>()};
       break;
     case BenchKind::kStartup:
       rows = {processes<O>(), json<O>()};

@@ -76,6 +76,9 @@ Table optimization_rows() {
       flag("nesterov", "Nesterov's momentum", &O::nesterov),
       number("weight-decay", "X", "L2 penalty (adamw: decoupled)", &O::weight_decay, 0, 1000),
       number("clip", "X", "largest norm of the gradient (0: any)", &O::clip, 0, 1e12),
+      number("clip-value", "X", "largest element of the gradient (0: any)", &O::clip_value, 0, 1e12),
+      number("ema", "DECAY", "keep and evaluate an average of the weights (0: none)", &O::ema, 0, 0.99999999),
+      word("shard-optimizer", "each process keeps and updates a slice", &O::shard_optimizer),
       word("schedule", "of the learning rate", &O::schedule),
       number("schedule-steps", "N", "the schedule's horizon, where not --epochs", &O::schedule_steps, 1, kMostSteps),
       number("step-size", "N", "schedule step: steps between two drops", &O::step_size, 1, kMostSteps),
@@ -88,8 +91,8 @@ Table machine_rows() {
   return {number("threads", "N", "compute threads a process (default: cores / lanes)", &O::threads, 0, 1024),
           number("workers", "N", "threads a process that load data", &O::workers, 0, 256),
           toggle("deterministic", "same bits in every run", &O::deterministic),
-          word("device", "where to compute", &O::device, {{"cuda", "training on GPUs is not there yet"}}),
-          word("backend", "how processes talk", &O::backend, {{"nccl", "for GPUs, on which nothing is trained yet"}}),
+          word("device", "where to compute", &O::device),
+          word("backend", "how processes talk", &O::backend),
           word("algorithm", "ring: bits differ between world sizes", &O::algorithm),
           word("comm-dtype", "what gradients are added and sent in", &O::comm_dtype),
           text("interface", "NAME[,NAME]", "network interfaces between nodes", &O::interfaces),
@@ -182,6 +185,11 @@ void settle(TrainOptions& o, int cores) {
   require(!(o.nesterov && other_than_sgd), "--nesterov goes with --optimizer sgd only; leave one of them out");
   require(!(o.nesterov && o.momentum == 0.0), "--nesterov needs a --momentum above 0");
   require(o.backend != BackendKind::kSingle || o.nproc == 1, "--backend single: goes with --nproc 1 only; use shm");
+  const bool on_gpu = o.device == DeviceKind::kCuda;
+  require(o.backend != BackendKind::kNccl || on_gpu, "--backend nccl: goes with --device cuda only; use auto");
+  require(
+      !on_gpu || o.backend == BackendKind::kAuto || o.backend == BackendKind::kNccl || o.backend == BackendKind::kGloo,
+      "--device cuda: goes with --backend nccl, or with gloo for ranks that share a GPU");
   check_schedule(o);
 }
 

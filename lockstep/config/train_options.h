@@ -28,13 +28,13 @@ constexpr auto words(HalfType) { return std::to_array<std::string_view>({"bf16",
 enum class ChannelsLast { kAuto, kOn, kOff };
 constexpr auto words(ChannelsLast) { return std::to_array<std::string_view>({"auto", "on", "off"}); }
 
-enum class DeviceKind { kCpu };
-constexpr auto words(DeviceKind) { return std::to_array<std::string_view>({"cpu"}); }
+enum class DeviceKind { kCpu, kCuda };
+constexpr auto words(DeviceKind) { return std::to_array<std::string_view>({"cpu", "cuda"}); }
 
 // Which of them this build and this world have, comm::choose_backend knows.
-enum class BackendKind { kAuto, kShm, kSingle, kGloo, kMpi, kHierarchical };
+enum class BackendKind { kAuto, kShm, kSingle, kGloo, kMpi, kHierarchical, kNccl };
 constexpr auto words(BackendKind) {
-  return std::to_array<std::string_view>({"auto", "shm", "single", "gloo", "mpi", "hierarchical"});
+  return std::to_array<std::string_view>({"auto", "shm", "single", "gloo", "mpi", "hierarchical", "nccl"});
 }
 
 enum class Algorithm { kFold, kRing };
@@ -43,6 +43,10 @@ constexpr auto words(Algorithm) { return std::to_array<std::string_view>({"fold"
 // What gradients are rounded to, at every node of the fold's tree and on the wire; each addition is fp32's.
 enum class CommType { kFp32, kBf16 };
 constexpr auto words(CommType) { return std::to_array<std::string_view>({"fp32", "bf16"}); }
+
+// Whether each rank keeps the optimizer's state of its slice alone; auto: where ranks share memory.
+enum class ShardOptimizer { kAuto, kOn, kOff };
+constexpr auto words(ShardOptimizer) { return std::to_array<std::string_view>({"auto", "on", "off"}); }
 
 enum class OnNan { kWarn, kStop };
 constexpr auto words(OnNan) { return std::to_array<std::string_view>({"warn", "stop"}); }
@@ -77,7 +81,10 @@ struct TrainOptions {
   std::optional<double> momentum;
   bool nesterov = false;
   std::optional<double> weight_decay;
-  double clip = 0;  // largest norm of the gradient; 0: none
+  double clip = 0;        // largest norm of the gradient; 0: none
+  double clip_value = 0;  // largest size of an element of it, after clip; 0: none
+  double ema = 0;         // decay of the weights' average; 0: none is kept
+  ShardOptimizer shard_optimizer = ShardOptimizer::kAuto;
   std::optional<ScheduleKind> schedule;
   std::optional<int64_t> schedule_steps;  // the schedule's horizon, steps; unset: the epochs'
   std::optional<int64_t> step_size;       // of schedule step: steps between two drops

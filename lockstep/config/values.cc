@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <vector>
 
 namespace lockstep::config {
 namespace {
@@ -52,12 +53,14 @@ bool read_switch(std::string_view name, std::string_view text) {
 
 size_t read_word(std::string_view name, std::string_view text, std::span<const std::string_view> words,
                  std::span<const Refused> refused) {
-  const auto found = std::find(words.begin(), words.end(), text);
-  if (found != words.end()) return static_cast<size_t>(found - words.begin());
+  std::vector<std::string_view> allowed(words.begin(), words.end());
+  for (const auto& each : refused) std::erase(allowed, each.word);
   for (const auto& [word, why] : refused) {
-    if (word == text) throw ConfigError("--", name, " ", text, ": ", why, "; use ", either(words));
+    if (word == text) throw ConfigError("--", name, " ", text, ": ", why, "; use ", either(allowed));
   }
-  throw ConfigError("--", name, " ", text, ": expected ", either(words));
+  const auto found = std::find(words.begin(), words.end(), text);
+  if (found == words.end()) throw ConfigError("--", name, " ", text, ": expected ", either(allowed));
+  return static_cast<size_t>(found - words.begin());
 }
 
 std::string write_number(double value) {

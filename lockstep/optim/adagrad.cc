@@ -26,6 +26,10 @@ Adagrad::Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, A
 Adagrad::Adagrad(std::vector<at::Tensor> parameters, AdagradOptions options)
     : Adagrad({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
 
+std::unique_ptr<FusedOptimizer> Adagrad::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
+  return std::make_unique<Adagrad>(groups_over(parameters), values_of(static_cast<const GroupOptions&>(*defaults_)));
+}
+
 std::span<const SlotSpec> Adagrad::slots(const GroupOptions&) const { return kSlots; }
 
 void Adagrad::prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const {
@@ -34,15 +38,14 @@ void Adagrad::prepare(const GroupOptions& options, const at::Tensor& parameter, 
   slots[kSum] = at::full_like(parameter, values_of(options).initial_accumulator_value);
 }
 
-void Adagrad::step_one(const GroupOptions& options, const at::Tensor& parameter, const at::Tensor& gradient,
-                       double multiplier, Slots& slots) const {
+void Adagrad::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {
   const AdagradOptions& o = values_of(options);
-  const double step = count_step(slots[kStep]);
-  const AdagradRule rule{.multiplier = o.maximize ? -multiplier : multiplier,
-                         .lr = o.lr / (1 + (step - 1) * o.lr_decay),
+  const double count = count_step(slots[kStep]);
+  const AdagradRule rule{.multiplier = o.maximize ? -step.multiplier : step.multiplier,
+                         .lr = o.lr / (1 + (count - 1) * o.lr_decay),
                          .weight_decay = o.weight_decay,
                          .eps = o.eps};
-  step_parameter(rule, {parameter, gradient, {&slots[kSum]}});
+  step_parameter(rule, {step.parameter, step.gradient, {&slots[kSum]}, step.average}, step.extras);
 }
 
 }  // namespace lockstep::optim

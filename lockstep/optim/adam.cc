@@ -33,6 +33,12 @@ AdamOf<Decoupled>::AdamOf(std::vector<at::Tensor> parameters, Options options)
     : AdamOf({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
 
 template <bool Decoupled>
+std::unique_ptr<FusedOptimizer> AdamOf<Decoupled>::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
+  return std::make_unique<AdamOf>(groups_over(parameters),
+                                  values_of<Decoupled>(static_cast<const GroupOptions&>(*defaults_)));
+}
+
+template <bool Decoupled>
 std::span<const SlotSpec> AdamOf<Decoupled>::slots(const GroupOptions& options) const {
   return values_of<Decoupled>(options).amsgrad ? kAmsgradSlots : kSlots;
 }
@@ -50,20 +56,21 @@ void AdamOf<Decoupled>::prepare(const GroupOptions& options, const at::Tensor& p
 }
 
 template <bool Decoupled>
-void AdamOf<Decoupled>::step_one(const GroupOptions& options, const at::Tensor& parameter, const at::Tensor& gradient,
-                                 double multiplier, Slots& slots) const {
+void AdamOf<Decoupled>::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {
   const Options& o = values_of<Decoupled>(options);
-  const double step = count_step(slots[kStep]);
-  const AdamRule rule{.multiplier = o.maximize ? -multiplier : multiplier,
+  const double count = count_step(slots[kStep]);
+  const AdamRule rule{.multiplier = o.maximize ? -step.multiplier : step.multiplier,
                       .weight_decay = Decoupled ? 0 : o.weight_decay,
                       .shrink = Decoupled ? 1 - o.lr * o.weight_decay : 1,
                       .new_share = 1 - o.betas.first,
                       .beta2 = o.betas.second,
-                      .step_size = o.lr / (1 - std::pow(o.betas.first, step)),
-                      .root_correction = std::sqrt(1 - std::pow(o.betas.second, step)),
+                      .step_size = o.lr / (1 - std::pow(o.betas.first, count)),
+                      .root_correction = std::sqrt(1 - std::pow(o.betas.second, count)),
                       .eps = o.eps};
   const at::Tensor* largest = o.amsgrad ? &slots[kMaxAverageSquare] : nullptr;
-  step_parameter(rule, {parameter, gradient, {&slots[kAverage], &slots[kAverageSquare], largest}});
+  step_parameter(rule,
+                 {step.parameter, step.gradient, {&slots[kAverage], &slots[kAverageSquare], largest}, step.average},
+                 step.extras);
 }
 
 template class AdamOf<false>;

@@ -2,33 +2,25 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <typeinfo>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/kernels.h"
 #include "lockstep/optim/memory_order.h"
 #include "lockstep/optim/positions.h"
 
 namespace lockstep::optim {
 namespace {
 
-// The pass runs over raw memory.
 void check_parameter(std::string_view optimizer, const at::Tensor& parameter) {
-  if (!parameter.is_cpu() || !parameter.is_non_overlapping_and_dense() ||
-      !at::isFloatingType(parameter.scalar_type())) {
+  const bool reachable = parameter.is_cpu() || parameter.is_cuda();
+  if (!reachable || !parameter.is_non_overlapping_and_dense() || !at::isFloatingType(parameter.scalar_type())) {
     throw ConfigError(optimizer, ": a parameter of shape ", parameter.sizes(), " is ", parameter.toString(),
                       " with strides ", parameter.strides(),
-                      "; it must be a floating-point tensor in CPU memory without gaps");
+                      "; it must be a floating-point tensor without gaps, of the CPU or a GPU");
   }
-}
-
-at::Tensor gradient_for(std::string_view optimizer, const at::Tensor& parameter) {
-  const at::Tensor& gradient = parameter.grad();
-  if (gradient.layout() != at::kStrided) {
-    throw ConfigError(optimizer, ": a parameter of shape ", parameter.sizes(), " has a gradient of layout ",
-                      gradient.layout(), "; only dense ones can be taken");
-  }
-  return laid_out_as(parameter, gradient);
 }
 
 }  // namespace
@@ -46,14 +38,29 @@ FusedOptimizer::FusedOptimizer(const std::vector<torch::optim::OptimizerParamGro
 
 void FusedOptimizer::update(const Update& update) {
   if (update.grad_multiplier < 0) throw BugError("gradients multiplied by ", update.grad_multiplier);
+  if (!(update.clip_value >= 0)) throw BugError("gradients clipped to ", update.clip_value);
   at::NoGradGuard no_grad;
+  size_t number = 0;
   for (size_t g = 0; g < param_groups_.size(); ++g) {
     const GroupOptions& options = options_of(param_groups_[g]);
     const std::vector<at::Tensor>& parameters = param_groups_[g].params();
-    for (size_t p = 0; p < parameters.size(); ++p) {
-      if (!parameters[p].grad().defined()) continue;
+    for (size_t p = 0; p < parameters.size(); ++p, ++number) {
+      if (averages_) check_parameter(name(), parameters[p]);
+      const double share = averages_ ? averages_->prepare(number, parameters[p]) : 1;
+      const at::Tensor* average = averages_ ? &averages_->all()[number] : nullptr;
+      if (!parameters[p].grad().defined()) {
+        if (average != nullptr) average_parameter(parameters[p], *average, share);
+        continue;
+      }
       Slots& state = ready_slots(g, p);
-      step_one(options, parameters[p], gradient_for(name(), parameters[p]), update.grad_multiplier, state);
+      const at::Tensor gradient = gradient_for(name(), parameters[p]);
+      step_one(options,
+               {parameters[p],
+                gradient,
+                update.grad_multiplier,
+                average,
+                {.clip = update.clip_value, .average_share = share}},
+               state);
       parameters[p].unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
     }
   }
@@ -113,6 +120,45 @@ void FusedOptimizer::load_state_dict(const OptimizerState& state, std::span<cons
   }
   for (size_t g = 0; g < param_groups_.size(); ++g) param_groups_[g].set_options(std::move(options[g]));
   slots_ = std::move(loaded);
+}
+
+void FusedOptimizer::keep_average(double decay) { averages_.emplace(decay, all_parameters().size()); }
+
+std::vector<at::Tensor> FusedOptimizer::averages() const {
+  return averages_ ? averages_->all() : std::vector<at::Tensor>();
+}
+
+void FusedOptimizer::load_averages(const std::vector<at::Tensor>& averages) {
+  if (!averages_) throw ConfigError(name(), ": averages of the weights are given, and none are kept");
+  averages_->load(name(), all_parameters(), averages);
+}
+
+void FusedOptimizer::exchange_averages() {
+  if (averages_) averages_->exchange(all_parameters());
+}
+
+std::vector<at::Tensor> FusedOptimizer::all_parameters() const {
+  std::vector<at::Tensor> all;
+  for (const auto& group : param_groups_) all.insert(all.end(), group.params().begin(), group.params().end());
+  return all;
+}
+
+std::vector<torch::optim::OptimizerParamGroup> FusedOptimizer::groups_over(
+    const std::vector<std::vector<at::Tensor>>& parameters) const {
+  if (parameters.size() != param_groups_.size()) {
+    throw BugError(name(), ": ", param_groups_.size(), " groups made over ", parameters.size());
+  }
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  for (size_t g = 0; g < parameters.size(); ++g) {
+    groups.emplace_back(parameters[g], options_of(param_groups_[g]).clone());
+  }
+  return groups;
+}
+
+bool FusedOptimizer::counts_steps(std::string_view state) const {
+  const std::span<const SlotSpec> specs = slots(static_cast<const GroupOptions&>(*defaults_));
+  return std::any_of(specs.begin(), specs.end(),
+                     [&](const SlotSpec& spec) { return spec.counter && state == spec.name; });
 }
 
 void FusedOptimizer::prepare_all() {

@@ -6,6 +6,7 @@
 #include <torch/optim.h>
 
 #include <functional>
+#include <limits>
 
 #include "lockstep/base/error.h"
 #include "lockstep/optim/make_optimizer.h"
@@ -112,6 +113,68 @@ TEST_P(EveryOptimizer, FollowsLibtorchs) {
     ASSERT_LT(difference(ours, theirs), 2e-6) << "step " << step;
   }
   EXPECT_GT(difference(ours, weights()), 0.05);
+}
+
+TEST_P(EveryOptimizer, ClipsByValueInThePassAsPyTorch) {
+  const Tensors clipped = weights();
+  const Tensors reference = weights();
+  const auto a = make(clipped);
+  const auto b = make(reference);
+  for (int step = 0; step < 3; ++step) {
+    set_gradients(clipped, step);
+    a->update({.grad_multiplier = 0.5, .clip_value = 0.3});
+    set_gradients(reference, step);
+    for (const at::Tensor& p : reference) p.mutable_grad().mul_(0.5).clamp_(-0.3, 0.3);
+    b->update({});
+    EXPECT_EQ(difference(clipped, reference), 0);
+  }
+  set_gradients(clipped, 9);
+  clipped[1].mutable_grad()[3] = std::numeric_limits<float>::quiet_NaN();
+  a->update({.clip_value = 0.3});
+  EXPECT_TRUE(clipped[1].isnan()[3].item<bool>()) << "it stays to be seen";
+  EXPECT_EQ(clipped[1].isnan().sum().item<int64_t>(), 1);
+}
+
+// AveragedModel's: a copy, then lerp with 1 - decay, of weights that got no gradient too.
+TEST_P(EveryOptimizer, AveragesTheWeightsAsPyTorch) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    for (const double decay : {0.99, 0.25}) {
+      const Tensors averaged = weights(dtype);
+      const Tensors plain = weights(dtype);
+      const auto a = make(averaged);
+      const auto b = make(plain);
+      a->keep_average(decay);
+      Tensors expected;
+      for (int step = 0; step < 3; ++step) {
+        for (const auto& [optimizer, parameters] : {std::pair(a.get(), averaged), std::pair(b.get(), plain)}) {
+          set_gradients(parameters, step);
+          if (step == 1) parameters[1].mutable_grad().reset();
+          optimizer->update({});
+        }
+        for (size_t i = 0; i < plain.size(); ++i) {
+          const at::Tensor now = plain[i].detach();
+          if (step == 0) {
+            expected.push_back(now.clone());
+          } else {
+            expected[i] = expected[i].lerp(now, 1 - decay);
+          }
+          ASSERT_TRUE(at::equal(averaged[i], plain[i])) << "the weights know nothing of it";
+          ASSERT_TRUE(at::equal(a->averages()[i], expected[i])) << dtype << ' ' << decay << ' ' << step << ' ' << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EveryOptimizer, GoesOnOverOtherParametersWithItsOptions) {
+  const Tensors ours = weights(), others = weights();
+  const auto optimizer = make(ours);
+  optimizer->set_lr(0.05);
+  const auto over = optimizer->over({others});
+  EXPECT_EQ(over->name(), optimizer->name());
+  train(*optimizer, ours, 0, 2);
+  train(*over, others, 0, 2);
+  EXPECT_EQ(difference(ours, others), 0);
 }
 
 TEST_P(EveryOptimizer, MultipliesTheGradientsInThePass) {

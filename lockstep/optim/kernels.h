@@ -16,15 +16,20 @@
 
 namespace lockstep::optim {
 
-// One parameter in its step. All tensors are dense, on the CPU, in the same memory order and of the same dtype: fp32,
-// fp64, bf16 or fp16. The last two are computed in fp32 and rounded when they are stored.
+// One parameter in its step. All tensors are dense, on one device, in the same memory order and of the same dtype: fp32,
+// fp64, bf16 or fp16. The last two are computed in fp32 and rounded when they are stored. What is said above is the
+// CPU's way; on other devices libtorch's kernels do it (device_pass.h).
 struct Operands {
   const at::Tensor& parameter;
   const at::Tensor& gradient;
   std::array<const at::Tensor*, 3> state = {};  // as run_pass() takes it
+  const at::Tensor* average = nullptr;          // of the weights as they are stored; none: not kept
 };
 
 // Takes one step with libtorch's intra-op threads. Throws BugError for a dtype other than the four.
-void step_parameter(const Rule& rule, const Operands& operands);
+void step_parameter(const Rule& rule, const Operands& operands, const Extras& extras = {});
+
+// Moves `average` towards the weights by `share` of the way, as such a step does.
+void average_parameter(const at::Tensor& parameter, const at::Tensor& average, double share);
 
 }  // namespace lockstep::optim

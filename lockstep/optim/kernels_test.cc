@@ -54,6 +54,18 @@ TEST(Kernels, GiveTheSameBitsWithAnyNumberOfThreads) {
   EXPECT_TRUE(at::equal(results[0], results[2]));
 }
 
+TEST(Kernels, AverageTheWeightsAsTheyAreStored) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
+    at::manual_seed(2);
+    const at::Tensor p = at::randn({1500}).to(dtype), g = at::randn({1500}).to(dtype), s = at::randn({1500}).to(dtype);
+    const at::Tensor average = at::randn({1500}).to(dtype), alone = average.clone(), before = average.clone();
+    step_parameter(kRule, {p, g, {&s}, &average}, {.average_share = 0.25});
+    average_parameter(p, alone, 0.25);
+    EXPECT_TRUE(at::equal(average, alone)) << dtype;
+    EXPECT_TRUE(at::equal(average, before.lerp(p, 0.25))) << dtype;
+  }
+}
+
 TEST(Kernels, KnowTheirDtypes) {
   const at::Tensor whole = at::ones({3}, at::kInt);
   EXPECT_THROW(step_parameter(kRule, {whole, whole, {&whole}}), BugError);

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "lockstep/base/error.h"
+
 namespace lockstep::optim {
 
 bool same_memory_order(const at::Tensor& a, const at::Tensor& b) {
@@ -19,5 +21,16 @@ at::Tensor laid_out_as(const at::Tensor& model, const at::Tensor& tensor) {
   if (tensor.scalar_type() == model.scalar_type() && same_memory_order(model, tensor)) return tensor;
   return at::empty_like(model).copy_(tensor);
 }
+
+at::Tensor gradient_for(std::string_view optimizer, const at::Tensor& parameter) {
+  const at::Tensor& gradient = parameter.grad();
+  if (gradient.layout() != at::kStrided) {
+    throw ConfigError(optimizer, ": a parameter of shape ", parameter.sizes(), " has a gradient of layout ",
+                      gradient.layout(), "; only dense ones can be taken");
+  }
+  return laid_out_as(parameter, gradient);
+}
+
+at::Tensor memory_of(const at::Tensor& dense) { return dense.detach().as_strided({dense.numel()}, {1}); }
 
 }  // namespace lockstep::optim

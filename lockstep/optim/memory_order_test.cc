@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/base/error.h"
+
 namespace lockstep::optim {
 namespace {
 
@@ -27,6 +29,25 @@ TEST(MemoryOrder, CopiesOnlyWhereItMust) {
   EXPECT_TRUE(same_memory_order(moved, last));
   EXPECT_TRUE(at::equal(moved, plain));
   EXPECT_EQ(laid_out_as(plain.to(at::kDouble), plain).scalar_type(), at::kDouble);
+}
+
+TEST(MemoryOrder, AsARow) {
+  const at::Tensor last = at::arange(24).view({1, 2, 3, 4}).contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor row = memory_of(last);
+  EXPECT_EQ(row.sizes(), at::IntArrayRef({24}));
+  EXPECT_EQ(row[1].item<int64_t>(), 12) << "the second channel comes next";
+  row[1] = 99;
+  EXPECT_EQ(last[0][1][0][0].item<int64_t>(), 99);
+}
+
+TEST(MemoryOrder, OfAGradient) {
+  const at::Tensor weight = at::ones({2, 3, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast);
+  weight.mutable_grad() = at::arange(96).to(at::kFloat).view({2, 3, 4, 4});
+  const at::Tensor gradient = gradient_for("sgd", weight);
+  EXPECT_TRUE(at::equal(gradient, weight.grad()));
+  EXPECT_TRUE(same_memory_order(gradient, weight));
+  weight.mutable_grad() = at::ones({2, 3, 4, 4}).to_sparse();
+  EXPECT_THROW(gradient_for("sgd", weight), ConfigError);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <variant>
 
 namespace lockstep::optim {
@@ -37,6 +38,12 @@ struct AdamRule {
 
 using Rule = std::variant<SgdRule, AdagradRule, AdamRule>;
 
+// What a step does beside its rule.
+struct Extras {
+  double clip = std::numeric_limits<double>::infinity();  // each multiplied gradient goes into [-clip, clip]; NaN stays
+  double average_share = 1;                               // average += share · (new weight - average); 1: a copy
+};
+
 // `size` elements of a parameter, its gradient and its state. State not used: nullptr; the used come first.
 template <typename T>
 struct Elements {
@@ -44,11 +51,16 @@ struct Elements {
   const T* gradient;
   std::array<T*, 3> state;
   size_t size;
+  T* average = nullptr;  // of the weights; nullptr: none is kept
 };
 
 // One step of `rule`. For SGD state[0] is the momentum buffer (momentum ≠ 0); for Adagrad the sum; for Adam exp_avg,
 // exp_avg_sq and, for amsgrad, max_exp_avg_sq.
-void run_pass(const Rule& rule, const Elements<float>& elements);
-void run_pass(const Rule& rule, const Elements<double>& elements);
+void run_pass(const Rule& rule, const Elements<float>& elements, const Extras& extras = {});
+void run_pass(const Rule& rule, const Elements<double>& elements, const Extras& extras = {});
+
+// The average's part of a pass alone.
+void run_average(double share, const Elements<float>& elements);
+void run_average(double share, const Elements<double>& elements);
 
 }  // namespace lockstep::optim

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -123,6 +124,31 @@ TYPED_TEST(Passes, Adam) {
     rule.new_share = share;
     expect_same<TypeParam>(rule, 2, [&](One& e) { reference(rule, e, false); });
     expect_same<TypeParam>(rule, 3, [&](One& e) { reference(rule, e, true); });
+  }
+}
+
+TYPED_TEST(Passes, ClipAndAverage) {
+  const SgdRule rule{
+      .multiplier = 2, .lr = 0.1, .weight_decay = 0, .momentum = 0, .undamped = 1, .nesterov = false, .first = false};
+  for (const double share : {0.125, 0.75, 1.0}) {
+    Data<TypeParam> data(37);
+    const Data<TypeParam> before = data;
+    Elements<TypeParam> elements = data.elements(0);
+    elements.average = data.columns[2].data();
+    run_pass(rule, elements, {.clip = 0.5, .average_share = share});
+    for (size_t i = 0; i < 37; ++i) {
+      const double g = std::clamp(2.0 * before.columns[1][i], -0.5, 0.5);
+      const double p = before.columns[0][i] - 0.1 * g, average = before.columns[2][i];
+      EXPECT_NEAR(data.columns[0][i], p, 1e-6);
+      EXPECT_NEAR(data.columns[2][i], average + share * (p - average), 1e-6);
+    }
+    Data<TypeParam> alone = before;
+    alone.columns[0] = data.columns[0];
+    Elements<TypeParam> rest = alone.elements(0);
+    rest.average = alone.columns[2].data();
+    rest.gradient = nullptr;
+    run_average(share, rest);
+    EXPECT_EQ(alone.columns[2], data.columns[2]) << "as in a step";
   }
 }
 

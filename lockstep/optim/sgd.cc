@@ -19,25 +19,28 @@ SGD::SGD(const std::vector<torch::optim::OptimizerParamGroup>& groups, SgdOption
 SGD::SGD(std::vector<at::Tensor> parameters, SgdOptions options)
     : SGD({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
 
+std::unique_ptr<FusedOptimizer> SGD::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
+  return std::make_unique<SGD>(groups_over(parameters), static_cast<const Group<SgdOptions>&>(*defaults_).values);
+}
+
 std::span<const SlotSpec> SGD::slots(const GroupOptions&) const { return kSlots; }
 
 void SGD::prepare(const GroupOptions&, const at::Tensor&, Slots&) const {}
 
-void SGD::step_one(const GroupOptions& options, const at::Tensor& parameter, const at::Tensor& gradient,
-                   double multiplier, Slots& slots) const {
+void SGD::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {
   const SgdOptions& o = static_cast<const Group<SgdOptions>&>(options).values;
   at::Tensor& buffer = slots[0];
   const bool first = !buffer.defined();
   const bool used = o.momentum != 0;
-  if (used && first) buffer = at::empty_like(parameter);
-  const SgdRule rule{.multiplier = o.maximize ? -multiplier : multiplier,
+  if (used && first) buffer = at::empty_like(step.parameter);
+  const SgdRule rule{.multiplier = o.maximize ? -step.multiplier : step.multiplier,
                      .lr = o.lr,
                      .weight_decay = o.weight_decay,
                      .momentum = o.momentum,
                      .undamped = 1 - o.dampening,
                      .nesterov = o.nesterov,
                      .first = first};
-  step_parameter(rule, {parameter, gradient, {used ? &buffer : nullptr}});
+  step_parameter(rule, {step.parameter, step.gradient, {used ? &buffer : nullptr}, step.average}, step.extras);
 }
 
 }  // namespace lockstep::optim

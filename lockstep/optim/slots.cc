@@ -35,10 +35,7 @@ at::Tensor load_counter(std::string_view label, const NamedTensor& named) {
 }
 
 at::Tensor load_like(std::string_view label, const at::Tensor& parameter, const NamedTensor& named) {
-  if (named.value.sizes() != parameter.sizes() || !at::isFloatingType(named.value.scalar_type())) {
-    throw ConfigError(label, ": \"", named.name, "\" is ", named.value.toString(), " of shape ", named.value.sizes(),
-                      ", and the parameter ", parameter.toString(), " of shape ", parameter.sizes());
-  }
+  check_like(label, parameter, named);
   at::NoGradGuard no_grad;
   return at::empty_like(parameter).copy_(named.value);
 }
@@ -48,6 +45,12 @@ at::Tensor load_like(std::string_view label, const at::Tensor& parameter, const 
 at::Tensor new_counter(float steps) { return at::scalar_tensor(steps, at::kFloat); }
 
 double count_step(at::Tensor& counter) { return *counter.mutable_data_ptr<float>() += 1; }
+
+void check_like(std::string_view label, const at::Tensor& parameter, const NamedTensor& named) {
+  if (named.value.sizes() == parameter.sizes() && at::isFloatingType(named.value.scalar_type())) return;
+  throw ConfigError(label, ": \"", named.name, "\" is ", named.value.toString(), " of shape ", named.value.sizes(),
+                    ", and the parameter ", parameter.toString(), " of shape ", parameter.sizes());
+}
 
 Slots load_slots(std::string_view label, std::span<const SlotSpec> specs, const at::Tensor& parameter,
                  const ParameterState& state) {

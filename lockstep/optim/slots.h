@@ -27,6 +27,9 @@ at::Tensor new_counter(float steps = 0);
 // Adds a step to a counter and returns the new count.
 double count_step(at::Tensor& counter);
 
+// Throws ConfigError that begins with `label` unless `named` is a floating-point tensor of the parameter's shape.
+void check_like(std::string_view label, const at::Tensor& parameter, const NamedTensor& named);
+
 // Copies of the tensors of `state`, each in its slot, laid out as `parameter` and of its dtype. Throws ConfigError that
 // begins with `label` for a name, shape or dtype that does not fit, or a needed slot without a tensor.
 Slots load_slots(std::string_view label, std::span<const SlotSpec> specs, const at::Tensor& parameter,

@@ -59,10 +59,12 @@ void Bucket::launch(comm::Communicator& comm) {
     work_ = transport_.hook->begin(in_, comm);
     return;
   }
-  if (transport_.always_fp32) {
-    for (const auto& gradient : in_.gradients) travelling_.push_back(gradient.to(at::kFloat));
+  if (transport_.always_fp32 || transport_.through_cpu) {
+    const auto type = transport_.always_fp32 ? at::kFloat : in_.gradients[0].scalar_type();
+    const at::Device device = transport_.through_cpu ? at::Device(at::kCPU) : in_.gradients[0].device();
+    for (const auto& gradient : in_.gradients) travelling_.push_back(gradient.to(device, type));
   }
-  work_ = comm.fold(transport_.always_fp32 ? travelling_ : in_.gradients,
+  work_ = comm.fold(travelling_.empty() ? in_.gradients : travelling_,
                     {.label = in_.label, .square_sums = square_sums_, .wire = transport_.wire});
 }
 
@@ -77,9 +79,16 @@ void Bucket::finish() {
     for (auto& gradient : in_.gradients) gradient.mul_(transport_.divided);
   }
   if (transport_.hook != nullptr || transport_.divided != 1 || transport_.always_fp32) {
-    comm::take_square_sums(in_.gradients, square_sums_);
+    take_square_sums();
   }
   drop();
+}
+
+// Of a hook's result, or where they are not the fold's.
+void Bucket::take_square_sums() const {
+  std::vector<at::Tensor> here;
+  for (const auto& gradient : in_.gradients) here.push_back(gradient.cpu());
+  comm::take_square_sums(here, square_sums_);
 }
 
 void Bucket::drop() noexcept {

@@ -23,6 +23,7 @@ namespace lockstep::parallel {
 struct Transport {
   bool flat = false;                         // one tensor for all of them
   bool always_fp32 = false;                  // 16-bit gradients are added and travel in fp32
+  bool through_cpu = false;                  // of a GPU, over a network library that takes CPU memory
   std::optional<at::ScalarType> wire = {};   // fp32 ones rounded to it (comm::FoldOptions)
   double divided = 1;                        // by this before they are added; multiplied again afterwards
   std::shared_ptr<CommHook> hook = nullptr;  // in place of the fold
@@ -54,8 +55,10 @@ class Bucket {
   const BucketLog& log() const { return log_; }
 
  private:
+  void take_square_sums() const;
+
   GradBucket in_;                       // with the gradients that the parameters see
-  std::vector<at::Tensor> travelling_;  // in fp32, where 16-bit ones do so
+  std::vector<at::Tensor> travelling_;  // in fp32 or on the CPU, where the gradients themselves do not
   std::vector<at::Tensor> parts_;       // of the flat tensor, each laid out as its parameter
   at::Tensor square_sums_;
   Transport transport_;

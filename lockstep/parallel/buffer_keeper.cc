@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "lockstep/parallel/state_broadcast.h"
+
 namespace lockstep::parallel {
 namespace {
 
@@ -68,7 +70,7 @@ void BufferKeeper::enter(size_t turn) { copy(buffers_, left_[turn]); }
 
 void BufferKeeper::sync(comm::Communicator& comm) {
   if (!travel_ || !changed_) return;
-  for (const auto& buffer : buffers_) comm.broadcast(buffer, 0);
+  for (const auto& buffer : buffers_) broadcast_tensor(buffer, comm, 0);
   changed_ = false;
 }
 

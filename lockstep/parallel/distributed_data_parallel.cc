@@ -1,6 +1,7 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <torch/nn/modules/embedding.h>
@@ -11,6 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/parallel/model_check.h"
+#include "lockstep/parallel/state_broadcast.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -52,11 +54,6 @@ std::vector<std::string> describe(const DdpOptions& options) {
           cat("comm_hook ", options.comm_hook ? options.comm_hook->name() : "none")};
 }
 
-void broadcast_state(const torch::nn::Module& module, comm::Communicator& comm, int root) {
-  for (const auto& parameter : module.parameters()) comm.broadcast(parameter, root);
-  for (const auto& buffer : module.buffers()) comm.broadcast(buffer, root);
-}
-
 // All ranks hold one model before the first of them is used.
 std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> module, comm::Communicator& comm,
                                          const DdpOptions& options) {
@@ -65,10 +62,12 @@ std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> modu
   return module;
 }
 
-void seed_kernels(uint64_t seed, const StepPlan& step, int lane) {
-  auto generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  generator.set_current_seed(kernel_seed(seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(lane)));
+// The generators that libtorch's kernels draw from: the CPU's, and that of the device on which the module is.
+std::vector<at::Generator> generators_of(const torch::nn::Module& module) {
+  std::vector<at::Generator> generators = {at::detail::getDefaultCPUGenerator()};
+  const at::Device device = module.parameters()[0].device();
+  if (!device.is_cpu()) generators.push_back(at::globalContext().defaultGenerator(device));
+  return generators;
 }
 
 double add_losses(double a, double b) { return a + b; }
@@ -82,7 +81,8 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       options_(options),
       buffers_(*module_, options.broadcast_buffers),
       reducer_(parameters_of(*module_), world_->communicator(), options),
-      sync_(find_sync_group(*module_)) {}
+      sync_(find_sync_group(*module_)),
+      generators_(generators_of(*module_)) {}
 
 StepResult DistributedDataParallel::run(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                         double loss_scale, double decision) {
@@ -136,7 +136,7 @@ double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::fu
       run_lane(step, i, loss_of, loss_scale);
     }
   }
-  generator_states_.assign(filled.size(), {});
+  generator_states_.assign(filled.size(), {});  // of each: none yet
   const auto run_one = [&](size_t lane) {
     const amp::CastCacheScope one_cast_a_weight;
     shares[lane] = run_lane(step, lane, loss_of, loss_scale);
@@ -150,15 +150,15 @@ double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::fu
 // What belongs to a lane and not to a thread goes along with the turn.
 void DistributedDataParallel::switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to) {
   if (lanes.size() < 2) return;
-  auto generator = at::detail::getDefaultCPUGenerator();
   if (from != LaneTurns::kNone) {
-    generator_states_[from] = generator.get_state();
+    generator_states_[from].clear();
+    for (const auto& generator : generators_) generator_states_[from].push_back(generator.get_state());
     buffers_.leave(from);
   }
   if (to == LaneTurns::kNone) return;
   reducer_.set_lane(lanes[to]);
-  if (!generator_states_[to].defined()) return;  // it begins
-  generator.set_state(generator_states_[to]);
+  if (generator_states_[to].empty()) return;  // it begins
+  for (size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(generator_states_[to][i]);
   buffers_.enter(to);
 }
 
@@ -172,7 +172,7 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
     return 0;
   }
   const double weight = static_cast<double>(samples) / static_cast<double>(step.samples);
-  seed_kernels(options_.seed, step, index);
+  seed_kernels(kernel_seed(options_.seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(index)));
   if (lane > 0) buffers_.begin_lane();
   const at::Tensor loss = loss_of(lane);
   reducer_.expect(loss);
@@ -180,6 +180,13 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   (factor == 1 ? loss : loss * factor).backward();
   buffers_.end_lane(options_.broadcast_buffers ? index : static_cast<int>(lane));
   return weight * loss.item<double>();
+}
+
+void DistributedDataParallel::seed_kernels(uint64_t seed) {
+  for (auto& generator : generators_) {
+    const std::lock_guard lock(generator.mutex());
+    generator.set_current_seed(seed);
+  }
 }
 
 // Waits for the fold, and writes what it took to the board.

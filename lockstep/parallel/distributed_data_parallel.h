@@ -8,6 +8,7 @@
 // before the others do so within join().
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
@@ -114,6 +115,7 @@ class DistributedDataParallel {
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   double run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   void switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to);
+  void seed_kernels(uint64_t seed);
   void finish_fold();
   double ranks_going_on(bool self) const;
   void follow_the_others(const JoinOptions& options);
@@ -123,8 +125,9 @@ class DistributedDataParallel {
   DdpOptions options_;
   BufferKeeper buffers_;
   Reducer reducer_;
-  std::shared_ptr<SyncGroup> sync_;           // of a model with SyncBatchNorm
-  std::vector<at::Tensor> generator_states_;  // by turn, where lanes run by turns
+  std::shared_ptr<SyncGroup> sync_;  // of a model with SyncBatchNorm
+  std::vector<at::Generator> generators_;
+  std::vector<std::vector<at::Tensor>> generator_states_;  // by turn, of each generator, where lanes run by turns
   int no_sync_ = 0;
   const JoinOptions* joining_ = nullptr;
   int64_t passes_ = 0;  // by hand, in join(): folds that this rank had data for

@@ -10,6 +10,7 @@
 #include "lockstep/parallel/gradients.h"
 #include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/sparse_fold.h"
+#include "lockstep/parallel/state_broadcast.h"
 
 namespace lockstep::parallel::paddle {
 namespace {
@@ -63,11 +64,11 @@ DataParallel::DataParallel(std::shared_ptr<torch::nn::Module> layers, std::share
   for (const auto& item : layers_->named_parameters()) {
     const auto is_it = [&](const at::Tensor& other) { return other.is_same(item.value()); };
     if (std::any_of(parameters_.begin(), parameters_.end(), is_it)) continue;
-    comm.broadcast(item.value(), 0);
+    broadcast_tensor(item.value(), comm, 0);
     names_.push_back(item.key());
     parameters_.push_back(item.value());
   }
-  for (const auto& buffer : layers_->buffers()) comm.broadcast(buffer, 0);
+  for (const auto& buffer : layers_->buffers()) broadcast_tensor(buffer, comm, 0);
 }
 
 at::Tensor DataParallel::scale_loss(const at::Tensor& loss) const {

@@ -83,6 +83,7 @@ void Reducer::make_buckets() {
                           tensors, square_sums_.narrow(0, first, count),
                           Transport{.flat = !shared || !tensors[0].is_cpu(),
                                     .always_fp32 = options_.allreduce_always_fp32,
+                                    .through_cpu = !tensors[0].is_cpu() && !comm_.shares(tensors[0]),
                                     .wire = narrowed ? wire_ : std::nullopt,
                                     .divided = options_.gradient_predivide_factor,
                                     .hook = options_.comm_hook});

@@ -32,10 +32,12 @@ std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, cons
   std::vector<int64_t> indices(static_cast<size_t>(count));
   std::iota(indices.begin(), indices.end(), first);
   const data::Batch batch = data.batch(indices, 0);
-  const amp::AutocastScope autocast(options.amp);
-  const at::Tensor output = model.forward(batch.data.contiguous(memory_format(options.channels_last)));
-  std::vector<double> sums = {recipe.loss(output, batch.target).item<double>() * static_cast<double>(count)};
-  for (const double sum : recipe.measure(output, batch.target)) sums.push_back(sum);
+  const at::Tensor target = batch.target.to(options.device);
+  const amp::AutocastScope autocast(options.amp, options.device.type());
+  const at::Tensor input = batch.data.to(options.device).contiguous(memory_format(options.channels_last));
+  const at::Tensor output = model.forward(input);
+  std::vector<double> sums = {recipe.loss(output, target).item<double>() * static_cast<double>(count)};
+  for (const double sum : recipe.measure(output, target)) sums.push_back(sum);
   return sums;
 }
 

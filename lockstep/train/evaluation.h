@@ -1,6 +1,8 @@
 // Loss and metrics over exactly all samples of a data set, equal at any number of ranks.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
@@ -21,6 +23,7 @@ struct EvaluationOptions {
   int64_t chunk = 256;  // samples; part of what the result's bits depend on
   bool channels_last = false;
   amp::Policy amp;
+  c10::Device device{c10::kCPU};  // the model's
 };
 
 // A collective. The data set is cut into fixed chunks, each of which one rank computes; the chunks' sums are added in

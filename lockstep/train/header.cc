@@ -47,7 +47,9 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   text += data_line("train       ", facts.train_data, facts.train_samples);
   text += data_line("validation  ", facts.validation_data, facts.validation_samples);
   text += data_line("test        ", facts.test_data, facts.test_samples);
-  text += cat("  optimizer   ", plan.optimizer, ", ", schedule_text(plan), '\n');
+  text += cat("  optimizer   ", plan.optimizer, ", ", schedule_text(plan), facts.sharding.empty() ? "" : ", ",
+              facts.sharding, '\n');
+  if (facts.ema > 0) text += cat("  ema         decay ", facts.ema, "; evaluations are of the average\n");
   text += cat("  steps       ", plan.total_steps, " (", plan.steps_per_epoch, " an epoch), from epoch ",
               plan.epoch_of(facts.first_step) + 1, " step ", facts.first_step, '\n');
   if (!facts.resumed_from.empty()) text += cat("  resumed     ", facts.resumed_from, '\n');

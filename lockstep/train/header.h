@@ -21,6 +21,8 @@ struct HeaderFacts {
   int64_t parameters = 0;
   std::string train_data, test_data, validation_data;
   int64_t train_samples = 0, test_samples = 0, validation_samples = 0;
+  std::string sharding;    // of the optimizer: "state and weights shared by 2 ranks"; empty: it is whole
+  double ema = 0;          // decay; 0: no average of the weights
   int64_t first_step = 0;  // above 0: resumed
   std::string resumed_from;
 };

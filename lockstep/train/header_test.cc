@@ -33,6 +33,8 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .train_samples = 7000,
                     .test_samples = 1000,
                     .validation_samples = 0,
+                    .sharding = "state and weights shared by 2 ranks",
+                    .ema = 0.99,
                     .first_step = 60,
                     .resumed_from = "last.pt"};
   const std::string text = header(facts, plan);
@@ -41,7 +43,9 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   EXPECT_THAT(text, HasSubstr("statistics over all 4 lanes; 2 times the activations of a lane in memory"));
   EXPECT_THAT(text, HasSubstr("parameters  21,430"));
   EXPECT_THAT(text, HasSubstr("train       MNIST, 7000 images\n"));
-  EXPECT_THAT(text, HasSubstr("lr 0.1 cosine to 0 at step 275, warm-up 50 steps"));
+  EXPECT_THAT(text,
+              HasSubstr("lr 0.1 cosine to 0 at step 275, warm-up 50 steps, state and weights shared by 2 ranks\n"));
+  EXPECT_THAT(text, HasSubstr("ema         decay 0.99; evaluations are of the average\n"));
   EXPECT_THAT(text, HasSubstr("from epoch 2 step 60"));
   EXPECT_THAT(text, HasSubstr("resumed     last.pt"));
   EXPECT_THAT(text, Not(HasSubstr("validation")));

@@ -14,7 +14,9 @@
 #include "lockstep/config/toml_file.h"
 #include "lockstep/config/world.h"
 #include "lockstep/data/subset.h"
+#include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/train/device.h"
 #include "lockstep/train/header.h"
 #include "lockstep/train/memory_format.h"
 
@@ -79,6 +81,29 @@ void load_weights(const std::string& file, torch::nn::Module& module) {
   checkpoint::load_state_dict(module, checkpoint::find_model_state(root, file), {.file = file});
 }
 
+bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer, const comm::World& world) {
+  if (options.shard_optimizer != config::ShardOptimizer::kAuto) {
+    return options.shard_optimizer == config::ShardOptimizer::kOn && world.size() > 1;
+  }
+  return world.size() > 1 && std::string_view(world.communicator().backend()) == "shm" && optimizer.elementwise();
+}
+
+// A collective. The weights are loaded: from here on they may be all ranks'.
+void make_optimizer(Parts& parts) {
+  const comm::World& world = *parts.world;
+  auto whole =
+      optim::make_optimizer(parts.plan.optimizer, parts.model.module->parameters(), parts.plan.optimizer_options);
+  if (shards(parts.options, *whole, world)) {
+    auto sharded = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), world.communicator());
+    parts.sharding =
+        cat(sharded->shares_weights() ? "state and weights shared by " : "state sharded over ", world.size(), " ranks");
+    parts.optimizer = std::move(sharded);
+  } else {
+    parts.optimizer = std::move(whole);
+  }
+  if (parts.options.ema > 0) parts.optimizer->keep_average(parts.options.ema);
+}
+
 // Rank 0's half: the run's configuration, and a history that ends where the run goes on.
 void prepare_files(Parts& parts) {
   if (parts.world->rank() != 0) return;
@@ -131,10 +156,10 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
   parts.amp = policy_of(options.amp, options.dtype);
   parts.scaler = scaler_of(options, parts.amp);
   parts.model = recipe->make_model(seed, *parts.data.train);
+  parts.device = open_device(options.device, world->local_rank());
+  parts.model.module->to(parts.device);
   set_memory_format(*parts.model.module, parts.plan.channels_last);
   if (options.sync_bn) parallel::convert_sync_batchnorm(*parts.model.module, world->communicator());
-  parts.optimizer =
-      optim::make_optimizer(parts.plan.optimizer, parts.model.module->parameters(), parts.plan.optimizer_options);
   parts.state = {.step = 0,
                  .steps_per_epoch = parts.plan.steps_per_epoch,
                  .best = std::numeric_limits<double>::lowest(),
@@ -145,26 +170,32 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
                             .train_samples = parts.data.train->size(),
                             .seed = options.seed,
                             .precision = precision_of(parts),
-                            .channels_last = parts.plan.channels_last}};
+                            .channels_last = parts.plan.channels_last,
+                            .ema = options.ema}};
   if (!options.load.empty() && !resumed) load_weights(options.load, *parts.model.module);
   if (resumed) {
     check_origin(parts.state.origin, resumed->state.origin, resumed->file);
+    restore_model(resumed->value, resumed->file, *parts.model.module);
+  }
+  parts.recipe = std::move(recipe);
+  parts.world = std::move(world);
+  make_optimizer(parts);
+  if (resumed) {
     restore(resumed->value, resumed->file, *parts.model.module, *parts.optimizer, parts.scaler);
     parts.state.step = resumed->state.step;
     parts.state.best = resumed->state.best;
     parts.resumed_from = resumed->file;
     parts.warnings = resumed->warnings;
   }
-  parts.recipe = std::move(recipe);
-  parts.world = std::move(world);
   prepare_files(parts);
   return parts;
 }
 
 std::string header_of(const Parts& parts) {
   const auto cpu = detect_cpu_features();
-  std::string device = "CPU";
-  if (cpu.amx_bf16) {
+  std::string device = parts.device.is_cpu() ? "CPU" : parts.device.str();
+  if (!parts.device.is_cpu()) {
+  } else if (cpu.amx_bf16) {
     device += " (AMX)";
   } else if (cpu.avx512_bf16 || cpu.avx512) {
     device += cpu.avx512_bf16 ? " (AVX512-BF16)" : " (AVX-512)";
@@ -190,6 +221,8 @@ std::string header_of(const Parts& parts) {
                  .train_samples = size_of(parts.data.train),
                  .test_samples = size_of(parts.data.test),
                  .validation_samples = size_of(parts.data.validation),
+                 .sharding = parts.sharding,
+                 .ema = parts.options.ema,
                  .first_step = parts.state.step,
                  .resumed_from = parts.resumed_from},
                 parts.plan);

@@ -42,6 +42,7 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Print print, St
       ddp_(parts_.model.module, parts_.world,
            {.buckets = {.wire = wire_of(parts_.options)}, .seed = static_cast<uint64_t>(parts_.options.seed)}),
       loader_(make_loader(parts_)),
+      input_(loader_, parts_.device),
       store_(parts_.files.checkpoints(), {.keep_last = parts_.options.keep}),
       progress_(progress, std::move(print)),
       stop_asked_(std::move(stop_asked)),
@@ -72,7 +73,7 @@ int Trainer::run() {
 // One global batch: this rank's lanes forward and backward, the fold over all lanes, one update on all ranks.
 Trainer::StepOutcome Trainer::train_step() {
   const Stopwatch watch;
-  const data::StepBatch batch = loader_.next();
+  const data::StepBatch batch = input_.next();
   const double scale = parts_.scaler.scale();
   const bool stop = leads() && stop_asked_();
   const auto result = run_lanes(batch, scale, stop);
@@ -86,7 +87,9 @@ Trainer::StepOutcome Trainer::train_step() {
   if (!outcome.skipped) {
     const double clip = parts_.options.clip > 0 ? optim::clip_factor(outcome.gradient_norm, parts_.options.clip) : 1;
     parts_.optimizer->set_lr(outcome.lr);
-    parts_.optimizer->update({.grad_multiplier = clip / scale});
+    optim::Update update{.grad_multiplier = clip / scale};
+    if (parts_.options.clip_value > 0) update.clip_value = parts_.options.clip_value;
+    parts_.optimizer->update(update);  // run_lanes() has ended on all ranks, and with it their use of shared weights
   }
   ++step_;
   seconds_training_ += watch.seconds();
@@ -101,7 +104,7 @@ parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, double sca
 }
 
 at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
-  const amp::AutocastScope autocast(parts_.amp);
+  const amp::AutocastScope autocast(parts_.amp, parts_.device.type());
   const at::Tensor output = parts_.model.forward(lane.data.contiguous(memory_format(parts_.plan.channels_last)));
   return parts_.recipe->loss(output, lane.target);
 }
@@ -164,10 +167,15 @@ void Trainer::warn_not_finite(double loss) {
   if (leads()) log_.warning(line, "; lower --lr, --clip the gradient, or end such runs by --on-nan stop");
 }
 
+// Of the weights' average where there is one.
 Evaluation Trainer::evaluate_on(const data::Dataset& data) {
   ddp_.sync_buffers();
-  return evaluate(*parts_.recipe, parts_.model, data, parts_.world->communicator(),
-                  {.channels_last = parts_.plan.channels_last, .amp = parts_.amp});
+  parts_.optimizer->exchange_averages();
+  Evaluation evaluation =
+      evaluate(*parts_.recipe, parts_.model, data, parts_.world->communicator(),
+               {.channels_last = parts_.plan.channels_last, .amp = parts_.amp, .device = parts_.device});
+  parts_.optimizer->exchange_averages();
+  return evaluation;
 }
 
 // On the validation part where there is one: the test data is then for the end alone.
@@ -200,13 +208,17 @@ void Trainer::evaluate_now() {
 
 bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || (every > 0 && step_ % every == 0); }
 
-// Buffers are rank 0's everywhere before they are saved; rank 0 alone writes.
-std::string Trainer::save() {
+// Buffers are rank 0's everywhere before they are saved. Whole on rank 0, which alone writes it.
+checkpoint::Value Trainer::whole_state() {
   ddp_.sync_buffers();
+  return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.scaler);
+}
+
+std::string Trainer::save() {
+  const checkpoint::Value state = whole_state();
   saved_step_ = step_;
   if (!leads()) return "";
-  const std::string path =
-      store_.save(step_, to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.scaler));
+  const std::string path = store_.save(step_, state);
   if (best_step_ == step_) store_.mark_best(step_);
   std::remove(parts_.files.interrupted().c_str());
   parts_.world->board().saved.set(cat("checkpoint ", path));
@@ -214,22 +226,29 @@ std::string Trainer::save() {
 }
 
 void Trainer::interrupt() {
-  ddp_.sync_buffers();
+  const checkpoint::Value state = whole_state();
   if (!leads()) return;
-  checkpoint::write_pt(to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.scaler),
-                       parts_.files.interrupted());
+  checkpoint::write_pt(state, parts_.files.interrupted());
   parts_.world->board().saved.set(cat("checkpoint ", parts_.files.interrupted()));
   progress_.finish();
   say(cat("stopped at step ", step_, ", saved ", parts_.files.interrupted(), "; go on with: lockstep train ",
           parts_.recipe->name(), " --resume ", parts_.files.folder));
 }
 
+std::string Trainer::ema_sha256() {
+  parts_.optimizer->exchange_averages();
+  const std::string hash = leads() ? checkpoint::weights_sha256(*parts_.model.module) : "";
+  parts_.optimizer->exchange_averages();
+  return hash;
+}
+
 void Trainer::finish() {
   evaluate_now();
   if (saved_step_ != step_) save();
+  const std::string ema = parts_.options.ema > 0 ? ema_sha256() : "";
   if (!leads()) return;
   const double seconds = since_start_.seconds();
-  const nlohmann::ordered_json final = {
+  nlohmann::ordered_json final = {
       {"recipe", parts_.recipe->name()},
       {"steps", step_},
       {"epochs", static_cast<double>(step_) / static_cast<double>(parts_.plan.steps_per_epoch)},
@@ -241,6 +260,7 @@ void Trainer::finish() {
       {"lanes", parts_.plan.lanes},
       {"seconds", seconds},
       {"weights_sha256", checkpoint::weights_sha256(*parts_.model.module)}};
+  if (!ema.empty()) final["ema_sha256"] = ema;
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();
   say(cat("done: ", step_, " steps in ", std::lround(seconds), " s; ", parts_.files.final_json(), ", weights ",

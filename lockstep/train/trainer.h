@@ -12,10 +12,11 @@
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/comm/world.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/optim/any_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/track/jsonl.h"
 #include "lockstep/track/progress.h"
+#include "lockstep/train/device_input.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/recipe.h"
@@ -32,8 +33,10 @@ struct Parts {
   Plan plan;
   data::Splits data;
   Model model;
-  std::unique_ptr<optim::FusedOptimizer> optimizer;
+  std::unique_ptr<optim::AnyOptimizer> optimizer;
+  std::string sharding;  // of the optimizer, for people; empty: it is whole
   amp::Policy amp;
+  c10::Device device{c10::kCPU};
   amp::LossScaler scaler;
   TrainingState state;
   RunFiles files;
@@ -70,6 +73,8 @@ class Trainer {
   void warn_not_finite(double loss);
   Evaluation evaluate_on(const data::Dataset& data);
   void evaluate_now();
+  checkpoint::Value whole_state();
+  std::string ema_sha256();
   std::string save();
   void interrupt();
   void finish();
@@ -80,6 +85,7 @@ class Trainer {
   Parts parts_;
   parallel::DistributedDataParallel ddp_;
   data::Loader loader_;
+  DeviceInput input_;
   checkpoint::CheckpointStore store_;
   std::optional<track::JsonlSink> metrics_;  // rank 0's
   track::Progress progress_;

@@ -25,30 +25,58 @@ Dict scaler_dict(const amp::LossScaler& scaler) {
           {"overflows_left", scaler.state().overflows_left}};
 }
 
+// The model's state dict with the averages in the weights' places; empty if there are none.
+Dict average_dict(const torch::nn::Module& model, const std::vector<at::Tensor>& averages) {
+  const auto parameters = model.named_parameters();
+  Dict dict = checkpoint::state_dict(model);
+  bool any = false;
+  for (size_t i = 0; i < averages.size(); ++i) {
+    if (!averages[i].defined()) continue;
+    dict.set(parameters[i].key(), averages[i]);
+    any = true;
+  }
+  return any ? dict : Dict();
+}
+
+void load_average(const ValueView& saved, const std::string& file, const torch::nn::Module& model,
+                  optim::AnyOptimizer& optimizer) {
+  std::vector<at::Tensor> averages;
+  for (const auto& item : model.named_parameters()) {
+    const Value* value = saved.dict().find(item.key());
+    const auto* tensor = value == nullptr ? nullptr : value->get_if<at::Tensor>();
+    if (tensor == nullptr) throw DataError(file, ": ema: no tensor of the name ", item.key());
+    averages.push_back(*tensor);
+  }
+  optimizer.load_averages(averages);
+}
+
 }  // namespace
 
-Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, const optim::FusedOptimizer& optimizer,
+Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, const optim::AnyOptimizer& optimizer,
                     const amp::LossScaler& scaler) {
   const Origin& origin = state.origin;
-  return Dict{{"model", checkpoint::state_dict(model)},
-              {"optimizer", checkpoint::optimizer_to_dict(to_values(optimizer.state_dict()))},
-              {"amp", Dict{{"precision", origin.precision}, {"loss_scaler0", scaler_dict(scaler)}}},
-              {"scheduler", Dict{{"last_epoch", state.step}, {"_last_lr", checkpoint::List{optimizer.lr()}}}},
-              {"sampler", Dict{{"epoch", state.step / state.steps_per_epoch},
-                               {"step", state.step % state.steps_per_epoch},
-                               {"lanes", origin.lanes},
-                               {"batch_size", origin.batch_size},
-                               {"dataset_size", origin.train_samples}}},
-              {"rng", Dict{{"seed", origin.seed}}},
-              {"meta", Dict{{"format", "lockstep"},
-                            {"version", 1},
-                            {"recipe", origin.recipe},
-                            {"optimizer", std::string(optimizer.name())},
-                            {"step", state.step},
-                            {"steps_per_epoch", state.steps_per_epoch},
-                            {"best", state.best},
-                            {"threads", origin.threads},
-                            {"channels_last", origin.channels_last}}}};
+  Dict root{{"model", checkpoint::state_dict(model)},
+            {"optimizer", checkpoint::optimizer_to_dict(to_values(optimizer.state_dict()))},
+            {"amp", Dict{{"precision", origin.precision}, {"loss_scaler0", scaler_dict(scaler)}}},
+            {"scheduler", Dict{{"last_epoch", state.step}, {"_last_lr", checkpoint::List{optimizer.lr()}}}},
+            {"sampler", Dict{{"epoch", state.step / state.steps_per_epoch},
+                             {"step", state.step % state.steps_per_epoch},
+                             {"lanes", origin.lanes},
+                             {"batch_size", origin.batch_size},
+                             {"dataset_size", origin.train_samples}}},
+            {"rng", Dict{{"seed", origin.seed}}},
+            {"meta", Dict{{"format", "lockstep"},
+                          {"version", 1},
+                          {"recipe", origin.recipe},
+                          {"optimizer", std::string(optimizer.name())},
+                          {"step", state.step},
+                          {"steps_per_epoch", state.steps_per_epoch},
+                          {"best", state.best},
+                          {"threads", origin.threads},
+                          {"channels_last", origin.channels_last},
+                          {"ema", origin.ema}}}};
+  if (Dict ema = average_dict(model, optimizer.averages()); !ema.empty()) root.set("ema", std::move(ema));
+  return root;
 }
 
 TrainingState read_state(const Value& value, const std::string& file) {
@@ -59,6 +87,7 @@ TrainingState read_state(const Value& value, const std::string& file) {
   }
   const ValueView view(value, file);
   const ValueView meta = view["meta"], sampler = view["sampler"];
+  const bool averages = meta.dict().contains("ema");  // older ones don't say
   return {.step = meta["step"].integer(),
           .steps_per_epoch = meta["steps_per_epoch"].integer(),
           .best = meta["best"].number(),
@@ -69,21 +98,26 @@ TrainingState read_state(const Value& value, const std::string& file) {
                      .train_samples = sampler["dataset_size"].integer(),
                      .seed = view["rng"]["seed"].integer(),
                      .precision = view["amp"]["precision"].text(),
-                     .channels_last = meta["channels_last"].boolean()}};
+                     .channels_last = meta["channels_last"].boolean(),
+                     .ema = averages ? meta["ema"].number() : 0}};
 }
 
-void restore(const Value& value, const std::string& file, torch::nn::Module& model, optim::FusedOptimizer& optimizer,
-             amp::LossScaler& scaler) {
+void restore_model(const Value& value, const std::string& file, torch::nn::Module& model) {
+  checkpoint::load_state_dict(model, ValueView(value, file)["model"].dict(), {.file = file});
+}
+
+void restore(const Value& value, const std::string& file, const torch::nn::Module& model,
+             optim::AnyOptimizer& optimizer, amp::LossScaler& scaler) {
   const ValueView view(value, file);
   const std::string& kind = view["meta"]["optimizer"].text();
   if (kind != optimizer.name()) {
     throw ConfigError(file, ": its optimizer is ", kind, ", the run's ", std::string(optimizer.name()),
                       "; use --optimizer ", kind);
   }
-  checkpoint::load_state_dict(model, view["model"].dict(), {.file = file});
   std::vector<std::string> names;
   for (const auto& item : model.named_parameters()) names.push_back(item.key());
   optimizer.load_state_dict(from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file), names);
+  if (view.dict().contains("ema")) load_average(view["ema"], file, model, optimizer);
   const ValueView saved = view["amp"]["loss_scaler0"];
   if (!scaler.enabled() || saved.dict().empty()) return;
   scaler.load({.scale = saved["scale"].number(),
@@ -105,6 +139,7 @@ void check_origin(const Origin& run, const Origin& checkpoint, const std::string
   check("precision", run.precision, checkpoint.precision,
         "use the same --amp and --comm-dtype, or start a new run with --load");
   check("channels_last", run.channels_last, checkpoint.channels_last, "use the same --channels-last");
+  check("ema", run.ema, checkpoint.ema, "use the same --ema, or start a new run with --load");
 }
 
 }  // namespace lockstep::train

@@ -8,7 +8,7 @@
 
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/checkpoint/value.h"
-#include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/optim/any_optimizer.h"
 
 namespace lockstep::train {
 
@@ -23,6 +23,7 @@ struct Origin {
   int64_t seed = 1;
   std::string precision;  // "O0", "O1 bfloat16"
   bool channels_last = false;
+  double ema = 0;  // decay of the weights' average; 0: none
 };
 
 struct TrainingState {
@@ -32,17 +33,21 @@ struct TrainingState {
   Origin origin;
 };
 
-// The dict of DESIGN: model, optimizer, amp, scheduler, sampler, rng, meta. Shares the tensors' memory: write it before
-// the next step.
+// The dict of DESIGN: model, optimizer, amp, scheduler, sampler, rng, meta; and ema, where the optimizer keeps an
+// average: the model's state dict with the averages for weights. Shares the tensors' memory: write it before the next
+// step. A collective where the optimizer is sharded; then whole on rank 0 alone.
 checkpoint::Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model,
-                                const optim::FusedOptimizer& optimizer, const amp::LossScaler& scaler);
+                                const optim::AnyOptimizer& optimizer, const amp::LossScaler& scaler);
 
 // The state in a checkpoint, before anything is touched. Throws DataError where `file` is no checkpoint of a run.
 TrainingState read_state(const checkpoint::Value& value, const std::string& file);
 
-// Copies weights, optimizer and scaler out of it. Throws ConfigError (another model's, another optimizer's), DataError.
-void restore(const checkpoint::Value& value, const std::string& file, torch::nn::Module& model,
-             optim::FusedOptimizer& optimizer, amp::LossScaler& scaler);
+// Copies weights and buffers out of it. Throws ConfigError (another model's), DataError.
+void restore_model(const checkpoint::Value& value, const std::string& file, torch::nn::Module& model);
+
+// Then optimizer, average and scaler; the model is for names. Throws ConfigError (another optimizer's), DataError.
+void restore(const checkpoint::Value& value, const std::string& file, const torch::nn::Module& model,
+             optim::AnyOptimizer& optimizer, amp::LossScaler& scaler);
 
 // Throws ConfigError that names the first setting in which the run differs from its checkpoint.
 void check_origin(const Origin& run, const Origin& checkpoint, const std::string& file);

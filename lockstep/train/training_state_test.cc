@@ -6,6 +6,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/optim/make_optimizer.h"
 
 namespace lockstep::train {
@@ -50,6 +51,7 @@ TEST(TrainingState, EverythingComesBack) {
   EXPECT_EQ(state.best, 0.5);
   EXPECT_EQ(state.origin.lanes, 4);
   EXPECT_EQ(state.origin.precision, "O1 float16");
+  restore_model(saved, "a.pt", *two.net);
   restore(saved, "a.pt", *two.net, *two.optimizer, two.scaler);
   EXPECT_TRUE(at::equal(two.net->weight, one.net->weight));
   EXPECT_EQ(two.scaler.state(), one.scaler.state());
@@ -58,6 +60,26 @@ TEST(TrainingState, EverythingComesBack) {
   at::manual_seed(1);
   two.train();
   EXPECT_TRUE(at::equal(two.net->weight, one.net->weight)) << "the next step, by the optimizer's state";
+}
+
+TEST(TrainingState, TheAverageComesBack) {
+  SmallRun one, two;
+  one.optimizer->keep_average(0.5);
+  two.optimizer->keep_average(0.5);
+  one.train();
+  EXPECT_TRUE(one.save().get_if<checkpoint::Dict>()->contains("ema"));
+  one.train();
+  const auto saved = one.save();
+  restore_model(saved, "a.pt", *two.net);
+  restore(saved, "a.pt", *two.net, *two.optimizer, two.scaler);
+  one.optimizer->exchange_averages();
+  two.optimizer->exchange_averages();
+  EXPECT_TRUE(at::equal(two.net->weight, one.net->weight));
+  EXPECT_TRUE(at::equal(two.net->bias, one.net->bias));
+  const std::string average = checkpoint::weights_sha256(*one.net);
+  one.optimizer->exchange_averages();  // whose memory `saved` shares
+  checkpoint::load_state_dict(*two.net, checkpoint::find_evaluated_state(saved, "a.pt"));
+  EXPECT_EQ(checkpoint::weights_sha256(*two.net), average) << "it is a state dict of the model";
 }
 
 TEST(TrainingState, HasTheKeysOfTheContract) {

@@ -66,6 +66,16 @@ TEST(Resume, GoesOnInMixedPrecisionFromAFile) {
   expect_as_uninterrupted(run, finished_run({"--amp", "O1"}), kSteps);
 }
 
+TEST(Resume, WithTheOptimizerShardedAndWholeByTurns) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  run_on(kAveraged + Words{"--nproc", "2", "--steps", "5", "--out", run});
+  run_on(kAveraged + Words{"--nproc", "4", "--shard-optimizer", "off", "--steps", "7", "--resume", run});
+  run_on(kAveraged + Words{"--nproc", "4", "--steps", "9", "--resume", run});
+  run_on(kAveraged + Words{"--nproc", "1", "--steps", std::to_string(kSteps), "--resume", run});
+  expect_as_uninterrupted(run, finished_run(kAveraged), kSteps);
+}
+
 // Lanes and threads come from the checkpoint; its earlier steps and files are then the other run's.
 TEST(Resume, FromAnEarlierCheckpointRepeatsWhatCameAfterIt) {
   const TempDir dir;

@@ -48,7 +48,7 @@ nlohmann::json final_of(const std::string& run) {
 nlohmann::json outcome_of(const std::string& run) {
   const auto final = final_of(run);
   nlohmann::json outcome;
-  for (const char* name : {"steps", "epochs", "loss", "train_loss", "metrics", "weights_sha256"}) {
+  for (const char* name : {"steps", "epochs", "loss", "train_loss", "metrics", "weights_sha256", "ema_sha256"}) {
     if (final.contains(name)) outcome[name] = final[name];
   }
   return outcome;

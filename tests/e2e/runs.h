@@ -21,6 +21,9 @@ using Words = std::vector<std::string>;
 Words train_words(const Words& more);
 Words operator+(Words words, const Words& more);
 
+// An optimizer with state, an average of the weights, clipped gradients.
+inline const Words kAveraged = {"--optimizer", "adamw", "--lr", "0.001", "--ema", "0.9", "--clip-value", "0.01"};
+
 // The folder of a run of kSteps steps with `more`, one rank, made at the first call with these words and then kept.
 // The test that asks for it fails where the run does.
 const std::string& finished_run(const Words& more = {});

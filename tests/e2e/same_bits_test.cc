@@ -1,6 +1,9 @@
 // A run's numbers are those of (seed, data, config, lanes): never of how many processes compute them.
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -26,7 +29,26 @@ TEST_P(SameBits, AtOneTwoAndFourRanks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, ::testing::Values(Words{}, Words{"--amp", "O1"}));
+INSTANTIATE_TEST_SUITE_P(Precisions, SameBits, ::testing::Values(Words{}, Words{"--amp", "O1"}, kAveraged));
+
+TEST(SameBits, WithTheOptimizerShardedOrNot) {
+  const auto reference = outcome_of(finished_run(kAveraged));
+  EXPECT_EQ(reference.value("ema_sha256", "").size(), 64u) << reference;
+  EXPECT_NE(reference.at("ema_sha256"), reference.at("weights_sha256"));
+  const std::vector<std::pair<std::string, Words>> forms = {
+      {", state and weights shared by 2 ranks\n", {}},
+      {"", {"--shard-optimizer", "off"}},
+      {", state sharded over 2 ranks\n", {"--shard-optimizer", "on", "--backend", "gloo"}}};
+  for (const auto& [header, words] : forms) {
+    const TempDir dir;
+    const auto result = lockstep(
+        train_words({"--steps", std::to_string(kSteps), "--nproc", "2", "--out", dir / "run"}) + kAveraged + words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find(header), std::string::npos) << header << result.out;
+    EXPECT_EQ(result.out.find(", state") == std::string::npos, header.empty()) << result.out;
+    EXPECT_EQ(outcome_of(dir / "run"), reference) << header;
+  }
+}
 
 TEST(SameBits, OnPinnedCores) {
   const TempDir dir;

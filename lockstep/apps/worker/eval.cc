@@ -18,7 +18,8 @@ int run(const config::EvalOptions& options) {
   const auto data = recipe->open_data(options.data, 1);
   const auto model = recipe->make_model(1, *data.test);
   const checkpoint::Value root = checkpoint::read_pt(options.load);
-  checkpoint::load_state_dict(*model.module, checkpoint::find_model_state(root, options.load), {.file = options.load});
+  checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, options.load),
+                              {.file = options.load});
   const bool channels_last = recipe->defaults("").channels_last;
   train::set_memory_format(*model.module, channels_last);
   const auto result = train::evaluate(*recipe, model, *data.test, world->communicator(),

@@ -11,6 +11,7 @@
 #include "lockstep/comm/once.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/recipes/registry.h"
+#include "lockstep/train/device.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/trainer.h"
 
@@ -70,7 +71,7 @@ int run(const config::TrainOptions& given) {
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();
   const config::TrainOptions options = under_launcher ? given : with_resumed_run(given);
   const auto recipe = recipes::find_recipe(options.recipe);
-  const auto world = init({.backend = std::string(config::to_string(options.backend)),
+  const auto world = init({.backend = train::backend_for(options.device, options.backend),
                            .algorithm = std::string(config::to_string(options.algorithm)),
                            .interfaces = options.interfaces,
                            .timeout = std::chrono::seconds(options.timeout)});

@@ -1,5 +1,7 @@
 #include "lockstep/comm/shm/shm_communicator.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/fnv.h"
 #include "lockstep/comm/shm/shm_join.h"
 #include "lockstep/comm/shm/shm_pull.h"
 #include "lockstep/comm/shm/shm_reduce.h"
@@ -18,6 +21,14 @@ std::vector<int> first_numbers(int count) {
   std::vector<int> numbers(static_cast<size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 0);
   return numbers;
+}
+
+// Of what must be equal for two tensors to lie in one memory.
+int64_t layout_hash(const at::Tensor& tensor) {
+  uint64_t hash = fnv1a(kFnvSeed, static_cast<uint64_t>(tensor.scalar_type()));
+  for (const int64_t size : tensor.sizes()) hash = fnv1a(hash, static_cast<uint64_t>(size));
+  for (const int64_t stride : tensor.strides()) hash = fnv1a(hash, static_cast<uint64_t>(stride));
+  return static_cast<int64_t>(hash);
 }
 
 ShmProtocol protocol_of(ShmCommunicator::Options& options, ShmMemory memory, Pool& pool, Board* board) {
@@ -50,6 +61,35 @@ ShmCommunicator::~ShmCommunicator() {
 
 bool ShmCommunicator::shares(const at::Tensor& tensor) const {
   return protocol_.node().offset_of(tensor.const_data_ptr(), tensor.nbytes()).has_value();
+}
+
+std::vector<at::Tensor> ShmCommunicator::views_of(int root, const std::vector<at::Tensor>& mine) {
+  const auto node = protocol_.shared_node();
+  const at::Tensor table = at::empty({static_cast<int64_t>(mine.size()), 2}, at::kLong);
+  auto* told = table.mutable_data_ptr<int64_t>();  // of each: where it lies in the root's pool or -1, and its layout
+  for (size_t i = 0; i < mine.size(); ++i) {
+    const auto offset = node->offset_of(mine[i].const_data_ptr(), mine[i].nbytes());
+    told[2 * i] = offset ? static_cast<int64_t>(*offset) : -1;
+    told[2 * i + 1] = layout_hash(mine[i]);
+  }
+  broadcast(table, root);
+  std::vector<at::Tensor> views;
+  for (size_t i = 0; i < mine.size(); ++i) {
+    if (told[2 * i] < 0) return {};
+    if (told[2 * i + 1] != layout_hash(mine[i])) {
+      throw ConfigError("rank ", protocol_.world_rank(rank()), ": tensor ", i, " is a ", mine[i].toString(),
+                        " of shape ", mine[i].sizes(), " with strides ", mine[i].strides(), ", and that of rank ",
+                        protocol_.world_rank(root), " is not; only equal ones can share memory");
+    }
+    if (rank() == root) {
+      views.push_back(mine[i]);
+      continue;
+    }
+    std::byte* data = protocol_.at(root, static_cast<uint64_t>(told[2 * i]));
+    views.push_back(at::from_blob(
+        data, mine[i].sizes(), mine[i].strides(), [node](void*) {}, mine[i].options()));
+  }
+  return views;
 }
 
 std::shared_ptr<ShmCollective> ShmCommunicator::collective(const Call& call) {

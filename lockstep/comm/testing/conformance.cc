@@ -245,6 +245,30 @@ void check_groups(Communicator& comm) {
   quarter->barrier();
 }
 
+void check_views(Communicator& comm) {
+  const int root = comm.size() - 1;
+  const std::vector<Tensor> mine = {
+      at::full({2, 3, 4, 5}, comm.rank(), at::kFloat).contiguous(at::MemoryFormat::ChannelsLast),
+      at::full({7}, comm.rank(), at::kLong)};
+  const auto views = comm.views_of(root, mine);
+  const Tensor got = at::full({1}, static_cast<int64_t>(views.size()), at::kLong);
+  comm.all_reduce(got, ReduceOp::kMin);
+  EXPECT_EQ(got.item<int64_t>(), static_cast<int64_t>(views.size())) << "all ranks or none";
+  if (views.empty()) return;
+  for (size_t i = 0; i < views.size(); ++i) {
+    EXPECT_TRUE(views[i].eq(root).all().item<bool>());
+    EXPECT_EQ(views[i].strides(), mine[i].strides());
+  }
+  comm.barrier();
+  if (comm.rank() == 0) views[0].select(0, 1).fill_(99), views[1].fill_(-5);
+  comm.barrier();
+  EXPECT_TRUE(views[0].select(0, 0).eq(root).all().item<bool>());
+  EXPECT_TRUE(views[0].select(0, 1).eq(99).all().item<bool>());
+  EXPECT_TRUE(views[1].eq(-5).all().item<bool>());
+  if (comm.rank() == root) EXPECT_TRUE(mine[1].eq(-5).all().item<bool>());
+  comm.barrier();  // the root's tensors stay until all have looked
+}
+
 void check_mistakes(Communicator& comm) {
   EXPECT_THROW(comm.broadcast(at::ones({1}), comm.size()), BugError);
   EXPECT_THROW(comm.all_reduce(at::ones({1}, at::kComplexFloat), ReduceOp::kSum), BugError);
@@ -274,6 +298,7 @@ void conformance(Communicator& comm) {
   check_under_way(comm);
   check_messages(comm);
   check_groups(comm);
+  check_views(comm);
   check_mistakes(comm);
   check_megabytes(comm, int64_t{3} << 20);
 }

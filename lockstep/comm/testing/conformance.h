@@ -15,6 +15,7 @@ void check_movements(Communicator& comm);   // even and uneven
 void check_under_way(Communicator& comm);   // many calls at once, waited for in any order
 void check_messages(Communicator& comm);
 void check_groups(Communicator& comm);
+void check_views(Communicator& comm);                     // where ranks can share memory
 void check_mistakes(Communicator& comm);                  // and the communicator goes on working
 void check_megabytes(Communicator& comm, int64_t bytes);  // the main calls on so much data
 

@@ -1,0 +1,50 @@
+#include "lockstep/optim/weight_averages.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/memory_order.h"
+#include "lockstep/optim/slots.h"
+
+namespace lockstep::optim {
+
+WeightAverages::WeightAverages(double decay, size_t weights) : decay_(decay), averages_(weights) {
+  if (!(decay >= 0 && decay <= 1)) throw ConfigError("an average of weights with decay ", decay, ": not from 0 to 1");
+}
+
+double WeightAverages::prepare(size_t number, const at::Tensor& weight) {
+  if (averages_.size() <= number) averages_.resize(number + 1);  // a group was added
+  at::Tensor& average = averages_[number];
+  const bool first = !average.defined();
+  average = first ? at::empty_like(weight) : laid_out_as(weight, average);
+  return first ? 1 : 1 - decay_;
+}
+
+void WeightAverages::load(std::string_view owner, const std::vector<at::Tensor>& weights,
+                          const std::vector<at::Tensor>& averages) {
+  if (averages.size() != weights.size()) {
+    throw ConfigError(owner, ": averages of ", averages.size(), " weights, and there are ", weights.size());
+  }
+  at::NoGradGuard no_grad;
+  std::vector<at::Tensor> loaded(averages.size());
+  for (size_t i = 0; i < averages.size(); ++i) {
+    if (!averages[i].defined()) continue;
+    check_like(cat(owner, ": average of parameter ", i), weights[i], {"average", averages[i]});
+    loaded[i] = at::empty_like(weights[i]).copy_(averages[i]);
+  }
+  averages_ = std::move(loaded);
+}
+
+void WeightAverages::exchange(const std::vector<at::Tensor>& weights) {
+  at::NoGradGuard no_grad;
+  for (size_t i = 0; i < averages_.size(); ++i) {
+    if (!averages_[i].defined()) continue;
+    const at::Tensor weight = weights[i].clone();
+    weights[i].copy_(averages_[i]);
+    averages_[i].copy_(weight);
+  }
+}
+
+}  // namespace lockstep::optim

@@ -1,0 +1,25 @@
+#include "lockstep/parallel/shard_plan.h"
+
+#include <algorithm>
+
+#include "lockstep/comm/blocks.h"
+
+namespace lockstep::parallel {
+
+std::vector<std::vector<int64_t>> plan_shards(std::span<const int64_t> elements, int ranks) {
+  const int64_t blocks = comm::block_count(elements);
+  std::vector<std::vector<int64_t>> plan;
+  int64_t before = 0;  // blocks of the parameters before
+  for (const int64_t n : elements) {
+    std::vector<int64_t>& bounds = plan.emplace_back();
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int64_t first = comm::slice_of(blocks, rank, ranks).first - before;
+      bounds.push_back(std::clamp<int64_t>(first * comm::kBlockElements, 0, n));
+    }
+    bounds.push_back(n);
+    before += comm::block_count(n);
+  }
+  return plan;
+}
+
+}  // namespace lockstep::parallel

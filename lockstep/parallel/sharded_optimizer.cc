@@ -1,0 +1,230 @@
+#include "lockstep/parallel/sharded_optimizer.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/memory_order.h"
+#include "lockstep/optim/positions.h"
+#include "lockstep/parallel/shard_plan.h"
+
+namespace lockstep::parallel {
+namespace {
+
+constexpr int kOwner = 0;  // the rank whose memory holds shared weights; which one does not matter
+
+void check_parameter(std::string_view optimizer, const at::Tensor& parameter) {
+  if (parameter.is_cpu() && parameter.is_non_overlapping_and_dense()) return;
+  throw ConfigError("sharded ", optimizer, ": a parameter of shape ", parameter.sizes(), " is ", parameter.toString(),
+                    " with strides ", parameter.strides(), "; it must lie in CPU memory without gaps");
+}
+
+// Not in the pool, which would keep such memory for the rest of the run.
+at::Tensor passing_like(const at::Tensor& model, at::TensorOptions options) {
+  const auto bytes = static_cast<size_t>(model.numel()) * options.dtype().itemsize();
+  return at::from_blob(
+      new std::byte[bytes], model.sizes(), model.strides(), [](void* data) { delete[] static_cast<std::byte*>(data); },
+      options);
+}
+
+at::Tensor bytes_of(const at::Tensor& row) { return row.view(at::kByte); }
+
+}  // namespace
+
+ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole, comm::Communicator& comm)
+    : comm_(comm) {
+  if (!whole->elementwise()) {
+    throw ConfigError(whole->name(), " can't be sharded: its elements depend on each other; use it whole");
+  }
+  if (!whole->averages().empty()) throw BugError("sharded ", whole->name(), ": made of one that keeps an average");
+  std::vector<int64_t> elements;
+  for (const auto& group : whole->param_groups()) {
+    for (const at::Tensor& parameter : group.params()) {
+      check_parameter(whole->name(), parameter);
+      shards_.push_back({parameter, {}, {}});
+      elements.push_back(parameter.numel());
+    }
+  }
+  auto plan = plan_shards(elements, comm.size());
+  for (size_t i = 0; i < shards_.size(); ++i) shards_[i].bounds = std::move(plan[i]);
+  const c10::AutoGradMode no_grad(false);
+  share_weights();
+  cut_slices(*whole);
+  load_state_dict(whole->state_dict());
+}
+
+// The owner's weights for all: its memory, or a copy.
+void ShardedOptimizer::share_weights() {
+  std::vector<at::Tensor> mine;
+  for (Shard& shard : shards_) {
+    at::Tensor& parameter = shard.parameter;
+    // Made before the pool was there.
+    if (comm_.rank() == kOwner && !comm_.shares(parameter)) {
+      parameter.set_data(at::empty_like(parameter).copy_(parameter));
+    }
+    mine.push_back(parameter.detach());
+  }
+  const std::vector<at::Tensor> views = comm_.views_of(kOwner, mine);
+  shared_ = !views.empty();
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (!shared_) {
+      comm_.broadcast(mine[i], kOwner);
+    } else if (comm_.rank() != kOwner) {
+      shards_[i].parameter.set_data(views[i]);
+    }
+  }
+}
+
+void ShardedOptimizer::cut_slices(const optim::FusedOptimizer& whole) {
+  std::vector<std::vector<at::Tensor>> slices;
+  size_t number = 0;
+  for (const auto& group : whole.param_groups()) {
+    std::vector<at::Tensor>& own = slices.emplace_back();
+    for (size_t p = 0; p < group.params().size(); ++p, ++number) {
+      Shard& shard = shards_[number];
+      shard.slice = slice_of(shard, shard.parameter);
+      own.push_back(shard.slice);
+    }
+  }
+  slices_ = whole.over(slices);
+}
+
+at::Tensor ShardedOptimizer::slice_of(const Shard& shard, const at::Tensor& laid_out) const {
+  const auto rank = static_cast<size_t>(comm_.rank());
+  const int64_t first = shard.bounds[rank];
+  return optim::memory_of(laid_out).narrow(0, first, shard.bounds[rank + 1] - first);
+}
+
+void ShardedOptimizer::update(const optim::Update& update) {
+  const c10::AutoGradMode no_grad(false);
+  begin_writing();
+  for (const Shard& shard : shards_) {
+    if (!shard.parameter.grad().defined()) continue;
+    shard.slice.mutable_grad() = slice_of(shard, optim::gradient_for(name(), shard.parameter));
+    shard.parameter.unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
+  }
+  slices_->update(update);
+  for (const Shard& shard : shards_) shard.slice.mutable_grad().reset();  // its memory is the parameter's gradient's
+  end_writing();
+}
+
+void ShardedOptimizer::begin_writing() {
+  if (shared_) comm_.barrier();
+}
+
+void ShardedOptimizer::end_writing() {
+  if (shared_) {
+    comm_.barrier();
+  } else {
+    gather_weights();
+  }
+  at::autocast::clear_cache();
+}
+
+// All slices as bytes in one message from each rank to all.
+void ShardedOptimizer::gather_weights() {
+  std::vector<at::Tensor> own;
+  std::vector<int64_t> counts(static_cast<size_t>(comm_.size()), 0);
+  for (const Shard& shard : shards_) {
+    own.push_back(bytes_of(shard.slice));
+    const auto element = static_cast<int64_t>(shard.slice.element_size());
+    for (size_t r = 0; r < counts.size(); ++r) counts[r] += (shard.bounds[r + 1] - shard.bounds[r]) * element;
+  }
+  const at::Tensor mine = at::cat(own);
+  int64_t at = 0;
+  for (const int64_t count : counts) at += count;
+  const at::Tensor all = at::empty({at}, at::kByte);
+  comm_.start(comm::calls::all_gather_uneven(mine, all, counts))->wait();
+  at = 0;
+  for (size_t r = 0; r < counts.size(); ++r) {
+    for (const Shard& shard : shards_) {
+      const at::Tensor memory = optim::memory_of(shard.parameter);
+      const int64_t first = shard.bounds[r], count = shard.bounds[r + 1] - first;
+      const int64_t bytes = count * static_cast<int64_t>(memory.element_size());
+      if (static_cast<int>(r) != comm_.rank()) bytes_of(memory.narrow(0, first, count)).copy_(all.narrow(0, at, bytes));
+      at += bytes;
+    }
+  }
+}
+
+// All ranks' slices of something laid out as the parameter, put together on rank 0; elsewhere undefined.
+at::Tensor ShardedOptimizer::gathered(const Shard& shard, const at::Tensor& slice) const {
+  std::vector<int64_t> send(static_cast<size_t>(comm_.size()), 0), receive = send;
+  send[0] = slice.numel();
+  at::Tensor whole, row = at::empty({0}, slice.options());
+  if (comm_.rank() == 0) {
+    whole = passing_like(shard.parameter, slice.options());
+    row = optim::memory_of(whole);
+    for (size_t r = 0; r < receive.size(); ++r) receive[r] = shard.bounds[r + 1] - shard.bounds[r];
+  }
+  comm_.start(comm::calls::all_to_all_uneven(slice, row, send, receive))->wait();
+  return whole;
+}
+
+optim::OptimizerState ShardedOptimizer::state_dict() const {
+  const c10::AutoGradMode no_grad(false);
+  optim::OptimizerState state = slices_->state_dict();
+  for (optim::ParameterState& of : state.parameters) {
+    const Shard& shard = shards_[static_cast<size_t>(of.index)];
+    for (optim::NamedTensor& tensor : of.tensors) {
+      // Every rank counts the steps of all parameters.
+      if (!slices_->counts_steps(tensor.name)) tensor.value = gathered(shard, tensor.value);
+    }
+  }
+  if (comm_.rank() != 0) state.parameters.clear();
+  return state;
+}
+
+void ShardedOptimizer::load_state_dict(const optim::OptimizerState& state, std::span<const std::string> names) {
+  const c10::AutoGradMode no_grad(false);
+  const auto positions = optim::match_groups(name(), state, slices_->param_groups());
+  optim::OptimizerState own = state;
+  for (optim::ParameterState& of : own.parameters) {
+    const size_t number = optim::find_position(name(), positions, of.index).number;
+    const Shard& shard = shards_[number];
+    for (optim::NamedTensor& tensor : of.tensors) {
+      if (!tensor.value.defined() || slices_->counts_steps(tensor.name)) continue;
+      optim::check_like(cat(name(), ": state of ", optim::parameter_name(names, number)), shard.parameter, tensor);
+      tensor.value = slice_of(shard, optim::laid_out_as(shard.parameter, tensor.value));
+    }
+  }
+  slices_->load_state_dict(own, names);
+}
+
+std::vector<at::Tensor> ShardedOptimizer::averages() const {
+  const c10::AutoGradMode no_grad(false);
+  std::vector<at::Tensor> averages = slices_->averages();
+  for (size_t i = 0; i < averages.size(); ++i) {
+    if (averages[i].defined()) averages[i] = gathered(shards_[i], averages[i]);
+  }
+  return averages;
+}
+
+void ShardedOptimizer::load_averages(const std::vector<at::Tensor>& averages) {
+  const c10::AutoGradMode no_grad(false);
+  std::vector<at::Tensor> own = averages;
+  for (size_t i = 0; i < std::min(own.size(), shards_.size()); ++i) {
+    if (!own[i].defined()) continue;
+    optim::check_like(cat(name(), ": average of parameter ", i), shards_[i].parameter, {"average", own[i]});
+    own[i] = slice_of(shards_[i], optim::laid_out_as(shards_[i].parameter, own[i]));
+  }
+  slices_->load_averages(own);
+}
+
+void ShardedOptimizer::exchange_averages() {
+  if (slices_->averages().empty()) return;
+  const c10::AutoGradMode no_grad(false);
+  begin_writing();
+  slices_->exchange_averages();
+  end_writing();
+}
+
+}  // namespace lockstep::parallel

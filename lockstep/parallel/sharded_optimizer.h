@@ -1,0 +1,72 @@
+// An optimizer whose state is sharded: each rank updates its slice of the weights and keeps the state of that slice
+// alone (ZeRO stage 1: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models",
+// 2020). Same bits as the whole optimizer, at any number of ranks.
+//
+// Where ranks can share memory (one node), the weights themselves live once: every rank's parameters are rank 0's
+// memory, and an update costs no communication but two barriers. Elsewhere the updated slices are gathered.
+//
+//   DistributedDataParallel ddp(net, world);  // first: it checks that all ranks hold the same model
+//   ShardedOptimizer optimizer(optim::make_optimizer("adamw", net->parameters()), world->communicator());
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lockstep/comm/communicator.h"
+#include "lockstep/optim/fused_optimizer.h"
+
+namespace lockstep::parallel {
+
+// Parameters must be dense, on the CPU, and keep their memory format from here on. What else is written to shared
+// weights (loading, initialising) is one rank's to write, between barriers. Buffers are each rank's own.
+class ShardedOptimizer final : public optim::AnyOptimizer {
+ public:
+  // A collective, before or after the model is wrapped for data parallelism. Takes over groups, options and state of
+  // `whole`, which is the same on all ranks and keeps no average yet. All ranks get rank 0's weights. `comm` outlives
+  // this. Throws ConfigError for an optimizer whose elements depend on each other.
+  //
+  // Afterwards, and when this is gone, shared parameters stay what they are: rank 0's memory, mapped as long as a
+  // parameter holds it, with their values as long as rank 0 keeps its parameters.
+  ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole, comm::Communicator& comm);
+
+  // Whether weights live once for all ranks.
+  bool shares_weights() const { return shared_; }
+
+  std::string_view name() const override { return slices_->name(); }
+  void set_lr(double lr) override { slices_->set_lr(lr); }
+  double lr() const override { return slices_->lr(); }
+
+  // Begins when every rank has called it, with the folded gradients, which are equal on all ranks, in .grad, and
+  // returns when all weights are new. No rank may still compute with the old ones. Drops autocast's cached casts.
+  void update(const optim::Update& update) override;
+
+  optim::OptimizerState state_dict() const override;
+  void load_state_dict(const optim::OptimizerState& state, std::span<const std::string> names = {}) override;
+
+  void keep_average(double decay) override { slices_->keep_average(decay); }
+  std::vector<at::Tensor> averages() const override;
+  void load_averages(const std::vector<at::Tensor>& averages) override;
+  void exchange_averages() override;
+
+ private:
+  struct Shard {
+    at::Tensor parameter;
+    std::vector<int64_t> bounds;  // plan_shards()
+    at::Tensor slice;             // this rank's elements, sharing the parameter's memory
+  };
+
+  void share_weights();
+  void cut_slices(const optim::FusedOptimizer& whole);
+  at::Tensor slice_of(const Shard& shard, const at::Tensor& laid_out) const;
+  at::Tensor gathered(const Shard& shard, const at::Tensor& slice) const;
+  void begin_writing();
+  void end_writing();
+  void gather_weights();
+
+  comm::Communicator& comm_;
+  std::vector<Shard> shards_;                      // by parameter through all groups
+  std::unique_ptr<optim::FusedOptimizer> slices_;  // the optimizer over the slices; those of other ranks are empty
+  bool shared_ = false;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,40 @@
+#include "lockstep/train/device_input.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace lockstep::train {
+
+DeviceInput::DeviceInput(data::Loader& loader, c10::Device device) : loader_(loader), device_(device) {
+  if (!device_.is_cpu()) side_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
+}
+
+data::StepBatch DeviceInput::next() {
+  if (device_.is_cpu()) return loader_.next();
+  if (!ahead_) upload();
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+  arrived_->block(stream);
+  data::StepBatch batch = std::move(*ahead_);
+  for (auto& lane : batch.lanes) {
+    // Allocated on the side stream: not to be given out again before this one is done with them.
+    lane.data.record_stream(stream);
+    lane.target.record_stream(stream);
+  }
+  upload();
+  return batch;
+}
+
+void DeviceInput::upload() {
+  const c10::impl::VirtualGuardImpl guard(device_.type());
+  ahead_ = loader_.next();
+  const c10::Stream before = guard.exchangeStream(*side_);
+  for (auto& lane : ahead_->lanes) {
+    lane.data = lane.data.pin_memory().to(device_, /*non_blocking=*/true);
+    lane.target = lane.target.pin_memory().to(device_, /*non_blocking=*/true);
+  }
+  arrived_.emplace(device_.type());
+  arrived_->record(*side_);
+  guard.exchangeStream(before);
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,30 @@
+#include "lockstep/train/device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::train {
+namespace {
+
+TEST(Device, TheCpuIsThere) { EXPECT_TRUE(open_device(config::DeviceKind::kCpu, 3).is_cpu()); }
+
+TEST(Device, AGpuIsThereOrTheErrorSaysWhyNot) {
+  try {
+    EXPECT_TRUE(open_device(config::DeviceKind::kCuda, 0).is_cuda());
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::AnyOf(testing::HasSubstr("GPU"), testing::HasSubstr("CUDA")));
+  }
+}
+
+TEST(Device, GpusTalkThroughNccl) {
+  using config::BackendKind;
+  using config::DeviceKind;
+  EXPECT_EQ(backend_for(DeviceKind::kCuda, BackendKind::kAuto), "nccl");
+  EXPECT_EQ(backend_for(DeviceKind::kCuda, BackendKind::kGloo), "gloo");
+  EXPECT_EQ(backend_for(DeviceKind::kCpu, BackendKind::kAuto), "auto");
+}
+
+}  // namespace
+}  // namespace lockstep::train
