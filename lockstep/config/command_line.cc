@@ -90,6 +90,7 @@ Command parse_eval(const Arguments& args) {
   options.recipe = only_word(given, "eval", "RECIPE");
   check_recipe(options.recipe);
   apply(table, given.options, options);
+  check_network(options.recipe, options.arch, options.size);
   if (options.load.empty()) throw ConfigError("eval: --load FILE is missing: which checkpoint is to be evaluated?");
   return options;
 }

@@ -43,8 +43,10 @@ TEST(CommandLine, TrainTakesEveryOption) {
       "--warmup 5 --weight-decay 1e-4 --clip 1 --clip-value 0.5 --ema 0.999 --shard-optimizer off --amp O1 --dtype "
       "fp16 --loss-scale 1024 --channels-last on --threads 2 "
       "--workers 0 --validation 10 --eval-every 50 --save-every 2epochs --keep 5 --seed 7 --deterministic off "
-      "--device cpu --backend shm --timeout 30 --on-nan stop --quiet --pin");
+      "--device cpu --backend shm --timeout 30 --on-nan stop --quiet --pin --size 96 --scale-lr sqrt=16");
   EXPECT_EQ(o.recipe, "unet");
+  EXPECT_EQ(o.size, 96);
+  EXPECT_EQ(o.scale_lr, (LrScale{LrRule::kSqrt, 16}));
   EXPECT_EQ(o.data + o.out + o.load, "dol.pt");
   EXPECT_EQ(o.nproc * 100 + o.lanes * 10 + *o.batch_size, 248);
   EXPECT_EQ(o.epochs, 3);
@@ -192,7 +194,8 @@ TEST(CommandLine, HelpAndVersion) {
 TEST(CommandLine, ArgumentsReadBackTheSame) {
   for (const char* line :
        {"mnist", "unet --amp --dtype fp16 --loss-scale 8 --resume runs/unet-3 --nproc 2 --lanes 8 --quiet --lr 0.1",
-        "imagenet --data=/a/b --eval-every 3epochs --save-every 100 --seed 9223372036854775807 --deterministic off "
+        "imagenet --arch mobilenet_v2 --size 32 --scale-lr linear --data=/a/b --eval-every 3epochs --save-every 100 "
+        "--seed 9223372036854775807 --deterministic off "
         "--optimizer adamw --validation 12.5 --workers 0 --global-batch-size 64"}) {
     const TrainOptions options = train(line);
     const auto args = to_arguments(options);
@@ -205,6 +208,9 @@ TEST(CommandLine, ArgumentsReadBackTheSame) {
               ElementsAre("train", "mnist", "--epochs=3", "--amp=auto", "--quiet"));
   const auto bench = std::get<BenchOptions>(parse("bench data d --threads 2 --json"));
   EXPECT_THAT(to_arguments(bench), ElementsAre("bench", "data", "d", "--threads=2", "--json"));
+  const auto network = std::get<EvalOptions>(parse("eval imagenet --load x --arch resnet18 --size 32"));
+  EXPECT_THAT(to_arguments(network), ElementsAre("eval", "imagenet", "--load=x", "--arch=resnet18", "--size=32"));
+  EXPECT_THROW(parse("eval mnist --load x --arch resnet18"), ConfigError);
   const auto eval = std::get<EvalOptions>(parse("eval mnist --load x"));
   EXPECT_THAT(to_arguments(eval), ElementsAre("eval", "mnist", "--load=x"));
   EXPECT_THAT(to_arguments(std::get<InspectOptions>(parse("inspect f"))), ElementsAre("inspect", "f"));

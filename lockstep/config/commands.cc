@@ -71,11 +71,12 @@ std::string write_sizes(const std::vector<int64_t>& sizes) {
 OptionTable<EvalOptions> eval_table() {
   using O = EvalOptions;
   OptionTable<O> table;
+  const OptionTable<O> network = network_options<O>();
   add_section(table, "Options",
               {text("load", "FILE", "the checkpoint to evaluate (required)", &O::load),
-               text("data", "DIR", "folder of the data set (left out: data made on the spot)", &O::data),
-               number("batch-size", "N", "samples at a time", &O::batch_size, 1, 1 << 24), processes<O>(), threads<O>(),
-               amp_option<O>(), json<O>()});
+               text("data", "DIR", "folder of the data set (left out: data made on the spot)", &O::data), network[0],
+               network[1], number("batch-size", "N", "samples at a time", &O::batch_size, 1, 1 << 24), processes<O>(),
+               threads<O>(), amp_option<O>(), json<O>()});
   return table;
 }
 

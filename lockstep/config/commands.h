@@ -12,8 +12,10 @@ namespace lockstep::config {
 
 struct EvalOptions {
   std::string recipe;
-  std::string load;  // never empty
-  std::string data;  // empty: made on the spot
+  std::string load;          // never empty
+  std::string data;          // empty: made on the spot
+  std::optional<Arch> arch;  // this and size: unset, the checkpoint's
+  std::optional<int> size;
   int nproc = 1;
   int threads = 0;  // 0: default_threads()
   std::optional<int> batch_size;

@@ -26,8 +26,8 @@ TEST(Commands, EachBenchHasItsOwnOptions) {
 }
 
 TEST(Commands, OthersNameTheirs) {
-  EXPECT_THAT(names(eval_table()),
-              testing::UnorderedElementsAre("load", "data", "batch-size", "nproc", "threads", "amp", "json"));
+  EXPECT_THAT(names(eval_table()), testing::UnorderedElementsAre("load", "data", "arch", "size", "batch-size", "nproc",
+                                                                 "threads", "amp", "json"));
   EXPECT_THAT(names(inspect_table()), testing::ElementsAre("json"));
   EXPECT_THAT(names(launch_table()), testing::UnorderedElementsAre("nproc", "threads", "log-dir"));
   EXPECT_THAT(names(doctor_table()), testing::ElementsAre("json"));

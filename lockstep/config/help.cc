@@ -22,7 +22,7 @@ Usage: lockstep COMMAND [options]
 
 Examples:
   lockstep train mnist --nproc 2 --amp
-  lockstep train unet --data data/shapes --epochs 20 --out runs/shapes
+  lockstep train unet --amp --epochs 10 --out runs/shapes
   lockstep launch --nproc 2 train.py
 )";
 }
@@ -36,7 +36,7 @@ RECIPE: mnist, unet or imagenet. What is not said here is left to the recipe.
 
 Examples:
   lockstep train mnist --nproc 2 --amp --epochs 3
-  lockstep train imagenet --data DIR --lanes 8 --nproc 4 --batch-size 32
+  lockstep train imagenet --arch mobilenet_v2 --lanes 8 --nproc 4 --scale-lr linear
   lockstep train unet --resume runs/unet-1
 )");
 }

@@ -66,11 +66,26 @@ Spec interval_option(const std::string& name, const std::string& help, std::opti
   return spec;
 }
 
+Spec scale_lr_option() {
+  Spec spec{{.name = "scale-lr",
+             .value = "linear|sqrt[=BASE]",
+             .help = "scale the rate by global batch / BASE (default: the recipe's batch size)",
+             .is_text = true},
+            {},
+            {}};
+  spec.set = [](TrainOptions& options, const std::string& given) {
+    options.scale_lr = read_lr_scale("scale-lr", given);
+  };
+  spec.get = internal::getter(&TrainOptions::scale_lr, write_lr_scale);
+  return spec;
+}
+
 Table optimization_rows() {
   using O = TrainOptions;
   return {
       number("lr", "X", "learning rate", &O::lr, 0, 1000),
       number("lr-min", "X", "where the cosine schedule ends", &O::lr_min, 0, 1000),
+      scale_lr_option(),
       word("optimizer", "", &O::optimizer),
       number("momentum", "X", "of sgd", &O::momentum, 0, 0.999999),
       flag("nesterov", "Nesterov's momentum", &O::nesterov),
@@ -135,14 +150,27 @@ void check_recipe(const std::string& name) {
   throw ConfigError(name, ": unknown recipe; expected ", either(recipes), did_you_mean(name, recipes));
 }
 
+void check_network(const std::string& recipe, const std::optional<Arch>& arch, const std::optional<int>& size) {
+  if (arch && recipe != "imagenet") {
+    throw ConfigError("--arch ", to_string(*arch), ": ", recipe, " has one network; --arch goes with imagenet only");
+  }
+  // Below, convolutions see nothing but padding, and oneDNN's gradients of such weights are not the same in every
+  // process.
+  if (size && *size < 32 && recipe == "imagenet") {
+    throw ConfigError("--size ", *size, ": imagenet's networks halve images five times; expected 32 or more");
+  }
+  if (size && recipe == "mnist") throw ConfigError("--size ", *size, ": mnist's images are 28×28; leave --size out");
+}
+
 OptionTable<TrainOptions> train_table() {
   using O = TrainOptions;
   Table table;
+  const Table network = network_options<O>();
   add_section(table, "Data and files",
               {text("data", "DIR", "folder of the data set (left out: data made on the spot)", &O::data),
                text("out", "DIR", "folder of the run (default: runs/RECIPE-<n>)", &O::out),
                text("load", "FILE", "weights to start from", &O::load), resume_option(),
-               text("preset", "NAME", "another's settings (mnist: paddle)", &O::preset),
+               text("preset", "NAME", "another's settings (mnist: paddle)", &O::preset), network[0], network[1],
                number("validation", "PCT", "percent of the training data held out", &O::validation, 0, 90)});
   add_section(
       table, "Size and length",
@@ -172,6 +200,8 @@ OptionTable<TrainOptions> train_table() {
 void settle(TrainOptions& o, int cores) {
   check_recipe(o.recipe);
   check_preset(o);
+  check_network(o.recipe, o.arch, o.size);
+  if (o.recipe == "imagenet") o.arch = o.arch.value_or(Arch::kResnet18);  // so that the run's record says which
   if (o.nproc == 0) o.nproc = fitting_nproc(cores, o.lanes);
   check_lanes(o.nproc, o.lanes);
   require(!(o.batch_size && o.global_batch_size), "--batch-size and --global-batch-size: give only one of them");
@@ -202,6 +232,20 @@ Interval read_interval(std::string_view name, const std::string& text) {
   }
   return {.count = read_whole(name, text.substr(0, digits), 0, kMostSteps),
           .unit = unit == "epochs" ? Interval::Unit::kEpochs : Interval::Unit::kSteps};
+}
+
+LrScale read_lr_scale(std::string_view name, const std::string& text) {
+  const size_t equals = std::min(text.find('='), text.size());
+  LrScale scale;
+  scale.rule = static_cast<LrRule>(read_word(name, text.substr(0, equals), words(LrRule{}), {}));
+  if (equals < text.size()) {
+    scale.base = static_cast<int>(read_whole(name, text.substr(equals + 1), 1, kMostSamples));
+  }
+  return scale;
+}
+
+std::string write_lr_scale(const LrScale& scale) {
+  return cat(to_string(scale.rule), scale.base ? cat('=', *scale.base) : "");
 }
 
 std::string write_interval(const Interval& interval) {

@@ -19,6 +19,20 @@ constexpr auto words(OptimizerKind) { return std::to_array<std::string_view>({"s
 enum class ScheduleKind { kConstant, kStep, kCosine };
 constexpr auto words(ScheduleKind) { return std::to_array<std::string_view>({"constant", "step", "cosine"}); }
 
+// imagenet's networks.
+enum class Arch { kResnet18, kMobilenetV2 };
+constexpr auto words(Arch) { return std::to_array<std::string_view>({"resnet18", "mobilenet_v2"}); }
+
+// How the learning rate follows the global batch: by its ratio to a base, or by that ratio's root.
+enum class LrRule { kLinear, kSqrt };
+constexpr auto words(LrRule) { return std::to_array<std::string_view>({"linear", "sqrt"}); }
+
+struct LrScale {
+  LrRule rule = LrRule::kLinear;
+  std::optional<int> base;  // samples that the unscaled rate is for; unset: the recipe's batch size
+  bool operator==(const LrScale&) const = default;
+};
+
 enum class AmpLevel { kO0, kO1, kAuto };
 constexpr auto words(AmpLevel) { return std::to_array<std::string_view>({"O0", "O1", "auto"}); }
 
@@ -60,11 +74,13 @@ struct Interval {
 };
 
 struct TrainOptions {
-  std::string recipe;  // "mnist", …
-  std::string data;    // empty: made on the spot
-  std::string out;     // the run's folder; empty: the front chooses runs/<recipe>-<n>
-  std::string preset;  // a known set of a recipe's defaults; empty: the recipe's own
-  std::string load;    // weights to start from; empty: fresh ones
+  std::string recipe;        // "mnist", …
+  std::string data;          // empty: made on the spot
+  std::string out;           // the run's folder; empty: the front chooses runs/<recipe>-<n>
+  std::string preset;        // a known set of a recipe's defaults; empty: the recipe's own
+  std::string load;          // weights to start from; empty: fresh ones
+  std::optional<Arch> arch;  // imagenet only, and there always set once settled
+  std::optional<int> size;   // pixels a side of images
   // Set: go on from this run's folder or checkpoint; "": from the newest run, which the front replaces by its path.
   std::optional<std::string> resume;
 
@@ -77,6 +93,7 @@ struct TrainOptions {
 
   std::optional<double> lr;
   double lr_min = 0;
+  std::optional<LrScale> scale_lr;
   std::optional<OptimizerKind> optimizer;
   std::optional<double> momentum;
   bool nesterov = false;
@@ -132,6 +149,16 @@ OptionSpec<Options> amp_option() {
   return spec;
 }
 
+// --arch and --size, of every command that names a recipe.
+template <typename Options>
+OptionTable<Options> network_options() {
+  return {word("arch", "imagenet: the network (default: resnet18)", &Options::arch),
+          number("size", "PX", "imagenet, unet: pixels a side (default: the recipe's)", &Options::size, 16, 4096)};
+}
+
+// Throws ConfigError where the recipe has no --arch or --size to choose.
+void check_network(const std::string& recipe, const std::optional<Arch>& arch, const std::optional<int>& size);
+
 // Throws ConfigError that lists the recipes, and the nearest, unless `name` is one.
 void check_recipe(const std::string& name);
 
@@ -149,5 +176,9 @@ inline int lanes_of(const TrainOptions& options, int world_size) {
 // "200", "200steps", "2epochs"; a bare number counts steps. Throws ConfigError.
 Interval read_interval(std::string_view name, const std::string& text);
 std::string write_interval(const Interval& interval);
+
+// "linear", "sqrt=256". Throws ConfigError.
+LrScale read_lr_scale(std::string_view name, const std::string& text);
+std::string write_lr_scale(const LrScale& scale);
 
 }  // namespace lockstep::config

@@ -51,6 +51,32 @@ TEST(TrainOptions, WhatDoesNotGoTogether) {
   EXPECT_NE(refusal([](O& o) { o.backend = BackendKind::kSingle, o.nproc = 2; }), "");
 }
 
+TEST(TrainOptions, ArchAndSizeAreOfSomeRecipesOnly) {
+  using O = TrainOptions;
+  EXPECT_EQ(refusal([](O& o) { o.arch = Arch::kMobilenetV2; }),
+            "--arch mobilenet_v2: mnist has one network; --arch goes with imagenet only");
+  EXPECT_NE(refusal([](O& o) { o.recipe = "unet", o.arch = Arch::kResnet18; }), "");
+  EXPECT_EQ(refusal([](O& o) { o.recipe = "imagenet", o.arch = Arch::kMobilenetV2, o.size = 32; }), "");
+  EXPECT_EQ(refusal([](O& o) { o.recipe = "unet", o.size = 16; }), "");
+  EXPECT_EQ(refusal([](O& o) { o.recipe = "imagenet", o.size = 31; }),
+            "--size 31: imagenet's networks halve images five times; expected 32 or more");
+  EXPECT_EQ(refusal([](O& o) { o.size = 96; }), "--size 96: mnist's images are 28×28; leave --size out");
+  TrainOptions options;
+  options.recipe = "imagenet";
+  settle(options, 1);
+  EXPECT_EQ(options.arch, Arch::kResnet18);
+}
+
+TEST(TrainOptions, ScaledRates) {
+  EXPECT_EQ(read_lr_scale("scale-lr", "linear"), (LrScale{LrRule::kLinear, {}}));
+  const LrScale root{LrRule::kSqrt, 256};
+  EXPECT_EQ(read_lr_scale("scale-lr", "sqrt=256"), root);
+  EXPECT_EQ(read_lr_scale("scale-lr", write_lr_scale(root)), root);
+  for (const char* bad : {"", "cubic", "linear=", "linear=0", "linear=x", "=64"}) {
+    EXPECT_THROW(read_lr_scale("scale-lr", bad), ConfigError) << bad;
+  }
+}
+
 TEST(TrainOptions, AutoBecomesANumber) {
   TrainOptions options;
   options.recipe = "mnist";

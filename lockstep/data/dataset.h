@@ -14,7 +14,7 @@ namespace lockstep::data {
 // Some samples: row i of both tensors belongs to the i-th index asked for.
 struct Batch {
   at::Tensor data;    // float32 [n, …sample_shape()], contiguous (images: [n, channels, height, width], from 0 to 1)
-  at::Tensor target;  // what to learn; for classification int64 [n]
+  at::Tensor target;  // what to learn, int64: classes [n], or masks of them [n, height, width]
 
   int64_t size() const { return data.size(0); }
 };

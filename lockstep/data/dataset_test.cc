@@ -8,9 +8,11 @@
 #include <thread>
 
 #include "lockstep/data/mnist.h"
+#include "lockstep/data/shape_masks.h"
 #include "lockstep/data/subset.h"
 #include "lockstep/data/synthetic_digits.h"
 #include "lockstep/data/testing/files.h"
+#include "lockstep/data/textured_shapes.h"
 
 namespace lockstep::data {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 struct Implementation {
   const char* name;
   std::function<std::shared_ptr<const Dataset>()> open;
+  bool masks = false;
 };
 
 std::shared_ptr<const Dataset> open_idx() {
@@ -34,18 +37,31 @@ std::shared_ptr<const Dataset> open_json() {
 
 std::shared_ptr<const Dataset> open_digits() { return synthetic_digits({.seed = 1, .train_size = 30}).train; }
 
+std::shared_ptr<const Dataset> open_textures() {
+  return textured_shapes({.seed = 1, .side = 16, .train_size = 30}).train;
+}
+
+std::shared_ptr<const Dataset> open_masks() { return shape_masks({.seed = 1, .side = 16, .train_size = 30}).train; }
+
 std::shared_ptr<const Dataset> open_subset() {
   return subset(open_digits(), {29, 3, 5, 7, 11, 13, 17, 19, 23, 0}, "ten of thirty");
 }
 
 class DatasetTest : public ::testing::TestWithParam<Implementation> {
  protected:
+  std::vector<int64_t> target_shape(int64_t rows) const {
+    if (!GetParam().masks) return {rows};
+    return {rows, set_->sample_shape()[1], set_->sample_shape()[2]};
+  }
+
   const std::shared_ptr<const Dataset> set_ = GetParam().open();
 };
 
 INSTANTIATE_TEST_SUITE_P(All, DatasetTest,
                          ::testing::Values(Implementation{"idx", open_idx}, Implementation{"json", open_json},
                                            Implementation{"digits", open_digits},
+                                           Implementation{"textures", open_textures},
+                                           Implementation{"masks", open_masks, true},
                                            Implementation{"subset", open_subset}),
                          [](const auto& info) { return std::string(info.param.name); });
 
@@ -60,7 +76,7 @@ TEST_P(DatasetTest, GivesTensorsReadyForAModel) {
   EXPECT_TRUE(batch.data.is_contiguous());
   EXPECT_GE(batch.data.min().item<float>(), 0.f);
   EXPECT_LE(batch.data.max().item<float>(), 1.f);
-  EXPECT_EQ(batch.target.sizes(), std::vector<int64_t>{3});
+  EXPECT_EQ(batch.target.sizes(), target_shape(3));
   EXPECT_EQ(batch.target.scalar_type(), at::kLong);
   EXPECT_GE(batch.target.min().item<int64_t>(), 0);
   EXPECT_LT(batch.target.max().item<int64_t>(), set_->classes());
@@ -81,7 +97,7 @@ TEST_P(DatasetTest, GivesNoRowsForNoIndices) {
   std::vector<int64_t> shape = set_->sample_shape();
   shape.insert(shape.begin(), 0);
   EXPECT_EQ(batch.data.sizes(), shape);
-  EXPECT_EQ(batch.target.sizes(), std::vector<int64_t>{0});
+  EXPECT_EQ(batch.target.sizes(), target_shape(0));
 }
 
 TEST_P(DatasetTest, RefusesNumbersOutOfRange) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <utility>
 
@@ -16,14 +15,6 @@
 namespace lockstep::launch {
 namespace {
 
-// After a rank's failure: the others may notice by themselves and say what they saw, then they are asked, then killed.
-struct Escalation {
-  int64_t after_ms;
-  int signal;
-};
-constexpr std::array kEscalation = {Escalation{400, SIGTERM}, Escalation{700, SIGKILL}};
-
-constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int kPatienceMs = 200;  // for what a rank has started and left behind at the end of a run
 
 Board* board_in(const Mapping& memory) { return Board::attach(memory.data()); }
@@ -81,26 +72,20 @@ void Launcher::supervise(RankGroup& group) {
   SignalWatch signals;
   start_all(group);
   while (!group.all_ended()) {
-    const bool signalled = group.wait(signals.descriptor(), next_deadline_ms(), [&](RankProcess& p) { on_end(p); });
+    const bool signalled =
+        group.wait(signals.descriptor(), failure_.wait_ms(monotonic_ns()), [&](RankProcess& p) { on_end(p); });
     if (signalled) {
       while (const auto signal = signals.next()) on_signal(group, *signal);
     }
     escalate(group);
   }
-  group.finish(failed_ns_ != 0 || stop_signals_ > 0 ? 0 : kPatienceMs);
+  group.finish(failure_.begun() || stop_signals_ > 0 ? 0 : kPatienceMs);
 }
 
 void Launcher::on_end(const RankProcess& process) {
-  BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
-  const ExitStatus status = *process.status;
-  if (status.ok() || status.exit_code() == kExitStoppedOnRequest) {
-    // The peers must not wait for a rank that is through.
-    if (said.state.load() != RankState::kFailed) said.state.store(RankState::kFinished);
-    return;
-  }
-  if (said.state.load() != RankState::kFailed) said.fail(status.exit_code(), status.text());
+  const bool failed = note_end(board_->ranks[static_cast<size_t>(process.rank)], *process.status);
   const bool was_asked = stop_signals_ > 0 && options_.stop_by == StopBy::kSignal;
-  if (failed_ns_ == 0 && !was_asked) failed_ns_ = process.ended_ns;
+  if (failed && !was_asked) failure_.begin(process.ended_ns);
 }
 
 void Launcher::on_signal(RankGroup& group, int signal) {
@@ -116,47 +101,37 @@ void Launcher::on_signal(RankGroup& group, int signal) {
 }
 
 void Launcher::escalate(RankGroup& group) {
-  while (next_deadline_ms() == 0) {
+  while (const auto signal = failure_.due(monotonic_ns())) {
     for (const auto& process : group.ranks()) process->stopped = process->stopped || !process->status;
-    group.signal_running(kEscalation[static_cast<size_t>(next_signal_++)].signal);
+    group.signal_running(*signal);
   }
 }
 
-int Launcher::next_deadline_ms() const {
-  if (failed_ns_ == 0 || next_signal_ == std::ssize(kEscalation)) return -1;
-  const int64_t passed = (monotonic_ns() - failed_ns_) / kNsPerMs;
-  return static_cast<int>(std::max<int64_t>(0, kEscalation[static_cast<size_t>(next_signal_)].after_ms - passed));
-}
-
 RankOutcome Launcher::outcome_of(const RankProcess& process) const {
-  const BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
-  const bool spoke = said.error.get() != process.status->text();
-  return {.rank = process.rank,
-          .pid = process.child.pid(),
-          .status = *process.status,
-          .ended = static_cast<double>(process.ended_ns - started_ns_) * 1e-9,
-          .stopped = process.stopped,
-          .step = said.step.load(),
-          .doing = said.doing.get(),
-          .error = spoke ? said.error.get() : ""};
+  RankOutcome outcome = outcome_on(board_->ranks[static_cast<size_t>(process.rank)], *process.status);
+  outcome.rank = process.rank;
+  outcome.pid = process.child.pid();
+  outcome.ended = static_cast<double>(process.ended_ns - started_ns_) * 1e-9;
+  outcome.stopped = process.stopped;
+  return outcome;
 }
 
 int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
   Report report;
-  int64_t last_end = failed_ns_;
+  int64_t last_end = failure_.begun_ns();
   for (const auto& process : group.ranks()) {
     report.outcomes.push_back(outcome_of(*process));
     last_end = std::max(last_end, process->ended_ns);
   }
   const int code = exit_code(report.outcomes);
-  const bool passed_on = stop_signals_ == 1 && options_.stop_by == StopBy::kSignal && failed_ns_ == 0;
+  const bool passed_on = stop_signals_ == 1 && options_.stop_by == StopBy::kSignal && !failure_.begun();
   if ((passed_on || stop_signals_ > 1) && code != 0 && code != kExitStoppedOnRequest) return 128 + last_stop_signal_;
   const auto root = root_cause(report.outcomes);
   if (!root) return code;
   report.root = *root;
   RankOutput& output = group.ranks()[*root]->output;
   report.oom = report.outcomes[*root].status.signal == SIGKILL ? oom.verdict() : "";
-  report.stop_seconds = static_cast<double>(last_end - failed_ns_) * 1e-9;
+  report.stop_seconds = static_cast<double>(last_end - failure_.begun_ns()) * 1e-9;
   report.saved = board_->saved.get();
   report.log_path = output.log_path();
   report.last_lines = output.last_lines();

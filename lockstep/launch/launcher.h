@@ -8,6 +8,7 @@
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/node_memory.h"
+#include "lockstep/launch/escalation.h"
 #include "lockstep/launch/oom.h"
 #include "lockstep/launch/output.h"
 #include "lockstep/launch/rank_group.h"
@@ -56,7 +57,6 @@ class Launcher {
   void on_end(const RankProcess& process);
   void on_signal(RankGroup& group, int signal);
   void escalate(RankGroup& group);
-  int next_deadline_ms() const;
   int conclude(RankGroup& group, const OomWatch& oom);
   RankOutcome outcome_of(const RankProcess& process) const;
   void write_report_file(const std::string& json) const;
@@ -68,9 +68,8 @@ class Launcher {
   Board* board_ = nullptr;
   int64_t started_ns_ = 0;
 
-  int64_t failed_ns_ = 0;  // when the first rank failed; 0: none has
-  int next_signal_ = 0;    // how many of the signals to the others have been sent
-  int stop_signals_ = 0;   // how many times somebody asked to stop
+  Escalation failure_;    // begun when the first rank failed
+  int stop_signals_ = 0;  // how many times somebody asked to stop
   int last_stop_signal_ = 0;
   bool plain_mistake_ = false;
 };

@@ -39,6 +39,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 // All that the child needs between vfork and exec, where it must neither allocate nor lock.
 struct ChildPlan {
+  const char* program;
   char* const* arguments;
   char* const* environment;
   const std::vector<int>& inherited;
@@ -59,7 +60,7 @@ struct ChildPlan {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  execve(plan.arguments[0], plan.arguments, plan.environment);
+  execve(plan.program, plan.arguments, plan.environment);
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(plan.failure, &error, sizeof error);
   _exit(127);
@@ -93,24 +94,30 @@ std::string ExitStatus::text() const {
 }
 
 Child::Child(const SpawnRequest& request) {
-  Pipe output = make_pipe(), errors = make_pipe(), failure = make_pipe();
+  Pipe output, errors, failure = make_pipe();
+  if (request.piped) {
+    output = make_pipe();
+    errors = make_pipe();
+  }
+  const std::string& program = request.program.empty() ? request.command[0] : request.program;
   const Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const auto arguments = pointers(request.command);
   const auto environment = pointers(request.environment);
-  const pid_t pid = start({.arguments = arguments.data(),
+  const pid_t pid = start({.program = program.c_str(),
+                           .arguments = arguments.data(),
                            .environment = environment.data(),
                            .inherited = request.inherited,
                            .in = null.get(),
-                           .out = output.write.get(),
-                           .err = errors.write.get(),
+                           .out = request.piped ? output.write.get() : STDOUT_FILENO,
+                           .err = request.piped ? errors.write.get() : STDERR_FILENO,
                            .failure = failure.write.get(),
                            .parent = getpid()});
-  if (pid < 0) throw IoError("can't start ", request.command[0], ": ", errno_text(errno));
+  if (pid < 0) throw IoError("can't start ", program, ": ", errno_text(errno));
   failure.write = Descriptor();
   int error = 0;
   if (read(failure.read.get(), &error, sizeof error) == sizeof error) {
     reap(pid);
-    throw ConfigError("can't run ", request.command[0], ": ", errno_text(error));
+    throw ConfigError("can't run ", program, ": ", errno_text(error));
   }
   pid_ = pid;
   // By number: glibc 2.36 declares it in a way that C++ cannot link.
@@ -123,7 +130,9 @@ Child::Child(const SpawnRequest& request) {
   }
   out = std::move(output.read);
   err = std::move(errors.read);
-  for (const int fd : {out.get(), err.get()}) fcntl(fd, F_SETFL, O_NONBLOCK);
+  for (const int fd : {out.get(), err.get()}) {
+    if (fd >= 0) fcntl(fd, F_SETFL, O_NONBLOCK);
+  }
 }
 
 Child::Child(Child&& other) noexcept

@@ -25,6 +25,8 @@ struct SpawnRequest {
   std::vector<std::string> command;      // the program's path, then its arguments
   std::vector<std::string> environment;  // "NAME=value": all of it
   std::vector<int> inherited;            // descriptors that the child gets, under the same numbers
+  std::string program = {};              // the file that is run; empty: command[0]
+  bool piped = true;                     // false: what it writes goes where this process's output goes
 };
 
 // A process in a group of its own, with pipes for its output and nothing to read. The kernel kills it when the thread
@@ -39,7 +41,8 @@ class Child {
 
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once the process has ended
-  // Its standard output and error, not blocking; reading one to its end and closing it is the owner's.
+  // Its standard output and error where they are piped, not blocking; reading one to its end and closing it is the
+  // owner's.
   Descriptor out, err;
 
   // How it ended; nothing while it runs. Its remains stay, so that its number and its group's can't be another's.

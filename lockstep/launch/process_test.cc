@@ -50,6 +50,16 @@ TEST(Child, PassesOutputEnvironmentAndCode) {
   EXPECT_TRUE(child.ended().has_value()) << "asking twice is fine";
 }
 
+TEST(Child, MayHaveAnotherNameThanItsFileAndNoPipes) {
+  SpawnRequest request = shell("");
+  request.command = {"somebody", "-c", "test $0 = somebody"};
+  request.program = "/bin/sh";
+  request.piped = false;
+  const Child child(request);
+  EXPECT_FALSE(child.out || child.err);
+  EXPECT_EQ(wait_for(child).exit_code(), 0);
+}
+
 TEST(Child, NamesTheSignalThatKilledIt) {
   const Child child(shell("kill -9 $$"));
   const ExitStatus status = wait_for(child);

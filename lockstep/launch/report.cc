@@ -61,6 +61,24 @@ nlohmann::json to_json_value(const RankOutcome& outcome) {
 
 }  // namespace
 
+bool note_end(BoardRank& said, const ExitStatus& status) {
+  if (status.ok() || status.exit_code() == kExitStoppedOnRequest) {
+    // The peers must not wait for a rank that is through.
+    if (said.state.load() != RankState::kFailed) said.state.store(RankState::kFinished);
+    return false;
+  }
+  if (said.state.load() != RankState::kFailed) said.fail(status.exit_code(), status.text());
+  return true;
+}
+
+RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status) {
+  const std::string error = said.error.get();
+  return {.status = status,
+          .step = said.step.load(),
+          .doing = said.doing.get(),
+          .error = error == status.text() ? "" : error};
+}
+
 std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes) {
   std::optional<size_t> root;
   const auto rank_of_cause = [&](size_t i) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/board.h"
 #include "lockstep/launch/process.h"
 
 namespace lockstep::launch {
@@ -24,6 +25,11 @@ struct RankOutcome {
   std::string doing;
   std::string error;  // its own line, without "error: "
 };
+
+// Leaves on the board, for peers and reports, how a rank ended that may not have said so itself. True if it failed.
+bool note_end(BoardRank& said, const ExitStatus& status);
+// What is known from the board and from how the process ended: status, step, doing, error.
+RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status);
 
 // The rank whose failure explains the others': of those that failed by themselves the first that did not merely miss a
 // peer (CommError), otherwise the first. Nothing if none failed.

@@ -40,6 +40,19 @@ TEST(ExitCode, OfTheWholeRun) {
   EXPECT_EQ(code({stopped(0), ended(1, {.signal = SIGKILL}, 2)}), 137);
 }
 
+TEST(NoteEnd, LeavesWhatARankDidNotSayItself) {
+  BoardRank silent{}, spoke{}, finished{};
+  EXPECT_TRUE(note_end(silent, {.signal = SIGSEGV}));
+  EXPECT_EQ(silent.state.load(), RankState::kFailed);
+  EXPECT_EQ(silent.error.get(), "was killed by SIGSEGV");
+  EXPECT_EQ(outcome_on(silent, {.signal = SIGSEGV}).error, "") << "that is not its own line";
+  spoke.fail(65, "sample 7 is damaged");
+  EXPECT_TRUE(note_end(spoke, {.code = 65}));
+  EXPECT_EQ(outcome_on(spoke, {.code = 65}).error, "sample 7 is damaged");
+  EXPECT_FALSE(note_end(finished, {.code = 75}));
+  EXPECT_EQ(finished.state.load(), RankState::kFinished);
+}
+
 TEST(Report, HasTheContractsForm) {
   Report report;
   report.outcomes = {stopped(0), stopped(1), stopped(2), ended(3, {.signal = SIGKILL}, 1)};

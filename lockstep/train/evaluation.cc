@@ -4,15 +4,19 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
 #include "lockstep/amp/autocast.h"
+#include "lockstep/base/error.h"
 #include "lockstep/comm/blocks.h"
 #include "lockstep/train/memory_format.h"
 
 namespace lockstep::train {
 namespace {
+
+constexpr int64_t kMostSums = 64;
 
 class EvalMode {
  public:
@@ -38,6 +42,7 @@ std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, cons
   const at::Tensor output = model.forward(input);
   std::vector<double> sums = {recipe.loss(output, target).item<double>() * static_cast<double>(count)};
   for (const double sum : recipe.measure(output, target)) sums.push_back(sum);
+  if (std::ssize(sums) > kMostSums) throw BugError("evaluation: ", sums.size(), " sums, not at most ", kMostSums);
   return sums;
 }
 
@@ -49,7 +54,6 @@ Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Datase
   const c10::AutoGradMode no_grad(false);
   const int64_t chunks = (data.size() + options.chunk - 1) / options.chunk;
   const comm::Slice own = comm::slice_of(chunks, comm.rank(), comm.size());
-  constexpr int64_t kMostSums = 16;
   const at::Tensor table = at::zeros({chunks, kMostSums}, at::kDouble);
   for (int64_t chunk = own.first; chunk < own.last; ++chunk) {
     const int64_t first = chunk * options.chunk;

@@ -19,19 +19,31 @@ std::string data_line(const char* label, const std::string& description, int64_t
   return samples == 0 ? "" : cat("  ", label, description, '\n');
 }
 
+// " = 0.1 × 4 (linear, global batch 256 ÷ 64)"
+std::string scaling_text(const Plan& plan) {
+  if (!plan.lr_scaling) return "";
+  const LrScaling& scaling = *plan.lr_scaling;
+  return cat(" = ", scaling.unscaled_lr, " × ", scaling.factor, " (", scaling.rule, ", global batch ",
+             plan.global_batch(), " ÷ ", scaling.base_batch, "),");
+}
+
 std::string schedule_text(const Plan& plan) {
   constexpr std::array<const char*, 3> kNames = {"constant", "step", "cosine"};
-  std::string text = cat("lr ", plan.schedule.base_lr, ' ', kNames[static_cast<size_t>(plan.schedule.kind)]);
+  std::string text =
+      cat("lr ", plan.schedule.base_lr, scaling_text(plan), ' ', kNames[static_cast<size_t>(plan.schedule.kind)]);
   if (plan.schedule.kind == optim::ScheduleKind::kCosine)
     text += cat(" to ", plan.schedule.lr_min, " at step ", plan.schedule.horizon_steps);
   if (plan.schedule.warmup_steps > 0) text += cat(", warm-up ", plan.schedule.warmup_steps, " steps");
+  if (plan.schedule.warmup_steps > 0 && plan.schedule.warmup_start)
+    text += cat(" from lr ", plan.schedule.base_lr * *plan.schedule.warmup_start);
   return text;
 }
 
 }  // namespace
 
 std::string header(const HeaderFacts& facts, const Plan& plan) {
-  std::string text = cat("lockstep train ", facts.recipe, " -> ", facts.folder, '\n');
+  std::string text = cat("lockstep train ", facts.recipe, facts.arch.empty() ? "" : " --arch ", facts.arch, " -> ",
+                         facts.folder, '\n');
   text += cat("  device      ", facts.device, ", precision ", facts.precision,
               plan.channels_last ? ", channels_last" : "", '\n');
   text +=

@@ -9,6 +9,7 @@ namespace lockstep::train {
 
 struct HeaderFacts {
   std::string recipe;
+  std::string arch;  // "": the recipe has one network
   std::string folder;
   std::string device;     // "CPU (AMX, AVX512-BF16)"
   std::string precision;  // "O1 bfloat16"

@@ -52,5 +52,18 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   EXPECT_THAT(text, Not(HasSubstr("launcher")));
 }
 
+TEST(Header, AScaledRateIsShown) {
+  Plan plan;
+  plan.lanes = 8;
+  plan.batch_size = 32;
+  plan.schedule = {.base_lr = 0.4, .warmup_steps = 10, .warmup_start = 0.25};
+  plan.lr_scaling = LrScaling{.rule = "linear", .unscaled_lr = 0.1, .factor = 4, .base_batch = 64};
+  plan.steps_per_epoch = 1;
+  const std::string text = header({.recipe = "imagenet", .arch = "resnet18", .folder = "runs/a"}, plan);
+  EXPECT_THAT(text, HasSubstr("lockstep train imagenet --arch resnet18 -> runs/a"));
+  EXPECT_THAT(text,
+              HasSubstr("lr 0.4 = 0.1 × 4 (linear, global batch 256 ÷ 64), constant, warm-up 10 steps from lr 0.1"));
+}
+
 }  // namespace
 }  // namespace lockstep::train

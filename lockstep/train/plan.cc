@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/lr_scale.h"
 
 namespace lockstep::train {
 namespace {
@@ -19,8 +20,25 @@ int batch_size_of(const TrainOptions& options, const Defaults& defaults, int lan
   return *options.global_batch_size / lanes;
 }
 
-optim::NamedOptions optimizer_options(const TrainOptions& options, const Defaults& defaults, OptimizerKind kind) {
-  optim::NamedOptions named = {{"lr", options.lr.value_or(defaults.lr)}};
+std::optional<LrScaling> lr_scaling(const TrainOptions& options, const Defaults& defaults, int64_t global_batch) {
+  if (!options.scale_lr) return std::nullopt;
+  const int64_t base = options.scale_lr->base.value_or(defaults.batch_size);
+  const bool linear = options.scale_lr->rule == config::LrRule::kLinear;
+  return LrScaling{
+      .rule = std::string(to_string(options.scale_lr->rule)),
+      .unscaled_lr = options.lr.value_or(defaults.lr),
+      .factor = linear ? optim::linear_lr_factor(global_batch, base) : optim::sqrt_lr_factor(global_batch, base),
+      .base_batch = base};
+}
+
+double lr_of(const TrainOptions& options, const Defaults& defaults, const Plan& plan) {
+  if (!plan.lr_scaling) return options.lr.value_or(defaults.lr);
+  return plan.lr_scaling->unscaled_lr * plan.lr_scaling->factor;
+}
+
+optim::NamedOptions optimizer_options(const TrainOptions& options, const Defaults& defaults, OptimizerKind kind,
+                                      double lr) {
+  optim::NamedOptions named = {{"lr", lr}};
   // The recipe's momentum and weight decay go with the recipe's optimizer.
   const bool own = kind == defaults.optimizer;
   if (kind == OptimizerKind::kSgd) {
@@ -37,16 +55,22 @@ optim::NamedOptions optimizer_options(const TrainOptions& options, const Default
 optim::ScheduleOptions schedule_of(const TrainOptions& options, const Defaults& defaults, const Plan& plan) {
   const auto kind = options.schedule.value_or(defaults.schedule);
   const int64_t horizon = options.schedule_steps.value_or(plan.epochs * plan.steps_per_epoch);
-  // A recipe's warm-up gives way where the run is too short for it.
-  const int64_t warmup = options.warmup.value_or(std::min(defaults.warmup, horizon / 5));
+  // A recipe's warm-up gives way where the run is too short for it. A rate that was scaled up is reached from the
+  // unscaled one, in 5 epochs or a tenth of the run, whichever is less (Goyal et al., 2017).
+  int64_t warmup = options.warmup.value_or(std::min(defaults.warmup, horizon / 5));
+  std::optional<double> warmup_start;
+  if (plan.lr_scaling && plan.lr_scaling->factor > 1 && !options.warmup) {
+    warmup = std::max(warmup, std::min(5 * plan.steps_per_epoch, horizon / 10));
+    warmup_start = 1 / plan.lr_scaling->factor;
+  }
   optim::ScheduleOptions schedule{.kind = optim::parse_schedule(words(kind)[static_cast<size_t>(kind)]),
-                                  .base_lr = options.lr.value_or(defaults.lr),
+                                  .base_lr = lr_of(options, defaults, plan),
                                   .lr_min = options.lr_min,
                                   .horizon_steps = horizon,
                                   .step_size = options.step_size.value_or(plan.steps_per_epoch),
                                   .gamma = options.gamma.value_or(0.1),
                                   .warmup_steps = warmup,
-                                  .warmup_start = std::nullopt};
+                                  .warmup_start = warmup_start};
   schedule.check();
   return schedule;
 }
@@ -72,11 +96,13 @@ Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes,
   }
   const OptimizerKind kind = options.optimizer.value_or(defaults.optimizer);
   plan.optimizer = words(kind)[static_cast<size_t>(kind)];
-  plan.optimizer_options = optimizer_options(options, defaults, kind);
+  plan.lr_scaling = lr_scaling(options, defaults, plan.global_batch());
+  plan.optimizer_options = optimizer_options(options, defaults, kind, lr_of(options, defaults, plan));
   plan.schedule = schedule_of(options, defaults, plan);
   plan.channels_last = options.channels_last == config::ChannelsLast::kAuto
                            ? defaults.channels_last
                            : options.channels_last == config::ChannelsLast::kOn;
+  plan.eval_batch = defaults.eval_batch;
   plan.eval_every = steps_of(options.eval_every, plan.steps_per_epoch);
   plan.save_every = steps_of(options.save_every, plan.steps_per_epoch);
   return plan;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lockstep/config/train_options.h"
@@ -10,6 +11,14 @@
 #include "lockstep/train/recipe.h"
 
 namespace lockstep::train {
+
+// How the learning rate came about where --scale-lr asks for more than the plain one.
+struct LrScaling {
+  std::string rule;  // "linear", "sqrt"
+  double unscaled_lr = 0;
+  double factor = 1;
+  int64_t base_batch = 1;  // samples that the unscaled rate is for
+};
 
 struct Plan {
   int lanes = 1;
@@ -20,9 +29,11 @@ struct Plan {
   std::string optimizer;
   optim::NamedOptions optimizer_options;
   optim::ScheduleOptions schedule;
+  std::optional<LrScaling> lr_scaling;
   bool channels_last = false;
-  int64_t eval_every = 0;  // steps; 0: at the end alone
-  int64_t save_every = 0;  // steps; 0: at the end alone
+  int64_t eval_batch = 256;  // samples a chunk
+  int64_t eval_every = 0;    // steps; 0: at the end alone
+  int64_t save_every = 0;    // steps; 0: at the end alone
 
   int64_t global_batch() const { return int64_t{lanes} * batch_size; }
   // The epoch that step `step`, counted from 0, belongs to, and its place in it.

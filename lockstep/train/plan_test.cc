@@ -52,6 +52,37 @@ TEST(Plan, AGlobalBatchIsShared) {
   EXPECT_THROW(make_plan(options, kDefaults, 3, 7000), ConfigError);
 }
 
+TEST(Plan, TheRateIsScaledOnlyWhereItIsAsked) {
+  config::TrainOptions options;
+  EXPECT_EQ(make_plan(options, kDefaults, 8, 7000).schedule.base_lr, 0.1);
+  EXPECT_FALSE(make_plan(options, kDefaults, 8, 7000).lr_scaling);
+  options.scale_lr = config::LrScale{config::LrRule::kLinear, {}};
+  const Plan plan = make_plan(options, kDefaults, 8, 7000);  // 256 samples, 8 times the recipe's 32
+  EXPECT_EQ(plan.schedule.base_lr, 0.8);
+  EXPECT_EQ(std::get<double>(plan.optimizer_options[0].value), 0.8);
+  EXPECT_EQ(plan.lr_scaling->factor, 8);
+  EXPECT_EQ(plan.lr_scaling->base_batch, 32);
+  options.scale_lr = config::LrScale{config::LrRule::kSqrt, 64};
+  options.lr = 0.5;
+  EXPECT_EQ(make_plan(options, kDefaults, 8, 7000).schedule.base_lr, 1);
+}
+
+TEST(Plan, ARateThatWasScaledUpIsWarmedUpTo) {
+  Defaults defaults = kDefaults;
+  defaults.warmup = 0;
+  config::TrainOptions options;
+  options.scale_lr = config::LrScale{config::LrRule::kLinear, {}};
+  const Plan plan = make_plan(options, defaults, 8, 7000);  // 5 epochs of 28 steps
+  EXPECT_EQ(plan.schedule.warmup_steps, 14);
+  EXPECT_EQ(optim::lr_at(plan.schedule, 0), 0.1);
+  options.epochs = 100;
+  EXPECT_EQ(make_plan(options, defaults, 8, 7000).schedule.warmup_steps, 5 * 28);
+  EXPECT_EQ(make_plan(options, defaults, 1, 7000).schedule.warmup_steps, 0);  // not scaled up
+  options.warmup = 3;
+  EXPECT_EQ(make_plan(options, defaults, 8, 7000).schedule.warmup_steps, 3);
+  EXPECT_FALSE(make_plan(options, defaults, 8, 7000).schedule.warmup_start);
+}
+
 TEST(Plan, MomentumBelongsToSgd) {
   config::TrainOptions options;
   options.optimizer = config::OptimizerKind::kAdam;

@@ -32,13 +32,16 @@ struct Defaults {
   config::ScheduleKind schedule = config::ScheduleKind::kConstant;
   int64_t warmup = 0;          // steps
   bool channels_last = false;  // which memory format is faster for this model
+  int eval_batch = 256;        // samples that evaluation computes at a time
 };
 
-// Stateless: any thread may call.
+// Immutable: any thread may call. What is chosen by options (a network, a size) it is made with.
 class Recipe {
  public:
   virtual ~Recipe() = default;
   virtual std::string name() const = 0;
+  // Which of its networks, as --arch names it; "" where it has only one.
+  virtual std::string arch() const { return ""; }
 
   // Throws ConfigError that lists the presets for one that it does not have; "" is the recipe's own.
   virtual Defaults defaults(const std::string& preset) const = 0;
@@ -47,7 +50,8 @@ class Recipe {
   // Initialised by the seed alone.
   virtual Model make_model(uint64_t seed, const data::Dataset& data) const = 0;
 
-  // The mean over the samples: a scalar with a graph.
+  // The mean over the samples of each one's own loss, so that lanes' losses can be joined exactly: a scalar with a
+  // graph.
   virtual at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const = 0;
   // Sums over the samples of whatever metrics() needs: fp64 [k], exact or of one fixed order.
   virtual std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const = 0;

@@ -164,6 +164,8 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
                  .steps_per_epoch = parts.plan.steps_per_epoch,
                  .best = std::numeric_limits<double>::lowest(),
                  .origin = {.recipe = recipe->name(),
+                            .arch = recipe->arch(),
+                            .sample_shape = parts.data.train->sample_shape(),
                             .lanes = lanes,
                             .threads = threads,
                             .batch_size = parts.plan.batch_size,
@@ -205,6 +207,7 @@ std::string header_of(const Parts& parts) {
   int64_t parameters = 0;
   for (const auto& parameter : parts.model.module->parameters()) parameters += parameter.numel();
   return header({.recipe = parts.recipe->name(),
+                 .arch = parts.recipe->arch(),
                  .folder = parts.files.folder,
                  .device = device,
                  .precision = precision_of(parts),

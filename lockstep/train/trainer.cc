@@ -171,9 +171,11 @@ void Trainer::warn_not_finite(double loss) {
 Evaluation Trainer::evaluate_on(const data::Dataset& data) {
   ddp_.sync_buffers();
   parts_.optimizer->exchange_averages();
-  Evaluation evaluation =
-      evaluate(*parts_.recipe, parts_.model, data, parts_.world->communicator(),
-               {.channels_last = parts_.plan.channels_last, .amp = parts_.amp, .device = parts_.device});
+  Evaluation evaluation = evaluate(*parts_.recipe, parts_.model, data, parts_.world->communicator(),
+                                   {.chunk = parts_.plan.eval_batch,
+                                    .channels_last = parts_.plan.channels_last,
+                                    .amp = parts_.amp,
+                                    .device = parts_.device});
   parts_.optimizer->exchange_averages();
   return evaluation;
 }
@@ -261,6 +263,7 @@ void Trainer::finish() {
       {"seconds", seconds},
       {"weights_sha256", checkpoint::weights_sha256(*parts_.model.module)}};
   if (!ema.empty()) final["ema_sha256"] = ema;
+  if (!parts_.recipe->arch().empty()) final["arch"] = parts_.recipe->arch();
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();
   say(cat("done: ", step_, " steps in ", std::lround(seconds), " s; ", parts_.files.final_json(), ", weights ",

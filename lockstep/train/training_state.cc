@@ -50,6 +50,32 @@ void load_average(const ValueView& saved, const std::string& file, const torch::
   optimizer.load_averages(averages);
 }
 
+checkpoint::List list_of(const std::vector<int64_t>& numbers) {
+  checkpoint::List list;
+  for (const int64_t number : numbers) list.push_back(number);
+  return list;
+}
+
+std::vector<int64_t> shape_in(const ValueView& meta) {
+  std::vector<int64_t> shape;
+  if (const auto list = meta.find("sample_shape")) {
+    for (const auto& item : list->items()) shape.push_back(item.integer());
+  }
+  return shape;
+}
+
+std::string arch_in(const ValueView& meta) {
+  const auto arch = meta.find("arch");
+  return arch ? arch->text() : "";
+}
+
+// {3, 64, 64} -> "3×64×64"
+std::string text_of(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += cat(text.empty() ? "" : "×", size);
+  return text;
+}
+
 }  // namespace
 
 Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, const optim::AnyOptimizer& optimizer,
@@ -68,6 +94,8 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
             {"meta", Dict{{"format", "lockstep"},
                           {"version", 1},
                           {"recipe", origin.recipe},
+                          {"arch", origin.arch},
+                          {"sample_shape", list_of(origin.sample_shape)},
                           {"optimizer", std::string(optimizer.name())},
                           {"step", state.step},
                           {"steps_per_epoch", state.steps_per_epoch},
@@ -92,6 +120,8 @@ TrainingState read_state(const Value& value, const std::string& file) {
           .steps_per_epoch = meta["steps_per_epoch"].integer(),
           .best = meta["best"].number(),
           .origin = {.recipe = meta["recipe"].text(),
+                     .arch = arch_in(meta),
+                     .sample_shape = shape_in(meta),
                      .lanes = static_cast<int>(sampler["lanes"].integer()),
                      .threads = static_cast<int>(meta["threads"].integer()),
                      .batch_size = sampler["batch_size"].integer(),
@@ -131,6 +161,11 @@ void check_origin(const Origin& run, const Origin& checkpoint, const std::string
     throw ConfigError(file, ": it was trained with ", what, ' ', then, ", this run has ", now, "; ", hint);
   };
   check("recipe", run.recipe, checkpoint.recipe, "resume it with its own recipe");
+  check("arch", run.arch, checkpoint.arch, "use the same --arch, or start a new run");
+  if (!checkpoint.sample_shape.empty()) {
+    check("samples of", text_of(run.sample_shape), text_of(checkpoint.sample_shape),
+          "use the same --size, or start a new run with --load");
+  }
   check("lanes", run.lanes, checkpoint.lanes, "leave --lanes out, or start a new run with --load");
   check("batch size", run.batch_size, checkpoint.batch_size,
         "use the same --batch-size, or start a new run with --load");

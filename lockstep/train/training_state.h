@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/checkpoint/value.h"
@@ -16,6 +17,8 @@ namespace lockstep::train {
 // agree with the rest.
 struct Origin {
   std::string recipe;
+  std::string arch = {};                   // "": the recipe has one network
+  std::vector<int64_t> sample_shape = {};  // {3, 64, 64}; empty: a checkpoint of before it was recorded
   int lanes = 1;
   int threads = 1;  // intra-op, a rank
   int64_t batch_size = 1;

@@ -20,6 +20,8 @@ struct SmallRun {
                       .steps_per_epoch = 5,
                       .best = 0.5,
                       .origin = {.recipe = "mnist",
+                                 .arch = "resnet18",
+                                 .sample_shape = {3, 64, 64},
                                  .lanes = 4,
                                  .threads = 2,
                                  .batch_size = 32,
@@ -50,6 +52,8 @@ TEST(TrainingState, EverythingComesBack) {
   EXPECT_EQ(state.step, 7);
   EXPECT_EQ(state.best, 0.5);
   EXPECT_EQ(state.origin.lanes, 4);
+  EXPECT_EQ(state.origin.arch, "resnet18");
+  EXPECT_EQ(state.origin.sample_shape, std::vector<int64_t>({3, 64, 64}));
   EXPECT_EQ(state.origin.precision, "O1 float16");
   restore_model(saved, "a.pt", *two.net);
   restore(saved, "a.pt", *two.net, *two.optimizer, two.scaler);
@@ -113,6 +117,12 @@ TEST(TrainingState, TheFirstDifferentSettingIsNamed) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("a.pt: it was trained with lanes 4, this run has 8"));
   }
+  other = origin;
+  other.arch = "mobilenet_v2";
+  EXPECT_THROW(check_origin(other, origin, "a.pt"), ConfigError);
+  other = origin;
+  other.sample_shape = {3, 32, 32};
+  EXPECT_THROW(check_origin(other, origin, "a.pt"), ConfigError);
   Origin threads = origin;
   threads.threads = 1;
   check_origin(threads, origin, "a.pt");

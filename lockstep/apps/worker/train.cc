@@ -70,7 +70,7 @@ int run(const config::TrainOptions& given) {
   watch_signals();
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();
   const config::TrainOptions options = under_launcher ? given : with_resumed_run(given);
-  const auto recipe = recipes::find_recipe(options.recipe);
+  const auto recipe = recipes::find_recipe(options.recipe, {.arch = options.arch, .size = options.size});
   const auto world = init({.backend = train::backend_for(options.device, options.backend),
                            .algorithm = std::string(config::to_string(options.algorithm)),
                            .interfaces = options.interfaces,

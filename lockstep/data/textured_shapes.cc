@@ -1,0 +1,104 @@
+#include "lockstep/data/textured_shapes.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/philox.h"
+#include "lockstep/data/drawing.h"
+
+namespace lockstep::data {
+namespace {
+
+// Widths of stripes and checks grow with the image, but none is too fine to be seen.
+Frame texture_frame(RandomStream& random, int side) {
+  const float width = std::max(2.f, static_cast<float>(side) * random.uniform(.08f, .13f));
+  const float x = random.uniform(0, width), y = random.uniform(0, width);
+  return Frame::random_turn(random, x, y, width);
+}
+
+// Faint, of middling colours and of any texture: only the shape's own tells the class.
+Paint ground_paint(RandomStream& random, int side) {
+  const auto texture = static_cast<Texture>(random.below(kTextures));
+  const Colour first = Colour::random(random).towards({.5f, .5f, .5f}, .6f);
+  const Colour second = first.towards(Colour::random(random), .15f);
+  return {.texture = texture, .frame = texture_frame(random, side), .first = first, .second = second};
+}
+
+// A dark and a light colour, so that texture and outline can always be seen.
+Paint shape_paint(RandomStream& random, int side, Texture texture) {
+  const Colour dark = Colour::random(random).towards({0, 0, 0}, .6f);
+  const Colour light = Colour::random(random).towards({1, 1, 1}, .6f);
+  return {.texture = texture, .frame = texture_frame(random, side), .first = dark, .second = light};
+}
+
+class TexturedShapes final : public Dataset {
+ public:
+  TexturedShapes(const TexturedShapesOptions& options, uint32_t split, int64_t size)
+      : seed_(options.seed), side_(options.side), split_(split), size_(size) {
+    if (size < 1) throw ConfigError("textured shapes: ", size, " of them are out of range; ask for at least 1");
+    if (side_ < 16 || side_ > 4096) throw ConfigError("textured shapes: ", side_, " pixels a side, not 16 to 4096");
+  }
+
+  int64_t size() const override { return size_; }
+
+  Batch batch(std::span<const int64_t> indices, uint32_t /*epoch*/) const override {
+    check_indices(indices, size_);
+    const auto n = static_cast<int64_t>(indices.size());
+    const size_t values = size_t{3} * static_cast<size_t>(side_) * static_cast<size_t>(side_);
+    Batch batch{.data = at::empty({n, 3, side_, side_}, at::kFloat), .target = at::empty({n}, at::kLong)};
+    auto* data = batch.data.mutable_data_ptr<float>();
+    auto* target = batch.target.mutable_data_ptr<int64_t>();
+    for (const int64_t index : indices) {
+      *target++ = draw_textured_shape(seed_, split_, static_cast<uint64_t>(index), side_, {data, values});
+      data += values;
+    }
+    return batch;
+  }
+
+  std::vector<int64_t> sample_shape() const override { return {3, side_, side_}; }
+  int64_t classes() const override { return kTexturedClasses; }
+  std::string description() const override {
+    return cat("textured shapes drawn on the spot (seed ", seed_, "), ", split_ == 0 ? "train" : "test", ", ", size_,
+               " images of ", side_, "×", side_);
+  }
+
+ private:
+  uint64_t seed_;
+  int side_;
+  uint32_t split_;
+  int64_t size_;
+};
+
+}  // namespace
+
+int64_t draw_textured_shape(uint64_t seed, uint32_t split, uint64_t index, int side, std::span<float> pixels) {
+  RandomStream random(seed, Purpose::kSynthetic, split, index);
+  const auto label = static_cast<int64_t>(index % kTexturedClasses);
+  const auto shape = static_cast<Shape>(label / kTextures);
+  const Paint ground = ground_paint(random, side);
+  const Paint paint = shape_paint(random, side, static_cast<Texture>(label % kTextures));
+  const auto length = static_cast<float>(side);
+  const float radius = length * random.uniform(.26f, .42f);
+  const float x = random.uniform(radius, length - radius), y = random.uniform(radius, length - radius);
+  const Frame frame = Frame::random_turn(random, x, y, radius);
+  Canvas canvas(pixels, side);
+  for (int row = 0; row < side; ++row) {
+    for (int column = 0; column < side; ++column) {
+      const auto right = static_cast<float>(column), down = static_cast<float>(row);
+      const bool inside = covers(shape, frame.of(right, down));
+      canvas.set(column, row, (inside ? paint : ground).at(right, down));
+    }
+  }
+  canvas.add_noise(random, random.uniform(0, .1f));
+  return label;
+}
+
+Splits textured_shapes(TexturedShapesOptions options) {
+  return {.train = std::make_shared<TexturedShapes>(options, 0, options.train_size),
+          .test = std::make_shared<TexturedShapes>(options, 1, options.test_size),
+          .validation = nullptr};
+}
+
+}  // namespace lockstep::data

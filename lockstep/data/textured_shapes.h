@@ -1,0 +1,28 @@
+// Textured shapes drawn on the spot: what the imagenet recipe trains on where no data is given.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lockstep/data/dataset.h"
+
+namespace lockstep::data {
+
+constexpr int kTexturedClasses = 10;
+
+struct TexturedShapesOptions {
+  uint64_t seed = 0;
+  int side = 64;  // pixels, from 16
+  int64_t train_size = 5120;
+  int64_t test_size = 320;
+};
+
+// RGB images of one shape on a textured ground: disc, square, triangle, cross or ring, each in stripes or checks, 10
+// classes. Neither colours nor places nor the ground tell the class. Sample i's class is i mod 10; all else is a pure
+// function of (seed, split, index), drawn anew whenever it is asked for. Throws ConfigError for sizes out of range.
+Splits textured_shapes(TexturedShapesOptions options = {});
+
+// Draws one: [3, side, side], from 0 to 1, into `pixels`; returns its class. Splits are numbered 0 = train, 1 = test.
+int64_t draw_textured_shape(uint64_t seed, uint32_t split, uint64_t index, int side, std::span<float> pixels);
+
+}  // namespace lockstep::data

@@ -1,0 +1,50 @@
+// How the other ranks are ended after one's failure: they may notice by themselves and say what they saw, then they are
+// asked, then killed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <optional>
+
+namespace lockstep::launch {
+
+// A pure state machine; times are monotonic_ns().
+class Escalation {
+ public:
+  // The first failure; later ones change nothing.
+  void begin(int64_t now_ns) {
+    if (!begun()) begun_ns_ = now_ns;
+  }
+  // Without the time to notice: they are asked at once.
+  void begin_asking(int64_t now_ns) { begin(now_ns - kSteps[0].after_ms * kNsPerMs); }
+
+  bool begun() const { return begun_ns_ != 0; }
+  int64_t begun_ns() const { return begun_ns_; }
+
+  // Until the next signal is due; -1: none is to come.
+  int wait_ms(int64_t now_ns) const {
+    if (!begun() || next_ == kSteps.size()) return -1;
+    return static_cast<int>(std::max<int64_t>(0, kSteps[next_].after_ms - (now_ns - begun_ns_) / kNsPerMs));
+  }
+
+  // The signal that is due by now, each once.
+  std::optional<int> due(int64_t now_ns) {
+    if (wait_ms(now_ns) != 0) return std::nullopt;
+    return kSteps[next_++].signal;
+  }
+
+ private:
+  struct Step {
+    int64_t after_ms;
+    int signal;
+  };
+  static constexpr std::array kSteps = {Step{400, SIGTERM}, Step{700, SIGKILL}};
+  static constexpr int64_t kNsPerMs = 1'000'000;
+
+  int64_t begun_ns_ = 0;
+  size_t next_ = 0;
+};
+
+}  // namespace lockstep::launch

@@ -1,0 +1,66 @@
+#include "lockstep/recipes/imagenet.h"
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/gather.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/textured_shapes.h"
+#include "lockstep/models/mobilenet_v2.h"
+#include "lockstep/models/resnet.h"
+
+namespace lockstep::recipes {
+namespace {
+
+template <typename Net>
+train::Model model_of(Net net) {
+  return {.module = net.ptr(), .forward = [net](const at::Tensor& images) mutable { return net->forward(images); }};
+}
+
+}  // namespace
+
+train::Defaults Imagenet::defaults(const std::string& preset) const {
+  if (!preset.empty()) throw ConfigError("--preset ", preset, ": imagenet has no presets");
+  return {.batch_size = 32,
+          .epochs = 5,
+          .lr = 0.0125,  // 0.1 for 256 samples (Goyal et al., 2017)
+          .optimizer = config::OptimizerKind::kSgd,
+          .momentum = 0.9,
+          .weight_decay = arch_ == config::Arch::kResnet18 ? 1e-4 : 4e-5,
+          .schedule = config::ScheduleKind::kCosine,
+          .warmup = 100,
+          .channels_last = true,
+          .eval_batch = 64};
+}
+
+data::Splits Imagenet::open_data(const std::string& path, uint64_t seed) const {
+  if (!path.empty())
+    throw ConfigError("--data ", path, ": imagenet's own data comes with a later version; leave it out");
+  return data::textured_shapes({.seed = seed, .side = size_});
+}
+
+train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) const {
+  if (arch_ == config::Arch::kResnet18) {
+    return model_of(models::ResNet18(models::ResNetOptions{.classes = data.classes()}, seed));
+  }
+  return model_of(models::MobileNetV2(models::MobileNetV2Options{.classes = data.classes()}, seed));
+}
+
+at::Tensor Imagenet::loss(const at::Tensor& output, const at::Tensor& target) const {
+  return at::cross_entropy_loss(output.to(at::kFloat), target);
+}
+
+std::vector<double> Imagenet::measure(const at::Tensor& output, const at::Tensor& target) const {
+  const at::Tensor of_target = output.gather(1, target.unsqueeze(1));
+  const at::Tensor above = output.le(of_target).logical_not().sum(1);  // a score that is not a number is above all
+  const auto within = [&above](int64_t places) { return static_cast<double>(above.lt(places).sum().item<int64_t>()); };
+  return {within(1), within(5)};
+}
+
+nlohmann::ordered_json Imagenet::metrics(const std::vector<double>& sums, int64_t samples) const {
+  const auto count = static_cast<double>(std::max<int64_t>(1, samples));
+  return {{"top1", sums[0] / count}, {"top5", sums[1] / count}};
+}
+
+}  // namespace lockstep::recipes

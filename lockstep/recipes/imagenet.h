@@ -1,0 +1,33 @@
+// Classifying images with ResNet-18 (He et al., 2015) or MobileNetV2 (Sandler et al., 2018); so far textured shapes
+// that are drawn on the spot.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/train/recipe.h"
+
+namespace lockstep::recipes {
+
+class Imagenet final : public train::Recipe {
+ public:
+  // `size`: pixels a side.
+  Imagenet(config::Arch arch, int size) : arch_(arch), size_(size) {}
+
+  std::string name() const override { return "imagenet"; }
+  std::string arch() const override { return std::string(to_string(arch_)); }
+  train::Defaults defaults(const std::string& preset) const override;
+  data::Splits open_data(const std::string& path, uint64_t seed) const override;
+  train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
+  at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override;
+  // How often the right class has the highest score, and one of the five highest.
+  std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override;
+  nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override;
+  std::string best_by() const override { return "top1"; }
+
+ private:
+  config::Arch arch_;
+  int size_;
+};
+
+}  // namespace lockstep::recipes

@@ -1,0 +1,54 @@
+#include "lockstep/recipes/imagenet.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::recipes {
+namespace {
+
+const Imagenet kResnet(config::Arch::kResnet18, 32), kMobilenet(config::Arch::kMobilenetV2, 32);
+
+TEST(Imagenet, JoinsDataModelAndLoss) {
+  for (const Imagenet* recipe : {&kResnet, &kMobilenet}) {
+    const auto data = recipe->open_data("", 1);
+    const auto model = recipe->make_model(1, *data.train);
+    const auto batch = data.train->batch(std::vector<int64_t>{0, 1, 2, 3}, 0);
+    const at::Tensor output = model.forward(batch.data);
+    EXPECT_EQ(output.sizes(), at::IntArrayRef({4, 10})) << recipe->arch();
+    EXPECT_NEAR(recipe->loss(output, batch.target).item<double>(), std::log(10.0), 2) << recipe->arch();
+  }
+  EXPECT_EQ(kMobilenet.arch(), "mobilenet_v2");
+}
+
+TEST(Imagenet, WeightsAreAFunctionOfTheSeed) {
+  const auto data = kResnet.open_data("", 1);
+  const auto weights = [&](uint64_t seed) { return kResnet.make_model(seed, *data.train).module->parameters()[0]; };
+  EXPECT_TRUE(at::equal(weights(1), weights(1)));
+  EXPECT_FALSE(at::equal(weights(1), weights(2)));
+}
+
+TEST(Imagenet, CountsTheFirstAndTheFirstFive) {
+  // The right class is first, second, fifth and sixth of ten.
+  const at::Tensor scores = at::arange(10, 0, -1).to(at::kFloat).repeat({4, 1});
+  const at::Tensor target = at::tensor({0, 1, 4, 5}, at::kLong);
+  const auto sums = kResnet.measure(scores, target);
+  EXPECT_EQ(sums, (std::vector<double>{1, 3}));
+  const auto metrics = kResnet.metrics(sums, 4);
+  EXPECT_EQ(metrics["top1"].get<double>(), 0.25);
+  EXPECT_EQ(metrics["top5"].get<double>(), 0.75);
+}
+
+TEST(Imagenet, ScoresThatAreNoNumbersAreWrong) {
+  const at::Tensor scores = at::full({3, 10}, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(kResnet.measure(scores, at::zeros({3}, at::kLong)), (std::vector<double>{0, 0}));
+}
+
+TEST(Imagenet, ItsOwnDataAreNotThereYet) { EXPECT_THROW(kResnet.open_data("/data/imagenet", 1), ConfigError); }
+
+}  // namespace
+}  // namespace lockstep::recipes

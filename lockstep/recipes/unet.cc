@@ -1,0 +1,82 @@
+#include "lockstep/recipes/unet.h"
+
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/shape_masks.h"
+#include "lockstep/models/unet.h"
+
+namespace lockstep::recipes {
+namespace {
+
+// 1 where a pixel is of a class: [N, H, W] -> like `output` [N, classes, H, W].
+at::Tensor one_hot(const at::Tensor& target, const at::Tensor& output) {
+  return at::zeros_like(output).scatter_(1, target.unsqueeze(1), 1);
+}
+
+// The mean over images and classes of 1 - Dice, with probabilities in place of a prediction (Milletari et al., 2016).
+at::Tensor dice_loss(const at::Tensor& output, const at::Tensor& target) {
+  const at::Tensor probabilities = output.softmax(1), mask = one_hot(target, output);
+  const at::Tensor both = (probabilities * mask).sum({2, 3});
+  const at::Tensor either = (probabilities + mask).sum({2, 3});
+  return 1 - ((2 * both + 1) / (either + 1)).mean();
+}
+
+double count(const at::Tensor& pixels) { return static_cast<double>(pixels.sum().item<int64_t>()); }
+
+}  // namespace
+
+train::Defaults UNet::defaults(const std::string& preset) const {
+  if (!preset.empty()) throw ConfigError("--preset ", preset, ": unet has no presets");
+  return {.batch_size = 8,
+          .epochs = 5,
+          .lr = 1e-3,
+          .optimizer = config::OptimizerKind::kAdamW,
+          .weight_decay = 1e-4,
+          .schedule = config::ScheduleKind::kCosine,
+          .warmup = 50,
+          .channels_last = true,
+          .eval_batch = 16};
+}
+
+data::Splits UNet::open_data(const std::string& path, uint64_t seed) const {
+  if (!path.empty()) throw ConfigError("--data ", path, ": unet's own data comes with a later version; leave it out");
+  return data::shape_masks({.seed = seed, .side = size_});
+}
+
+train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
+  models::UNet net(models::UNetOptions{.in_channels = data.sample_shape()[0], .classes = data.classes()}, seed);
+  return {.module = net.ptr(), .forward = [net](const at::Tensor& images) mutable { return net->forward(images); }};
+}
+
+at::Tensor UNet::loss(const at::Tensor& output, const at::Tensor& target) const {
+  const at::Tensor scores = output.to(at::kFloat);
+  return at::cross_entropy_loss(scores, target) + dice_loss(scores, target);
+}
+
+std::vector<double> UNet::measure(const at::Tensor& output, const at::Tensor& target) const {
+  const at::Tensor predicted = output.argmax(1);
+  std::vector<double> sums;
+  for (int64_t label = 0; label < output.size(1); ++label) {
+    const at::Tensor here = predicted.eq(label), there = target.eq(label);
+    sums.push_back(count(here.logical_and(there)));
+    sums.push_back(count(here) + count(there));
+  }
+  return sums;
+}
+
+nlohmann::ordered_json UNet::metrics(const std::vector<double>& sums, int64_t /*samples*/) const {
+  std::vector<double> dice;
+  double total = 0;
+  for (size_t label = 0; label < data::kMaskClasses; ++label) {
+    const double both = sums[2 * label], either = sums[2 * label + 1];
+    dice.push_back(either > 0 ? 2 * both / either : 1);  // a class that is nowhere was found everywhere
+    if (label > 0) total += dice.back();
+  }
+  return {{"dice", total / (data::kMaskClasses - 1)}, {"dice_per_class", dice}};
+}
+
+}  // namespace lockstep::recipes

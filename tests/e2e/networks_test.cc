@@ -1,0 +1,95 @@
+// The larger networks, trained by name on data drawn on the spot: a few steps of small images.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+struct Network {
+  const char* name;
+  Words words;    // after `train`
+  Words metrics;  // of final.json
+};
+
+const Network kResnet18{"resnet18", {"imagenet", "--size", "32"}, {"top1", "top5"}};
+const Network kMobilenet{"mobilenet_v2", {"imagenet", "--arch", "mobilenet_v2", "--size", "32"}, {"top1", "top5"}};
+// 31 million parameters: without momentum a third of the checkpoint.
+const Network kUnet{"unet", {"unet", "--size", "16", "--optimizer", "sgd"}, {"dice", "dice_per_class"}};
+
+Words words_of(const Network& network, const std::string& run, const Words& more) {
+  return Words{"train"} + network.words + Words{"--lanes", "4", "--batch-size", "2", "--steps", "2", "--out", run} +
+         more;
+}
+
+struct Case {
+  Network network;
+  const char* amp;
+  Words ranks;
+};
+
+class SameBitsOfNetworks : public ::testing::TestWithParam<Case> {};
+
+TEST_P(SameBitsOfNetworks, AtAnyNumberOfRanks) {
+  const auto& [network, amp, ranks] = GetParam();
+  const TempDir dir;
+  nlohmann::json one;
+  for (const auto& nproc : ranks) {
+    const Words words = words_of(network, dir / nproc, {"--amp", amp, "--nproc", nproc});
+    const auto result = lockstep(words, ".", std::chrono::seconds(200));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto outcome = outcome_of(dir / nproc);
+    if (one.is_null()) one = outcome;
+    EXPECT_EQ(outcome, one) << nproc << " ranks";
+  }
+  EXPECT_EQ(one.at("weights_sha256").get<std::string>().size(), 64u);
+  EXPECT_EQ(one.at("metrics").size(), network.metrics.size());
+  for (const auto& metric : network.metrics) EXPECT_TRUE(one.at("metrics").contains(metric)) << one;
+}
+
+const Words kFew = {"1", "4"}, kAll = {"1", "2", "4"};
+INSTANTIATE_TEST_SUITE_P(All, SameBitsOfNetworks,
+                         ::testing::Values(Case{kResnet18, "O0", kFew}, Case{kResnet18, "O1", kAll},
+                                           Case{kMobilenet, "O0", kFew}, Case{kMobilenet, "O1", kAll},
+                                           Case{kUnet, "O0", {"1", "2"}}, Case{kUnet, "O1", kFew}),
+                         [](const auto& info) { return std::string(info.param.network.name) + info.param.amp; });
+
+TEST(Arch, IsRememberedByTheRunAndItsCheckpoints) {
+  const TempDir dir;
+  const std::string run = dir / "run", checkpoint = run + "/checkpoints/last.pt";
+  ASSERT_EQ(lockstep(words_of(kMobilenet, run, {})).exit_code, 0);
+  EXPECT_EQ(final_of(run).at("arch"), "mobilenet_v2");
+  EXPECT_NE(read_file(run + "/config.toml").find("arch = 'mobilenet_v2'"), std::string::npos);
+
+  const auto other = lockstep({"train", "imagenet", "--arch", "resnet18", "--resume", run, "--steps", "3"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("it was trained with arch mobilenet_v2, this run has resnet18"), std::string::npos)
+      << other.err;
+  const auto same = lockstep({"train", "imagenet", "--resume", run, "--steps", "3"});
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+
+  const auto eval = lockstep({"eval", "imagenet", "--load", checkpoint, "--json"});
+  EXPECT_EQ(nlohmann::json::parse(eval.out), final_of(run).at("metrics")) << eval.err;
+}
+
+TEST(OwnData, IsNotThereYet) {
+  const TempDir dir;
+  for (const char* recipe : {"imagenet", "unet"}) {
+    const auto result = lockstep({"train", recipe, "--data", dir.path(), "--out", dir / "run"});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("own data comes with a later version"), std::string::npos) << result.err;
+  }
+}
+
+TEST(ScaleLr, IsShownInTheHeader) {
+  const TempDir dir;
+  const auto result = lockstep({"train", "mnist", "--data", digits_folder(), "--batch-size", "8", "--lanes", "4",
+                                "--lr", "0.1", "--scale-lr", "linear=8", "--steps", "2", "--out", dir / "run"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("lr 0.4 = 0.1 × 4 (linear, global batch 32 ÷ 8)"), std::string::npos) << result.out;
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
