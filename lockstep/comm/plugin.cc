@@ -58,7 +58,8 @@ void* plugin_symbol(const PluginName& plugin, const char* symbol) {
   // Global: an MPI opens parts of its own that look for its symbols.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
-    throw ConfigError("backend ", plugin.backend, ": ", path, " can't be opened: ", loader_text());
+    throw ConfigError("backend ", plugin.backend, ": ", path, " can't be opened: ", loader_text(),
+                      "; install the library that it names, or leave this backend and its device out");
   }
   const auto build = reinterpret_cast<const char* (*)()>(symbol_of(library, path, "lockstep_plugin_build"));
   if (const std::string theirs = build(); theirs != plugin_build()) {

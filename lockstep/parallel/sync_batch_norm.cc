@@ -147,7 +147,7 @@ void convert_sync_batchnorm(torch::nn::Module& module, comm::Communicator& comm,
   for_each_part(module, [&](const std::string& name, torch::nn::Module& part) {
     converted += convert(name, part, shared) ? 1 : 0;
   });
-  if (converted == 0) throw ConfigError("SyncBatchNorm: ", module.name(), " has no BatchNorm");
+  if (converted == 0) throw ConfigError("SyncBatchNorm: ", module.name(), " has no BatchNorm that could be one; leave it out");
 }
 
 std::shared_ptr<SyncGroup> find_sync_group(const torch::nn::Module& module) {

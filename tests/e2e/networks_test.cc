@@ -28,16 +28,18 @@ struct Case {
   Network network;
   const char* amp;
   Words ranks;
+  bool sync_bn = false;
 };
 
 class SameBitsOfNetworks : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SameBitsOfNetworks, AtAnyNumberOfRanks) {
-  const auto& [network, amp, ranks] = GetParam();
+  const auto& [network, amp, ranks, sync_bn] = GetParam();
   const TempDir dir;
   nlohmann::json one;
   for (const auto& nproc : ranks) {
-    const Words words = words_of(network, dir / nproc, {"--amp", amp, "--nproc", nproc});
+    Words words = words_of(network, dir / nproc, {"--amp", amp, "--nproc", nproc});
+    if (sync_bn) words.push_back("--sync-bn");
     const auto result = lockstep(words, ".", std::chrono::seconds(200));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto outcome = outcome_of(dir / nproc);
@@ -53,8 +55,13 @@ const Words kFew = {"1", "4"}, kAll = {"1", "2", "4"};
 INSTANTIATE_TEST_SUITE_P(All, SameBitsOfNetworks,
                          ::testing::Values(Case{kResnet18, "O0", kFew}, Case{kResnet18, "O1", kAll},
                                            Case{kMobilenet, "O0", kFew}, Case{kMobilenet, "O1", kAll},
-                                           Case{kUnet, "O0", {"1", "2"}}, Case{kUnet, "O1", kFew}),
-                         [](const auto& info) { return std::string(info.param.network.name) + info.param.amp; });
+                                           Case{kUnet, "O0", {"1", "2"}}, Case{kUnet, "O1", kFew},
+                                           Case{kResnet18, "O1", kAll, true}, Case{kMobilenet, "O1", kAll, true},
+                                           Case{kUnet, "O1", kAll, true}),
+                         [](const auto& info) {
+                           return std::string(info.param.network.name) + info.param.amp +
+                                  (info.param.sync_bn ? "SyncBatchNorm" : "");
+                         });
 
 TEST(Arch, IsRememberedByTheRunAndItsCheckpoints) {
   const TempDir dir;
