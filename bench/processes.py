@@ -10,7 +10,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LOCKSTEP = ROOT / "build" / "release" / "bin" / "lockstep"
-PEER = ROOT / "bench" / "peers" / "lenet_ddp.py"
+PEER = ROOT / "bench" / "peers" / "models_ddp.py"
 RANKS = 2
 TIMEOUT = 300  # seconds that one run may take
 POLL = 0.005  # seconds: as fine as the start-up figure is
@@ -40,13 +40,12 @@ def last_json_line(command, environment=None):
 
 
 def our_step_ms(flags):
-    step = ["bench", "step", "--model", "lenet", "--size", "28", "--optimizer", "sgd"]
     world = ["--nproc", str(RANKS), "--threads", "1", "--json"]
-    return last_json_line([LOCKSTEP, *step, *flags, *world])["step_ms"]
+    return last_json_line([LOCKSTEP, "bench", "step", *flags, *world])["step_ms"]
 
 
 def peer(python, flags):
-    """The JSON line of lenet_ddp.py under torchrun, and `first_step_seconds` from the command."""
+    """The JSON line of models_ddp.py under torchrun, and `first_step_seconds` from the command."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     torchrun = [python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(RANKS)]
     start = time.monotonic_ns()

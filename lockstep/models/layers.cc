@@ -15,8 +15,8 @@ void check_images(const char* model, const at::Tensor& images, int64_t channels,
                   images.sizes());
 }
 
-torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups) {
-  return torch::nn::Conv2d(
+nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups) {
+  return nn::Conv2d(
       torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).groups(groups).bias(false));
 }
 

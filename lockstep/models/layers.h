@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/modules/conv.h>
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "lockstep/nn/batch_norm.h"
+#include "lockstep/nn/conv2d.h"
 
 namespace lockstep::models {
 
@@ -22,7 +22,7 @@ constexpr int64_t kMaxChannels = 1 << 14;
 void check_images(const char* model, const at::Tensor& images, int64_t channels, int64_t side = 1);
 
 // Of an odd kernel, padded so that stride 1 keeps the size; no bias, for BatchNorm follows.
-torch::nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1);
+nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1);
 
 // A module without a forward: a level of names, as torch's Sequential is one.
 std::shared_ptr<torch::nn::Module> add_level(torch::nn::Module& parent, const std::string& name);
@@ -34,7 +34,7 @@ class ConvNormImpl : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, nn::Activation activation, const at::Tensor& residual = {});
 
  private:
-  torch::nn::Conv2d conv_;
+  nn::Conv2d conv_;
   nn::BatchNorm2d norm_;
 };
 TORCH_MODULE(ConvNorm);

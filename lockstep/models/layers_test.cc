@@ -21,7 +21,8 @@ TEST(Layers, CheckOptionsAndImages) {
 TEST(Layers, ConvolutionsKeepTheSizeOrDivideIt) {
   for (const int64_t kernel : {1, 3, 7}) {
     EXPECT_EQ(convolution(4, 6, kernel)->forward(at::zeros({1, 4, 8, 10})).sizes(), at::IntArrayRef({1, 6, 8, 10}));
-    EXPECT_EQ(convolution(4, 8, kernel, 2, 4)->forward(at::zeros({1, 4, 8, 10})).sizes(), at::IntArrayRef({1, 8, 4, 5}));
+    EXPECT_EQ(convolution(4, 8, kernel, 2, 4)->forward(at::zeros({1, 4, 8, 10})).sizes(),
+              at::IntArrayRef({1, 8, 4, 5}));
   }
 }
 

@@ -29,7 +29,7 @@ class InvertedResidualImpl : public torch::nn::Module {
   bool adds_input_;
   ConvNorm expand_{nullptr};
   ConvNorm depthwise_{nullptr};
-  torch::nn::Conv2d project_{nullptr};
+  nn::Conv2d project_{nullptr};
   nn::BatchNorm2d norm_{nullptr};
 };
 TORCH_MODULE(InvertedResidual);

@@ -24,9 +24,9 @@ class BasicBlockImpl : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x);
 
  private:
-  torch::nn::Conv2d conv1_;
+  nn::Conv2d conv1_;
   nn::BatchNorm2d bn1_;
-  torch::nn::Conv2d conv2_;
+  nn::Conv2d conv2_;
   nn::BatchNorm2d bn2_;
   ConvNorm downsample_{nullptr};
 };
@@ -45,7 +45,7 @@ class ResNet18Impl : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& images);
 
  private:
-  torch::nn::Conv2d conv1_;
+  nn::Conv2d conv1_;
   nn::BatchNorm2d bn1_;
   std::vector<BasicBlock> blocks_;
   torch::nn::Linear fc_{nullptr};

@@ -25,7 +25,7 @@ class DoubleConvImpl : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x);
 
  private:
-  torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr};
+  nn::Conv2d conv1_{nullptr}, conv2_{nullptr};
   nn::BatchNorm2d norm1_{nullptr}, norm2_{nullptr};
 };
 TORCH_MODULE(DoubleConv);

@@ -17,8 +17,8 @@ struct Use : torch::CustomClassHolder {
   BatchNormArguments arguments;
   Activation activation = Activation::kNone;
   std::shared_ptr<StatisticsExchange> exchange;
-  bool by_batch = true;   // normalised by the batch's statistics, not the running ones
-  int64_t count = 0;      // of values a channel, over all lanes
+  bool by_batch = true;  // normalised by the batch's statistics, not the running ones
+  int64_t count = 0;     // of values a channel, over all lanes
   bool has_residual = false;
 };
 
@@ -78,8 +78,7 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
     const Moments moments = statistics(*use, x);
     const at::Tensor invstd = (moments.m2 / static_cast<double>(moments.count)).add_(use->arguments.eps).rsqrt_();
     const at::Tensor scale = weight.defined() ? wide(weight).mul(invstd) : invstd;
-    const at::Tensor affine =
-        at::stack({moments.mean, scale, bias.defined() ? wide(bias) : at::zeros_like(scale)});
+    const at::Tensor affine = at::stack({moments.mean, scale, bias.defined() ? wide(bias) : at::zeros_like(scale)});
     const at::Tensor y = normalised(x, residual, affine, use->activation);
     const bool y_tells = residual.defined() && use->activation != Activation::kNone;
     context->save_for_backward({x, y_tells ? y : at::Tensor(), weight, bias, affine, invstd});
@@ -124,8 +123,9 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
 // libtorch's layers one after the other.
 at::Tensor layer_by_layer(const at::Tensor& x, const BatchNormArguments& a, Activation activation,
                           const at::Tensor& residual) {
-  at::Tensor y = at::batch_norm(x, a.weight, a.bias, a.running_mean, a.running_var, a.training || !a.running_mean.defined(),
-                                a.momentum, a.eps, at::globalContext().userEnabledCuDNN());
+  at::Tensor y =
+      at::batch_norm(x, a.weight, a.bias, a.running_mean, a.running_var, a.training || !a.running_mean.defined(),
+                     a.momentum, a.eps, at::globalContext().userEnabledCuDNN());
   if (residual.defined()) y = y + residual;
   if (activation == Activation::kRelu) return y.relu();
   return activation == Activation::kRelu6 ? at::hardtanh(y, 0, 6) : y;

@@ -26,7 +26,7 @@ struct Moments {
 class StatisticsExchange {
  public:
   virtual ~StatisticsExchange() = default;
-  virtual Moments join(const Moments& own) = 0;      // forward: of all lanes; own.count is 0 where there are no values
+  virtual Moments join(const Moments& own) = 0;       // forward: of all lanes; own.count is 0 where there are no values
   virtual at::Tensor add(const at::Tensor& own) = 0;  // backward: fp64 [2, C], Σdy and Σdy·x̂ of own values -> of all
   virtual bool keeps_statistics() const = 0;  // whether this use updates the running ones: one lane of a process does
 };

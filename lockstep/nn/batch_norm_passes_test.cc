@@ -36,7 +36,8 @@ TEST(BatchNormPasses, BothFormsAgree) {
     expect_close(a.m2 / static_cast<double>(a.count), b.m2 / static_cast<double>(b.count), 1e-6);
 
     const at::Tensor affine = at::randn({3, sizes[1]}, at::kDouble), line = at::randn({2, sizes[1]}, at::kDouble);
-    expect_close(normalised(x, x, affine, Activation::kRelu6), normalised(plain, plain, affine, Activation::kRelu6), 1e-5);
+    expect_close(normalised(x, x, affine, Activation::kRelu6), normalised(plain, plain, affine, Activation::kRelu6),
+                 1e-5);
     const at::Tensor dy = at::randn_like(x);
     const BackwardInputs in{dy, x, {}, affine, Activation::kRelu};
     const BackwardInputs wide{dy.to(at::kDouble), plain, {}, affine, Activation::kRelu};

@@ -37,8 +37,10 @@ struct Layer {
   }
 };
 
-at::Tensor libtorchs(const at::Tensor& x, const BatchNormArguments& a, Activation activation, const at::Tensor& residual) {
-  at::Tensor y = at::batch_norm(x, a.weight, a.bias, a.running_mean, a.running_var, a.training, a.momentum, a.eps, false);
+at::Tensor libtorchs(const at::Tensor& x, const BatchNormArguments& a, Activation activation,
+                     const at::Tensor& residual) {
+  at::Tensor y =
+      at::batch_norm(x, a.weight, a.bias, a.running_mean, a.running_var, a.training, a.momentum, a.eps, false);
   if (residual.defined()) y = y + residual;
   if (activation == Activation::kRelu) y = at::relu(y);
   return activation == Activation::kRelu6 ? at::hardtanh(y, 0, 6) : y;
@@ -50,7 +52,7 @@ at::Tensor ours(const at::Tensor& x, const BatchNormArguments& a, Activation act
 
 template <typename Norm>
 Trial run(Norm norm, const at::Tensor& x, const at::Tensor& residual, Layer layer, Activation activation,
-        const at::Tensor& dy, bool training = true) {
+          const at::Tensor& dy, bool training = true) {
   Trial r{.x = x.detach().requires_grad_()};
   if (residual.defined()) r.residual = residual.detach().requires_grad_();
   layer.weight.requires_grad_();

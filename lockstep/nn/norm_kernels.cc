@@ -9,78 +9,15 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lockstep/nn/norm_kernels.cc"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+
+#include "lockstep/nn/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::nn::HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using F32 = hn::ScalableTag<float>;
-using U32 = hn::RebindToUnsigned<F32>;
-using U16 = hn::Rebind<uint16_t, F32>;
-using F16 = hn::Rebind<hwy::float16_t, F32>;
-using V = hn::Vec<F32>;
-
-constexpr size_t kMostLanes = HWY_MAX_BYTES / sizeof(float);
 constexpr size_t kBlock = 16384;  // elements: they stay in the first cache
 constexpr size_t kMostRows = 64;  // whose sums are fp32, which loses no more than its last bits
-
-V zero() { return hn::Zero(F32()); }
-
-struct Float {
-  using Type = float;
-  static V load(const Type* p) { return hn::LoadU(F32(), p); }
-  static void store(V v, Type* p) { hn::StoreU(v, F32(), p); }
-};
-
-// bf16 is the upper half of fp32; rounded to nearest even, a NaN stays one (its quiet bit is set).
-struct Brain {
-  using Type = uint16_t;
-  static V load(const Type* p) {
-    return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), hn::LoadU(U16(), p))));
-  }
-  static void store(V v, Type* p) {
-    const auto bits = hn::BitCast(U32(), v);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(U32(), 1));
-    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(U32(), 0x7fff)));
-    const auto nan = hn::Or(bits, hn::Set(U32(), 0x400000));
-    const auto upper = hn::ShiftRight<16>(hn::IfThenElse(hn::RebindMask(U32(), hn::IsNaN(v)), nan, rounded));
-    hn::StoreU(hn::DemoteTo(U16(), hn::BitCast(hn::RebindToSigned<F32>(), upper)), U16(), p);
-  }
-};
-
-struct Half {
-  using Type = hwy::float16_t;
-  static V load(const Type* p) { return hn::PromoteTo(F32(), hn::LoadU(F16(), p)); }
-  static void store(V v, Type* p) { hn::StoreU(hn::DemoteTo(F16(), v), F16(), p); }
-};
-
-// Elements [i, i + count) as a vector; all of one unless they are a row's Tail, which goes by way of a padded copy.
-struct Whole {
-  template <typename E>
-  static V load(const void* from, size_t i, size_t) {
-    return E::load(static_cast<const typename E::Type*>(from) + i);
-  }
-  template <typename E>
-  static void store(V v, void* to, size_t i, size_t) {
-    E::store(v, static_cast<typename E::Type*>(to) + i);
-  }
-};
-struct Tail {
-  template <typename E>
-  static V load(const void* from, size_t i, size_t count) {
-    std::array<typename E::Type, kMostLanes> copy{};
-    std::copy_n(static_cast<const typename E::Type*>(from) + i, count, copy.begin());
-    return E::load(copy.data());
-  }
-  template <typename E>
-  static void store(V v, void* to, size_t i, size_t count) {
-    std::array<typename E::Type, kMostLanes> copy;
-    E::store(v, copy.data());
-    std::copy_n(copy.begin(), count, static_cast<typename E::Type*>(to) + i);
-  }
-};
 
 template <Activation A>
 V activated(V z) {
@@ -168,8 +105,8 @@ void add_all(const Extent& extent, const Sums& sums, Make make) {
     const size_t rows = std::min(block, extent.rows - row), place = row * stride;
     size_t c = 0;
     for (; c + 2 * lanes <= stride; c += 2 * lanes) {
-      add_columns(rows, stride, make(Whole(), place + c, c, lanes),
-                  make(Whole(), place + c + lanes, c + lanes, lanes), {sums.first + c, sums.second + c});
+      add_columns(rows, stride, make(Whole(), place + c, c, lanes), make(Whole(), place + c + lanes, c + lanes, lanes),
+                  {sums.first + c, sums.second + c});
     }
     for (; c + lanes <= stride; c += lanes) {
       add_columns(rows, stride, make(Whole(), place + c, c, lanes), lanes, {sums.first + c, sums.second + c});
@@ -272,9 +209,8 @@ void normalise_any(const Extent& extent, const void* x, const void* residual, co
 
 void gradient_sums_of_any(const Extent& extent, const Gradient& from, void* masked, const Sums& sums) {
   with_element(extent.element, [&](auto e) {
-    with_activation(from.activation, [&](auto a) {
-      gradient_sums<decltype(e), decltype(a)::kActivation>(extent, from, masked, sums);
-    });
+    with_activation(from.activation,
+                    [&](auto a) { gradient_sums<decltype(e), decltype(a)::kActivation>(extent, from, masked, sums); });
   });
 }
 

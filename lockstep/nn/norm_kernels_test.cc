@@ -26,7 +26,9 @@ struct Values {
       brain[i] = static_cast<uint16_t>(bits >> 16);
     }
   }
-  const void* as(Element e) const { return e == Element::kFloat ? static_cast<const void*>(wide.data()) : brain.data(); }
+  const void* as(Element e) const {
+    return e == Element::kFloat ? static_cast<const void*>(wide.data()) : brain.data();
+  }
   std::vector<float> wide;
   std::vector<uint16_t> brain;
 };

@@ -1,11 +1,10 @@
 // bench step: the time of a training step on made-up data, with everything that a step of a run has.
 #include <ATen/Parallel.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
 
 #include <algorithm>
 
+#include "bench_networks.h"
 #include "commands.h"
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/clock.h"
@@ -13,7 +12,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/single_communicator.h"
 #include "lockstep/config/world.h"
-#include "lockstep/models/lenet.h"
 #include "lockstep/optim/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/train/setup.h"
@@ -21,8 +19,10 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr int kWarmup = 20;
-constexpr double kSeconds = 4;  // of measuring, and at least 30 steps
+constexpr int kWarmup = 20, kProbe = 10;
+constexpr double kWarmupSeconds = 2;  // is enough, and of the probe half of it
+constexpr double kSeconds = 4;        // of measuring, and at least 20 steps
+constexpr double kLeast = 20;
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -35,17 +35,15 @@ class Bench {
  public:
   Bench(const config::BenchOptions& options, std::shared_ptr<comm::World> world)
       : options_(options),
-        net_(models::LeNetOptions{}, 1),
+        net_(make_bench_network(options)),
         policy_{.level = options.dtype == config::BenchType::kBf16 ? amp::OptLevel::kO1 : amp::OptLevel::kO0},
-        images_(at::randn({options.batch_size, 1, 28, 28})),
-        labels_(at::randint(0, 10, {options.batch_size}, at::kLong)),
         rank_(world->rank()),
         size_(world->size()) {
-    train::set_memory_format(*net_, options.channels_last);
-    if (options.channels_last) images_ = images_.contiguous(at::MemoryFormat::ChannelsLast);
+    train::set_memory_format(*net_.module, options.channels_last);
+    if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
     const bool sgd = options.optimizer == config::BenchOptimizer::kSgd;
-    optimizer_ = optim::make_optimizer(sgd ? "sgd" : "adamw", net_->parameters(), {{"lr", 1e-3}});
-    ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.ptr(), std::move(world));
+    optimizer_ = optim::make_optimizer(sgd ? "sgd" : "adamw", net_.module->parameters(), {{"lr", 1e-3}});
+    ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, std::move(world));
   }
 
   void step() {
@@ -62,45 +60,61 @@ class Bench {
     optimizer_->update({});
   }
 
+  const std::string& name() const { return net_.name; }
+
   int64_t parameters() const {
     int64_t count = 0;
-    for (const auto& parameter : net_->parameters()) count += parameter.numel();
+    for (const auto& parameter : net_.module->parameters()) count += parameter.numel();
     return count;
   }
 
  private:
   at::Tensor loss() {
     const amp::AutocastScope autocast(policy_);
-    return at::cross_entropy_loss(net_->forward(images_).to(at::kFloat), labels_);
+    return at::cross_entropy_loss(net_.forward(net_.images).to(at::kFloat), net_.labels);
   }
 
   const config::BenchOptions& options_;
-  models::LeNet net_;
+  BenchNetwork net_;
   amp::Policy policy_;
-  at::Tensor images_, labels_;
   int rank_, size_;
   int64_t number_ = 0;
   std::unique_ptr<optim::FusedOptimizer> optimizer_;
   std::unique_ptr<parallel::DistributedDataParallel> ddp_;
 };
 
+// Up to `most` steps in about `seconds`: how long one takes. All ranks do the same number, which rank 0's clock decides
+// from the first.
+double probe(Bench& bench, comm::Communicator& comm, int most, double seconds) {
+  const Stopwatch first;
+  bench.step();
+  const double wanted = std::clamp(seconds / first.seconds(), 2.0, static_cast<double>(most)) - 1;
+  const at::Tensor count = at::full({1}, wanted, at::kDouble);
+  comm.broadcast(count, 0);
+  const auto steps = static_cast<int64_t>(count.item<double>());
+  const Stopwatch watch;
+  for (int64_t i = 0; i < steps; ++i) bench.step();
+  return watch.seconds() / static_cast<double>(steps);
+}
+
+int64_t steps_to_measure(Bench& bench, comm::Communicator& comm) {
+  bench.step();  // compiles kernels, which takes long
+  probe(bench, comm, kWarmup, kWarmupSeconds);
+  const double step = probe(bench, comm, kProbe, kWarmupSeconds / 2);
+  const at::Tensor count = at::full({1}, std::max(kLeast, kSeconds / step), at::kDouble);
+  comm.broadcast(count, 0);
+  return static_cast<int64_t>(count.item<double>());
+}
+
 }  // namespace
 
 int bench_step(const config::BenchOptions& options) {
-  if (options.model != config::BenchModel::kLenet) {
-    throw ConfigError("bench step --model: only lenet is available yet");
-  }
   const auto world = init();
   at::set_num_threads(options.threads > 0 ? options.threads : config::default_threads(usable_cores(), world->size()));
   Bench bench(options, world);
-  for (int i = 0; i < kWarmup; ++i) bench.step();
-  // All ranks stop at the same step: rank 0's clock decides, from the time of the steps before.
+  const int64_t steps = steps_to_measure(bench, world->communicator());
   std::vector<double> times;
-  const Stopwatch probe;
-  for (int i = 0; i < 10; ++i) bench.step();
-  const at::Tensor count = at::full({1}, std::max(30.0, kSeconds / (probe.seconds() / 10)), at::kDouble);
-  world->communicator().broadcast(count, 0);
-  for (auto left = static_cast<int64_t>(count.item<double>()); left > 0; --left) {
+  for (int64_t left = steps; left > 0; --left) {
     const Stopwatch watch;
     bench.step();
     times.push_back(watch.seconds());
@@ -108,13 +122,13 @@ int bench_step(const config::BenchOptions& options) {
   world->communicator().barrier();
   if (world->rank() != 0) return 0;
   const double step = median(times);
-  const nlohmann::ordered_json result = {{"model", "lenet"},
+  const nlohmann::ordered_json result = {{"model", bench.name()},
                                          {"ranks", world->size()},
                                          {"step_ms", step * 1e3},
                                          {"images_per_second", world->size() * options.batch_size / step},
                                          {"parameters", bench.parameters()}};
   print(options.json ? result.dump() + '\n'
-                     : cat("lenet, ", world->size(), " ranks: ", step * 1e3, " ms a step, ",
+                     : cat(bench.name(), ", ", world->size(), " ranks: ", step * 1e3, " ms a step, ",
                            result["images_per_second"].get<double>(), " images/s\n"));
   return 0;
 }

@@ -1,8 +1,8 @@
-"""PyTorch's side of the LeNet benches: one rank of a DistributedDataParallel training loop; torchrun starts it.
+"""PyTorch's side of the benches: one rank of a DistributedDataParallel training loop; torchrun starts it.
 
-The work of a step is that of `lockstep bench step --model lenet`: forward, cross entropy, backward, all-reduce (Gloo)
-and SGD, on data that never change. Rank 0 prints one line of JSON: the median step, when the first step ended, and
-this rank's resident memory.
+The work of a step is that of `lockstep bench step`: forward, cross entropy (of pixels for unet), backward, all-reduce
+(Gloo) and update, on data that never change. Rank 0 prints one line of JSON: the median step, when the first step
+ended, and this rank's resident memory (`pss_mb_all`: the sum of all ranks').
 """
 
 import argparse
@@ -10,6 +10,7 @@ import contextlib
 import json
 import time
 
+import networks
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -17,28 +18,27 @@ from torch.nn.parallel import DistributedDataParallel
 
 WARMUP = 20
 PROBE = 10
-LEAST = 30  # steps measured at least
+WARMUP_SECONDS = 2  # is enough, and of the probe half of it
+LEAST = 20  # steps measured at least
 
-
-class LeNet(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = torch.nn.Conv2d(1, 20, 5, padding=2)
-        self.conv2 = torch.nn.Conv2d(20, 20, 5, padding=2)
-        self.fc = torch.nn.Linear(980, 10)
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
-        return self.fc(x.flatten(1))
+# class, channels, classes, whether it labels pixels
+NETWORKS = {
+    "lenet": (networks.LeNet, 1, 10, False),
+    "resnet18": (networks.ResNet18, 3, 1000, False),
+    "unet": (networks.UNet, 3, 2, True),
+    "mobilenet_v2": (networks.MobileNetV2, 3, 1000, False),
+}
 
 
 def arguments():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--model", choices=NETWORKS, default="lenet")
+    parser.add_argument("--size", type=int, default=28, help="pixels a side")
     parser.add_argument("--batch-size", type=int, required=True)
+    parser.add_argument("--optimizer", choices=["sgd", "adamw"], default="sgd")
     parser.add_argument("--dtype", choices=["fp32", "bf16"], default="fp32", help="bf16: by autocast")
     parser.add_argument("--channels-last", action="store_true")
-    parser.add_argument("--fused", action="store_true", help="the fused SGD")
+    parser.add_argument("--fused", action="store_true", help="the fused optimizer")
     parser.add_argument("--bucket-view", action="store_true", help="gradient_as_bucket_view")
     parser.add_argument("--no-comm", action="store_true", help="without DistributedDataParallel")
     parser.add_argument("--seconds", type=float, default=4, help="of measuring; 0: only the first step")
@@ -47,13 +47,16 @@ def arguments():
 
 def make_step(options):
     torch.manual_seed(1)
-    net = LeNet()
-    images = torch.randn(options.batch_size, 1, 28, 28)
-    labels = torch.randint(0, 10, (options.batch_size,))
+    make, channels, classes, labels_pixels = NETWORKS[options.model]
+    net = make()
+    images = torch.randn(options.batch_size, channels, options.size, options.size)
+    shape = (options.batch_size, options.size, options.size) if labels_pixels else (options.batch_size,)
+    labels = torch.randint(0, classes, shape)
     if options.channels_last:
         net = net.to(memory_format=torch.channels_last)
         images = images.to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, fused=options.fused or None)
+    optimizers = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
+    optimizer = optimizers[options.optimizer](net.parameters(), lr=1e-3, fused=options.fused or None)
     if not options.no_comm:
         net = DistributedDataParallel(net, gradient_as_bucket_view=options.bucket_view)
     bf16 = options.dtype == "bf16"
@@ -68,17 +71,30 @@ def make_step(options):
     return step
 
 
-def measure(step, seconds):
-    """The median seconds of a step. All ranks stop at the same one, which rank 0's clock decides."""
-    for _ in range(WARMUP):
-        step()
+def agreed(count):
+    """Rank 0's count on all ranks: its clock decides, so that all stop at the same step."""
+    value = torch.tensor([float(count)])
+    dist.broadcast(value, 0)
+    return int(value.item())
+
+
+def probe(step, most, seconds):
+    """Up to `most` steps in about `seconds`: how long one takes."""
     start = time.perf_counter()
-    for _ in range(PROBE):
+    step()
+    count = agreed(min(max(seconds / (time.perf_counter() - start), 2), most) - 1)
+    start = time.perf_counter()
+    for _ in range(count):
         step()
-    count = torch.tensor([max(LEAST, seconds / ((time.perf_counter() - start) / PROBE))])
-    dist.broadcast(count, 0)
+    return (time.perf_counter() - start) / count
+
+
+def measure(step, seconds):
+    """The median seconds of a step."""
+    probe(step, WARMUP, WARMUP_SECONDS)
+    count = agreed(max(LEAST, seconds / probe(step, PROBE, WARMUP_SECONDS / 2)))
     times = []
-    for _ in range(int(count.item())):
+    for _ in range(count):
         start = time.perf_counter()
         step()
         times.append(time.perf_counter() - start)
@@ -102,6 +118,9 @@ def main():
         result["step_ms"] = measure(step, options.seconds) * 1e3
     dist.barrier()  # no rank has left when memory is read
     result["rss_mb"], result["pss_mb"] = resident_mb()
+    all_pss = torch.tensor([result["pss_mb"]])
+    dist.all_reduce(all_pss)
+    result["pss_mb_all"] = all_pss.item()
     dist.barrier()
     if dist.get_rank() == 0:
         print(json.dumps(result), flush=True)

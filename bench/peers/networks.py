@@ -1,0 +1,160 @@
+"""The networks of the benches in plain PyTorch, with torchvision's and Pytorch-UNet's layers and names."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 20, 5, padding=2)
+        self.conv2 = nn.Conv2d(20, 20, 5, padding=2)
+        self.fc = nn.Linear(980, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        return self.fc(x.flatten(1))
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        identity = x if self.downsample is None else self.downsample(x)
+        x = self.relu(self.bn1(self.conv1(x)))
+        return self.relu(self.bn2(self.conv2(x)) + identity)
+
+
+class ResNet18(nn.Module):
+    def __init__(self, classes=1000):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        inputs = 64
+        for number, outputs in enumerate((64, 128, 256, 512)):
+            blocks = nn.Sequential(BasicBlock(inputs, outputs, 2 if number else 1), BasicBlock(outputs, outputs, 1))
+            setattr(self, f"layer{number + 1}", blocks)
+            inputs = outputs
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(512, classes)
+
+    def forward(self, x):
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(self.avgpool(x).flatten(1))
+
+
+def conv_norm_relu6(inputs, outputs, kernel, stride=1, groups=1):
+    conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU6(inplace=True))
+
+
+class InvertedResidual(nn.Module):
+    def __init__(self, inputs, outputs, stride, expand):
+        super().__init__()
+        hidden = inputs * expand
+        self.residual = stride == 1 and inputs == outputs
+        layers = [conv_norm_relu6(inputs, hidden, 1)] if expand != 1 else []
+        layers.append(conv_norm_relu6(hidden, hidden, 3, stride, hidden))
+        self.conv = nn.Sequential(*layers, nn.Conv2d(hidden, outputs, 1, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        return x + self.conv(x) if self.residual else self.conv(x)
+
+
+class MobileNetV2(nn.Module):
+    # expansion, channels, blocks, stride of the first
+    STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+
+    def __init__(self, classes=1000):
+        super().__init__()
+        layers, inputs = [conv_norm_relu6(3, 32, 3, 2)], 32
+        for expand, outputs, blocks, stride in self.STAGES:
+            for block in range(blocks):
+                layers.append(InvertedResidual(inputs, outputs, 1 if block else stride, expand))
+                inputs = outputs
+        self.features = nn.Sequential(*layers, conv_norm_relu6(inputs, 1280, 1))
+        self.classifier = nn.Sequential(nn.Dropout(0.2), nn.Linear(1280, classes))
+
+    def forward(self, x):
+        return self.classifier(F.adaptive_avg_pool2d(self.features(x), (1, 1)).flatten(1))
+
+
+class DoubleConv(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        layers = []
+        for number in (inputs, outputs):
+            layers += [nn.Conv2d(number, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
+        self.double_conv = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.double_conv(x)
+
+
+class Down(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.maxpool_conv = nn.Sequential(nn.MaxPool2d(2), DoubleConv(inputs, outputs))
+
+    def forward(self, x):
+        return self.maxpool_conv(x)
+
+
+class Up(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, stride=2)
+        self.conv = DoubleConv(inputs, outputs)
+
+    def forward(self, x, skip):
+        x = self.up(x)
+        rows, columns = skip.size(2) - x.size(2), skip.size(3) - x.size(3)
+        x = F.pad(x, [columns // 2, columns - columns // 2, rows // 2, rows - rows // 2])
+        return self.conv(torch.cat([skip, x], dim=1))
+
+
+class OutConv(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, 1)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+class UNet(nn.Module):
+    def __init__(self, channels=3, classes=2):
+        super().__init__()
+        self.inc = DoubleConv(channels, 64)
+        self.down1 = Down(64, 128)
+        self.down2 = Down(128, 256)
+        self.down3 = Down(256, 512)
+        self.down4 = Down(512, 1024)
+        self.up1 = Up(1024, 512)
+        self.up2 = Up(512, 256)
+        self.up3 = Up(256, 128)
+        self.up4 = Up(128, 64)
+        self.outc = OutConv(64, classes)
+
+    def forward(self, x):
+        x1 = self.inc(x)
+        x2 = self.down1(x1)
+        x3 = self.down2(x2)
+        x4 = self.down3(x3)
+        x = self.up1(self.down4(x4), x4)
+        x = self.up4(self.up3(self.up2(x, x3), x2), x1)
+        return self.outc(x)

@@ -1,0 +1,52 @@
+#include "bench_networks.h"
+
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
+#include "lockstep/models/lenet.h"
+#include "lockstep/models/mobilenet_v2.h"
+#include "lockstep/models/resnet.h"
+#include "lockstep/models/unet.h"
+
+namespace lockstep::worker {
+namespace {
+
+struct Kind {
+  const char* name;
+  int64_t channels, classes;
+  bool labels_pixels;
+  int64_t fixed_size;  // 0: any
+  void (*build)(BenchNetwork& network);
+};
+
+template <typename Net, typename Options>
+void build(BenchNetwork& network) {
+  Net net(Options{}, /*seed=*/1);
+  network.module = net.ptr();
+  network.forward = [net](const at::Tensor& images) mutable { return net->forward(images); };
+}
+
+// In the order of config::BenchModel.
+constexpr Kind kKinds[] = {
+    {"lenet", 1, 10, false, 28, build<models::LeNet, models::LeNetOptions>},
+    {"resnet18", 3, 1000, false, 0, build<models::ResNet18, models::ResNetOptions>},
+    {"unet", 3, 2, true, 0, build<models::UNet, models::UNetOptions>},
+    {"mobilenet_v2", 3, 1000, false, 0, build<models::MobileNetV2, models::MobileNetV2Options>},
+};
+
+}  // namespace
+
+BenchNetwork make_bench_network(const config::BenchOptions& options) {
+  const Kind& kind = kKinds[static_cast<size_t>(options.model)];
+  const int64_t n = options.batch_size, side = kind.fixed_size > 0 ? kind.fixed_size : options.size;
+  BenchNetwork network{.name = kind.name,
+                       .module = nullptr,
+                       .forward = nullptr,
+                       .images = at::randn({n, kind.channels, side, side}),
+                       .labels = kind.labels_pixels ? at::randint(0, kind.classes, {n, side, side}, at::kLong)
+                                                    : at::randint(0, kind.classes, {n}, at::kLong)};
+  kind.build(network);
+  return network;
+}
+
+}  // namespace lockstep::worker

@@ -1,0 +1,25 @@
+// The networks of `bench step`, and data of their shapes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lockstep/config/commands.h"
+
+namespace lockstep::worker {
+
+struct BenchNetwork {
+  std::string name;
+  std::shared_ptr<torch::nn::Module> module;
+  std::function<at::Tensor(const at::Tensor&)> forward;
+  at::Tensor images;  // [N, channels, H, W]
+  at::Tensor labels;  // int64 [N], or [N, H, W] of a network that labels pixels
+};
+
+BenchNetwork make_bench_network(const config::BenchOptions& options);
+
+}  // namespace lockstep::worker
