@@ -39,9 +39,9 @@ def last_json_line(command, environment=None):
     return json.loads(lines[-1])
 
 
-def our_step_ms(flags):
+def our_step(flags):
     world = ["--nproc", str(RANKS), "--threads", "1", "--json"]
-    return last_json_line([LOCKSTEP, "bench", "step", *flags, *world])["step_ms"]
+    return last_json_line([LOCKSTEP, "bench", "step", *flags, *world])
 
 
 def peer(python, flags):

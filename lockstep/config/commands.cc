@@ -96,6 +96,7 @@ OptionTable<BenchOptions> bench_table(BenchKind kind) {
               processes<O>(),
               threads<O>(),
               flag("no-comm", "leave the all-reduce out", &O::no_comm),
+              flag("overhead", "how much longer a step takes than without communication", &O::overhead),
               amp_option<O>(),
               json<O>()};
       break;

@@ -47,7 +47,8 @@ struct BenchOptions {
   BenchOptimizer optimizer = BenchOptimizer::kSgd;
   int nproc = 1;
   int threads = 0;       // 0: default_threads()
-  bool no_comm = false;  // leave the all-reduce out
+  bool no_comm = false;   // leave the all-reduce out
+  bool overhead = false;  // with and without it by turns; the update unsharded on both sides
   BackendKind backend = BackendKind::kAuto;
   std::vector<int64_t> sizes;  // bytes, multiples of 4; empty: 1 KiB to 100 MiB
   Algorithm algorithm = Algorithm::kFold;

@@ -16,7 +16,7 @@ std::vector<std::string> names(const OptionTable<Options>& table) {
 TEST(Commands, EachBenchHasItsOwnOptions) {
   EXPECT_THAT(names(bench_table(BenchKind::kStep)),
               testing::UnorderedElementsAre("model", "size", "batch-size", "dtype", "channels-last", "optimizer",
-                                            "nproc", "threads", "no-comm", "amp", "json"));
+                                            "nproc", "threads", "no-comm", "overhead", "amp", "json"));
   EXPECT_THAT(names(bench_table(BenchKind::kAllreduce)),
               testing::UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype", "interface", "nproc",
                                             "timeout", "json"));

@@ -3,6 +3,8 @@
 #include <ATen/ops/cross_entropy_loss.h>
 
 #include <algorithm>
+#include <cmath>
+#include <fstream>
 
 #include "bench_networks.h"
 #include "commands.h"
@@ -10,10 +12,10 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/comm/single_communicator.h"
 #include "lockstep/config/world.h"
 #include "lockstep/optim/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep::worker {
@@ -23,6 +25,7 @@ constexpr int kWarmup = 20, kProbe = 10;
 constexpr double kWarmupSeconds = 2;  // is enough, and of the probe half of it
 constexpr double kSeconds = 4;        // of measuring, and at least 20 steps
 constexpr double kLeast = 20;
+constexpr int kPairs = 11;  // of blocks, for the overhead
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -33,7 +36,7 @@ double median(std::vector<double> values) {
 // A model, data that never change, and the step.
 class Bench {
  public:
-  Bench(const config::BenchOptions& options, std::shared_ptr<comm::World> world)
+  Bench(const config::BenchOptions& options, const std::shared_ptr<comm::World>& world)
       : options_(options),
         net_(make_bench_network(options)),
         policy_{.level = options.dtype == config::BenchType::kBf16 ? amp::OptLevel::kO1 : amp::OptLevel::kO0},
@@ -41,24 +44,31 @@ class Bench {
         size_(world->size()) {
     train::set_memory_format(*net_.module, options.channels_last);
     if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
+    ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world);
     const bool sgd = options.optimizer == config::BenchOptimizer::kSgd;
-    optimizer_ = optim::make_optimizer(sgd ? "sgd" : "adamw", net_.module->parameters(), {{"lr", 1e-3}});
-    ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, std::move(world));
+    auto whole = optim::make_optimizer(sgd ? "sgd" : "adamw", net_.module->parameters(), {{"lr", 1e-3}});
+    // As `lockstep train` has it; without communication there is nothing to share.
+    if (size_ > 1 && !options.no_comm && !options.overhead) {
+      optimizer_ = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), world->communicator());
+    } else {
+      optimizer_ = std::move(whole);
+    }
   }
 
-  void step() {
+  void step(bool communicate) {
     const amp::CastCacheScope casts;
-    if (options_.no_comm) {
-      optimizer_->zero_grad();
-      loss().backward();
-    } else {
+    if (communicate) {
       ddp_->run({.number = number_++,
                  .samples = int64_t{size_} * options_.batch_size,
                  .lanes = {{rank_, options_.batch_size}}},
                 [this](size_t) { return loss(); });
+    } else {
+      net_.module->zero_grad();
+      loss().backward();
     }
     optimizer_->update({});
   }
+  void step() { step(!options_.no_comm); }
 
   const std::string& name() const { return net_.name; }
 
@@ -79,8 +89,8 @@ class Bench {
   amp::Policy policy_;
   int rank_, size_;
   int64_t number_ = 0;
-  std::unique_ptr<optim::FusedOptimizer> optimizer_;
   std::unique_ptr<parallel::DistributedDataParallel> ddp_;
+  std::unique_ptr<optim::AnyOptimizer> optimizer_;
 };
 
 // Up to `most` steps in about `seconds`: how long one takes. All ranks do the same number, which rank 0's clock decides
@@ -106,30 +116,73 @@ int64_t steps_to_measure(Bench& bench, comm::Communicator& comm) {
   return static_cast<int64_t>(count.item<double>());
 }
 
+// Steps with communication by those without it, in blocks by turns: the median ratio of the pairs of blocks.
+double overhead(Bench& bench, comm::Communicator& comm, int64_t steps_a_block) {
+  const auto block = [&](bool communicate) {
+    comm.barrier();
+    const Stopwatch watch;
+    for (int64_t i = 0; i < steps_a_block; ++i) bench.step(communicate);
+    comm.barrier();
+    return watch.seconds();
+  };
+  std::vector<double> ratios;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const bool first = pair % 2 == 0;  // which of the two comes first changes, too
+    const double one = block(first), other = block(!first);
+    ratios.push_back(first ? one / other : other / one);
+  }
+  return median(ratios);
+}
+
+// Memory of all ranks together, with shared pages divided among those who map them, in MB.
+double memory_of_all(comm::Communicator& comm) {
+  std::ifstream file("/proc/self/smaps_rollup");
+  double kilobytes = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("Pss:")) kilobytes = std::stod(line.substr(4));
+  }
+  const at::Tensor sum = at::full({1}, kilobytes * 1024 / 1e6, at::kDouble);
+  comm.all_reduce(sum, comm::ReduceOp::kSum);
+  return sum.item<double>();
+}
+
+std::string text_of(const nlohmann::ordered_json& result) {
+  std::string text =
+      cat(result["model"].get<std::string>(), ", ", result["ranks"].get<int>(),
+          " ranks: ", result["step_ms"].get<double>(), " ms a step, ", result["images_per_second"].get<double>(),
+          " images/s, ", std::lround(result["pss_mb_all"].get<double>()), " MB of memory (PSS) together");
+  if (result.contains("overhead")) {
+    text += cat(", ", result["overhead"].get<double>(), " times a step without communication");
+  }
+  return text + '\n';
+}
+
 }  // namespace
 
 int bench_step(const config::BenchOptions& options) {
+  if (options.no_comm && options.overhead) throw ConfigError("--no-comm and --overhead: give only one of them");
   const auto world = init();
+  auto& comm = world->communicator();
   at::set_num_threads(options.threads > 0 ? options.threads : config::default_threads(usable_cores(), world->size()));
   Bench bench(options, world);
-  const int64_t steps = steps_to_measure(bench, world->communicator());
+  const int64_t steps = steps_to_measure(bench, comm);
   std::vector<double> times;
   for (int64_t left = steps; left > 0; --left) {
     const Stopwatch watch;
     bench.step();
     times.push_back(watch.seconds());
   }
-  world->communicator().barrier();
-  if (world->rank() != 0) return 0;
+  const double memory = memory_of_all(comm);
   const double step = median(times);
-  const nlohmann::ordered_json result = {{"model", bench.name()},
-                                         {"ranks", world->size()},
-                                         {"step_ms", step * 1e3},
-                                         {"images_per_second", world->size() * options.batch_size / step},
-                                         {"parameters", bench.parameters()}};
-  print(options.json ? result.dump() + '\n'
-                     : cat(bench.name(), ", ", world->size(), " ranks: ", step * 1e3, " ms a step, ",
-                           result["images_per_second"].get<double>(), " images/s\n"));
+  nlohmann::ordered_json result = {{"model", bench.name()},
+                                   {"ranks", world->size()},
+                                   {"step_ms", step * 1e3},
+                                   {"images_per_second", world->size() * options.batch_size / step},
+                                   {"parameters", bench.parameters()},
+                                   {"pss_mb_all", memory}};
+  if (options.overhead) result["overhead"] = overhead(bench, comm, std::max<int64_t>(2, steps / kPairs));
+  comm.barrier();
+  if (world->rank() == 0) print(options.json ? result.dump() + '\n' : text_of(result));
   return 0;
 }
 
