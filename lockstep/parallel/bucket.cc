@@ -35,6 +35,7 @@ Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> members,
   in_.gradients.resize(members.size());
   transport_.always_fp32 = transport_.always_fp32 && members[0].element_size() < 4;
   if (transport_.flat) parts_ = parts_of_one(members);
+  for (const auto& member : members) types_.push_back(member.scalar_type());
   log_.label = in_.label;
   for (const auto& member : members) log_.bytes += static_cast<int64_t>(member.nbytes());
 }
@@ -42,6 +43,11 @@ Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> members,
 void Bucket::begin() { missing_ = in_.gradients.size(); }
 
 at::Tensor Bucket::put(size_t k, at::Tensor gradient) {
+  if (transport_.always_fp32) {
+    travelling_.resize(in_.gradients.size());
+    travelling_[k] = gradient.to(at::kFloat);
+    gradient = gradient.to(types_[k]);
+  }
   if (transport_.flat) {
     parts_[k].copy_(gradient);
     gradient = parts_[k];
@@ -52,17 +58,13 @@ at::Tensor Bucket::put(size_t k, at::Tensor gradient) {
 
 void Bucket::launch(comm::Communicator& comm) {
   const c10::AutoGradMode no_grad(false);
-  if (transport_.divided != 1) {
-    for (auto& gradient : in_.gradients) gradient.div_(transport_.divided);
-  }
   if (transport_.hook != nullptr) {
     work_ = transport_.hook->begin(in_, comm);
     return;
   }
-  if (transport_.always_fp32 || transport_.through_cpu) {
-    const auto type = transport_.always_fp32 ? at::kFloat : in_.gradients[0].scalar_type();
-    const at::Device device = transport_.through_cpu ? at::Device(at::kCPU) : in_.gradients[0].device();
-    for (const auto& gradient : in_.gradients) travelling_.push_back(gradient.to(device, type));
+  if (transport_.through_cpu) {
+    if (travelling_.empty()) travelling_ = in_.gradients;
+    for (auto& gradient : travelling_) gradient = gradient.cpu();
   }
   work_ = comm.fold(travelling_.empty() ? in_.gradients : travelling_,
                     {.label = in_.label, .square_sums = square_sums_, .wire = transport_.wire});
@@ -74,13 +76,11 @@ void Bucket::finish() {
   work_->wait();
   log_.waited = watch.seconds();
   log_.in_flight = seconds(work_->elapsed());
+  if (transport_.multiply != 1) {
+    for (auto& gradient : travelling_.empty() ? in_.gradients : travelling_) gradient.mul_(transport_.multiply);
+  }
   for (size_t k = 0; k < travelling_.size(); ++k) in_.gradients[k].copy_(travelling_[k]);
-  if (transport_.divided != 1) {
-    for (auto& gradient : in_.gradients) gradient.mul_(transport_.divided);
-  }
-  if (transport_.hook != nullptr || transport_.divided != 1 || transport_.always_fp32) {
-    take_square_sums();
-  }
+  if (transport_.hook != nullptr || transport_.multiply != 1 || transport_.always_fp32) take_square_sums();
   drop();
 }
 

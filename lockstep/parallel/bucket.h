@@ -25,7 +25,7 @@ struct Transport {
   bool always_fp32 = false;                  // 16-bit gradients are added and travel in fp32
   bool through_cpu = false;                  // of a GPU, over a network library that takes CPU memory
   std::optional<at::ScalarType> wire = {};   // fp32 ones rounded to it (comm::FoldOptions)
-  double divided = 1;                        // by this before they are added; multiplied again afterwards
+  double multiply = 1;                       // by this, when they are added
   std::shared_ptr<CommHook> hook = nullptr;  // in place of the fold
 };
 
@@ -43,7 +43,8 @@ class Bucket {
   Bucket(size_t index, std::string label, std::vector<at::Tensor> members, at::Tensor square_sums, Transport transport);
 
   void begin();  // of a step
-  // Takes the gradient of member `k`, which owns its memory; returns what is to be the parameter's .grad.
+  // Takes the gradient of member `k`, which owns its memory (with always_fp32 it may be in fp32); returns what is to be
+  // the parameter's .grad.
   at::Tensor put(size_t k, at::Tensor gradient);
   bool full() const { return missing_ == 0; }
 
@@ -58,6 +59,7 @@ class Bucket {
   void take_square_sums() const;
 
   GradBucket in_;                       // with the gradients that the parameters see
+  std::vector<at::ScalarType> types_;   // of the parameters
   std::vector<at::Tensor> travelling_;  // in fp32 or on the CPU, where the gradients themselves do not
   std::vector<at::Tensor> parts_;       // of the flat tensor, each laid out as its parameter
   at::Tensor square_sums_;

@@ -54,9 +54,9 @@ TEST_F(BucketTest, AHookTakesThePlaceOfTheFold) {
   EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24)) << "square sums are taken after it";
 }
 
-TEST_F(BucketTest, DividedBeforeAndMultipliedAfter) {
-  EXPECT_TRUE(at::equal(reduced({.divided = 8})[0], at::full_like(a, 2)));
-  EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24));
+TEST_F(BucketTest, MultipliedAfterwards) {
+  EXPECT_TRUE(at::equal(reduced({.multiply = 8})[0], at::full_like(a, 16)));
+  EXPECT_EQ(sums.sum().item<double>(), 256 * (12 + 24)) << "square sums are taken after it";
 }
 
 }  // namespace

@@ -41,9 +41,10 @@ void BufferKeeper::copy(std::vector<at::Tensor>& to, const std::vector<at::Tenso
 }
 
 void BufferKeeper::begin_step(comm::Communicator& comm) {
-  if (changed_ && read_by_forward()) sync(comm);
+  sync_if_read(comm);
   copy(start_, buffers_);
   copy(kept_, buffers_);
+  in_step_ = true;
 }
 
 void BufferKeeper::begin_lane() { copy(buffers_, start_); }
@@ -55,6 +56,16 @@ void BufferKeeper::end_lane(int lane) {
 void BufferKeeper::end_step() {
   copy(buffers_, kept_);
   changed_ = true;
+  in_step_ = false;
+}
+
+void BufferKeeper::restore() noexcept {
+  if (in_step_) copy(buffers_, start_);
+  in_step_ = false;
+}
+
+void BufferKeeper::sync_if_read(comm::Communicator& comm) {
+  if (changed_ && read_by_forward()) sync(comm);
 }
 
 void BufferKeeper::leave(size_t turn) {

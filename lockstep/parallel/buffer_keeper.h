@@ -29,6 +29,12 @@ class BufferKeeper {
   void leave(size_t turn);
   void enter(size_t turn);
 
+  // The step has failed: back to what it found.
+  void restore() noexcept;
+
+  // After a pass by hand: rank 0's for all where the next forward may read them. A collective then.
+  void sync_if_read(comm::Communicator& comm);
+
   // A forward by hand may have changed them.
   void mark_changed() { changed_ = true; }
 
@@ -47,7 +53,8 @@ class BufferKeeper {
   std::vector<at::Tensor> start_;                          // as the step found them
   std::vector<at::Tensor> kept_;                           // as lane 0 left them; elsewhere as the step found them
   std::vector<std::vector<at::Tensor>> left_;              // by turn, as the lane left them
-  bool changed_ = false;                                   // since the last sync
+  bool in_step_ = false;
+  bool changed_ = false;  // since the last sync
 };
 
 }  // namespace lockstep::parallel

@@ -110,6 +110,7 @@ StepResult DistributedDataParallel::run(const StepPlan& step, const std::functio
     return {.loss = note[0], .square_sum = reducer_.square_sum(), .decision = note[1]};
   } catch (const std::exception& error) {
     reducer_.drop();
+    buffers_.restore();
     comm.abort(error.what());
     throw;
   }
@@ -217,7 +218,9 @@ void DistributedDataParallel::backward(const at::Tensor& loss) {
     reducer_.expect(loss);
     loss.backward();
     buffers_.mark_changed();
-    if (last) finish_fold();
+    if (!last) return;
+    finish_fold();
+    buffers_.sync_if_read(world_->communicator());
   } catch (const std::exception& error) {
     reducer_.drop();
     world_->communicator().abort(error.what());
@@ -226,10 +229,18 @@ void DistributedDataParallel::backward(const at::Tensor& loss) {
 }
 
 void DistributedDataParallel::join(const std::function<void()>& loop, const JoinOptions& options) {
+  if (sync_ != nullptr) {
+    throw ConfigError(
+        "join: ranks that have run out of data can't take part in SyncBatchNorm; give all ranks the same "
+        "number of batches, or use plain BatchNorm");
+  }
   passes_ = 0;
   joining_ = &options;
   try {
     loop();
+    if (reducer_.open()) {
+      throw ConfigError("join: the loop ended within no_sync(), before the backward that folds; give it one");
+    }
     follow_the_others(options);
   } catch (const std::exception& error) {
     joining_ = nullptr;
@@ -256,6 +267,8 @@ void DistributedDataParallel::follow_the_others(const JoinOptions& options) {
     reducer_.begin_pass(/*last=*/true);
     reducer_.empty_lane();
     reducer_.finish();
+    buffers_.mark_changed();
+    buffers_.sync_if_read(world_->communicator());
   }
   const at::Tensor passes = world_->communicator().all_gather(at::full({1}, passes_, at::kLong));
   const auto* first = passes.const_data_ptr<int64_t>();

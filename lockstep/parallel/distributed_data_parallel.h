@@ -64,7 +64,7 @@ class DistributedDataParallel {
 
   // One step. `loss_of(i)` computes lanes[i]'s loss, a scalar with a graph; it is not called for an empty lane.
   // `loss_scale` multiplies the losses before backward. `decision` is rank 0's word to all ranks for this step.
-  // If anything throws, all ranks are told, and .grad is left undefined.
+  // If anything throws, all ranks are told, .grad is left undefined, and buffers are as before.
   StepResult run(const StepPlan& step, const std::function<at::Tensor(size_t lane)>& loss_of, double loss_scale = 1,
                  double decision = 0);
 
@@ -94,7 +94,8 @@ class DistributedDataParallel {
   // Backward of a loss that is a mean over this rank's samples; folds unless within no_sync().
   void backward(const at::Tensor& loss);
   // Runs `loop`, a hand-driven loop of which ranks may make different numbers of turns. A rank that is through takes
-  // part in the others' folds with +0 until all are, and then gets the weights of the one that went on longest.
+  // part in the others' folds with +0 until all are, and then gets the weights and buffers of the one that went on
+  // longest; an optimizer's state is not brought along. Within the loop no other collectives, as a ShardedOptimizer's.
   // A collective. Throws ConfigError on all ranks if one has run out and throw_on_early_termination is set.
   void join(const std::function<void()>& loop, const JoinOptions& options = {});
 

@@ -9,12 +9,20 @@
 namespace lockstep::parallel {
 namespace {
 
+void round_to(at::ScalarType wire, at::Tensor& gradient) {
+  if (gradient.is_cpu()) {
+    comm::round_to_wire(wire, gradient.mutable_data_ptr<float>(), gradient.numel());
+  } else {
+    gradient.copy_(gradient.to(wire));
+  }
+}
+
 // What LeafFold adds with.
 auto adder(std::optional<at::ScalarType> wire) {
   return [wire](at::Tensor left, const at::Tensor& right) {
     const c10::AutoGradMode no_grad(false);
     left.add_(right);
-    if (wire) comm::round_to_wire(*wire, left.mutable_data_ptr<float>(), left.numel());
+    if (wire) round_to(*wire, left);
     return left;
   };
 }
@@ -49,7 +57,7 @@ void LaneSum::push(size_t lane, at::Tensor gradient) {
 }
 
 void LaneSum::add(at::Tensor gradient) {
-  if (wire_) comm::round_to_wire(*wire_, gradient.mutable_data_ptr<float>(), gradient.numel());
+  if (wire_) round_to(*wire_, gradient);
   fold_.push(std::move(gradient), adder(wire_));
   ++added_;
 }

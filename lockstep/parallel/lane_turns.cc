@@ -1,6 +1,7 @@
 #include "lockstep/parallel/lane_turns.h"
 
 #include <ATen/ThreadLocalState.h>
+#include <c10/core/AutogradState.h>
 
 #include <algorithm>
 
@@ -37,14 +38,16 @@ void LaneTurns::run(size_t lanes, const std::function<void(size_t)>& lane, const
   std::unique_lock lock(mutex_);
   lane_ = [&](size_t i) {
     const at::ThreadLocalStateGuard guard(settings);
+    // A lane that waits within its backward must not hold a thread that another lane's backward needs, as autograd's
+    // one thread for a GPU.
+    if (lanes > 1) c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
     lane(i);
   };
   on_switch_ = on_switch;
   lanes_ = lanes;
   ended_.assign(lanes, false);
   error_ = nullptr;
-  on_switch(kNone, 0);
-  current_ = 0;
+  switch_turn(kNone, 0);
   if (lanes == 1) {
     lock.unlock();
     run_current();
@@ -85,9 +88,18 @@ void LaneTurns::run_current() {
   if (error_ == nullptr) error_ = error;
   const size_t self = current_;
   ended_[self] = true;
-  current_ = next_after(self);
-  on_switch_(self, current_);
+  switch_turn(self, next_after(self));
   changed_.notify_all();
+}
+
+// What the caller has to do with it may fail; the lanes then end one after the other.
+void LaneTurns::switch_turn(size_t from, size_t to) {
+  try {
+    on_switch_(from, to);
+  } catch (...) {
+    if (error_ == nullptr) error_ = std::current_exception();
+  }
+  current_ = to;
 }
 
 // The next lane that has not ended, the first following the last.
@@ -101,8 +113,7 @@ size_t LaneTurns::next_after(size_t lane) const {
 void LaneTurns::pass_turn() {
   std::unique_lock lock(mutex_);
   const size_t self = current_;
-  current_ = next_after(self);
-  on_switch_(self, current_);
+  switch_turn(self, next_after(self));
   changed_.notify_all();
   changed_.wait(lock, [&] { return current_ == self; });
 }

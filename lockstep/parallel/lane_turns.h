@@ -44,6 +44,7 @@ class LaneTurns {
   void work(size_t lane);
   void run_current();
   void pass_turn();
+  void switch_turn(size_t from, size_t to);
   size_t next_after(size_t lane) const;
   void start_threads(size_t lanes);
 

@@ -93,6 +93,23 @@ TEST(LaneTurns, AnErrorInTheMeetingEndsAll) {
   EXPECT_EQ(error_of(turns, 3, [&](size_t) { turns.meet([] { throw DataError("no"); }); }), "no");
 }
 
+TEST(LaneTurns, AnErrorOfTheCallersEndsAll) {
+  for (const size_t lanes : {1, 3}) {
+    LaneTurns turns;
+    const auto fails = [](size_t, size_t to) {
+      if (to == LaneTurns::kNone) throw DataError("no room");
+    };
+    try {
+      turns.run(
+          lanes, [&](size_t) { turns.meet([] {}); }, fails);
+      ADD_FAILURE() << "no error";
+    } catch (const DataError& error) {
+      EXPECT_STREQ(error.what(), "no room");
+    }
+    EXPECT_EQ(error_of(turns, lanes, [&](size_t) { turns.meet([] {}); }), "no error") << "usable afterwards";
+  }
+}
+
 TEST(LaneTurns, LanesThatMeetLessOftenAreNoticed) {
   for (const size_t short_lane : {0, 1, 2}) {
     LaneTurns turns;

@@ -10,7 +10,8 @@ namespace {
 
 std::string describe(const char* kind, const std::string& name, const at::Tensor& tensor) {
   return lockstep::cat(kind, ' ', name, ' ', tensor.sizes(), ' ', tensor.dtype().name(),
-                       tensor.requires_grad() ? "" : ", no gradient");
+                       tensor.requires_grad() ? "" : ", no gradient",
+                       tensor.is_contiguous() ? "" : cat(", strides ", tensor.strides()));
 }
 
 std::string join(const std::vector<std::string>& lines) {

@@ -20,6 +20,7 @@ class Reducer::Hook final : public torch::autograd::PostAccumulateGradHook {
  public:
   Hook(Reducer& reducer, size_t index) : reducer_(reducer), index_(index) {}
   void operator()(const torch::autograd::Variable&) override { reducer_.on_gradient(index_); }
+  bool is_of(const Reducer& reducer) const { return &reducer_ == &reducer; }
 
  private:
   Reducer& reducer_;
@@ -32,12 +33,24 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& com
   for (auto& parameter : parameters) add_parameter(std::move(parameter));
   make_buckets();
   for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto* there = torch::autograd::impl::post_acc_grad_hooks(parameters_[i].tensor).get();
+    if (there != nullptr && dynamic_cast<const Hook*>(there) == nullptr) {
+      throw ConfigError("DistributedDataParallel: ", parameters_[i].name,
+                        " has a post-accumulate-grad hook of its own, "
+                        "and can have one only; use Tensor::register_hook for it");
+    }
     torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i].tensor, std::make_unique<Hook>(*this, i));
   }
 }
 
+// Another one may have been made for the same parameters since, and have put its hooks there.
 Reducer::~Reducer() {
-  for (auto& parameter : parameters_) torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
+  for (auto& parameter : parameters_) {
+    const auto* hook = dynamic_cast<Hook*>(torch::autograd::impl::post_acc_grad_hooks(parameter.tensor).get());
+    if (hook != nullptr && hook->is_of(*this)) {
+      torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
+    }
+  }
 }
 
 void Reducer::add_parameter(NamedParameter parameter) {
@@ -85,7 +98,7 @@ void Reducer::make_buckets() {
                                     .always_fp32 = options_.allreduce_always_fp32,
                                     .through_cpu = !tensors[0].is_cpu() && !comm_.shares(tensors[0]),
                                     .wire = narrowed ? wire_ : std::nullopt,
-                                    .divided = options_.gradient_predivide_factor,
+                                    .multiply = options_.gradient_predivide_factor,
                                     .hook = options_.comm_hook});
     first += count;
   }
@@ -105,6 +118,7 @@ void Reducer::begin() {
     parameter.tensor.mutable_grad().reset();
     parameter.ready = false;
     parameter.used = 0;
+    forget(parameter);  // passes that no last one followed
   }
 }
 
@@ -168,7 +182,7 @@ void Reducer::give_zero(size_t index) {
   Parameter& parameter = parameters_[index];
   if (parameter.sparse) {
     const at::Tensor none = at::empty({0}, at::kLong);
-    return give_rows(parameter, {none, parameter.tensor.detach().narrow(0, 0, 0)});
+    return give_rows(parameter, {none, parameter.tensor.detach().narrow(0, 0, 0).cpu()});
   }
   const c10::AutoGradMode no_grad(false);
   give(parameter, at::zeros_like(parameter.tensor));
@@ -176,6 +190,7 @@ void Reducer::give_zero(size_t index) {
 
 void Reducer::on_gradient(size_t index) {
   if (!active_) return;
+  const std::lock_guard lock(mutex_);  // of a GPU's parameters on autograd's thread for it
   if (c10::GradMode::is_enabled()) {
     throw ConfigError("backward with create_graph: DistributedDataParallel folds first derivatives only; leave it out");
   }
@@ -191,7 +206,6 @@ void Reducer::on_gradient(size_t index) {
 }
 
 void Reducer::give_rows(Parameter& parameter, SparseRows rows) {
-  if (scale_ != 1) rows.values.mul_(scale_);
   parameter.rows[lane_] = std::move(rows);
   if (has_all_lanes(parameter)) complete(parameter);
 }
@@ -202,7 +216,8 @@ void Reducer::give(Parameter& parameter, at::Tensor gradient) {
                       " got a second gradient in one backward pass; a part of the model that runs its "
                       "own backward within backward can't be folded");
   }
-  if (scale_ != 1) gradient.mul_(scale_);
+  if (options_.allreduce_always_fp32 && gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
+  if (options_.gradient_predivide_factor != 1) gradient.div_(options_.gradient_predivide_factor);
   if (by_hand_) {
     parameter.lanes.push(std::move(gradient));
   } else {
@@ -219,7 +234,9 @@ bool Reducer::has_all_lanes(const Parameter& parameter) const {
 void Reducer::complete(Parameter& parameter) {
   parameter.ready = true;
   if (parameter.sparse) return;
-  parameter.tensor.mutable_grad() = buckets_[parameter.bucket].put(parameter.member, parameter.lanes.finish());
+  at::Tensor sum = parameter.lanes.finish();
+  if (scale_ != 1) sum.mul_(scale_);
+  parameter.tensor.mutable_grad() = buckets_[parameter.bucket].put(parameter.member, std::move(sum));
   if (!options_.delay_allreduce) launch_filled();
   comm_.progress();
 }
@@ -248,7 +265,10 @@ void Reducer::finish_sparse() {
   for (const size_t index : sparse_) {
     Parameter& parameter = parameters_[index];
     std::vector<SparseRows> lanes;
-    for (auto& [lane, rows] : std::exchange(parameter.rows, {})) lanes.push_back(std::move(rows));
+    for (auto& [lane, rows] : std::exchange(parameter.rows, {})) {
+      if (scale_ != 1) rows.values.mul_(scale_);
+      lanes.push_back(std::move(rows));
+    }
     parameter.tensor.mutable_grad() = fold_sparse(lanes, parameter.tensor, comm_);
   }
 }
@@ -311,10 +331,14 @@ void Reducer::drop() noexcept {
   active_ = false;
   for (auto& bucket : buckets_) bucket.drop();
   for (auto& parameter : parameters_) {
-    parameter.lanes = LaneSum(parameter.tensor.scalar_type() == at::kFloat ? wire_ : std::nullopt);
-    parameter.rows.clear();
+    forget(parameter);
     parameter.tensor.mutable_grad().reset();
   }
+}
+
+void Reducer::forget(Parameter& parameter) const {
+  parameter.lanes = LaneSum(parameter.tensor.scalar_type() == at::kFloat ? wire_ : std::nullopt);
+  parameter.rows.clear();
 }
 
 }  // namespace lockstep::parallel

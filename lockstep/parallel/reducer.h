@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,6 +43,7 @@ class Reducer {
   void set_lane(size_t lane) { lane_ = lane; }
   // A pass by hand, which adds to those before it; `last`: gradients go out in its backward.
   void begin_pass(bool last);
+  bool open() const { return active_; }  // begun, and not finished
 
   // Before the backward of a lane or pass: with find_unused_parameters, what its loss does not depend on adds +0.
   void expect(const at::Tensor& loss);
@@ -61,8 +63,8 @@ class Reducer {
   // The name of the first parameter, in backward's order, whose folded gradient is not finite; empty if all are.
   std::string first_not_finite() const;
 
-  // Gradients are multiplied by this before they are folded (1: not at all). For hand-driven loops, whose losses are
-  // means over a rank's own samples.
+  // The sum of a rank's gradients is multiplied by this before it is folded (1: not at all). For hand-driven loops,
+  // whose losses are means over a rank's own samples.
   void set_scale(double scale) { scale_ = scale; }
 
   size_t buckets() const { return buckets_.size(); }
@@ -91,6 +93,7 @@ class Reducer {
   void give_zero(size_t index);
   bool has_all_lanes(const Parameter& parameter) const;
   void complete(Parameter& parameter);
+  void forget(Parameter& parameter) const;
   void launch_filled();
   void finish_sparse();
   void forget_unused();
@@ -100,6 +103,7 @@ class Reducer {
   bool walks() const { return options_.find_unused_parameters || (options_.static_graph && !known_); }
   [[noreturn]] void refuse_unused() const;
 
+  std::mutex mutex_;
   comm::Communicator& comm_;
   DdpOptions options_;
   std::optional<at::ScalarType> wire_;

@@ -104,6 +104,15 @@ at::Tensor ShardedOptimizer::slice_of(const Shard& shard, const at::Tensor& laid
 }
 
 void ShardedOptimizer::update(const optim::Update& update) {
+  try {
+    update_slices(update);
+  } catch (const std::exception& error) {
+    comm_.abort(error.what());  // others wait for this rank, and the weights are half written
+    throw;
+  }
+}
+
+void ShardedOptimizer::update_slices(const optim::Update& update) {
   const c10::AutoGradMode no_grad(false);
   begin_writing();
   for (const Shard& shard : shards_) {

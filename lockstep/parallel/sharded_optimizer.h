@@ -59,6 +59,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   void cut_slices(const optim::FusedOptimizer& whole);
   at::Tensor slice_of(const Shard& shard, const at::Tensor& laid_out) const;
   at::Tensor gathered(const Shard& shard, const at::Tensor& slice) const;
+  void update_slices(const optim::Update& update);
   void begin_writing();
   void end_writing();
   void gather_weights();

@@ -17,7 +17,7 @@ SparseRows rows_of(const at::Tensor& gradient, const std::string& name) {
     throw ConfigError(name, ": a sparse gradient of layout ", gradient.layout(),
                       "; sparse gradients are sparse in their first dimension alone, as those of Embedding");
   }
-  return {gradient._indices().select(0, 0), gradient._values()};
+  return {gradient._indices().select(0, 0).cpu(), gradient._values().cpu()};
 }
 
 SparseRows add_equal_rows(const SparseRows& rows) {
@@ -45,7 +45,7 @@ at::Tensor fold_sparse(const std::vector<SparseRows>& lanes, const at::Tensor& l
   std::vector<at::Tensor> indices = {at::empty({0}, at::kLong)}, values;
   std::vector<int64_t> shape = like.sizes().vec();
   shape[0] = 0;
-  values.push_back(at::empty(shape, like.options().requires_grad(false)));
+  values.push_back(at::empty(shape, like.options().requires_grad(false).device(at::kCPU)));
   for (const auto& lane : lanes) {
     indices.push_back(lane.indices);
     values.push_back(lane.values);
@@ -54,7 +54,7 @@ at::Tensor fold_sparse(const std::vector<SparseRows>& lanes, const at::Tensor& l
   const at::Tensor all_values = at::cat(comm.all_gather_uneven(at::cat(values)));
   const SparseRows sum = add_equal_rows({all_indices, all_values});
   const at::Tensor sparse = at::_sparse_coo_tensor_unsafe(sum.indices.unsqueeze(0), sum.values, like.sizes());
-  return sparse._coalesced_(true);
+  return sparse._coalesced_(true).to(like.device());
 }
 
 }  // namespace lockstep::parallel

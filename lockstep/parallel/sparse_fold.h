@@ -11,7 +11,7 @@
 
 namespace lockstep::parallel {
 
-// Rows of one tensor of [rows, …]: `indices` int64 [n], in any order, with repetitions; `values` [n, …].
+// Rows of one tensor of [rows, …], on the CPU: `indices` int64 [n], in any order, with repetitions; `values` [n, …].
 struct SparseRows {
   at::Tensor indices, values;
 };

@@ -21,8 +21,9 @@ namespace {
 // operator looks here whether the statistics or the weight that it was given are a converted layer's.
 class ConvertedLayers {
  public:
+  // Never destroyed: at the end of a process its groups' communicators would outlive the world.
   static ConvertedLayers& all() {
-    static ConvertedLayers layers;
+    static auto& layers = *new ConvertedLayers;
     return layers;
   }
 
@@ -55,17 +56,12 @@ class ConvertedLayers {
   bool installed_ = false;
 };
 
-// What a layer is known by.
-at::Tensor mark_of(const at::Tensor& running_mean, const at::Tensor& weight) {
-  return running_mean.defined() ? running_mean : weight;
-}
-
 at::Tensor dispatched(const at::Tensor& input, const std::optional<at::Tensor>& weight,
                       const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& running_mean,
                       const std::optional<at::Tensor>& running_var, bool training, double momentum, double eps,
                       bool cudnn_enabled) {
   const auto given = [](const std::optional<at::Tensor>& tensor) { return tensor.value_or(at::Tensor()); };
-  const auto group = training ? ConvertedLayers::all().find(mark_of(given(running_mean), given(weight))) : nullptr;
+  const auto group = training ? ConvertedLayers::all().find(given(running_mean)) : nullptr;
   if (group == nullptr) {
     return at::native::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps,
                                   cudnn_enabled);
@@ -90,15 +86,10 @@ void ConvertedLayers::install() {
   installed_ = true;
 }
 
-// libtorch's BatchNorms of any dimension have these.
-struct PlainLayer {
-  at::Tensor running_mean, weight;
-};
-
-std::optional<PlainLayer> plain_layer(const torch::nn::Module& part) {
-  const auto of = [](const auto* norm) {
-    return norm == nullptr ? std::nullopt : std::optional(PlainLayer{norm->running_mean, norm->weight});
-  };
+// By its running mean a layer of libtorch's, of any dimension, is known. (Without one, its forward does not say whether
+// it trains.) Nothing for other modules; undefined where it keeps none.
+std::optional<at::Tensor> mark_of(const torch::nn::Module& part) {
+  const auto of = [](const auto* norm) { return norm == nullptr ? std::nullopt : std::optional(norm->running_mean); };
   if (const auto found = of(part.as<torch::nn::BatchNorm1d>())) return found;
   if (const auto found = of(part.as<torch::nn::BatchNorm2d>())) return found;
   return of(part.as<torch::nn::BatchNorm3d>());
@@ -116,22 +107,21 @@ bool convert(const std::string& name, torch::nn::Module& part, const std::shared
     norm->set_exchange(group);
     return true;
   }
-  const auto plain = plain_layer(part);
-  if (!plain) return false;
-  const at::Tensor mark = mark_of(plain->running_mean, plain->weight);
-  if (!mark.defined()) {
+  const auto mark = mark_of(part);
+  if (!mark) return false;
+  if (!mark->defined()) {
     throw ConfigError("SyncBatchNorm: ", name,
-                      " has neither a weight nor running statistics by which it could be told "
-                      "from others; make it with affine(true) or track_running_stats(true)");
+                      " keeps no running statistics, by which it could be told from others; make it with "
+                      "track_running_stats(true), or use this project's nn::BatchNorm2d");
   }
-  ConvertedLayers::all().add(mark, group);
+  ConvertedLayers::all().add(*mark, group);
   return true;
 }
 
 std::shared_ptr<SyncGroup> group_of(const torch::nn::Module& part) {
   if (const auto* norm = part.as<nn::BatchNorm2d>()) return std::dynamic_pointer_cast<SyncGroup>(norm->exchange());
-  const auto plain = plain_layer(part);
-  return plain ? ConvertedLayers::all().find(mark_of(plain->running_mean, plain->weight)) : nullptr;
+  const auto mark = mark_of(part);
+  return mark ? ConvertedLayers::all().find(*mark) : nullptr;
 }
 
 }  // namespace
@@ -147,13 +137,20 @@ void convert_sync_batchnorm(torch::nn::Module& module, comm::Communicator& comm,
   for_each_part(module, [&](const std::string& name, torch::nn::Module& part) {
     converted += convert(name, part, shared) ? 1 : 0;
   });
-  if (converted == 0) throw ConfigError("SyncBatchNorm: ", module.name(), " has no BatchNorm that could be one; leave it out");
+  if (converted == 0)
+    throw ConfigError("SyncBatchNorm: ", module.name(), " has no BatchNorm that could be one; leave it out");
 }
 
 std::shared_ptr<SyncGroup> find_sync_group(const torch::nn::Module& module) {
   auto group = group_of(module);
   for (const auto& part : module.modules(/*include_self=*/false)) {
-    if (group == nullptr) group = group_of(*part);
+    const auto other = group_of(*part);
+    if (group != nullptr && other != nullptr && group != other) {
+      throw ConfigError("SyncBatchNorm: parts of ", module.name(),
+                        " were converted one by one, and would not take turns "
+                        "together; convert the whole module at once");
+    }
+    if (group == nullptr) group = other;
   }
   return group;
 }

@@ -20,7 +20,7 @@ namespace lockstep::parallel {
 // Makes every BatchNorm in `module`, itself included, a SyncBatchNorm: libtorch's BatchNorm1d, 2d and 3d and this
 // project's BatchNorm2d stay the objects they are, with their parameters, buffers and names, and their layouts.
 // `group`: the ranks, this one among them, whose lanes are joined; empty: all. All ranks call it, each with its own
-// group, before DistributedDataParallel is made. Throws ConfigError for a BatchNorm that has neither weight nor running
+// group, before DistributedDataParallel is made. Throws ConfigError for one of libtorch's that keeps no running
 // statistics, and where there is none.
 void convert_sync_batchnorm(torch::nn::Module& module, comm::Communicator& comm, const std::vector<int>& group = {});
 

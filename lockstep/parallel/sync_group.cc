@@ -83,7 +83,7 @@ void SyncGroup::follow() {
 
 // A row of this lane becomes the rows of all lanes of all ranks.
 at::Tensor SyncGroup::gather(const at::Tensor& own) {
-  if (!own.is_cpu() && !ranks_->shares(own)) return gather(own.cpu()).to(own.device());
+  if (!own.is_cpu()) return gather(own.cpu()).to(own.device());  // a rank without samples knows no device
   if (!running_) return ranks_->all_gather(own);
   if (!rows_.defined()) rows_ = at::zeros({static_cast<int64_t>(lanes_), own.numel()}, own.options());
   if (rows_.size(1) != own.numel()) {

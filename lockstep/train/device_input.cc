@@ -1,6 +1,7 @@
 #include "lockstep/train/device_input.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 namespace lockstep::train {
@@ -25,16 +26,14 @@ data::StepBatch DeviceInput::next() {
 }
 
 void DeviceInput::upload() {
-  const c10::impl::VirtualGuardImpl guard(device_.type());
   ahead_ = loader_.next();
-  const c10::Stream before = guard.exchangeStream(*side_);
+  const c10::StreamGuard on_side(*side_);
   for (auto& lane : ahead_->lanes) {
     lane.data = lane.data.pin_memory().to(device_, /*non_blocking=*/true);
     lane.target = lane.target.pin_memory().to(device_, /*non_blocking=*/true);
   }
   arrived_.emplace(device_.type());
   arrived_->record(*side_);
-  guard.exchangeStream(before);
 }
 
 }  // namespace lockstep::train

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "runs.h"
 
@@ -22,8 +23,12 @@ std::string why_no_gpu() {
   return why;
 }
 
-#define NEEDS_GPU() \
-  if (!why_no_gpu().empty()) GTEST_SKIP() << "needs a GPU: " << why_no_gpu()
+// `./run test cuda` is run where there is one, and asks for it.
+#define NEEDS_GPU()                                                                        \
+  if (!why_no_gpu().empty()) {                                                             \
+    if (std::getenv("LOCKSTEP_TEST_GPU") != nullptr) FAIL() << "no GPU: " << why_no_gpu(); \
+    GTEST_SKIP() << "needs a GPU: " << why_no_gpu();                                       \
+  }
 
 // Kernels of a GPU add in another order than the CPU's: losses are near, not equal.
 void expect_near_the_cpu(const Words& more, double tolerance) {

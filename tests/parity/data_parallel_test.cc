@@ -287,6 +287,67 @@ TEST(DataParallel, SparseGradientsHaveTheSameBits) {
   for (const int ranks : {2, 4}) EXPECT_EQ(written_by("sparse", ranks), reference) << ranks;
 }
 
+// Apex's options, with four lanes of bf16 and fp32 gradients that no power of two divides; argument: the bits' file.
+RANK_PROGRAM(apex) {
+  const auto world = join_world(context);
+  struct Mixed : torch::nn::Module {
+    Tensor wide, narrow;
+    Mixed() {
+      wide = register_parameter("wide", at::ones({500}));
+      narrow = register_parameter("narrow", at::ones({500}, at::kBFloat16));
+    }
+  };
+  const auto net = std::make_shared<Mixed>();
+  DistributedDataParallel ddp(net, world, {.allreduce_always_fp32 = true, .gradient_predivide_factor = 3});
+  at::manual_seed(11);
+  const Tensor wide = at::randn({4, 500}), narrow = at::randn({4, 500});
+  const auto own = world->own_lanes(4);
+  StepPlan step{.number = 0, .samples = 4, .lanes = {}};
+  for (int lane = own.first; lane < own.last; ++lane) step.lanes.push_back({lane, 1});
+  ddp.run(step, [&](size_t i) {
+    const int lane = step.lanes[i].index;
+    return (net->wide * wide[lane]).sum() + (net->narrow.to(at::kFloat) * narrow[lane]).sum();
+  });
+  EXPECT_TRUE(at::allclose(net->wide.grad(), wide.mean(0), 1e-5, 1e-6));
+  // Each lane's gradient is bf16's; their sum is fp32's, and rounded once.
+  const Tensor leaves = (narrow * 0.25).to(at::kBFloat16).to(at::kFloat);
+  EXPECT_EQ(net->narrow.grad().scalar_type(), at::kBFloat16);
+  EXPECT_TRUE(at::allclose(net->narrow.grad().to(at::kFloat), leaves.sum(0), 1.0 / 256, 1e-6));
+  const Tensor by_nodes = ((leaves[0] + leaves[1]).to(at::kBFloat16).to(at::kFloat) +
+                           (leaves[2] + leaves[3]).to(at::kBFloat16).to(at::kFloat))
+                              .to(at::kBFloat16);
+  EXPECT_FALSE(at::equal(net->narrow.grad(), by_nodes)) << "as it would be without the option";
+  if (context.rank == 0) {
+    std::ofstream file(context.argument);
+    for (const Tensor& grad : {net->wide.grad(), net->narrow.grad().to(at::kFloat)}) {
+      for (int64_t i = 0; i < grad.numel(); ++i) file << std::hexfloat << grad.const_data_ptr<float>()[i] << ' ';
+    }
+  }
+}
+
+TEST(DataParallel, ApexsOptionsHaveTheSameBits) {
+  const std::string reference = written_by("apex", 1);
+  for (const int ranks : {2, 4}) EXPECT_EQ(written_by("apex", ranks), reference) << ranks;
+}
+
+RANK_PROGRAM(made_anew) {
+  const auto world = join_world(context);
+  Net net;
+  auto ddp = std::make_unique<DistributedDataParallel>(net.ptr(), world);
+  ddp = std::make_unique<DistributedDataParallel>(net.ptr(), world);  // the second is made before the first is gone
+  ddp->backward(loss_of(net, context.rank));
+  expect_gradients(net, gradients_alone([&](Net& alone) { return mean_loss(alone, context.size); }));
+  {
+    const auto scope = ddp->no_sync();
+    ddp->backward(loss_of(net, context.rank));
+  }
+  StepPlan step{.number = 0, .samples = context.size * kRows, .lanes = {{context.rank, kRows}}};
+  ddp->run(step, [&](size_t) { return loss_of(net, context.rank); });  // what no_sync left open is forgotten
+  expect_gradients(net, gradients_alone([&](Net& alone) { return mean_loss(alone, context.size); }));
+}
+
+TEST(DataParallel, MayBeMadeAnew) { expect_ranks_pass("made_anew", 2); }
+
 RANK_PROGRAM(not_finite) {
   const auto world = join_world(context);
   Net net;

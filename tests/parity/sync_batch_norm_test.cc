@@ -186,6 +186,20 @@ RANK_PROGRAM(groups) {
 
 TEST(SyncBatchNorm, WithinProcessGroups) { expect_ranks_pass("groups", 4); }
 
+RANK_PROGRAM(refusals) {
+  const auto world = join_world(context);
+  Net net;
+  convert_sync_batchnorm(*net->fused, world->communicator());
+  convert_sync_batchnorm(*net->last, world->communicator());
+  EXPECT_THROW(DistributedDataParallel(net.ptr(), world), ConfigError) << "converted one by one";
+  Net whole;
+  convert_sync_batchnorm(*whole, world->communicator());
+  DistributedDataParallel ddp(whole.ptr(), world);
+  EXPECT_THROW(ddp.join([] {}), ConfigError);
+}
+
+TEST(SyncBatchNorm, RefusesWhatWouldHang) { expect_ranks_pass("refusals", 2); }
+
 RANK_PROGRAM(another_way) {
   const auto world = join_world(context);
   Net net;
