@@ -12,7 +12,8 @@
 namespace lockstep::parallel {
 
 struct BucketOptions {
-  double bucket_mb = 25;       // 2^20 bytes; as DistributedDataParallel's bucket_cap_mb
+  // 2^20 bytes; DistributedDataParallel's bucket_cap_mb, which is 25 there: what is folded soon is still in a cache.
+  double bucket_mb = 8;
   double first_bucket_mb = 1;  // the first bucket is small, so that communication starts early
   // kBFloat16 or kHalf: fp32 gradients are added and travel rounded to it (comm::FoldOptions)
   std::optional<c10::ScalarType> wire = {};

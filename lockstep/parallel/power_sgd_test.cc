@@ -13,30 +13,34 @@ using at::Tensor;
 
 const PowerSgdOptions kOptions{.matrix_approximation_rank = 2, .start_powerSGD_iter = 1, .random_seed = 3};
 
+struct PowerSgd : testing::Test {
+  PowerSgd() { at::manual_seed(3); }  // which libtorch's generator is not by itself
+};
+
 void reduce(CommHook& hook, const std::vector<Tensor>& gradients) {
   comm::SingleCommunicator comm;
   hook.begin({.index = 0, .label = "bucket", .gradients = gradients}, comm)->wait();
 }
 
-TEST(PowerSgd, MakesColumnsOrthonormal) {
+TEST_F(PowerSgd, MakesColumnsOrthonormal) {
   const Tensor matrix = at::randn({8, 3});
   orthogonalize(matrix, 0);
   EXPECT_TRUE(at::allclose(at::matmul(matrix.t(), matrix), at::eye(3), 1e-5, 1e-5));
 }
 
-TEST(PowerSgd, CompressesWhatGetsSmallerByIt) {
+TEST_F(PowerSgd, CompressesWhatGetsSmallerByIt) {
   EXPECT_TRUE(worth_compressing(64, 576, kOptions));
   EXPECT_FALSE(worth_compressing(4, 4, kOptions));
 }
 
-TEST(PowerSgd, StepsBeforeItsStartAreWhole) {
+TEST_F(PowerSgd, StepsBeforeItsStartAreWhole) {
   const auto hook = power_sgd_hook(kOptions);
   const Tensor first = at::randn({32, 4, 3, 3}), before = first.clone();
   reduce(*hook, {first});
   EXPECT_TRUE(at::equal(first, before));
 }
 
-TEST(PowerSgd, AMatrixOfItsRankComesThroughWhole) {
+TEST_F(PowerSgd, AMatrixOfItsRankComesThroughWhole) {
   const auto hook = power_sgd_hook(kOptions);
   const Tensor matrix = at::matmul(at::randn({32, 2}), at::randn({2, 24}));
   reduce(*hook, {matrix.clone()});
@@ -47,7 +51,7 @@ TEST(PowerSgd, AMatrixOfItsRankComesThroughWhole) {
 }
 
 // The definition in the header, written down with libtorch's own functions.
-TEST(PowerSgd, EqualsItsDefinition) {
+TEST_F(PowerSgd, EqualsItsDefinition) {
   const auto hook = power_sgd_hook(kOptions);
   reduce(*hook, {at::zeros({16, 12})});
   Tensor q, error = at::zeros({16, 12});
@@ -69,7 +73,7 @@ TEST(PowerSgd, EqualsItsDefinition) {
   }
 }
 
-TEST(PowerSgd, TheErrorComesBack) {
+TEST_F(PowerSgd, TheErrorComesBack) {
   const auto hook = power_sgd_hook({.matrix_approximation_rank = 1, .start_powerSGD_iter = 1});
   const Tensor matrix = at::randn({12, 12});
   reduce(*hook, {matrix.clone()});
@@ -84,7 +88,7 @@ TEST(PowerSgd, TheErrorComesBack) {
       << "what a step leaves out, later ones bring";
 }
 
-TEST(PowerSgd, RefusesWhatCannotBe) {
+TEST_F(PowerSgd, RefusesWhatCannotBe) {
   EXPECT_THROW(power_sgd_hook({.matrix_approximation_rank = 0}), ConfigError);
   EXPECT_THROW(power_sgd_hook({.start_powerSGD_iter = 0}), ConfigError);
 }

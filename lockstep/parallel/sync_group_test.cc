@@ -10,6 +10,10 @@ namespace {
 
 using at::Tensor;
 
+struct SyncGroupTest : testing::Test {
+  SyncGroupTest() { at::manual_seed(3); }
+};
+
 nn::Moments moments_of(const Tensor& x) {  // [n, C]
   const Tensor values = x.to(at::kDouble), mean = values.mean(0);
   return {.count = x.size(0), .mean = mean, .m2 = (values - mean).square().sum(0)};
@@ -25,7 +29,7 @@ void expect_near(const nn::Moments& got, const nn::Moments& want) {
   EXPECT_TRUE(at::allclose(got.m2, want.m2, 1e-12, 1e-12));
 }
 
-TEST(SyncGroup, MomentsOfPartsAreThoseOfTheWhole) {
+TEST_F(SyncGroupTest, MomentsOfPartsAreThoseOfTheWhole) {
   const Tensor x = at::randn({10, 3}, at::kDouble) * 2 + 100;
   std::vector<Tensor> rows;
   for (const auto& part : x.split_with_sizes({3, 1, 4, 2})) rows.push_back(row_of(moments_of(part)));
@@ -35,7 +39,7 @@ TEST(SyncGroup, MomentsOfPartsAreThoseOfTheWhole) {
   EXPECT_EQ(combine_moments(at::zeros({2, 7}, at::kDouble)).count, 0);
 }
 
-TEST(SyncGroup, LanesOfARankJoinByTurns) {
+TEST_F(SyncGroupTest, LanesOfARankJoinByTurns) {
   SyncGroup group(std::make_unique<comm::SingleCommunicator>());
   const Tensor x = at::randn({6, 2}, at::kDouble);
   std::vector<bool> keeps;

@@ -25,7 +25,8 @@ constexpr int kWarmup = 20, kProbe = 10;
 constexpr double kWarmupSeconds = 2;  // is enough, and of the probe half of it
 constexpr double kSeconds = 4;        // of measuring, and at least 20 steps
 constexpr double kLeast = 20;
-constexpr int kPairs = 11;  // of blocks, for the overhead
+constexpr int kPairs = 11;           // of blocks, for the overhead
+constexpr int64_t kStepsABlock = 6;  // at least: ranks that wait for each other at every step even out over some
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -180,7 +181,7 @@ int bench_step(const config::BenchOptions& options) {
                                    {"images_per_second", world->size() * options.batch_size / step},
                                    {"parameters", bench.parameters()},
                                    {"pss_mb_all", memory}};
-  if (options.overhead) result["overhead"] = overhead(bench, comm, std::max<int64_t>(2, steps / kPairs));
+  if (options.overhead) result["overhead"] = overhead(bench, comm, std::max(kStepsABlock, steps / kPairs));
   comm.barrier();
   if (world->rank() == 0) print(options.json ? result.dump() + '\n' : text_of(result));
   return 0;
