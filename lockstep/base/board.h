@@ -57,15 +57,15 @@ enum class RankState : uint32_t { kStarting = 0, kRunning = 1, kFailed = 2, kFin
 struct BoardRank {
   std::atomic<int32_t> pid;
   std::atomic<RankState> state;
-  std::atomic<int32_t> exit_code;  // with kFailed
-  std::atomic<uint64_t> step;      // the step being computed
-  std::atomic<int64_t> beat_ns;    // monotonic_ns() when the rank last moved on
-  std::atomic<uint64_t> sequence;  // collectives begun
+  std::atomic<int32_t> exit_code;       // with kFailed
+  std::atomic<uint64_t> step;           // the step being computed
+  std::atomic<int64_t> beat_ns;         // monotonic_ns() when the rank last moved on
+  std::atomic<uint64_t> sequence;       // collectives begun
   std::atomic<uint64_t> reduced_bytes;  // of gradients, by all steps together
   std::atomic<int64_t> reduce_ns;       // from when their buckets were full until they were reduced
   std::atomic<int64_t> reduce_wait_ns;  // of that, what backward did not hide: this rank waited
-  BoardText<96> doing;             // "fold of bucket 2/5 (layer3.conv1.weight …)"
-  BoardText<512> error;            // with kFailed: the error's line
+  BoardText<96> doing;                  // "fold of bucket 2/5 (layer3.conv1.weight …)"
+  BoardText<512> error;                 // with kFailed: the error's line
 
   void fail(int code, std::string_view line) {
     error.set(line);

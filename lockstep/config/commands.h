@@ -46,7 +46,7 @@ struct BenchOptions {
   bool channels_last = true;
   BenchOptimizer optimizer = BenchOptimizer::kSgd;
   int nproc = 1;
-  int threads = 0;       // 0: default_threads()
+  int threads = 0;        // 0: default_threads()
   bool no_comm = false;   // leave the all-reduce out
   bool overhead = false;  // with and without it by turns; the update unsharded on both sides
   BackendKind backend = BackendKind::kAuto;

@@ -16,9 +16,9 @@
 
 namespace lockstep::optim {
 
-// One parameter in its step. All tensors are dense, on one device, in the same memory order and of the same dtype: fp32,
-// fp64, bf16 or fp16. The last two are computed in fp32 and rounded when they are stored. What is said above is the
-// CPU's way; on other devices libtorch's kernels do it (device_pass.h).
+// One parameter in its step. All tensors are dense, on one device, in the same memory order and of the same dtype:
+// fp32, fp64, bf16 or fp16. The last two are computed in fp32 and rounded when they are stored. What is said above is
+// the CPU's way; on other devices libtorch's kernels do it (device_pass.h).
 struct Operands {
   const at::Tensor& parameter;
   const at::Tensor& gradient;
