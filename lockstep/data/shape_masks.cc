@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/data/drawing.h"
+#include "lockstep/data/drawn_images.h"
 
 namespace lockstep::data {
 namespace {
@@ -42,18 +42,13 @@ void draw_shape(RandomStream& random, Canvas& canvas, std::span<int64_t> mask) {
   }
 }
 
-class ShapeMasks final : public Dataset {
+class ShapeMasks final : public DrawnImages {
  public:
   ShapeMasks(const ShapeMasksOptions& options, uint32_t split, int64_t size)
-      : seed_(options.seed), side_(options.side), split_(split), size_(size) {
-    if (size < 1) throw ConfigError("shapes with masks: ", size, " of them are out of range; ask for at least 1");
-    if (side_ < 16 || side_ > 4096) throw ConfigError("shapes with masks: ", side_, " pixels a side, not 16 to 4096");
-  }
-
-  int64_t size() const override { return size_; }
+      : DrawnImages("shapes with masks", options.seed, split, options.side, size) {}
 
   Batch batch(std::span<const int64_t> indices, uint32_t /*epoch*/) const override {
-    check_indices(indices, size_);
+    check_indices(indices, size());
     const auto n = static_cast<int64_t>(indices.size());
     const size_t area = static_cast<size_t>(side_) * static_cast<size_t>(side_);
     Batch batch{.data = at::empty({n, 3, side_, side_}, at::kFloat), .target = at::empty({n, side_, side_}, at::kLong)};
@@ -67,18 +62,7 @@ class ShapeMasks final : public Dataset {
     return batch;
   }
 
-  std::vector<int64_t> sample_shape() const override { return {3, side_, side_}; }
   int64_t classes() const override { return kMaskClasses; }
-  std::string description() const override {
-    return cat("shapes with masks drawn on the spot (seed ", seed_, "), ", split_ == 0 ? "train" : "test", ", ", size_,
-               " images of ", side_, "×", side_);
-  }
-
- private:
-  uint64_t seed_;
-  int side_;
-  uint32_t split_;
-  int64_t size_;
 };
 
 }  // namespace

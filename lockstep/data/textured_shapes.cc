@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/data/drawing.h"
+#include "lockstep/data/drawn_images.h"
 
 namespace lockstep::data {
 namespace {
@@ -33,18 +33,13 @@ Paint shape_paint(RandomStream& random, int side, Texture texture) {
   return {.texture = texture, .frame = texture_frame(random, side), .first = dark, .second = light};
 }
 
-class TexturedShapes final : public Dataset {
+class TexturedShapes final : public DrawnImages {
  public:
   TexturedShapes(const TexturedShapesOptions& options, uint32_t split, int64_t size)
-      : seed_(options.seed), side_(options.side), split_(split), size_(size) {
-    if (size < 1) throw ConfigError("textured shapes: ", size, " of them are out of range; ask for at least 1");
-    if (side_ < 16 || side_ > 4096) throw ConfigError("textured shapes: ", side_, " pixels a side, not 16 to 4096");
-  }
-
-  int64_t size() const override { return size_; }
+      : DrawnImages("textured shapes", options.seed, split, options.side, size) {}
 
   Batch batch(std::span<const int64_t> indices, uint32_t /*epoch*/) const override {
-    check_indices(indices, size_);
+    check_indices(indices, size());
     const auto n = static_cast<int64_t>(indices.size());
     const size_t values = size_t{3} * static_cast<size_t>(side_) * static_cast<size_t>(side_);
     Batch batch{.data = at::empty({n, 3, side_, side_}, at::kFloat), .target = at::empty({n}, at::kLong)};
@@ -57,18 +52,7 @@ class TexturedShapes final : public Dataset {
     return batch;
   }
 
-  std::vector<int64_t> sample_shape() const override { return {3, side_, side_}; }
   int64_t classes() const override { return kTexturedClasses; }
-  std::string description() const override {
-    return cat("textured shapes drawn on the spot (seed ", seed_, "), ", split_ == 0 ? "train" : "test", ", ", size_,
-               " images of ", side_, "×", side_);
-  }
-
- private:
-  uint64_t seed_;
-  int side_;
-  uint32_t split_;
-  int64_t size_;
 };
 
 }  // namespace

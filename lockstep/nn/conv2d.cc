@@ -39,14 +39,25 @@ bool is_worth_a_product(const at::Tensor& x, const WindowShape& shape) {
 at::Tensor pixels(const at::Tensor& x) { return x.permute({0, 2, 3, 1}).reshape({-1, x.size(1)}); }
 at::Tensor filters(const at::Tensor& weight) { return weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1}); }
 
+// What backward needs of a forward.
+void save(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, int64_t stride,
+          int64_t padding) {
+  context->save_for_backward({x, weight});
+  context->saved_data["stride"] = stride;
+  context->saved_data["padding"] = padding;
+}
+
+WindowShape saved_shape(torch::autograd::AutogradContext* context, const at::Tensor& weight) {
+  return {weight.size(2), weight.size(3), context->saved_data["stride"].toInt(),
+          context->saved_data["padding"].toInt()};
+}
+
 class DeepConv : public torch::autograd::Function<DeepConv> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             int64_t stride, int64_t padding) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    context->save_for_backward({x, weight});
-    context->saved_data["stride"] = stride;
-    context->saved_data["padding"] = padding;
+    save(context, x, weight, stride, padding);
     const WindowShape shape{weight.size(2), weight.size(3), stride, padding};
     if (pixels_of(x, shape) > kFewPixels) return at::conv2d(x, weight, {}, stride, padding);
     return at::mm(windows_of(x, shape), filters(weight).t())
@@ -59,8 +70,7 @@ class DeepConv : public torch::autograd::Function<DeepConv> {
     if (at::GradMode::is_enabled()) throw BugError("the conv2d of deep layers has no second derivative");
     const auto saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1];
-    const WindowShape shape{weight.size(2), weight.size(3), context->saved_data["stride"].toInt(),
-                            context->saved_data["padding"].toInt()};
+    const WindowShape shape = saved_shape(context, weight);
     const at::Tensor dy = gradients[0].to(x.scalar_type()).contiguous(kChannelsLast);
     at::Tensor dx, dweight;
     if (context->needs_input_grad(0)) dx = input_gradient(dy, x, weight, shape);
@@ -91,9 +101,7 @@ class StridedDepthwise : public torch::autograd::Function<StridedDepthwise> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             int64_t stride, int64_t padding) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    context->save_for_backward({x, weight});
-    context->saved_data["stride"] = stride;
-    context->saved_data["padding"] = padding;
+    save(context, x, weight, stride, padding);
     return at::conv2d(x, weight, {}, stride, padding, 1, x.size(1));
   }
 
@@ -102,12 +110,11 @@ class StridedDepthwise : public torch::autograd::Function<StridedDepthwise> {
     if (at::GradMode::is_enabled()) throw BugError("the conv2d of channels with a stride has no second derivative");
     const auto saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1];
-    const int64_t s = context->saved_data["stride"].toInt(), p = context->saved_data["padding"].toInt();
+    const WindowShape shape = saved_shape(context, weight);
+    const int64_t s = shape.stride, p = shape.padding;
     const at::Tensor dy = gradients[0].to(x.scalar_type()).contiguous(kChannelsLast);
     at::Tensor dx, dweight;
-    if (context->needs_input_grad(0)) {
-      dx = depthwise_input_gradient(dy, weight, x.sizes(), {weight.size(2), weight.size(3), s, p});
-    }
+    if (context->needs_input_grad(0)) dx = depthwise_input_gradient(dy, weight, x.sizes(), shape);
     if (context->needs_input_grad(1)) {
       dweight = std::get<1>(at::convolution_backward(dy, x, weight, at::OptionalIntArrayRef(), {s, s}, {p, p}, {1, 1},
                                                      false, {0, 0}, x.size(1), {false, true, false}));

@@ -56,9 +56,8 @@ Reducer::~Reducer() {
 void Reducer::add_parameter(NamedParameter parameter) {
   const auto is_it = [&](const Parameter& other) { return other.tensor.is_same(parameter.tensor); };
   if (!parameter.tensor.requires_grad() || std::any_of(parameters_.begin(), parameters_.end(), is_it)) return;
-  const bool rounded = parameter.tensor.scalar_type() == at::kFloat;
   parameters_.push_back({.name = std::move(parameter.name), .tensor = parameter.tensor, .sparse = parameter.sparse});
-  parameters_.back().lanes = LaneSum(rounded ? wire_ : std::nullopt);
+  forget(parameters_.back());
   if (parameter.sparse) sparse_.push_back(parameters_.size() - 1);
 }
 
@@ -336,6 +335,7 @@ void Reducer::drop() noexcept {
   }
 }
 
+// No lane's gradient is there yet, or what was is dropped.
 void Reducer::forget(Parameter& parameter) const {
   parameter.lanes = LaneSum(parameter.tensor.scalar_type() == at::kFloat ? wire_ : std::nullopt);
   parameter.rows.clear();
