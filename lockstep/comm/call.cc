@@ -46,6 +46,22 @@ void check_reducible(const Call& call, const at::Tensor& tensor) {
   }
 }
 
+bool is_narrow(at::ScalarType type) { return type == at::kBFloat16 || type == at::kHalf; }
+
+void check_leaves(const Call& call) {
+  if (call.fold.leaves.size() != call.tensors.size() || call.fold.wire) {
+    throw BugError("fold: one leaf for each tensor, and no other type on the wire");
+  }
+  for (size_t i = 0; i < call.tensors.size(); ++i) {
+    const at::Tensor &leaf = call.fold.leaves[i], &tensor = call.tensors[i];
+    if (!leaf.defined()) continue;
+    if (!is_narrow(leaf.scalar_type()) || tensor.scalar_type() != at::kFloat || leaf.sizes() != tensor.sizes() ||
+        leaf.strides() != tensor.strides()) {
+      throw BugError("fold: a leaf is bf16 or fp16, its tensor fp32, and their sizes and strides the same");
+    }
+  }
+}
+
 void check_fold(const Call& call) {
   if (call.tensors.empty()) throw BugError("fold: no tensors");
   int64_t blocks = 0;
@@ -61,8 +77,8 @@ void check_fold(const Call& call) {
     throw BugError("fold: square_sums must be contiguous, fp64 and of ", blocks, " blocks");
   }
   if (sums.defined() && !call.tensors[0].is_floating_point()) throw BugError("fold: no square sums of integers");
-  const bool narrows = call.fold.wire == at::kBFloat16 || call.fold.wire == at::kHalf;
-  if (call.fold.wire && (call.tensors[0].scalar_type() != at::kFloat || !narrows)) {
+  if (!call.fold.leaves.empty()) check_leaves(call);
+  if (call.fold.wire && (call.tensors[0].scalar_type() != at::kFloat || !is_narrow(*call.fold.wire))) {
     throw BugError("fold: only fp32 tensors travel as another type, bf16 or fp16");
   }
 }
@@ -211,6 +227,13 @@ void check_call(const Call& call, int size) {
                    call.output.toString());
   }
   check_sizes(call, size);
+}
+
+void widen_leaves(Call& call) {
+  for (size_t i = 0; i < call.fold.leaves.size(); ++i) {
+    if (call.fold.leaves[i].defined()) call.tensors[i].detach().copy_(call.fold.leaves[i]);
+  }
+  call.fold.leaves.clear();
 }
 
 void check_on_cpu(const Call& call) {

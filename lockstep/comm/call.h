@@ -36,6 +36,9 @@ struct FoldOptions {
   at::Tensor square_sums = {};  // optional: fp64 [blocks of all tensors], receives square_sum of each folded block
   std::optional<at::ScalarType> wire = {};  // kBFloat16 or kHalf, of fp32 tensors: every node of the tree is rounded
                                             // to it, leaves included, and so it travels
+  // Where not empty, by tensor: what this rank adds, in bf16 or fp16 and of the tensor's sizes and strides; the fp32
+  // tensor, whose own values do not count then, gets the sum. Undefined: the tensor itself. Ranks may differ in it.
+  std::vector<at::Tensor> leaves = {};
 };
 
 // Counts are of elements, one for each rank. Where a rank has no input or output the tensor is left undefined. Tensors
@@ -83,6 +86,9 @@ std::string difference_text(const std::vector<std::optional<Signature>>& by_rank
 
 // The same with a root that is named by its number in the world, for messages: `ranks` are the group's.
 Signature in_world_ranks(Signature signature, const std::vector<int>& ranks);
+
+// Of a fold: puts each leaf's values into its tensor, which then has none.
+void widen_leaves(Call& call);
 
 // Throws BugError for tensors that are not on the CPU.
 void check_on_cpu(const Call& call);

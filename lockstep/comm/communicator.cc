@@ -38,7 +38,10 @@ std::string Communicator::describe() const { return cat(backend(), ", ", size(),
 
 std::shared_ptr<Work> Communicator::start(Call call) {
   check_call(call, size());
-  if (call.kind == OpKind::kFold) return begin(std::move(call));
+  if (call.kind == OpKind::kFold) {
+    if (!takes_leaves()) widen_leaves(call);
+    return begin(std::move(call));
+  }
   const bool in_place = call.input.is_same(call.output);
   if (call.input.defined()) call.input = call.input.detach().contiguous();
   if (!call.output.defined()) return begin(std::move(call));

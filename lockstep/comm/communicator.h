@@ -91,6 +91,8 @@ class Communicator {
   virtual void abort(const std::string& reason) noexcept = 0;
 
  protected:
+  // Whether begin() takes folds with leaves (FoldOptions) of these tensors; elsewhere they are widened before it.
+  virtual bool takes_leaves() const { return false; }
   // Begins a checked call whose input and output are contiguous.
   virtual std::shared_ptr<Work> begin(Call call) = 0;
   // As make_group().

@@ -32,6 +32,7 @@ class HierarchicalCommunicator final : public Communicator {
   void abort(const std::string& reason) noexcept override;
 
  protected:
+  bool takes_leaves() const override { return true; }
   // Folds and all_reduces go through the hierarchy, and so do large broadcasts; all else goes over the network alone.
   std::shared_ptr<Work> begin(Call call) override;
   std::unique_ptr<Communicator> group(const std::vector<int>& members) override;

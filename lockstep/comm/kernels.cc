@@ -121,21 +121,22 @@ struct TakesFirst {
 };
 
 // Whole vectors first; the tail on zero-padded copies, by the same vector code.
-template <typename Type, typename Op>
+template <typename Type, typename Op, typename Out = Type>
 void each(const void* a, const void* b, void* out, int64_t count) {
   using Element = typename Type::Element;
   const Op op;
   const auto *x = static_cast<const Element*>(a), *y = static_cast<const Element*>(b);
-  auto* z = static_cast<Element*>(out);
+  auto* z = static_cast<typename Out::Element*>(out);
   const auto step = static_cast<int64_t>(hn::Lanes(typename Type::Vector()));
   int64_t i = 0;
-  for (; i + step <= count; i += step) Type::store(op(Type::load(x + i), Type::load(y + i)), z + i);
+  for (; i + step <= count; i += step) Out::store(op(Type::load(x + i), Type::load(y + i)), z + i);
   if (i == count) return;
   std::array<Element, HWY_MAX_BYTES / sizeof(float)> left{}, right{};
   std::copy(x + i, x + count, left.begin());
   std::copy(y + i, y + count, right.begin());
-  Type::store(op(Type::load(left.data()), Type::load(right.data())), left.data());
-  std::copy_n(left.begin(), count - i, z + i);
+  std::array<typename Out::Element, HWY_MAX_BYTES / sizeof(float)> result;
+  Out::store(op(Type::load(left.data()), Type::load(right.data())), result.data());
+  std::copy_n(result.begin(), count - i, z + i);
 }
 
 template <typename Type>
@@ -171,6 +172,11 @@ void Combine(Format format, Node node, const void* a, const void* b, void* out, 
 
 void CopyWireHalf(const void* in, void* out, int64_t count) { each<WireHalf, TakesFirst>(in, in, out, count); }
 void CopyWireBrain(const void* in, void* out, int64_t count) { each<WireBrain, TakesFirst>(in, in, out, count); }
+
+void AddWidenedHalf(const void* a, const void* b, void* out, int64_t n) { each<Half, Adds, Float>(a, b, out, n); }
+void AddWidenedBrain(const void* a, const void* b, void* out, int64_t n) { each<Brain, Adds, Float>(a, b, out, n); }
+void WidenHalf(const void* in, void* out, int64_t count) { each<Half, TakesFirst, Float>(in, in, out, count); }
+void WidenBrain(const void* in, void* out, int64_t count) { each<Brain, TakesFirst, Float>(in, in, out, count); }
 
 template <typename Type>
 double square_sum(const void* data, int64_t count) {
@@ -209,6 +215,10 @@ namespace lockstep::comm {
 HWY_EXPORT(Combine);
 HWY_EXPORT(CopyWireHalf);
 HWY_EXPORT(CopyWireBrain);
+HWY_EXPORT(AddWidenedHalf);
+HWY_EXPORT(AddWidenedBrain);
+HWY_EXPORT(WidenHalf);
+HWY_EXPORT(WidenBrain);
 HWY_EXPORT(SquaresF32);
 HWY_EXPORT(SquaresF16);
 HWY_EXPORT(SquaresBf16);
@@ -222,6 +232,16 @@ void copy_rounded(Format format, const void* in, void* out, int64_t count) {
   if (format == Format::kWireBrain) return HWY_DYNAMIC_DISPATCH(CopyWireBrain)(in, out, count);
   constexpr std::array<size_t, 4> kBytes = {4, 8, 2, 2};
   std::memmove(out, in, static_cast<size_t>(count) * kBytes[static_cast<size_t>(format)]);
+}
+
+void add_widened(Format format, const void* a, const void* b, void* out, int64_t count) {
+  if (format == Format::kHalf) return HWY_DYNAMIC_DISPATCH(AddWidenedHalf)(a, b, out, count);
+  HWY_DYNAMIC_DISPATCH(AddWidenedBrain)(a, b, out, count);
+}
+
+void widen(Format format, const void* in, void* out, int64_t count) {
+  if (format == Format::kHalf) return HWY_DYNAMIC_DISPATCH(WidenHalf)(in, out, count);
+  HWY_DYNAMIC_DISPATCH(WidenBrain)(in, out, count);
 }
 
 double square_sum_f32(const void* data, int64_t count) { return HWY_DYNAMIC_DISPATCH(SquaresF32)(data, count); }

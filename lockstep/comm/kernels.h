@@ -16,6 +16,10 @@ void combine(Format format, Node node, const void* a, const void* b, void* out, 
 // out[k] = in[k], as the format reads and writes it: rounds where that is a wire type. `out` may be `in`.
 void copy_rounded(Format format, const void* in, void* out, int64_t count);
 
+// out[k] = fp32(a[k]) + fp32(b[k]), and out[k] = fp32(in[k]): kHalf or kBrain read, fp32 written, elsewhere.
+void add_widened(Format format, const void* a, const void* b, void* out, int64_t count);
+void widen(Format format, const void* in, void* out, int64_t count);
+
 // The sum of squares in fp64. The order of the additions depends on `count` alone, and a tail takes the vector path.
 double square_sum_f32(const void* data, int64_t count);
 double square_sum_f64(const void* data, int64_t count);

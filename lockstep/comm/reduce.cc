@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/fold_tree.h"
@@ -110,8 +111,13 @@ struct Tree {
   std::optional<ScalarType> wire;
   int64_t count;
 
-  const void* fold(std::span<const void* const> sources, void* out, int depth) const {
-    if (sources.size() == 1) return sources[0];
+  const void* fold(std::span<const Source> sources, void* out, int depth) const {
+    if (sources.size() == 1) return leaf(sources[0], out);
+    if (sources.size() == 2 && op == ReduceOp::kSum && !wire && sources[0].narrow &&
+        sources[0].narrow == sources[1].narrow) {
+      add_widened(*format_of(*sources[0].narrow, {}), sources[0].data, sources[1].data, out, count);
+      return out;
+    }
     // One block of the widest type per level of the tree: 64 sources make 6 levels, each with a right part of its own.
     alignas(64) thread_local std::array<std::array<std::byte, kBlockElements * sizeof(double)>, 2 * 8> scratch;
     const size_t left = left_part(sources.size());
@@ -119,6 +125,12 @@ struct Tree {
     const void* a = fold(sources.first(left), scratch[level].data(), depth + 1);
     const void* b = fold(sources.subspan(left), scratch[level + 1].data(), depth + 1);
     combine_block(dtype, op, a, b, out, count, wire);
+    return out;
+  }
+
+  const void* leaf(const Source& source, void* out) const {
+    if (!source.narrow) return source.data;
+    widen(*format_of(*source.narrow, {}), source.data, out, count);
     return out;
   }
 };
@@ -165,6 +177,14 @@ void round_to_wire(ScalarType wire, float* data, int64_t count) {
 }
 
 void reduce_block(ScalarType dtype, ReduceOp op, std::span<const void* const> sources, void* target, int64_t count,
+                  std::optional<ScalarType> wire) {
+  std::vector<Source> all;
+  all.reserve(sources.size());
+  for (const void* data : sources) all.push_back({data});
+  reduce_block(dtype, op, all, target, count, wire);
+}
+
+void reduce_block(ScalarType dtype, ReduceOp op, std::span<const Source> sources, void* target, int64_t count,
                   std::optional<ScalarType> wire) {
   if (!can_reduce(dtype, op) || count > kBlockElements || sources.empty() || sources.size() > 128) {
     throw BugError("reduce_block: ", name_of(op), " of ", count, " elements of ", c10::toString(dtype), " from ",

@@ -28,6 +28,15 @@ constexpr int64_t kBlockElements = 4096;
 void reduce_block(c10::ScalarType dtype, ReduceOp op, std::span<const void* const> sources, void* target, int64_t count,
                   std::optional<c10::ScalarType> wire = {});
 
+// Values that one rank adds.
+struct Source {
+  const void* data;
+  std::optional<c10::ScalarType> narrow = {};  // kBFloat16 or kHalf: they lie in it where the others are fp32
+};
+// The same; a narrow source can't be the target, and is widened without rounding.
+void reduce_block(c10::ScalarType dtype, ReduceOp op, std::span<const Source> sources, void* target, int64_t count,
+                  std::optional<c10::ScalarType> wire = {});
+
 // The parts of it, for who gets values one at a time; any count.
 // One node of the tree: out[k] = a[k] op b[k] (kMean: the sum). `out` may be `a` or `b`.
 void combine_block(c10::ScalarType dtype, ReduceOp op, const void* a, const void* b, void* out, int64_t count,

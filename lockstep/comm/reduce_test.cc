@@ -153,7 +153,7 @@ TEST(ReduceBlockEdges, WhatCantBeReducedIsRefused) {
   EXPECT_FALSE(can_reduce(at::kComplexFloat, ReduceOp::kSum));
   EXPECT_FALSE(can_reduce(at::kBool, ReduceOp::kSum));
   EXPECT_TRUE(can_reduce(at::kBool, ReduceOp::kMax));
-  EXPECT_THROW(reduce_block(at::kComplexFloat, ReduceOp::kSum, {}, nullptr, 0), BugError);
+  EXPECT_THROW(reduce_block(at::kComplexFloat, ReduceOp::kSum, std::span<const Source>(), nullptr, 0), BugError);
 }
 
 }  // namespace

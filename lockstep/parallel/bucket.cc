@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 
+#include <utility>
+
 #include "lockstep/comm/square_sums.h"
 
 namespace lockstep::parallel {
@@ -56,6 +58,13 @@ at::Tensor Bucket::put(size_t k, at::Tensor gradient) {
   return in_.gradients[k] = std::move(gradient);
 }
 
+at::Tensor Bucket::put_leaf(size_t k, at::Tensor leaf, at::Tensor sum) {
+  leaves_.resize(in_.gradients.size());
+  leaves_[k] = std::move(leaf);
+  --missing_;
+  return in_.gradients[k] = std::move(sum);
+}
+
 void Bucket::launch(comm::Communicator& comm) {
   const c10::AutoGradMode no_grad(false);
   if (transport_.hook != nullptr) {
@@ -66,8 +75,9 @@ void Bucket::launch(comm::Communicator& comm) {
     if (travelling_.empty()) travelling_ = in_.gradients;
     for (auto& gradient : travelling_) gradient = gradient.cpu();
   }
-  work_ = comm.fold(travelling_.empty() ? in_.gradients : travelling_,
-                    {.label = in_.label, .square_sums = square_sums_, .wire = transport_.wire});
+  work_ = comm.fold(
+      travelling_.empty() ? in_.gradients : travelling_,
+      {.label = in_.label, .square_sums = square_sums_, .wire = transport_.wire, .leaves = std::exchange(leaves_, {})});
 }
 
 void Bucket::finish() {
@@ -94,6 +104,7 @@ void Bucket::take_square_sums() const {
 void Bucket::drop() noexcept {
   work_.reset();
   travelling_.clear();
+  leaves_.clear();
   for (auto& gradient : in_.gradients) gradient.reset();
 }
 

@@ -46,6 +46,9 @@ class Bucket {
   // Takes the gradient of member `k`, which owns its memory (with always_fp32 it may be in fp32); returns what is to be
   // the parameter's .grad.
   at::Tensor put(size_t k, at::Tensor gradient);
+  // The same of a 16-bit gradient, which nobody writes to any more, whose sum goes to `sum` in fp32
+  // (comm::FoldOptions).
+  at::Tensor put_leaf(size_t k, at::Tensor leaf, at::Tensor sum);
   bool full() const { return missing_ == 0; }
 
   void launch(comm::Communicator& comm);  // when full
@@ -61,6 +64,7 @@ class Bucket {
   GradBucket in_;                       // with the gradients that the parameters see
   std::vector<at::ScalarType> types_;   // of the parameters
   std::vector<at::Tensor> travelling_;  // in fp32 or on the CPU, where the gradients themselves do not
+  std::vector<at::Tensor> leaves_;      // empty, or by member
   std::vector<at::Tensor> parts_;       // of the flat tensor, each laid out as its parameter
   at::Tensor square_sums_;
   Transport transport_;

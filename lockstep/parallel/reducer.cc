@@ -1,6 +1,7 @@
 #include "lockstep/parallel/reducer.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
@@ -74,6 +75,8 @@ void Reducer::make_buckets() {
   }
   square_sums_ = at::zeros({blocks}, at::kDouble);
   const bool shared = comm_.shares(at::empty({1}));
+  takes_uncast_ =
+      shared && comm_.size() > 1 && !wire_ && options_.comm_hook == nullptr && options_.gradient_predivide_factor == 1;
   const auto plan = plan_buckets(sizes, options_.buckets);
   int64_t first = 0;
   for (const auto& numbers : plan) {
@@ -115,7 +118,7 @@ void Reducer::begin() {
                         "make it anew after freezing");
     }
     parameter.tensor.mutable_grad().reset();
-    parameter.ready = false;
+    parameter.ready = parameter.uncast = false;
     parameter.used = 0;
     forget(parameter);  // passes that no last one followed
   }
@@ -162,6 +165,7 @@ bool Reducer::reached_at_first(size_t index) const {
 }
 
 void Reducer::expect(const at::Tensor& loss) {
+  if (takes_uncast_ && lanes_ == 1 && !by_hand_ && scale_ == 1) hook_casts(loss);
   if (!walks() && !options_.static_graph) return;
   const auto reached = reached_by(loss);
   for (size_t i = parameters_.size(); i-- > 0;) {
@@ -171,6 +175,27 @@ void Reducer::expect(const at::Tensor& loss) {
       give_zero(i);
     }
   }
+}
+
+void Reducer::hook_casts(const at::Tensor& loss) const {
+  std::vector<at::Tensor> tensors;
+  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
+  parallel::hook_casts(loss, tensors, take_uncast_);
+}
+
+// Whether it has been taken; it is cast, and comes again as fp32, if not.
+bool Reducer::on_uncast(size_t index, const at::Tensor& gradient) {
+  Parameter& parameter = parameters_[index];
+  const bool narrow = gradient.scalar_type() == at::kBFloat16 || gradient.scalar_type() == at::kHalf;
+  if (!active_ || !narrow || !gradient.is_cpu() || parameter.sparse || parameter.ready ||
+      parameter.tensor.scalar_type() != at::kFloat || gradient.strides() != parameter.tensor.strides()) {
+    return false;
+  }
+  check_taken(index);
+  const c10::AutoGradMode no_grad(false);
+  parameter.uncast = true;
+  put(parameter, buckets_[parameter.bucket].put_leaf(parameter.member, gradient, at::empty_like(parameter.tensor)));
+  return true;
 }
 
 void Reducer::empty_lane() {
@@ -190,18 +215,24 @@ void Reducer::give_zero(size_t index) {
 void Reducer::on_gradient(size_t index) {
   if (!active_) return;
   const std::lock_guard lock(mutex_);  // of a GPU's parameters on autograd's thread for it
+  Parameter& parameter = parameters_[index];
+  if (std::exchange(parameter.uncast, false)) return;
+  check_taken(index);
+  at::Tensor gradient = std::exchange(parameter.tensor.mutable_grad(), at::Tensor());
+  if (!parameter.sparse) return give(parameter, owned(std::move(gradient), parameter.tensor));
+  give_rows(parameter, add_equal_rows(rows_of(gradient, parameter.name)));
+}
+
+// Whether a gradient may be taken now.
+void Reducer::check_taken(size_t index) const {
   if (c10::GradMode::is_enabled()) {
     throw ConfigError("backward with create_graph: DistributedDataParallel folds first derivatives only; leave it out");
   }
-  Parameter& parameter = parameters_[index];
-  at::Tensor gradient = std::exchange(parameter.tensor.mutable_grad(), at::Tensor());
   if (known_ && !reached_at_first(index)) {
-    throw ConfigError("static_graph: ", parameter.name,
+    throw ConfigError("static_graph: ", parameters_[index].name,
                       " got a gradient that it did not get in the first step; "
                       "leave static_graph out for a model whose graph changes");
   }
-  if (!parameter.sparse) return give(parameter, owned(std::move(gradient), parameter.tensor));
-  give_rows(parameter, add_equal_rows(rows_of(gradient, parameter.name)));
 }
 
 void Reducer::give_rows(Parameter& parameter, SparseRows rows) {
@@ -231,11 +262,19 @@ bool Reducer::has_all_lanes(const Parameter& parameter) const {
 }
 
 void Reducer::complete(Parameter& parameter) {
-  parameter.ready = true;
-  if (parameter.sparse) return;
+  if (parameter.sparse) {
+    parameter.ready = true;
+    return;
+  }
   at::Tensor sum = parameter.lanes.finish();
   if (scale_ != 1) sum.mul_(scale_);
-  parameter.tensor.mutable_grad() = buckets_[parameter.bucket].put(parameter.member, std::move(sum));
+  put(parameter, buckets_[parameter.bucket].put(parameter.member, std::move(sum)));
+}
+
+// What is to be its .grad lies in its bucket now.
+void Reducer::put(Parameter& parameter, at::Tensor grad) {
+  parameter.ready = true;
+  parameter.tensor.mutable_grad() = std::move(grad);
   if (!options_.delay_allreduce) launch_filled();
   comm_.progress();
 }

@@ -3,6 +3,10 @@
 // A hook runs as soon as backward has accumulated a parameter's gradient. It moves the gradient into the parameter's
 // LaneSum; when all of this rank's lanes are in there, .grad becomes their sum, and when all of a bucket's parameters
 // have theirs, the bucket (bucket.h) goes out. Each hook also moves the buckets on that are under way.
+//
+// Where autocast has cast a weight, backward ends with a cast of its gradient to fp32. Over shared memory, with one
+// lane a rank, a hook before that cast takes the gradient as it is: the fold reads half the bytes, and the cast is
+// spared.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,6 +20,7 @@
 
 #include "lockstep/comm/communicator.h"
 #include "lockstep/parallel/bucket.h"
+#include "lockstep/parallel/cast_hooks.h"
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/gradients.h"
 #include "lockstep/parallel/sparse_fold.h"
@@ -45,7 +50,8 @@ class Reducer {
   void begin_pass(bool last);
   bool open() const { return active_; }  // begun, and not finished
 
-  // Before the backward of a lane or pass: with find_unused_parameters, what its loss does not depend on adds +0.
+  // Before the backward of a lane or pass: hooks the casts of weights, and with find_unused_parameters, what its loss
+  // does not depend on adds +0.
   void expect(const at::Tensor& loss);
   // Instead of a lane's forward and backward where the lane has no samples: it adds +0.
   void empty_lane();
@@ -80,14 +86,19 @@ class Reducer {
     LaneSum lanes = LaneSum();
     std::map<size_t, SparseRows> rows = {};  // of a sparse one, by lane
     bool ready = false;
-    double used = 0;     // lanes of this rank whose loss depends on it, in this step
-    bool never = false;  // static_graph: no lane of any rank does
+    bool uncast = false;  // its gradient was taken before the cast; what is accumulated after that is nothing
+    double used = 0;      // lanes of this rank whose loss depends on it, in this step
+    bool never = false;   // static_graph: no lane of any rank does
   };
 
   void add_parameter(NamedParameter parameter);
   void make_buckets();
   void begin();
   void on_gradient(size_t index);
+  bool on_uncast(size_t index, const at::Tensor& gradient);
+  void hook_casts(const at::Tensor& loss) const;
+  void check_taken(size_t index) const;
+  void put(Parameter& parameter, at::Tensor grad);
   void give(Parameter& parameter, at::Tensor gradient);
   void give_rows(Parameter& parameter, SparseRows rows);
   void give_zero(size_t index);
@@ -111,6 +122,9 @@ class Reducer {
   std::vector<Bucket> buckets_;
   std::vector<std::vector<size_t>> members_;  // of each bucket
   std::vector<size_t> sparse_;
+  bool takes_uncast_ = false;  // gradients before their cast, where each comes from one lane
+  std::shared_ptr<const TakeUncast> take_uncast_ = std::make_shared<TakeUncast>(
+      [this](size_t index, const at::Tensor& gradient) { return on_uncast(index, gradient); });
   at::Tensor square_sums_;  // fp64, one for each block of each parameter, in bucket order
   size_t launched_ = 0;     // buckets handed over, in order
   double scale_ = 1;

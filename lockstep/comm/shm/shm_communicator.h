@@ -46,6 +46,7 @@ class ShmCommunicator final : public Communicator, private Moving {
   void set_uplink(Uplink* uplink) { uplink_ = uplink; }
 
  protected:
+  bool takes_leaves() const override { return true; }
   std::shared_ptr<Work> begin(Call call) override;
   std::unique_ptr<Communicator> group(const std::vector<int>& members) override;
 

@@ -37,13 +37,13 @@ void ShmJoin::begin_join() {
   const Slice all = chunk(0), slice = slice_of(all.last - all.first, protocol_.rank(), uplink_.rails());
   int64_t count = 0;
   for_each_block(elements(), slice, [&](size_t, int64_t, int64_t n, int64_t) { count += n; });
-  std::vector<const void*> sources;
+  std::vector<Source> sources;
   for (const auto& ranks : uplink_.subtrees()) {
     partials_.push_back(pool_tensor(protocol_.node(), count, dtype()));
     auto* to = static_cast<std::byte*>(partials_.back().data_ptr());
     for_each_block(elements(), slice, [&](size_t tensor, int64_t first, int64_t n, int64_t block) {
       sources.clear();
-      for (const int rank : ranks) sources.push_back(address(rank, tensor, first, block));
+      for (const int rank : ranks) sources.push_back(source(rank, tensor, first, block));
       reduce_block(dtype(), partial(op()), sources, to, n, wire());
       to += n * static_cast<int64_t>(c10::elementSize(dtype()));
     });

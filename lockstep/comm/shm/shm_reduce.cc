@@ -7,7 +7,12 @@
 namespace lockstep::comm {
 namespace {
 
-constexpr int64_t kInRing = -1;
+constexpr int64_t kInRing = -1, kNoLeaf = 0;
+
+// A leaf's place in the table: its offset, and in the lowest bit its type.
+int64_t place_of_leaf(uint64_t offset, at::ScalarType type) {
+  return static_cast<int64_t>(2 * offset) + (type == at::kHalf ? 1 : 0);
+}
 
 const std::vector<at::Tensor> tensors_of(const Call& call) {
   return call.kind == OpKind::kFold ? call.tensors : std::vector<at::Tensor>{call.input};
@@ -30,18 +35,33 @@ ShmReduce::ShmReduce(ShmProtocol& protocol, const Call& call, int64_t chunk_bloc
   for (const auto& tensor : tensors_) elements_.push_back(tensor.numel());
   blocks_ = block_count(elements_);
   chunk_blocks_ = std::min(chunk_blocks_, std::max<int64_t>(blocks_, 1));
-  lay_out_table(square_sums_);
+  lay_out_table(call);
   publish(call);
 }
 
 // Says where each tensor lies, and makes a ring if one is not in the pool, with room for what will ever be in it.
-void ShmReduce::lay_out_table(const at::Tensor& square_sums) {
+void ShmReduce::lay_out_table(Call call) {
   ShmNode& node = protocol_.node();
-  table_ = node.allocate((tensors_.size() + 1) * sizeof(int64_t));
+  const auto in_pool = [&](const at::Tensor& tensor) {
+    return node.offset_of(tensor.const_data_ptr(), tensor.nbytes());
+  };
+  const auto reachable = [&](const at::Tensor& tensor) { return !tensor.defined() || in_pool(tensor); };
+  const auto& leaves = call.fold.leaves;
+  if (!std::all_of(leaves.begin(), leaves.end(), reachable) ||
+      (!leaves.empty() && !std::all_of(tensors_.begin(), tensors_.end(), reachable))) {
+    widen_leaves(call);
+  }
+  leaves_ = std::move(call.fold.leaves);
+  table_ = node.allocate((2 * tensors_.size() + 1) * sizeof(int64_t));
   auto* table = table_.as<int64_t>();
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const bool leaf = i < leaves_.size() && leaves_[i].defined() && leaves_[i].numel() > 0;
+    table[tensors_.size() + 1 + i] = leaf ? place_of_leaf(*in_pool(leaves_[i]), leaves_[i].scalar_type()) : kNoLeaf;
+  }
+  const at::Tensor& square_sums = square_sums_;
   bool staged = false;
   for (const auto& tensor : tensors_) {
-    const auto offset = node.offset_of(tensor.const_data_ptr(), tensor.nbytes());
+    const auto offset = in_pool(tensor);
     *table++ = offset ? static_cast<int64_t>(*offset) : kInRing;
     staged = staged || !offset;
   }
@@ -51,7 +71,7 @@ void ShmReduce::lay_out_table(const at::Tensor& square_sums) {
     ring_ = node.allocate(static_cast<size_t>(count) * c10::elementSize(dtype_));
   }
   if (!square_sums.defined()) return;
-  const auto offset = node.offset_of(square_sums.const_data_ptr(), square_sums.nbytes());
+  const auto offset = in_pool(square_sums);
   if (!offset) sums_block_ = node.allocate(square_sums.nbytes());
   *table = static_cast<int64_t>(offset ? *offset : sums_block_.offset);
 }
@@ -97,21 +117,29 @@ std::byte* ShmReduce::address(int rank, size_t tensor, int64_t first, int64_t bl
   return view.ring + block % (slots_ * chunk_blocks_) * kBlockElements * size;
 }
 
+Source ShmReduce::source(int rank, size_t tensor, int64_t first, int64_t block) const {
+  const View& view = views_[static_cast<size_t>(rank)];
+  const int64_t leaf = view.table[elements_.size() + 1 + tensor];
+  if (leaf == kNoLeaf) return {address(rank, tensor, first, block)};
+  return {view.pool + leaf / 2 + 2 * first, leaf % 2 == 1 ? at::kHalf : at::kBFloat16};
+}
+
 bool ShmReduce::reduce_chunk() {
   const Slice whole = chunk(reduced_);
   const Slice own = slice_of(whole.last - whole.first, protocol_.rank(), protocol_.size());
-  std::array<const void*, kMaxLocalRanks> sources;
+  std::array<Source, kMaxLocalRanks> sources;
   const int target = root_ < 0 ? protocol_.rank() : root_;
-  for_each_block(
-      elements_, {whole.first + own.first, whole.first + own.last},
-      [&](size_t tensor, int64_t first, int64_t count, int64_t block) {
-        for (int k = 0; k < protocol_.size(); ++k) {
-          sources[static_cast<size_t>(k)] = address(k, tensor, first, block);
-        }
-        std::byte* result = address(target, tensor, first, block);
-        reduce_block(dtype_, op_, {sources.data(), static_cast<size_t>(protocol_.size())}, result, count, wire_);
-        deliver(result, tensor, first, count, block);
-      });
+  for_each_block(elements_, {whole.first + own.first, whole.first + own.last},
+                 [&](size_t tensor, int64_t first, int64_t count, int64_t block) {
+                   for (int k = 0; k < protocol_.size(); ++k) {
+                     sources[static_cast<size_t>(k)] = source(k, tensor, first, block);
+                   }
+                   std::byte* result = address(target, tensor, first, block);
+                   reduce_block(dtype_, op_,
+                                std::span<const Source>(sources.data(), static_cast<size_t>(protocol_.size())), result,
+                                count, wire_);
+                   deliver(result, tensor, first, count, block);
+                 });
   return true;
 }
 
@@ -178,6 +206,7 @@ void ShmReduce::advance(bool may_finish) {
 void ShmReduce::let_go() {
   if (sums_block_) std::memcpy(square_sums_.mutable_data_ptr(), sums_block_.memory.get(), square_sums_.nbytes());
   tensors_.clear();
+  leaves_.clear();
   square_sums_.reset();
   table_ = PoolBlock();
   ring_ = PoolBlock();

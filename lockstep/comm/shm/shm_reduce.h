@@ -37,8 +37,9 @@ class ShmReduce : public ShmCollective {
   at::ScalarType dtype() const { return dtype_; }
   ReduceOp op() const { return op_; }
   std::optional<at::ScalarType> wire() const { return wire_; }
-  // Where `rank` has the block of a tensor that begins at element `first`.
+  // Where `rank` has the block of a tensor that begins at element `first`, and what it adds there.
   std::byte* address(int rank, size_t tensor, int64_t first, int64_t block) const;
+  Source source(int rank, size_t tensor, int64_t first, int64_t block) const;
   // Writes a reduced block, which lies in `from`, to all ranks that get it, and its square sum.
   void deliver(const std::byte* from, size_t tensor, int64_t first, int64_t count, int64_t block) const;
 
@@ -49,7 +50,7 @@ class ShmReduce : public ShmCollective {
     std::byte *pool, *ring;
   };
 
-  void lay_out_table(const at::Tensor& square_sums);
+  void lay_out_table(Call call);
   void publish(const Call& call);
   bool begin();
   bool step();
@@ -60,7 +61,7 @@ class ShmReduce : public ShmCollective {
   uint64_t reduced_by_all() const;
   void copy_chunk(uint64_t index, bool in) const;
 
-  std::vector<at::Tensor> tensors_;
+  std::vector<at::Tensor> tensors_, leaves_;
   at::Tensor square_sums_;
   std::vector<int64_t> elements_;  // of each tensor
   at::ScalarType dtype_;
@@ -68,7 +69,9 @@ class ShmReduce : public ShmCollective {
   std::optional<at::ScalarType> wire_;
   int root_;  // the one rank that gets the result; -1: all
   int64_t blocks_, chunk_blocks_, slots_;
-  PoolBlock table_;  // int64 [tensors + 1]: where each lies, kInRing, and where the square sums lie
+  // int64 [2 * tensors + 1]: where each lies, kInRing; where the square sums lie; where the leaf of each lies and of
+  // what type, kNoLeaf.
+  PoolBlock table_;
   PoolBlock ring_;
   PoolBlock sums_block_;     // what stands for square sums outside the pool
   std::vector<View> views_;  // by rank, once all have published

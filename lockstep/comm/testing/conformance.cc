@@ -70,6 +70,34 @@ void check_fold_on_wire(Communicator& comm, at::ScalarType wire) {
   EXPECT_TRUE(at::equal(tensor, expected_on_wire(all, wire))) << wire;
 }
 
+// What ranks add may be 16 bits wide, on all of them or on some.
+void check_fold_of_leaves(Communicator& comm, at::ScalarType type) {
+  const auto all = inputs(comm.size(), type, {3, 5001});
+  std::vector<Tensor> wide, tensors, leaves;
+  for (const auto& values : all) wide.push_back(values.to(at::kFloat));
+  for (const auto layout : {Layout::kAligned, Layout::kAligned, Layout::kUnaligned}) {
+    const bool narrow = tensors.size() != 1 || comm.rank() % 2 == 0;  // of the second, on some
+    const Tensor own = mine(comm, wide);
+    leaves.push_back(narrow ? mine(comm, all).clone() : Tensor());
+    tensors.push_back(laid_out(narrow ? at::full_like(own, NAN) : own, layout));
+  }
+  const Tensor wanted = expected(wide, ReduceOp::kSum);
+  const auto check = [&](size_t count) {
+    std::vector<Tensor> some;
+    for (size_t i = 0; i < count; ++i) some.push_back(tensors[i].clone());
+    if (count == 3) some[2] = tensors[2];
+    FoldOptions options{.label = "leaves", .square_sums = at::zeros({static_cast<int64_t>(4 * count)}, at::kDouble)};
+    options.leaves.assign(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(count));
+    const Tensor sums = options.square_sums;
+    comm.fold(some, std::move(options))->wait();
+    for (size_t i = 0; i < count; ++i) EXPECT_TRUE(at::equal(some[i], wanted)) << type << ' ' << i;
+    const double squares = wanted.to(at::kDouble).square().sum().item<double>() * static_cast<double>(count);
+    EXPECT_NEAR(sums.sum().item<double>(), squares, 1e-9 * squares);
+  };
+  check(2);
+  check(3);
+}
+
 void check_even_movements(Communicator& comm, at::ScalarType dtype, int64_t n, Layout layout) {
   const auto all = inputs(comm.size(), dtype, {n}), rows = inputs(comm.size(), dtype, {comm.size(), n});
   const auto name = [&] { return cat(n, ' ', c10::toString(dtype), ", layout ", int(layout)); };
@@ -178,6 +206,7 @@ void check_reductions(Communicator& comm) {
 void check_folds(Communicator& comm) {
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kDouble}) check_fold_of_many(comm, dtype);
   for (const auto wire : {at::kBFloat16, at::kHalf}) check_fold_on_wire(comm, wire);
+  for (const auto type : {at::kBFloat16, at::kHalf}) check_fold_of_leaves(comm, type);
 }
 
 void check_movements(Communicator& comm) {
@@ -275,6 +304,7 @@ void check_mistakes(Communicator& comm) {
   EXPECT_THROW(comm.all_reduce(at::ones({1}), ReduceOp::kBitOr), BugError);
   EXPECT_THROW(comm.reduce_scatter(at::ones({comm.size() + 1}), ReduceOp::kSum), BugError);
   EXPECT_THROW(comm.fold({}, {}), BugError);
+  EXPECT_THROW(comm.fold({at::ones({2})}, {.leaves = {at::ones({3}, at::kHalf)}}), BugError);
   EXPECT_THROW(comm.fold({at::ones({2}), at::ones({2}, at::kInt)}, {}), BugError);
   EXPECT_THROW(comm.send(at::ones({1}), -1), BugError);
   comm.barrier();  // and it goes on working
