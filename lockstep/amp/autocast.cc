@@ -2,6 +2,8 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "lockstep/amp/half_convolution.h"
+
 namespace lockstep::amp {
 
 CastCacheScope::CastCacheScope() { at::autocast::increment_nesting(); }
@@ -10,8 +12,9 @@ CastCacheScope::~CastCacheScope() {
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
 }
 
-AutocastScope::AutocastScope(const Policy& policy, c10::DeviceType device) : active_(policy.casts()), device_(device) {
+AutocastScope::AutocastScope(const Policy& policy, c10::DeviceType device) : active_(policy.cast_ops), device_(device) {
   if (!active_) return;
+  if (policy.dtype == at::kHalf) widen_slow_half_convolutions();
   was_enabled_ = at::autocast::is_autocast_enabled(device_);
   previous_dtype_ = at::autocast::get_autocast_dtype(device_);
   dtype_ = policy.dtype;

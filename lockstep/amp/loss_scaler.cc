@@ -1,6 +1,7 @@
 #include "lockstep/amp/loss_scaler.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lockstep/base/error.h"
 
@@ -38,7 +39,46 @@ LossScaler::LossScaler(const ScalerOptions& options) : options_(options), state_
 
 bool LossScaler::update(bool found_inf) {
   state_ = next(options_, state_, found_inf);
-  return options_.enabled && found_inf;
+  const bool skip = options_.enabled && found_inf;
+  skipped_in_a_row_ = skip ? skipped_in_a_row_ + 1 : 0;
+  return skip;
+}
+
+ScalerDict apex_state(const LossScaler& scaler) {
+  return {{"loss_scale", scaler.scale()}, {"unskipped", scaler.state().good_steps}};
+}
+
+ScalerDict torch_state(const LossScaler& scaler) {
+  const ScalerOptions& options = scaler.options();
+  return {{"scale", scaler.scale()},
+          {"growth_factor", options.growth_factor},
+          {"backoff_factor", options.backoff_factor},
+          {"growth_interval", options.growth_interval},
+          {"_growth_tracker", scaler.state().good_steps}};
+}
+
+void load_state(LossScaler& scaler, const ScalerDict& state) {
+  const auto find = [&](const char* name, double otherwise) {
+    const auto found = state.find(name);
+    return found == state.end() ? otherwise : found->second;
+  };
+  const bool apex = state.contains("loss_scale"), torch = state.contains("scale");
+  if (!apex && !torch) {
+    throw ConfigError("loss scaler: a state without \"scale\" (torch's GradScaler) and \"loss_scale\" (Apex)");
+  }
+  ScalerOptions options = scaler.options();
+  options.growth_factor = find("growth_factor", options.growth_factor);
+  options.backoff_factor = find("backoff_factor", options.backoff_factor);
+  options.growth_interval = static_cast<int>(find("growth_interval", options.growth_interval));
+  options.check();
+  const ScalerState loaded{.scale = torch ? find("scale", 0) : find("loss_scale", 0),
+                           .good_steps = static_cast<int>(torch ? find("_growth_tracker", 0) : find("unskipped", 0)),
+                           .overflows_left = static_cast<int>(find("overflows_left", options.hysteresis))};
+  if (!(loaded.scale > 0 && std::isfinite(loaded.scale)) || loaded.good_steps < 0 || loaded.overflows_left < 0) {
+    throw ConfigError("loss scaler: a state with scale ", loaded.scale, " after ", loaded.good_steps, " good steps");
+  }
+  scaler = LossScaler(options);
+  scaler.load(loaded);
 }
 
 }  // namespace lockstep::amp

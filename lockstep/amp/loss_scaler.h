@@ -2,6 +2,9 @@
 // precision training", ICLR 2018). Its transition is a pure function of whether a step's folded gradients were finite.
 #pragma once
 
+#include <map>
+#include <string>
+
 namespace lockstep::amp {
 
 struct ScalerOptions {
@@ -45,9 +48,23 @@ class LossScaler {
   // After a step's gradients are known. Whether the step is to be skipped.
   bool update(bool found_inf);
 
+  // Steps skipped one after another, up to now.
+  int skipped_in_a_row() const { return skipped_in_a_row_; }
+
  private:
   ScalerOptions options_;
   ScalerState state_;
+  int skipped_in_a_row_ = 0;
 };
+
+// A scaler's state as dicts of numbers: Apex's {loss_scale, unskipped}, of one "loss_scaler0", and torch's
+// GradScaler.state_dict(), {scale, growth_factor, backoff_factor, growth_interval, _growth_tracker}.
+using ScalerDict = std::map<std::string, double>;
+ScalerDict apex_state(const LossScaler& scaler);
+ScalerDict torch_state(const LossScaler& scaler);
+// Takes over either form, or both in one dict; torch's brings its factors along, and what neither has stays
+// ("overflows_left", ours, is read where it is there). Throws ConfigError for a dict that is neither, or values that no
+// scaler can have.
+void load_state(LossScaler& scaler, const ScalerDict& state);
 
 }  // namespace lockstep::amp

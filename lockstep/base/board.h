@@ -66,6 +66,7 @@ struct BoardRank {
   std::atomic<int64_t> reduce_wait_ns;  // of that, what backward did not hide: this rank waited
   BoardText<96> doing;                  // "fold of bucket 2/5 (layer3.conv1.weight …)"
   BoardText<512> error;                 // with kFailed: the error's line
+  BoardText<128> overflow;              // the last step that the loss scaler skipped: "step 12: conv1.weight"
 
   void fail(int code, std::string_view line) {
     error.set(line);
@@ -76,7 +77,7 @@ struct BoardRank {
 
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 2;
+  static constexpr uint32_t kVersion = 3;
 
   std::atomic<uint32_t> magic;
   uint32_t version;

@@ -17,6 +17,7 @@ CpuFeatures parse_cpu_features(std::string_view cpuinfo) {
     std::istringstream words(line.substr(colon + 1));
     for (std::string word; words >> word;) {
       features.amx_bf16 |= word == "amx_bf16";
+      features.amx_fp16 |= word == "amx_fp16";
       features.avx512_bf16 |= word == "avx512_bf16";
       features.avx512_fp16 |= word == "avx512_fp16";
       features.avx512 |= word == "avx512f";

@@ -9,6 +9,7 @@ namespace lockstep {
 // What the CPU computes natively in 16 bits.
 struct CpuFeatures {
   bool amx_bf16 = false;
+  bool amx_fp16 = false;
   bool avx512_bf16 = false;
   bool avx512_fp16 = false;
   bool avx512 = false;

@@ -43,7 +43,8 @@ TEST(CommandLine, TrainTakesEveryOption) {
       "--warmup 5 --weight-decay 1e-4 --clip 1 --clip-value 0.5 --ema 0.999 --shard-optimizer off --amp O1 --dtype "
       "fp16 --loss-scale 1024 --channels-last on --threads 2 "
       "--workers 0 --validation 10 --eval-every 50 --save-every 2epochs --keep 5 --seed 7 --deterministic off "
-      "--device cpu --backend shm --timeout 30 --on-nan stop --quiet --pin --size 96 --scale-lr sqrt=16");
+      "--device cpu --backend shm --timeout 30 --on-nan stop --detect-anomaly --quiet --pin --size 96 --scale-lr "
+      "sqrt=16");
   EXPECT_EQ(o.recipe, "unet");
   EXPECT_EQ(o.size, 96);
   EXPECT_EQ(o.scale_lr, (LrScale{LrRule::kSqrt, 16}));
@@ -80,6 +81,7 @@ TEST(CommandLine, TrainTakesEveryOption) {
   EXPECT_EQ(o.backend, BackendKind::kShm);
   EXPECT_EQ(o.timeout, 30);
   EXPECT_EQ(o.on_nan, OnNan::kStop);
+  EXPECT_TRUE(o.detect_anomaly);
 }
 
 TEST(CommandLine, OptionalValues) {
@@ -109,9 +111,14 @@ TEST(CommandLine, BadTrainLines) {
       {"train mnist --epochs", "--epochs"},
       {"train mnist --lr nan", "--lr nan: expected a number"},
       {"train mnist --lr -1", "--lr -1: expected a number"},
-      {"train mnist --optimizer rmsprop", "--optimizer rmsprop: expected sgd, adagrad, adam or adamw"},
-      {"train mnist --amp O2", "--amp O2: not available yet"},
-      {"train mnist --amp O4", "--amp O4: expected O0, O1 or auto"},
+      {"train mnist --optimizer rmspropp",
+       "--optimizer rmspropp: expected sgd, adagrad, adam, adamw, nadam, rmsprop, lamb or lars"},
+      {"train mnist --amp 01", "--amp 01: levels begin with the letter O, not with a zero; use O0, O1, O2, O3 or auto"},
+      {"train mnist --amp O4", "--amp O4: expected O0, O1, O2, O3 or auto"},
+      {"train mnist --amp O1 --keep-batchnorm-fp32", "--keep-batchnorm-fp32 goes with --amp O2 and O3"},
+      {"train mnist --schedule cosin", "--schedule cosin: expected constant, step, multistep,"},
+      {"train mnist --schedule multistep --milestones 9,3", "--milestones 9,3: expected whole numbers in ascending"},
+      {"train mnist --schedule cosine --patience 3", "--patience: goes with --schedule plateau only"},
       {"train mnist --device gpu", "--device gpu: expected cpu or cuda"},
       {"train mnist --device cuda --backend shm", "--device cuda: goes with --backend nccl"},
       {"train mnist --backend nccl", "--backend nccl: goes with --device cuda only"},
@@ -168,7 +175,8 @@ TEST(CommandLine, BadOtherLines) {
       {"eval mnist", "eval: --load FILE is missing"},
       {"eval mnsit --load x", "mnsit: unknown recipe"},
       {"eval mnist --load x --jsn", "--jsn: unknown option; did you mean --json?"},
-      {"bench", "bench: expected step, allreduce, startup or data"},
+      {"bench", "bench: expected step, allreduce, optimizer, precision, startup or data"},
+      {"bench optimizer --elements 0", "--elements 0: expected"},
       {"bench stpe", "bench stpe: expected step"},
       {"bench checkpoint", "bench checkpoint: not available yet"},
       {"bench allreduce --model unet", "--model: unknown option"},

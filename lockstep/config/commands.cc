@@ -113,8 +113,14 @@ OptionTable<BenchOptions> bench_table(BenchKind kind) {
               number("timeout", "SECONDS", "that a process waits for the others", &O::timeout, 1, 86400),
               json<O>()};
       break;
+    case BenchKind::kOptimizer:
+      rows = {number("elements", "N", "weights, in 1024", &O::elements, 1, 1 << 20), threads<O>(), json<O>()};
+      break;
     case BenchKind::kStartup:
       rows = {processes<O>(), json<O>()};
+      break;
+    case BenchKind::kPrecision:
+      rows = {json<O>()};
       break;
   }
   OptionTable<O> table;

@@ -23,14 +23,16 @@ struct EvalOptions {
   bool json = false;
 };
 
-enum class BenchKind { kStep, kAllreduce, kStartup, kData };
-constexpr auto words(BenchKind) { return std::to_array<std::string_view>({"step", "allreduce", "startup", "data"}); }
+enum class BenchKind { kStep, kAllreduce, kOptimizer, kPrecision, kStartup, kData };
+constexpr auto words(BenchKind) {
+  return std::to_array<std::string_view>({"step", "allreduce", "optimizer", "precision", "startup", "data"});
+}
 enum class BenchModel { kLenet, kResnet18, kUnet, kMobilenetV2 };
 constexpr auto words(BenchModel) {
   return std::to_array<std::string_view>({"lenet", "resnet18", "unet", "mobilenet_v2"});
 }
-enum class BenchType { kFp32, kBf16 };
-constexpr auto words(BenchType) { return std::to_array<std::string_view>({"fp32", "bf16"}); }
+enum class BenchType { kFp32, kBf16, kFp16 };
+constexpr auto words(BenchType) { return std::to_array<std::string_view>({"fp32", "bf16", "fp16"}); }
 enum class BenchOptimizer { kSgd, kAdamW };
 constexpr auto words(BenchOptimizer) { return std::to_array<std::string_view>({"sgd", "adamw"}); }
 
@@ -52,6 +54,7 @@ struct BenchOptions {
   BackendKind backend = BackendKind::kAuto;
   std::vector<int64_t> sizes;  // bytes, multiples of 4; empty: 1 KiB to 100 MiB
   Algorithm algorithm = Algorithm::kFold;
+  int elements = 64 << 10;  // thousands (1024) of weights, for the caches to hold none
   CommType comm_dtype = CommType::kFp32;
   std::string interfaces;  // "eth0,eth1"; empty: the one that reaches the meeting place
   int timeout = 600;       // seconds that a rank waits for the others

@@ -21,6 +21,7 @@ TEST(Commands, EachBenchHasItsOwnOptions) {
               testing::UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype", "interface", "nproc",
                                             "timeout", "json"));
   EXPECT_THAT(names(bench_table(BenchKind::kStartup)), testing::UnorderedElementsAre("nproc", "json"));
+  EXPECT_THAT(names(bench_table(BenchKind::kPrecision)), testing::UnorderedElementsAre("json"));
   EXPECT_THAT(names(bench_table(BenchKind::kData)),
               testing::UnorderedElementsAre("threads", "size", "batch-size", "json"));
 }

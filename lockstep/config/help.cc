@@ -12,7 +12,7 @@ Usage: lockstep COMMAND [options]
 
   train RECIPE                 train mnist, unet or imagenet
   eval RECIPE --load FILE      evaluate a checkpoint
-  bench step|allreduce|startup|data
+  bench step|allreduce|optimizer|precision|startup|data
                                measure this machine
   inspect FILE                 what a checkpoint holds
   launch PROGRAM ARGS…         any program, under the environment that torchrun sets
@@ -49,7 +49,7 @@ Example:
 }
 
 std::string bench_help() {
-  std::string out = "Usage: lockstep bench step|allreduce|startup|data [options]\n";
+  std::string out = "Usage: lockstep bench step|allreduce|optimizer|precision|startup|data [options]\n";
   const auto section = [&out](const char* usage, BenchKind kind) {
     const auto shapes = shapes_of(bench_table(kind));
     const std::string options = describe(shapes);
@@ -57,7 +57,10 @@ std::string bench_help() {
   };
   section("lockstep bench step: forward, backward, all-reduce and update of a model", BenchKind::kStep);
   section("lockstep bench allreduce: bytes of many sizes between processes", BenchKind::kAllreduce);
+  section("lockstep bench optimizer: bytes that updates move, beside the fewest they can", BenchKind::kOptimizer);
   section("lockstep bench startup: from the command to the end of the first step", BenchKind::kStartup);
+  section("lockstep bench precision: fp32, bf16 and fp16 on one thread, remembered for --amp auto",
+          BenchKind::kPrecision);
   section("lockstep bench data DIR: reading and decoding a folder of images", BenchKind::kData);
   return out;
 }

@@ -18,7 +18,7 @@ TEST(Help, NamesEveryOptionOfTrain) {
   const std::string text = train_help(shapes);
   for (const auto& shape : shapes) EXPECT_THAT(text, HasSubstr("  --" + shape.name)) << text;
   EXPECT_THAT(text, HasSubstr("\nPrecision:\n"));
-  EXPECT_THAT(text, HasSubstr("--amp [O0|O1|auto]"));
+  EXPECT_THAT(text, HasSubstr("--amp [O0|O1|O2|O3|auto]"));
 }
 
 TEST(Help, FitsATerminal) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/board.h"
+#include "lockstep/config/schedule_options.h"
 #include "lockstep/config/world.h"
 
 namespace lockstep::config {
@@ -57,6 +58,16 @@ Spec loss_scale_option() {
   return spec;
 }
 
+Spec keep_batchnorm_option() {
+  auto spec = word("keep-batchnorm-fp32", "--amp O2, O3: BatchNorm in fp32 (default: at O2; bare: on)",
+                   &TrainOptions::keep_batchnorm_fp32);
+  spec.form = OptionForm::kOptionalValue;
+  spec.set = [set_word = spec.set](TrainOptions& options, const std::string& given) {
+    set_word(options, given.empty() ? "on" : given);
+  };
+  return spec;
+}
+
 Spec interval_option(const std::string& name, const std::string& help, std::optional<Interval> TrainOptions::*field) {
   Spec spec{{.name = name, .value = "N[steps|epochs]", .help = help, .is_text = true}, {}, {}};
   spec.set = [name, field](TrainOptions& options, const std::string& given) {
@@ -82,9 +93,9 @@ Spec scale_lr_option() {
 
 Table optimization_rows() {
   using O = TrainOptions;
-  return {
+  Table table = {
       number("lr", "X", "learning rate", &O::lr, 0, 1000),
-      number("lr-min", "X", "where the cosine schedule ends", &O::lr_min, 0, 1000),
+      number("lr-min", "X", "least rate, where the cosine schedules end", &O::lr_min, 0, 1000),
       scale_lr_option(),
       word("optimizer", "", &O::optimizer),
       number("momentum", "X", "of sgd", &O::momentum, 0, 0.999999),
@@ -93,12 +104,9 @@ Table optimization_rows() {
       number("clip", "X", "largest norm of the gradient (0: any)", &O::clip, 0, 1e12),
       number("clip-value", "X", "largest element of the gradient (0: any)", &O::clip_value, 0, 1e12),
       number("ema", "DECAY", "keep and evaluate an average of the weights (0: none)", &O::ema, 0, 0.99999999),
-      word("shard-optimizer", "each process keeps and updates a slice", &O::shard_optimizer),
-      word("schedule", "of the learning rate", &O::schedule),
-      number("schedule-steps", "N", "the schedule's horizon, where not --epochs", &O::schedule_steps, 1, kMostSteps),
-      number("step-size", "N", "schedule step: steps between two drops", &O::step_size, 1, kMostSteps),
-      number("gamma", "X", "schedule step: the factor of a drop", &O::gamma, 1e-6, 1),
-      number("warmup", "N", "steps of linear warm-up", &O::warmup, 0, kMostSteps)};
+      word("shard-optimizer", "each process keeps and updates a slice", &O::shard_optimizer)};
+  for (Spec& row : schedule_rows()) table.push_back(std::move(row));
+  return table;
 }
 
 Table machine_rows() {
@@ -127,18 +135,6 @@ void check_preset(const TrainOptions& options) {
   throw ConfigError("--preset ", options.preset, ": ", options.recipe, " has ",
                     presets.empty() ? "no presets" : cat("only ", either(presets)),
                     did_you_mean(options.preset, presets));
-}
-
-void check_schedule(const TrainOptions& o) {
-  const bool other_than_step = o.schedule && *o.schedule != ScheduleKind::kStep;
-  require(!(o.step_size && other_than_step), "--step-size goes with --schedule step only; leave one of them out");
-  require(!(o.gamma && other_than_step), "--gamma goes with --schedule step only; leave one of them out");
-  if (o.warmup && o.schedule_steps && *o.warmup > *o.schedule_steps) {
-    throw ConfigError("--warmup ", *o.warmup, ": longer than --schedule-steps ", *o.schedule_steps, "; shorten it");
-  }
-  if (o.lr && o.lr_min > *o.lr) {
-    throw ConfigError("--lr-min ", o.lr_min, ": above --lr ", *o.lr, "; expected a number from 0 to ", *o.lr);
-  }
 }
 
 }  // namespace
@@ -184,7 +180,7 @@ OptionTable<TrainOptions> train_table() {
   add_section(table, "Optimization", optimization_rows());
   add_section(table, "Precision",
               {amp_option<O>(), word("dtype", "the half type of --amp", &O::dtype), loss_scale_option(),
-               word("channels-last", "memory layout of images", &O::channels_last),
+               keep_batchnorm_option(), word("channels-last", "memory layout of images", &O::channels_last),
                flag("sync-bn", "BatchNorm's statistics over all lanes of a step", &O::sync_bn)});
   add_section(table, "Evaluation and checkpoints",
               {interval_option("eval-every", "evaluate (default: every epoch)", &O::eval_every),
@@ -193,7 +189,9 @@ OptionTable<TrainOptions> train_table() {
   add_section(table, "Machine", machine_rows());
   add_section(table, "Other",
               {number("seed", "N", "of all random numbers", &O::seed, 0, std::numeric_limits<int64_t>::max()),
-               word("on-nan", "when the loss is not finite", &O::on_nan), flag("quiet", "no progress bar", &O::quiet)});
+               word("on-nan", "when the loss is not finite", &O::on_nan),
+               flag("detect-anomaly", "name the layer that a loss that is not finite comes from", &O::detect_anomaly),
+               flag("quiet", "no progress bar", &O::quiet)});
   return table;
 }
 
@@ -214,13 +212,18 @@ void settle(TrainOptions& o, int cores) {
   require(!(o.momentum && other_than_sgd), "--momentum goes with --optimizer sgd only; leave one of them out");
   require(!(o.nesterov && other_than_sgd), "--nesterov goes with --optimizer sgd only; leave one of them out");
   require(!(o.nesterov && o.momentum == 0.0), "--nesterov needs a --momentum above 0");
+  require(!o.keep_batchnorm_fp32 || o.amp == AmpLevel::kO2 || o.amp == AmpLevel::kO3,
+          "--keep-batchnorm-fp32 goes with --amp O2 and O3, which cast the model; leave it out");
   require(o.backend != BackendKind::kSingle || o.nproc == 1, "--backend single: goes with --nproc 1 only; use shm");
   const bool on_gpu = o.device == DeviceKind::kCuda;
   require(o.backend != BackendKind::kNccl || on_gpu, "--backend nccl: goes with --device cuda only; use auto");
   require(
       !on_gpu || o.backend == BackendKind::kAuto || o.backend == BackendKind::kNccl || o.backend == BackendKind::kGloo,
       "--device cuda: goes with --backend nccl, or with gloo for ranks that share a GPU");
-  check_schedule(o);
+  if (o.lr && o.lr_min > *o.lr) {
+    throw ConfigError("--lr-min ", o.lr_min, ": above --lr ", *o.lr, "; expected a number from 0 to ", *o.lr);
+  }
+  if (o.schedule) check_schedule(o, *o.schedule);
 }
 
 Interval read_interval(std::string_view name, const std::string& text) {

@@ -8,16 +8,40 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/config/option_spec.h"
 
 namespace lockstep::config {
 
-enum class OptimizerKind { kSgd, kAdagrad, kAdam, kAdamW };
-constexpr auto words(OptimizerKind) { return std::to_array<std::string_view>({"sgd", "adagrad", "adam", "adamw"}); }
+enum class OptimizerKind { kSgd, kAdagrad, kAdam, kAdamW, kNAdam, kRmsprop, kLamb, kLars };
+constexpr auto words(OptimizerKind) {
+  return std::to_array<std::string_view>({"sgd", "adagrad", "adam", "adamw", "nadam", "rmsprop", "lamb", "lars"});
+}
 
-enum class ScheduleKind { kConstant, kStep, kCosine };
-constexpr auto words(ScheduleKind) { return std::to_array<std::string_view>({"constant", "step", "cosine"}); }
+enum class ScheduleKind {
+  kConstant,
+  kStep,
+  kMultiStep,
+  kExponential,
+  kCosine,
+  kCosineRestarts,
+  kOneCycle,
+  kPolynomial,
+  kPlateau,
+};
+constexpr auto words(ScheduleKind) {
+  return std::to_array<std::string_view>({"constant", "step", "multistep", "exponential", "cosine", "cosine-restarts",
+                                          "onecycle", "polynomial", "plateau"});
+}
+
+// What a schedule counts.
+enum class ScheduleUnit { kSteps, kEpochs };
+constexpr auto words(ScheduleUnit) { return std::to_array<std::string_view>({"steps", "epochs"}); }
+
+// How much better is better: by a share of the best so far, or by a difference to it.
+enum class ThresholdMode { kRel, kAbs };
+constexpr auto words(ThresholdMode) { return std::to_array<std::string_view>({"rel", "abs"}); }
 
 // imagenet's networks.
 enum class Arch { kResnet18, kMobilenetV2 };
@@ -33,11 +57,14 @@ struct LrScale {
   bool operator==(const LrScale&) const = default;
 };
 
-enum class AmpLevel { kO0, kO1, kAuto };
-constexpr auto words(AmpLevel) { return std::to_array<std::string_view>({"O0", "O1", "auto"}); }
+enum class AmpLevel { kO0, kO1, kO2, kO3, kAuto };
+constexpr auto words(AmpLevel) { return std::to_array<std::string_view>({"O0", "O1", "O2", "O3", "auto"}); }
 
 enum class HalfType { kBf16, kFp16 };
 constexpr auto words(HalfType) { return std::to_array<std::string_view>({"bf16", "fp16"}); }
+
+enum class OnOff { kOff, kOn };
+constexpr auto words(OnOff) { return std::to_array<std::string_view>({"off", "on"}); }
 
 enum class ChannelsLast { kAuto, kOn, kOff };
 constexpr auto words(ChannelsLast) { return std::to_array<std::string_view>({"auto", "on", "off"}); }
@@ -103,14 +130,31 @@ struct TrainOptions {
   double ema = 0;         // decay of the weights' average; 0: none is kept
   ShardOptimizer shard_optimizer = ShardOptimizer::kAuto;
   std::optional<ScheduleKind> schedule;
-  std::optional<int64_t> schedule_steps;  // the schedule's horizon, steps; unset: the epochs'
-  std::optional<int64_t> step_size;       // of schedule step: steps between two drops
-  std::optional<double> gamma;            // of schedule step: the factor of a drop
-  std::optional<int64_t> warmup;          // steps
+  ScheduleUnit schedule_unit = ScheduleUnit::kSteps;  // "units" below
+  std::optional<int64_t> schedule_steps;              // the schedule's horizon, steps; unset: the epochs'
+  std::optional<int64_t> warmup;                      // units
+  // Of some schedules only (schedule_options.cc says which), named as PyTorch names them.
+  std::optional<int64_t> step_size;      // units
+  std::vector<int64_t> milestones;       // units from the run's start, ascending; empty: unset
+  std::optional<double> gamma;           // the factor of a drop
+  std::optional<int64_t> restart_every;  // units
+  std::optional<int64_t> restart_mult;
+  std::optional<double> max_lr;
+  std::optional<double> pct_start;
+  std::optional<double> div_factor;
+  std::optional<double> final_div_factor;
+  std::optional<double> power;
+  std::string plateau_metric;  // empty: the loss
+  std::optional<double> plateau_factor;
+  std::optional<int64_t> patience;  // evaluations
+  std::optional<double> threshold;
+  std::optional<ThresholdMode> threshold_mode;
+  std::optional<int64_t> cooldown;  // evaluations
 
   AmpLevel amp = AmpLevel::kO0;
-  HalfType dtype = HalfType::kBf16;  // with amp
-  double loss_scale = 0;             // 0: dynamic
+  HalfType dtype = HalfType::kBf16;          // with amp
+  double loss_scale = 0;                     // 0: dynamic
+  std::optional<OnOff> keep_batchnorm_fp32;  // at O2 and O3; unset: the level's
   ChannelsLast channels_last = ChannelsLast::kAuto;
   bool sync_bn = false;  // BatchNorm over all lanes
 
@@ -130,6 +174,7 @@ struct TrainOptions {
   std::string interfaces;  // network interfaces, "eth0,eth1"; empty: the one that reaches the meeting place
   int timeout = 600;       // seconds that a rank waits for the others
   OnNan on_nan = OnNan::kWarn;
+  bool detect_anomaly = false;  // look at every operator's results
   bool quiet = false;
   bool pin = false;
 };
@@ -140,8 +185,9 @@ constexpr auto kRecipes = std::to_array<std::string_view>({"mnist", "unet", "ima
 // --amp [LEVEL], of every command that has it.
 template <typename Options>
 OptionSpec<Options> amp_option() {
+  constexpr const char* kZero = "levels begin with the letter O, not with a zero";
   auto spec = word("amp", "mixed precision (bare: auto)", &Options::amp,
-                   {{"O2", "not available yet"}, {"O3", "not available yet"}});
+                   {{"00", kZero}, {"01", kZero}, {"02", kZero}, {"03", kZero}});
   spec.form = OptionForm::kOptionalValue;
   spec.set = [set_level = spec.set](Options& options, const std::string& given) {
     set_level(options, given.empty() ? "auto" : given);

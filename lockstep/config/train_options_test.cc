@@ -42,10 +42,6 @@ TEST(TrainOptions, WhatDoesNotGoTogether) {
   EXPECT_NE(refusal([](O& o) { o.momentum = 0.9, o.optimizer = OptimizerKind::kAdam; }), "");
   EXPECT_NE(refusal([](O& o) { o.nesterov = true, o.optimizer = OptimizerKind::kAdamW; }), "");
   EXPECT_NE(refusal([](O& o) { o.nesterov = true, o.momentum = 0; }), "");
-  EXPECT_NE(refusal([](O& o) { o.gamma = 0.5, o.schedule = ScheduleKind::kCosine; }), "");
-  EXPECT_NE(refusal([](O& o) { o.step_size = 5, o.schedule = ScheduleKind::kConstant; }), "");
-  EXPECT_EQ(refusal([](O& o) { o.step_size = 5, o.schedule = ScheduleKind::kStep; }), "");
-  EXPECT_NE(refusal([](O& o) { o.warmup = 11, o.schedule_steps = 10; }), "");
   EXPECT_EQ(refusal([](O& o) { o.lr = 0.1, o.lr_min = 0.2; }),
             "--lr-min 0.2: above --lr 0.1; expected a number from 0 to 0.1");
   EXPECT_NE(refusal([](O& o) { o.backend = BackendKind::kSingle, o.nproc = 2; }), "");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -59,6 +60,12 @@ std::string software_text(const Software& s) {
          row("cuDNN", or_none(s.cudnn)) + row("NCCL", or_none(s.nccl)) + row("MPI", s.mpi.empty() ? "none" : s.mpi);
 }
 
+std::string precision_text(const Precision& p) {
+  if (p.chosen.empty()) return row("precision", cat("not measured: ", p.why));
+  return row("precision", cat("fp32 ", std::lround(p.fp32), ", bf16 ", std::lround(p.bf16), ", fp16 ",
+                              std::lround(p.fp16), " GFLOP/s a thread; --amp auto takes ", p.chosen, ": ", p.why));
+}
+
 std::string transport_text(const Transport& t) {
   if (t.health != Health::kOk) return row(t.name, cat(to_string(t.health), ": ", t.why));
   std::array<char, 80> text{};
@@ -108,6 +115,13 @@ Json json_of(const Software& s) {
           {"gpus", gpus}};
 }
 
+// Null where nothing was measured.
+Json json_of(const Precision& p) {
+  if (p.chosen.empty()) return Json();
+  return {
+      {"fp32_gflops", p.fp32}, {"bf16_gflops", p.bf16}, {"fp16_gflops", p.fp16}, {"auto", p.chosen}, {"why", p.why}};
+}
+
 Json json_of(const Transport& t) {
   Json out = {{"name", t.name}, {"status", to_string(t.health)}};
   if (t.health == Health::kOk) {
@@ -129,7 +143,7 @@ bool Diagnosis::healthy() const {
 std::string to_text(const Diagnosis& d) {
   std::string out = machine_text(d.machine, d.software) + '\n' + software_text(d.software);
   for (const auto& line : misfits(d.software)) out += row("misfit", line);
-  out += '\n';
+  out += '\n' + precision_text(d.precision) + '\n';
   for (const auto& transport : d.transports) out += transport_text(transport);
   return out;
 }
@@ -140,6 +154,7 @@ std::string to_json(const Diagnosis& d) {
   const Json all = {{"machine", json_of(d.machine)},
                     {"software", json_of(d.software)},
                     {"misfits", misfits(d.software)},
+                    {"precision", json_of(d.precision)},
                     {"transports", transports}};
   // Names of devices and interfaces are the system's: whatever bytes they hold, this is JSON.
   return all.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';

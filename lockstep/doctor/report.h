@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/doctor/machine.h"
+#include "lockstep/doctor/precision.h"
 #include "lockstep/doctor/software.h"
 #include "lockstep/doctor/transport.h"
 
@@ -13,13 +14,15 @@ namespace lockstep::doctor {
 struct Diagnosis {
   Machine machine;
   Software software;
+  Precision precision;
   std::vector<Transport> transports;
 
   bool healthy() const;  // no transport failed; one that is not there does not count
 };
 
 std::string to_text(const Diagnosis& diagnosis);
-// {"machine": {…}, "software": {…}, "misfits": […], "transports": [{"name", "status", …}]}; null: not there.
+// {"machine": {…}, "software": {…}, "misfits": […], "precision": {…}, "transports": [{"name", "status", …}]}; null: not
+// there.
 std::string to_json(const Diagnosis& diagnosis);
 
 }  // namespace lockstep::doctor

@@ -5,17 +5,13 @@
 #include "lockstep/base/error.h"
 
 namespace lockstep::doctor {
-namespace {
 
-// The first line after "error: ", which launcher and worker begin theirs with; the first line where there is none.
 std::string first_error(const std::string& err) {
   constexpr std::string_view kMark = "error: ";
   const size_t mark = err.find(kMark);
   const size_t start = mark == std::string::npos ? 0 : mark + kMark.size();
   return err.substr(start, err.find('\n', start) - start);
 }
-
-}  // namespace
 
 SelfTest self_test(const std::string& worker, const std::string& backend) {
   const std::vector<std::string> work = {worker,          "bench",     "allreduce",    "--backend=" + backend,

@@ -27,6 +27,9 @@ SelfTest self_test(const std::string& worker, const std::string& backend);
 // transport; any other but 0 that it failed. A pure function.
 Transport judge(const std::string& backend, int exit_code, const std::string& out, const std::string& err);
 
+// The first line after "error: ", which launcher and worker begin theirs with; the first line where there is none.
+std::string first_error(const std::string& err);
+
 // "ok", "failed" or "not available".
 std::string_view to_string(Health health);
 

@@ -10,7 +10,7 @@ namespace lockstep::optim {
 namespace {
 
 enum Slot : size_t { kStep, kSum };
-constexpr SlotSpec kSlots[] = {{.name = "step", .counter = true}, {.name = "sum"}};
+constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter}, {.name = "sum"}};
 
 const AdagradOptions& values_of(const GroupOptions& options) {
   return static_cast<const Group<AdagradOptions>&>(options).values;
@@ -34,7 +34,7 @@ std::span<const SlotSpec> Adagrad::slots(const GroupOptions&) const { return kSl
 
 void Adagrad::prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const {
   if (slots[kSum].defined()) return;
-  slots[kStep] = new_counter();
+  slots[kStep] = new_number();
   slots[kSum] = at::full_like(parameter, values_of(options).initial_accumulator_value);
 }
 
@@ -45,7 +45,7 @@ void Adagrad::step_one(const GroupOptions& options, const Step& step, Slots& slo
                          .lr = o.lr / (1 + (count - 1) * o.lr_decay),
                          .weight_decay = o.weight_decay,
                          .eps = o.eps};
-  step_parameter(rule, {step.parameter, step.gradient, {&slots[kSum]}, step.average}, step.extras);
+  step_parameter(rule, step.operands({&slots[kSum]}), step.extras);
 }
 
 }  // namespace lockstep::optim

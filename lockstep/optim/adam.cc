@@ -11,7 +11,7 @@ namespace lockstep::optim {
 namespace {
 
 enum Slot : size_t { kStep, kAverage, kAverageSquare, kMaxAverageSquare };
-constexpr SlotSpec kSlots[] = {{.name = "step", .counter = true},
+constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter},
                                {.name = "exp_avg"},
                                {.name = "exp_avg_sq"},
                                {.name = "max_exp_avg_sq", .needed = false}};
@@ -46,7 +46,7 @@ std::span<const SlotSpec> AdamOf<Decoupled>::slots(const GroupOptions& options) 
 template <bool Decoupled>
 void AdamOf<Decoupled>::prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const {
   if (!slots[kStep].defined()) {
-    slots[kStep] = new_counter();
+    slots[kStep] = new_number();
     slots[kAverage] = at::zeros_like(parameter);
     slots[kAverageSquare] = at::zeros_like(parameter);
   }
@@ -68,9 +68,7 @@ void AdamOf<Decoupled>::step_one(const GroupOptions& options, const Step& step, 
                       .root_correction = std::sqrt(1 - std::pow(o.betas.second, count)),
                       .eps = o.eps};
   const at::Tensor* largest = o.amsgrad ? &slots[kMaxAverageSquare] : nullptr;
-  step_parameter(rule,
-                 {step.parameter, step.gradient, {&slots[kAverage], &slots[kAverageSquare], largest}, step.average},
-                 step.extras);
+  step_parameter(rule, step.operands({&slots[kAverage], &slots[kAverageSquare], largest}), step.extras);
 }
 
 template class AdamOf<false>;

@@ -1,6 +1,7 @@
 // An optimizer as a training loop sees it: whole (FusedOptimizer), or sharded over ranks (parallel::ShardedOptimizer).
 //
-// Of a sharded one update(), state_dict(), averages() and exchange_averages() are collectives. One thread.
+// Of a sharded one update(), state_dict(), averages(), exchange_averages(), masters() and load_masters() are
+// collectives. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,6 +21,8 @@ struct Update {
   double grad_multiplier = 1;  // clip factor ÷ loss scale: not negative. 1 leaves the gradients as they are
   // Then each element goes into [-clip_value, clip_value], as torch.nn.utils.clip_grad_value_ does; NaN stays NaN.
   double clip_value = std::numeric_limits<double>::infinity();
+  // ‖all gradients × grad_multiplier‖ where it is known, from the fold's square sums say: spares LAMB a pass for it.
+  double grad_norm = std::numeric_limits<double>::quiet_NaN();
 };
 
 class AnyOptimizer {
@@ -58,6 +61,19 @@ class AnyOptimizer {
   // Weights and averages change places: before an evaluation of the averages, and after it. A parameter without an
   // average stays as it is.
   virtual void exchange_averages() = 0;
+
+  // From now on each fp16 or bf16 weight has an fp32 master (Micikevicius et al., ICLR 2018), which update() steps with
+  // fp32 state, and of which the weight is the rounded copy, written in the same pass; an average is the master's. Made
+  // from the weights as they are. Before the first step, and before its state is loaded, else ConfigError.
+  virtual void keep_masters() = 0;
+
+  // The masters, by parameter through all groups; undefined where the weight is no 16-bit one, empty where none are
+  // kept. Whose memory: as state_dict().
+  virtual std::vector<at::Tensor> masters() const = 0;
+
+  // Copies into the masters (as many, of equal shapes, undefined ones left alone; else ConfigError) and rounds into the
+  // weights.
+  virtual void load_masters(const std::vector<at::Tensor>& masters) = 0;
 };
 
 }  // namespace lockstep::optim

@@ -48,8 +48,66 @@ void apply(const AdamRule& rule, Tensor& p, const Tensor& multiplied, States& s)
   p.addcdiv_(s[0], second.sqrt().div_(rule.root_correction).add_(rule.eps), -rule.step_size);
 }
 
+void apply(const RmspropRule& rule, Tensor& p, const Tensor& multiplied, States& s) {
+  const Tensor g = decayed(rule, p, multiplied);
+  s[0].mul_(rule.alpha).addcmul_(g, g, 1 - rule.alpha);
+  if (rule.centered) s[1].lerp_(g, 1 - rule.alpha);
+  const Tensor root = (rule.centered ? s[0].addcmul(s[1], s[1], -1) : s[0]).sqrt().add_(rule.eps);
+  if (rule.momentum == 0) {
+    p.addcdiv_(g, root, -rule.lr);
+  } else {
+    p.sub_(s[rule.centered ? 2 : 1].mul_(rule.momentum).addcdiv_(g, root), rule.lr);
+  }
+}
+
+void apply(const NadamRule& rule, Tensor& p, const Tensor& multiplied, States& s) {
+  const Tensor g = decayed(rule, p, multiplied);
+  if (rule.shrink != 1) p.mul_(rule.shrink);
+  s[0].lerp_(g, rule.new_share);
+  s[1].mul_(rule.beta2).addcmul_(g, g, 1 - rule.beta2);
+  const Tensor root = s[1].div(rule.square_correction).sqrt_().add_(rule.eps);
+  p.addcdiv_(g, root, -rule.gradient_step).addcdiv_(s[0], root, -rule.average_step);
+}
+
+Tensor lamb_update(const LambRule& rule, const Tensor& p, const States& s) {
+  const Tensor root = s[1].sqrt().div_(rule.root_correction).add_(rule.eps);
+  return s[0].div(rule.correction).div_(root).add_(p, rule.decoupled_decay);
+}
+
+// The gradient as a rule takes it.
+Tensor taken(const Tensor& gradient, double multiplier, const Extras& extras) {
+  const Tensor g = wide(gradient).mul(multiplier);
+  return std::isfinite(extras.clip) ? g.clamp_(-extras.clip, extras.clip) : g;
+}
+
+double square_sum(const Tensor& x) {
+  const double norm = at::linalg_vector_norm(x, 2, std::nullopt, false, at::kDouble).item<double>();
+  return norm * norm;
+}
+
+States wide_states(const Operands& operands) {
+  States states;
+  for (size_t k = 0; k < states.size(); ++k) {
+    if (operands.state[k] != nullptr) states[k] = wide(*operands.state[k]);
+  }
+  return states;
+}
+
 void store(const Tensor& from, const Tensor& to) {
   if (!from.is_alias_of(to)) to.copy_(from);
+}
+
+void store_states(const States& states, const Operands& operands) {
+  for (size_t k = 0; k < states.size(); ++k) {
+    if (operands.state[k] != nullptr) store(states[k], *operands.state[k]);
+  }
+}
+
+// The new weight, its rounded copy and its average.
+void store_weight(const Tensor& p, const Operands& operands, const Extras& extras) {
+  store(p, operands.parameter);
+  if (operands.rounded != nullptr) operands.rounded->copy_(p);
+  if (operands.average != nullptr) average_on_device(operands.parameter, *operands.average, extras.average_share);
 }
 
 }  // namespace
@@ -57,22 +115,11 @@ void store(const Tensor& from, const Tensor& to) {
 void step_on_device(const Rule& rule, const Operands& operands, const Extras& extras) {
   const at::NoGradGuard no_grad;
   Tensor p = wide(operands.parameter);
-  States states;
-  for (size_t k = 0; k < states.size(); ++k) {
-    if (operands.state[k] != nullptr) states[k] = wide(*operands.state[k]);
-  }
-  std::visit(
-      [&](const auto& each) {
-        Tensor g = wide(operands.gradient).mul(each.multiplier);
-        if (std::isfinite(extras.clip)) g.clamp_(-extras.clip, extras.clip);
-        apply(each, p, g, states);
-      },
-      rule);
-  store(p, operands.parameter);
-  for (size_t k = 0; k < states.size(); ++k) {
-    if (operands.state[k] != nullptr) store(states[k], *operands.state[k]);
-  }
-  if (operands.average != nullptr) average_on_device(operands.parameter, *operands.average, extras.average_share);
+  States states = wide_states(operands);
+  std::visit([&](const auto& each) { apply(each, p, taken(operands.gradient, each.multiplier, extras), states); },
+             rule);
+  store_states(states, operands);
+  store_weight(p, operands, extras);
 }
 
 void average_on_device(const Tensor& parameter, const Tensor& average, double share) {
@@ -80,6 +127,28 @@ void average_on_device(const Tensor& parameter, const Tensor& average, double sh
   const Tensor sum = wide(average);
   sum.lerp_(wide(parameter), share);
   store(sum, average);
+}
+
+SquareSums square_sums_on_device(const Operands& operands, double multiplier, const Extras& extras) {
+  const at::NoGradGuard no_grad;
+  return {square_sum(operands.parameter), square_sum(taken(operands.gradient, multiplier, extras))};
+}
+
+SquareSums lamb_moments_on_device(const LambRule& rule, const Operands& operands, const Extras& extras) {
+  const at::NoGradGuard no_grad;
+  const Tensor p = wide(operands.parameter), g = decayed(rule, p, taken(operands.gradient, rule.multiplier, extras));
+  const States states = wide_states(operands);
+  states[0].mul_(rule.beta1).add_(g, rule.new_share);
+  states[1].mul_(rule.beta2).addcmul_(g, g, 1 - rule.beta2);
+  store_states(states, operands);
+  return {square_sum(p), square_sum(lamb_update(rule, p, states))};
+}
+
+void lamb_step_on_device(const LambRule& rule, double rate, const Operands& operands, const Extras& extras) {
+  const at::NoGradGuard no_grad;
+  const Tensor p = wide(operands.parameter);
+  p.sub_(lamb_update(rule, p, wide_states(operands)), rate);
+  store_weight(p, operands, extras);
 }
 
 }  // namespace lockstep::optim

@@ -3,13 +3,19 @@
 #pragma once
 
 #include "lockstep/optim/kernels.h"
+#include "lockstep/optim/layer_passes.h"
 
 namespace lockstep::optim {
 
-// One step of `rule` on tensors that lie on one device, of one dtype; fp16 and bf16 are computed in fp32.
+// As step_parameter(), on tensors that lie on one device.
 void step_on_device(const Rule& rule, const Operands& operands, const Extras& extras = {});
 
 // As average_parameter().
 void average_on_device(const at::Tensor& parameter, const at::Tensor& average, double share);
+
+// As square_sums(), step_lamb_moments() and step_lamb(). The sums wait for the device.
+SquareSums square_sums_on_device(const Operands& operands, double multiplier, const Extras& extras);
+SquareSums lamb_moments_on_device(const LambRule& rule, const Operands& operands, const Extras& extras);
+void lamb_step_on_device(const LambRule& rule, double rate, const Operands& operands, const Extras& extras);
 
 }  // namespace lockstep::optim

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/kernels.h"
 #include "lockstep/optim/memory_order.h"
 #include "lockstep/optim/positions.h"
 
@@ -36,34 +35,47 @@ FusedOptimizer::FusedOptimizer(const std::vector<torch::optim::OptimizerParamGro
   if (parameters == 0) throw ConfigError("the optimizer has no parameters");
 }
 
+// Calls visit(place, parameter) for all, in order.
+template <typename Visit>
+void FusedOptimizer::for_each_parameter(const Visit& visit) const {
+  size_t number = 0;
+  for (size_t g = 0; g < param_groups_.size(); ++g) {
+    const std::vector<at::Tensor>& parameters = param_groups_[g].params();
+    for (size_t p = 0; p < parameters.size(); ++p) visit(Place{g, p, number++}, parameters[p]);
+  }
+}
+
 void FusedOptimizer::update(const Update& update) {
   if (update.grad_multiplier < 0) throw BugError("gradients multiplied by ", update.grad_multiplier);
   if (!(update.clip_value >= 0)) throw BugError("gradients clipped to ", update.clip_value);
   at::NoGradGuard no_grad;
-  size_t number = 0;
-  for (size_t g = 0; g < param_groups_.size(); ++g) {
-    const GroupOptions& options = options_of(param_groups_[g]);
-    const std::vector<at::Tensor>& parameters = param_groups_[g].params();
-    for (size_t p = 0; p < parameters.size(); ++p, ++number) {
-      if (averages_) check_parameter(name(), parameters[p]);
-      const double share = averages_ ? averages_->prepare(number, parameters[p]) : 1;
-      const at::Tensor* average = averages_ ? &averages_->all()[number] : nullptr;
-      if (!parameters[p].grad().defined()) {
-        if (average != nullptr) average_parameter(parameters[p], *average, share);
-        continue;
-      }
-      Slots& state = ready_slots(g, p);
-      const at::Tensor gradient = gradient_for(name(), parameters[p]);
-      step_one(options,
-               {parameters[p],
-                gradient,
-                update.grad_multiplier,
-                average,
-                {.clip = update.clip_value, .average_share = share}},
-               state);
-      parameters[p].unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
-    }
-  }
+  has_stepped_ = true;
+  Update own = update;
+  const double factor = gradient_factor(update);
+  own.grad_multiplier *= factor;
+  own.clip_value *= factor;  // it holds before the factor
+  for_each_parameter([&](const Place& place, const at::Tensor& parameter) { update_one(place, parameter, own); });
+}
+
+void FusedOptimizer::update_one(const Place& place, const at::Tensor& parameter, const Update& update) {
+  const bool has_gradient = parameter.grad().defined();
+  if (!has_gradient && !averages_) return;
+  check_parameter(name(), parameter);
+  const at::Tensor weight = stepped(place.number, parameter);
+  const double share = averages_ ? averages_->prepare(place.number, weight) : 1;
+  const at::Tensor* average = averages_ ? &averages_->all()[place.number] : nullptr;
+  if (!has_gradient) return average_parameter(weight, *average, share);
+  Slots& state = ready_slots(place, weight);
+  const at::Tensor gradient = gradient_for(name(), parameter);
+  step_one(options_of(param_groups_[place.group]),
+           {weight,
+            gradient,
+            update.grad_multiplier,
+            average,
+            weight.is_same(parameter) ? nullptr : &parameter,
+            {.clip = update.clip_value, .average_share = share}},
+           state);
+  parameter.unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
 }
 
 at::Tensor FusedOptimizer::step(LossClosure closure) {
@@ -113,13 +125,14 @@ void FusedOptimizer::load_state_dict(const OptimizerState& state, std::span<cons
   }
   for (const ParameterState& of : state.parameters) {
     const Position at = find_position(name(), positions, of.index);
-    const at::Tensor& parameter = param_groups_[at.group].params()[at.place];
+    const at::Tensor parameter = stepped(at.number, param_groups_[at.group].params()[at.place]);
     const std::span<const SlotSpec> specs = slots(static_cast<const GroupOptions&>(*options[at.group]));
     const std::string label = cat(name(), ": state of ", parameter_name(names, at.number));
     loaded[at.group][at.place] = load_slots(label, specs, parameter, of);
   }
   for (size_t g = 0; g < param_groups_.size(); ++g) param_groups_[g].set_options(std::move(options[g]));
   slots_ = std::move(loaded);
+  for_each_parameter([&](const Place& place, const at::Tensor&) { has_stepped_ = has_stepped_ || has_counted(place); });
 }
 
 void FusedOptimizer::keep_average(double decay) { averages_.emplace(decay, all_parameters().size()); }
@@ -130,16 +143,50 @@ std::vector<at::Tensor> FusedOptimizer::averages() const {
 
 void FusedOptimizer::load_averages(const std::vector<at::Tensor>& averages) {
   if (!averages_) throw ConfigError(name(), ": averages of the weights are given, and none are kept");
-  averages_->load(name(), all_parameters(), averages);
+  averages_->load(name(), all_stepped(), averages);
 }
 
 void FusedOptimizer::exchange_averages() {
-  if (averages_) averages_->exchange(all_parameters());
+  if (!averages_) return;
+  averages_->exchange(all_stepped());
+  if (masters_) masters_->round_into(all_parameters());
+}
+
+void FusedOptimizer::keep_masters() {
+  if (has_stepped_) throw ConfigError(name(), ": masters of the weights are made before the first step, not after it");
+  masters_.emplace(all_parameters());
+  const bool prepared = std::any_of(slots_.begin(), slots_.end(), [](const std::vector<Slots>& of_group) {
+    return !of_group.empty() && of_group.front().front().defined();
+  });
+  slots_.clear();
+  if (prepared) prepare_all();  // it has state from the start: now in fp32
+}
+
+std::vector<at::Tensor> FusedOptimizer::masters() const {
+  return masters_ ? masters_->all() : std::vector<at::Tensor>();
+}
+
+void FusedOptimizer::load_masters(const std::vector<at::Tensor>& masters) {
+  if (!masters_) throw ConfigError(name(), ": masters of the weights are given, and none are kept");
+  masters_->load(name(), all_parameters(), masters);
+}
+
+// What is stepped: the parameter, or its master.
+at::Tensor FusedOptimizer::stepped(size_t number, const at::Tensor& parameter) {
+  if (!masters_) return parameter;
+  const at::Tensor& master = masters_->prepare(number, parameter);
+  return master.defined() ? master : parameter;
 }
 
 std::vector<at::Tensor> FusedOptimizer::all_parameters() const {
   std::vector<at::Tensor> all;
-  for (const auto& group : param_groups_) all.insert(all.end(), group.params().begin(), group.params().end());
+  for_each_parameter([&](const Place&, const at::Tensor& parameter) { all.push_back(parameter); });
+  return all;
+}
+
+std::vector<at::Tensor> FusedOptimizer::all_stepped() {
+  std::vector<at::Tensor> all = all_parameters();
+  for (size_t i = 0; i < all.size(); ++i) all[i] = stepped(i, all[i]);
   return all;
 }
 
@@ -155,17 +202,28 @@ std::vector<torch::optim::OptimizerParamGroup> FusedOptimizer::groups_over(
   return groups;
 }
 
-bool FusedOptimizer::counts_steps(std::string_view state) const {
+bool FusedOptimizer::is_number(std::string_view state) const {
   const std::span<const SlotSpec> specs = slots(static_cast<const GroupOptions&>(*defaults_));
   return std::any_of(specs.begin(), specs.end(),
-                     [&](const SlotSpec& spec) { return spec.counter && state == spec.name; });
+                     [&](const SlotSpec& spec) { return spec.is_number() && state == spec.name; });
+}
+
+// Whether its state is of a step: of an optimizer that counts none, whether there is any.
+bool FusedOptimizer::has_counted(const Place& place) const {
+  const std::span<const SlotSpec> specs = slots(options_of(param_groups_[place.group]));
+  const Slots& state = slots_[place.group][place.position];
+  for (size_t s = 0; s < specs.size(); ++s) {
+    if (state[s].defined()) return specs[s].kind != SlotKind::kCounter || state[s].item<float>() > 0;
+  }
+  return false;
 }
 
 void FusedOptimizer::prepare_all() {
   at::NoGradGuard no_grad;
-  for (size_t g = 0; g < param_groups_.size(); ++g) {
-    for (size_t p = 0; p < param_groups_[g].params().size(); ++p) ready_slots(g, p);
-  }
+  for_each_parameter([&](const Place& place, const at::Tensor& parameter) {
+    check_parameter(name(), parameter);
+    ready_slots(place, stepped(place.number, parameter));
+  });
 }
 
 const GroupOptions& FusedOptimizer::options_of(const torch::optim::OptimizerParamGroup& group) const {
@@ -178,18 +236,16 @@ const GroupOptions& FusedOptimizer::options_of(const torch::optim::OptimizerPara
 }
 
 // The state of a parameter, complete and laid out as the parameter is now (its memory format may have been changed).
-Slots& FusedOptimizer::ready_slots(size_t group, size_t position) {
-  const std::vector<at::Tensor>& parameters = param_groups_[group].params();
-  const at::Tensor& parameter = parameters[position];
-  check_parameter(name(), parameter);
-  if (slots_.size() <= group) slots_.resize(param_groups_.size());
-  if (slots_[group].size() <= position) slots_[group].resize(parameters.size());
-  Slots& state = slots_[group][position];
-  const GroupOptions& options = options_of(param_groups_[group]);
-  prepare(options, parameter, state);
+Slots& FusedOptimizer::ready_slots(const Place& place, const at::Tensor& stepped) {
+  const auto& group = param_groups_[place.group];
+  if (slots_.size() <= place.group) slots_.resize(param_groups_.size());
+  if (slots_[place.group].size() <= place.position) slots_[place.group].resize(group.params().size());
+  Slots& state = slots_[place.group][place.position];
+  const GroupOptions& options = options_of(group);
+  prepare(options, stepped, state);
   const std::span<const SlotSpec> specs = slots(options);
   for (size_t s = 0; s < specs.size(); ++s) {
-    if (!specs[s].counter && state[s].defined()) state[s] = laid_out_as(parameter, state[s]);
+    if (!specs[s].is_number() && state[s].defined()) state[s] = laid_out_as(stepped, state[s]);
   }
   return state;
 }

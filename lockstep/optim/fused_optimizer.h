@@ -15,7 +15,8 @@
 
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/optim/group_options.h"
-#include "lockstep/optim/passes.h"
+#include "lockstep/optim/kernels.h"
+#include "lockstep/optim/master_weights.h"
 #include "lockstep/optim/slots.h"
 #include "lockstep/optim/state.h"
 #include "lockstep/optim/weight_averages.h"
@@ -40,14 +41,18 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   void load_averages(const std::vector<at::Tensor>& averages) override;
   void exchange_averages() override;
 
+  void keep_masters() override;
+  std::vector<at::Tensor> masters() const override;
+  void load_masters(const std::vector<at::Tensor>& masters) override;
+
   // Whether an element's step depends on nothing but that element, so that slices of parameters can take it apart.
   virtual bool elementwise() const { return true; }
 
   // This optimizer with the options that its groups have now, over other parameters, and without state.
   virtual std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const = 0;
 
-  // Whether a state of this name counts steps, and so does not look like its parameter.
-  bool counts_steps(std::string_view state) const;
+  // Whether a state of this name is one number (counts steps …), and so does not look like its parameter.
+  bool is_number(std::string_view state) const;
 
  protected:
   // Groups whose options are of another optimizer are a ConfigError.
@@ -55,16 +60,24 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
 
   // One parameter's step.
   struct Step {
-    const at::Tensor& parameter;
-    const at::Tensor& gradient;  // lies in memory as the parameter does
-    double multiplier;           // of the gradient
-    const at::Tensor* average;   // of the weights, laid out alike; nullptr: none is kept
+    const at::Tensor& parameter;  // or its master
+    const at::Tensor& gradient;   // lies in memory as the parameter does
+    double multiplier;            // of the gradient
+    const at::Tensor* average;    // of the weights, laid out alike; nullptr: none is kept
+    const at::Tensor* rounded;    // the parameter, where it has a master
     Extras extras;
+
+    Operands operands(const std::array<const at::Tensor*, 3>& state) const {
+      return {parameter, gradient, state, average, rounded};
+    }
   };
+
+  // What all gradients are multiplied by besides, known before the first parameter's step.
+  virtual double gradient_factor(const Update&) const { return 1; }
 
   // What a parameter's state consists of, at most kMaxSlots, and may depend on the options.
   virtual std::span<const SlotSpec> slots(const GroupOptions& options) const = 0;
-  // Makes the state that `parameter` still lacks before its next step.
+  // Makes the state that `parameter`, or its master, still lacks before its next step.
   virtual void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const = 0;
   // Takes it; the state is prepared.
   virtual void step_one(const GroupOptions& options, const Step& step, Slots& slots) const = 0;
@@ -78,10 +91,23 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
 
  private:
   const GroupOptions& options_of(const torch::optim::OptimizerParamGroup& group) const;
-  Slots& ready_slots(size_t group, size_t position);
+  struct Place {
+    size_t group;
+    size_t position;  // in it
+    size_t number;    // through all groups
+  };
+  template <typename Visit>
+  void for_each_parameter(const Visit& visit) const;
+  void update_one(const Place& place, const at::Tensor& parameter, const Update& update);
+  Slots& ready_slots(const Place& place, const at::Tensor& stepped);
+  at::Tensor stepped(size_t number, const at::Tensor& parameter);
+  bool has_counted(const Place& place) const;
   std::vector<at::Tensor> all_parameters() const;
+  std::vector<at::Tensor> all_stepped();
 
   std::vector<std::vector<Slots>> slots_;  // by group and position in it; grown on demand
+  bool has_stepped_ = false;
+  std::optional<MasterWeights> masters_;
   std::optional<WeightAverages> averages_;
 };
 

@@ -17,13 +17,15 @@
 namespace lockstep::optim {
 
 // One parameter in its step. All tensors are dense, on one device, in the same memory order and of the same dtype:
-// fp32, fp64, bf16 or fp16. The last two are computed in fp32 and rounded when they are stored. What is said above is
-// the CPU's way; on other devices libtorch's kernels do it (device_pass.h).
+// fp32, fp64, bf16 or fp16. The last two are computed in fp32 and rounded when they are stored. Or the parameter is an
+// fp32 master: then the gradient and `rounded` are bf16 or fp16, and all else fp32. What is said above is the CPU's
+// way; on other devices libtorch's kernels do it (device_pass.h).
 struct Operands {
   const at::Tensor& parameter;
   const at::Tensor& gradient;
   std::array<const at::Tensor*, 3> state = {};  // as run_pass() takes it
   const at::Tensor* average = nullptr;          // of the weights as they are stored; none: not kept
+  const at::Tensor* rounded = nullptr;          // receives the new parameter, rounded to nearest even
 };
 
 // Takes one step with libtorch's intra-op threads. Throws BugError for a dtype other than the four.

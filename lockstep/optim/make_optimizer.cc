@@ -5,6 +5,10 @@
 #include "lockstep/base/error.h"
 #include "lockstep/optim/adagrad.h"
 #include "lockstep/optim/adam.h"
+#include "lockstep/optim/lamb.h"
+#include "lockstep/optim/lars.h"
+#include "lockstep/optim/nadam.h"
+#include "lockstep/optim/rmsprop.h"
 #include "lockstep/optim/sgd.h"
 
 namespace lockstep::optim {
@@ -36,10 +40,9 @@ constexpr Entry entry() {
 
 // A new optimizer is one more line here.
 constexpr Entry kOptimizers[] = {
-    entry<Adagrad, AdagradOptions>(),
-    entry<Adam, AdamOptions>(),
-    entry<AdamW, AdamWOptions>(),
-    entry<SGD, SgdOptions>(),
+    entry<Adagrad, AdagradOptions>(), entry<Adam, AdamOptions>(), entry<AdamW, AdamWOptions>(),
+    entry<Lamb, LambOptions>(),       entry<Lars, LarsOptions>(), entry<NAdam, NAdamOptions>(),
+    entry<RMSprop, RmspropOptions>(), entry<SGD, SgdOptions>(),
 };
 
 }  // namespace

@@ -14,8 +14,11 @@ bool same_memory_order(const at::Tensor& a, const at::Tensor& b);
 // `tensor` itself if it lies as `model` does and has its dtype, otherwise a copy that does. `model` must be dense.
 at::Tensor laid_out_as(const at::Tensor& model, const at::Tensor& tensor);
 
-// The gradient of `parameter`, laid out so. Throws ConfigError, which begins with the optimizer's name, for one that is
-// not dense.
+// The same with its own dtype.
+at::Tensor ordered_as(const at::Tensor& model, const at::Tensor& tensor);
+
+// The gradient of `parameter`, laid out as it is and of its dtype. Throws ConfigError, which begins with the
+// optimizer's name, for one that is not dense.
 at::Tensor gradient_for(std::string_view optimizer, const at::Tensor& parameter);
 
 // The elements of a dense tensor in the order of their memory, which is shared: [numel].

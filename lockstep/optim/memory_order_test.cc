@@ -29,6 +29,8 @@ TEST(MemoryOrder, CopiesOnlyWhereItMust) {
   EXPECT_TRUE(same_memory_order(moved, last));
   EXPECT_TRUE(at::equal(moved, plain));
   EXPECT_EQ(laid_out_as(plain.to(at::kDouble), plain).scalar_type(), at::kDouble);
+  EXPECT_TRUE(ordered_as(plain.to(at::kDouble), plain).is_same(plain));
+  EXPECT_TRUE(same_memory_order(ordered_as(last, plain.to(at::kDouble)), last));
 }
 
 TEST(MemoryOrder, AsARow) {

@@ -49,4 +49,39 @@ void AdamOptionsOf<Decoupled>::check() const {
 template struct AdamOptionsOf<false>;
 template struct AdamOptionsOf<true>;
 
+void NAdamOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "eps", eps);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_not_negative(kName, "momentum_decay", momentum_decay);
+  check_range(kName, "betas[0]", betas.first, 0, 1);
+  check_range(kName, "betas[1]", betas.second, 0, 1);
+}
+
+void RmspropOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "alpha", alpha);
+  check_not_negative(kName, "eps", eps);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_not_negative(kName, "momentum", momentum);
+}
+
+void LambOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "eps", eps);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_not_negative(kName, "max_grad_norm", max_grad_norm);
+  check_range(kName, "betas[0]", betas.first, 0, 1);
+  check_range(kName, "betas[1]", betas.second, 0, 1);
+}
+
+void LarsOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "momentum", momentum);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_not_negative(kName, "trust_coefficient", trust_coefficient);
+  check_not_negative(kName, "eps", eps);
+  if (nesterov && momentum == 0) throw ConfigError(kName, ": nesterov needs a momentum above 0");
+}
+
 }  // namespace lockstep::optim

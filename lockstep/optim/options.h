@@ -1,4 +1,5 @@
-// The options of the optimizers, with PyTorch's names and defaults; plain structs for designated initialisers.
+// The options of the optimizers, with PyTorch's names and defaults where it has them; plain structs for designated
+// initialisers.
 //
 // Each struct lists its fields once, in fields(): by that list options are read from names (a command line's, a
 // checkpoint's) and written under them. fixed() names what PyTorch's optimizer has besides, with the one value that
@@ -80,5 +81,110 @@ struct AdamOptionsOf {
 };
 using AdamOptions = AdamOptionsOf<false>;
 using AdamWOptions = AdamOptionsOf<true>;
+
+struct NAdamOptions {
+  double lr = 2e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum_decay = 4e-3;
+  bool decoupled_weight_decay = false;
+  bool maximize = false;
+
+  static constexpr const char* kName = "nadam";
+  void check() const;
+  static NamedOptions fixed() { return {{"capturable", false}}; }
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("lr", self.lr);
+    visit("betas", self.betas);
+    visit("eps", self.eps);
+    visit("weight_decay", self.weight_decay);
+    visit("momentum_decay", self.momentum_decay);
+    visit("decoupled_weight_decay", self.decoupled_weight_decay);
+    visit("maximize", self.maximize);
+  }
+};
+
+struct RmspropOptions {
+  double lr = 1e-2;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum = 0;
+  bool centered = false;
+  bool maximize = false;
+
+  static constexpr const char* kName = "rmsprop";
+  void check() const;
+  static NamedOptions fixed() { return {{"capturable", false}}; }
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("lr", self.lr);
+    visit("alpha", self.alpha);
+    visit("eps", self.eps);
+    visit("weight_decay", self.weight_decay);
+    visit("momentum", self.momentum);
+    visit("centered", self.centered);
+    visit("maximize", self.maximize);
+  }
+};
+
+// With the names of Apex's FusedLAMB.
+struct LambOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-6;
+  double weight_decay = 1e-2;
+  bool bias_correction = true;
+  bool grad_averaging = true;  // the gradient's share of exp_avg is 1 - betas[0]; without: 1
+  bool adam_w_mode = true;     // weight decay is added to the update; without: to the gradient
+  double max_grad_norm = 1;    // of all gradients together, the first group's; 0: not clipped
+  bool use_nvlamb = false;     // norms scale the step without weight decay too
+  bool maximize = false;
+
+  static constexpr const char* kName = "lamb";
+  void check() const;
+  static NamedOptions fixed() { return {}; }
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("lr", self.lr);
+    visit("betas", self.betas);
+    visit("eps", self.eps);
+    visit("weight_decay", self.weight_decay);
+    visit("bias_correction", self.bias_correction);
+    visit("grad_averaging", self.grad_averaging);
+    visit("adam_w_mode", self.adam_w_mode);
+    visit("max_grad_norm", self.max_grad_norm);
+    visit("use_nvlamb", self.use_nvlamb);
+    visit("maximize", self.maximize);
+  }
+};
+
+struct LarsOptions {
+  double lr = 0.1;
+  double momentum = 0.9;
+  double weight_decay = 0;
+  double trust_coefficient = 1e-3;
+  double eps = 1e-8;
+  bool nesterov = false;
+  bool adapt = true;  // without: SGD, as is usual for biases and the parameters of norms
+  bool maximize = false;
+
+  static constexpr const char* kName = "lars";
+  void check() const;
+  static NamedOptions fixed() { return {}; }
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("lr", self.lr);
+    visit("momentum", self.momentum);
+    visit("weight_decay", self.weight_decay);
+    visit("trust_coefficient", self.trust_coefficient);
+    visit("eps", self.eps);
+    visit("nesterov", self.nesterov);
+    visit("adapt", self.adapt);
+    visit("maximize", self.maximize);
+  }
+};
 
 }  // namespace lockstep::optim

@@ -16,6 +16,10 @@ TEST(Options, DefaultsPass) {
   EXPECT_NO_THROW(AdagradOptions{}.check());
   EXPECT_NO_THROW(AdamOptions{}.check());
   EXPECT_NO_THROW(AdamWOptions{}.check());
+  EXPECT_NO_THROW(NAdamOptions{}.check());
+  EXPECT_NO_THROW(RmspropOptions{}.check());
+  EXPECT_NO_THROW(LambOptions{}.check());
+  EXPECT_NO_THROW(LarsOptions{}.check());
   EXPECT_EQ(AdamOptions{}.weight_decay, 0);
   EXPECT_EQ(AdamWOptions{}.weight_decay, 0.01);
 }
@@ -32,6 +36,25 @@ TEST(Options, OutOfRangeIsAConfigError) {
   }
   for (const AdamOptions& bad : {AdamOptions{.lr = -1}, AdamOptions{.betas = {1.0, 0.9}},
                                  AdamOptions{.betas = {0.9, -0.1}}, AdamOptions{.eps = kNan}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
+  }
+}
+
+TEST(Options, OutOfRangeIsAConfigErrorOfTheOthersToo) {
+  for (const NAdamOptions& bad :
+       {NAdamOptions{.lr = -1}, NAdamOptions{.betas = {0.9, 1.0}}, NAdamOptions{.momentum_decay = -1}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
+  }
+  for (const RmspropOptions& bad : {RmspropOptions{.lr = kNan}, RmspropOptions{.alpha = -1}, RmspropOptions{.eps = -1},
+                                    RmspropOptions{.momentum = -1}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
+  }
+  for (const LambOptions& bad :
+       {LambOptions{.lr = -1}, LambOptions{.betas = {1.0, 0.9}}, LambOptions{.max_grad_norm = kNan}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
+  }
+  for (const LarsOptions& bad :
+       {LarsOptions{.lr = -1}, LarsOptions{.trust_coefficient = -1}, LarsOptions{.momentum = 0, .nesterov = true}}) {
     EXPECT_THROW(bad.check(), ConfigError);
   }
 }

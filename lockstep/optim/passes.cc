@@ -1,7 +1,5 @@
 #include "lockstep/optim/passes.h"
 
-#include <algorithm>
-#include <limits>
 #include <type_traits>
 
 // Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for every instruction set, by
@@ -9,21 +7,12 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lockstep/optim/passes.cc"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+
+#include "lockstep/optim/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::optim::HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-// Constants of a rule as vectors of T.
-template <typename D>
-struct Constants {
-  using V = hn::Vec<D>;
-  D d;
-  V operator()(double value) const { return hn::Set(d, static_cast<hn::TFromD<D>>(value)); }
-};
 
 // The rules: weight p, gradient g, state s of one vector of elements. MulAdd(a, b, c) is a · b + c, rounded once where
 // the machine can.
@@ -49,41 +38,60 @@ void apply(D d, const AdagradRule& rule, V& p, V g, V* s) {
 }
 
 template <typename D, typename V>
+void apply(D d, const RmspropRule& rule, V& p, V g, V* s) {
+  const Constants<D> constant{d};
+  if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
+  s[0] = hn::MulAdd(hn::Mul(constant(1 - rule.alpha), g), g, hn::Mul(s[0], constant(rule.alpha)));
+  V square = s[0];
+  if (rule.centered) {
+    s[1] = moved(d, s[1], g, 1 - rule.alpha);
+    square = hn::NegMulAdd(s[1], s[1], square);
+  }
+  const V root = hn::Add(hn::Sqrt(square), constant(rule.eps));
+  if (rule.momentum == 0) {
+    p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.lr), g), root));
+    return;
+  }
+  V& buffer = s[rule.centered ? 2 : 1];
+  buffer = hn::Add(hn::Mul(buffer, constant(rule.momentum)), hn::Div(g, root));
+  p = hn::MulAdd(buffer, constant(-rule.lr), p);
+}
+
+// exp_avg and exp_avg_sq of Adam and NAdam.
+template <typename D, typename V>
+void average_moments(D d, double new_share, double beta2, V g, V* s) {
+  const Constants<D> constant{d};
+  s[0] = moved(d, s[0], g, new_share);
+  s[1] = hn::MulAdd(hn::Mul(constant(1 - beta2), g), g, hn::Mul(s[1], constant(beta2)));
+}
+
+template <typename D, typename V>
 void apply(D d, const AdamRule& rule, V& p, V g, V* s, bool amsgrad) {
   const Constants<D> constant{d};
   if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
   if (rule.shrink != 1) p = hn::Mul(p, constant(rule.shrink));
-  const V change = hn::Sub(g, s[0]);  // from the end that is nearer, as at::lerp
-  s[0] = rule.new_share < 0.5 ? hn::MulAdd(constant(rule.new_share), change, s[0])
-                              : hn::MulAdd(constant(rule.new_share - 1), change, g);
-  s[1] = hn::MulAdd(hn::Mul(constant(1 - rule.beta2), g), g, hn::Mul(s[1], constant(rule.beta2)));
+  average_moments(d, rule.new_share, rule.beta2, g, s);
   if (amsgrad) s[2] = hn::Max(s[2], s[1]);
   const V root = hn::Div(hn::Sqrt(amsgrad ? s[2] : s[1]), constant(rule.root_correction));
   p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.step_size), s[0]), hn::Add(root, constant(rule.eps))));
 }
 
-// The gradient as the rule takes it. Min and Max differ between machines in what they make of NaN.
 template <typename D, typename V>
-V clipped(D d, V g, double clip) {
+void apply(D d, const NadamRule& rule, V& p, V g, V* s) {
   const Constants<D> constant{d};
-  return hn::IfThenElse(hn::IsNaN(g), g, hn::Min(hn::Max(g, constant(-clip)), constant(clip)));
-}
-
-// From the end that is nearer, as at::lerp.
-template <typename D, typename V>
-V moved(D d, V from, V to, double share) {
-  const Constants<D> constant{d};
-  if (share == 1) return to;
-  const V change = hn::Sub(to, from);
-  return share < 0.5 ? hn::MulAdd(constant(share), change, from) : hn::MulAdd(constant(share - 1), change, to);
+  if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
+  if (rule.shrink != 1) p = hn::Mul(p, constant(rule.shrink));
+  average_moments(d, rule.new_share, rule.beta2, g, s);
+  const V root = hn::Add(hn::Sqrt(hn::Div(s[1], constant(rule.square_correction))), constant(rule.eps));
+  p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.gradient_step), g), root));
+  p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.average_step), s[0]), root));
 }
 
 template <size_t kStates, typename D, typename R, typename T = hn::TFromD<D>>
 void step_vector(D d, const R& rule, const Extras& extras, const Elements<T>& e, size_t at) {
   using V = hn::Vec<D>;
   V weight = hn::LoadU(d, e.parameter + at);
-  V g = hn::Mul(hn::LoadU(d, e.gradient + at), Constants<D>{d}(rule.multiplier));
-  if (extras.clip < std::numeric_limits<double>::infinity()) g = clipped(d, g, extras.clip);
+  const V g = taken(d, hn::LoadU(d, e.gradient + at), rule.multiplier, extras.clip);
   V s[3] = {hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   for (size_t k = 0; k < kStates; ++k) s[k] = hn::LoadU(d, e.state[k] + at);
   if constexpr (std::is_same_v<R, AdamRule>) {
@@ -97,37 +105,11 @@ void step_vector(D d, const R& rule, const Extras& extras, const Elements<T>& e,
   hn::StoreU(moved(d, hn::LoadU(d, e.average + at), weight, extras.average_share), d, e.average + at);
 }
 
-// Calls vector(e, at) for each vector of the elements. The last elements go through whole vectors in a buffer: the same
-// instructions as the others.
-template <typename T, typename Vector>
-void for_each_vector(const Elements<T> e, const Vector vector) {
-  const hn::ScalableTag<T> d;
-  const size_t lanes = hn::Lanes(d);
-  size_t at = 0;
-  for (; at + lanes <= e.size; at += lanes) vector(e, at);
-  const size_t rest = e.size - at;
-  if (rest == 0) return;
-  T buffer[6][hn::MaxLanes(hn::ScalableTag<T>())] = {};
-  const std::array<T*, 5> written = {e.parameter, e.state[0], e.state[1], e.state[2], e.average};
-  for (size_t k = 0; k < written.size(); ++k) {
-    if (written[k] != nullptr) std::copy_n(written[k] + at, rest, buffer[k]);
-  }
-  if (e.gradient != nullptr) std::copy_n(e.gradient + at, rest, buffer[5]);
-  vector(Elements<T>{.parameter = buffer[0],
-                     .gradient = buffer[5],
-                     .state = {buffer[1], buffer[2], buffer[3]},
-                     .size = lanes,
-                     .average = e.average == nullptr ? nullptr : buffer[4]},
-         0);
-  for (size_t k = 0; k < written.size(); ++k) {
-    if (written[k] != nullptr) std::copy_n(buffer[k], rest, written[k] + at);
-  }
-}
-
 template <size_t kStates, typename T, typename R>
 void step_all(const R rule, const Extras extras, const Elements<T>& e) {
   const hn::ScalableTag<T> d;
-  for_each_vector(e, [=](const Elements<T>& part, size_t at) { step_vector<kStates>(d, rule, extras, part, at); });
+  for_each_vector(e,
+                  [=](const Elements<T>& part, size_t at, size_t) { step_vector<kStates>(d, rule, extras, part, at); });
 }
 
 template <typename T>
@@ -136,6 +118,11 @@ void dispatch(const Rule& rule, const Extras& extras, const Elements<T>& e) {
     return sgd->momentum == 0 ? step_all<0>(*sgd, extras, e) : step_all<1>(*sgd, extras, e);
   }
   if (const auto* adagrad = std::get_if<AdagradRule>(&rule)) return step_all<1>(*adagrad, extras, e);
+  if (const auto* nadam = std::get_if<NadamRule>(&rule)) return step_all<2>(*nadam, extras, e);
+  if (const auto* rmsprop = std::get_if<RmspropRule>(&rule)) {
+    if (e.state[1] == nullptr) return step_all<1>(*rmsprop, extras, e);
+    return e.state[2] == nullptr ? step_all<2>(*rmsprop, extras, e) : step_all<3>(*rmsprop, extras, e);
+  }
   const AdamRule& adam = std::get<AdamRule>(rule);
   return e.state[2] == nullptr ? step_all<2>(adam, extras, e) : step_all<3>(adam, extras, e);
 }
@@ -143,7 +130,7 @@ void dispatch(const Rule& rule, const Extras& extras, const Elements<T>& e) {
 template <typename T>
 void average_all(double share, const Elements<T>& e) {
   const hn::ScalableTag<T> d;
-  for_each_vector(e, [=](const Elements<T>& part, size_t at) {
+  for_each_vector(e, [=](const Elements<T>& part, size_t at, size_t) {
     const auto weight = hn::LoadU(d, part.parameter + at);
     hn::StoreU(moved(d, hn::LoadU(d, part.average + at), weight, share), d, part.average + at);
   });

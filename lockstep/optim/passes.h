@@ -36,7 +36,29 @@ struct AdamRule {
   double eps;
 };
 
-using Rule = std::variant<SgdRule, AdagradRule, AdamRule>;
+struct RmspropRule {
+  double multiplier;
+  double lr;
+  double weight_decay;
+  double alpha;
+  double eps;
+  double momentum;
+  bool centered;
+};
+
+struct NadamRule {
+  double multiplier;
+  double weight_decay;
+  double shrink;
+  double new_share;
+  double beta2;
+  double square_correction;  // 1 - beta2^step
+  double gradient_step;      // what the gradient, and
+  double average_step;       // what exp_avg is multiplied by
+  double eps;
+};
+
+using Rule = std::variant<SgdRule, AdagradRule, AdamRule, RmspropRule, NadamRule>;
 
 // What a step does beside its rule.
 struct Extras {
@@ -54,8 +76,9 @@ struct Elements {
   T* average = nullptr;  // of the weights; nullptr: none is kept
 };
 
-// One step of `rule`. For SGD state[0] is the momentum buffer (momentum ≠ 0); for Adagrad the sum; for Adam exp_avg,
-// exp_avg_sq and, for amsgrad, max_exp_avg_sq.
+// One step of `rule`. For SGD state[0] is the momentum buffer (momentum ≠ 0); for Adagrad the sum; for Adam and
+// NAdam exp_avg, exp_avg_sq and, for amsgrad, max_exp_avg_sq; for RMSprop square_avg, then, if centered, grad_avg,
+// then, with momentum, the buffer.
 void run_pass(const Rule& rule, const Elements<float>& elements, const Extras& extras = {});
 void run_pass(const Rule& rule, const Elements<double>& elements, const Extras& extras = {});
 

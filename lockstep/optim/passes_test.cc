@@ -39,6 +39,26 @@ void reference(const AdamRule& r, One& e, bool amsgrad) {
   e.p = e.p * r.shrink - r.step_size * e.s[0] / (root + r.eps);
 }
 
+void reference(const RmspropRule& r, One& e) {
+  const long double g = e.g * r.multiplier + e.p * r.weight_decay;
+  e.s[0] = r.alpha * e.s[0] + (1 - r.alpha) * g * g;
+  if (r.centered) e.s[1] += (1 - r.alpha) * (g - e.s[1]);
+  long double step = g / (std::sqrt(e.s[0] - (r.centered ? e.s[1] * e.s[1] : 0)) + r.eps);
+  if (r.momentum != 0) {
+    long double& buffer = e.s[r.centered ? 2 : 1];
+    step = buffer = r.momentum * buffer + step;
+  }
+  e.p -= r.lr * step;
+}
+
+void reference(const NadamRule& r, One& e) {
+  const long double g = e.g * r.multiplier + e.p * r.weight_decay;
+  e.s[0] += r.new_share * (g - e.s[0]);
+  e.s[1] = r.beta2 * e.s[1] + (1 - r.beta2) * g * g;
+  const long double root = std::sqrt(e.s[1] / r.square_correction) + r.eps;
+  e.p = e.p * r.shrink - (r.gradient_step * g + r.average_step * e.s[0]) / root;
+}
+
 template <typename T>
 struct Data {
   explicit Data(size_t size) : columns(5, std::vector<T>(size)) {
@@ -67,6 +87,11 @@ void expect_same(const R& rule, size_t states, Reference advance) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{100}}) {
     Data<T> data(size);
     if constexpr (std::is_same_v<R, AdagradRule>) std::swap(data.columns[2], data.columns[3]);
+    if constexpr (std::is_same_v<R, RmspropRule>) {
+      data.columns[2] = data.columns[3];
+      for (T& average : data.columns[3]) average *= T(0.1);  // of a variance above 0
+      for (T& square : data.columns[2]) square += 1;
+    }
     const Data<T> before = data;
     run_pass(rule, data.elements(states));
     for (size_t i = 0; i < size; ++i) {
@@ -125,6 +150,32 @@ TYPED_TEST(Passes, Adam) {
     expect_same<TypeParam>(rule, 2, [&](One& e) { reference(rule, e, false); });
     expect_same<TypeParam>(rule, 3, [&](One& e) { reference(rule, e, true); });
   }
+}
+
+TYPED_TEST(Passes, Rmsprop) {
+  RmspropRule rule{
+      .multiplier = 2, .lr = 0.1, .weight_decay = 0.01, .alpha = 0.9, .eps = 1e-3, .momentum = 0, .centered = false};
+  const auto advance = [&](One& e) { reference(rule, e); };
+  expect_same<TypeParam>(rule, 1, advance);
+  rule.momentum = 0.9;
+  expect_same<TypeParam>(rule, 2, advance);
+  rule.centered = true;
+  expect_same<TypeParam>(rule, 3, advance);
+  rule.momentum = 0;
+  expect_same<TypeParam>(rule, 2, advance);
+}
+
+TYPED_TEST(Passes, Nadam) {
+  const NadamRule rule{.multiplier = 2,
+                       .weight_decay = 0.01,
+                       .shrink = 0.875,
+                       .new_share = 0.1,
+                       .beta2 = 0.99,
+                       .square_correction = 0.5,
+                       .gradient_step = 0.1,
+                       .average_step = 0.2,
+                       .eps = 1e-3};
+  expect_same<TypeParam>(rule, 2, [&](One& e) { reference(rule, e); });
 }
 
 TYPED_TEST(Passes, ClipAndAverage) {

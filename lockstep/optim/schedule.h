@@ -1,39 +1,43 @@
-// Learning-rate schedules as pure functions of the step.
+// Learning-rate schedules as pure functions of the time and, of a plateau, of the metrics so far.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
+
+#include "lockstep/optim/lr_shapes.h"
+#include "lockstep/optim/plateau.h"
 
 namespace lockstep::optim {
 
-enum class ScheduleKind { kConstant, kStep, kCosine };
+using Shape = std::variant<ConstantLr, StepLr, MultiStepLr, ExponentialLr, CosineLr, CosineRestartsLr, OneCycleLr,
+                           PolynomialLr, PlateauLr>;
 
-// "constant", "step", "cosine"; throws ConfigError with the nearest of them for anything else.
-ScheduleKind parse_schedule(std::string_view name);
-
+// All counts are of one unit, steps or epochs: the caller's choice.
 struct ScheduleOptions {
-  ScheduleKind kind = ScheduleKind::kConstant;
+  Shape shape;
   double base_lr = 0.01;
-  double lr_min = 0;          // cosine: the last value
-  int64_t horizon_steps = 0;  // cosine: where it reaches lr_min, warm-up included
-  int64_t step_size = 1;      // step: so many steps with one rate
-  double gamma = 0.1;         // step: the factor from each rate to the next
-  int64_t warmup_steps = 0;
-  std::optional<double> warmup_start;  // the share of base_lr at step 0; nothing: 1 / warmup_steps
+  double lr_min = 0;                   // no rate after the warm-up is below it
+  int64_t warmup = 0;                  // before the shape's t = 0
+  std::optional<double> warmup_start;  // the share of the first rate at 0; nothing: 1 / warmup
 
+  Rates rates() const { return {.base = base_lr, .least = lr_min}; }
+  // What the warm-up leads to: the base, or where a cycle begins.
+  double first_lr() const;
   void check() const;  // throws ConfigError
 };
 
-// The rate of step `step`, counted from 0. With w = warmup_steps, T = horizon_steps - w and u = step - w:
-//   step < w   base · (step + 1) / w, so that no step is lost; with a warmup_start s: base · (s + (1 - s) · step / w),
-//              torch's LinearLR(start_factor=s, total_iters=w)
-//   constant   base
-//   step       base · gamma^⌊u / step_size⌋                                  torch's StepLR
-//   cosine     lr_min + (base - lr_min) · (1 + cos(π · u / T)) / 2           torch's CosineAnnealingLR(T_max=T)
-//              and lr_min from u = T on, where torch's would rise again
-// After a warm-up it is what torch's SequentialLR makes of the two. `options` must have passed check(); step >= 0.
-double lr_at(const ScheduleOptions& options, int64_t step);
+// The rate at `time`, counted from 0. With w = warmup:
+//   time < w   first · (time + 1) / w, so that no step is lost; with a warmup_start s: first · (s + (1 - s) · time /
+//   w).
+//              PyTorch's LinearLR(1 / w, total_iters=w - 1), and LinearLR(s, total_iters=w)
+//   else       the shape's at time - w, and lr_min where that is more
+// Together it is what PyTorch's SequentialLR makes of the two. `options` must have passed check(); time >= 0.
+double lr_at(const ScheduleOptions& options, int64_t time, const PlateauState& plateau = {});
+
+// "cosine to 0 at step 500, warm-up 50 steps", of `unit` "step" or "epoch".
+std::string describe(const ScheduleOptions& options, std::string_view unit);
 
 }  // namespace lockstep::optim

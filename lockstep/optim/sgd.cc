@@ -40,7 +40,7 @@ void SGD::step_one(const GroupOptions& options, const Step& step, Slots& slots) 
                      .undamped = 1 - o.dampening,
                      .nesterov = o.nesterov,
                      .first = first};
-  step_parameter(rule, {step.parameter, step.gradient, {used ? &buffer : nullptr}, step.average}, step.extras);
+  step_parameter(rule, step.operands({used ? &buffer : nullptr}), step.extras);
 }
 
 }  // namespace lockstep::optim

@@ -23,18 +23,21 @@ size_t slot_named(std::string_view label, std::span<const SlotSpec> specs, const
                     ": it was saved by an optimizer of another kind");
 }
 
-at::Tensor load_counter(std::string_view label, const NamedTensor& named) {
+float number_of(std::string_view label, const NamedTensor& named, const char* wanted) {
   const at::Tensor& value = named.value;
-  const bool number = value.numel() == 1 && !value.is_complex() && value.scalar_type() != at::kBool;
-  const double steps = number ? value.item().toDouble() : -1;
-  if (!(steps >= 0 && steps <= kMostSteps && steps == std::floor(steps))) {
-    throw ConfigError(label, ": \"", named.name, "\" is ", number ? cat(steps) : cat("of shape ", value.sizes()),
-                      ", not a count of steps");
-  }
-  return new_counter(static_cast<float>(steps));
+  if (value.numel() == 1 && !value.is_complex() && value.scalar_type() != at::kBool) return value.item().toFloat();
+  throw ConfigError(label, ": \"", named.name, "\" is of shape ", value.sizes(), ", not ", wanted);
 }
 
-at::Tensor load_like(std::string_view label, const at::Tensor& parameter, const NamedTensor& named) {
+at::Tensor load_counter(std::string_view label, const NamedTensor& named) {
+  const float steps = number_of(label, named, "a count of steps");
+  if (steps >= 0 && steps <= kMostSteps && steps == std::floor(steps)) return new_number(steps);
+  throw ConfigError(label, ": \"", named.name, "\" is ", steps, ", not a count of steps");
+}
+
+at::Tensor load_slot(std::string_view label, SlotKind kind, const at::Tensor& parameter, const NamedTensor& named) {
+  if (kind == SlotKind::kCounter) return load_counter(label, named);
+  if (kind == SlotKind::kNumber) return new_number(number_of(label, named, "a number"));
   check_like(label, parameter, named);
   at::NoGradGuard no_grad;
   return at::empty_like(parameter).copy_(named.value);
@@ -42,7 +45,7 @@ at::Tensor load_like(std::string_view label, const at::Tensor& parameter, const 
 
 }  // namespace
 
-at::Tensor new_counter(float steps) { return at::scalar_tensor(steps, at::kFloat); }
+at::Tensor new_number(float value) { return at::scalar_tensor(value, at::kFloat); }
 
 double count_step(at::Tensor& counter) { return *counter.mutable_data_ptr<float>() += 1; }
 
@@ -60,7 +63,7 @@ Slots load_slots(std::string_view label, std::span<const SlotSpec> specs, const 
     const size_t s = slot_named(label, specs, named.name);
     if (slots[s].defined()) throw ConfigError(label, " has \"", named.name, "\" twice");
     if (!named.value.defined()) continue;
-    slots[s] = specs[s].counter ? load_counter(label, named) : load_like(label, parameter, named);
+    slots[s] = load_slot(label, specs[s].kind, parameter, named);
     any = true;
   }
   for (size_t s = 0; any && s < specs.size(); ++s) {

@@ -11,18 +11,22 @@
 
 namespace lockstep::optim {
 
+// A tensor like the parameter, or fp32 without dimensions: a count of steps, or any number.
+enum class SlotKind { kTensor, kCounter, kNumber };
+
 struct SlotSpec {
-  const char* name;      // "momentum_buffer", "exp_avg", "step" …
-  bool needed = true;    // a parameter with any state must have this
-  bool counter = false;  // counts steps: fp32 without dimensions. Otherwise a tensor like the parameter
+  const char* name;    // "momentum_buffer", "exp_avg", "step" …
+  bool needed = true;  // a parameter with any state must have this
+  SlotKind kind = SlotKind::kTensor;
+  constexpr bool is_number() const { return kind != SlotKind::kTensor; }
 };
 
 // In the order of the optimizer's SlotSpecs; undefined: there is none yet.
 constexpr size_t kMaxSlots = 4;
 using Slots = std::array<at::Tensor, kMaxSlots>;
 
-// A counter at `steps`.
-at::Tensor new_counter(float steps = 0);
+// A count or another number at `value`.
+at::Tensor new_number(float value = 0);
 
 // Adds a step to a counter and returns the new count.
 double count_step(at::Tensor& counter);

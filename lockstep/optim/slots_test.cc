@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr SlotSpec kSpecs[] = {
-    {.name = "step", .counter = true}, {.name = "exp_avg"}, {.name = "extra", .needed = false}};
+    {.name = "step", .kind = SlotKind::kCounter}, {.name = "exp_avg"}, {.name = "extra", .needed = false}};
 
 Slots load(std::vector<NamedTensor> tensors, const at::Tensor& parameter = at::zeros({2, 3})) {
   return load_slots("adam: state of fc.weight", kSpecs, parameter, {.index = 0, .tensors = std::move(tensors)});
@@ -65,6 +65,16 @@ TEST(Slots, ACountOfStepsIsAWholeNumber) {
     EXPECT_THAT(error_of({{"exp_avg", average}, {"step", at::scalar_tensor(bad)}}), HasSubstr("count of steps")) << bad;
   }
   EXPECT_THAT(error_of({{"exp_avg", average}, {"step", at::zeros({2})}}), HasSubstr("count of steps"));
+}
+
+TEST(Slots, ANumberMayBeAny) {
+  const SlotSpec specs[] = {{.name = "mu_product", .kind = SlotKind::kNumber}};
+  const NamedTensor product{"mu_product", at::scalar_tensor(0.25, at::kDouble)};
+  const Slots slots = load_slots("nadam", specs, at::zeros({2, 3}), {.index = 0, .tensors = {product}});
+  EXPECT_EQ(slots[0].scalar_type(), at::kFloat);
+  EXPECT_EQ(slots[0].item<float>(), 0.25F);
+  const NamedTensor many{"mu_product", at::zeros({2, 3})};
+  EXPECT_THROW(load_slots("nadam", specs, at::zeros({2, 3}), {.index = 0, .tensors = {many}}), ConfigError);
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole,
   const c10::AutoGradMode no_grad(false);
   share_weights();
   cut_slices(*whole);
-  load_state_dict(whole->state_dict());
+  take_state(*whole);
 }
 
 // The owner's weights for all: its memory, or a copy.
@@ -95,6 +95,16 @@ void ShardedOptimizer::cut_slices(const optim::FusedOptimizer& whole) {
     }
   }
   slices_ = whole.over(slices);
+}
+
+void ShardedOptimizer::take_state(const optim::FusedOptimizer& whole) {
+  const std::vector<at::Tensor> masters = whole.masters();
+  if (!masters.empty()) slices_->keep_masters();
+  load_state_dict(whole.state_dict());
+  for (const at::Tensor& master : masters) {
+    if (master.defined()) comm_.broadcast(master, kOwner);
+  }
+  if (!masters.empty()) load_masters(masters);
 }
 
 at::Tensor ShardedOptimizer::slice_of(const Shard& shard, const at::Tensor& laid_out) const {
@@ -185,7 +195,7 @@ optim::OptimizerState ShardedOptimizer::state_dict() const {
     const Shard& shard = shards_[static_cast<size_t>(of.index)];
     for (optim::NamedTensor& tensor : of.tensors) {
       // Every rank counts the steps of all parameters.
-      if (!slices_->counts_steps(tensor.name)) tensor.value = gathered(shard, tensor.value);
+      if (!slices_->is_number(tensor.name)) tensor.value = gathered(shard, tensor.value);
     }
   }
   if (comm_.rank() != 0) state.parameters.clear();
@@ -200,32 +210,48 @@ void ShardedOptimizer::load_state_dict(const optim::OptimizerState& state, std::
     const size_t number = optim::find_position(name(), positions, of.index).number;
     const Shard& shard = shards_[number];
     for (optim::NamedTensor& tensor : of.tensors) {
-      if (!tensor.value.defined() || slices_->counts_steps(tensor.name)) continue;
+      if (!tensor.value.defined() || slices_->is_number(tensor.name)) continue;
       optim::check_like(cat(name(), ": state of ", optim::parameter_name(names, number)), shard.parameter, tensor);
-      tensor.value = slice_of(shard, optim::laid_out_as(shard.parameter, tensor.value));
+      tensor.value = slice_of(shard, optim::ordered_as(shard.parameter, tensor.value));
     }
   }
   slices_->load_state_dict(own, names);
 }
 
-std::vector<at::Tensor> ShardedOptimizer::averages() const {
+std::vector<at::Tensor> ShardedOptimizer::gathered(std::vector<at::Tensor> slices) const {
   const c10::AutoGradMode no_grad(false);
-  std::vector<at::Tensor> averages = slices_->averages();
-  for (size_t i = 0; i < averages.size(); ++i) {
-    if (averages[i].defined()) averages[i] = gathered(shards_[i], averages[i]);
+  for (size_t i = 0; i < slices.size(); ++i) {
+    if (slices[i].defined()) slices[i] = gathered(shards_[i], slices[i]);
   }
-  return averages;
+  return slices;
 }
 
-void ShardedOptimizer::load_averages(const std::vector<at::Tensor>& averages) {
+// This rank's slices of something like the parameters, each `what` by name.
+std::vector<at::Tensor> ShardedOptimizer::scattered(const char* what, std::vector<at::Tensor> whole) const {
   const c10::AutoGradMode no_grad(false);
-  std::vector<at::Tensor> own = averages;
-  for (size_t i = 0; i < std::min(own.size(), shards_.size()); ++i) {
-    if (!own[i].defined()) continue;
-    optim::check_like(cat(name(), ": average of parameter ", i), shards_[i].parameter, {"average", own[i]});
-    own[i] = slice_of(shards_[i], optim::laid_out_as(shards_[i].parameter, own[i]));
+  for (size_t i = 0; i < std::min(whole.size(), shards_.size()); ++i) {
+    if (!whole[i].defined()) continue;
+    const at::Tensor& parameter = shards_[i].parameter;
+    optim::check_like(cat(name(), ": ", what, " of parameter ", i), parameter, {what, whole[i]});
+    whole[i] = slice_of(shards_[i], optim::ordered_as(parameter, whole[i]));
   }
-  slices_->load_averages(own);
+  return whole;
+}
+
+std::vector<at::Tensor> ShardedOptimizer::averages() const { return gathered(slices_->averages()); }
+
+void ShardedOptimizer::load_averages(const std::vector<at::Tensor>& averages) {
+  slices_->load_averages(scattered("average", averages));
+}
+
+std::vector<at::Tensor> ShardedOptimizer::masters() const { return gathered(slices_->masters()); }
+
+void ShardedOptimizer::load_masters(const std::vector<at::Tensor>& masters) {
+  const std::vector<at::Tensor> own = scattered("master", masters);
+  const c10::AutoGradMode no_grad(false);
+  begin_writing();
+  slices_->load_masters(own);
+  end_writing();
 }
 
 void ShardedOptimizer::exchange_averages() {

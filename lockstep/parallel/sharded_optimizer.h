@@ -22,8 +22,8 @@ namespace lockstep::parallel {
 class ShardedOptimizer final : public optim::AnyOptimizer {
  public:
   // A collective, before or after the model is wrapped for data parallelism. Takes over groups, options and state of
-  // `whole`, which is the same on all ranks and keeps no average yet. All ranks get rank 0's weights. `comm` outlives
-  // this. Throws ConfigError for an optimizer whose elements depend on each other.
+  // `whole`, which is the same on all ranks and keeps no average yet. All ranks get rank 0's weights and masters.
+  // `comm` outlives this. Throws ConfigError for an optimizer whose elements depend on each other.
   //
   // Afterwards, and when this is gone, shared parameters stay what they are: rank 0's memory, mapped as long as a
   // parameter holds it, with their values as long as rank 0 keeps its parameters.
@@ -48,6 +48,10 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   void load_averages(const std::vector<at::Tensor>& averages) override;
   void exchange_averages() override;
 
+  void keep_masters() override { slices_->keep_masters(); }
+  std::vector<at::Tensor> masters() const override;
+  void load_masters(const std::vector<at::Tensor>& masters) override;
+
  private:
   struct Shard {
     at::Tensor parameter;
@@ -57,8 +61,11 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
 
   void share_weights();
   void cut_slices(const optim::FusedOptimizer& whole);
+  void take_state(const optim::FusedOptimizer& whole);
   at::Tensor slice_of(const Shard& shard, const at::Tensor& laid_out) const;
   at::Tensor gathered(const Shard& shard, const at::Tensor& slice) const;
+  std::vector<at::Tensor> gathered(std::vector<at::Tensor> slices) const;
+  std::vector<at::Tensor> scattered(const char* what, std::vector<at::Tensor> whole) const;
   void update_slices(const optim::Update& update);
   void begin_writing();
   void end_writing();

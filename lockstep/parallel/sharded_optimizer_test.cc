@@ -23,6 +23,7 @@ using Tensors = std::vector<at::Tensor>;
 struct Case {
   const char* name;
   optim::NamedOptions options;
+  bool masters = false;
 };
 
 const std::vector<Case>& cases() {
@@ -32,6 +33,11 @@ const std::vector<Case>& cases() {
       {"adagrad", {{"lr", 0.1}, {"initial_accumulator_value", 0.1}}},
       {"adam", {{"lr", 0.1}, {"amsgrad", true}}},
       {"adamw", {{"lr", 0.01}}},
+      {"nadam", {{"lr", 0.01}}},
+      {"rmsprop", {{"lr", 0.01}, {"momentum", 0.9}, {"centered", true}, {"eps", 1e-3}}},
+      {"adamw", {{"lr", 0.01}}, true},
+      {"sgd", {{"lr", 0.1}, {"momentum", 0.9}}, true},
+      {"adagrad", {{"lr", 0.1}, {"initial_accumulator_value", 0.1}}, true},
   };
   return all;
 }
@@ -105,6 +111,7 @@ void check_case(comm::Communicator& comm, const Case& c, bool shares) {
   EXPECT_EQ(sharded.shares_weights(), shares);
   for (optim::AnyOptimizer* optimizer :
        {static_cast<optim::AnyOptimizer*>(whole.get()), static_cast<optim::AnyOptimizer*>(&sharded)}) {
+    if (c.masters) optimizer->keep_masters();
     optimizer->keep_average(0.75);
   }
   train(*whole, theirs, 0, 3);
@@ -116,6 +123,8 @@ void check_case(comm::Communicator& comm, const Case& c, bool shares) {
   if (leads) expect_equal(state, whole->state_dict());
   const Tensors averages = sharded.averages();
   if (leads) expect_equal(averages, whole->averages(), "averages");
+  const Tensors masters = sharded.masters();
+  if (leads) expect_equal(masters, whole->masters(), "masters");
   whole->exchange_averages();
   sharded.exchange_averages();
   expect_equal(ours, theirs, "averages in the weights' place");
@@ -124,7 +133,9 @@ void check_case(comm::Communicator& comm, const Case& c, bool shares) {
 
   // Another run goes on from a whole state.
   const Tensors resumed = weights(7);
-  ShardedOptimizer other(make(c, resumed), comm);
+  auto taken_over = make(c, resumed);
+  if (c.masters) taken_over->keep_masters();
+  ShardedOptimizer other(std::move(taken_over), comm);
   other.keep_average(0.75);
   if (leads || !shares) {
     const at::NoGradGuard no_grad;
@@ -133,6 +144,7 @@ void check_case(comm::Communicator& comm, const Case& c, bool shares) {
   comm.barrier();
   other.load_state_dict(whole->state_dict());
   other.load_averages(whole->averages());
+  if (c.masters) other.load_masters(whole->masters());
   sharded.set_lr(0.03);
   other.set_lr(0.03);
   whole->set_lr(0.03);

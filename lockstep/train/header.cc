@@ -1,6 +1,5 @@
 #include "lockstep/train/header.h"
 
-#include <array>
 #include <cstdio>
 
 #include "lockstep/base/text.h"
@@ -28,15 +27,8 @@ std::string scaling_text(const Plan& plan) {
 }
 
 std::string schedule_text(const Plan& plan) {
-  constexpr std::array<const char*, 3> kNames = {"constant", "step", "cosine"};
-  std::string text =
-      cat("lr ", plan.schedule.base_lr, scaling_text(plan), ' ', kNames[static_cast<size_t>(plan.schedule.kind)]);
-  if (plan.schedule.kind == optim::ScheduleKind::kCosine)
-    text += cat(" to ", plan.schedule.lr_min, " at step ", plan.schedule.horizon_steps);
-  if (plan.schedule.warmup_steps > 0) text += cat(", warm-up ", plan.schedule.warmup_steps, " steps");
-  if (plan.schedule.warmup_steps > 0 && plan.schedule.warmup_start)
-    text += cat(" from lr ", plan.schedule.base_lr * *plan.schedule.warmup_start);
-  return text;
+  const char* unit = plan.steps_per_unit == 1 ? "step" : "epoch";
+  return cat("lr ", plan.schedule.base_lr, scaling_text(plan), ' ', optim::describe(plan.schedule, unit));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   plan.steps_per_epoch = 55;
   plan.total_steps = 275;
   plan.optimizer = "sgd";
-  plan.schedule = {.kind = optim::ScheduleKind::kCosine, .base_lr = 0.1, .horizon_steps = 275, .warmup_steps = 50};
+  plan.schedule = {.shape = optim::CosineLr{.t_max = 225}, .base_lr = 0.1, .warmup = 50};
   HeaderFacts facts{.recipe = "mnist",
                     .folder = "runs/mnist-1",
                     .device = "CPU",
@@ -56,7 +56,7 @@ TEST(Header, AScaledRateIsShown) {
   Plan plan;
   plan.lanes = 8;
   plan.batch_size = 32;
-  plan.schedule = {.base_lr = 0.4, .warmup_steps = 10, .warmup_start = 0.25};
+  plan.schedule = {.base_lr = 0.4, .warmup = 10, .warmup_start = 0.25};
   plan.lr_scaling = LrScaling{.rule = "linear", .unscaled_lr = 0.1, .factor = 4, .base_batch = 64};
   plan.steps_per_epoch = 1;
   const std::string text = header({.recipe = "imagenet", .arch = "resnet18", .folder = "runs/a"}, plan);

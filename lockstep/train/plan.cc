@@ -4,6 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/optim/lr_scale.h"
+#include "lockstep/train/schedule_plan.h"
 
 namespace lockstep::train {
 namespace {
@@ -52,29 +53,6 @@ optim::NamedOptions optimizer_options(const TrainOptions& options, const Default
   return named;
 }
 
-optim::ScheduleOptions schedule_of(const TrainOptions& options, const Defaults& defaults, const Plan& plan) {
-  const auto kind = options.schedule.value_or(defaults.schedule);
-  const int64_t horizon = options.schedule_steps.value_or(plan.epochs * plan.steps_per_epoch);
-  // A recipe's warm-up gives way where the run is too short for it. A rate that was scaled up is reached from the
-  // unscaled one, in 5 epochs or a tenth of the run, whichever is less (Goyal et al., 2017).
-  int64_t warmup = options.warmup.value_or(std::min(defaults.warmup, horizon / 5));
-  std::optional<double> warmup_start;
-  if (plan.lr_scaling && plan.lr_scaling->factor > 1 && !options.warmup) {
-    warmup = std::max(warmup, std::min(5 * plan.steps_per_epoch, horizon / 10));
-    warmup_start = 1 / plan.lr_scaling->factor;
-  }
-  optim::ScheduleOptions schedule{.kind = optim::parse_schedule(words(kind)[static_cast<size_t>(kind)]),
-                                  .base_lr = lr_of(options, defaults, plan),
-                                  .lr_min = options.lr_min,
-                                  .horizon_steps = horizon,
-                                  .step_size = options.step_size.value_or(plan.steps_per_epoch),
-                                  .gamma = options.gamma.value_or(0.1),
-                                  .warmup_steps = warmup,
-                                  .warmup_start = warmup_start};
-  schedule.check();
-  return schedule;
-}
-
 int64_t steps_of(const std::optional<config::Interval>& interval, int64_t steps_per_epoch) {
   if (!interval) return steps_per_epoch;
   return interval->unit == config::Interval::Unit::kSteps ? interval->count : interval->count * steps_per_epoch;
@@ -98,7 +76,13 @@ Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes,
   plan.optimizer = words(kind)[static_cast<size_t>(kind)];
   plan.lr_scaling = lr_scaling(options, defaults, plan.global_batch());
   plan.optimizer_options = optimizer_options(options, defaults, kind, lr_of(options, defaults, plan));
-  plan.schedule = schedule_of(options, defaults, plan);
+  plan.schedule = schedule_of(options, defaults,
+                              {.lr = lr_of(options, defaults, plan),
+                               .lr_factor = plan.lr_scaling ? plan.lr_scaling->factor : 1,
+                               .epochs = plan.epochs,
+                               .steps_per_epoch = plan.steps_per_epoch});
+  plan.steps_per_unit = steps_per_unit(options, plan.steps_per_epoch);
+  if (!options.plateau_metric.empty()) plan.plateau_metric = options.plateau_metric;
   plan.channels_last = options.channels_last == config::ChannelsLast::kAuto
                            ? defaults.channels_last
                            : options.channels_last == config::ChannelsLast::kOn;

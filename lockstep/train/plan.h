@@ -29,6 +29,8 @@ struct Plan {
   std::string optimizer;
   optim::NamedOptions optimizer_options;
   optim::ScheduleOptions schedule;
+  int64_t steps_per_unit = 1;  // the schedule counts so many steps as one
+  std::string plateau_metric = "loss";
   std::optional<LrScaling> lr_scaling;
   bool channels_last = false;
   int64_t eval_batch = 256;  // samples a chunk

@@ -19,8 +19,8 @@ TEST(Plan, TakesTheRecipesDefaults) {
   EXPECT_EQ(plan.global_batch(), 64);
   EXPECT_EQ(plan.steps_per_epoch, 110);  // the ragged last batch counts
   EXPECT_EQ(plan.total_steps, 550);
-  EXPECT_EQ(plan.schedule.horizon_steps, 550);
-  EXPECT_EQ(plan.schedule.warmup_steps, 100);
+  EXPECT_EQ(std::get<optim::CosineLr>(plan.schedule.shape).t_max, 550 - 100);
+  EXPECT_EQ(plan.schedule.warmup, 100);
   EXPECT_EQ(plan.eval_every, 110);
   EXPECT_EQ(plan.epoch_of(110), 1);
   EXPECT_EQ(plan.step_in_epoch(111), 1);
@@ -31,7 +31,7 @@ TEST(Plan, StepsOnlyStop) {
   options.steps = 37;
   const Plan plan = make_plan(options, kDefaults, 2, 7000);
   EXPECT_EQ(plan.total_steps, 37);
-  EXPECT_EQ(plan.schedule.horizon_steps, 550);
+  EXPECT_EQ(std::get<optim::CosineLr>(plan.schedule.shape).t_max, 550 - 100);
   options.epochs = 1;
   options.steps = 1000;
   EXPECT_EQ(make_plan(options, kDefaults, 2, 7000).total_steps, 110);
@@ -73,13 +73,13 @@ TEST(Plan, ARateThatWasScaledUpIsWarmedUpTo) {
   config::TrainOptions options;
   options.scale_lr = config::LrScale{config::LrRule::kLinear, {}};
   const Plan plan = make_plan(options, defaults, 8, 7000);  // 5 epochs of 28 steps
-  EXPECT_EQ(plan.schedule.warmup_steps, 14);
+  EXPECT_EQ(plan.schedule.warmup, 14);
   EXPECT_EQ(optim::lr_at(plan.schedule, 0), 0.1);
   options.epochs = 100;
-  EXPECT_EQ(make_plan(options, defaults, 8, 7000).schedule.warmup_steps, 5 * 28);
-  EXPECT_EQ(make_plan(options, defaults, 1, 7000).schedule.warmup_steps, 0);  // not scaled up
+  EXPECT_EQ(make_plan(options, defaults, 8, 7000).schedule.warmup, 5 * 28);
+  EXPECT_EQ(make_plan(options, defaults, 1, 7000).schedule.warmup, 0);  // not scaled up
   options.warmup = 3;
-  EXPECT_EQ(make_plan(options, defaults, 8, 7000).schedule.warmup_steps, 3);
+  EXPECT_EQ(make_plan(options, defaults, 8, 7000).schedule.warmup, 3);
   EXPECT_FALSE(make_plan(options, defaults, 8, 7000).schedule.warmup_start);
 }
 

@@ -6,16 +6,20 @@
 #include <cstdio>
 #include <limits>
 
+#include "lockstep/amp/cast_model.h"
+#include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/checkpoint/value_view.h"
 #include "lockstep/comm/seeds.h"
 #include "lockstep/config/toml_file.h"
 #include "lockstep/config/world.h"
 #include "lockstep/data/subset.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/train/auto_amp.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/header.h"
 #include "lockstep/train/memory_format.h"
@@ -67,18 +71,9 @@ int threads_of(const TrainOptions& options, const std::optional<Resumed>& resume
   return resumed ? resumed->state.origin.threads : config::default_threads(usable_cores(), lanes);
 }
 
-amp::LossScaler scaler_of(const TrainOptions& options, const amp::Policy& policy) {
-  amp::ScalerOptions scaler;
-  scaler.dynamic = options.loss_scale == 0;
-  // bf16 has the range of fp32: it needs a scale only if asked for one.
-  scaler.enabled = policy.casts() && (policy.dtype == at::kHalf || options.loss_scale > 0);
-  if (options.loss_scale > 0) scaler.init_scale = options.loss_scale;
-  return amp::LossScaler(scaler);
-}
-
 void load_weights(const std::string& file, torch::nn::Module& module) {
   const checkpoint::Value root = checkpoint::read_pt(file);
-  checkpoint::load_state_dict(module, checkpoint::find_model_state(root, file), {.file = file});
+  checkpoint::load_state_dict(module, checkpoint::find_model_state(root, file), {.file = file, .convert_dtypes = true});
 }
 
 bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer, const comm::World& world) {
@@ -88,8 +83,19 @@ bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer,
   return world.size() > 1 && std::string_view(world.communicator().backend()) == "shm" && optimizer.elementwise();
 }
 
-// A collective. The weights are loaded: from here on they may be all ranks'.
+void apply_amp(Parts& parts) {
+  amp::Options options = amp_options(parts.options.amp, parts.options.dtype);
+  if (parts.options.keep_batchnorm_fp32) {
+    options.keep_batchnorm_fp32 = *parts.options.keep_batchnorm_fp32 == config::OnOff::kOn;
+  }
+  if (parts.options.loss_scale > 0) options.loss_scale = parts.options.loss_scale;
+  parts.amp = amp::make_policy(options);
+  parts.scaler = amp::LossScaler(amp::scaler_options(options));
+}
+
+// A collective. The weights are loaded: from here on they may be in 16 bits, and all ranks'.
 void make_optimizer(Parts& parts) {
+  const auto masters = amp::apply_policy(*parts.model.module, parts.amp);
   const comm::World& world = *parts.world;
   auto whole =
       optim::make_optimizer(parts.plan.optimizer, parts.model.module->parameters(), parts.plan.optimizer_options);
@@ -100,6 +106,10 @@ void make_optimizer(Parts& parts) {
     parts.optimizer = std::move(sharded);
   } else {
     parts.optimizer = std::move(whole);
+  }
+  if (parts.amp.master_weights) {
+    parts.optimizer->keep_masters();
+    parts.optimizer->load_masters(masters);
   }
   if (parts.options.ema > 0) parts.optimizer->keep_average(parts.options.ema);
 }
@@ -113,6 +123,22 @@ void prepare_files(Parts& parts) {
   if (parts.resumed_from != parts.files.interrupted()) std::remove(parts.files.interrupted().c_str());
 }
 
+// Throws ConfigError where a plateau would have nothing to go by.
+Scheduler scheduler_of(const Parts& parts, const Recipe& recipe) {
+  const Plan& plan = parts.plan;
+  Scheduler scheduler{plan.schedule, plan.steps_per_unit, plan.plateau_metric};
+  if (!scheduler.goes_by_metric()) return scheduler;
+  if (plan.plateau_metric != "loss" && plan.plateau_metric != recipe.best_by()) {
+    throw ConfigError("--plateau-metric ", plan.plateau_metric, ": ", recipe.name(), " has loss and ",
+                      recipe.best_by());
+  }
+  if (parts.data.validation == nullptr && parts.data.test == nullptr) {
+    throw ConfigError(
+        "--schedule plateau: needs evaluations, and there is no data for them; hold some out by --validation");
+  }
+  return scheduler;
+}
+
 // What bears on a run's bits: the amp level, what gradients are added in, over what BatchNorm takes its statistics.
 std::string precision_of(const Parts& parts) {
   const bool narrow = parts.options.comm_dtype == config::CommType::kBf16;
@@ -120,13 +146,23 @@ std::string precision_of(const Parts& parts) {
          (parts.options.sync_bn ? ", SyncBatchNorm" : "");
 }
 
+// The run's record then says what auto stood for.
+void replace_auto(Parts& parts, const std::optional<Resumed>& resumed) {
+  TrainOptions& options = parts.options;
+  if (options.amp != config::AmpLevel::kAuto) return;
+  const SettledAmp settled = resumed ? amp_of_checkpoint(resumed->state.origin.precision)
+                                     : settle_amp(options.dtype, options.device, *parts.world);
+  options.amp = settled.level;
+  options.dtype = settled.dtype;
+  parts.amp_why = settled.why;
+}
+
 }  // namespace
 
-amp::Policy policy_of(config::AmpLevel level, config::HalfType half) {
-  amp::Policy policy{.level = level == config::AmpLevel::kO1 ? amp::OptLevel::kO1 : amp::OptLevel::kO0,
-                     .dtype = half == config::HalfType::kFp16 ? at::kHalf : at::kBFloat16};
-  if (level == config::AmpLevel::kAuto) policy.level = amp::auto_level(detect_cpu_features());
-  return policy;
+amp::Options amp_options(config::AmpLevel level, config::HalfType half) {
+  if (level == config::AmpLevel::kAuto) throw BugError("amp auto that is not settled");
+  return {.opt_level = static_cast<amp::OptLevel>(level),
+          .dtype = half == config::HalfType::kFp16 ? at::kHalf : at::kBFloat16};
 }
 
 void set_memory_format(torch::nn::Module& module, bool channels_last) {
@@ -140,6 +176,7 @@ void set_memory_format(torch::nn::Module& module, bool channels_last) {
 Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, std::shared_ptr<comm::World> world) {
   Parts parts;
   parts.options = options;
+  parts.world = world;
   parts.files = {options.out};
   const auto resumed = read_resumed(options);
   const int lanes = options.lanes > 0 ? options.lanes : resumed ? resumed->state.origin.lanes : world->size();
@@ -153,8 +190,8 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
   if (options.validation) parts.data = data::with_validation(parts.data, *options.validation, seed);
   const Defaults defaults = recipe->defaults(options.preset);
   parts.plan = make_plan(options, defaults, lanes, parts.data.train->size());
-  parts.amp = policy_of(options.amp, options.dtype);
-  parts.scaler = scaler_of(options, parts.amp);
+  replace_auto(parts, resumed);
+  apply_amp(parts);
   parts.model = recipe->make_model(seed, *parts.data.train);
   parts.device = open_device(options.device, world->local_rank());
   parts.model.module->to(parts.device);
@@ -173,19 +210,21 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, 
                             .seed = options.seed,
                             .precision = precision_of(parts),
                             .channels_last = parts.plan.channels_last,
-                            .ema = options.ema}};
+                            .ema = options.ema},
+                 .scheduler = scheduler_of(parts, *recipe)};
   if (!options.load.empty() && !resumed) load_weights(options.load, *parts.model.module);
   if (resumed) {
     check_origin(parts.state.origin, resumed->state.origin, resumed->file);
     restore_model(resumed->value, resumed->file, *parts.model.module);
   }
   parts.recipe = std::move(recipe);
-  parts.world = std::move(world);
   make_optimizer(parts);
   if (resumed) {
     restore(resumed->value, resumed->file, *parts.model.module, *parts.optimizer, parts.scaler);
     parts.state.step = resumed->state.step;
     parts.state.best = resumed->state.best;
+    parts.state.scheduler.plateau =
+        plateau_in(checkpoint::ValueView(resumed->value, resumed->file)["scheduler"], parts.state.scheduler);
     parts.resumed_from = resumed->file;
     parts.warnings = resumed->warnings;
   }
@@ -210,7 +249,7 @@ std::string header_of(const Parts& parts) {
                  .arch = parts.recipe->arch(),
                  .folder = parts.files.folder,
                  .device = device,
-                 .precision = precision_of(parts),
+                 .precision = precision_of(parts) + (parts.amp_why.empty() ? "" : cat(" (auto: ", parts.amp_why, ')')),
                  .ranks = parts.world->size(),
                  .backend = parts.world->communicator().backend(),
                  .same_bits = parts.world->communicator().same_bits(),

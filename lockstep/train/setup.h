@@ -19,8 +19,8 @@ Parts set_up(const config::TrainOptions& options, std::shared_ptr<const Recipe> 
 // The header's text for these parts.
 std::string header_of(const Parts& parts);
 
-// What the level means on this machine: "auto" asks the CPU.
-amp::Policy policy_of(config::AmpLevel level, config::HalfType half);
+// What a level other than auto means, which settle_amp (auto_amp.h) replaces.
+amp::Options amp_options(config::AmpLevel level, config::HalfType half);
 
 // Model weights in the memory format that the plan asks for.
 void set_memory_format(torch::nn::Module& module, bool channels_last);

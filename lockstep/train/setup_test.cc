@@ -10,9 +10,9 @@ namespace {
 TEST(Setup, LevelsBecomePolicies) {
   using config::AmpLevel;
   using config::HalfType;
-  EXPECT_FALSE(policy_of(AmpLevel::kO0, HalfType::kBf16).casts());
-  EXPECT_EQ(policy_of(AmpLevel::kO1, HalfType::kFp16).dtype, at::kHalf);
-  EXPECT_EQ(policy_of(AmpLevel::kAuto, HalfType::kBf16).level, amp::auto_level(detect_cpu_features()));
+  EXPECT_FALSE(amp::make_policy(amp_options(AmpLevel::kO0, HalfType::kBf16)).casts());
+  EXPECT_EQ(amp_options(AmpLevel::kO3, HalfType::kFp16).opt_level, amp::OptLevel::kO3);
+  EXPECT_EQ(amp_options(AmpLevel::kO1, HalfType::kFp16).dtype, at::kHalf);
 }
 
 TEST(Setup, MemoryFormatsKeepValues) {

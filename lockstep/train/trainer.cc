@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <limits>
 
+#include "lockstep/amp/anomaly.h"
 #include "lockstep/amp/autocast.h"
+#include "lockstep/amp/fused_step.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/optim/clip.h"
+#include "lockstep/comm/text_exchange.h"
 #include "lockstep/train/memory_format.h"
 
 namespace lockstep::train {
@@ -16,6 +18,8 @@ namespace {
 
 // Steps whose reductions are written to metrics.jsonl.
 constexpr int64_t kFirstCommLog = 10, kCommLogEvery = 100;
+// A scale of 65536 has gone down to 1 after 16 overflows; from there on it is not the scale's fault.
+constexpr int kOverflowsToWarn = 17;
 
 data::Loader make_loader(const Parts& parts) {
   const auto& world = *parts.world;
@@ -60,6 +64,7 @@ int Trainer::run() {
   while (step_ < parts_.plan.total_steps) {
     const StepOutcome outcome = train_step();
     if (due(parts_.plan.eval_every)) evaluate_now();
+    observe_plateau();
     if (due(parts_.plan.save_every) || best_step_ == step_) save();  // with what the evaluation has found
     if (outcome.stop && step_ < parts_.plan.total_steps) {
       interrupt();
@@ -78,19 +83,15 @@ Trainer::StepOutcome Trainer::train_step() {
   const bool stop = leads() && stop_asked_();
   const auto result = run_lanes(batch, scale, stop);
 
-  StepOutcome outcome{
-      .loss = result.loss, .lr = optim::lr_at(parts_.plan.schedule, step_), .stop = result.decision != 0};
-  outcome.gradient_norm = std::sqrt(result.square_sum) / scale;
-  const bool finite = std::isfinite(result.square_sum);
-  outcome.skipped = parts_.scaler.update(!finite);
-  if (!finite && !outcome.skipped) warn_not_finite(result.loss);
-  if (!outcome.skipped) {
-    const double clip = parts_.options.clip > 0 ? optim::clip_factor(outcome.gradient_norm, parts_.options.clip) : 1;
-    parts_.optimizer->set_lr(outcome.lr);
-    optim::Update update{.grad_multiplier = clip / scale};
-    if (parts_.options.clip_value > 0) update.clip_value = parts_.options.clip_value;
-    parts_.optimizer->update(update);  // run_lanes() has ended on all ranks, and with it their use of shared weights
-  }
+  StepOutcome outcome{.loss = result.loss, .lr = parts_.state.scheduler.lr(step_), .stop = result.decision != 0};
+  if (!parts_.scaler.enabled() && !std::isfinite(result.square_sum)) warn_not_finite(result.loss);
+  amp::StepOptions clip{.max_norm = parts_.options.clip};
+  if (parts_.options.clip_value > 0) clip.max_value = parts_.options.clip_value;
+  parts_.optimizer->set_lr(outcome.lr);
+  // run_lanes() has ended on all ranks, and with it their use of shared weights.
+  const amp::StepReport report = amp::fused_step(*parts_.optimizer, parts_.scaler, result.square_sum, clip);
+  outcome.gradient_norm = report.gradient_norm;
+  if (report.skipped) explain_overflow(outcome);
   ++step_;
   seconds_training_ += watch.seconds();
   after_step(outcome, batch.global_samples);
@@ -99,14 +100,38 @@ Trainer::StepOutcome Trainer::train_step() {
 
 parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, double scale, bool stop) {
   const amp::CastCacheScope one_cast_a_weight;
-  return ddp_.run(
+  std::optional<amp::AnomalyWatch> watch;
+  if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
+  const auto result = ddp_.run(
       step_, batch, [this](const data::LaneBatch& lane) { return loss_of(lane); }, scale, stop ? 1 : 0);
+  if (watch && !std::isfinite(result.square_sum) && !parts_.scaler.enabled()) tell_anomaly(watch->found().value_or(""));
+  return result;
+}
+
+// Gradients are not finite, and no scaler lowers its scale for that. Ends all ranks, if one has found where. A
+// collective.
+void Trainer::tell_anomaly(const std::string& found) {
+  const auto founds = comm::gather_texts(parts_.world->communicator(), found);
+  for (size_t rank = 0; rank < founds.size(); ++rank) {
+    if (!founds[rank].empty()) fail_at(cat("rank ", rank), founds[rank]);
+  }
+}
+
+void Trainer::fail_at(const std::string& where, const std::string& found) {
+  throw DataError("step ", step_ + 1, ", ", where, ": the first value that is not finite came from ", found,
+                  "; look at what goes in there, lower --lr, or --clip the gradient");
 }
 
 at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
+  std::optional<amp::AnomalyWatch> watch;  // SyncBatchNorm's lanes are on threads of their own
+  if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
   const amp::AutocastScope autocast(parts_.amp, parts_.device.type());
   const at::Tensor output = parts_.model.forward(lane.data.contiguous(memory_format(parts_.plan.channels_last)));
-  return parts_.recipe->loss(output, lane.target);
+  at::Tensor loss = parts_.recipe->loss(output, lane.target);
+  if (watch && !std::isfinite(loss.item<double>())) {
+    fail_at(cat("rank ", parts_.world->rank(), ", lane ", lane.lane), watch->found().value_or("the loss"));
+  }
+  return loss;
 }
 
 void Trainer::after_step(const StepOutcome& outcome, int64_t samples) {
@@ -123,7 +148,10 @@ void Trainer::after_step(const StepOutcome& outcome, int64_t samples) {
   track::Record record = {{"kind", "train"},      {"step", step_},    {"epoch", epoch},
                           {"loss", outcome.loss}, {"lr", outcome.lr}, {"gradient_norm", outcome.gradient_norm}};
   if (parts_.scaler.enabled()) record["loss_scale"] = parts_.scaler.scale();
-  if (outcome.skipped) record["skipped"] = true;
+  if (!outcome.overflow.empty()) {
+    record["skipped"] = true;
+    record["overflow"] = outcome.overflow;
+  }
   metrics_->write(record);
   if (step_ == kFirstCommLog || step_ % kCommLogEvery == 0) write_comm_log();
   const auto left = static_cast<double>((parts_.plan.total_steps - step_) * parts_.plan.global_batch());
@@ -167,6 +195,17 @@ void Trainer::warn_not_finite(double loss) {
   if (leads()) log_.warning(line, "; lower --lr, --clip the gradient, or end such runs by --on-nan stop");
 }
 
+// A step that the scaler skips: where the gradients overflowed. Some are normal, while the scale looks for its place.
+void Trainer::explain_overflow(StepOutcome& outcome) {
+  outcome.overflow = ddp_.reducer().first_not_finite();
+  parts_.world->self().overflow.set(cat("step ", step_ + 1, ": ", outcome.overflow));
+  const int in_a_row = parts_.scaler.skipped_in_a_row();
+  if (!leads() || in_a_row != kOverflowsToWarn) return;
+  log_.warning(cat("step ", step_ + 1, ": ", in_a_row, " steps in a row were skipped, the gradient of ",
+                   outcome.overflow, " is not finite at a loss scale of ", parts_.scaler.scale(), " (loss ",
+                   outcome.loss, "); lower --lr, use --dtype bf16, or find the layer by --detect-anomaly"));
+}
+
 // Of the weights' average where there is one.
 Evaluation Trainer::evaluate_on(const data::Dataset& data) {
   ddp_.sync_buffers();
@@ -208,11 +247,22 @@ void Trainer::evaluate_now() {
   say(cat(line, " on ", evaluation_.samples, data == parts_.data.test ? " test" : " validation", " samples"));
 }
 
+// Only what any run with these options evaluates, however often it is stopped, and on what data: a run's last
+// evaluation is of the test data, and whether it is the last is up to --steps. Equal on all ranks, as evaluations are.
+void Trainer::observe_plateau() {
+  Scheduler& scheduler = parts_.state.scheduler;
+  if (!scheduler.goes_by_metric() || step_ % parts_.plan.eval_every != 0) return;
+  const bool other_data = step_ >= parts_.plan.total_steps && parts_.data.validation != nullptr;
+  const Evaluation seen = other_data ? evaluate_on(*parts_.data.validation) : evaluation_;
+  scheduler.observe(step_, scheduler.metric == "loss" ? seen.loss : seen.metrics.at(scheduler.metric).get<double>());
+}
+
 bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || (every > 0 && step_ % every == 0); }
 
 // Buffers are rank 0's everywhere before they are saved. Whole on rank 0, which alone writes it.
 checkpoint::Value Trainer::whole_state() {
   ddp_.sync_buffers();
+  parts_.optimizer->set_lr(parts_.state.scheduler.lr(step_));  // the next step's, as PyTorch saves it
   return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.scaler);
 }
 
@@ -237,9 +287,15 @@ void Trainer::interrupt() {
           parts_.recipe->name(), " --resume ", parts_.files.folder));
 }
 
+// Of the fp32 masters, where there are any. A collective; on rank 0 alone.
+std::string Trainer::weights_sha256() {
+  const auto masters = parts_.optimizer->masters();
+  return leads() ? checkpoint::weights_sha256(state_with(*parts_.model.module, masters)) : "";
+}
+
 std::string Trainer::ema_sha256() {
   parts_.optimizer->exchange_averages();
-  const std::string hash = leads() ? checkpoint::weights_sha256(*parts_.model.module) : "";
+  std::string hash = weights_sha256();
   parts_.optimizer->exchange_averages();
   return hash;
 }
@@ -247,7 +303,7 @@ std::string Trainer::ema_sha256() {
 void Trainer::finish() {
   evaluate_now();
   if (saved_step_ != step_) save();
-  const std::string ema = parts_.options.ema > 0 ? ema_sha256() : "";
+  const std::string weights = weights_sha256(), ema = parts_.options.ema > 0 ? ema_sha256() : "";
   if (!leads()) return;
   const double seconds = since_start_.seconds();
   nlohmann::ordered_json final = {
@@ -261,13 +317,13 @@ void Trainer::finish() {
       {"world_size", parts_.world->size()},
       {"lanes", parts_.plan.lanes},
       {"seconds", seconds},
-      {"weights_sha256", checkpoint::weights_sha256(*parts_.model.module)}};
+      {"weights_sha256", weights}};
   if (!ema.empty()) final["ema_sha256"] = ema;
   if (!parts_.recipe->arch().empty()) final["arch"] = parts_.recipe->arch();
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();
   say(cat("done: ", step_, " steps in ", std::lround(seconds), " s; ", parts_.files.final_json(), ", weights ",
-          final["weights_sha256"].get<std::string>().substr(0, 12), "…"));
+          weights.substr(0, 12), "…"));
 }
 
 void Trainer::say(const std::string& line) {

@@ -36,6 +36,7 @@ struct Parts {
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;  // of the optimizer, for people; empty: it is whole
   amp::Policy amp;
+  std::string amp_why;  // why --amp auto took it; empty: it was asked for
   c10::Device device{c10::kCPU};
   amp::LossScaler scaler;
   TrainingState state;
@@ -61,19 +62,24 @@ class Trainer {
     double loss = 0;
     double lr = 0;
     double gradient_norm = 0;
-    bool skipped = false;  // the loss scaler met gradients that are not finite
+    std::string overflow;  // of a step that the loss scaler skips: the first parameter whose gradient is not finite
     bool stop = false;     // rank 0 was asked to
   };
 
   StepOutcome train_step();
   parallel::StepResult run_lanes(const data::StepBatch& batch, double scale, bool stop);
   at::Tensor loss_of(const data::LaneBatch& lane);
+  void tell_anomaly(const std::string& found);
+  [[noreturn]] void fail_at(const std::string& where, const std::string& found);
   void after_step(const StepOutcome& outcome, int64_t samples);
   void write_comm_log();
   void warn_not_finite(double loss);
+  void explain_overflow(StepOutcome& outcome);
   Evaluation evaluate_on(const data::Dataset& data);
   void evaluate_now();
+  void observe_plateau();
   checkpoint::Value whole_state();
+  std::string weights_sha256();
   std::string ema_sha256();
   std::string save();
   void interrupt();

@@ -11,18 +11,13 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/pt_reader.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/train/testing/only_world.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
 namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A process joins a world once.
-std::shared_ptr<comm::World> world() {
-  static const auto instance = lockstep::init();
-  return instance;
-}
 
 class TrainerTest : public testing::Test {
  protected:
@@ -35,8 +30,8 @@ class TrainerTest : public testing::Test {
     options.out = folder_;
     const auto recipe = std::make_shared<testing_support::TinyRecipe>();
     Trainer trainer(
-        set_up(options, recipe, world()), {.seconds_between = 1e9}, [this](const std::string& text) { shown_ += text; },
-        stop_asked, log_);
+        set_up(options, recipe, testing_support::only_world()), {.seconds_between = 1e9},
+        [this](const std::string& text) { shown_ += text; }, stop_asked, log_);
     return trainer.run();
   }
   nlohmann::json final_json() const { return nlohmann::json::parse(std::ifstream(folder_ + "/final.json")); }
@@ -132,6 +127,27 @@ TEST_F(TrainerTest, AnExplodingRunIsWarnedOfOrStopped) {
   fs::create_directories(folder_ + "/checkpoints");
   options.on_nan = config::OnNan::kStop;
   EXPECT_THROW(train(options), DataError);
+}
+
+TEST_F(TrainerTest, DetectAnomalyNamesTheLayer) {
+  config::TrainOptions options;
+  options.detect_anomaly = true;
+  EXPECT_EQ(train(options), 0);
+  const auto hash = final_json()["weights_sha256"];
+  fs::remove_all(folder_);
+  fs::create_directories(folder_ + "/checkpoints");
+  EXPECT_EQ(train({}), 0);
+  EXPECT_EQ(final_json()["weights_sha256"], hash);  // to look is not to touch
+  fs::remove_all(folder_);
+  fs::create_directories(folder_ + "/checkpoints");
+  options.lr = 1e38;
+  try {
+    train(options);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), testing::MatchesRegex("step [0-9]+, rank 0, lane 0: the first value that is not finite "
+                                                    "came from [a-z]+.* \\(aten::addmm\\); .*"));
+  }
 }
 
 }  // namespace

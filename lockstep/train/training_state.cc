@@ -1,5 +1,8 @@
 #include "lockstep/train/training_state.h"
 
+#include <algorithm>
+#include <map>
+
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/checkpoint/state_dict.h"
@@ -13,29 +16,39 @@ using checkpoint::Dict;
 using checkpoint::Value;
 using checkpoint::ValueView;
 
-// torch.amp.GradScaler's form, and what ours knows besides.
+// One that Apex's amp.load_state_dict and torch's GradScaler.load_state_dict both take, and what ours knows besides.
 Dict scaler_dict(const amp::LossScaler& scaler) {
   if (!scaler.enabled()) return {};
-  const auto& options = scaler.options();
-  return {{"scale", scaler.scale()},
-          {"growth_factor", options.growth_factor},
-          {"backoff_factor", options.backoff_factor},
-          {"growth_interval", options.growth_interval},
-          {"_growth_tracker", scaler.state().good_steps},
-          {"overflows_left", scaler.state().overflows_left}};
+  Dict dict;
+  for (const auto& state : {amp::torch_state(scaler), amp::apex_state(scaler)}) {
+    for (const auto& [name, value] : state) {
+      const bool counts = name == "growth_interval" || name == "_growth_tracker" || name == "unskipped";
+      dict.set(name, counts ? Value(static_cast<int64_t>(value)) : Value(value));
+    }
+  }
+  dict.set("overflows_left", scaler.state().overflows_left);
+  return dict;
 }
 
-// The model's state dict with the averages in the weights' places; empty if there are none.
-Dict average_dict(const torch::nn::Module& model, const std::vector<at::Tensor>& averages) {
-  const auto parameters = model.named_parameters();
-  Dict dict = checkpoint::state_dict(model);
-  bool any = false;
-  for (size_t i = 0; i < averages.size(); ++i) {
-    if (!averages[i].defined()) continue;
-    dict.set(parameters[i].key(), averages[i]);
-    any = true;
+Dict optimizer_dict(const optim::AnyOptimizer& optimizer, const Scheduler& scheduler) {
+  checkpoint::OptimizerState values = to_values(optimizer.state_dict());
+  for (auto& group : values.groups) add_group_rates(scheduler, group.options);
+  return checkpoint::optimizer_to_dict(values);
+}
+
+amp::ScalerDict numbers_in(const ValueView& saved) {
+  amp::ScalerDict numbers;
+  for (const auto& entry : saved.dict()) {
+    const std::string name = checkpoint::key_text(entry.key);
+    numbers[name] = saved[name].number();
   }
-  return any ? dict : Dict();
+  return numbers;
+}
+
+Dict dict_of(const checkpoint::NamedTensors& tensors) {
+  Dict dict;
+  for (const auto& [name, tensor] : tensors) dict.set(name, tensor);
+  return dict;
 }
 
 void load_average(const ValueView& saved, const std::string& file, const torch::nn::Module& model,
@@ -78,13 +91,26 @@ std::string text_of(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
+checkpoint::NamedTensors state_with(const torch::nn::Module& model, const std::vector<at::Tensor>& values) {
+  const auto parameters = model.named_parameters();
+  std::map<std::string, at::Tensor> by_name;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].defined()) by_name.emplace(parameters[i].key(), values[i]);
+  }
+  auto state = checkpoint::named_state(model);
+  for (auto& [name, tensor] : state) {
+    if (const auto found = by_name.find(name); found != by_name.end()) tensor = found->second;
+  }
+  return state;
+}
+
 Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, const optim::AnyOptimizer& optimizer,
                     const amp::LossScaler& scaler) {
   const Origin& origin = state.origin;
-  Dict root{{"model", checkpoint::state_dict(model)},
-            {"optimizer", checkpoint::optimizer_to_dict(to_values(optimizer.state_dict()))},
+  Dict root{{"model", dict_of(state_with(model, optimizer.masters()))},
+            {"optimizer", optimizer_dict(optimizer, state.scheduler)},
             {"amp", Dict{{"precision", origin.precision}, {"loss_scaler0", scaler_dict(scaler)}}},
-            {"scheduler", Dict{{"last_epoch", state.step}, {"_last_lr", checkpoint::List{optimizer.lr()}}}},
+            {"scheduler", scheduler_to_dict(state.scheduler, state.step)},
             {"sampler", Dict{{"epoch", state.step / state.steps_per_epoch},
                              {"step", state.step % state.steps_per_epoch},
                              {"lanes", origin.lanes},
@@ -103,7 +129,9 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
                           {"threads", origin.threads},
                           {"channels_last", origin.channels_last},
                           {"ema", origin.ema}}}};
-  if (Dict ema = average_dict(model, optimizer.averages()); !ema.empty()) root.set("ema", std::move(ema));
+  const auto averages = optimizer.averages();
+  const auto defined = [](const at::Tensor& average) { return average.defined(); };
+  if (std::any_of(averages.begin(), averages.end(), defined)) root.set("ema", dict_of(state_with(model, averages)));
   return root;
 }
 
@@ -133,7 +161,7 @@ TrainingState read_state(const Value& value, const std::string& file) {
 }
 
 void restore_model(const Value& value, const std::string& file, torch::nn::Module& model) {
-  checkpoint::load_state_dict(model, ValueView(value, file)["model"].dict(), {.file = file});
+  checkpoint::load_state_dict(model, ValueView(value, file)["model"].dict(), {.file = file, .convert_dtypes = true});
 }
 
 void restore(const Value& value, const std::string& file, const torch::nn::Module& model,
@@ -150,9 +178,7 @@ void restore(const Value& value, const std::string& file, const torch::nn::Modul
   if (view.dict().contains("ema")) load_average(view["ema"], file, model, optimizer);
   const ValueView saved = view["amp"]["loss_scaler0"];
   if (!scaler.enabled() || saved.dict().empty()) return;
-  scaler.load({.scale = saved["scale"].number(),
-               .good_steps = static_cast<int>(saved["_growth_tracker"].integer()),
-               .overflows_left = static_cast<int>(saved["overflows_left"].integer())});
+  amp::load_state(scaler, numbers_in(saved));
 }
 
 void check_origin(const Origin& run, const Origin& checkpoint, const std::string& file) {

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "lockstep/amp/loss_scaler.h"
+#include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/checkpoint/value.h"
 #include "lockstep/optim/any_optimizer.h"
+#include "lockstep/train/scheduler.h"
 
 namespace lockstep::train {
 
@@ -34,11 +36,17 @@ struct TrainingState {
   int64_t steps_per_epoch = 1;
   double best = 0;  // of the metric that best.pt goes by; below any value before the first evaluation
   Origin origin;
+  Scheduler scheduler = {};  // not read by read_state(), for it is the run's own; plateau_in() reads what metrics made
 };
 
+// The model's state with `values` in the places of its parameters where they are defined: fp32 masters, averages.
+// Shares memory with both.
+checkpoint::NamedTensors state_with(const torch::nn::Module& model, const std::vector<at::Tensor>& values);
+
 // The dict of DESIGN: model, optimizer, amp, scheduler, sampler, rng, meta; and ema, where the optimizer keeps an
-// average: the model's state dict with the averages for weights. Shares the tensors' memory: write it before the next
-// step. A collective where the optimizer is sharded; then whole on rank 0 alone.
+// average: the model's state dict with the averages for weights. 16-bit weights with fp32 masters are saved as those.
+// Shares the tensors' memory: write it before the next step. A collective where the optimizer is sharded; then whole on
+// rank 0 alone.
 checkpoint::Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model,
                                 const optim::AnyOptimizer& optimizer, const amp::LossScaler& scaler);
 

@@ -76,6 +76,16 @@ TEST(BenchAllreduce, AWorldOfOneHasNothingToCompare) {
   EXPECT_FALSE(rows.at(0).contains("of_memory"));
 }
 
+TEST(BenchOptimizer, CountsBytes) {
+  const auto rows = json_of({"bench", "optimizer", "--elements", "64"});
+  ASSERT_EQ(rows.size(), 20u);
+  EXPECT_EQ(rows[2].at("optimizer"), "adam");
+  EXPECT_EQ(rows[2].at("fewest_bytes"), 28);
+  EXPECT_EQ(rows[12].at("weights"), "bf16 with fp32 masters");
+  EXPECT_EQ(rows[12].at("fewest_bytes"), 28);
+  for (const auto& row : rows) EXPECT_GT(row.at("ratio").get<double>(), 0) << row;
+}
+
 TEST(Doctor, FindsSharedMemoryWell) {
   const auto found = json_of({"doctor"});
   EXPECT_GE(found.at("machine").at("cores").get<int>(), 1);

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <limits>
 
-#include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/power_sgd.h"
@@ -104,39 +103,6 @@ RANK_PROGRAM(options_that_change_nothing) {
 
 TEST(DataParallel, OptionsThatOnlySayHow) {
   for (const int size : {1, 2, 3}) expect_ranks_pass("options_that_change_nothing", size);
-}
-
-// Of one step in bf16: over shared memory gradients are taken before their cast, except where someone has hooked them.
-std::vector<Tensor> gradients_of_step(const std::shared_ptr<comm::World>& world, const DdpOptions& options,
-                                      const std::function<void(Net&)>& prepare) {
-  Net net;
-  prepare(net);
-  DistributedDataParallel ddp(net.ptr(), world, options);
-  const StepPlan step{.number = 0, .samples = kRows * world->size(), .lanes = {{world->rank(), kRows}}};
-  ddp.run(step, [&](size_t) {
-    const amp::AutocastScope autocast({.level = amp::OptLevel::kO1});
-    return loss_of(net, world->rank()).to(at::kFloat);
-  });
-  std::vector<Tensor> gradients;
-  for (const auto& parameter : net->parameters()) gradients.push_back(parameter.grad().clone());
-  return gradients;
-}
-
-RANK_PROGRAM(gradients_before_their_cast) {
-  const auto world = join_world(context);
-  int hooked = 0;
-  const auto plain = gradients_of_step(world, {}, [](Net&) {});
-  const auto cast = gradients_of_step(world, {}, [&](Net& net) {
-    for (const auto& parameter : net->parameters()) parameter.register_hook([&](const Tensor&) { ++hooked; });
-  });
-  EXPECT_EQ(hooked, 4);
-  for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::equal(plain[i], cast[i])) << i;
-  const auto delayed = gradients_of_step(world, {.delay_allreduce = true}, [](Net&) {});
-  for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::equal(plain[i], delayed[i])) << i;
-}
-
-TEST(DataParallel, GradientsBeforeTheirCast) {
-  for (const int size : {1, 2, 3}) expect_ranks_pass("gradients_before_their_cast", size);
 }
 
 RANK_PROGRAM(unused_on_some_ranks) {

@@ -135,9 +135,8 @@ TEST_P(Golden, IsMatched) {
   const auto parameters = net.module->parameters();
   const auto optimizer = optim::make_optimizer(GetParam().optimizer, parameters, GetParam().options);
   const bool cosine = !record_["scheduler"].is_null();
-  const optim::ScheduleOptions schedule{.kind = cosine ? optim::ScheduleKind::kCosine : optim::ScheduleKind::kConstant,
-                                        .base_lr = optimizer->lr(),
-                                        .horizon_steps = steps};
+  optim::ScheduleOptions schedule{.base_lr = optimizer->lr()};
+  if (cosine) schedule.shape = optim::CosineLr{.t_max = steps};
 
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<int64_t> indices(static_cast<size_t>(batch_size));

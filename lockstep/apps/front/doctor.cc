@@ -34,19 +34,24 @@ class Capture {
   std::unique_ptr<FILE, int (*)(FILE*)> file_;
 };
 
-// Its result; the exit code in `code`.
-doctor::Transport try_transport(const std::string& backend, int& code) {
-  doctor::SelfTest test = doctor::self_test(worker_program(), backend);
-  test.command[0] = launch::find_program(test.command[0]);
+// How a command ended and what it said.
+struct Outcome {
+  int code;
+  std::string out, err;
+  bool asked_to_stop() const { return code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGHUP; }
+};
+
+Outcome run_quietly(std::vector<std::string> command, int processes) {
+  command[0] = launch::find_program(command[0]);
   const Capture out, err;
-  launch::Launcher launcher({.command = std::move(test.command),
-                             .nproc = test.processes,
+  launch::Launcher launcher({.command = std::move(command),
+                             .nproc = processes,
                              .only_rank0_on_stdout = true,
                              .stop_by = launch::Launcher::StopBy::kSignal,
                              .out_fd = out.descriptor(),
                              .err_fd = err.descriptor()});
-  code = launcher.run();
-  return doctor::judge(backend, code, out.text(), err.text());
+  const int code = launcher.run();
+  return {code, out.text(), err.text()};
 }
 
 // What a transport needs besides this build, and this machine has not; "" where nothing is missing.
@@ -66,16 +71,20 @@ std::string missing_for(const std::string& backend, const doctor::Software& soft
 }  // namespace
 
 int run(const config::DoctorOptions& options) {
-  doctor::Diagnosis diagnosis{doctor::look_at_machine(), doctor::find_software(), {}};
+  doctor::Diagnosis diagnosis{doctor::look_at_machine(), doctor::find_software(), {}, {}};
+  const Outcome measured = run_quietly(doctor::precision_command(worker_program()), 1);
+  if (measured.asked_to_stop()) return measured.code;
+  diagnosis.precision = doctor::judge_precision(measured.code, measured.out, measured.err);
   for (const char* backend : {"shm", "gloo", "mpi", "nccl"}) {
     const std::string missing = missing_for(backend, diagnosis.software);
     if (!missing.empty()) {
       diagnosis.transports.push_back({.name = backend, .health = doctor::Health::kNotAvailable, .why = missing});
       continue;
     }
-    int code = 0;
-    diagnosis.transports.push_back(try_transport(backend, code));
-    if (code == 128 + SIGINT || code == 128 + SIGTERM || code == 128 + SIGHUP) return code;  // asked to stop
+    const doctor::SelfTest test = doctor::self_test(worker_program(), backend);
+    const Outcome tried = run_quietly(test.command, test.processes);
+    if (tried.asked_to_stop()) return tried.code;
+    diagnosis.transports.push_back(doctor::judge(backend, tried.code, tried.out, tried.err));
   }
   const std::string text = options.json ? doctor::to_json(diagnosis) : doctor::to_text(diagnosis);
   if (!write_all(STDOUT_FILENO, text)) throw IoError("standard output: can't be written");

@@ -1,6 +1,8 @@
+#include <cmath>
 #include <numeric>
 
 #include "commands.h"
+#include "lockstep/amp/auto_level.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/data/loader.h"
@@ -14,8 +16,12 @@ int run(const config::BenchOptions& options) {
       return bench_step(options);
     case config::BenchKind::kAllreduce:
       return bench_allreduce(options);
+    case config::BenchKind::kOptimizer:
+      return bench_optimizer(options);
     case config::BenchKind::kData:
       return bench_data(options);
+    case config::BenchKind::kPrecision:
+      return bench_precision(options);
     case config::BenchKind::kStartup:
       break;  // the front's
   }
@@ -32,6 +38,23 @@ int bench_data(const config::BenchOptions& options) {
   while (watch.seconds() < 2) images += loader.next().lanes[0].size();
   const double rate = static_cast<double>(images) / watch.seconds();
   print(options.json ? nlohmann::json{{"images_per_second", rate}}.dump() + '\n' : cat(rate, " images/s\n"));
+  return 0;
+}
+
+// What --amp auto goes by, measured anew and remembered.
+int bench_precision(const config::BenchOptions& options) {
+  const amp::Rates rates = amp::measure_rates();
+  amp::write_rates(amp::cache_folder(), rates);
+  const amp::AutoChoice choice = amp::auto_level(rates);
+  const nlohmann::ordered_json found = {{"fp32_gflops", rates.fp32},
+                                        {"bf16_gflops", rates.bf16},
+                                        {"fp16_gflops", rates.fp16},
+                                        {"auto", choice.policy.name()},
+                                        {"why", choice.why}};
+  print(options.json ? found.dump() + '\n'
+                     : cat("fp32 ", std::lround(rates.fp32), ", bf16 ", std::lround(rates.bf16), ", fp16 ",
+                           std::lround(rates.fp16), " GFLOP/s a thread; --amp auto: ", choice.policy.name(), ", ",
+                           choice.why, '\n'));
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "bench_networks.h"
 #include "commands.h"
 #include "lockstep/amp/autocast.h"
+#include "lockstep/amp/cast_model.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
@@ -16,6 +17,7 @@
 #include "lockstep/optim/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/sharded_optimizer.h"
+#include "lockstep/train/auto_amp.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep::worker {
@@ -34,17 +36,27 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+// --amp says which level; without it a 16-bit --dtype stands for O1.
+amp::Policy policy_of(const config::BenchOptions& options, comm::World& world) {
+  const auto half = options.dtype == config::BenchType::kFp16 ? config::HalfType::kFp16 : config::HalfType::kBf16;
+  train::SettledAmp settled{options.amp, half, ""};
+  if (options.amp == config::AmpLevel::kAuto) settled = train::settle_amp(half, config::DeviceKind::kCpu, world);
+  const bool narrow = options.amp == config::AmpLevel::kO0 && options.dtype != config::BenchType::kFp32;
+  return amp::make_policy(train::amp_options(narrow ? config::AmpLevel::kO1 : settled.level, settled.dtype));
+}
+
 // A model, data that never change, and the step.
 class Bench {
  public:
   Bench(const config::BenchOptions& options, const std::shared_ptr<comm::World>& world)
       : options_(options),
         net_(make_bench_network(options)),
-        policy_{.level = options.dtype == config::BenchType::kBf16 ? amp::OptLevel::kO1 : amp::OptLevel::kO0},
+        policy_(policy_of(options, *world)),
         rank_(world->rank()),
         size_(world->size()) {
     train::set_memory_format(*net_.module, options.channels_last);
     if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
+    const auto masters = amp::apply_policy(*net_.module, policy_);
     ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world);
     const bool sgd = options.optimizer == config::BenchOptimizer::kSgd;
     auto whole = optim::make_optimizer(sgd ? "sgd" : "adamw", net_.module->parameters(), {{"lr", 1e-3}});
@@ -53,6 +65,10 @@ class Bench {
       optimizer_ = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), world->communicator());
     } else {
       optimizer_ = std::move(whole);
+    }
+    if (policy_.master_weights) {
+      optimizer_->keep_masters();
+      optimizer_->load_masters(masters);
     }
   }
 
@@ -135,12 +151,12 @@ double overhead(Bench& bench, comm::Communicator& comm, int64_t steps_a_block) {
   return median(ratios);
 }
 
-// Memory of all ranks together, with shared pages divided among those who map them, in MB.
-double memory_of_all(comm::Communicator& comm) {
-  std::ifstream file("/proc/self/smaps_rollup");
+// A figure of this process's memory that a file in /proc has, of all ranks together, in MB.
+double memory_of_all(comm::Communicator& comm, const char* path, const std::string& key) {
+  std::ifstream file(path);
   double kilobytes = 0;
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("Pss:")) kilobytes = std::stod(line.substr(4));
+    if (line.starts_with(key)) kilobytes = std::stod(line.substr(key.size()));
   }
   const at::Tensor sum = at::full({1}, kilobytes * 1024 / 1e6, at::kDouble);
   comm.all_reduce(sum, comm::ReduceOp::kSum);
@@ -173,14 +189,17 @@ int bench_step(const config::BenchOptions& options) {
     bench.step();
     times.push_back(watch.seconds());
   }
-  const double memory = memory_of_all(comm);
+  // Shared pages are divided among those who map them.
+  const double memory = memory_of_all(comm, "/proc/self/smaps_rollup", "Pss:");
+  const double peak = memory_of_all(comm, "/proc/self/status", "VmHWM:");
   const double step = median(times);
   nlohmann::ordered_json result = {{"model", bench.name()},
                                    {"ranks", world->size()},
                                    {"step_ms", step * 1e3},
                                    {"images_per_second", world->size() * options.batch_size / step},
                                    {"parameters", bench.parameters()},
-                                   {"pss_mb_all", memory}};
+                                   {"pss_mb_all", memory},
+                                   {"peak_mb_all", peak}};
   if (options.overhead) result["overhead"] = overhead(bench, comm, std::max(kStepsABlock, steps / kPairs));
   comm.barrier();
   if (world->rank() == 0) print(options.json ? result.dump() + '\n' : text_of(result));

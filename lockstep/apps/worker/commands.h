@@ -13,7 +13,9 @@ int run(const config::InspectOptions& options);
 // The kinds of bench.
 int bench_step(const config::BenchOptions& options);
 int bench_allreduce(const config::BenchOptions& options);
+int bench_optimizer(const config::BenchOptions& options);
 int bench_data(const config::BenchOptions& options);
+int bench_precision(const config::BenchOptions& options);
 
 // Writes to standard output at once, whole.
 void print(const std::string& text);

@@ -1,11 +1,13 @@
 #include <ATen/Parallel.h>
 
 #include "commands.h"
+#include "lockstep/amp/cast_model.h"
 #include "lockstep/base/env.h"
 #include "lockstep/checkpoint/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/config/world.h"
 #include "lockstep/recipes/registry.h"
+#include "lockstep/train/auto_amp.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/training_state.h"
@@ -26,6 +28,14 @@ recipes::RecipeOptions network_of(const config::EvalOptions& options, const chec
   return network;
 }
 
+// Auto is taken as it is fastest, not as the checkpoint's run had it: another machine may evaluate it.
+amp::Policy policy_of(const config::EvalOptions& options, comm::World& world) {
+  train::SettledAmp settled{options.amp, config::HalfType::kBf16, ""};
+  if (options.amp == config::AmpLevel::kAuto)
+    settled = train::settle_amp(settled.dtype, config::DeviceKind::kCpu, world);
+  return amp::make_policy(train::amp_options(settled.level, settled.dtype));
+}
+
 }  // namespace
 
 int run(const config::EvalOptions& options) {
@@ -36,13 +46,14 @@ int run(const config::EvalOptions& options) {
   const auto data = recipe->open_data(options.data, 1);
   const auto model = recipe->make_model(1, *data.test);
   checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, options.load),
-                              {.file = options.load});
+                              {.file = options.load, .convert_dtypes = true});
+  const amp::Policy amp = policy_of(options, *world);
   const train::Defaults defaults = recipe->defaults("");
   train::set_memory_format(*model.module, defaults.channels_last);
-  const auto result = train::evaluate(*recipe, model, *data.test, world->communicator(),
-                                      {.chunk = options.batch_size.value_or(defaults.eval_batch),
-                                       .channels_last = defaults.channels_last,
-                                       .amp = train::policy_of(options.amp, config::HalfType::kBf16)});
+  amp::apply_policy(*model.module, amp);
+  const auto result = train::evaluate(
+      *recipe, model, *data.test, world->communicator(),
+      {.chunk = options.batch_size.value_or(defaults.eval_batch), .channels_last = defaults.channels_last, .amp = amp});
   if (world->rank() != 0) return 0;
   if (options.json) {
     print(result.metrics.dump() + '\n');

@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "commands.h"
+#include "lockstep/amp/auto_level.h"
+#include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/topology.h"
@@ -80,6 +82,8 @@ int run(const config::TrainOptions& given) {
   const bool leads = world->rank() == 0;
   if (leads && !options.quiet) print(train::header_of(parts));
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
+  const std::string slow = amp::slow_warning(parts.amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
+  if (leads && parts.device.is_cpu() && !slow.empty()) log.warning(slow);
   if (options.pin) log.debug("pinned to ", pin(*world));  // after set_up: the default of --threads counts all cores
   for (const auto& warning : parts.warnings) {
     if (leads) log.warning(warning, "; going on from ", parts.resumed_from);

@@ -1,0 +1,59 @@
+// What an AnomalyWatch knows: who made which memory, which layer is at work, what was found.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/nn/module.h>
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace lockstep::amp::internal {
+
+// What an operator was called with, until it returns.
+struct OperatorCall : at::ObserverContext {
+  std::string name;
+  std::string layer;               // of a parameter among the inputs; "": none
+  std::vector<at::Tensor> inputs;  // floating-point ones, apart from those that it overwrites
+  std::vector<bool> was_finite;    // of those that it writes to, before; true for the others, which tell later
+  bool writes = false;             // to some input
+  bool makes_infinity = false;     // it was given one as a number
+};
+
+class AnomalySearch {
+ public:
+  explicit AnomalySearch(const torch::nn::Module& module);
+
+  const std::optional<std::string>& found() const { return found_; }
+
+  // Of operators that no other operator called, on one thread.
+  std::unique_ptr<OperatorCall> begin(const at::RecordFunction& function);
+  void end(const OperatorCall& call, const std::vector<c10::IValue>& outputs);
+  // Of a node of backward: its inputs, before it computes.
+  void begin_backward(const at::RecordFunction& function);
+
+  int depth = 0;  // of operators within each other
+
+ private:
+  using Storage = const c10::StorageImpl*;
+
+  std::string parameter_of(const at::Tensor& tensor) const;
+  std::string place(const OperatorCall& call) const;
+  std::string layer_of_node(const torch::autograd::Node& node) const;
+  std::string backward_place() const;
+  void judge(const OperatorCall& call, const at::Tensor& output);
+  void blame_source(const at::Tensor& tensor, const std::string& reader);
+
+  std::unordered_map<Storage, std::string> parameters_;  // and buffers, by name
+  std::unordered_map<Storage, std::string> made_by_;     // layer or node at work when an operator returned it
+  std::unordered_set<Storage> meant_;                    // infinite on purpose
+  std::string layer_;                                    // the last with parameters
+  std::string node_layer_;                               // the same, in backward
+  std::optional<std::string> found_;
+};
+
+}  // namespace lockstep::amp::internal

@@ -1,0 +1,52 @@
+#include "lockstep/amp/cast_model.h"
+
+#include <c10/core/GradMode.h>
+#include <torch/nn/modules/batchnorm.h>
+
+#include "lockstep/amp/half_convolution.h"
+
+namespace lockstep::amp {
+namespace {
+
+bool is_batch_norm(const torch::nn::Module& module) {
+  return module.as<torch::nn::BatchNorm1dImpl>() != nullptr || module.as<torch::nn::BatchNorm2dImpl>() != nullptr ||
+         module.as<torch::nn::BatchNorm3dImpl>() != nullptr;
+}
+
+void cast_own(const torch::nn::Module& module, c10::ScalarType dtype) {
+  for (auto tensors : {module.parameters(/*recurse=*/false), module.buffers(/*recurse=*/false)}) {
+    for (auto& tensor : tensors) {
+      if (!tensor.defined() || !tensor.is_floating_point()) continue;
+      tensor.mutable_grad().reset();
+      tensor.set_data(tensor.to(dtype));
+    }
+  }
+}
+
+}  // namespace
+
+void cast_model(torch::nn::Module& module, c10::ScalarType dtype, bool keep_batchnorm_fp32) {
+  if (dtype == at::kHalf) widen_slow_half_convolutions();
+  const c10::AutoGradMode no_grad(false);
+  const auto cast = [&](const torch::nn::Module& part) {
+    if (!(keep_batchnorm_fp32 && is_batch_norm(part))) cast_own(part, dtype);
+  };
+  cast(module);
+  for (const auto& part : module.modules(/*include_self=*/false)) cast(*part);
+}
+
+std::vector<at::Tensor> apply_policy(torch::nn::Module& module, const Policy& policy) {
+  if (!policy.cast_model) return {};
+  std::vector<at::Tensor> wide;
+  const auto parameters = module.parameters();
+  if (policy.master_weights) {
+    for (const auto& parameter : parameters) wide.push_back(parameter.detach());
+  }
+  cast_model(module, policy.dtype, policy.keep_batchnorm_fp32);
+  for (size_t i = 0; i < wide.size(); ++i) {
+    if (parameters[i].scalar_type() == wide[i].scalar_type()) wide[i].reset();
+  }
+  return wide;
+}
+
+}  // namespace lockstep::amp

@@ -1,0 +1,57 @@
+#include "lockstep/amp/fused_step.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lockstep/optim/make_optimizer.h"
+
+namespace lockstep::amp {
+namespace {
+
+struct FusedStepTest : testing::Test {
+  at::Tensor weight = at::zeros({2}).requires_grad_();
+  std::unique_ptr<optim::FusedOptimizer> sgd = optim::make_optimizer("sgd", {weight}, {{"lr", 1.0}});
+  LossScaler scaler{{.enabled = true, .init_scale = 4}};
+
+  StepReport step(const at::Tensor& gradient, const StepOptions& options = {}) {
+    weight.mutable_grad() = gradient;
+    return fused_step(*sgd, scaler, gradient.square().sum().item<double>(), options);
+  }
+};
+
+TEST_F(FusedStepTest, UnscalesWithinTheUpdate) {
+  const StepReport report = step(at::tensor({12.0f, 16.0f}));
+  EXPECT_TRUE(at::equal(weight, at::tensor({-3.0f, -4.0f})));
+  EXPECT_EQ(report.gradient_norm, 5);
+  EXPECT_TRUE(report.finite && !report.skipped);
+}
+
+TEST_F(FusedStepTest, ClipsWhatIsUnscaled) {
+  step(at::tensor({12.0f, 16.0f}), {.max_norm = 2.5});
+  EXPECT_TRUE(at::allclose(weight, at::tensor({-1.5f, -2.0f}), 1e-5));
+  step(at::tensor({12.0f, 16.0f}), {.max_value = 1});
+  EXPECT_TRUE(at::allclose(weight, at::tensor({-2.5f, -3.0f}), 1e-5));
+}
+
+TEST_F(FusedStepTest, AnOverflowSkipsTheStepAndHalvesTheScale) {
+  const StepReport report = step(at::tensor({1.0f, std::numeric_limits<float>::infinity()}));
+  EXPECT_TRUE(report.skipped && !report.finite);
+  EXPECT_TRUE(at::equal(weight, at::zeros({2})));
+  EXPECT_EQ(scaler.scale(), 2);
+  EXPECT_EQ(scaler.skipped_in_a_row(), 1);
+  step(at::ones({2}));
+  EXPECT_EQ(scaler.skipped_in_a_row(), 0);
+}
+
+TEST_F(FusedStepTest, WithoutAScalerEveryStepIsTaken) {
+  scaler = LossScaler();
+  const StepReport report = step(at::tensor({1.0f, NAN}));
+  EXPECT_TRUE(!report.skipped && !report.finite);
+  EXPECT_EQ(weight[0].item<float>(), -1);
+}
+
+}  // namespace
+}  // namespace lockstep::amp

@@ -1,0 +1,289 @@
+#include "lockstep/amp/initialize.h"
+
+#include <ATen/ops/clamp.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/amp/cast_model.h"
+#include "lockstep/amp/multi_tensor.h"
+#include "lockstep/base/error.h"
+#include "lockstep/optim/clip.h"
+#include "lockstep/optim/fused_optimizer.h"
+
+namespace lockstep::amp {
+namespace {
+
+std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<at::Tensor> all;
+  for (const auto& group : optimizer.param_groups()) {
+    all.insert(all.end(), group.params().begin(), group.params().end());
+  }
+  return all;
+}
+
+std::vector<at::Tensor> gradients_of(const torch::optim::Optimizer& optimizer) {
+  std::vector<at::Tensor> gradients;
+  for (const auto& parameter : parameters_of(optimizer)) {
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  }
+  return gradients;
+}
+
+bool scale_in_place(const std::vector<at::Tensor>& gradients, double factor) {
+  return multi_tensor_scale(gradients, gradients, factor);
+}
+
+// The models in the policy's types; the fp32 values of weights that are to have masters.
+MasterWeights::Values cast_models(const std::vector<torch::nn::Module*>& models, const Policy& policy) {
+  MasterWeights::Values values;
+  for (auto* model : models) {
+    const auto wide = apply_policy(*model, policy);
+    const auto parameters = model->parameters();
+    for (size_t i = 0; i < wide.size(); ++i) {
+      if (wide[i].defined()) values.emplace(parameters[i].unsafeGetTensorImpl(), wide[i]);
+    }
+  }
+  return values;
+}
+
+void give_masters(optim::FusedOptimizer& optimizer, const MasterWeights::Values& values) {
+  optimizer.keep_masters();
+  std::vector<at::Tensor> masters;
+  for (const auto& parameter : parameters_of(optimizer)) {
+    const auto found = values.find(parameter.unsafeGetTensorImpl());
+    masters.push_back(found == values.end() ? at::Tensor() : found->second);
+  }
+  optimizer.load_masters(masters);
+}
+
+const Options& checked(const Options& options) {
+  if (options.num_losses < 1) throw ConfigError("amp: num_losses ", options.num_losses, ": expected 1 or more");
+  return options;
+}
+
+}  // namespace
+
+ScaledLoss::ScaledLoss(Amp& amp, at::Tensor loss, std::vector<torch::optim::Optimizer*> optimizers,
+                       ScaleLossOptions options)
+    : amp_(amp), loss_(std::move(loss)), optimizers_(std::move(optimizers)), options_(options) {
+  amp_.enter(optimizers_, options_);
+  const double scale = amp_.loss_scale(options_.loss_id);
+  if (scale != 1) loss_ = loss_.to(at::kFloat) * scale;
+}
+
+ScaledLoss::~ScaledLoss() noexcept(false) {
+  if (std::uncaught_exceptions() == exceptions_) amp_.leave(optimizers_, options_);
+}
+
+Amp::Amp(const std::vector<torch::nn::Module*>& models, const std::vector<torch::optim::Optimizer*>& optimizers,
+         const Options& options)
+    : options_(checked(options)),
+      policy_(make_policy(options)),
+      device_(check_models(models)),
+      initialized_(models),
+      scalers_(static_cast<size_t>(options.num_losses), LossScaler(scaler_options(options))) {
+  check_optimizers(optimizers, models, policy_);
+  const auto values = cast_models(models, policy_);
+  for (auto* optimizer : optimizers) {
+    OfOptimizer& of = optimizers_.emplace_back();
+    of.optimizer = optimizer;
+    of.fused = dynamic_cast<optim::FusedOptimizer*>(optimizer);
+    if (!policy_.master_weights) continue;
+    if (of.fused != nullptr) {
+      give_masters(*of.fused, values);
+    } else {
+      of.masters.emplace(*optimizer, values);
+    }
+  }
+}
+
+at::Tensor Amp::cast_outputs(const at::Tensor& output) const {
+  if (!output.is_floating_point()) return output;
+  if (options_.cast_model_outputs) return output.to(*options_.cast_model_outputs);
+  return policy_.casts() ? output.to(at::kFloat) : output;
+}
+
+at::Tensor Amp::cast_inputs(const at::Tensor& input) const {
+  return policy_.cast_model && input.is_floating_point() ? input.to(policy_.dtype) : input;
+}
+
+const Amp::OfOptimizer& Amp::find(const torch::optim::Optimizer& optimizer) const {
+  const auto found = std::find_if(optimizers_.begin(), optimizers_.end(),
+                                  [&](const OfOptimizer& of) { return of.optimizer == &optimizer; });
+  if (found == optimizers_.end()) throw ConfigError("amp: an optimizer that was not given to initialize");
+  return *found;
+}
+
+Amp::OfOptimizer& Amp::find(const torch::optim::Optimizer& optimizer) {
+  return const_cast<OfOptimizer&>(std::as_const(*this).find(optimizer));
+}
+
+size_t Amp::index_of(int loss_id) const {
+  if (loss_id < 0 || loss_id >= options_.num_losses) {
+    throw ConfigError("amp: loss_id ", loss_id, ": initialize was told num_losses ", options_.num_losses);
+  }
+  return static_cast<size_t>(loss_id);
+}
+
+// 16-bit gradients are divided by the scale within the optimizer's pass, in fp32: small ones would be lost before.
+bool Amp::keeps_scaled(const OfOptimizer& of) const { return of.fused != nullptr && policy_.cast_model; }
+
+// What backward is about to add to is made to be scaled alike, or put aside.
+void Amp::enter(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options) {
+  const double scale = loss_scale(options.loss_id);
+  for (auto* optimizer : optimizers) {
+    OfOptimizer& of = find(*optimizer);
+    if (of.delayed || keeps_scaled(of)) {
+      const auto gradients = gradients_of(*optimizer);
+      if (of.scaled_by != scale && !gradients.empty() && !of.masters) scale_in_place(gradients, scale / of.scaled_by);
+    } else {
+      of.stashed.clear();
+      for (auto& parameter : parameters_of(*optimizer)) {
+        of.stashed.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
+      }
+    }
+    of.scaled_by = scale;
+  }
+}
+
+void Amp::leave(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options) {
+  bool finite = true;
+  for (auto* optimizer : optimizers) {
+    OfOptimizer& of = find(*optimizer);
+    of.delayed = options.delay_unscale;
+    if (!of.delayed) finite = unscale(of) && finite;
+  }
+  if (options.delay_unscale) return;
+  if (!scalers_[index_of(options.loss_id)].update(!finite)) return;
+  for (auto* optimizer : optimizers) find(*optimizer).skip = true;
+}
+
+// Whether the gradients were finite.
+bool Amp::unscale(OfOptimizer& of) const {
+  if (keeps_scaled(of)) return std::isfinite(multi_tensor_l2norm(gradients_of(*of.optimizer)).total);
+  const double factor = 1 / std::exchange(of.scaled_by, 1);
+  bool finite = true;
+  if (of.masters) {
+    finite = of.masters->take_gradients(factor);
+    of.masters->drop_model_gradients();
+  } else if (factor != 1) {
+    finite = scale_in_place(gradients_of(*of.optimizer), factor);
+  }
+  const c10::AutoGradMode no_grad(false);
+  const auto parameters = parameters_of(*of.optimizer);
+  for (size_t i = 0; i < of.stashed.size(); ++i) {
+    if (!of.stashed[i].defined()) continue;
+    at::Tensor& gradient = parameters[i].mutable_grad();
+    gradient = gradient.defined() ? gradient.add_(of.stashed[i]) : of.stashed[i];
+  }
+  of.stashed.clear();
+  return finite;
+}
+
+// Of an optimizer that is none of ours: in place.
+void Amp::clip(OfOptimizer& of, double factor, double max_value) const {
+  const auto gradients = gradients_of(*of.optimizer);
+  if (factor != 1) scale_in_place(gradients, factor);
+  if (!std::isfinite(max_value)) return;
+  const c10::AutoGradMode no_grad(false);
+  for (const auto& gradient : gradients) at::clamp_(const_cast<at::Tensor&>(gradient), -max_value, max_value);
+}
+
+StepReport Amp::step(torch::optim::Optimizer& optimizer, const StepOptions& options) {
+  OfOptimizer& of = find(optimizer);
+  if (of.delayed) {
+    throw ConfigError("amp: step after a scale_loss with delay_unscale; leave it out in the last one before a step");
+  }
+  const double scale = std::exchange(of.scaled_by, 1);
+  StepReport report;
+  report.skipped = std::exchange(of.skip, false);
+  report.finite = !report.skipped;
+  if (report.skipped) return report;
+  double factor = 1;
+  if (options.max_norm > 0) {
+    report.gradient_norm = multi_tensor_l2norm(gradients_of(optimizer)).total / scale;
+    report.finite = std::isfinite(report.gradient_norm);
+    factor = optim::clip_factor(report.gradient_norm, options.max_norm);
+  }
+  if (of.fused != nullptr) {
+    of.fused->update({.grad_multiplier = factor / scale, .clip_value = options.max_value});
+    return report;
+  }
+  clip(of, factor, options.max_value);
+  optimizer.step();
+  if (of.masters) of.masters->write_weights();
+  return report;
+}
+
+StepReport Amp::step(torch::optim::Optimizer& optimizer, double square_sum, const StepOptions& options, int loss_id) {
+  OfOptimizer& of = find(optimizer);
+  LossScaler& scaler = scalers_[index_of(loss_id)];
+  if (of.fused != nullptr) return fused_step(*of.fused, scaler, square_sum, options);
+  const double scale = scaler.scale();
+  StepReport report{.gradient_norm = std::sqrt(square_sum) / scale, .finite = std::isfinite(square_sum)};
+  report.skipped = scaler.update(!report.finite);
+  if (report.skipped) return report;
+  const double factor = (options.max_norm > 0 ? optim::clip_factor(report.gradient_norm, options.max_norm) : 1) / scale;
+  if (of.masters) of.masters->take_gradients(factor);
+  clip(of, of.masters ? 1 : factor, options.max_value);
+  optimizer.step();
+  if (of.masters) of.masters->write_weights();
+  return report;
+}
+
+void Amp::zero_grad(torch::optim::Optimizer& optimizer) {
+  OfOptimizer& of = find(optimizer);
+  optimizer.zero_grad();
+  if (of.masters) of.masters->drop_model_gradients();
+  of.stashed.clear();
+  of.delayed = of.skip = false;
+  of.scaled_by = 1;
+}
+
+std::vector<at::Tensor> Amp::master_params(const torch::optim::Optimizer& optimizer) const {
+  const OfOptimizer& of = find(optimizer);
+  auto parameters = parameters_of(optimizer);
+  if (of.fused == nullptr) return parameters;
+  const auto masters = of.fused->masters();
+  for (size_t i = 0; i < masters.size(); ++i) {
+    if (masters[i].defined()) parameters[i] = masters[i];
+  }
+  return parameters;
+}
+
+std::map<std::string, ScalerDict> Amp::state_dict() const {
+  std::map<std::string, ScalerDict> state;
+  for (size_t i = 0; i < scalers_.size(); ++i) {
+    ScalerDict& dict = state[cat("loss_scaler", i)] = apex_state(scalers_[i]);
+    dict.merge(torch_state(scalers_[i]));
+    dict["overflows_left"] = scalers_[i].state().overflows_left;
+  }
+  state["opt_level"]["level"] = static_cast<double>(policy_.level);
+  return state;
+}
+
+void Amp::load_state_dict(const std::map<std::string, ScalerDict>& state) {
+  if (const auto level = state.find("opt_level"); level != state.end()) {
+    const double saved = level->second.contains("level") ? level->second.at("level") : -1;
+    if (saved != static_cast<double>(policy_.level)) {
+      throw ConfigError("amp: a state of level O", saved, ", this is ", name_of(policy_.level),
+                        "; initialize at that level, or load the model's state alone");
+    }
+  }
+  const auto scalers = std::count_if(state.begin(), state.end(),
+                                     [](const auto& entry) { return entry.first.starts_with("loss_scaler"); });
+  if (scalers != options_.num_losses) {
+    throw ConfigError("amp: a state of ", scalers, " losses, this has num_losses ", options_.num_losses);
+  }
+  auto loaded = scalers_;
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    const auto found = state.find(cat("loss_scaler", i));
+    if (found == state.end()) throw ConfigError("amp: a state without loss_scaler", i);
+    load_state(loaded[i], found->second);
+  }
+  scalers_ = std::move(loaded);
+}
+
+}  // namespace lockstep::amp

@@ -1,0 +1,205 @@
+#include "lockstep/amp/initialize.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <limits>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/make_optimizer.h"
+
+namespace lockstep::amp {
+namespace {
+
+using at::Tensor;
+using testing::HasSubstr;
+
+template <typename Act>
+std::string refusal(Act&& act) {
+  try {
+    act();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+torch::nn::Sequential make_net() {
+  at::manual_seed(2);
+  return torch::nn::Sequential(torch::nn::Linear(4, 8), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 1));
+}
+
+// The loss of one step on fixed data, by scale_loss() and step().
+double train_step(Amp& amp, torch::nn::Sequential& net, torch::optim::Optimizer& optimizer, double factor = 1) {
+  at::manual_seed(3);
+  const Tensor x = at::randn({16, 4}), y = x.sum(1, true);
+  const Tensor loss = at::mse_loss(amp.forward([&] { return net->forward(x); }), y) * factor;
+  {
+    const auto scaled = amp.scale_loss(loss, optimizer);
+    scaled.backward();
+  }
+  amp.step(optimizer);
+  amp.zero_grad(optimizer);
+  return loss.item<double>();
+}
+
+struct Case {
+  OptLevel level;
+  at::ScalarType dtype;
+  bool ours;  // the optimizer
+};
+
+struct InitializeTest : testing::TestWithParam<Case> {};
+
+TEST_P(InitializeTest, Trains) {
+  const auto [level, dtype, ours] = GetParam();
+  auto net = make_net();
+  std::unique_ptr<torch::optim::Optimizer> sgd;
+  if (ours) {
+    sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.05}});
+  } else {
+    sgd = std::make_unique<torch::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.05));
+  }
+  const auto amp = initialize(*net, *sgd, {.opt_level = level, .dtype = dtype});
+  const double first = train_step(*amp, net, *sgd);
+  double last = 0;
+  for (int step = 0; step < 60; ++step) last = train_step(*amp, net, *sgd);
+  EXPECT_LT(last, 0.1 * first);
+  EXPECT_EQ(net->parameters()[0].scalar_type(), level >= OptLevel::kO2 ? dtype : at::kFloat);
+  EXPECT_EQ(net->parameters()[2].scalar_type(), level == OptLevel::kO3 ? dtype : at::kFloat) << "BatchNorm's";
+  const auto stepped = amp->master_params(*sgd);
+  EXPECT_EQ(stepped[0].scalar_type(), level == OptLevel::kO3 ? dtype : at::kFloat);
+  if (level == OptLevel::kO2) {
+    EXPECT_TRUE(at::equal(stepped[0].to(dtype), net->parameters()[0]));
+    EXPECT_FALSE(at::equal(stepped[0], net->parameters()[0].to(at::kFloat))) << "more exact";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Levels, InitializeTest,
+    testing::Values(Case{OptLevel::kO0, at::kBFloat16, true}, Case{OptLevel::kO1, at::kBFloat16, true},
+                    Case{OptLevel::kO2, at::kBFloat16, true}, Case{OptLevel::kO3, at::kBFloat16, true},
+                    Case{OptLevel::kO1, at::kHalf, true}, Case{OptLevel::kO2, at::kHalf, true},
+                    Case{OptLevel::kO3, at::kHalf, true}, Case{OptLevel::kO1, at::kHalf, false},
+                    Case{OptLevel::kO2, at::kHalf, false}, Case{OptLevel::kO2, at::kBFloat16, false}),
+    [](const auto& of) {
+      return cat(name_of(of.param.level), c10::toString(of.param.dtype), of.param.ours ? "" : "LibtorchsOptimizer");
+    });
+
+TEST(Amp, AnOverflowSkipsOneStep) {
+  for (const bool ours : {true, false}) {
+    auto net = make_net();
+    auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.05}});
+    torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(0.05));
+    torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
+    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO2, .dtype = at::kHalf});
+    const Tensor before = amp->master_params(sgd)[0].clone();
+    train_step(*amp, net, sgd, std::numeric_limits<double>::infinity());
+    EXPECT_EQ(amp->loss_scale(), 32768);
+    EXPECT_TRUE(at::equal(amp->master_params(sgd)[0], before));
+    for (int step = 0; step < 10; ++step) train_step(*amp, net, sgd);  // until the scale fits fp16
+    EXPECT_FALSE(at::equal(amp->master_params(sgd)[0], before));
+  }
+}
+
+// Two losses of one optimizer, each with a scale of its own, and an accumulation.
+TEST(Amp, LossesAddUpUnscaled) {
+  for (const auto level : {OptLevel::kO1, OptLevel::kO2}) {
+    for (const bool ours : {true, false}) {
+      torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
+      const auto parameters = net->parameters();
+      auto fused = optim::make_optimizer("sgd", parameters, {{"lr", 1.0}});
+      torch::optim::SGD plain(parameters, torch::optim::SGDOptions(1.0));
+      torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
+      {
+        const at::NoGradGuard no_grad;
+        parameters[0].zero_();
+      }
+      const auto amp = initialize(*net, sgd, {.opt_level = level, .dtype = at::kHalf, .num_losses = 2});
+      auto state = amp->state_dict();
+      state["loss_scaler0"]["scale"] = state["loss_scaler0"]["loss_scale"] = 1024;
+      state["loss_scaler1"]["scale"] = state["loss_scaler1"]["loss_scale"] = 256;
+      amp->load_state_dict(state);
+      const auto loss = [&] { return amp->forward([&] { return net->forward(at::ones({1, 4})); }).sum(); };
+      {
+        const auto scaled = amp->scale_loss(loss(), sgd, {.loss_id = 0, .delay_unscale = true});
+        scaled.backward();
+      }
+      EXPECT_THAT(refusal([&] { amp->step(sgd); }), HasSubstr("delay_unscale"));
+      {
+        const auto scaled = amp->scale_loss(loss(), sgd, {.loss_id = 0});
+        scaled.backward();
+      }
+      {
+        const auto scaled = amp->scale_loss(loss() * 2, sgd, {.loss_id = 1});
+        EXPECT_EQ(scaled.loss().item<double>(), 0);
+        scaled.backward();
+      }
+      amp->step(sgd);
+      EXPECT_TRUE(at::equal(amp->master_params(sgd)[0], at::full({1, 4}, -4.0f))) << name_of(level) << ours;
+    }
+  }
+}
+
+TEST(Amp, ClipsMasters) {
+  for (const bool ours : {true, false}) {
+    torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
+    auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
+    torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(1.0));
+    torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
+    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO2, .dtype = at::kHalf, .loss_scale = 1024});
+    const Tensor before = amp->master_params(sgd)[0].clone();
+    {
+      const auto scaled = amp->scale_loss(net->forward(at::ones({1, 4}, at::kHalf)).sum(), sgd);
+      scaled.backward();
+    }
+    EXPECT_NEAR(amp->step(sgd, {.max_norm = 0.5}).gradient_norm, 2, 1e-3);
+    EXPECT_TRUE(at::allclose(amp->master_params(sgd)[0], before - 0.25, 1e-4)) << ours;
+  }
+}
+
+TEST(Amp, StateIsApexsAndTorchs) {
+  auto net = make_net();
+  torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
+  const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO1, .dtype = at::kHalf});
+  const auto state = amp->state_dict();
+  EXPECT_EQ(state.at("loss_scaler0").at("loss_scale"), 65536);
+  EXPECT_EQ(state.at("loss_scaler0").at("unskipped"), 0);
+  EXPECT_EQ(state.at("loss_scaler0").at("_growth_tracker"), 0);
+  amp->load_state_dict({{"loss_scaler0", {{"loss_scale", 512}, {"unskipped", 7}}}});
+  EXPECT_EQ(amp->loss_scale(), 512);
+  EXPECT_EQ(amp->scaler().state().good_steps, 7);
+  auto other = state;
+  other["opt_level"]["level"] = 2;
+  EXPECT_THAT(refusal([&] { amp->load_state_dict(other); }), HasSubstr("a state of level O2, this is O1"));
+  other = state;
+  other["loss_scaler1"] = other["loss_scaler0"];
+  EXPECT_THAT(refusal([&] { amp->load_state_dict(other); }), HasSubstr("a state of 2 losses, this has num_losses 1"));
+}
+
+TEST(Amp, RefusesWhatItCantCast) {
+  const Options o2{.opt_level = OptLevel::kO2};
+  auto net = make_net(), other = make_net();
+  torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
+  EXPECT_THAT(refusal([&] { initialize(*other, sgd, o2); }),
+              HasSubstr("parameter 0 of group 0 of optimizer 0 [8, 4] is of none of the models"));
+  EXPECT_EQ(other->parameters()[0].scalar_type(), at::kFloat) << "nothing has changed";
+  EXPECT_THAT(refusal([&] { initialize(*net, sgd, {.num_losses = 0}); }), HasSubstr("num_losses 0"));
+  {
+    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO1});
+    EXPECT_THAT(refusal([&] { initialize(*net, sgd, o2); }), HasSubstr("called twice for a model (0.weight)"));
+    EXPECT_THAT(refusal([&] { amp->loss_scale(1); }), HasSubstr("loss_id 1"));
+    torch::optim::SGD stranger(net->parameters(), torch::optim::SGDOptions(0.1));
+    EXPECT_THAT(refusal([&] { amp->step(stranger); }), HasSubstr("not given to initialize"));
+  }
+  net->to(at::kHalf);
+  EXPECT_THAT(refusal([&] { initialize(*net, sgd, o2); }), HasSubstr("0.weight is Half already"));
+}
+
+}  // namespace
+}  // namespace lockstep::amp

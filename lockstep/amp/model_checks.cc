@@ -1,0 +1,96 @@
+#include "lockstep/amp/model_checks.h"
+
+#include <torch/csrc/autograd/variable.h>
+
+#include <mutex>
+#include <optional>
+#include <unordered_set>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/fused_optimizer.h"
+
+namespace lockstep::amp {
+namespace {
+
+template <typename Visit>
+void for_each_parameter(const std::vector<torch::nn::Module*>& models, Visit&& visit) {
+  for (const auto* model : models) {
+    for (const auto& item : model->named_parameters()) visit(item.key(), item.value());
+  }
+}
+
+bool has_state(const torch::optim::Optimizer& optimizer) {
+  const auto* fused = dynamic_cast<const optim::FusedOptimizer*>(&optimizer);
+  return fused != nullptr ? !fused->state_dict().parameters.empty() : !optimizer.state().empty();
+}
+
+std::mutex registry_mutex;
+std::unordered_set<const void*>& registry() {
+  static std::unordered_set<const void*> parameters;
+  return parameters;
+}
+
+}  // namespace
+
+at::Device check_models(const std::vector<torch::nn::Module*>& models) {
+  std::optional<at::Device> device;
+  for_each_parameter(models, [&](const std::string& name, const at::Tensor& parameter) {
+    if (torch::autograd::impl::post_acc_grad_hooks(parameter) != nullptr) {
+      throw ConfigError("amp::initialize: the model is in a DistributedDataParallel already (", name,
+                        "); initialize first, then wrap");
+    }
+    if (parameter.is_floating_point() && parameter.element_size() < 4) {
+      throw ConfigError("amp::initialize: ", name, " is ", c10::toString(parameter.scalar_type()),
+                        " already; give the model in fp32, the level casts it");
+    }
+    if (!parameter.is_cpu() && !parameter.is_cuda()) {
+      throw ConfigError("amp::initialize: ", name, " is on ", parameter.device().str(), "; expected cpu or cuda");
+    }
+    if (device && *device != parameter.device()) {
+      throw ConfigError("amp::initialize: ", name, " is on ", parameter.device().str(), ", other parameters on ",
+                        device->str(), "; move the model first, then initialize, then wrap");
+    }
+    device = parameter.device();
+  });
+  if (!device) throw ConfigError("amp::initialize: the model has no parameters");
+  return *device;
+}
+
+void check_optimizers(const std::vector<torch::optim::Optimizer*>& optimizers,
+                      const std::vector<torch::nn::Module*>& models, const Policy& policy) {
+  std::unordered_set<const void*> known;
+  for_each_parameter(
+      models, [&](const std::string&, const at::Tensor& parameter) { known.insert(parameter.unsafeGetTensorImpl()); });
+  for (size_t i = 0; i < optimizers.size(); ++i) {
+    if (policy.master_weights && has_state(*optimizers[i])) {
+      throw ConfigError("amp::initialize: optimizer ", i,
+                        " has taken steps already; initialize before the first one, and load its state after that");
+    }
+    for (size_t g = 0; g < optimizers[i]->param_groups().size(); ++g) {
+      const auto& parameters = optimizers[i]->param_groups()[g].params();
+      for (size_t p = 0; p < parameters.size(); ++p) {
+        if (known.contains(parameters[p].unsafeGetTensorImpl())) continue;
+        throw ConfigError("amp::initialize: parameter ", p, " of group ", g, " of optimizer ", i, ' ',
+                          parameters[p].sizes(), " is of none of the models; give the models that it steps");
+      }
+    }
+  }
+}
+
+InitializedModels::InitializedModels(const std::vector<torch::nn::Module*>& models) {
+  const std::lock_guard lock(registry_mutex);
+  for_each_parameter(models, [&](const std::string& name, const at::Tensor& parameter) {
+    if (registry().contains(parameter.unsafeGetTensorImpl())) {
+      throw ConfigError("amp::initialize: called twice for a model (", name, "); call it once, with all models");
+    }
+    parameters_.push_back(parameter.unsafeGetTensorImpl());
+  });
+  registry().insert(parameters_.begin(), parameters_.end());
+}
+
+InitializedModels::~InitializedModels() {
+  const std::lock_guard lock(registry_mutex);
+  for (const void* parameter : parameters_) registry().erase(parameter);
+}
+
+}  // namespace lockstep::amp

@@ -1,0 +1,55 @@
+#include "lockstep/optim/master_weights.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/memory_order.h"
+#include "lockstep/optim/slots.h"
+
+namespace lockstep::optim {
+
+bool is_narrow(const at::Tensor& weight) {
+  return weight.scalar_type() == at::kHalf || weight.scalar_type() == at::kBFloat16;
+}
+
+MasterWeights::MasterWeights(const std::vector<at::Tensor>& weights) {
+  for (size_t i = 0; i < weights.size(); ++i) prepare(i, weights[i]);
+}
+
+const at::Tensor& MasterWeights::prepare(size_t number, const at::Tensor& weight) {
+  if (masters_.size() <= number) masters_.resize(number + 1);  // a group was added
+  at::Tensor& master = masters_[number];
+  if (!is_narrow(weight)) return master;
+  at::NoGradGuard no_grad;
+  master = ordered_as(weight, master.defined() ? master : weight.detach().to(at::kFloat));
+  return master;
+}
+
+void MasterWeights::load(std::string_view owner, const std::vector<at::Tensor>& weights,
+                         const std::vector<at::Tensor>& masters) {
+  if (masters.size() != weights.size()) {
+    throw ConfigError(owner, ": masters of ", masters.size(), " weights, and there are ", weights.size());
+  }
+  for (size_t i = 0; i < masters.size(); ++i) {
+    if (!masters[i].defined()) continue;
+    const std::string label = cat(owner, ": master of parameter ", i);
+    check_like(label, weights[i], {"master", masters[i]});
+    if (!is_narrow(weights[i])) throw ConfigError(label, ": the weight is ", weights[i].toString(), ", its own master");
+  }
+  at::NoGradGuard no_grad;
+  for (size_t i = 0; i < masters.size(); ++i) {
+    if (masters[i].defined()) prepare(i, weights[i]), masters_[i].copy_(masters[i]);
+  }
+  round_into(weights);
+}
+
+void MasterWeights::round_into(const std::vector<at::Tensor>& weights) const {
+  at::NoGradGuard no_grad;
+  for (size_t i = 0; i < masters_.size(); ++i) {
+    if (masters_[i].defined()) weights[i].copy_(masters_[i]);
+  }
+}
+
+}  // namespace lockstep::optim

@@ -1,0 +1,54 @@
+// How optimizers step masters: masters_test.cc.
+#include "lockstep/optim/master_weights.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::optim {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+Tensors weights() {
+  return {at::full({2, 3, 4, 4}, 1.5, at::kBFloat16).requires_grad_(), at::ones({3}), at::ones({5}, at::kHalf)};
+}
+
+TEST(MasterWeights, AreOfNarrowWeightsAndFollowTheLayout) {
+  const Tensors w = weights();
+  MasterWeights masters(w);
+  ASSERT_EQ(masters.all().size(), 3u);
+  EXPECT_EQ(masters.all()[0].scalar_type(), at::kFloat);
+  EXPECT_FALSE(masters.all()[0].requires_grad());
+  EXPECT_TRUE(masters.all()[0].eq(1.5).all().item<bool>());
+  EXPECT_FALSE(masters.all()[1].defined());
+  masters.all()[0].copy_(at::arange(96).view({2, 3, 4, 4}) + 0.001);
+  const at::Tensor turned = w[0].detach().contiguous(at::MemoryFormat::ChannelsLast);
+  EXPECT_EQ(masters.prepare(0, turned).strides(), turned.strides());
+  EXPECT_EQ(masters.all()[0][0][0][0][3].item<float>(), 3.001F);
+  EXPECT_TRUE(masters.prepare(3, w[2]).defined()) << "of a group that was added";
+}
+
+TEST(MasterWeights, LoadCopiesAndRounds) {
+  const Tensors w = weights();
+  MasterWeights masters(w);
+  const at::Tensor saved = at::full({2, 3, 4, 4}, 1.001);
+  masters.load("sgd", w, {saved, at::Tensor(), at::Tensor()});
+  saved.zero_();
+  EXPECT_TRUE(masters.all()[0].eq(1.001F).all().item<bool>());
+  EXPECT_TRUE(w[0].eq(1).all().item<bool>());
+  EXPECT_TRUE(masters.all()[2].eq(1).all().item<bool>());
+}
+
+TEST(MasterWeights, SayWhatDoesNotFit) {
+  const Tensors w = weights();
+  MasterWeights masters(w);
+  EXPECT_THROW(masters.load("sgd", w, {at::ones({3})}), ConfigError);
+  EXPECT_THROW(masters.load("sgd", w, {at::ones({3}), {}, {}}), ConfigError);
+  EXPECT_THROW(masters.load("sgd", w, {{}, at::ones({3}), {}}), ConfigError) << "a wide weight has none";
+  EXPECT_TRUE(w[0].eq(1.5).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace lockstep::optim

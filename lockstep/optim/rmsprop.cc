@@ -1,0 +1,60 @@
+#include "lockstep/optim/rmsprop.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "lockstep/optim/kernels.h"
+
+namespace lockstep::optim {
+namespace {
+
+enum Slot : size_t { kStep, kSquare, kMomentum, kGradient };
+constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter},
+                               {.name = "square_avg"},
+                               {.name = "momentum_buffer", .needed = false},
+                               {.name = "grad_avg", .needed = false}};
+
+const RmspropOptions& values_of(const torch::optim::OptimizerOptions& options) {
+  return static_cast<const Group<RmspropOptions>&>(options).values;
+}
+
+}  // namespace
+
+RMSprop::RMSprop(const std::vector<torch::optim::OptimizerParamGroup>& groups, RmspropOptions options)
+    : FusedOptimizer(groups, std::make_unique<Group<RmspropOptions>>(options)) {}
+
+RMSprop::RMSprop(std::vector<at::Tensor> parameters, RmspropOptions options)
+    : RMSprop({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
+
+std::unique_ptr<FusedOptimizer> RMSprop::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
+  return std::make_unique<RMSprop>(groups_over(parameters), values_of(*defaults_));
+}
+
+std::span<const SlotSpec> RMSprop::slots(const GroupOptions&) const { return kSlots; }
+
+void RMSprop::prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const {
+  const RmspropOptions& o = values_of(options);
+  if (!slots[kStep].defined()) slots[kStep] = new_number();
+  for (const auto& [slot, used] : {std::pair(kSquare, true), {kMomentum, o.momentum > 0}, {kGradient, o.centered}}) {
+    if (used && !slots[slot].defined()) slots[slot] = at::zeros_like(parameter);
+  }
+}
+
+void RMSprop::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {
+  const RmspropOptions& o = values_of(options);
+  count_step(slots[kStep]);
+  const RmspropRule rule{.multiplier = o.maximize ? -step.multiplier : step.multiplier,
+                         .lr = o.lr,
+                         .weight_decay = o.weight_decay,
+                         .alpha = o.alpha,
+                         .eps = o.eps,
+                         .momentum = o.momentum,
+                         .centered = o.centered};
+  std::array<const at::Tensor*, 3> state = {&slots[kSquare]};
+  if (o.centered) state[1] = &slots[kGradient];
+  if (o.momentum > 0) state[o.centered ? 2 : 1] = &slots[kMomentum];
+  step_parameter(rule, step.operands(state), step.extras);
+}
+
+}  // namespace lockstep::optim

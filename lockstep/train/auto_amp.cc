@@ -1,0 +1,44 @@
+#include "lockstep/train/auto_amp.h"
+
+#include "lockstep/amp/auto_level.h"
+#include "lockstep/base/error.h"
+#include "lockstep/comm/text_exchange.h"
+
+namespace lockstep::train {
+namespace {
+
+using config::AmpLevel;
+using config::HalfType;
+
+// "O1 fp16 5.1 times fp32 here".
+std::string to_text(const amp::AutoChoice& choice) {
+  return cat(choice.policy.casts() ? "O1" : "O0", choice.policy.dtype == at::kHalf ? " fp16 " : " bf16 ", choice.why);
+}
+
+SettledAmp from_text(const std::string& text) {
+  return {text.substr(0, 2) == "O1" ? AmpLevel::kO1 : AmpLevel::kO0,
+          text.substr(3, 4) == "fp16" ? HalfType::kFp16 : HalfType::kBf16, text.substr(8)};
+}
+
+amp::AutoChoice choose(HalfType dtype) {
+  if (dtype == HalfType::kBf16) return amp::auto_level();
+  amp::Rates rates = amp::rates_of_this_machine();
+  rates.bf16 = 0;
+  return amp::auto_level(rates);
+}
+
+}  // namespace
+
+SettledAmp settle_amp(HalfType dtype, config::DeviceKind device, comm::World& world) {
+  if (device == config::DeviceKind::kCuda) return {AmpLevel::kO1, dtype, "on a GPU"};
+  const std::string own = world.rank() == 0 ? to_text(choose(dtype)) : "";
+  return from_text(comm::gather_texts(world.communicator(), own).at(0));
+}
+
+SettledAmp amp_of_checkpoint(const std::string& precision) {
+  const size_t level = config::read_word("amp", precision.substr(0, precision.find(' ')), words(AmpLevel{}));
+  const bool half = precision.find(" float16") != std::string::npos;
+  return {static_cast<AmpLevel>(level), half ? HalfType::kFp16 : HalfType::kBf16, "as in the checkpoint"};
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,25 @@
+// What --amp auto stands for in a run: the same on every rank, and kept by what the run writes.
+#pragma once
+
+#include <string>
+
+#include "lockstep/comm/world.h"
+#include "lockstep/config/train_options.h"
+
+namespace lockstep::train {
+
+// A level and a dtype in the place of auto, and why, for people: "5.1 times fp32 here".
+struct SettledAmp {
+  config::AmpLevel level;
+  config::HalfType dtype;
+  std::string why;
+};
+
+// Rank 0's choice for all ranks: on a CPU by its rates (amp/auto_level.h), of fp16 alone where `dtype` asks for it; on
+// a GPU O1. A collective.
+SettledAmp settle_amp(config::HalfType dtype, config::DeviceKind device, comm::World& world);
+
+// What a checkpoint's run computed in, by its name: "O1 bfloat16, SyncBatchNorm". Throws ConfigError for another text.
+SettledAmp amp_of_checkpoint(const std::string& precision);
+
+}  // namespace lockstep::train

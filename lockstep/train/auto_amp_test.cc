@@ -1,0 +1,57 @@
+#include "lockstep/train/auto_amp.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "lockstep/amp/rates.h"
+#include "lockstep/base/error.h"
+#include "lockstep/train/testing/only_world.h"
+
+namespace lockstep::train {
+namespace {
+
+using config::AmpLevel;
+using config::DeviceKind;
+using config::HalfType;
+
+class AutoAmpTest : public testing::Test {
+ protected:
+  void SetUp() override { setenv("XDG_CACHE_HOME", folder_.c_str(), 1); }
+  void TearDown() override {
+    unsetenv("XDG_CACHE_HOME");
+    std::filesystem::remove_all(folder_);
+  }
+  static comm::World& world() { return *testing_support::only_world(); }
+  std::string folder_ = testing::TempDir() + "auto_amp";
+};
+
+TEST_F(AutoAmpTest, RanksFollowTheRatesOfRank0) {
+  amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = 51, .fp16 = 40});
+  const SettledAmp settled = settle_amp(HalfType::kBf16, DeviceKind::kCpu, world());
+  EXPECT_EQ(settled.level, AmpLevel::kO1);
+  EXPECT_EQ(settled.dtype, HalfType::kBf16);
+  EXPECT_EQ(settled.why, "5.1 times fp32 here");
+  amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = 5, .fp16 = 5});
+  EXPECT_EQ(settle_amp(HalfType::kBf16, DeviceKind::kCpu, world()).level, AmpLevel::kO0);
+}
+
+TEST_F(AutoAmpTest, AnAskedForFp16IsKept) {
+  amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = 51, .fp16 = 40});
+  const SettledAmp settled = settle_amp(HalfType::kFp16, DeviceKind::kCpu, world());
+  EXPECT_EQ(settled.dtype, HalfType::kFp16);
+  EXPECT_EQ(settled.why, "4.0 times fp32 here");
+  EXPECT_EQ(settle_amp(HalfType::kFp16, DeviceKind::kCuda, world()).level, AmpLevel::kO1);
+}
+
+TEST_F(AutoAmpTest, ACheckpointsPrecisionIsRead) {
+  EXPECT_EQ(amp_of_checkpoint("O0 float32").level, AmpLevel::kO0);
+  EXPECT_EQ(amp_of_checkpoint("O1 bfloat16, SyncBatchNorm").dtype, HalfType::kBf16);
+  EXPECT_EQ(amp_of_checkpoint("O1 float16").dtype, HalfType::kFp16);
+  EXPECT_EQ(amp_of_checkpoint("O1 float16").level, AmpLevel::kO1);
+  EXPECT_THROW(amp_of_checkpoint("half"), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep::train

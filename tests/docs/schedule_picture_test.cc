@@ -1,0 +1,100 @@
+// docs/images/schedules.svg is drawn from the schedules themselves. LOCKSTEP_DRAW=1 writes it anew.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/text.h"
+#include "lockstep/optim/schedule.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kSteps = 100, kColumns = 3, kWidth = 210, kHeight = 92, kPitchX = 232, kPitchY = 138;
+
+const std::pair<const char*, optim::Shape> kPanels[] = {
+    {"constant", optim::ConstantLr{}},
+    {"step --step-size 30 --gamma 0.3", optim::StepLr{.step_size = 30, .gamma = 0.3}},
+    {"multistep --milestones 40,60,90", optim::MultiStepLr{.milestones = {40, 60, 90}, .gamma = 0.5}},
+    {"exponential --gamma 0.96", optim::ExponentialLr{.gamma = 0.96}},
+    {"cosine", optim::CosineLr{.t_max = kSteps}},
+    {"cosine-restarts --restart-mult 2", optim::CosineRestartsLr{.t_0 = 15, .t_mult = 2}},
+    {"onecycle", optim::OneCycleLr{.max_lr = 1, .total_steps = kSteps}},
+    {"polynomial --power 2", optim::PolynomialLr{.total_iters = kSteps, .power = 2}},
+    {"plateau --patience 2", optim::PlateauLr{.factor = 0.5, .patience = 2, .threshold = 0.02}}};
+
+// As people give it: lengths and milestones hold the warm-up, except for a cycle, which is one itself.
+optim::ScheduleOptions warmed(optim::Shape shape, int64_t warmup) {
+  if (std::holds_alternative<optim::OneCycleLr>(shape)) warmup = 0;
+  if (auto* cosine = std::get_if<optim::CosineLr>(&shape)) cosine->t_max -= warmup;
+  if (auto* polynomial = std::get_if<optim::PolynomialLr>(&shape)) polynomial->total_iters -= warmup;
+  if (auto* drops = std::get_if<optim::MultiStepLr>(&shape)) {
+    for (int64_t& milestone : drops->milestones) milestone -= warmup;
+  }
+  return {.shape = std::move(shape), .base_lr = 1, .warmup = warmup};
+}
+
+// A loss that falls, stays, and falls once more; the plateau sees it at every fourth step.
+double loss_at(int64_t step) {
+  const auto t = static_cast<double>(step);
+  return 0.3 + 0.7 * std::exp(-t / 7) - (step > 56 ? 0.15 * (1 - std::exp((56 - t) / 4)) : 0);
+}
+
+template <typename At>
+std::string curve(const At& at, const char* style) {
+  std::string points;
+  char point[32];
+  for (int64_t step = 0; step < kSteps; ++step) {
+    std::snprintf(point, sizeof point, "%.1f,%.1f ", static_cast<double>(step) * kWidth / (kSteps - 1),
+                  kHeight * (1 - at(step)));
+    points += point;
+  }
+  points.pop_back();
+  return cat("<polyline fill=\"none\" ", style, " points=\"", points, "\"/>\n");
+}
+
+std::string rates(const optim::ScheduleOptions& options, const char* style) {
+  optim::PlateauState state;
+  const auto* plateau = std::get_if<optim::PlateauLr>(&options.shape);
+  const auto rate = [&](int64_t step) {
+    if (plateau != nullptr && step % 4 == 0 && step >= options.warmup) {
+      state = optim::next(*plateau, options.rates(), state, loss_at(step));
+    }
+    return optim::lr_at(options, step, state);
+  };
+  return curve(rate, style);
+}
+
+std::string picture() {
+  std::string svg =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 714 426\" width=\"714\" height=\"426\" role=\"img\" "
+      "aria-label=\"The learning rates of all schedules over 100 steps\">\n<rect width=\"714\" height=\"426\" rx=\"8\" "
+      "fill=\"#ffffff\"/>\n<g font-family=\"Helvetica,Arial,DejaVu Sans,sans-serif\" font-size=\"12\" "
+      "fill=\"#30363d\">\n";
+  int i = 0;
+  for (const auto& [title, shape] : kPanels) {
+    svg += cat("<g transform=\"translate(", 20 + kPitchX * (i % kColumns), ' ', 34 + kPitchY * (i / kColumns), ")\">\n",
+               "<text y=\"-10\">", title, "</text>\n<path fill=\"none\" stroke=\"#c8ced4\" d=\"M0 0V", kHeight, "H",
+               kWidth, "\"/>\n");
+    if (std::holds_alternative<optim::PlateauLr>(shape)) svg += curve(loss_at, "stroke=\"#b0b7bf\"");
+    svg += rates(warmed(shape, 10), "stroke=\"#e07b39\" stroke-width=\"1.5\" stroke-dasharray=\"4 3\"");
+    svg += rates(warmed(shape, 0), "stroke=\"#2f6fb2\" stroke-width=\"2\"") + "</g>\n";
+    ++i;
+  }
+  return svg + "</g>\n</svg>\n";
+}
+
+TEST(SchedulePicture, IsDrawnFromTheSchedules) {
+  static_assert(std::size(kPanels) == std::variant_size_v<optim::Shape>);
+  const std::string path = LOCKSTEP_SOURCE_DIR "/docs/images/schedules.svg", drawn = picture();
+  if (env("LOCKSTEP_DRAW")) std::ofstream(path) << drawn;
+  std::ifstream file(path);
+  const std::string kept((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_TRUE(kept == drawn) << path << " is another; LOCKSTEP_DRAW=1 writes it anew";
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+// Opt levels as a user trains with them: same bits at any number of ranks, masters that survive a resume, overflows
+// that are explained.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+struct Level {
+  const char *amp, *dtype;
+  Words more = {};
+};
+
+class AmpLevels : public testing::TestWithParam<Level> {};
+
+TEST_P(AmpLevels, SameBitsOnAnyRanksAndOverAResume) {
+  const auto& [amp, dtype, more] = GetParam();
+  const Words words = Words{"--amp", amp, "--dtype", dtype} + more;
+  const TempDir dir;
+  const auto run = [&](const char* nproc, int steps, const Words& place) {
+    const auto result =
+        lockstep(train_words(words + Words{"--nproc", nproc, "--steps", std::to_string(steps)} + place));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  };
+  run("1", kSteps, {"--out", dir / "one"});
+  run("2", kSteps, {"--out", dir / "two"});
+  run("4", 5, {"--out", dir / "four"});
+  const auto early = outcome_of(dir / "four");
+  run("2", kSteps, {"--resume", dir / "four"});
+  EXPECT_EQ(outcome_of(dir / "two"), outcome_of(dir / "one"));
+  EXPECT_EQ(outcome_of(dir / "four"), outcome_of(dir / "one"));
+  EXPECT_NE(early, outcome_of(dir / "one"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AmpLevels,
+                         testing::Values(Level{"O1", "fp16"}, Level{"O2", "bf16"}, Level{"O2", "fp16", kAveraged},
+                                         Level{"O2", "bf16", {"--keep-batchnorm-fp32", "off"}}, Level{"O3", "bf16"},
+                                         Level{"O3", "fp16", {"--loss-scale", "128"}}),
+                         [](const auto& of) {
+                           return std::string(of.param.amp) + of.param.dtype + std::to_string(of.index);
+                         });
+
+std::vector<nlohmann::json> train_records(const std::string& run) {
+  std::vector<nlohmann::json> records;
+  std::ifstream file(run + "/metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    records.push_back(nlohmann::json::parse(line));
+    if (records.back().value("kind", "") != "train") records.pop_back();
+  }
+  return records;
+}
+
+TEST(AmpOverflow, NamesTheParameter) {
+  const TempDir dir;
+  const auto result = lockstep(train_words({"--amp", "O1", "--dtype", "fp16", "--loss-scale", "1e12", "--steps", "2",
+                                            "--nproc", "2", "--out", dir / "run"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto records = train_records(dir / "run");
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_TRUE(records[0].at("skipped").get<bool>()) << records[0];
+  EXPECT_THAT(records[0].at("overflow").get<std::string>(), HasSubstr("fc"));  // the first in backward's order
+  EXPECT_EQ(result.err.find("in a row"), std::string::npos) << "two are no reason to warn";
+}
+
+TEST(AmpOverflow, ManyInARowGiveOneWarning) {
+  const TempDir dir;
+  const auto result = lockstep(train_words({"--amp", "O1", "--dtype", "fp16", "--loss-scale", "1e12", "--steps", "24",
+                                            "--epochs", "6", "--nproc", "2", "--out", dir / "run"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const size_t first = result.err.find("17 steps in a row were skipped");
+  ASSERT_NE(first, std::string::npos) << result.err;
+  EXPECT_THAT(result.err.substr(first), HasSubstr("is not finite at a loss scale of 1e+12"));
+  EXPECT_EQ(result.err.find("in a row", first + 30), std::string::npos) << result.err;
+}
+
+TEST(AmpCheckpoints, MastersAreFp32AndLoadAnywhere) {
+  const TempDir dir;
+  auto result = lockstep(train_words({"--amp", "O2", "--out", dir / "two"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string last = dir / "two/checkpoints/last.pt";
+  result = lockstep({"inspect", last});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out.find("bfloat16 ["), std::string::npos) << result.out;
+  for (const char* amp : {"O0", "O3"}) {
+    result = lockstep({"eval", "mnist", "--load", last, "--amp", amp, "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  result = lockstep(train_words({"--amp", "O1", "--resume", dir / "two"}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("it was trained with precision O2 bfloat16, this run has O1 bfloat16"));
+}
+
+TEST(AmpCheckpoints, OfSixteenBitsLoadWhereAllIsFp32) {
+  const TempDir dir;
+  auto result = lockstep(train_words({"--amp", "O3", "--dtype", "fp16", "--steps", "4", "--out", dir / "three"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  result = lockstep(train_words({"--load", dir / "three/checkpoints/last.pt", "--steps", "1", "--out", dir / "zero"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+}  // namespace
+}  // namespace lockstep::e2e

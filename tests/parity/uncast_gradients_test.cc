@@ -1,0 +1,71 @@
+// Gradients that the fold takes before autocast's cast to fp32, against those that it takes after.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include "lockstep/amp/autocast.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "support/worlds.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using at::Tensor;
+using testing_support::expect_ranks_pass;
+using testing_support::join_world;
+using testing_support::Ranks;
+
+// Two layers, the first one used twice.
+struct NetImpl : torch::nn::Module {
+  torch::nn::Linear inner{nullptr}, outer{nullptr};
+  NetImpl() {
+    at::manual_seed(3);
+    inner = register_module("inner", torch::nn::Linear(6, 6));
+    outer = register_module("outer", torch::nn::Linear(6, 2));
+  }
+  Tensor forward(const Tensor& x) { return outer->forward(at::relu(inner->forward(at::relu(inner->forward(x))))); }
+};
+TORCH_MODULE(Net);
+
+constexpr int64_t kRows = 4;
+
+Tensor loss_of(Net& net, int rank) {
+  at::manual_seed(100 + static_cast<uint64_t>(rank));
+  return net->forward(at::randn({kRows, 6})).square().mean();
+}
+
+// Of one step in bf16: over shared memory gradients are taken before their cast, except where someone has hooked them.
+std::vector<Tensor> gradients_of_step(const std::shared_ptr<comm::World>& world, const DdpOptions& options,
+                                      const std::function<void(Net&)>& prepare) {
+  Net net;
+  prepare(net);
+  DistributedDataParallel ddp(net.ptr(), world, options);
+  const StepPlan step{.number = 0, .samples = kRows * world->size(), .lanes = {{world->rank(), kRows}}};
+  ddp.run(step, [&](size_t) {
+    const amp::AutocastScope autocast({.level = amp::OptLevel::kO1});
+    return loss_of(net, world->rank()).to(at::kFloat);
+  });
+  std::vector<Tensor> gradients;
+  for (const auto& parameter : net->parameters()) gradients.push_back(parameter.grad().clone());
+  return gradients;
+}
+
+RANK_PROGRAM(gradients_before_their_cast) {
+  const auto world = join_world(context);
+  int hooked = 0;
+  const auto plain = gradients_of_step(world, {}, [](Net&) {});
+  const auto cast = gradients_of_step(world, {}, [&](Net& net) {
+    for (const auto& parameter : net->parameters()) parameter.register_hook([&](const Tensor&) { ++hooked; });
+  });
+  EXPECT_EQ(hooked, 4);
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::equal(plain[i], cast[i])) << i;
+  const auto delayed = gradients_of_step(world, {.delay_allreduce = true}, [](Net&) {});
+  for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::equal(plain[i], delayed[i])) << i;
+}
+
+TEST(DataParallel, GradientsBeforeTheirCast) {
+  for (const int size : {1, 2, 3}) expect_ranks_pass("gradients_before_their_cast", size);
+}
+
+}  // namespace
+}  // namespace lockstep::parallel
