@@ -6,16 +6,20 @@
 
 namespace lockstep::amp {
 
-StepReport fused_step(optim::AnyOptimizer& optimizer, LossScaler& scaler, double square_sum,
-                      const StepOptions& options) {
+Verdict judge(LossScaler& scaler, double square_sum, const StepOptions& options) {
   const double scale = scaler.scale();
   StepReport report{.gradient_norm = std::sqrt(square_sum) / scale, .finite = std::isfinite(square_sum)};
   report.skipped = scaler.update(!report.finite);
-  if (report.skipped) return report;
   const double clip = options.max_norm > 0 ? optim::clip_factor(report.gradient_norm, options.max_norm) : 1;
-  optimizer.update(
-      {.grad_multiplier = clip / scale, .clip_value = options.max_value, .grad_norm = report.gradient_norm * clip});
-  return report;
+  return {report,
+          {.grad_multiplier = clip / scale, .clip_value = options.max_value, .grad_norm = report.gradient_norm * clip}};
+}
+
+StepReport fused_step(optim::AnyOptimizer& optimizer, LossScaler& scaler, double square_sum,
+                      const StepOptions& options) {
+  const Verdict verdict = judge(scaler, square_sum, options);
+  if (!verdict.report.skipped) optimizer.update(verdict.update);
+  return verdict.report;
 }
 
 }  // namespace lockstep::amp

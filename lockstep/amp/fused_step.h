@@ -20,6 +20,14 @@ struct StepReport {
   bool skipped = false;      // the scaler met some that weren't, and the weights stay as they are
 };
 
+// What a step's gradients, of this sum of squares and still scaled, lead to: the report, the next scale, and what an
+// update is to multiply and clip by unless the step is skipped.
+struct Verdict {
+  StepReport report;
+  optim::Update update;
+};
+Verdict judge(LossScaler& scaler, double square_sum, const StepOptions& options);
+
 // `square_sum`: of the gradients, which are still scaled (StepResult, Reducer). Updates the scale. Without a scaler a
 // step is taken whatever the gradients are.
 StepReport fused_step(optim::AnyOptimizer& optimizer, LossScaler& scaler, double square_sum,

@@ -4,6 +4,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>
 
+#include <cmath>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -17,7 +19,11 @@ namespace lockstep::amp {
 // For gradients that every rank has folded already the decision is the same everywhere. One thread.
 class GradScaler {
  public:
-  explicit GradScaler(const ScalerOptions& options = {.enabled = true}) : scaler_(options) {}
+  // torch's scale has no bounds.
+  static ScalerOptions torchs() {
+    return {.enabled = true, .min_scale = std::numeric_limits<double>::min(), .max_scale = HUGE_VAL};
+  }
+  explicit GradScaler(const ScalerOptions& options = torchs()) : scaler_(options) {}
 
   at::Tensor scale(const at::Tensor& loss) const;
   // Divides the gradients of the optimizer's parameters by the scale, in place, once between two updates; gradients

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "lockstep/amp/cast_model.h"
 #include "lockstep/amp/multi_tensor.h"
@@ -35,29 +37,6 @@ bool scale_in_place(const std::vector<at::Tensor>& gradients, double factor) {
   return multi_tensor_scale(gradients, gradients, factor);
 }
 
-// The models in the policy's types; the fp32 values of weights that are to have masters.
-MasterWeights::Values cast_models(const std::vector<torch::nn::Module*>& models, const Policy& policy) {
-  MasterWeights::Values values;
-  for (auto* model : models) {
-    const auto wide = apply_policy(*model, policy);
-    const auto parameters = model->parameters();
-    for (size_t i = 0; i < wide.size(); ++i) {
-      if (wide[i].defined()) values.emplace(parameters[i].unsafeGetTensorImpl(), wide[i]);
-    }
-  }
-  return values;
-}
-
-void give_masters(optim::FusedOptimizer& optimizer, const MasterWeights::Values& values) {
-  optimizer.keep_masters();
-  std::vector<at::Tensor> masters;
-  for (const auto& parameter : parameters_of(optimizer)) {
-    const auto found = values.find(parameter.unsafeGetTensorImpl());
-    masters.push_back(found == values.end() ? at::Tensor() : found->second);
-  }
-  optimizer.load_masters(masters);
-}
-
 const Options& checked(const Options& options) {
   if (options.num_losses < 1) throw ConfigError("amp: num_losses ", options.num_losses, ": expected 1 or more");
   return options;
@@ -84,17 +63,20 @@ Amp::Amp(const std::vector<torch::nn::Module*>& models, const std::vector<torch:
       device_(check_models(models)),
       initialized_(models),
       scalers_(static_cast<size_t>(options.num_losses), LossScaler(scaler_options(options))) {
+  check_device(device_, policy_);
   check_optimizers(optimizers, models, policy_);
-  const auto values = cast_models(models, policy_);
+  if (policy_.cast_model) {
+    for (auto* model : models) cast_model(*model, policy_.dtype, policy_.keep_batchnorm_fp32);
+  }
   for (auto* optimizer : optimizers) {
     OfOptimizer& of = optimizers_.emplace_back();
     of.optimizer = optimizer;
     of.fused = dynamic_cast<optim::FusedOptimizer*>(optimizer);
     if (!policy_.master_weights) continue;
     if (of.fused != nullptr) {
-      give_masters(*of.fused, values);
+      of.fused->keep_masters();
     } else {
-      of.masters.emplace(*optimizer, values);
+      of.masters.emplace(*optimizer);
     }
   }
 }
@@ -135,6 +117,11 @@ void Amp::enter(const std::vector<torch::optim::Optimizer*>& optimizers, const S
   const double scale = loss_scale(options.loss_id);
   for (auto* optimizer : optimizers) {
     OfOptimizer& of = find(*optimizer);
+    if (of.delayed && of.masters && of.scaled_by != scale) {
+      throw ConfigError(
+          "amp: scale_loss after one with delay_unscale of another loss scale; accumulate one loss_id at a "
+          "time");
+    }
     if (of.delayed || keeps_scaled(of)) {
       const auto gradients = gradients_of(*optimizer);
       if (of.scaled_by != scale && !gradients.empty() && !of.masters) scale_in_place(gradients, scale / of.scaled_by);
@@ -162,13 +149,14 @@ void Amp::leave(const std::vector<torch::optim::Optimizer*>& optimizers, const S
 
 // Whether the gradients were finite.
 bool Amp::unscale(OfOptimizer& of) const {
+  if (keeps_scaled(of) && !scalers_[0].enabled()) return true;
   if (keeps_scaled(of)) return std::isfinite(multi_tensor_l2norm(gradients_of(*of.optimizer)).total);
   const double factor = 1 / std::exchange(of.scaled_by, 1);
   bool finite = true;
   if (of.masters) {
     finite = of.masters->take_gradients(factor);
     of.masters->drop_model_gradients();
-  } else if (factor != 1) {
+  } else if (scalers_[0].enabled()) {
     finite = scale_in_place(gradients_of(*of.optimizer), factor);
   }
   const c10::AutoGradMode no_grad(false);
@@ -182,13 +170,31 @@ bool Amp::unscale(OfOptimizer& of) const {
   return finite;
 }
 
-// Of an optimizer that is none of ours: in place.
-void Amp::clip(OfOptimizer& of, double factor, double max_value) const {
+// DistributedDataParallel broadcasts rank 0's weights, and a loop may load others, after initialize.
+void Amp::settle_masters(OfOptimizer& of) const {
+  if (std::exchange(of.settled, true) || !policy_.master_weights) return;
+  if (of.masters) return of.masters->read_weights();
+  auto masters = of.fused->masters();
+  const auto weights = parameters_of(*of.optimizer);
+  for (size_t i = 0; i < masters.size(); ++i) {
+    if (masters[i].defined()) masters[i] = weights[i].detach().to(at::kFloat);
+  }
+  of.fused->load_masters(masters);
+}
+
+// Steps by gradients that are to be multiplied and clipped; libtorch's optimizers get them so.
+void Amp::apply(OfOptimizer& of, const optim::Update& update) const {
+  if (of.fused != nullptr) return of.fused->update(update);
   const auto gradients = gradients_of(*of.optimizer);
-  if (factor != 1) scale_in_place(gradients, factor);
-  if (!std::isfinite(max_value)) return;
-  const c10::AutoGradMode no_grad(false);
-  for (const auto& gradient : gradients) at::clamp_(const_cast<at::Tensor&>(gradient), -max_value, max_value);
+  if (update.grad_multiplier != 1) scale_in_place(gradients, update.grad_multiplier);
+  if (std::isfinite(update.clip_value)) {
+    const c10::AutoGradMode no_grad(false);
+    for (const auto& gradient : gradients) {
+      at::clamp_(const_cast<at::Tensor&>(gradient), -update.clip_value, update.clip_value);
+    }
+  }
+  of.optimizer->step();
+  if (of.masters) of.masters->write_weights();
 }
 
 StepReport Amp::step(torch::optim::Optimizer& optimizer, const StepOptions& options) {
@@ -207,30 +213,25 @@ StepReport Amp::step(torch::optim::Optimizer& optimizer, const StepOptions& opti
     report.finite = std::isfinite(report.gradient_norm);
     factor = optim::clip_factor(report.gradient_norm, options.max_norm);
   }
-  if (of.fused != nullptr) {
-    of.fused->update({.grad_multiplier = factor / scale, .clip_value = options.max_value});
-    return report;
-  }
-  clip(of, factor, options.max_value);
-  optimizer.step();
-  if (of.masters) of.masters->write_weights();
+  settle_masters(of);
+  apply(of, {.grad_multiplier = factor / scale, .clip_value = options.max_value});
   return report;
 }
 
-StepReport Amp::step(torch::optim::Optimizer& optimizer, double square_sum, const StepOptions& options, int loss_id) {
-  OfOptimizer& of = find(optimizer);
-  LossScaler& scaler = scalers_[index_of(loss_id)];
-  if (of.fused != nullptr) return fused_step(*of.fused, scaler, square_sum, options);
-  const double scale = scaler.scale();
-  StepReport report{.gradient_norm = std::sqrt(square_sum) / scale, .finite = std::isfinite(square_sum)};
-  report.skipped = scaler.update(!report.finite);
-  if (report.skipped) return report;
-  const double factor = (options.max_norm > 0 ? optim::clip_factor(report.gradient_norm, options.max_norm) : 1) / scale;
-  if (of.masters) of.masters->take_gradients(factor);
-  clip(of, of.masters ? 1 : factor, options.max_value);
-  optimizer.step();
-  if (of.masters) of.masters->write_weights();
-  return report;
+StepReport Amp::step(const std::vector<torch::optim::Optimizer*>& optimizers, double square_sum,
+                     const StepOptions& options, int loss_id) {
+  const Verdict verdict = judge(scalers_[index_of(loss_id)], square_sum, options);
+  if (verdict.report.skipped) return verdict.report;
+  for (auto* optimizer : optimizers) {
+    OfOptimizer& of = find(*optimizer);
+    settle_masters(of);
+    optim::Update update = verdict.update;
+    // Of several optimizers' gradients together.
+    if (optimizers.size() > 1) update.grad_norm = std::numeric_limits<double>::quiet_NaN();
+    if (of.masters) of.masters->take_gradients(std::exchange(update.grad_multiplier, 1));
+    apply(of, update);
+  }
+  return verdict.report;
 }
 
 void Amp::zero_grad(torch::optim::Optimizer& optimizer) {
@@ -253,6 +254,23 @@ std::vector<at::Tensor> Amp::master_params(const torch::optim::Optimizer& optimi
   return parameters;
 }
 
+void Amp::load_masters(torch::optim::Optimizer& optimizer, const std::vector<at::Tensor>& masters) {
+  OfOptimizer& of = find(optimizer);
+  const auto steps = master_params(optimizer);
+  if (masters.size() != steps.size()) {
+    throw ConfigError("amp: ", masters.size(), " masters given, the optimizer steps ", steps.size(), " tensors");
+  }
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (masters[i].sizes() == steps[i].sizes()) continue;
+    throw ConfigError("amp: master ", i, " is ", masters[i].sizes(), ", and was to be ", steps[i].sizes());
+  }
+  const c10::AutoGradMode no_grad(false);
+  for (size_t i = 0; i < steps.size(); ++i) steps[i].copy_(masters[i]);
+  if (of.masters) of.masters->write_weights();
+  if (of.fused != nullptr && policy_.master_weights) of.fused->load_masters(of.fused->masters());
+  of.settled = true;
+}
+
 std::map<std::string, ScalerDict> Amp::state_dict() const {
   std::map<std::string, ScalerDict> state;
   for (size_t i = 0; i < scalers_.size(); ++i) {
@@ -260,7 +278,7 @@ std::map<std::string, ScalerDict> Amp::state_dict() const {
     dict.merge(torch_state(scalers_[i]));
     dict["overflows_left"] = scalers_[i].state().overflows_left;
   }
-  state["opt_level"]["level"] = static_cast<double>(policy_.level);
+  state["opt_level"] = {{"level", static_cast<double>(policy_.level)}, {"half", policy_.dtype == at::kHalf ? 1 : 0}};
   return state;
 }
 
@@ -270,6 +288,12 @@ void Amp::load_state_dict(const std::map<std::string, ScalerDict>& state) {
     if (saved != static_cast<double>(policy_.level)) {
       throw ConfigError("amp: a state of level O", saved, ", this is ", name_of(policy_.level),
                         "; initialize at that level, or load the model's state alone");
+    }
+    const auto half = level->second.find("half");
+    if (policy_.casts() && half != level->second.end() && (half->second != 0) != (policy_.dtype == at::kHalf)) {
+      throw ConfigError("amp: a state of ", half->second != 0 ? "fp16" : "bf16",
+                        ", this is the other; initialize with that "
+                        "dtype, or load the model's state alone");
     }
   }
   const auto scalers = std::count_if(state.begin(), state.end(),

@@ -99,7 +99,12 @@ class Amp {
   // The same of gradients that were scaled by loss_scale(loss_id) and folded, in one pass where the optimizer is one of
   // lockstep/optim.
   StepReport step(torch::optim::Optimizer& optimizer, double square_sum, const StepOptions& options = {},
-                  int loss_id = 0);
+                  int loss_id = 0) {
+    return step(std::vector{&optimizer}, square_sum, options, loss_id);
+  }
+  // Of several optimizers whose gradients that loss gave and `square_sum` counts together.
+  StepReport step(const std::vector<torch::optim::Optimizer*>& optimizers, double square_sum,
+                  const StepOptions& options = {}, int loss_id = 0);
   void zero_grad(torch::optim::Optimizer& optimizer);
 
   double loss_scale(int loss_id = 0) const { return scaler(loss_id).scale(); }
@@ -108,10 +113,13 @@ class Amp {
   // What the optimizer steps: fp32 masters at O2, elsewhere its parameters. Masters of lockstep/optim's optimizers have
   // no .grad: clip by step()'s options.
   std::vector<at::Tensor> master_params(const torch::optim::Optimizer& optimizer) const;
+  // For a resume: as many as master_params(), copied into the masters, and rounded into the model. At the first step
+  // masters otherwise begin with the model's weights as they are then, broadcast or loaded.
+  void load_masters(torch::optim::Optimizer& optimizer, const std::vector<at::Tensor>& masters);
 
   // Apex's form, {"loss_scaler0": {"loss_scale", "unskipped"}, …}, with torch's keys beside, and "opt_level" as a dict
-  // {"level": 2}. load_state_dict throws ConfigError for another level's state or other numbers of losses; one without
-  // "opt_level", Apex's own, is taken at any.
+  // {"level": 2, "half": 0}. load_state_dict throws ConfigError for another level's state or other numbers of losses;
+  // one without "opt_level", Apex's own, is taken at any.
   std::map<std::string, ScalerDict> state_dict() const;
   void load_state_dict(const std::map<std::string, ScalerDict>& state);
 
@@ -124,13 +132,15 @@ class Amp {
     double scaled_by = 1;                  // what its gradients are
     bool delayed = false;                  // and are to stay so until a scope unscales them
     bool skip = false;                     // its next step
+    bool settled = false;                  // its masters are what they are to be
     std::vector<at::Tensor> stashed = {};  // gradients of losses before, by parameter
   };
 
   void enter(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options);
   void leave(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options);
   bool unscale(OfOptimizer& of) const;
-  void clip(OfOptimizer& of, double factor, double max_value) const;
+  void settle_masters(OfOptimizer& of) const;
+  void apply(OfOptimizer& of, const optim::Update& update) const;
   bool keeps_scaled(const OfOptimizer& of) const;
   const OfOptimizer& find(const torch::optim::Optimizer& optimizer) const;
   OfOptimizer& find(const torch::optim::Optimizer& optimizer);

@@ -146,6 +146,67 @@ TEST(Amp, LossesAddUpUnscaled) {
   }
 }
 
+TEST(Amp, AScaleOfOneLooksForOverflowsToo) {
+  for (const bool ours : {true, false}) {
+    auto net = make_net();
+    auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.05}});
+    torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(0.05));
+    torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
+    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO1, .dtype = at::kHalf, .loss_scale = 1});
+    const Tensor before = net->parameters()[0].detach().clone();
+    train_step(*amp, net, sgd, std::numeric_limits<double>::infinity());
+    EXPECT_TRUE(at::equal(net->parameters()[0], before)) << ours;
+  }
+}
+
+// As DistributedDataParallel's broadcast, or a checkpoint, brings them.
+TEST(Amp, MastersBeginWithTheWeightsOfTheFirstStep) {
+  for (const bool ours : {true, false}) {
+    torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
+    auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
+    torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(1.0));
+    torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
+    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO2});
+    const auto weights = net->parameters();
+    {
+      const at::NoGradGuard no_grad;
+      Tensor weight = weights[0];
+      weight.fill_(3);
+    }
+    net->forward(at::ones({1, 4}, at::kBFloat16)).sum().backward();
+    amp->step(sgd, /*square_sum=*/4);
+    EXPECT_TRUE(at::equal(amp->master_params(sgd)[0], at::full({1, 4}, 2.0f))) << ours;
+    amp->load_masters(sgd, {at::full({1, 4}, 1.001f)});
+    EXPECT_TRUE(at::equal(amp->master_params(sgd)[0], at::full({1, 4}, 1.001f))) << ours;
+    EXPECT_TRUE(at::equal(weights[0], at::full({1, 4}, 1.001f).to(at::kBFloat16))) << ours;
+    amp->zero_grad(sgd);
+    net->forward(at::ones({1, 4}, at::kBFloat16)).sum().backward();
+    amp->step(sgd, 4);
+    EXPECT_TRUE(at::allclose(amp->master_params(sgd)[0], at::full({1, 4}, 0.001f), 1e-3)) << ours;
+    EXPECT_THAT(refusal([&] { amp->load_masters(sgd, {}); }), HasSubstr("0 masters given, the optimizer steps 1"));
+  }
+}
+
+TEST(Amp, SeveralOptimizersShareOneVerdict) {
+  torch::nn::Linear one(torch::nn::LinearOptions(4, 1).bias(false)), two(torch::nn::LinearOptions(4, 1).bias(false));
+  auto fused = optim::make_optimizer("sgd", one->parameters(), {{"lr", 1.0}});
+  torch::optim::SGD plain(two->parameters(), torch::optim::SGDOptions(1.0));
+  const auto amp =
+      initialize({one.get(), two.get()}, {fused.get(), &plain}, {.opt_level = OptLevel::kO1, .dtype = at::kHalf});
+  const auto w1 = one->parameters(), w2 = two->parameters();
+  const Tensor before1 = w1[0].detach().clone(), before2 = w2[0].detach().clone();
+  const auto fill = [&](float value) {
+    for (auto parameter : {w1[0], w2[0]}) parameter.mutable_grad() = at::full({1, 4}, value);
+  };
+  fill(HUGE_VALF);
+  EXPECT_TRUE(amp->step({fused.get(), &plain}, HUGE_VAL).skipped);
+  EXPECT_EQ(amp->loss_scale(), 32768) << "once";
+  fill(32768);
+  amp->step({fused.get(), &plain}, 8.0 * 32768 * 32768);
+  EXPECT_TRUE(at::allclose(w1[0], before1 - 1));
+  EXPECT_TRUE(at::allclose(w2[0], before2 - 1));
+}
+
 TEST(Amp, ClipsMasters) {
   for (const bool ours : {true, false}) {
     torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
@@ -177,6 +238,9 @@ TEST(Amp, StateIsApexsAndTorchs) {
   auto other = state;
   other["opt_level"]["level"] = 2;
   EXPECT_THAT(refusal([&] { amp->load_state_dict(other); }), HasSubstr("a state of level O2, this is O1"));
+  other = state;
+  other["opt_level"]["half"] = 0;
+  EXPECT_THAT(refusal([&] { amp->load_state_dict(other); }), HasSubstr("a state of bf16"));
   other = state;
   other["loss_scaler1"] = other["loss_scaler0"];
   EXPECT_THAT(refusal([&] { amp->load_state_dict(other); }), HasSubstr("a state of 2 losses, this has num_losses 1"));

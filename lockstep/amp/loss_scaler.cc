@@ -17,7 +17,12 @@ void ScalerOptions::check() const {
 }
 
 ScalerState initial(const ScalerOptions& options) {
-  return {.scale = options.enabled ? options.init_scale : 1, .good_steps = 0, .overflows_left = options.hysteresis};
+  const double bounded = std::clamp(options.init_scale, options.min_scale, options.max_scale);
+  return {.scale = !options.enabled  ? 1
+                   : options.dynamic ? bounded
+                                     : options.init_scale,
+          .good_steps = 0,
+          .overflows_left = options.hysteresis};
 }
 
 ScalerState next(const ScalerOptions& options, ScalerState state, bool found_inf) {
@@ -66,6 +71,7 @@ void load_state(LossScaler& scaler, const ScalerDict& state) {
   if (!apex && !torch) {
     throw ConfigError("loss scaler: a state without \"scale\" (torch's GradScaler) and \"loss_scale\" (Apex)");
   }
+  if (!scaler.enabled()) return;
   ScalerOptions options = scaler.options();
   options.growth_factor = find("growth_factor", options.growth_factor);
   options.backoff_factor = find("backoff_factor", options.backoff_factor);

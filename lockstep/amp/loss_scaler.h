@@ -62,7 +62,8 @@ class LossScaler {
 using ScalerDict = std::map<std::string, double>;
 ScalerDict apex_state(const LossScaler& scaler);
 ScalerDict torch_state(const LossScaler& scaler);
-// Takes over either form, or both in one dict; torch's brings its factors along, and what neither has stays
+// A scaler that is off stays off. Takes over either form, or both in one dict; torch's brings its factors along, and
+// what neither has stays
 // ("overflows_left", ours, is read where it is there). Throws ConfigError for a dict that is neither, or values that no
 // scaler can have.
 void load_state(LossScaler& scaler, const ScalerDict& state);

@@ -51,6 +51,22 @@ TEST(LossScaler, EveryTransition) {
   for (const auto& row : table) EXPECT_EQ(next(row.options, row.before, row.found_inf), row.after) << row.name;
 }
 
+TEST(LossScaler, BeginsWithinItsBounds) {
+  ScalerOptions options = small();
+  options.init_scale = 65536;
+  EXPECT_EQ(LossScaler(options).scale(), 64);
+  options.init_scale = 1;
+  EXPECT_EQ(LossScaler(options).scale(), 4);
+  options.dynamic = false;
+  EXPECT_EQ(LossScaler(options).scale(), 1);
+}
+
+TEST(LossScaler, OneThatIsOffStaysOff) {
+  LossScaler off;
+  load_state(off, {{"scale", 65536}, {"_growth_tracker", 3}});
+  EXPECT_EQ(off.scale(), 1);
+}
+
 TEST(LossScaler, SkipsOnlyWhereThereIsAScaler) {
   LossScaler none;
   EXPECT_EQ(none.scale(), 1);

@@ -8,7 +8,7 @@
 
 namespace lockstep::amp {
 
-MasterWeights::MasterWeights(torch::optim::Optimizer& optimizer, const Values& values) {
+MasterWeights::MasterWeights(torch::optim::Optimizer& optimizer) {
   if (!optimizer.state().empty()) {
     throw ConfigError(
         "amp: the optimizer has taken steps already; initialize before the first one, and load its state "
@@ -22,9 +22,7 @@ MasterWeights::MasterWeights(torch::optim::Optimizer& optimizer, const Values& v
         continue;
       }
       weights_.push_back(parameter);
-      const auto exact = values.find(parameter.unsafeGetTensorImpl());
-      const at::Tensor value = exact == values.end() ? parameter.detach() : exact->second;
-      masters_.push_back(value.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true).requires_grad_());
+      masters_.push_back(parameter.detach().to(at::kFloat).requires_grad_());
       parameter = masters_.back();
     }
   }

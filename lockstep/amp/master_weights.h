@@ -5,19 +5,15 @@
 
 #include <torch/optim/optimizer.h>
 
-#include <unordered_map>
 #include <vector>
 
 namespace lockstep::amp {
 
 class MasterWeights {
  public:
-  // fp32 values of weights, by c10::TensorImpl.
-  using Values = std::unordered_map<const void*, at::Tensor>;
-
-  // Puts fp32 masters in the places of the optimizer's 16-bit parameters; the others stay. They begin with the weights'
-  // values, or with those in `values`. The optimizer has no state yet (ConfigError), and outlives it.
-  explicit MasterWeights(torch::optim::Optimizer& optimizer, const Values& values = {});
+  // Puts fp32 masters in the places of the optimizer's 16-bit parameters, with their values; the others stay. The
+  // optimizer has no state yet (ConfigError).
+  explicit MasterWeights(torch::optim::Optimizer& optimizer);
 
   // The masters' .grad become the model's gradients times `scale`, in fp32; so do, in place, the gradients of
   // parameters that have no master. A parameter without a gradient leaves its master none. Whether all were finite.

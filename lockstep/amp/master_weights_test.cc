@@ -32,15 +32,6 @@ TEST_F(MasterWeightsTest, TheOptimizerStepsThem) {
   EXPECT_LT(narrow[0].item<float>(), 1) << "but four of them count";
 }
 
-TEST_F(MasterWeightsTest, MayBeginWithExacterValues) {
-  const at::Tensor exact = at::full({3}, 1.001f);
-  MasterWeights masters(sgd, {{narrow.unsafeGetTensorImpl(), exact}});
-  EXPECT_TRUE(at::equal(masters.masters()[0], exact));
-  EXPECT_FALSE(masters.masters()[0].is_same(exact));
-  masters.read_weights();
-  EXPECT_TRUE(at::equal(masters.masters()[0], at::ones({3})));
-}
-
 TEST_F(MasterWeightsTest, AWeightWithoutGradientLeavesItsMasterNone) {
   MasterWeights masters(sgd);
   narrow.sum().backward();

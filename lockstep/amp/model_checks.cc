@@ -1,5 +1,7 @@
 #include "lockstep/amp/model_checks.h"
 
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <mutex>
@@ -36,8 +38,9 @@ at::Device check_models(const std::vector<torch::nn::Module*>& models) {
   std::optional<at::Device> device;
   for_each_parameter(models, [&](const std::string& name, const at::Tensor& parameter) {
     if (torch::autograd::impl::post_acc_grad_hooks(parameter) != nullptr) {
-      throw ConfigError("amp::initialize: the model is in a DistributedDataParallel already (", name,
-                        "); initialize first, then wrap");
+      throw ConfigError(
+          "amp::initialize: ", name,
+          " has a post-accumulate-grad hook, as in a DistributedDataParallel; initialize first, then wrap");
     }
     if (parameter.is_floating_point() && parameter.element_size() < 4) {
       throw ConfigError("amp::initialize: ", name, " is ", c10::toString(parameter.scalar_type()),
@@ -54,6 +57,17 @@ at::Device check_models(const std::vector<torch::nn::Module*>& models) {
   });
   if (!device) throw ConfigError("amp::initialize: the model has no parameters");
   return *device;
+}
+
+void check_device(at::Device device, const Policy& policy) {
+  if (!policy.casts()) return;
+  try {
+    const at::Tensor one = at::ones({1, 1}, at::TensorOptions(device).dtype(policy.dtype));
+    one.mm(one);
+  } catch (const c10::Error&) {
+    throw ConfigError("amp: ", device.str(), " does not compute in ", c10::toString(policy.dtype), "; take ",
+                      policy.dtype == at::kHalf ? "bf16" : "fp16", ", or O0");
+  }
 }
 
 void check_optimizers(const std::vector<torch::optim::Optimizer*>& optimizers,

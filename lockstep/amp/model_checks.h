@@ -14,6 +14,9 @@ namespace lockstep::amp {
 // in a DistributedDataParallel. Returns the device.
 at::Device check_models(const std::vector<torch::nn::Module*>& models);
 
+// Throws ConfigError where the device does not multiply matrices of the policy's dtype.
+void check_device(at::Device device, const Policy& policy);
+
 // Throws ConfigError for an optimizer over a tensor that no model has, or, where it gets masters, one with state.
 void check_optimizers(const std::vector<torch::optim::Optimizer*>& optimizers,
                       const std::vector<torch::nn::Module*>& models, const Policy& policy);

@@ -56,11 +56,13 @@ Policy make_policy(const Options& options) {
 
 ScalerOptions scaler_options(const Options& options) {
   ScalerOptions scaler;
-  const bool asked = options.loss_scale.has_value();
-  scaler.enabled = make_policy(options).casts() && (asked || options.dtype == c10::ScalarType::Half);
+  const bool asked = options.loss_scale.has_value(), casts = make_policy(options).casts();
+  if (asked && !casts) throw ConfigError("amp: loss_scale at O0, which casts nothing: leave it out, or take O1 to O3");
+  scaler.enabled = casts && (asked || options.dtype == c10::ScalarType::Half);
   scaler.dynamic = !asked;
   scaler.min_scale = options.min_loss_scale;
   scaler.max_scale = options.max_loss_scale;
+  scaler.hysteresis = options.hysteresis;
   if (asked) scaler.init_scale = *options.loss_scale;
   scaler.check();
   return scaler;

@@ -44,8 +44,9 @@ struct Options {
   std::optional<c10::ScalarType> cast_model_outputs = {};  // of forward(); unset: fp32
   std::optional<double> loss_scale = {};  // a static one; unset: dynamic for fp16, and none for bf16, which has the
                                           // range of fp32
-  double min_loss_scale = 1, max_loss_scale = 16777216;
-  int num_losses = 1;  // each with a scale of its own
+  double min_loss_scale = 1, max_loss_scale = 16777216;  // of a dynamic one
+  int hysteresis = 1;                                    // overflows before it backs off
+  int num_losses = 1;                                    // each with a scale of its own
 };
 
 // Throws ConfigError that names the property for what does not go together, and for a dtype other than bf16 and fp16.

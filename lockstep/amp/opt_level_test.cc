@@ -72,7 +72,9 @@ TEST(ScalerOptions, Fp16ScalesByItself) {
   EXPECT_TRUE(dynamic.enabled && dynamic.dynamic);
   const ScalerOptions fixed = scaler_options({.loss_scale = 128});
   EXPECT_TRUE(fixed.enabled && !fixed.dynamic && fixed.init_scale == 128);
-  EXPECT_FALSE(scaler_options({.opt_level = OptLevel::kO0, .loss_scale = 128}).enabled);
+  EXPECT_THAT(refusal([] { scaler_options({.opt_level = OptLevel::kO0, .loss_scale = 128}); }),
+              HasSubstr("loss_scale at O0"));
+  EXPECT_EQ(scaler_options({.dtype = c10::ScalarType::Half, .hysteresis = 2}).hysteresis, 2);
   EXPECT_THROW(scaler_options({.min_loss_scale = 8, .max_loss_scale = 4}), ConfigError);
 }
 

@@ -88,7 +88,8 @@ void apply_amp(Parts& parts) {
   if (parts.options.keep_batchnorm_fp32) {
     options.keep_batchnorm_fp32 = *parts.options.keep_batchnorm_fp32 == config::OnOff::kOn;
   }
-  if (parts.options.loss_scale > 0) options.loss_scale = parts.options.loss_scale;
+  if (parts.options.loss_scale > 0 && options.opt_level != amp::OptLevel::kO0)
+    options.loss_scale = parts.options.loss_scale;
   parts.amp = amp::make_policy(options);
   parts.scaler = amp::LossScaler(amp::scaler_options(options));
 }

@@ -91,7 +91,7 @@ Trainer::StepOutcome Trainer::train_step() {
   // run_lanes() has ended on all ranks, and with it their use of shared weights.
   const amp::StepReport report = amp::fused_step(*parts_.optimizer, parts_.scaler, result.square_sum, clip);
   outcome.gradient_norm = report.gradient_norm;
-  if (report.skipped) explain_overflow(outcome);
+  if (report.skipped) explain_overflow(outcome, scale);
   ++step_;
   seconds_training_ += watch.seconds();
   after_step(outcome, batch.global_samples);
@@ -196,14 +196,14 @@ void Trainer::warn_not_finite(double loss) {
 }
 
 // A step that the scaler skips: where the gradients overflowed. Some are normal, while the scale looks for its place.
-void Trainer::explain_overflow(StepOutcome& outcome) {
+void Trainer::explain_overflow(StepOutcome& outcome, double scale) {
   outcome.overflow = ddp_.reducer().first_not_finite();
   parts_.world->self().overflow.set(cat("step ", step_ + 1, ": ", outcome.overflow));
   const int in_a_row = parts_.scaler.skipped_in_a_row();
   if (!leads() || in_a_row != kOverflowsToWarn) return;
   log_.warning(cat("step ", step_ + 1, ": ", in_a_row, " steps in a row were skipped, the gradient of ",
-                   outcome.overflow, " is not finite at a loss scale of ", parts_.scaler.scale(), " (loss ",
-                   outcome.loss, "); lower --lr, use --dtype bf16, or find the layer by --detect-anomaly"));
+                   outcome.overflow, " is not finite at a loss scale of ", scale, " (loss ", outcome.loss,
+                   "); lower --lr, or use --dtype bf16 or --amp O1"));
 }
 
 // Of the weights' average where there is one.

@@ -74,7 +74,7 @@ class Trainer {
   void after_step(const StepOutcome& outcome, int64_t samples);
   void write_comm_log();
   void warn_not_finite(double loss);
-  void explain_overflow(StepOutcome& outcome);
+  void explain_overflow(StepOutcome& outcome, double scale);
   Evaluation evaluate_on(const data::Dataset& data);
   void evaluate_now();
   void observe_plateau();

@@ -177,7 +177,7 @@ void restore(const Value& value, const std::string& file, const torch::nn::Modul
   optimizer.load_state_dict(from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file), names);
   if (view.dict().contains("ema")) load_average(view["ema"], file, model, optimizer);
   const ValueView saved = view["amp"]["loss_scaler0"];
-  if (!scaler.enabled() || saved.dict().empty()) return;
+  if (!scaler.options().dynamic || saved.dict().empty()) return;  // a static scale is the options'
   amp::load_state(scaler, numbers_in(saved));
 }
 

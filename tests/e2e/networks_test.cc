@@ -52,16 +52,16 @@ TEST_P(SameBitsOfNetworks, AtAnyNumberOfRanks) {
 }
 
 const Words kFew = {"1", "4"}, kAll = {"1", "2", "4"};
-INSTANTIATE_TEST_SUITE_P(All, SameBitsOfNetworks,
-                         ::testing::Values(Case{kResnet18, "O0", kFew}, Case{kResnet18, "O1", kAll},
-                                           Case{kMobilenet, "O0", kFew}, Case{kMobilenet, "O1", kAll},
-                                           Case{kUnet, "O0", {"1", "2"}}, Case{kUnet, "O1", kAll},
-                                           Case{kResnet18, "O1", kAll, true}, Case{kMobilenet, "O1", kAll, true},
-                                           Case{kUnet, "O1", kAll, true}),
-                         [](const auto& info) {
-                           return std::string(info.param.network.name) + info.param.amp +
-                                  (info.param.sync_bn ? "SyncBatchNorm" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, SameBitsOfNetworks,
+    ::testing::Values(Case{kResnet18, "O0", kFew}, Case{kResnet18, "O1", kAll}, Case{kMobilenet, "O0", kFew},
+                      Case{kMobilenet, "O1", kAll}, Case{kUnet, "O0", {"1", "2"}}, Case{kUnet, "O1", kAll},
+                      Case{kResnet18, "O1", kAll, true}, Case{kMobilenet, "O1", kAll, true},
+                      Case{kUnet, "O1", kAll, true}, Case{kUnet, "O2", {"1", "4"}}, Case{kResnet18, "O2", kAll, true},
+                      Case{kMobilenet, "O2", kAll}, Case{kResnet18, "O3", kAll}),
+    [](const auto& info) {
+      return std::string(info.param.network.name) + info.param.amp + (info.param.sync_bn ? "SyncBatchNorm" : "");
+    });
 
 TEST(Arch, IsRememberedByTheRunAndItsCheckpoints) {
   const TempDir dir;
