@@ -98,7 +98,7 @@ Table optimization_rows() {
       number("lr-min", "X", "least rate, where the cosine schedules end", &O::lr_min, 0, 1000),
       scale_lr_option(),
       word("optimizer", "", &O::optimizer),
-      number("momentum", "X", "of sgd", &O::momentum, 0, 0.999999),
+      number("momentum", "X", "of sgd, lars, rmsprop", &O::momentum, 0, 0.999999),
       flag("nesterov", "Nesterov's momentum", &O::nesterov),
       number("weight-decay", "X", "L2 penalty (adamw: decoupled)", &O::weight_decay, 0, 1000),
       number("clip", "X", "largest norm of the gradient (0: any)", &O::clip, 0, 1e12),
@@ -208,9 +208,11 @@ void settle(TrainOptions& o, int cores) {
     throw ConfigError("--global-batch-size ", *o.global_batch_size, ": expected a multiple of the ", lanes, " lanes");
   }
   require(!(o.resume && !o.load.empty()), "--load and --resume: give only one of them; --resume brings its weights");
-  const bool other_than_sgd = o.optimizer && *o.optimizer != OptimizerKind::kSgd;
-  require(!(o.momentum && other_than_sgd), "--momentum goes with --optimizer sgd only; leave one of them out");
-  require(!(o.nesterov && other_than_sgd), "--nesterov goes with --optimizer sgd only; leave one of them out");
+  const auto kind = o.optimizer.value_or(OptimizerKind::kSgd);
+  const bool nesterovs = kind == OptimizerKind::kSgd || kind == OptimizerKind::kLars;
+  require(!o.momentum || nesterovs || kind == OptimizerKind::kRmsprop,
+          "--momentum goes with --optimizer sgd, lars or rmsprop only; leave one of them out");
+  require(!o.nesterov || nesterovs, "--nesterov goes with --optimizer sgd or lars only; leave one of them out");
   require(!(o.nesterov && o.momentum == 0.0), "--nesterov needs a --momentum above 0");
   require(o.loss_scale == 0 || o.amp != AmpLevel::kO0, "--loss-scale goes with --amp; give a level, or leave it out");
   require(!o.keep_batchnorm_fp32 || o.amp == AmpLevel::kO2 || o.amp == AmpLevel::kO3,

@@ -42,12 +42,17 @@ optim::NamedOptions optimizer_options(const TrainOptions& options, const Default
   optim::NamedOptions named = {{"lr", lr}};
   // The recipe's momentum and weight decay go with the recipe's optimizer.
   const bool own = kind == defaults.optimizer;
-  if (kind == OptimizerKind::kSgd) {
-    named.push_back({"momentum", options.momentum.value_or(own ? defaults.momentum : 0)});
-    named.push_back({"nesterov", options.nesterov});
-  } else if (options.momentum || options.nesterov) {
-    throw ConfigError("--momentum and --nesterov belong to --optimizer sgd");
+  const bool nesterovs = kind == OptimizerKind::kSgd || kind == OptimizerKind::kLars;
+  const bool has_momentum = nesterovs || kind == OptimizerKind::kRmsprop;
+  if ((options.momentum && !has_momentum) || (options.nesterov && !nesterovs)) {
+    throw ConfigError("--momentum belongs to --optimizer sgd, lars and rmsprop, --nesterov to sgd and lars");
   }
+  if (options.momentum) {
+    named.push_back({"momentum", *options.momentum});
+  } else if (own && defaults.momentum > 0) {
+    named.push_back({"momentum", defaults.momentum});
+  }
+  if (options.nesterov) named.push_back({"nesterov", true});
   if (options.weight_decay || own)
     named.push_back({"weight_decay", options.weight_decay.value_or(defaults.weight_decay)});
   return named;
