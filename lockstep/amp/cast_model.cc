@@ -49,4 +49,10 @@ std::vector<at::Tensor> apply_policy(torch::nn::Module& module, const Policy& po
   return wide;
 }
 
+void give_masters(optim::AnyOptimizer& optimizer, const std::vector<at::Tensor>& masters) {
+  if (masters.empty()) return;
+  optimizer.keep_masters();
+  optimizer.load_masters(masters);
+}
+
 }  // namespace lockstep::amp

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/amp/opt_level.h"
+#include "lockstep/optim/any_optimizer.h"
 
 namespace lockstep::amp {
 
@@ -21,8 +22,11 @@ inline void network_to_half(torch::nn::Module& module, c10::ScalarType dtype = c
 }
 
 // Does to a model what a policy asks for. Returns the fp32 values that its weights had, in the order of
-// module.parameters(), for optim::AnyOptimizer::load_masters; undefined for weights that were not cast, and empty where
-// the policy keeps no masters.
+// module.parameters(), for give_masters(); undefined for weights that were not cast, and empty where the policy keeps
+// no masters.
 std::vector<at::Tensor> apply_policy(torch::nn::Module& module, const Policy& policy);
+
+// Gives the optimizer of those parameters its masters, if there are to be any: of these exact values.
+void give_masters(optim::AnyOptimizer& optimizer, const std::vector<at::Tensor>& masters);
 
 }  // namespace lockstep::amp

@@ -16,16 +16,11 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
     throw ConfigError("unscale_() has already been called on this optimizer since the last update()");
   }
   if (state.stage == Stage::kStepped) throw ConfigError("unscale_() is being called after step()");
-  std::vector<at::Tensor> gradients;
-  for (const auto& group : optimizer.param_groups()) {
-    for (const auto& parameter : group.params()) {
-      if (!parameter.grad().defined()) continue;
-      if (parameter.grad().element_size() < 4) {
-        throw ConfigError("unscale_(): a gradient is ", parameter.grad().toString(),
-                          "; 16-bit weights are stepped through fp32 masters: use amp::initialize at O2");
-      }
-      gradients.push_back(parameter.grad());
-    }
+  const auto gradients = gradients_of(optimizer);
+  for (const auto& gradient : gradients) {
+    if (gradient.element_size() >= 4) continue;
+    throw ConfigError("unscale_(): a gradient is ", gradient.toString(),
+                      "; 16-bit weights are stepped through fp32 masters: use amp::initialize at O2");
   }
   state.finite = multi_tensor_scale(gradients, gradients, 1 / scaler_.scale());
   state.stage = Stage::kUnscaled;

@@ -17,22 +17,6 @@
 namespace lockstep::amp {
 namespace {
 
-std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
-  std::vector<at::Tensor> all;
-  for (const auto& group : optimizer.param_groups()) {
-    all.insert(all.end(), group.params().begin(), group.params().end());
-  }
-  return all;
-}
-
-std::vector<at::Tensor> gradients_of(const torch::optim::Optimizer& optimizer) {
-  std::vector<at::Tensor> gradients;
-  for (const auto& parameter : parameters_of(optimizer)) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-  }
-  return gradients;
-}
-
 bool scale_in_place(const std::vector<at::Tensor>& gradients, double factor) {
   return multi_tensor_scale(gradients, gradients, factor);
 }
@@ -274,9 +258,7 @@ void Amp::load_masters(torch::optim::Optimizer& optimizer, const std::vector<at:
 std::map<std::string, ScalerDict> Amp::state_dict() const {
   std::map<std::string, ScalerDict> state;
   for (size_t i = 0; i < scalers_.size(); ++i) {
-    ScalerDict& dict = state[cat("loss_scaler", i)] = apex_state(scalers_[i]);
-    dict.merge(torch_state(scalers_[i]));
-    dict["overflows_left"] = scalers_[i].state().overflows_left;
+    state[cat("loss_scaler", i)] = full_state(scalers_[i]);
   }
   state["opt_level"] = {{"level", static_cast<double>(policy_.level)}, {"half", policy_.dtype == at::kHalf ? 1 : 0}};
   return state;

@@ -62,6 +62,13 @@ ScalerDict torch_state(const LossScaler& scaler) {
           {"_growth_tracker", scaler.state().good_steps}};
 }
 
+ScalerDict full_state(const LossScaler& scaler) {
+  ScalerDict state = torch_state(scaler);
+  state.merge(apex_state(scaler));
+  state["overflows_left"] = scaler.state().overflows_left;
+  return state;
+}
+
 void load_state(LossScaler& scaler, const ScalerDict& state) {
   const auto find = [&](const char* name, double otherwise) {
     const auto found = state.find(name);

@@ -62,10 +62,10 @@ class LossScaler {
 using ScalerDict = std::map<std::string, double>;
 ScalerDict apex_state(const LossScaler& scaler);
 ScalerDict torch_state(const LossScaler& scaler);
-// A scaler that is off stays off. Takes over either form, or both in one dict; torch's brings its factors along, and
-// what neither has stays
-// ("overflows_left", ours, is read where it is there). Throws ConfigError for a dict that is neither, or values that no
-// scaler can have.
+// What both take, and "overflows_left" besides.
+ScalerDict full_state(const LossScaler& scaler);
+// Takes over any of these forms; torch's brings its factors along, and what a dict has not stays. A scaler that is off
+// stays off. Throws ConfigError for a dict that is neither Apex's nor torch's, or values that no scaler can have.
 void load_state(LossScaler& scaler, const ScalerDict& state);
 
 }  // namespace lockstep::amp

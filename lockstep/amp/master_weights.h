@@ -24,8 +24,7 @@ class MasterWeights {
   void read_weights();
   void drop_model_gradients();
 
-  const std::vector<at::Tensor>& weights() const { return weights_; }  // of the model, that have masters
-  const std::vector<at::Tensor>& masters() const { return masters_; }  // of each of them
+  const std::vector<at::Tensor>& masters() const { return masters_; }
 
  private:
   std::vector<at::Tensor> weights_, masters_;

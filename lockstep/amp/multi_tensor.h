@@ -3,10 +3,16 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/optim/optimizer.h>
 
 #include <vector>
 
 namespace lockstep::amp {
+
+// What an optimizer steps, through all its groups, and those gradients of it that there are: lists for the functions
+// below.
+std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);
+std::vector<at::Tensor> gradients_of(const torch::optim::Optimizer& optimizer);
 
 // out[i] = in[i] · scale, computed in fp32; dtypes of in and out are free (fp32, bf16, fp16), sizes equal, out[i] may
 // be in[i]. Returns whether every in[i] was finite. Tensors dense, pairs of one memory format. ConfigError otherwise.

@@ -99,6 +99,16 @@ OptionSpec<Options> word(std::string name, std::string help, Field Options::*fie
   return spec;
 }
 
+// The option, which may be given without a value, and then has this one.
+template <typename Options>
+OptionSpec<Options> bare_is(std::string value, OptionSpec<Options> spec) {
+  spec.form = OptionForm::kOptionalValue;
+  spec.set = [value = std::move(value), set = spec.set](Options& options, const std::string& given) {
+    set(options, given.empty() ? value : given);
+  };
+  return spec;
+}
+
 // Any text but the empty one: paths, names.
 template <typename Options, typename Field>
 OptionSpec<Options> text(std::string name, std::string value, std::string help, Field Options::*field) {

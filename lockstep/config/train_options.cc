@@ -59,13 +59,8 @@ Spec loss_scale_option() {
 }
 
 Spec keep_batchnorm_option() {
-  auto spec = word("keep-batchnorm-fp32", "--amp O2, O3: BatchNorm in fp32 (default: at O2; bare: on)",
-                   &TrainOptions::keep_batchnorm_fp32);
-  spec.form = OptionForm::kOptionalValue;
-  spec.set = [set_word = spec.set](TrainOptions& options, const std::string& given) {
-    set_word(options, given.empty() ? "on" : given);
-  };
-  return spec;
+  return bare_is("on", word("keep-batchnorm-fp32", "--amp O2, O3: BatchNorm in fp32 (default: at O2; bare: on)",
+                            &TrainOptions::keep_batchnorm_fp32));
 }
 
 Spec interval_option(const std::string& name, const std::string& help, std::optional<Interval> TrainOptions::*field) {
@@ -209,10 +204,10 @@ void settle(TrainOptions& o, int cores) {
   }
   require(!(o.resume && !o.load.empty()), "--load and --resume: give only one of them; --resume brings its weights");
   const auto kind = o.optimizer.value_or(OptimizerKind::kSgd);
-  const bool nesterovs = kind == OptimizerKind::kSgd || kind == OptimizerKind::kLars;
-  require(!o.momentum || nesterovs || kind == OptimizerKind::kRmsprop,
+  require(!o.momentum || has_momentum(kind),
           "--momentum goes with --optimizer sgd, lars or rmsprop only; leave one of them out");
-  require(!o.nesterov || nesterovs, "--nesterov goes with --optimizer sgd or lars only; leave one of them out");
+  require(!o.nesterov || has_nesterov(kind),
+          "--nesterov goes with --optimizer sgd or lars only; leave one of them out");
   require(!(o.nesterov && o.momentum == 0.0), "--nesterov needs a --momentum above 0");
   require(o.loss_scale == 0 || o.amp != AmpLevel::kO0, "--loss-scale goes with --amp; give a level, or leave it out");
   require(!o.keep_batchnorm_fp32 || o.amp == AmpLevel::kO2 || o.amp == AmpLevel::kO3,

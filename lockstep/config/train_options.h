@@ -19,6 +19,10 @@ constexpr auto words(OptimizerKind) {
   return std::to_array<std::string_view>({"sgd", "adagrad", "adam", "adamw", "nadam", "rmsprop", "lamb", "lars"});
 }
 
+// Which of them have a --momentum, and which of those Nesterov's.
+constexpr bool has_nesterov(OptimizerKind kind) { return kind == OptimizerKind::kSgd || kind == OptimizerKind::kLars; }
+constexpr bool has_momentum(OptimizerKind kind) { return has_nesterov(kind) || kind == OptimizerKind::kRmsprop; }
+
 enum class ScheduleKind {
   kConstant,
   kStep,
@@ -186,13 +190,8 @@ constexpr auto kRecipes = std::to_array<std::string_view>({"mnist", "unet", "ima
 template <typename Options>
 OptionSpec<Options> amp_option() {
   constexpr const char* kZero = "levels begin with the letter O, not with a zero";
-  auto spec = word("amp", "mixed precision (bare: auto)", &Options::amp,
-                   {{"00", kZero}, {"01", kZero}, {"02", kZero}, {"03", kZero}});
-  spec.form = OptionForm::kOptionalValue;
-  spec.set = [set_level = spec.set](Options& options, const std::string& given) {
-    set_level(options, given.empty() ? "auto" : given);
-  };
-  return spec;
+  return bare_is("auto", word("amp", "mixed precision (bare: auto)", &Options::amp,
+                              {{"00", kZero}, {"01", kZero}, {"02", kZero}, {"03", kZero}}));
 }
 
 // --arch and --size, of every command that names a recipe.

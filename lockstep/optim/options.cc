@@ -17,6 +17,16 @@ void check_not_negative(const char* optimizer, const char* name, double value) {
   check_range(optimizer, name, value, 0, HUGE_VAL);
 }
 
+// What Adam and its kin have in common.
+template <typename Options>
+void check_moments(const Options& o) {
+  check_not_negative(Options::kName, "lr", o.lr);
+  check_not_negative(Options::kName, "eps", o.eps);
+  check_not_negative(Options::kName, "weight_decay", o.weight_decay);
+  check_range(Options::kName, "betas[0]", o.betas.first, 0, 1);
+  check_range(Options::kName, "betas[1]", o.betas.second, 0, 1);
+}
+
 }  // namespace
 
 void SgdOptions::check() const {
@@ -40,22 +50,14 @@ void AdagradOptions::check() const {
 
 template <bool Decoupled>
 void AdamOptionsOf<Decoupled>::check() const {
-  check_not_negative(kName, "lr", lr);
-  check_not_negative(kName, "eps", eps);
-  check_not_negative(kName, "weight_decay", weight_decay);
-  check_range(kName, "betas[0]", betas.first, 0, 1);
-  check_range(kName, "betas[1]", betas.second, 0, 1);
+  check_moments(*this);
 }
 template struct AdamOptionsOf<false>;
 template struct AdamOptionsOf<true>;
 
 void NAdamOptions::check() const {
-  check_not_negative(kName, "lr", lr);
-  check_not_negative(kName, "eps", eps);
-  check_not_negative(kName, "weight_decay", weight_decay);
+  check_moments(*this);
   check_not_negative(kName, "momentum_decay", momentum_decay);
-  check_range(kName, "betas[0]", betas.first, 0, 1);
-  check_range(kName, "betas[1]", betas.second, 0, 1);
 }
 
 void RmspropOptions::check() const {
@@ -67,12 +69,8 @@ void RmspropOptions::check() const {
 }
 
 void LambOptions::check() const {
-  check_not_negative(kName, "lr", lr);
-  check_not_negative(kName, "eps", eps);
-  check_not_negative(kName, "weight_decay", weight_decay);
+  check_moments(*this);
   check_not_negative(kName, "max_grad_norm", max_grad_norm);
-  check_range(kName, "betas[0]", betas.first, 0, 1);
-  check_range(kName, "betas[1]", betas.second, 0, 1);
 }
 
 void LarsOptions::check() const {

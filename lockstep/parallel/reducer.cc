@@ -148,9 +148,7 @@ std::vector<bool> Reducer::reached_by(const at::Tensor& loss) {
     for (size_t i = 0; i < parameters_.size(); ++i) reached.push_back(reached_at_first(i));
     return reached;
   }
-  std::vector<at::Tensor> tensors;
-  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
-  reached = reached_parameters({loss}, tensors);
+  reached = reached_parameters({loss}, tensors());
   if (options_.static_graph) {
     reached_.resize(std::max(reached_.size(), lane_ + 1));
     reached_[lane_] = reached;
@@ -177,10 +175,12 @@ void Reducer::expect(const at::Tensor& loss) {
   }
 }
 
-void Reducer::hook_casts(const at::Tensor& loss) const {
-  std::vector<at::Tensor> tensors;
-  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
-  parallel::hook_casts(loss, tensors, take_uncast_);
+void Reducer::hook_casts(const at::Tensor& loss) const { parallel::hook_casts(loss, tensors(), take_uncast_); }
+
+std::vector<at::Tensor> Reducer::tensors() const {
+  std::vector<at::Tensor> all;
+  for (const auto& parameter : parameters_) all.push_back(parameter.tensor);
+  return all;
 }
 
 // Whether it has been taken; it is cast, and comes again as fp32, if not.

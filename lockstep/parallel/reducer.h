@@ -97,6 +97,7 @@ class Reducer {
   void on_gradient(size_t index);
   bool on_uncast(size_t index, const at::Tensor& gradient);
   void hook_casts(const at::Tensor& loss) const;
+  std::vector<at::Tensor> tensors() const;  // of the parameters
   void check_taken(size_t index) const;
   void put(Parameter& parameter, at::Tensor grad);
   void give(Parameter& parameter, at::Tensor gradient);

@@ -42,9 +42,7 @@ optim::NamedOptions optimizer_options(const TrainOptions& options, const Default
   optim::NamedOptions named = {{"lr", lr}};
   // The recipe's momentum and weight decay go with the recipe's optimizer.
   const bool own = kind == defaults.optimizer;
-  const bool nesterovs = kind == OptimizerKind::kSgd || kind == OptimizerKind::kLars;
-  const bool has_momentum = nesterovs || kind == OptimizerKind::kRmsprop;
-  if ((options.momentum && !has_momentum) || (options.nesterov && !nesterovs)) {
+  if ((options.momentum && !has_momentum(kind)) || (options.nesterov && !has_nesterov(kind))) {
     throw ConfigError("--momentum belongs to --optimizer sgd, lars and rmsprop, --nesterov to sgd and lars");
   }
   if (options.momentum) {

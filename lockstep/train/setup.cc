@@ -108,10 +108,7 @@ void make_optimizer(Parts& parts) {
   } else {
     parts.optimizer = std::move(whole);
   }
-  if (parts.amp.master_weights) {
-    parts.optimizer->keep_masters();
-    parts.optimizer->load_masters(masters);
-  }
+  amp::give_masters(*parts.optimizer, masters);
   if (parts.options.ema > 0) parts.optimizer->keep_average(parts.options.ema);
 }
 

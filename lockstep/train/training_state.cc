@@ -20,13 +20,10 @@ using checkpoint::ValueView;
 Dict scaler_dict(const amp::LossScaler& scaler) {
   if (!scaler.enabled()) return {};
   Dict dict;
-  for (const auto& state : {amp::torch_state(scaler), amp::apex_state(scaler)}) {
-    for (const auto& [name, value] : state) {
-      const bool counts = name == "growth_interval" || name == "_growth_tracker" || name == "unskipped";
-      dict.set(name, counts ? Value(static_cast<int64_t>(value)) : Value(value));
-    }
+  for (const auto& [name, value] : amp::full_state(scaler)) {
+    const bool is_real = name == "scale" || name == "loss_scale" || name.ends_with("_factor");
+    dict.set(name, is_real ? Value(value) : Value(static_cast<int64_t>(value)));  // the others count
   }
-  dict.set("overflows_left", scaler.state().overflows_left);
   return dict;
 }
 

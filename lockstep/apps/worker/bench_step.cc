@@ -66,10 +66,7 @@ class Bench {
     } else {
       optimizer_ = std::move(whole);
     }
-    if (policy_.master_weights) {
-      optimizer_->keep_masters();
-      optimizer_->load_masters(masters);
-    }
+    amp::give_masters(*optimizer_, masters);
   }
 
   void step(bool communicate) {
