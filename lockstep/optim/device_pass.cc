@@ -124,9 +124,7 @@ void step_on_device(const Rule& rule, const Operands& operands, const Extras& ex
 
 void average_on_device(const Tensor& parameter, const Tensor& average, double share) {
   const at::NoGradGuard no_grad;
-  const Tensor sum = wide(average);
-  sum.lerp_(wide(parameter), share);
-  store(sum, average);
+  average.detach().lerp_(wide(parameter), share);
 }
 
 SquareSums square_sums_on_device(const Operands& operands, double multiplier, const Extras& extras) {

@@ -20,7 +20,7 @@ struct Tensors {
     a = draw().abs();
     b = draw().abs();
     c = draw().abs();
-    average = draw();
+    average = draw().to(type == at::kDouble ? at::kDouble : at::kFloat);
   }
   Operands operands(int states) const {
     Operands of{.parameter = parameter, .gradient = gradient, .state = {}, .average = &average};

@@ -17,9 +17,9 @@
 namespace lockstep::optim {
 
 // One parameter in its step. All tensors are dense, on one device, in the same memory order and of the same dtype:
-// fp32, fp64, bf16 or fp16. The last two are computed in fp32 and rounded when they are stored. Or the parameter is an
-// fp32 master: then the gradient and `rounded` are bf16 or fp16, and all else fp32. What is said above is the CPU's
-// way; on other devices libtorch's kernels do it (device_pass.h).
+// fp32, fp64, bf16 or fp16. The last two are computed in fp32 and rounded when they are stored; their average is fp32.
+// Or the parameter is an fp32 master: then the gradient and `rounded` are bf16 or fp16, and all else fp32. What is said
+// above is the CPU's way; on other devices libtorch's kernels do it (device_pass.h).
 struct Operands {
   const at::Tensor& parameter;
   const at::Tensor& gradient;

@@ -8,36 +8,32 @@
 namespace lockstep::optim {
 namespace {
 
-// Calls run(piece) for all and adds its sums up.
+// Calls run(block) for all and adds its sums up.
 template <typename Run>
-SquareSums added(const Operands& operands, Touches touches, const Run& run) {
+SquareSums added(const Operands& operands, const Run& run) {
   std::vector<SquareSums> blocks(static_cast<size_t>(blocks_of(operands.parameter)));
-  for_each_piece(operands, {}, touches, [&](const auto& part, size_t block) { blocks[block] += run(part); });
+  for_each_block(operands, [&](const AnyElements& block, size_t number) { blocks[number] = run(block); });
   SquareSums all;
   for (const SquareSums& block : blocks) all += block;
   return all;
 }
 
-Operands without_average(const Operands& o) { return {o.parameter, o.gradient, o.state, nullptr, o.rounded}; }
-
 }  // namespace
 
 SquareSums square_sums(const Operands& operands, double multiplier, const Extras& extras) {
   if (!operands.parameter.is_cpu()) return square_sums_on_device(operands, multiplier, extras);
-  return added({operands.parameter, operands.gradient}, {.weight = false, .state = false},
-               [&](const auto& part) { return run_square_sums(multiplier, extras.clip, part); });
+  return added(operands, [&](const AnyElements& block) { return run_square_sums(multiplier, extras.clip, block); });
 }
 
 SquareSums step_lamb_moments(const LambRule& rule, const Operands& operands, const Extras& extras) {
   if (!operands.parameter.is_cpu()) return lamb_moments_on_device(rule, operands, extras);
-  return added(without_average(operands), {.weight = false},
-               [&](const auto& part) { return run_lamb_moments(rule, extras.clip, part); });
+  return added(operands, [&](const AnyElements& block) { return run_lamb_moments(rule, extras.clip, block); });
 }
 
 void step_lamb(const LambRule& rule, double rate, const Operands& operands, const Extras& extras) {
   if (!operands.parameter.is_cpu()) return lamb_step_on_device(rule, rate, operands, extras);
-  for_each_piece(operands, extras, {.gradient = false, .state = false},
-                 [&](const auto& part, size_t) { run_lamb_step(rule, rate, extras.average_share, part); });
+  for_each_block(operands,
+                 [&](const AnyElements& block, size_t) { run_lamb_step(rule, rate, extras.average_share, block); });
 }
 
 }  // namespace lockstep::optim

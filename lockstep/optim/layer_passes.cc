@@ -11,8 +11,6 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::optim::HWY_NAMESPACE {
 namespace {
 
-constexpr size_t kAhead = 1024;  // elements: what only reads waits for memory, whose own guesses end with a page
-
 // Σ x² in fp64, whatever T.
 template <typename T>
 class SquareSum {
@@ -45,69 +43,64 @@ V lamb_update(D d, const LambRule& rule, V p, const V* s) {
   return rule.decoupled_decay == 0 ? update : hn::MulAdd(p, constant(rule.decoupled_decay), update);
 }
 
-template <typename T>
-SquareSums square_sums(double multiplier, double clip, const Elements<T>& e) {
-  const hn::ScalableTag<T> d;
-  SquareSum<T> weights, gradients;
-  for_each_vector(e, [&](const Elements<T>& part, size_t at, size_t) {
-    __builtin_prefetch(part.parameter + at + kAhead);
-    __builtin_prefetch(part.gradient + at + kAhead);
-    weights.add(hn::LoadU(d, part.parameter + at));
-    gradients.add(taken(d, hn::LoadU(d, part.gradient + at), multiplier, clip));
+template <typename W, typename G>
+SquareSums square_sums(double multiplier, double clip, const Elements<W, G>& e) {
+  const hn::ScalableTag<Computed<W>> d;
+  SquareSum<Computed<W>> weights, gradients;
+  for_each_vector(e, [&](const Elements<W, G>& part, size_t at, size_t) {
+    read_ahead(part.parameter + at);
+    read_ahead(part.gradient + at);
+    weights.add(load(d, part.parameter + at));
+    gradients.add(taken(d, load(d, part.gradient + at), multiplier, clip));
   });
   return {weights.total(), gradients.total()};
 }
 
-template <typename T>
-SquareSums lamb_moments(const LambRule rule, double clip, const Elements<T>& e) {
-  const hn::ScalableTag<T> d;
+template <typename W, typename G>
+SquareSums lamb_moments(const LambRule rule, double clip, const Elements<W, G>& e) {
+  const hn::ScalableTag<Computed<W>> d;
   const Constants<decltype(d)> constant{d};
-  SquareSum<T> weights, updates;
-  for_each_vector(e, [&](const Elements<T>& part, size_t at, size_t real) {
-    const auto p = hn::LoadU(d, part.parameter + at);
-    auto g = taken(d, hn::LoadU(d, part.gradient + at), rule.multiplier, clip);
+  SquareSum<Computed<W>> weights, updates;
+  for_each_vector(e, [&](const Elements<W, G>& part, size_t at, size_t real) {
+    read_ahead(part.parameter + at);
+    read_ahead(part.gradient + at);
+    for (size_t k = 0; k < 2; ++k) write_ahead(part.state[k] + at);
+    const auto p = load(d, part.parameter + at);
+    auto g = taken(d, load(d, part.gradient + at), rule.multiplier, clip);
     if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
-    hn::Vec<decltype(d)> s[2] = {hn::LoadU(d, part.state[0] + at), hn::LoadU(d, part.state[1] + at)};
+    hn::Vec<decltype(d)> s[2] = {load(d, part.state[0] + at), load(d, part.state[1] + at)};
     s[0] = hn::MulAdd(constant(rule.new_share), g, hn::Mul(s[0], constant(rule.beta1)));
     s[1] = hn::MulAdd(hn::Mul(constant(1 - rule.beta2), g), g, hn::Mul(s[1], constant(rule.beta2)));
-    for (size_t k = 0; k < 2; ++k) hn::StoreU(s[k], d, part.state[k] + at);
+    for (size_t k = 0; k < 2; ++k) store(d, s[k], part.state[k] + at);
     weights.add(p);
     updates.add(hn::IfThenElseZero(hn::FirstN(d, real), lamb_update(d, rule, p, s)));  // 0 / 0 where eps is 0
   });
   return {weights.total(), updates.total()};
 }
 
-template <typename T>
-void lamb_step(const LambRule rule, double rate, double share, const Elements<T>& e) {
-  const hn::ScalableTag<T> d;
+template <typename W, typename G>
+void lamb_step(const LambRule rule, double rate, double share, const Elements<W, G>& e) {
+  const hn::ScalableTag<Computed<W>> d;
   const Constants<decltype(d)> constant{d};
-  for_each_vector(e, [=](const Elements<T>& part, size_t at, size_t) {
-    const auto p = hn::LoadU(d, part.parameter + at);
-    const hn::Vec<decltype(d)> s[2] = {hn::LoadU(d, part.state[0] + at), hn::LoadU(d, part.state[1] + at)};
-    const auto weight = hn::MulAdd(lamb_update(d, rule, p, s), constant(-rate), p);
-    hn::StoreU(weight, d, part.parameter + at);
-    if (part.average == nullptr) return;
-    hn::StoreU(moved(d, hn::LoadU(d, part.average + at), weight, share), d, part.average + at);
+  for_each_vector(e, [=](const Elements<W, G>& part, size_t at, size_t) {
+    write_ahead(part.parameter + at);
+    for (size_t k = 0; k < 2; ++k) read_ahead(part.state[k] + at);
+    const auto p = load(d, part.parameter + at);
+    const hn::Vec<decltype(d)> s[2] = {load(d, part.state[0] + at), load(d, part.state[1] + at)};
+    store_weight(d, hn::MulAdd(lamb_update(d, rule, p, s), constant(-rate), p), share, part, at);
   });
 }
 
-SquareSums sums_f32(double multiplier, double clip, const Elements<float>& e) {
-  return square_sums(multiplier, clip, e);
+SquareSums sums(double multiplier, double clip, const AnyElements& elements) {
+  return std::visit([&](const auto& e) { return square_sums(multiplier, clip, e); }, elements);
 }
-SquareSums sums_f64(double multiplier, double clip, const Elements<double>& e) {
-  return square_sums(multiplier, clip, e);
+
+SquareSums moments(const LambRule& rule, double clip, const AnyElements& elements) {
+  return std::visit([&](const auto& e) { return lamb_moments(rule, clip, e); }, elements);
 }
-SquareSums moments_f32(const LambRule& rule, double clip, const Elements<float>& e) {
-  return lamb_moments(rule, clip, e);
-}
-SquareSums moments_f64(const LambRule& rule, double clip, const Elements<double>& e) {
-  return lamb_moments(rule, clip, e);
-}
-void step_f32(const LambRule& rule, double rate, double share, const Elements<float>& e) {
-  lamb_step(rule, rate, share, e);
-}
-void step_f64(const LambRule& rule, double rate, double share, const Elements<double>& e) {
-  lamb_step(rule, rate, share, e);
+
+void step(const LambRule& rule, double rate, double share, const AnyElements& elements) {
+  std::visit([&](const auto& e) { lamb_step(rule, rate, share, e); }, elements);
 }
 
 }  // namespace
@@ -117,30 +110,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lockstep::optim {
 
-HWY_EXPORT(sums_f32);
-HWY_EXPORT(sums_f64);
-HWY_EXPORT(moments_f32);
-HWY_EXPORT(moments_f64);
-HWY_EXPORT(step_f32);
-HWY_EXPORT(step_f64);
+HWY_EXPORT(sums);
+HWY_EXPORT(moments);
+HWY_EXPORT(step);
 
-SquareSums run_square_sums(double multiplier, double clip, const Elements<float>& elements) {
-  return HWY_DYNAMIC_DISPATCH(sums_f32)(multiplier, clip, elements);
+SquareSums run_square_sums(double multiplier, double clip, const AnyElements& elements) {
+  return HWY_DYNAMIC_DISPATCH(sums)(multiplier, clip, elements);
 }
-SquareSums run_square_sums(double multiplier, double clip, const Elements<double>& elements) {
-  return HWY_DYNAMIC_DISPATCH(sums_f64)(multiplier, clip, elements);
+SquareSums run_lamb_moments(const LambRule& rule, double clip, const AnyElements& elements) {
+  return HWY_DYNAMIC_DISPATCH(moments)(rule, clip, elements);
 }
-SquareSums run_lamb_moments(const LambRule& rule, double clip, const Elements<float>& elements) {
-  return HWY_DYNAMIC_DISPATCH(moments_f32)(rule, clip, elements);
-}
-SquareSums run_lamb_moments(const LambRule& rule, double clip, const Elements<double>& elements) {
-  return HWY_DYNAMIC_DISPATCH(moments_f64)(rule, clip, elements);
-}
-void run_lamb_step(const LambRule& rule, double rate, double average_share, const Elements<float>& elements) {
-  HWY_DYNAMIC_DISPATCH(step_f32)(rule, rate, average_share, elements);
-}
-void run_lamb_step(const LambRule& rule, double rate, double average_share, const Elements<double>& elements) {
-  HWY_DYNAMIC_DISPATCH(step_f64)(rule, rate, average_share, elements);
+void run_lamb_step(const LambRule& rule, double rate, double average_share, const AnyElements& elements) {
+  HWY_DYNAMIC_DISPATCH(step)(rule, rate, average_share, elements);
 }
 
 }  // namespace lockstep::optim

@@ -29,15 +29,12 @@ struct SquareSums {
 };
 
 // Σ weight² and Σ gradient², the gradient multiplied and clipped; both in fp64.
-SquareSums run_square_sums(double multiplier, double clip, const Elements<float>& elements);
-SquareSums run_square_sums(double multiplier, double clip, const Elements<double>& elements);
+SquareSums run_square_sums(double multiplier, double clip, const AnyElements& elements);
 
 // Moves state[0], exp_avg, and state[1], exp_avg_sq; returns Σ weight² and Σ update².
-SquareSums run_lamb_moments(const LambRule& rule, double clip, const Elements<float>& elements);
-SquareSums run_lamb_moments(const LambRule& rule, double clip, const Elements<double>& elements);
+SquareSums run_lamb_moments(const LambRule& rule, double clip, const AnyElements& elements);
 
 // Then weight -= rate · update, from the state; the gradient is not read.
-void run_lamb_step(const LambRule& rule, double rate, double average_share, const Elements<float>& elements);
-void run_lamb_step(const LambRule& rule, double rate, double average_share, const Elements<double>& elements);
+void run_lamb_step(const LambRule& rule, double rate, double average_share, const AnyElements& elements);
 
 }  // namespace lockstep::optim

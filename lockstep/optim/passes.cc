@@ -87,33 +87,36 @@ void apply(D d, const NadamRule& rule, V& p, V g, V* s) {
   p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.average_step), s[0]), root));
 }
 
-template <size_t kStates, typename D, typename R, typename T = hn::TFromD<D>>
-void step_vector(D d, const R& rule, const Extras& extras, const Elements<T>& e, size_t at) {
+template <size_t kStates, typename D, typename R, typename E>
+void step_vector(D d, const R& rule, const Extras& extras, const E& e, size_t at) {
   using V = hn::Vec<D>;
-  V weight = hn::LoadU(d, e.parameter + at);
-  const V g = taken(d, hn::LoadU(d, e.gradient + at), rule.multiplier, extras.clip);
+  write_ahead(e.parameter + at);
+  read_ahead(e.gradient + at);
+  V weight = load(d, e.parameter + at);
+  const V g = taken(d, load(d, e.gradient + at), rule.multiplier, extras.clip);
   V s[3] = {hn::Zero(d), hn::Zero(d), hn::Zero(d)};
-  for (size_t k = 0; k < kStates; ++k) s[k] = hn::LoadU(d, e.state[k] + at);
+  for (size_t k = 0; k < kStates; ++k) {
+    write_ahead(e.state[k] + at);
+    s[k] = load(d, e.state[k] + at);
+  }
   if constexpr (std::is_same_v<R, AdamRule>) {
     apply(d, rule, weight, g, s, kStates == 3);
   } else {
     apply(d, rule, weight, g, s);
   }
-  for (size_t k = 0; k < kStates; ++k) hn::StoreU(s[k], d, e.state[k] + at);
-  hn::StoreU(weight, d, e.parameter + at);
-  if (e.average == nullptr) return;
-  hn::StoreU(moved(d, hn::LoadU(d, e.average + at), weight, extras.average_share), d, e.average + at);
+  for (size_t k = 0; k < kStates; ++k) store(d, s[k], e.state[k] + at);
+  store_weight(d, weight, extras.average_share, e, at);
 }
 
-template <size_t kStates, typename T, typename R>
-void step_all(const R rule, const Extras extras, const Elements<T>& e) {
-  const hn::ScalableTag<T> d;
-  for_each_vector(e,
-                  [=](const Elements<T>& part, size_t at, size_t) { step_vector<kStates>(d, rule, extras, part, at); });
+template <size_t kStates, typename R, typename W, typename G>
+void step_all(const R rule, const Extras extras, const Elements<W, G>& e) {
+  const hn::ScalableTag<Computed<W>> d;
+  for_each_vector(
+      e, [=](const Elements<W, G>& part, size_t at, size_t) { step_vector<kStates>(d, rule, extras, part, at); });
 }
 
-template <typename T>
-void dispatch(const Rule& rule, const Extras& extras, const Elements<T>& e) {
+template <typename E>
+void dispatch(const Rule& rule, const Extras& extras, const E& e) {
   if (const auto* sgd = std::get_if<SgdRule>(&rule)) {
     return sgd->momentum == 0 ? step_all<0>(*sgd, extras, e) : step_all<1>(*sgd, extras, e);
   }
@@ -127,19 +130,22 @@ void dispatch(const Rule& rule, const Extras& extras, const Elements<T>& e) {
   return e.state[2] == nullptr ? step_all<2>(adam, extras, e) : step_all<3>(adam, extras, e);
 }
 
-template <typename T>
-void average_all(double share, const Elements<T>& e) {
-  const hn::ScalableTag<T> d;
-  for_each_vector(e, [=](const Elements<T>& part, size_t at, size_t) {
-    const auto weight = hn::LoadU(d, part.parameter + at);
-    hn::StoreU(moved(d, hn::LoadU(d, part.average + at), weight, share), d, part.average + at);
+template <typename W, typename G>
+void average_all(double share, const Elements<W, G>& e) {
+  const hn::ScalableTag<Computed<W>> d;
+  for_each_vector(e, [=](const Elements<W, G>& part, size_t at, size_t) {
+    const auto weight = load(d, part.parameter + at);
+    store(d, moved(d, load(d, part.average + at), weight, share), part.average + at);
   });
 }
 
-void pass_f32(const Rule& rule, const Extras& extras, const Elements<float>& e) { dispatch(rule, extras, e); }
-void pass_f64(const Rule& rule, const Extras& extras, const Elements<double>& e) { dispatch(rule, extras, e); }
-void average_f32(double share, const Elements<float>& e) { average_all(share, e); }
-void average_f64(double share, const Elements<double>& e) { average_all(share, e); }
+void pass(const Rule& rule, const AnyElements& elements, const Extras& extras) {
+  std::visit([&](const auto& e) { dispatch(rule, extras, e); }, elements);
+}
+
+void average(double share, const AnyElements& elements) {
+  std::visit([&](const auto& e) { average_all(share, e); }, elements);
+}
 
 }  // namespace
 }  // namespace lockstep::optim::HWY_NAMESPACE
@@ -148,19 +154,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lockstep::optim {
 
-HWY_EXPORT(pass_f32);
-HWY_EXPORT(pass_f64);
-HWY_EXPORT(average_f32);
-HWY_EXPORT(average_f64);
+HWY_EXPORT(pass);
+HWY_EXPORT(average);
 
-void run_pass(const Rule& rule, const Elements<float>& elements, const Extras& extras) {
-  HWY_DYNAMIC_DISPATCH(pass_f32)(rule, extras, elements);
+void run_pass(const Rule& rule, const AnyElements& elements, const Extras& extras) {
+  HWY_DYNAMIC_DISPATCH(pass)(rule, elements, extras);
 }
-void run_pass(const Rule& rule, const Elements<double>& elements, const Extras& extras) {
-  HWY_DYNAMIC_DISPATCH(pass_f64)(rule, extras, elements);
-}
-void run_average(double share, const Elements<float>& elements) { HWY_DYNAMIC_DISPATCH(average_f32)(share, elements); }
-void run_average(double share, const Elements<double>& elements) { HWY_DYNAMIC_DISPATCH(average_f64)(share, elements); }
+void run_average(double share, const AnyElements& elements) { HWY_DYNAMIC_DISPATCH(average)(share, elements); }
 
 }  // namespace lockstep::optim
 #endif

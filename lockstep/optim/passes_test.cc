@@ -1,5 +1,6 @@
 #include "lockstep/optim/passes.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -201,6 +202,57 @@ TYPED_TEST(Passes, ClipAndAverage) {
     run_average(share, rest);
     EXPECT_EQ(alone.columns[2], data.columns[2]) << "as in a step";
   }
+}
+
+// Numbers of all sizes, ties between two neighbours among them, and what lies beyond the types' ranges.
+at::Tensor numbers(int64_t size) {
+  at::manual_seed(size);
+  at::Tensor x = at::randn({size}) * at::exp2(at::randint(-30, 30, {size}));
+  const float special[] = {1 + 1.0F / 256,
+                           1 + 3.0F / 256,
+                           1 + 1.0F / 2048,
+                           1 + 3.0F / 2048,
+                           65519,
+                           65520,
+                           1e-8F,
+                           -6e-8F,
+                           3.4e38F,
+                           0,
+                           -0.0F,
+                           1e-40F,
+                           NAN,
+                           INFINITY,
+                           -INFINITY};
+  for (int64_t i = 0; i < std::min<int64_t>(size, std::size(special)); ++i) x[size - 1 - i] = special[i];
+  return x;
+}
+
+// A master's step of 0 rounds it into the copy; a step from 0 by -1 makes it the widened gradient.
+template <typename T>
+void expect_torchs_rounding(at::ScalarType type) {
+  SgdRule rule{.multiplier = 1};
+  for (const int64_t size : {0, 1, 5, 16, 33, 1000}) {
+    const at::Tensor x = numbers(size), none = at::zeros({size}, type), rounded = at::empty({size}, type);
+    const at::Tensor master = x.clone();
+    Elements<float, T> elements{.parameter = master.mutable_data_ptr<float>(),
+                                .gradient = none.const_data_ptr<T>(),
+                                .state = {},
+                                .size = static_cast<size_t>(size),
+                                .rounded = rounded.mutable_data_ptr<T>()};
+    rule.lr = 0;
+    run_pass(rule, elements);
+    EXPECT_TRUE(at::allclose(rounded, x.to(type), 0, 0, true)) << size;
+    master.zero_();
+    elements.gradient = rounded.const_data_ptr<T>();
+    rule.lr = -1;
+    run_pass(rule, elements);
+    EXPECT_TRUE(at::allclose(master, rounded.to(at::kFloat), 0, 0, true)) << size;
+  }
+}
+
+TEST(NarrowPasses, RoundAsTorch) {
+  expect_torchs_rounding<at::Half>(at::kHalf);
+  expect_torchs_rounding<at::BFloat16>(at::kBFloat16);
 }
 
 // An element's result must not depend on where it lies: the same numbers in vectors and in tails.

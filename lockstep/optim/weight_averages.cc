@@ -5,10 +5,18 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/master_weights.h"
 #include "lockstep/optim/memory_order.h"
 #include "lockstep/optim/slots.h"
 
 namespace lockstep::optim {
+namespace {
+
+at::Tensor new_average(const at::Tensor& weight) {
+  return at::empty_like(weight, weight.options().dtype(is_narrow(weight) ? at::kFloat : weight.scalar_type()));
+}
+
+}  // namespace
 
 WeightAverages::WeightAverages(double decay, size_t weights) : decay_(decay), averages_(weights) {
   if (!(decay >= 0 && decay <= 1)) throw ConfigError("an average of weights with decay ", decay, ": not from 0 to 1");
@@ -18,7 +26,7 @@ double WeightAverages::prepare(size_t number, const at::Tensor& weight) {
   if (averages_.size() <= number) averages_.resize(number + 1);  // a group was added
   at::Tensor& average = averages_[number];
   const bool first = !average.defined();
-  average = first ? at::empty_like(weight) : laid_out_as(weight, average);
+  average = first ? new_average(weight) : ordered_as(weight, average);
   return first ? 1 : 1 - decay_;
 }
 
@@ -32,19 +40,21 @@ void WeightAverages::load(std::string_view owner, const std::vector<at::Tensor>&
   for (size_t i = 0; i < averages.size(); ++i) {
     if (!averages[i].defined()) continue;
     check_like(cat(owner, ": average of parameter ", i), weights[i], {"average", averages[i]});
-    loaded[i] = at::empty_like(weights[i]).copy_(averages[i]);
+    loaded[i] = new_average(weights[i]).copy_(averages[i]);
   }
   averages_ = std::move(loaded);
 }
 
 void WeightAverages::exchange(const std::vector<at::Tensor>& weights) {
   at::NoGradGuard no_grad;
+  const bool back = !own_.empty();
+  own_.resize(averages_.size());
   for (size_t i = 0; i < averages_.size(); ++i) {
     if (!averages_[i].defined()) continue;
-    const at::Tensor weight = weights[i].clone();
-    weights[i].copy_(averages_[i]);
-    averages_[i].copy_(weight);
+    if (!back) own_[i] = weights[i].clone();
+    weights[i].copy_(back ? own_[i] : averages_[i]);
   }
+  if (back) own_.clear();
 }
 
 }  // namespace lockstep::optim

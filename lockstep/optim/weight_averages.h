@@ -1,6 +1,6 @@
 // An exponential moving average of each of some weights (Polyak and Juditsky, 1992), as torch.optim.swa_utils'
 // AveragedModel with get_ema_multi_avg_fn keeps it: the first is a copy, then average = decay · average + (1 - decay) ·
-// weight.
+// weight. Of a weight of 16 bits it is fp32: with the usual decays its moves are below what 16 bits can tell apart.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,12 +26,13 @@ class WeightAverages {
   // Goes on from copies of `averages`. Throws ConfigError, which begins with `owner`, for other numbers or shapes.
   void load(std::string_view owner, const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& averages);
 
-  // Weights and averages change places; a weight without an average stays.
+  // Gives the weights their averages' values, and at the next call their own back; a weight without an average stays.
   void exchange(const std::vector<at::Tensor>& weights);
 
  private:
   double decay_;
   std::vector<at::Tensor> averages_;
+  std::vector<at::Tensor> own_;  // of weights that have their averages' values
 };
 
 }  // namespace lockstep::optim

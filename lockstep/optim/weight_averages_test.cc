@@ -24,7 +24,7 @@ TEST(WeightAverages, BeginAsACopyAndFollowTheLayout) {
   EXPECT_EQ(averages.prepare(2, weight), 1) << "of a group that was added";
 }
 
-TEST(WeightAverages, ChangePlacesWithTheWeightsAndComeBack) {
+TEST(WeightAverages, GiveTheWeightsTheirValuesAndTheirOwnBack) {
   const Tensors weights = {at::ones({3}).requires_grad_(), at::ones({2})};
   WeightAverages averages(0.5, 2);
   averages.prepare(0, weights[0]);
@@ -35,6 +35,25 @@ TEST(WeightAverages, ChangePlacesWithTheWeightsAndComeBack) {
   averages.exchange(weights);
   EXPECT_TRUE(weights[0].eq(1).all().item<bool>());
   EXPECT_TRUE(averages.all()[0].eq(7).all().item<bool>());
+}
+
+// An average of 16 bits would stay where it is: 0.001 of the way is less than half of what tells two of them apart.
+TEST(WeightAverages, AreFp32OfNarrowWeights) {
+  for (const auto type : {at::kBFloat16, at::kHalf}) {
+    const Tensors weights = {at::full({5}, 1.5, type)};
+    WeightAverages averages(0.999, 1);
+    averages.prepare(0, weights[0]);
+    const at::Tensor average = averages.all()[0];
+    EXPECT_EQ(average.scalar_type(), at::kFloat);
+    average.fill_(1 + 1.0 / 4096);
+    averages.exchange(weights);
+    EXPECT_TRUE(weights[0].eq(1).all().item<bool>()) << "rounded";
+    averages.exchange(weights);
+    EXPECT_TRUE(weights[0].eq(1.5).all().item<bool>());
+    EXPECT_TRUE(averages.all()[0].eq(1 + 1.0 / 4096).all().item<bool>()) << "not rounded";
+    averages.load("sgd", weights, {average.to(type)});
+    EXPECT_EQ(averages.all()[0].scalar_type(), at::kFloat) << "older checkpoints have 16 bits";
+  }
 }
 
 TEST(WeightAverages, LoadCopies) {
