@@ -128,7 +128,14 @@ void Amp::leave(const std::vector<torch::optim::Optimizer*>& optimizers, const S
   }
   if (options.delay_unscale) return;
   if (!scalers_[index_of(options.loss_id)].update(!finite)) return;
-  for (auto* optimizer : optimizers) find(*optimizer).skip = true;
+  for (auto* optimizer : optimizers) {
+    OfOptimizer& of = find(*optimizer);
+    of.skip = true;
+    if (!keeps_scaled(of)) continue;
+    // They are of no use any more, and the scaler of another loss would meet them again.
+    const c10::AutoGradMode no_grad(false);
+    for (const auto& gradient : gradients_of(*optimizer)) gradient.zero_();
+  }
 }
 
 // Whether the gradients were finite.

@@ -146,6 +146,29 @@ TEST(Amp, LossesAddUpUnscaled) {
   }
 }
 
+TEST(Amp, AnOverflowLowersTheScaleOfItsLossAlone) {
+  for (const auto level : {OptLevel::kO1, OptLevel::kO2, OptLevel::kO3}) {
+    for (const bool ours : {true, false}) {
+      torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
+      auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
+      torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(1.0));
+      torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
+      const auto amp = initialize(*net, sgd, {.opt_level = level, .dtype = at::kHalf, .num_losses = 2});
+      const Tensor before = amp->master_params(sgd)[0].detach().clone();
+      for (const int loss_id : {0, 1}) {
+        const Tensor output = amp->forward([&] { return net->forward(at::ones({1, 4})); });
+        const double factor = loss_id == 0 ? std::numeric_limits<double>::infinity() : 0.001;
+        const auto scaled = amp->scale_loss(output.to(at::kFloat).sum() * factor, sgd, {.loss_id = loss_id});
+        scaled.backward();
+      }
+      amp->step(sgd);
+      EXPECT_EQ(amp->loss_scale(0), 32768) << name_of(level) << ours;
+      EXPECT_EQ(amp->loss_scale(1), 65536) << name_of(level) << ours;
+      EXPECT_TRUE(at::equal(amp->master_params(sgd)[0], before));
+    }
+  }
+}
+
 TEST(Amp, AScaleOfOneLooksForOverflowsToo) {
   for (const bool ours : {true, false}) {
     auto net = make_net();

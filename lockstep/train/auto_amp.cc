@@ -38,7 +38,10 @@ SettledAmp settle_amp(HalfType dtype, config::DeviceKind device, comm::World& wo
 SettledAmp amp_of_checkpoint(const std::string& precision) {
   const size_t level = config::read_word("amp", precision.substr(0, precision.find(' ')), words(AmpLevel{}));
   const bool half = precision.find(" float16") != std::string::npos;
-  return {static_cast<AmpLevel>(level), half ? HalfType::kFp16 : HalfType::kBf16, "as in the checkpoint"};
+  SettledAmp settled{static_cast<AmpLevel>(level), half ? HalfType::kFp16 : HalfType::kBf16, "as in the checkpoint"};
+  if (precision.find(", BatchNorm too") != std::string::npos) settled.keep_batchnorm_fp32 = config::OnOff::kOff;
+  if (precision.find(", BatchNorm in float32") != std::string::npos) settled.keep_batchnorm_fp32 = config::OnOff::kOn;
+  return settled;
 }
 
 }  // namespace lockstep::train

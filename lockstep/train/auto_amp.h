@@ -1,6 +1,7 @@
 // What --amp auto stands for in a run: the same on every rank, and kept by what the run writes.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lockstep/comm/world.h"
@@ -13,13 +14,14 @@ struct SettledAmp {
   config::AmpLevel level;
   config::HalfType dtype;
   std::string why;
+  std::optional<config::OnOff> keep_batchnorm_fp32 = {};  // unset: the level's
 };
 
 // Rank 0's choice for all ranks: on a CPU by its rates (amp/auto_level.h), of fp16 alone where `dtype` asks for it; on
 // a GPU O1. A collective.
 SettledAmp settle_amp(config::HalfType dtype, config::DeviceKind device, comm::World& world);
 
-// What a checkpoint's run computed in, by its name: "O1 bfloat16, SyncBatchNorm". Throws ConfigError for another text.
+// What a checkpoint's run computed in, by its name: "O2 bfloat16, BatchNorm too". Throws ConfigError for another text.
 SettledAmp amp_of_checkpoint(const std::string& precision);
 
 }  // namespace lockstep::train

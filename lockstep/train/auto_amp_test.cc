@@ -50,6 +50,9 @@ TEST_F(AutoAmpTest, ACheckpointsPrecisionIsRead) {
   EXPECT_EQ(amp_of_checkpoint("O1 bfloat16, SyncBatchNorm").dtype, HalfType::kBf16);
   EXPECT_EQ(amp_of_checkpoint("O1 float16").dtype, HalfType::kFp16);
   EXPECT_EQ(amp_of_checkpoint("O1 float16").level, AmpLevel::kO1);
+  EXPECT_EQ(amp_of_checkpoint("O2 bfloat16").keep_batchnorm_fp32, std::nullopt);
+  EXPECT_EQ(amp_of_checkpoint("O2 bfloat16, BatchNorm too").keep_batchnorm_fp32, config::OnOff::kOff);
+  EXPECT_EQ(amp_of_checkpoint("O3 float16, BatchNorm in float32").keep_batchnorm_fp32, config::OnOff::kOn);
   EXPECT_THROW(amp_of_checkpoint("half"), ConfigError);
 }
 

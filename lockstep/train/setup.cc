@@ -152,6 +152,7 @@ void replace_auto(Parts& parts, const std::optional<Resumed>& resumed) {
                                      : settle_amp(options.dtype, options.device, *parts.world);
   options.amp = settled.level;
   options.dtype = settled.dtype;
+  options.keep_batchnorm_fp32 = settled.keep_batchnorm_fp32;
   parts.amp_why = settled.why;
 }
 
