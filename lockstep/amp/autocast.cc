@@ -6,6 +6,18 @@
 
 namespace lockstep::amp {
 
+namespace {
+
+// What the weights in autocast's cache are cast to.
+thread_local c10::ScalarType t_cached = c10::ScalarType::Undefined;
+
+void hold_casts_to(c10::ScalarType dtype) {
+  if (t_cached != dtype) at::autocast::clear_cache();
+  t_cached = dtype;
+}
+
+}  // namespace
+
 CastCacheScope::CastCacheScope() { at::autocast::increment_nesting(); }
 
 CastCacheScope::~CastCacheScope() {
@@ -17,9 +29,7 @@ AutocastScope::AutocastScope(const Policy& policy, c10::DeviceType device) : act
   if (policy.dtype == at::kHalf) widen_slow_half_convolutions();
   was_enabled_ = at::autocast::is_autocast_enabled(device_);
   previous_dtype_ = at::autocast::get_autocast_dtype(device_);
-  dtype_ = policy.dtype;
-  // What an outer scope has cast to another dtype must not be taken for ours.
-  if (dtype_ != previous_dtype_) at::autocast::clear_cache();
+  hold_casts_to(policy.dtype);
   at::autocast::set_autocast_dtype(device_, policy.dtype);
   at::autocast::set_autocast_enabled(device_, true);
   at::autocast::increment_nesting();
@@ -27,7 +37,8 @@ AutocastScope::AutocastScope(const Policy& policy, c10::DeviceType device) : act
 
 AutocastScope::~AutocastScope() {
   if (!active_) return;
-  if (at::autocast::decrement_nesting() == 0 || dtype_ != previous_dtype_) at::autocast::clear_cache();
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  if (was_enabled_) hold_casts_to(previous_dtype_);
   at::autocast::set_autocast_enabled(device_, was_enabled_);
   at::autocast::set_autocast_dtype(device_, previous_dtype_);
 }

@@ -21,7 +21,6 @@ class AutocastScope {
   bool active_;
   c10::DeviceType device_;
   bool was_enabled_ = false;
-  c10::ScalarType dtype_ = c10::ScalarType::BFloat16;
   c10::ScalarType previous_dtype_ = c10::ScalarType::BFloat16;
 };
 

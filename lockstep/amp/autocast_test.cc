@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <stdexcept>
+#include <vector>
 
 namespace lockstep::amp {
 namespace {
@@ -51,6 +53,26 @@ TEST(AutocastScope, AnExceptionPutsEverythingBack) {
   }
   EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
   EXPECT_EQ(product_dtype(), at::kFloat);
+}
+
+// Whatever the level's dtype is, and libtorch's own.
+TEST(CastCacheScope, LanesShareOneCast) {
+  const at::Tensor weight = at::randn({4, 4}).requires_grad_(), x = at::randn({3, 4});
+  for (const auto dtype : {at::kBFloat16, at::kHalf}) {
+    const Policy policy{.level = OptLevel::kO1, .dtype = dtype};
+    std::vector<at::Tensor> outputs;
+    const auto cast_of_lane = [&] {
+      const AutocastScope scope(policy);
+      outputs.push_back(at::mm(x, weight));
+      EXPECT_EQ(outputs.back().scalar_type(), dtype);
+      return outputs.back().grad_fn()->next_edge(1).function;
+    };
+    {
+      const CastCacheScope step;
+      EXPECT_EQ(cast_of_lane(), cast_of_lane()) << dtype;
+    }
+    EXPECT_NE(cast_of_lane(), cast_of_lane()) << "each step casts anew";
+  }
 }
 
 // Two lanes under one cache: each backward reaches the fp32 weight, with the gradient that it has alone.

@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>
 
-#include <cmath>
 #include <limits>
 #include <map>
 #include <vector>
@@ -21,7 +20,7 @@ class GradScaler {
  public:
   // torch's scale has no bounds.
   static ScalerOptions torchs() {
-    return {.enabled = true, .min_scale = std::numeric_limits<double>::min(), .max_scale = HUGE_VAL};
+    return {.enabled = true, .min_scale = std::numeric_limits<double>::min(), .max_scale = 0x1p127};
   }
   explicit GradScaler(const ScalerOptions& options = torchs()) : scaler_(options) {}
 

@@ -96,21 +96,21 @@ size_t Amp::index_of(int loss_id) const {
 // 16-bit gradients are divided by the scale within the optimizer's pass, in fp32: small ones would be lost before.
 bool Amp::keeps_scaled(const OfOptimizer& of) const { return of.fused != nullptr && policy_.cast_model; }
 
-// What backward is about to add to is made to be scaled alike, or put aside.
+// What backward is about to add to is of the same scale, or put aside.
 void Amp::enter(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options) {
   const double scale = loss_scale(options.loss_id);
   for (auto* optimizer : optimizers) {
     OfOptimizer& of = find(*optimizer);
-    if (of.delayed && of.masters && of.scaled_by != scale) {
+    if (of.delayed && policy_.cast_model && of.scaled_by != scale) {
       throw ConfigError(
           "amp: scale_loss after one with delay_unscale of another loss scale; accumulate one loss_id at a "
           "time");
     }
-    if (of.delayed || keeps_scaled(of)) {
-      const auto gradients = gradients_of(*optimizer);
-      if (of.scaled_by != scale && !gradients.empty() && !of.masters) scale_in_place(gradients, scale / of.scaled_by);
-    } else {
+    if (of.delayed) {
+      if (of.scaled_by != scale) scale_in_place(gradients_of(*optimizer), scale / of.scaled_by);
+    } else if (!keeps_scaled(of) || of.scaled_by != scale) {
       of.stashed.clear();
+      of.stashed_by = of.scaled_by;
       for (auto& parameter : parameters_of(*optimizer)) {
         of.stashed.push_back(std::exchange(parameter.mutable_grad(), at::Tensor()));
       }
@@ -140,35 +140,51 @@ void Amp::leave(const std::vector<torch::optim::Optimizer*>& optimizers, const S
 
 // Whether the gradients were finite.
 bool Amp::unscale(OfOptimizer& of) const {
-  if (keeps_scaled(of) && !scalers_[0].enabled()) return true;
-  if (keeps_scaled(of)) return std::isfinite(multi_tensor_l2norm(gradients_of(*of.optimizer)).total);
-  const double factor = 1 / std::exchange(of.scaled_by, 1);
   bool finite = true;
-  if (of.masters) {
-    finite = of.masters->take_gradients(factor);
-    of.masters->drop_model_gradients();
-  } else if (scalers_[0].enabled()) {
-    finite = scale_in_place(gradients_of(*of.optimizer), factor);
+  if (keeps_scaled(of)) {
+    if (scalers_[0].enabled()) finite = std::isfinite(multi_tensor_l2norm(gradients_of(*of.optimizer)).total);
+  } else {
+    const double factor = 1 / std::exchange(of.scaled_by, 1);
+    if (of.masters) {
+      finite = of.masters->take_gradients(factor);
+      of.masters->drop_model_gradients();
+    } else if (scalers_[0].enabled()) {
+      finite = scale_in_place(gradients_of(*of.optimizer), factor);
+    }
   }
-  const c10::AutoGradMode no_grad(false);
-  const auto parameters = parameters_of(*of.optimizer);
-  for (size_t i = 0; i < of.stashed.size(); ++i) {
-    if (!of.stashed[i].defined()) continue;
-    at::Tensor& gradient = parameters[i].mutable_grad();
-    gradient = gradient.defined() ? gradient.add_(of.stashed[i]) : of.stashed[i];
-  }
-  of.stashed.clear();
+  add_stashed(of);
   return finite;
 }
 
-// DistributedDataParallel broadcasts rank 0's weights, and a loop may load others, after initialize.
+// In the smaller of the two scales, in which neither overflows.
+void Amp::add_stashed(OfOptimizer& of) const {
+  if (of.stashed.empty()) return;
+  const double scale = std::min(of.scaled_by, of.stashed_by), factor = scale / of.scaled_by;
+  const c10::AutoGradMode no_grad(false);
+  auto parameters = parameters_of(*of.optimizer);
+  for (size_t i = 0; i < of.stashed.size(); ++i) {
+    at::Tensor& gradient = parameters[i].mutable_grad();
+    if (gradient.defined() && factor != 1) gradient.mul_(factor);
+    at::Tensor& stashed = of.stashed[i];
+    if (!stashed.defined()) continue;
+    if (scale != of.stashed_by) stashed.mul_(scale / of.stashed_by);
+    gradient = gradient.defined() ? gradient.add_(stashed) : stashed;
+  }
+  of.stashed.clear();
+  of.scaled_by = scale;
+}
+
+// DistributedDataParallel broadcasts rank 0's weights, and a loop may load others, after initialize. A master that a
+// weight is the rounded copy of stays: it may have been loaded as well.
 void Amp::settle_masters(OfOptimizer& of) const {
   if (std::exchange(of.settled, true) || !policy_.master_weights) return;
   if (of.masters) return of.masters->read_weights();
   auto masters = of.fused->masters();
   const auto weights = parameters_of(*of.optimizer);
   for (size_t i = 0; i < masters.size(); ++i) {
-    if (masters[i].defined()) masters[i] = weights[i].detach().to(at::kFloat);
+    if (!masters[i].defined()) continue;
+    const at::Tensor weight = weights[i].detach();
+    masters[i] = at::where(masters[i].to(weight.scalar_type()) == weight, masters[i], weight.to(at::kFloat));
   }
   of.fused->load_masters(masters);
 }
@@ -267,23 +283,25 @@ std::map<std::string, ScalerDict> Amp::state_dict() const {
   for (size_t i = 0; i < scalers_.size(); ++i) {
     state[cat("loss_scaler", i)] = full_state(scalers_[i]);
   }
-  state["opt_level"] = {{"level", static_cast<double>(policy_.level)}, {"half", policy_.dtype == at::kHalf ? 1 : 0}};
+  state["loss_scaler0"]["opt_level"] = static_cast<double>(policy_.level);
+  state["loss_scaler0"]["half"] = policy_.dtype == at::kHalf ? 1 : 0;
   return state;
 }
 
 void Amp::load_state_dict(const std::map<std::string, ScalerDict>& state) {
-  if (const auto level = state.find("opt_level"); level != state.end()) {
-    const double saved = level->second.contains("level") ? level->second.at("level") : -1;
-    if (saved != static_cast<double>(policy_.level)) {
-      throw ConfigError("amp: a state of level O", saved, ", this is ", name_of(policy_.level),
-                        "; initialize at that level, or load the model's state alone");
-    }
-    const auto half = level->second.find("half");
-    if (policy_.casts() && half != level->second.end() && (half->second != 0) != (policy_.dtype == at::kHalf)) {
-      throw ConfigError("amp: a state of ", half->second != 0 ? "fp16" : "bf16",
-                        ", this is the other; initialize with that "
-                        "dtype, or load the model's state alone");
-    }
+  const auto first = state.find("loss_scaler0");
+  const auto saved = [&](const char* key, double usual) {
+    return first != state.end() && first->second.contains(key) ? first->second.at(key) : usual;
+  };
+  const double level = saved("opt_level", static_cast<double>(policy_.level));
+  if (level != static_cast<double>(policy_.level)) {
+    throw ConfigError("amp: a state of level O", level, ", this is ", name_of(policy_.level),
+                      "; initialize at that level, or load the model's state alone");
+  }
+  const bool half = policy_.dtype == at::kHalf, saved_half = saved("half", half) != 0;
+  if (policy_.casts() && saved_half != half) {
+    throw ConfigError("amp: a state of ", saved_half ? "fp16" : "bf16",
+                      ", this is the other; initialize with that dtype, or load the model's state alone");
   }
   const auto scalers = std::count_if(state.begin(), state.end(),
                                      [](const auto& entry) { return entry.first.starts_with("loss_scaler"); });

@@ -117,9 +117,9 @@ class Amp {
   // masters otherwise begin with the model's weights as they are then, broadcast or loaded.
   void load_masters(torch::optim::Optimizer& optimizer, const std::vector<at::Tensor>& masters);
 
-  // Apex's form, {"loss_scaler0": {"loss_scale", "unskipped"}, …}, with torch's keys beside, and "opt_level" as a dict
-  // {"level": 2, "half": 0}. load_state_dict throws ConfigError for another level's state or other numbers of losses;
-  // one without "opt_level", Apex's own, is taken at any.
+  // Apex's form, {"loss_scaler0": {"loss_scale", "unskipped"}, …}, with torch's keys beside, and with "opt_level" (2)
+  // and "half" (0) in the first, which Apex passes over. load_state_dict throws ConfigError for another level's state
+  // or other numbers of losses; one without "opt_level", Apex's own, is taken at any.
   std::map<std::string, ScalerDict> state_dict() const;
   void load_state_dict(const std::map<std::string, ScalerDict>& state);
 
@@ -134,11 +134,13 @@ class Amp {
     bool skip = false;                     // its next step
     bool settled = false;                  // its masters are what they are to be
     std::vector<at::Tensor> stashed = {};  // gradients of losses before, by parameter
+    double stashed_by = 1;                 // what those are scaled by
   };
 
   void enter(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options);
   void leave(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options);
   bool unscale(OfOptimizer& of) const;
+  void add_stashed(OfOptimizer& of) const;
   void settle_masters(OfOptimizer& of) const;
   void apply(OfOptimizer& of, const optim::Update& update) const;
   bool keeps_scaled(const OfOptimizer& of) const;

@@ -86,7 +86,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{OptLevel::kO2, at::kBFloat16, true}, Case{OptLevel::kO3, at::kBFloat16, true},
                     Case{OptLevel::kO1, at::kHalf, true}, Case{OptLevel::kO2, at::kHalf, true},
                     Case{OptLevel::kO3, at::kHalf, true}, Case{OptLevel::kO1, at::kHalf, false},
-                    Case{OptLevel::kO2, at::kHalf, false}, Case{OptLevel::kO2, at::kBFloat16, false}),
+                    Case{OptLevel::kO2, at::kHalf, false}, Case{OptLevel::kO2, at::kBFloat16, false},
+                    Case{OptLevel::kO0, at::kBFloat16, false}, Case{OptLevel::kO3, at::kHalf, false},
+                    Case{OptLevel::kO3, at::kBFloat16, false}),
     [](const auto& of) {
       return cat(name_of(of.param.level), c10::toString(of.param.dtype), of.param.ours ? "" : "LibtorchsOptimizer");
     });
@@ -169,6 +171,71 @@ TEST(Amp, AnOverflowLowersTheScaleOfItsLossAlone) {
   }
 }
 
+// Gradients of 16 bits: those of the first loss, scaled by 1, would be far out of range in the second's scale, and
+// small ones of a second loss would be lost in that of a first.
+TEST(Amp, ScalesFarApartLoseNothing) {
+  for (const auto level : {OptLevel::kO2, OptLevel::kO3}) {
+    for (const auto& [first, second] : {std::pair(1.0, 65536.0), std::pair(65536.0, 1.0)}) {
+      torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
+      const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
+      {
+        const at::NoGradGuard no_grad;
+        net->weight.zero_();
+      }
+      const auto amp = initialize(*net, *sgd, {.opt_level = level, .dtype = at::kHalf, .num_losses = 2});
+      auto state = amp->state_dict();
+      state["loss_scaler0"]["scale"] = state["loss_scaler0"]["loss_scale"] = first;
+      state["loss_scaler1"]["scale"] = state["loss_scaler1"]["loss_scale"] = second;
+      amp->load_state_dict(state);
+      for (const int loss_id : {0, 1}) {
+        const double factor = amp->loss_scale(loss_id) == 1 ? 2 : 0.5;
+        const Tensor output = net->forward(at::ones({1, 4}, at::kHalf)).to(at::kFloat);
+        const auto scaled = amp->scale_loss(output.sum() * factor, *sgd, {.loss_id = loss_id});
+        scaled.backward();
+      }
+      EXPECT_FALSE(amp->step(*sgd).skipped);
+      EXPECT_EQ(amp->loss_scale(0), first);
+      EXPECT_EQ(amp->loss_scale(1), second);
+      const Tensor stepped = amp->master_params(*sgd)[0].to(at::kFloat);
+      EXPECT_TRUE(at::equal(stepped, at::full({1, 4}, -2.5f))) << name_of(level) << ' ' << first;
+    }
+  }
+}
+
+TEST(Amp, EveryOptimizerOfOursBeginsAtO2) {
+  for (const auto& name : optim::optimizer_names()) {
+    auto net = make_net();
+    const auto optimizer = optim::make_optimizer(name, net->parameters(), {});
+    const auto amp = initialize(*net, *optimizer, {.opt_level = OptLevel::kO2});
+    const Tensor before = amp->master_params(*optimizer)[0].clone();
+    train_step(*amp, net, *optimizer);
+    EXPECT_FALSE(at::equal(amp->master_params(*optimizer)[0], before)) << name;
+  }
+}
+
+// Without casts of operations a model of 16 bits takes inputs of 16 bits, and gives such.
+TEST(Amp, InputsAndOutputsAreCastAsAskedFor) {
+  auto net = make_net();
+  const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.05}});
+  const auto amp = initialize(*net, *sgd,
+                              {.opt_level = OptLevel::kO2,
+                               .dtype = at::kBFloat16,
+                               .cast_ops = false,
+                               .keep_batchnorm_fp32 = false,
+                               .cast_model_outputs = at::kHalf});
+  const Tensor x = at::randn({16, 4});
+  EXPECT_EQ(amp->cast_inputs(x).scalar_type(), at::kBFloat16);
+  EXPECT_EQ(amp->cast_inputs(at::ones({2}, at::kLong)).scalar_type(), at::kLong);
+  const Tensor y = amp->forward([&] { return net->forward(amp->cast_inputs(x)); });
+  EXPECT_EQ(y.scalar_type(), at::kHalf);
+  EXPECT_EQ(amp->cast_outputs(at::ones({2}, at::kLong)).scalar_type(), at::kLong);
+  EXPECT_THROW(net->forward(x), c10::Error) << "nothing else casts";
+  y.to(at::kFloat).square().sum().backward();
+  const Tensor before = amp->master_params(*sgd)[0].clone();
+  amp->step(*sgd, 1.0);
+  EXPECT_FALSE(at::equal(amp->master_params(*sgd)[0], before));
+}
+
 TEST(Amp, AScaleOfOneLooksForOverflowsToo) {
   for (const bool ours : {true, false}) {
     auto net = make_net();
@@ -207,6 +274,45 @@ TEST(Amp, MastersBeginWithTheWeightsOfTheFirstStep) {
     amp->step(sgd, 4);
     EXPECT_TRUE(at::allclose(amp->master_params(sgd)[0], at::full({1, 4}, 0.001f), 1e-3)) << ours;
     EXPECT_THAT(refusal([&] { amp->load_masters(sgd, {}); }), HasSubstr("0 masters given, the optimizer steps 1"));
+  }
+}
+
+// As a resume by the optimizer's own state does it.
+TEST(Amp, MastersThatTheOptimizerLoadedStay) {
+  torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
+  const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
+  const auto amp = initialize(*net, *sgd, {.opt_level = OptLevel::kO2});
+  sgd->load_masters({at::full({1, 4}, 1.001f)});
+  net->forward(at::zeros({1, 4}, at::kBFloat16)).sum().backward();
+  amp->step(*sgd, /*square_sum=*/0);
+  EXPECT_TRUE(at::equal(amp->master_params(*sgd)[0], at::full({1, 4}, 1.001f)));
+}
+
+TEST(Amp, ScalesALossOfSeveralModelsAndOptimizers) {
+  for (const auto level : {OptLevel::kO1, OptLevel::kO2, OptLevel::kO3}) {
+    torch::nn::Linear one(torch::nn::LinearOptions(4, 4).bias(false)), two(torch::nn::LinearOptions(4, 1).bias(false));
+    auto fused = optim::make_optimizer("sgd", one->parameters(), {{"lr", 1.0}});
+    torch::optim::SGD plain(two->parameters(), torch::optim::SGDOptions(1.0));
+    const auto amp =
+        initialize({one.get(), two.get()}, {fused.get(), &plain}, {.opt_level = level, .dtype = at::kHalf});
+    const auto step = [&](double factor) {
+      const Tensor output = amp->forward([&] { return two->forward(one->forward(at::ones({1, 4}))); });
+      {
+        const auto scaled = amp->scale_loss(output.sum() * factor, {fused.get(), &plain});
+        scaled.backward();
+      }
+      const bool skipped[] = {amp->step(*fused).skipped, amp->step(plain).skipped};
+      EXPECT_EQ(skipped[0], skipped[1]);
+      amp->zero_grad(*fused);
+      amp->zero_grad(plain);
+      return skipped[0];
+    };
+    EXPECT_TRUE(step(std::numeric_limits<double>::infinity()));
+    EXPECT_EQ(amp->loss_scale(), 32768) << "one decision for both";
+    const Tensor before1 = amp->master_params(*fused)[0].clone(), before2 = amp->master_params(plain)[0].clone();
+    EXPECT_FALSE(step(0.125));
+    EXPECT_FALSE(at::equal(amp->master_params(*fused)[0], before1)) << name_of(level);
+    EXPECT_FALSE(at::equal(amp->master_params(plain)[0], before2)) << name_of(level);
   }
 }
 
@@ -252,6 +358,7 @@ TEST(Amp, StateIsApexsAndTorchs) {
   torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
   const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO1, .dtype = at::kHalf});
   const auto state = amp->state_dict();
+  EXPECT_EQ(state.size(), 1u) << "Apex takes no other keys";
   EXPECT_EQ(state.at("loss_scaler0").at("loss_scale"), 65536);
   EXPECT_EQ(state.at("loss_scaler0").at("unskipped"), 0);
   EXPECT_EQ(state.at("loss_scaler0").at("_growth_tracker"), 0);
@@ -259,10 +366,10 @@ TEST(Amp, StateIsApexsAndTorchs) {
   EXPECT_EQ(amp->loss_scale(), 512);
   EXPECT_EQ(amp->scaler().state().good_steps, 7);
   auto other = state;
-  other["opt_level"]["level"] = 2;
+  other["loss_scaler0"]["opt_level"] = 2;
   EXPECT_THAT(refusal([&] { amp->load_state_dict(other); }), HasSubstr("a state of level O2, this is O1"));
   other = state;
-  other["opt_level"]["half"] = 0;
+  other["loss_scaler0"]["half"] = 0;
   EXPECT_THAT(refusal([&] { amp->load_state_dict(other); }), HasSubstr("a state of bf16"));
   other = state;
   other["loss_scaler1"] = other["loss_scaler0"];

@@ -3,7 +3,9 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <torch/csrc/autograd/variable.h>
+#include <torch/optim/adagrad.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <unordered_set>
@@ -21,9 +23,13 @@ void for_each_parameter(const std::vector<torch::nn::Module*>& models, Visit&& v
   }
 }
 
-bool has_state(const torch::optim::Optimizer& optimizer) {
-  const auto* fused = dynamic_cast<const optim::FusedOptimizer*>(&optimizer);
-  return fused != nullptr ? !fused->state_dict().parameters.empty() : !optimizer.state().empty();
+// libtorch's Adagrad has state before its first step.
+bool has_stepped(const torch::optim::Optimizer& optimizer) {
+  if (const auto* fused = dynamic_cast<const optim::FusedOptimizer*>(&optimizer)) return fused->has_stepped();
+  return std::any_of(optimizer.state().begin(), optimizer.state().end(), [](const auto& entry) {
+    const auto* adagrad = dynamic_cast<const torch::optim::AdagradParamState*>(entry.second.get());
+    return adagrad == nullptr || adagrad->step() > 0;
+  });
 }
 
 std::mutex registry_mutex;
@@ -76,7 +82,7 @@ void check_optimizers(const std::vector<torch::optim::Optimizer*>& optimizers,
   for_each_parameter(
       models, [&](const std::string&, const at::Tensor& parameter) { known.insert(parameter.unsafeGetTensorImpl()); });
   for (size_t i = 0; i < optimizers.size(); ++i) {
-    if (policy.master_weights && has_state(*optimizers[i])) {
+    if (policy.master_weights && has_stepped(*optimizers[i])) {
       throw ConfigError("amp::initialize: optimizer ", i,
                         " has taken steps already; initialize before the first one, and load its state after that");
     }

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 
 #include "lockstep/base/error.h"
@@ -50,6 +51,30 @@ TEST_F(ModelChecksTest, DevicesAreLookedAt) {
   EXPECT_THAT(refusal([&] { check_models(models); }), HasSubstr("other is on meta; expected cpu or cuda"));
   for (const auto dtype : {at::kHalf, at::kBFloat16}) check_device(at::kCPU, make_policy({.dtype = dtype}));
   EXPECT_THAT(refusal([&] { check_models({}); }), HasSubstr("no parameters"));
+}
+
+// One that this libtorch has no kernels for computes in nothing.
+TEST_F(ModelChecksTest, ADtypeThatTheDeviceLacksIsRefused) {
+  const at::Device lacking(at::kXLA, 0);
+  EXPECT_EQ(refusal([&] { check_device(lacking, make_policy({.dtype = at::kHalf})); }),
+            "amp: xla:0 does not compute in Half; take bf16, or O0");
+  EXPECT_EQ(refusal([&] { check_device(lacking, make_policy({.dtype = at::kBFloat16})); }),
+            "amp: xla:0 does not compute in BFloat16; take fp16, or O0");
+  check_device(lacking, make_policy({.opt_level = OptLevel::kO0}));
+}
+
+TEST_F(ModelChecksTest, AdagradsStateBeforeItsFirstStepIsNone) {
+  const Policy o2 = make_policy({.opt_level = OptLevel::kO2});
+  torch::optim::Adagrad libtorchs(net->parameters());
+  check_optimizers({&libtorchs}, models, o2);
+  net->forward(at::ones({1, 2})).sum().backward();
+  libtorchs.step();
+  EXPECT_THAT(refusal([&] { check_optimizers({&libtorchs}, models, o2); }), HasSubstr("has taken steps already"));
+  // One that keeps no state is noticed as well.
+  const auto plain = optim::make_optimizer("sgd", net->parameters(), {});
+  check_optimizers({plain.get()}, models, o2);
+  plain->step();
+  EXPECT_THAT(refusal([&] { check_optimizers({plain.get()}, models, o2); }), HasSubstr("has taken steps already"));
 }
 
 TEST_F(ModelChecksTest, OptimizersThatHaveSteppedGetNoMasters) {

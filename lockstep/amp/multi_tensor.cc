@@ -24,6 +24,10 @@ void check_lists(const char* what, const std::vector<at::Tensor>& a, const std::
   if (a.size() != b.size()) throw ConfigError(what, ": lists of ", a.size(), " and ", b.size(), " tensors");
   for (size_t i = 0; i < a.size(); ++i) {
     const bool dense = a[i].is_non_overlapping_and_dense() && a[i].is_floating_point() && b[i].is_floating_point();
+    if (a[i].device() != a[0].device() || b[i].device() != a[0].device()) {
+      throw ConfigError(what, ": tensor ", i, " is on ", a[i].device().str(), " and ", b[i].device().str(),
+                        ", the first on ", a[0].device().str(), "; give one device's tensors in a call");
+    }
     if (!dense || a[i].sizes() != b[i].sizes() || a[i].strides() != b[i].strides()) {
       throw ConfigError(what, ": tensor ", i, ": ", a[i].toString(), ' ', a[i].sizes(), " and ", b[i].toString(), ' ',
                         b[i].sizes(), "; both must be dense, floating-point, and of one shape and memory format");
@@ -40,7 +44,11 @@ void for_each_chunk(const std::vector<at::Tensor>& tensors, Visit&& visit) {
   }
 }
 
-// An fp32 chunk times a factor, in place; found_inf becomes 1 where it was not finite before.
+at::ScalarType work_type(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == at::kDouble || b.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+// A chunk times a factor, in place; found_inf becomes 1 where it was not finite before.
 void check_and_scale(at::Tensor chunk, at::Tensor& found_inf, const at::Tensor& factor) {
   at::_amp_foreach_non_finite_check_and_unscale_({chunk}, found_inf, factor);
 }
@@ -80,8 +88,9 @@ bool multi_tensor_scale(const std::vector<at::Tensor>& in, const std::vector<at:
   const at::Tensor factor = check.factor(scale);
   for_each_chunk(in, [&](size_t i, int64_t first, int64_t count) {
     const at::Tensor from = flat(in[i]).narrow(0, first, count), to = flat(out[i]).narrow(0, first, count);
-    const bool wide = to.scalar_type() == at::kFloat;
-    const at::Tensor work = wide ? to : at::empty_like(from, at::kFloat);
+    const at::ScalarType type = work_type(from, to);
+    const bool wide = to.scalar_type() == type;
+    const at::Tensor work = wide ? to : at::empty_like(from, type);
     if (!work.is_same(from)) work.copy_(from);
     check_and_scale(work, check.found_inf, factor);
     if (!wide) to.copy_(work);
@@ -97,8 +106,9 @@ bool multi_tensor_axpby(double a, const std::vector<at::Tensor>& x, double b, co
   Check check(x);
   const at::Tensor of_x = check.factor(a), of_y = check.factor(b);
   for_each_chunk(x, [&](size_t i, int64_t first, int64_t count) {
-    const at::Tensor left = flat(x[i]).narrow(0, first, count).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
-    const at::Tensor right = flat(y[i]).narrow(0, first, count).to(at::kFloat, false, true);
+    const at::ScalarType type = work_type(x[i], y[i]);
+    const at::Tensor left = flat(x[i]).narrow(0, first, count).to(type, /*non_blocking=*/false, /*copy=*/true);
+    const at::Tensor right = flat(y[i]).narrow(0, first, count).to(type, false, true);
     check_and_scale(left, check.found_inf, of_x);
     check_and_scale(right, check.found_inf, of_y);
     flat(out[i]).narrow(0, first, count).copy_(left.add_(right));

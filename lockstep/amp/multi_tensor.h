@@ -14,11 +14,12 @@ namespace lockstep::amp {
 std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);
 std::vector<at::Tensor> gradients_of(const torch::optim::Optimizer& optimizer);
 
-// out[i] = in[i] · scale, computed in fp32; dtypes of in and out are free (fp32, bf16, fp16), sizes equal, out[i] may
-// be in[i]. Returns whether every in[i] was finite. Tensors dense, pairs of one memory format. ConfigError otherwise.
+// out[i] = in[i] · scale, computed in fp32, or in fp64 where one is that; floating-point dtypes of in and out are free,
+// sizes equal, out[i] may be in[i]. Returns whether every in[i] was finite. Tensors dense, pairs of one memory format,
+// all on one device. ConfigError otherwise.
 bool multi_tensor_scale(const std::vector<at::Tensor>& in, const std::vector<at::Tensor>& out, double scale);
 
-// out[i] = a · x[i] + b · y[i], in fp32, under the same conditions. Returns whether every x[i] and y[i] was finite.
+// out[i] = a · x[i] + b · y[i], under the same conditions. Returns whether every x[i] and y[i] was finite.
 bool multi_tensor_axpby(double a, const std::vector<at::Tensor>& x, double b, const std::vector<at::Tensor>& y,
                         const std::vector<at::Tensor>& out);
 

@@ -32,6 +32,16 @@ TEST(MultiTensor, ScalesBetweenTypesInFp32) {
   }
 }
 
+TEST(MultiTensor, ComputesFp64AsSuch) {
+  const Tensor big = at::full({3}, 1e200, at::kDouble), third = at::full({3}, 1.0 / 3, at::kDouble);
+  const std::vector<Tensor> out = {at::empty({3}, at::kDouble), at::empty({3}, at::kDouble)};
+  EXPECT_TRUE(multi_tensor_scale({big, third}, out, 0.5));
+  EXPECT_TRUE(at::equal(out[0], big * 0.5));
+  EXPECT_TRUE(at::equal(out[1], third * 0.5));
+  EXPECT_TRUE(multi_tensor_axpby(1, {big, third}, 1, {big, third}, out));
+  EXPECT_TRUE(at::equal(out[1], third * 2));
+}
+
 TEST(MultiTensor, SaysWhetherAllWasFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float bad : {infinity, -infinity, std::nanf("")}) {

@@ -1,7 +1,9 @@
 // Monotonic time: seconds as doubles for people, deadlines for waits.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 
 namespace lockstep {
@@ -11,6 +13,9 @@ inline int64_t monotonic_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
+
+// For people: to a tenth.
+inline double seconds_since(int64_t ns) { return std::round(static_cast<double>(monotonic_ns() - ns) * 1e-8) / 10; }
 
 class Stopwatch {
  public:
@@ -27,6 +32,10 @@ class Deadline {
   explicit Deadline(std::chrono::nanoseconds from_now) : end_(monotonic_ns() + from_now.count()) {}
   bool passed() const { return monotonic_ns() >= end_; }
   std::chrono::nanoseconds left() const { return std::chrono::nanoseconds(end_ - monotonic_ns()); }
+  // At least one, for libraries that take 0 for no limit.
+  std::chrono::milliseconds left_ms() const {
+    return std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(left()));
+  }
 
  private:
   int64_t end_;

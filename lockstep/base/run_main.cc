@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/node_memory.h"
+#include "lockstep/base/text.h"
 
 namespace lockstep {
 namespace {
@@ -55,7 +56,7 @@ int run_main(const std::function<int()>& body) {
   } catch (const std::exception& error) {
     // libtorch's messages go on with a stack trace; the first line says what happened.
     const std::string text = error.what();
-    return fail(place, BugError::kExitCode, text.substr(0, text.find('\n')));
+    return fail(place, BugError::kExitCode, first_line(text));
   }
 }
 

@@ -17,6 +17,9 @@ std::string cat(const Parts&... parts) {
   return std::move(out).str();
 }
 
+// Libraries' messages go on with a stack trace.
+inline std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
 // "1.5 GiB", "312 MiB", "17 bytes".
 std::string human_bytes(uint64_t bytes);
 

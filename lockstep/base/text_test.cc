@@ -9,6 +9,12 @@ namespace {
 
 TEST(Text, CatsParts) { EXPECT_EQ(cat("rank ", 3, " of ", 4L), "rank 3 of 4"); }
 
+TEST(Text, TakesTheFirstLine) {
+  EXPECT_EQ(first_line("no such device\nframe #0: …\nframe #1: …"), "no such device");
+  EXPECT_EQ(first_line("one"), "one");
+  EXPECT_EQ(first_line(""), "");
+}
+
 TEST(Text, NamesBytes) {
   EXPECT_EQ(human_bytes(1), "1 byte");
   EXPECT_EQ(human_bytes(1023), "1023 bytes");

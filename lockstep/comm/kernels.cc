@@ -10,42 +10,17 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lockstep/comm/kernels.cc"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+
+#include "lockstep/base/half_vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::comm::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using F32 = hn::ScalableTag<float>;
-using U32 = hn::RebindToUnsigned<F32>;
-using U16 = hn::Rebind<uint16_t, F32>;
-using V32 = hn::Vec<F32>;
+using namespace lockstep::HWY_NAMESPACE;
 
-// Ne() is false for NaNs on some instruction sets.
-template <typename V>
-auto is_nan(V v) {
-  return hn::Not(hn::Eq(v, v));
-}
-
-// bf16 is the upper half of fp32. Rounding to nearest even by integers, for conversions differ between instruction
-// sets; a NaN stays one (its quiet bit is set).
-hn::Vec<U32> brain_bits(V32 v) {
-  const auto bits = hn::BitCast(U32(), v);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(U32(), 1));
-  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(U32(), 0x7fff)));
-  const auto nan = hn::Or(bits, hn::Set(U32(), 0x400000));
-  return hn::IfThenElse(hn::RebindMask(U32(), is_nan(v)), nan, rounded);
-}
-
-// How each type is read as, and written from, vectors: of fp32, or of fp64.
-struct Float {
-  using Element = float;
-  using Vector = F32;
-  static V32 load(const Element* p) { return hn::LoadU(F32(), p); }
-  static void store(V32 v, Element* p) { hn::StoreU(v, F32(), p); }
-};
-
+// Beside the types of 16 bits and fp32, which are read as and written from vectors of fp32.
 struct Double {
   using Element = double;
   using Vector = hn::ScalableTag<double>;
@@ -53,41 +28,15 @@ struct Double {
   static void store(hn::Vec<Vector> v, Element* p) { hn::StoreU(v, Vector(), p); }
 };
 
-struct Half {
-  using Element = hwy::float16_t;
-  using Vector = F32;
-  using Tag = hn::Rebind<Element, F32>;
-  static V32 load(const Element* p) { return hn::PromoteTo(F32(), hn::LoadU(Tag(), p)); }
-  static void store(V32 v, Element* p) { hn::StoreU(hn::DemoteTo(Tag(), v), Tag(), p); }
-};
-
-struct Brain {
-  using Element = uint16_t;
-  using Vector = F32;
-  static V32 load(const Element* p) {
-    return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), hn::LoadU(U16(), p))));
-  }
-  static void store(V32 v, Element* p) {
-    const auto upper = hn::ShiftRight<16>(brain_bits(v));
-    hn::StoreU(hn::DemoteTo(U16(), hn::BitCast(hn::RebindToSigned<F32>(), upper)), U16(), p);
-  }
-};
-
-struct WireHalf {
+// fp32 numbers that are rounded on their way.
+template <typename Narrow>
+struct Wire {
   using Element = float;
-  using Vector = F32;
-  static V32 round(V32 v) { return hn::PromoteTo(F32(), hn::DemoteTo(Half::Tag(), v)); }
-  static V32 load(const Element* p) { return round(hn::LoadU(F32(), p)); }
-  static void store(V32 v, Element* p) { hn::StoreU(round(v), F32(), p); }
+  static V32 load(const Element* p) { return Narrow::round(hn::LoadU(F32(), p)); }
+  static void store(V32 v, Element* p) { hn::StoreU(Narrow::round(v), F32(), p); }
 };
-
-struct WireBrain {
-  using Element = float;
-  using Vector = F32;
-  static V32 round(V32 v) { return hn::BitCast(F32(), hn::And(brain_bits(v), hn::Set(U32(), 0xffff0000))); }
-  static V32 load(const Element* p) { return round(hn::LoadU(F32(), p)); }
-  static void store(V32 v, Element* p) { hn::StoreU(round(v), F32(), p); }
-};
+using WireHalf = Wire<Half>;
+using WireBrain = Wire<Brain>;
 
 struct Adds {
   template <typename V>
@@ -127,7 +76,7 @@ void each(const void* a, const void* b, void* out, int64_t count) {
   const Op op;
   const auto *x = static_cast<const Element*>(a), *y = static_cast<const Element*>(b);
   auto* z = static_cast<typename Out::Element*>(out);
-  const auto step = static_cast<int64_t>(hn::Lanes(typename Type::Vector()));
+  const auto step = static_cast<int64_t>(hn::Lanes(hn::DFromV<decltype(Type::load(x))>()));
   int64_t i = 0;
   for (; i + step <= count; i += step) Out::store(op(Type::load(x + i), Type::load(y + i)), z + i);
   if (i == count) return;

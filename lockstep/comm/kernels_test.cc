@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "lockstep/base/testing/instruction_sets.h"
 #include "lockstep/comm/reduce.h"
 
 namespace lockstep::comm {
@@ -47,27 +48,29 @@ TEST(AddBf16, RoundsToNearestEven) {
 }
 
 // Every format and node beside libtorch's own arithmetic, tails included.
-TEST(Combine, EqualsLibtorch) {
-  at::manual_seed(3);
-  const std::pair<Format, at::ScalarType> formats[] = {{Format::kFloat, at::kFloat},
-                                                       {Format::kDouble, at::kDouble},
-                                                       {Format::kHalf, at::kHalf},
-                                                       {Format::kBrain, at::kBFloat16}};
-  for (const auto& [format, dtype] : formats) {
-    for (const int64_t count : {0, 1, 7, 8, 16, 31, 100}) {
-      const Tensor a = at::randn({count}).to(dtype), b = at::randn({count}).to(dtype), out = at::empty_like(a);
-      const auto wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
-      const Tensor x = a.to(wide), y = b.to(wide);
-      const auto run = [&, as = format](Node node) {
-        combine(as, node, a.data_ptr(), b.data_ptr(), out.data_ptr(), count);
-        return out;
-      };
-      EXPECT_TRUE(at::equal(run(Node::kAdd), (x + y).to(dtype))) << dtype << ' ' << count;
-      EXPECT_TRUE(at::equal(run(Node::kMultiply), (x * y).to(dtype))) << dtype << ' ' << count;
-      EXPECT_TRUE(at::equal(run(Node::kMax), at::maximum(a, b))) << dtype << ' ' << count;
-      EXPECT_TRUE(at::equal(run(Node::kMin), at::minimum(a, b))) << dtype << ' ' << count;
+TEST(Combine, EqualsLibtorchWithEachInstructionSet) {
+  testing_support::with_each_instruction_set([] {
+    at::manual_seed(3);
+    const std::pair<Format, at::ScalarType> formats[] = {{Format::kFloat, at::kFloat},
+                                                         {Format::kDouble, at::kDouble},
+                                                         {Format::kHalf, at::kHalf},
+                                                         {Format::kBrain, at::kBFloat16}};
+    for (const auto& [format, dtype] : formats) {
+      for (const int64_t count : {0, 1, 7, 8, 16, 31, 100}) {
+        const Tensor a = at::randn({count}).to(dtype), b = at::randn({count}).to(dtype), out = at::empty_like(a);
+        const auto wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
+        const Tensor x = a.to(wide), y = b.to(wide);
+        const auto run = [&, as = format](Node node) {
+          combine(as, node, a.data_ptr(), b.data_ptr(), out.data_ptr(), count);
+          return out;
+        };
+        EXPECT_TRUE(at::equal(run(Node::kAdd), (x + y).to(dtype))) << dtype << ' ' << count;
+        EXPECT_TRUE(at::equal(run(Node::kMultiply), (x * y).to(dtype))) << dtype << ' ' << count;
+        EXPECT_TRUE(at::equal(run(Node::kMax), at::maximum(a, b))) << dtype << ' ' << count;
+        EXPECT_TRUE(at::equal(run(Node::kMin), at::minimum(a, b))) << dtype << ' ' << count;
+      }
     }
-  }
+  });
 }
 
 TEST(Combine, MaxAndMinPassNanOn) {

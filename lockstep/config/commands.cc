@@ -104,7 +104,8 @@ OptionTable<BenchOptions> bench_table(BenchKind kind) {
       rows = {threads<O>(), size, batch_size, json<O>()};
       break;
     case BenchKind::kAllreduce:
-      rows = {word("backend", "how processes talk", &O::backend, {{"nccl", "this bench is of CPU memory"}}),
+      rows = {word("backend", "how processes talk", &O::backend,
+                   {{"nccl", "this bench is of CPU memory; use another, or auto"}}),
               sizes_option(),
               word("algorithm", "ring: bits differ between world sizes", &O::algorithm),
               word("comm-dtype", "what is added and sent in", &O::comm_dtype),

@@ -85,7 +85,7 @@ OptionSpec<Options> number(std::string name, std::string value, std::string help
   return spec;
 }
 
-// One word of an enumeration. `also` tells help of forms beyond the words; `refused` are known but not to be had.
+// One word of an enumeration. `also` tells help of forms beyond the words; `refused` ones are answered.
 template <typename Options, typename Field>
 OptionSpec<Options> word(std::string name, std::string help, Field Options::*field,
                          std::initializer_list<Refused> refused = {}) {

@@ -189,9 +189,17 @@ constexpr auto kRecipes = std::to_array<std::string_view>({"mnist", "unet", "ima
 // --amp [LEVEL], of every command that has it.
 template <typename Options>
 OptionSpec<Options> amp_option() {
-  constexpr const char* kZero = "levels begin with the letter O, not with a zero";
+  constexpr const char* kLetterO[] = {"did you mean O0, with the letter O?", "did you mean O1, with the letter O?",
+                                      "did you mean O2, with the letter O?", "did you mean O3, with the letter O?"};
   return bare_is("auto", word("amp", "mixed precision (bare: auto)", &Options::amp,
-                              {{"00", kZero}, {"01", kZero}, {"02", kZero}, {"03", kZero}}));
+                              {{"00", kLetterO[0]},
+                               {"01", kLetterO[1]},
+                               {"02", kLetterO[2]},
+                               {"03", kLetterO[3]},
+                               {"o0", kLetterO[0]},
+                               {"o1", kLetterO[1]},
+                               {"o2", kLetterO[2]},
+                               {"o3", kLetterO[3]}}));
 }
 
 // --arch and --size, of every command that names a recipe.

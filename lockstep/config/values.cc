@@ -54,9 +54,9 @@ bool read_switch(std::string_view name, std::string_view text) {
 size_t read_word(std::string_view name, std::string_view text, std::span<const std::string_view> words,
                  std::span<const Refused> refused) {
   std::vector<std::string_view> allowed(words.begin(), words.end());
-  for (const auto& each : refused) std::erase(allowed, each.word);
-  for (const auto& [word, why] : refused) {
-    if (word == text) throw ConfigError("--", name, " ", text, ": ", why, "; use ", either(allowed));
+  for (const auto& [word, answer] : refused) {
+    if (word == text) throw ConfigError("--", name, " ", text, ": ", answer);
+    std::erase(allowed, word);
   }
   const auto found = std::find(words.begin(), words.end(), text);
   if (found == words.end()) throw ConfigError("--", name, " ", text, ": expected ", either(allowed));

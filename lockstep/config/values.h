@@ -10,10 +10,10 @@
 
 namespace lockstep::config {
 
-// A word that is known but can't be had here, and why: "not available yet", "this build has no CUDA plug-in".
+// A word that is answered with a text of its own: a likely slip of the hand, or one that can't be had here.
 struct Refused {
   std::string_view word;
-  std::string_view why;
+  std::string_view answer;
 };
 
 // All of these throw ConfigError("--name text: expected …").

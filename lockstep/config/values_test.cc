@@ -43,11 +43,11 @@ TEST(Values, NumbersReadBackTheSame) {
 
 TEST(Values, Words) {
   const std::vector<std::string_view> words = {"O0", "O1", "auto"};
-  const std::vector<Refused> refused = {{"O2", "not available yet"}};
+  const std::vector<Refused> refused = {{"01", "did you mean O1?"}, {"O0", "not here"}};
   EXPECT_EQ(read_word("amp", "auto", words, refused), 2u);
-  EXPECT_EQ(refusal([&] { read_word("amp", "O2", words, refused); }),
-            "--amp O2: not available yet; use O0, O1 or auto");
-  EXPECT_EQ(refusal([&] { read_word("amp", "o1", words, refused); }), "--amp o1: expected O0, O1 or auto");
+  EXPECT_EQ(refusal([&] { read_word("amp", "01", words, refused); }), "--amp 01: did you mean O1?");
+  EXPECT_EQ(refusal([&] { read_word("amp", "O0", words, refused); }), "--amp O0: not here");
+  EXPECT_EQ(refusal([&] { read_word("amp", "O2", words, refused); }), "--amp O2: expected O1 or auto");
 }
 
 TEST(Values, Switches) {

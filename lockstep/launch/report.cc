@@ -56,7 +56,8 @@ nlohmann::json to_json_value(const RankOutcome& outcome) {
           {"stopped_by_launcher", outcome.stopped},
           {"step", outcome.step},
           {"doing", outcome.doing},
-          {"error", outcome.error}};
+          {"error", outcome.error},
+          {"overflow", outcome.overflow}};
 }
 
 }  // namespace
@@ -76,7 +77,8 @@ RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status) {
   return {.status = status,
           .step = said.step.load(),
           .doing = said.doing.get(),
-          .error = error == status.text() ? "" : error};
+          .error = error == status.text() ? "" : error,
+          .overflow = said.overflow.get()};
 }
 
 std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes) {

@@ -23,7 +23,8 @@ struct RankOutcome {
   bool stopped = false;  // by the launcher, because of another rank
   uint64_t step = 0;     // this and the rest as the rank left it on the board
   std::string doing;
-  std::string error;  // its own line, without "error: "
+  std::string error;     // its own line, without "error: "
+  std::string overflow;  // the last step that its loss scaler skipped
 };
 
 // Leaves on the board, for peers and reports, how a rank ended that may not have said so itself. True if it failed.

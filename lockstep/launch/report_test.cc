@@ -10,7 +10,7 @@ namespace lockstep::launch {
 namespace {
 
 RankOutcome ended(int rank, ExitStatus status, double at) {
-  return {.rank = rank, .pid = 800 + rank, .status = status, .ended = at, .doing = {}, .error = {}};
+  return {.rank = rank, .pid = 800 + rank, .status = status, .ended = at, .doing = {}, .error = {}, .overflow = {}};
 }
 RankOutcome stopped(int rank) {
   RankOutcome outcome = ended(rank, {.signal = SIGTERM}, 9);
@@ -47,8 +47,10 @@ TEST(NoteEnd, LeavesWhatARankDidNotSayItself) {
   EXPECT_EQ(silent.error.get(), "was killed by SIGSEGV");
   EXPECT_EQ(outcome_on(silent, {.signal = SIGSEGV}).error, "") << "that is not its own line";
   spoke.fail(65, "sample 7 is damaged");
+  spoke.overflow.set("step 12: conv1.weight");
   EXPECT_TRUE(note_end(spoke, {.code = 65}));
   EXPECT_EQ(outcome_on(spoke, {.code = 65}).error, "sample 7 is damaged");
+  EXPECT_EQ(outcome_on(spoke, {.code = 65}).overflow, "step 12: conv1.weight");
   EXPECT_FALSE(note_end(finished, {.code = 75}));
   EXPECT_EQ(finished.state.load(), RankState::kFinished);
 }

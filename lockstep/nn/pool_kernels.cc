@@ -5,23 +5,23 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lockstep/nn/pool_kernels.cc"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+
+#include "lockstep/base/half_vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::nn::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using F32 = hn::ScalableTag<float>;
-using U32 = hn::RebindToUnsigned<F32>;
+using namespace lockstep::HWY_NAMESPACE;
 using U16 = hn::Rebind<uint16_t, F32>;
 using U8 = hn::Rebind<uint8_t, F32>;
-using V = hn::Vec<F32>;
+using V = V32;
 
-// bf16 is the upper half of fp32, so both ways are exact here: what is stored was loaded.
-V load(const float* p) { return hn::LoadU(F32(), p); }
-V load(const uint16_t* p) { return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), hn::LoadU(U16(), p)))); }
-void store(V v, float* p) { hn::StoreU(v, F32(), p); }
+V load(const float* p) { return Float::load(p); }
+V load(const uint16_t* p) { return Brain::load(p); }
+void store(V v, float* p) { Float::store(v, p); }
+// Without rounding: what is stored was loaded.
 void store(V v, uint16_t* p) {
   hn::StoreU(hn::DemoteTo(U16(), hn::BitCast(hn::RebindToSigned<F32>(), hn::ShiftRight<16>(hn::BitCast(U32(), v)))),
              U16(), p);

@@ -12,23 +12,15 @@ namespace {
 enum Slot : size_t { kStep, kSum };
 constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter}, {.name = "sum"}};
 
-const AdagradOptions& values_of(const GroupOptions& options) {
-  return static_cast<const Group<AdagradOptions>&>(options).values;
-}
-
 }  // namespace
 
 Adagrad::Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, AdagradOptions options)
-    : FusedOptimizer(groups, std::make_unique<Group<AdagradOptions>>(options)) {
+    : OptimizerOf(groups, options) {
   prepare_all();
 }
 
 Adagrad::Adagrad(std::vector<at::Tensor> parameters, AdagradOptions options)
     : Adagrad({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
-
-std::unique_ptr<FusedOptimizer> Adagrad::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
-  return std::make_unique<Adagrad>(groups_over(parameters), values_of(static_cast<const GroupOptions&>(*defaults_)));
-}
 
 std::span<const SlotSpec> Adagrad::slots(const GroupOptions&) const { return kSlots; }
 

@@ -17,30 +17,11 @@ constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter},
                                {.name = "max_exp_avg_sq", .needed = false}};
 constexpr SlotSpec kAmsgradSlots[] = {kSlots[0], kSlots[1], kSlots[2], {.name = "max_exp_avg_sq"}};
 
-template <bool Decoupled>
-const AdamOptionsOf<Decoupled>& values_of(const GroupOptions& options) {
-  return static_cast<const Group<AdamOptionsOf<Decoupled>>&>(options).values;
-}
-
 }  // namespace
 
 template <bool Decoupled>
-AdamOf<Decoupled>::AdamOf(const std::vector<torch::optim::OptimizerParamGroup>& groups, Options options)
-    : FusedOptimizer(groups, std::make_unique<Group<Options>>(options)) {}
-
-template <bool Decoupled>
-AdamOf<Decoupled>::AdamOf(std::vector<at::Tensor> parameters, Options options)
-    : AdamOf({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
-
-template <bool Decoupled>
-std::unique_ptr<FusedOptimizer> AdamOf<Decoupled>::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
-  return std::make_unique<AdamOf>(groups_over(parameters),
-                                  values_of<Decoupled>(static_cast<const GroupOptions&>(*defaults_)));
-}
-
-template <bool Decoupled>
 std::span<const SlotSpec> AdamOf<Decoupled>::slots(const GroupOptions& options) const {
-  return values_of<Decoupled>(options).amsgrad ? kAmsgradSlots : kSlots;
+  return Base::values_of(options).amsgrad ? kAmsgradSlots : kSlots;
 }
 
 template <bool Decoupled>
@@ -50,14 +31,14 @@ void AdamOf<Decoupled>::prepare(const GroupOptions& options, const at::Tensor& p
     slots[kAverage] = at::zeros_like(parameter);
     slots[kAverageSquare] = at::zeros_like(parameter);
   }
-  if (values_of<Decoupled>(options).amsgrad && !slots[kMaxAverageSquare].defined()) {
+  if (Base::values_of(options).amsgrad && !slots[kMaxAverageSquare].defined()) {
     slots[kMaxAverageSquare] = at::zeros_like(parameter);
   }
 }
 
 template <bool Decoupled>
-void AdamOf<Decoupled>::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {
-  const Options& o = values_of<Decoupled>(options);
+void AdamOf<Decoupled>::step_one(const GroupOptions& options, const FusedOptimizer::Step& step, Slots& slots) const {
+  const auto& o = Base::values_of(options);
   const double count = count_step(slots[kStep]);
   const AdamRule rule{.multiplier = o.maximize ? -step.multiplier : step.multiplier,
                       .weight_decay = Decoupled ? 0 : o.weight_decay,

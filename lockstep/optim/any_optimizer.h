@@ -33,7 +33,8 @@ class AnyOptimizer {
   virtual std::string_view name() const = 0;
 
   // Updates every parameter that has a gradient; the gradients stay as they are. Throws ConfigError for a parameter or
-  // gradient that such a pass can't take: sparse, with gaps, not on the CPU, not of a floating-point type.
+  // gradient that such a pass can't take: sparse, with gaps, neither on the CPU nor on a GPU, not of a floating-point
+  // type.
   virtual void update(const Update& update) = 0;
 
   virtual void set_lr(double lr) = 0;  // of all groups

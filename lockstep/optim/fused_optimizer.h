@@ -51,6 +51,9 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   // This optimizer with the options that its groups have now, over other parameters, and without state.
   virtual std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const = 0;
 
+  // Whether it has taken a step, or has the state of one.
+  bool has_stepped() const { return has_stepped_; }
+
   // Whether a state of this name is one number (counts steps …), and so does not look like its parameter.
   bool is_number(std::string_view state) const;
 
@@ -77,8 +80,8 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
 
   // What a parameter's state consists of, at most kMaxSlots, and may depend on the options.
   virtual std::span<const SlotSpec> slots(const GroupOptions& options) const = 0;
-  // Makes the state that `parameter`, or its master, still lacks before its next step.
-  virtual void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const = 0;
+  // Makes the state that a parameter, or its master, needs before its next step and still lacks.
+  virtual void prepare(const GroupOptions&, const at::Tensor&, Slots&) const {}
   // Takes it; the state is prepared.
   virtual void step_one(const GroupOptions& options, const Step& step, Slots& slots) const = 0;
 

@@ -15,21 +15,7 @@ enum Slot : size_t { kStep, kAverage, kAverageSquare };
 constexpr SlotSpec kSlots[] = {
     {.name = "step", .kind = SlotKind::kCounter}, {.name = "exp_avg"}, {.name = "exp_avg_sq"}};
 
-const LambOptions& values_of(const torch::optim::OptimizerOptions& options) {
-  return static_cast<const Group<LambOptions>&>(options).values;
-}
-
 }  // namespace
-
-Lamb::Lamb(const std::vector<torch::optim::OptimizerParamGroup>& groups, LambOptions options)
-    : FusedOptimizer(groups, std::make_unique<Group<LambOptions>>(options)) {}
-
-Lamb::Lamb(std::vector<at::Tensor> parameters, LambOptions options)
-    : Lamb({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
-
-std::unique_ptr<FusedOptimizer> Lamb::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
-  return std::make_unique<Lamb>(groups_over(parameters), values_of(*defaults_));
-}
 
 std::span<const SlotSpec> Lamb::slots(const GroupOptions&) const { return kSlots; }
 

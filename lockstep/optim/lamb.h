@@ -2,24 +2,17 @@
 // of Apex's FusedLAMB: the update is Adam's, scaled by the norm of the parameter over that of its update.
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include "lockstep/optim/fused_optimizer.h"
-#include "lockstep/optim/options.h"
+#include "lockstep/optim/optimizer_of.h"
 
 namespace lockstep::optim {
 
 // State, from a parameter's first step on: step, exp_avg, exp_avg_sq. An update is two passes, and one more over the
 // gradients for their norm, unless Update tells it or max_grad_norm is 0.
-class Lamb final : public FusedOptimizer {
+class Lamb final : public OptimizerOf<Lamb, LambOptions> {
  public:
-  explicit Lamb(const std::vector<torch::optim::OptimizerParamGroup>& groups, LambOptions options = {});
-  explicit Lamb(std::vector<at::Tensor> parameters, LambOptions options = {});
+  using OptimizerOf::OptimizerOf;
 
-  std::string_view name() const override { return LambOptions::kName; }
   bool elementwise() const override { return false; }
-  std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const override;
 
  protected:
   double gradient_factor(const Update& update) const override;

@@ -12,25 +12,9 @@ namespace {
 
 constexpr SlotSpec kSlots[] = {{.name = "momentum_buffer"}};
 
-const LarsOptions& values_of(const torch::optim::OptimizerOptions& options) {
-  return static_cast<const Group<LarsOptions>&>(options).values;
-}
-
 }  // namespace
 
-Lars::Lars(const std::vector<torch::optim::OptimizerParamGroup>& groups, LarsOptions options)
-    : FusedOptimizer(groups, std::make_unique<Group<LarsOptions>>(options)) {}
-
-Lars::Lars(std::vector<at::Tensor> parameters, LarsOptions options)
-    : Lars({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
-
-std::unique_ptr<FusedOptimizer> Lars::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
-  return std::make_unique<Lars>(groups_over(parameters), values_of(*defaults_));
-}
-
 std::span<const SlotSpec> Lars::slots(const GroupOptions&) const { return kSlots; }
-
-void Lars::prepare(const GroupOptions&, const at::Tensor&, Slots&) const {}
 
 void Lars::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {
   const LarsOptions& o = values_of(options);

@@ -1,5 +1,6 @@
 // The arithmetic of the optimizers that scale each parameter's step by norms of the whole parameter, in the manner of
-// kernels.h. Sums are added in fp64, over blocks of a parameter's memory in their order: a function of its size alone.
+// kernels.h. Sums are added in fp64, over blocks of a parameter's memory in their order, in each by vectors: the number
+// of threads does not matter, the width of the CPU's vectors does.
 #pragma once
 
 #include "lockstep/optim/kernels.h"

@@ -47,7 +47,7 @@ template <typename W, typename G>
 SquareSums square_sums(double multiplier, double clip, const Elements<W, G>& e) {
   const hn::ScalableTag<Computed<W>> d;
   SquareSum<Computed<W>> weights, gradients;
-  for_each_vector(e, [&](const Elements<W, G>& part, size_t at, size_t) {
+  for_each_vector<false>(e, [&](const Elements<W, G>& part, size_t at, size_t) {
     read_ahead(part.parameter + at);
     read_ahead(part.gradient + at);
     weights.add(load(d, part.parameter + at));

@@ -21,21 +21,7 @@ double momentum(const NAdamOptions& o, double step) {
   return o.betas.first * (1 - 0.5 * std::pow(0.96, step * o.momentum_decay));
 }
 
-const NAdamOptions& values_of(const torch::optim::OptimizerOptions& options) {
-  return static_cast<const Group<NAdamOptions>&>(options).values;
-}
-
 }  // namespace
-
-NAdam::NAdam(const std::vector<torch::optim::OptimizerParamGroup>& groups, NAdamOptions options)
-    : FusedOptimizer(groups, std::make_unique<Group<NAdamOptions>>(options)) {}
-
-NAdam::NAdam(std::vector<at::Tensor> parameters, NAdamOptions options)
-    : NAdam({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
-
-std::unique_ptr<FusedOptimizer> NAdam::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
-  return std::make_unique<NAdam>(groups_over(parameters), values_of(*defaults_));
-}
 
 std::span<const SlotSpec> NAdam::slots(const GroupOptions&) const { return kSlots; }
 

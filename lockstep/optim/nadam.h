@@ -1,22 +1,14 @@
 // NAdam (Dozat, 2016), as torch.optim.NAdam.
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include "lockstep/optim/fused_optimizer.h"
-#include "lockstep/optim/options.h"
+#include "lockstep/optim/optimizer_of.h"
 
 namespace lockstep::optim {
 
 // State, from a parameter's first step on: step, mu_product (a number), exp_avg, exp_avg_sq.
-class NAdam final : public FusedOptimizer {
+class NAdam final : public OptimizerOf<NAdam, NAdamOptions> {
  public:
-  explicit NAdam(const std::vector<torch::optim::OptimizerParamGroup>& groups, NAdamOptions options = {});
-  explicit NAdam(std::vector<at::Tensor> parameters, NAdamOptions options = {});
-
-  std::string_view name() const override { return NAdamOptions::kName; }
-  std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const override;
+  using OptimizerOf::OptimizerOf;
 
  protected:
   std::span<const SlotSpec> slots(const GroupOptions& options) const override;

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "lockstep/base/testing/instruction_sets.h"
+
 namespace lockstep::optim {
 namespace {
 
@@ -251,12 +253,15 @@ void expect_torchs_rounding(at::ScalarType type) {
 }
 
 TEST(NarrowPasses, RoundAsTorch) {
-  expect_torchs_rounding<at::Half>(at::kHalf);
-  expect_torchs_rounding<at::BFloat16>(at::kBFloat16);
+  testing_support::with_each_instruction_set([] {
+    expect_torchs_rounding<at::Half>(at::kHalf);
+    expect_torchs_rounding<at::BFloat16>(at::kBFloat16);
+  });
 }
 
 // An element's result must not depend on where it lies: the same numbers in vectors and in tails.
-TYPED_TEST(Passes, GiveTheSameBitsAtAnyOffset) {
+template <typename W, typename G>
+void expect_same_bits_at_any_offset() {
   const AdamRule rule{.multiplier = 0.3,
                       .weight_decay = 0.01,
                       .shrink = 1,
@@ -265,19 +270,43 @@ TYPED_TEST(Passes, GiveTheSameBitsAtAnyOffset) {
                       .step_size = 0.1,
                       .root_correction = 0.1,
                       .eps = 1e-8};
-  Data<TypeParam> whole(67);
-  Data<TypeParam> pieces(67);
-  run_pass(rule, whole.elements(2));
-  for (size_t begin = 0; begin < 67; begin += 5) {
-    Elements<TypeParam> part = pieces.elements(2);
-    part.parameter += begin;
-    part.gradient += begin;
-    part.state[0] += begin;
-    part.state[1] += begin;
-    part.size = std::min<size_t>(5, 67 - begin);
-    run_pass(rule, part);
+  constexpr size_t kSize = 67;
+  struct Memory {
+    Memory() {
+      const Data<float> data(kSize);
+      for (size_t k = 0; k < 3; ++k)
+        columns[k].assign(data.columns[k == 0 ? 0 : k + 1].begin(), data.columns[k == 0 ? 0 : k + 1].end());
+      gradient.assign(data.columns[1].begin(), data.columns[1].end());
+    }
+    Elements<W, G> from(size_t begin, size_t size) {
+      return {.parameter = columns[0].data() + begin,
+              .gradient = gradient.data() + begin,
+              .state = {columns[1].data() + begin, columns[2].data() + begin, nullptr},
+              .size = size,
+              .average = average.data() + begin,
+              .rounded = rounded.data() + begin};
+    }
+    bool operator==(const Memory&) const = default;
+    std::vector<W> columns[3];
+    std::vector<G> gradient, rounded = std::vector<G>(kSize);
+    std::vector<Computed<W>> average = std::vector<Computed<W>>(kSize, 1);
+  } whole, pieces;
+  run_pass(rule, whole.from(0, kSize), {.average_share = 0.25});
+  for (size_t begin = 0; begin < kSize; begin += 5) {
+    run_pass(rule, pieces.from(begin, std::min<size_t>(5, kSize - begin)), {.average_share = 0.25});
   }
-  EXPECT_EQ(whole.columns, pieces.columns);
+  EXPECT_TRUE(whole == pieces);
+}
+
+TEST(PassesOfAllTypes, GiveTheSameBitsAtAnyOffset) {
+  testing_support::with_each_instruction_set([] {
+    expect_same_bits_at_any_offset<float, float>();
+    expect_same_bits_at_any_offset<double, double>();
+    expect_same_bits_at_any_offset<at::Half, at::Half>();
+    expect_same_bits_at_any_offset<at::BFloat16, at::BFloat16>();
+    expect_same_bits_at_any_offset<float, at::Half>();
+    expect_same_bits_at_any_offset<float, at::BFloat16>();
+  });
 }
 
 }  // namespace

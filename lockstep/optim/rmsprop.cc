@@ -15,21 +15,7 @@ constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter},
                                {.name = "momentum_buffer", .needed = false},
                                {.name = "grad_avg", .needed = false}};
 
-const RmspropOptions& values_of(const torch::optim::OptimizerOptions& options) {
-  return static_cast<const Group<RmspropOptions>&>(options).values;
-}
-
 }  // namespace
-
-RMSprop::RMSprop(const std::vector<torch::optim::OptimizerParamGroup>& groups, RmspropOptions options)
-    : FusedOptimizer(groups, std::make_unique<Group<RmspropOptions>>(options)) {}
-
-RMSprop::RMSprop(std::vector<at::Tensor> parameters, RmspropOptions options)
-    : RMSprop({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
-
-std::unique_ptr<FusedOptimizer> RMSprop::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
-  return std::make_unique<RMSprop>(groups_over(parameters), values_of(*defaults_));
-}
 
 std::span<const SlotSpec> RMSprop::slots(const GroupOptions&) const { return kSlots; }
 

@@ -1,23 +1,15 @@
 // RMSprop (Tieleman and Hinton, 2012; centered: Graves, 2013), as torch.optim.RMSprop.
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include "lockstep/optim/fused_optimizer.h"
-#include "lockstep/optim/options.h"
+#include "lockstep/optim/optimizer_of.h"
 
 namespace lockstep::optim {
 
 // State, from a parameter's first step on: step, square_avg and, with momentum, momentum_buffer, and, if centered,
 // grad_avg.
-class RMSprop final : public FusedOptimizer {
+class RMSprop final : public OptimizerOf<RMSprop, RmspropOptions> {
  public:
-  explicit RMSprop(const std::vector<torch::optim::OptimizerParamGroup>& groups, RmspropOptions options = {});
-  explicit RMSprop(std::vector<at::Tensor> parameters, RmspropOptions options = {});
-
-  std::string_view name() const override { return RmspropOptions::kName; }
-  std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const override;
+  using OptimizerOf::OptimizerOf;
 
  protected:
   std::span<const SlotSpec> slots(const GroupOptions& options) const override;

@@ -13,22 +13,10 @@ constexpr SlotSpec kSlots[] = {{.name = "momentum_buffer"}};
 
 }  // namespace
 
-SGD::SGD(const std::vector<torch::optim::OptimizerParamGroup>& groups, SgdOptions options)
-    : FusedOptimizer(groups, std::make_unique<Group<SgdOptions>>(options)) {}
-
-SGD::SGD(std::vector<at::Tensor> parameters, SgdOptions options)
-    : SGD({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
-
-std::unique_ptr<FusedOptimizer> SGD::over(const std::vector<std::vector<at::Tensor>>& parameters) const {
-  return std::make_unique<SGD>(groups_over(parameters), static_cast<const Group<SgdOptions>&>(*defaults_).values);
-}
-
 std::span<const SlotSpec> SGD::slots(const GroupOptions&) const { return kSlots; }
 
-void SGD::prepare(const GroupOptions&, const at::Tensor&, Slots&) const {}
-
 void SGD::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {
-  const SgdOptions& o = static_cast<const Group<SgdOptions>&>(options).values;
+  const SgdOptions& o = values_of(options);
   at::Tensor& buffer = slots[0];
   const bool first = !buffer.defined();
   const bool used = o.momentum != 0;

@@ -6,13 +6,12 @@
 #define LOCKSTEP_OPTIM_VECTORS_INL_H
 #endif
 
-#include <hwy/highway.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 
+#include "lockstep/base/half_vectors-inl.h"
 #include "lockstep/optim/passes.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,6 +19,7 @@ namespace lockstep::optim::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using namespace lockstep::HWY_NAMESPACE;
 
 // Constants of a rule as vectors of T.
 template <typename D>
@@ -35,7 +35,7 @@ V taken(D d, V g, double multiplier, double clip) {
   const Constants<D> constant{d};
   g = hn::Mul(g, constant(multiplier));
   if (!(clip < std::numeric_limits<double>::infinity())) return g;
-  return hn::IfThenElse(hn::IsNaN(g), g, hn::Min(hn::Max(g, constant(-clip)), constant(clip)));
+  return hn::IfThenElse(is_nan(g), g, hn::Min(hn::Max(g, constant(-clip)), constant(clip)));
 }
 
 // From the end that is nearer, as at::lerp.
@@ -47,47 +47,19 @@ V moved(D d, V from, V to, double share) {
   return share < 0.5 ? hn::MulAdd(constant(share), change, from) : hn::MulAdd(constant(share - 1), change, to);
 }
 
-// A vector of numbers, and back: of 16 bits they are widened, and rounded to nearest even.
+// A vector of numbers, and back; those of 16 bits are computed in fp32.
 template <typename D>
 hn::Vec<D> load(D d, const hn::TFromD<D>* from) {
   return hn::LoadU(d, from);
 }
-
 template <typename D>
 void store(D d, hn::Vec<D> v, hn::TFromD<D>* to) {
   hn::StoreU(v, d, to);
 }
-
-template <typename D>
-hn::Vec<D> load(D d, const at::Half* from) {
-  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), reinterpret_cast<const hwy::float16_t*>(from)));
-}
-
-template <typename D>
-void store(D, hn::Vec<D> v, at::Half* to) {
-  const hn::Rebind<hwy::float16_t, D> half;
-  hn::StoreU(hn::DemoteTo(half, v), half, reinterpret_cast<hwy::float16_t*>(to));
-}
-
-// bf16 is the upper half of fp32. Rounded by integers, for Highway's own conversion cuts off.
-template <typename D>
-hn::Vec<D> load(D d, const at::BFloat16* from) {
-  const hn::RebindToUnsigned<D> u32;
-  const auto upper = hn::LoadU(hn::Rebind<uint16_t, D>(), reinterpret_cast<const uint16_t*>(from));
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(u32, upper)));
-}
-
-template <typename D>
-void store(D, hn::Vec<D> v, at::BFloat16* to) {
-  const hn::RebindToUnsigned<D> u32;
-  const hn::Rebind<uint16_t, D> u16;
-  const auto bits = hn::BitCast(u32, v);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
-  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(u32, 0x7fff)));
-  const auto nan = hn::Or(bits, hn::Set(u32, 0x400000));
-  const auto upper = hn::ShiftRight<16>(hn::IfThenElse(hn::RebindMask(u32, hn::IsNaN(v)), nan, rounded));
-  hn::StoreU(hn::DemoteTo(u16, hn::BitCast(hn::RebindToSigned<D>(), upper)), u16, reinterpret_cast<uint16_t*>(to));
-}
+inline V32 load(F32, const at::Half* from) { return Half::load(reinterpret_cast<const Half::Element*>(from)); }
+inline void store(F32, V32 v, at::Half* to) { Half::store(v, reinterpret_cast<Half::Element*>(to)); }
+inline V32 load(F32, const at::BFloat16* from) { return Brain::load(reinterpret_cast<const Brain::Element*>(from)); }
+inline void store(F32, V32 v, at::BFloat16* to) { Brain::store(v, reinterpret_cast<Brain::Element*>(to)); }
 
 // What memory is asked for ahead of its use, in elements: its own guesses end with a page, and it makes none for what
 // is only written.
@@ -95,12 +67,12 @@ constexpr size_t kAhead = 512;
 
 template <typename T>
 void read_ahead(const T* data) {
-  __builtin_prefetch(data + kAhead);
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) + kAhead * sizeof(T)));
 }
 
 template <typename T>
 void write_ahead(T* data) {
-  __builtin_prefetch(data + kAhead, 1);
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) + kAhead * sizeof(T)), 1);
 }
 
 // The new weight of elements `at` and on: stored, averaged as it is stored, and rounded into its copy.
@@ -124,7 +96,7 @@ void copy_some(const T* from, size_t size, T* to) {
 
 // Calls vector(e, at, n) for each vector of the elements, of which n are real. The last go through whole vectors in a
 // buffer: the same instructions as the others.
-template <typename W, typename G, typename Vector>
+template <bool kWrites = true, typename W, typename G, typename Vector>
 void for_each_vector(const Elements<W, G> e, const Vector vector) {
   const hn::ScalableTag<Computed<W>> d;
   constexpr size_t kMost = hn::MaxLanes(hn::ScalableTag<Computed<W>>());
@@ -148,7 +120,9 @@ void for_each_vector(const Elements<W, G> e, const Vector vector) {
   copy_some(from(e.gradient), rest, gradients[0]);
   for (size_t k = 0; k < e.state.size(); ++k) copy_some(from(e.state[k]), rest, weights[k + 1]);
   copy_some(from(e.average), rest, average);
+  copy_some(from(e.rounded), rest, gradients[1]);
   vector(last, 0, rest);
+  if (!kWrites) return;
   copy_some(weights[0], rest, from(e.parameter));
   for (size_t k = 0; k < e.state.size(); ++k) copy_some(weights[k + 1], rest, from(e.state[k]));
   copy_some(average, rest, from(e.average));

@@ -201,9 +201,12 @@ void Trainer::explain_overflow(StepOutcome& outcome, double scale) {
   parts_.world->self().overflow.set(cat("step ", step_ + 1, ": ", outcome.overflow));
   const int in_a_row = parts_.scaler.skipped_in_a_row();
   if (!leads() || in_a_row != kOverflowsToWarn) return;
+  const char* advice = !parts_.scaler.options().dynamic             ? "lower --loss-scale, or leave it dynamic"
+                       : parts_.options.amp > config::AmpLevel::kO1 ? "lower --lr, or use --dtype bf16 or --amp O1"
+                                                                    : "lower --lr, or use --dtype bf16";
   log_.warning(cat("step ", step_ + 1, ": ", in_a_row, " steps in a row were skipped, the gradient of ",
-                   outcome.overflow, " is not finite at a loss scale of ", scale, " (loss ", outcome.loss,
-                   "); lower --lr, or use --dtype bf16 or --amp O1"));
+                   outcome.overflow, " is not finite at a loss scale of ", scale, " (loss ", outcome.loss, "); ",
+                   advice));
 }
 
 // Of the weights' average where there is one.

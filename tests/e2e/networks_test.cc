@@ -29,16 +29,17 @@ struct Case {
   const char* amp;
   Words ranks;
   bool sync_bn = false;
+  Words more = {};
 };
 
 class SameBitsOfNetworks : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SameBitsOfNetworks, AtAnyNumberOfRanks) {
-  const auto& [network, amp, ranks, sync_bn] = GetParam();
+  const auto& [network, amp, ranks, sync_bn, more] = GetParam();
   const TempDir dir;
   nlohmann::json one;
   for (const auto& nproc : ranks) {
-    Words words = words_of(network, dir / nproc, {"--amp", amp, "--nproc", nproc});
+    Words words = words_of(network, dir / nproc, Words{"--amp", amp, "--nproc", nproc} + more);
     if (sync_bn) words.push_back("--sync-bn");
     const auto result = lockstep(words, ".", std::chrono::seconds(200));
     ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -58,10 +59,22 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{kMobilenet, "O1", kAll}, Case{kUnet, "O0", {"1", "2"}}, Case{kUnet, "O1", kAll},
                       Case{kResnet18, "O1", kAll, true}, Case{kMobilenet, "O1", kAll, true},
                       Case{kUnet, "O1", kAll, true}, Case{kUnet, "O2", {"1", "4"}}, Case{kResnet18, "O2", kAll, true},
-                      Case{kMobilenet, "O2", kAll}, Case{kResnet18, "O3", kAll}),
+                      Case{kMobilenet, "O2", kAll}, Case{kResnet18, "O3", kAll},
+                      Case{kMobilenet, "O2", kFew, false, {"--dtype", "fp16", "--keep-batchnorm-fp32", "off"}}),
     [](const auto& info) {
-      return std::string(info.param.network.name) + info.param.amp + (info.param.sync_bn ? "SyncBatchNorm" : "");
+      return std::string(info.param.network.name) + info.param.amp + (info.param.sync_bn ? "SyncBatchNorm" : "") +
+             (info.param.more.empty() ? "" : "Fp16WithItsBatchNorm");
     });
+
+TEST(AmpAuto, GoesOnWithTheCheckpointsBatchNorm) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  ASSERT_EQ(lockstep(words_of(kMobilenet, run, {"--amp", "O2", "--keep-batchnorm-fp32", "off"})).exit_code, 0);
+  const auto on =
+      lockstep({"train", "imagenet", "--arch", "mobilenet_v2", "--resume", run, "--steps", "3", "--amp", "auto"});
+  EXPECT_EQ(on.exit_code, 0) << on.err;
+  EXPECT_NE(on.out.find("O2 bfloat16, BatchNorm too (auto: as in the checkpoint)"), std::string::npos) << on.out;
+}
 
 TEST(Arch, IsRememberedByTheRunAndItsCheckpoints) {
   const TempDir dir;

@@ -84,6 +84,9 @@ int run(const config::TrainOptions& given) {
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
   const std::string slow = amp::slow_warning(parts.amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
   if (leads && parts.device.is_cpu() && !slow.empty()) log.warning(slow);
+  if (leads && options.loss_scale > 0 && !parts.scaler.enabled()) {
+    log.warning("--loss-scale ", options.loss_scale, " is not used: --amp auto takes O0 here");
+  }
   if (options.pin) log.debug("pinned to ", pin(*world));  // after set_up: the default of --threads counts all cores
   for (const auto& warning : parts.warnings) {
     if (leads) log.warning(warning, "; going on from ", parts.resumed_from);

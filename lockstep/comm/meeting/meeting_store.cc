@@ -23,10 +23,12 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/base/sigpipe.h"
+#include "lockstep/base/text.h"
 
 namespace lockstep::comm {
 namespace {
@@ -35,13 +37,6 @@ using std::chrono::milliseconds;
 
 // For c10d to notice by itself that it is late: it says more.
 constexpr std::chrono::seconds kGrace{1};
-
-milliseconds left_of(const Deadline& deadline) {
-  return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline.left()));
-}
-
-// c10d's texts go on with a stack trace.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 const char* server_of(const Place& place) { return place.launcher_hosts ? "the launcher" : "rank 0"; }
 
@@ -91,7 +86,7 @@ AddressList resolve_again(const Meeting& meeting, const Deadline& deadline) {
   for (;;) {
     AddressList addresses = resolve(meeting);
     if (addresses || deadline.passed()) return addresses;
-    poll(nullptr, 0, static_cast<int>(std::min(left_of(deadline), kPause).count()));
+    poll(nullptr, 0, static_cast<int>(std::min(deadline.left_ms(), kPause).count()));
   }
 }
 
@@ -102,7 +97,7 @@ c10::intrusive_ptr<c10d::Store> serve(const Place& place, const Meeting& meeting
   options.port = meeting.port;
   options.isServer = true;
   options.waitWorkers = false;
-  options.timeout = left_of(deadline);
+  options.timeout = deadline.left_ms();
   options.useLibUV = false;  // it takes no socket of ours
   // The machine's own name may lead to its loopback, where the other nodes don't come: then all networks are let in.
   const bool closed =
@@ -118,7 +113,7 @@ bool listens(const addrinfo& address, const Deadline& deadline) {
   if (connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return true;
   if (errno != EINPROGRESS) return false;
   pollfd connected{fd.get(), POLLOUT, 0};
-  poll(&connected, 1, static_cast<int>(std::min(left_of(deadline), milliseconds(1000)).count()));
+  poll(&connected, 1, static_cast<int>(std::min(deadline.left_ms(), milliseconds(1000)).count()));
   int error = ETIMEDOUT;
   socklen_t length = sizeof error;
   return (connected.revents & POLLOUT) != 0 && getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 &&
@@ -146,7 +141,7 @@ c10::intrusive_ptr<c10d::Store> join(const Place& place, const Meeting& meeting,
   c10d::TCPStoreOptions options;
   options.port = meeting.port;
   options.waitWorkers = false;
-  options.timeout = left_of(deadline);
+  options.timeout = deadline.left_ms();
   return c10::make_intrusive<c10d::TCPStore>(meeting.host, options);
 }
 

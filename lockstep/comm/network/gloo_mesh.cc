@@ -2,7 +2,6 @@
 
 #include <ATen/ops/from_blob.h>
 
-#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -18,19 +17,14 @@
 namespace lockstep::comm {
 namespace {
 
-using std::chrono::milliseconds;
 using Group = c10d::ProcessGroupGloo;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-// Gloo's texts begin with a place in its source, "[…/pair.cc:547] ", and go on with a stack trace.
-std::string first_line(const std::string& text) {
-  const size_t place = text.starts_with('[') ? text.find("] ") : std::string::npos;
-  const size_t begin = place == std::string::npos ? 0 : place + 2;
-  return text.substr(begin, text.find('\n') - begin);
-}
-
-milliseconds left_of(const Deadline& deadline) {
-  return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline.left()));
+// Gloo's texts begin with a place in its source: "[…/pair.cc:547] ".
+std::string message_of(const std::exception& error) {
+  const std::string_view text = error.what();
+  const size_t place = text.starts_with('[') ? text.find("] ") : std::string_view::npos;
+  return first_line(place == std::string_view::npos ? text : text.substr(place + 2));
 }
 
 class GlooMesh final : public Mesh {
@@ -81,7 +75,7 @@ class GlooMesh final : public Mesh {
       for (const auto& [work, peer] : works_) {
         const bool arrived = guarded(peer, [&, each = work] {
           if (deadline.passed()) throw std::runtime_error("Timed out");
-          return each->wait(left_of(deadline));
+          return each->wait(deadline.left_ms());
         });
         if (!arrived) throw aborted();
       }
@@ -96,7 +90,7 @@ class GlooMesh final : public Mesh {
       try {
         return act();
       } catch (const std::exception& error) {
-        const std::string text = first_line(error.what());
+        const std::string text = message_of(error);
         if (mesh_.broken_) throw aborted();
         mesh_.broken_ = true;
         const bool late = text.find("imed out") != std::string::npos || text.find("imeout") != std::string::npos;
@@ -136,8 +130,7 @@ std::unique_ptr<Mesh> make_gloo_mesh(const GlooOptions& options, c10::intrusive_
     return std::make_unique<GlooMesh>(
         c10::make_intrusive<Group>(std::move(store), options.rank, options.size, settings), text);
   } catch (const std::exception& error) {
-    throw CommError("rank ", options.rank, ": gloo could not connect the ", options.size,
-                    " ranks: ", first_line(error.what()),
+    throw CommError("rank ", options.rank, ": gloo could not connect the ", options.size, " ranks: ", message_of(error),
                     "; see whether all were started, and whether --interface names the network that joins them");
   }
 }

@@ -1,7 +1,5 @@
 #include "lockstep/comm/network/peer_states.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -15,8 +13,6 @@ namespace {
 
 constexpr double kSilentSeconds = 3;  // signs of life come every half second
 constexpr size_t kMostAsked = 64;
-
-double seconds_since(int64_t ns) { return std::round(static_cast<double>(monotonic_ns() - ns) * 1e-8) / 10; }
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include "lockstep/comm/network/watch.h"
 
 #include <algorithm>
-#include <cmath>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -18,8 +17,6 @@ namespace lockstep::comm {
 namespace {
 
 constexpr double kBetweenWarnings = 5;
-
-double seconds_since(int64_t ns) { return std::round(static_cast<double>(monotonic_ns() - ns) * 1e-8) / 10; }
 
 std::string rank_list(const std::vector<int>& ranks) {
   return cat(ranks.size() == 1 ? "rank " : "ranks ", ranges(ranks));

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
 #include "lockstep/comm/copied_out.h"
 #include "lockstep/comm/meeting/meeting_store.h"
 #include "lockstep/comm/plugins/nccl_queue.h"
@@ -143,7 +144,7 @@ class NcclCommunicator final : public Communicator {
     } catch (const c10::Error& error) {
       const std::string text = error.what_without_backtrace();
       throw CommError("rank ", group_.ranks[static_cast<size_t>(rank())], ": ", call.label(), ", call #", calls_ - 1,
-                      ": NCCL: ", text.substr(0, text.find('\n')), "; NCCL_DEBUG=INFO says more");
+                      ": NCCL: ", first_line(text), "; NCCL_DEBUG=INFO says more");
     }
     flight->end.record(side_);
     queue_->push(flight);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
 
 namespace lockstep::comm {
 namespace {
@@ -27,7 +28,7 @@ std::string text_of(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const std::exception& thrown) {
     const std::string text = thrown.what();
-    return text.substr(0, text.find('\n'));
+    return first_line(text);
   } catch (...) {
     return "unknown";
   }

@@ -1,0 +1,22 @@
+// For tests of vector code: with each instruction set that it is compiled for and this machine has, not the best alone.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <hwy/highway.h>
+#include <hwy/targets.h>
+
+namespace lockstep::testing_support {
+
+template <typename Act>
+void with_each_instruction_set(const Act& act) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    act();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+}
+
+}  // namespace lockstep::testing_support

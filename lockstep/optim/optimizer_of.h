@@ -1,0 +1,37 @@
+// What is the same in every optimizer's class: its constructors, its name, and how it is made over other parameters.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/optim/options.h"
+
+namespace lockstep::optim {
+
+// `Self` is the class that derives from this, `O` its options; groups whose options are of another type are a
+// ConfigError.
+template <typename Self, typename O>
+class OptimizerOf : public FusedOptimizer {
+ public:
+  using Options = O;
+
+  explicit OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups, Options options = {})
+      : FusedOptimizer(groups, std::make_unique<Group<Options>>(options)) {}
+  explicit OptimizerOf(std::vector<at::Tensor> parameters, Options options = {})
+      : OptimizerOf({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
+
+  std::string_view name() const override { return Options::kName; }
+  std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const override {
+    return std::make_unique<Self>(groups_over(parameters), values_of(*defaults_));
+  }
+
+ protected:
+  static const Options& values_of(const torch::optim::OptimizerOptions& options) {
+    return static_cast<const Group<Options>&>(options).values;
+  }
+};
+
+}  // namespace lockstep::optim

@@ -1,0 +1,37 @@
+// Ranks whose machines were measured differently.
+#include "lockstep/train/auto_amp.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "lockstep/amp/rates.h"
+#include "support/worlds.h"
+
+namespace lockstep::train {
+namespace {
+
+using testing_support::expect_ranks_pass;
+using testing_support::join_world;
+
+// Rank 0's machine is fastest in bf16, the other's in fp32.
+RANK_PROGRAM(auto_amp) {
+  const std::string cache = context.argument + "/" + std::to_string(context.rank);
+  setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  const double bf16 = context.rank == 0 ? 51 : 5;
+  ASSERT_TRUE(amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = bf16, .fp16 = 5}));
+  const auto world = join_world(context);
+  const SettledAmp settled = settle_amp(config::HalfType::kBf16, config::DeviceKind::kCpu, *world);
+  EXPECT_EQ(settled.level, config::AmpLevel::kO1);
+  EXPECT_EQ(settled.dtype, config::HalfType::kBf16);
+  EXPECT_EQ(settled.why, "5.1 times fp32 here");
+}
+TEST(AutoAmp, AllRanksFollowRank0) {
+  const std::string folder = testing::TempDir() + "auto_amp_of_ranks";
+  expect_ranks_pass("auto_amp", 3, folder);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace lockstep::train
