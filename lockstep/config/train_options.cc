@@ -210,7 +210,8 @@ void settle(TrainOptions& o, int cores) {
           "--nesterov goes with --optimizer sgd or lars only; leave one of them out");
   require(!(o.nesterov && o.momentum == 0.0), "--nesterov needs a --momentum above 0");
   require(o.loss_scale == 0 || o.amp != AmpLevel::kO0, "--loss-scale goes with --amp; give a level, or leave it out");
-  require(!o.keep_batchnorm_fp32 || o.amp == AmpLevel::kO2 || o.amp == AmpLevel::kO3,
+  const bool may_cast = o.amp == AmpLevel::kO2 || o.amp == AmpLevel::kO3 || (o.amp == AmpLevel::kAuto && o.resume);
+  require(!o.keep_batchnorm_fp32 || may_cast,
           "--keep-batchnorm-fp32 goes with --amp O2 and O3, which cast the model; leave it out");
   require(o.backend != BackendKind::kSingle || o.nproc == 1, "--backend single: goes with --nproc 1 only; use shm");
   const bool on_gpu = o.device == DeviceKind::kCuda;

@@ -127,9 +127,13 @@ void average_on_device(const Tensor& parameter, const Tensor& average, double sh
   average.detach().lerp_(wide(parameter), share);
 }
 
-SquareSums square_sums_on_device(const Operands& operands, double multiplier, const Extras& extras) {
+double gradient_square_sum_on_device(const Tensor& gradient, double multiplier, const Extras& extras) {
   const at::NoGradGuard no_grad;
-  return {square_sum(operands.parameter), square_sum(taken(operands.gradient, multiplier, extras))};
+  return square_sum(taken(gradient, multiplier, extras));
+}
+
+SquareSums square_sums_on_device(const Operands& operands, double multiplier, const Extras& extras) {
+  return {square_sum(operands.parameter), gradient_square_sum_on_device(operands.gradient, multiplier, extras)};
 }
 
 SquareSums lamb_moments_on_device(const LambRule& rule, const Operands& operands, const Extras& extras) {

@@ -31,15 +31,15 @@ double Lamb::gradient_factor(const Update& update) const {
   if (most == 0) return 1;
   double norm = update.grad_norm;
   if (std::isnan(norm) || std::isfinite(update.clip_value)) {
-    SquareSums sums;
+    double square_sum = 0;
     for (const auto& group : param_groups_) {
       for (const at::Tensor& parameter : group.params()) {
         if (!parameter.grad().defined()) continue;
-        const at::Tensor gradient = gradient_for(name(), parameter);
-        sums += square_sums({gradient, gradient}, update.grad_multiplier, {.clip = update.clip_value});
+        square_sum +=
+            gradient_square_sum(gradient_for(name(), parameter), update.grad_multiplier, {.clip = update.clip_value});
       }
     }
-    norm = std::sqrt(sums.other);
+    norm = std::sqrt(square_sum);
   }
   return norm > most ? most / norm : 1;
 }

@@ -9,12 +9,12 @@ namespace lockstep::optim {
 namespace {
 
 // Calls run(block) for all and adds its sums up.
-template <typename Run>
-SquareSums added(const Operands& operands, const Run& run) {
-  std::vector<SquareSums> blocks(static_cast<size_t>(blocks_of(operands.parameter)));
+template <typename Sums = SquareSums, typename Run>
+Sums added(const Operands& operands, const Run& run) {
+  std::vector<Sums> blocks(static_cast<size_t>(blocks_of(operands.parameter)));
   for_each_block(operands, [&](const AnyElements& block, size_t number) { blocks[number] = run(block); });
-  SquareSums all;
-  for (const SquareSums& block : blocks) all += block;
+  Sums all{};
+  for (const Sums& block : blocks) all += block;
   return all;
 }
 
@@ -23,6 +23,13 @@ SquareSums added(const Operands& operands, const Run& run) {
 SquareSums square_sums(const Operands& operands, double multiplier, const Extras& extras) {
   if (!operands.parameter.is_cpu()) return square_sums_on_device(operands, multiplier, extras);
   return added(operands, [&](const AnyElements& block) { return run_square_sums(multiplier, extras.clip, block); });
+}
+
+double gradient_square_sum(const at::Tensor& gradient, double multiplier, const Extras& extras) {
+  if (!gradient.is_cpu()) return gradient_square_sum_on_device(gradient, multiplier, extras);
+  return added<double>({gradient, gradient}, [&](const AnyElements& block) {
+    return run_gradient_square_sum(multiplier, extras.clip, block);
+  });
 }
 
 SquareSums step_lamb_moments(const LambRule& rule, const Operands& operands, const Extras& extras) {

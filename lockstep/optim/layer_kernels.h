@@ -11,6 +11,9 @@ namespace lockstep::optim {
 // One pass that reads the parameter and the multiplied, clipped gradient: their Σ².
 SquareSums square_sums(const Operands& operands, double multiplier, const Extras& extras = {});
 
+// One pass that reads such a gradient alone.
+double gradient_square_sum(const at::Tensor& gradient, double multiplier, const Extras& extras = {});
+
 // LAMB's first pass: moves the state, exp_avg and exp_avg_sq, and returns the Σ² of the parameter and of its update.
 SquareSums step_lamb_moments(const LambRule& rule, const Operands& operands, const Extras& extras = {});
 

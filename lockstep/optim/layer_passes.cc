@@ -57,6 +57,17 @@ SquareSums square_sums(double multiplier, double clip, const Elements<W, G>& e) 
 }
 
 template <typename W, typename G>
+double gradient_square_sum(double multiplier, double clip, const Elements<W, G>& e) {
+  const hn::ScalableTag<Computed<W>> d;
+  SquareSum<Computed<W>> gradients;
+  for_each_vector<false>(e, [&](const Elements<W, G>& part, size_t at, size_t) {
+    read_ahead(part.gradient + at);
+    gradients.add(taken(d, load(d, part.gradient + at), multiplier, clip));
+  });
+  return gradients.total();
+}
+
+template <typename W, typename G>
 SquareSums lamb_moments(const LambRule rule, double clip, const Elements<W, G>& e) {
   const hn::ScalableTag<Computed<W>> d;
   const Constants<decltype(d)> constant{d};
@@ -95,6 +106,10 @@ SquareSums sums(double multiplier, double clip, const AnyElements& elements) {
   return std::visit([&](const auto& e) { return square_sums(multiplier, clip, e); }, elements);
 }
 
+double gradient_sum(double multiplier, double clip, const AnyElements& elements) {
+  return std::visit([&](const auto& e) { return gradient_square_sum(multiplier, clip, e); }, elements);
+}
+
 SquareSums moments(const LambRule& rule, double clip, const AnyElements& elements) {
   return std::visit([&](const auto& e) { return lamb_moments(rule, clip, e); }, elements);
 }
@@ -111,11 +126,15 @@ HWY_AFTER_NAMESPACE();
 namespace lockstep::optim {
 
 HWY_EXPORT(sums);
+HWY_EXPORT(gradient_sum);
 HWY_EXPORT(moments);
 HWY_EXPORT(step);
 
 SquareSums run_square_sums(double multiplier, double clip, const AnyElements& elements) {
   return HWY_DYNAMIC_DISPATCH(sums)(multiplier, clip, elements);
+}
+double run_gradient_square_sum(double multiplier, double clip, const AnyElements& elements) {
+  return HWY_DYNAMIC_DISPATCH(gradient_sum)(multiplier, clip, elements);
 }
 SquareSums run_lamb_moments(const LambRule& rule, double clip, const AnyElements& elements) {
   return HWY_DYNAMIC_DISPATCH(moments)(rule, clip, elements);

@@ -31,6 +31,9 @@ struct SquareSums {
 // Σ weight² and Σ gradient², the gradient multiplied and clipped; both in fp64.
 SquareSums run_square_sums(double multiplier, double clip, const AnyElements& elements);
 
+// The latter alone.
+double run_gradient_square_sum(double multiplier, double clip, const AnyElements& elements);
+
 // Moves state[0], exp_avg, and state[1], exp_avg_sq; returns Σ weight² and Σ update².
 SquareSums run_lamb_moments(const LambRule& rule, double clip, const AnyElements& elements);
 

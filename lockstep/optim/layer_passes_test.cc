@@ -56,6 +56,7 @@ TYPED_TEST(LayerPasses, SquareSums) {
     const SquareSums sums = run_square_sums(0.5, 0.25, data.elements());
     EXPECT_NEAR(sums.weight, static_cast<double>(weights), 1e-12 * size);
     EXPECT_NEAR(sums.other, static_cast<double>(gradients), 1e-12 * size);
+    EXPECT_EQ(run_gradient_square_sum(0.5, 0.25, data.elements()), sums.other);
   }
 }
 

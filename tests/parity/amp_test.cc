@@ -1,12 +1,15 @@
 // Ranks whose machines were measured differently.
-#include "lockstep/train/auto_amp.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 
+#include "lockstep/amp/initialize.h"
 #include "lockstep/amp/rates.h"
+#include "lockstep/base/error.h"
+#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/train/auto_amp.h"
 #include "support/worlds.h"
 
 namespace lockstep::train {
@@ -32,6 +35,21 @@ TEST(AutoAmp, AllRanksFollowRank0) {
   expect_ranks_pass("auto_amp", 3, folder);
   std::filesystem::remove_all(folder);
 }
+
+RANK_PROGRAM(wrapped_before_initialize) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(2, 2);
+  const parallel::DistributedDataParallel ddp(net.ptr(), world);
+  const auto sgd = optim::make_optimizer("sgd", net->parameters(), {});
+  try {
+    amp::initialize(*net, *sgd, {.opt_level = amp::OptLevel::kO2});
+    FAIL() << "it was taken";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("initialize first, then wrap"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(net->weight.scalar_type(), at::kFloat);
+}
+TEST(Amp, ComesBeforeDistributedDataParallel) { expect_ranks_pass("wrapped_before_initialize", 2); }
 
 }  // namespace
 }  // namespace lockstep::train
