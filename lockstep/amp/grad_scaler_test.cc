@@ -7,12 +7,13 @@
 
 #include <limits>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 
 namespace lockstep::amp {
 namespace {
 
 using testing::HasSubstr;
+using testing_support::refusal;
 
 struct GradScalerTest : testing::Test {
   at::Tensor weight = at::ones({2}).requires_grad_();
@@ -22,15 +23,6 @@ struct GradScalerTest : testing::Test {
   void backward(double factor) {
     sgd.zero_grad();
     scaler.scale((weight * factor).sum()).backward();
-  }
-  template <typename Act>
-  std::string refusal(Act&& act) {
-    try {
-      act();
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
   }
 };
 

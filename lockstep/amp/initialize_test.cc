@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/optim/make_optimizer.h"
 
 namespace lockstep::amp {
@@ -18,16 +19,7 @@ namespace {
 
 using at::Tensor;
 using testing::HasSubstr;
-
-template <typename Act>
-std::string refusal(Act&& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
+using testing_support::refusal;
 
 torch::nn::Sequential make_net() {
   at::manual_seed(2);

@@ -10,22 +10,14 @@
 #include <torch/optim/adam.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/optim/make_optimizer.h"
 
 namespace lockstep::amp {
 namespace {
 
 using testing::HasSubstr;
-
-template <typename Act>
-std::string refusal(Act&& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
+using testing_support::refusal;
 
 // What DistributedDataParallel puts on its parameters.
 struct Hook final : torch::autograd::PostAccumulateGradHook {

@@ -4,21 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 
 namespace lockstep::amp {
 namespace {
 
 using testing::HasSubstr;
-
-template <typename Act>
-std::string refusal(Act&& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
-}
+using testing_support::refusal;
 
 TEST(OptLevel, NamesAreRead) {
   EXPECT_EQ(parse_opt_level("O0"), OptLevel::kO0);

@@ -2,20 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <vector>
+
+#include "lockstep/base/testing/refusal.h"
 
 namespace lockstep::config {
 namespace {
 
-std::string refusal(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
+using testing_support::refusal;
 
 TEST(Values, WholeNumbers) {
   EXPECT_EQ(read_whole("epochs", "12", 1, 100), 12);

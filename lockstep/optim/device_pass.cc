@@ -133,6 +133,7 @@ double gradient_square_sum_on_device(const Tensor& gradient, double multiplier, 
 }
 
 SquareSums square_sums_on_device(const Operands& operands, double multiplier, const Extras& extras) {
+  const at::NoGradGuard no_grad;
   return {square_sum(operands.parameter), gradient_square_sum_on_device(operands.gradient, multiplier, extras)};
 }
 

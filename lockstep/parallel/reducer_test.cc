@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/comm/single_communicator.h"
 
 namespace lockstep::parallel {
@@ -16,6 +16,7 @@ namespace {
 
 using at::Tensor;
 using testing::HasSubstr;
+using testing_support::refusal;
 
 struct ReducerTest : testing::Test {
   comm::SingleCommunicator comm;
@@ -96,16 +97,6 @@ TEST_F(ReducerTest, TheFirstThatIsNotFiniteIsNamed) {
   reducer.finish();
   EXPECT_EQ(reducer.first_not_finite(), "weight");
   EXPECT_FALSE(std::isfinite(reducer.square_sum()));
-}
-
-// The line of the ConfigError that `act` throws.
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST_F(ReducerTest, AParameterWithoutGradientIsNamed) {
