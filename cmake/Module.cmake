@@ -1,20 +1,17 @@
-# lockstep_module(NAME [TORCH] [FOLDERS FOLDER…] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…]
+# lockstep_module(NAME [TORCH] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…] [TEST_USES MODULE…]
 #                 [TEST_LINKS TARGET…])
 #
-# One folder (with these of its folders) = one static library lockstep::NAME from its *.cc, and one test program lockstep_NAME_test from its
-# *_test.cc. A module sees the headers of the modules that it USES (and base) and no others: each folder is reached
-# through an include path of its own, build/…/include/NAME/lockstep/NAME -> lockstep/NAME.
+# One folder = one static library lockstep::NAME from its *.cc, and one test program lockstep_NAME_test from its
+# *_test.cc. NAME is the folder's path under lockstep/; a slash becomes an underscore in the names of targets
+# (comm/shm: lockstep::comm_shm). USES names all modules whose headers the folder includes, but for base; TEST_USES
+# those that only its tests do. The test `includes` compares both with the real includes (tests/tools/check-includes).
+# Headers are found as lockstep/NAME/x.h through a tree of links to each module's own headers: build/…/include/NAME.
 function(lockstep_module name)
-  cmake_parse_arguments(ARG "TORCH" "" "FOLDERS;USES;LINKS;PRIVATE_LINKS;TEST_LINKS" ${ARGN})
-  set(target lockstep_${name})
+  cmake_parse_arguments(ARG "TORCH" "" "USES;LINKS;PRIVATE_LINKS;TEST_USES;TEST_LINKS" ${ARGN})
+  lockstep_target_names(${name} own)
+  set(target lockstep_${own})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   file(GLOB headers CONFIGURE_DEPENDS *.h)
-  foreach(folder ${ARG_FOLDERS})
-    file(GLOB more CONFIGURE_DEPENDS ${folder}/*.cc)
-    list(APPEND sources ${more})
-    file(GLOB more CONFIGURE_DEPENDS ${folder}/*.h)
-    install(FILES ${more} DESTINATION include/lockstep/${name}/${folder})
-  endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -27,22 +24,18 @@ function(lockstep_module name)
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
   endif()
-  add_library(lockstep::${name} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  add_library(lockstep::${own} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${own})
 
-  set(view ${PROJECT_BINARY_DIR}/include/${name})
-  file(MAKE_DIRECTORY ${view}/lockstep)
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${view}/lockstep/${name} SYMBOLIC)
+  lockstep_headers(${name} view)
   target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${view}> $<INSTALL_INTERFACE:include>)
+
   if(NOT name STREQUAL base)
     target_link_libraries(${target} ${scope} lockstep::base)
   endif()
-  foreach(used ${ARG_USES})
-    target_link_libraries(${target} ${scope} lockstep::${used})
-  endforeach()
-  if(ARG_LINKS)
-    target_link_libraries(${target} ${scope} ${ARG_LINKS})
-  endif()
+  lockstep_target_names("${ARG_USES}" used)
+  list(TRANSFORM used PREPEND lockstep::)
+  target_link_libraries(${target} ${scope} ${used} ${ARG_LINKS})
   if(ARG_PRIVATE_LINKS AND sources)
     target_link_libraries(${target} PRIVATE ${ARG_PRIVATE_LINKS})
   endif()
@@ -56,11 +49,37 @@ function(lockstep_module name)
   install(FILES ${headers} DESTINATION include/lockstep/${name})
 
   if(LOCKSTEP_TESTS AND tests)
-    lockstep_test(${target}_test ${tests} LINKS lockstep::${name} ${ARG_TEST_LINKS} $<$<BOOL:${ARG_TORCH}>:torch::cpu>)
+    lockstep_target_names("${ARG_TEST_USES}" used)
+    list(TRANSFORM used PREPEND lockstep::)
+    lockstep_test(${target}_test ${tests} LINKS lockstep::${own} ${used} ${ARG_TEST_LINKS} $<$<BOOL:${ARG_TORCH}>:torch::cpu>)
     if(ARG_TORCH)
       lockstep_precompiled(${target}_test)
     endif()
   endif()
+endfunction()
+
+# lockstep_headers(NAME VARIABLE): a folder through which the headers of lockstep/NAME, and no others, are found (and its
+# sources, for Highway compiles a source once for each instruction set by including it).
+function(lockstep_headers name variable)
+  lockstep_target_names(${name} own)
+  set(view ${PROJECT_BINARY_DIR}/include/${own})
+  file(REMOVE_RECURSE ${view})
+  file(MAKE_DIRECTORY ${view}/lockstep/${name})
+  file(GLOB headers CONFIGURE_DEPENDS *.h *.cc)
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/testing)
+    list(APPEND headers ${CMAKE_CURRENT_SOURCE_DIR}/testing)
+  endif()
+  foreach(header ${headers})
+    get_filename_component(file ${header} NAME)
+    file(CREATE_LINK ${header} ${view}/lockstep/${name}/${file} SYMBOLIC)
+  endforeach()
+  set(${variable} ${view} PARENT_SCOPE)
+endfunction()
+
+# lockstep_target_names("MODULE…" VARIABLE): comm/shm -> comm_shm.
+function(lockstep_target_names modules variable)
+  string(REPLACE "/" "_" names "${modules}")
+  set(${variable} ${names} PARENT_SCOPE)
 endfunction()
 
 # lockstep_test(TARGET SOURCE… LINKS TARGET…): a GoogleTest program and its entry in CTest. The target `tests` builds all

@@ -9,11 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "lockstep/comm/world.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/synthetic_digits.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/world/world.h"
 
 namespace data = lockstep::data;
 namespace parallel = lockstep::parallel;

@@ -13,8 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "lockstep/comm/world.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/world/world.h"
 
 // What each rank runs; `arguments` are what spawn() was given.
 void train(int rank, const std::vector<std::string>& arguments) {

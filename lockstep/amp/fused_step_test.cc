@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/optim/rules/make_optimizer.h"
 
 namespace lockstep::amp {
 namespace {

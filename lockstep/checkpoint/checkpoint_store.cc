@@ -7,9 +7,9 @@
 #include <sstream>
 
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/atomic_file.h"
-#include "lockstep/checkpoint/pt_reader.h"
-#include "lockstep/checkpoint/pt_writer.h"
+#include "lockstep/checkpoint/formats/atomic_file.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
 
 namespace lockstep::checkpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/value.h"
+#include "lockstep/checkpoint/formats/value.h"
 
 namespace lockstep::checkpoint {
 

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/checkpoint/pt_reader.h"
-#include "lockstep/checkpoint/testing/files.h"
-#include "lockstep/checkpoint/value_view.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/testing/files.h"
+#include "lockstep/checkpoint/formats/value_view.h"
 
 namespace lockstep::checkpoint {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/value.h"
-#include "lockstep/checkpoint/value_view.h"
+#include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/checkpoint/formats/value_view.h"
 
 namespace lockstep::checkpoint {
 

@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/checkpoint/describe.h"
-#include "lockstep/checkpoint/pt_reader.h"
-#include "lockstep/checkpoint/testing/files.h"
+#include "lockstep/checkpoint/formats/describe.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/testing/files.h"
 
 namespace lockstep::checkpoint {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/hash.h"
-#include "lockstep/checkpoint/dtype.h"
-#include "lockstep/checkpoint/printable.h"
+#include "lockstep/checkpoint/formats/dtype.h"
+#include "lockstep/checkpoint/formats/printable.h"
 
 namespace lockstep::checkpoint {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/checkpoint/value.h"
+#include "lockstep/checkpoint/formats/value.h"
 
 namespace lockstep::checkpoint {
 

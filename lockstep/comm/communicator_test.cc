@@ -9,7 +9,7 @@
 #include "lockstep/comm/shm/shm_communicator.h"
 #include "lockstep/comm/single_communicator.h"
 #include "lockstep/comm/testing/conformance.h"
-#include "lockstep/comm/testing/nodes.h"
+#include "lockstep/world/testing/nodes.h"
 #include "support/ranks.h"
 
 namespace lockstep::comm {
@@ -66,20 +66,20 @@ TEST(Conformance, ShmOn64Megabytes) {
 }
 
 RANK_PROGRAM(on_nodes) {
-  const auto world = testing::init_on_nodes(context);
+  const auto world = testing_support::init_on_nodes(context);
   auto& comm = world->communicator();
   testing::conformance(comm);
   testing::check_megabytes(comm, int64_t{4} << 20);
 }
 
 RANK_PROGRAM(megabytes_on_nodes) {
-  const auto world = testing::init_on_nodes(context);
+  const auto world = testing_support::init_on_nodes(context);
   testing::check_megabytes(world->communicator(), int64_t{64} << 20);
 }
 
 void expect_conformance(const char* backend, const std::vector<std::vector<int>>& worlds) {
   for (const auto& nodes : worlds) {
-    expect_ranks_pass("on_nodes", testing::rank_count(nodes), testing::nodes(backend, nodes));
+    expect_ranks_pass("on_nodes", testing_support::rank_count(nodes), testing_support::nodes(backend, nodes));
   }
 }
 
@@ -91,8 +91,8 @@ TEST(Conformance, Hierarchical) {
 }
 
 TEST(Conformance, NetworksOn64Megabytes) {
-  expect_ranks_pass("megabytes_on_nodes", 2, testing::nodes("gloo", {2}));
-  expect_ranks_pass("megabytes_on_nodes", 4, testing::nodes("hierarchical", {2, 2}));
+  expect_ranks_pass("megabytes_on_nodes", 2, testing_support::nodes("gloo", {2}));
+  expect_ranks_pass("megabytes_on_nodes", 4, testing_support::nodes("hierarchical", {2, 2}));
 }
 
 }  // namespace

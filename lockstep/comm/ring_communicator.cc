@@ -8,7 +8,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/comm/blocks.h"
-#include "lockstep/comm/network/flat_fold.h"
+#include "lockstep/comm/flat_fold.h"
 
 namespace lockstep::comm {
 namespace {

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/comm/network/network_communicator.h"
+#include "lockstep/comm/network/testing/local_mesh.h"
 #include "lockstep/comm/single_communicator.h"
 #include "lockstep/comm/testing/conformance.h"
-#include "lockstep/comm/testing/local_mesh.h"
 
 namespace lockstep::comm {
 namespace {

@@ -56,7 +56,7 @@ struct BenchOptions {
   Algorithm algorithm = Algorithm::kFold;
   int elements = 64 << 10;  // thousands (1024) of weights, for the caches to hold none
   CommType comm_dtype = CommType::kFp32;
-  std::string interfaces;  // "eth0,eth1"; empty: the one that reaches the meeting place
+  std::string interfaces;  // "eth0,eth1"; empty: the one that reaches the rendezvous
   int timeout = 600;       // seconds that a rank waits for the others
   bool json = false;
 };

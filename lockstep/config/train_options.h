@@ -175,7 +175,7 @@ struct TrainOptions {
   BackendKind backend = BackendKind::kAuto;
   Algorithm algorithm = Algorithm::kFold;
   CommType comm_dtype = CommType::kFp32;
-  std::string interfaces;  // network interfaces, "eth0,eth1"; empty: the one that reaches the meeting place
+  std::string interfaces;  // network interfaces, "eth0,eth1"; empty: the one that reaches the rendezvous
   int timeout = 600;       // seconds that a rank waits for the others
   OnNan on_nan = OnNan::kWarn;
   bool detect_anomaly = false;  // look at every operator's results

@@ -16,7 +16,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/launch/tests/alive.h"
+#include "lockstep/launch/testing/alive.h"
 
 namespace lockstep::launch {
 namespace {

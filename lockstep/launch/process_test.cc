@@ -10,7 +10,7 @@
 #include <csignal>
 
 #include "lockstep/base/error.h"
-#include "lockstep/launch/tests/alive.h"
+#include "lockstep/launch/testing/alive.h"
 
 namespace lockstep::launch {
 namespace {

@@ -13,7 +13,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/launch/tests/alive.h"
+#include "lockstep/launch/testing/alive.h"
 
 namespace lockstep::launch {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/launch/environment.h"
-#include "lockstep/launch/tests/alive.h"
+#include "lockstep/launch/testing/alive.h"
 
 namespace lockstep::launch {
 namespace {

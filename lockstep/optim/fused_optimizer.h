@@ -15,7 +15,7 @@
 
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/optim/group_options.h"
-#include "lockstep/optim/kernels.h"
+#include "lockstep/optim/kernels/kernels.h"
 #include "lockstep/optim/master_weights.h"
 #include "lockstep/optim/slots.h"
 #include "lockstep/optim/state.h"

@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/make_optimizer.h"
-#include "lockstep/optim/sgd.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/optim/rules/sgd.h"
 #include "lockstep/optim/testing/training.h"
 
 namespace lockstep::optim {

@@ -3,7 +3,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/optim/fused_optimizer.h"
-#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/optim/testing/training.h"
 
 namespace lockstep::optim {

@@ -75,7 +75,7 @@ double add_losses(double a, double b) { return a + b; }
 }  // namespace
 
 DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Module> module,
-                                                 std::shared_ptr<comm::World> world, const DdpOptions& options)
+                                                 std::shared_ptr<World> world, const DdpOptions& options)
     : module_(agree(std::move(module), world->communicator(), options)),
       world_(std::move(world)),
       options_(options),

@@ -16,11 +16,11 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/comm/world.h"
 #include "lockstep/parallel/buffer_keeper.h"
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/reducer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::parallel {
 
@@ -59,7 +59,7 @@ class DistributedDataParallel {
  public:
   // A collective: checks that all ranks hold the same model and gives them rank 0's parameters and buffers.
   // Throws ConfigError that names the first difference and its rank.
-  DistributedDataParallel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<comm::World> world,
+  DistributedDataParallel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<World> world,
                           const DdpOptions& options = {});
 
   // One step. `loss_of(i)` computes lanes[i]'s loss, a scalar with a graph; it is not called for an empty lane.
@@ -107,7 +107,7 @@ class DistributedDataParallel {
   CommLog comm_log() const;
 
   torch::nn::Module& module() const { return *module_; }
-  comm::World& world() const { return *world_; }
+  World& world() const { return *world_; }
   const Reducer& reducer() const { return reducer_; }
 
  private:
@@ -122,7 +122,7 @@ class DistributedDataParallel {
   void follow_the_others(const JoinOptions& options);
 
   std::shared_ptr<torch::nn::Module> module_;
-  std::shared_ptr<comm::World> world_;
+  std::shared_ptr<World> world_;
   DdpOptions options_;
   BufferKeeper buffers_;
   Reducer reducer_;

@@ -64,7 +64,7 @@ struct Data {
   }
 };
 
-StepPlan plan(const comm::World& world, int lanes, int64_t per_lane, int64_t number = 0) {
+StepPlan plan(const World& world, int lanes, int64_t per_lane, int64_t number = 0) {
   StepPlan step{.number = number, .samples = lanes * per_lane, .lanes = {}};
   const int own = lanes / world.size();
   for (int i = 0; i < own; ++i) step.lanes.push_back({world.rank() * own + i, per_lane});

@@ -120,15 +120,15 @@ void LaneTurns::pass_turn() {
 
 void LaneTurns::meet(const std::function<void()>& when_all) {
   if (lanes_ <= 1) return when_all();
-  const uint64_t before = meetings_;
+  const uint64_t before = exchanges_;
   const bool all_go_on = std::find(ended_.begin(), ended_.end(), true) == ended_.end();
   if (current_ + 1 == lanes_ && all_go_on) {
     when_all();
-    ++meetings_;
+    ++exchanges_;
   }
   if (all_go_on) pass_turn();
   if (error_ != nullptr) throw Cancelled();
-  if (meetings_ == before) {
+  if (exchanges_ == before) {
     throw ConfigError("the lanes of a step do not use the same SyncBatchNorm layers: lane ", current_, " of this rank ",
                       "waits in one that another has left out; use plain BatchNorm there");
   }

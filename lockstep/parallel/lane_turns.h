@@ -3,7 +3,7 @@
 // come.
 //
 // Lane 0 runs until it meets, then lane 1 and so on; the last to come does what is to be done with all of them, and
-// then lane 0 goes on. So between two meetings lanes run in their order, whatever the machine does.
+// then lane 0 goes on. So between two exchanges lanes run in their order, whatever the machine does.
 #pragma once
 
 #include <condition_variable>
@@ -31,7 +31,7 @@ class LaneTurns {
 
   // Runs lane(i) for 0 <= i < lanes, each on a thread of its own that has this thread's libtorch settings (autocast,
   // gradient mode); a single one on this thread. Returns when all have ended; throws the first error, having ended the
-  // others at their next meeting.
+  // others at their next exchange.
   void run(size_t lanes, const std::function<void(size_t)>& lane, const OnSwitch& on_switch);
 
   // From within a lane. `when_all` runs once, on the thread of the last lane to come; all return after it. Throws
@@ -56,7 +56,7 @@ class LaneTurns {
   size_t lanes_ = 0;  // of the run under way; 0: none
   size_t current_ = kNone;
   std::vector<bool> ended_;  // by lane
-  uint64_t meetings_ = 0;    // that all lanes came to
+  uint64_t exchanges_ = 0;   // that all lanes came to
   std::exception_ptr error_;
   bool closing_ = false;
 };

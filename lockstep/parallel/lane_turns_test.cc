@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 void no_switch(size_t, size_t) {}
 
-TEST(LaneTurns, LanesRunInOrderBetweenMeetings) {
+TEST(LaneTurns, LanesRunInOrderBetweenExchanges) {
   LaneTurns turns;
   for (int run = 0; run < 3; ++run) {  // on the same threads
     std::string story;
@@ -74,11 +74,11 @@ std::string error_of(LaneTurns& turns, size_t lanes, const std::function<void(si
 
 TEST(LaneTurns, AnErrorInOneEndsAll) {
   for (const size_t failing : {0, 1, 2}) {
-    for (const int meetings : {0, 1, 2}) {
+    for (const int exchanges : {0, 1, 2}) {
       LaneTurns turns;
       const auto lane = [&](size_t i) {
         for (int k = 0; k < 3; ++k) {
-          if (i == failing && k == meetings) throw DataError("lane ", i, ": damaged");
+          if (i == failing && k == exchanges) throw DataError("lane ", i, ": damaged");
           turns.meet([] {});
         }
       };
@@ -88,7 +88,7 @@ TEST(LaneTurns, AnErrorInOneEndsAll) {
   }
 }
 
-TEST(LaneTurns, AnErrorInTheMeetingEndsAll) {
+TEST(LaneTurns, AnErrorInTheExchangeEndsAll) {
   LaneTurns turns;
   EXPECT_EQ(error_of(turns, 3, [&](size_t) { turns.meet([] { throw DataError("no"); }); }), "no");
 }

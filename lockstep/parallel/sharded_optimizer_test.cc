@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/network/testing/local_mesh.h"
 #include "lockstep/comm/single_communicator.h"
-#include "lockstep/comm/testing/local_mesh.h"
-#include "lockstep/comm/world.h"
-#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/world/world.h"
 #include "support/ranks.h"
 
 namespace lockstep::parallel {
@@ -162,15 +162,15 @@ void check_all(comm::Communicator& comm, bool shares) {
   for (const Case& c : cases()) check_case(comm, c, shares);
 }
 
-std::unique_ptr<comm::World> join(testing_support::RankContext& context) {
-  const comm::Place place{.rank = context.rank,
-                          .size = context.size,
-                          .local_rank = context.rank,
-                          .local_size = context.size,
-                          .launcher = "test",
-                          .meeting = ""};
-  return std::make_unique<comm::World>(place, std::move(context.memory),
-                                       comm::WorldOptions{.backend = "shm", .timeout = std::chrono::seconds(30)});
+std::unique_ptr<World> join(testing_support::RankContext& context) {
+  const rendezvous::Place place{.rank = context.rank,
+                                .size = context.size,
+                                .local_rank = context.rank,
+                                .local_size = context.size,
+                                .launcher = "test",
+                                .rendezvous = ""};
+  return std::make_unique<World>(place, std::move(context.memory),
+                                 WorldOptions{.backend = "shm", .timeout = std::chrono::seconds(30)});
 }
 
 RANK_PROGRAM(sharded_over_shared_memory) {

@@ -46,7 +46,7 @@ class SyncGroup final : public nn::StatisticsExchange {
   size_t lanes_ = 1;
   std::vector<size_t> filled_;
   int leader_ = -1;        // the first rank with samples, where one has none and must be told what is gathered; or -1
-  at::Tensor rows_, all_;  // this rank's lanes at the next meeting, and all lanes at the last: [lanes, columns]
+  at::Tensor rows_, all_;  // this rank's lanes at the next exchange, and all lanes at the last: [lanes, columns]
 };
 
 }  // namespace lockstep::parallel

@@ -29,7 +29,7 @@ amp::AutoChoice choose(HalfType dtype) {
 
 }  // namespace
 
-SettledAmp settle_amp(HalfType dtype, config::DeviceKind device, comm::World& world) {
+SettledAmp settle_amp(HalfType dtype, config::DeviceKind device, World& world) {
   if (device == config::DeviceKind::kCuda) return {AmpLevel::kO1, dtype, "on a GPU"};
   const std::string own = world.rank() == 0 ? to_text(choose(dtype)) : "";
   return from_text(comm::gather_texts(world.communicator(), own).at(0));

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/comm/world.h"
 #include "lockstep/config/train_options.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::train {
 
@@ -19,7 +19,7 @@ struct SettledAmp {
 
 // Rank 0's choice for all ranks: on a CPU by its rates (amp/auto_level.h), of fp16 alone where `dtype` asks for it; on
 // a GPU O1. A collective.
-SettledAmp settle_amp(config::HalfType dtype, config::DeviceKind device, comm::World& world);
+SettledAmp settle_amp(config::HalfType dtype, config::DeviceKind device, World& world);
 
 // What a checkpoint's run computed in, by its name: "O2 bfloat16, BatchNorm too". Throws ConfigError for another text.
 SettledAmp amp_of_checkpoint(const std::string& precision);

@@ -23,7 +23,7 @@ class AutoAmpTest : public testing::Test {
     unsetenv("XDG_CACHE_HOME");
     std::filesystem::remove_all(folder_);
   }
-  static comm::World& world() { return *testing_support::only_world(); }
+  static World& world() { return *testing_support::only_world(); }
   std::string folder_ = testing::TempDir() + "auto_amp";
 };
 

@@ -6,7 +6,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/plugins/nccl_communicator.h"
+#include "lockstep/comm/plugins/nccl_plugin.h"
 
 namespace lockstep::train {
 

@@ -28,7 +28,7 @@ std::string scaling_text(const Plan& plan) {
 
 std::string schedule_text(const Plan& plan) {
   const char* unit = plan.steps_per_unit == 1 ? "step" : "epoch";
-  return cat("lr ", plan.schedule.base_lr, scaling_text(plan), ' ', optim::describe(plan.schedule, unit));
+  return cat("lr ", plan.schedule.base_lr, scaling_text(plan), ' ', schedule::describe(plan.schedule, unit));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   plan.steps_per_epoch = 55;
   plan.total_steps = 275;
   plan.optimizer = "sgd";
-  plan.schedule = {.shape = optim::CosineLr{.t_max = 225}, .base_lr = 0.1, .warmup = 50};
+  plan.schedule = {.shape = schedule::CosineLr{.t_max = 225}, .base_lr = 0.1, .warmup = 50};
   HeaderFacts facts{.recipe = "mnist",
                     .folder = "runs/mnist-1",
                     .device = "CPU",

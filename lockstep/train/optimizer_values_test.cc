@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/optim/rules/make_optimizer.h"
 
 namespace lockstep::train {
 namespace {

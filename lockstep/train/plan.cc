@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/lr_scale.h"
+#include "lockstep/schedule/lr_scale.h"
 #include "lockstep/train/schedule_plan.h"
 
 namespace lockstep::train {
@@ -28,7 +28,7 @@ std::optional<LrScaling> lr_scaling(const TrainOptions& options, const Defaults&
   return LrScaling{
       .rule = std::string(to_string(options.scale_lr->rule)),
       .unscaled_lr = options.lr.value_or(defaults.lr),
-      .factor = linear ? optim::linear_lr_factor(global_batch, base) : optim::sqrt_lr_factor(global_batch, base),
+      .factor = linear ? schedule::linear_lr_factor(global_batch, base) : schedule::sqrt_lr_factor(global_batch, base),
       .base_batch = base};
 }
 

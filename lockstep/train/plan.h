@@ -6,8 +6,8 @@
 #include <string>
 
 #include "lockstep/config/train_options.h"
-#include "lockstep/optim/make_optimizer.h"
-#include "lockstep/optim/schedule.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/schedule/schedule.h"
 #include "lockstep/train/recipe.h"
 
 namespace lockstep::train {
@@ -28,7 +28,7 @@ struct Plan {
   int64_t total_steps = 0;
   std::string optimizer;
   optim::NamedOptions optimizer_options;
-  optim::ScheduleOptions schedule;
+  schedule::ScheduleOptions schedule;
   int64_t steps_per_unit = 1;  // the schedule counts so many steps as one
   std::string plateau_metric = "loss";
   std::optional<LrScaling> lr_scaling;

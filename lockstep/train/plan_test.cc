@@ -19,7 +19,7 @@ TEST(Plan, TakesTheRecipesDefaults) {
   EXPECT_EQ(plan.global_batch(), 64);
   EXPECT_EQ(plan.steps_per_epoch, 110);  // the ragged last batch counts
   EXPECT_EQ(plan.total_steps, 550);
-  EXPECT_EQ(std::get<optim::CosineLr>(plan.schedule.shape).t_max, 550 - 100);
+  EXPECT_EQ(std::get<schedule::CosineLr>(plan.schedule.shape).t_max, 550 - 100);
   EXPECT_EQ(plan.schedule.warmup, 100);
   EXPECT_EQ(plan.eval_every, 110);
   EXPECT_EQ(plan.epoch_of(110), 1);
@@ -31,7 +31,7 @@ TEST(Plan, StepsOnlyStop) {
   options.steps = 37;
   const Plan plan = make_plan(options, kDefaults, 2, 7000);
   EXPECT_EQ(plan.total_steps, 37);
-  EXPECT_EQ(std::get<optim::CosineLr>(plan.schedule.shape).t_max, 550 - 100);
+  EXPECT_EQ(std::get<schedule::CosineLr>(plan.schedule.shape).t_max, 550 - 100);
   options.epochs = 1;
   options.steps = 1000;
   EXPECT_EQ(make_plan(options, kDefaults, 2, 7000).total_steps, 110);
@@ -74,7 +74,7 @@ TEST(Plan, ARateThatWasScaledUpIsWarmedUpTo) {
   options.scale_lr = config::LrScale{config::LrRule::kLinear, {}};
   const Plan plan = make_plan(options, defaults, 8, 7000);  // 5 epochs of 28 steps
   EXPECT_EQ(plan.schedule.warmup, 14);
-  EXPECT_EQ(optim::lr_at(plan.schedule, 0), 0.1);
+  EXPECT_EQ(schedule::lr_at(plan.schedule, 0), 0.1);
   options.epochs = 100;
   EXPECT_EQ(make_plan(options, defaults, 8, 7000).schedule.warmup, 5 * 28);
   EXPECT_EQ(make_plan(options, defaults, 1, 7000).schedule.warmup, 0);  // not scaled up

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/atomic_file.h"
+#include "lockstep/checkpoint/formats/atomic_file.h"
 
 namespace lockstep::train {
 

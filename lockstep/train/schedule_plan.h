@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "lockstep/config/train_options.h"
-#include "lockstep/optim/schedule.h"
+#include "lockstep/schedule/schedule.h"
 #include "lockstep/train/recipe.h"
 
 namespace lockstep::train {
@@ -22,7 +22,7 @@ int64_t steps_per_unit(const config::TrainOptions& options, int64_t steps_per_ep
 
 // Throws ConfigError for options that the schedule has no use for or can't do without, and for a horizon that does not
 // hold the warm-up.
-optim::ScheduleOptions schedule_of(const config::TrainOptions& options, const Defaults& defaults,
-                                   const ScheduleFacts& facts);
+schedule::ScheduleOptions schedule_of(const config::TrainOptions& options, const Defaults& defaults,
+                                      const ScheduleFacts& facts);
 
 }  // namespace lockstep::train

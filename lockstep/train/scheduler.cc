@@ -10,17 +10,17 @@ namespace {
 using checkpoint::Dict;
 using checkpoint::List;
 using checkpoint::ValueView;
-using optim::Rates;
+using schedule::Rates;
 
 // What each of PyTorch's classes holds besides what all of them do.
 
-Dict own_keys(const optim::ConstantLr&, const Rates&, int64_t) { return {{"factor", 1.0}, {"total_iters", 0}}; }
+Dict own_keys(const schedule::ConstantLr&, const Rates&, int64_t) { return {{"factor", 1.0}, {"total_iters", 0}}; }
 
-Dict own_keys(const optim::StepLr& shape, const Rates&, int64_t) {
+Dict own_keys(const schedule::StepLr& shape, const Rates&, int64_t) {
   return {{"step_size", shape.step_size}, {"gamma", shape.gamma}};
 }
 
-Dict own_keys(const optim::MultiStepLr& shape, const Rates&, int64_t) {
+Dict own_keys(const schedule::MultiStepLr& shape, const Rates&, int64_t) {
   Dict counts;
   for (const int64_t milestone : shape.milestones) {
     counts.set(milestone, std::count(shape.milestones.begin(), shape.milestones.end(), milestone));
@@ -28,18 +28,18 @@ Dict own_keys(const optim::MultiStepLr& shape, const Rates&, int64_t) {
   return {{"milestones", counts}, {"gamma", shape.gamma}};
 }
 
-Dict own_keys(const optim::ExponentialLr& shape, const Rates&, int64_t) { return {{"gamma", shape.gamma}}; }
+Dict own_keys(const schedule::ExponentialLr& shape, const Rates&, int64_t) { return {{"gamma", shape.gamma}}; }
 
-Dict own_keys(const optim::CosineLr& shape, const Rates& rates, int64_t) {
+Dict own_keys(const schedule::CosineLr& shape, const Rates& rates, int64_t) {
   return {{"T_max", shape.t_max}, {"eta_min", rates.least}};
 }
 
-Dict own_keys(const optim::CosineRestartsLr& shape, const Rates& rates, int64_t t) {
+Dict own_keys(const schedule::CosineRestartsLr& shape, const Rates& rates, int64_t t) {
   const auto [t_cur, t_i] = shape.place(std::max<int64_t>(t, 0));
   return {{"T_0", shape.t_0}, {"T_i", t_i}, {"T_mult", shape.t_mult}, {"eta_min", rates.least}, {"T_cur", t_cur}};
 }
 
-Dict own_keys(const optim::OneCycleLr& shape, const Rates&, int64_t) {
+Dict own_keys(const schedule::OneCycleLr& shape, const Rates&, int64_t) {
   const auto phase = [](double end, const char* from, const char* to, const char* low, const char* high) {
     return Dict{{"end_step", end}, {"start_lr", from}, {"end_lr", to}, {"start_momentum", low}, {"end_momentum", high}};
   };
@@ -51,7 +51,7 @@ Dict own_keys(const optim::OneCycleLr& shape, const Rates&, int64_t) {
           {"cycle_momentum", false}};
 }
 
-Dict own_keys(const optim::PolynomialLr& shape, const Rates&, int64_t) {
+Dict own_keys(const schedule::PolynomialLr& shape, const Rates&, int64_t) {
   return {{"total_iters", shape.total_iters}, {"power", shape.power}};
 }
 
@@ -67,12 +67,12 @@ Dict with_common_keys(Dict dict, double base, int64_t t, double lr) {
   return dict;
 }
 
-Dict linear_dict(const optim::ScheduleOptions& o, int64_t time) {
+Dict linear_dict(const schedule::ScheduleOptions& o, int64_t time) {
   const int64_t t = std::min(time, o.warmup - 1);
   const Dict own = {{"start_factor", o.warmup_start.value_or(1 / static_cast<double>(o.warmup))},
                     {"end_factor", 1.0},
                     {"total_iters", o.warmup_start ? o.warmup : o.warmup - 1}};
-  return with_common_keys(own, o.first_lr(), t, optim::lr_at(o, t));
+  return with_common_keys(own, o.first_lr(), t, schedule::lr_at(o, t));
 }
 
 double first_number(const ValueView& list) {
@@ -81,7 +81,7 @@ double first_number(const ValueView& list) {
   return items[0].number();
 }
 
-Dict plateau_dict(const Scheduler& scheduler, const optim::PlateauLr& shape) {
+Dict plateau_dict(const Scheduler& scheduler, const schedule::PlateauLr& shape) {
   const auto& [metrics, best, bad, cooldown_left, lr] = scheduler.plateau;
   const double least = scheduler.options.lr_min, base = scheduler.options.base_lr;
   return {{"factor", shape.factor},
@@ -92,11 +92,11 @@ Dict plateau_dict(const Scheduler& scheduler, const optim::PlateauLr& shape) {
           {"eps", shape.eps},
           {"last_epoch", metrics},
           {"_last_lr", List{lr.value_or(base)}},
-          {"mode_worse", optim::worst(shape.mode)},
-          {"mode", shape.mode == optim::PlateauMode::kMin ? "min" : "max"},
+          {"mode_worse", schedule::worst(shape.mode)},
+          {"mode", shape.mode == schedule::PlateauMode::kMin ? "min" : "max"},
           {"threshold", shape.threshold},
-          {"threshold_mode", shape.threshold_mode == optim::PlateauThreshold::kRel ? "rel" : "abs"},
-          {"best", best.value_or(optim::worst(shape.mode))},
+          {"threshold_mode", shape.threshold_mode == schedule::PlateauThreshold::kRel ? "rel" : "abs"},
+          {"best", best.value_or(schedule::worst(shape.mode))},
           {"cooldown_counter", cooldown_left},
           {"num_bad_epochs", bad},
           {"base_lrs", List{base}},
@@ -107,39 +107,40 @@ Dict plateau_dict(const Scheduler& scheduler, const optim::PlateauLr& shape) {
 
 void Scheduler::observe(int64_t step, double value) {
   if (step / steps_per_unit < options.warmup) return;
-  plateau = optim::next(std::get<optim::PlateauLr>(options.shape), options.rates(), plateau, value);
+  plateau = schedule::next(std::get<schedule::PlateauLr>(options.shape), options.rates(), plateau, value);
 }
 
 Dict scheduler_to_dict(const Scheduler& scheduler, int64_t step) {
-  const optim::ScheduleOptions& o = scheduler.options;
-  if (const auto* plateau = std::get_if<optim::PlateauLr>(&o.shape)) return plateau_dict(scheduler, *plateau);
+  const schedule::ScheduleOptions& o = scheduler.options;
+  if (const auto* plateau = std::get_if<schedule::PlateauLr>(&o.shape)) return plateau_dict(scheduler, *plateau);
   const int64_t time = step / scheduler.steps_per_unit;
   const int64_t t = std::max<int64_t>(time - o.warmup, -1);
   const auto keys = [&](const auto& shape) -> Dict {
-    if constexpr (std::is_same_v<decltype(shape), const optim::PlateauLr&>) {
+    if constexpr (std::is_same_v<decltype(shape), const schedule::PlateauLr&>) {
       throw BugError("a plateau is no closed form");
     } else {
       return own_keys(shape, o.rates(), t);
     }
   };
-  Dict shape = with_common_keys(std::visit(keys, o.shape), o.first_lr(), t, optim::lr_at(o, std::max(time, o.warmup)));
+  Dict shape =
+      with_common_keys(std::visit(keys, o.shape), o.first_lr(), t, schedule::lr_at(o, std::max(time, o.warmup)));
   if (o.warmup == 0) return shape;
   return {{"_milestones", List{o.warmup}},
           {"last_epoch", time},
-          {"_last_lr", List{optim::lr_at(o, time)}},
+          {"_last_lr", List{schedule::lr_at(o, time)}},
           {"_schedulers", List{linear_dict(o, time), std::move(shape)}}};
 }
 
 void add_group_rates(const Scheduler& scheduler, Dict& options) {
   if (scheduler.goes_by_metric()) return;
   options.set("initial_lr", scheduler.options.first_lr());
-  const auto* cycle = std::get_if<optim::OneCycleLr>(&scheduler.options.shape);
+  const auto* cycle = std::get_if<schedule::OneCycleLr>(&scheduler.options.shape);
   if (cycle == nullptr) return;
   options.set("max_lr", cycle->max_lr);
   options.set("min_lr", cycle->last_lr());
 }
 
-optim::PlateauState plateau_in(const ValueView& saved, const Scheduler& run) {
+schedule::PlateauState plateau_in(const ValueView& saved, const Scheduler& run) {
   if (!run.goes_by_metric() || !saved.find("num_bad_epochs")) return {};
   const double base = first_number(saved["base_lrs"]);
   if (base != run.options.base_lr) {
@@ -152,12 +153,12 @@ optim::PlateauState plateau_in(const ValueView& saved, const Scheduler& run) {
   }
   const int64_t metrics = saved["last_epoch"].integer();
   if (metrics == 0) return {};
-  optim::PlateauState state{.metrics = metrics,
-                            .bad = saved["num_bad_epochs"].integer(),
-                            .cooldown_left = saved["cooldown_counter"].integer(),
-                            .lr = first_number(saved["_last_lr"])};
+  schedule::PlateauState state{.metrics = metrics,
+                               .bad = saved["num_bad_epochs"].integer(),
+                               .cooldown_left = saved["cooldown_counter"].integer(),
+                               .lr = first_number(saved["_last_lr"])};
   const double best = saved["best"].number();
-  if (best != optim::worst(std::get<optim::PlateauLr>(run.options.shape).mode)) state.best = best;
+  if (best != schedule::worst(std::get<schedule::PlateauLr>(run.options.shape).mode)) state.best = best;
   return state;
 }
 

@@ -4,20 +4,20 @@
 #include <cstdint>
 #include <string>
 
-#include "lockstep/checkpoint/value.h"
-#include "lockstep/checkpoint/value_view.h"
-#include "lockstep/optim/schedule.h"
+#include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/schedule/schedule.h"
 
 namespace lockstep::train {
 
 struct Scheduler {
-  optim::ScheduleOptions options;
+  schedule::ScheduleOptions options;
   int64_t steps_per_unit = 1;   // the schedule counts so many of the run's steps as one
   std::string metric = "loss";  // that a plateau goes by
-  optim::PlateauState plateau = {};
+  schedule::PlateauState plateau = {};
 
-  double lr(int64_t step) const { return optim::lr_at(options, step / steps_per_unit, plateau); }
-  bool goes_by_metric() const { return std::holds_alternative<optim::PlateauLr>(options.shape); }
+  double lr(int64_t step) const { return schedule::lr_at(options, step / steps_per_unit, plateau); }
+  bool goes_by_metric() const { return std::holds_alternative<schedule::PlateauLr>(options.shape); }
   // One more evaluation's metric. With a plateau only; before the warm-up's end nothing is counted.
   void observe(int64_t step, double value);
 };
@@ -32,6 +32,6 @@ void add_group_rates(const Scheduler& scheduler, checkpoint::Dict& options);
 
 // The plateau in a checkpoint's "scheduler"; {} if the checkpoint or the run has another schedule. Throws ConfigError
 // where it began at another rate or went by another metric than the run's, DataError.
-optim::PlateauState plateau_in(const checkpoint::ValueView& saved, const Scheduler& run);
+schedule::PlateauState plateau_in(const checkpoint::ValueView& saved, const Scheduler& run);
 
 }  // namespace lockstep::train

@@ -24,25 +24,25 @@ std::vector<std::string> keys(const Dict& dict) {
   return names;
 }
 
-Scheduler scheduler(optim::Shape shape, int64_t warmup = 0) {
+Scheduler scheduler(schedule::Shape shape, int64_t warmup = 0) {
   return {.options = {.shape = std::move(shape), .base_lr = 0.1, .warmup = warmup}};
 }
 
 TEST(Scheduler, HasTheKeysOfPyTorchs) {
-  const std::pair<optim::Shape, std::vector<std::string>> table[] = {
-      {optim::ConstantLr{}, {"factor", "total_iters"}},
-      {optim::StepLr{}, {"step_size", "gamma"}},
-      {optim::MultiStepLr{.milestones = {3, 8}}, {"milestones", "gamma"}},
-      {optim::ExponentialLr{}, {"gamma"}},
-      {optim::CosineLr{}, {"T_max", "eta_min"}},
-      {optim::CosineRestartsLr{}, {"T_0", "T_i", "T_mult", "eta_min", "T_cur"}},
-      {optim::OneCycleLr{}, {"total_steps", "_schedule_phases", "_anneal_func_type", "cycle_momentum"}},
-      {optim::PolynomialLr{}, {"total_iters", "power"}}};
+  const std::pair<schedule::Shape, std::vector<std::string>> table[] = {
+      {schedule::ConstantLr{}, {"factor", "total_iters"}},
+      {schedule::StepLr{}, {"step_size", "gamma"}},
+      {schedule::MultiStepLr{.milestones = {3, 8}}, {"milestones", "gamma"}},
+      {schedule::ExponentialLr{}, {"gamma"}},
+      {schedule::CosineLr{}, {"T_max", "eta_min"}},
+      {schedule::CosineRestartsLr{}, {"T_0", "T_i", "T_mult", "eta_min", "T_cur"}},
+      {schedule::OneCycleLr{}, {"total_steps", "_schedule_phases", "_anneal_func_type", "cycle_momentum"}},
+      {schedule::PolynomialLr{}, {"total_iters", "power"}}};
   for (auto [shape, expected] : table) {
     expected.insert(expected.end(), kCommon.begin(), kCommon.end());
     EXPECT_EQ(keys(scheduler_to_dict(scheduler(shape), 5)), expected);
   }
-  EXPECT_EQ(keys(scheduler_to_dict(scheduler(optim::PlateauLr{}), 5)),
+  EXPECT_EQ(keys(scheduler_to_dict(scheduler(schedule::PlateauLr{}), 5)),
             (std::vector<std::string>{"factor", "default_min_lr", "min_lrs", "patience", "cooldown", "eps",
                                       "last_epoch", "_last_lr", "mode_worse", "mode", "threshold", "threshold_mode",
                                       "best", "cooldown_counter", "num_bad_epochs", "base_lrs", "metric"}));
@@ -50,7 +50,7 @@ TEST(Scheduler, HasTheKeysOfPyTorchs) {
 
 // Values as PyTorch has them after five steps of CosineAnnealingWarmRestarts(T_0=3, T_mult=2, eta_min=0.001).
 TEST(Scheduler, HasTheValuesOfPyTorchs) {
-  Scheduler restarts = scheduler(optim::CosineRestartsLr{.t_0 = 3, .t_mult = 2});
+  Scheduler restarts = scheduler(schedule::CosineRestartsLr{.t_0 = 3, .t_mult = 2});
   restarts.options.lr_min = 0.001;
   const Value saved(scheduler_to_dict(restarts, 5));
   const ValueView view(saved, "a.pt");
@@ -60,7 +60,7 @@ TEST(Scheduler, HasTheValuesOfPyTorchs) {
 }
 
 TEST(Scheduler, CountsEpochsWhereAsked) {
-  Scheduler cosine = scheduler(optim::CosineLr{.t_max = 10});
+  Scheduler cosine = scheduler(schedule::CosineLr{.t_max = 10});
   cosine.steps_per_unit = 7;
   EXPECT_EQ(cosine.lr(6), 0.1);
   EXPECT_LT(cosine.lr(7), 0.1);
@@ -70,7 +70,7 @@ TEST(Scheduler, CountsEpochsWhereAsked) {
 }
 
 TEST(Scheduler, WithAWarmupItIsASequence) {
-  const Scheduler warm = scheduler(optim::StepLr{.step_size = 3}, 4);
+  const Scheduler warm = scheduler(schedule::StepLr{.step_size = 3}, 4);
   const auto at = [&](int64_t step) { return Value(scheduler_to_dict(warm, step)); };
   const Value early = at(2), late = at(8);
   const ValueView before(early, "a.pt"), after(late, "a.pt");
@@ -84,7 +84,7 @@ TEST(Scheduler, WithAWarmupItIsASequence) {
 }
 
 Scheduler plateau() {
-  Scheduler made = scheduler(optim::PlateauLr{.factor = 0.5, .patience = 1, .cooldown = 1}, 10);
+  Scheduler made = scheduler(schedule::PlateauLr{.factor = 0.5, .patience = 1, .cooldown = 1}, 10);
   for (const double metric : {5.0, 4.0, 4.0, 4.0}) made.observe(20, metric);
   return made;
 }
@@ -97,15 +97,15 @@ TEST(Scheduler, APlateauComesBack) {
   Scheduler fresh = scheduler(made.options.shape, 10);
   EXPECT_EQ(plateau_in(ValueView(saved, "a.pt"), fresh), made.plateau);
   const Value none(scheduler_to_dict(fresh, 0));
-  EXPECT_EQ(plateau_in(ValueView(none, "a.pt"), fresh), optim::PlateauState{});
-  const Value other(scheduler_to_dict(scheduler(optim::CosineLr{}), 0));
-  EXPECT_EQ(plateau_in(ValueView(other, "a.pt"), fresh), optim::PlateauState{}) << "another schedule's checkpoint";
+  EXPECT_EQ(plateau_in(ValueView(none, "a.pt"), fresh), schedule::PlateauState{});
+  const Value other(scheduler_to_dict(scheduler(schedule::CosineLr{}), 0));
+  EXPECT_EQ(plateau_in(ValueView(other, "a.pt"), fresh), schedule::PlateauState{}) << "another schedule's checkpoint";
 }
 
 TEST(Scheduler, AnEvaluationWithinTheWarmupDoesNotCount) {
-  Scheduler made = scheduler(optim::PlateauLr{}, 10);
+  Scheduler made = scheduler(schedule::PlateauLr{}, 10);
   made.observe(9, 5);
-  EXPECT_EQ(made.plateau, optim::PlateauState{});
+  EXPECT_EQ(made.plateau, schedule::PlateauState{});
   made.observe(10, 5);
   EXPECT_EQ(made.plateau.metrics, 1);
 }
@@ -129,7 +129,7 @@ TEST(Scheduler, AnothersPlateauIsRefused) {
 
 TEST(Scheduler, GroupsHaveWhatPyTorchsSchedulersKeepThere) {
   Dict options;
-  add_group_rates(scheduler(optim::OneCycleLr{.max_lr = 0.5}), options);
+  add_group_rates(scheduler(schedule::OneCycleLr{.max_lr = 0.5}), options);
   EXPECT_EQ(keys(options), (std::vector<std::string>{"initial_lr", "max_lr", "min_lr"}));
   EXPECT_EQ(*options.find("initial_lr")->get_if<double>(), 0.02);
 }

@@ -10,10 +10,9 @@
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/pt_reader.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/checkpoint/value_view.h"
-#include "lockstep/comm/seeds.h"
 #include "lockstep/config/toml_file.h"
 #include "lockstep/config/world.h"
 #include "lockstep/data/subset.h"
@@ -23,6 +22,7 @@
 #include "lockstep/train/device.h"
 #include "lockstep/train/header.h"
 #include "lockstep/train/memory_format.h"
+#include "lockstep/world/seeds.h"
 
 namespace lockstep::train {
 namespace {
@@ -76,7 +76,7 @@ void load_weights(const std::string& file, torch::nn::Module& module) {
   checkpoint::load_state_dict(module, checkpoint::find_model_state(root, file), {.file = file, .convert_dtypes = true});
 }
 
-bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer, const comm::World& world) {
+bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer, const World& world) {
   if (options.shard_optimizer != config::ShardOptimizer::kAuto) {
     return options.shard_optimizer == config::ShardOptimizer::kOn && world.size() > 1;
   }
@@ -97,7 +97,7 @@ void apply_amp(Parts& parts) {
 // A collective. The weights are loaded: from here on they may be in 16 bits, and all ranks'.
 void make_optimizer(Parts& parts) {
   const auto masters = amp::apply_policy(*parts.model.module, parts.amp);
-  const comm::World& world = *parts.world;
+  const World& world = *parts.world;
   auto whole =
       optim::make_optimizer(parts.plan.optimizer, parts.model.module->parameters(), parts.plan.optimizer_options);
   if (shards(parts.options, *whole, world)) {
@@ -172,7 +172,7 @@ void set_memory_format(torch::nn::Module& module, bool channels_last) {
   }
 }
 
-Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, std::shared_ptr<comm::World> world) {
+Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, std::shared_ptr<World> world) {
   Parts parts;
   parts.options = options;
   parts.world = world;

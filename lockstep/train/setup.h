@@ -5,16 +5,15 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/comm/world.h"
 #include "lockstep/config/train_options.h"
 #include "lockstep/train/recipe.h"
 #include "lockstep/train/trainer.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::train {
 
 // A collective. `options.out` is the run's folder; it and what a run needs there exist. Throws ConfigError, DataError.
-Parts set_up(const config::TrainOptions& options, std::shared_ptr<const Recipe> recipe,
-             std::shared_ptr<comm::World> world);
+Parts set_up(const config::TrainOptions& options, std::shared_ptr<const Recipe> recipe, std::shared_ptr<World> world);
 
 // The header's text for these parts.
 std::string header_of(const Parts& parts);

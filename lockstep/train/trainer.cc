@@ -8,7 +8,7 @@
 #include "lockstep/amp/autocast.h"
 #include "lockstep/amp/fused_step.h"
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/pt_writer.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/train/memory_format.h"

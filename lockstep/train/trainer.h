@@ -10,7 +10,6 @@
 #include "lockstep/amp/opt_level.h"
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
-#include "lockstep/comm/world.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
@@ -22,6 +21,7 @@
 #include "lockstep/train/recipe.h"
 #include "lockstep/train/run_files.h"
 #include "lockstep/train/training_state.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::train {
 
@@ -29,7 +29,7 @@ namespace lockstep::train {
 struct Parts {
   config::TrainOptions options;
   std::shared_ptr<const Recipe> recipe;
-  std::shared_ptr<comm::World> world;
+  std::shared_ptr<World> world;
   Plan plan;
   data::Splits data;
   Model model;

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/pt_reader.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/testing/only_world.h"
 #include "lockstep/train/testing/tiny_recipe.h"

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/checkpoint/value_view.h"
 #include "lockstep/train/optimizer_values.h"
 
 namespace lockstep::train {

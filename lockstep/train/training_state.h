@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lockstep/amp/loss_scaler.h"
+#include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/checkpoint/value.h"
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/train/scheduler.h"
 

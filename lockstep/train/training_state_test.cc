@@ -7,7 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/optim/rules/make_optimizer.h"
 
 namespace lockstep::train {
 namespace {

@@ -8,30 +8,30 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
-#include "lockstep/optim/schedule.h"
+#include "lockstep/schedule/schedule.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kSteps = 100, kColumns = 3, kWidth = 210, kHeight = 92, kPitchX = 232, kPitchY = 138;
 
-const std::pair<const char*, optim::Shape> kPanels[] = {
-    {"constant", optim::ConstantLr{}},
-    {"step --step-size 30 --gamma 0.3", optim::StepLr{.step_size = 30, .gamma = 0.3}},
-    {"multistep --milestones 40,60,90", optim::MultiStepLr{.milestones = {40, 60, 90}, .gamma = 0.5}},
-    {"exponential --gamma 0.96", optim::ExponentialLr{.gamma = 0.96}},
-    {"cosine", optim::CosineLr{.t_max = kSteps}},
-    {"cosine-restarts --restart-mult 2", optim::CosineRestartsLr{.t_0 = 15, .t_mult = 2}},
-    {"onecycle", optim::OneCycleLr{.max_lr = 1, .total_steps = kSteps}},
-    {"polynomial --power 2", optim::PolynomialLr{.total_iters = kSteps, .power = 2}},
-    {"plateau --patience 2", optim::PlateauLr{.factor = 0.5, .patience = 2, .threshold = 0.02}}};
+const std::pair<const char*, schedule::Shape> kPanels[] = {
+    {"constant", schedule::ConstantLr{}},
+    {"step --step-size 30 --gamma 0.3", schedule::StepLr{.step_size = 30, .gamma = 0.3}},
+    {"multistep --milestones 40,60,90", schedule::MultiStepLr{.milestones = {40, 60, 90}, .gamma = 0.5}},
+    {"exponential --gamma 0.96", schedule::ExponentialLr{.gamma = 0.96}},
+    {"cosine", schedule::CosineLr{.t_max = kSteps}},
+    {"cosine-restarts --restart-mult 2", schedule::CosineRestartsLr{.t_0 = 15, .t_mult = 2}},
+    {"onecycle", schedule::OneCycleLr{.max_lr = 1, .total_steps = kSteps}},
+    {"polynomial --power 2", schedule::PolynomialLr{.total_iters = kSteps, .power = 2}},
+    {"plateau --patience 2", schedule::PlateauLr{.factor = 0.5, .patience = 2, .threshold = 0.02}}};
 
 // As people give it: lengths and milestones hold the warm-up, except for a cycle, which is one itself.
-optim::ScheduleOptions warmed(optim::Shape shape, int64_t warmup) {
-  if (std::holds_alternative<optim::OneCycleLr>(shape)) warmup = 0;
-  if (auto* cosine = std::get_if<optim::CosineLr>(&shape)) cosine->t_max -= warmup;
-  if (auto* polynomial = std::get_if<optim::PolynomialLr>(&shape)) polynomial->total_iters -= warmup;
-  if (auto* drops = std::get_if<optim::MultiStepLr>(&shape)) {
+schedule::ScheduleOptions warmed(schedule::Shape shape, int64_t warmup) {
+  if (std::holds_alternative<schedule::OneCycleLr>(shape)) warmup = 0;
+  if (auto* cosine = std::get_if<schedule::CosineLr>(&shape)) cosine->t_max -= warmup;
+  if (auto* polynomial = std::get_if<schedule::PolynomialLr>(&shape)) polynomial->total_iters -= warmup;
+  if (auto* drops = std::get_if<schedule::MultiStepLr>(&shape)) {
     for (int64_t& milestone : drops->milestones) milestone -= warmup;
   }
   return {.shape = std::move(shape), .base_lr = 1, .warmup = warmup};
@@ -56,14 +56,14 @@ std::string curve(const At& at, const char* style) {
   return cat("<polyline fill=\"none\" ", style, " points=\"", points, "\"/>\n");
 }
 
-std::string rates(const optim::ScheduleOptions& options, const char* style) {
-  optim::PlateauState state;
-  const auto* plateau = std::get_if<optim::PlateauLr>(&options.shape);
+std::string rates(const schedule::ScheduleOptions& options, const char* style) {
+  schedule::PlateauState state;
+  const auto* plateau = std::get_if<schedule::PlateauLr>(&options.shape);
   const auto rate = [&](int64_t step) {
     if (plateau != nullptr && step % 4 == 0 && step >= options.warmup) {
-      state = optim::next(*plateau, options.rates(), state, loss_at(step));
+      state = schedule::next(*plateau, options.rates(), state, loss_at(step));
     }
-    return optim::lr_at(options, step, state);
+    return schedule::lr_at(options, step, state);
   };
   return curve(rate, style);
 }
@@ -79,7 +79,7 @@ std::string picture() {
     svg += cat("<g transform=\"translate(", 20 + kPitchX * (i % kColumns), ' ', 34 + kPitchY * (i / kColumns), ")\">\n",
                "<text y=\"-10\">", title, "</text>\n<path fill=\"none\" stroke=\"#c8ced4\" d=\"M0 0V", kHeight, "H",
                kWidth, "\"/>\n");
-    if (std::holds_alternative<optim::PlateauLr>(shape)) svg += curve(loss_at, "stroke=\"#b0b7bf\"");
+    if (std::holds_alternative<schedule::PlateauLr>(shape)) svg += curve(loss_at, "stroke=\"#b0b7bf\"");
     svg += rates(warmed(shape, 10), "stroke=\"#e07b39\" stroke-width=\"1.5\" stroke-dasharray=\"4 3\"");
     svg += rates(warmed(shape, 0), "stroke=\"#2f6fb2\" stroke-width=\"2\"") + "</g>\n";
     ++i;
@@ -88,7 +88,7 @@ std::string picture() {
 }
 
 TEST(SchedulePicture, IsDrawnFromTheSchedules) {
-  static_assert(std::size(kPanels) == std::variant_size_v<optim::Shape>);
+  static_assert(std::size(kPanels) == std::variant_size_v<schedule::Shape>);
   const std::string path = LOCKSTEP_SOURCE_DIR "/docs/images/schedules.svg", drawn = picture();
   if (env("LOCKSTEP_DRAW")) std::ofstream(path) << drawn;
   std::ifstream file(path);

@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // A sound file of PyTorch's, of something else.
 TEST(BadCheckpoints, OfAnotherProgram) {
-  const std::string file = LOCKSTEP_SOURCE_DIR "/lockstep/checkpoint/testdata/written_by_pytorch.pt";
+  const std::string file = LOCKSTEP_SOURCE_DIR "/lockstep/checkpoint/formats/testdata/written_by_pytorch.pt";
   ASSERT_TRUE(fs::exists(file));
   expect_refused(train_words({"--nproc", "2", "--load", file}), 2, "written_by_pytorch.pt");
   expect_refused(train_words({"--nproc", "2", "--resume", file}), 65, "written_by_pytorch.pt");

@@ -28,8 +28,8 @@ struct Member {
 };
 
 // Ranks that meet at host:port, each alone on its node.
-struct Meeting {
-  explicit Meeting(int port_number, std::string host_name = "127.0.0.1")
+struct Rendezvous {
+  explicit Rendezvous(int port_number, std::string host_name = "127.0.0.1")
       : host(std::move(host_name)), port(port_number) {}
 
   std::unique_ptr<Program> start(const Member& member) const {
@@ -64,15 +64,15 @@ void expect_success(Program& rank) {
 
 TEST(HostileNetwork, APortInUseIsOneLineOnAllRanks) {
   const ListeningPort taken;
-  const Meeting meeting(taken.port());
-  const auto server = meeting.start({.rank = 0}), client = meeting.start({.rank = 1});
+  const Rendezvous rendezvous(taken.port());
+  const auto server = rendezvous.start({.rank = 0}), client = rendezvous.start({.rank = 1});
   expect_line(*server, CommError::kExitCode, cat("can't listen on port ", taken.port()));
   expect_line(*client, CommError::kExitCode, "rank 1: nothing at tcp://");
 }
 
-TEST(HostileNetwork, AnUnreachableMeetingPlaceIsOneLine) {
-  const Meeting meeting(29500, "192.0.2.1");  // TEST-NET-1: nobody's
-  const auto server = meeting.start({.rank = 0}), client = meeting.start({.rank = 1});
+TEST(HostileNetwork, AnUnreachableRendezvousIsOneLine) {
+  const Rendezvous rendezvous(29500, "192.0.2.1");  // TEST-NET-1: nobody's
+  const auto server = rendezvous.start({.rank = 0}), client = rendezvous.start({.rank = 1});
   expect_line(*server, CommError::kExitCode, "192.0.2.1");
   expect_line(*client, CommError::kExitCode, "192.0.2.1");
 }
@@ -80,36 +80,36 @@ TEST(HostileNetwork, AnUnreachableMeetingPlaceIsOneLine) {
 TEST(HostileNetwork, AnUnknownInterfaceIsOneLineHoweverItIsNamed) {
   const Member by_option{.words = {"--interface", "ib7"}}, by_variable{.environment = {"GLOO_SOCKET_IFNAME=ib7"}};
   for (Member member : {by_option, by_variable}) {
-    const Meeting meeting(free_port());
-    const auto server = meeting.start(member);
+    const Rendezvous rendezvous(free_port());
+    const auto server = rendezvous.start(member);
     member.rank = 1;
-    const auto client = meeting.start(member);
+    const auto client = rendezvous.start(member);
     expect_line(*server, ConfigError::kExitCode, "ib7: this machine has no such interface");
     expect_line(*client, ConfigError::kExitCode, "ib7: this machine has no such interface");
   }
 }
 
 TEST(HostileNetwork, GloosVariableChoosesTheInterface) {
-  const Meeting meeting(free_port());
+  const Rendezvous rendezvous(free_port());
   const Words environment = {"GLOO_SOCKET_IFNAME=lo", "LOCKSTEP_DEBUG=INFO"};
-  const auto server = meeting.start({.rank = 0, .environment = environment});
-  const auto client = meeting.start({.rank = 1, .environment = environment});
+  const auto server = rendezvous.start({.rank = 0, .environment = environment});
+  const auto client = rendezvous.start({.rank = 1, .environment = environment});
   expect_success(*server);
   expect_success(*client);
   EXPECT_THAT(server->err(), HasSubstr("gloo over lo (127.0.0.1)"));
 }
 
 TEST(HostileNetwork, WorldSizesThatDisagreeAreOneLineOnAllRanks) {
-  const Meeting meeting(free_port());
-  const auto server = meeting.start({.rank = 0, .size = 2}), client = meeting.start({.rank = 1, .size = 3});
+  const Rendezvous rendezvous(free_port());
+  const auto server = rendezvous.start({.rank = 0, .size = 2}), client = rendezvous.start({.rank = 1, .size = 3});
   expect_line(*server, ConfigError::kExitCode, "world of 3");
   expect_line(*client, ConfigError::kExitCode, "world of 3");
 }
 
 TEST(HostileNetwork, ASecondProcessOfOneRankIsOneLineAndHarmsNobody) {
-  const Meeting meeting(free_port());
-  const auto first = meeting.start({.rank = 1}), second = meeting.start({.rank = 1});
-  const auto server = meeting.start({.rank = 0});
+  const Rendezvous rendezvous(free_port());
+  const auto first = rendezvous.start({.rank = 1}), second = rendezvous.start({.rank = 1});
+  const auto server = rendezvous.start({.rank = 0});
   expect_success(*server);
   const bool first_lost = first->wait().exit_code != 0;
   expect_line(first_lost ? *first : *second, ConfigError::kExitCode, "two processes say that they are rank 1 of 2");
@@ -117,8 +117,8 @@ TEST(HostileNetwork, ASecondProcessOfOneRankIsOneLineAndHarmsNobody) {
 }
 
 TEST(HostileNetwork, ARankThatNobodyJoinsNamesWhoIsMissing) {
-  const Meeting meeting(free_port());
-  const auto server = meeting.start({.rank = 0});
+  const Rendezvous rendezvous(free_port());
+  const auto server = rendezvous.start({.rank = 0});
   expect_line(*server, CommError::kExitCode, "rank 1");
 }
 
@@ -183,31 +183,31 @@ void send_rubbish(int port, std::vector<std::unique_ptr<Stranger>>& hold) {
   hold.back()->send_bytes(rubbish(random, kMegabyte));
 }
 
-TEST(HostileNetwork, RubbishAtTheMeetingPlaceHarmsNobody) {
+TEST(HostileNetwork, RubbishAtTheRendezvousHarmsNobody) {
   constexpr int64_t kGrowthKib = 32 << 10;
-  const Meeting meeting(free_port());
+  const Rendezvous rendezvous(free_port());
   constexpr int kPatience = 30;
-  const auto server = meeting.start({.rank = 0, .timeout = kPatience});
-  ASSERT_TRUE(eventually([&] { return Stranger(meeting.port).connected(); })) << server->err();
+  const auto server = rendezvous.start({.rank = 0, .timeout = kPatience});
+  ASSERT_TRUE(eventually([&] { return Stranger(rendezvous.port).connected(); })) << server->err();
   const pid_t pid = server->processes("lockstep-worker").at(0);
   const int64_t before = resident_kib(pid);
   std::vector<std::unique_ptr<Stranger>> hold;
-  send_rubbish(meeting.port, hold);  // before the meeting
+  send_rubbish(rendezvous.port, hold);  // before the handshake
   EXPECT_LT(resident_kib(pid) - before, kGrowthKib);
-  const auto client = meeting.start({.rank = 1, .timeout = kPatience});
-  send_rubbish(meeting.port, hold);  // and during it
+  const auto client = rendezvous.start({.rank = 1, .timeout = kPatience});
+  send_rubbish(rendezvous.port, hold);  // and during it
   expect_success(*server);
   expect_success(*client);
 }
 
 // The store's own protocol begins with a byte 0; whoever sends it and then falls silent stops c10d's store for all.
 TEST(HostileNetwork, HalfAQueryEndsInOneLine) {
-  const Meeting meeting(free_port());
-  const auto server = meeting.start({.rank = 0});
-  ASSERT_TRUE(eventually([&] { return Stranger(meeting.port).connected(); })) << server->err();
-  const Stranger half(meeting.port);
+  const Rendezvous rendezvous(free_port());
+  const auto server = rendezvous.start({.rank = 0});
+  ASSERT_TRUE(eventually([&] { return Stranger(rendezvous.port).connected(); })) << server->err();
+  const Stranger half(rendezvous.port);
   half.send_bytes(std::string(1, '\0'));
-  const auto client = meeting.start({.rank = 1});
+  const auto client = rendezvous.start({.rank = 1});
   expect_line(*server, CommError::kExitCode, "rank");
   expect_line(*client, CommError::kExitCode, "rank");
 }

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/testing/conformance.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/world/world.h"
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);

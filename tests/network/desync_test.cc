@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/world/world.h"
 #include "support/ports.h"
 #include "support/ranks.h"
 
@@ -22,7 +22,7 @@ using testing_support::Ranks;
 constexpr int kRanks = 4, kNodes = 2;
 
 // Joins a world of two nodes as torchrun would describe it; context.argument: "BACKEND PORT".
-std::shared_ptr<comm::World> join(const RankContext& context) {
+std::shared_ptr<World> join(const RankContext& context) {
   std::string backend, port;
   std::istringstream(context.argument) >> backend >> port;
   constexpr int kLocal = kRanks / kNodes;

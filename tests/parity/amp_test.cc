@@ -7,7 +7,7 @@
 #include "lockstep/amp/initialize.h"
 #include "lockstep/amp/rates.h"
 #include "lockstep/base/error.h"
-#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/train/auto_amp.h"
 #include "support/worlds.h"

@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/checkpoint/pt_reader.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/mnist.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/optim/clip.h"
-#include "lockstep/optim/make_optimizer.h"
-#include "lockstep/optim/schedule.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/schedule/schedule.h"
 
 namespace lockstep {
 namespace {
@@ -135,8 +135,8 @@ TEST_P(Golden, IsMatched) {
   const auto parameters = net.module->parameters();
   const auto optimizer = optim::make_optimizer(GetParam().optimizer, parameters, GetParam().options);
   const bool cosine = !record_["scheduler"].is_null();
-  optim::ScheduleOptions schedule{.base_lr = optimizer->lr()};
-  if (cosine) schedule.shape = optim::CosineLr{.t_max = steps};
+  schedule::ScheduleOptions schedule{.base_lr = optimizer->lr()};
+  if (cosine) schedule.shape = schedule::CosineLr{.t_max = steps};
 
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<int64_t> indices(static_cast<size_t>(batch_size));
@@ -147,7 +147,7 @@ TEST_P(Golden, IsMatched) {
     ASSERT_NEAR(loss.item().toDouble(), expected, tolerance.loss * expected) << "step " << step;
     optimizer->zero_grad();
     loss.backward();
-    optimizer->set_lr(optim::lr_at(schedule, step));
+    optimizer->set_lr(schedule::lr_at(schedule, step));
     optimizer->update({.grad_multiplier = clip(record_, parameters)});
   }
   compare_weights(*net.module, base() + ".final.pt", tolerance.weights);

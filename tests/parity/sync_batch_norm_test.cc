@@ -70,7 +70,7 @@ struct Case {
 };
 
 // One step of all lanes on these ranks, compared with one process on all samples.
-void expect_joined(const std::shared_ptr<comm::World>& world, const Case& given) {
+void expect_joined(const std::shared_ptr<World>& world, const Case& given) {
   const auto lanes = static_cast<int>(given.samples.size());
   const int64_t total = std::accumulate(given.samples.begin(), given.samples.end(), int64_t{0});
   const Tensor all = images(total, given.channels_last);

@@ -35,7 +35,7 @@ Tensor loss_of(Net& net, int rank) {
 }
 
 // Of one step in bf16: over shared memory gradients are taken before their cast, except where someone has hooked them.
-std::vector<Tensor> gradients_of_step(const std::shared_ptr<comm::World>& world, const DdpOptions& options,
+std::vector<Tensor> gradients_of_step(const std::shared_ptr<World>& world, const DdpOptions& options,
                                       const std::function<void(Net&)>& prepare) {
   Net net;
   prepare(net);

@@ -11,7 +11,7 @@
 #include "leftovers.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/world/world.h"
 #include "support/ranks.h"
 
 namespace lockstep::soak {
@@ -31,10 +31,10 @@ constexpr milliseconds kTimeout{30'000}, kTimeoutAtStart{3'000};
 void run_rank(testing_support::RankContext& context, const Plan& plan) {
   Killer killer(plan, context.rank);
   killer.at(-1);
-  const comm::Place place{
+  const rendezvous::Place place{
       .rank = context.rank, .size = context.size, .local_rank = context.rank, .local_size = context.size};
-  comm::World world(place, std::move(context.memory),
-                    {.backend = "shm", .timeout = plan.victim >= 0 && plan.step < 0 ? kTimeoutAtStart : kTimeout});
+  World world(place, std::move(context.memory),
+              {.backend = "shm", .timeout = plan.victim >= 0 && plan.step < 0 ? kTimeoutAtStart : kTimeout});
   Job job(world.communicator(), plan.seed);
   for (int step = 0; step < kSteps; ++step) {
     killer.at(step);

@@ -20,8 +20,8 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/comm/world.h"
-#include "lockstep/launch/tests/alive.h"
+#include "lockstep/launch/testing/alive.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep {
 namespace {

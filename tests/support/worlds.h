@@ -3,21 +3,21 @@
 
 #include <memory>
 
-#include "lockstep/comm/world.h"
+#include "lockstep/world/world.h"
 #include "support/ranks.h"
 
 namespace lockstep::testing_support {
 
-inline std::shared_ptr<comm::World> join_world(RankContext& context) {
-  const comm::Place place{.rank = context.rank,
-                          .size = context.size,
-                          .local_rank = context.rank,
-                          .local_size = context.size,
-                          .launcher = "test",
-                          .meeting = ""};
-  return std::make_shared<comm::World>(
+inline std::shared_ptr<World> join_world(RankContext& context) {
+  const rendezvous::Place place{.rank = context.rank,
+                                .size = context.size,
+                                .local_rank = context.rank,
+                                .local_size = context.size,
+                                .launcher = "test",
+                                .rendezvous = ""};
+  return std::make_shared<World>(
       place, std::move(context.memory),
-      comm::WorldOptions{.backend = context.size == 1 ? "single" : "shm", .timeout = std::chrono::seconds(30)});
+      WorldOptions{.backend = context.size == 1 ? "single" : "shm", .timeout = std::chrono::seconds(30)});
 }
 
 }  // namespace lockstep::testing_support

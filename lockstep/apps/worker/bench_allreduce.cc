@@ -14,7 +14,7 @@
 #include "commands.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/comm/world.h"
+#include "lockstep/world/world.h"
 #include "plain_add.h"
 
 namespace lockstep::worker {
@@ -89,7 +89,7 @@ void check_values(comm::Communicator& comm, const at::Tensor& tensor, int64_t by
   tensor.zero_();
 }
 
-nlohmann::ordered_json measure(comm::World& world, int64_t bytes, const comm::FoldOptions& options) {
+nlohmann::ordered_json measure(World& world, int64_t bytes, const comm::FoldOptions& options) {
   auto& comm = world.communicator();
   const int size = world.size();
   const at::Tensor tensor = at::zeros({bytes / 4});

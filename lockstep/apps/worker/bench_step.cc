@@ -14,7 +14,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/config/world.h"
-#include "lockstep/optim/make_optimizer.h"
+#include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/auto_amp.h"
@@ -37,7 +37,7 @@ double median(std::vector<double> values) {
 }
 
 // --amp says which level; without it a 16-bit --dtype stands for O1.
-amp::Policy policy_of(const config::BenchOptions& options, comm::World& world) {
+amp::Policy policy_of(const config::BenchOptions& options, World& world) {
   const auto half = options.dtype == config::BenchType::kFp16 ? config::HalfType::kFp16 : config::HalfType::kBf16;
   train::SettledAmp settled{options.amp, half, ""};
   if (options.amp == config::AmpLevel::kAuto) settled = train::settle_amp(half, config::DeviceKind::kCpu, world);
@@ -48,7 +48,7 @@ amp::Policy policy_of(const config::BenchOptions& options, comm::World& world) {
 // A model, data that never change, and the step.
 class Bench {
  public:
-  Bench(const config::BenchOptions& options, const std::shared_ptr<comm::World>& world)
+  Bench(const config::BenchOptions& options, const std::shared_ptr<World>& world)
       : options_(options),
         net_(make_bench_network(options)),
         policy_(policy_of(options, *world)),

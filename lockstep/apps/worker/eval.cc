@@ -3,7 +3,7 @@
 #include "commands.h"
 #include "lockstep/amp/cast_model.h"
 #include "lockstep/base/env.h"
-#include "lockstep/checkpoint/pt_reader.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/config/world.h"
 #include "lockstep/recipes/registry.h"
@@ -29,7 +29,7 @@ recipes::RecipeOptions network_of(const config::EvalOptions& options, const chec
 }
 
 // Auto is taken as it is fastest, not as the checkpoint's run had it: another machine may evaluate it.
-amp::Policy policy_of(const config::EvalOptions& options, comm::World& world) {
+amp::Policy policy_of(const config::EvalOptions& options, World& world) {
   train::SettledAmp settled{options.amp, config::HalfType::kBf16, ""};
   if (options.amp == config::AmpLevel::kAuto)
     settled = train::settle_amp(settled.dtype, config::DeviceKind::kCpu, world);

@@ -1,6 +1,6 @@
 #include "commands.h"
-#include "lockstep/checkpoint/describe.h"
-#include "lockstep/checkpoint/pt_reader.h"
+#include "lockstep/checkpoint/formats/describe.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
 
 namespace lockstep::worker {
 namespace {

@@ -10,12 +10,12 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/topology.h"
-#include "lockstep/comm/once.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/recipes/registry.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/trainer.h"
+#include "lockstep/world/once.h"
 
 namespace lockstep::worker {
 namespace {
@@ -37,9 +37,9 @@ void watch_signals() {
 }
 
 // What our launcher has done before it starts its workers.
-void make_run_folder(comm::World& world, const std::string& folder) {
+void make_run_folder(World& world, const std::string& folder) {
   if (folder.empty()) throw ConfigError("--out DIR is missing: only lockstep's own launcher chooses a run's folder");
-  comm::once(world, comm::OnceScope::kWorld, [&folder] {
+  once(world, OnceScope::kWorld, [&folder] {
     std::error_code error;
     std::filesystem::create_directories(folder + "/checkpoints", error);
     if (error) throw IoError(folder, ": can't make this folder: ", error.message(), "; choose another --out");
@@ -55,7 +55,7 @@ config::TrainOptions with_resumed_run(config::TrainOptions options) {
   return options;
 }
 
-std::string pin(const comm::World& world) {
+std::string pin(const World& world) {
   const Mapping& pool = world.pool().mapping();
   return pin_rank(world.local_rank(), world.place().local_size, pool.data(), pool.size());
 }

@@ -11,8 +11,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/sigpipe.h"
 #include "lockstep/base/text.h"
-#include "lockstep/comm/meeting/meeting_store.h"
 #include "lockstep/comm/network/interfaces.h"
+#include "lockstep/comm/quiet_c10d.h"
 
 namespace lockstep::comm {
 namespace {

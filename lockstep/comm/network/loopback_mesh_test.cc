@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "lockstep/comm/testing/local_mesh.h"
+#include "lockstep/comm/network/testing/local_mesh.h"
 
 namespace lockstep::comm {
 namespace {

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/comm/testing/local_mesh.h"
+#include "lockstep/comm/network/testing/local_mesh.h"
 
 namespace lockstep::comm {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/blocks.h"
-#include "lockstep/comm/network/flat_fold.h"
-#include "lockstep/comm/network/tensor_bytes.h"
+#include "lockstep/comm/flat_fold.h"
 #include "lockstep/comm/network/tree_join.h"
+#include "lockstep/comm/tensor_bytes.h"
 
 namespace lockstep::comm {
 namespace {

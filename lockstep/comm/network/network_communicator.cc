@@ -11,7 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fnv.h"
 #include "lockstep/base/sigpipe.h"
-#include "lockstep/comm/network/flat_fold.h"
+#include "lockstep/comm/flat_fold.h"
 #include "lockstep/comm/network/message_exchange.h"
 #include "lockstep/comm/network/network_collectives.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lockstep/base/board.h"
-#include "lockstep/comm/meeting/rank_table.h"
 #include "lockstep/comm/network/bulletin.h"
+#include "lockstep/comm/rank_table.h"
 
 namespace lockstep::comm {
 

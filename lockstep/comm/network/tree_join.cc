@@ -9,7 +9,7 @@
 #include <map>
 
 #include "lockstep/comm/blocks.h"
-#include "lockstep/comm/network/tensor_bytes.h"
+#include "lockstep/comm/tensor_bytes.h"
 
 namespace lockstep::comm {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "lockstep/base/board.h"
-#include "lockstep/comm/meeting/rank_table.h"
 #include "lockstep/comm/network/bulletin.h"
 #include "lockstep/comm/network/mesh.h"
+#include "lockstep/comm/rank_table.h"
 
 namespace lockstep::comm {
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/testing/local_mesh.h"
+#include "lockstep/comm/network/testing/local_mesh.h"
 
 namespace lockstep::comm {
 namespace {

@@ -43,7 +43,7 @@ ShmProtocol protocol_of(ShmCommunicator::Options& options, ShmMemory memory, Poo
 }  // namespace
 
 ShmCommunicator::ShmCommunicator(Options options, ShmMemory memory, Pool& pool, Board* board)
-    : protocol_(protocol_of(options, std::move(memory), pool, board)), uplink_(options.uplink) {
+    : protocol_(protocol_of(options, std::move(memory), pool, board)), transport_(options.transport) {
   protocol_.node().add(this);
 }
 
@@ -96,7 +96,7 @@ std::shared_ptr<ShmCollective> ShmCommunicator::collective(const Call& call) {
   if (call.kind != OpKind::kFold && call.kind != OpKind::kAllReduce && call.kind != OpKind::kReduce) {
     return std::make_shared<ShmPull>(protocol_, call);
   }
-  if (uplink_ != nullptr) return std::make_shared<ShmJoin>(protocol_, call, *uplink_);
+  if (transport_ != nullptr) return std::make_shared<ShmJoin>(protocol_, call, *transport_);
   return std::make_shared<ShmReduce>(protocol_, call);
 }
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
+#include "lockstep/comm/node_transport.h"
 #include "lockstep/comm/shm/shm_message.h"
 #include "lockstep/comm/shm/shm_protocol.h"
 #include "lockstep/comm/shm/shm_work.h"
-#include "lockstep/comm/uplink.h"
 
 namespace lockstep::comm {
 
@@ -23,7 +23,7 @@ class ShmCommunicator final : public Communicator, private Moving {
     std::chrono::milliseconds timeout{600'000};
     std::vector<int> world_ranks = {};                  // how messages name the node's ranks; empty: as they are
     std::function<void(const std::string&)> warn = {};  // default: a warning in the log
-    Uplink* uplink = nullptr;                           // joins this node's reductions with other nodes'; outlives this
+    NodeTransport* transport = nullptr;                 // joins this node's reductions with other nodes'; outlives this
   };
 
   // `pool` is this rank's, on memory.pools[rank]; it and `board` outlive this. Throws IoError, ConfigError.
@@ -42,8 +42,8 @@ class ShmCommunicator final : public Communicator, private Moving {
   void progress() override { protocol_.node().advance(); }
   void abort(const std::string& reason) noexcept override { protocol_.node().abort(reason); }
 
-  // As the option, for an uplink that is made later; before the first reduction.
-  void set_uplink(Uplink* uplink) { uplink_ = uplink; }
+  // As the option, for an transport that is made later; before the first reduction.
+  void set_transport(NodeTransport* transport) { transport_ = transport; }
 
  protected:
   bool takes_leaves() const override { return true; }
@@ -62,7 +62,7 @@ class ShmCommunicator final : public Communicator, private Moving {
   ShmProtocol protocol_;
   PoolBlock own_segment_;  // of a group, on its first member
   bool is_group_ = false;
-  Uplink* uplink_ = nullptr;
+  NodeTransport* transport_ = nullptr;
   std::deque<std::shared_ptr<ShmCollective>> collectives_;  // under way, in the order of their calls
   std::deque<std::shared_ptr<ShmMessage>> messages_;
 };

@@ -11,8 +11,8 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/comm/shm/testing/threads.h"
 #include "lockstep/comm/testing/conformance.h"
-#include "lockstep/comm/testing/threads.h"
 #include "support/ranks.h"
 
 namespace lockstep::comm {

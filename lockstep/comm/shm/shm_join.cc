@@ -18,13 +18,13 @@ at::Tensor pool_tensor(ShmNode& node, int64_t elements, at::ScalarType dtype) {
 
 }  // namespace
 
-ShmJoin::ShmJoin(ShmProtocol& protocol, const Call& call, Uplink& uplink)
-    : ShmReduce(protocol, call, std::numeric_limits<int64_t>::max(), 1), uplink_(uplink), call_(call) {}
+ShmJoin::ShmJoin(ShmProtocol& protocol, const Call& call, NodeTransport& transport)
+    : ShmReduce(protocol, call, std::numeric_limits<int64_t>::max(), 1), transport_(transport), call_(call) {}
 
 bool ShmJoin::reduce_chunk() {
   if (!begun_) {
     begun_ = true;
-    if (protocol_.rank() < uplink_.rails()) begin_join();
+    if (protocol_.rank() < transport_.rails()) begin_join();
   }
   if (join_ && !passed_on_) {
     if (!join_->done()) return false;
@@ -34,11 +34,11 @@ bool ShmJoin::reduce_chunk() {
 }
 
 void ShmJoin::begin_join() {
-  const Slice all = chunk(0), slice = slice_of(all.last - all.first, protocol_.rank(), uplink_.rails());
+  const Slice all = chunk(0), slice = slice_of(all.last - all.first, protocol_.rank(), transport_.rails());
   int64_t count = 0;
   for_each_block(elements(), slice, [&](size_t, int64_t, int64_t n, int64_t) { count += n; });
   std::vector<Source> sources;
-  for (const auto& ranks : uplink_.subtrees()) {
+  for (const auto& ranks : transport_.subtrees()) {
     partials_.push_back(pool_tensor(protocol_.node(), count, dtype()));
     auto* to = static_cast<std::byte*>(partials_.back().data_ptr());
     for_each_block(elements(), slice, [&](size_t tensor, int64_t first, int64_t n, int64_t block) {
@@ -48,14 +48,14 @@ void ShmJoin::begin_join() {
       to += n * static_cast<int64_t>(c10::elementSize(dtype()));
     });
   }
-  join_ = uplink_.join(call_, partials_);
+  join_ = transport_.join(call_, partials_);
 }
 
 void ShmJoin::write_result() {
   passed_on_ = true;
   auto* from = static_cast<std::byte*>(partials_[0].data_ptr());
-  if (op() == ReduceOp::kMean) divide_block(dtype(), from, uplink_.world_size(), partials_[0].numel());
-  const Slice all = chunk(0), slice = slice_of(all.last - all.first, protocol_.rank(), uplink_.rails());
+  if (op() == ReduceOp::kMean) divide_block(dtype(), from, transport_.world_size(), partials_[0].numel());
+  const Slice all = chunk(0), slice = slice_of(all.last - all.first, protocol_.rank(), transport_.rails());
   for_each_block(elements(), slice, [&](size_t tensor, int64_t first, int64_t n, int64_t block) {
     deliver(from, tensor, first, n, block);
     from += n * static_cast<int64_t>(c10::elementSize(dtype()));

@@ -1,19 +1,19 @@
-// A reduction over several nodes: each local rank reduces its slice within the node and hands it to the uplink.
+// A reduction over several nodes: each local rank reduces its slice within the node and hands it to the transport.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "lockstep/comm/node_transport.h"
 #include "lockstep/comm/shm/shm_reduce.h"
-#include "lockstep/comm/uplink.h"
 
 namespace lockstep::comm {
 
-// One chunk of everything. Its slice is one of uplink.rails(), and so is what this rank hands on; other ranks only
+// One chunk of everything. Its slice is one of transport.rails(), and so is what this rank hands on; other ranks only
 // wait.
 class ShmJoin final : public ShmReduce {
  public:
-  ShmJoin(ShmProtocol& protocol, const Call& call, Uplink& uplink);
+  ShmJoin(ShmProtocol& protocol, const Call& call, NodeTransport& transport);
 
   bool polls() const override { return join_ != nullptr && !passed_on_; }
   // Later calls may reduce as soon as this one's join has begun.
@@ -29,7 +29,7 @@ class ShmJoin final : public ShmReduce {
   void begin_join();
   void write_result();
 
-  Uplink& uplink_;
+  NodeTransport& transport_;
   Call call_;
   std::vector<at::Tensor> partials_;  // [elements of the slice], one for each of the node's subtrees
   std::shared_ptr<Work> join_;

@@ -1,4 +1,4 @@
-// Reductions through an uplink that stands for other nodes, with threads as ranks.
+// Reductions through an transport that stands for other nodes, with threads as ranks.
 #include "lockstep/comm/shm/shm_join.h"
 
 #include <ATen/ATen.h>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/comm/testing/threads.h"
+#include "lockstep/comm/shm/testing/threads.h"
 
 namespace lockstep::comm {
 namespace {
@@ -36,7 +36,7 @@ class SlowWork final : public Work {
 };
 
 // Three ranks, subtrees {0, 1} and {2}, two rails; the other node brings as much again as this one.
-class Doubling final : public Uplink {
+class Doubling final : public NodeTransport {
  public:
   const std::vector<std::vector<int>>& subtrees() const override { return subtrees_; }
   int rails() const override { return 2; }
@@ -58,9 +58,9 @@ class Doubling final : public Uplink {
 TEST(ShmJoin, SlicesGoUpAndComeBackToAll) {
   NodeOfThreads node(3);
   node.run_ranks([&](int rank) {
-    Doubling uplink;
+    Doubling transport;
     auto options = node.options(rank);
-    options.uplink = &uplink;
+    options.transport = &transport;
     ShmCommunicator comm(options, node.memory(), node.pool(rank), node.board());
     std::vector<at::Tensor> tensors;
     std::vector<std::shared_ptr<Work>> works;
@@ -73,7 +73,7 @@ TEST(ShmJoin, SlicesGoUpAndComeBackToAll) {
       EXPECT_TRUE(tensors[static_cast<size_t>(i)].eq(2.0 * (3 + 3 * i)).all().item<bool>()) << i;
     }
     const std::vector<std::string> in_order = {"0", "1", "2", "3", "4"};
-    EXPECT_EQ(uplink.joined, rank < 2 ? in_order : std::vector<std::string>());
+    EXPECT_EQ(transport.joined, rank < 2 ? in_order : std::vector<std::string>());
     const at::Tensor mean = at::full({7}, rank, at::kDouble), most = at::full({7}, rank, at::kInt);
     comm.all_reduce(mean, ReduceOp::kMean);
     comm.all_reduce(most, ReduceOp::kMax);
@@ -87,9 +87,9 @@ TEST(ShmJoin, SlicesGoUpAndComeBackToAll) {
 TEST(ShmJoin, SquareSumsAreOfTheWholeWorldsValue) {
   NodeOfThreads node(3);
   node.run_ranks([&](int rank) {
-    Doubling uplink;
+    Doubling transport;
     auto options = node.options(rank);
-    options.uplink = &uplink;
+    options.transport = &transport;
     ShmCommunicator comm(options, node.memory(), node.pool(rank), node.board());
     const at::Tensor tensor = at::ones({5000}), sums = at::zeros({2}, at::kDouble);
     comm.fold({tensor}, {.label = "sums", .square_sums = sums})->wait();

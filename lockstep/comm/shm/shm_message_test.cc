@@ -10,7 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/shm/shm_communicator.h"
-#include "lockstep/comm/testing/threads.h"
+#include "lockstep/comm/shm/testing/threads.h"
 
 namespace lockstep::comm {
 namespace {

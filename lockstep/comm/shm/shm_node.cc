@@ -84,7 +84,7 @@ void ShmNode::sweep() {
                 [](const auto& old) { return old.first.template as<ShmSegment>()->left.load() == old.second; });
 }
 
-// What is moved on may ask to move everything on (an uplink's work that polls its own world).
+// What is moved on may ask to move everything on (an transport's work that polls its own world).
 void ShmNode::advance() {
   if (advancing_) return;
   advancing_ = true;

@@ -5,7 +5,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/comm/testing/threads.h"
+#include "lockstep/comm/shm/testing/threads.h"
 
 namespace lockstep::comm {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/testing/threads.h"
+#include "lockstep/comm/shm/testing/threads.h"
 
 namespace lockstep::comm {
 namespace {

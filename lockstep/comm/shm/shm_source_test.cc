@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "lockstep/comm/testing/threads.h"
+#include "lockstep/comm/shm/testing/threads.h"
 
 namespace lockstep::comm {
 namespace {

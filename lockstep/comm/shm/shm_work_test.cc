@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/testing/threads.h"
+#include "lockstep/comm/shm/testing/threads.h"
 
 namespace lockstep::comm {
 namespace {

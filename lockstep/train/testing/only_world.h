@@ -3,11 +3,11 @@
 
 #include <memory>
 
-#include "lockstep/comm/world.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::train::testing_support {
 
-inline std::shared_ptr<comm::World> only_world() {
+inline std::shared_ptr<World> only_world() {
   static const auto instance = lockstep::init();
   return instance;
 }

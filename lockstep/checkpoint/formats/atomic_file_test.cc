@@ -1,0 +1,131 @@
+#include "lockstep/checkpoint/formats/atomic_file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "lockstep/base/shared_memory.h"
+#include "lockstep/checkpoint/formats/testing/files.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using namespace testing_support;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+void write_text(const std::string& path, std::string_view text) {
+  write_atomically(path, [&](ByteSink& sink) { sink.write(text); });
+}
+
+class AtomicFileTest : public testing::Test {
+ protected:
+  void expect_untouched(const std::string& content) {
+    EXPECT_EQ(read_file(path_), content);
+    EXPECT_FALSE(fs::exists(temporary_name(path_)));
+  }
+  TempDir dir_;
+  std::string path_ = dir_ / "file";
+};
+
+TEST_F(AtomicFileTest, ReplacesAFile) {
+  write_text(path_, "old");
+  write_text(path_, "new");
+  expect_untouched("new");
+}
+
+TEST_F(AtomicFileTest, KeepsPiecesOfAllSizesInOrder) {
+  const std::string large(3u << 20, 'L');
+  write_atomically(path_, [&](ByteSink& sink) {
+    for (const std::string_view piece : {std::string_view("a"), std::string_view(large), std::string_view("b")}) {
+      sink.write(piece);
+    }
+  });
+  EXPECT_EQ(read_file(path_), "a" + large + "b");
+}
+
+TEST_F(AtomicFileTest, AnErrorOfTheWriterLeavesTheOldFile) {
+  write_text(path_, "old");
+  const auto failing = [](ByteSink& sink) {
+    sink.write("half");
+    throw DataError("no more");
+  };
+  EXPECT_THROW(write_atomically(path_, failing), DataError);
+  expect_untouched("old");
+}
+
+// While it lives no file may grow beyond a limit: writes fail with EFBIG, as they fail with ENOSPC on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  sighandler_t handler_;
+};
+
+TEST_F(AtomicFileTest, AFullDiskLeavesTheOldFileAndSaysHowFarItCame) {
+  write_text(path_, "old");
+  std::string line;
+  {
+    const FileSizeLimit limit(2u << 20);
+    line = error_of<IoError>([&] { write_text(path_, std::string(5u << 20, 'x')); });
+  }
+  EXPECT_THAT(line, HasSubstr("file: can't write beyond 2 MiB: File too large"));
+  EXPECT_THAT(line, HasSubstr("ulimit -f"));
+  expect_untouched("old");
+}
+
+TEST_F(AtomicFileTest, AFolderThatIsNotThere) {
+  EXPECT_THAT(error_of<IoError>([&] { write_text(dir_ / "no/file", "x"); }), HasSubstr("make the folder first"));
+}
+
+TEST_F(AtomicFileTest, AFolderInTheFilesPlace) {
+  fs::create_directory(path_);
+  EXPECT_THAT(error_of<IoError>([&] { write_text(path_, "x"); }), HasSubstr("can't be replaced"));
+  EXPECT_FALSE(fs::exists(temporary_name(path_)));
+}
+
+TEST_F(AtomicFileTest, OverwritesWhatAKilledWriterLeft) {
+  write_file(temporary_name(path_), "a long rest of an unfinished file");
+  write_text(path_, "new");
+  expect_untouched("new");
+}
+
+TEST_F(AtomicFileTest, ASecondWriterIsTurnedAway) {
+  const Descriptor first(open(temporary_name(path_).c_str(), O_WRONLY | O_CREAT, 0600));
+  ASSERT_EQ(flock(first.get(), LOCK_EX), 0);
+  EXPECT_THAT(error_of<IoError>([&] { write_text(path_, "x"); }), HasSubstr("another process is writing"));
+  EXPECT_TRUE(fs::exists(temporary_name(path_)));  // the first one's
+}
+
+TEST_F(AtomicFileTest, LinksAreReplacedAtOnce) {
+  write_file(dir_ / "a", "A");
+  write_file(dir_ / "b", "B");
+  link_atomically("a", dir_ / "last");
+  EXPECT_EQ(read_file(dir_ / "last"), "A");
+  link_atomically("b", dir_ / "last");
+  EXPECT_EQ(read_file(dir_ / "last"), "B");
+  EXPECT_EQ(fs::read_symlink(dir_ / "last"), "b");
+  EXPECT_THROW(link_atomically("a", dir_ / "no/last"), IoError);
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

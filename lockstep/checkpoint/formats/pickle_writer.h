@@ -1,0 +1,15 @@
+// Writing a pickle of protocol 2, in the words of torch.save, that PyTorch loads with weights_only=True.
+#pragma once
+
+#include <string>
+
+#include "lockstep/checkpoint/formats/storage_plan.h"
+#include "lockstep/checkpoint/formats/value.h"
+
+namespace lockstep::checkpoint {
+
+// The pickle of a tree of values; its tensors refer to the plan's storages by number. Throws BugError for a string of
+// 4 GiB or more.
+std::string write_pickle(const Value& value, const StoragePlan& plan);
+
+}  // namespace lockstep::checkpoint

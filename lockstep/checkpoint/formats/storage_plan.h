@@ -1,0 +1,55 @@
+// Which bytes of which storages a tree of values needs, so that tensors over one storage are written over one again.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lockstep/checkpoint/formats/value.h"
+
+namespace lockstep::checkpoint {
+
+// A tensor as a view of one of the plan's storages; counted in elements.
+struct StoredView {
+  size_t storage = 0;  // its number
+  int64_t offset = 0;
+};
+
+// Collects the storages of all tensors of a tree in the order of their first use. Of each only the window that the
+// tensors reach is kept. Tensors of different types over one storage get a storage each, for a .pt file gives a storage
+// one type. Tensors in CPU memory are borrowed, not copied: the tree must outlive the plan unchanged.
+class StoragePlan {
+ public:
+  // Throws BugError for a tensor that is undefined or not strided.
+  explicit StoragePlan(const Value& root);
+
+  struct Storage {
+    at::Tensor tensor;  // some tensor over it
+    int64_t begin = 0;  // the window, in elements
+    int64_t end = 0;
+    std::string_view bytes() const;
+    int64_t elements() const { return end - begin; }
+    at::ScalarType dtype() const { return tensor.scalar_type(); }
+  };
+  const std::vector<Storage>& storages() const { return storages_; }
+
+  // For a tensor of the tree.
+  StoredView view(const at::Tensor& tensor) const;
+
+ private:
+  using Identity = std::pair<const void*, at::ScalarType>;
+  void visit(const Value& value);
+  void add(const at::Tensor& tensor);
+  const at::Tensor& on_cpu(const at::Tensor& tensor) const;
+
+  std::vector<Storage> storages_;
+  std::map<Identity, size_t> numbers_;
+  std::map<const void*, at::Tensor> copies_;  // CPU copies of tensors that lie elsewhere, by their TensorImpl
+};
+
+}  // namespace lockstep::checkpoint

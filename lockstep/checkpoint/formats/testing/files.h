@@ -1,0 +1,61 @@
+// Files for tests: a folder that goes away, contents as strings, the fixtures.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::checkpoint::testing_support {
+
+class TempDir {
+ public:
+  TempDir() : path_(::testing::TempDir() + "checkpoint_test_XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) throw IoError("no temporary folder");
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw IoError(path, ": can't be read");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A new file each time: overwriting one makes some file systems write it to the disk at once.
+inline void write_file(const std::string& path, const std::string& content) {
+  std::filesystem::remove(path);
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+// The line of the error of type E that `action` throws; "no error" if it throws none.
+template <typename E, typename Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+inline std::string shared_fixtures() { return LOCKSTEP_SOURCE_DIR "/../shared/fixtures"; }
+inline std::string testdata() { return LOCKSTEP_SOURCE_DIR "/lockstep/checkpoint/formats/testdata"; }
+
+}  // namespace lockstep::checkpoint::testing_support

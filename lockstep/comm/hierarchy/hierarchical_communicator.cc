@@ -1,0 +1,112 @@
+#include "lockstep/comm/hierarchy/hierarchical_communicator.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "lockstep/comm/network/watched_work.h"
+
+namespace lockstep::comm {
+namespace {
+
+// A call over the network. Whoever waits for it goes on with the node's folds, which may be what the others wait for.
+class MindfulWork final : public Work {
+ public:
+  MindfulWork(std::shared_ptr<Work> work, ShmCommunicator& node) : work_(std::move(work)), node_(node) {}
+
+  bool done() override {
+    node_.progress();
+    return work_->done();
+  }
+  bool wait_for(std::chrono::nanoseconds time) override {
+    constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(1);
+    const Deadline deadline(time);
+    while (!deadline.passed()) {
+      node_.progress();
+      if (work_->wait_for(std::min(kLook, deadline.left()))) return true;
+    }
+    return work_->done();
+  }
+  void wait() override {
+    while (!wait_for(std::chrono::seconds(1))) {  // the call's own timeout ends it
+    }
+  }
+  std::chrono::nanoseconds elapsed() const override { return work_->elapsed(); }
+
+ private:
+  std::shared_ptr<Work> work_;
+  ShmCommunicator& node_;
+};
+
+ShmCommunicator::Options on_node(ShmCommunicator::Options options, const RankTable& table, int rank,
+                                 NodeTransport* transport) {
+  const RankPlace& place = table.at(static_cast<size_t>(rank));
+  options.rank = place.local_rank;
+  options.size = static_cast<int>(ranks_of_node(table, place.node).size());
+  options.transport = transport;
+  return options;
+}
+
+}  // namespace
+
+HierarchicalCommunicator::HierarchicalCommunicator(std::unique_ptr<NetworkCommunicator> world, Network network,
+                                                   const RankTable& table, Node node)
+    : watch_(network.watch),
+      calls_{"calls", std::vector<int>(table.size())},
+      timeout_(network.timeout),
+      world_(std::move(world)),
+      transport_(std::move(network), table, world_->rank()),
+      node_(on_node(std::move(node.options), table, world_->rank(), &transport_), node.memory, node.pool, node.board) {
+  std::iota(calls_.ranks.begin(), calls_.ranks.end(), 0);
+  watch_->announce(calls_);
+}
+
+std::string HierarchicalCommunicator::describe() const {
+  return cat(world_->describe(), " on several nodes; ", node_.describe(), " on this one; ", transport_.rails(),
+             transport_.rails() == 1 ? " rail" : " rails");
+}
+
+// The ranks' bytes or'ed together, where all but the root bring zeros: twice the volume of one copy to each node, but
+// spread over all links between the nodes, where a flat broadcast sends a copy to each rank.
+std::shared_ptr<Work> HierarchicalCommunicator::broadcast(const Call& call) {
+  auto* data = call.output.data_ptr();
+  if (rank() != call.peer) std::memset(data, 0, call.output.nbytes());
+  const at::Tensor bytes = at::from_blob(
+      data, {static_cast<int64_t>(call.output.nbytes())}, [held = call.output](void*) {}, at::kByte);
+  Call all = calls::all_reduce(bytes, ReduceOp::kBitOr);
+  all.what = call.label();
+  all.timeout = call.timeout;
+  return node_.start(std::move(all));
+}
+
+std::shared_ptr<Work> HierarchicalCommunicator::begin(Call call) {
+  if (call.kind == OpKind::kSend || call.kind == OpKind::kReceive) return carry_out(std::move(call));
+  WatchedCall watched{.group = calls_,
+                      .number = ++begun_,
+                      .signature = signature_of(call),
+                      .label = call.label(),
+                      .timeout = call.timeout.count() > 0 ? call.timeout : timeout_};
+  watch_->note(watched);
+  return std::make_shared<WatchedWork>(carry_out(std::move(call)), watch_, std::move(watched));
+}
+
+std::shared_ptr<Work> HierarchicalCommunicator::carry_out(Call call) {
+  constexpr size_t kLarge = size_t{256} << 10;
+  if (call.kind == OpKind::kFold || call.kind == OpKind::kAllReduce) return node_.start(std::move(call));
+  if (call.kind == OpKind::kBroadcast && call.output.nbytes() >= kLarge) return broadcast(call);
+  return std::make_shared<MindfulWork>(world_->start(std::move(call)), node_);
+}
+
+std::unique_ptr<Communicator> HierarchicalCommunicator::group(const std::vector<int>& members) {
+  return world_->make_group(members);
+}
+
+void HierarchicalCommunicator::abort(const std::string& reason) noexcept {
+  node_.abort(reason);
+  world_->abort(reason);
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,31 @@
+// The transport over a network: local rank l of every node carries slice l to the local ranks l of the other nodes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lockstep/comm/network/network_communicator.h"
+#include "lockstep/comm/node_transport.h"
+#include "lockstep/comm/rank_table.h"
+
+namespace lockstep::comm {
+
+class NetworkTransport final : public NodeTransport {
+ public:
+  // For the rank `rank` of `table`. There are as many rails as the smallest node has ranks. `network`'s watch learns of
+  // the rail's group; all ranks construct theirs at once.
+  NetworkTransport(Network network, const RankTable& table, int rank);
+
+  const std::vector<std::vector<int>>& subtrees() const override { return subtrees_; }
+  int rails() const override { return rails_; }
+  int world_size() const override { return plan_.leaves; }
+  std::shared_ptr<Work> join(const Call& call, std::vector<at::Tensor> partials) override;
+
+ private:
+  std::vector<std::vector<int>> subtrees_;
+  int rails_;
+  JoinPlan plan_;                              // by node
+  std::unique_ptr<NetworkCommunicator> rail_;  // none where the rank carries no slice
+};
+
+}  // namespace lockstep::comm

@@ -1,0 +1,18 @@
+// Silences c10d's own warnings.
+#pragma once
+
+namespace lockstep::comm {
+
+// Keeps c10d's own warnings off standard error while it lives, unless the user asked for them (TORCH_CPP_LOG_LEVEL).
+class QuietC10d {
+ public:
+  QuietC10d();
+  ~QuietC10d();
+  QuietC10d(const QuietC10d&) = delete;
+  QuietC10d& operator=(const QuietC10d&) = delete;
+
+ private:
+  int level_;
+};
+
+}  // namespace lockstep::comm

@@ -1,0 +1,66 @@
+// Data parallelism by hand, as Paddle's dygraph had it before its DataParallel did it by itself:
+//
+//   const auto context = paddle::prepare_context();
+//   paddle::DataParallel model(net, context);
+//   auto loss = model.scale_loss(loss_of(net->forward(data)));
+//   loss.backward();
+//   model.apply_collective_grads();
+//   optimizer.step();
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/parallel/bucket_plan.h"
+#include "lockstep/world/world.h"
+
+namespace lockstep::parallel::paddle {
+
+// This process among its trainers, with Paddle's names: from the variables that paddle.distributed.launch sets
+// (PADDLE_TRAINER_ID, PADDLE_TRAINERS_NUM, PADDLE_CURRENT_ENDPOINT, PADDLE_TRAINER_ENDPOINTS, FLAGS_selected_gpus), and
+// where they are missing from those that lockstep::init() reads.
+struct Env {
+  int nranks = 1;
+  int local_rank = 0;  // Paddle's word for the rank among all trainers
+  int dev_id = 0;      // of the GPU
+  std::string current_endpoint;
+  std::vector<std::string> trainer_endpoints;
+
+  static Env current();  // throws ConfigError for what contradicts itself
+};
+
+// Joins the world: lockstep::init() with Env::current().
+std::shared_ptr<World> prepare_context();
+
+class DataParallel {
+ public:
+  // A collective: checks that all ranks hold the same model and gives them rank 0's parameters and buffers.
+  // Throws ConfigError that names the first difference.
+  DataParallel(std::shared_ptr<torch::nn::Module> layers, std::shared_ptr<World> world,
+               const BucketOptions& buckets = {});
+
+  torch::nn::Module& layers() const { return *layers_; }
+
+  // The loss ÷ ranks, so that the sum of the ranks' gradients is that of the mean.
+  at::Tensor scale_loss(const at::Tensor& loss) const;
+
+  // After backward: every parameter's .grad becomes the sum over ranks, in the fold's order. Parameters without a
+  // gradient on every rank are left out. A collective. Throws ConfigError, on every rank, that names a parameter which
+  // has one on some ranks only.
+  void apply_collective_grads();
+
+ private:
+  std::vector<size_t> with_gradient() const;
+
+  std::shared_ptr<torch::nn::Module> layers_;
+  std::shared_ptr<World> world_;
+  BucketOptions buckets_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+};
+
+}  // namespace lockstep::parallel::paddle

@@ -1,0 +1,45 @@
+#include "lockstep/optim/rules/lars.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <utility>
+
+#include "lockstep/optim/kernels/layer_kernels.h"
+
+namespace lockstep::optim {
+namespace {
+
+constexpr SlotSpec kSlots[] = {{.name = "momentum_buffer"}};
+
+}  // namespace
+
+std::span<const SlotSpec> Lars::slots(const GroupOptions&) const { return kSlots; }
+
+void Lars::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {
+  const LarsOptions& o = values_of(options);
+  at::Tensor& buffer = slots[0];
+  const bool first = !buffer.defined();
+  const bool used = o.momentum != 0;
+  if (used && first) buffer = at::empty_like(step.parameter);
+  const Operands operands = step.operands({used ? &buffer : nullptr});
+  double trust = 1, weight_decay = o.weight_decay;
+  if (o.adapt) {
+    const SquareSums sums = square_sums(operands, step.multiplier, step.extras);
+    const double weight = std::sqrt(sums.weight), gradient = std::sqrt(sums.other);
+    const bool scaled = weight != 0 && gradient != 0;
+    trust = scaled ? o.trust_coefficient * weight / (gradient + o.weight_decay * weight + o.eps) : 1;
+    weight_decay = scaled ? o.weight_decay : 0;
+  }
+  // With the ratio in the gradient's factors a step is SGD's.
+  const SgdRule rule{.multiplier = trust * (o.maximize ? -step.multiplier : step.multiplier),
+                     .lr = o.lr,
+                     .weight_decay = trust * weight_decay,
+                     .momentum = o.momentum,
+                     .undamped = 1,
+                     .nesterov = o.nesterov,
+                     .first = first};
+  step_parameter(rule, operands, {.clip = trust * step.extras.clip, .average_share = step.extras.average_share});
+}
+
+}  // namespace lockstep::optim

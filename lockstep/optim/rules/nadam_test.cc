@@ -1,0 +1,51 @@
+#include "lockstep/optim/rules/nadam.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::optim {
+namespace {
+
+at::Tensor trained(NAdam& optimizer, const at::Tensor& p, int steps) {
+  for (int t = 0; t < steps; ++t) {
+    p.mutable_grad() = at::tensor({0.5F, -1.0F, 0.125F, t % 2 == 0 ? 0.75F : -0.75F}) * (t + 1);
+    optimizer.update({});
+  }
+  return p.detach();
+}
+
+at::Tensor parameter() { return at::tensor({1.0F, -0.5F, 0.25F, 2.0F}).requires_grad_(); }
+
+// Recorded from torch.optim.NAdam of PyTorch 2.11.
+TEST(NAdam, FollowsPyTorch) {
+  const at::Tensor p = parameter(), q = parameter();
+  NAdam plain({p}, {.lr = 0.1, .weight_decay = 0.01});
+  EXPECT_TRUE(at::allclose(trained(plain, p, 5), at::tensor({0.50125843F, -0.00082583539F, -0.24858184F, 1.8931242F}),
+                           1e-6, 1e-7))
+      << p;
+  const auto state = plain.state_dict().parameters[0].tensors;
+  ASSERT_EQ(state[1].name, "mu_product");
+  EXPECT_FLOAT_EQ(state[1].value.item<float>(), 0.018498037F);
+  NAdam decoupled(
+      {q},
+      {.lr = 0.1, .betas = {0.6, 0.9}, .weight_decay = 0.1, .momentum_decay = 0.1, .decoupled_weight_decay = true});
+  EXPECT_TRUE(at::allclose(trained(decoupled, q, 5), at::tensor({0.35354596F, 0.12194912F, -0.35969666F, 1.7876009F}),
+                           1e-6, 1e-7))
+      << q;
+}
+
+TEST(NAdam, TheProductIsANumber) {
+  const at::Tensor p = parameter();
+  NAdam optimizer({p});
+  trained(optimizer, p, 1);
+  EXPECT_TRUE(optimizer.is_number("mu_product"));
+  EXPECT_FALSE(optimizer.is_number("exp_avg"));
+  OptimizerState state = optimizer.state_dict();
+  state.parameters[0].tensors[1].value = at::ones({4});
+  EXPECT_THROW(optimizer.load_state_dict(state), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep::optim

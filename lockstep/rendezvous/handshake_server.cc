@@ -1,0 +1,157 @@
+#include "lockstep/rendezvous/handshake_server.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/remote_error.h"
+
+namespace lockstep::rendezvous {
+namespace {
+
+// Ranks speak at once; of others so many may be connected and silent before the oldest is sent away.
+constexpr size_t kMostGuests = 2 * kMaxLocalRanks;
+
+std::string pid_text(const Credentials& who) { return who.pid == 0 ? "" : cat(" (pid ", who.pid, ")"); }
+
+}  // namespace
+
+std::vector<int> missing_ranks(const Board& board, int size) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < size; ++rank) {
+    if (board.ranks[static_cast<size_t>(rank)].pid.load() == 0) missing.push_back(rank);
+  }
+  return missing;
+}
+
+std::string missing_text(const Place& place, const std::vector<int>& missing, double seconds) {
+  return cat("rank ", place.rank, ": waited ", std::round(10 * seconds) / 10, " s at ", place.rendezvous, " for ",
+             missing.size() == 1 ? "rank " : "ranks ", ranges(missing), " of ", place.size,
+             "; see whether they were started and what their logs say, or raise the timeout");
+}
+
+HandshakeServer::HandshakeServer(const Place& place, const NodeMemory& memory, const Descriptor& listener)
+    : place_(place),
+      listener_(listener),
+      board_memory_(memory.board.get()),
+      board_(Board::attach(board_memory_.data())),
+      descriptors_{memory.board.get(), memory.comm.get()},
+      members_(static_cast<size_t>(place.local_size)) {
+  for (const auto& pool : memory.pools) descriptors_.push_back(pool.get());
+  board_->ranks[0].pid.store(getpid());
+}
+
+bool HandshakeServer::complete() const {
+  return std::all_of(members_.begin() + 1, members_.end(), [](const Member& each) { return bool{each.connection}; });
+}
+
+void HandshakeServer::gather(const Deadline& deadline) {
+  const Stopwatch watch;
+  while (!complete()) {
+    if (deadline.passed()) {
+      throw CommError(missing_text(place_, missing_ranks(*board_, place_.size), watch.seconds()));
+    }
+    wait_for_news(deadline);
+    hear_members();
+    take_in();
+    hear_guests();
+  }
+}
+
+void HandshakeServer::wait_for_news(const Deadline& deadline) {
+  std::vector<pollfd> all{{listener_.get(), POLLIN, 0}};
+  for (const auto* list : {&guests_, &members_}) {
+    for (const auto& each : *list) all.push_back({each.connection.get(), POLLIN, 0});  // -1 is passed over
+  }
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
+  poll(all.data(), all.size(), static_cast<int>(std::clamp<int64_t>(ms + 1, 1, 1000)));
+}
+
+void HandshakeServer::take_in() {
+  while (Descriptor connection = accept_next(listener_.get())) {
+    const Credentials who = peer_credentials(connection.get());
+    if (who.uid != geteuid()) continue;
+    if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());
+    guests_.push_back({std::move(connection), who});
+  }
+}
+
+void HandshakeServer::hear_guests() {
+  for (size_t i = 0; i < guests_.size();) {
+    const auto packet = receive_packet(guests_[i].connection.get(), Notice::kMostBytes);
+    if (!packet) {
+      ++i;
+      continue;
+    }
+    const auto hello = Hello::decode(packet->bytes);
+    if (hello) check_hello(*hello, guests_[i].who);
+    Member guest = std::move(guests_[i]);
+    guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
+    if (hello) welcome(hello->rank, std::move(guest));
+  }
+}
+
+// A member that is heard of again gives up, or has ended.
+void HandshakeServer::hear_members() {
+  for (size_t rank = 1; rank < members_.size(); ++rank) {
+    const Member& member = members_[rank];
+    const auto packet = member.connection ? receive_packet(member.connection.get(), Notice::kMostBytes) : std::nullopt;
+    if (!packet) continue;
+    const auto notice = Notice::decode(packet->bytes);
+    if (notice && notice->kind == NoticeKind::kGivenUp) throw_error(notice->exit_code, notice->reason);
+    throw CommError("rank ", rank, pid_text(member.who), " died while the ranks met at ", place_.rendezvous,
+                    "; see its log");
+  }
+}
+
+void HandshakeServer::check_hello(const Hello& hello, const Credentials& who) const {
+  const std::string peer = cat("rank ", hello.rank, pid_text(who));
+  if (hello.version != Hello::kVersion) {
+    throw ConfigError(peer, " speaks version ", hello.version, " of the handshake's protocol, rank 0 version ",
+                      Hello::kVersion, "; start all ranks from one build");
+  }
+  if (hello.size != place_.size || hello.local_size != place_.local_size) {
+    throw ConfigError(peer, " was started in a world of ", hello.size, " ranks with ", hello.local_size,
+                      " on its node, rank 0 in a world of ", place_.size, " with ", place_.local_size,
+                      "; start all ranks with the same world size");
+  }
+  if (hello.rank < 0 || hello.rank >= place_.size || hello.local_rank != hello.rank) {
+    throw ConfigError(peer, " says that it is local rank ", hello.local_rank, " in a world of ", place_.size,
+                      " ranks on one node; ranks go from 0 to ", place_.size - 1);
+  }
+  const bool taken = hello.rank == 0 || members_[static_cast<size_t>(hello.rank)].connection;
+  if (taken) {
+    const int other = board_->ranks[static_cast<size_t>(hello.rank)].pid.load();
+    throw ConfigError("two processes, pid ", other, " and pid ", who.pid, ", say that they are rank ", hello.rank,
+                      " of ", place_.size, "; give each its own rank");
+  }
+}
+
+void HandshakeServer::welcome(int rank, Member guest) {
+  // The pid now, not when the rank has its communicator: it may die before.
+  board_->ranks[static_cast<size_t>(rank)].pid.store(guest.who.pid);
+  send_packet(guest.connection.get(), Notice{.kind = NoticeKind::kMemory}.encode(), descriptors_);
+  members_[static_cast<size_t>(rank)] = std::move(guest);
+}
+
+void HandshakeServer::release() {
+  for (const auto& member : members_) {
+    if (member.connection) send_packet(member.connection.get(), Notice{}.encode());
+  }
+}
+
+void HandshakeServer::give_up(const Error& error) {
+  const std::string notice =
+      Notice{.kind = NoticeKind::kGivenUp, .exit_code = error.exit_code(), .reason = error.what()}.encode();
+  for (const auto* list : {&guests_, &members_}) {
+    for (const auto& each : *list) {
+      if (each.connection) send_packet(each.connection.get(), notice);
+    }
+  }
+}
+
+}  // namespace lockstep::rendezvous

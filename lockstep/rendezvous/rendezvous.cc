@@ -1,0 +1,310 @@
+#include "lockstep/rendezvous/rendezvous.h"
+
+#include <poll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/remote_error.h"
+#include "lockstep/comm/quiet_c10d.h"
+#include "lockstep/rendezvous/address.h"
+#include "lockstep/rendezvous/descriptor_passing.h"
+#include "lockstep/rendezvous/handshake.h"
+#include "lockstep/rendezvous/handshake_server.h"
+#include "lockstep/rendezvous/store.h"
+
+namespace lockstep::rendezvous {
+namespace {
+
+// Where local rank 0 of a node is to be found.
+std::string socket_key(int node) { return cat("socket/", node); }
+
+// What the store has there: "lockstep-<hex> <node> <host name>".
+struct SocketName {
+  std::string name;
+  std::string node;  // abstract names are known on one kernel, within one network namespace
+  std::string host;  // for people
+};
+
+std::string this_node() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::error_code ignored;
+  return cat(boot, '/', std::filesystem::read_symlink("/proc/self/ns/net", ignored).string());
+}
+
+std::string this_host() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "?";
+}
+
+std::string random_name() {
+  uint64_t id = 0;
+  if (getrandom(&id, sizeof id, 0) != sizeof id) throw IoError("getrandom: ", errno_text(errno));
+  std::ostringstream name;
+  name << "lockstep-" << std::hex << id;
+  return name.str();
+}
+
+// Nothing if rank 0 can't have written it.
+std::optional<SocketName> parse_socket_name(const std::string& value) {
+  SocketName socket;
+  std::istringstream in(value);
+  if (!(in >> socket.name >> socket.node >> socket.host)) return std::nullopt;
+  return socket.name.rfind("lockstep-", 0) == 0 && socket.name.size() <= 32 ? std::optional(socket) : std::nullopt;
+}
+
+// Hosts the ranks of this node, all of `place`'s.
+NodeMemory host(const Place& place, int node, Store& store, const Deadline& deadline) {
+  NodeMemory memory = NodeMemory::create(place.local_size);
+  const std::string name = random_name();
+  const Descriptor listener = listen_abstract(name);
+  store.set(socket_key(node), cat(name, ' ', this_node(), ' ', this_host()), deadline);
+  HandshakeServer reception(place, memory, listener);
+  try {
+    reception.gather(deadline);
+  } catch (const Error& error) {
+    reception.give_up(error);
+    throw;
+  }
+  reception.release();
+  return memory;
+}
+
+void check_same_node(const Place& place, const SocketName& socket) {
+  if (socket.node == this_node()) return;
+  throw ConfigError("rank ", place.rank, " runs on ", this_host(), ", rank 0 on ", socket.host,
+                    " (or in another network namespace), but they are said to be on one node; set LOCAL_RANK and "
+                    "LOCAL_WORLD_SIZE, or use --backend gloo");
+}
+
+// Connects to rank 0. A store that an earlier run left behind may name a socket that is no more: then rank 0 is still
+// to come.
+Descriptor reach_host(const Place& place, int node, Store& store, const Deadline& deadline) {
+  constexpr int kRetryMs = 20;
+  const Stopwatch watch;
+  while (const auto value = store.get(socket_key(node), deadline)) {
+    if (const auto socket = parse_socket_name(*value)) {
+      if (Descriptor connection = connect_abstract(socket->name)) return connection;
+      if (deadline.passed() || parse_address(place.rendezvous).path.empty()) check_same_node(place, *socket);
+    }
+    if (deadline.passed()) break;
+    poll(nullptr, 0, kRetryMs);
+  }
+  throw CommError(missing_text(place, {0}, watch.seconds()));
+}
+
+void check_user(const Place& place, const Descriptor& connection) {
+  const Credentials who = peer_credentials(connection.get());
+  if (who.uid == geteuid()) return;
+  throw ConfigError("rank ", place.rank, " runs as user ", geteuid(), ", rank 0 (pid ", who.pid, ") as user ", who.uid,
+                    "; start all ranks as one user");
+}
+
+// Rank 0's next packet, of this kind; none if it has not come until the deadline.
+std::optional<Packet> hear(const Place& place, const Descriptor& connection, NoticeKind kind,
+                           const Deadline& deadline) {
+  while (!deadline.passed()) {
+    if (auto packet = receive_packet(connection.get(), Notice::kMostBytes)) {
+      const auto notice = Notice::decode(packet->bytes);
+      if (notice && notice->kind == kind) return packet;
+      if (notice && notice->kind == NoticeKind::kGivenUp) throw_error(notice->exit_code, notice->reason);
+      throw CommError("rank 0 (pid ", peer_credentials(connection.get()).pid, ") died while rank ", place.rank,
+                      " met it at ", place.rendezvous, "; see its log");
+    }
+    pollfd news{connection.get(), POLLIN, 0};
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
+    poll(&news, 1, static_cast<int>(std::clamp<int64_t>(ms + 1, 1, 1000)));
+  }
+  return std::nullopt;
+}
+
+NodeMemory take_memory(const Place& place, std::vector<Descriptor> descriptors) {
+  if (descriptors.size() != static_cast<size_t>(place.local_size) + 2) {
+    throw CommError("rank ", place.rank, ": rank 0 passed ", descriptors.size(), " descriptors where ",
+                    place.local_size + 2, " are expected; start all ranks from one build");
+  }
+  NodeMemory memory;
+  memory.board = std::move(descriptors[0]);
+  memory.comm = std::move(descriptors[1]);
+  for (size_t i = 2; i < descriptors.size(); ++i) memory.pools.push_back(std::move(descriptors[i]));
+  return memory;
+}
+
+NodeMemory join(const Place& place, Descriptor connection, const Deadline& deadline) {
+  const Stopwatch watch;
+  check_user(place, connection);
+  send_packet(connection.get(), Hello::encode(place));
+  auto packet = hear(place, connection, NoticeKind::kMemory, deadline);
+  if (!packet) throw CommError(missing_text(place, {0}, watch.seconds()));
+  NodeMemory memory = take_memory(place, std::move(packet->descriptors));
+  if (hear(place, connection, NoticeKind::kGo, deadline)) return memory;
+  const Mapping board(memory.board.get());
+  const CommError late(missing_text(place, missing_ranks(*Board::attach(board.data()), place.size), watch.seconds()));
+  // Rank 0 passes it on, so that all tell of the rank that is missing and none of this one.
+  send_packet(connection.get(),
+              Notice{.kind = NoticeKind::kGivenUp, .exit_code = late.exit_code(), .reason = late.what()}.encode());
+  throw late;
+}
+
+// What a rank says of itself, and what rank 0 tells all in the end: "error 2 …", or a line for each rank.
+struct Word {
+  std::string node;  // equal for the ranks of a node
+  int local_rank = 0, size = 0;
+  std::string host;
+};
+
+std::string encode(const Word& word) {
+  return cat(word.node, ' ', word.local_rank, ' ', word.size, ' ', word.host, '\n');
+}
+
+bool read_word(std::istream& in, Word& word) {
+  return bool{in >> word.node >> word.local_rank >> word.size >> word.host};
+}
+
+std::string place_key(int rank) { return cat("place/", rank); }
+constexpr const char* kTableKey = "table";
+constexpr const char* kReadKey = "read";  // how many have read it
+
+ConfigError other_size(int rank, const std::string& host, int size, int size_of_rank_0) {
+  return ConfigError("rank ", rank, " (", host, ") was started in a world of ", size, " ranks, rank 0 in a world of ",
+                     size_of_rank_0, "; start all ranks with the same world size");
+}
+
+// Rank 0's part: everyone's word, as one text.
+std::string collect_words(const Place& place, Store& store, const Deadline& deadline) {
+  const Stopwatch watch;
+  std::string all;
+  std::vector<int> missing;
+  for (int rank = 0; rank < place.size; ++rank) {
+    const auto text = store.get(place_key(rank), deadline);
+    if (!text) {
+      missing.push_back(rank);
+      continue;
+    }
+    Word word;
+    std::istringstream in(*text);
+    if (!read_word(in, word))
+      throw CommError("rank ", rank, " says '", *text, "' of itself; start all ranks from one build");
+    if (word.size != place.size) throw other_size(rank, word.host, word.size, place.size);
+    all += *text;
+  }
+  if (!missing.empty()) throw CommError(missing_text(place, missing, watch.seconds()));
+  return all;
+}
+
+comm::RankTable parse_table(const Place& place, const std::string& text) {
+  std::istringstream in(text);
+  if (text.starts_with("error ")) {
+    int code = 0;
+    std::string word, reason;
+    in >> word >> code;
+    std::getline(in >> std::ws, reason);
+    throw_error(code, reason);
+  }
+  comm::RankTable table;
+  std::map<std::string, int> nodes;
+  for (Word word; read_word(in, word);) {
+    if (word.size != place.size) throw other_size(place.rank, this_host(), place.size, word.size);
+    const int node = nodes.emplace(word.node, static_cast<int>(nodes.size())).first->second;
+    table.push_back({node, word.local_rank, word.host});
+  }
+  return table;
+}
+
+// The ranks of a node have the local ranks 0, 1, …
+void check_nodes(const comm::RankTable& table) {
+  for (int node = 0; node < comm::node_count(table); ++node) {
+    const std::vector<int> ranks = comm::ranks_of_node(table, node);
+    const auto members =
+        std::count_if(table.begin(), table.end(), [node](const comm::RankPlace& p) { return p.node == node; });
+    if (std::count(ranks.begin(), ranks.end(), -1) == 0 && std::ssize(ranks) == members) continue;
+    const int first = *std::find_if(ranks.begin(), ranks.end(), [](int rank) { return rank >= 0; });
+    throw ConfigError("the local ranks on node ", table[static_cast<size_t>(first)].host,
+                      " are not 0, 1, … each once; look at LOCAL_RANK there");
+  }
+}
+
+// Rank 0's part: the table, or why there is none. It stays until those who came have read the latter, for the store
+// goes with it.
+void tell_all(const Place& place, Store& store, const Deadline& deadline) {
+  constexpr std::chrono::seconds kGrace{2};
+  std::string text;
+  try {
+    text = collect_words(place, store, deadline);
+    check_nodes(parse_table(place, text));
+  } catch (const Error& error) {
+    text = cat("error ", error.exit_code(), ' ', error.what());
+  }
+  store.set(kTableKey, text, Deadline(kGrace / 2));
+  if (!text.starts_with("error ")) return;
+  int64_t others = 0;
+  for (int rank = 1; rank < place.size; ++rank)
+    others += store.get(place_key(rank), Deadline(std::chrono::seconds(0))) ? 1 : 0;
+  const Deadline end(kGrace);
+  while (!end.passed() && store.count(kReadKey, 0, end) < others) poll(nullptr, 0, 10);
+}
+
+}  // namespace
+
+comm::RankTable exchange_places(const Place& place, Store& store, const Deadline& deadline) {
+  if (store.count(cat("here/", place.rank), 1, deadline) > 1) {
+    throw ConfigError(
+        "two processes say that they are rank ", place.rank, " of ", place.size,
+        "; give each its own rank (or, where ranks meet in a file: an earlier run left it; name a new one)");
+  }
+  const std::string node = place.node >= 0 ? cat("node", place.node) : this_node();
+  store.set(place_key(place.rank), encode({node, place.local_rank, place.size, this_host()}), deadline);
+  if (place.rank == 0) tell_all(place, store, deadline);
+  const Stopwatch watch;
+  constexpr std::chrono::seconds kGrace{2};  // for rank 0 to say who is missing
+  const auto text = store.get(kTableKey, Deadline(std::max(deadline.left(), std::chrono::nanoseconds(0)) + kGrace));
+  if (!text) throw CommError(missing_text(place, {0}, watch.seconds()));
+  if (place.rank != 0) store.count(kReadKey, 1, Deadline(kGrace));
+  return parse_table(place, *text);
+}
+
+NodeMemory share_node_memory(const Place& place, const comm::RankTable& table, Store& store, const Deadline& deadline) {
+  const int node = table.at(static_cast<size_t>(place.rank)).node;
+  Place local = place;
+  local.rank = place.local_rank;
+  local.size = local.local_size = static_cast<int>(comm::ranks_of_node(table, node).size());
+  if (local.size == 1) return NodeMemory::create(1);
+  return local.rank == 0 ? host(local, node, store, deadline)
+                         : join(local, reach_host(local, node, store, deadline), deadline);
+}
+
+NodeMemory share_node_memory(const Place& place, std::chrono::milliseconds timeout) {
+  const comm::QuietC10d quiet;
+  const Deadline deadline(timeout);
+  constexpr int kNode = 0;
+  if (place.rank == 0) {
+    Store store(place, deadline);
+    NodeMemory memory = host(place, kNode, store, deadline);
+    store.close();  // whoever has come has left it already
+    return memory;
+  }
+  Descriptor connection;
+  {
+    Store store(place, deadline);
+    connection = reach_host(place, kNode, store, deadline);
+    store.close();
+  }
+  return join(place, std::move(connection), deadline);
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,250 @@
+#include "lockstep/rendezvous/store.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/shared_memory.h"
+#include "lockstep/base/sigpipe.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+
+// For c10d to notice by itself that it is late: it says more.
+constexpr std::chrono::seconds kGrace{1};
+
+const char* server_of(const Place& place) { return place.launcher_hosts ? "the launcher" : "rank 0"; }
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+AddressList resolve(const Address& address) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const std::string port = std::to_string(address.port);
+  return {getaddrinfo(address.host.c_str(), port.c_str(), &hints, &list) == 0 ? list : nullptr, &freeaddrinfo};
+}
+
+// A socket bound to the rendezvous' own address, for c10d would let in all networks. None where the host's address is
+// not this machine's (the name of a service in front of it).
+Descriptor bind_to(const Address& address, const addrinfo& addresses) {
+  for (const addrinfo* each = &addresses; each != nullptr; each = each->ai_next) {
+    Descriptor fd(socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) continue;
+    if (bind(fd.get(), each->ai_addr, each->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0) return fd;
+    if (errno == EADDRINUSE || errno == EACCES) {
+      throw CommError("tcp://", address.host, ':', address.port, ": rank 0 can't listen on port ", address.port, ": ",
+                      errno_text(errno), "; choose another port (MASTER_PORT)");
+    }
+  }
+  return {};
+}
+
+bool is_loopback(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  return address.sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+CommError not_served(const Place& place, const std::string& why) {
+  return CommError("rank ", place.rank, ": waited at ", place.rendezvous, " for ", server_of(place),
+                   " until the timeout: ", why, ", or check MASTER_ADDR and MASTER_PORT");
+}
+
+// The rendezvous' addresses, none if its host is not known: a name may take its time to appear where a cluster has just
+// made it.
+AddressList resolve_again(const Address& address, const Deadline& deadline) {
+  constexpr milliseconds kPause{500};
+  for (;;) {
+    AddressList addresses = resolve(address);
+    if (addresses || deadline.passed()) return addresses;
+    poll(nullptr, 0, static_cast<int>(std::min(deadline.left_ms(), kPause).count()));
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> serve(const Place& place, const Address& address, const Deadline& deadline) {
+  const AddressList addresses = resolve_again(address, deadline);
+  if (!addresses) throw not_served(place, "the host is unknown");
+  c10d::TCPStoreOptions options;
+  options.port = address.port;
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.timeout = deadline.left_ms();
+  options.useLibUV = false;  // it takes no socket of ours
+  // The machine's own name may lead to its loopback, where the other nodes don't come: then all networks are let in.
+  const bool closed =
+      place.local_size < place.size && !names_loopback(address.host) && is_loopback(*addresses->ai_addr);
+  Descriptor fd = closed ? Descriptor() : bind_to(address, *addresses);
+  if (fd) options.masterListenFd = fd.release();
+  return c10::make_intrusive<c10d::TCPStore>(address.host, options);
+}
+
+bool listens(const addrinfo& address, const Deadline& deadline) {
+  const Descriptor fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return false;
+  if (connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return true;
+  if (errno != EINPROGRESS) return false;
+  pollfd connected{fd.get(), POLLOUT, 0};
+  poll(&connected, 1, static_cast<int>(std::min(deadline.left_ms(), milliseconds(1000)).count()));
+  int error = ETIMEDOUT;
+  socklen_t length = sizeof error;
+  return (connected.revents & POLLOUT) != 0 && getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length) == 0 &&
+         error == 0;
+}
+
+// Waits until somebody listens; c10d by itself would look once a second, and be late by as much.
+void wait_for_server(const Place& place, const Address& address, const Deadline& deadline) {
+  constexpr int kPollMs = 20;
+  const AddressList addresses = resolve_again(address, deadline);
+  if (!addresses) throw not_served(place, "the host is unknown");
+  for (;;) {
+    for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
+      if (listens(*each, deadline)) return;
+    }
+    if (deadline.passed()) {
+      throw not_served(place, cat("nobody listens there; see why ", server_of(place), " is missing"));
+    }
+    poll(nullptr, 0, kPollMs);
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> join(const Place& place, const Address& address, const Deadline& deadline) {
+  wait_for_server(place, address, deadline);
+  c10d::TCPStoreOptions options;
+  options.port = address.port;
+  options.waitWorkers = false;
+  options.timeout = deadline.left_ms();
+  return c10::make_intrusive<c10d::TCPStore>(address.host, options);
+}
+
+// A file that is no store must not be written into. A store's begins with the length and the name of the count of its
+// users.
+void check_store_file(const std::string& path) {
+  constexpr std::string_view kBegin("\x09\0\0\0refcount/", 13);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw ConfigError("rendezvous file://", path, ": no folder ", folder.string(), "; create it, on every rank");
+  }
+  const auto mistake = [&](const char* what) {
+    return ConfigError("rendezvous file://", path, ": the file exists and is ", what, "; name a new file");
+  };
+  if (!std::filesystem::exists(path, ignored)) return;
+  if (!std::filesystem::is_regular_file(path, ignored)) throw mistake("no regular one");
+  std::string begin(kBegin.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<size_t>(file.gcount()));  // another rank may be about to write the rest
+  if (!kBegin.starts_with(begin)) throw mistake("not a store");
+}
+
+c10::intrusive_ptr<c10d::Store> open(const Place& place, const Address& address, const Deadline& deadline) {
+  if (address.path.empty()) {
+    const bool serves = place.rank == 0 && !place.launcher_hosts;
+    return serves ? serve(place, address, deadline) : join(place, address, deadline);
+  }
+  check_store_file(address.path);
+  return c10::make_intrusive<c10d::FileStore>(address.path, -1);
+}
+
+}  // namespace
+
+// c10d's connections know no timeout once they are made, and a server that is stopped or is no store at all may never
+// answer: each call has a thread of its own, which is left behind when it is too late. None of c10d's exceptions
+// leaves.
+template <typename Call>
+std::invoke_result_t<Call> Store::guard(const Deadline& deadline, Call call) const {
+  std::packaged_task<std::invoke_result_t<Call>()> task(std::move(call));
+  auto result = task.get_future();
+  const SigpipeBlocked blocked;
+  std::thread thread(std::move(task));
+  if (result.wait_for(deadline.left() + kGrace) != std::future_status::ready) {
+    thread.detach();
+    throw CommError("rank ", place_.rank, ": nothing at ", place_.rendezvous,
+                    " answers as a store would; see whether rank 0 hangs or another program is there");
+  }
+  thread.join();
+  try {
+    return result.get();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw CommError("rank ", place_.rank, ": the store at ", place_.rendezvous, " failed: ", first_line(error.what()),
+                    "; see the other ranks' logs");
+  }
+}
+
+Store::Store(const Place& place, const Deadline& deadline)
+    : place_(place),
+      address_(parse_address(place.rendezvous)),
+      prefix_(cat("lockstep/", place.job, '/')),
+      store_(guard(deadline, [place, address = address_, deadline] { return open(place, address, deadline); })) {}
+
+Store::~Store() {
+  try {
+    store_.reset();
+  } catch (...) {  // the store's own goodbye; whoever needs it to work calls close()
+  }
+}
+
+void Store::set(const std::string& key, const std::string& value, const Deadline& deadline) {
+  guard(deadline, [store = store_, name = prefix_ + key, value] { store->set(name, value); });
+}
+
+std::optional<std::string> Store::get(const std::string& key, const Deadline& deadline) {
+  constexpr int kPollMs = 10;  // c10d's own wait() on a file looks once a second
+  return guard(deadline, [store = store_, name = prefix_ + key, deadline]() -> std::optional<std::string> {
+    while (!store->check({name})) {
+      if (deadline.passed()) return std::nullopt;
+      poll(nullptr, 0, kPollMs);
+    }
+    return store->get_to_str(name);
+  });
+}
+
+int64_t Store::count(const std::string& key, int64_t more, const Deadline& deadline) {
+  return guard(deadline, [store = store_, name = prefix_ + key, more] { return store->add(name, more); });
+}
+
+c10::intrusive_ptr<c10d::Store> Store::connect(const std::string& part, const Deadline& deadline) const {
+  c10::intrusive_ptr<c10d::Store> store = guard(deadline, [place = place_, address = address_, deadline] {
+    Place guest = place;
+    guest.launcher_hosts = true;  // a client, on rank 0 as well
+    return open(guest, address, deadline);
+  });
+  return c10::make_intrusive<c10d::PrefixStore>(prefix_ + part, std::move(store));
+}
+
+void Store::close() {
+  store_.reset();
+  if (place_.rank == 0 && !address_.path.empty()) unlink(address_.path.c_str());
+}
+
+}  // namespace lockstep::rendezvous

@@ -1,0 +1,53 @@
+#include "lockstep/world/once.h"
+
+#include <exception>
+#include <string>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/remote_error.h"
+#include "lockstep/comm/text_exchange.h"
+
+namespace lockstep {
+namespace {
+
+// "" for success, else the exit code, a space and the error's line.
+std::string outcome_of(const std::function<void()>& prepare) {
+  try {
+    prepare();
+    return "";
+  } catch (const Error& error) {
+    return cat(error.exit_code(), ' ', error.what());
+  } catch (const std::exception& error) {
+    return cat(BugError::kExitCode, ' ', error.what());
+  } catch (...) {
+    return cat(BugError::kExitCode, " an exception that is none of the standard library's");
+  }
+}
+
+}  // namespace
+
+void once(World& world, OnceScope scope, const std::function<void()>& prepare, std::chrono::nanoseconds timeout) {
+  const bool prepares = (scope == OnceScope::kWorld ? world.rank() : world.local_rank()) == 0;
+  const std::string outcome = prepares ? outcome_of(prepare) : "";
+  // The others wait for this rank in a barrier of a longer timeout; the exchange of what came out has the usual one.
+  comm::Call prepared = comm::calls::barrier();
+  prepared.what = cat("once: what ", scope == OnceScope::kWorld ? "rank 0" : "local rank 0", " prepares");
+  prepared.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
+  world.communicator().start(std::move(prepared))->wait();
+  const auto outcomes = comm::gather_texts(world.communicator(), outcome);
+  for (size_t rank = 0; rank < outcomes.size(); ++rank) {
+    const std::string& text = outcomes[rank];
+    if (text.empty()) continue;
+    const size_t space = text.find(' ');
+    throw_error(std::stoi(text.substr(0, space)), cat("rank ", rank, ": ", text.substr(space + 1)));
+  }
+}
+
+at::Tensor reduce_tensor(comm::Communicator& comm, const at::Tensor& tensor) {
+  if (!tensor.is_floating_point()) throw BugError("reduce_tensor: no mean of a ", tensor.toString());
+  at::Tensor mean = tensor.detach().clone();
+  comm.all_reduce(mean, comm::ReduceOp::kMean);
+  return mean;
+}
+
+}  // namespace lockstep

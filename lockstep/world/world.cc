@@ -1,0 +1,85 @@
+#include "lockstep/world/world.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <utility>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/comm/fold_tree.h"
+#include "lockstep/rendezvous/rendezvous.h"
+#include "lockstep/world/backends.h"
+#include "lockstep/world/session.h"
+
+namespace lockstep {
+namespace {
+
+// The pool stays for the process's life, for tensors may outlive the world; a second one could not take its place.
+comm::Pool* install_pool(Descriptor memfd) {
+  static std::atomic<bool> installed = false;
+  if (installed.exchange(true)) throw BugError("lockstep::init was called twice in one process");
+  return comm::Pool::install(std::make_unique<comm::Pool>(std::move(memfd)));
+}
+
+Descriptor duplicate(const Descriptor& fd) { return Descriptor(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); }
+
+}  // namespace
+
+World::World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options)
+    : World(place, std::move(memory), options, nullptr) {}
+
+World::World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options,
+             std::unique_ptr<Session> session)
+    : place_(place),
+      memory_(std::move(memory)),
+      board_memory_(memory_.board.get()),
+      board_(Board::attach(board_memory_.data())),
+      pool_(install_pool(duplicate(memory_.pools.at(static_cast<size_t>(place.local_rank))))),
+      session_(std::move(session)),
+      communicator_(make_communicator({place_, memory_, *pool_, board_, session_.get()}, options)) {
+  self().pid.store(getpid());
+  self().state.store(RankState::kRunning);
+}
+
+World::~World() {
+  communicator_.reset();
+  if (session_) session_->store.close();
+}
+
+World::Lanes World::own_lanes(int lanes) const {
+  if (!comm::lanes_fit(lanes, size())) {
+    throw ConfigError(lanes, " lanes on ", size(),
+                      " ranks: each rank needs a power of two of lanes, or one rank all of them");
+  }
+  const int own = lanes / size();
+  return {rank() * own, (rank() + 1) * own};
+}
+
+std::shared_ptr<World> init(const InitOptions& options) {
+  rendezvous::Place place = rendezvous::find_place(
+      {.rank = options.rank, .size = options.world_size, .init_method = options.init_method, .parent = getppid()},
+      [](const char* name) { return env(name); });
+  const Backend& backend = choose_backend(options.backend, place);
+  const WorldOptions world{.backend = std::string(backend.name),
+                           .algorithm = options.algorithm,
+                           .interfaces = options.interfaces,
+                           .timeout = options.timeout};
+  const auto inherited = env("LOCKSTEP_NODE_MEMORY");
+  if (backend.reach != Backend::Reach::kNetwork) {
+    NodeMemory memory = inherited         ? NodeMemory::from_env(*inherited)
+                        : place.size == 1 ? NodeMemory::create(1)
+                                          : rendezvous::share_node_memory(place, options.timeout);
+    return std::make_shared<World>(place, std::move(memory), world);
+  }
+  if (backend.chooses_interfaces) named_interfaces(options.interfaces);  // a slip ends each rank by itself
+  const Deadline deadline(options.timeout);
+  auto session = open_session(place, deadline);
+  place.local_size = static_cast<int>(session->node_ranks().size());
+  NodeMemory memory = inherited ? NodeMemory::from_env(*inherited)
+                                : rendezvous::share_node_memory(place, session->table, session->store, deadline);
+  return std::make_shared<World>(place, std::move(memory), world, std::move(session));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+// The ranks of a run as one of them sees it: who it is, how it talks to the others, and the node's board.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "lockstep/base/board.h"
+#include "lockstep/base/node_memory.h"
+#include "lockstep/comm/communicator.h"
+#include "lockstep/comm/memory/pool.h"
+#include "lockstep/rendezvous/environment.h"
+
+namespace lockstep {
+
+struct Session;
+
+struct WorldOptions {
+  std::string backend = "single";  // one of backends() (backends.h)
+  std::string algorithm =
+      "fold";                   // or "ring", which is faster nowhere but is what others have: see ring_communicator.h
+  std::string interfaces = {};  // Gloo and NCCL: "eth0" or "eth0,eth1"; empty: the one that reaches the rendezvous
+  std::chrono::milliseconds timeout{600'000};
+};
+
+class World {
+ public:
+  // Takes part in the world that `place` describes, on the node memory that its launcher or local rank 0 made: installs
+  // the pool as libtorch's CPU allocator for the rest of the process. Once a process. The session is of a world that is
+  // joined by a network. Throws ConfigError, IoError, CommError.
+  World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options);
+  World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options,
+        std::unique_ptr<Session> session);
+  ~World();
+
+  int rank() const { return place_.rank; }
+  int size() const { return place_.size; }
+  int local_rank() const { return place_.local_rank; }
+  const rendezvous::Place& place() const { return place_; }
+
+  // This rank's of `lanes` lanes: [first, last). Throws ConfigError unless they can be divided (fold_tree.h).
+  struct Lanes {
+    int first, last;
+  };
+  Lanes own_lanes(int lanes) const;
+
+  comm::Communicator& communicator() const { return *communicator_; }
+  comm::Pool& pool() const { return *pool_; }
+  Board& board() const { return *board_; }
+  BoardRank& self() const { return board_->ranks[static_cast<size_t>(place_.local_rank)]; }
+
+ private:
+  rendezvous::Place place_;
+  NodeMemory memory_;
+  Mapping board_memory_;
+  Board* board_;
+  comm::Pool* pool_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<comm::Communicator> communicator_;
+};
+
+struct InitOptions {
+  std::string backend = "auto";    // auto, single, shm, gloo, hierarchical, mpi, nccl
+  std::string algorithm = "fold";  // as WorldOptions has it, and so the next
+  std::string interfaces = {};
+  int rank = -1;  // -1: from the environment of whatever launched the process
+  int world_size = -1;
+  std::string init_method = "env://";  // where ranks without our launcher meet: env://, tcp://host:port, file:///path
+  std::chrono::milliseconds timeout{600'000};
+};
+
+// Joins the world that the environment or the options describe; a world of one where neither says anything.
+// Throws ConfigError for contradictions, CommError if the others can't be met.
+std::shared_ptr<World> init(const InitOptions& options = {});
+
+}  // namespace lockstep

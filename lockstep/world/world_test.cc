@@ -1,0 +1,76 @@
+#include "lockstep/world/world.h"
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "lockstep/base/error.h"
+#include "support/ranks.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+using testing_support::expect_ranks_pass;
+
+RANK_PROGRAM(world_of_one) {
+  unsetenv("LOCKSTEP_NODE_MEMORY");
+  const auto world = init();
+  EXPECT_EQ(world->rank(), 0);
+  EXPECT_EQ(world->size(), 1);
+  EXPECT_EQ(world->place().launcher, "none");
+  EXPECT_STREQ(world->communicator().backend(), "single");
+  EXPECT_TRUE(world->pool().offset_of(at::ones({10}).const_data_ptr(), 40)) << "tensors are born in the pool";
+  EXPECT_EQ(world->self().pid.load(), getpid());
+  EXPECT_EQ(world->self().state.load(), RankState::kRunning);
+  EXPECT_EQ(world->board().local_ranks, 1);
+}
+
+TEST(Init, WithoutALauncherIsAWorldOfOne) { expect_ranks_pass("world_of_one", 1); }
+
+RANK_PROGRAM(init_twice) {
+  setenv("RANK", "0", 1);
+  setenv("WORLD_SIZE", "1", 1);
+  const auto world = init();
+  unsetenv("LOCKSTEP_NODE_MEMORY");
+  try {
+    init();
+    ADD_FAILURE() << "no error";
+  } catch (const BugError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("twice"));
+  }
+}
+
+TEST(Init, IsForOnceAProcess) { expect_ranks_pass("init_twice", 1); }
+
+RANK_PROGRAM(place_from_the_environment) {
+  for (const char* name : {"RANK", "LOCAL_RANK"}) setenv(name, std::to_string(context.rank).c_str(), 1);
+  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) setenv(name, std::to_string(context.size).c_str(), 1);
+  const auto world = init();
+  EXPECT_EQ(world->rank(), context.rank);
+  EXPECT_EQ(world->local_rank(), context.rank);
+  EXPECT_EQ(world->size(), context.size);
+  EXPECT_EQ(world->place().launcher, "lockstep");
+  EXPECT_STREQ(world->communicator().backend(), "shm");
+  EXPECT_EQ(&world->self(), &world->board().ranks[static_cast<size_t>(context.rank)]);
+  const at::Tensor ones = at::ones({100});
+  EXPECT_TRUE(world->communicator().shares(ones));
+  world->communicator().all_reduce(ones, comm::ReduceOp::kSum);
+  EXPECT_EQ(ones.sum().item<float>(), 100.0f * static_cast<float>(context.size));
+}
+
+TEST(Init, UnderOurLauncherTakesItsMemory) { expect_ranks_pass("place_from_the_environment", 3); }
+
+TEST(Init, RefusesWhatItCannotServe) {
+  EXPECT_THROW(init({.rank = 0}), ConfigError);
+  EXPECT_THROW(init({.init_method = "env"}), ConfigError);
+  EXPECT_THROW(init({.backend = "carrier pigeon"}), ConfigError);
+  EXPECT_THROW(init({.backend = "single", .rank = 0, .world_size = 2, .init_method = "tcp://localhost:1"}),
+               ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep
