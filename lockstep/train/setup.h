@@ -6,8 +6,8 @@
 #include <string>
 
 #include "lockstep/config/train_options.h"
+#include "lockstep/train/parts.h"
 #include "lockstep/train/recipe.h"
-#include "lockstep/train/trainer.h"
 #include "lockstep/world/world.h"
 
 namespace lockstep::train {

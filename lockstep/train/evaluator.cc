@@ -1,0 +1,52 @@
+#include "lockstep/train/evaluator.h"
+
+#include <limits>
+
+namespace lockstep::train {
+
+using Split = EvaluationSchedule::Split;
+
+Evaluator::Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp)
+    : parts_(parts),
+      ddp_(ddp),
+      schedule_{.every = parts.plan.eval_every,
+                .total_steps = parts.plan.total_steps,
+                .has_validation = parts.data.validation != nullptr} {}
+
+Evaluation Evaluator::evaluate_on(Split split) {
+  ddp_.sync_buffers();
+  parts_.optimizer->exchange_averages();
+  const auto& data = split == Split::kTest ? parts_.data.test : parts_.data.validation;
+  Evaluation evaluation = train::evaluate(*parts_.recipe, parts_.model, *data, parts_.world->communicator(),
+                                          {.chunk = parts_.plan.eval_batch,
+                                           .channels_last = parts_.plan.channels_last,
+                                           .amp = parts_.amp,
+                                           .device = parts_.device});
+  parts_.optimizer->exchange_averages();
+  return evaluation;
+}
+
+bool Evaluator::evaluate() {
+  const int64_t step = parts_.state.step;
+  if (last_step_ == step) return false;
+  last_step_ = step;
+  last_split_ = schedule_.split(step);
+  last_ = evaluate_on(last_split_);
+  const double metric = last_.metrics.value(parts_.recipe->best_by(), std::numeric_limits<double>::lowest());
+  if (metric > parts_.state.best) {
+    parts_.state.best = metric;
+    best_step_ = step;
+  }
+  return true;
+}
+
+void Evaluator::observe_plateau() {
+  Scheduler& scheduler = parts_.state.scheduler;
+  const int64_t step = parts_.state.step;
+  if (!scheduler.goes_by_metric() || !schedule_.plateau_due(step)) return;
+  const Split split = schedule_.plateau_split();
+  const Evaluation seen = split == last_split_ ? last_ : evaluate_on(split);
+  scheduler.observe(step, scheduler.metric == "loss" ? seen.loss : seen.metrics.at(scheduler.metric).get<double>());
+}
+
+}  // namespace lockstep::train

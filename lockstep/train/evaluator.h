@@ -1,0 +1,45 @@
+// The evaluations of a run under way: of the weights' average where there is one, each step's once, the best kept.
+#pragma once
+
+#include <cstdint>
+
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/train/evaluation.h"
+#include "lockstep/train/evaluation_schedule.h"
+#include "lockstep/train/parts.h"
+
+namespace lockstep::train {
+
+class Evaluator {
+ public:
+  // Both outlive this. parts.state.best is kept up to date.
+  Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp);
+
+  bool due() const { return schedule_.due(parts_.state.step); }
+
+  // Evaluates after this many steps, unless that has been done; whether it was done now. A collective.
+  bool evaluate();
+
+  // Tells the scheduler's plateau, where there is one, the metrics of this step; evaluates again where it goes by other
+  // data. Equal on all ranks, as evaluations are. A collective.
+  void observe_plateau();
+
+  // The last evaluation, and whether it was of the test data.
+  const Evaluation& last() const { return last_; }
+  bool last_was_test() const { return last_split_ == EvaluationSchedule::Split::kTest; }
+  // Whether the last evaluation is this step's and the best so far.
+  bool is_best() const { return best_step_ == parts_.state.step; }
+
+ private:
+  Evaluation evaluate_on(EvaluationSchedule::Split split);
+
+  Parts& parts_;
+  parallel::DistributedDataParallel& ddp_;
+  EvaluationSchedule schedule_;
+  Evaluation last_;
+  EvaluationSchedule::Split last_split_ = EvaluationSchedule::Split::kTest;
+  int64_t last_step_ = -1;
+  int64_t best_step_ = -1;  // of the best evaluation in this start
+};
+
+}  // namespace lockstep::train

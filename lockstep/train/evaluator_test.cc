@@ -1,0 +1,64 @@
+#include "lockstep/train/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/train/testing/only_world.h"
+#include "lockstep/train/testing/tiny_recipe.h"
+
+namespace lockstep::train {
+namespace {
+
+class EvaluatorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    parts_.recipe = std::make_shared<testing_support::TinyRecipe>();
+    parts_.world = testing_support::only_world();
+    parts_.data = parts_.recipe->open_data("", 1);
+    parts_.model = parts_.recipe->make_model(1, *parts_.data.train);
+    parts_.optimizer = optim::make_optimizer("sgd", parts_.model.module->parameters());
+    parts_.state.best = std::numeric_limits<double>::lowest();
+    parts_.plan.eval_every = 5;
+    parts_.plan.total_steps = 10;
+  }
+
+  Parts parts_;
+};
+
+TEST_F(EvaluatorTest, EvaluatesAStepOnceAndKeepsTheBest) {
+  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
+  Evaluator evaluator(parts_, ddp);
+  parts_.state.step = 5;
+  EXPECT_TRUE(evaluator.due());
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_FALSE(evaluator.evaluate());
+  EXPECT_TRUE(evaluator.is_best());
+  EXPECT_EQ(parts_.state.best, evaluator.last().metrics["accuracy"].get<double>());
+  EXPECT_EQ(evaluator.last().samples, 50);
+  parts_.state.step = 6;
+  EXPECT_FALSE(evaluator.is_best());
+  parts_.state.best = 2;  // no accuracy is better
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_FALSE(evaluator.is_best());
+}
+
+TEST_F(EvaluatorTest, ThePlateauObservesTheValidationPartAtTheEndToo) {
+  parts_.data.validation = std::make_shared<testing_support::Blobs>(20);
+  parts_.state.scheduler.options.shape = schedule::PlateauLr{};
+  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
+  Evaluator evaluator(parts_, ddp);
+  parts_.state.step = 4;
+  evaluator.observe_plateau();
+  EXPECT_EQ(parts_.state.scheduler.plateau.metrics, 0);
+  parts_.state.step = 10;
+  evaluator.evaluate();
+  EXPECT_TRUE(evaluator.last_was_test());
+  EXPECT_EQ(evaluator.last().samples, 50);
+  evaluator.observe_plateau();
+  EXPECT_EQ(parts_.state.scheduler.plateau.metrics, 1);
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,49 @@
+#include "lockstep/train/non_finite.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/text_exchange.h"
+
+namespace lockstep::train {
+namespace {
+
+// A scale of 65536 has gone down to 1 after 16 overflows; from there on it is not the scale's fault.
+constexpr int kOverflowsToWarn = 17;
+
+}  // namespace
+
+void NonFinite::warn(double loss) const {
+  const std::string line = cat("step ", parts_.state.step + 1, ": the gradient of ", ddp_.reducer().first_not_finite(),
+                               " is not finite (loss ", loss, ')');
+  if (parts_.options.on_nan == config::OnNan::kStop) {
+    throw DataError(line, "; ended by --on-nan stop; lower --lr, or --clip the gradient");
+  }
+  if (leads()) log_.warning(line, "; lower --lr, --clip the gradient, or end such runs by --on-nan stop");
+}
+
+std::string NonFinite::overflow(double loss, double scale) const {
+  const std::string parameter = ddp_.reducer().first_not_finite();
+  const int64_t step = parts_.state.step + 1;
+  parts_.world->self().overflow.set(cat("step ", step, ": ", parameter));
+  const int in_a_row = parts_.scaler.skipped_in_a_row();
+  if (!leads() || in_a_row != kOverflowsToWarn) return parameter;
+  const char* advice = !parts_.scaler.options().dynamic             ? "lower --loss-scale, or leave it dynamic"
+                       : parts_.options.amp > config::AmpLevel::kO1 ? "lower --lr, or use --dtype bf16 or --amp O1"
+                                                                    : "lower --lr, or use --dtype bf16";
+  log_.warning(cat("step ", step, ": ", in_a_row, " steps in a row were skipped, the gradient of ", parameter,
+                   " is not finite at a loss scale of ", scale, " (loss ", loss, "); ", advice));
+  return parameter;
+}
+
+void NonFinite::tell_anomaly(const std::string& found) const {
+  const auto founds = comm::gather_texts(parts_.world->communicator(), found);
+  for (size_t rank = 0; rank < founds.size(); ++rank) {
+    if (!founds[rank].empty()) fail_at(cat("rank ", rank), founds[rank]);
+  }
+}
+
+void NonFinite::fail_at(const std::string& where, const std::string& found) const {
+  throw DataError("step ", parts_.state.step + 1, ", ", where, ": the first value that is not finite came from ", found,
+                  "; look at what goes in there, lower --lr, or --clip the gradient");
+}
+
+}  // namespace lockstep::train

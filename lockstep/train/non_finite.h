@@ -1,0 +1,40 @@
+// Steps whose gradients are not finite: which parameter or layer is named, who is warned, and what ends the run.
+#pragma once
+
+#include <string>
+
+#include "lockstep/base/log.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/train/parts.h"
+
+namespace lockstep::train {
+
+class NonFinite {
+ public:
+  // All outlive this.
+  NonFinite(const Parts& parts, const parallel::DistributedDataParallel& ddp, const Logger& log)
+      : parts_(parts), ddp_(ddp), log_(log) {}
+
+  // Without a loss scaler: warns on rank 0, or throws DataError with --on-nan stop.
+  void warn(double loss) const;
+
+  // Of a step that the loss scaler skips: the first parameter whose gradient overflowed at `scale`. Some are normal,
+  // while the scale looks for its place; 17 in a row are warned of.
+  std::string overflow(double loss, double scale) const;
+
+  // With --detect-anomaly: `found` is the layer that this rank found, or empty. Throws DataError on all ranks if one of
+  // them has found something. A collective.
+  void tell_anomaly(const std::string& found) const;
+
+  // Throws DataError: the first value that is not finite came from `found`, at `where`.
+  [[noreturn]] void fail_at(const std::string& where, const std::string& found) const;
+
+ private:
+  bool leads() const { return parts_.world->rank() == 0; }
+
+  const Parts& parts_;
+  const parallel::DistributedDataParallel& ddp_;
+  const Logger& log_;
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,43 @@
+// The parts that a run is made of, as set_up() (setup.h) makes them from options.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/amp/loss_scaler.h"
+#include "lockstep/amp/opt_level.h"
+#include "lockstep/config/train_options.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/optim/any_optimizer.h"
+#include "lockstep/train/plan.h"
+#include "lockstep/train/recipe.h"
+#include "lockstep/train/run_files.h"
+#include "lockstep/train/training_state.h"
+#include "lockstep/world/world.h"
+
+namespace lockstep::train {
+
+struct Parts {
+  config::TrainOptions options;
+  std::shared_ptr<const Recipe> recipe;
+  std::shared_ptr<World> world;
+  Plan plan;
+  data::Splits data;
+  Model model;
+  std::unique_ptr<optim::AnyOptimizer> optimizer;
+  std::string sharding;  // of the optimizer, for people; empty: it is whole
+  amp::Policy amp;
+  std::string amp_why;  // why --amp auto took it; empty: it was asked for
+  c10::Device device{c10::kCPU};
+  amp::LossScaler scaler;
+  TrainingState state;
+  RunFiles files;
+  std::string resumed_from;           // empty: a fresh run
+  bool evaluated = false;             // metrics.jsonl has an evaluation of the step that the run goes on from
+  std::vector<std::string> warnings;  // for people: checkpoints that could not be read
+};
+
+}  // namespace lockstep::train

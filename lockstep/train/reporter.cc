@@ -1,0 +1,126 @@
+#include "lockstep/train/reporter.h"
+
+#include <cmath>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::train {
+namespace {
+
+// Steps whose reductions are written to metrics.jsonl.
+constexpr int64_t kFirstReductions = 10, kReductionsEvery = 100;
+
+}  // namespace
+
+Reporter::Reporter(const Parts& parts, track::Progress::Options progress, Print print)
+    : parts_(parts), first_step_(parts.state.step), progress_(progress, std::move(print)) {
+  if (leads()) metrics_.emplace(parts_.files.metrics());
+}
+
+void Reporter::step(const StepReport& report) {
+  auto& board = parts_.world->board();
+  parts_.world->self().step.store(static_cast<uint64_t>(parts_.state.step), std::memory_order_relaxed);
+  parts_.world->self().beat_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  uint64_t none = 0;
+  board.first_step_ns.compare_exchange_strong(none, static_cast<uint64_t>(monotonic_ns()));
+  samples_ += report.samples;
+  seconds_ += report.seconds;
+  loss_ = report.loss;
+  if (!leads()) return;
+  track::Record record = {{"kind", "train"},     {"step", parts_.state.step}, {"epoch", epoch()},
+                          {"loss", report.loss}, {"lr", report.lr},           {"gradient_norm", report.gradient_norm}};
+  if (parts_.scaler.enabled()) record["loss_scale"] = parts_.scaler.scale();
+  if (!report.overflow.empty()) {
+    record["skipped"] = true;
+    record["overflow"] = report.overflow;
+  }
+  metrics_->write(record);
+  show_progress(report);
+}
+
+void Reporter::show_progress(const StepReport& report) {
+  const auto left = static_cast<double>((parts_.plan.total_steps - parts_.state.step) * parts_.plan.global_batch());
+  progress_.update({.step = parts_.state.step,
+                    .steps = parts_.plan.total_steps,
+                    .epoch = epoch(),
+                    .epochs = parts_.plan.epochs,
+                    .loss = report.loss,
+                    .lr = report.lr,
+                    .samples_per_second = samples_per_second(),
+                    .seconds_left = left / samples_per_second()});
+}
+
+// DistributedDataParallel's logging data of this rank, bucket by bucket.
+void Reporter::reductions(const parallel::DistributedDataParallel& ddp) {
+  const int64_t step = parts_.state.step;
+  if (!leads() || (step != kFirstReductions && step % kReductionsEvery != 0)) return;
+  const auto ms = [](double seconds) { return seconds * 1e3; };
+  const parallel::CommLog log = ddp.comm_log();
+  auto buckets = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < ddp.reducer().buckets(); ++i) {
+    const parallel::BucketLog& bucket = ddp.reducer().log(i);
+    buckets.push_back({{"label", bucket.label},
+                       {"bytes", bucket.bytes},
+                       {"in_flight_ms", ms(bucket.in_flight)},
+                       {"waited_ms", ms(bucket.waited)}});
+  }
+  metrics_->write({{"kind", "comm"},
+                   {"step", step},
+                   {"bytes", log.bytes},
+                   {"in_flight_ms", ms(log.in_flight)},
+                   {"waited_ms", ms(log.waited)},
+                   {"overlap", log.overlap()},
+                   {"buckets", buckets}});
+}
+
+void Reporter::evaluation(const Evaluation& evaluation, bool of_test_data) {
+  if (!leads()) return;
+  const int64_t step = parts_.state.step;
+  track::Record record = {
+      {"kind", "eval"}, {"step", step}, {"epoch", epoch()}, {"loss", evaluation.loss}, {"samples", evaluation.samples}};
+  std::string line = cat("step ", step, ": loss ", evaluation.loss);
+  for (const auto& [name, value] : evaluation.metrics.items()) {
+    record[name] = value;
+    line += cat(", ", name, ' ', value.dump());
+  }
+  const bool is_there = parts_.evaluated && step == first_step_;
+  if (!is_there) metrics_->write(record);
+  say(cat(line, " on ", evaluation.samples, of_test_data ? " test" : " validation", " samples"));
+}
+
+void Reporter::saved(const std::string& checkpoint) { parts_.world->board().saved.set(cat("checkpoint ", checkpoint)); }
+
+void Reporter::stopped() {
+  progress_.finish();
+  say(cat("stopped at step ", parts_.state.step, ", saved ", parts_.files.interrupted(),
+          "; go on with: lockstep train ", parts_.recipe->name(), " --resume ", parts_.files.folder));
+}
+
+void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha256, const std::string& ema_sha256) {
+  const int64_t step = parts_.state.step;
+  const double seconds = since_start_.seconds();
+  nlohmann::ordered_json final = {
+      {"recipe", parts_.recipe->name()},
+      {"steps", step},
+      {"epochs", static_cast<double>(step) / static_cast<double>(parts_.plan.steps_per_epoch)},
+      {"loss", evaluation.loss},
+      {"train_loss", loss_},
+      {"metrics", evaluation.metrics},
+      {"images_per_second", samples_per_second()},
+      {"world_size", parts_.world->size()},
+      {"lanes", parts_.plan.lanes},
+      {"seconds", seconds},
+      {"weights_sha256", weights_sha256}};
+  if (!ema_sha256.empty()) final["ema_sha256"] = ema_sha256;
+  if (!parts_.recipe->arch().empty()) final["arch"] = parts_.recipe->arch();
+  write_text(parts_.files.final_json(), final.dump(2) + '\n');
+  progress_.finish();
+  say(cat("done: ", step, " steps in ", std::lround(seconds), " s; ", parts_.files.final_json(), ", weights ",
+          weights_sha256.substr(0, 12), "…"));
+}
+
+void Reporter::say(const std::string& line) {
+  if (leads() && !parts_.options.quiet) progress_.line(line);
+}
+
+}  // namespace lockstep::train

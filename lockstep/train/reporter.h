@@ -1,0 +1,65 @@
+// How a run goes, told to people and files: the node's board on every rank; on rank 0 metrics.jsonl, progress and
+// lines.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/track/jsonl.h"
+#include "lockstep/track/progress.h"
+#include "lockstep/train/evaluation.h"
+#include "lockstep/train/parts.h"
+
+namespace lockstep::train {
+
+// One training step, as it is reported.
+struct StepReport {
+  double loss = 0;
+  double lr = 0;
+  double gradient_norm = 0;
+  std::string overflow = {};  // of a step that the loss scaler skips: the first parameter whose gradient is not finite
+  int64_t samples = 0;        // of the global batch
+  double seconds = 0;
+};
+
+class Reporter {
+ public:
+  using Print = std::function<void(const std::string& text)>;
+
+  // `parts` outlives this; its state's step counts the steps done. `print` receives the texts for people.
+  Reporter(const Parts& parts, track::Progress::Options progress, Print print);
+
+  void step(const StepReport& report);
+  // The reductions of the last step, now and then.
+  void reductions(const parallel::DistributedDataParallel& ddp);
+  void evaluation(const Evaluation& evaluation, bool of_test_data);
+  void saved(const std::string& checkpoint);
+  void stopped();
+  // Writes final.json: the last evaluation, the hashes of the weights and, unless empty, of their average.
+  void done(const Evaluation& evaluation, const std::string& weights_sha256, const std::string& ema_sha256);
+
+  // A line for people, unless --quiet.
+  void say(const std::string& line);
+
+ private:
+  bool leads() const { return parts_.world->rank() == 0; }
+  int64_t epoch() const { return parts_.plan.epoch_of(parts_.state.step - 1) + 1; }  // of the last step, from 1
+  double samples_per_second() const { return seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0; }
+  void show_progress(const StepReport& report);
+
+  const Parts& parts_;
+  const int64_t first_step_;
+  std::optional<track::JsonlSink> metrics_;  // rank 0's
+  track::Progress progress_;
+  int64_t samples_ = 0;  // trained in this start
+  double seconds_ = 0;   // spent on them
+  double loss_ = 0;      // of the last step
+  Stopwatch since_start_;
+};
+
+}  // namespace lockstep::train

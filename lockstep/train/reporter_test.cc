@@ -1,0 +1,97 @@
+#include "lockstep/train/reporter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "lockstep/train/testing/only_world.h"
+#include "lockstep/train/testing/tiny_recipe.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ReporterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    parts_.recipe = std::make_shared<testing_support::TinyRecipe>();
+    parts_.world = testing_support::only_world();
+    parts_.plan.steps_per_epoch = 10;
+    parts_.plan.total_steps = 20;
+    parts_.plan.epochs = 2;
+    parts_.files.folder = folder_;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Reporter make() {
+    return Reporter(parts_, {.seconds_between = 1e9}, [this](const std::string& text) { shown_ += text; });
+  }
+  std::vector<nlohmann::json> records() const {
+    std::vector<nlohmann::json> all;
+    std::ifstream file(parts_.files.metrics());
+    for (std::string line; std::getline(file, line);) all.push_back(nlohmann::json::parse(line));
+    return all;
+  }
+
+  std::string folder_ = ::testing::TempDir() + "reporter." + std::to_string(getpid());
+  std::string shown_;
+  Parts parts_;
+};
+
+TEST_F(ReporterTest, AStepIsARecordAndOnTheBoard) {
+  Reporter reporter = make();
+  parts_.state.step = 11;
+  reporter.step({.loss = 0.5, .lr = 0.1, .gradient_norm = 2, .samples = 8, .seconds = 0.5});
+  ASSERT_EQ(records().size(), 1u);
+  const auto record = records()[0];
+  EXPECT_EQ(record["kind"], "train");
+  EXPECT_EQ(record["step"], 11);
+  EXPECT_EQ(record["epoch"], 2);
+  EXPECT_EQ(record["loss"], 0.5);
+  EXPECT_FALSE(record.contains("skipped"));
+  EXPECT_EQ(parts_.world->self().step.load(), 11u);
+}
+
+TEST_F(ReporterTest, ASkippedStepNamesItsOverflow) {
+  Reporter reporter = make();
+  parts_.state.step = 1;
+  reporter.step({.overflow = "conv1.weight", .samples = 8, .seconds = 0.5});
+  EXPECT_EQ(records()[0]["skipped"], true);
+  EXPECT_EQ(records()[0]["overflow"], "conv1.weight");
+}
+
+TEST_F(ReporterTest, AnEvaluationThatIsThereAlreadyIsShownAndNotWrittenAgain) {
+  parts_.state.step = 10;
+  parts_.evaluated = true;
+  Reporter reporter = make();
+  const Evaluation evaluation{.loss = 0.25, .samples = 50, .metrics = {{"accuracy", 0.5}}};
+  reporter.evaluation(evaluation, /*of_test_data=*/false);
+  EXPECT_TRUE(records().empty());
+  EXPECT_THAT(shown_, HasSubstr("step 10: loss 0.25, accuracy 0.5 on 50 validation samples"));
+  parts_.state.step = 20;
+  reporter.evaluation(evaluation, /*of_test_data=*/true);
+  EXPECT_EQ(records().size(), 1u);
+  EXPECT_THAT(shown_, HasSubstr("step 20: loss 0.25, accuracy 0.5 on 50 test samples"));
+}
+
+TEST_F(ReporterTest, TheEndIsInFinalJson) {
+  Reporter reporter = make();
+  parts_.state.step = 20;
+  reporter.step({.loss = 0.125, .samples = 8, .seconds = 2});
+  reporter.done({.loss = 0.5, .samples = 50, .metrics = {{"accuracy", 1}}}, std::string(64, 'a'), "");
+  const auto final = nlohmann::json::parse(std::ifstream(parts_.files.final_json()));
+  EXPECT_EQ(final["steps"], 20);
+  EXPECT_EQ(final["train_loss"], 0.125);
+  EXPECT_EQ(final["images_per_second"], 4);
+  EXPECT_EQ(final["weights_sha256"], std::string(64, 'a'));
+  EXPECT_FALSE(final.contains("ema_sha256"));
+  EXPECT_THAT(shown_, HasSubstr("done: 20 steps"));
+}
+
+}  // namespace
+}  // namespace lockstep::train
