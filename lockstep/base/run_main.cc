@@ -17,9 +17,9 @@ namespace lockstep {
 namespace {
 
 // This rank's place on the board of our launcher, which is told there what ended the rank; none under another launcher.
-class OwnPlace {
+class OwnEntry {
  public:
-  OwnPlace() {
+  OwnEntry() {
     const auto memory = env("LOCKSTEP_NODE_MEMORY");
     const auto rank = env_int("LOCAL_RANK", 0, kMaxLocalRanks - 1);
     if (!memory || !rank) return;
@@ -35,9 +35,9 @@ class OwnPlace {
   BoardRank* self_ = nullptr;
 };
 
-int fail(const std::optional<OwnPlace>& place, int code, const std::string& line) {
-  if (place && place->self() != nullptr) {
-    place->self()->fail(code, line);
+int fail(const std::optional<OwnEntry>& entry, int code, const std::string& line) {
+  if (entry && entry->self() != nullptr) {
+    entry->self()->fail(code, line);
   } else {
     write_all(STDERR_FILENO, "error: " + line + '\n');
   }
@@ -47,16 +47,16 @@ int fail(const std::optional<OwnPlace>& place, int code, const std::string& line
 }  // namespace
 
 int run_main(const std::function<int()>& body) {
-  std::optional<OwnPlace> place;
+  std::optional<OwnEntry> entry;
   try {
-    place.emplace();
+    entry.emplace();
     return body();
   } catch (const Error& error) {
-    return fail(place, error.exit_code(), error.what());
+    return fail(entry, error.exit_code(), error.what());
   } catch (const std::exception& error) {
     // libtorch's messages go on with a stack trace; the first line says what happened.
     const std::string text = error.what();
-    return fail(place, BugError::kExitCode, first_line(text));
+    return fail(entry, BugError::kExitCode, first_line(text));
   }
 }
 

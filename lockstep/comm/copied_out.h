@@ -17,16 +17,16 @@ class CopiedOut final : public Work {
   CopiedOut(std::shared_ptr<Work> work, at::Tensor from, at::Tensor to)
       : work_(std::move(work)), from_(std::move(from)), to_(std::move(to)) {}
 
-  bool done() override { return settle(work_->done()); }
-  bool wait_for(std::chrono::nanoseconds time) override { return settle(work_->wait_for(time)); }
+  bool done() override { return copy_out_if(work_->done()); }
+  bool wait_for(std::chrono::nanoseconds time) override { return copy_out_if(work_->wait_for(time)); }
   void wait() override {
     work_->wait();
-    settle(true);
+    copy_out_if(true);
   }
   std::chrono::nanoseconds elapsed() const override { return work_->elapsed(); }
 
  private:
-  bool settle(bool done) {
+  bool copy_out_if(bool done) {
     if (done && to_.defined()) std::exchange(to_, at::Tensor()).copy_(from_);
     return done;
   }

@@ -53,10 +53,10 @@ void copy(bool in, at::ScalarType type, at::ScalarType wire, std::byte* tensor, 
 // Calls visit(tensor's memory, its place in the row, elements) for each tensor.
 template <typename Visit>
 void for_each(const Call& call, const at::Tensor& row, Visit&& visit) {
-  std::byte* place = data_of(row);
+  std::byte* to = data_of(row);
   for (const auto& tensor : call.tensors) {
-    visit(data_of(tensor), place, tensor.numel());
-    place += static_cast<size_t>(tensor.numel()) * row.element_size();
+    visit(data_of(tensor), to, tensor.numel());
+    to += static_cast<size_t>(tensor.numel()) * row.element_size();
   }
 }
 

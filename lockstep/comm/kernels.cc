@@ -89,33 +89,33 @@ void each(const void* a, const void* b, void* out, int64_t count) {
 }
 
 template <typename Type>
-void combine_as(Node node, const void* a, const void* b, void* out, int64_t count) {
-  switch (node) {
-    case Node::kAdd:
+void combine_as(BinaryOp op, const void* a, const void* b, void* out, int64_t count) {
+  switch (op) {
+    case BinaryOp::kAdd:
       return each<Type, Adds>(a, b, out, count);
-    case Node::kMultiply:
+    case BinaryOp::kMultiply:
       return each<Type, Multiplies>(a, b, out, count);
-    case Node::kMax:
+    case BinaryOp::kMax:
       return each<Type, TakesMax>(a, b, out, count);
-    case Node::kMin:
+    case BinaryOp::kMin:
       return each<Type, TakesMin>(a, b, out, count);
   }
 }
 
-void Combine(Format format, Node node, const void* a, const void* b, void* out, int64_t count) {
+void Combine(Format format, BinaryOp op, const void* a, const void* b, void* out, int64_t count) {
   switch (format) {
     case Format::kFloat:
-      return combine_as<Float>(node, a, b, out, count);
+      return combine_as<Float>(op, a, b, out, count);
     case Format::kDouble:
-      return combine_as<Double>(node, a, b, out, count);
+      return combine_as<Double>(op, a, b, out, count);
     case Format::kHalf:
-      return combine_as<Half>(node, a, b, out, count);
+      return combine_as<Half>(op, a, b, out, count);
     case Format::kBrain:
-      return combine_as<Brain>(node, a, b, out, count);
+      return combine_as<Brain>(op, a, b, out, count);
     case Format::kWireHalf:
-      return combine_as<WireHalf>(node, a, b, out, count);
+      return combine_as<WireHalf>(op, a, b, out, count);
     case Format::kWireBrain:
-      return combine_as<WireBrain>(node, a, b, out, count);
+      return combine_as<WireBrain>(op, a, b, out, count);
   }
 }
 
@@ -172,8 +172,8 @@ HWY_EXPORT(SquaresF32);
 HWY_EXPORT(SquaresF16);
 HWY_EXPORT(SquaresBf16);
 
-void combine(Format format, Node node, const void* a, const void* b, void* out, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(Combine)(format, node, a, b, out, count);
+void combine(Format format, BinaryOp op, const void* a, const void* b, void* out, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(Combine)(format, op, a, b, out, count);
 }
 
 void copy_rounded(Format format, const void* in, void* out, int64_t count) {

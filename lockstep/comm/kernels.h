@@ -8,10 +8,10 @@ namespace lockstep::comm {
 // How elements lie in memory. 16-bit types are computed in fp32 and rounded to nearest even. kWireHalf and kWireBrain
 // are fp32 whose values are rounded to fp16 or bf16 when they are read and when they are written.
 enum class Format { kFloat, kDouble, kHalf, kBrain, kWireHalf, kWireBrain };
-enum class Node { kAdd, kMultiply, kMax, kMin };  // kMax and kMin are NaN if either value is
+enum class BinaryOp { kAdd, kMultiply, kMax, kMin };  // kMax and kMin are NaN if either value is
 
-// out[k] = a[k] node b[k]. `out` may be `a` or `b`.
-void combine(Format format, Node node, const void* a, const void* b, void* out, int64_t count);
+// out[k] = a[k] op b[k]. `out` may be `a` or `b`.
+void combine(Format format, BinaryOp op, const void* a, const void* b, void* out, int64_t count);
 
 // out[k] = in[k], as the format reads and writes it: rounds where that is a wire type. `out` may be `in`.
 void copy_rounded(Format format, const void* in, void* out, int64_t count);

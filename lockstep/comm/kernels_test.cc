@@ -40,14 +40,14 @@ TEST(SquareSum, DoesNotDependOnAlignment) {
 TEST(AddBf16, RoundsToNearestEven) {
   // 1 + 2^-8 lies half-way between two bf16 numbers: to even is down; 1 + 3 × 2^-8 is up.
   Tensor a = at::ones({20}, at::kBFloat16), b = at::full({20}, 0x1p-8, at::kBFloat16), out = at::empty_like(a);
-  combine(Format::kBrain, Node::kAdd, a.data_ptr(), b.data_ptr(), out.data_ptr(), 20);
+  combine(Format::kBrain, BinaryOp::kAdd, a.data_ptr(), b.data_ptr(), out.data_ptr(), 20);
   EXPECT_TRUE(at::equal(out, a));
   b.fill_(3 * 0x1p-8);
-  combine(Format::kBrain, Node::kAdd, a.data_ptr(), b.data_ptr(), out.data_ptr(), 20);
+  combine(Format::kBrain, BinaryOp::kAdd, a.data_ptr(), b.data_ptr(), out.data_ptr(), 20);
   EXPECT_TRUE(at::equal(out, at::full({20}, 1 + 0x1p-6, at::kBFloat16)));
 }
 
-// Every format and node beside libtorch's own arithmetic, tails included.
+// Every format and operator beside libtorch's own arithmetic, tails included.
 TEST(Combine, EqualsLibtorchWithEachInstructionSet) {
   testing_support::with_each_instruction_set([] {
     at::manual_seed(3);
@@ -60,14 +60,14 @@ TEST(Combine, EqualsLibtorchWithEachInstructionSet) {
         const Tensor a = at::randn({count}).to(dtype), b = at::randn({count}).to(dtype), out = at::empty_like(a);
         const auto wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
         const Tensor x = a.to(wide), y = b.to(wide);
-        const auto run = [&, as = format](Node node) {
-          combine(as, node, a.data_ptr(), b.data_ptr(), out.data_ptr(), count);
+        const auto run = [&, as = format](BinaryOp op) {
+          combine(as, op, a.data_ptr(), b.data_ptr(), out.data_ptr(), count);
           return out;
         };
-        EXPECT_TRUE(at::equal(run(Node::kAdd), (x + y).to(dtype))) << dtype << ' ' << count;
-        EXPECT_TRUE(at::equal(run(Node::kMultiply), (x * y).to(dtype))) << dtype << ' ' << count;
-        EXPECT_TRUE(at::equal(run(Node::kMax), at::maximum(a, b))) << dtype << ' ' << count;
-        EXPECT_TRUE(at::equal(run(Node::kMin), at::minimum(a, b))) << dtype << ' ' << count;
+        EXPECT_TRUE(at::equal(run(BinaryOp::kAdd), (x + y).to(dtype))) << dtype << ' ' << count;
+        EXPECT_TRUE(at::equal(run(BinaryOp::kMultiply), (x * y).to(dtype))) << dtype << ' ' << count;
+        EXPECT_TRUE(at::equal(run(BinaryOp::kMax), at::maximum(a, b))) << dtype << ' ' << count;
+        EXPECT_TRUE(at::equal(run(BinaryOp::kMin), at::minimum(a, b))) << dtype << ' ' << count;
       }
     }
   });
@@ -80,8 +80,8 @@ TEST(Combine, MaxAndMinPassNanOn) {
         std::pair{Format::kBrain, at::kBFloat16}, std::pair{Format::kDouble, at::kDouble}}) {
     const Tensor a = at::tensor({nan, 1.0}, at::kDouble).to(dtype), b = at::tensor({2.0, nan}, at::kDouble).to(dtype);
     const Tensor out = at::empty_like(a);
-    for (const Node node : {Node::kMax, Node::kMin}) {
-      combine(format, node, a.data_ptr(), b.data_ptr(), out.data_ptr(), 2);
+    for (const BinaryOp op : {BinaryOp::kMax, BinaryOp::kMin}) {
+      combine(format, op, a.data_ptr(), b.data_ptr(), out.data_ptr(), 2);
       EXPECT_TRUE(at::isnan(out).all().item<bool>()) << dtype;
     }
   }

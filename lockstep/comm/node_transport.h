@@ -1,5 +1,5 @@
 // What joins the folds of several nodes: each node's ranks reduce among themselves over shared memory, and hand the
-// partial sums of their slices to an transport, which brings them together with the other nodes'.
+// partial sums of their slices to a transport, which brings them together with the other nodes'.
 #pragma once
 
 #include <ATen/core/Tensor.h>

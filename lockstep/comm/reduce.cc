@@ -35,16 +35,16 @@ std::optional<Format> format_of(ScalarType dtype, std::optional<ScalarType> wire
   }
 }
 
-Node node_of(ReduceOp op) {
+BinaryOp binary_op_of(ReduceOp op) {
   switch (op) {
     case ReduceOp::kMax:
-      return Node::kMax;
+      return BinaryOp::kMax;
     case ReduceOp::kMin:
-      return Node::kMin;
+      return BinaryOp::kMin;
     case ReduceOp::kProduct:
-      return Node::kMultiply;
+      return BinaryOp::kMultiply;
     default:
-      return Node::kAdd;
+      return BinaryOp::kAdd;
   }
 }
 
@@ -153,7 +153,7 @@ bool can_reduce(ScalarType dtype, ReduceOp op) {
 void combine_block(ScalarType dtype, ReduceOp op, const void* a, const void* b, void* out, int64_t count,
                    std::optional<ScalarType> wire) {
   // Leaves come unrounded; rounding what is rounded already changes nothing, so one kernel serves all nodes.
-  if (const auto format = format_of(dtype, wire)) return combine(*format, node_of(op), a, b, out, count);
+  if (const auto format = format_of(dtype, wire)) return combine(*format, binary_op_of(op), a, b, out, count);
   with_integer(dtype, [&](auto type) { combine_integers<decltype(type)>(op, a, b, out, count); });
 }
 

@@ -79,7 +79,7 @@ void Sink::write_some() {
   }
 }
 
-Terminal::Terminal(int out_fd, int err_fd) : out_(out_fd), err_(err_fd), one_place_(same_file(out_fd, err_fd)) {}
+Terminal::Terminal(int out_fd, int err_fd) : out_(out_fd), err_(err_fd), same_file_(same_file(out_fd, err_fd)) {}
 
 void Terminal::raw(std::string_view bytes) {
   if (bytes.empty()) return;
@@ -89,7 +89,7 @@ void Terminal::raw(std::string_view bytes) {
 
 void Terminal::line(Stream stream, std::string_view text) {
   std::string whole;
-  if (mid_line_ && (stream == Stream::kOut || one_place_)) {
+  if (mid_line_ && (stream == Stream::kOut || same_file_)) {
     // A progress bar is rubbed out, for its next turn draws all of it; in a file the line before is ended.
     whole = sink(stream).is_terminal() ? "\r\033[K" : "\n";
     mid_line_ = false;

@@ -64,7 +64,7 @@ class Terminal {
 
  private:
   Sink out_, err_;
-  bool one_place_;         // both end in the same file or terminal
+  bool same_file_;         // both end in the same file or terminal
   bool mid_line_ = false;  // raw bytes stopped before a newline
 };
 

@@ -14,7 +14,7 @@ namespace lockstep::rendezvous {
 namespace {
 
 // Ranks speak at once; of others so many may be connected and silent before the oldest is sent away.
-constexpr size_t kMostGuests = 2 * kMaxLocalRanks;
+constexpr size_t kMostPending = 2 * kMaxLocalRanks;
 
 std::string pid_text(const Credentials& who) { return who.pid == 0 ? "" : cat(" (pid ", who.pid, ")"); }
 
@@ -55,48 +55,48 @@ void HandshakeServer::gather(const Deadline& deadline) {
     if (deadline.passed()) {
       throw CommError(missing_text(place_, missing_ranks(*board_, place_.size), watch.seconds()));
     }
-    wait_for_news(deadline);
-    hear_members();
-    take_in();
-    hear_guests();
+    wait_for_event(deadline);
+    check_members();
+    accept_connections();
+    receive_hellos();
   }
 }
 
-void HandshakeServer::wait_for_news(const Deadline& deadline) {
+void HandshakeServer::wait_for_event(const Deadline& deadline) {
   std::vector<pollfd> all{{listener_.get(), POLLIN, 0}};
-  for (const auto* list : {&guests_, &members_}) {
+  for (const auto* list : {&pending_, &members_}) {
     for (const auto& each : *list) all.push_back({each.connection.get(), POLLIN, 0});  // -1 is passed over
   }
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
   poll(all.data(), all.size(), static_cast<int>(std::clamp<int64_t>(ms + 1, 1, 1000)));
 }
 
-void HandshakeServer::take_in() {
+void HandshakeServer::accept_connections() {
   while (Descriptor connection = accept_next(listener_.get())) {
     const Credentials who = peer_credentials(connection.get());
     if (who.uid != geteuid()) continue;
-    if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());
-    guests_.push_back({std::move(connection), who});
+    if (pending_.size() == kMostPending) pending_.erase(pending_.begin());
+    pending_.push_back({std::move(connection), who});
   }
 }
 
-void HandshakeServer::hear_guests() {
-  for (size_t i = 0; i < guests_.size();) {
-    const auto packet = receive_packet(guests_[i].connection.get(), Notice::kMostBytes);
+void HandshakeServer::receive_hellos() {
+  for (size_t i = 0; i < pending_.size();) {
+    const auto packet = receive_packet(pending_[i].connection.get(), Notice::kMostBytes);
     if (!packet) {
       ++i;
       continue;
     }
     const auto hello = Hello::decode(packet->bytes);
-    if (hello) check_hello(*hello, guests_[i].who);
-    Member guest = std::move(guests_[i]);
-    guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
-    if (hello) welcome(hello->rank, std::move(guest));
+    if (hello) check_hello(*hello, pending_[i].who);
+    Member member = std::move(pending_[i]);
+    pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));
+    if (hello) admit(hello->rank, std::move(member));
   }
 }
 
 // A member that is heard of again gives up, or has ended.
-void HandshakeServer::hear_members() {
+void HandshakeServer::check_members() {
   for (size_t rank = 1; rank < members_.size(); ++rank) {
     const Member& member = members_[rank];
     const auto packet = member.connection ? receive_packet(member.connection.get(), Notice::kMostBytes) : std::nullopt;
@@ -131,11 +131,11 @@ void HandshakeServer::check_hello(const Hello& hello, const Credentials& who) co
   }
 }
 
-void HandshakeServer::welcome(int rank, Member guest) {
+void HandshakeServer::admit(int rank, Member member) {
   // The pid now, not when the rank has its communicator: it may die before.
-  board_->ranks[static_cast<size_t>(rank)].pid.store(guest.who.pid);
-  send_packet(guest.connection.get(), Notice{.kind = NoticeKind::kMemory}.encode(), descriptors_);
-  members_[static_cast<size_t>(rank)] = std::move(guest);
+  board_->ranks[static_cast<size_t>(rank)].pid.store(member.who.pid);
+  send_packet(member.connection.get(), Notice{.kind = NoticeKind::kMemory}.encode(), descriptors_);
+  members_[static_cast<size_t>(rank)] = std::move(member);
 }
 
 void HandshakeServer::release() {
@@ -147,7 +147,7 @@ void HandshakeServer::release() {
 void HandshakeServer::give_up(const Error& error) {
   const std::string notice =
       Notice{.kind = NoticeKind::kGivenUp, .exit_code = error.exit_code(), .reason = error.what()}.encode();
-  for (const auto* list : {&guests_, &members_}) {
+  for (const auto* list : {&pending_, &members_}) {
     for (const auto& each : *list) {
       if (each.connection) send_packet(each.connection.get(), notice);
     }

@@ -41,11 +41,11 @@ class HandshakeServer {
     Credentials who;
   };
 
-  void wait_for_news(const Deadline& deadline);
-  void take_in();
-  void hear_guests();
-  void hear_members();
-  void welcome(int rank, Member guest);
+  void wait_for_event(const Deadline& deadline);
+  void accept_connections();
+  void receive_hellos();
+  void check_members();
+  void admit(int rank, Member member);
   void check_hello(const Hello& hello, const Credentials& who) const;
   bool complete() const;
 
@@ -54,7 +54,7 @@ class HandshakeServer {
   Mapping board_memory_;
   Board* board_;
   std::vector<int> descriptors_;
-  std::vector<Member> guests_;   // connected, nothing said yet; the oldest first
+  std::vector<Member> pending_;  // connected, nothing said yet; the oldest first
   std::vector<Member> members_;  // by rank; [0], this rank itself, has no connection
 };
 

@@ -69,19 +69,19 @@ std::optional<SocketName> parse_socket_name(const std::string& value) {
 }
 
 // Hosts the ranks of this node, all of `place`'s.
-NodeMemory host(const Place& place, int node, Store& store, const Deadline& deadline) {
+NodeMemory serve(const Place& place, int node, Store& store, const Deadline& deadline) {
   NodeMemory memory = NodeMemory::create(place.local_size);
   const std::string name = random_name();
   const Descriptor listener = listen_abstract(name);
   store.set(socket_key(node), cat(name, ' ', this_node(), ' ', this_host()), deadline);
-  HandshakeServer reception(place, memory, listener);
+  HandshakeServer server(place, memory, listener);
   try {
-    reception.gather(deadline);
+    server.gather(deadline);
   } catch (const Error& error) {
-    reception.give_up(error);
+    server.give_up(error);
     throw;
   }
-  reception.release();
+  server.release();
   return memory;
 }
 
@@ -94,7 +94,7 @@ void check_same_node(const Place& place, const SocketName& socket) {
 
 // Connects to rank 0. A store that an earlier run left behind may name a socket that is no more: then rank 0 is still
 // to come.
-Descriptor reach_host(const Place& place, int node, Store& store, const Deadline& deadline) {
+Descriptor connect_to_server(const Place& place, int node, Store& store, const Deadline& deadline) {
   constexpr int kRetryMs = 20;
   const Stopwatch watch;
   while (const auto value = store.get(socket_key(node), deadline)) {
@@ -116,8 +116,8 @@ void check_user(const Place& place, const Descriptor& connection) {
 }
 
 // Rank 0's next packet, of this kind; none if it has not come until the deadline.
-std::optional<Packet> hear(const Place& place, const Descriptor& connection, NoticeKind kind,
-                           const Deadline& deadline) {
+std::optional<Packet> receive(const Place& place, const Descriptor& connection, NoticeKind kind,
+                              const Deadline& deadline) {
   while (!deadline.passed()) {
     if (auto packet = receive_packet(connection.get(), Notice::kMostBytes)) {
       const auto notice = Notice::decode(packet->bytes);
@@ -149,10 +149,10 @@ NodeMemory join(const Place& place, Descriptor connection, const Deadline& deadl
   const Stopwatch watch;
   check_user(place, connection);
   send_packet(connection.get(), Hello::encode(place));
-  auto packet = hear(place, connection, NoticeKind::kMemory, deadline);
+  auto packet = receive(place, connection, NoticeKind::kMemory, deadline);
   if (!packet) throw CommError(missing_text(place, {0}, watch.seconds()));
   NodeMemory memory = take_memory(place, std::move(packet->descriptors));
-  if (hear(place, connection, NoticeKind::kGo, deadline)) return memory;
+  if (receive(place, connection, NoticeKind::kGo, deadline)) return memory;
   const Mapping board(memory.board.get());
   const CommError late(missing_text(place, missing_ranks(*Board::attach(board.data()), place.size), watch.seconds()));
   // Rank 0 passes it on, so that all tell of the rank that is missing and none of this one.
@@ -162,18 +162,18 @@ NodeMemory join(const Place& place, Descriptor connection, const Deadline& deadl
 }
 
 // What a rank says of itself, and what rank 0 tells all in the end: "error 2 …", or a line for each rank.
-struct Word {
+struct RankInfo {
   std::string node;  // equal for the ranks of a node
   int local_rank = 0, size = 0;
   std::string host;
 };
 
-std::string encode(const Word& word) {
-  return cat(word.node, ' ', word.local_rank, ' ', word.size, ' ', word.host, '\n');
+std::string encode(const RankInfo& info) {
+  return cat(info.node, ' ', info.local_rank, ' ', info.size, ' ', info.host, '\n');
 }
 
-bool read_word(std::istream& in, Word& word) {
-  return bool{in >> word.node >> word.local_rank >> word.size >> word.host};
+bool read_rank_info(std::istream& in, RankInfo& info) {
+  return bool{in >> info.node >> info.local_rank >> info.size >> info.host};
 }
 
 std::string place_key(int rank) { return cat("place/", rank); }
@@ -186,7 +186,7 @@ ConfigError other_size(int rank, const std::string& host, int size, int size_of_
 }
 
 // Rank 0's part: everyone's word, as one text.
-std::string collect_words(const Place& place, Store& store, const Deadline& deadline) {
+std::string collect_rank_infos(const Place& place, Store& store, const Deadline& deadline) {
   const Stopwatch watch;
   std::string all;
   std::vector<int> missing;
@@ -196,11 +196,11 @@ std::string collect_words(const Place& place, Store& store, const Deadline& dead
       missing.push_back(rank);
       continue;
     }
-    Word word;
+    RankInfo info;
     std::istringstream in(*text);
-    if (!read_word(in, word))
+    if (!read_rank_info(in, info))
       throw CommError("rank ", rank, " says '", *text, "' of itself; start all ranks from one build");
-    if (word.size != place.size) throw other_size(rank, word.host, word.size, place.size);
+    if (info.size != place.size) throw other_size(rank, info.host, info.size, place.size);
     all += *text;
   }
   if (!missing.empty()) throw CommError(missing_text(place, missing, watch.seconds()));
@@ -218,10 +218,10 @@ comm::RankTable parse_table(const Place& place, const std::string& text) {
   }
   comm::RankTable table;
   std::map<std::string, int> nodes;
-  for (Word word; read_word(in, word);) {
-    if (word.size != place.size) throw other_size(place.rank, this_host(), place.size, word.size);
-    const int node = nodes.emplace(word.node, static_cast<int>(nodes.size())).first->second;
-    table.push_back({node, word.local_rank, word.host});
+  for (RankInfo info; read_rank_info(in, info);) {
+    if (info.size != place.size) throw other_size(place.rank, this_host(), place.size, info.size);
+    const int node = nodes.emplace(info.node, static_cast<int>(nodes.size())).first->second;
+    table.push_back({node, info.local_rank, info.host});
   }
   return table;
 }
@@ -241,11 +241,11 @@ void check_nodes(const comm::RankTable& table) {
 
 // Rank 0's part: the table, or why there is none. It stays until those who came have read the latter, for the store
 // goes with it.
-void tell_all(const Place& place, Store& store, const Deadline& deadline) {
+void publish_table(const Place& place, Store& store, const Deadline& deadline) {
   constexpr std::chrono::seconds kGrace{2};
   std::string text;
   try {
-    text = collect_words(place, store, deadline);
+    text = collect_rank_infos(place, store, deadline);
     check_nodes(parse_table(place, text));
   } catch (const Error& error) {
     text = cat("error ", error.exit_code(), ' ', error.what());
@@ -269,7 +269,7 @@ comm::RankTable exchange_places(const Place& place, Store& store, const Deadline
   }
   const std::string node = place.node >= 0 ? cat("node", place.node) : this_node();
   store.set(place_key(place.rank), encode({node, place.local_rank, place.size, this_host()}), deadline);
-  if (place.rank == 0) tell_all(place, store, deadline);
+  if (place.rank == 0) publish_table(place, store, deadline);
   const Stopwatch watch;
   constexpr std::chrono::seconds kGrace{2};  // for rank 0 to say who is missing
   const auto text = store.get(kTableKey, Deadline(std::max(deadline.left(), std::chrono::nanoseconds(0)) + kGrace));
@@ -284,8 +284,8 @@ NodeMemory share_node_memory(const Place& place, const comm::RankTable& table, S
   local.rank = place.local_rank;
   local.size = local.local_size = static_cast<int>(comm::ranks_of_node(table, node).size());
   if (local.size == 1) return NodeMemory::create(1);
-  return local.rank == 0 ? host(local, node, store, deadline)
-                         : join(local, reach_host(local, node, store, deadline), deadline);
+  return local.rank == 0 ? serve(local, node, store, deadline)
+                         : join(local, connect_to_server(local, node, store, deadline), deadline);
 }
 
 NodeMemory share_node_memory(const Place& place, std::chrono::milliseconds timeout) {
@@ -294,14 +294,14 @@ NodeMemory share_node_memory(const Place& place, std::chrono::milliseconds timeo
   constexpr int kNode = 0;
   if (place.rank == 0) {
     Store store(place, deadline);
-    NodeMemory memory = host(place, kNode, store, deadline);
+    NodeMemory memory = serve(place, kNode, store, deadline);
     store.close();  // whoever has come has left it already
     return memory;
   }
   Descriptor connection;
   {
     Store store(place, deadline);
-    connection = reach_host(place, kNode, store, deadline);
+    connection = connect_to_server(place, kNode, store, deadline);
     store.close();
   }
   return join(place, std::move(connection), deadline);

@@ -256,8 +256,8 @@ std::string join_impostor(const std::string& value, const std::string& answer, s
     }
   });
   while (outcome.wait_for(milliseconds(1)) != std::future_status::ready) {
-    const Descriptor guest = accept_next(listener.get());
-    if (guest) send_packet(guest.get(), answer, descriptors);
+    const Descriptor peer = accept_next(listener.get());
+    if (peer) send_packet(peer.get(), answer, descriptors);
   }
   return outcome.get();
 }

@@ -235,9 +235,9 @@ int64_t Store::count(const std::string& key, int64_t more, const Deadline& deadl
 
 c10::intrusive_ptr<c10d::Store> Store::connect(const std::string& part, const Deadline& deadline) const {
   c10::intrusive_ptr<c10d::Store> store = guard(deadline, [place = place_, address = address_, deadline] {
-    Place guest = place;
-    guest.launcher_hosts = true;  // a client, on rank 0 as well
-    return open(guest, address, deadline);
+    Place client = place;
+    client.launcher_hosts = true;  // a client, on rank 0 as well
+    return open(client, address, deadline);
   });
   return c10::make_intrusive<c10d::PrefixStore>(prefix_ + part, std::move(store));
 }

@@ -22,7 +22,6 @@ namespace lockstep::comm {
 class Pool final : public c10::Allocator {
  public:
   struct Options {
-    size_t capacity = 0;               // address space, and the most it ever holds; 0: twice the machine's memory
     size_t granule = size_t{1} << 20;  // small blocks are backed with memory by so much at a time
   };
 

@@ -76,17 +76,17 @@ TEST(Pool, AStepMeetsTheBlocksOfTheStepBefore) {
   std::mt19937 random(5);
   std::vector<size_t> sizes(60);
   for (auto& size : sizes) size = random() % 8 == 0 ? 1 + random() % (6 << 20) : 1 + random() % 20000;
-  Pool::Stats settled;
+  Pool::Stats steady;
   for (int step = 0; step < 60; ++step) {
     std::vector<c10::DataPtr> live;
     for (const size_t size : sizes) {
       live.push_back(pool->allocate(size));
       if (random() % 3 == 0) live.erase(live.begin() + static_cast<long>(random() % live.size()));
     }
-    if (step == 30) settled = pool->stats();
+    if (step == 30) steady = pool->stats();
   }
-  EXPECT_EQ(pool->stats().holes, settled.holes);
-  EXPECT_EQ(pool->stats().held, settled.held);
+  EXPECT_EQ(pool->stats().holes, steady.holes);
+  EXPECT_EQ(pool->stats().held, steady.held);
 }
 
 TEST(Pool, ThreadsMayAllocateAtOnce) {

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kGivenUp = "given-up";
 
 std::string post_key(const WatchGroup& group, int rank) { return cat("wait/", group.name, '/', rank); }
-std::string beat_key(int rank) { return cat("beat/", rank); }
+std::string heartbeat_key(int rank) { return cat("beat/", rank); }
 
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 std::string text_of(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
@@ -23,15 +23,15 @@ Bulletin::Bulletin(c10::intrusive_ptr<c10d::Store> store, int rank) : store_(std
 
 Bulletin::~Bulletin() = default;
 
-void Bulletin::announce() { beat("0"); }
+void Bulletin::announce() { heartbeat("0"); }
 
 void Bulletin::announce(const WatchGroup& group) { post(group, {}); }
 
-void Bulletin::beat(const std::string& text) { store_->set(beat_key(rank_), bytes_of(text)); }
+void Bulletin::heartbeat(const std::string& text) { store_->set(heartbeat_key(rank_), bytes_of(text)); }
 
-std::vector<std::string> Bulletin::beats(const std::vector<int>& ranks) {
+std::vector<std::string> Bulletin::heartbeats(const std::vector<int>& ranks) {
   std::vector<std::string> keys, texts;
-  for (const int rank : ranks) keys.push_back(beat_key(rank));
+  for (const int rank : ranks) keys.push_back(heartbeat_key(rank));
   if (keys.empty()) return texts;
   for (const auto& bytes : store_->multiGet(keys)) texts.push_back(text_of(bytes));
   return texts;

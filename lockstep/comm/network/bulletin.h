@@ -49,8 +49,8 @@ class Bulletin {
   void announce();
   void announce(const WatchGroup& group);
 
-  void beat(const std::string& text);  // a sign of life: any text that differs from the last
-  std::vector<std::string> beats(const std::vector<int>& ranks);
+  void heartbeat(const std::string& text);  // a sign of life: any text that differs from the last
+  std::vector<std::string> heartbeats(const std::vector<int>& ranks);
 
   void post(const WatchGroup& group, const History& history);
   std::vector<History> posts(const WatchGroup& group);  // by place in the group

@@ -15,9 +15,9 @@ TEST(Bulletin, CarriesBeatsPostsAndTheFirstReasonToGiveUp) {
     each->announce();
     each->announce(group);
   }
-  EXPECT_TRUE(first.beats({}).empty());
-  second.beat("alive");
-  EXPECT_EQ(first.beats({1, 0}), (std::vector<std::string>{"alive", "0"}));
+  EXPECT_TRUE(first.heartbeats({}).empty());
+  second.heartbeat("alive");
+  EXPECT_EQ(first.heartbeats({1, 0}), (std::vector<std::string>{"alive", "0"}));
 
   History history;
   for (uint64_t number = 1; number <= 12; ++number) history.add({number, signature_of(calls::barrier())});

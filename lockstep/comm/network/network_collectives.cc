@@ -68,13 +68,13 @@ void scatter(Exchange& exchange, const Call& call) {
 
 // A binomial tree: in round i the members that have the data, 2^i of them, each send it to one more.
 void broadcast_small(Exchange& exchange, int root, std::byte* data, size_t bytes) {
-  const int size = exchange.size(), place = (exchange.self() - root + size) % size;
+  const int size = exchange.size(), relative = (exchange.self() - root + size) % size;
   for (int have = 1; have < size; have *= 2) {
     const auto member = [&](int p) { return (p + root) % size; };
-    if (place < have && place + have < size) {
-      exchange({{member(place + have), data, bytes}}, {});
-    } else if (place >= have && place < 2 * have) {
-      exchange({}, {{member(place - have), data, bytes}});
+    if (relative < have && relative + have < size) {
+      exchange({{member(relative + have), data, bytes}}, {});
+    } else if (relative >= have && relative < 2 * have) {
+      exchange({}, {{member(relative - have), data, bytes}});
     } else {
       exchange({}, {});
     }

@@ -39,7 +39,7 @@ NetworkCommunicator::~NetworkCommunicator() {
 NetworkCommunicator::Task NetworkCommunicator::make_task(WatchedCall call, uint64_t salt, Act act) {
   const auto wait = std::make_shared<std::atomic<uint64_t>>(0);  // the watch's number, once the task runs
   auto work = std::make_shared<NetworkWork>(call.label, call.timeout, [watch = network_.watch, wait] {
-    if (*wait != 0) watch->remind(*wait);
+    if (*wait != 0) watch->warn_if_late(*wait);
   });
   const Deadline deadline(call.timeout);
   auto run = [this, work, wait, deadline, salt, call = std::move(call), act = std::move(act)] {

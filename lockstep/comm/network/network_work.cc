@@ -10,8 +10,8 @@ namespace lockstep::comm {
 
 using std::chrono::nanoseconds;
 
-NetworkWork::NetworkWork(std::string label, nanoseconds timeout, std::function<void()> remind)
-    : label_(std::move(label)), timeout_(timeout), remind_(std::move(remind)), began_ns_(monotonic_ns()) {}
+NetworkWork::NetworkWork(std::string label, nanoseconds timeout, std::function<void()> on_wait)
+    : label_(std::move(label)), timeout_(timeout), on_wait_(std::move(on_wait)), began_ns_(monotonic_ns()) {}
 
 void NetworkWork::finish(std::exception_ptr error) {
   const std::lock_guard lock(mutex_);
@@ -27,13 +27,13 @@ bool NetworkWork::ended() const {
 }
 
 bool NetworkWork::wait_for(nanoseconds time) {
-  constexpr nanoseconds kRemind = std::chrono::milliseconds(200);
+  constexpr nanoseconds kInterval = std::chrono::milliseconds(200);
   const Deadline deadline(time);
   std::unique_lock lock(mutex_);
   while (!done_ && !deadline.passed()) {
-    if (ended_.wait_for(lock, std::min(kRemind, deadline.left()), [&] { return done_; })) break;
+    if (ended_.wait_for(lock, std::min(kInterval, deadline.left()), [&] { return done_; })) break;
     lock.unlock();
-    remind_();
+    on_wait_();
     lock.lock();
   }
   if (error_) std::rethrow_exception(error_);

@@ -15,8 +15,8 @@ namespace lockstep::comm {
 
 class NetworkWork final : public Work {
  public:
-  // `remind` is called now and then by who waits; `timeout` is the call's own.
-  NetworkWork(std::string label, std::chrono::nanoseconds timeout, std::function<void()> remind);
+  // `on_wait` is called now and then by who waits; `timeout` is the call's own.
+  NetworkWork(std::string label, std::chrono::nanoseconds timeout, std::function<void()> on_wait);
 
   bool done() override { return wait_for(std::chrono::nanoseconds(0)); }
   bool wait_for(std::chrono::nanoseconds time) override;
@@ -31,7 +31,7 @@ class NetworkWork final : public Work {
  private:
   std::string label_;
   std::chrono::nanoseconds timeout_;
-  std::function<void()> remind_;
+  std::function<void()> on_wait_;
   int64_t began_ns_, ended_ns_ = 0;
   bool done_ = false;
   std::exception_ptr error_;

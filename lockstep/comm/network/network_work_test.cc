@@ -12,11 +12,11 @@ namespace {
 using std::chrono::milliseconds;
 
 TEST(NetworkWork, WaitsRemindsAndTellsOfTheFailure) {
-  std::atomic<int> reminders = 0;
-  NetworkWork work("test", std::chrono::seconds(10), [&] { ++reminders; });
+  std::atomic<int> calls = 0;
+  NetworkWork work("test", std::chrono::seconds(10), [&] { ++calls; });
   EXPECT_FALSE(work.done());
   EXPECT_FALSE(work.wait_for(milliseconds(450)));
-  EXPECT_GE(reminders, 1);
+  EXPECT_GE(calls, 1);
   std::thread other([&] { work.finish(std::make_exception_ptr(CommError("broken"))); });
   EXPECT_THROW(work.wait(), CommError);
   EXPECT_THROW(work.done(), CommError);

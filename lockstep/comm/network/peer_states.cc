@@ -16,21 +16,21 @@ constexpr size_t kMostAsked = 64;
 
 }  // namespace
 
-std::string Beat::encode() const {
+std::string Heartbeat::encode() const {
   std::string list;
   for (const int rank : stopped) list += cat(rank, ',');
   return cat(count, ' ', list.empty() ? "-" : list, ' ', doing);
 }
 
-Beat Beat::decode(const std::string& text) {
-  Beat beat;
+Heartbeat Heartbeat::decode(const std::string& text) {
+  Heartbeat heartbeat;
   std::string list;
   std::istringstream in(text);
-  in >> beat.count >> list;
-  std::getline(in >> std::ws, beat.doing);
+  in >> heartbeat.count >> list;
+  std::getline(in >> std::ws, heartbeat.doing);
   std::istringstream ranks(list == "-" ? "" : list);
-  for (std::string rank; std::getline(ranks, rank, ',');) beat.stopped.push_back(std::atoi(rank.c_str()));
-  return beat;
+  for (std::string rank; std::getline(ranks, rank, ',');) heartbeat.stopped.push_back(std::atoi(rank.c_str()));
+  return heartbeat;
 }
 
 PeerStates::PeerStates(RankTable table, int self, Board* board)
@@ -39,21 +39,21 @@ PeerStates::PeerStates(RankTable table, int self, Board* board)
       board_(board),
       neighbours_(ranks_of_node(table_, table_.at(static_cast<size_t>(self)).node)) {}
 
-std::string PeerStates::own_beat() {
-  Beat beat{.count = ++beats_};
+std::string PeerStates::own_heartbeat() {
+  Heartbeat heartbeat{.count = ++heartbeats_};
   for (size_t local = 0; board_ != nullptr && local < neighbours_.size(); ++local) {
     const BoardRank& rank = board_->ranks[local];
     if (neighbours_[local] == self_) {
-      beat.doing = rank.doing.get();
-      if (beat.doing.empty()) beat.doing = cat("step ", rank.step.load());
+      heartbeat.doing = rank.doing.get();
+      if (heartbeat.doing.empty()) heartbeat.doing = cat("step ", rank.step.load());
     } else if (const int pid = rank.pid.load(); pid != 0 && process_stopped(pid)) {
-      beat.stopped.push_back(neighbours_[local]);
+      heartbeat.stopped.push_back(neighbours_[local]);
     }
   }
-  return beat.encode();
+  return heartbeat.encode();
 }
 
-void PeerStates::look(Bulletin& bulletin, const std::vector<int>& ranks) {
+void PeerStates::read_heartbeats(Bulletin& bulletin, const std::vector<int>& ranks) {
   std::set<int> wanted;
   for (const int rank : ranks) {
     if (wanted.size() > kMostAsked) break;
@@ -62,15 +62,15 @@ void PeerStates::look(Bulletin& bulletin, const std::vector<int>& ranks) {
   }
   wanted.erase(self_);
   const std::vector<int> asked(wanted.begin(), wanted.end());
-  const auto beats = bulletin.beats(asked);
+  const auto heartbeats = bulletin.heartbeats(asked);
   const std::lock_guard lock(mutex_);
   std::set<int> stopped;
   for (size_t k = 0; k < asked.size(); ++k) {
     Peer& peer = peers_[asked[k]];
-    const Beat beat = Beat::decode(beats[k]);
-    stopped.insert(beat.stopped.begin(), beat.stopped.end());
-    if (peer.changed_ns == 0 || beat.count != peer.beat.count) peer.changed_ns = monotonic_ns();
-    peer.beat = beat;
+    const Heartbeat heartbeat = Heartbeat::decode(heartbeats[k]);
+    stopped.insert(heartbeat.stopped.begin(), heartbeat.stopped.end());
+    if (peer.changed_ns == 0 || heartbeat.count != peer.heartbeat.count) peer.changed_ns = monotonic_ns();
+    peer.heartbeat = heartbeat;
   }
   // Whoever told of them may be silent by now: the last word counts.
   for (auto& [rank, peer] : peers_) peer.stopped = stopped.contains(rank);
@@ -85,14 +85,15 @@ std::vector<int> PeerStates::stopped() const {
   return ranks;
 }
 
-std::string PeerStates::how_is(int rank) const {
+std::string PeerStates::describe(int rank) const {
   const std::lock_guard lock(mutex_);
   const auto at = peers_.find(rank);
   if (at == peers_.end()) return "has not been heard of";
   const Peer& peer = at->second;
   if (peer.stopped) return "is stopped (SIGSTOP; kill -CONT lets it go on)";
   const double silent = seconds_since(peer.changed_ns);
-  if (silent < kSilentSeconds) return cat("is alive", peer.beat.doing.empty() ? "" : cat(", at ", peer.beat.doing));
+  if (silent < kSilentSeconds)
+    return cat("is alive", peer.heartbeat.doing.empty() ? "" : cat(", at ", peer.heartbeat.doing));
   return cat("has given no sign of life for ", silent, " s: stopped, or cut off");
 }
 

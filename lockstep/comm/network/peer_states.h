@@ -14,13 +14,13 @@
 namespace lockstep::comm {
 
 // A sign of life.
-struct Beat {
+struct Heartbeat {
   uint64_t count = 0;
   std::vector<int> stopped = {};  // ranks of the node that are stopped
   std::string doing = {};
 
   std::string encode() const;
-  static Beat decode(const std::string& text);
+  static Heartbeat decode(const std::string& text);
 };
 
 class PeerStates {
@@ -29,19 +29,19 @@ class PeerStates {
   PeerStates(RankTable table, int self, Board* board);
 
   // This rank's next sign of life. It tells which neighbours are stopped, too: they can't themselves.
-  std::string own_beat();
+  std::string own_heartbeat();
 
   // Reads the signs of life of these ranks, and of their neighbours, who may tell of them.
-  void look(Bulletin& bulletin, const std::vector<int>& ranks);
+  void read_heartbeats(Bulletin& bulletin, const std::vector<int>& ranks);
 
   // Ranks that a neighbour of theirs has found stopped. Any thread.
   std::vector<int> stopped() const;
   // "is alive, at 'step 12'", "is stopped (SIGSTOP)", "has given no sign of life for 12 s: …". Any thread.
-  std::string how_is(int rank) const;
+  std::string describe(int rank) const;
 
  private:
   struct Peer {
-    Beat beat = {};
+    Heartbeat heartbeat = {};
     int64_t changed_ns = 0;  // when it last changed, as seen from here
     bool stopped = false;    // as a neighbour of its says
   };
@@ -50,7 +50,7 @@ class PeerStates {
   int self_;
   Board* board_;
   std::vector<int> neighbours_;  // this node's ranks, by local rank
-  uint64_t beats_ = 0;
+  uint64_t heartbeats_ = 0;
   mutable std::mutex mutex_;
   std::map<int, Peer> peers_;
 };

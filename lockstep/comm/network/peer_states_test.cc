@@ -13,14 +13,14 @@
 namespace lockstep::comm {
 namespace {
 
-TEST(Beat, IsReadAsItWasWritten) {
-  const Beat beat{.count = 7, .stopped = {1, 12}, .doing = "waiting at fold of bucket 1/2 (w)"};
-  const Beat read = Beat::decode(beat.encode());
+TEST(Heartbeat, IsReadAsItWasWritten) {
+  const Heartbeat heartbeat{.count = 7, .stopped = {1, 12}, .doing = "waiting at fold of bucket 1/2 (w)"};
+  const Heartbeat read = Heartbeat::decode(heartbeat.encode());
   EXPECT_EQ(read.count, 7u);
   EXPECT_EQ(read.stopped, (std::vector<int>{1, 12}));
-  EXPECT_EQ(read.doing, beat.doing);
-  EXPECT_TRUE(Beat::decode(Beat{}.encode()).stopped.empty());
-  EXPECT_EQ(Beat::decode("rubbish").count, 0u);
+  EXPECT_EQ(read.doing, heartbeat.doing);
+  EXPECT_TRUE(Heartbeat::decode(Heartbeat{}.encode()).stopped.empty());
+  EXPECT_EQ(Heartbeat::decode("rubbish").count, 0u);
 }
 
 // Ranks 1 and 2 share a node: 1 tells of 2.
@@ -42,13 +42,13 @@ TEST(PeerStates, ANeighbourTellsOfAStoppedRank) {
   const RankTable table{{0, 0, "a"}, {1, 0, "b"}, {1, 1, "b"}};
   const auto store = c10::make_intrusive<c10d::HashStore>();
   for (const int rank : {0, 1, 2}) Bulletin(store, rank).announce();
-  Bulletin(store, 1).beat(PeerStates(table, 1, board).own_beat());
+  Bulletin(store, 1).heartbeat(PeerStates(table, 1, board).own_heartbeat());
   Bulletin bulletin(store, 0);
   PeerStates states(table, 0, nullptr);
-  EXPECT_EQ(states.how_is(2), "has not been heard of");
-  states.look(bulletin, {2});
-  EXPECT_THAT(states.how_is(2), ::testing::HasSubstr("is stopped (SIGSTOP"));
-  EXPECT_EQ(states.how_is(1), "is alive, at step 12");
+  EXPECT_EQ(states.describe(2), "has not been heard of");
+  states.read_heartbeats(bulletin, {2});
+  EXPECT_THAT(states.describe(2), ::testing::HasSubstr("is stopped (SIGSTOP"));
+  EXPECT_EQ(states.describe(1), "is alive, at step 12");
   kill(child, SIGKILL);
   waitpid(child, &status, 0);
 }

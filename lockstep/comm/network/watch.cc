@@ -56,11 +56,11 @@ struct Watch::State {
   int64_t answered_ns = monotonic_ns();
   bool store_failed = false;
   int64_t warned_ns = 0;
-  uint64_t looks = 0;
+  uint64_t rounds = 0;
   bool finished = false;  // the thread
 
   // The thread's: all talk with the store happens without the lock.
-  void look(std::unique_lock<std::mutex>& lock);
+  void run_round(std::unique_lock<std::mutex>& lock);
   std::map<uint64_t, Wait> long_waits() const;
   void judge(uint64_t id, const std::vector<History>& posts);
   void end_all(std::exception_ptr why);
@@ -97,9 +97,9 @@ void Watch::run(const std::shared_ptr<State>& state) {
   std::unique_lock lock(state->mutex);
   while (!state->ending) {
     try {
-      state->look(lock);
+      state->run_round(lock);
       state->answered_ns = monotonic_ns();
-      ++state->looks;
+      ++state->rounds;
     } catch (const std::exception&) {  // the store is gone: the messages' own connections will tell why
       if (!lock.owns_lock()) lock.lock();
       state->store_failed = true;
@@ -124,7 +124,7 @@ std::map<uint64_t, Watch::State::Wait> Watch::State::long_waits() const {
   return found;
 }
 
-void Watch::State::look(std::unique_lock<std::mutex>& lock) {
+void Watch::State::run_round(std::unique_lock<std::mutex>& lock) {
   const auto groups = std::exchange(new_groups, {});
   const auto lasting = long_waits();
   const auto told_histories = lasting.empty() ? std::map<std::string, History>{} : histories;
@@ -132,11 +132,11 @@ void Watch::State::look(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   for (const auto& group : groups) bulletin->announce(group);
   if (!reason.empty()) bulletin->give_up(cat(who(options.rank), " gave up: ", reason));
-  bulletin->beat(peers.own_beat());
+  bulletin->heartbeat(peers.own_heartbeat());
   const auto given_up = lasting.empty() ? std::nullopt : bulletin->given_up();
   std::map<uint64_t, std::vector<History>> posts;
   for (const auto& [id, wait] : lasting) {
-    if (wait.missing) peers.look(*bulletin, *wait.missing);
+    if (wait.missing) peers.read_heartbeats(*bulletin, *wait.missing);
     if (wait.call.group.ranks.empty()) continue;
     bulletin->post(wait.call.group, told_histories.at(wait.call.group.name));
     posts[id] = bulletin->posts(wait.call.group);
@@ -210,7 +210,7 @@ void Watch::announce(const WatchGroup& group) {
                         [&] { return state_->groups_told >= own || state_->store_failed; });
 }
 
-void Watch::remind(uint64_t id) {
+void Watch::warn_if_late(uint64_t id) {
   std::string text;
   {
     const std::lock_guard lock(state_->mutex);
@@ -218,7 +218,7 @@ void Watch::remind(uint64_t id) {
     if (at == state_->waits.end() || at->second.warned) return;
     State::Wait& wait = at->second;
     if (monotonic_ns() - wait.began_ns < wait.call.timeout.count() / 10) return;
-    // Who is missing is known after a few looks.
+    // Who is missing is known after a few rounds.
     if (!wait.missing && monotonic_ns() - wait.began_ns < wait.call.timeout.count() / 2) return;
     wait.warned = true;
     // A call may be waited for in two groups, those of its parts and of the whole: one warning is enough.
@@ -237,9 +237,9 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
   if (at == state_->waits.end()) return std::make_exception_ptr(BugError("watch: no wait ", id));
   at->second.seconds = std::max(0.1, seconds_since(at->second.began_ns));
   // One look may have begun before; to compare what ranks called, one posts and a later one reads.
-  const uint64_t enough = state_->looks + (error.cause() == MeshError::Cause::kTimeout ? 3 : 2);
+  const uint64_t enough = state_->rounds + (error.cause() == MeshError::Cause::kTimeout ? 3 : 2);
   state_->news.wait_for(lock, 5 * state_->options.period, [&] {
-    return state_->verdict || state_->store_failed || state_->is_cut_off() || state_->looks >= enough;
+    return state_->verdict || state_->store_failed || state_->is_cut_off() || state_->rounds >= enough;
   });
   if (state_->verdict) return state_->verdict;
   const std::string text = state_->text_of(at->second, error);
@@ -268,7 +268,7 @@ std::exception_ptr Watch::verdict() const {
   return state_->verdict;
 }
 
-std::exception_ptr Watch::weigh(uint64_t id, std::exception_ptr why) {
+std::exception_ptr Watch::explain(uint64_t id, std::exception_ptr why) {
   std::string differs;  // what this rank's neighbours called; those of other nodes get time to say what they did
   try {
     std::rethrow_exception(why);
@@ -280,9 +280,9 @@ std::exception_ptr Watch::weigh(uint64_t id, std::exception_ptr why) {
     std::unique_lock lock(state_->mutex);
     const auto at = state_->waits.find(id);
     if (at != state_->waits.end()) at->second.seconds = std::max(0.1, seconds_since(at->second.began_ns));
-    const uint64_t enough = state_->looks + (differs.empty() ? 3 : 8);
+    const uint64_t enough = state_->rounds + (differs.empty() ? 3 : 8);
     state_->news.wait_for(lock, (differs.empty() ? 4 : 8) * state_->options.period,
-                          [&] { return state_->verdict || state_->store_failed || state_->looks >= enough; });
+                          [&] { return state_->verdict || state_->store_failed || state_->rounds >= enough; });
     if (state_->verdict) return state_->verdict;
   }
   if (!differs.empty()) give_up(differs);
@@ -320,12 +320,12 @@ std::string Watch::State::about(const std::vector<int>& missing) const {
   if (missing.empty()) return cut;
   std::string text = cat(" for ", rank_list(missing));
   for (size_t k = 0; k < std::min(missing.size(), kMostTold); ++k) {
-    text += cat(k == 0 ? ": " : ", ", who(missing[k]), ' ', peers.how_is(missing[k]));
+    text += cat(k == 0 ? ": " : ", ", who(missing[k]), ' ', peers.describe(missing[k]));
   }
   // Whom the missing ones may be waiting for themselves.
   for (const int rank : peers.stopped()) {
     const bool listed = std::find(missing.begin(), missing.end(), rank) != missing.end();
-    if (!listed) text += cat(", ", who(rank), ' ', peers.how_is(rank));
+    if (!listed) text += cat(", ", who(rank), ' ', peers.describe(rank));
   }
   return text + cut;
 }

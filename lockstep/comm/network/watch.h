@@ -51,7 +51,7 @@ class Watch {
   void leave(uint64_t wait);
 
   // Warns, once a wait, when a tenth of the timeout has passed: who is missing, and how they are.
-  void remind(uint64_t wait);
+  void warn_if_late(uint64_t wait);
 
   // What to throw for a wait whose exchange failed: a CommError or DesyncError. May take a few periods, to hear why.
   std::exception_ptr explain(uint64_t wait, const MeshError& error);
@@ -61,7 +61,7 @@ class Watch {
 
   // What to throw for a wait that ended with `why` on other ground than an exchange: the verdict, if one comes within a
   // few periods, else `why`, which the others are told where it is a DesyncError.
-  std::exception_ptr weigh(uint64_t wait, std::exception_ptr why);
+  std::exception_ptr explain(uint64_t wait, std::exception_ptr why);
 
   // Tells all ranks to give up; the first reason counts. Waits a moment for it to get through.
   void give_up(const std::string& reason) noexcept;

@@ -51,11 +51,11 @@ TEST(Watch, WarnsOnceAfterATenth) {
   options.warn = [&](const std::string& text) { warnings.push_back(text); };
   Watch watch(options, std::make_unique<Bulletin>(store_of_two(), 0));
   const uint64_t wait = watch.enter(barrier(std::chrono::seconds(2)));
-  watch.remind(wait);
+  watch.warn_if_late(wait);
   EXPECT_TRUE(warnings.empty());
   std::this_thread::sleep_for(milliseconds(300));
-  watch.remind(wait);
-  watch.remind(wait);
+  watch.warn_if_late(wait);
+  watch.warn_if_late(wait);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("barrier, call #0: waiting for 0.3 s for rank 1: rank 1 (b)"));
   EXPECT_THAT(warnings[0], HasSubstr("the timeout is 2 s"));

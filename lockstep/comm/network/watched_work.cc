@@ -20,7 +20,7 @@ uint64_t WatchedWork::waiting() {
 }
 
 // What a rank sees of its own node, or of a connection that breaks, is often what became of another rank's error.
-void WatchedWork::fail(std::exception_ptr why) { std::rethrow_exception(watch_->weigh(waiting(), std::move(why))); }
+void WatchedWork::fail(std::exception_ptr why) { std::rethrow_exception(watch_->explain(waiting(), std::move(why))); }
 
 bool WatchedWork::done() {
   try {
@@ -36,7 +36,7 @@ bool WatchedWork::wait_for(std::chrono::nanoseconds time) {
   try {
     while (!work_->wait_for(std::clamp(deadline.left(), std::chrono::nanoseconds(0), kLook))) {
       if (deadline.passed()) return false;
-      watch_->remind(waiting());
+      watch_->warn_if_late(waiting());
       if (const auto verdict = watch_->verdict()) std::rethrow_exception(verdict);
     }
     return true;

@@ -41,12 +41,13 @@ void Peers::check(std::span<const int> awaited, const std::string& at) {
     const BoardRank& peer = board_->ranks[static_cast<size_t>(rank)];
     const RankState state = peer.state.load(std::memory_order_acquire);
     if (state == RankState::kFailed) {
-      throw CommError(called(rank), " failed: ", peer.error.get(), " (rank ", name_of(self_), " was at ", at, ")");
+      throw CommError(called(rank), " failed: ", peer.error.get(), " (rank ", world_rank_of(self_), " was at ", at,
+                      ")");
     }
     if (state == RankState::kFinished) {
-      throw CommError(called(rank), " has finished while rank ", name_of(self_), " waits for it at ", at);
+      throw CommError(called(rank), " has finished while rank ", world_rank_of(self_), " waits for it at ", at);
     }
-    if (gone(rank)) throw CommError(called(rank), " died while rank ", name_of(self_), " waited for it at ", at);
+    if (gone(rank)) throw CommError(called(rank), " died while rank ", world_rank_of(self_), " waited for it at ", at);
   }
 }
 
@@ -62,7 +63,7 @@ std::string Peers::describe(int rank) const {
              doing.empty() ? "computing" : "'" + doing + "'");
 }
 
-std::string Peers::called(int rank) const { return cat("rank ", name_of(rank), pid_of(rank)); }
+std::string Peers::called(int rank) const { return cat("rank ", world_rank_of(rank), pid_of(rank)); }
 
 std::string Peers::pid_of(int rank) const {
   const int pid = board_->ranks[static_cast<size_t>(rank)].pid.load();

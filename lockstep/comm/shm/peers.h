@@ -22,7 +22,7 @@ class Peers {
   // How a peer is: "rank 3 (pid 812) is stopped (SIGSTOP; kill -CONT 812)", "rank 2 (pid 811) is alive, at step 17, …".
   std::string describe(int rank) const;
 
-  int name_of(int rank) const { return world_ranks_[static_cast<size_t>(rank)]; }
+  int world_rank_of(int rank) const { return world_ranks_[static_cast<size_t>(rank)]; }
   // " (pid 812)", or nothing where the pid is not known.
   std::string pid_of(int rank) const;
 

@@ -137,9 +137,9 @@ void ShmCommunicator::advance() {
   for (const auto& call : collectives_) {
     call->advance(may_finish);
     may_finish = may_finish && call->finished();
-    if (!call->passed()) break;
+    if (!call->may_be_overtaken()) break;
   }
-  while (!collectives_.empty() && collectives_.front()->settled()) collectives_.pop_front();
+  while (!collectives_.empty() && collectives_.front()->is_done()) collectives_.pop_front();
   if (!messages_.empty()) advance_messages();
 }
 
@@ -153,8 +153,8 @@ void ShmCommunicator::advance_messages() {
   std::erase_if(messages_, [](const auto& message) { return message->ended(); });
 }
 
-bool ShmCommunicator::polls() const {
-  return std::any_of(collectives_.begin(), collectives_.end(), [](const auto& call) { return call->polls(); });
+bool ShmCommunicator::needs_polling() const {
+  return std::any_of(collectives_.begin(), collectives_.end(), [](const auto& call) { return call->needs_polling(); });
 }
 
 // The group's segment lies in its first member's pool, which all ranks map; where, that rank tells.
@@ -164,12 +164,12 @@ std::unique_ptr<Communicator> ShmCommunicator::group(const std::vector<int>& mem
   if (!members.empty() && members[0] == rank()) segment = node->make_segment();
   const at::Tensor told = all_gather(at::tensor({static_cast<int64_t>(segment.offset)}, at::kLong));
   if (members.empty()) return nullptr;
-  std::vector<int> places;
-  for (const int member : members) places.push_back(protocol_.place_of(member));
+  std::vector<int> local_ranks;
+  for (const int member : members) local_ranks.push_back(protocol_.local_rank_of(member));
   const auto offset = static_cast<uint64_t>(told.const_data_ptr<int64_t>()[members[0]]);
-  auto& there = *reinterpret_cast<ShmSegment*>(node->at(places[0], offset));
+  auto& there = *reinterpret_cast<ShmSegment*>(node->at(local_ranks[0], offset));
   return std::unique_ptr<Communicator>(
-      new ShmCommunicator(ShmProtocol(node, there, std::move(places), protocol_.timeout()), std::move(segment)));
+      new ShmCommunicator(ShmProtocol(node, there, std::move(local_ranks), protocol_.timeout()), std::move(segment)));
 }
 
 }  // namespace lockstep::comm

@@ -15,7 +15,7 @@
 
 namespace lockstep::comm {
 
-class ShmCommunicator final : public Communicator, private Moving {
+class ShmCommunicator final : public Communicator, private Progressable {
  public:
   struct Options {
     int rank = 0;  // on this node
@@ -42,7 +42,7 @@ class ShmCommunicator final : public Communicator, private Moving {
   void progress() override { protocol_.node().advance(); }
   void abort(const std::string& reason) noexcept override { protocol_.node().abort(reason); }
 
-  // As the option, for an transport that is made later; before the first reduction.
+  // As the option, for a transport that is made later; before the first reduction.
   void set_transport(NodeTransport* transport) { transport_ = transport; }
 
  protected:
@@ -57,7 +57,7 @@ class ShmCommunicator final : public Communicator, private Moving {
   void wait_for_room(const Call& call);
   void advance() override;
   void advance_messages();
-  bool polls() const override;
+  bool needs_polling() const override;
 
   ShmProtocol protocol_;
   PoolBlock own_segment_;  // of a group, on its first member

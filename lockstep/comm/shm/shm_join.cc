@@ -26,7 +26,7 @@ bool ShmJoin::reduce_chunk() {
     begun_ = true;
     if (protocol_.rank() < transport_.rails()) begin_join();
   }
-  if (join_ && !passed_on_) {
+  if (join_ && !delivered_) {
     if (!join_->done()) return false;
     write_result();
   }
@@ -52,7 +52,7 @@ void ShmJoin::begin_join() {
 }
 
 void ShmJoin::write_result() {
-  passed_on_ = true;
+  delivered_ = true;
   auto* from = static_cast<std::byte*>(partials_[0].data_ptr());
   if (op() == ReduceOp::kMean) divide_block(dtype(), from, transport_.world_size(), partials_[0].numel());
   const Slice all = chunk(0), slice = slice_of(all.last - all.first, protocol_.rank(), transport_.rails());

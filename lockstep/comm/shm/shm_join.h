@@ -15,9 +15,9 @@ class ShmJoin final : public ShmReduce {
  public:
   ShmJoin(ShmProtocol& protocol, const Call& call, NodeTransport& transport);
 
-  bool polls() const override { return join_ != nullptr && !passed_on_; }
+  bool needs_polling() const override { return join_ != nullptr && !delivered_; }
   // Later calls may reduce as soon as this one's join has begun.
-  bool passed() const override { return begun_ || finished(); }
+  bool may_be_overtaken() const override { return begun_ || finished(); }
 
  private:
   // Once the node's ranks are all there it waits for the other nodes, whose messages have the timeout, say who is
@@ -33,7 +33,7 @@ class ShmJoin final : public ShmReduce {
   Call call_;
   std::vector<at::Tensor> partials_;  // [elements of the slice], one for each of the node's subtrees
   std::shared_ptr<Work> join_;
-  bool begun_ = false, passed_on_ = false;
+  bool begun_ = false, delivered_ = false;
 };
 
 }  // namespace lockstep::comm

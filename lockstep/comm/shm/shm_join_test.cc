@@ -1,4 +1,4 @@
-// Reductions through an transport that stands for other nodes, with threads as ranks.
+// Reductions through a transport that stands for other nodes, with threads as ranks.
 #include "lockstep/comm/shm/shm_join.h"
 
 #include <ATen/ATen.h>

@@ -58,7 +58,7 @@ void ShmSend::advance(bool may_match) {
   slot_->state.store(MessageSlot::kFree);
   source_ = ShmSource();
   call_.input.reset();
-  if (state == MessageSlot::kTaken) settle();
+  if (state == MessageSlot::kTaken) mark_done();
 }
 
 void ShmSend::withdraw() {
@@ -132,7 +132,7 @@ void ShmReceive::pull() {
   slot_->state.store(MessageSlot::kTaken);
   protocol_.node().segment().ring();
   call_.output.reset();
-  settle();
+  mark_done();
 }
 
 }  // namespace lockstep::comm

@@ -25,13 +25,13 @@ class ShmMessage : public ShmWork {
   // Moves it on; `may_match`: whether all before it on its channel have their slots.
   virtual void advance(bool may_match) = 0;
   bool matched() const { return slot_ != nullptr || ended(); }
-  bool ended() const { return settled() || failed_; }
+  bool ended() const { return is_done() || failed_; }
   // The communicator goes: what has not been pulled yet never will be.
   virtual void withdraw() {}
 
  protected:
-  std::vector<int> awaited() const override { return {protocol_.place_of(call_.peer)}; }
-  std::vector<int> missing() const override { return {protocol_.place_of(call_.peer)}; }
+  std::vector<int> awaited() const override { return {protocol_.local_rank_of(call_.peer)}; }
+  std::vector<int> missing() const override { return {protocol_.local_rank_of(call_.peer)}; }
   void fail(int from, int to, const MessageSlot& slot);
 
   Call call_;

@@ -51,9 +51,8 @@ ShmNode::ShmNode(Options options, ShmMemory memory, Pool& pool, Board* board)
     throw ConfigError(size(), " ranks on this node: at most ", kMaxLocalRanks, ", and as many as the launcher made");
   }
   if (!options_.warn) {
-    options_.warn = [logger = Logger::from_environment(cat("rank ", peers_.name_of(self())))](const std::string& text) {
-      logger.warning(text);
-    };
+    options_.warn = [logger = Logger::from_environment(cat("rank ", peers_.world_rank_of(self())))](
+                        const std::string& text) { logger.warning(text); };
   }
 }
 
@@ -84,12 +83,12 @@ void ShmNode::sweep() {
                 [](const auto& old) { return old.first.template as<ShmSegment>()->left.load() == old.second; });
 }
 
-// What is moved on may ask to move everything on (an transport's work that polls its own world).
+// What is moved on may ask to move everything on (a transport's work that polls its own world).
 void ShmNode::advance() {
   if (advancing_) return;
   advancing_ = true;
   try {
-    for (Moving* moving : moving_) moving->advance();
+    for (Progressable* each : progressables_) each->advance();
   } catch (...) {
     advancing_ = false;
     throw;
@@ -121,29 +120,30 @@ bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) 
     advance();
     ready = waiting.ready();
     if (ready || deadline.passed()) break;
-    check_others(waiting);
+    check_peers(waiting);
     if (!warned && patience.passed()) warn(waiting), warned = true;
-    const bool polls =
-        std::any_of(moving_.begin(), moving_.end(), [](const Moving* moving) { return moving->polls(); });
+    const bool polling = std::any_of(progressables_.begin(), progressables_.end(),
+                                     [](const Progressable* each) { return each->needs_polling(); });
     const int64_t left = std::max<int64_t>(deadline.left().count(), 1);
-    segment().sleep(seen, std::min(polls ? kPollNs : kSleepNs, left));
+    segment().sleep(seen, std::min(polling ? kPollNs : kSleepNs, left));
   }
   peers_.self().doing.set("");
   return ready;
 }
 
-bool ShmNode::time_to_look() {
+bool ShmNode::check_is_due() {
   const int64_t now = monotonic_ns();
-  if (now - looked_ns_ < kSleepNs) return false;
-  looked_ns_ = now;
+  if (now - checked_ns_ < kSleepNs) return false;
+  checked_ns_ = now;
   return true;
 }
 
-void ShmNode::check_others(const Waiting& waiting) {
+void ShmNode::check_peers(const Waiting& waiting) {
   if (const uint32_t by = segment().aborted.load(); by != 0 && by <= kMaxLocalRanks) {
-    const int place = static_cast<int>(by) - 1;
-    throw CommError("rank ", peers_.name_of(place), peers_.pid_of(place), " gave up: ", segment().reason.get(),
-                    " (rank ", peers_.name_of(self()), " was at ", waiting.what, ")");
+    const int local_rank = static_cast<int>(by) - 1;
+    throw CommError("rank ", peers_.world_rank_of(local_rank), peers_.pid_of(local_rank),
+                    " gave up: ", segment().reason.get(), " (rank ", peers_.world_rank_of(self()), " was at ",
+                    waiting.what, ")");
   }
   const auto awaited = waiting.awaited();
   try {
@@ -158,10 +158,10 @@ void ShmNode::check_others(const Waiting& waiting) {
 std::string ShmNode::missing_text(const std::vector<int>& missing) const {
   if (missing.empty()) return "the other nodes";
   std::vector<int> names;
-  for (const int place : missing) names.push_back(peers_.name_of(place));
+  for (const int local_rank : missing) names.push_back(peers_.world_rank_of(local_rank));
   std::sort(names.begin(), names.end());
   std::string text = cat(names.size() == 1 ? "rank " : "ranks ", ranges(names));
-  for (const int place : missing) text += "; " + peers_.describe(place);
+  for (const int local_rank : missing) text += "; " + peers_.describe(local_rank);
   return text;
 }
 

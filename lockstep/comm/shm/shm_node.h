@@ -43,11 +43,11 @@ struct ShmMemory {
 };
 
 // What a process moves on while it waits, for others may wait for just that.
-class Moving {
+class Progressable {
  public:
-  virtual ~Moving() = default;
-  virtual void advance() = 0;      // as far as it goes without waiting
-  virtual bool polls() const = 0;  // waits for something that does not ring the bell
+  virtual ~Progressable() = default;
+  virtual void advance() = 0;              // as far as it goes without waiting
+  virtual bool needs_polling() const = 0;  // waits for something that does not ring the bell
 };
 
 // One thread. Ranks are places: numbers on the node, as the board and the pools have them.
@@ -72,14 +72,16 @@ class ShmNode {
   std::optional<uint64_t> offset_of(const void* data, size_t bytes) const;
   PoolBlock allocate(size_t bytes);
   // Offset `offset` of a rank's pool, in this process.
-  std::byte* at(int place, uint64_t offset) const { return memory_.pools[static_cast<size_t>(place)] + offset; }
+  std::byte* at(int local_rank, uint64_t offset) const {
+    return memory_.pools[static_cast<size_t>(local_rank)] + offset;
+  }
 
   // A group's segment in this rank's pool, all zeros; kept after the group is gone until all `members` have left it.
   PoolBlock make_segment();
   void retire(PoolBlock segment, uint32_t members);
 
-  void add(Moving* moving) { moving_.push_back(moving); }
-  void remove(Moving* moving) { std::erase(moving_, moving); }
+  void add(Progressable* each) { progressables_.push_back(each); }
+  void remove(Progressable* each) { std::erase(progressables_, each); }
   void advance();
 
   struct Waiting {
@@ -93,8 +95,8 @@ class ShmNode {
   // gave up or have finished, and what moving on throws.
   bool wait_until(const Waiting& waiting, std::chrono::nanoseconds time);
   // For who polls: now and then looks whether the others live, and throws as wait_until().
-  bool time_to_look();
-  void look(const Waiting& waiting) { check_others(waiting); }
+  bool check_is_due();
+  void check_peers(const Waiting& waiting);
   // "rank 2; rank 2 (pid 811) is alive, at …" or "ranks 2-3; …".
   std::string missing_text(const std::vector<int>& missing) const;
 
@@ -102,7 +104,6 @@ class ShmNode {
 
  private:
   bool spin(const Waiting& waiting, std::chrono::nanoseconds time);
-  void check_others(const Waiting& waiting);
   void warn(const Waiting& waiting);
   void sweep();
 
@@ -111,9 +112,9 @@ class ShmNode {
   ShmMemory memory_;
   Peers peers_;
   int64_t spin_ns_;
-  std::vector<Moving*> moving_;
+  std::vector<Progressable*> progressables_;
   bool advancing_ = false;
-  int64_t looked_ns_ = 0;
+  int64_t checked_ns_ = 0;
   std::vector<std::pair<PoolBlock, uint32_t>> retired_;  // segments with the number of their members
 };
 

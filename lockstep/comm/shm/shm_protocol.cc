@@ -8,12 +8,13 @@
 
 namespace lockstep::comm {
 
-ShmProtocol::ShmProtocol(std::shared_ptr<ShmNode> node, ShmSegment& segment, std::vector<int> places,
+ShmProtocol::ShmProtocol(std::shared_ptr<ShmNode> node, ShmSegment& segment, std::vector<int> local_ranks,
                          std::chrono::milliseconds timeout)
     : node_(std::move(node)),
       segment_(&segment),
-      places_(std::move(places)),
-      rank_(static_cast<int>(std::find(places_.begin(), places_.end(), node_->self()) - places_.begin())),
+      local_ranks_(std::move(local_ranks)),
+      rank_(
+          static_cast<int>(std::find(local_ranks_.begin(), local_ranks_.end(), node_->self()) - local_ranks_.begin())),
       timeout_(timeout) {}
 
 bool ShmProtocol::all_past(const ShmSegment::Counters& counters, uint64_t call) const {
@@ -42,14 +43,14 @@ void ShmProtocol::raise(uint64_t call, std::atomic<uint64_t> OpRecord::*counter,
 
 bool ShmProtocol::full() const { return next_call_ >= ShmSegment::kRing && !complete(next_call_ - ShmSegment::kRing); }
 
-uint64_t ShmProtocol::publish(const Said& said) {
+uint64_t ShmProtocol::publish(const PublishedCall& published) {
   const uint64_t call = next_call_++;
   OpRecord& record = own(call);
-  record.call = said.call;
-  record.data = said.data;
-  record.aside = said.aside;
-  record.length = said.length;
-  record.staged.store(said.staged, std::memory_order_relaxed);
+  record.call = published.call;
+  record.data = published.data;
+  record.auxiliary = published.auxiliary;
+  record.length = published.length;
+  record.staged.store(published.staged, std::memory_order_relaxed);
   record.reduced.store(0, std::memory_order_relaxed);
   node_->peers().self().sequence.fetch_add(1, std::memory_order_relaxed);
   raise(segment_->published, call);
@@ -81,16 +82,16 @@ void ShmProtocol::check_same_call(uint64_t call) const {
 }
 
 std::vector<int> ShmProtocol::behind(const ShmSegment::Counters& counters, uint64_t call) const {
-  std::vector<int> places;
+  std::vector<int> local_ranks;
   for (int rank = 0; rank < size(); ++rank) {
-    if (counters[static_cast<size_t>(rank)].value.load() <= call) places.push_back(place_of(rank));
+    if (counters[static_cast<size_t>(rank)].value.load() <= call) local_ranks.push_back(local_rank_of(rank));
   }
-  return places;
+  return local_ranks;
 }
 
 std::vector<int> ShmProtocol::missing(uint64_t call) const {
-  auto places = behind(segment_->published, call);
-  return places.empty() ? unfinished(call) : places;
+  auto local_ranks = behind(segment_->published, call);
+  return local_ranks.empty() ? unfinished(call) : local_ranks;
 }
 
 }  // namespace lockstep::comm

@@ -15,30 +15,30 @@ namespace lockstep::comm {
 class ShmProtocol {
  public:
   // Over `segment`, for the ranks at these places of the node, this one among them.
-  ShmProtocol(std::shared_ptr<ShmNode> node, ShmSegment& segment, std::vector<int> places,
+  ShmProtocol(std::shared_ptr<ShmNode> node, ShmSegment& segment, std::vector<int> local_ranks,
               std::chrono::milliseconds timeout);
 
   int rank() const { return rank_; }
-  int size() const { return static_cast<int>(places_.size()); }
+  int size() const { return static_cast<int>(local_ranks_.size()); }
   ShmNode& node() const { return *node_; }
   const std::shared_ptr<ShmNode>& shared_node() const { return node_; }
   ShmSegment& segment() const { return *segment_; }
-  int place_of(int rank) const { return places_[static_cast<size_t>(rank)]; }
-  int world_rank(int rank) const { return node_->peers().name_of(place_of(rank)); }
+  int local_rank_of(int rank) const { return local_ranks_[static_cast<size_t>(rank)]; }
+  int world_rank(int rank) const { return node_->peers().world_rank_of(local_rank_of(rank)); }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
   // Offset `offset` of a rank's pool, in this process.
-  std::byte* at(int rank, uint64_t offset) const { return node_->at(place_of(rank), offset); }
+  std::byte* at(int rank, uint64_t offset) const { return node_->at(local_rank_of(rank), offset); }
 
   // What a rank says of a call: where its data lies, and how far it is.
-  struct Said {
+  struct PublishedCall {
     Signature call;
-    uint64_t data = 0, aside = 0;
+    uint64_t data = 0, auxiliary = 0;
     int64_t length = 0;
     uint64_t staged = UINT64_MAX;
   };
   // Begins the next call; returns its number. The one kRing calls before it must be complete (full()).
-  uint64_t publish(const Said& said);
+  uint64_t publish(const PublishedCall& published);
   bool full() const;
   uint64_t next_call() const { return next_call_; }
   OpRecord& record(int rank, uint64_t call) const {
@@ -69,7 +69,7 @@ class ShmProtocol {
 
   std::shared_ptr<ShmNode> node_;
   ShmSegment* segment_;
-  std::vector<int> places_;
+  std::vector<int> local_ranks_;
   int rank_;
   std::chrono::milliseconds timeout_;
   uint64_t next_call_ = 0;

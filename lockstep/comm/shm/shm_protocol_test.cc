@@ -18,10 +18,10 @@ struct Node : testing::NodeOfThreads {
   ShmProtocol protocol(int rank) {
     const auto options = node_options(rank);
     auto node = std::make_shared<ShmNode>(options, memory(), pool(rank), board());
-    std::vector<int> places(static_cast<size_t>(options.size));
-    std::iota(places.begin(), places.end(), 0);
+    std::vector<int> local_ranks(static_cast<size_t>(options.size));
+    std::iota(local_ranks.begin(), local_ranks.end(), 0);
     ShmSegment& segment = node->segment();
-    return ShmProtocol(std::move(node), segment, std::move(places), std::chrono::seconds(20));
+    return ShmProtocol(std::move(node), segment, std::move(local_ranks), std::chrono::seconds(20));
   }
 };
 

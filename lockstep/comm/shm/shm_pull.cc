@@ -27,7 +27,7 @@ ShmPull::ShmPull(ShmProtocol& protocol, const Call& call)
   }
   number_ = protocol_.publish({.call = signature_of(call_),
                                .data = source_.offset(),
-                               .aside = table_.offset,
+                               .auxiliary = table_.offset,
                                .length = call_.input.defined() ? call_.input.numel() : 0,
                                .staged = source_.staged()});
 }
@@ -81,8 +81,8 @@ void ShmPull::add_row_of(int from, int64_t count, int64_t to) {
   const OpRecord& record = protocol_.record(from, number_);
   int64_t begin = protocol_.rank() * (record.length / protocol_.size());
   int64_t sent = record.length / protocol_.size();
-  if (record.aside != 0) {
-    const auto* table = reinterpret_cast<const int64_t*>(protocol_.at(from, record.aside)) + protocol_.rank();
+  if (record.auxiliary != 0) {
+    const auto* table = reinterpret_cast<const int64_t*>(protocol_.at(from, record.auxiliary)) + protocol_.rank();
     begin = table[0];
     sent = table[1] - begin;
   }
@@ -170,7 +170,7 @@ bool ShmPull::pull() {
 }
 
 void ShmPull::advance(bool may_finish) {
-  if (settled()) return;
+  if (is_done()) return;
   if (!finished()) {
     for (bool moved = true; moved;) {
       moved = stage();
@@ -184,7 +184,7 @@ void ShmPull::advance(bool may_finish) {
   parts_.clear();
   source_ = ShmSource();
   table_ = PoolBlock();
-  settle();
+  mark_done();
 }
 
 }  // namespace lockstep::comm

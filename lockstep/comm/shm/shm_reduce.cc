@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kInRing = -1, kNoLeaf = 0;
 
 // A leaf's place in the table: its offset, and in the lowest bit its type.
-int64_t place_of_leaf(uint64_t offset, at::ScalarType type) {
+int64_t leaf_entry(uint64_t offset, at::ScalarType type) {
   return static_cast<int64_t>(2 * offset) + (type == at::kHalf ? 1 : 0);
 }
 
@@ -56,7 +56,7 @@ void ShmReduce::lay_out_table(Call call) {
   auto* table = table_.as<int64_t>();
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const bool leaf = i < leaves_.size() && leaves_[i].defined() && leaves_[i].numel() > 0;
-    table[tensors_.size() + 1 + i] = leaf ? place_of_leaf(*in_pool(leaves_[i]), leaves_[i].scalar_type()) : kNoLeaf;
+    table[tensors_.size() + 1 + i] = leaf ? leaf_entry(*in_pool(leaves_[i]), leaves_[i].scalar_type()) : kNoLeaf;
   }
   const at::Tensor& square_sums = square_sums_;
   bool staged = false;
@@ -79,7 +79,7 @@ void ShmReduce::lay_out_table(Call call) {
 void ShmReduce::publish(const Call& call) {
   number_ = protocol_.publish({.call = signature_of(call),
                                .data = table_.offset,
-                               .aside = ring_.offset,
+                               .auxiliary = ring_.offset,
                                .length = 0,
                                .staged = ring_ ? 0 : UINT64_MAX});
   chunks_ = static_cast<uint64_t>((blocks_ + chunk_blocks_ - 1) / chunk_blocks_);
@@ -95,8 +95,8 @@ bool ShmReduce::begin() {
   for (int k = 0; k < protocol_.size(); ++k) {
     const OpRecord& record = protocol_.record(k, number_);
     views_.push_back({reinterpret_cast<const int64_t*>(protocol_.at(k, record.data)), protocol_.at(k, 0),
-                      protocol_.at(k, record.aside)});
-    chunked_ = chunked_ || record.aside != 0;
+                      protocol_.at(k, record.auxiliary)});
+    chunked_ = chunked_ || record.auxiliary != 0;
   }
   if (chunked_) return true;
   chunk_blocks_ = std::max<int64_t>(blocks_, 1);
@@ -181,7 +181,7 @@ uint64_t ShmReduce::reduced_by_all() const {
   return protocol_.complete(number_) ? chunks_ : std::min(least, chunks_);
 }
 
-bool ShmReduce::give_back() {
+bool ShmReduce::copy_back() {
   if (!ring_ || returned_ == reduced_ || returned_ >= reduced_by_all()) return false;
   if (root_ < 0 || root_ == protocol_.rank()) copy_chunk(returned_, /*in=*/false);
   ++returned_;
@@ -196,14 +196,14 @@ bool ShmReduce::reduce() {
 }
 
 void ShmReduce::advance(bool may_finish) {
-  if (settled() || !begin()) return;
-  while (give_back() || stage() || (!finished() && reduce())) {
+  if (is_done() || !begin()) return;
+  while (copy_back() || stage() || (!finished() && reduce())) {
   }
   if (!finished() && may_finish && reduced_ == chunks_) finish();
-  if (finished() && (!ring_ || returned_ == chunks_) && protocol_.complete(number_)) let_go();
+  if (finished() && (!ring_ || returned_ == chunks_) && protocol_.complete(number_)) release();
 }
 
-void ShmReduce::let_go() {
+void ShmReduce::release() {
   if (sums_block_) std::memcpy(square_sums_.mutable_data_ptr(), sums_block_.memory.get(), square_sums_.nbytes());
   tensors_.clear();
   leaves_.clear();
@@ -211,7 +211,7 @@ void ShmReduce::let_go() {
   table_ = PoolBlock();
   ring_ = PoolBlock();
   sums_block_ = PoolBlock();
-  settle();
+  mark_done();
 }
 
 }  // namespace lockstep::comm

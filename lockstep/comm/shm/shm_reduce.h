@@ -55,9 +55,9 @@ class ShmReduce : public ShmCollective {
   bool begin();
   bool step();
   bool stage();
-  bool give_back();
+  bool copy_back();
   bool reduce();
-  void let_go();
+  void release();
   uint64_t reduced_by_all() const;
   void copy_chunk(uint64_t index, bool in) const;
 

@@ -21,10 +21,10 @@ namespace lockstep::comm {
 
 // What a rank says of a call, and how far it is with it.
 struct alignas(64) OpRecord {
-  Signature call;  // must be equal on all ranks
-  uint64_t data;   // where in its pool the input lies; of a reduction, a table with the place of each tensor
-  uint64_t aside;  // of a reduction: its staging ring, 0 if it needs none; of an uneven movement: a table of parts
-  int64_t length;  // elements of the input
+  Signature call;      // must be equal on all ranks
+  uint64_t data;       // where in its pool the input lies; of a reduction, a table with the place of each tensor
+  uint64_t auxiliary;  // of a reduction: its staging ring, 0 if it needs none; of an uneven movement: a table of parts
+  int64_t length;      // elements of the input
   alignas(64) std::atomic<uint64_t> staged;  // reduction: chunks that lie in the pool; movement: elements of each row
   std::atomic<uint64_t> reduced;             // reduction: chunks of which this rank has reduced its slice
 };

@@ -9,18 +9,18 @@ ShmWork::ShmWork(ShmProtocol& protocol, const Call& call)
       what_(call.label()),
       timeout_(call.timeout.count() > 0 ? call.timeout : protocol.timeout()) {}
 
-void ShmWork::settle() {
-  settled_ = true;
-  settled_ns_ = monotonic_ns();
+void ShmWork::mark_done() {
+  done_ = true;
+  done_ns_ = monotonic_ns();
 }
 
 std::chrono::nanoseconds ShmWork::elapsed() const {
-  return std::chrono::nanoseconds((settled_ ? settled_ns_ : monotonic_ns()) - begun_ns_);
+  return std::chrono::nanoseconds((done_ ? done_ns_ : monotonic_ns()) - begun_ns_);
 }
 
 ShmNode::Waiting ShmWork::waiting() const {
   return {.what = what_,
-          .ready = [this] { return settled_ || !error_.empty(); },
+          .ready = [this] { return done_ || !error_.empty(); },
           .awaited = [this] { return awaited(); },
           .missing = [this] { return missing(); },
           .patience = std::chrono::nanoseconds(timeout_) / 10};
@@ -28,14 +28,14 @@ ShmNode::Waiting ShmWork::waiting() const {
 
 bool ShmWork::result() const {
   if (!error_.empty()) throw DesyncError(error_);
-  return settled_;
+  return done_;
 }
 
 // A poll is no blind wait either.
-void ShmWork::look() {
-  if (settled_ || !error_.empty() || !protocol_.node().time_to_look()) return;
-  protocol_.node().look(waiting());
-  if (!settled_ && elapsed() > timeout_ + grace()) fail_by_timeout();
+void ShmWork::check() {
+  if (done_ || !error_.empty() || !protocol_.node().check_is_due()) return;
+  protocol_.node().check_peers(waiting());
+  if (!done_ && elapsed() > timeout_ + grace()) fail_by_timeout();
 }
 
 void ShmWork::fail_by_timeout() const {
@@ -45,14 +45,14 @@ void ShmWork::fail_by_timeout() const {
 }
 
 bool ShmWork::done() {
-  if (!settled_ && error_.empty()) protocol_.node().advance();
-  look();
+  if (!done_ && error_.empty()) protocol_.node().advance();
+  check();
   return result();
 }
 
 bool ShmWork::wait_for(std::chrono::nanoseconds time) {
-  if (!settled_ && error_.empty()) protocol_.node().wait_until(waiting(), time);
-  look();
+  if (!done_ && error_.empty()) protocol_.node().wait_until(waiting(), time);
+  check();
   return result();
 }
 

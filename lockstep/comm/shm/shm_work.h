@@ -21,7 +21,7 @@ class ShmWork : public Work {
   void wait() final;
   std::chrono::nanoseconds elapsed() const final;
 
-  bool settled() const { return settled_; }
+  bool is_done() const { return done_; }
 
  protected:
   // The places of the ranks that it waits for, and of those of them that keep everyone waiting now; none of the latter
@@ -30,7 +30,7 @@ class ShmWork : public Work {
   virtual std::vector<int> missing() const = 0;
   // How much longer than its timeout it waits.
   virtual std::chrono::nanoseconds grace() const { return std::chrono::nanoseconds(0); }
-  void settle();
+  void mark_done();
   // Ends it with a DesyncError for whoever waits.
   void fail(std::string error) { error_ = std::move(error); }
 
@@ -38,15 +38,15 @@ class ShmWork : public Work {
 
  private:
   ShmNode::Waiting waiting() const;
-  void look();
+  void check();
   [[noreturn]] void fail_by_timeout() const;
   bool result() const;
 
   std::string what_;
   std::string error_;
   std::chrono::milliseconds timeout_;
-  int64_t begun_ns_ = monotonic_ns(), settled_ns_ = 0;
-  bool settled_ = false;
+  int64_t begun_ns_ = monotonic_ns(), done_ns_ = 0;
+  bool done_ = false;
 };
 
 // A collective: one of the communicator's numbered calls.
@@ -57,10 +57,10 @@ class ShmCollective : public ShmWork {
   // Moves it on as far as that goes without waiting. Calls finish in their order: `may_finish` says whether all before
   // this one have.
   virtual void advance(bool may_finish) = 0;
-  virtual bool polls() const { return false; }  // waits for something that does not ring the bell
-  bool finished() const { return finished_; }   // this rank's share is done
+  virtual bool needs_polling() const { return false; }  // waits for something that does not ring the bell
+  bool finished() const { return finished_; }           // this rank's share is done
   // Whether the calls after it may do their share.
-  virtual bool passed() const { return finished_; }
+  virtual bool may_be_overtaken() const { return finished_; }
 
  protected:
   std::vector<int> awaited() const override { return protocol_.unfinished(number_); }

@@ -63,19 +63,19 @@ Tensor expected_on_wire(const std::vector<Tensor>& values, at::ScalarType wire) 
 
 Tensor laid_out(const Tensor& values, Layout layout) {
   const int64_t n = values.numel();
-  Tensor place;
+  Tensor out;
   switch (layout) {
     case Layout::kAligned:
       return values.clone();
     case Layout::kUnaligned:
-      place = at::empty({n + 1}, values.options()).slice(0, 1).view(values.sizes());
+      out = at::empty({n + 1}, values.options()).slice(0, 1).view(values.sizes());
       break;
     case Layout::kStrided:
-      place = at::empty({2 * n}, values.options()).slice(0, 0, 2 * n, 2).view(values.sizes());
+      out = at::empty({2 * n}, values.options()).slice(0, 0, 2 * n, 2).view(values.sizes());
       break;
   }
-  place.copy_(values);
-  return place;
+  out.copy_(values);
+  return out;
 }
 
 }  // namespace lockstep::comm::testing

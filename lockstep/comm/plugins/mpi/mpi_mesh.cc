@@ -120,7 +120,7 @@ class MpiMesh final : public Mesh {
     };
 
     int poll();
-    void settle(int index, const MPI_Status& status);
+    void finish_request(int index, const MPI_Status& status);
     std::vector<int> waited_for() const;
     void cancel();
     [[noreturn]] void fail(MeshError::Cause cause, std::vector<int> peers, const std::string& text) {
@@ -180,12 +180,12 @@ int MpiMesh::Batch::poll() {
   for (int k = 0; k < count; ++k) {
     MPI_Status& status = statuses_[static_cast<size_t>(k)];
     if (code == MPI_SUCCESS) status.MPI_ERROR = MPI_SUCCESS;  // MPI sets it only along with MPI_ERR_IN_STATUS
-    settle(done_[static_cast<size_t>(k)], status);
+    finish_request(done_[static_cast<size_t>(k)], status);
   }
   return count;
 }
 
-void MpiMesh::Batch::settle(int index, const MPI_Status& status) {
+void MpiMesh::Batch::finish_request(int index, const MPI_Status& status) {
   const Piece& piece = pieces_[static_cast<size_t>(index)];
   if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) {
     fail(MeshError::Cause::kBroken, {piece.peer}, mpi_text(status.MPI_ERROR));

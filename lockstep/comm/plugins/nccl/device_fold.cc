@@ -48,20 +48,20 @@ DeviceRow::DeviceRow(const std::vector<at::Tensor>& tensors, at::ScalarType wire
   const int64_t slice = (elements + ranks - 1) / ranks;
   slices_ = at::empty({ranks, slice}, tensors[0].options().dtype(wire).memory_format(at::MemoryFormat::Contiguous));
   const at::Tensor row = slices_.view({-1});
-  int64_t place = 0;
+  int64_t offset = 0;
   for (const auto& flat : flat_) {
-    row.narrow(0, place, flat.numel()).copy_(flat, /*non_blocking=*/true);
-    place += flat.numel();
+    row.narrow(0, offset, flat.numel()).copy_(flat, /*non_blocking=*/true);
+    offset += flat.numel();
   }
-  row.narrow(0, place, row.numel() - place).zero_();
+  row.narrow(0, offset, row.numel() - offset).zero_();
 }
 
 void DeviceRow::finish() const {
   const at::Tensor row = slices_.view({-1});
-  int64_t place = 0;
+  int64_t offset = 0;
   for (const auto& flat : flat_) {
-    flat.copy_(row.narrow(0, place, flat.numel()), /*non_blocking=*/true);
-    place += flat.numel();
+    flat.copy_(row.narrow(0, offset, flat.numel()), /*non_blocking=*/true);
+    offset += flat.numel();
   }
 }
 

@@ -106,7 +106,7 @@ void NcclQueue::run() {
     lock.unlock();
     bool ended = true;
     try {
-      ended = settle(*first);
+      ended = poll(*first);
     } catch (const std::exception& error) {  // CUDA itself
       fail(std::make_exception_ptr(CommError(first->call.label, ": ", text_of(std::current_exception()))));
     }
@@ -121,7 +121,7 @@ void NcclQueue::run() {
 }
 
 // Whether the call has ended, well or not.
-bool NcclQueue::settle(NcclFlight& flight) {
+bool NcclQueue::poll(NcclFlight& flight) {
   using Cause = MeshError::Cause;
   if (broken()) return true;
   if (flight.end.query()) {
@@ -141,7 +141,7 @@ bool NcclQueue::settle(NcclFlight& flight) {
   if (error) {
     fail(watch_->explain(flight.wait, *error));
   } else {
-    watch_->remind(flight.wait);
+    watch_->warn_if_late(flight.wait);
   }
   return error.has_value();
 }

@@ -51,7 +51,7 @@ class NcclQueue {
 
  private:
   void run();
-  bool settle(NcclFlight& flight);
+  bool poll(NcclFlight& flight);
   void fail(std::exception_ptr why);
 
   at::Device device_;
