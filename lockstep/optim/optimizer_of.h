@@ -1,4 +1,4 @@
-// What is the same in every optimizer's class: its constructors, its name, and how it is made over other parameters.
+// The members that all optimizers have in common: constructors, a name, and the way to make one over other parameters.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace lockstep::optim {
 
-// `Self` is the class that derives from this, `O` its options; groups whose options are of another type are a
-// ConfigError.
+// The base of the optimizer class `Self` with options `O`. Throws ConfigError for groups whose options are of another
+// type.
 template <typename Self, typename O>
 class OptimizerOf : public FusedOptimizer {
  public:

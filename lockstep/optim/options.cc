@@ -7,7 +7,7 @@
 namespace lockstep::optim {
 namespace {
 
-// Written so that NaN is refused too.
+// The condition is written so that NaN is refused too.
 void check_range(const char* optimizer, const char* name, double value, double least, double below) {
   if (value >= least && value < below) return;
   throw ConfigError(optimizer, ": ", name, " is ", value, ", not within [", least, ", ", below, ")");
@@ -17,7 +17,7 @@ void check_not_negative(const char* optimizer, const char* name, double value) {
   check_range(optimizer, name, value, 0, HUGE_VAL);
 }
 
-// What Adam and its kin have in common.
+// The checks that Adam and its kin share.
 template <typename Options>
 void check_moments(const Options& o) {
   check_not_negative(Options::kName, "lr", o.lr);

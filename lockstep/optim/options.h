@@ -1,9 +1,9 @@
-// The options of the optimizers, with PyTorch's names and defaults where it has them; plain structs for designated
+// The options of the optimizers, with PyTorch's names and defaults where it has them. Plain structs for designated
 // initialisers.
 //
-// Each struct lists its fields once, in fields(): by that list options are read from names (a command line's, a
-// checkpoint's) and written under them. fixed() names what PyTorch's optimizer has besides, with the one value that
-// describes ours: it is written for PyTorch's sake, and a checkpoint with another value does not fit.
+// Each struct lists its fields once, in fields(): options are read from names (a command line's, a checkpoint's) and
+// written under them by that list. fixed() names further options of PyTorch's optimizer, each with the one value that
+// describes ours: it is written for PyTorch, and a checkpoint with another value is refused.
 #pragma once
 
 #include <utility>
@@ -56,7 +56,7 @@ struct AdagradOptions {
   }
 };
 
-// Weight decay is added to the gradient by Adam, and taken off the weight, apart from the gradient, by AdamW.
+// Adam adds weight decay to the gradient. AdamW subtracts it from the weight, apart from the gradient.
 template <bool Decoupled>
 struct AdamOptionsOf {
   double lr = 1e-3;
@@ -130,17 +130,17 @@ struct RmspropOptions {
   }
 };
 
-// With the names of Apex's FusedLAMB.
+// The names are those of Apex's FusedLAMB.
 struct LambOptions {
   double lr = 1e-3;
   std::pair<double, double> betas = {0.9, 0.999};
   double eps = 1e-6;
   double weight_decay = 1e-2;
   bool bias_correction = true;
-  bool grad_averaging = true;  // the gradient's share of exp_avg is 1 - betas[0]; without: 1
-  bool adam_w_mode = true;     // weight decay is added to the update; without: to the gradient
-  double max_grad_norm = 1;    // of all gradients together, the first group's; 0: not clipped
-  bool use_nvlamb = false;     // norms scale the step without weight decay too
+  bool grad_averaging = true;  // the gradient's share of exp_avg: 1 - betas[0] if true, else 1
+  bool adam_w_mode = true;     // weight decay is added to the update if true, else to the gradient
+  double max_grad_norm = 1;    // bounds the norm of all gradients; the first group's counts; 0: no bound
+  bool use_nvlamb = false;     // norms scale the step even without weight decay
   bool maximize = false;
 
   static constexpr const char* kName = "lamb";
@@ -168,7 +168,7 @@ struct LarsOptions {
   double trust_coefficient = 1e-3;
   double eps = 1e-8;
   bool nesterov = false;
-  bool adapt = true;  // without: SGD, as is usual for biases and the parameters of norms
+  bool adapt = true;  // false: plain SGD, as is usual for biases and normalisation layers
   bool maximize = false;
 
   static constexpr const char* kName = "lars";

@@ -1,7 +1,7 @@
 #include "lockstep/optim/kernels/kernels.h"
 
+#include "lockstep/optim/kernels/blocks.h"
 #include "lockstep/optim/kernels/device_pass.h"
-#include "lockstep/optim/kernels/pieces.h"
 
 namespace lockstep::optim {
 

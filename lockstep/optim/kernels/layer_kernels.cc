@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "lockstep/optim/kernels/blocks.h"
 #include "lockstep/optim/kernels/device_pass.h"
-#include "lockstep/optim/kernels/pieces.h"
 
 namespace lockstep::optim {
 namespace {

@@ -1,6 +1,6 @@
-// The arithmetic of the optimizers that scale each parameter's step by norms of the whole parameter, in the manner of
-// kernels.h. Sums are added in fp64, over blocks of a parameter's memory in their order, in each by vectors: the number
-// of threads does not matter, the width of the CPU's vectors does.
+// The arithmetic of optimizers that scale each parameter's step by norms of the whole parameter, by passes as in
+// kernels.h. Sums are fp64: vectors add within a block of the parameter's memory, and the blocks are added in their
+// order. The number of threads therefore does not matter; the width of the CPU's vectors does.
 #pragma once
 
 #include "lockstep/optim/kernels/kernels.h"
@@ -8,10 +8,10 @@
 
 namespace lockstep::optim {
 
-// One pass that reads the parameter and the multiplied, clipped gradient: their Σ².
+// Σ² of the parameter and of the multiplied, clipped gradient, in one pass.
 SquareSums square_sums(const Operands& operands, double multiplier, const Extras& extras = {});
 
-// One pass that reads such a gradient alone.
+// Σ² of the multiplied, clipped gradient alone, in one pass.
 double gradient_square_sum(const at::Tensor& gradient, double multiplier, const Extras& extras = {});
 
 // LAMB's first pass: moves the state, exp_avg and exp_avg_sq, and returns the Σ² of the parameter and of its update.

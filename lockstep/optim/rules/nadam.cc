@@ -16,7 +16,7 @@ constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter},
                                {.name = "exp_avg"},
                                {.name = "exp_avg_sq"}};
 
-// The momentum of a step.
+// The momentum of step number `step`.
 double momentum(const NAdamOptions& o, double step) {
   return o.betas.first * (1 - 0.5 * std::pow(0.96, step * o.momentum_decay));
 }
