@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/kernels/average.h"
 #include "lockstep/optim/memory_order.h"
 
 namespace lockstep::optim {

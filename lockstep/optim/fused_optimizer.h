@@ -15,7 +15,8 @@
 
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/optim/group_options.h"
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/elements.h"
+#include "lockstep/optim/kernels/operands.h"
 #include "lockstep/optim/master_weights.h"
 #include "lockstep/optim/positions.h"
 #include "lockstep/optim/slots.h"

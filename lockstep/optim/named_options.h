@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/options.h"
 #include "lockstep/optim/state.h"
 
 namespace lockstep::optim {

@@ -7,12 +7,19 @@
 #include <vector>
 
 #include "lockstep/optim/fused_optimizer.h"
-#include "lockstep/optim/options.h"
 
 namespace lockstep::optim {
 
 // The base of the optimizer class `Self` with options `O`. Throws ConfigError for groups whose options are of another
 // type.
+//
+// `O` is a plain struct for designated initialisers, with PyTorch's names and defaults where it has them. It also has
+//   kName          the optimizer's name
+//   check()        throws ConfigError for a value out of range
+//   fields()       the list of its fields, by which options are read from names (a command line's, a checkpoint's) and
+//                  written under them
+//   fixed()        further options of PyTorch's optimizer, each with the one value that describes ours: it is written
+//                  for PyTorch, and a checkpoint with another value is refused
 template <typename Self, typename O>
 class OptimizerOf : public FusedOptimizer {
  public:
