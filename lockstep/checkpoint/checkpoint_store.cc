@@ -25,7 +25,7 @@ std::string file_name(int64_t step) {
   return name.str();
 }
 
-// 500 for "step-000500.pt"; nothing for any other name.
+// The step of a file name, such as 500 of "step-000500.pt"; nothing for any other name.
 std::optional<int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
   const char* const last = name.data() + name.size() - kSuffix.size();
@@ -103,12 +103,12 @@ bool CheckpointStore::is_linked(const Saved& saved) const {
   return points_there("/last.pt") || points_there("/best.pt");
 }
 
-// Failures to remove are left to the next save: a checkpoint too many harms nobody.
+// Files that can't be removed are left to the next save: a checkpoint too many harms nobody.
 void CheckpointStore::prune() const {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
-    // Left by a writer that was killed; the store has only one writer, and it is not at work now.
+    // A killed writer left it: the store has only one writer, which is not writing now.
     if (name.starts_with(kPrefix) && name.ends_with(temporary_name(std::string(kSuffix))))
       fs::remove(entry.path(), ignored);
   }

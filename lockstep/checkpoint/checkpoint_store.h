@@ -1,4 +1,4 @@
-// The checkpoints of one run: step-000500.pt …, with last.pt and best.pt as links to the right ones.
+// The checkpoints of one run: step-000500.pt …, and the links last.pt and best.pt.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace lockstep::checkpoint {
 
-// One process writes a store (rank 0); any number may read it meanwhile.
+// One process (rank 0) writes a store. Any number of processes may read it meanwhile.
 class CheckpointStore {
  public:
   struct Options {
-    int keep_last = 3;  // older ones are removed after each save, but never last.pt's and best.pt's; 0: all are kept
+    int keep_last = 3;  // that a save leaves besides those of last.pt and best.pt; 0 keeps all
   };
   struct Saved {
     int64_t step = 0;
@@ -23,26 +23,26 @@ class CheckpointStore {
   struct Loaded {
     Saved saved;
     Value value;
-    std::vector<std::string> warnings;  // for each newer checkpoint the line that says why it could not be read
+    std::vector<std::string> warnings;  // one for each newer checkpoint that could not be read: why
   };
 
-  // `folder` is the run's checkpoints/, made when something is saved.
+  // `folder` is the run's checkpoints/. The first save creates it.
   explicit CheckpointStore(std::string folder) : CheckpointStore(std::move(folder), Options{}) {}
   CheckpointStore(std::string folder, Options options);
 
-  // Writes the checkpoint of a step (not negative) and then lets last.pt point to it; each of both is atomic. Returns
-  // its path. Throws IoError; what was saved before is then still there.
+  // Writes the checkpoint of a step (not negative), points last.pt to it and returns its path. Each of the two is
+  // atomic. Throws IoError; the earlier checkpoints then remain.
   std::string save(int64_t step, const Value& value);
-  // Lets best.pt point to the checkpoint of a step. Throws BugError if there is none.
+  // Points best.pt to the checkpoint of a step. Throws BugError if there is none.
   void mark_best(int64_t step);
 
-  // What is there, in ascending order of steps; readable or not.
+  // The checkpoints in ascending order of steps, readable or not.
   std::vector<Saved> list() const;
-  // The newest checkpoint that can be read; nothing if there is none at all. Throws DataError if there are some, but
-  // none can be read.
+  // The newest checkpoint that can be read; nothing if the folder has none. Throws DataError if it has some and none
+  // can be read.
   std::optional<Loaded> load_newest() const;
-  // Removes the checkpoints of later steps, for a run that goes on from `step` and writes them anew; last.pt then leads
-  // to the newest that stays, and best.pt goes if it was one of them. Throws IoError.
+  // Removes the checkpoints of later steps, for a run that resumes at `step` and writes them anew. last.pt then points
+  // to the newest that remains; best.pt is removed with its checkpoint. Throws IoError.
   void cut_back(int64_t step) const;
 
  private:

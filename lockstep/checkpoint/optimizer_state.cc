@@ -7,7 +7,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-// A group's options; the parameters' numbers, in the order of the groups, are added to `numbers`.
+// Reads a group's options and adds the numbers of its parameters, in the order of the groups, to `numbers`.
 OptimizerState::Group read_group(const ValueView& view, std::vector<int64_t>& numbers) {
   OptimizerState::Group group;
   for (const auto& [key, value] : view.dict()) {
@@ -47,20 +47,20 @@ OptimizerState optimizer_from_dict(const ValueView& dict) {
   std::vector<int64_t> numbers;
   for (const ValueView& group : dict["param_groups"].items()) state.groups.push_back(read_group(group, numbers));
 
-  // Numbers need not be in order, only unique: state is kept by place in the groups.
+  // Numbers need not be in order, only unique: the state is kept by the order in the groups.
   state.parameters.resize(numbers.size());
-  std::unordered_map<int64_t, size_t> places;
-  for (size_t place = 0; place < numbers.size(); ++place) {
-    if (!places.emplace(numbers[place], place).second) {
-      throw DataError(dict["param_groups"].where(), ": parameter ", numbers[place], " is in two groups");
+  std::unordered_map<int64_t, size_t> indices;
+  for (size_t index = 0; index < numbers.size(); ++index) {
+    if (!indices.emplace(numbers[index], index).second) {
+      throw DataError(dict["param_groups"].where(), ": parameter ", numbers[index], " is in two groups");
     }
   }
   const ValueView states = dict["state"];
   for (const auto& [key, value] : states.dict()) {
     const auto* number = std::get_if<int64_t>(&key);
-    const auto place = number == nullptr ? places.end() : places.find(*number);
-    if (place == places.end()) throw DataError(states[key].where(), ": no group has such a parameter");
-    state.parameters[place->second] = states[key].dict();
+    const auto found = number == nullptr ? indices.end() : indices.find(*number);
+    if (found == indices.end()) throw DataError(states[key].where(), ": no group has such a parameter");
+    state.parameters[found->second] = states[key].dict();
   }
   return state;
 }

@@ -13,18 +13,18 @@ namespace lockstep::checkpoint {
 struct OptimizerState {
   struct Group {
     Dict options;           // "lr", "momentum" …, without "params"
-    size_t parameters = 0;  // how many the group has
+    size_t parameters = 0;  // their number in the group
   };
   std::vector<Group> groups;
-  // By parameter, those of the first group first: its state ("exp_avg", "step" …), empty before its first step.
+  // The state of each parameter ("exp_avg", "step" …), group after group; empty before its first step.
   std::vector<Dict> parameters;
 };
 
-// Parameters are numbered from 0 through all groups, as PyTorch does; those without state are left out of "state".
+// Numbers the parameters from 0 through all groups, as PyTorch does, and leaves those without state out of "state".
 // Throws BugError unless the groups' parameters add up to `parameters`.
 Dict optimizer_to_dict(const OptimizerState& state);
 
-// The other way round. Throws DataError with the path to what is not as it should be.
+// Reads such a dict. Throws DataError that names the path to what is wrong.
 OptimizerState optimizer_from_dict(const ValueView& dict);
 
 }  // namespace lockstep::checkpoint

@@ -26,7 +26,7 @@ void collect(const torch::nn::Module& module, const std::string& prefix, NamedTe
 
 bool is_wrapped(const std::string& name) { return name.starts_with(kWrapperPrefix); }
 
-// The dict's tensors by name; the wrapper's prefix is dropped if all of them have it and none of the model's has.
+// The dict's tensors by name. The wrapper's prefix is dropped if all of them have it and none of the model's has.
 NamedTensors named_tensors(const Dict& state, const NamedTensors& model, const std::string& file) {
   const bool drop = !state.empty() && std::all_of(state.begin(), state.end(), [](const auto& e) {
     return is_wrapped(key_text(e.key));
@@ -43,7 +43,7 @@ NamedTensors named_tensors(const Dict& state, const NamedTensors& model, const s
 
 std::string listed(at::IntArrayRef sizes) { return cat('[', c10::Join(", ", sizes), ']'); }
 
-// What keeps a tensor of the file from being copied into the model's; empty if nothing does.
+// The reason why a tensor of the file can't be copied into the model's; empty if there is none.
 std::string difference(const std::string& name, const at::Tensor& file, const at::Tensor& model, bool convert) {
   if (file.sizes() != model.sizes()) {
     return cat(name, ": the file has ", listed(file.sizes()), ", the model ", listed(model.sizes()));

@@ -1,4 +1,4 @@
-// A module's parameters and buffers by name, as PyTorch's state_dict() orders them, into a checkpoint and out of it.
+// A module's parameters and buffers by name, in the order of PyTorch's state_dict(): saved, loaded and hashed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,40 +14,41 @@ namespace lockstep::checkpoint {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// Every module's own parameters, then its own buffers, then its children in the order of registration. The tensors are
-// detached but share the module's memory.
+// Lists each module's own parameters, then its own buffers, then its children in the order of registration. The tensors
+// are detached and share the module's memory.
 NamedTensors named_state(const torch::nn::Module& module);
 
-// The same as a dict. Write it before the module changes.
+// named_state() as a dict. It shares the module's memory: write it before the module changes.
 Dict state_dict(const torch::nn::Module& module);
 
 struct LoadOptions {
-  std::string file = "the checkpoint";  // for messages
-  bool strict = true;                   // names that only one side has are an error
+  std::string file = "the checkpoint";  // its name in errors
+  bool strict = true;                   // a name that only one side has is an error
   bool convert_dtypes = false;          // copy float16 into float32 and the like, as PyTorch does silently
 };
 
-// What did not take part when `strict` is off.
+// The names that load_state_dict skipped where `strict` is off.
 struct LoadReport {
   std::vector<std::string> missing;     // the model has them, the file does not
-  std::vector<std::string> unexpected;  // the other way round
+  std::vector<std::string> unexpected;  // the file has them, the model does not
 };
 
-// Copies a state dict into the module, which keeps its tensors and their devices. A "module." that all names of the
-// file and none of the model's begin with (DistributedDataParallel's) is dropped. Everything is compared before
-// anything is copied: ConfigError that names the first differences in names, shapes or types, DataError where the dict
-// holds something else than tensors; the module is then unchanged.
+// Copies a state dict into the module, which keeps its tensors and their devices. Drops the prefix "module."
+// (DistributedDataParallel's) if all names of the file and none of the model's begin with it. Compares everything
+// before it copies anything, so that an error leaves the module unchanged. Throws ConfigError that names the first
+// differences in names, shapes or types, DataError where the dict holds something other than tensors.
 LoadReport load_state_dict(torch::nn::Module& module, const Dict& state, const LoadOptions& options = {});
 
-// The model's state dict in a file that may hold more: under "model", "model_state_dict" or "state_dict", or the file's
-// own tensors. Throws DataError that names `file` and says what it holds instead.
+// Finds the model's state dict in a file that may hold more: under "model", "model_state_dict" or "state_dict", else
+// the file's own tensors. Throws DataError that names `file` and says what it holds instead.
 Dict find_model_state(const Value& root, const std::string& file);
 
-// The same of what a run has evaluated: under "ema", where it kept an average of the weights.
+// Finds the weights that a run evaluates: their average under "ema" where the file has one, else find_model_state().
 Dict find_evaluated_state(const Value& root, const std::string& file);
 
-// SHA-256 over the tensors, names sorted bytewise, for each: name, NUL, dtype ("float32"), NUL, dimensions joined by
-// commas, NUL, contiguous little-endian bytes. final.json's weights_sha256. Names must be unique.
+// The SHA-256 over the tensors in the bytewise order of their names: final.json's weights_sha256. Each tensor
+// contributes its name, NUL, its dtype ("float32"), NUL, its dimensions joined by commas, NUL, and its contiguous
+// little-endian bytes. Names must be unique.
 std::string weights_sha256(NamedTensors tensors);
 std::string weights_sha256(const torch::nn::Module& module);
 

@@ -1,4 +1,4 @@
-// What every data set offers: samples by number, as tensors ready for a model.
+// The interface of all data sets: samples by number, as tensors ready for a model.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,10 +11,10 @@
 
 namespace lockstep::data {
 
-// Some samples: row i of both tensors belongs to the i-th index asked for.
+// A batch of samples. Row i of both tensors belongs to the i-th index asked for.
 struct Batch {
   at::Tensor data;    // float32 [n, …sample_shape()], contiguous (images: [n, channels, height, width], from 0 to 1)
-  at::Tensor target;  // what to learn, int64: classes [n], or masks of them [n, height, width]
+  at::Tensor target;  // int64: classes [n], or a class for each pixel [n, height, width]
 
   int64_t size() const { return data.size(0); }
 };
@@ -26,17 +26,17 @@ class Dataset {
 
   virtual int64_t size() const = 0;
 
-  // The samples of these numbers, in this order; repeats are fine, and an empty list gives tensors of 0 rows. The same
-  // (indices, epoch) give the same bits in every process; `epoch` only matters where samples are augmented.
-  // Works on the calling thread alone. Throws DataError for a damaged sample, BugError for a number out of range.
+  // Returns the samples of these numbers in this order. Repeats are fine; an empty list gives tensors of 0 rows. The
+  // same (indices, epoch) give the same bits in every process; `epoch` only matters where samples are augmented. Works
+  // on the calling thread alone. Throws DataError for a damaged sample, BugError for a number out of range.
   virtual Batch batch(std::span<const int64_t> indices, uint32_t epoch) const = 0;
 
-  // One sample's shape, without the batch: {1, 28, 28}.
+  // The shape of one sample, without the batch's dimension: {1, 28, 28}.
   virtual std::vector<int64_t> sample_shape() const = 0;
 
   virtual int64_t classes() const = 0;
 
-  // For a run's header: what it is and where it comes from.
+  // A line for a run's header: what the data is and where it comes from.
   virtual std::string description() const = 0;
 };
 
@@ -44,7 +44,7 @@ class Dataset {
 struct Splits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
-  std::shared_ptr<const Dataset> validation;  // null where the data has none of its own
+  std::shared_ptr<const Dataset> validation;  // null where there is none
 };
 
 // Throws BugError unless all indices lie in [0, size).

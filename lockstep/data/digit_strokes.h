@@ -20,7 +20,7 @@ constexpr size_t kMostPoints = 12;
 struct Glyph {
   std::array<Point, kMostPoints> points;
   size_t count;
-  // Its strokes, separated by '|': each letter is a point, 'a' the first. A stroke is a smooth curve through its
+  // The strokes, separated by '|'. Each letter is a point, 'a' the first; a stroke is a smooth curve through its
   // points.
   std::string_view strokes;
 };

@@ -13,13 +13,13 @@ bool odd(float number) { return static_cast<int>(std::floor(number)) % 2 != 0; }
 }  // namespace
 
 Frame Frame::random_turn(RandomStream& random, float x, float y, float unit) {
-  // The tangent of half the angle gives sine and cosine without libm, whose bits differ from one to the next.
+  // Sine and cosine come from the tangent of half the angle, without libm, whose bits differ between versions.
   const float half = random.uniform(-1.f, 1.f);
   const float square = half * half;
   return {.x = x, .y = y, .cosine = (1 - square) / (1 + square), .sine = 2 * half / (1 + square), .unit = unit};
 }
 
-bool covers(Shape shape, Frame::Place at) {
+bool covers(Shape shape, Frame::Coordinates at) {
   const float right = std::fabs(at.u), down = std::fabs(at.v);
   const float square = at.u * at.u + at.v * at.v;
   switch (shape) {
@@ -47,8 +47,8 @@ Colour Colour::towards(const Colour& other, float share) const {
 }
 
 const Colour& Paint::at(float column, float row) const {
-  const Frame::Place place = frame.of(column, row);
-  const bool turn = texture == Texture::kStripes ? odd(place.u) : odd(place.u) != odd(place.v);
+  const Frame::Coordinates local = frame.of(column, row);
+  const bool turn = texture == Texture::kStripes ? odd(local.u) : odd(local.u) != odd(local.v);
   return turn ? second : first;
 }
 
@@ -60,7 +60,7 @@ void Canvas::set(int column, int row, const Colour& colour) {
   red[2 * plane] = colour.blue;
 }
 
-// A byte of random bits a value.
+// Each value takes one byte of the random bits.
 void Canvas::add_noise(RandomStream& random, float strength) {
   uint32_t bits = 0;
   for (size_t i = 0; i < pixels_.size(); ++i) {

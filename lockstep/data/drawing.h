@@ -1,5 +1,5 @@
-// What made images are drawn of: shapes and textures in frames of their own, in plain float arithmetic without libm, so
-// that the bits are the same on every run of a build.
+// The parts of drawn images: shapes and textures in frames of their own. Plain float arithmetic without libm keeps the
+// bits the same on every run of a build.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,21 @@
 
 namespace lockstep::data {
 
-// Coordinates of a frame that lies moved, turned and scaled on the canvas.
+// A system of coordinates that is moved, turned and scaled on the canvas.
 struct Frame {
-  struct Place {
+  struct Coordinates {
     float u, v;
   };
 
-  float x = 0, y = 0;          // its middle, pixels from the top left
-  float cosine = 1, sine = 0;  // of its turn
-  float unit = 1;              // its unit of length, pixels
+  float x = 0, y = 0;          // its origin, in pixels from the top left
+  float cosine = 1, sine = 0;  // of its angle
+  float unit = 1;              // its unit of length, in pixels
 
-  // Turned by less than a quarter, either way.
+  // A frame at a random angle of at most 90° either way.
   static Frame random_turn(RandomStream& random, float x, float y, float unit);
 
-  Place of(float column, float row) const {
+  // The coordinates of a point of the canvas, given in pixels from the top left.
+  Coordinates of(float column, float row) const {
     const float right = (column - x) / unit, down = (row - y) / unit;
     return {cosine * right + sine * down, cosine * down - sine * right};
   }
@@ -31,21 +32,21 @@ struct Frame {
 enum class Shape : uint8_t { kDisc, kSquare, kTriangle, kCross, kRing };
 constexpr int kShapes = 5;
 
-// Whether the shape covers this place of its frame; all shapes lie within [-1, 1]².
-bool covers(Shape shape, Frame::Place at);
+// Whether the shape covers these coordinates of its frame. All shapes lie within [-1, 1]².
+bool covers(Shape shape, Frame::Coordinates at);
 
 struct Colour {
   float red, green, blue;  // 0 to 1
 
   static Colour random(RandomStream& random);
-  // `share` of the way from this one to the other.
+  // The colour that lies `share` of the way from this one to the other.
   Colour towards(const Colour& other, float share) const;
 };
 
 enum class Texture : uint8_t { kStripes, kChecks };
 constexpr int kTextures = 2;
 
-// Two colours in turn, a frame's unit wide each.
+// A texture of two alternating colours, each one unit of its frame wide.
 struct Paint {
   Texture texture;
   Frame frame;
@@ -54,14 +55,14 @@ struct Paint {
   const Colour& at(float column, float row) const;
 };
 
-// A square canvas of three planes, red, green and blue, each row by row from the top; borrows its pixels.
+// A square canvas of three planes (red, green, blue), each row by row from the top. Borrows its pixels.
 class Canvas {
  public:
-  Canvas(std::span<float> pixels, int side) : pixels_(pixels), side_(side) {}  // 3 · side² of them
+  Canvas(std::span<float> pixels, int side) : pixels_(pixels), side_(side) {}  // 3 · side² pixels
   int side() const { return side_; }
 
   void set(int column, int row, const Colour& colour);
-  // Adds up to ± `strength` to every value, and keeps it within 0 to 1.
+  // Adds noise of up to ± `strength` to every value, and clamps it to 0 to 1.
   void add_noise(RandomStream& random, float strength);
 
  private:

@@ -33,7 +33,7 @@ TEST(Shapes, CoverTheirAreas) {
     int covered = 0;
     for (int i = -kSteps; i <= kSteps; ++i) {
       for (int j = -kSteps; j <= kSteps; ++j) {
-        const Frame::Place at{1.25f * static_cast<float>(i) / kSteps, 1.25f * static_cast<float>(j) / kSteps};
+        const Frame::Coordinates at{1.25f * static_cast<float>(i) / kSteps, 1.25f * static_cast<float>(j) / kSteps};
         if (!covers(static_cast<Shape>(shape), at)) continue;
         ++covered;
         EXPECT_LE(std::max(std::fabs(at.u), std::fabs(at.v)), 1);

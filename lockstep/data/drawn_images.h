@@ -1,5 +1,5 @@
-// What data sets of images that are drawn on the spot have in common: so many square pictures in three colours, each a
-// function of (seed, split, index) alone.
+// The base of data sets whose images are drawn on demand: square RGB images, each a function of (seed, split, index)
+// alone.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ class DrawnImages : public Dataset {
   }
 
  protected:
-  // `kind`: what they are, for people. Throws ConfigError.
+  // `kind` names the images in descriptions and errors. Throws ConfigError for a side or size out of range.
   DrawnImages(const char* kind, uint64_t seed, uint32_t split, int side, int64_t size)
       : seed_(seed), split_(split), side_(side), kind_(kind), size_(size) {
     if (size_ < 1) throw ConfigError(kind_, ": ", size_, " of them are out of range; ask for at least 1");
@@ -28,7 +28,7 @@ class DrawnImages : public Dataset {
   }
 
   const uint64_t seed_;
-  const uint32_t split_;  // 0: train
+  const uint32_t split_;  // 0: train, 1: test
   const int side_;        // pixels
 
  private:

@@ -1,4 +1,4 @@
-// Reading a data file whole, within bounds: what isn't a readable regular file of a sane size is a DataError.
+// Reads data files whole, within bounds: anything but a readable regular file of a sane size is a DataError.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace lockstep::data {
 
-// Owned bytes, not initialised: memory is only used where something is written.
+// Owned bytes, not initialised, so that memory is only used where something is written.
 class Bytes {
  public:
   Bytes() = default;
-  // Throws IoError, naming `path`, if there is no memory for it.
+  // Throws IoError that names `path` if memory is short.
   Bytes(size_t size, const std::string& path);
 
   uint8_t* data() { return data_.get(); }
@@ -36,9 +36,9 @@ class DataFile {
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
 
-  // The first `count` bytes, or all there are if they are fewer.
+  // The first `count` bytes, or all where the file has fewer.
   Bytes head(size_t count) const;
-  // The whole file; throws DataError if that is more than `most` bytes.
+  // The whole file. Throws DataError if it has more than `most` bytes.
   Bytes all(uint64_t most) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace lockstep::data {
 namespace {
 
-// float(byte) / 255 for every byte: the division is done once, with the same bits.
+// float(byte) / 255 for every byte. The table holds the bits of the division.
 std::array<float, 256> byte_shares() {
   std::array<float, 256> shares{};
   for (size_t byte = 0; byte < shares.size(); ++byte) shares[byte] = static_cast<float>(byte) / 255.f;

@@ -12,16 +12,16 @@
 namespace lockstep::data {
 
 struct GreyImages {
-  // count × rows × columns, bytes (0 to 255) or shares (0 to 1); batches hold float(byte) / 255 or the share itself.
+  // count × rows × columns: bytes (0 to 255), or floats (0 to 1). Batches hold float(byte) / 255, or the float itself.
   std::variant<std::vector<uint8_t>, std::vector<float>> pixels;
   std::vector<uint8_t> labels;  // count
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t classes = 0;
-  std::string name;  // "MNIST train from /data/mnist": files that errors name, and the description's beginning
+  std::string name;  // "MNIST train from /data/mnist": begins errors and the description
 };
 
-// Throws DataError, naming `name`, unless there are images, as many labels, and every label is below `classes`.
+// Throws DataError that names `name` unless there are images, as many labels, and every label is below `classes`.
 std::shared_ptr<const Dataset> make_dataset(GreyImages images);
 
 }  // namespace lockstep::data

@@ -42,8 +42,8 @@ bool is_gzip(std::span<const uint8_t> bytes) { return bytes.size() >= 2 && bytes
 
 uint64_t gunzip_bound(uint64_t packed_bytes) { return packed_bytes * 1032; }
 
-// libdeflate unpacks all or nothing, but what it wrote before it ran out of room is there. That is only used to bound
-// the real unpacking, which reads the header once more; zeros stand for what was not written.
+// libdeflate unpacks all or nothing, but what it wrote before the room ended is there. It only serves to bound the real
+// unpacking, which reads the header again. Zeros stand for what was not written.
 Bytes gunzip_head(std::span<const uint8_t> packed, size_t count, const std::string& path) {
   Bytes room(kHeadRoom, path);
   std::memset(room.data(), 0, room.size());

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kMostBytes = 2ULL << 30;  // EMNIST, the largest idx file in use, has half a GiB
 constexpr size_t kHeadBytes = 16;            // the longer of the two headers
 
-// What a caller expects to find, in the words of messages.
+// The kind of file that a caller expects, in the words of messages.
 struct Kind {
   uint32_t magic;
   size_t dims;

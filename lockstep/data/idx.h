@@ -1,5 +1,5 @@
-// MNIST's idx files: images (magic 2051) and labels (2049), big-endian headers, one byte a value; packed with gzip or
-// not, which the content tells and not the name.
+// MNIST's idx files: images (magic 2051) and labels (2049), with big-endian headers and one byte a value. The content,
+// not the name, says whether a file is packed with gzip.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct IdxImages {
   std::vector<uint8_t> pixels;  // count × rows × columns, 0 = background
 };
 
-// Both throw DataError that names the file and what is wrong with it: missing, of another kind, shorter or longer than
-// its header promises, too large. Nothing is allocated on the word of a header that the file's size contradicts.
+// Both throw DataError that names the file and the fault: missing, of another kind, shorter or longer than its header
+// promises, too large. Nothing is allocated on the word of a header that contradicts the file's size.
 IdxImages read_idx_images(const std::string& path);
 std::vector<uint8_t> read_idx_labels(const std::string& path);
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kPiecesPerSpan = 4;
 
-// The point at t in [0, 1] between b and c, of the curve that passes through a, b, c and d.
+// The point at t in [0, 1] between b and c on the curve through a, b, c and d.
 Point catmull_rom(Point a, Point b, Point c, Point d, float t) {
   const auto one = [t](float p, float q, float r, float s) {
     return q + .5f * t * (r - p + t * (2 * p - 5 * q + 4 * r - s + t * (3 * (q - r) + s - p)));

@@ -28,7 +28,7 @@ void check(const LoaderOptions& options, const Dataset& dataset, const LaneSampl
   }
 }
 
-// At least one unit a worker, so that none is idle for want of room.
+// Each worker has room for at least one unit, so that none is idle.
 size_t units_ahead(const LoaderOptions& options) {
   return static_cast<size_t>(
       std::max(options.prefetch * (options.last_lane - options.first_lane), options.workers + 1));

@@ -1,4 +1,4 @@
-// The batches of a rank's own lanes, step after step, epoch after epoch, made ahead of time by worker threads.
+// The batches of a rank's own lanes, step after step and epoch after epoch. Worker threads make them ahead of time.
 #pragma once
 
 #include <chrono>
@@ -12,22 +12,22 @@
 
 namespace lockstep::data {
 
-// A step's place in a run.
+// The position of a step in a run.
 struct Position {
   uint32_t epoch = 0;
   int64_t step = 0;  // within the epoch
   bool operator==(const Position&) const = default;
 };
 
-// One lane's samples: data, target and size() as Batch has them; 0 rows where the lane is empty.
+// One lane's samples: data, target and size() as in Batch; 0 rows where the lane is empty.
 struct LaneBatch : Batch {
   int lane = 0;
 };
 
 struct StepBatch {
   Position position;
-  int64_t global_samples = 0;    // of all lanes of all ranks
-  std::vector<LaneBatch> lanes;  // this rank's, ascending
+  int64_t global_samples = 0;    // over all lanes of all ranks
+  std::vector<LaneBatch> lanes;  // this rank's lanes, ascending
 };
 
 struct LoaderOptions {
@@ -46,18 +46,19 @@ class Loader {
 
   const LaneSampler& sampler() const { return source_->sampler; }
 
-  // Of the step that next() will return.
+  // The position of the step that next() will return.
   Position position() const { return position_; }
 
-  // That step; then moves to the one after it, in the next epoch where the epoch ends. What the data set threw for
-  // any of its lanes is thrown here, and the position stays. Throws IoError on a timeout.
+  // Returns that step and advances to the one after it, in the next epoch where the epoch ends. Rethrows what the data
+  // set threw for any of its lanes; the position then stays. Throws IoError on a timeout.
   StepBatch next();
 
-  // Goes on from there at once, wherever it is. Throws BugError for a step that the epoch does not have.
+  // Continues at `position` at once, wherever the loader is. Throws BugError for a step that the epoch does not have.
   void seek(Position position);
 
  private:
-  // What the workers share; each batch is a unit, numbered through all steps and, within them, this rank's lanes.
+  // The part that the workers share. Each batch is a unit; units are numbered through all steps and, within a step,
+  // through this rank's lanes.
   struct Source {
     std::shared_ptr<const Dataset> dataset;
     LaneSampler sampler;

@@ -23,7 +23,7 @@ constexpr const char* kFormsOfIt =
     "is "
     "or with .gz), or mnist.json.gz";
 
-// The first of the names that is there in the directory, as it is or with .gz.
+// The first of these names that the directory holds, as it is or with .gz.
 std::optional<std::string> find_file(const std::string& directory, const std::string& name) {
   for (const char* ending : {"", ".gz"}) {
     const std::string path = (fs::path(directory) / (name + ending)).string();

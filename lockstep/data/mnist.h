@@ -7,11 +7,13 @@
 
 namespace lockstep::data {
 
-// Reads all of it into memory. `path` is a directory that holds either
-//   train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, each as it is or
-//   with .gz, or else mnist.json.gz or mnist.json;
-// or it is such a JSON file itself, which has a validation part too. Throws DataError that names the file, the place in
-// it and what to do: missing, damaged, mislabelled, no 28×28 digits of 10 classes.
+// Reads the whole data set into memory. `path` is
+//   a directory with train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
+//   t10k-labels-idx1-ubyte, each plain or with .gz;
+//   or a directory with mnist.json.gz or mnist.json;
+//   or such a JSON file itself.
+// A JSON file also has a validation part. Throws DataError that names the file, the position in it and what to do:
+// missing, damaged, mislabelled, not 28×28 digits of 10 classes.
 Splits open_mnist(const std::string& path);
 
 }  // namespace lockstep::data

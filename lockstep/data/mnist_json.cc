@@ -17,8 +17,8 @@ constexpr uint64_t kMostText = 1ULL << 30;  // the course's file unpacks to abou
 constexpr size_t kPixels = 784;
 constexpr std::array<const char*, 3> kParts = {"train", "validation", "test"};
 
-// Follows the arrays down: depth 1 is the file, 2 a part, 3 its images or its labels, 4 one image.
-// The functions are the events that nlohmann::json::sax_parse reports; each returns whether to go on.
+// Follows the nesting of the arrays: depth 1 is the file, 2 a part, 3 its images or its labels, 4 one image. The
+// functions are the events that nlohmann::json::sax_parse reports; each returns whether to continue.
 class Reader {
  public:
   using Json = nlohmann::json;
@@ -72,7 +72,7 @@ class Reader {
   }
 
  private:
-  // In the words of messages: where in the file the reader is.
+  // The reader's position in the file, in the words of messages.
   std::string where() const {
     if (depth_ < 2 || part_ >= kParts.size()) return "";
     const std::string part = cat(": in ", kParts[part_]);

@@ -1,5 +1,5 @@
-// MNIST as Paddle's course has it: one JSON file, packed with gzip, [train, validation, test], each [images, labels],
-// an image being 784 numbers from 0 to 1.
+// MNIST as Paddle's course has it: one JSON file, packed with gzip or not, of [train, validation, test]. Each part is
+// [images, labels], each image 784 numbers from 0 to 1.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace lockstep::data {
 
 struct MnistJsonPart {
-  std::vector<float> pixels;    // 784 an image
+  std::vector<float> pixels;    // 784 for each image
   std::vector<uint8_t> labels;  // 0 to 9, as many as images
 };
 

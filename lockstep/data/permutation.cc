@@ -8,8 +8,8 @@
 namespace lockstep::data {
 namespace {
 
-// Four suffice for large n (Luby and Rackoff); with halves of one or two bits more are needed to reach all orders
-// about equally often.
+// Four rounds suffice for large n (Luby and Rackoff). Halves of one or two bits need more to reach all orders about
+// equally often.
 constexpr uint32_t kRounds = 8;
 
 }  // namespace

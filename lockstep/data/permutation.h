@@ -1,4 +1,4 @@
-// A random order of [0, n) that takes no memory: each position's number is computed on its own.
+// A random permutation of [0, n) that takes no memory: each number is computed from its position.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace lockstep::data {
 
 // A bijection of [0, n), keyed by (seed, purpose, epoch); the same in every process. Any thread may call.
 //
-// A Feistel network over the next even power of two, with Philox as its round function, permutes [0, 4^h); what falls
+// A Feistel network over the next even power of two, with Philox as its round function, permutes [0, 4^h). A result
 // outside [0, n) is permuted again until it falls inside (cycle walking, fewer than 4 times on average).
 class Permutation {
  public:
@@ -17,7 +17,7 @@ class Permutation {
   Permutation(uint64_t n, uint64_t seed, uint32_t epoch, Purpose purpose = Purpose::kShuffle);
 
   uint64_t size() const { return n_; }
-  // position < size().
+  // The number at `position` < size().
   uint64_t operator()(uint64_t position) const;
 
  private:

@@ -1,4 +1,4 @@
-// Batches made ahead of time by background threads, handed out in order.
+// Batches that background threads make ahead of time, handed out in order.
 #pragma once
 
 #include <chrono>
@@ -15,28 +15,28 @@
 namespace lockstep::data {
 
 struct PrefetcherOptions {
-  int workers = 0;   // 0: batches are made by next() itself
-  size_t ahead = 4;  // at most so many are made and not yet taken, or being made; at least 1
+  int workers = 0;   // threads; 0: next() makes the batches itself
+  size_t ahead = 4;  // the most batches being made or waiting to be taken; at least 1
   std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits
 };
 
-// Yields make(first), make(first + 1), … in that order, whichever worker is done first. One consumer.
+// Yields make(first), make(first + 1), … in that order, whichever worker finishes first. One consumer.
 class Prefetcher {
  public:
   using Make = std::function<Batch(uint64_t unit)>;  // called by several threads at once
 
-  // Starts the workers, on unit `first`. Throws IoError if the system has no more threads.
+  // Starts the workers at unit `first`. Throws IoError if the system has no more threads.
   Prefetcher(Make make, uint64_t first, PrefetcherOptions options);
-  // Waits for batches that are being made, not for anyone to take them.
+  // Waits for the batches that are being made, not for a consumer.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The next batch. What make() threw for it is thrown here, again at every call until seek(); IoError if it is not
-  // ready in time.
+  // Returns the next batch. Rethrows what make() threw for it, at every call until seek(). Throws IoError if the batch
+  // is not ready in time.
   Batch next();
 
-  // The next batch will be make(unit); what was made ahead is dropped. Does not wait.
+  // Continues with make(unit) and drops what was made ahead. Does not wait.
   void seek(uint64_t unit);
 
  private:
@@ -60,7 +60,7 @@ class Prefetcher {
   std::vector<Slot> slots_;  // unit u waits in slot u mod slots
   uint64_t next_;            // the unit that next() returns
   uint64_t claimed_;         // the unit that the next free worker makes; within [next_, next_ + slots]
-  uint64_t generation_ = 0;  // seek() raises it: what was begun before is thrown away
+  uint64_t generation_ = 0;  // seek() raises it; batches begun before are dropped
   bool stopping_ = false;
 
   std::vector<std::thread> threads_;

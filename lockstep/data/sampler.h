@@ -1,5 +1,5 @@
-// Which samples each lane of each step trains on: pure functions of the options, the epoch and the step, never of the
-// number of processes.
+// The samples that each lane of each step trains on: pure functions of the options, the epoch and the step, never of
+// the number of processes.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,13 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Lane `lane`'s part of a global batch of `samples`: contiguous, as even as can be, the first lanes one more than the
-// last; lanes beyond `samples` get nothing.
+// Lane `lane`'s part of a global batch of `samples`: contiguous and as even as possible, the first lanes one longer
+// than the last. Lanes beyond `samples` get nothing.
 Range lane_range(int64_t samples, int lanes, int lane);
 
-// The global batch of step t holds positions [t·S·B, (t+1)·S·B) of the epoch's random order, and the last one what is
-// left. Immutable; any thread may call.
+// Deals the samples of an epoch to steps and lanes. With S lanes of B samples, the global batch of step t holds
+// positions [t·S·B, (t+1)·S·B) of the epoch's random order; the last one holds what is left. Immutable; any thread may
+// call.
 class LaneSampler {
  public:
   // Throws ConfigError for lanes or a batch size out of range, DataError for an empty data set.
@@ -36,7 +37,7 @@ class LaneSampler {
   const SamplerOptions& options() const { return options_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  // Samples of a step's global batch: lanes × batch_size, fewer in the epoch's last step.
+  // The number of samples in a step's global batch: lanes × batch_size, fewer in the epoch's last step.
   int64_t global_batch_samples(int64_t step_in_epoch) const;
 
   // The samples of a lane, in order; none for an empty lane.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Colour kBlack{0, 0, 0}, kWhite{1, 1, 1};
 
-// Of any colour near `base`, and another that is `contrast` of the way to a random one.
+// A texture of a random colour near `base`, and a second that lies `contrast` of the way from it to another random one.
 Paint random_paint(RandomStream& random, int side, const Colour& base, float contrast) {
   const auto texture = static_cast<Texture>(random.below(kTextures));
   const float width = std::max(2.f, static_cast<float>(side) * random.uniform(.05f, .1f));
@@ -23,7 +23,7 @@ Paint random_paint(RandomStream& random, int side, const Colour& base, float con
       .texture = texture, .frame = frame, .first = first, .second = first.towards(Colour::random(random), contrast)};
 }
 
-// One shape, all but plain, over whatever is there, in picture and mask.
+// Draws one shape, nearly plain, over what is there, into the image and the mask.
 void draw_shape(RandomStream& random, Canvas& canvas, std::span<int64_t> mask) {
   const int side = canvas.side();
   const auto length = static_cast<float>(side);

@@ -14,7 +14,7 @@
 namespace lockstep::data {
 namespace {
 
-// From a glyph's coordinates to pixels: stretch, slant, turn, move.
+// The map from a glyph's coordinates to pixels: stretch, slant, turn, move.
 struct Pose {
   float xx, xy, yx, yy;
   Point middle;
@@ -23,7 +23,7 @@ struct Pose {
     const float size = random.uniform(6.5f, 9.5f);
     const float wide = size * random.uniform(.8f, 1.25f);
     const float slant = random.uniform(-.3f, .3f);
-    // The tangent of half the angle gives sine and cosine without libm, whose bits differ from one to the next.
+    // Sine and cosine come from the tangent of half the angle, without libm, whose bits differ between versions.
     const float half = random.uniform(-.14f, .14f);
     const float sine = 2 * half / (1 + half * half);
     const float cosine = (1 - half * half) / (1 + half * half);
@@ -63,7 +63,7 @@ void draw_glyph(const Glyph& glyph, RandomStream& random, Ink& ink) {
   ink.curve(std::span(stroke).first(length), radius);
 }
 
-// What disturbs: short strays of the pen, and a patch rubbed out.
+// The disturbances: short strays of the pen, and a patch rubbed out.
 void add_clutter(RandomStream& random, Ink& ink) {
   for (uint32_t strays = random.below(3); strays > 0; --strays) {
     const Point from{random.uniform(0, 27), random.uniform(0, 27)};
@@ -79,7 +79,8 @@ void add_clutter(RandomStream& random, Ink& ink) {
   }
 }
 
-// Contrast, and noise on every pixel: the mean of two random bytes each, 8 pixels a block of random bits.
+// Sets the contrast and adds noise to every pixel: each takes the mean of two random bytes, 8 pixels a block of random
+// bits.
 void write_noisy(const Ink& ink, RandomStream& random, std::span<float, Ink::kPixels> pixels) {
   const float contrast = random.uniform(.6f, 1.f);
   const float noise = random.uniform(0, .35f) / 255;

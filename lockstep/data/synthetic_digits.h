@@ -1,4 +1,4 @@
-// Digits drawn on the spot: what the MNIST recipe trains on where no data is given.
+// Digits drawn on demand: what the MNIST recipe trains on where no data is given.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct SyntheticDigitsOptions {
 };
 
 // Handwriting-like digits in MNIST's form (28×28 grey pixels, 10 classes). Each is a pure function of (seed, split,
-// index) and is drawn anew whenever it is asked for, so the sets take no memory. A linear model reads four fifths of
-// them, LeNet nearly all.
+// index) and drawn anew at each request, so the sets take no memory. A linear model reads four fifths of them, LeNet
+// nearly all.
 Splits synthetic_digits(SyntheticDigitsOptions options = {});
 
-// Draws one: 784 pixels from 0 to 1 into `pixels`; returns its label. Splits are numbered 0 = train, 1 = test.
+// Draws one digit: 784 pixels from 0 to 1 into `pixels`. Returns its label. Splits are numbered 0 = train, 1 = test.
 int64_t draw_digit(uint64_t seed, uint32_t split, uint64_t index, std::span<float, 784> pixels);
 
 }  // namespace lockstep::data

@@ -11,14 +11,14 @@
 namespace lockstep::data {
 namespace {
 
-// Widths of stripes and checks grow with the image, but none is too fine to be seen.
+// The width of stripes and checks, which grows with the image but is never too fine to be seen.
 Frame texture_frame(RandomStream& random, int side) {
   const float width = std::max(2.f, static_cast<float>(side) * random.uniform(.08f, .13f));
   const float x = random.uniform(0, width), y = random.uniform(0, width);
   return Frame::random_turn(random, x, y, width);
 }
 
-// Faint, of middling colours and of any texture: only the shape's own tells the class.
+// The ground's texture is faint, of middling colours and of any kind: only the shape's own texture tells the class.
 Paint ground_paint(RandomStream& random, int side) {
   const auto texture = static_cast<Texture>(random.below(kTextures));
   const Colour first = Colour::random(random).towards({.5f, .5f, .5f}, .6f);
@@ -26,7 +26,7 @@ Paint ground_paint(RandomStream& random, int side) {
   return {.texture = texture, .frame = texture_frame(random, side), .first = first, .second = second};
 }
 
-// A dark and a light colour, so that texture and outline can always be seen.
+// A dark and a light colour keep texture and outline visible.
 Paint shape_paint(RandomStream& random, int side, Texture texture) {
   const Colour dark = Colour::random(random).towards({0, 0, 0}, .6f);
   const Colour light = Colour::random(random).towards({1, 1, 1}, .6f);

@@ -1,4 +1,4 @@
-// Textured shapes drawn on the spot: what the imagenet recipe trains on where no data is given.
+// Textured shapes drawn on demand: what the imagenet recipe trains on where no data is given.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@ struct TexturedShapesOptions {
   int64_t test_size = 320;
 };
 
-// RGB images of one shape on a textured ground: disc, square, triangle, cross or ring, each in stripes or checks, 10
-// classes. Neither colours nor places nor the ground tell the class. Sample i's class is i mod 10; all else is a pure
-// function of (seed, split, index), drawn anew whenever it is asked for. Throws ConfigError for sizes out of range.
+// RGB images of one shape on a textured ground. Disc, square, triangle, cross and ring, each in stripes or checks, make
+// 10 classes; neither colours nor positions nor the ground tell the class. Sample i has class i mod 10. All else is a
+// pure function of (seed, split, index) and drawn anew at each request. Throws ConfigError for sizes out of range.
 Splits textured_shapes(TexturedShapesOptions options = {});
 
-// Draws one: [3, side, side], from 0 to 1, into `pixels`; returns its class. Splits are numbered 0 = train, 1 = test.
+// Draws one sample: [3, side, side], from 0 to 1, into `pixels`. Returns its class. Splits are numbered 0 = train, 1 =
+// test.
 int64_t draw_textured_shape(uint64_t seed, uint32_t split, uint64_t index, int side, std::span<float> pixels);
 
 }  // namespace lockstep::data

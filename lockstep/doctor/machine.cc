@@ -17,7 +17,7 @@
 namespace lockstep::doctor {
 namespace {
 
-// "" for an address of another family than IP.
+// The address as text; "" for another family than IP.
 std::string text_of(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address == nullptr) return "";

@@ -115,7 +115,7 @@ Json json_of(const Software& s) {
           {"gpus", gpus}};
 }
 
-// Null where nothing was measured.
+// Writes null where nothing was measured.
 Json json_of(const Precision& p) {
   if (p.chosen.empty()) return Json();
   return {
@@ -156,7 +156,7 @@ std::string to_json(const Diagnosis& d) {
                     {"misfits", misfits(d.software)},
                     {"precision", json_of(d.precision)},
                     {"transports", transports}};
-  // Names of devices and interfaces are the system's: whatever bytes they hold, this is JSON.
+  // The system chooses the names of devices and interfaces: they may hold any bytes, and this stays JSON.
   return all.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -1,4 +1,4 @@
-// What the doctor says: a table for people, JSON for scripts.
+// The doctor's report: a table for people, JSON for scripts.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ struct Diagnosis {
   Precision precision;
   std::vector<Transport> transports;
 
-  bool healthy() const;  // no transport failed; one that is not there does not count
+  bool healthy() const;  // no transport failed; one that is not available counts as healthy
 };
 
 std::string to_text(const Diagnosis& diagnosis);
-// {"machine": {…}, "software": {…}, "misfits": […], "precision": {…}, "transports": [{"name", "status", …}]}; null: not
-// there.
+// As JSON, with null for what is not there:
+//   {"machine": {…}, "software": {…}, "misfits": […], "precision": {…}, "transports": [{"name", "status", …}]}
 std::string to_json(const Diagnosis& diagnosis);
 
 }  // namespace lockstep::doctor

@@ -1,4 +1,4 @@
-// A library that may be there: opened by name when it is asked for.
+// A library that may be missing: it is opened by name at run time.
 #pragma once
 
 #include <initializer_list>
@@ -8,7 +8,7 @@ namespace lockstep::doctor {
 
 class SharedLibrary {
  public:
-  // The first of these (names or paths) that can be opened.
+  // Opens the first of these (names or paths) that can be opened.
   explicit SharedLibrary(const std::initializer_list<std::string>& candidates);
   SharedLibrary(const SharedLibrary&) = delete;
   SharedLibrary& operator=(const SharedLibrary&) = delete;
@@ -16,7 +16,7 @@ class SharedLibrary {
 
   explicit operator bool() const { return handle_ != nullptr; }
 
-  // Null if it has no such function. `F`: the function's type, which the caller vouches for.
+  // The function of that name; null if the library has none. The caller vouches for its type `F`.
   template <typename F>
   F* function(const char* name) const {
     return reinterpret_cast<F*>(symbol(name));

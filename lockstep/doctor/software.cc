@@ -13,7 +13,7 @@
 namespace lockstep::doctor {
 namespace {
 
-// "__version__ = '2.11.0+cu130'" and "cuda: Optional[str] = '13.0'" in the wheel's version.py.
+// Reads "__version__ = '2.11.0+cu130'" and "cuda: Optional[str] = '13.0'" in the wheel's version.py.
 void read_torch(const std::string& folder, Software& out) {
   std::ifstream file(folder + "/version.py");
   for (std::string line; std::getline(file, line);) {
@@ -22,14 +22,14 @@ void read_torch(const std::string& folder, Software& out) {
   }
 }
 
-// A function that writes one number and returns 0.
+// Calls a function that writes one number and returns 0; nothing if there is none or it fails.
 std::optional<int> ask(const SharedLibrary& library, const char* name) {
   auto* const function = library.function<int(int*)>(name);
   int value = 0;
   return function != nullptr && function(&value) == 0 ? std::optional(value) : std::nullopt;
 }
 
-// 91002 is cuDNN 9.10.2; 22803 is NCCL 2.28.3.
+// Decodes versions: 91002 is cuDNN 9.10.2; 22803 is NCCL 2.28.3.
 Version split(size_t number, size_t major_unit) {
   return {.major = static_cast<int>(number / major_unit),
           .minor = static_cast<int>(number % major_unit / 100),
@@ -51,7 +51,7 @@ void ask_driver(Software& out) {
   if (const auto version = ask(driver, "cuDriverGetVersion")) out.driver_cuda = cuda_version(*version);
 }
 
-// NVML: the driver's own version and its devices, without a CUDA context on any of them.
+// Asks NVML for the driver's version and the devices, without a CUDA context on any of them.
 void ask_nvml(Software& out) {
   const SharedLibrary nvml({"libnvidia-ml.so.1"});
   auto* const init = nvml.function<int()>("nvmlInit_v2");

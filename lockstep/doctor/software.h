@@ -1,4 +1,4 @@
-// The libraries below Lockstep: which versions this machine has, and which of them don't fit together.
+// The libraries below Lockstep: the versions that this machine has, and the pairs that don't fit together.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ struct Gpu {
   uint64_t bytes = 0;  // of memory
 };
 
-// Nothing, or "": not there.
+// An empty optional or "" means that the library is not there.
 struct Software {
   std::optional<Version> libtorch;
   std::optional<Version> built_against;  // the libtorch whose headers Lockstep was compiled with
@@ -29,10 +29,10 @@ struct Software {
   std::vector<Gpu> gpus;
 };
 
-// Asks the libraries themselves, opened for that. Never throws.
+// Opens the libraries and asks them. Never throws.
 Software find_software();
 
-// A line for each two that don't fit: which, why, what to do. A pure function.
+// Describes each pair that doesn't fit in one line: which, why, what to do. A pure function.
 std::vector<std::string> misfits(const Software& software);
 
 }  // namespace lockstep::doctor

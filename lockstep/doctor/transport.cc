@@ -18,7 +18,7 @@ SelfTest self_test(const std::string& worker, const std::string& backend) {
                                          "--sizes=1K,1M", "--nproc=2", "--timeout=10", "--json"};
   if (backend != "mpi") return {work, 2};
   SelfTest test{{"env"}, 1};
-  // Its ranks must not take themselves for our launcher's one; and root on few cores may ask, too.
+  // Its ranks must not take themselves for the launcher's. Open MPI must also run for root and on few cores.
   for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR",
                            "MASTER_PORT", "LOCKSTEP_NODE_MEMORY"}) {
     test.command.insert(test.command.end(), {"-u", name});

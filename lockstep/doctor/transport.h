@@ -11,23 +11,24 @@ enum class Health { kOk, kFailed, kNotAvailable };
 struct Transport {
   std::string name;  // "shm"
   Health health = Health::kOk;
-  std::string why = {};     // unless it is ok
-  double microseconds = 0;  // of a fold of 1 KiB
-  double gbps = 0;          // algorithm bandwidth of a fold of 1 MiB
+  std::string why = {};     // it is not ok; empty if it is
+  double microseconds = 0;  // of one fold of 1 KiB
+  double gbps = 0;          // algorithm bandwidth of one fold of 1 MiB, GB/s
 };
 
-// How it is started: `processes` of this command by our launcher. MPI's is the one that starts its ranks itself.
+// The command of a self-test. Our launcher starts it in `processes` processes; MPI's, in one, starts its ranks itself.
 struct SelfTest {
   std::vector<std::string> command;
   int processes;
 };
 SelfTest self_test(const std::string& worker, const std::string& backend);
 
-// From how the workers ended and what they wrote. Exit code 2 says that this build or this machine does not have the
-// transport; any other but 0 that it failed. A pure function.
+// Judges a transport by the exit code and the output of its self-test. Exit code 2 says that this build or this machine
+// does not have the transport, any other but 0 that it failed. A pure function.
 Transport judge(const std::string& backend, int exit_code, const std::string& out, const std::string& err);
 
-// The first line after "error: ", which launcher and worker begin theirs with; the first line where there is none.
+// The message after the first "error: ", with which launcher and worker begin theirs; the first line where there is
+// none.
 std::string first_error(const std::string& err);
 
 // "ok", "failed" or "not available".

@@ -7,7 +7,7 @@
 namespace lockstep::doctor {
 namespace {
 
-// Reads a number at the start of `text` and takes it off; -1 if there is none.
+// Removes a number from the start of `text` and returns it; -1 if there is none.
 int take_number(std::string_view& text) {
   int value = -1;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);

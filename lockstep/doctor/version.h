@@ -18,7 +18,7 @@ struct Version {
 // The first "12.4" or "2.11.0" in a text; nothing if there is none.
 std::optional<Version> find_version(std::string_view text);
 
-// 13000 or 12040: as CUDA's runtime and driver count.
+// Decodes a number of CUDA's runtime or driver: 13000 is 13.0, 12040 is 12.4.
 Version cuda_version(int number);
 
 }  // namespace lockstep::doctor

@@ -9,7 +9,7 @@
 namespace lockstep::models {
 namespace {
 
-// Through a contiguous tensor, for the order of the draws must not follow the strides of `weight`.
+// The draws go through a contiguous tensor: their order must not follow the strides of `weight`.
 template <typename Draw>
 void fill(at::Tensor& weight, Draw draw) {
   at::NoGradGuard no_grad;

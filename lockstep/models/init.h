@@ -1,5 +1,5 @@
-// Initial weights as a pure function of a seed: parameter number n draws from the stream (seed, kInit, n), in the order
-// of its elements, whatever its memory format, the process and libtorch's own generator.
+// Initial weights as a pure function of a seed. Parameter number n draws from the stream (seed, kInit, n) in the order
+// of its elements. Its memory format, the process and libtorch's own generator play no part.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,28 +15,28 @@ inline RandomStream init_stream(uint64_t seed, uint64_t parameter) {
   return RandomStream(seed, Purpose::kInit, 0, parameter);
 }
 
-// What one output is computed from, and what one input goes into: [out, in, kernel…] -> in · kernel, out · kernel.
-// At least two dimensions, or a BugError.
+// The number of inputs of one output (`in`) and of outputs of one input (`out`): [out, in, kernel…] -> in · kernel, out
+// · kernel. Throws BugError for fewer than two dimensions.
 struct Fans {
   int64_t in;
   int64_t out;
 };
 Fans fans_of(const at::Tensor& weight);
 
-// Normal with deviation √(2 / fan): for a layer that a ReLU follows (He et al., 2015).
+// Draws from the normal distribution of deviation √(2 / fan), for a layer that a ReLU follows (He et al., 2015).
 enum class Fan { kIn, kOut };
 void kaiming_normal_(at::Tensor weight, RandomStream stream, Fan fan = Fan::kIn);
 
-// Normal with mean 0.
+// Draws from the normal distribution of mean 0.
 void normal_(at::Tensor weight, double deviation, RandomStream stream);
 
-// Uniform within ± √(6 / (fan-in + fan-out)) (Glorot and Bengio, 2010).
+// Draws uniformly within ± √(6 / (fan-in + fan-out)) (Glorot and Bengio, 2010).
 void xavier_uniform_(at::Tensor weight, RandomStream stream);
 
-// ± 1 / √(fan-in), which torch.nn.Linear and the convolutions draw weights and biases from by default.
+// 1 / √(fan-in). torch.nn.Linear and the convolutions by default draw weights and biases uniformly within ± this bound.
 double default_bound(const at::Tensor& weight);
 
-// Uniform within ± bound.
+// Draws uniformly within ± bound.
 void uniform_(at::Tensor weight, double bound, RandomStream stream);
 
 }  // namespace lockstep::models

@@ -1,4 +1,4 @@
-// What the convolutional networks here are built from.
+// The building blocks of the convolutional networks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 
 namespace lockstep::models {
 
-// value, or a ConfigError unless it is within 1 to `most`.
+// Returns `value`. Throws ConfigError unless it lies within 1 to `most`.
 int64_t checked_option(const char* model, const char* what, int64_t value, int64_t most);
 constexpr int64_t kMaxClasses = 1 << 20;
 constexpr int64_t kMaxChannels = 1 << 14;
@@ -21,10 +21,10 @@ constexpr int64_t kMaxChannels = 1 << 14;
 // Throws DataError unless images are [N, channels, H, W] with at least `side` pixels a side.
 void check_images(const char* model, const at::Tensor& images, int64_t channels, int64_t side = 1);
 
-// Of an odd kernel, padded so that stride 1 keeps the size; no bias, for BatchNorm follows.
+// A convolution with an odd kernel, padded so that stride 1 keeps the size. It has no bias, for BatchNorm follows.
 nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1);
 
-// A module without a forward: a level of names, as torch's Sequential is one.
+// Registers a module without a forward, which is a level of names, as torch's Sequential is one.
 std::shared_ptr<torch::nn::Module> add_level(torch::nn::Module& parent, const std::string& name);
 
 // Convolution "0" and BatchNorm "1". [N, in, H, W] -> activation(norm(conv(x)) + residual).

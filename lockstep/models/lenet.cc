@@ -28,8 +28,8 @@ int64_t features(const LeNetOptions& options) {
   return kChannels * (side / 4) * (side / 4);
 }
 
-// Images of one channel are contiguous and channels_last at once, and their strides say contiguous. Convolution goes by
-// strides, and would then compute a channels_last network in the other format, at half the speed.
+// Images of one channel are contiguous and channels_last at once, and their strides say contiguous. A convolution
+// follows the strides, and would compute a channels_last network in the other format, at half the speed.
 at::Tensor in_format_of(const at::Tensor& weight, const at::Tensor& images) {
   const bool channels_last = weight.is_contiguous(at::MemoryFormat::ChannelsLast) && !weight.is_contiguous();
   if (!channels_last || images.size(1) != 1 || !images.is_contiguous()) return images;

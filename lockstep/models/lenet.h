@@ -24,8 +24,8 @@ class LeNetImpl : public torch::nn::Module {
   // convolutions normal with deviation √(2 / fan-in), fc Xavier uniform, biases 0.
   LeNetImpl(const LeNetOptions& options, uint64_t seed);
 
-  // [N, in_channels, image_size, image_size] -> logits [N, classes], of the images' dtype or, under autocast, its own.
-  // Throws DataError for images of another shape.
+  // [N, in_channels, image_size, image_size] -> logits [N, classes], in the images' dtype or, under autocast, in
+  // autocast's. Throws DataError for images of another shape.
   at::Tensor forward(const at::Tensor& images);
 
  private:

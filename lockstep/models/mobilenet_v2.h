@@ -15,11 +15,11 @@ namespace lockstep::models {
 
 struct MobileNetV2Options {
   int64_t classes = 1000;
-  double dropout = 0.2;  // of the features before the classifier: [0, 1)
+  double dropout = 0.2;  // probability for each feature before the classifier, in [0, 1)
 };
 
-// A 1×1 convolution to `expand` times the channels (unless that is 1), a 3×3 one of each channel, and a linear 1×1 one
-// to `out`; the input is added where shapes allow. [N, in, H, W] -> [N, out, H/s, W/s].
+// A 1×1 convolution to `expand` times the channels (left out where that is 1), a depthwise 3×3 one, and a linear 1×1
+// one to `out` channels. The input is added where the shapes allow. [N, in, H, W] -> [N, out, H/s, W/s] with stride s.
 class InvertedResidualImpl : public torch::nn::Module {
  public:
   InvertedResidualImpl(int64_t in, int64_t out, int64_t stride, int64_t expand);
@@ -42,8 +42,8 @@ class MobileNetV2Impl : public torch::nn::Module {
   // convolutions normal with deviation √(2 / fan-out), BatchNorms 1 and 0, the classifier normal with 0.01, its bias 0.
   MobileNetV2Impl(const MobileNetV2Options& options, uint64_t seed);
 
-  // [N, 3, H, W] -> logits [N, classes], of the images' dtype or, under autocast, its own. Dropout in training draws
-  // from libtorch's generator. Throws DataError for images of another shape.
+  // [N, 3, H, W] -> logits [N, classes], in the images' dtype or, under autocast, in autocast's. In training, dropout
+  // draws from libtorch's generator. Throws DataError for images of another shape.
   at::Tensor forward(const at::Tensor& images);
 
  private:

@@ -17,7 +17,8 @@ struct ResNetOptions {
   int64_t classes = 1000;
 };
 
-// Two 3×3 convolutions around which the input, or a 1×1 convolution of it, goes: [N, in, H, W] -> [N, out, H/s, W/s].
+// Two 3×3 convolutions and a shortcut around them: the input, or a 1×1 convolution of it where the shapes differ. [N,
+// in, H, W] -> [N, out, H/s, W/s] with stride s.
 class BasicBlockImpl : public torch::nn::Module {
  public:
   BasicBlockImpl(int64_t in, int64_t out, int64_t stride);
@@ -40,8 +41,8 @@ class ResNet18Impl : public torch::nn::Module {
   // convolutions normal with deviation √(2 / fan-out), BatchNorms 1 and 0, fc uniform within ± 1 / √512.
   ResNet18Impl(const ResNetOptions& options, uint64_t seed);
 
-  // [N, 3, H, W] -> logits [N, classes], of the images' dtype or, under autocast, its own. Throws DataError for images
-  // of another shape.
+  // [N, 3, H, W] -> logits [N, classes], in the images' dtype or, under autocast, in autocast's. Throws DataError for
+  // images of another shape.
   at::Tensor forward(const at::Tensor& images);
 
  private:

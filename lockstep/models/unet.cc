@@ -19,7 +19,7 @@ torch::nn::ConvTranspose2d doubling(int64_t in) {
   return torch::nn::ConvTranspose2d(torch::nn::ConvTranspose2dOptions(in, in / 2, 2).stride(2));
 }
 
-// Zeros around x, so that it is as high and wide as `other`; an odd one goes below and right.
+// Pads x with zeros to the height and width of `other`; an odd row or column goes below or to the right.
 at::Tensor padded_as(const at::Tensor& other, const at::Tensor& x) {
   const int64_t rows = other.size(2) - x.size(2), columns = other.size(3) - x.size(3);
   if (rows == 0 && columns == 0) return x;
@@ -45,7 +45,7 @@ DownImpl::DownImpl(int64_t in) {
   conv_ = add_level(*this, "maxpool_conv")->register_module("1", DoubleConv(in, 2 * in));
 }
 
-// What goes in has been through a ReLU, which another one doesn't change.
+// The input has been through a ReLU, and another one doesn't change it.
 at::Tensor DownImpl::forward(const at::Tensor& x) { return conv_->forward(nn::max_pool_relu(x)); }
 
 UpImpl::UpImpl(int64_t in)

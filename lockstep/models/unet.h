@@ -1,5 +1,5 @@
-// U-Net (Ronneberger et al., 2015) as Pytorch-UNet has it, upsampling by transposed convolutions: its names, shapes and
-// initial distributions. 31,037,698 parameters for 3 channels and 2 classes.
+// U-Net (Ronneberger et al., 2015) with the names, shapes and initial distributions of Pytorch-UNet, upsampling by
+// transposed convolutions. 31,037,698 parameters for 3 channels and 2 classes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,8 +41,8 @@ class DownImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Down);
 
-// x [N, in, h, w], enlarged and padded to the size of `skip` [N, in/2, H, W] and put behind it, through a DoubleConv:
-// [N, in/2, H, W].
+// Upsamples x [N, in, h, w], pads it to the size of `skip` [N, in/2, H, W], concatenates both (skip's channels first)
+// and applies a DoubleConv: [N, in/2, H, W].
 class UpImpl : public torch::nn::Module {
  public:
   explicit UpImpl(int64_t in);
@@ -63,8 +63,9 @@ class UNetImpl : public torch::nn::Module {
   // convolutions and their biases uniform within ± 1 / √(fan-in), BatchNorms 1 and 0.
   UNetImpl(const UNetOptions& options, uint64_t seed);
 
-  // [N, in_channels, H, W] -> logits [N, classes, H, W], of the images' dtype or, under autocast, its own. Sides of at
-  // least 16; what no multiple of 16 has over is padded on the way up. Throws DataError for images of another shape.
+  // [N, in_channels, H, W] -> logits [N, classes, H, W], in the images' dtype or, under autocast, in autocast's. Sides
+  // are at least 16; what is lost of a side that is no multiple of 16 is padded on the way up. Throws DataError for
+  // images of another shape.
   at::Tensor forward(const at::Tensor& images);
 
  private:

@@ -1,4 +1,4 @@
-// What follows a layer and is computed in the same pass.
+// The activations that a layer computes in its own pass.
 #pragma once
 
 namespace lockstep::nn {

@@ -12,7 +12,7 @@ namespace {
 
 using Maybe = std::optional<at::Tensor>;
 
-// How to do one use, apart from its tensors; backward reads it again.
+// The settings of one use, apart from its tensors; backward reads them again.
 struct Use : torch::CustomClassHolder {
   BatchNormArguments arguments;
   Activation activation = Activation::kNone;
@@ -54,7 +54,7 @@ void update_running(const BatchNormArguments& arguments, const Moments& moments)
   blend(arguments.running_var, moments.m2 / static_cast<double>(moments.count - 1));
 }
 
-// The statistics to normalise by, as moments.
+// The statistics by which x is normalised, as moments.
 Moments statistics(Use& use, const at::Tensor& x) {
   const BatchNormArguments& arguments = use.arguments;
   if (!use.by_batch) return {1, wide(arguments.running_mean), wide(arguments.running_var)};
@@ -69,7 +69,7 @@ Moments statistics(Use& use, const at::Tensor& x) {
 
 class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
  public:
-  // Tensors that are not there come as nothing, for apply() asks every tensor's device.
+  // A tensor that is not there is passed as nullopt, for apply() asks every tensor for its device.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const Maybe& given_weight,
                             const Maybe& given_bias, const Maybe& given_residual, c10::intrusive_ptr<Use> use) {
     const at::Tensor weight = given_weight.value_or(at::Tensor()), bias = given_bias.value_or(at::Tensor()),
@@ -106,12 +106,12 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
   }
 
  private:
-  // dy in x's dtype and strides.
+  // Returns dy in x's dtype and strides.
   static at::Tensor as(const at::Tensor& x, const at::Tensor& dy) {
     return dy.strides() == x.strides() && dy.scalar_type() == x.scalar_type() ? dy : at::empty_like(x).copy_(dy);
   }
 
-  // dx = scale · (g - Σg / n - x̂ · Σ(g·x̂) / n), as slope · (x - mean) + offset besides scale · g.
+  // The line of dx = scale · (g - Σg / n - x̂ · Σ(g·x̂) / n): slope · (x - mean) + offset, to which scale · g is added.
   static at::Tensor line(const Use& use, const at::Tensor& own, const at::Tensor& affine, const at::Tensor& invstd) {
     if (!use.by_batch) return at::zeros_like(own);
     const at::Tensor sums = use.exchange ? use.exchange->add(own) : own;
@@ -120,7 +120,7 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
   }
 };
 
-// libtorch's layers one after the other.
+// Runs libtorch's layers one after the other.
 at::Tensor layer_by_layer(const at::Tensor& x, const BatchNormArguments& a, Activation activation,
                           const at::Tensor& residual) {
   at::Tensor y =

@@ -1,6 +1,6 @@
-// BatchNorm (Ioffe and Szegedy, 2015) together with what follows it, a residual and an activation: y = act(bn(x) + r).
-// Forward reads x twice and writes y, backward reads dy and x twice and writes dx; libtorch's three layers go over
-// memory about three times as often.
+// BatchNorm (Ioffe and Szegedy, 2015) fused with a residual and an activation: y = act(bn(x) + r). Forward reads x
+// twice and writes y; backward reads dy and x twice and writes dx. libtorch's three layers go over memory about three
+// times as often.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,52 +14,59 @@
 
 namespace lockstep::nn {
 
-// Of one input's channels: how many values each has, their mean and the sum of their squared deviations. fp64 [C] each,
-// on the input's device.
+// The moments of one input's channels: the number of values of each, their mean and the sum of their squared
+// deviations. mean and m2 are fp64 [C], on the input's device.
 struct Moments {
   int64_t count = 0;
   at::Tensor mean, m2;
 };
 
-// Joins what BatchNorm takes over its batch with other lanes' parts of the same batch (SyncBatchNorm). Called in the
-// forward, and in the backward, of each use, in the order of the uses; from the thread that runs them.
+// Joins BatchNorm's statistics with those of other lanes, which hold other parts of the same batch (SyncBatchNorm).
+// Each use of a layer calls it in the forward and in the backward, in the order of the uses, on the thread that runs
+// them.
 class StatisticsExchange {
  public:
   virtual ~StatisticsExchange() = default;
-  virtual Moments join(const Moments& own) = 0;       // forward: of all lanes; own.count is 0 where there are no values
-  virtual at::Tensor add(const at::Tensor& own) = 0;  // backward: fp64 [2, C], Σdy and Σdy·x̂ of own values -> of all
-  virtual bool keeps_statistics() const = 0;  // whether this use updates the running ones: one lane of a process does
+  // In the forward: the moments over all lanes. own.count is 0 where a lane has no values.
+  virtual Moments join(const Moments& own) = 0;
+  // In the backward: fp64 [2, C], Σdy and Σdy·x̂ of a lane's own values -> of all lanes.
+  virtual at::Tensor add(const at::Tensor& own) = 0;
+  // Whether this use updates the running statistics: one lane of each process does.
+  virtual bool keeps_statistics() const = 0;
 };
 
-// weight, bias: [C] or undefined (1 and 0). running_mean, running_var: [C], or undefined where none are kept; eval mode
-// (not training) normalises by them if there are any, else by the batch.
+// weight, bias: [C], or undefined (1 and 0). running_mean, running_var: [C], or undefined where none are kept. Eval
+// mode (not training) normalises by the running statistics if there are any, else by the batch's.
 struct BatchNormArguments {
   at::Tensor weight, bias, running_mean, running_var;
   bool training = true;
-  double momentum = 0.1;  // what share of the running statistics a batch replaces
+  double momentum = 0.1;  // the share of the running statistics that a batch replaces
   double eps = 1e-5;
 };
 
-// x: [N, C], [N, C, L], [N, C, H, W] or [N, C, D, H, W] of fp32, bf16, fp16 or fp64; any device. The result has its
-// shape, dtype and memory format. residual: like x, or undefined. Differentiable once, by x, weight, bias and residual;
-// the activation's derivative is taken before y is rounded where there is no residual. Updates running statistics (the
-// variance unbiased) in place. Gradients of weight and bias are of own values alone, as is data parallelism's way.
-// CPU tensors whose channels lie innermost (channels_last, or [N, C]) go through kernels of ours, whose sums are
-// bitwise the same at any number of threads; a second derivative through those, or with an exchange, is a BugError.
+// x: [N, C], [N, C, L], [N, C, H, W] or [N, C, D, H, W] of fp32, bf16, fp16 or fp64, on any device. residual: like x,
+// or undefined. The result has x's shape, dtype and memory format. Updates the running statistics (the variance
+// unbiased) in place.
+//
+// Differentiable once, by x, weight, bias and residual. Without a residual the activation's derivative is taken before
+// y is rounded. The gradients of weight and bias cover the lane's own values alone, as data parallelism expects.
+//
+// CPU tensors whose channels lie innermost (channels_last, or [N, C]) go through our own kernels, whose sums are
+// bitwise the same at any number of threads. A second derivative through those, or with an exchange, is a BugError.
 // Throws DataError where training has one value a channel (over all lanes), or shapes don't fit.
 at::Tensor batch_norm(const at::Tensor& x, const BatchNormArguments& arguments,
                       Activation activation = Activation::kNone, const at::Tensor& residual = {},
                       std::shared_ptr<StatisticsExchange> exchange = nullptr);
 
-// torch::nn::BatchNorm2d, of the same state and options, whose forward takes what follows along.
+// torch::nn::BatchNorm2d with the same state and options, whose forward also takes an activation and a residual.
 class BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
  public:
   using torch::nn::BatchNorm2dImpl::BatchNorm2dImpl;
   at::Tensor forward(const at::Tensor& x, Activation activation = Activation::kNone, const at::Tensor& residual = {});
-  // For the uses from now on; nullptr: statistics of the batch alone.
+  // Sets the exchange for all later uses; nullptr: each normalises by its own batch alone.
   void set_exchange(std::shared_ptr<StatisticsExchange> exchange) { exchange_ = std::move(exchange); }
   const std::shared_ptr<StatisticsExchange>& exchange() const { return exchange_; }
-  // Without the exchange.
+  // A copy without the exchange.
   std::shared_ptr<torch::nn::Module> clone(const std::optional<at::Device>& device = std::nullopt) const override;
 
  private:

@@ -11,8 +11,8 @@
 namespace lockstep::nn {
 namespace {
 
-// x as a matrix of whole vectors. Some rows are joined into one where there are few channels; `copies` of each channel
-// are then columns. A pure function of x's shape, as is everything that decides the order of additions.
+// x as a matrix of whole vectors. With few channels, some rows are joined into one, and `copies` of each channel become
+// columns. All that decides the order of additions is a pure function of x's shape.
 struct Matrix {
   explicit Matrix(const at::Tensor& x)
       : channels(x.size(1)), extent{element_of(x), static_cast<size_t>(x.numel() / channels), width(channels)} {
@@ -34,7 +34,7 @@ struct Matrix {
   int64_t copies = 1;
 };
 
-// Rows that one thread goes over at a time: a few hundred KB.
+// The rows that one thread processes at a time: a few hundred KB.
 constexpr size_t kPart = 1 << 16;  // elements
 constexpr size_t kMostParts = 64;
 
@@ -55,7 +55,7 @@ void for_parts(const Extent& extent, Visit visit) {
   });
 }
 
-// [2, C] from what add(extent, first row, sums) adds up of each part; parts are added in their order.
+// [2, C]: adds up what add(extent, first row, sums) gives for each part, in the order of the parts.
 template <typename Add>
 at::Tensor sums_of(const Matrix& matrix, Add add) {
   const size_t columns = matrix.extent.columns, step = rows_of_part(matrix.extent);
@@ -103,7 +103,8 @@ Gradient gradient_of(const BackwardInputs& inputs, const Affine& affine, const E
           .activation = inputs.activation};
 }
 
-// [1, C] near the channels' means, so that squares of what is left lose no digits: the mean of rows from all over x.
+// [1, C]: a mean over rows from all over x. It is near the channels' means, so that the squares of x - shift lose no
+// digits.
 at::Tensor shift_of(const at::Tensor& x) {
   constexpr int64_t kSamples = 16;
   const int64_t channels = x.size(1), rows = x.numel() / channels, step = std::max<int64_t>(rows / kSamples, 1);
@@ -164,7 +165,7 @@ at::Tensor input_gradient_by_kernels(const BackwardInputs& inputs, const at::Ten
   return dx;
 }
 
-// Without kernels: the same in fp64, with [C] seen as [1, C, 1, …].
+// The passes without kernels: in fp64, with [C] viewed as [1, C, 1, …].
 at::Tensor spread(const at::Tensor& of_channels, const at::Tensor& x) {
   std::vector<int64_t> sizes(static_cast<size_t>(x.dim()), 1);
   sizes[1] = -1;

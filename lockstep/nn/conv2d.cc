@@ -13,13 +13,14 @@ namespace {
 
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
 
-// Measured on one core with AMX (docs/decisions/0008): from so many weights on between a pixel of input and one of
-// output, a product of matrices wins up to so many pixels of output, images counted in; for the weight's gradient,
-// whose layout libtorch changes twice and which it computes by rows, wherever rows are short.
+// Thresholds measured on one core with AMX (docs/decisions/0008). A layer with at least kManyWeights input × output
+// channels is faster as a matrix product up to kFewPixels output pixels, counted over all images. The weight's
+// gradient, whose layout libtorch converts twice and which it computes row by row, is faster so wherever rows are
+// short.
 constexpr int64_t kManyWeights = 256 * 256;
 constexpr int64_t kFewPixels = 384;
 constexpr int64_t kShortRow = 12;
-constexpr int64_t kMostPixels = 4096;  // for the memory that their windows take
+constexpr int64_t kMostPixels = 4096;  // bounds the memory of their windows
 
 bool is_ours(const at::Tensor& t) {
   return t.is_cpu() && t.dim() == 4 && (t.scalar_type() == at::kBFloat16 || t.scalar_type() == at::kHalf) &&
@@ -39,7 +40,7 @@ bool is_worth_a_product(const at::Tensor& x, const WindowShape& shape) {
 at::Tensor pixels(const at::Tensor& x) { return x.permute({0, 2, 3, 1}).reshape({-1, x.size(1)}); }
 at::Tensor filters(const at::Tensor& weight) { return weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1}); }
 
-// What backward needs of a forward.
+// Saves the inputs of backward.
 void save(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight, int64_t stride,
           int64_t padding) {
   context->save_for_backward({x, weight});
@@ -94,8 +95,7 @@ class DeepConv : public torch::autograd::Function<DeepConv> {
   }
 };
 
-// A convolution of each channel by itself. The input's gradient of one with a stride costs libtorch ten times as much
-// as all else about it.
+// A depthwise convolution with a stride. Its input gradient costs libtorch ten times as much as all the rest of it.
 class StridedDepthwise : public torch::autograd::Function<StridedDepthwise> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,

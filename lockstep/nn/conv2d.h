@@ -1,6 +1,6 @@
-// Convolution where libtorch's is slow on CPUs. Deep layers, few pixels and many weights, go as one matrix product each
-// way: libtorch spends most of their time on putting weights and their gradients into other layouts. And the input's
-// gradient of a depthwise convolution with a stride is a pass of our own.
+// Convolutions that libtorch computes slowly on CPUs. Deep layers, with few pixels and many weights, become one matrix
+// product in each direction: libtorch spends most of its time on converting the layouts of weights and of their
+// gradients. The input gradient of a depthwise convolution with a stride is a pass of our own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,15 +11,17 @@
 
 namespace lockstep::nn {
 
-// at::conv2d without bias or dilation, autocast's casts included. x: [N, I, H, W], weight: [O, I / groups, k, k'] ->
-// [N, O, ⌊(H + 2·padding - k) / stride⌋ + 1, …]. Where pixels are few (a pure function of the shapes) and x and weight
-// are bf16 or fp16, channels_last and on the CPU: one product of matrices over x's windows, and two backward; the
-// weight's gradient is then channels_last too, so that no copy of it is made. Its sums differ from libtorch's in their
-// order. A second derivative through that, or through a depthwise one with a stride, is a BugError.
+// at::conv2d without bias or dilation, including autocast's casts. x: [N, I, H, W], weight: [O, I / groups, k, k'] ->
+// [N, O, ⌊(H + 2·padding - k) / stride⌋ + 1, …].
+//
+// x and weight that are bf16 or fp16, channels_last and on the CPU go through one matrix product over x's windows, and
+// two in the backward, where pixels are few (a pure function of the shapes). The weight's gradient is then
+// channels_last too, so that no copy of it is made. The sums are added in another order than libtorch's. A second
+// derivative through that, or through a depthwise convolution with a stride, is a BugError.
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, int64_t stride, int64_t padding, int64_t groups = 1);
 
-// torch::nn::Conv2d, of the same state and options, computed by conv2d() where it has no bias, dilation or other
-// padding than zeros, and a square stride and padding; by libtorch otherwise.
+// torch::nn::Conv2d with the same state and options. conv2d() computes it where it has no bias and no dilation, pads
+// with zeros, and has square stride and padding; libtorch does otherwise.
 class Conv2dImpl : public torch::nn::Conv2dImpl {
  public:
   using torch::nn::Conv2dImpl::Conv2dImpl;

@@ -28,7 +28,7 @@ V activated(V z) {
   return hn::IfThenElse(hn::Ge(positive, six), six, positive);
 }
 
-// The gradient, but 0 where the activation of z is flat. Its own output in place of z says the same.
+// The gradient, or 0 where the activation of z is flat. The activation's output may stand for z.
 template <Activation A>
 V through(V gradient, V z) {
   if constexpr (A == Activation::kNone) return gradient;
@@ -37,7 +37,7 @@ V through(V gradient, V z) {
   return hn::IfThenZeroElse(hn::Ge(z, hn::Set(F32(), 6)), left);
 }
 
-// The numbers of a vector of columns.
+// The affine map of one vector of columns.
 template <typename Part>
 struct Columns {
   Columns(const Affine& affine, size_t c, size_t count)
@@ -73,8 +73,8 @@ void add_to(double* sums, V part) {
   add(sums + lanes, hn::PromoteTo(wide, hn::UpperHalf(half, part)));
 }
 
-// Adds up two values of each element of `rows` rows; adder(place, a, b) adds those at `place` to a and b. Two vectors
-// at a time, so that an addition need not wait for the one before.
+// Adds up two values of each element of `rows` rows: adder(index, a, b) adds those of element `index` to a and b. Takes
+// two vectors at a time, so that an addition need not wait for the one before.
 template <typename Adder>
 void add_columns(size_t rows, size_t stride, const Adder& left, const Adder& right, const Sums& sums) {
   V a = zero(), b = zero(), c = zero(), d = zero();
@@ -96,33 +96,33 @@ void add_columns(size_t rows, size_t stride, const Adder& adder, size_t count, c
   add_to(sums.second, b, count);
 }
 
-// make(Whole or Tail, place, column, count): the adder of these columns, from `place` on.
+// make(Whole or Tail, index, column, count) makes the adder of these columns, whose first element is `index`.
 template <typename Make>
 void add_all(const Extent& extent, const Sums& sums, Make make) {
   const size_t lanes = hn::Lanes(F32()), stride = extent.columns;
   const size_t block = std::clamp<size_t>(kBlock / stride, 16, kMostRows);
   for (size_t row = 0; row < extent.rows; row += block) {
-    const size_t rows = std::min(block, extent.rows - row), place = row * stride;
+    const size_t rows = std::min(block, extent.rows - row), index = row * stride;
     size_t c = 0;
     for (; c + 2 * lanes <= stride; c += 2 * lanes) {
-      add_columns(rows, stride, make(Whole(), place + c, c, lanes), make(Whole(), place + c + lanes, c + lanes, lanes),
+      add_columns(rows, stride, make(Whole(), index + c, c, lanes), make(Whole(), index + c + lanes, c + lanes, lanes),
                   {sums.first + c, sums.second + c});
     }
     for (; c + lanes <= stride; c += lanes) {
-      add_columns(rows, stride, make(Whole(), place + c, c, lanes), lanes, {sums.first + c, sums.second + c});
+      add_columns(rows, stride, make(Whole(), index + c, c, lanes), lanes, {sums.first + c, sums.second + c});
     }
     if (c < stride) {
-      add_columns(rows, stride, make(Tail(), place + c, c, stride - c), stride - c, {sums.first + c, sums.second + c});
+      add_columns(rows, stride, make(Tail(), index + c, c, stride - c), stride - c, {sums.first + c, sums.second + c});
     }
   }
 }
 
 template <typename E>
 void moments(const Extent& extent, const void* x, const float* shift, const Sums& sums) {
-  add_all(extent, sums, [=](auto part, size_t place, size_t c, size_t count) {
+  add_all(extent, sums, [=](auto part, size_t index, size_t c, size_t count) {
     using Part = decltype(part);
     return [=, at = Part::template load<Float>(shift, c, count)](size_t offset, V& a, V& b) {
-      const V centred = hn::Sub(Part::template load<E>(x, place + offset, count), at);
+      const V centred = hn::Sub(Part::template load<E>(x, index + offset, count), at);
       a = hn::Add(a, centred);
       b = hn::MulAdd(centred, centred, b);
     };
@@ -140,7 +140,7 @@ void normalise_as(const Extent& extent, const void* x, const void* residual, con
   });
 }
 
-// g and x - mean at one place.
+// g and x - mean of one vector.
 template <typename E, Activation A, typename Part>
 struct Masked {
   Masked(const Gradient& from, const Columns<Part>& columns, size_t i, size_t count)
@@ -153,11 +153,11 @@ struct Masked {
 
 template <typename E, Activation A>
 void gradient_sums(const Extent& extent, const Gradient& from, void* masked, const Sums& sums) {
-  add_all(extent, sums, [=](auto part, size_t place, size_t c, size_t count) {
+  add_all(extent, sums, [=](auto part, size_t index, size_t c, size_t count) {
     using Part = decltype(part);
     return [=, columns = Columns<Part>(from.affine, c, count)](size_t offset, V& a, V& b) {
-      const Masked<E, A, Part> at(from, columns, place + offset, count);
-      if (masked != nullptr) Part::template store<E>(at.g, masked, place + offset, count);
+      const Masked<E, A, Part> at(from, columns, index + offset, count);
+      if (masked != nullptr) Part::template store<E>(at.g, masked, index + offset, count);
       a = hn::Add(a, at.g);
       b = hn::MulAdd(at.g, at.centred, b);
     };

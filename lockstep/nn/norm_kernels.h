@@ -1,5 +1,6 @@
-// The vector code of batch_norm.h, on plain matrices: rows of `columns` elements, one row after the other. A column is
-// one channel, or one of several copies of it where rows were joined.
+// The vector code of batch_norm.h, on plain matrices of `columns` elements a row, stored row by row. A column is one
+// channel, or one of several copies of it where rows were joined. The elements have one of three types; everything that
+// belongs to a column is fp32, and its sums are fp64.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,6 @@
 
 namespace lockstep::nn {
 
-// Of the matrices; everything that a column has is fp32, and its sums are fp64.
 enum class Element { kFloat, kBrain, kHalf };  // fp32, bf16, fp16
 
 struct Extent {
@@ -17,14 +17,14 @@ struct Extent {
   size_t columns;
 };
 
-// What is before the activation: z = (x - mean) · scale + bias.
+// The input of the activation: z = (x - mean) · scale + bias.
 struct Affine {
   const float* mean;
   const float* scale;
   const float* bias;
 };
 
-// What a gradient is made from. g is dy where the activation lets it through, by y where there is one, else by z.
+// The inputs of g: dy where the activation lets it through, else 0. y tells which if it is there, else z does.
 struct Gradient {
   const void* dy;
   const void* x;
@@ -33,20 +33,20 @@ struct Gradient {
   Activation activation;
 };
 
-// Two sums for each column, which the kernels add to. Sums of a few rows are fp32, of all of them fp64.
+// Two sums for each column, to which the kernels add. Sums over a few rows are fp32, over all rows fp64.
 struct Sums {
   double* first;
   double* second;
 };
 
-// Adds x - shift and its square.
+// Adds the sums of x - shift and of its square.
 void add_moments(const Extent& extent, const void* x, const float* shift, const Sums& sums);
 
-// y = activation(z + residual); no residual: nullptr.
+// y = activation(z + residual). `residual` may be nullptr.
 void normalise(const Extent& extent, const void* x, const void* residual, const Affine& affine, Activation activation,
                void* y);
 
-// Adds g and g · (x - mean); writes g to `masked` unless it is nullptr.
+// Adds the sums of g and of g · (x - mean). Writes g to `masked` unless that is nullptr.
 void add_gradient_sums(const Extent& extent, const Gradient& gradient, void* masked, const Sums& sums);
 
 // dx = g · scale + (x - mean) · slope + offset.

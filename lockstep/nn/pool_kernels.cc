@@ -21,13 +21,13 @@ using V = V32;
 V load(const float* p) { return Float::load(p); }
 V load(const uint16_t* p) { return Brain::load(p); }
 void store(V v, float* p) { Float::store(v, p); }
-// Without rounding: what is stored was loaded.
+// Stores without rounding, for only loaded values are stored.
 void store(V v, uint16_t* p) {
   hn::StoreU(hn::DemoteTo(U16(), hn::BitCast(hn::RebindToSigned<F32>(), hn::ShiftRight<16>(hn::BitCast(U32(), v)))),
              U16(), p);
 }
 
-// Vectors of one pixel's channels; the last one reaches back over the one before where they don't come out even.
+// Visits the channels of one pixel in vectors; the last one overlaps the one before where the channels don't fill it.
 template <typename Step>
 void for_channels(size_t channels, Step step) {
   const size_t lanes = hn::Lanes(F32());
@@ -35,7 +35,7 @@ void for_channels(size_t channels, Step step) {
   step(channels - lanes);
 }
 
-// Takes over `value` where it is greater, or NaN, as at::max_pool2d does.
+// Takes `value` where it is greater, or NaN, as at::max_pool2d does.
 void take_greater(V value, V number, V& greatest, V& origin) {
   const auto take = hn::Or(hn::Gt(value, greatest), hn::IsNaN(value));
   greatest = hn::IfThenElse(take, value, greatest);

@@ -6,12 +6,12 @@
 
 namespace lockstep::nn {
 
-// Which element of its window an output came from: 0 to 3, row by row; kNone: the maximum was not positive.
+// The element of its window that an output came from: 0 to 3, row by row. kNone: the maximum was not positive.
 using Origin = uint8_t;
 constexpr Origin kNone = 4;
 
-// One row of outputs, `pixels` of `channels` elements each, and the two rows of inputs that its windows lie in (of
-// which an odd last pixel is not read). bf16 is passed as its 16 bits.
+// One row of outputs, `pixels` of `channels` elements each, and the two rows of inputs that hold its windows; an odd
+// last input pixel is not read. bf16 is passed as its 16 bits.
 template <typename T>
 struct PoolRow {
   T* top;

@@ -7,11 +7,11 @@
 
 namespace lockstep::nn {
 
-// out[i] = Σ rows[k][i], added in fp32 in their order and rounded once; 0 where there is no row. bf16, or else fp16, as
-// their 16 bits.
+// out[i] = Σ rows[k][i], added in fp32 in their order and rounded once; 0 without rows. The elements are the 16 bits of
+// bf16 (`brain`) or of fp16.
 void sum_rows(std::span<const uint16_t* const> rows, size_t count, bool brain, uint16_t* out);
 
-// The same of rows[k][i] · scales[k][i].
+// out[i] = Σ rows[k][i] · scales[k][i], in the same way.
 void sum_scaled_rows(std::span<const uint16_t* const> rows, std::span<const float* const> scales, size_t count,
                      bool brain, uint16_t* out);
 

@@ -1,5 +1,5 @@
-// What the vector code of this folder shares: vectors of elements that a row has, and of those that it has left.
-// Included by each *_kernels.cc inside its foreach_target, so once for every instruction set.
+// The vectors of elements that the kernels of this folder share: whole ones, and the rest of a row. Each *_kernels.cc
+// includes this inside its foreach_target, so once for every instruction set.
 #if defined(LOCKSTEP_NN_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_NN_VECTORS_INL_H_
 #undef LOCKSTEP_NN_VECTORS_INL_H_
@@ -25,7 +25,7 @@ constexpr size_t kMostLanes = HWY_MAX_BYTES / sizeof(float);
 
 HWY_INLINE V zero() { return hn::Zero(F32()); }
 
-// Elements [i, i + count) as a vector; all of one unless they are a row's Tail, which goes by way of a padded copy.
+// Elements [i, i + count) as a vector: a Whole one, or the Tail of a row, which goes through a padded copy.
 struct Whole {
   template <typename E>
   static HWY_INLINE V load(const void* from, size_t i, size_t) {

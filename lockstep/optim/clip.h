@@ -1,4 +1,4 @@
-// Gradient clipping by the norm of all gradients together, as torch.nn.utils.clip_grad_norm_.
+// Clips gradients by their norm over all parameters, as torch.nn.utils.clip_grad_norm_ does.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,12 +7,13 @@
 
 namespace lockstep::optim {
 
-// What gradients of 2-norm `total_norm` are multiplied by so that it comes to `max_norm` at most: max_norm /
-// (total_norm + 1e-6), never above 1. An infinite norm gives 0, NaN gives NaN. max_norm >= 0.
+// The factor that brings gradients of 2-norm `total_norm` to at most `max_norm` >= 0: max_norm / (total_norm + 1e-6),
+// never above 1. An infinite norm gives 0, NaN gives NaN.
 double clip_factor(double total_norm, double max_norm);
 
-// Clips the gradients of `parameters` in place and returns their norm before; parameters without one are left out.
-// For a loop without loss scaling or fold, which brings a norm of its own. Throws ConfigError for a negative max_norm.
+// Clips the gradients of `parameters` in place and returns their norm before; parameters without a gradient are
+// skipped. For a loop without loss scaling and without the fold, which brings a norm of its own. Throws ConfigError for
+// a negative max_norm.
 double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm);
 
 }  // namespace lockstep::optim

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/kernels/average.h"
 #include "lockstep/optim/memory_order.h"
-#include "lockstep/optim/positions.h"
 
 namespace lockstep::optim {
 namespace {
@@ -35,13 +35,13 @@ FusedOptimizer::FusedOptimizer(const std::vector<torch::optim::OptimizerParamGro
   if (parameters == 0) throw ConfigError("the optimizer has no parameters");
 }
 
-// Calls visit(place, parameter) for all, in order.
+// Calls visit(position, parameter) for all, in order.
 template <typename Visit>
 void FusedOptimizer::for_each_parameter(const Visit& visit) const {
   size_t number = 0;
   for (size_t g = 0; g < param_groups_.size(); ++g) {
     const std::vector<at::Tensor>& parameters = param_groups_[g].params();
-    for (size_t p = 0; p < parameters.size(); ++p) visit(Place{g, p, number++}, parameters[p]);
+    for (size_t p = 0; p < parameters.size(); ++p) visit(Position{g, p, number++}, parameters[p]);
   }
 }
 
@@ -54,20 +54,21 @@ void FusedOptimizer::update(const Update& update) {
   const double factor = gradient_factor(update);
   own.grad_multiplier *= factor;
   own.clip_value *= factor;  // it holds before the factor
-  for_each_parameter([&](const Place& place, const at::Tensor& parameter) { update_one(place, parameter, own); });
+  for_each_parameter(
+      [&](const Position& position, const at::Tensor& parameter) { update_one(position, parameter, own); });
 }
 
-void FusedOptimizer::update_one(const Place& place, const at::Tensor& parameter, const Update& update) {
+void FusedOptimizer::update_one(const Position& position, const at::Tensor& parameter, const Update& update) {
   const bool has_gradient = parameter.grad().defined();
   if (!has_gradient && !averages_) return;
   check_parameter(name(), parameter);
-  const at::Tensor weight = stepped(place.number, parameter);
-  const double share = averages_ ? averages_->prepare(place.number, weight) : 1;
-  const at::Tensor* average = averages_ ? &averages_->all()[place.number] : nullptr;
+  const at::Tensor weight = stepped(position.number, parameter);
+  const double share = averages_ ? averages_->prepare(position.number, weight) : 1;
+  const at::Tensor* average = averages_ ? &averages_->all()[position.number] : nullptr;
   if (!has_gradient) return average_parameter(weight, *average, share);
-  Slots& state = ready_slots(place, weight);
+  Slots& state = ready_slots(position, weight);
   const at::Tensor gradient = gradient_for(name(), parameter);
-  step_one(options_of(param_groups_[place.group]),
+  step_one(options_of(param_groups_[position.group]),
            {weight,
             gradient,
             update.grad_multiplier,
@@ -125,14 +126,15 @@ void FusedOptimizer::load_state_dict(const OptimizerState& state, std::span<cons
   }
   for (const ParameterState& of : state.parameters) {
     const Position at = find_position(name(), positions, of.index);
-    const at::Tensor parameter = stepped(at.number, param_groups_[at.group].params()[at.place]);
+    const at::Tensor parameter = stepped(at.number, param_groups_[at.group].params()[at.index]);
     const std::span<const SlotSpec> specs = slots(static_cast<const GroupOptions&>(*options[at.group]));
     const std::string label = cat(name(), ": state of ", parameter_name(names, at.number));
-    loaded[at.group][at.place] = load_slots(label, specs, parameter, of);
+    loaded[at.group][at.index] = load_slots(label, specs, parameter, of);
   }
   for (size_t g = 0; g < param_groups_.size(); ++g) param_groups_[g].set_options(std::move(options[g]));
   slots_ = std::move(loaded);
-  for_each_parameter([&](const Place& place, const at::Tensor&) { has_stepped_ = has_stepped_ || has_counted(place); });
+  for_each_parameter(
+      [&](const Position& position, const at::Tensor&) { has_stepped_ = has_stepped_ || has_counted(position); });
 }
 
 void FusedOptimizer::keep_average(double decay) { averages_.emplace(decay, all_parameters().size()); }
@@ -171,7 +173,7 @@ void FusedOptimizer::load_masters(const std::vector<at::Tensor>& masters) {
   masters_->load(name(), all_parameters(), masters);
 }
 
-// What is stepped: the parameter, or its master.
+// The tensor that a step changes: the parameter, or its master.
 at::Tensor FusedOptimizer::stepped(size_t number, const at::Tensor& parameter) {
   if (!masters_) return parameter;
   const at::Tensor& master = masters_->prepare(number, parameter);
@@ -180,7 +182,7 @@ at::Tensor FusedOptimizer::stepped(size_t number, const at::Tensor& parameter) {
 
 std::vector<at::Tensor> FusedOptimizer::all_parameters() const {
   std::vector<at::Tensor> all;
-  for_each_parameter([&](const Place&, const at::Tensor& parameter) { all.push_back(parameter); });
+  for_each_parameter([&](const Position&, const at::Tensor& parameter) { all.push_back(parameter); });
   return all;
 }
 
@@ -208,10 +210,11 @@ bool FusedOptimizer::is_number(std::string_view state) const {
                      [&](const SlotSpec& spec) { return spec.is_number() && state == spec.name; });
 }
 
-// Whether its state is of a step: of an optimizer that counts none, whether there is any.
-bool FusedOptimizer::has_counted(const Place& place) const {
-  const std::span<const SlotSpec> specs = slots(options_of(param_groups_[place.group]));
-  const Slots& state = slots_[place.group][place.position];
+// Whether a parameter's state is that of a step taken: its counter is above 0 or, where there is none, any state
+// exists.
+bool FusedOptimizer::has_counted(const Position& position) const {
+  const std::span<const SlotSpec> specs = slots(options_of(param_groups_[position.group]));
+  const Slots& state = slots_[position.group][position.index];
   for (size_t s = 0; s < specs.size(); ++s) {
     if (state[s].defined()) return specs[s].kind != SlotKind::kCounter || state[s].item<float>() > 0;
   }
@@ -220,9 +223,9 @@ bool FusedOptimizer::has_counted(const Place& place) const {
 
 void FusedOptimizer::prepare_all() {
   at::NoGradGuard no_grad;
-  for_each_parameter([&](const Place& place, const at::Tensor& parameter) {
+  for_each_parameter([&](const Position& position, const at::Tensor& parameter) {
     check_parameter(name(), parameter);
-    ready_slots(place, stepped(place.number, parameter));
+    ready_slots(position, stepped(position.number, parameter));
   });
 }
 
@@ -235,12 +238,12 @@ const GroupOptions& FusedOptimizer::options_of(const torch::optim::OptimizerPara
   return *options;
 }
 
-// The state of a parameter, complete and laid out as the parameter is now (its memory format may have been changed).
-Slots& FusedOptimizer::ready_slots(const Place& place, const at::Tensor& stepped) {
-  const auto& group = param_groups_[place.group];
-  if (slots_.size() <= place.group) slots_.resize(param_groups_.size());
-  if (slots_[place.group].size() <= place.position) slots_[place.group].resize(group.params().size());
-  Slots& state = slots_[place.group][place.position];
+// Returns the complete state of a parameter, laid out as the parameter is now (its memory format may have changed).
+Slots& FusedOptimizer::ready_slots(const Position& position, const at::Tensor& stepped) {
+  const auto& group = param_groups_[position.group];
+  if (slots_.size() <= position.group) slots_.resize(param_groups_.size());
+  if (slots_[position.group].size() <= position.index) slots_[position.group].resize(group.params().size());
+  Slots& state = slots_[position.group][position.index];
   const GroupOptions& options = options_of(group);
   prepare(options, stepped, state);
   const std::span<const SlotSpec> specs = slots(options);

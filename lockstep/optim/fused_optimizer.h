@@ -1,5 +1,5 @@
-// What the optimizers here share: one pass over all parameters that multiplies and clips the gradients, updates the
-// state, the weights and their average; state in PyTorch's form.
+// The base of the optimizers: one pass over all parameters that multiplies and clips the gradients and updates the
+// state, the weights and their average. Its state has PyTorch's form.
 //
 // They are torch::optim::Optimizers: whatever takes one of those takes these. One thread at a time.
 #pragma once
@@ -15,8 +15,10 @@
 
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/optim/group_options.h"
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/elements.h"
+#include "lockstep/optim/kernels/operands.h"
 #include "lockstep/optim/master_weights.h"
+#include "lockstep/optim/positions.h"
 #include "lockstep/optim/slots.h"
 #include "lockstep/optim/state.h"
 #include "lockstep/optim/weight_averages.h"
@@ -27,7 +29,7 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
  public:
   void update(const Update& update) override;
 
-  // The form of torch::optim::Optimizer: the closure, if any, computes the loss, then update({}).
+  // torch::optim::Optimizer's form: calls the closure, if any, which computes the loss, and then update({}).
   at::Tensor step(LossClosure closure = nullptr) override;
 
   void set_lr(double lr) override;
@@ -45,29 +47,31 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   std::vector<at::Tensor> masters() const override;
   void load_masters(const std::vector<at::Tensor>& masters) override;
 
-  // Whether an element's step depends on nothing but that element, so that slices of parameters can take it apart.
+  // Whether each element's step depends on that element alone, so that slices of parameters can be stepped apart.
   virtual bool elementwise() const { return true; }
 
-  // This optimizer with the options that its groups have now, over other parameters, and without state.
+  // A new optimizer of this kind over other parameters, with the options that this one's groups have now and without
+  // state.
   virtual std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const = 0;
 
-  // Whether it has taken a step, or has the state of one.
+  // Whether it has taken a step, or has loaded the state of one.
   bool has_stepped() const { return has_stepped_; }
 
-  // Whether a state of this name is one number (counts steps …), and so does not look like its parameter.
+  // Whether the state of this name is a single number (such as a count of steps) rather than a tensor like its
+  // parameter.
   bool is_number(std::string_view state) const;
 
  protected:
-  // Groups whose options are of another optimizer are a ConfigError.
+  // Throws ConfigError for groups whose options are another optimizer's.
   FusedOptimizer(const std::vector<torch::optim::OptimizerParamGroup>& groups, std::unique_ptr<GroupOptions> defaults);
 
   // One parameter's step.
   struct Step {
     const at::Tensor& parameter;  // or its master
-    const at::Tensor& gradient;   // lies in memory as the parameter does
+    const at::Tensor& gradient;   // in the parameter's memory order
     double multiplier;            // of the gradient
-    const at::Tensor* average;    // of the weights, laid out alike; nullptr: none is kept
-    const at::Tensor* rounded;    // the parameter, where it has a master
+    const at::Tensor* average;    // of the weights, in the same order; nullptr: none is kept
+    const at::Tensor* rounded;    // the 16-bit parameter, where `parameter` is its master; else nullptr
     Extras extras;
 
     Operands operands(const std::array<const at::Tensor*, 3>& state) const {
@@ -75,17 +79,17 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
     }
   };
 
-  // What all gradients are multiplied by besides, known before the first parameter's step.
+  // A further factor for all gradients, known before the first parameter's step.
   virtual double gradient_factor(const Update&) const { return 1; }
 
-  // What a parameter's state consists of, at most kMaxSlots, and may depend on the options.
+  // The slots of a parameter's state, at most kMaxSlots. They may depend on the options.
   virtual std::span<const SlotSpec> slots(const GroupOptions& options) const = 0;
-  // Makes the state that a parameter, or its master, needs before its next step and still lacks.
+  // Makes the state that a parameter, or its master, still lacks for its next step.
   virtual void prepare(const GroupOptions&, const at::Tensor&, Slots&) const {}
-  // Takes it; the state is prepared.
+  // Takes one parameter's step; its state is prepared.
   virtual void step_one(const GroupOptions& options, const Step& step, Slots& slots) const = 0;
 
-  // Prepares all parameters now, for an optimizer that has state before its first step.
+  // Prepares all parameters at once, for an optimizer that has state before its first step.
   void prepare_all();
 
   // The groups with their options, over other parameters.
@@ -94,21 +98,16 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
 
  private:
   const GroupOptions& options_of(const torch::optim::OptimizerParamGroup& group) const;
-  struct Place {
-    size_t group;
-    size_t position;  // in it
-    size_t number;    // through all groups
-  };
   template <typename Visit>
   void for_each_parameter(const Visit& visit) const;
-  void update_one(const Place& place, const at::Tensor& parameter, const Update& update);
-  Slots& ready_slots(const Place& place, const at::Tensor& stepped);
+  void update_one(const Position& position, const at::Tensor& parameter, const Update& update);
+  Slots& ready_slots(const Position& position, const at::Tensor& stepped);
   at::Tensor stepped(size_t number, const at::Tensor& parameter);
-  bool has_counted(const Place& place) const;
+  bool has_counted(const Position& position) const;
   std::vector<at::Tensor> all_parameters() const;
   std::vector<at::Tensor> all_stepped();
 
-  std::vector<std::vector<Slots>> slots_;  // by group and position in it; grown on demand
+  std::vector<std::vector<Slots>> slots_;  // by group and index in it; grown on demand
   bool has_stepped_ = false;
   std::optional<MasterWeights> masters_;
   std::optional<WeightAverages> averages_;

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/rules/adam.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/optim/rules/sgd.h"
 #include "lockstep/optim/testing/training.h"

@@ -1,4 +1,4 @@
-// An options struct as torch::optim::Optimizer keeps it, one for each parameter group.
+// An options struct in the form that torch::optim::Optimizer keeps for each parameter group.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -18,7 +18,7 @@ class GroupOptions : public torch::optim::OptimizerOptions {
   virtual void check() const = 0;                            // throws ConfigError
 };
 
-// The options of one group; `values` may be changed between steps.
+// The options of one group. `values` may be changed between steps.
 template <typename Options>
 class Group final : public GroupOptions {
  public:

@@ -1,5 +1,5 @@
-// The fp32 masters of 16-bit weights (Micikevicius et al., "Mixed precision training", ICLR 2018): what an optimizer
-// steps, so that changes too small for 16 bits add up.
+// The fp32 masters of 16-bit weights (Micikevicius et al., "Mixed precision training", ICLR 2018). The optimizer steps
+// the masters, so that changes too small for 16 bits add up.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,23 +11,25 @@ namespace lockstep::optim {
 
 bool is_narrow(const at::Tensor& weight);  // fp16 or bf16
 
-// Weights are told apart by their numbers. One thread.
+// The masters of some weights, which are told apart by their numbers. One thread.
 class MasterWeights {
  public:
-  // For these weights, as they are.
+  // Copies the weights as they are.
   explicit MasterWeights(const std::vector<at::Tensor>& weights);
 
-  // The master of `weight`, laid out as the weight is now. Made if there is none yet; undefined for a wide weight.
+  // The master of `weight`, laid out as the weight is now, and made if there is none yet; undefined for a weight of
+  // more than 16 bits.
   const at::Tensor& prepare(size_t number, const at::Tensor& weight);
 
-  // Each weight's; undefined for wide ones.
+  // The masters by the weights' numbers; undefined for weights of more than 16 bits.
   const std::vector<at::Tensor>& all() const { return masters_; }
 
-  // Goes on from copies of `masters`, of any floating-point type, and rounds them into the weights; undefined ones are
-  // left alone. Throws ConfigError, which begins with `owner`, for other numbers or shapes, or one of a wide weight.
+  // Continues from copies of `masters`, of any floating-point type, and rounds them into the weights; undefined ones
+  // are skipped. Throws ConfigError that begins with `owner` for another number of them, other shapes, or a master of a
+  // weight of more than 16 bits.
   void load(std::string_view owner, const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& masters);
 
-  // Makes each narrow weight the rounded copy of its master.
+  // Makes each 16-bit weight the rounded copy of its master.
   void round_into(const std::vector<at::Tensor>& weights) const;
 
  private:

@@ -1,4 +1,5 @@
-// The order in which a tensor's elements lie in memory: a pass over raw memory needs the same one in all its operands.
+// The order in which a tensor's elements lie in memory. A pass over raw memory needs the same order in all its
+// operands.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,21 +8,21 @@
 
 namespace lockstep::optim {
 
-// Whether elements with equal indices lie at equal offsets in both. Sizes must be equal; the strides of dimensions of
-// size 1 do not matter (a [20, 1, 5, 5] weight is contiguous and channels_last at once).
+// Whether elements of equal indices lie at equal offsets in both. Sizes must be equal. The strides of dimensions of
+// size 1 do not matter: a [20, 1, 5, 5] weight is contiguous and channels_last at once.
 bool same_memory_order(const at::Tensor& a, const at::Tensor& b);
 
-// `tensor` itself if it lies as `model` does and has its dtype, otherwise a copy that does. `model` must be dense.
+// `tensor` itself if it has the memory order and dtype of `model`, else a copy that has. `model` must be dense.
 at::Tensor laid_out_as(const at::Tensor& model, const at::Tensor& tensor);
 
-// The same with its own dtype.
+// `tensor` in the memory order of `model`, with its own dtype.
 at::Tensor ordered_as(const at::Tensor& model, const at::Tensor& tensor);
 
-// The gradient of `parameter`, laid out as it is and of its dtype. Throws ConfigError, which begins with the
-// optimizer's name, for one that is not dense.
+// The gradient of `parameter`, in its memory order and dtype. Throws ConfigError that begins with the optimizer's name
+// for a gradient that is not dense.
 at::Tensor gradient_for(std::string_view optimizer, const at::Tensor& parameter);
 
-// The elements of a dense tensor in the order of their memory, which is shared: [numel].
+// A view of a dense tensor's elements in the order of their memory: [numel].
 at::Tensor memory_of(const at::Tensor& dense);
 
 }  // namespace lockstep::optim

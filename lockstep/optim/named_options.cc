@@ -53,14 +53,14 @@ void throw_unknown_option(std::string_view owner, std::string_view name, const s
   throw ConfigError(owner, " has no option \"", name, "\"", guess.empty() ? "" : cat("; did you mean ", guess, "?"));
 }
 
-bool is_bystander(std::string_view name) {
+bool is_ignored(std::string_view name) {
   static constexpr std::array kNames = {"foreach",      "fused",  "capturable", "differentiable",
                                         "initial_lr",   "max_lr", "min_lr",     "base_momentum",
                                         "max_momentum", "swa_lr", "name",       "param_names"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-NamedOptions bystanders() {
+NamedOptions ignored_options() {
   return {{"foreach", std::monostate()}, {"differentiable", false}, {"fused", std::monostate()}};
 }
 

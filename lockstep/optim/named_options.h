@@ -1,4 +1,4 @@
-// Options by name: from a command line or a checkpoint into an options struct, and back.
+// Options by name: read from a command line or a checkpoint into an options struct, and written back.
 #pragma once
 
 #include <string>
@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/options.h"
 #include "lockstep/optim/state.h"
 
 namespace lockstep::optim {
 
-// Takes `option` into a field of that type: an int serves for a float, a bool for nothing but a bool. `owner` begins
-// the line of the ConfigError that says what does not fit.
+// Reads `option` into a field of that type. A float takes an int as well; a bool takes nothing but a bool. Throws
+// ConfigError that begins with `owner` for a value that does not fit.
 void read_value(std::string_view owner, const NamedOption& option, bool& field);
 void read_value(std::string_view owner, const NamedOption& option, double& field);
 void read_value(std::string_view owner, const NamedOption& option, std::pair<double, double>& field);
@@ -20,16 +19,16 @@ void read_value(std::string_view owner, const NamedOption& option, std::pair<dou
 // "True", "0.9", "(0.9, 0.999)" …, as PyTorch prints them.
 std::string to_text(const OptionValue& value);
 
-// Throws the ConfigError for a name that is none of `known`, with the nearest of them.
+// Throws ConfigError for a name that is not among `known`, and suggests the nearest of them.
 [[noreturn]] void throw_unknown_option(std::string_view owner, std::string_view name,
                                        const std::vector<std::string>& known);
 
-// Whether PyTorch writes this option beside others without a say in the numbers: how to compute (foreach, fused …), or
-// what a scheduler keeps there (initial_lr …).
-bool is_bystander(std::string_view name);
+// Whether an option of PyTorch's has no effect on the numbers: it says how to compute (foreach, fused …), or a
+// scheduler keeps it there (initial_lr …).
+bool is_ignored(std::string_view name);
 
-// The options that PyTorch writes and ours have no use for, at their defaults.
-NamedOptions bystanders();
+// Such options at their defaults, for what PyTorch reads.
+NamedOptions ignored_options();
 
 template <typename Options>
 std::vector<std::string> field_names() {
@@ -51,7 +50,7 @@ bool read_field(std::string_view owner, const NamedOption& option, Options& opti
   return found;
 }
 
-// Sets the named fields and checks the whole; throws ConfigError for a name that the optimizer does not have.
+// Sets the named fields and checks all options. Throws ConfigError for a name that the optimizer does not have.
 template <typename Options>
 void read_options(const NamedOptions& named, Options& options) {
   for (const NamedOption& option : named) {
@@ -62,12 +61,12 @@ void read_options(const NamedOptions& named, Options& options) {
   options.check();
 }
 
-// The same for options that PyTorch wrote: bystanders are passed over, and those of fixed() must be as ours.
+// Sets the fields that PyTorch wrote. Options without effect are skipped; those of fixed() must have our value.
 template <typename Options>
 void read_pytorch_options(const NamedOptions& named, Options& options) {
   NamedOptions own;
   for (const NamedOption& option : named) {
-    if (is_bystander(option.name)) continue;
+    if (is_ignored(option.name)) continue;
     bool fixed = false;
     for (const NamedOption& ours : Options::fixed()) {
       if (ours.name != option.name) continue;
@@ -82,13 +81,13 @@ void read_pytorch_options(const NamedOptions& named, Options& options) {
   read_options(own, options);
 }
 
-// All that PyTorch's optimizer of this name has.
+// All options that PyTorch's optimizer of this name has.
 template <typename Options>
 NamedOptions write_options(const Options& options) {
   NamedOptions named;
   Options::fields(options, [&](const char* name, const auto& value) { named.push_back({name, value}); });
   for (NamedOption& option : Options::fixed()) named.push_back(std::move(option));
-  for (NamedOption& option : bystanders()) named.push_back(std::move(option));
+  for (NamedOption& option : ignored_options()) named.push_back(std::move(option));
   return named;
 }
 

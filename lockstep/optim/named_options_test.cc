@@ -5,6 +5,9 @@
 
 #include <functional>
 
+#include "lockstep/optim/rules/adam.h"
+#include "lockstep/optim/rules/sgd.h"
+
 namespace lockstep::optim {
 namespace {
 

@@ -1,4 +1,4 @@
-// What is the same in every optimizer's class: its constructors, its name, and how it is made over other parameters.
+// The members that all optimizers have in common: constructors, a name, and the way to make one over other parameters.
 #pragma once
 
 #include <memory>
@@ -7,12 +7,19 @@
 #include <vector>
 
 #include "lockstep/optim/fused_optimizer.h"
-#include "lockstep/optim/options.h"
 
 namespace lockstep::optim {
 
-// `Self` is the class that derives from this, `O` its options; groups whose options are of another type are a
-// ConfigError.
+// The base of the optimizer class `Self` with options `O`. Throws ConfigError for groups whose options are of another
+// type.
+//
+// `O` is a plain struct for designated initialisers, with PyTorch's names and defaults where it has them. It also has
+//   kName          the optimizer's name
+//   check()        throws ConfigError for a value out of range
+//   fields()       the list of its fields, by which options are read from names (a command line's, a checkpoint's) and
+//                  written under them
+//   fixed()        further options of PyTorch's optimizer, each with the one value that describes ours: it is written
+//                  for PyTorch, and a checkpoint with another value is refused
 template <typename Self, typename O>
 class OptimizerOf : public FusedOptimizer {
  public:

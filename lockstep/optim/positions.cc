@@ -17,10 +17,10 @@ PositionMap match_groups(std::string_view optimizer, const OptimizerState& state
       throw ConfigError(optimizer, ": group ", g, " of the saved state has ", saved.size(),
                         " parameters, this optimizer's ", groups[g].params().size());
     }
-    for (size_t place = 0; place < saved.size(); ++place) {
-      const Position position{.group = g, .place = place, .number = positions.size()};
-      if (!positions.emplace(saved[place], position).second) {
-        throw ConfigError(optimizer, ": parameter ", saved[place], " is in the saved groups twice");
+    for (size_t index = 0; index < saved.size(); ++index) {
+      const Position position{.group = g, .index = index, .number = positions.size()};
+      if (!positions.emplace(saved[index], position).second) {
+        throw ConfigError(optimizer, ": parameter ", saved[index], " is in the saved groups twice");
       }
     }
   }

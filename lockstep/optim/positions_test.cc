@@ -23,7 +23,7 @@ TEST(Positions, PairByOrderWhateverTheIndices) {
   const PositionMap positions = match_groups("sgd", saved({{7, 3}, {0}}), two_groups());
   const Position second = find_position("sgd", positions, 3);
   EXPECT_EQ(second.group, 0u);
-  EXPECT_EQ(second.place, 1u);
+  EXPECT_EQ(second.index, 1u);
   const Position third = find_position("sgd", positions, 0);
   EXPECT_EQ(third.group, 1u);
   EXPECT_EQ(third.number, 2u);

@@ -1,4 +1,4 @@
-// The state of an optimizer in PyTorch's form, as plain data: what torch.optim.Optimizer.state_dict() holds.
+// An optimizer's state in PyTorch's form, as plain data: the content of torch.optim.Optimizer.state_dict().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,7 +22,7 @@ using NamedOptions = std::vector<NamedOption>;
 
 struct NamedTensor {
   std::string name;  // "momentum_buffer", "exp_avg", "step" …
-  at::Tensor value;  // of its parameter's shape and memory format; "step": fp32, no dimensions. Undefined: None
+  at::Tensor value;  // like its parameter, or ("step" …) fp32 without dimensions; undefined: None
 };
 
 // state_dict()["state"][index]

@@ -12,7 +12,7 @@ namespace {
 
 double real(int64_t number) { return static_cast<double>(number); }
 
-// Half a cosine from `from` to `to`, of which `part` in [0, 1] is behind us.
+// The value on half a cosine from `from` to `to` after a share `part` in [0, 1] of the way.
 double half_cosine(double from, double to, double part) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * part)) / 2;
 }
@@ -71,7 +71,7 @@ std::string CosineLr::text(const Rates& rates, const Counted& counted) const {
   return cat("cosine to ", rates.least, " at ", counted.unit, ' ', counted.first + t_max);
 }
 
-CosineRestartsLr::Place CosineRestartsLr::place(int64_t t) const {
+CosineRestartsLr::Cycle CosineRestartsLr::cycle(int64_t t) const {
   if (t_mult == 1) return {t % t_0, t_0};
   int64_t length = t_0;
   while (t >= length) {
@@ -82,7 +82,7 @@ CosineRestartsLr::Place CosineRestartsLr::place(int64_t t) const {
   return {t, length};
 }
 double CosineRestartsLr::at(const Rates& rates, int64_t t) const {
-  const auto [t_cur, t_i] = place(t);
+  const auto [t_cur, t_i] = cycle(t);
   return half_cosine(rates.base, rates.least, real(t_cur) / real(t_i));
 }
 void CosineRestartsLr::check(const Rates&) const {
@@ -99,7 +99,7 @@ double OneCycleLr::at(const Rates&, int64_t t) const {
   const double now = real(std::min(t, total_steps - 1));
   const double up = peak(), end = real(total_steps) - 1;
   if (now <= up) return half_cosine(initial_lr(), max_lr, up > 0 ? now / up : 1);
-  // PyTorch's fall begins at its peak, wherever between two steps that is.
+  // PyTorch begins to lower the rate at this peak, which may lie between two steps.
   return half_cosine(max_lr, last_lr(), (now - up) / (end - up));
 }
 void OneCycleLr::check(const Rates& rates) const {

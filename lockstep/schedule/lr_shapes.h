@@ -1,7 +1,8 @@
-// The shapes of learning-rate schedules, each PyTorch's class in closed form: a pure function of t, counted from 0.
+// The shapes of learning-rate schedules: each is a class of PyTorch's in closed form, a pure function of t, counted
+// from 0.
 //
-// t counts what the run counts in, steps or epochs. Where PyTorch multiplies on from the rate before, rounding differs
-// in the last digits. Adding one: docs/reading-guide.md.
+// t counts steps or epochs, as the run does. Where PyTorch multiplies the previous rate, rounding differs in the last
+// digits. How to add one: docs/reading-guide.md.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +12,20 @@
 
 namespace lockstep::schedule {
 
-// Where a schedule begins, and the least that it may come to.
+// The rate that a schedule starts from, and the lowest that it may reach.
 struct Rates {
   double base = 0;
   double least = 0;
 };
 
-// For people: what t counts, and which of them t = 0 is.
+// The words of a schedule's text: the unit that t counts, and the number of the unit at t = 0.
 struct Counted {
   std::string_view unit = "step";
   int64_t first = 0;
 };
 
-// Each shape has: at(rates, t), the rate, of t >= 0 and options that passed check(); check(rates), which throws
-// ConfigError; text(rates, counted), for a run's header.
+// Each shape has at(rates, t), the rate at t >= 0, for options that passed check(); check(rates), which throws
+// ConfigError; and text(rates, counted), for a run's header.
 
 struct ConstantLr {
   double at(const Rates& rates, int64_t t) const;
@@ -42,7 +43,7 @@ struct StepLr {
   std::string text(const Rates& rates, const Counted& counted) const;
 };
 
-// base · gamma^n, n of the milestones being at most t.
+// base · gamma^n, where n milestones are at most t.
 struct MultiStepLr {
   std::vector<int64_t> milestones;  // ascending
   double gamma = 0.1;
@@ -61,8 +62,8 @@ struct ExponentialLr {
   std::string text(const Rates& rates, const Counted& counted) const;
 };
 
-// CosineAnnealingLR(eta_min=least): least + (base - least) · (1 + cos(π · t / t_max)) / 2, and least from t_max on,
-// where PyTorch's would rise again.
+// CosineAnnealingLR(eta_min=least): least + (base - least) · (1 + cos(π · t / t_max)) / 2. From t_max on the rate stays
+// at least, where PyTorch's would rise again.
 struct CosineLr {
   int64_t t_max = 1;
 
@@ -71,24 +72,26 @@ struct CosineLr {
   std::string text(const Rates& rates, const Counted& counted) const;
 };
 
-// CosineAnnealingWarmRestarts(eta_min=least), SGDR (Loshchilov and Hutter, 2017): a cosine of t_0, and again from base
-// one of t_mult times the length of the one before.
+// CosineAnnealingWarmRestarts(eta_min=least), SGDR (Loshchilov and Hutter, 2017): a cosine of length t_0, then from
+// base again cosines each t_mult times as long as the one before.
 struct CosineRestartsLr {
   int64_t t_0 = 1;
   int64_t t_mult = 1;
 
-  struct Place {
-    int64_t t_cur, t_i;  // how far into which length, as PyTorch calls them
+  struct Cycle {
+    int64_t t_cur;  // steps since the last restart
+    int64_t t_i;    // the cycle's length
   };
-  Place place(int64_t t) const;
+  // The cycle that t lies in, in PyTorch's names.
+  Cycle cycle(int64_t t) const;
   double at(const Rates& rates, int64_t t) const;
   void check(const Rates& rates) const;
   std::string text(const Rates& rates, const Counted& counted) const;
 };
 
-// OneCycleLR (Smith and Topin, 2018): by cosines from max_lr / div_factor up to max_lr at pct_start · total_steps - 1,
-// then down to the first rate / final_div_factor at total_steps - 1, and there it stays. The base is not used.
-// PyTorch's cycle_momentum, anneal_strategy="linear" and three_phase are not done.
+// OneCycleLR (Smith and Topin, 2018). The rate rises by a cosine from max_lr / div_factor to max_lr at pct_start ·
+// total_steps - 1, falls by one to the first rate / final_div_factor at total_steps - 1, and stays there. The base is
+// not used. PyTorch's cycle_momentum, anneal_strategy="linear" and three_phase are not supported.
 struct OneCycleLr {
   double max_lr = 0.1;
   int64_t total_steps = 1;
@@ -98,7 +101,7 @@ struct OneCycleLr {
 
   double initial_lr() const { return max_lr / div_factor; }
   double last_lr() const { return initial_lr() / final_div_factor; }
-  double peak() const { return pct_start * static_cast<double>(total_steps) - 1; }  // its t
+  double peak() const { return pct_start * static_cast<double>(total_steps) - 1; }  // the t of max_lr
   double at(const Rates& rates, int64_t t) const;
   void check(const Rates& rates) const;
   std::string text(const Rates& rates, const Counted& counted) const;

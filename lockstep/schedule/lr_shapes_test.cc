@@ -11,15 +11,15 @@ constexpr int64_t kFar = std::numeric_limits<int64_t>::max();
 
 TEST(LrShapes, RestartsAreFoundWithoutOverflow) {
   const CosineRestartsLr equal{.t_0 = 7, .t_mult = 1};
-  EXPECT_EQ(equal.place(6).t_cur, 6);
-  EXPECT_EQ(equal.place(7).t_cur, 0);
-  EXPECT_EQ(equal.place(kFar).t_cur, kFar % 7);
+  EXPECT_EQ(equal.cycle(6).t_cur, 6);
+  EXPECT_EQ(equal.cycle(7).t_cur, 0);
+  EXPECT_EQ(equal.cycle(kFar).t_cur, kFar % 7);
   const CosineRestartsLr longer{.t_0 = 10, .t_mult = 3};
-  EXPECT_EQ(longer.place(9).t_i, 10);
-  EXPECT_EQ(longer.place(10).t_i, 30);
-  EXPECT_EQ(longer.place(39).t_cur, 29);
-  EXPECT_EQ(longer.place(40).t_i, 90);
-  const auto [t_cur, t_i] = longer.place(kFar);
+  EXPECT_EQ(longer.cycle(9).t_i, 10);
+  EXPECT_EQ(longer.cycle(10).t_i, 30);
+  EXPECT_EQ(longer.cycle(39).t_cur, 29);
+  EXPECT_EQ(longer.cycle(40).t_i, 90);
+  const auto [t_cur, t_i] = longer.cycle(kFar);
   EXPECT_TRUE(0 <= t_cur && t_cur < t_i);
 }
 

@@ -22,7 +22,7 @@ double worst(PlateauMode mode) {
   return mode == PlateauMode::kMin ? infinity : -infinity;
 }
 
-// The base is what next() has made of it.
+// The caller passes the rate that next() has computed as the base.
 double PlateauLr::at(const Rates& rates, int64_t) const { return rates.base; }
 
 void PlateauLr::check(const Rates&) const {

@@ -18,7 +18,7 @@ JsonlSink::JsonlSink(std::string path)
 }
 
 void JsonlSink::write(const Record& record) {
-  // NaN and infinity, which JSON has no word for, become null.
+  // NaN and infinity, which JSON cannot express, become null.
   if (!write_all(file_.get(), record.dump() + '\n')) {
     throw IoError(path_, ": can't be written: ", errno_text(errno), "; free some space, then --resume");
   }

@@ -1,4 +1,4 @@
-// metrics.jsonl: one JSON object a line.
+// metrics.jsonl: one JSON object on each line.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace lockstep::track {
 
 class JsonlSink final : public MetricSink {
  public:
-  // Appends to `path`, which is made if it is not there. Throws IoError.
+  // Appends to `path`, and creates it if it is missing. Throws IoError.
   explicit JsonlSink(std::string path);
   void write(const Record& record) override;
 
@@ -20,9 +20,8 @@ class JsonlSink final : public MetricSink {
   Descriptor file_;
 };
 
-// Cuts the file back to what was known at step `last`: lines of later steps go, and so does half a line that a killed
-// process left. Returns whether an evaluation of step `last` is among what stays. A file that is not there is fine.
-// Throws IoError.
+// Cuts the file back to the lines of steps up to `last`; half a line that a killed process left goes as well. Returns
+// whether an evaluation at step `last` remains. A missing file is fine. Throws IoError.
 bool cut_jsonl(const std::string& path, int64_t last);
 
 }  // namespace lockstep::track

@@ -1,11 +1,11 @@
-// Where a run's numbers go while it runs: one interface, one implementation a format.
+// A destination for the metrics of a run: one interface, and one implementation for each format.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
 namespace lockstep::track {
 
-// One line of the run's history: {"kind": "train" | "eval", "step": …, "epoch": …, "loss": …, …}; steps count from 1.
+// One line of a run's history: {"kind": "train" | "eval", "step": …, "epoch": …, "loss": …, …}. Steps count from 1.
 using Record = nlohmann::ordered_json;
 
 class MetricSink {

@@ -1,4 +1,4 @@
-// How far a run is, for people: a bar that redraws itself on a terminal, and a plain line now and then elsewhere.
+// The progress of a run, for people: a bar that redraws itself on a terminal, and a plain line now and then elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace lockstep::track {
 struct ProgressState {
   int64_t step = 0;   // steps done
   int64_t steps = 0;  // of the whole run
-  int64_t epoch = 0;  // being computed, from 1
+  int64_t epoch = 0;  // the current one, from 1
   int64_t epochs = 0;
   double loss = 0;  // of the last step
   double lr = 0;
@@ -23,7 +23,7 @@ struct ProgressState {
 // "epoch 2/5  step 140/625  loss 0.2301  lr 0.0438  5210 samples/s  ETA 0:12"
 std::string progress_text(const ProgressState& state);
 
-// The same with a bar before it, at most `columns` wide.
+// progress_text() behind a bar, together at most `columns` wide.
 std::string progress_bar(const ProgressState& state, int columns);
 
 class Progress {
@@ -38,9 +38,9 @@ class Progress {
   Progress(Options options, Write write) : options_(options), write_(std::move(write)) {}
 
   void update(const ProgressState& state);
-  // A line of its own, above the bar.
+  // Writes a line of its own above the bar.
   void line(const std::string& text);
-  // The last state, and the end of the bar.
+  // Shows the last state and ends the bar.
   void finish();
 
  private:

@@ -35,7 +35,7 @@ Dict own_keys(const schedule::CosineLr& shape, const Rates& rates, int64_t) {
 }
 
 Dict own_keys(const schedule::CosineRestartsLr& shape, const Rates& rates, int64_t t) {
-  const auto [t_cur, t_i] = shape.place(std::max<int64_t>(t, 0));
+  const auto [t_cur, t_i] = shape.cycle(std::max<int64_t>(t, 0));
   return {{"T_0", shape.t_0}, {"T_i", t_i}, {"T_mult", shape.t_mult}, {"eta_min", rates.least}, {"T_cur", t_cur}};
 }
 

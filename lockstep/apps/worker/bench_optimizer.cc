@@ -17,8 +17,9 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/config/world.h"
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/step.h"
 #include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/optim/rules/sgd.h"
 
 namespace lockstep::worker {
 namespace {

@@ -34,7 +34,7 @@ std::string advice(int error) {
   throw IoError(path, ": ", what, ": ", errno_text(error), "; ", advice(error));
 }
 
-// Gathers small pieces; large ones go straight to the file.
+// Buffers small writes; large ones go straight to the file.
 class FileSink : public ByteSink {
  public:
   FileSink(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
@@ -75,8 +75,8 @@ class FileSink : public ByteSink {
 // A file that is removed with its owner unless it was renamed.
 class TemporaryFile {
  public:
-  // Opens and locks it. A writer that dies lets go of its lock; one that was faster may have renamed the file between
-  // our opening and locking it, and then ours is no longer the one that bears the name.
+  // Opens the file and locks it. A writer that dies releases its lock. If another writer renamed the file between our
+  // opening and our locking, our file no longer has the name.
   explicit TemporaryFile(const std::string& path) : path_(path), name_(temporary_name(path)) {
     for (int attempt = 0; attempt < 10; ++attempt) {
       Descriptor fd(::open(name_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
@@ -118,7 +118,7 @@ class TemporaryFile {
 
 void sync_folder(const std::string& path) {
   const Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some network file systems can't sync folders and say EINVAL; they have no more to give.
+  // Some network file systems can't sync folders and return EINVAL; nothing more can be done there.
   if (folder && fsync(folder.get()) != 0 && errno != EINVAL)
     fail(path, "its folder can't be brought to the disk", errno);
 }

@@ -1,4 +1,4 @@
-// Walking over bytes that nobody vouches for: every step is checked against what is left.
+// A cursor over untrusted bytes: every read is checked against what is left.
 #pragma once
 
 #include <bit>
@@ -13,13 +13,13 @@ namespace lockstep::checkpoint {
 
 static_assert(std::endian::native == std::endian::little, "checkpoints hold little-endian numbers, read as they lie");
 
-// What is wrong with the bytes, thrown by those who do not know their place; whoever does makes it a DataError that
-// names file and byte.
+// A fault in the bytes. Code that does not know their file and offset throws it; code that does turns it into a
+// DataError that names both.
 struct Fault {
   std::string text;
 };
 
-// A position in some bytes, which it borrows. Reading past their end throws a Fault.
+// A position in borrowed bytes. Reading past their end throws a Fault.
 class ByteCursor {
  public:
   explicit ByteCursor(std::string_view bytes) : bytes_(bytes) {}
@@ -42,7 +42,7 @@ class ByteCursor {
     return value;
   }
 
-  // Up to the next newline, which is skipped.
+  // The text up to the next newline, which is skipped.
   std::string_view line() {
     const size_t end = bytes_.find('\n', position_);
     if (end == std::string_view::npos) throw Fault{"a line without its end"};

@@ -1,4 +1,4 @@
-// Where written bytes go.
+// A destination for written bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@ namespace lockstep::checkpoint {
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  // Takes all of it, or throws IoError.
+  // Writes all of `bytes`, or throws IoError.
   virtual void write(std::string_view bytes) = 0;
 };
 
-// Collects in memory.
+// Collects the bytes in memory.
 class StringSink : public ByteSink {
  public:
   void write(std::string_view bytes) override { content.append(bytes); }

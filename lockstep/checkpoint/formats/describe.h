@@ -1,4 +1,4 @@
-// What is in a checkpoint, for people and scripts: every leaf by its path, tensors by their hash.
+// A checkpoint's content, for people and scripts: every leaf by its path, tensors by their hash.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,12 +8,14 @@
 
 namespace lockstep::checkpoint {
 
-// SHA-256 of the tensor's elements in row-major order, little-endian: equal for equal values whatever the strides.
+// The SHA-256 of the tensor's elements in row-major order, little-endian. Equal values hash equally whatever their
+// strides.
 std::string tensor_sha256(const at::Tensor& tensor);
 
-// {"model/conv1.weight": {"dtype": "float32", "shape": […], "sha256": "…"}, "epoch": {"value": 4}, …} in the file's
-// order: paths joined by "/", list items by their number. Bytes are given in hexadecimal, and numbers that JSON has no
-// word for as "nan", "inf", "-inf". Empty lists and dicts have no leaf and leave no trace.
+// Describes each leaf, in the file's order:
+//   {"model/conv1.weight": {"dtype": "float32", "shape": […], "sha256": "…"}, "epoch": {"value": 4}, …}
+// A path joins its keys by "/"; a list item's key is its index. Bytes are given in hexadecimal, and the numbers that
+// JSON cannot express as "nan", "inf", "-inf". Empty lists and dicts have no leaf and do not appear.
 nlohmann::ordered_json describe(const Value& value);
 
 }  // namespace lockstep::checkpoint

@@ -1,4 +1,4 @@
-// Element types by the names that PyTorch gives them, in text and in pickles.
+// Element types by PyTorch's names, in text and in pickles.
 #pragma once
 
 #include <c10/core/ScalarType.h>

@@ -12,7 +12,7 @@
 namespace lockstep::checkpoint {
 
 InputFile open_input(const std::string& path) {
-  // A pipe without a writer must not make us wait: it is opened without blocking and refused below.
+  // Opening must not wait for the writer of a pipe: it does not block, and a pipe is refused below.
   Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) throw DataError(path, ": there is no such file");
   if (!fd) throw IoError(path, ": can't be opened: ", errno_text(errno));

@@ -1,4 +1,4 @@
-// Reading regular files by descriptor.
+// Reads regular files by descriptor.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct InputFile {
 // refuses.
 InputFile open_input(const std::string& path);
 
-// Reads [offset, offset + bytes) into `memory`. Throws IoError, or DataError if the file ends before.
+// Reads [offset, offset + bytes) into `memory`. Throws IoError, or DataError if the file ends too early.
 void read_at(int fd, const std::string& path, uint64_t offset, void* memory, uint64_t bytes);
 
 }  // namespace lockstep::checkpoint

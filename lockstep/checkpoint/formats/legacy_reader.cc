@@ -18,8 +18,8 @@ using namespace std::string_view_literals;
 
 constexpr int64_t kProtocolVersion = 1001;
 
-// The first pickle is the number 0x1950a86a20f9469cfc6c, which takes more than 64 bits. Its length if it is there, or
-// 0.
+// The length of the first pickle, or 0 if it is not there. It is the number 0x1950a86a20f9469cfc6c, which has more than
+// 64 bits.
 size_t magic_length(std::string_view start) {
   constexpr auto kMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."sv;
   constexpr size_t kProtocol = 2;  // PROTO and its number
@@ -31,7 +31,8 @@ size_t magic_length(std::string_view start) {
   return 0;
 }
 
-// Storages by key, allocated when the tensors over them are built and filled afterwards: in the file they come last.
+// Storages by key. They are allocated when the tensors over them are built, and filled afterwards: the file has them
+// last.
 class LegacyStorages : public StorageSource {
  public:
   LegacyStorages(std::string path, uint64_t file_bytes) : path_(std::move(path)), left_(file_bytes) {}
@@ -49,7 +50,7 @@ class LegacyStorages : public StorageSource {
     return found->second.storage;
   }
 
-  // Reads the storages in the order of `keys` from `offset` on: each its number of elements, then its bytes.
+  // Reads the storages in the order of `keys`, from `offset` on. Each is its number of elements, then its bytes.
   void fill(const InputFile& file, uint64_t offset, const List& keys) {
     for (const Value& key : keys) {
       const auto* name = key.get_if<std::string>();
@@ -76,7 +77,7 @@ class LegacyStorages : public StorageSource {
     bool filled = false;
   };
 
-  // The element's size is not repeated here: 1 to 16 bytes.
+  // The file does not repeat the element's size here: it is 1 to 16 bytes.
   void check_elements(const std::string& key, int64_t elements, size_t bytes) const {
     const bool fits = elements == 0 ? bytes == 0
                                     : elements > 0 && bytes % static_cast<uint64_t>(elements) == 0 &&

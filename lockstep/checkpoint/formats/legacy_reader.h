@@ -1,4 +1,4 @@
-// The form of .pt files before PyTorch 1.6: no zip, but five pickles in a row and the storages behind them.
+// The .pt format before PyTorch 1.6: no zip archive, but five pickles in a row, and the storages after them.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace lockstep::checkpoint {
 
-// Whether a file that starts with these bytes is one.
+// Whether a file that starts with these bytes has the legacy format.
 bool is_legacy_pt(std::string_view start);
 
-// As read_pt, for a file that is one.
+// Reads a file of that format, as read_pt does.
 Value read_legacy_pt(const std::string& path, const InputFile& file);
 
 }  // namespace lockstep::checkpoint

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxTensors = 1u << 20;
 constexpr int64_t kMaxElements = int64_t{1} << 50;  // far above any memory, far below any overflow
 
-// The arguments of a call: typed, and a Fault if one is missing or of another type.
+// The typed arguments of a call. One that is missing or of another type is a Fault.
 class Arguments {
  public:
   Arguments(Heap& heap, const Item& tuple) : heap_(heap), tuple_(heap.container(tuple, Container::Kind::kTuple)) {

@@ -1,4 +1,4 @@
-// The closed list of what a checkpoint's pickle may name. Whatever is not on it is refused before anything is built.
+// The closed list of globals that a checkpoint's pickle may name. Any other is refused before anything is built.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -8,7 +8,7 @@
 
 namespace lockstep::checkpoint {
 
-// A class or function that the interpreter knows by name and imitates; none of Python's is ever called.
+// A class or function that the interpreter knows by name and imitates. None of Python's is ever called.
 struct Global {
   enum class Kind : uint8_t {
     kDict,              // collections.OrderedDict, collections.Counter
@@ -16,7 +16,7 @@ struct Global {
     kDevice,            // torch.device: read as its name
     kEncode,            // _codecs.encode: bytes at protocol 2
     kRebuildTensor,     // torch._utils._rebuild_tensor and _rebuild_tensor_v2
-    kRebuildTensorV3,   // the same with an element type of its own over an untyped storage
+    kRebuildTensorV3,   // torch._utils._rebuild_tensor_v3: an untyped storage and an element type
     kRebuildParameter,  // torch._utils._rebuild_parameter
     kStorage,           // torch.FloatStorage …
     kDtype,             // torch.float32 …: read as its name

@@ -1,5 +1,5 @@
-// What the pickle interpreter works on: small items that refer to each other by number. Nothing here owns what it
-// refers to, so however deep, shared or circular a file makes its values, they are built and dropped in linear time.
+// The heap of the pickle interpreter: small items that refer to each other by index. No item owns another, so values
+// are built and dropped in linear time, however deep, shared or circular a file makes them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@ namespace lockstep::checkpoint {
 
 struct None {};
 
-// Bytes of the pickle itself; a pickle is shorter than 4 GiB.
+// A range of the pickle's bytes. A pickle is shorter than 4 GiB.
 struct Slice {
   uint32_t offset;
   uint32_t length;
@@ -26,7 +26,7 @@ struct Text : Slice {};        // UTF-8, checked
 struct Latin1Text : Slice {};  // UTF-8 whose characters stand for bytes, as Python writes bytes at protocol 2
 struct RawBytes : Slice {};
 
-// Places in the heap.
+// Indices into the heap's vectors.
 struct ContainerRef {
   uint32_t index;
 };
@@ -59,8 +59,8 @@ struct Heap {
   std::vector<at::Tensor> tensors;
 
   std::string_view text(const Slice& slice) const { return bytes.substr(slice.offset, slice.length); }
-  ContainerRef add(Container::Kind kind, std::vector<Item> items = {});  // Fault past a bound on their number
-  // The container that the item refers to if it is one of that kind, or nullptr; valid until the next add().
+  ContainerRef add(Container::Kind kind, std::vector<Item> items = {});  // throws a Fault past a bound on their number
+  // The container that the item refers to; nullptr if it is none of that kind. Valid until the next add().
   Container* container(const Item& item, Container::Kind kind);
 };
 

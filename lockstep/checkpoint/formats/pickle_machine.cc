@@ -7,7 +7,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-// Well-formed UTF-8 (no surrogates, nothing overlong): what text becomes JSON and file names from later.
+// Whether the text is well-formed UTF-8 (no surrogates, nothing overlong), which JSON and file names need later.
 bool is_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i++]);

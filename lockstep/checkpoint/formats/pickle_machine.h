@@ -10,14 +10,14 @@
 
 namespace lockstep::checkpoint {
 
-// Every operation throws a Fault if the stack is not as it needs it.
+// Every operation throws a Fault if the stack does not hold what it needs.
 class PickleMachine {
  public:
   PickleMachine(std::string_view bytes, StorageSource* storages) : cursor(bytes), storages_(storages) {
     heap.bytes = bytes;
   }
 
-  ByteCursor cursor;  // behind the operation being done: at its arguments
+  ByteCursor cursor;  // at the arguments of the current operation
   Heap heap;
 
   void push(Item item) { stack_.push_back(std::move(item)); }
@@ -25,7 +25,7 @@ class PickleMachine {
   const Item& top() const;
   void mark() { marks_.push_back(stack_.size()); }
   std::vector<Item> pop_to_mark();
-  void check_empty() const;  // at the end, when the result is popped
+  void check_empty() const;  // called last, after the result is popped
 
   void push_text(uint64_t length);     // of the bytes at the cursor; must be UTF-8
   void push_bytes(uint64_t length);    // of the bytes at the cursor
@@ -42,9 +42,9 @@ class PickleMachine {
 
   void push_global(std::string_view module, std::string_view name) { push(find_global(module, name)); }
   void push_stack_global();
-  void reduce();           // function, arguments: the call's result
-  void build();            // drops the attributes that torch.save gives an OrderedDict (_metadata)
-  void load_persistent();  // a storage by its id
+  void reduce();           // pops a function and its arguments, pushes the call's result
+  void build();            // pops and drops the attributes that torch.save gives an OrderedDict (_metadata)
+  void load_persistent();  // pops an id, pushes the storage
 
  private:
   Slice slice(uint64_t length);

@@ -41,8 +41,8 @@ void set_one_item(Machine& m) {
   m.set_items({key, value});
 }
 
-// In the order of the protocols' own list (Lib/pickletools.py). What is missing here is refused: classes' instances,
-// numbers as text, extension registries, out-of-band buffers.
+// The operations in the order of the protocols' own list (Lib/pickletools.py). Missing ones are refused: instances of
+// classes, numbers as text, extension registries, out-of-band buffers.
 constexpr OperationRow kOperations[] = {
     {'K', [](Machine& m) { m.push(int64_t{m.cursor.number<uint8_t>()}); }},
     {'M', [](Machine& m) { m.push(int64_t{m.cursor.number<uint16_t>()}); }},
@@ -109,7 +109,7 @@ constexpr std::array<Operation, 256> by_code() {
 }
 constexpr std::array<Operation, 256> kByCode = by_code();
 
-// Does operations until the one that ends the pickle. `start` is kept at the one being done.
+// Executes operations up to the one that ends the pickle. `start` is the offset of the current one.
 void run(Machine& machine, size_t& start) {
   for (size_t count = 0;; ++count) {
     start = machine.cursor.position();
@@ -131,7 +131,7 @@ PickleResult read_pickle(std::string_view bytes, const PickleOptions& options) {
   size_t start = 0;
   try {
     run(machine, start);
-    // Without sharing every value takes a byte of the pickle or more; the rest is what sharing may add.
+    // Without sharing every value takes at least one byte of the pickle; the rest of the bound allows for sharing.
     const ValueBounds bounds{.values = (1u << 20) + 4 * machine.cursor.position(),
                              .tensor_bytes = options.max_tensor_bytes};
     PickleResult result{to_value(machine.heap, machine.pop(), bounds), machine.cursor.position()};

@@ -16,7 +16,7 @@ struct Extent {
   int height = 0;  // levels of containers
 };
 
-// Adds up what an item expands to; each container is visited once, however many refer to it.
+// Measures what an item expands to. Each container is visited once, however many items refer to it.
 class Measure {
  public:
   Measure(const Heap& heap, const ValueBounds& bounds)
@@ -35,7 +35,7 @@ class Measure {
  private:
   enum class State : uint8_t { kNew, kOpen, kDone };
 
-  // The sums can't overflow: each is within the bounds before a part, itself within the bounds, is added.
+  // The sums can't overflow: a sum within the bounds and a part within the bounds are added before the next check.
   Extent of_container(uint32_t index, int depth) {
     if (states_[index] == State::kOpen) throw Fault{"a list or dict that holds itself"};
     if (states_[index] == State::kNew) {
@@ -90,7 +90,7 @@ std::string decode_latin1(std::string_view utf8) {
   return bytes;
 }
 
-// Builds the Value of a measured item: recursion and size are known to be bounded.
+// Builds the Value of a measured item, whose depth and size are known to be bounded.
 class Builder {
  public:
   explicit Builder(const Heap& heap) : heap_(heap) {}

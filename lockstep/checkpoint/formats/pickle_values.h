@@ -1,4 +1,4 @@
-// From the interpreter's items to Values, which own their content.
+// Converts the interpreter's items to Values, which own their content.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace lockstep::checkpoint {
 
-// What a value may grow to once every shared container is written out at each of its places.
+// Bounds on a value in which every shared container is written out at each reference.
 struct ValueBounds {
-  uint64_t values = 0;        // items, and one more for every 32 bytes of text
+  uint64_t values = 0;        // items, plus one for every 32 bytes of text
   uint64_t tensor_bytes = 0;  // of all tensors, as if each were contiguous
   int depth = 1000;           // of containers in containers
 };
 
-// The item with all that it refers to. Throws a Fault if it would exceed the bounds, holds itself, has a dict with keys
-// that are neither strings nor whole numbers, or holds what is no value (a class, a storage). It is measured before
-// anything is built, so a refusal costs no memory.
+// Converts an item with all that it refers to. Throws a Fault if the result would exceed the bounds, an item contains
+// itself, a dict's key is neither a string nor a whole number, or anything is no value (a class, a storage). The item
+// is measured before anything is built, so a refusal costs no memory.
 Value to_value(const Heap& heap, const Item& item, const ValueBounds& bounds);
 
 }  // namespace lockstep::checkpoint

@@ -25,7 +25,7 @@ std::string latin1_as_utf8(std::string_view bytes) {
   return text;
 }
 
-// Writes without a memo: what a file repeats are short names.
+// Writes without a memo, for a file repeats nothing but short names.
 class PickleWriter {
  public:
   explicit PickleWriter(const StoragePlan& plan) : plan_(plan) {}

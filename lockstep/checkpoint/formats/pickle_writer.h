@@ -1,4 +1,4 @@
-// Writing a pickle of protocol 2, in the words of torch.save, that PyTorch loads with weights_only=True.
+// Writes pickles of protocol 2 in torch.save's vocabulary, which PyTorch loads with weights_only=True.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep::checkpoint {
 
-// The pickle of a tree of values; its tensors refer to the plan's storages by number. Throws BugError for a string of
-// 4 GiB or more.
+// Pickles a tree of values; its tensors refer to the plan's storages by number. Throws BugError for a string of 4 GiB
+// or more.
 std::string write_pickle(const Value& value, const StoragePlan& plan);
 
 }  // namespace lockstep::checkpoint

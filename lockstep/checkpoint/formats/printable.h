@@ -1,4 +1,4 @@
-// Text out of a file, made fit for one line of an error message.
+// Text from a file, made safe for one line of an error message.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace lockstep::checkpoint {
 
-// At most `most` bytes of the text; control characters and what is not ASCII become '?', and a cut is marked by "...".
+// At most `most` bytes of the text. Control characters and what is not ASCII become '?'; "..." marks a cut.
 inline std::string printable(std::string_view text, size_t most = 100) {
   std::string line(text.substr(0, most));
   for (char& c : line) {

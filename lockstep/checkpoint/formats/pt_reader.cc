@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPickleName = "data.pkl";
 
-// The entries data/0, data/1 … of an archive, each read once, when the first tensor over it is built.
+// The entries data/0, data/1 … of an archive. Each is read once, when the first tensor over it is built.
 class ZipStorages : public StorageSource {
  public:
   ZipStorages(ZipArchive& archive, std::string path, std::string prefix, uint64_t file_bytes)
@@ -30,7 +30,7 @@ class ZipStorages : public StorageSource {
     if (known != storages_.end() || bytes != static_cast<uint64_t>(request.bytes)) {
       throw DataError(path_, ": ", printable(name), ": holds ", bytes, " bytes, its tensors need ", request.bytes);
     }
-    // Entries that lie over each other could make a small file fill any memory.
+    // Entries that overlap could make a small file fill any memory.
     if (bytes > left_) throw DataError(path_, ": its tensors are larger than the file");
     left_ -= bytes;
     c10::Storage storage = allocate_storage(request.bytes);
@@ -46,7 +46,7 @@ class ZipStorages : public StorageSource {
   std::unordered_map<std::string, c10::Storage> storages_;
 };
 
-// "archive/" of "archive/data.pkl", which the names of all other entries begin with as well.
+// The prefix "archive/" of "archive/data.pkl", with which the names of all other entries begin as well.
 std::string find_prefix(const ZipArchive& archive, const std::string& path) {
   std::string prefix;
   for (const std::string& name : archive.names()) {

@@ -1,4 +1,4 @@
-// Writing .pt files that PyTorch's torch.load reads with weights_only=True.
+// Writes .pt files that PyTorch's torch.load reads with weights_only=True.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace lockstep::checkpoint {
 
-// Writes the tree as one .pt file. Tensors keep their strides; those that share a storage share it in the file. The
-// bytes are a function of the values and of that sharing alone: no time, no path, no chance. Tensors in CPU memory are
-// written from where they lie and must not change meanwhile. Throws IoError if the sink does, BugError for what no
-// checkpoint holds (an undefined or sparse tensor).
+// Writes the tree as one .pt file. Tensors keep their strides; tensors that share a storage share it in the file. The
+// bytes depend on the values and on that sharing alone, never on time, path or chance. CPU tensors are written from
+// their own memory and must not change meanwhile. Throws IoError if the sink does, BugError for what no checkpoint
+// holds (an undefined or sparse tensor).
 void write_pt(const Value& value, ByteSink& sink);
 
-// The same, atomically, to a file (see write_atomically).
+// Writes it to a file, atomically (see write_atomically).
 void write_pt(const Value& value, const std::string& path);
 
 }  // namespace lockstep::checkpoint

@@ -1,4 +1,5 @@
-// Which bytes of which storages a tree of values needs, so that tensors over one storage are written over one again.
+// The storages that a tree of values needs, and which of their bytes: tensors that share a storage also share it in the
+// file.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,22 +15,22 @@
 
 namespace lockstep::checkpoint {
 
-// A tensor as a view of one of the plan's storages; counted in elements.
+// A tensor as a view of one of the plan's storages, counted in elements.
 struct StoredView {
-  size_t storage = 0;  // its number
+  size_t storage = 0;  // index into storages()
   int64_t offset = 0;
 };
 
-// Collects the storages of all tensors of a tree in the order of their first use. Of each only the window that the
-// tensors reach is kept. Tensors of different types over one storage get a storage each, for a .pt file gives a storage
-// one type. Tensors in CPU memory are borrowed, not copied: the tree must outlive the plan unchanged.
+// Collects the storages of a tree's tensors in the order of their first use, and of each the window that the tensors
+// reach. A .pt file gives a storage one dtype, so tensors of different dtypes over one storage get a storage each. CPU
+// tensors are borrowed, not copied: the tree must outlive the plan unchanged.
 class StoragePlan {
  public:
   // Throws BugError for a tensor that is undefined or not strided.
   explicit StoragePlan(const Value& root);
 
   struct Storage {
-    at::Tensor tensor;  // some tensor over it
+    at::Tensor tensor;  // any tensor over the storage
     int64_t begin = 0;  // the window, in elements
     int64_t end = 0;
     std::string_view bytes() const;
@@ -38,7 +39,7 @@ class StoragePlan {
   };
   const std::vector<Storage>& storages() const { return storages_; }
 
-  // For a tensor of the tree.
+  // The view of a tensor of the tree.
   StoredView view(const at::Tensor& tensor) const;
 
  private:

@@ -1,4 +1,4 @@
-// Where the memory of a pickle's tensors comes from.
+// A source of memory for a pickle's tensors.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -11,18 +11,18 @@
 namespace lockstep::checkpoint {
 
 struct StorageRequest {
-  std::string_view key;  // as the file names the storage
-  int64_t bytes = 0;  // never negative, otherwise unchecked: whoever allocates compares it with the file's size first
+  std::string_view key;  // the file's name for the storage
+  int64_t bytes = 0;     // never negative, but untrusted: compare it with the file's size before allocating
 };
 
 class StorageSource {
  public:
   virtual ~StorageSource() = default;
-  // The same storage for the same key. Throws DataError if the file holds no such storage of this size.
+  // Returns the same storage for the same key. Throws DataError if the file holds no such storage of this size.
   virtual c10::Storage storage(const StorageRequest& request) = 0;
 };
 
-// Memory of libtorch's CPU allocator for a storage, its content undefined. Throws IoError if there is not enough.
+// Allocates a storage by libtorch's CPU allocator; its content is undefined. Throws IoError if memory is short.
 c10::Storage allocate_storage(int64_t bytes);
 
 }  // namespace lockstep::checkpoint

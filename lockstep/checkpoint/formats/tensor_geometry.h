@@ -1,4 +1,4 @@
-// Whether a tensor that a file describes lies inside the storage that it names.
+// The check that a tensor which a file describes lies inside its storage.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,18 @@
 
 namespace lockstep::checkpoint {
 
-// All counted in elements.
+// Counted in elements.
 struct TensorGeometry {
   int64_t offset = 0;
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
 };
 
-// What is wrong with the geometry over a storage of so many elements; empty if nothing is. No number makes it overflow.
+// Says what is wrong with the geometry over a storage of `storage_elements` elements; empty if nothing is. No input
+// makes the computation overflow.
 std::string geometry_fault(const TensorGeometry& geometry, int64_t storage_elements);
 
-// Elements of a geometry without fault.
+// The number of elements of a geometry without fault.
 int64_t element_count(const TensorGeometry& geometry);
 
 // The element after the last one that a geometry without fault reaches; its offset if it has no elements.

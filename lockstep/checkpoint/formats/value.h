@@ -1,4 +1,4 @@
-// What a checkpoint holds: a tree of dicts, lists, tensors and plain values, as torch.save writes it.
+// A checkpoint's content: a tree of dicts, lists, tensors and plain values, as torch.save writes it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,7 @@ namespace lockstep::checkpoint {
 class Value;
 using List = std::vector<Value>;
 
-// A Python tuple: written as one, otherwise like a list.
+// A Python tuple: it is written as one, and otherwise behaves like a list.
 struct Tuple {
   List items;
 };
@@ -29,7 +29,7 @@ struct Bytes {
   std::string data;
 };
 
-// A dict's key: text, or a number (the optimizer's state counts its parameters).
+// A dict's key: text, or a number (an optimizer's state numbers its parameters).
 using Key = std::variant<std::string, int64_t>;
 std::string key_text(const Key& key);
 
@@ -60,8 +60,8 @@ class Dict {
   std::unordered_map<Key, size_t> positions_;
 };
 
-// One node of the tree. Copies are deep but for tensors, whose memory copies share. Made from plain values:
-// Dict{{"epoch", 4}, {"lr", 0.1}, {"betas", Tuple{{0.9, 0.999}}}, {"weight", tensor}}.
+// One node of the tree. A copy is deep, except that tensors share their memory. Values are made from plain ones:
+//   Dict{{"epoch", 4}, {"lr", 0.1}, {"betas", Tuple{{0.9, 0.999}}}, {"weight", tensor}}
 class Value {
  public:
   using Content =

@@ -1,4 +1,4 @@
-// Reading a Value with errors that say where: "run.pt: optimizer/param_groups/0/lr: expected a number, found a string".
+// Reads a Value with errors that say where: "run.pt: optimizer/param_groups/0/lr: expected a number, found a string".
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace lockstep::checkpoint {
 // naming file and path, if the value is not what is asked for.
 class ValueView {
  public:
-  // `file` is how errors name the whole ("run.pt").
+  // `file` names the whole in errors ("run.pt").
   ValueView(const Value& value, std::string file) : value_(&value), file_(std::move(file)) {}
 
   ValueView operator[](const Key& key) const;           // of a dict; an absent key is an error
@@ -22,7 +22,7 @@ class ValueView {
 
   bool boolean() const;
   int64_t integer() const;  // a number with a zero fraction passes
-  double number() const;    // whole or not
+  double number() const;    // of either kind, whole or not
   const std::string& text() const;
   const at::Tensor& tensor() const;
   const Dict& dict() const;

@@ -12,7 +12,8 @@
 namespace lockstep::checkpoint {
 namespace {
 
-// torch.save never compresses; a file that was packed again may, up to this much in all, which bounds zip bombs.
+// The most bytes of compressed entries, which bounds zip bombs. torch.save never compresses, but a file that was packed
+// again may.
 constexpr uint64_t kMaxUnpackedBytes = 64u << 20;
 
 bool leads_out(const std::string& name) {

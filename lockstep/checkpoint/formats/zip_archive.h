@@ -1,4 +1,4 @@
-// Reading a zip archive that nobody vouches for (libzip's, with our bounds).
+// Reads untrusted zip archives, by libzip and within bounds of our own.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace lockstep::checkpoint {
 // An archive opened for reading. One thread. Every method throws DataError that names the file and the entry.
 class ZipArchive {
  public:
-  // Refuses archives whose directory is missing or damaged, whose names are not unique, or lead out of the archive.
+  // Throws for an archive whose directory is missing or damaged, and for names that are not unique or lead out of the
+  // archive.
   explicit ZipArchive(std::string path);
   ~ZipArchive();
 
@@ -20,9 +21,9 @@ class ZipArchive {
   bool contains(const std::string& name) const { return positions_.contains(name); }
   uint64_t size(const std::string& name) const;  // bytes when unpacked
 
-  // The whole entry, at most `most` bytes. The checksum is checked.
+  // Reads a whole entry of at most `most` bytes, and checks its checksum.
   std::string read(const std::string& name, uint64_t most);
-  // The entry into memory of exactly its size. The checksum is checked.
+  // Reads an entry into memory of exactly its size, and checks its checksum.
   void read_into(const std::string& name, void* memory, uint64_t bytes);
 
  private:

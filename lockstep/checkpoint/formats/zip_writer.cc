@@ -27,7 +27,7 @@ constexpr uint64_t kIn64 = 0xffffffff;      // "see the zip64 field"
 constexpr uint64_t kFieldHeader = 4;
 constexpr uint64_t kLocalHeaderBytes = 30;
 
-// Little-endian numbers one after the other.
+// A record of little-endian numbers one after the other.
 class Record {
  public:
   Record& u16(uint64_t value) { return put(static_cast<uint16_t>(value)); }
@@ -50,7 +50,7 @@ class Record {
 
 uint64_t fits_32(uint64_t value) { return std::min(value, kIn64); }
 
-// What local header and directory entry have in common: flags to sizes.
+// The fields that a local header and a directory entry share: flags to sizes.
 Record& common_fields(Record& record, uint32_t crc, uint64_t bytes) {
   constexpr uint16_t kStored = 0;
   return record.u16(kUtf8Names).u16(kStored).u32(kFirstOfJanuary1980).u32(crc).u32(fits_32(bytes)).u32(fits_32(bytes));

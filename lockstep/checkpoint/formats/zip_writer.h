@@ -1,5 +1,5 @@
-// Writing a zip archive front to back: entries uncompressed, their content aligned in the file so that readers can map
-// it. Sizes and checksums stand before the content; what needs 64 bits gets zip64 fields.
+// Writes a zip archive front to back. Entries are uncompressed, and their content is aligned in the file so that
+// readers can map it. Sizes and checksums stand before the content; what needs 64 bits gets zip64 fields.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@
 
 namespace lockstep::checkpoint {
 
-// One archive into a sink that it borrows. One thread.
+// Writes one archive into a borrowed sink. One thread.
 class ZipWriter {
  public:
-  static constexpr uint64_t kAlignment = 64;  // of every entry's content, as torch.save has it
+  static constexpr uint64_t kAlignment = 64;  // bytes, of every entry's content, as in torch.save's files
 
   explicit ZipWriter(ByteSink& sink) : sink_(sink) {}
 
-  // Names must be unique and shorter than 32 KiB. The content is read twice: checksum, then write.
+  // Adds an entry. Names must be unique and shorter than 32 KiB. The content is read twice: for the checksum, then for
+  // writing.
   void add(const std::string& name, std::string_view content);
-  // Writes the directory. Without it there is no archive.
+  // Writes the directory, without which the file is no archive.
   void finish();
 
  private:

@@ -1,4 +1,4 @@
-// What the vector code of this folder shares; included once for every instruction set.
+// The vectors that the optimizers' passes share. Included once for every instruction set.
 #if defined(LOCKSTEP_OPTIM_VECTORS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_OPTIM_VECTORS_INL_H
 #undef LOCKSTEP_OPTIM_VECTORS_INL_H
@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "lockstep/base/half_vectors-inl.h"
-#include "lockstep/optim/kernels/passes.h"
+#include "lockstep/optim/kernels/elements.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::optim::HWY_NAMESPACE {
@@ -21,7 +21,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace lockstep::HWY_NAMESPACE;
 
-// Constants of a rule as vectors of T.
+// The constants of a rule as vectors.
 template <typename D>
 struct Constants {
   using V = hn::Vec<D>;
@@ -29,25 +29,25 @@ struct Constants {
   V operator()(double value) const { return hn::Set(d, static_cast<hn::TFromD<D>>(value)); }
 };
 
-// The multiplied gradient, clipped. Min and Max differ between machines in what they make of NaN.
+// The gradient times `multiplier`, clipped. Min and Max treat NaN differently on different machines.
 template <typename D, typename V>
-V taken(D d, V g, double multiplier, double clip) {
+V clipped_gradient(D d, V g, double multiplier, double clip) {
   const Constants<D> constant{d};
   g = hn::Mul(g, constant(multiplier));
   if (!(clip < std::numeric_limits<double>::infinity())) return g;
   return hn::IfThenElse(is_nan(g), g, hn::Min(hn::Max(g, constant(-clip)), constant(clip)));
 }
 
-// From the end that is nearer, as at::lerp.
+// The vector `share` of the way between the two, computed from the nearer end, as at::lerp does.
 template <typename D, typename V>
-V moved(D d, V from, V to, double share) {
+V lerp(D d, V from, V to, double share) {
   const Constants<D> constant{d};
   if (share == 1) return to;
   const V change = hn::Sub(to, from);
   return share < 0.5 ? hn::MulAdd(constant(share), change, from) : hn::MulAdd(constant(share - 1), change, to);
 }
 
-// A vector of numbers, and back; those of 16 bits are computed in fp32.
+// Loads a vector of numbers, and stores it. Numbers of 16 bits become fp32.
 template <typename D>
 hn::Vec<D> load(D d, const hn::TFromD<D>* from) {
   return hn::LoadU(d, from);
@@ -61,8 +61,8 @@ inline void store(F32, V32 v, at::Half* to) { Half::store(v, reinterpret_cast<Ha
 inline V32 load(F32, const at::BFloat16* from) { return Brain::load(reinterpret_cast<const Brain::Element*>(from)); }
 inline void store(F32, V32 v, at::BFloat16* to) { Brain::store(v, reinterpret_cast<Brain::Element*>(to)); }
 
-// What memory is asked for ahead of its use, in elements: its own guesses end with a page, and it makes none for what
-// is only written.
+// The distance, in elements, at which memory is prefetched. The CPU's own prefetching ends with a page, and skips
+// memory that is only written.
 constexpr size_t kAhead = 512;
 
 template <typename T>
@@ -75,7 +75,7 @@ void write_ahead(T* data) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(data) + kAhead * sizeof(T)), 1);
 }
 
-// The new weight of elements `at` and on: stored, averaged as it is stored, and rounded into its copy.
+// Stores the new weight of the vector of elements that begins at `at`, moves its average and rounds it into its copy.
 template <typename D, typename E>
 void store_weight(D d, hn::Vec<D> weight, double share, const E& e, size_t at) {
   store(d, weight, e.parameter + at);
@@ -86,7 +86,7 @@ void store_weight(D d, hn::Vec<D> weight, double share, const E& e, size_t at) {
   if (e.average == nullptr) return;
   read_ahead(e.average + at);
   const auto stored = load(d, e.parameter + at);
-  store(d, moved(d, load(d, e.average + at), stored, share), e.average + at);
+  store(d, lerp(d, load(d, e.average + at), stored, share), e.average + at);
 }
 
 template <typename T>
@@ -94,8 +94,8 @@ void copy_some(const T* from, size_t size, T* to) {
   if (from != nullptr && to != nullptr) std::copy_n(from, size, to);
 }
 
-// Calls vector(e, at, n) for each vector of the elements, of which n are real. The last go through whole vectors in a
-// buffer: the same instructions as the others.
+// Calls vector(e, at, n) for each vector of the elements, of which the first n are real. The last elements go through
+// whole vectors in a buffer, and so through the same instructions as the others.
 template <bool kWrites = true, typename W, typename G, typename Vector>
 void for_each_vector(const Elements<W, G> e, const Vector vector) {
   const hn::ScalableTag<Computed<W>> d;

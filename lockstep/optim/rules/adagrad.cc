@@ -4,15 +4,70 @@
 
 #include <utility>
 
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/step.h"
+#include "lockstep/optim/option_checks.h"
 
+// Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for every instruction set, by
+// including this file again.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lockstep/optim/rules/adagrad.cc"
+#include <hwy/foreach_target.h>
+
+#include "lockstep/optim/kernels/vector_step-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::optim::HWY_NAMESPACE {
+namespace {
+
+struct VectorForm {
+  static constexpr size_t kLeastStates = 1, kMostStates = 1;  // the sum
+
+  template <typename D, typename V>
+  static void step(D d, const AdagradRule& rule, V& p, V g, V* s) {
+    const Constants<D> constant{d};
+    if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
+    s[0] = hn::MulAdd(g, g, s[0]);
+    const V root = hn::Add(hn::Sqrt(s[0]), constant(rule.eps));
+    p = hn::Add(p, hn::Div(hn::Mul(g, constant(-rule.lr)), root));
+  }
+};
+
+void step(const AdagradRule& rule, const AnyElements& elements, const Extras& extras) {
+  step_by<VectorForm>(rule, elements, extras);
+}
+
+}  // namespace
+}  // namespace lockstep::optim::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace lockstep::optim {
 namespace {
 
 enum Slot : size_t { kStep, kSum };
 constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter}, {.name = "sum"}};
 
+HWY_EXPORT(step);
+
 }  // namespace
+
+void step_elements(const AdagradRule& rule, const AnyElements& elements, const Extras& extras) {
+  HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
+}
+
+void step_tensors(const AdagradRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
+  const at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
+  s[0].addcmul_(g, g);
+  p.addcdiv_(g, s[0].sqrt().add_(rule.eps), -rule.lr);
+}
+
+void AdagradOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "lr_decay", lr_decay);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_not_negative(kName, "initial_accumulator_value", initial_accumulator_value);
+  check_not_negative(kName, "eps", eps);
+}
 
 Adagrad::Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, AdagradOptions options)
     : OptimizerOf(groups, options) {
@@ -41,3 +96,4 @@ void Adagrad::step_one(const GroupOptions& options, const Step& step, Slots& slo
 }
 
 }  // namespace lockstep::optim
+#endif

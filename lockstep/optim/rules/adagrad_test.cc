@@ -3,6 +3,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/testing/rule_checks.h"
+
 namespace lockstep::optim {
 namespace {
 
@@ -28,6 +34,30 @@ TEST(Adagrad, HasItsStateFromTheStart) {
   EXPECT_EQ(state.parameters[0].tensors[0].value.item().toFloat(), 0);
   EXPECT_EQ(state.parameters[0].tensors[1].name, "sum");
   EXPECT_TRUE(at::equal(state.parameters[0].tensors[1].value, at::full({2, 2}, 0.5)));
+}
+
+TEST(Adagrad, RefusesOptionsOutOfRange) {
+  EXPECT_NO_THROW(AdagradOptions{}.check());
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const AdagradOptions& bad :
+       {AdagradOptions{.lr = -1}, AdagradOptions{.lr_decay = -1}, AdagradOptions{.weight_decay = kNan},
+        AdagradOptions{.initial_accumulator_value = -1}, AdagradOptions{.eps = -1}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
+  }
+}
+
+TEST(AdagradRule, FollowsItsDefinition) {
+  const AdagradRule rule{.multiplier = 2, .lr = 0.1, .weight_decay = 0.01, .eps = 1e-3};
+  const auto define = [&](testing::One& e) {
+    const long double g = e.g * rule.multiplier + e.p * rule.weight_decay;
+    e.s[0] += g * g;
+    e.p -= rule.lr * g / (std::sqrt(e.s[0]) + rule.eps);
+  };
+  testing::expect_definition(rule, 1, define, [](auto& state) { std::swap(state[0], state[1]); });
+}
+
+TEST(AdagradRule, IsTheSameOnDevices) {
+  testing::expect_device_follows(AdagradRule{.multiplier = 2, .lr = 0.1, .weight_decay = 0.01, .eps = 1e-10}, 1);
 }
 
 }  // namespace

@@ -3,10 +3,46 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <utility>
 
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/step.h"
+#include "lockstep/optim/option_checks.h"
 
+// Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for every instruction set, by
+// including this file again.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lockstep/optim/rules/adam.cc"
+#include <hwy/foreach_target.h>
+
+#include "lockstep/optim/rules/moments-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::optim::HWY_NAMESPACE {
+namespace {
+
+struct VectorForm {
+  static constexpr size_t kLeastStates = 2, kMostStates = 3;  // exp_avg, exp_avg_sq, with amsgrad max_exp_avg_sq
+
+  template <typename D, typename V>
+  static void step(D d, const AdamRule& rule, V& p, V g, V* s) {
+    const Constants<D> constant{d};
+    if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
+    if (rule.shrink != 1) p = hn::Mul(p, constant(rule.shrink));
+    update_moments(d, rule.new_share, rule.beta2, g, s);
+    if (rule.amsgrad) s[2] = hn::Max(s[2], s[1]);
+    const V root = hn::Div(hn::Sqrt(rule.amsgrad ? s[2] : s[1]), constant(rule.root_correction));
+    p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.step_size), s[0]), hn::Add(root, constant(rule.eps))));
+  }
+};
+
+void step(const AdamRule& rule, const AnyElements& elements, const Extras& extras) {
+  step_by<VectorForm>(rule, elements, extras);
+}
+
+}  // namespace
+}  // namespace lockstep::optim::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace lockstep::optim {
 namespace {
 
@@ -17,7 +53,30 @@ constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter},
                                {.name = "max_exp_avg_sq", .needed = false}};
 constexpr SlotSpec kAmsgradSlots[] = {kSlots[0], kSlots[1], kSlots[2], {.name = "max_exp_avg_sq"}};
 
+HWY_EXPORT(step);
+
 }  // namespace
+
+void step_elements(const AdamRule& rule, const AnyElements& elements, const Extras& extras) {
+  HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
+}
+
+void step_tensors(const AdamRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
+  const at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
+  if (rule.shrink != 1) p.mul_(rule.shrink);
+  s[0].lerp_(g, rule.new_share);
+  s[1].mul_(rule.beta2).addcmul_(g, g, 1 - rule.beta2);
+  if (rule.amsgrad) at::maximum_out(s[2], s[2], s[1]);
+  const at::Tensor& square = rule.amsgrad ? s[2] : s[1];
+  p.addcdiv_(s[0], square.sqrt().div_(rule.root_correction).add_(rule.eps), -rule.step_size);
+}
+
+template <bool Decoupled>
+void AdamOptionsOf<Decoupled>::check() const {
+  check_moments(*this);
+}
+template struct AdamOptionsOf<false>;
+template struct AdamOptionsOf<true>;
 
 template <bool Decoupled>
 std::span<const SlotSpec> AdamOf<Decoupled>::slots(const GroupOptions& options) const {
@@ -47,7 +106,8 @@ void AdamOf<Decoupled>::step_one(const GroupOptions& options, const FusedOptimiz
                       .beta2 = o.betas.second,
                       .step_size = o.lr / (1 - std::pow(o.betas.first, count)),
                       .root_correction = std::sqrt(1 - std::pow(o.betas.second, count)),
-                      .eps = o.eps};
+                      .eps = o.eps,
+                      .amsgrad = o.amsgrad};
   const at::Tensor* largest = o.amsgrad ? &slots[kMaxAverageSquare] : nullptr;
   step_parameter(rule, step.operands({&slots[kAverage], &slots[kAverageSquare], largest}), step.extras);
 }
@@ -56,3 +116,4 @@ template class AdamOf<false>;
 template class AdamOf<true>;
 
 }  // namespace lockstep::optim
+#endif

@@ -1,9 +1,39 @@
 // Adam (Kingma and Ba, 2015) and AdamW (Loshchilov and Hutter, 2019), as torch.optim.Adam and AdamW.
 #pragma once
 
+#include <utility>
+
+#include "lockstep/optim/kernels/device_step.h"
+#include "lockstep/optim/kernels/elements.h"
 #include "lockstep/optim/optimizer_of.h"
 
 namespace lockstep::optim {
+
+// Adam adds weight decay to the gradient. AdamW subtracts it from the weight, apart from the gradient.
+template <bool Decoupled>
+struct AdamOptionsOf {
+  double lr = 1e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = Decoupled ? 1e-2 : 0;
+  bool amsgrad = false;
+  bool maximize = false;
+
+  static constexpr const char* kName = Decoupled ? "adamw" : "adam";
+  void check() const;  // throws ConfigError
+  static NamedOptions fixed() { return {{"decoupled_weight_decay", Decoupled}, {"capturable", false}}; }
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("lr", self.lr);
+    visit("betas", self.betas);
+    visit("eps", self.eps);
+    visit("weight_decay", self.weight_decay);
+    visit("amsgrad", self.amsgrad);
+    visit("maximize", self.maximize);
+  }
+};
+using AdamOptions = AdamOptionsOf<false>;
+using AdamWOptions = AdamOptionsOf<true>;
 
 // State: step, exp_avg, exp_avg_sq and, with amsgrad, max_exp_avg_sq, from a parameter's first step on.
 template <bool Decoupled>
@@ -19,5 +49,20 @@ class AdamOf final : public OptimizerOf<AdamOf<Decoupled>, AdamOptionsOf<Decoupl
 };
 using Adam = AdamOf<false>;
 using AdamW = AdamOf<true>;
+
+// The numbers of one step, and its arithmetic on the CPU and on other devices (see kernels/step.h).
+struct AdamRule {
+  double multiplier;    // of the gradient; negative to maximize
+  double weight_decay;  // added to the gradient
+  double shrink;        // multiplies the weight before the step
+  double new_share;     // 1 - beta1
+  double beta2;
+  double step_size;        // lr / (1 - beta1^step)
+  double root_correction;  // √(1 - beta2^step)
+  double eps;
+  bool amsgrad;
+};
+void step_elements(const AdamRule& rule, const AnyElements& elements, const Extras& extras = {});
+void step_tensors(const AdamRule& rule, at::Tensor& p, const at::Tensor& g, device::States& s);
 
 }  // namespace lockstep::optim

@@ -3,6 +3,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/testing/rule_checks.h"
+
 namespace lockstep::optim {
 namespace {
 
@@ -50,6 +56,62 @@ TEST(Adam, AmsgradTurnedOnLaterStartsFromNothing) {
   static_cast<Group<AdamOptions>&>(optimizer.param_groups()[0].options()).values.amsgrad = true;
   step_once(optimizer, p, 1);
   EXPECT_EQ(optimizer.state_dict().parameters[0].tensors.size(), 4u);
+}
+
+TEST(Adam, RefusesOptionsOutOfRange) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NO_THROW(AdamOptions{}.check());
+  EXPECT_NO_THROW(AdamWOptions{}.check());
+  EXPECT_EQ(AdamOptions{}.weight_decay, 0);
+  EXPECT_EQ(AdamWOptions{}.weight_decay, 0.01);
+  for (const AdamOptions& bad : {AdamOptions{.lr = -1}, AdamOptions{.betas = {1.0, 0.9}},
+                                 AdamOptions{.betas = {0.9, -0.1}}, AdamOptions{.eps = kNan}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
+  }
+}
+
+TEST(AdamRule, FollowsItsDefinition) {
+  AdamRule rule{.multiplier = 2,
+                .weight_decay = 0.01,
+                .shrink = 0.875,
+                .new_share = 0.1,
+                .beta2 = 0.99,
+                .step_size = 0.1,
+                .root_correction = 0.5,
+                .eps = 1e-3,
+                .amsgrad = false};
+  const auto define = [&](testing::One& e) {
+    const long double g = e.g * rule.multiplier + e.p * rule.weight_decay;
+    e.s[0] += rule.new_share * (g - e.s[0]);
+    e.s[1] = rule.beta2 * e.s[1] + (1 - rule.beta2) * g * g;
+    e.s[2] = std::max(e.s[2], e.s[1]);
+    const long double root = std::sqrt(rule.amsgrad ? e.s[2] : e.s[1]) / rule.root_correction;
+    e.p = e.p * rule.shrink - rule.step_size * e.s[0] / (root + rule.eps);
+  };
+  for (const double share : {0.1, 0.7}) {
+    rule.new_share = share;
+    rule.amsgrad = false;
+    testing::expect_definition(rule, 2, define);
+    rule.amsgrad = true;
+    testing::expect_definition(rule, 3, define);
+  }
+}
+
+TEST(AdamRule, IsTheSameOnDevices) {
+  AdamRule rule{.multiplier = 1,
+                .weight_decay = 0.01,
+                .shrink = 1,
+                .new_share = 0.1,
+                .beta2 = 0.999,
+                .step_size = 0.01,
+                .root_correction = 0.5,
+                .eps = 1e-8,
+                .amsgrad = false};
+  testing::expect_device_follows(rule, 2);
+  rule.weight_decay = 0;
+  rule.shrink = 0.99;
+  rule.amsgrad = true;
+  testing::expect_device_follows(rule, 3);
 }
 
 }  // namespace

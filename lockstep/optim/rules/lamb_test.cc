@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/testing/rule_checks.h"
 
 namespace lockstep::optim {
 namespace {
@@ -44,7 +48,7 @@ Tensors draw(int seed, double factor) {
   return {at::randn({30, 40}) * factor, at::randn({7}) * factor};
 }
 
-class LambFollows : public testing::TestWithParam<LambOptions> {};
+class LambFollows : public ::testing::TestWithParam<LambOptions> {};
 
 TEST_P(LambFollows, TheFormulas) {
   Tensors p = draw(1, 1);
@@ -73,10 +77,10 @@ TEST_P(LambFollows, TheFormulas) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, LambFollows,
-                         testing::Values(LambOptions{.lr = 0.02}, LambOptions{.lr = 0.02, .max_grad_norm = 0},
-                                         LambOptions{.lr = 0.02, .grad_averaging = false, .adam_w_mode = false},
-                                         LambOptions{.lr = 0.02, .weight_decay = 0, .bias_correction = false},
-                                         LambOptions{.lr = 0.02, .weight_decay = 0, .use_nvlamb = true}));
+                         ::testing::Values(LambOptions{.lr = 0.02}, LambOptions{.lr = 0.02, .max_grad_norm = 0},
+                                           LambOptions{.lr = 0.02, .grad_averaging = false, .adam_w_mode = false},
+                                           LambOptions{.lr = 0.02, .weight_decay = 0, .bias_correction = false},
+                                           LambOptions{.lr = 0.02, .weight_decay = 0, .use_nvlamb = true}));
 
 TEST(Lamb, TakesAKnownNormForItsOwn) {
   const at::Tensor p = at::ones({64}).requires_grad_(), q = at::ones({64}).requires_grad_();
@@ -88,6 +92,134 @@ TEST(Lamb, TakesAKnownNormForItsOwn) {
 }
 
 TEST(Lamb, DependsOnWholeParameters) { EXPECT_FALSE(Lamb({at::ones({3}).requires_grad_()}).elementwise()); }
+
+TEST(Lamb, RefusesOptionsOutOfRange) {
+  EXPECT_NO_THROW(LambOptions{}.check());
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const LambOptions& bad :
+       {LambOptions{.lr = -1}, LambOptions{.betas = {1.0, 0.9}}, LambOptions{.max_grad_norm = kNan}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
+  }
+}
+
+// With eps 0 the tails of vectors must not add 0 / 0.
+TEST(LambRule, FollowsItsDefinition) {
+  const LambRule rule{.multiplier = -0.5,
+                      .weight_decay = 0.25,
+                      .decoupled_decay = 0.125,
+                      .beta1 = 0.75,
+                      .new_share = 1,
+                      .beta2 = 0.5,
+                      .correction = 0.5,
+                      .root_correction = 0.25,
+                      .eps = 0};
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    const double tolerance = type == at::kFloat ? 3e-5 : 1e-12;
+    for (const int64_t size : {1, 15, 16, 100}) {
+      at::manual_seed(size);
+      const auto draw = [&] { return at::randn({size}).to(type); };
+      const at::Tensor p = draw(), gradient = draw(), m = draw(), v = draw().square(), average = draw();
+      const auto exact = [](const at::Tensor& x) { return x.to(at::kDouble).clone(); };
+      const at::Tensor old = exact(p), old_average = exact(average);
+      const at::Tensor g = (exact(gradient) * -0.5).clamp(-0.4, 0.4) + 0.25 * old;
+      const at::Tensor new_m = 0.75 * exact(m) + g, new_v = 0.5 * exact(v) + 0.5 * g * g;
+      const at::Tensor update = new_m / 0.5 / (new_v.sqrt() / 0.25) + 0.125 * old;
+      const at::Tensor stepped = old - 0.1 * update;
+
+      const Operands operands{.parameter = p, .gradient = gradient, .state = {&m, &v}, .average = &average};
+      const Extras extras{.clip = 0.4, .average_share = 0.25};
+      const SquareSums sums = step_lamb_moments(rule, operands, extras);
+      EXPECT_TRUE(at::equal(exact(p), old) && at::equal(exact(average), old_average)) << "the weights wait";
+      step_lamb(rule, 0.1, operands, extras);
+      const auto near = [&](const at::Tensor& x, const at::Tensor& expected) {
+        return at::allclose(exact(x), expected, tolerance, tolerance);
+      };
+      EXPECT_TRUE(near(m, new_m) && near(v, new_v)) << type << size;
+      EXPECT_TRUE(near(p, stepped) && near(average, old_average + 0.25 * (stepped - old_average))) << type << size;
+      EXPECT_NEAR(sums.weight / old.square().sum().item<double>(), 1, tolerance);
+      EXPECT_NEAR(sums.other / update.square().sum().item<double>(), 1, tolerance);
+    }
+  }
+}
+
+constexpr LambRule kRule{.multiplier = 0.5,
+                         .weight_decay = 0,
+                         .decoupled_decay = 0.125,
+                         .beta1 = 0.75,
+                         .new_share = 0.25,
+                         .beta2 = 0.5,
+                         .correction = 0.5,
+                         .root_correction = 0.25,
+                         .eps = 1e-6};
+
+struct LambTensors {
+  at::Tensor parameter, gradient, average, square;
+  explicit LambTensors(int64_t size, at::ScalarType type = at::kFloat) {
+    at::manual_seed(3);
+    const auto draw = [&] { return at::randn({size}).to(type); };
+    parameter = draw();
+    gradient = draw();
+    average = draw();
+    square = draw().abs();
+  }
+  Operands operands() const { return {parameter, gradient, {&average, &square}}; }
+};
+
+TEST(LambRule, GivesTheSameBitsWithAnyNumberOfThreads) {
+  const int before = at::get_num_threads();
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    std::vector<SquareSums> sums;
+    for (const int threads : {1, 2, 3}) {
+      at::set_num_threads(threads);
+      sums.push_back(step_lamb_moments(kRule, LambTensors(200003, type).operands()));
+    }
+    for (size_t i : {1, 2}) {
+      EXPECT_EQ(sums[i].weight, sums[0].weight);
+      EXPECT_EQ(sums[i].other, sums[0].other);
+    }
+  }
+  at::set_num_threads(before);
+}
+
+// As fp32 weights whose gradient is fp32, to the last bit.
+TEST(LambRule, TakesAMastersNarrowGradient) {
+  const LambTensors narrow(20003), wide(20003);
+  const at::Tensor gradient = narrow.gradient.to(at::kBFloat16), widened = gradient.to(at::kFloat);
+  const at::Tensor rounded = at::empty({20003}, at::kBFloat16), average = narrow.parameter.clone();
+  const Operands mastered{narrow.parameter, gradient, {&narrow.average, &narrow.square}, &average, &rounded};
+  const Operands plain{wide.parameter, widened, {&wide.average, &wide.square}};
+  const SquareSums a = step_lamb_moments(kRule, mastered), b = step_lamb_moments(kRule, plain);
+  EXPECT_EQ(a.weight, b.weight);
+  EXPECT_EQ(a.other, b.other);
+  step_lamb(kRule, 0.1, mastered, {.average_share = 1});
+  step_lamb(kRule, 0.1, plain);
+  EXPECT_TRUE(at::equal(narrow.parameter, wide.parameter));
+  EXPECT_TRUE(at::equal(average, wide.parameter));
+  EXPECT_TRUE(at::equal(rounded, wide.parameter.to(at::kBFloat16)));
+}
+
+TEST(LambRule, IsTheSameOnDevices) {
+  const LambRule rule{.multiplier = 0.5,
+                      .weight_decay = 0.01,
+                      .decoupled_decay = 0.02,
+                      .beta1 = 0.9,
+                      .new_share = 0.1,
+                      .beta2 = 0.99,
+                      .correction = 0.5,
+                      .root_correction = 0.7,
+                      .eps = 1e-2};
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    const testing::StepTensors here(type), there(type);
+    const Extras extras{.clip = 0.3, .average_share = 0.25};
+    const SquareSums ours = step_lamb_moments(rule, here.operands(2), extras);
+    const SquareSums theirs = step_lamb_moments_on_device(rule, there.operands(2), extras);
+    EXPECT_NEAR(ours.weight / theirs.weight, 1, 1e-6);
+    EXPECT_NEAR(ours.other / theirs.other, 1, 1e-5);
+    step_lamb(rule, 0.1, here.operands(2), extras);
+    step_lamb_on_device(rule, 0.1, there.operands(2), extras);
+    testing::expect_close(here, there, 1e-5);
+  }
+}
 
 }  // namespace
 }  // namespace lockstep::optim

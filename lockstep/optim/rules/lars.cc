@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <utility>
 
-#include "lockstep/optim/kernels/layer_kernels.h"
+#include "lockstep/optim/kernels/square_sums.h"
+#include "lockstep/optim/kernels/step.h"
+#include "lockstep/optim/option_checks.h"
+#include "lockstep/optim/rules/sgd.h"
 
 namespace lockstep::optim {
 namespace {
@@ -13,6 +15,15 @@ namespace {
 constexpr SlotSpec kSlots[] = {{.name = "momentum_buffer"}};
 
 }  // namespace
+
+void LarsOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "momentum", momentum);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_not_negative(kName, "trust_coefficient", trust_coefficient);
+  check_not_negative(kName, "eps", eps);
+  if (nesterov && momentum == 0) throw ConfigError(kName, ": nesterov needs a momentum above 0");
+}
 
 std::span<const SlotSpec> Lars::slots(const GroupOptions&) const { return kSlots; }
 
@@ -31,7 +42,7 @@ void Lars::step_one(const GroupOptions& options, const Step& step, Slots& slots)
     trust = scaled ? o.trust_coefficient * weight / (gradient + o.weight_decay * weight + o.eps) : 1;
     weight_decay = scaled ? o.weight_decay : 0;
   }
-  // With the ratio in the gradient's factors a step is SGD's.
+  // The ratio becomes part of the gradient's factors; the step is then SGD's.
   const SgdRule rule{.multiplier = trust * (o.maximize ? -step.multiplier : step.multiplier),
                      .lr = o.lr,
                      .weight_decay = trust * weight_decay,

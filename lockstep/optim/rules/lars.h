@@ -7,6 +7,32 @@
 
 namespace lockstep::optim {
 
+struct LarsOptions {
+  double lr = 0.1;
+  double momentum = 0.9;
+  double weight_decay = 0;
+  double trust_coefficient = 1e-3;
+  double eps = 1e-8;
+  bool nesterov = false;
+  bool adapt = true;  // false: plain SGD, as is usual for biases and normalisation layers
+  bool maximize = false;
+
+  static constexpr const char* kName = "lars";
+  void check() const;  // throws ConfigError
+  static NamedOptions fixed() { return {}; }
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("lr", self.lr);
+    visit("momentum", self.momentum);
+    visit("weight_decay", self.weight_decay);
+    visit("trust_coefficient", self.trust_coefficient);
+    visit("eps", self.eps);
+    visit("nesterov", self.nesterov);
+    visit("adapt", self.adapt);
+    visit("maximize", self.maximize);
+  }
+};
+
 // State: momentum_buffer, from a parameter's first step on.
 class Lars final : public OptimizerOf<Lars, LarsOptions> {
  public:

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/optim/rules/sgd.h"
 
 namespace lockstep::optim {
@@ -64,6 +65,14 @@ TEST(Lars, TheRatioTakesTheGradientsSizeAway) {
     p.mutable_grad() = at::full({16}, size);
     optimizer.update({});
     EXPECT_TRUE(at::allclose(p, at::full({16}, 0.5)));
+  }
+}
+
+TEST(Lars, RefusesOptionsOutOfRange) {
+  EXPECT_NO_THROW(LarsOptions{}.check());
+  for (const LarsOptions& bad :
+       {LarsOptions{.lr = -1}, LarsOptions{.trust_coefficient = -1}, LarsOptions{.momentum = 0, .nesterov = true}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
   }
 }
 

@@ -3,10 +3,46 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <utility>
 
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/step.h"
+#include "lockstep/optim/option_checks.h"
 
+// Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for every instruction set, by
+// including this file again.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lockstep/optim/rules/nadam.cc"
+#include <hwy/foreach_target.h>
+
+#include "lockstep/optim/rules/moments-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::optim::HWY_NAMESPACE {
+namespace {
+
+struct VectorForm {
+  static constexpr size_t kLeastStates = 2, kMostStates = 2;  // exp_avg, exp_avg_sq
+
+  template <typename D, typename V>
+  static void step(D d, const NadamRule& rule, V& p, V g, V* s) {
+    const Constants<D> constant{d};
+    if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
+    if (rule.shrink != 1) p = hn::Mul(p, constant(rule.shrink));
+    update_moments(d, rule.new_share, rule.beta2, g, s);
+    const V root = hn::Add(hn::Sqrt(hn::Div(s[1], constant(rule.square_correction))), constant(rule.eps));
+    p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.gradient_step), g), root));
+    p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.average_step), s[0]), root));
+  }
+};
+
+void step(const NadamRule& rule, const AnyElements& elements, const Extras& extras) {
+  step_by<VectorForm>(rule, elements, extras);
+}
+
+}  // namespace
+}  // namespace lockstep::optim::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace lockstep::optim {
 namespace {
 
@@ -16,12 +52,32 @@ constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter},
                                {.name = "exp_avg"},
                                {.name = "exp_avg_sq"}};
 
-// The momentum of a step.
+// The momentum of step number `step`.
 double momentum(const NAdamOptions& o, double step) {
   return o.betas.first * (1 - 0.5 * std::pow(0.96, step * o.momentum_decay));
 }
 
+HWY_EXPORT(step);
+
 }  // namespace
+
+void step_elements(const NadamRule& rule, const AnyElements& elements, const Extras& extras) {
+  HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
+}
+
+void step_tensors(const NadamRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
+  const at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
+  if (rule.shrink != 1) p.mul_(rule.shrink);
+  s[0].lerp_(g, rule.new_share);
+  s[1].mul_(rule.beta2).addcmul_(g, g, 1 - rule.beta2);
+  const at::Tensor root = s[1].div(rule.square_correction).sqrt_().add_(rule.eps);
+  p.addcdiv_(g, root, -rule.gradient_step).addcdiv_(s[0], root, -rule.average_step);
+}
+
+void NAdamOptions::check() const {
+  check_moments(*this);
+  check_not_negative(kName, "momentum_decay", momentum_decay);
+}
 
 std::span<const SlotSpec> NAdam::slots(const GroupOptions&) const { return kSlots; }
 
@@ -52,3 +108,4 @@ void NAdam::step_one(const GroupOptions& options, const Step& step, Slots& slots
 }
 
 }  // namespace lockstep::optim
+#endif

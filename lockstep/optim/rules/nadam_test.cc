@@ -3,7 +3,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lockstep/base/error.h"
+#include "lockstep/optim/testing/rule_checks.h"
 
 namespace lockstep::optim {
 namespace {
@@ -45,6 +48,46 @@ TEST(NAdam, TheProductIsANumber) {
   OptimizerState state = optimizer.state_dict();
   state.parameters[0].tensors[1].value = at::ones({4});
   EXPECT_THROW(optimizer.load_state_dict(state), ConfigError);
+}
+
+TEST(NAdam, RefusesOptionsOutOfRange) {
+  EXPECT_NO_THROW(NAdamOptions{}.check());
+  for (const NAdamOptions& bad :
+       {NAdamOptions{.lr = -1}, NAdamOptions{.betas = {0.9, 1.0}}, NAdamOptions{.momentum_decay = -1}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
+  }
+}
+
+TEST(NadamRule, FollowsItsDefinition) {
+  const NadamRule rule{.multiplier = 2,
+                       .weight_decay = 0.01,
+                       .shrink = 0.875,
+                       .new_share = 0.1,
+                       .beta2 = 0.99,
+                       .square_correction = 0.5,
+                       .gradient_step = 0.1,
+                       .average_step = 0.2,
+                       .eps = 1e-3};
+  testing::expect_definition(rule, 2, [&](testing::One& e) {
+    const long double g = e.g * rule.multiplier + e.p * rule.weight_decay;
+    e.s[0] += rule.new_share * (g - e.s[0]);
+    e.s[1] = rule.beta2 * e.s[1] + (1 - rule.beta2) * g * g;
+    const long double root = std::sqrt(e.s[1] / rule.square_correction) + rule.eps;
+    e.p = e.p * rule.shrink - (rule.gradient_step * g + rule.average_step * e.s[0]) / root;
+  });
+}
+
+TEST(NadamRule, IsTheSameOnDevices) {
+  const NadamRule rule{.multiplier = 1,
+                       .weight_decay = 0.01,
+                       .shrink = 0.99,
+                       .new_share = 0.1,
+                       .beta2 = 0.999,
+                       .square_correction = 0.5,
+                       .gradient_step = 0.01,
+                       .average_step = 0.02,
+                       .eps = 1e-2};
+  testing::expect_device_follows(rule, 2);
 }
 
 }  // namespace

@@ -4,8 +4,55 @@
 
 #include <utility>
 
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/step.h"
+#include "lockstep/optim/option_checks.h"
 
+// Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for every instruction set, by
+// including this file again.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lockstep/optim/rules/rmsprop.cc"
+#include <hwy/foreach_target.h>
+
+#include "lockstep/optim/kernels/vector_step-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::optim::HWY_NAMESPACE {
+namespace {
+
+struct VectorForm {
+  // square_avg, then, if centered, grad_avg, then, with momentum, the buffer.
+  static constexpr size_t kLeastStates = 1, kMostStates = 3;
+
+  template <typename D, typename V>
+  static void step(D d, const RmspropRule& rule, V& p, V g, V* s) {
+    const Constants<D> constant{d};
+    if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
+    s[0] = hn::MulAdd(hn::Mul(constant(1 - rule.alpha), g), g, hn::Mul(s[0], constant(rule.alpha)));
+    V square = s[0];
+    if (rule.centered) {
+      s[1] = lerp(d, s[1], g, 1 - rule.alpha);
+      square = hn::NegMulAdd(s[1], s[1], square);
+    }
+    const V root = hn::Add(hn::Sqrt(square), constant(rule.eps));
+    if (rule.momentum == 0) {
+      p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.lr), g), root));
+      return;
+    }
+    V& buffer = s[rule.centered ? 2 : 1];
+    buffer = hn::Add(hn::Mul(buffer, constant(rule.momentum)), hn::Div(g, root));
+    p = hn::MulAdd(buffer, constant(-rule.lr), p);
+  }
+};
+
+void step(const RmspropRule& rule, const AnyElements& elements, const Extras& extras) {
+  step_by<VectorForm>(rule, elements, extras);
+}
+
+}  // namespace
+}  // namespace lockstep::optim::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace lockstep::optim {
 namespace {
 
@@ -15,7 +62,33 @@ constexpr SlotSpec kSlots[] = {{.name = "step", .kind = SlotKind::kCounter},
                                {.name = "momentum_buffer", .needed = false},
                                {.name = "grad_avg", .needed = false}};
 
+HWY_EXPORT(step);
+
 }  // namespace
+
+void step_elements(const RmspropRule& rule, const AnyElements& elements, const Extras& extras) {
+  HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
+}
+
+void step_tensors(const RmspropRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
+  const at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
+  s[0].mul_(rule.alpha).addcmul_(g, g, 1 - rule.alpha);
+  if (rule.centered) s[1].lerp_(g, 1 - rule.alpha);
+  const at::Tensor root = (rule.centered ? s[0].addcmul(s[1], s[1], -1) : s[0]).sqrt().add_(rule.eps);
+  if (rule.momentum == 0) {
+    p.addcdiv_(g, root, -rule.lr);
+  } else {
+    p.sub_(s[rule.centered ? 2 : 1].mul_(rule.momentum).addcdiv_(g, root), rule.lr);
+  }
+}
+
+void RmspropOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "alpha", alpha);
+  check_not_negative(kName, "eps", eps);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_not_negative(kName, "momentum", momentum);
+}
 
 std::span<const SlotSpec> RMSprop::slots(const GroupOptions&) const { return kSlots; }
 
@@ -44,3 +117,4 @@ void RMSprop::step_one(const GroupOptions& options, const Step& step, Slots& slo
 }
 
 }  // namespace lockstep::optim
+#endif

@@ -1,8 +1,14 @@
-// Against libtorch's own: fused_optimizer_test.cc.
+// fused_optimizer_test.cc compares it with libtorch's own.
 #include "lockstep/optim/rules/rmsprop.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lockstep/base/error.h"
+#include "lockstep/optim/testing/rule_checks.h"
 
 namespace lockstep::optim {
 namespace {
@@ -46,6 +52,65 @@ TEST(RMSprop, FollowsPyTorch) {
     optimizer.update({});
   }
   EXPECT_TRUE(at::allclose(p, at::tensor({-0.77581257F, 1.2772272F, -1.5242335F, 1.6433566F}), 1e-6, 1e-7)) << p;
+}
+
+TEST(RMSprop, RefusesOptionsOutOfRange) {
+  EXPECT_NO_THROW(RmspropOptions{}.check());
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const RmspropOptions& bad : {RmspropOptions{.lr = kNan}, RmspropOptions{.alpha = -1}, RmspropOptions{.eps = -1},
+                                    RmspropOptions{.momentum = -1}}) {
+    EXPECT_THROW(bad.check(), ConfigError);
+  }
+}
+
+TEST(RmspropRule, FollowsItsDefinition) {
+  RmspropRule rule{
+      .multiplier = 2, .lr = 0.1, .weight_decay = 0.01, .alpha = 0.9, .eps = 1e-3, .momentum = 0, .centered = false};
+  const auto define = [&](testing::One& e) {
+    const long double g = e.g * rule.multiplier + e.p * rule.weight_decay;
+    e.s[0] = rule.alpha * e.s[0] + (1 - rule.alpha) * g * g;
+    if (rule.centered) e.s[1] += (1 - rule.alpha) * (g - e.s[1]);
+    long double step = g / (std::sqrt(e.s[0] - (rule.centered ? e.s[1] * e.s[1] : 0)) + rule.eps);
+    if (rule.momentum != 0) {
+      long double& buffer = e.s[rule.centered ? 2 : 1];
+      step = buffer = rule.momentum * buffer + step;
+    }
+    e.p -= rule.lr * step;
+  };
+  const auto prepare = [](auto& state) {  // of a variance above 0
+    state[0] = state[1];
+    for (auto& average : state[1]) average *= 0.1F;
+    for (auto& square : state[0]) square += 1;
+  };
+  testing::expect_definition(rule, 1, define, prepare);
+  rule.momentum = 0.9;
+  testing::expect_definition(rule, 2, define, prepare);
+  rule.centered = true;
+  testing::expect_definition(rule, 3, define, prepare);
+  rule.momentum = 0;
+  testing::expect_definition(rule, 2, define, prepare);
+}
+
+TEST(RmspropRule, IsTheSameOnDevices) {
+  RmspropRule rule{
+      .multiplier = 1, .lr = 0.1, .weight_decay = 0, .alpha = 0.9, .eps = 0.1, .momentum = 0, .centered = false};
+  testing::expect_device_follows(rule, 1);
+  rule = {.multiplier = 1, .lr = 0.1, .weight_decay = 0.1, .alpha = 1, .eps = 4, .momentum = 0.5, .centered = false};
+  testing::expect_device_follows(rule, 2);
+}
+
+// The variance must not come out below 0, as it would with random state.
+TEST(RmspropRule, IsTheSameOnDevicesWhereItIsCentered) {
+  const RmspropRule rule{
+      .multiplier = 1, .lr = 0.1, .weight_decay = 0, .alpha = 0.9, .eps = 0.1, .momentum = 0.5, .centered = true};
+  const testing::StepTensors here(at::kFloat), there(at::kFloat);
+  for (const testing::StepTensors* t : {&here, &there}) {
+    t->state[0].add_(40);
+    step_parameter(rule, t->operands(3));
+  }
+  step_parameter(rule, here.operands(3));
+  step_on_device(rule, there.operands(3));
+  testing::expect_close(here, there, 1e-5);
 }
 
 }  // namespace

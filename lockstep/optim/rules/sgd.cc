@@ -2,16 +2,84 @@
 
 #include <ATen/ATen.h>
 
-#include <utility>
+#include <cmath>
 
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/step.h"
+#include "lockstep/optim/option_checks.h"
 
+// Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for every instruction set, by
+// including this file again.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lockstep/optim/rules/sgd.cc"
+#include <hwy/foreach_target.h>
+
+#include "lockstep/optim/kernels/vector_step-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::optim::HWY_NAMESPACE {
+namespace {
+
+struct VectorForm {
+  static constexpr size_t kLeastStates = 0, kMostStates = 1;  // the momentum buffer
+
+  template <typename D, typename V>
+  static void step(D d, const SgdRule& rule, V& p, V g, V* s) {
+    const Constants<D> constant{d};
+    if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
+    if (rule.momentum != 0) {
+      const V momentum = constant(rule.momentum);
+      s[0] = rule.first ? g : hn::MulAdd(g, constant(rule.undamped), hn::Mul(s[0], momentum));
+      g = rule.nesterov ? hn::MulAdd(s[0], momentum, g) : s[0];
+    }
+    p = hn::MulAdd(g, constant(-rule.lr), p);
+  }
+};
+
+void step(const SgdRule& rule, const AnyElements& elements, const Extras& extras) {
+  step_by<VectorForm>(rule, elements, extras);
+}
+
+}  // namespace
+}  // namespace lockstep::optim::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace lockstep::optim {
 namespace {
 
 constexpr SlotSpec kSlots[] = {{.name = "momentum_buffer"}};
 
+HWY_EXPORT(step);
+
 }  // namespace
+
+void step_elements(const SgdRule& rule, const AnyElements& elements, const Extras& extras) {
+  HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
+}
+
+void step_tensors(const SgdRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
+  at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
+  if (rule.momentum != 0) {
+    if (rule.first) {
+      s[0].copy_(g);
+    } else {
+      s[0].mul_(rule.momentum).add_(g, rule.undamped);
+    }
+    g = rule.nesterov ? g.add(s[0], rule.momentum) : s[0];
+  }
+  p.sub_(g, rule.lr);
+}
+
+void SgdOptions::check() const {
+  check_not_negative(kName, "lr", lr);
+  check_not_negative(kName, "momentum", momentum);
+  check_not_negative(kName, "weight_decay", weight_decay);
+  check_range(kName, "dampening", dampening, -HUGE_VAL, HUGE_VAL);
+  if (nesterov && (momentum == 0 || dampening != 0)) {
+    throw ConfigError(kName, ": nesterov needs a momentum above 0 and no dampening, not momentum ", momentum,
+                      " and dampening ", dampening);
+  }
+}
 
 std::span<const SlotSpec> SGD::slots(const GroupOptions&) const { return kSlots; }
 
@@ -32,3 +100,4 @@ void SGD::step_one(const GroupOptions& options, const Step& step, Slots& slots) 
 }
 
 }  // namespace lockstep::optim
+#endif

@@ -1,4 +1,4 @@
-// For tests of optimizers: a few parameters, and steps with gradients that depend on the step's number alone.
+// Helpers for tests of optimizers: a few parameters, and steps with gradients that depend on the step's number alone.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -32,7 +32,7 @@ inline void train(AnyOptimizer& optimizer, const Tensors& parameters, int first,
   }
 }
 
-// The largest of all elements.
+// The largest difference of any two elements.
 inline double difference(const Tensors& a, const Tensors& b) {
   double most = 0;
   for (size_t i = 0; i < a.size(); ++i) most = std::max(most, (a[i] - b[i]).abs().max().item().toDouble());

@@ -1,19 +1,21 @@
-// How kernels reach a parameter's memory: in blocks, dealt to libtorch's intra-op threads. Which elements are a block
-// depends on nothing but the parameter's size.
+// The blocks of a parameter's memory that libtorch's intra-op threads process. The parameter's size alone decides which
+// elements are a block.
 #pragma once
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/elements.h"
+#include "lockstep/optim/kernels/operands.h"
 
 namespace lockstep::optim {
 
 constexpr int64_t kBlock = 4096;      // elements
-constexpr int64_t kBlocksApiece = 8;  // that are worth a thread
+constexpr int64_t kBlocksApiece = 8;  // so many blocks are worth a thread
 
 template <typename T>
 T* data_of(const at::Tensor* tensor) {
@@ -30,7 +32,7 @@ Elements<W, G> typed_elements(const Operands& o) {
           .rounded = data_of<G>(o.rounded)};
 }
 
-// Throws BugError for a dtype that no kernel is for.
+// Throws BugError for a dtype that Operands does not name.
 inline AnyElements elements_of(const Operands& o) {
   const at::ScalarType weight = o.parameter.scalar_type(), gradient = o.gradient.scalar_type();
   if (weight == at::kFloat && gradient == at::kBFloat16) return typed_elements<float, at::BFloat16>(o);
@@ -74,6 +76,16 @@ void for_each_block(const Operands& o, const Work& work) {
            static_cast<size_t>(block));
     }
   });
+}
+
+// Adds up work(elements) of all blocks, in the order of the blocks.
+template <typename Sum, typename Work>
+Sum sum_over_blocks(const Operands& o, const Work& work) {
+  std::vector<Sum> blocks(static_cast<size_t>(blocks_of(o.parameter)));
+  for_each_block(o, [&](const AnyElements& elements, size_t block) { blocks[block] = work(elements); });
+  Sum all{};
+  for (const Sum& block : blocks) all += block;
+  return all;
 }
 
 }  // namespace lockstep::optim

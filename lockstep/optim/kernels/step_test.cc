@@ -1,10 +1,12 @@
-#include "lockstep/optim/kernels/kernels.h"
+#include "lockstep/optim/kernels/step.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/kernels/average.h"
+#include "lockstep/optim/rules/sgd.h"
 
 namespace lockstep::optim {
 namespace {
@@ -18,7 +20,7 @@ const SgdRule kRule{.multiplier = 0.5,
                     .first = false};
 
 // Sizes around vectors and blocks.
-TEST(Kernels, NarrowTypesRoundOnlyWhatTheyStore) {
+TEST(Step, RoundsNarrowTypesOnlyWhereItStores) {
   for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
     for (const int64_t size : {1, 1023, 1024, 1025, 4096, 4097, 10000}) {
       at::manual_seed(size);
@@ -34,7 +36,7 @@ TEST(Kernels, NarrowTypesRoundOnlyWhatTheyStore) {
   }
 }
 
-TEST(Kernels, GiveTheSameBitsWithAnyNumberOfThreads) {
+TEST(Step, GivesTheSameBitsWithAnyNumberOfThreads) {
   at::manual_seed(1);
   const at::Tensor p = at::randn({200003});
   const at::Tensor g = at::randn({200003});
@@ -54,20 +56,23 @@ TEST(Kernels, GiveTheSameBitsWithAnyNumberOfThreads) {
   EXPECT_TRUE(at::equal(results[0], results[2]));
 }
 
-TEST(Kernels, AverageTheWeightsAsTheyAreStored) {
+TEST(Step, AveragesTheWeightsAsTheyAreStored) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
     at::manual_seed(2);
     const at::Tensor p = at::randn({1500}).to(dtype), g = at::randn({1500}).to(dtype), s = at::randn({1500}).to(dtype);
     const at::Tensor average = at::randn({1500}).to(dtype == at::kDouble ? at::kDouble : at::kFloat);
-    const at::Tensor alone = average.clone(), before = average.clone();
-    step_parameter(kRule, {p, g, {&s}, &average}, {.average_share = 0.25});
-    average_parameter(p, alone, 0.25);
-    EXPECT_TRUE(at::equal(average, alone)) << dtype;
-    EXPECT_TRUE(at::equal(average, before.lerp(p.to(before.scalar_type()), 0.25))) << dtype;
+    for (const double share : {0.125, 0.25, 0.75, 1.0}) {
+      const at::Tensor alone = average.clone(), before = average.clone();
+      step_parameter(kRule, {p, g, {&s}, &average}, {.average_share = share});
+      average_parameter(p, alone, share);
+      EXPECT_TRUE(at::equal(average, alone)) << dtype << share;
+      EXPECT_TRUE(at::allclose(average, before.lerp(p.to(before.scalar_type()), share), 0, share == 0.25 ? 0 : 1e-6))
+          << dtype << share;
+    }
   }
 }
 
-TEST(Kernels, KnowTheirDtypes) {
+TEST(Step, KnowsItsDtypes) {
   const at::Tensor whole = at::ones({3}, at::kInt);
   EXPECT_THROW(step_parameter(kRule, {whole, whole, {&whole}}), BugError);
 }
