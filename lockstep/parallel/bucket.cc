@@ -1,6 +1,7 @@
 #include "lockstep/parallel/bucket.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 
 #include <utility>
@@ -12,7 +13,7 @@ namespace {
 
 double seconds(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) * 1e-9; }
 
-// One tensor's memory cut up into gradients of these parameters.
+// Cuts the memory of one flat tensor up into gradients of these parameters.
 std::vector<at::Tensor> parts_of_one(const std::vector<at::Tensor>& parameters) {
   int64_t elements = 0;
   for (const auto& parameter : parameters) elements += parameter.numel();
@@ -28,73 +29,76 @@ std::vector<at::Tensor> parts_of_one(const std::vector<at::Tensor>& parameters) 
 
 }  // namespace
 
-Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> members, at::Tensor square_sums,
-               Transport transport)
+Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> parameters, at::Tensor square_sums,
+               Reduction reduction)
     : in_{.index = index, .label = std::move(label), .gradients = {}},
+      parameters_(std::move(parameters)),
       square_sums_(std::move(square_sums)),
-      transport_(std::move(transport)) {
+      reduction_(std::move(reduction)) {
   const c10::AutoGradMode no_grad(false);
-  in_.gradients.resize(members.size());
-  transport_.always_fp32 = transport_.always_fp32 && members[0].element_size() < 4;
-  if (transport_.flat) parts_ = parts_of_one(members);
-  for (const auto& member : members) types_.push_back(member.scalar_type());
+  in_.gradients.resize(parameters_.size());
+  reduction_.always_fp32 = reduction_.always_fp32 && parameters_[0].element_size() < 4;
+  if (reduction_.flat) parts_ = parts_of_one(parameters_);
   log_.label = in_.label;
-  for (const auto& member : members) log_.bytes += static_cast<int64_t>(member.nbytes());
+  for (const auto& parameter : parameters_) log_.bytes += static_cast<int64_t>(parameter.nbytes());
 }
 
-void Bucket::begin() { missing_ = in_.gradients.size(); }
+void Bucket::begin() { missing_ = parameters_.size(); }
 
-at::Tensor Bucket::put(size_t k, at::Tensor gradient) {
-  if (transport_.always_fp32) {
-    travelling_.resize(in_.gradients.size());
+void Bucket::put(size_t k, at::Tensor gradient) {
+  if (reduction_.always_fp32) {
+    travelling_.resize(parameters_.size());
     travelling_[k] = gradient.to(at::kFloat);
-    gradient = gradient.to(types_[k]);
+    gradient = gradient.to(parameters_[k].scalar_type());
   }
-  if (transport_.flat) {
+  if (reduction_.flat) {
     parts_[k].copy_(gradient);
     gradient = parts_[k];
   }
   --missing_;
-  return in_.gradients[k] = std::move(gradient);
+  in_.gradients[k] = std::move(gradient);
 }
 
-at::Tensor Bucket::put_leaf(size_t k, at::Tensor leaf, at::Tensor sum) {
-  leaves_.resize(in_.gradients.size());
-  leaves_[k] = std::move(leaf);
+void Bucket::put_low_precision(size_t k, at::Tensor gradient) {
+  leaves_.resize(parameters_.size());
+  leaves_[k] = std::move(gradient);
   --missing_;
-  return in_.gradients[k] = std::move(sum);
+  in_.gradients[k] = at::empty_like(parameters_[k]);
 }
 
 void Bucket::launch(comm::Communicator& comm) {
   const c10::AutoGradMode no_grad(false);
-  if (transport_.hook != nullptr) {
-    work_ = transport_.hook->begin(in_, comm);
+  if (reduction_.hook != nullptr) {
+    work_ = reduction_.hook->begin(in_, comm);
     return;
   }
-  if (transport_.through_cpu) {
+  if (reduction_.through_cpu) {
     if (travelling_.empty()) travelling_ = in_.gradients;
     for (auto& gradient : travelling_) gradient = gradient.cpu();
   }
   work_ = comm.fold(
       travelling_.empty() ? in_.gradients : travelling_,
-      {.label = in_.label, .square_sums = square_sums_, .wire = transport_.wire, .leaves = std::exchange(leaves_, {})});
+      {.label = in_.label, .square_sums = square_sums_, .wire = reduction_.wire, .leaves = std::exchange(leaves_, {})});
 }
 
-void Bucket::finish() {
+std::vector<at::Tensor> Bucket::finish() {
   const c10::AutoGradMode no_grad(false);
   const Stopwatch watch;
   work_->wait();
   log_.waited = watch.seconds();
   log_.in_flight = seconds(work_->elapsed());
-  if (transport_.multiply != 1) {
-    for (auto& gradient : travelling_.empty() ? in_.gradients : travelling_) gradient.mul_(transport_.multiply);
+  if (reduction_.multiply != 1) {
+    for (auto& gradient : travelling_.empty() ? in_.gradients : travelling_) gradient.mul_(reduction_.multiply);
   }
   for (size_t k = 0; k < travelling_.size(); ++k) in_.gradients[k].copy_(travelling_[k]);
-  if (transport_.hook != nullptr || transport_.multiply != 1 || transport_.always_fp32) take_square_sums();
+  if (reduction_.hook != nullptr || reduction_.multiply != 1 || reduction_.always_fp32) take_square_sums();
+  std::vector<at::Tensor> reduced(parameters_.size());
+  reduced.swap(in_.gradients);
   drop();
+  return reduced;
 }
 
-// Of a hook's result, or where they are not the fold's.
+// A hook leaves no sums of squares, and the fold's are those before the factor and before rounding to 16 bits.
 void Bucket::take_square_sums() const {
   std::vector<at::Tensor> here;
   for (const auto& gradient : in_.gradients) here.push_back(gradient.cpu());

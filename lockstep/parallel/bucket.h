@@ -1,9 +1,8 @@
-// A bucket under way: the gradients of some parameters, from when backward gives the first of them until their sum over
-// ranks is there.
+// A bucket: the gradients of some parameters, from the first that backward gives until their sum over ranks is there.
 //
-// Where the ranks can read each other's memory, a gradient stays where backward has put it. Elsewhere (networks, GPUs)
-// the bucket is one flat tensor, into which each gradient is copied once and whose parts the parameters' .grad then
-// are.
+// Where the ranks can read each other's memory, each gradient stays where backward has put it. Elsewhere (networks,
+// GPUs) the bucket is one flat tensor: each gradient is copied into it once, and the parameters' .grad become its
+// parts.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,56 +18,59 @@
 
 namespace lockstep::parallel {
 
-// How a bucket's gradients travel.
-struct Transport {
-  bool flat = false;                         // one tensor for all of them
+// How a bucket's gradients are stored and reduced.
+struct Reduction {
+  bool flat = false;                         // stored in one flat tensor
   bool always_fp32 = false;                  // 16-bit gradients are added and travel in fp32
-  bool through_cpu = false;                  // of a GPU, over a network library that takes CPU memory
-  std::optional<at::ScalarType> wire = {};   // fp32 ones rounded to it (comm::FoldOptions)
-  double multiply = 1;                       // by this, when they are added
-  std::shared_ptr<CommHook> hook = nullptr;  // in place of the fold
+  bool through_cpu = false;                  // from a GPU over a network library that takes CPU memory
+  std::optional<at::ScalarType> wire = {};   // fp32 gradients are added and travel rounded to it (comm::FoldOptions)
+  double multiply = 1;                       // the factor by which sums are multiplied
+  std::shared_ptr<CommHook> hook = nullptr;  // reduces in place of the fold
 };
 
-// What the reduction of a bucket took in the last step.
+// The cost of a bucket's reduction in the last step.
 struct BucketLog {
   std::string label;
   int64_t bytes = 0;     // of its gradients
-  double in_flight = 0;  // seconds from when it was full until it was reduced
+  double in_flight = 0;  // seconds from its launch until it was reduced
   double waited = 0;     // of those, seconds in which this rank did nothing but wait for it
 };
 
+// Used by one thread at a time. A step is begin(), a put for every parameter, launch(), finish().
 class Bucket {
  public:
-  // `members`: its parameters, whose layouts their gradients have. `square_sums`: fp64, one for each block of each.
-  Bucket(size_t index, std::string label, std::vector<at::Tensor> members, at::Tensor square_sums, Transport transport);
+  // `parameters`: dense, of one dtype on one device; their gradients have their layouts. `square_sums`: fp64, one
+  // element for each block of each parameter, which finish() fills.
+  Bucket(size_t index, std::string label, std::vector<at::Tensor> parameters, at::Tensor square_sums,
+         Reduction reduction);
 
-  void begin();  // of a step
-  // Takes the gradient of member `k`, which owns its memory (with always_fp32 it may be in fp32); returns what is to be
-  // the parameter's .grad.
-  at::Tensor put(size_t k, at::Tensor gradient);
-  // The same of a 16-bit gradient, which nobody writes to any more, whose sum goes to `sum` in fp32
-  // (comm::FoldOptions).
-  at::Tensor put_leaf(size_t k, at::Tensor leaf, at::Tensor sum);
+  void begin();
+  // Takes the gradient of parameter `k` of the bucket. The gradient owns its memory; with always_fp32 it may be fp32.
+  void put(size_t k, at::Tensor gradient);
+  // The same for a bf16 or fp16 gradient of an fp32 parameter, which nobody writes to any more. The sum is fp32.
+  void put_low_precision(size_t k, at::Tensor gradient);
   bool full() const { return missing_ == 0; }
 
-  void launch(comm::Communicator& comm);  // when full
-  void finish();                          // waits until the gradients are reduced
-  void drop() noexcept;
+  // Begins the reduction of a full bucket. All ranks launch their buckets in the same order.
+  void launch(comm::Communicator& comm);
+  // Waits until the gradients are reduced. Returns them by parameter; those of a flat bucket share its memory, which
+  // the next step writes to.
+  std::vector<at::Tensor> finish();
+  void drop() noexcept;  // forgets the gradients of a step that failed
 
-  const std::string& label() const { return in_.label; }
   const BucketLog& log() const { return log_; }
 
  private:
   void take_square_sums() const;
 
-  GradBucket in_;                       // with the gradients that the parameters see
-  std::vector<at::ScalarType> types_;   // of the parameters
-  std::vector<at::Tensor> travelling_;  // in fp32 or on the CPU, where the gradients themselves do not
-  std::vector<at::Tensor> leaves_;      // empty, or by member
+  GradBucket in_;                       // the gradients as the parameters get them
+  std::vector<at::Tensor> parameters_;  // of the bucket
+  std::vector<at::Tensor> travelling_;  // copies in fp32 or on the CPU that are folded in place of the gradients
+  std::vector<at::Tensor> leaves_;      // low-precision gradients by parameter, or empty (comm::FoldOptions)
   std::vector<at::Tensor> parts_;       // of the flat tensor, each laid out as its parameter
   at::Tensor square_sums_;
-  Transport transport_;
-  size_t missing_ = 0;
+  Reduction reduction_;
+  size_t missing_ = 0;  // gradients that have not been put
   std::shared_ptr<comm::Work> work_;
   BucketLog log_;
 };

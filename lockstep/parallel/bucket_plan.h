@@ -1,4 +1,4 @@
-// Which parameters' gradients are reduced together: a pure function of the parameters' sizes.
+// The bucket plan: which parameters' gradients are reduced together.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -12,10 +12,11 @@
 namespace lockstep::parallel {
 
 struct BucketOptions {
-  // 2^20 bytes; DistributedDataParallel's bucket_cap_mb, which is 25 there: what is folded soon is still in a cache.
+  // The size of a bucket in 2^20 bytes. PyTorch calls it bucket_cap_mb and takes 25; a gradient of a smaller bucket is
+  // folded while it is still in a cache.
   double bucket_mb = 8;
   double first_bucket_mb = 1;  // the first bucket is small, so that communication starts early
-  // kBFloat16 or kHalf: fp32 gradients are added and travel rounded to it (comm::FoldOptions)
+  // kBFloat16 or kHalf: fp32 gradients are added and travel rounded to this type (comm::FoldOptions).
   std::optional<c10::ScalarType> wire = {};
 };
 
@@ -25,9 +26,9 @@ struct ParameterSize {
   c10::Device device{c10::DeviceType::CPU};
 };
 
-// Buckets of parameter numbers. Backward reaches parameters in about the reverse order of their registration, so that
-// is the order within buckets and of buckets; a bucket is closed as soon as it has reached its size, and holds one
-// dtype on one device.
+// Returns buckets of parameter numbers; a pure function. Backward reaches parameters in about the reverse order of
+// their registration, so buckets and the parameters in them stand in that order. A bucket holds one dtype on one device
+// and is closed as soon as it has reached its size.
 std::vector<std::vector<size_t>> plan_buckets(std::span<const ParameterSize> parameters, const BucketOptions& options);
 
 }  // namespace lockstep::parallel

@@ -16,15 +16,15 @@ struct BucketTest : testing::Test {
   Tensor sums = at::zeros({2}, at::kDouble);
 
   // The gradients that parameters see after a step in which both were 2 everywhere.
-  std::vector<Tensor> reduced(const Transport& transport) {
-    Bucket bucket(0, "bucket", {a, b}, sums, transport);
+  std::vector<Tensor> reduced(const Reduction& reduction) {
+    Bucket bucket(0, "bucket", {a, b}, sums, reduction);
     bucket.begin();
-    std::vector<Tensor> seen = {bucket.put(0, at::full_like(a, 2))};
+    bucket.put(0, at::full_like(a, 2));
     EXPECT_FALSE(bucket.full());
-    seen.push_back(bucket.put(1, at::full_like(b, 2)));
+    bucket.put(1, at::full_like(b, 2));
     EXPECT_TRUE(bucket.full());
     bucket.launch(comm);
-    bucket.finish();
+    const auto seen = bucket.finish();
     EXPECT_EQ(bucket.log().bytes, static_cast<int64_t>(a.nbytes() + b.nbytes()));
     return seen;
   }
@@ -41,6 +41,19 @@ TEST_F(BucketTest, FlatGradientsAreViewsOfOneTensor) {
 TEST_F(BucketTest, OthersStayWhereTheyAre) {
   const auto seen = reduced({});
   EXPECT_FALSE(seen[0].is_alias_of(seen[1]));
+  EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24));
+}
+
+TEST_F(BucketTest, LowPrecisionGradientsGiveFp32Sums) {
+  Bucket bucket(0, "bucket", {a, b}, sums, {});
+  bucket.begin();
+  bucket.put_low_precision(0, at::full({4, 3}, 2, at::kBFloat16));
+  bucket.put(1, at::full_like(b, 2));
+  EXPECT_TRUE(bucket.full());
+  bucket.launch(comm);
+  const auto seen = bucket.finish();
+  EXPECT_TRUE(at::equal(seen[0], at::full_like(a, 2)));
+  EXPECT_TRUE(at::equal(seen[1], at::full_like(b, 2)));
   EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24));
 }
 

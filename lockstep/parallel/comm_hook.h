@@ -1,5 +1,5 @@
-// Communication hooks: what is done with a full bucket in place of the fold, as DistributedDataParallel's
-// register_comm_hook has it.
+// Communication hooks, which reduce a full bucket in place of the fold. PyTorch's DistributedDataParallel takes them by
+// register_comm_hook.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,35 +15,37 @@
 
 namespace lockstep::parallel {
 
-// A full bucket. Every rank has the same buckets, and hands them out in the same order.
+// A full bucket. Every rank has the same buckets and passes them to its hook in the same order.
 struct GradBucket {
-  size_t index = 0;                   // 0: the first that backward fills
-  std::string label;                  // "bucket 2/5 (layer3.conv1.weight …)"
-  std::vector<at::Tensor> gradients;  // of this rank, dense, of one dtype and device; weighted so that the ranks' sum
-                                      // is the gradient of the mean loss
+  size_t index = 0;   // 0 is the bucket that backward fills first
+  std::string label;  // "bucket 2/5 (layer3.conv1.weight …)"
+  // This rank's gradients: dense, of one dtype, on one device. Their sum over ranks is the gradient of the mean loss.
+  std::vector<at::Tensor> gradients;
 };
 
 class CommHook {
  public:
   virtual ~CommHook() = default;
 
-  // "PowerSGD of rank 2", for people and for the check that all ranks have the same.
+  // A name such as "PowerSGD of rank 2", for people and for the check that all ranks use the same hook.
   virtual std::string name() const = 0;
   // Whether the sum's bits do not depend on the number of ranks.
   virtual bool same_bits() const { return false; }
-  // What the lanes of one rank are rounded to as they are added (LaneSum), for a hook that keeps the bits.
+  // The type that sums over one rank's lanes are rounded to (LaneSum). A hook whose bits do not depend on the number of
+  // ranks gives the type that it folds in.
   virtual std::optional<at::ScalarType> wire() const { return std::nullopt; }
 
-  // Begins. When the work is done, each of the bucket's gradients holds the sum over ranks, in place. Works are waited
-  // for in the order of the buckets, so wait() may begin further collectives.
+  // Begins the reduction of a bucket. When the returned work is done, each of the bucket's gradients holds the sum over
+  // ranks, in place. Works are waited for in the order of the buckets, so their wait() may begin further collectives.
   virtual std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) = 0;
 };
 
-// fp32 gradients are added in kHalf or kBFloat16 and travel so, as BucketOptions::wire: PyTorch's fp16_compress_hook
-// and bf16_compress_hook. The bits are the same at any number of ranks.
+// Returns a hook that adds fp32 gradients rounded to `wire`, kHalf or kBFloat16, and sends them so, as
+// BucketOptions::wire does. PyTorch has it as fp16_compress_hook and bf16_compress_hook. The bits are the same at any
+// number of ranks.
 std::shared_ptr<CommHook> compress_hook(at::ScalarType wire);
 
-// A user's own. The function returns the work as CommHook::begin() does.
+// Makes a hook of a user's function, which returns the work as CommHook::begin() does.
 using HookFunction = std::function<std::shared_ptr<comm::Work>(const GradBucket& bucket, comm::Communicator& comm)>;
 std::shared_ptr<CommHook> make_hook(std::string name, HookFunction begin);
 

@@ -23,4 +23,6 @@ void DdpOptions::check() const {
   }
 }
 
+std::optional<c10::ScalarType> DdpOptions::wire() const { return comm_hook ? comm_hook->wire() : buckets.wire; }
+
 }  // namespace lockstep::parallel

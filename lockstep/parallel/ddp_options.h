@@ -1,8 +1,9 @@
-// How DistributedDataParallel works, with the names that PyTorch and Apex have for it.
+// The options of DistributedDataParallel, under the names that PyTorch and Apex have for them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "lockstep/parallel/bucket_plan.h"
 #include "lockstep/parallel/comm_hook.h"
@@ -11,20 +12,22 @@ namespace lockstep::parallel {
 
 struct DdpOptions {
   BucketOptions buckets = {};
-  uint64_t seed = 0;              // keys the random numbers of libtorch's kernels (dropout)
-  bool broadcast_state = true;    // at construction, from rank 0: only rank 0 needs to have loaded weights
-  bool broadcast_buffers = true;  // rank 0's, whenever something reads them; false: every rank keeps its own
+  uint64_t seed = 0;            // keys the random numbers of libtorch's kernels (dropout)
+  bool broadcast_state = true;  // rank 0's weights and buffers go to all ranks at construction
+  bool broadcast_buffers =
+      true;  // rank 0's buffers go to all ranks before something reads them; false: each has its own
 
-  bool find_unused_parameters = false;  // walks each lane's graph before its backward
-  bool static_graph = false;            // the same, in the first step alone: all steps use the same parameters
+  bool find_unused_parameters = false;  // walks each lane's graph before its backward (unused_parameters.h)
+  bool static_graph = false;            // walks the graphs of the first step alone: all steps use the same parameters
 
-  bool gradient_average = true;          // by hand: the mean over ranks, not the sum
-  bool delay_allreduce = false;          // buckets go out when backward is over
+  bool gradient_average = true;          // hand-driven loops get the mean over ranks, not the sum
+  bool delay_allreduce = false;          // buckets are launched when backward is over
   bool allreduce_always_fp32 = false;    // 16-bit gradients are added and travel in fp32
   double gradient_predivide_factor = 1;  // gradients are divided by it before they are added, multiplied afterwards
-  std::shared_ptr<CommHook> comm_hook = nullptr;  // in place of the fold
+  std::shared_ptr<CommHook> comm_hook = nullptr;  // reduces in place of the fold
 
-  void check() const;  // throws ConfigError for what does not go together
+  void check() const;                           // throws ConfigError for options that do not go together
+  std::optional<c10::ScalarType> wire() const;  // the type in which fp32 gradients travel: the hook's or the buckets'
 };
 
 }  // namespace lockstep::parallel

@@ -4,7 +4,6 @@
 #include <ATen/Context.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
-#include <torch/nn/modules/embedding.h>
 
 #include <algorithm>
 
@@ -16,28 +15,6 @@
 
 namespace lockstep::parallel {
 namespace {
-
-// Whether this part's weight gets sparse gradients.
-bool gives_sparse(const torch::nn::Module& part) {
-  const auto* embedding = part.as<torch::nn::Embedding>();
-  const auto* bag = part.as<torch::nn::EmbeddingBag>();
-  return (embedding != nullptr && embedding->options.sparse()) || (bag != nullptr && bag->options.sparse());
-}
-
-std::vector<NamedParameter> parameters_of(const torch::nn::Module& module) {
-  std::vector<at::Tensor> sparse;
-  for (const auto& part : module.modules(/*include_self=*/false)) {
-    if (gives_sparse(*part)) sparse.push_back(part->parameters(/*recurse=*/false)[0]);
-  }
-  if (gives_sparse(module)) sparse.push_back(module.parameters(/*recurse=*/false)[0]);
-  std::vector<NamedParameter> parameters;
-  for (const auto& item : module.named_parameters()) {
-    const auto is_it = [&](const at::Tensor& other) { return other.is_same(item.value()); };
-    parameters.push_back({item.key(), item.value(), std::any_of(sparse.begin(), sparse.end(), is_it)});
-  }
-  if (parameters.empty()) throw ConfigError("DistributedDataParallel: the module has no parameters");
-  return parameters;
-}
 
 std::vector<std::string> describe(const DdpOptions& options) {
   return {cat("bucket_mb ", options.buckets.bucket_mb),
@@ -54,7 +31,7 @@ std::vector<std::string> describe(const DdpOptions& options) {
           cat("comm_hook ", options.comm_hook ? options.comm_hook->name() : "none")};
 }
 
-// All ranks hold one model before the first of them is used.
+// Checks that all ranks hold the same model, before anything uses it.
 std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> module, comm::Communicator& comm,
                                          const DdpOptions& options) {
   check_same_model(*module, describe(options), comm);
@@ -80,7 +57,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       world_(std::move(world)),
       options_(options),
       buffers_(*module_, options.broadcast_buffers),
-      reducer_(parameters_of(*module_), world_->communicator(), options),
+      reducer_(named_parameters(*module_), world_->communicator(), options),
       sync_(find_sync_group(*module_)),
       generators_(generators_of(*module_)) {}
 
@@ -90,11 +67,10 @@ StepResult DistributedDataParallel::run(const StepPlan& step, const std::functio
   try {
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
     buffers_.begin_step(comm);
-    reducer_.set_scale(1);
     reducer_.begin_step(step.lanes.size());
     const double loss = run_lanes(step, loss_of, loss_scale);
     buffers_.end_step();
-    // What else a step tells all ranks travels with its fold.
+    // The step's other messages to all ranks travel with its fold.
     const at::Tensor notes = at::zeros({3}, at::kDouble);
     auto* note = notes.mutable_data_ptr<double>();
     note[0] = loss;
@@ -116,7 +92,7 @@ StepResult DistributedDataParallel::run(const StepPlan& step, const std::functio
   }
 }
 
-// All of this rank's lanes. Returns their share of the global batch's mean loss.
+// Runs all of this rank's lanes. Returns their share of the global batch's mean loss.
 double DistributedDataParallel::run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                           double loss_scale) {
   if (sync_ != nullptr) return run_by_turns(step, loss_of, loss_scale);
@@ -137,7 +113,7 @@ double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::fu
       run_lane(step, i, loss_of, loss_scale);
     }
   }
-  generator_states_.assign(filled.size(), {});  // of each: none yet
+  generator_states_.assign(filled.size(), {});  // none is suspended yet
   const auto run_one = [&](size_t lane) {
     const amp::CastCacheScope one_cast_a_weight;
     shares[lane] = run_lane(step, lane, loss_of, loss_scale);
@@ -148,7 +124,7 @@ double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::fu
   return losses.finish(add_losses);
 }
 
-// What belongs to a lane and not to a thread goes along with the turn.
+// The state of a lane that is not its thread's is saved and restored as the turn passes.
 void DistributedDataParallel::switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to) {
   if (lanes.size() < 2) return;
   if (from != LaneTurns::kNone) {
@@ -158,12 +134,12 @@ void DistributedDataParallel::switch_lane(const std::vector<size_t>& lanes, size
   }
   if (to == LaneTurns::kNone) return;
   reducer_.set_lane(lanes[to]);
-  if (generator_states_[to].empty()) return;  // it begins
+  if (generator_states_[to].empty()) return;  // the lane begins
   for (size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(generator_states_[to][i]);
   buffers_.enter(to);
 }
 
-// Forward and backward of one lane. Returns its share of the global batch's mean loss.
+// Runs forward and backward of one lane. Returns its share of the global batch's mean loss.
 double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
                                          const std::function<at::Tensor(size_t)>& loss_of, double loss_scale) {
   const auto [index, samples] = step.lanes[lane];
@@ -190,7 +166,7 @@ void DistributedDataParallel::seed_kernels(uint64_t seed) {
   }
 }
 
-// Waits for the fold, and writes what it took to the board.
+// Waits for the fold, and writes its cost to the board.
 void DistributedDataParallel::finish_fold() {
   reducer_.finish();
   const CommLog log = comm_log();
@@ -213,8 +189,7 @@ void DistributedDataParallel::backward(const at::Tensor& loss) {
       if (!joining_->divide_by_initial_world_size) ranks = going;
       ++passes_;
     }
-    reducer_.set_scale(options_.gradient_average ? 1 / ranks : 1);
-    reducer_.begin_pass(last);
+    reducer_.begin_pass(last, options_.gradient_average ? 1 / ranks : 1);
     reducer_.expect(loss);
     loss.backward();
     buffers_.mark_changed();

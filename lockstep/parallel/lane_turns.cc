@@ -11,7 +11,7 @@
 namespace lockstep::parallel {
 namespace {
 
-// Ends a lane because another one has failed; never leaves run().
+// Thrown within a lane to end it after another lane has failed. It never leaves run().
 struct Cancelled : std::exception {
   const char* what() const noexcept override { return "another lane has failed"; }
 };
@@ -73,7 +73,7 @@ void LaneTurns::work(size_t lane) {
   }
 }
 
-// The lane that has the turn, from its beginning to its end.
+// Runs the lane whose turn it is from its beginning to its end.
 void LaneTurns::run_current() {
   std::exception_ptr error = error_;
   if (error == nullptr) {
@@ -92,7 +92,7 @@ void LaneTurns::run_current() {
   changed_.notify_all();
 }
 
-// What the caller has to do with it may fail; the lanes then end one after the other.
+// Where the caller's on_switch throws, the lanes end one after the other.
 void LaneTurns::switch_turn(size_t from, size_t to) {
   try {
     on_switch_(from, to);
@@ -102,7 +102,7 @@ void LaneTurns::switch_turn(size_t from, size_t to) {
   current_ = to;
 }
 
-// The next lane that has not ended, the first following the last.
+// The next lane that has not ended; the first lane follows the last.
 size_t LaneTurns::next_after(size_t lane) const {
   for (size_t i = 1; i <= lanes_; ++i) {
     if (!ended_[(lane + i) % lanes_]) return (lane + i) % lanes_;

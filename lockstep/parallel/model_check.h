@@ -1,4 +1,4 @@
-// Whether all ranks hold the same model, asked once at the start: names, shapes, dtypes and options.
+// The check, once at the start, that all ranks hold the same model: names, shapes, dtypes and options.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -10,14 +10,15 @@
 
 namespace lockstep::parallel {
 
-// One line for each parameter and buffer, and one for each option.
+// Returns one line for each parameter and buffer, and one for each option.
 std::vector<std::string> describe_model(const torch::nn::Module& module, const std::vector<std::string>& options);
 
-// The first difference between the ranks' descriptions: "rank 2 has … where rank 0 has …"; empty if there is none.
-// A pure function.
+// Returns the first difference between the ranks' descriptions, "rank 2 has … where rank 0 has …", or "" if there is
+// none. A pure function.
 std::string first_difference(const std::vector<std::vector<std::string>>& by_rank);
 
-// A collective. Throws ConfigError with the first difference, on every rank.
+// Compares the model and the options on all ranks. Throws ConfigError with the first difference, on every rank. A
+// collective.
 void check_same_model(const torch::nn::Module& module, const std::vector<std::string>& options,
                       comm::Communicator& comm);
 

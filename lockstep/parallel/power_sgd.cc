@@ -15,12 +15,12 @@
 namespace lockstep::parallel {
 namespace {
 
-// What is kept of one gradient between steps.
+// The state of one gradient between steps.
 struct Memory {
   at::Tensor q, error;
 };
 
-// One gradient on its way.
+// One gradient under way.
 struct Matrix {
   at::Tensor gradient;  // as the bucket has it
   at::Tensor m;         // [n, k], with the last step's error

@@ -1,10 +1,10 @@
-// PowerSGD: a gradient seen as a matrix M travels as two thin ones, M ≈ P Qᵀ, and what that leaves out is added to the
-// next step's gradient (Vogels, Karimireddy and Jaggi, "PowerSGD: practical low-rank gradient compression for
-// distributed optimization", NeurIPS 2019).
+// PowerSGD: a gradient, seen as a matrix M, travels as two thin matrices, M ≈ P Qᵀ. The error of this approximation is
+// added to the next step's gradient (Vogels, Karimireddy and Jaggi, "PowerSGD: practical low-rank gradient compression
+// for distributed optimization", NeurIPS 2019).
 //
-// With W ranks and M the gradient of one of them, its error of the last step added: P = Σ M Q; P is orthogonalised;
-// Q = Σ Mᵀ P; every rank's gradient becomes P Qᵀ, the sum over ranks; the error is M - P Qᵀ / W. Q is where the next
-// step begins. Bits depend on the number of ranks.
+// There are W ranks, and M is one rank's gradient plus its error of the last step. P = Σ M Q, summed over ranks, and P
+// is orthogonalised. Q = Σ Mᵀ P. Every rank's gradient becomes P Qᵀ, the sum over ranks, and its error M - P Qᵀ / W.
+// The next step begins with this Q. The bits depend on the number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,25 @@ namespace lockstep::parallel {
 // The names and defaults of PyTorch's PowerSGDState.
 struct PowerSgdOptions {
   int64_t matrix_approximation_rank = 1;
-  int64_t start_powerSGD_iter = 1000;  // steps before it that are folded whole
+  int64_t start_powerSGD_iter = 1000;  // the first so many steps fold gradients whole
   double min_compression_rate = 2;     // a matrix that would shrink less is folded whole
   bool use_error_feedback = true;      // needs the same buckets at every step
-  bool warm_start = true;              // Q of the step before, not a new random one
+  bool warm_start = true;              // begins with Q of the step before, not with a new random one
   double orthogonalization_epsilon = 0;
   uint64_t random_seed = 0;
 
   void check() const;  // throws ConfigError
 };
 
-// Of floating-point gradients on the CPU or a GPU. Its state is of one DistributedDataParallel, and not in checkpoints:
-// a resumed run begins with empty errors.
+// Returns a hook for floating-point gradients on the CPU or a GPU. It serves one DistributedDataParallel. Its state is
+// not in checkpoints: a resumed run begins with errors of 0. Throws ConfigError for options out of range.
 std::shared_ptr<CommHook> power_sgd_hook(const PowerSgdOptions& options);
 
-// Whether an [n, m] matrix travels as [n, r] and [m, r] elements: min_compression_rate times fewer.
+// Returns whether an [n, m] matrix is compressed: it has more than min_compression_rate times as many elements as [n,
+// r] and [m, r] together.
 bool worth_compressing(int64_t n, int64_t m, const PowerSgdOptions& options);
 
-// The columns of [n, r] made orthonormal, in place, by Gram and Schmidt's way.
+// Makes the columns of an [n, r] matrix orthonormal, in place, by the Gram-Schmidt process.
 void orthogonalize(const at::Tensor& matrix, double epsilon);
 
 }  // namespace lockstep::parallel

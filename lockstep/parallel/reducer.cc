@@ -1,21 +1,45 @@
 #include "lockstep/parallel/reducer.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/blocks.h"
-#include "lockstep/parallel/graph_walk.h"
+#include "lockstep/parallel/gradients/ownership.h"
 
 namespace lockstep::parallel {
+namespace {
+
+DdpOptions checked(const DdpOptions& options) {
+  options.check();
+  return options;
+}
+
+// All writes to .grad go through here. Returns the gradient that was there.
+at::Tensor exchange_grad(const NamedParameter& parameter, at::Tensor gradient = {}) {
+  return std::exchange(parameter.tensor.mutable_grad(), std::move(gradient));
+}
+
+std::vector<LaneSum> lane_sums_of(const std::vector<NamedParameter>& parameters, const DdpOptions& options) {
+  std::vector<LaneSum> sums;
+  for (const auto& [name, tensor, sparse] : parameters) {
+    sums.emplace_back(tensor.scalar_type() == at::kFloat ? options.wire() : std::nullopt);
+  }
+  return sums;
+}
+
+// Whether the fold can read low-precision gradients and write fp32 sums, and nothing else is done with gradients.
+bool folds_low_precision(comm::Communicator& comm, const DdpOptions& options) {
+  return comm.shares(at::empty({1})) && comm.size() > 1 && !options.wire() && options.comm_hook == nullptr &&
+         options.gradient_predivide_factor == 1;
+}
+
+}  // namespace
 
 class Reducer::Hook final : public torch::autograd::PostAccumulateGradHook {
  public:
@@ -29,24 +53,39 @@ class Reducer::Hook final : public torch::autograd::PostAccumulateGradHook {
 };
 
 Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options)
-    : comm_(comm), options_(options), wire_(options.comm_hook ? options.comm_hook->wire() : options.buckets.wire) {
-  options_.check();
-  for (auto& parameter : parameters) add_parameter(std::move(parameter));
-  make_buckets();
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const auto* there = torch::autograd::impl::post_acc_grad_hooks(parameters_[i].tensor).get();
+    : comm_(comm),
+      options_(checked(options)),
+      parameters_(trainable(std::move(parameters))),
+      lane_sums_(lane_sums_of(parameters_, options_)),
+      buckets_(parameters_, comm, options_),
+      unused_(parameters_,
+              {.find_unused_parameters = options_.find_unused_parameters, .static_graph = options_.static_graph}),
+      sparse_(parameters_) {
+  if (folds_low_precision(comm_, options_)) {
+    low_precision_.emplace(
+        parameters_, [this](size_t index, const at::Tensor& gradient) { return take_low_precision(index, gradient); });
+  }
+  install_hooks();
+}
+
+// Hooks of another reducer are replaced.
+void Reducer::install_hooks() {
+  for (const auto& parameter : parameters_) {
+    const auto* there = torch::autograd::impl::post_acc_grad_hooks(parameter.tensor).get();
     if (there != nullptr && dynamic_cast<const Hook*>(there) == nullptr) {
-      throw ConfigError("DistributedDataParallel: ", parameters_[i].name,
+      throw ConfigError("DistributedDataParallel: ", parameter.name,
                         " has a post-accumulate-grad hook of its own, "
                         "and can have one only; use Tensor::register_hook for it");
     }
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
     torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i].tensor, std::make_unique<Hook>(*this, i));
   }
 }
 
-// Another one may have been made for the same parameters since, and have put its hooks there.
+// Another reducer may have put its hooks on the same parameters since.
 Reducer::~Reducer() {
-  for (auto& parameter : parameters_) {
+  for (const auto& parameter : parameters_) {
     const auto* hook = dynamic_cast<Hook*>(torch::autograd::impl::post_acc_grad_hooks(parameter.tensor).get());
     if (hook != nullptr && hook->is_of(*this)) {
       torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
@@ -54,330 +93,173 @@ Reducer::~Reducer() {
   }
 }
 
-void Reducer::add_parameter(NamedParameter parameter) {
-  const auto is_it = [&](const Parameter& other) { return other.tensor.is_same(parameter.tensor); };
-  if (!parameter.tensor.requires_grad() || std::any_of(parameters_.begin(), parameters_.end(), is_it)) return;
-  parameters_.push_back({.name = std::move(parameter.name), .tensor = parameter.tensor, .sparse = parameter.sparse});
-  forget(parameters_.back());
-  if (parameter.sparse) sparse_.push_back(parameters_.size() - 1);
-}
+// The step begins, and its lanes or passes are announced one by one.
 
-void Reducer::make_buckets() {
-  std::vector<ParameterSize> sizes;
-  std::vector<size_t> dense;
-  int64_t blocks = 0;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const at::Tensor& tensor = parameters_[i].tensor;
-    if (parameters_[i].sparse) continue;
-    dense.push_back(i);
-    sizes.push_back({static_cast<int64_t>(tensor.nbytes()), tensor.scalar_type(), tensor.device()});
-    blocks += comm::block_count(tensor.numel());
-  }
-  square_sums_ = at::zeros({blocks}, at::kDouble);
-  const bool shared = comm_.shares(at::empty({1}));
-  takes_uncast_ =
-      shared && comm_.size() > 1 && !wire_ && options_.comm_hook == nullptr && options_.gradient_predivide_factor == 1;
-  const auto plan = plan_buckets(sizes, options_.buckets);
-  int64_t first = 0;
-  for (const auto& numbers : plan) {
-    std::vector<at::Tensor> tensors;
-    auto& members = members_.emplace_back();
-    int64_t count = 0;
-    for (const size_t number : numbers) {
-      Parameter& parameter = parameters_[dense[number]];
-      parameter.bucket = members_.size() - 1;
-      parameter.member = members.size();
-      members.push_back(dense[number]);
-      tensors.push_back(parameter.tensor);
-      count += comm::block_count(parameter.tensor.numel());
-    }
-    const bool narrowed = tensors[0].scalar_type() == at::kFloat;
-    buckets_.emplace_back(members_.size() - 1,
-                          lockstep::cat("bucket ", members_.size(), "/", plan.size(), " (",
-                                        parameters_[members[0]].name, members.size() > 1 ? " …)" : ")"),
-                          tensors, square_sums_.narrow(0, first, count),
-                          Transport{.flat = !shared || !tensors[0].is_cpu(),
-                                    .always_fp32 = options_.allreduce_always_fp32,
-                                    .through_cpu = !tensors[0].is_cpu() && !comm_.shares(tensors[0]),
-                                    .wire = narrowed ? wire_ : std::nullopt,
-                                    .multiply = options_.gradient_predivide_factor,
-                                    .hook = options_.comm_hook});
-    first += count;
-  }
-}
-
-// Backward steals a gradient where .grad is undefined, and would add to what is there.
-void Reducer::begin() {
-  active_ = true;
-  launched_ = 0;
-  for (auto& bucket : buckets_) bucket.begin();
-  for (auto& parameter : parameters_) {
+void Reducer::begin(Step step) {
+  for (const auto& parameter : parameters_) {
     if (!parameter.tensor.requires_grad()) {
       throw ConfigError(parameter.name,
                         " required a gradient when DistributedDataParallel was made, and does not now; "
                         "make it anew after freezing");
     }
-    parameter.tensor.mutable_grad().reset();
-    parameter.ready = parameter.uncast = false;
-    parameter.used = 0;
-    forget(parameter);  // passes that no last one followed
   }
+  clear_gradients();
+  buckets_.begin_step();
+  unused_.begin_step();
+  if (low_precision_) low_precision_->begin_step();
+  step_ = std::move(step);
+  step_.ready.assign(parameters_.size(), false);
+  step_.active = true;
 }
 
-void Reducer::begin_step(size_t lanes) {
-  by_hand_ = false;
-  lanes_ = lanes;
-  lane_ = 0;
-  begin();
+// Backward steals a gradient where .grad is undefined, and would add to what is there. Lane sums may hold passes that
+// no last one followed.
+void Reducer::clear_gradients() noexcept {
+  for (const auto& parameter : parameters_) exchange_grad(parameter);
+  for (auto& sum : lane_sums_) sum.clear();
+  sparse_.clear();
 }
 
-void Reducer::begin_pass(bool last) {
-  if (!active_) {
-    by_hand_ = true;
-    lanes_ = 0;
-    begin();
-  }
-  closing_ = last;
-  lane_ = lanes_++;
-  for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
-}
+void Reducer::begin_step(size_t lanes) { begin({.lanes = lanes}); }
 
-std::vector<bool> Reducer::reached_by(const at::Tensor& loss) {
-  std::vector<bool> reached;
-  if (known_) {
-    for (size_t i = 0; i < parameters_.size(); ++i) reached.push_back(reached_at_first(i));
-    return reached;
-  }
-  reached = reached_parameters({loss}, tensors());
-  if (options_.static_graph) {
-    reached_.resize(std::max(reached_.size(), lane_ + 1));
-    reached_[lane_] = reached;
-  }
-  return reached;
-}
-
-// A lane that had no samples in the first step is taken to use all that some lane did.
-bool Reducer::reached_at_first(size_t index) const {
-  if (lane_ >= reached_.size() || reached_[lane_].empty()) return !parameters_[index].never;
-  return reached_[lane_][index];
+void Reducer::begin_pass(bool last, double scale) {
+  if (!step_.active) begin({.by_hand = true});
+  for (const auto& parameter : parameters_) exchange_grad(parameter);
+  step_.last_pass = last;
+  step_.scale = scale;
+  step_.lane = step_.lanes++;
 }
 
 void Reducer::expect(const at::Tensor& loss) {
-  if (takes_uncast_ && lanes_ == 1 && !by_hand_ && scale_ == 1) hook_casts(loss);
-  if (!walks() && !options_.static_graph) return;
-  const auto reached = reached_by(loss);
-  for (size_t i = parameters_.size(); i-- > 0;) {
-    if (reached[i]) {
-      ++parameters_[i].used;
-    } else {
-      give_zero(i);
-    }
-  }
-}
-
-void Reducer::hook_casts(const at::Tensor& loss) const { parallel::hook_casts(loss, tensors(), take_uncast_); }
-
-std::vector<at::Tensor> Reducer::tensors() const {
-  std::vector<at::Tensor> all;
-  for (const auto& parameter : parameters_) all.push_back(parameter.tensor);
-  return all;
-}
-
-// Whether it has been taken; it is cast, and comes again as fp32, if not.
-bool Reducer::on_uncast(size_t index, const at::Tensor& gradient) {
-  Parameter& parameter = parameters_[index];
-  const bool narrow = gradient.scalar_type() == at::kBFloat16 || gradient.scalar_type() == at::kHalf;
-  if (!active_ || !narrow || !gradient.is_cpu() || parameter.sparse || parameter.ready ||
-      parameter.tensor.scalar_type() != at::kFloat || gradient.strides() != parameter.tensor.strides()) {
-    return false;
-  }
-  check_taken(index);
-  const c10::AutoGradMode no_grad(false);
-  parameter.uncast = true;
-  put(parameter, buckets_[parameter.bucket].put_leaf(parameter.member, gradient, at::empty_like(parameter.tensor)));
-  return true;
+  if (low_precision_ && step_.lanes == 1 && !step_.by_hand) low_precision_->hook_casts(loss);
+  for (const size_t index : unused_.unused_in(loss, step_.lane)) add_zero(index);
 }
 
 void Reducer::empty_lane() {
-  for (size_t i = parameters_.size(); i-- > 0;) give_zero(i);
+  for (size_t i = parameters_.size(); i-- > 0;) add_zero(i);
 }
 
-void Reducer::give_zero(size_t index) {
-  Parameter& parameter = parameters_[index];
-  if (parameter.sparse) {
-    const at::Tensor none = at::empty({0}, at::kLong);
-    return give_rows(parameter, {none, parameter.tensor.detach().narrow(0, 0, 0).cpu()});
-  }
+void Reducer::add_zero(size_t index) {
   const c10::AutoGradMode no_grad(false);
-  give(parameter, at::zeros_like(parameter.tensor));
+  const NamedParameter& parameter = parameters_[index];
+  if (parameter.sparse) return add_rows(index, at::Tensor());
+  add_to_lanes(index, at::zeros_like(parameter.tensor));
 }
+
+// From here downwards a gradient goes its way. Backward has accumulated that of the selected lane or pass in .grad.
 
 void Reducer::on_gradient(size_t index) {
-  if (!active_) return;
-  const std::lock_guard lock(mutex_);  // of a GPU's parameters on autograd's thread for it
-  Parameter& parameter = parameters_[index];
-  if (std::exchange(parameter.uncast, false)) return;
-  check_taken(index);
-  at::Tensor gradient = std::exchange(parameter.tensor.mutable_grad(), at::Tensor());
-  if (!parameter.sparse) return give(parameter, owned(std::move(gradient), parameter.tensor));
-  give_rows(parameter, add_equal_rows(rows_of(gradient, parameter.name)));
+  if (!step_.active) return;
+  const std::lock_guard lock(mutex_);
+  if (low_precision_ && low_precision_->was_taken(index)) return;
+  check_allowed(index);
+  const NamedParameter& parameter = parameters_[index];
+  at::Tensor gradient = exchange_grad(parameter);
+  if (parameter.sparse) return add_rows(index, gradient);
+  add_to_lanes(index, owned(std::move(gradient), parameter.tensor));
 }
 
-// Whether a gradient may be taken now.
-void Reducer::check_taken(size_t index) const {
-  if (c10::GradMode::is_enabled()) {
-    throw ConfigError("backward with create_graph: DistributedDataParallel folds first derivatives only; leave it out");
-  }
-  if (known_ && !reached_at_first(index)) {
-    throw ConfigError("static_graph: ", parameters_[index].name,
-                      " got a gradient that it did not get in the first step; "
-                      "leave static_graph out for a model whose graph changes");
-  }
-}
-
-void Reducer::give_rows(Parameter& parameter, SparseRows rows) {
-  parameter.rows[lane_] = std::move(rows);
-  if (has_all_lanes(parameter)) complete(parameter);
-}
-
-void Reducer::give(Parameter& parameter, at::Tensor gradient) {
-  if (parameter.ready) {
-    throw ConfigError(parameter.name,
-                      " got a second gradient in one backward pass; a part of the model that runs its "
-                      "own backward within backward can't be folded");
-  }
+void Reducer::add_to_lanes(size_t index, at::Tensor gradient) {
+  check_first(index);
   if (options_.allreduce_always_fp32 && gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
   if (options_.gradient_predivide_factor != 1) gradient.div_(options_.gradient_predivide_factor);
-  if (by_hand_) {
-    parameter.lanes.push(std::move(gradient));
+  LaneSum& lanes = lane_sums_[index];
+  if (step_.by_hand) {
+    lanes.push(std::move(gradient));
   } else {
-    parameter.lanes.push(lane_, std::move(gradient));
+    lanes.push(step_.lane, std::move(gradient));
   }
-  if (has_all_lanes(parameter)) complete(parameter);
+  if (was_last(lanes.lanes())) put_in_bucket(index, lanes.finish());
 }
 
-bool Reducer::has_all_lanes(const Parameter& parameter) const {
-  if (by_hand_) return closing_;
-  return (parameter.sparse ? parameter.rows.size() : parameter.lanes.lanes()) == lanes_;
+void Reducer::put_in_bucket(size_t index, at::Tensor sum) {
+  if (step_.scale != 1) sum.mul_(step_.scale);
+  buckets_.put(index, std::move(sum));
+  launch_full(index);
 }
 
-void Reducer::complete(Parameter& parameter) {
-  if (parameter.sparse) {
-    parameter.ready = true;
-    return;
-  }
-  at::Tensor sum = parameter.lanes.finish();
-  if (scale_ != 1) sum.mul_(scale_);
-  put(parameter, buckets_[parameter.bucket].put(parameter.member, std::move(sum)));
-}
-
-// What is to be its .grad lies in its bucket now.
-void Reducer::put(Parameter& parameter, at::Tensor grad) {
-  parameter.ready = true;
-  parameter.tensor.mutable_grad() = std::move(grad);
-  if (!options_.delay_allreduce) launch_filled();
+void Reducer::launch_full(size_t index) {
+  step_.ready[index] = true;
+  if (!options_.delay_allreduce) buckets_.launch_full();
   comm_.progress();
 }
 
-// Buckets go out in their order, which is the same on all ranks, whatever order backward fills them in.
-void Reducer::launch_filled() {
-  for (; launched_ < buckets_.size() && buckets_[launched_].full(); ++launched_) buckets_[launched_].launch(comm_);
-}
-
 void Reducer::finish() {
-  launch_filled();
-  const auto ready = [](const Parameter& parameter) { return parameter.ready; };
-  if (!std::all_of(parameters_.begin(), parameters_.end(), ready)) refuse_unused();
-  for (auto& bucket : buckets_) bucket.finish();
-  finish_sparse();
-  if (walks()) forget_unused();
-  for (const auto& parameter : parameters_) {
-    if (parameter.never) parameter.tensor.mutable_grad().reset();
-  }
-  known_ = known_ || options_.static_graph;
-  add_square_sums();
-  active_ = false;
+  buckets_.launch_full();
+  if (!std::all_of(step_.ready.begin(), step_.ready.end(), [](bool ready) { return ready; })) refuse_missing();
+  std::vector<at::Tensor> gradients = buckets_.finish();
+  sparse_.fold(step_.scale, comm_, gradients);
+  unused_.finish(comm_);
+  install(std::move(gradients));
+  square_sum_ = sparse_.add_square_sums(buckets_.square_sum());
+  step_.active = false;
 }
 
-void Reducer::finish_sparse() {
-  for (const size_t index : sparse_) {
-    Parameter& parameter = parameters_[index];
-    std::vector<SparseRows> lanes;
-    for (auto& [lane, rows] : std::exchange(parameter.rows, {})) {
-      if (scale_ != 1) rows.values.mul_(scale_);
-      lanes.push_back(std::move(rows));
-    }
-    parameter.tensor.mutable_grad() = fold_sparse(lanes, parameter.tensor, comm_);
-  }
-}
-
-// A parameter that no lane of any rank has used has no gradient, rather than one of 0, and optimizers leave it alone.
-void Reducer::forget_unused() {
-  const at::Tensor used = at::zeros({static_cast<int64_t>(parameters_.size())}, at::kDouble);
-  auto* count = used.mutable_data_ptr<double>();
-  for (size_t i = 0; i < parameters_.size(); ++i) count[i] = parameters_[i].used;
-  comm_.fold({used}, {.label = "the parameters in use"})->wait();
+void Reducer::install(std::vector<at::Tensor> gradients) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (count[i] > 0) continue;
-    parameters_[i].tensor.mutable_grad().reset();
-    parameters_[i].never = options_.static_graph;
+    exchange_grad(parameters_[i], unused_.unused(i) ? at::Tensor() : std::move(gradients[i]));
   }
 }
 
-void Reducer::add_square_sums() {
-  square_sum_ = 0;
-  const auto* sums = square_sums_.const_data_ptr<double>();
-  for (int64_t i = 0; i < square_sums_.numel(); ++i) square_sum_ += sums[i];
-  for (const size_t index : sparse_) {
-    const at::Tensor& grad = parameters_[index].tensor.grad();
-    if (grad.defined()) square_sum_ += grad._values().to(at::kDouble).square().sum().item<double>();
+void Reducer::drop() noexcept {
+  step_.active = false;
+  buckets_.drop();
+  clear_gradients();
+}
+
+// The two detours. Sparse gradients wait outside of the buckets until finish() folds them.
+void Reducer::add_rows(size_t index, const at::Tensor& gradient) {
+  check_first(index);
+  sparse_.push(index, step_.lane, gradient);
+  if (was_last(sparse_.lanes(index))) step_.ready[index] = true;
+}
+
+// A low-precision gradient comes before its cast to fp32, where this rank has one lane, and needs no lane sum.
+bool Reducer::take_low_precision(size_t index, const at::Tensor& gradient) {
+  if (!step_.active) return false;
+  const std::lock_guard lock(mutex_);
+  if (step_.ready[index]) return false;
+  check_allowed(index);
+  buckets_.put_low_precision(index, gradient);
+  launch_full(index);
+  return true;
+}
+
+// The conditions that the way depends on, and answers after it.
+
+bool Reducer::was_last(size_t lanes) const { return step_.by_hand ? step_.last_pass : lanes == step_.lanes; }
+
+void Reducer::check_allowed(size_t index) const {
+  if (c10::GradMode::is_enabled()) {
+    throw ConfigError("backward with create_graph: DistributedDataParallel folds first derivatives only; leave it out");
   }
+  unused_.check_gradient(index, step_.lane);
+}
+
+void Reducer::check_first(size_t index) const {
+  if (!step_.ready[index]) return;
+  throw ConfigError(parameters_[index].name,
+                    " got a second gradient in one backward pass; a part of the model that runs its "
+                    "own backward within backward can't be folded");
 }
 
 std::string Reducer::first_not_finite() const {
-  const auto* sum = square_sums_.const_data_ptr<double>();
-  for (const auto& members : members_) {
-    for (const size_t index : members) {
-      const int64_t blocks = comm::block_count(parameters_[index].tensor.numel());
-      if (!std::all_of(sum, sum + blocks, [](double value) { return std::isfinite(value); })) {
-        return parameters_[index].name;
-      }
-      sum += blocks;
-    }
-  }
-  for (const size_t index : sparse_) {
-    const at::Tensor& grad = parameters_[index].tensor.grad();
-    if (grad.defined() && !grad._values().isfinite().all().item<bool>()) return parameters_[index].name;
-  }
-  return "";
+  const auto dense = buckets_.first_not_finite();
+  const auto found = dense ? dense : sparse_.first_not_finite();
+  return found ? parameters_[*found].name : "";
 }
 
-void Reducer::refuse_unused() const {
+void Reducer::refuse_missing() const {
   std::string names;
   size_t count = 0;
-  for (const auto& parameter : parameters_) {
-    if (parameter.ready) continue;
-    if (++count <= 3) names += (names.empty() ? "" : ", ") + parameter.name;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (step_.ready[i]) continue;
+    if (++count <= 3) names += (names.empty() ? "" : ", ") + parameters_[i].name;
   }
   if (count > 3) names += lockstep::cat(" and ", count - 3, " more");
   throw ConfigError("rank ", comm_.rank(), ": no gradient for ", names,
                     ": the loss does not depend on them; freeze them (requires_grad false), use them, or set "
                     "find_unused_parameters");
-}
-
-void Reducer::drop() noexcept {
-  active_ = false;
-  for (auto& bucket : buckets_) bucket.drop();
-  for (auto& parameter : parameters_) {
-    forget(parameter);
-    parameter.tensor.mutable_grad().reset();
-  }
-}
-
-// No lane's gradient is there yet, or what was is dropped.
-void Reducer::forget(Parameter& parameter) const {
-  parameter.lanes = LaneSum(parameter.tensor.scalar_type() == at::kFloat ? wire_ : std::nullopt);
-  parameter.rows.clear();
 }
 
 }  // namespace lockstep::parallel

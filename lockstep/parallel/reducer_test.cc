@@ -10,6 +10,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/comm/single_communicator.h"
+#include "lockstep/parallel/gradients/ownership.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -77,8 +78,23 @@ TEST_F(ReducerTest, PassesByHandAddUpInTheLast) {
   EXPECT_FALSE(weight.grad().defined());
   reducer.begin_pass(/*last=*/true);
   lane(x[1]);
+  EXPECT_FALSE(weight.grad().defined()) << "installed by finish() alone";
   reducer.finish();
   EXPECT_TRUE(at::equal(weight.grad(), x[0] + x[1]));
+}
+
+TEST_F(ReducerTest, PassesByHandAreScaledOnce) {
+  const Tensor x[] = {at::randn({3}), at::randn({3})};
+  reducer.begin_pass(/*last=*/false, 0.5);
+  lane(x[0]);
+  reducer.begin_pass(/*last=*/true, 0.5);
+  lane(x[1]);
+  reducer.finish();
+  EXPECT_TRUE(at::equal(weight.grad(), (x[0] + x[1]) * 0.5));
+  reducer.begin_step(1);
+  lane(x[0]);
+  reducer.finish();
+  EXPECT_TRUE(at::equal(weight.grad(), x[0])) << "a step of lanes is not";
 }
 
 TEST_F(ReducerTest, OutsideOfStepsHooksDoNothing) {

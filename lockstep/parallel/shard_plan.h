@@ -1,4 +1,4 @@
-// Which elements of each parameter are whose, for an optimizer that is sharded. A pure function.
+// The shard plan: which rank updates which elements of each parameter under a sharded optimizer.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,10 @@
 
 namespace lockstep::parallel {
 
-// For each parameter the bounds of the ranks' ranges, in elements of its memory: rank r has [bounds[r], bounds[r + 1]).
-// All parameters' blocks of comm::kBlockElements, one after the other, are cut into `ranks` contiguous parts of nearly
-// equal numbers, so most parameters are one rank's, and a cut lies between two blocks.
+// Returns, for each parameter, the bounds of the ranks' ranges in elements of its memory: rank r has [bounds[r],
+// bounds[r + 1]). The blocks of all parameters (comm::kBlockElements), one after the other, are cut into `ranks`
+// contiguous parts of nearly equal numbers. So most parameters belong to one rank, and every cut lies between two
+// blocks. A pure function.
 std::vector<std::vector<int64_t>> plan_shards(std::span<const int64_t> elements, int ranks);
 
 }  // namespace lockstep::parallel

@@ -19,7 +19,7 @@
 namespace lockstep::parallel {
 namespace {
 
-constexpr int kOwner = 0;  // the rank whose memory holds shared weights; which one does not matter
+constexpr int kOwner = 0;  // the rank whose memory holds shared weights; any rank would do
 
 void check_parameter(std::string_view optimizer, const at::Tensor& parameter) {
   if (parameter.is_cpu() && parameter.is_non_overlapping_and_dense()) return;
@@ -27,7 +27,7 @@ void check_parameter(std::string_view optimizer, const at::Tensor& parameter) {
                     " with strides ", parameter.strides(), "; it must lie in CPU memory without gaps");
 }
 
-// Not in the pool, which would keep such memory for the rest of the run.
+// Allocates outside of the pool, which would keep such memory for the rest of the run.
 at::Tensor passing_like(const at::Tensor& model, at::TensorOptions options) {
   const auto bytes = static_cast<size_t>(model.numel()) * options.dtype().itemsize();
   return at::from_blob(
@@ -61,12 +61,12 @@ ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole,
   take_state(*whole);
 }
 
-// The owner's weights for all: its memory, or a copy.
+// Gives all ranks the owner's weights: its memory, or a copy.
 void ShardedOptimizer::share_weights() {
   std::vector<at::Tensor> mine;
   for (Shard& shard : shards_) {
     at::Tensor& parameter = shard.parameter;
-    // Made before the pool was there.
+    // The owner has made this weight before the pool was there.
     if (comm_.rank() == kOwner && !comm_.shares(parameter)) {
       parameter.set_data(at::empty_like(parameter).copy_(parameter));
     }
@@ -148,7 +148,7 @@ void ShardedOptimizer::end_writing() {
   at::autocast::clear_cache();
 }
 
-// All slices as bytes in one message from each rank to all.
+// Each rank sends all its slices to all ranks in one message of bytes.
 void ShardedOptimizer::gather_weights() {
   std::vector<at::Tensor> own;
   std::vector<int64_t> counts(static_cast<size_t>(comm_.size()), 0);
@@ -174,7 +174,7 @@ void ShardedOptimizer::gather_weights() {
   }
 }
 
-// All ranks' slices of something laid out as the parameter, put together on rank 0; elsewhere undefined.
+// Puts together on rank 0 all ranks' slices of a tensor that is laid out as the parameter. Undefined on other ranks.
 at::Tensor ShardedOptimizer::gathered(const Shard& shard, const at::Tensor& slice) const {
   std::vector<int64_t> send(static_cast<size_t>(comm_.size()), 0), receive = send;
   send[0] = slice.numel();
@@ -226,7 +226,7 @@ std::vector<at::Tensor> ShardedOptimizer::gathered(std::vector<at::Tensor> slice
   return slices;
 }
 
-// This rank's slices of something like the parameters, each `what` by name.
+// Returns this rank's slices of tensors that are laid out as the parameters. `what` is their name in errors.
 std::vector<at::Tensor> ShardedOptimizer::scattered(const char* what, std::vector<at::Tensor> whole) const {
   const c10::AutoGradMode no_grad(false);
   for (size_t i = 0; i < std::min(whole.size(), shards_.size()); ++i) {

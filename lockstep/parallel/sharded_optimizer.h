@@ -1,8 +1,8 @@
 // An optimizer whose state is sharded: each rank updates its slice of the weights and keeps the state of that slice
 // alone (ZeRO stage 1: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models",
-// 2020). Same bits as the whole optimizer, at any number of ranks.
+// 2020). It gives the same bits as the whole optimizer, at any number of ranks.
 //
-// Where ranks can share memory (one node), the weights themselves live once: every rank's parameters are rank 0's
+// Where all ranks can share memory (one node), the weights themselves exist once: every rank's parameters are rank 0's
 // memory, and an update costs no communication but two barriers. Elsewhere the updated slices are gathered.
 //
 //   DistributedDataParallel ddp(net, world);  // first: it checks that all ranks hold the same model
@@ -17,27 +17,28 @@
 
 namespace lockstep::parallel {
 
-// Parameters must be dense, on the CPU, and keep their memory format from here on. What else is written to shared
-// weights (loading, initialising) is one rank's to write, between barriers. Buffers are each rank's own.
+// Parameters must be dense, on the CPU, and keep their memory format from here on. Other writes to shared weights
+// (loading, initialising) are done by one rank, between barriers. Each rank has its own buffers. Used by one thread.
 class ShardedOptimizer final : public optim::AnyOptimizer {
  public:
-  // A collective, before or after the model is wrapped for data parallelism. Takes over groups, options and state of
-  // `whole`, which is the same on all ranks and keeps no average yet. All ranks get rank 0's weights and masters.
-  // `comm` outlives this. Throws ConfigError for an optimizer whose elements depend on each other.
+  // Takes over the groups, options and state of `whole`, which is the same on all ranks and keeps no average yet. All
+  // ranks get rank 0's weights and masters. It may be made before or after the model is wrapped for data parallelism.
+  // `comm` outlives this. A collective. Throws ConfigError for an optimizer whose elements depend on each other.
   //
-  // Afterwards, and when this is gone, shared parameters stay what they are: rank 0's memory, mapped as long as a
-  // parameter holds it, with their values as long as rank 0 keeps its parameters.
+  // Shared parameters stay in rank 0's memory, also after this is destroyed. The memory stays mapped as long as a
+  // parameter holds it, and keeps its values as long as rank 0 keeps its parameters.
   ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole, comm::Communicator& comm);
 
-  // Whether weights live once for all ranks.
+  // Whether the weights exist once for all ranks.
   bool shares_weights() const { return shared_; }
 
   std::string_view name() const override { return slices_->name(); }
   void set_lr(double lr) override { slices_->set_lr(lr); }
   double lr() const override { return slices_->lr(); }
 
-  // Begins when every rank has called it, with the folded gradients, which are equal on all ranks, in .grad, and
-  // returns when all weights are new. No rank may still compute with the old ones. Drops autocast's cached casts.
+  // Updates the weights by .grad, which holds the folded gradients, equal on all ranks. It waits until every rank has
+  // called it, so that no rank computes with the old weights any more, and returns when all weights are new. Drops
+  // autocast's cached casts. A collective.
   void update(const optim::Update& update) override;
 
   optim::OptimizerState state_dict() const override;
@@ -56,7 +57,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   struct Shard {
     at::Tensor parameter;
     std::vector<int64_t> bounds;  // plan_shards()
-    at::Tensor slice;             // this rank's elements, sharing the parameter's memory
+    at::Tensor slice;             // this rank's elements, a view of the parameter's memory
   };
 
   void share_weights();
@@ -72,8 +73,8 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   void gather_weights();
 
   comm::Communicator& comm_;
-  std::vector<Shard> shards_;                      // by parameter through all groups
-  std::unique_ptr<optim::FusedOptimizer> slices_;  // the optimizer over the slices; those of other ranks are empty
+  std::vector<Shard> shards_;                      // by parameter, numbered through all groups
+  std::unique_ptr<optim::FusedOptimizer> slices_;  // the optimizer over the slices; some slices may be empty
   bool shared_ = false;
 };
 

@@ -1,4 +1,4 @@
-// One rank's parameters and buffers for all.
+// Broadcasts of one rank's parameters and buffers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,9 +8,10 @@
 
 namespace lockstep::parallel {
 
-// Everyone gets the root's values; by way of the CPU where the communicator does not take the tensor's device.
-// Collectives.
+// Every rank gets the root's values, in place. They go through the CPU where the communicator does not take the
+// tensor's device. Collectives.
 void broadcast_tensor(const at::Tensor& tensor, comm::Communicator& comm, int root);
+// The same for all parameters and buffers of a module.
 void broadcast_state(const torch::nn::Module& module, comm::Communicator& comm, int root);
 
 }  // namespace lockstep::parallel

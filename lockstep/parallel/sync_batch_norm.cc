@@ -17,8 +17,8 @@ namespace lockstep::parallel {
 namespace {
 
 // libtorch's BatchNorms can't be replaced by another class: their owners hold them by type, and their forward is not
-// virtual. What they call is: at::batch_norm goes through the dispatcher. Once a plain BatchNorm is converted, that
-// operator looks here whether the statistics or the weight that it was given are a converted layer's.
+// virtual. But their forward calls at::batch_norm, which goes through the dispatcher. Once a plain BatchNorm is
+// converted, that operator looks here whether the statistics or the weight that it was given are a converted layer's.
 class ConvertedLayers {
  public:
   // Never destroyed: at the end of a process its groups' communicators would outlive the world.
@@ -86,8 +86,8 @@ void ConvertedLayers::install() {
   installed_ = true;
 }
 
-// By its running mean a layer of libtorch's, of any dimension, is known. (Without one, its forward does not say whether
-// it trains.) Nothing for other modules; undefined where it keeps none.
+// Returns the running mean, by which a BatchNorm of libtorch's is recognised; undefined where it keeps none, and then
+// its forward does not say whether it trains. Nothing for other modules.
 std::optional<at::Tensor> mark_of(const torch::nn::Module& part) {
   const auto of = [](const auto* norm) { return norm == nullptr ? std::nullopt : std::optional(norm->running_mean); };
   if (const auto found = of(part.as<torch::nn::BatchNorm1d>())) return found;

@@ -14,7 +14,7 @@
 namespace lockstep::parallel {
 namespace {
 
-// Of one node of the tree; the count is a tensor of one element.
+// The statistics of one node of the tree; the count is a tensor of one element.
 struct Part {
   at::Tensor count, mean, m2;
 };
@@ -66,7 +66,7 @@ void SyncGroup::run(size_t lanes, const std::vector<size_t>& filled, const std::
   all_.reset();
 }
 
-// Tells ranks without samples how wide the rows are that are gathered next; 0: none are.
+// Tells ranks without samples the width of the rows that are gathered next. 0 means that no more are.
 void SyncGroup::announce(int64_t columns) {
   if (leader_ >= 0) ranks_->broadcast(at::full({1}, columns, at::kLong), leader_);
 }
@@ -81,7 +81,7 @@ void SyncGroup::follow() {
   }
 }
 
-// A row of this lane becomes the rows of all lanes of all ranks.
+// Takes the row of this lane, and returns the rows of all lanes of all ranks.
 at::Tensor SyncGroup::gather(const at::Tensor& own) {
   if (!own.is_cpu()) return gather(own.cpu()).to(own.device());  // a rank without samples knows no device
   if (!running_) return ranks_->all_gather(own);

@@ -1,4 +1,4 @@
-// How the lanes of a step bring their BatchNorm statistics together (sync_batch_norm.h).
+// The exchange of BatchNorm statistics between the lanes of a step (sync_batch_norm.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,22 +13,25 @@
 
 namespace lockstep::parallel {
 
-// Rows of [count, means, sums of squared deviations], fp64 [lanes, 1 + 2C], combined in the order of the fold's tree.
+// Combines the lanes' statistics in the order of the fold's tree. `rows`: fp64 [lanes, 1 + 2C], each row a count, C
+// means and C sums of squared deviations.
 nn::Moments combine_moments(const at::Tensor& rows);
 
-// What the SyncBatchNorms of one model share.
+// The SyncBatchNorms of one model share one group. Called by the thread that runs the step, and by its lanes' threads
+// in their turns.
 class SyncGroup final : public nn::StatisticsExchange {
  public:
-  // `ranks`: whose lanes are joined; used for this alone, since its calls come in the order of forward and backward.
+  // `ranks`: the communicator of the ranks whose lanes are joined. Nothing else uses it, since its calls come in the
+  // order of forward and backward.
   explicit SyncGroup(std::unique_ptr<comm::Communicator> ranks) : ranks_(std::move(ranks)) {}
 
-  // A step of `lanes` lanes on this rank, of which those in `filled`, ascending, have samples: runs lane(l) for each of
-  // them by turns. The others, and ranks without any, take part with a count of 0. `on_switch` gets places in `filled`.
-  // A collective of the ranks. Throws what a lane throws.
+  // Runs a step of `lanes` lanes on this rank. Those in `filled`, ascending, have samples, and lane(l) runs for each of
+  // them by turns; the others take part with a count of 0, as do ranks without samples. `on_switch` gets indices into
+  // `filled`. A collective of the ranks. Throws what a lane throws.
   void run(size_t lanes, const std::vector<size_t>& filled, const std::function<void(size_t lane)>& lane,
            const LaneTurns::OnSwitch& on_switch);
 
-  // Within run(), from a lane; outside of it a rank is one lane.
+  // Called by a lane within run(); outside of run() a rank counts as one lane. Collectives of the ranks.
   nn::Moments join(const nn::Moments& own) override;
   at::Tensor add(const at::Tensor& own) override;
   bool keeps_statistics() const override { return !running_ || turns_.current() == 0; }
@@ -45,8 +48,8 @@ class SyncGroup final : public nn::StatisticsExchange {
   bool running_ = false;
   size_t lanes_ = 1;
   std::vector<size_t> filled_;
-  int leader_ = -1;        // the first rank with samples, where one has none and must be told what is gathered; or -1
-  at::Tensor rows_, all_;  // this rank's lanes at the next exchange, and all lanes at the last: [lanes, columns]
+  int leader_ = -1;  // the first rank with samples, which tells ranks without any what is gathered; -1 if all have some
+  at::Tensor rows_, all_;  // [lanes, columns]: this rank's for the next exchange, and all ranks' from the last
 };
 
 }  // namespace lockstep::parallel

@@ -7,9 +7,9 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/parallel/gradients.h"
+#include "lockstep/parallel/gradients/ownership.h"
 #include "lockstep/parallel/model_check.h"
-#include "lockstep/parallel/sparse_fold.h"
+#include "lockstep/parallel/gradients/sparse_fold.h"
 #include "lockstep/parallel/state_broadcast.h"
 
 namespace lockstep::parallel::paddle {

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/graph_walk.h"
+#include "lockstep/parallel/gradients/graph_walk.h"
 
 #include <torch/csrc/autograd/variable.h>
 
@@ -11,7 +11,7 @@ using torch::autograd::Node;
 
 namespace {
 
-// The nodes that accumulate into parameters, which those hold weakly.
+// The nodes that accumulate into the parameters. Parameters hold them weakly, so this holds them.
 class Sinks {
  public:
   explicit Sinks(const std::vector<at::Tensor>& parameters) {
@@ -21,7 +21,7 @@ class Sinks {
     }
   }
   Node& node(size_t parameter) const { return *nodes_[parameter]; }
-  // Calls visit(parameter) if the node is that of one.
+  // Calls visit(parameter) if `node` accumulates into that parameter.
   template <typename Visit>
   void find(const Node* node, Visit&& visit) const {
     if (const auto found = numbers_.find(node); found != numbers_.end()) visit(found->second);

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/sparse_fold.h"
+#include "lockstep/parallel/gradients/sparse_fold.h"
 
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/cat.h>
@@ -28,13 +28,13 @@ SparseRows add_equal_rows(const SparseRows& rows) {
   std::vector<int64_t> kept(begin, end);
   std::sort(kept.begin(), kept.end());
   kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-  const at::Tensor places = at::empty({indices.numel()}, at::kLong);
-  std::transform(begin, end, places.mutable_data_ptr<int64_t>(),
+  const at::Tensor targets = at::empty({indices.numel()}, at::kLong);
+  std::transform(begin, end, targets.mutable_data_ptr<int64_t>(),
                  [&](int64_t index) { return std::lower_bound(kept.begin(), kept.end(), index) - kept.begin(); });
   std::vector<int64_t> shape = rows.values.sizes().vec();
   shape[0] = static_cast<int64_t>(kept.size());
   const at::Tensor sums = at::zeros(shape, rows.values.options());
-  sums.index_add_(0, places, rows.values);  // one row after the other
+  sums.index_add_(0, targets, rows.values);  // one row after the other
   const at::Tensor unique = at::empty({shape[0]}, at::kLong);
   std::copy(kept.begin(), kept.end(), unique.mutable_data_ptr<int64_t>());
   return {unique, sums};

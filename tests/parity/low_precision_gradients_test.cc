@@ -1,4 +1,5 @@
-// Gradients that the fold takes before autocast's cast to fp32, against those that it takes after.
+// Compares low-precision gradients, which the fold takes before autocast's cast to fp32, with those that it takes
+// after.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -34,7 +35,8 @@ Tensor loss_of(Net& net, int rank) {
   return net->forward(at::randn({kRows, 6})).square().mean();
 }
 
-// Of one step in bf16: over shared memory gradients are taken before their cast, except where someone has hooked them.
+// Returns the gradients of one step in bf16. Over shared memory they are taken before their cast, unless `prepare`
+// hooks them.
 std::vector<Tensor> gradients_of_step(const std::shared_ptr<World>& world, const DdpOptions& options,
                                       const std::function<void(Net&)>& prepare) {
   Net net;
@@ -50,7 +52,7 @@ std::vector<Tensor> gradients_of_step(const std::shared_ptr<World>& world, const
   return gradients;
 }
 
-RANK_PROGRAM(gradients_before_their_cast) {
+RANK_PROGRAM(low_precision_gradients) {
   const auto world = join_world(context);
   int hooked = 0;
   const auto plain = gradients_of_step(world, {}, [](Net&) {});
@@ -63,8 +65,8 @@ RANK_PROGRAM(gradients_before_their_cast) {
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::equal(plain[i], delayed[i])) << i;
 }
 
-TEST(DataParallel, GradientsBeforeTheirCast) {
-  for (const int size : {1, 2, 3}) expect_ranks_pass("gradients_before_their_cast", size);
+TEST(DataParallel, LowPrecisionGradients) {
+  for (const int size : {1, 2, 3}) expect_ranks_pass("low_precision_gradients", size);
 }
 
 }  // namespace

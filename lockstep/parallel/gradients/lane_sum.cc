@@ -1,6 +1,5 @@
-#include "lockstep/parallel/gradients.h"
+#include "lockstep/parallel/gradients/lane_sum.h"
 
-#include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 
 #include "lockstep/base/error.h"
@@ -17,7 +16,7 @@ void round_to(at::ScalarType wire, at::Tensor& gradient) {
   }
 }
 
-// What LeafFold adds with.
+// The addition at each node of the tree.
 auto adder(std::optional<at::ScalarType> wire) {
   return [wire](at::Tensor left, const at::Tensor& right) {
     const c10::AutoGradMode no_grad(false);
@@ -28,20 +27,6 @@ auto adder(std::optional<at::ScalarType> wire) {
 }
 
 }  // namespace
-
-bool owns_its_memory(const at::Tensor& gradient, const at::Tensor& like) {
-  if (gradient.layout() != at::kStrided) return false;
-  const auto& storage = gradient.storage();
-  return storage.use_count() == 1 && gradient.storage_offset() == 0 && storage.nbytes() == gradient.nbytes() &&
-         gradient.strides() == like.strides() && gradient.is_non_overlapping_and_dense();
-}
-
-at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
-  if (owns_its_memory(gradient, parameter)) return gradient;
-  const c10::AutoGradMode no_grad(false);
-  const at::Tensor dense = gradient.layout() == at::kStrided ? gradient : gradient.to_dense();
-  return at::empty_like(parameter, dense.options()).copy_(dense);
-}
 
 void LaneSum::push(size_t lane, at::Tensor gradient) {
   if (lane < added_ || early_.contains(lane)) throw BugError("lane ", lane, " has given its gradient already");
@@ -66,6 +51,12 @@ at::Tensor LaneSum::finish() {
   if (!early_.empty()) throw BugError("the gradient of lane ", added_, " is missing");
   added_ = 0;
   return fold_.finish(adder(wire_));
+}
+
+void LaneSum::clear() {
+  fold_ = {};
+  added_ = 0;
+  early_.clear();
 }
 
 }  // namespace lockstep::parallel

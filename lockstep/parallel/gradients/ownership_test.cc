@@ -1,9 +1,7 @@
-#include "lockstep/parallel/gradients.h"
+#include "lockstep/parallel/gradients/ownership.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-
-#include "lockstep/base/error.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -39,22 +37,6 @@ TEST(Owned, SparseGradientsBecomeDense) {
   ASSERT_TRUE(sparse.is_sparse());
   EXPECT_FALSE(owns_its_memory(sparse, table));
   EXPECT_TRUE(at::equal(owned(sparse, table), sparse.to_dense()));
-}
-
-TEST(LaneSum, AddsInTreeOrder) {
-  LaneSum sum;
-  std::vector<at::Tensor> lanes;
-  for (int i = 0; i < 7; ++i) lanes.push_back(at::randn({100}));
-  for (const auto& lane : lanes) sum.push(lane.clone());
-  const at::Tensor expected = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + lanes[6]);
-  EXPECT_TRUE(at::equal(sum.finish(), expected));
-  EXPECT_TRUE(sum.empty());
-  for (const size_t lane : {2, 0, 1, 6, 4, 5, 3}) sum.push(lane, lanes[lane].clone());
-  EXPECT_EQ(sum.lanes(), 7u);
-  EXPECT_TRUE(at::equal(sum.finish(), expected)) << "in whatever order they come";
-  sum.push(1, lanes[1].clone());
-  EXPECT_THROW(sum.push(1, lanes[1].clone()), BugError);
-  EXPECT_THROW(sum.finish(), BugError) << "without lane 0";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a loss's graph says of the parameters: a walk over it, as find_unused_parameters makes it.
+// Walks over a loss's autograd graph that tell how the loss depends on the parameters.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,11 +9,12 @@
 
 namespace lockstep::parallel {
 
-// By parameter, whether backward from `losses` will reach it. Parameters are leaves that require gradients.
+// Returns, by parameter, whether backward from `losses` will reach it. Parameters are leaves that require gradients.
 std::vector<bool> reached_parameters(const std::vector<at::Tensor>& losses, const std::vector<at::Tensor>& parameters);
 
-// By parameter, the node that casts it to another type (as autocast does, once for all that use it), if the loss
-// depends on the parameter through that alone; null for others, and for a parameter whose gradient someone has hooked.
+// Returns, by parameter, the graph node that casts it to another type, if the loss depends on the parameter through
+// that node alone: autocast casts a weight once for all its uses. Null for other parameters, and for those whose
+// gradient has a hook.
 std::vector<std::shared_ptr<torch::autograd::Node>> lone_casts(const at::Tensor& loss,
                                                                const std::vector<at::Tensor>& parameters);
 

@@ -1,4 +1,4 @@
-#include "lockstep/parallel/sparse_fold.h"
+#include "lockstep/parallel/gradients/sparse_fold.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

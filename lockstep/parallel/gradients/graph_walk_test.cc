@@ -1,4 +1,4 @@
-#include "lockstep/parallel/graph_walk.h"
+#include "lockstep/parallel/gradients/graph_walk.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

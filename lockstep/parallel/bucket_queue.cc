@@ -1,0 +1,121 @@
+#include "lockstep/parallel/bucket_queue.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/blocks.h"
+
+namespace lockstep::parallel {
+namespace {
+
+std::string label_of(const std::string& first_parameter, size_t members, size_t index, size_t planned) {
+  return lockstep::cat("bucket ", index + 1, "/", planned, " (", first_parameter, members > 1 ? " …)" : ")");
+}
+
+Reduction reduction_of(const at::Tensor& parameter, comm::Communicator& comm, const DdpOptions& options) {
+  const bool on_cpu = parameter.is_cpu();
+  return {.flat = !on_cpu || !comm.shares(at::empty({1})),
+          .always_fp32 = options.allreduce_always_fp32,
+          .through_cpu = !on_cpu && !comm.shares(parameter),
+          .wire = parameter.scalar_type() == at::kFloat ? options.wire() : std::nullopt,
+          .multiply = options.gradient_predivide_factor,
+          .hook = options.comm_hook};
+}
+
+}  // namespace
+
+BucketQueue::BucketQueue(const std::vector<NamedParameter>& parameters, comm::Communicator& comm,
+                         const DdpOptions& options)
+    : comm_(comm), positions_(parameters.size()) {
+  std::vector<ParameterSize> sizes;
+  std::vector<Member> dense;
+  int64_t blocks = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].sparse) continue;
+    const at::Tensor& tensor = parameters[i].tensor;
+    sizes.push_back({static_cast<int64_t>(tensor.nbytes()), tensor.scalar_type(), tensor.device()});
+    dense.push_back({.parameter = i, .blocks = comm::block_count(tensor.numel())});
+    blocks += dense.back().blocks;
+  }
+  square_sums_ = at::zeros({blocks}, at::kDouble);
+  const auto plan = plan_buckets(sizes, options.buckets);
+  int64_t first_block = 0;
+  for (const auto& numbers : plan) {
+    std::vector<Member> members;
+    int64_t count = 0;
+    for (const size_t number : numbers) {
+      members.push_back(dense[number]);
+      count += dense[number].blocks;
+    }
+    add_bucket(parameters, std::move(members), plan.size(), square_sums_.narrow(0, first_block, count), options);
+    first_block += count;
+  }
+}
+
+void BucketQueue::add_bucket(const std::vector<NamedParameter>& parameters, std::vector<Member> members, size_t planned,
+                             const at::Tensor& square_sums, const DdpOptions& options) {
+  const size_t index = buckets_.size();
+  std::vector<at::Tensor> tensors;
+  for (const Member& member : members) {
+    positions_[member.parameter] = {.bucket = index, .member = tensors.size()};
+    tensors.push_back(parameters[member.parameter].tensor);
+  }
+  const Reduction reduction = reduction_of(tensors[0], comm_, options);
+  buckets_.emplace_back(index, label_of(parameters[members[0].parameter].name, members.size(), index, planned),
+                        std::move(tensors), square_sums, reduction);
+  members_.push_back(std::move(members));
+}
+
+void BucketQueue::begin_step() {
+  launched_ = 0;
+  for (auto& bucket : buckets_) bucket.begin();
+}
+
+void BucketQueue::put(size_t parameter, at::Tensor gradient) {
+  bucket_of(parameter).put(positions_[parameter].member, std::move(gradient));
+}
+
+void BucketQueue::put_low_precision(size_t parameter, at::Tensor gradient) {
+  bucket_of(parameter).put_low_precision(positions_[parameter].member, std::move(gradient));
+}
+
+void BucketQueue::launch_full() {
+  for (; launched_ < buckets_.size() && buckets_[launched_].full(); ++launched_) buckets_[launched_].launch(comm_);
+}
+
+std::vector<at::Tensor> BucketQueue::finish() {
+  std::vector<at::Tensor> sums(positions_.size());
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    std::vector<at::Tensor> reduced = buckets_[b].finish();
+    for (size_t k = 0; k < reduced.size(); ++k) sums[members_[b][k].parameter] = std::move(reduced[k]);
+  }
+  return sums;
+}
+
+void BucketQueue::drop() noexcept {
+  for (auto& bucket : buckets_) bucket.drop();
+}
+
+double BucketQueue::square_sum() const {
+  const auto* sums = square_sums_.const_data_ptr<double>();
+  double total = 0;
+  for (int64_t i = 0; i < square_sums_.numel(); ++i) total += sums[i];
+  return total;
+}
+
+std::optional<size_t> BucketQueue::first_not_finite() const {
+  const auto* sum = square_sums_.const_data_ptr<double>();
+  for (const auto& members : members_) {
+    for (const auto& [parameter, blocks] : members) {
+      if (!std::all_of(sum, sum + blocks, [](double value) { return std::isfinite(value); })) return parameter;
+      sum += blocks;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,63 @@
+// All buckets of a model. Each is launched as soon as it is full and all before it are launched, so that the order is
+// the same on all ranks, whatever order backward fills the buckets in.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <vector>
+
+#include "lockstep/comm/communicator.h"
+#include "lockstep/parallel/bucket.h"
+#include "lockstep/parallel/ddp_options.h"
+#include "lockstep/parallel/gradients/named_parameter.h"
+
+namespace lockstep::parallel {
+
+// Used by one thread at a time. Parameters are numbered as in the list that the constructor gets; sparse ones are in no
+// bucket.
+class BucketQueue {
+ public:
+  // The communicator outlives it.
+  BucketQueue(const std::vector<NamedParameter>& parameters, comm::Communicator& comm, const DdpOptions& options);
+
+  void begin_step();
+  // Takes a parameter's gradient, which owns its memory, into its bucket.
+  void put(size_t parameter, at::Tensor gradient);
+  void put_low_precision(size_t parameter, at::Tensor gradient);  // as Bucket::put_low_precision()
+  void launch_full();
+  // Waits for all buckets, which are full and launched. Returns the sums over ranks by parameter, undefined for sparse
+  // ones.
+  std::vector<at::Tensor> finish();
+  void drop() noexcept;  // forgets the gradients of a step that failed
+
+  // After finish(): the sum of squares of all sums, in block order, equal at any number of ranks.
+  double square_sum() const;
+  // After finish(): the first parameter, in the order of buckets, whose sum has an element that is not finite.
+  std::optional<size_t> first_not_finite() const;
+
+  size_t size() const { return buckets_.size(); }
+  const BucketLog& log(size_t bucket) const { return buckets_[bucket].log(); }
+
+ private:
+  struct Member {
+    size_t parameter;
+    int64_t blocks;  // of its gradient (comm/blocks.h)
+  };
+  struct Position {
+    size_t bucket = 0, member = 0;
+  };
+
+  void add_bucket(const std::vector<NamedParameter>& parameters, std::vector<Member> members, size_t planned,
+                  const at::Tensor& square_sums, const DdpOptions& options);
+  Bucket& bucket_of(size_t parameter) { return buckets_[positions_[parameter].bucket]; }
+
+  comm::Communicator& comm_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::vector<Member>> members_;  // by bucket
+  std::vector<Position> positions_;           // by parameter; unused for sparse ones
+  at::Tensor square_sums_;                    // fp64, one for each block of each parameter, in the order of buckets
+  size_t launched_ = 0;                       // buckets of this step that are launched
+};
+
+}  // namespace lockstep::parallel

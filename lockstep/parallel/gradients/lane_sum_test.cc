@@ -1,0 +1,31 @@
+#include "lockstep/parallel/gradients/lane_sum.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::parallel {
+namespace {
+
+TEST(LaneSum, AddsInTreeOrder) {
+  LaneSum sum;
+  std::vector<at::Tensor> lanes;
+  for (int i = 0; i < 7; ++i) lanes.push_back(at::randn({100}));
+  for (const auto& lane : lanes) sum.push(lane.clone());
+  const at::Tensor expected = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + lanes[6]);
+  EXPECT_TRUE(at::equal(sum.finish(), expected));
+  EXPECT_EQ(sum.lanes(), 0u);
+  for (const size_t lane : {2, 0, 1, 6, 4, 5, 3}) sum.push(lane, lanes[lane].clone());
+  EXPECT_EQ(sum.lanes(), 7u);
+  EXPECT_TRUE(at::equal(sum.finish(), expected)) << "in whatever order they come";
+  sum.push(1, lanes[1].clone());
+  EXPECT_THROW(sum.push(1, lanes[1].clone()), BugError);
+  EXPECT_THROW(sum.finish(), BugError) << "without lane 0";
+  sum.clear();
+  for (const auto& lane : lanes) sum.push(lane.clone());
+  EXPECT_TRUE(at::equal(sum.finish(), expected)) << "what was cleared adds nothing";
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

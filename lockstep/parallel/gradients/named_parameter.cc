@@ -1,0 +1,52 @@
+#include "lockstep/parallel/gradients/named_parameter.h"
+
+#include <torch/nn/modules/embedding.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::parallel {
+namespace {
+
+// Whether this part's weight gets sparse gradients.
+bool gives_sparse(const torch::nn::Module& part) {
+  const auto* embedding = part.as<torch::nn::Embedding>();
+  const auto* bag = part.as<torch::nn::EmbeddingBag>();
+  return (embedding != nullptr && embedding->options.sparse()) || (bag != nullptr && bag->options.sparse());
+}
+
+}  // namespace
+
+std::vector<NamedParameter> named_parameters(const torch::nn::Module& module) {
+  std::vector<at::Tensor> sparse;
+  for (const auto& part : module.modules(/*include_self=*/false)) {
+    if (gives_sparse(*part)) sparse.push_back(part->parameters(/*recurse=*/false)[0]);
+  }
+  if (gives_sparse(module)) sparse.push_back(module.parameters(/*recurse=*/false)[0]);
+  std::vector<NamedParameter> parameters;
+  for (const auto& item : module.named_parameters()) {
+    const auto is_it = [&](const at::Tensor& other) { return other.is_same(item.value()); };
+    parameters.push_back({item.key(), item.value(), std::any_of(sparse.begin(), sparse.end(), is_it)});
+  }
+  if (parameters.empty()) throw ConfigError("DistributedDataParallel: the module has no parameters");
+  return parameters;
+}
+
+std::vector<NamedParameter> trainable(std::vector<NamedParameter> parameters) {
+  std::vector<NamedParameter> kept;
+  for (auto& parameter : parameters) {
+    const auto is_it = [&](const NamedParameter& other) { return other.tensor.is_same(parameter.tensor); };
+    if (!parameter.tensor.requires_grad() || std::any_of(kept.begin(), kept.end(), is_it)) continue;
+    kept.push_back(std::move(parameter));
+  }
+  return kept;
+}
+
+std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
+  return tensors;
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,26 @@
+// A model's parameters in order, each with its name and the kind of its gradients.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep::parallel {
+
+struct NamedParameter {
+  std::string name;
+  at::Tensor tensor;
+  bool sparse = false;  // its gradients are sparse: it is the weight of an Embedding with sparse(true)
+};
+
+// The parameters of `module` in the order of registration. Throws ConfigError if there are none.
+std::vector<NamedParameter> named_parameters(const torch::nn::Module& module);
+
+// The parameters that require a gradient, in the same order. One that has several names is returned once, by the first.
+std::vector<NamedParameter> trainable(std::vector<NamedParameter> parameters);
+
+std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters);
+
+}  // namespace lockstep::parallel
