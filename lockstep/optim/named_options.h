@@ -14,6 +14,7 @@ namespace lockstep::optim {
 // Takes `option` into a field of that type: an int serves for a float, a bool for nothing but a bool. `owner` begins
 // the line of the ConfigError that says what does not fit.
 void read_value(std::string_view owner, const NamedOption& option, bool& field);
+void read_value(std::string_view owner, const NamedOption& option, int64_t& field);
 void read_value(std::string_view owner, const NamedOption& option, double& field);
 void read_value(std::string_view owner, const NamedOption& option, std::pair<double, double>& field);
 

@@ -73,6 +73,13 @@ void LambOptions::check() const {
   check_not_negative(kName, "max_grad_norm", max_grad_norm);
 }
 
+void NovoGradOptions::check() const {
+  check_moments(*this);
+  if (norm_type != 2 && norm_type != 0) {
+    throw ConfigError(kName, ": norm_type is ", norm_type, "; it is 2, or 0 for the largest element");
+  }
+}
+
 void LarsOptions::check() const {
   check_not_negative(kName, "lr", lr);
   check_not_negative(kName, "momentum", momentum);

@@ -161,6 +161,37 @@ struct LambOptions {
   }
 };
 
+// With the names of Apex's FusedNovoGrad.
+struct NovoGradOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool bias_correction = true;
+  bool reg_inside_moment = false;  // the norm and the weight decay act before exp_avg; without: on the update
+  bool grad_averaging = true;      // the gradient's share of exp_avg is 1 - betas[0]; without: 1
+  int64_t norm_type = 2;           // of each parameter's gradient: 2, or 0 for the largest element
+  bool init_zero = false;          // the norm's average begins at 0; without: at the first norm
+  bool maximize = false;
+
+  static constexpr const char* kName = "novograd";
+  void check() const;
+  static NamedOptions fixed() { return {}; }
+  template <typename Self, typename Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("lr", self.lr);
+    visit("betas", self.betas);
+    visit("eps", self.eps);
+    visit("weight_decay", self.weight_decay);
+    visit("bias_correction", self.bias_correction);
+    visit("reg_inside_moment", self.reg_inside_moment);
+    visit("grad_averaging", self.grad_averaging);
+    visit("norm_type", self.norm_type);
+    visit("init_zero", self.init_zero);
+    visit("maximize", self.maximize);
+  }
+};
+
 struct LarsOptions {
   double lr = 0.1;
   double momentum = 0.9;

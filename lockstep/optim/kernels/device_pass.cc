@@ -21,6 +21,7 @@ Tensor decayed(const R& rule, const Tensor& p, const Tensor& g) {
 
 void apply(const SgdRule& rule, Tensor& p, const Tensor& multiplied, States& s) {
   Tensor g = decayed(rule, p, multiplied);
+  if (rule.shrink != 1) p.mul_(rule.shrink);
   if (rule.momentum != 0) {
     if (rule.first) {
       s[0].copy_(g);

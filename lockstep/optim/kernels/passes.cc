@@ -20,6 +20,7 @@ template <typename D, typename V>
 void apply(D d, const SgdRule& rule, V& p, V g, V* s) {
   const Constants<D> constant{d};
   if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
+  if (rule.shrink != 1) p = hn::Mul(p, constant(rule.shrink));
   if (rule.momentum != 0) {
     const V momentum = constant(rule.momentum);
     s[0] = rule.first ? g : hn::MulAdd(g, constant(rule.undamped), hn::Mul(s[0], momentum));

@@ -19,7 +19,8 @@ struct SgdRule {
   double momentum;
   double undamped;  // 1 - dampening
   bool nesterov;
-  bool first;  // the momentum buffer holds nothing yet
+  bool first;         // the momentum buffer holds nothing yet
+  double shrink = 1;  // what the weight is multiplied by first
 };
 
 struct AdagradRule {

@@ -24,7 +24,7 @@ void reference(const SgdRule& r, One& e) {
     e.s[0] = r.first ? g : e.s[0] * r.momentum + g * r.undamped;
     g = r.nesterov ? g + e.s[0] * r.momentum : e.s[0];
   }
-  e.p -= r.lr * g;
+  e.p = e.p * r.shrink - r.lr * g;
 }
 
 void reference(const AdagradRule& r, One& e) {
@@ -131,6 +131,10 @@ TYPED_TEST(Passes, Sgd) {
   expect_same<TypeParam>(rule, 1, advance);
   rule.first = true;
   rule.multiplier = -1;
+  expect_same<TypeParam>(rule, 1, advance);
+  rule.first = rule.nesterov = false;
+  rule.weight_decay = 0;
+  rule.shrink = 0.99;
   expect_same<TypeParam>(rule, 1, advance);
 }
 
