@@ -24,12 +24,6 @@ namespace lockstep::parallel {
 // statistics, and where there is none.
 void convert_sync_batchnorm(torch::nn::Module& module, comm::Communicator& comm, const std::vector<int>& group = {});
 
-// Apex's name for it.
-inline void convert_syncbn_model(torch::nn::Module& module, comm::Communicator& comm,
-                                 const std::vector<int>& group = {}) {
-  convert_sync_batchnorm(module, comm, group);
-}
-
 // What a converted module's BatchNorms share; nothing for one that was not converted.
 std::shared_ptr<SyncGroup> find_sync_group(const torch::nn::Module& module);
 
