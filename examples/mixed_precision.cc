@@ -9,16 +9,16 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "lockstep/amp/initialize.h"
 #include "lockstep/base/error.h"
+#include "lockstep/compat/apex/amp.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/synthetic_digits.h"
 #include "lockstep/models/lenet.h"
 
-namespace amp = lockstep::amp;
+namespace amp = lockstep::apex::amp;
 namespace data = lockstep::data;
 
-int run(int64_t steps, const amp::Options& options) {
+int run(int64_t steps, const amp::InitializeOptions& options) {
   const data::Splits digits = data::synthetic_digits({.seed = 1});
   lockstep::models::LeNet net(lockstep::models::LeNetOptions{}, /*seed=*/1);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
@@ -47,8 +47,8 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   try {
     const bool half = argc > 3 && std::string_view(argv[3]) == "fp16";
-    return run(argc > 1 ? std::atoll(argv[1]) : 200, {.opt_level = amp::parse_opt_level(argc > 2 ? argv[2] : "O1"),
-                                                      .dtype = half ? at::kHalf : at::kBFloat16});
+    return run(argc > 1 ? std::atoll(argv[1]) : 200,
+               {.opt_level = argc > 2 ? argv[2] : "O1", .dtype = half ? at::kHalf : at::kBFloat16});
   } catch (const lockstep::Error& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return error.exit_code();

@@ -6,14 +6,15 @@
 #include "lockstep/amp/half_convolution.h"
 
 namespace lockstep::amp {
-namespace {
 
 bool is_batch_norm(const torch::nn::Module& module) {
   return module.as<torch::nn::BatchNorm1dImpl>() != nullptr || module.as<torch::nn::BatchNorm2dImpl>() != nullptr ||
          module.as<torch::nn::BatchNorm3dImpl>() != nullptr;
 }
 
-void cast_own(const torch::nn::Module& module, c10::ScalarType dtype) {
+void cast_module(const torch::nn::Module& module, c10::ScalarType dtype) {
+  if (dtype == at::kHalf) widen_slow_half_convolutions();
+  const c10::AutoGradMode no_grad(false);
   for (auto tensors : {module.parameters(/*recurse=*/false), module.buffers(/*recurse=*/false)}) {
     for (auto& tensor : tensors) {
       if (!tensor.defined() || !tensor.is_floating_point()) continue;
@@ -23,13 +24,9 @@ void cast_own(const torch::nn::Module& module, c10::ScalarType dtype) {
   }
 }
 
-}  // namespace
-
 void cast_model(torch::nn::Module& module, c10::ScalarType dtype, bool keep_batchnorm_fp32) {
-  if (dtype == at::kHalf) widen_slow_half_convolutions();
-  const c10::AutoGradMode no_grad(false);
   const auto cast = [&](const torch::nn::Module& part) {
-    if (!(keep_batchnorm_fp32 && is_batch_norm(part))) cast_own(part, dtype);
+    if (!(keep_batchnorm_fp32 && is_batch_norm(part))) cast_module(part, dtype);
   };
   cast(module);
   for (const auto& part : module.modules(/*include_self=*/false)) cast(*part);

@@ -1,4 +1,4 @@
-// A model's weights and buffers in 16 bits, as Apex's fp16_utils make them.
+// A model's weights and buffers in 16 bits.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,10 +16,11 @@ namespace lockstep::amp {
 // dropped. Undone by module.to(at::kFloat).
 void cast_model(torch::nn::Module& module, c10::ScalarType dtype, bool keep_batchnorm_fp32);
 
-// Apex's network_to_half: all of it but BatchNorm.
-inline void network_to_half(torch::nn::Module& module, c10::ScalarType dtype = c10::ScalarType::Half) {
-  cast_model(module, dtype, /*keep_batchnorm_fp32=*/true);
-}
+// The same for a module's own parameters and buffers, without those of the modules within it.
+void cast_module(const torch::nn::Module& module, c10::ScalarType dtype);
+
+// Whether it is a BatchNorm1d, 2d or 3d, of libtorch or derived from those.
+bool is_batch_norm(const torch::nn::Module& module);
 
 // Does to a model what a policy asks for. Returns the fp32 values that its weights had, in the order of
 // module.parameters(), for give_masters(); undefined for weights that were not cast, and empty where the policy keeps

@@ -17,7 +17,7 @@ torch::nn::Sequential make_net() {
 TEST(CastModel, KeepsBatchNormInFp32) {
   auto net = make_net();
   const auto before = net->parameters();
-  network_to_half(*net);
+  cast_model(*net, at::kHalf, /*keep_batchnorm_fp32=*/true);
   EXPECT_TRUE(net->parameters()[0].is_same(before[0])) << "optimizers hold it";
   EXPECT_EQ(before[0].scalar_type(), at::kHalf);
   EXPECT_TRUE(before[0].requires_grad() && before[0].is_leaf());

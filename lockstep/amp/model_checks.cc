@@ -45,23 +45,23 @@ at::Device check_models(const std::vector<torch::nn::Module*>& models) {
   for_each_parameter(models, [&](const std::string& name, const at::Tensor& parameter) {
     if (torch::autograd::impl::post_acc_grad_hooks(parameter) != nullptr) {
       throw ConfigError(
-          "amp::initialize: ", name,
+          "amp: ", name,
           " has a post-accumulate-grad hook, as in a DistributedDataParallel; initialize first, then wrap");
     }
     if (parameter.is_floating_point() && parameter.element_size() < 4) {
-      throw ConfigError("amp::initialize: ", name, " is ", c10::toString(parameter.scalar_type()),
+      throw ConfigError("amp: ", name, " is ", c10::toString(parameter.scalar_type()),
                         " already; give the model in fp32, the level casts it");
     }
     if (!parameter.is_cpu() && !parameter.is_cuda()) {
-      throw ConfigError("amp::initialize: ", name, " is on ", parameter.device().str(), "; expected cpu or cuda");
+      throw ConfigError("amp: ", name, " is on ", parameter.device().str(), "; expected cpu or cuda");
     }
     if (device && *device != parameter.device()) {
-      throw ConfigError("amp::initialize: ", name, " is on ", parameter.device().str(), ", other parameters on ",
-                        device->str(), "; move the model first, then initialize, then wrap");
+      throw ConfigError("amp: ", name, " is on ", parameter.device().str(), ", other parameters on ", device->str(),
+                        "; move the model first, then initialize, then wrap");
     }
     device = parameter.device();
   });
-  if (!device) throw ConfigError("amp::initialize: the model has no parameters");
+  if (!device) throw ConfigError("amp: the model has no parameters");
   return *device;
 }
 
@@ -83,15 +83,15 @@ void check_optimizers(const std::vector<torch::optim::Optimizer*>& optimizers,
       models, [&](const std::string&, const at::Tensor& parameter) { known.insert(parameter.unsafeGetTensorImpl()); });
   for (size_t i = 0; i < optimizers.size(); ++i) {
     if (policy.master_weights && has_stepped(*optimizers[i])) {
-      throw ConfigError("amp::initialize: optimizer ", i,
+      throw ConfigError("amp: optimizer ", i,
                         " has taken steps already; initialize before the first one, and load its state after that");
     }
     for (size_t g = 0; g < optimizers[i]->param_groups().size(); ++g) {
       const auto& parameters = optimizers[i]->param_groups()[g].params();
       for (size_t p = 0; p < parameters.size(); ++p) {
         if (known.contains(parameters[p].unsafeGetTensorImpl())) continue;
-        throw ConfigError("amp::initialize: parameter ", p, " of group ", g, " of optimizer ", i, ' ',
-                          parameters[p].sizes(), " is of none of the models; give the models that it steps");
+        throw ConfigError("amp: parameter ", p, " of group ", g, " of optimizer ", i, ' ', parameters[p].sizes(),
+                          " is of none of the models; give the models that it steps");
       }
     }
   }
@@ -101,7 +101,7 @@ InitializedModels::InitializedModels(const std::vector<torch::nn::Module*>& mode
   const std::lock_guard lock(registry_mutex);
   for_each_parameter(models, [&](const std::string& name, const at::Tensor& parameter) {
     if (registry().contains(parameter.unsafeGetTensorImpl())) {
-      throw ConfigError("amp::initialize: called twice for a model (", name, "); call it once, with all models");
+      throw ConfigError("amp: a model (", name, ") is in mixed precision already; give all models at once");
     }
     parameters_.push_back(parameter.unsafeGetTensorImpl());
   });

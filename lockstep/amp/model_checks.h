@@ -1,4 +1,4 @@
-// What initialize() is given, looked at before anything is changed.
+// Looks at the models and optimizers that MixedPrecision is given, before anything is changed.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -21,7 +21,7 @@ void check_device(at::Device device, const Policy& policy);
 void check_optimizers(const std::vector<torch::optim::Optimizer*>& optimizers,
                       const std::vector<torch::nn::Module*>& models, const Policy& policy);
 
-// The models that are initialized now, by their parameters, so that no model is twice.
+// Keeps the models that are in mixed precision now, by their parameters, so that no model is twice.
 class InitializedModels {
  public:
   // Throws ConfigError for one that is there already.

@@ -86,7 +86,8 @@ TEST_F(ModelChecksTest, OptimizersThatHaveSteppedGetNoMasters) {
 TEST_F(ModelChecksTest, AModelIsInitializedOnceAtATime) {
   {
     const InitializedModels once(models);
-    EXPECT_THAT(refusal([&] { InitializedModels twice(models); }), HasSubstr("called twice for a model (weight)"));
+    EXPECT_THAT(refusal([&] { InitializedModels twice(models); }),
+                HasSubstr("a model (weight) is in mixed precision already"));
   }
   const InitializedModels again(models);
 }

@@ -112,7 +112,7 @@ TEST(CommandLine, BadTrainLines) {
       {"train mnist --lr nan", "--lr nan: expected a number"},
       {"train mnist --lr -1", "--lr -1: expected a number"},
       {"train mnist --optimizer rmspropp",
-       "--optimizer rmspropp: expected sgd, adagrad, adam, adamw, nadam, rmsprop, lamb or lars"},
+       "--optimizer rmspropp: expected sgd, adagrad, adam, adamw, nadam, rmsprop, lamb, lars or novograd"},
       {"train mnist --amp 01", "--amp 01: did you mean O1, with the letter O?"},
       {"train mnist --amp o2", "--amp o2: did you mean O2, with the letter O?"},
       {"train mnist --amp O4", "--amp O4: expected O0, O1, O2, O3 or auto"},

@@ -14,9 +14,10 @@
 
 namespace lockstep::config {
 
-enum class OptimizerKind { kSgd, kAdagrad, kAdam, kAdamW, kNAdam, kRmsprop, kLamb, kLars };
+enum class OptimizerKind { kSgd, kAdagrad, kAdam, kAdamW, kNAdam, kRmsprop, kLamb, kLars, kNovoGrad };
 constexpr auto words(OptimizerKind) {
-  return std::to_array<std::string_view>({"sgd", "adagrad", "adam", "adamw", "nadam", "rmsprop", "lamb", "lars"});
+  return std::to_array<std::string_view>(
+      {"sgd", "adagrad", "adam", "adamw", "nadam", "rmsprop", "lamb", "lars", "novograd"});
 }
 
 // Which of them have a --momentum, and which of those Nesterov's.

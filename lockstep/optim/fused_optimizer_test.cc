@@ -80,6 +80,7 @@ std::vector<Case> cases() {
       {"nadam", "nadam", {{"lr", 0.1}, {"weight_decay", 0.01}}},
       {"lamb", "lamb", {{"lr", 0.03}, {"max_grad_norm", 0.0}}},
       {"lars", "lars", {{"lr", 10.0}, {"weight_decay", 0.01}}},
+      {"novograd", "novograd", {{"lr", 0.03}, {"weight_decay", 0.01}}},
   };
 }
 

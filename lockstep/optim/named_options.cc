@@ -19,6 +19,12 @@ void read_value(std::string_view owner, const NamedOption& option, bool& field) 
   field = *value;
 }
 
+void read_value(std::string_view owner, const NamedOption& option, int64_t& field) {
+  const auto* value = std::get_if<int64_t>(&option.value);
+  if (value == nullptr) throw_wrong_type(owner, option, "a whole number");
+  field = *value;
+}
+
 void read_value(std::string_view owner, const NamedOption& option, double& field) {
   if (const auto* number = std::get_if<double>(&option.value)) {
     field = *number;

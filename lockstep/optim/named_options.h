@@ -13,6 +13,7 @@ namespace lockstep::optim {
 // Reads `option` into a field of that type. A float takes an int as well; a bool takes nothing but a bool. Throws
 // ConfigError that begins with `owner` for a value that does not fit.
 void read_value(std::string_view owner, const NamedOption& option, bool& field);
+void read_value(std::string_view owner, const NamedOption& option, int64_t& field);
 void read_value(std::string_view owner, const NamedOption& option, double& field);
 void read_value(std::string_view owner, const NamedOption& option, std::pair<double, double>& field);
 

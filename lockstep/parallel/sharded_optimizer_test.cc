@@ -239,28 +239,16 @@ TEST(ShardedOptimizer, GradientsAreNotHeldOnTo) {
   EXPECT_EQ(parameters[1].grad().storage().use_count(), 1) << "backward may take it apart";
 }
 
-struct Coupled final : FusedOptimizer {
-  explicit Coupled(std::vector<torch::optim::OptimizerParamGroup> groups)
-      : FusedOptimizer(groups, std::make_unique<optim::Group<optim::SgdOptions>>(optim::SgdOptions{})) {}
-  std::string_view name() const override { return "coupled"; }
-  bool elementwise() const override { return false; }
-  std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const override {
-    return std::make_unique<Coupled>(groups_over(parameters));
-  }
-  std::span<const optim::SlotSpec> slots(const optim::GroupOptions&) const override { return {}; }
-  void prepare(const optim::GroupOptions&, const at::Tensor&, optim::Slots&) const override {}
-  void step_one(const optim::GroupOptions&, const Step&, optim::Slots&) const override {}
-};
-
 TEST(ShardedOptimizer, SaysWhatItCantTake) {
   comm::SingleCommunicator comm;
   const Tensors parameters = weights(1);
-  try {
-    const ShardedOptimizer sharded(
-        std::make_unique<Coupled>(std::vector{torch::optim::OptimizerParamGroup(parameters)}), comm);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "coupled can't be sharded: its elements depend on each other; use it whole");
+  for (const std::string name : {"lamb", "lars", "novograd"}) {
+    try {
+      const ShardedOptimizer sharded(optim::make_optimizer(name, parameters), comm);
+      FAIL() << name;
+    } catch (const ConfigError& error) {
+      EXPECT_EQ(error.what(), name + " can't be sharded: its elements depend on each other; use it whole");
+    }
   }
   ShardedOptimizer sharded(make(cases()[4], parameters), comm);
   train(sharded, parameters, 0, 1);

@@ -24,12 +24,6 @@ namespace lockstep::parallel {
 // statistics, and for a module without a BatchNorm.
 void convert_sync_batchnorm(torch::nn::Module& module, comm::Communicator& comm, const std::vector<int>& group = {});
 
-// Apex's name for it.
-inline void convert_syncbn_model(torch::nn::Module& module, comm::Communicator& comm,
-                                 const std::vector<int>& group = {}) {
-  convert_sync_batchnorm(module, comm, group);
-}
-
 // Returns the group that a converted module's BatchNorms share; null for a module that was not converted.
 std::shared_ptr<SyncGroup> find_sync_group(const torch::nn::Module& module);
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "lockstep/amp/initialize.h"
+#include "lockstep/amp/mixed_precision.h"
 #include "lockstep/amp/rates.h"
 #include "lockstep/base/error.h"
 #include "lockstep/optim/rules/make_optimizer.h"
@@ -42,7 +42,7 @@ RANK_PROGRAM(wrapped_before_initialize) {
   const parallel::DistributedDataParallel ddp(net.ptr(), world);
   const auto sgd = optim::make_optimizer("sgd", net->parameters(), {});
   try {
-    amp::initialize(*net, *sgd, {.opt_level = amp::OptLevel::kO2});
+    const amp::MixedPrecision mixed({net.get()}, {sgd.get()}, {.opt_level = amp::OptLevel::kO2});
     FAIL() << "it was taken";
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("initialize first, then wrap"), std::string::npos) << error.what();

@@ -116,7 +116,7 @@ TEST(SyncBatchNorm, EqualsBatchNormOnTheJoinedBatch) {
 RANK_PROGRAM(trained) {
   const auto world = join_world(context);
   Net net(/*dropout=*/0.3);
-  convert_syncbn_model(*net, world->communicator());
+  convert_sync_batchnorm(*net, world->communicator());
   DistributedDataParallel ddp(net.ptr(), world, {.seed = 4});
   const auto own = world->own_lanes(4);
   const Tensor all = images(4 * 3);

@@ -46,6 +46,7 @@ const std::vector<Case>& cases() {
       {"lamb", {{"max_grad_norm", 0.0}}, 9},  // reads weight and state twice
       {"lamb", {}, 9, 2},                     // and the gradient, for the norm of all
       {"lars", {}, 5, 2},
+      {"novograd", {}, 4, 2},
   };
   return all;
 }

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/parallel/bucket_plan.h"
+#include "lockstep/parallel/gradient_fold.h"
 #include "lockstep/world/world.h"
 
-namespace lockstep::parallel::paddle {
+namespace lockstep::paddle {
 
 // This process among its trainers, with Paddle's names: from the variables that paddle.distributed.launch sets
 // (PADDLE_TRAINER_ID, PADDLE_TRAINERS_NUM, PADDLE_CURRENT_ENDPOINT, PADDLE_TRAINER_ENDPOINTS, FLAGS_selected_gpus), and
@@ -41,26 +41,20 @@ class DataParallel {
   // A collective: checks that all ranks hold the same model and gives them rank 0's parameters and buffers.
   // Throws ConfigError that names the first difference.
   DataParallel(std::shared_ptr<torch::nn::Module> layers, std::shared_ptr<World> world,
-               const BucketOptions& buckets = {});
+               const parallel::BucketOptions& buckets = {});
 
   torch::nn::Module& layers() const { return *layers_; }
 
   // The loss ÷ ranks, so that the sum of the ranks' gradients is that of the mean.
   at::Tensor scale_loss(const at::Tensor& loss) const;
 
-  // After backward: every parameter's .grad becomes the sum over ranks, in the fold's order. Parameters without a
-  // gradient on every rank are left out. A collective. Throws ConfigError, on every rank, that names a parameter which
-  // has one on some ranks only.
-  void apply_collective_grads();
+  // Folds the gradients that backward left; see GradientFold::run().
+  void apply_collective_grads() { fold_.run(); }
 
  private:
-  std::vector<size_t> with_gradient() const;
-
   std::shared_ptr<torch::nn::Module> layers_;
   std::shared_ptr<World> world_;
-  BucketOptions buckets_;
-  std::vector<std::string> names_;
-  std::vector<at::Tensor> parameters_;
+  parallel::GradientFold fold_;
 };
 
-}  // namespace lockstep::parallel::paddle
+}  // namespace lockstep::paddle

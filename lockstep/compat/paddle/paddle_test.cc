@@ -9,7 +9,7 @@
 #include "lockstep/base/error.h"
 #include "support/worlds.h"
 
-namespace lockstep::parallel::paddle {
+namespace lockstep::paddle {
 namespace {
 
 using at::Tensor;
@@ -80,4 +80,4 @@ TEST(PaddlesEnv, RefusesContradictions) {
 }
 
 }  // namespace
-}  // namespace lockstep::parallel::paddle
+}  // namespace lockstep::paddle

@@ -1,11 +1,25 @@
 #include "lockstep/compat/torch/grad_scaler.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "lockstep/amp/multi_tensor.h"
 #include "lockstep/base/error.h"
 
-namespace lockstep::amp {
+namespace lockstep::pytorch::amp {
+
+using lockstep::amp::gradients_of;
+using lockstep::amp::multi_tensor_scale;
+
+// torch's scale has no bounds.
+GradScaler::GradScaler(const GradScalerOptions& options)
+    : scaler_({.enabled = options.enabled,
+               .init_scale = options.init_scale,
+               .growth_factor = options.growth_factor,
+               .backoff_factor = options.backoff_factor,
+               .growth_interval = options.growth_interval,
+               .min_scale = std::numeric_limits<double>::min(),
+               .max_scale = 0x1p127}) {}
 
 at::Tensor GradScaler::scale(const at::Tensor& loss) const { return scaler_.enabled() ? loss * scaler_.scale() : loss; }
 
@@ -20,7 +34,7 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
   for (const auto& gradient : gradients) {
     if (gradient.element_size() >= 4) continue;
     throw ConfigError("unscale_(): a gradient is ", gradient.toString(),
-                      "; 16-bit weights are stepped through fp32 masters: use amp::initialize at O2");
+                      "; 16-bit weights are stepped through fp32 masters: use apex::amp::initialize at O2");
   }
   state.finite = multi_tensor_scale(gradients, gradients, 1 / scaler_.scale());
   state.stage = Stage::kUnscaled;
@@ -55,4 +69,4 @@ void GradScaler::update(double new_scale) {
   optimizers_.clear();
 }
 
-}  // namespace lockstep::amp
+}  // namespace lockstep::pytorch::amp

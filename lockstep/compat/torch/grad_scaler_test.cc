@@ -9,16 +9,17 @@
 
 #include "lockstep/base/testing/refusal.h"
 
-namespace lockstep::amp {
+namespace lockstep::pytorch::amp {
 namespace {
 
+using lockstep::amp::ScalerDict;
 using testing::HasSubstr;
 using testing_support::refusal;
 
 struct GradScalerTest : testing::Test {
   at::Tensor weight = at::ones({2}).requires_grad_();
   torch::optim::SGD sgd{{weight}, torch::optim::SGDOptions(1.0)};
-  GradScaler scaler{{.enabled = true, .init_scale = 8, .growth_interval = 2}};
+  GradScaler scaler{{.init_scale = 8, .growth_interval = 2}};
 
   void backward(double factor) {
     sgd.zero_grad();
@@ -94,4 +95,4 @@ TEST_F(GradScalerTest, SwitchedOffItDoesNothing) {
 }
 
 }  // namespace
-}  // namespace lockstep::amp
+}  // namespace lockstep::pytorch::amp

@@ -8,6 +8,7 @@
 #include "lockstep/optim/rules/lamb.h"
 #include "lockstep/optim/rules/lars.h"
 #include "lockstep/optim/rules/nadam.h"
+#include "lockstep/optim/rules/novograd.h"
 #include "lockstep/optim/rules/rmsprop.h"
 #include "lockstep/optim/rules/sgd.h"
 
@@ -40,9 +41,9 @@ constexpr Entry entry() {
 
 // A new optimizer is one more line here.
 constexpr Entry kOptimizers[] = {
-    entry<Adagrad, AdagradOptions>(), entry<Adam, AdamOptions>(), entry<AdamW, AdamWOptions>(),
-    entry<Lamb, LambOptions>(),       entry<Lars, LarsOptions>(), entry<NAdam, NAdamOptions>(),
-    entry<RMSprop, RmspropOptions>(), entry<SGD, SgdOptions>(),
+    entry<Adagrad, AdagradOptions>(),   entry<Adam, AdamOptions>(),       entry<AdamW, AdamWOptions>(),
+    entry<Lamb, LambOptions>(),         entry<Lars, LarsOptions>(),       entry<NAdam, NAdamOptions>(),
+    entry<NovoGrad, NovoGradOptions>(), entry<RMSprop, RmspropOptions>(), entry<SGD, SgdOptions>(),
 };
 
 }  // namespace

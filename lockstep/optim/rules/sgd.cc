@@ -31,6 +31,7 @@ struct VectorForm {
       s[0] = rule.first ? g : hn::MulAdd(g, constant(rule.undamped), hn::Mul(s[0], momentum));
       g = rule.nesterov ? hn::MulAdd(s[0], momentum, g) : s[0];
     }
+    if (rule.shrink != 1) p = hn::Mul(p, constant(rule.shrink));
     p = hn::MulAdd(g, constant(-rule.lr), p);
   }
 };
@@ -67,6 +68,7 @@ void step_tensors(const SgdRule& rule, at::Tensor& p, const at::Tensor& gradient
     }
     g = rule.nesterov ? g.add(s[0], rule.momentum) : s[0];
   }
+  if (rule.shrink != 1) p.mul_(rule.shrink);
   p.sub_(g, rule.lr);
 }
 

@@ -47,7 +47,8 @@ struct SgdRule {
   double momentum;
   double undamped;  // 1 - dampening
   bool nesterov;
-  bool first;  // the momentum buffer holds nothing yet
+  bool first;         // the momentum buffer holds nothing yet
+  double shrink = 1;  // multiplies the weight before the step
 };
 void step_elements(const SgdRule& rule, const AnyElements& elements, const Extras& extras = {});
 void step_tensors(const SgdRule& rule, at::Tensor& p, const at::Tensor& g, device::States& s);

@@ -85,7 +85,7 @@ TEST(SgdRule, FollowsItsDefinition) {
       e.s[0] = rule.first ? g : e.s[0] * rule.momentum + g * rule.undamped;
       g = rule.nesterov ? g + e.s[0] * rule.momentum : e.s[0];
     }
-    e.p -= rule.lr * g;
+    e.p = e.p * rule.shrink - rule.lr * g;
   };
   testing::expect_definition(rule, 0, define);
   rule.momentum = 0.9;
@@ -94,6 +94,10 @@ TEST(SgdRule, FollowsItsDefinition) {
   testing::expect_definition(rule, 1, define);
   rule.first = true;
   rule.multiplier = -1;
+  testing::expect_definition(rule, 1, define);
+  rule.first = rule.nesterov = false;
+  rule.weight_decay = 0;
+  rule.shrink = 0.99;
   testing::expect_definition(rule, 1, define);
 }
 
@@ -109,6 +113,8 @@ TEST(SgdRule, IsTheSameOnDevices) {
   rule.undamped = 1;
   rule.nesterov = false;
   rule.first = true;
+  testing::expect_device_follows(rule, 1);
+  rule.shrink = 0.99;
   testing::expect_device_follows(rule, 1);
 }
 

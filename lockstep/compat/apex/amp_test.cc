@@ -1,4 +1,4 @@
-#include "lockstep/amp/initialize.h"
+#include "lockstep/compat/apex/amp.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -14,10 +14,12 @@
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 
-namespace lockstep::amp {
+namespace lockstep::apex::amp {
 namespace {
 
 using at::Tensor;
+using lockstep::amp::name_of;
+using lockstep::amp::OptLevel;
 using testing::HasSubstr;
 using testing_support::refusal;
 
@@ -57,7 +59,7 @@ TEST_P(InitializeTest, Trains) {
   } else {
     sgd = std::make_unique<torch::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.05));
   }
-  const auto amp = initialize(*net, *sgd, {.opt_level = level, .dtype = dtype});
+  const auto amp = initialize(*net, *sgd, {.opt_level = name_of(level), .dtype = dtype});
   const double first = train_step(*amp, net, *sgd);
   double last = 0;
   for (int step = 0; step < 60; ++step) last = train_step(*amp, net, *sgd);
@@ -91,7 +93,7 @@ TEST(Amp, AnOverflowSkipsOneStep) {
     auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.05}});
     torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(0.05));
     torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
-    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO2, .dtype = at::kHalf});
+    const auto amp = initialize(*net, sgd, {.opt_level = "O2", .dtype = at::kHalf});
     const Tensor before = amp->master_params(sgd)[0].clone();
     train_step(*amp, net, sgd, std::numeric_limits<double>::infinity());
     EXPECT_EQ(amp->loss_scale(), 32768);
@@ -114,7 +116,7 @@ TEST(Amp, LossesAddUpUnscaled) {
         const at::NoGradGuard no_grad;
         parameters[0].zero_();
       }
-      const auto amp = initialize(*net, sgd, {.opt_level = level, .dtype = at::kHalf, .num_losses = 2});
+      const auto amp = initialize(*net, sgd, {.opt_level = name_of(level), .dtype = at::kHalf, .num_losses = 2});
       auto state = amp->state_dict();
       state["loss_scaler0"]["scale"] = state["loss_scaler0"]["loss_scale"] = 1024;
       state["loss_scaler1"]["scale"] = state["loss_scaler1"]["loss_scale"] = 256;
@@ -147,7 +149,7 @@ TEST(Amp, AnOverflowLowersTheScaleOfItsLossAlone) {
       auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
       torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(1.0));
       torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
-      const auto amp = initialize(*net, sgd, {.opt_level = level, .dtype = at::kHalf, .num_losses = 2});
+      const auto amp = initialize(*net, sgd, {.opt_level = name_of(level), .dtype = at::kHalf, .num_losses = 2});
       const Tensor before = amp->master_params(sgd)[0].detach().clone();
       for (const int loss_id : {0, 1}) {
         const Tensor output = amp->forward([&] { return net->forward(at::ones({1, 4})); });
@@ -174,7 +176,7 @@ TEST(Amp, ScalesFarApartLoseNothing) {
         const at::NoGradGuard no_grad;
         net->weight.zero_();
       }
-      const auto amp = initialize(*net, *sgd, {.opt_level = level, .dtype = at::kHalf, .num_losses = 2});
+      const auto amp = initialize(*net, *sgd, {.opt_level = name_of(level), .dtype = at::kHalf, .num_losses = 2});
       auto state = amp->state_dict();
       state["loss_scaler0"]["scale"] = state["loss_scaler0"]["loss_scale"] = first;
       state["loss_scaler1"]["scale"] = state["loss_scaler1"]["loss_scale"] = second;
@@ -198,34 +200,11 @@ TEST(Amp, EveryOptimizerOfOursBeginsAtO2) {
   for (const auto& name : optim::optimizer_names()) {
     auto net = make_net();
     const auto optimizer = optim::make_optimizer(name, net->parameters(), {});
-    const auto amp = initialize(*net, *optimizer, {.opt_level = OptLevel::kO2});
+    const auto amp = initialize(*net, *optimizer, {.opt_level = "O2"});
     const Tensor before = amp->master_params(*optimizer)[0].clone();
     train_step(*amp, net, *optimizer);
     EXPECT_FALSE(at::equal(amp->master_params(*optimizer)[0], before)) << name;
   }
-}
-
-// Without casts of operations a model of 16 bits takes inputs of 16 bits, and gives such.
-TEST(Amp, InputsAndOutputsAreCastAsAskedFor) {
-  auto net = make_net();
-  const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.05}});
-  const auto amp = initialize(*net, *sgd,
-                              {.opt_level = OptLevel::kO2,
-                               .dtype = at::kBFloat16,
-                               .cast_ops = false,
-                               .keep_batchnorm_fp32 = false,
-                               .cast_model_outputs = at::kHalf});
-  const Tensor x = at::randn({16, 4});
-  EXPECT_EQ(amp->cast_inputs(x).scalar_type(), at::kBFloat16);
-  EXPECT_EQ(amp->cast_inputs(at::ones({2}, at::kLong)).scalar_type(), at::kLong);
-  const Tensor y = amp->forward([&] { return net->forward(amp->cast_inputs(x)); });
-  EXPECT_EQ(y.scalar_type(), at::kHalf);
-  EXPECT_EQ(amp->cast_outputs(at::ones({2}, at::kLong)).scalar_type(), at::kLong);
-  EXPECT_THROW(net->forward(x), c10::Error) << "nothing else casts";
-  y.to(at::kFloat).square().sum().backward();
-  const Tensor before = amp->master_params(*sgd)[0].clone();
-  amp->step(*sgd, 1.0);
-  EXPECT_FALSE(at::equal(amp->master_params(*sgd)[0], before));
 }
 
 TEST(Amp, AScaleOfOneLooksForOverflowsToo) {
@@ -234,50 +213,11 @@ TEST(Amp, AScaleOfOneLooksForOverflowsToo) {
     auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.05}});
     torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(0.05));
     torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
-    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO1, .dtype = at::kHalf, .loss_scale = 1});
+    const auto amp = initialize(*net, sgd, {.opt_level = "O1", .dtype = at::kHalf, .loss_scale = 1.0});
     const Tensor before = net->parameters()[0].detach().clone();
     train_step(*amp, net, sgd, std::numeric_limits<double>::infinity());
     EXPECT_TRUE(at::equal(net->parameters()[0], before)) << ours;
   }
-}
-
-// As DistributedDataParallel's broadcast, or a checkpoint, brings them.
-TEST(Amp, MastersBeginWithTheWeightsOfTheFirstStep) {
-  for (const bool ours : {true, false}) {
-    torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
-    auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
-    torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(1.0));
-    torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
-    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO2});
-    const auto weights = net->parameters();
-    {
-      const at::NoGradGuard no_grad;
-      Tensor weight = weights[0];
-      weight.fill_(3);
-    }
-    net->forward(at::ones({1, 4}, at::kBFloat16)).sum().backward();
-    amp->step(sgd, /*square_sum=*/4);
-    EXPECT_TRUE(at::equal(amp->master_params(sgd)[0], at::full({1, 4}, 2.0f))) << ours;
-    amp->load_masters(sgd, {at::full({1, 4}, 1.001f)});
-    EXPECT_TRUE(at::equal(amp->master_params(sgd)[0], at::full({1, 4}, 1.001f))) << ours;
-    EXPECT_TRUE(at::equal(weights[0], at::full({1, 4}, 1.001f).to(at::kBFloat16))) << ours;
-    amp->zero_grad(sgd);
-    net->forward(at::ones({1, 4}, at::kBFloat16)).sum().backward();
-    amp->step(sgd, 4);
-    EXPECT_TRUE(at::allclose(amp->master_params(sgd)[0], at::full({1, 4}, 0.001f), 1e-3)) << ours;
-    EXPECT_THAT(refusal([&] { amp->load_masters(sgd, {}); }), HasSubstr("0 masters given, the optimizer steps 1"));
-  }
-}
-
-// As a resume by the optimizer's own state does it.
-TEST(Amp, MastersThatTheOptimizerLoadedStay) {
-  torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
-  const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
-  const auto amp = initialize(*net, *sgd, {.opt_level = OptLevel::kO2});
-  sgd->load_masters({at::full({1, 4}, 1.001f)});
-  net->forward(at::zeros({1, 4}, at::kBFloat16)).sum().backward();
-  amp->step(*sgd, /*square_sum=*/0);
-  EXPECT_TRUE(at::equal(amp->master_params(*sgd)[0], at::full({1, 4}, 1.001f)));
 }
 
 TEST(Amp, ScalesALossOfSeveralModelsAndOptimizers) {
@@ -286,7 +226,7 @@ TEST(Amp, ScalesALossOfSeveralModelsAndOptimizers) {
     auto fused = optim::make_optimizer("sgd", one->parameters(), {{"lr", 1.0}});
     torch::optim::SGD plain(two->parameters(), torch::optim::SGDOptions(1.0));
     const auto amp =
-        initialize({one.get(), two.get()}, {fused.get(), &plain}, {.opt_level = level, .dtype = at::kHalf});
+        initialize({one.get(), two.get()}, {fused.get(), &plain}, {.opt_level = name_of(level), .dtype = at::kHalf});
     const auto step = [&](double factor) {
       const Tensor output = amp->forward([&] { return two->forward(one->forward(at::ones({1, 4}))); });
       {
@@ -308,33 +248,13 @@ TEST(Amp, ScalesALossOfSeveralModelsAndOptimizers) {
   }
 }
 
-TEST(Amp, SeveralOptimizersShareOneVerdict) {
-  torch::nn::Linear one(torch::nn::LinearOptions(4, 1).bias(false)), two(torch::nn::LinearOptions(4, 1).bias(false));
-  auto fused = optim::make_optimizer("sgd", one->parameters(), {{"lr", 1.0}});
-  torch::optim::SGD plain(two->parameters(), torch::optim::SGDOptions(1.0));
-  const auto amp =
-      initialize({one.get(), two.get()}, {fused.get(), &plain}, {.opt_level = OptLevel::kO1, .dtype = at::kHalf});
-  const auto w1 = one->parameters(), w2 = two->parameters();
-  const Tensor before1 = w1[0].detach().clone(), before2 = w2[0].detach().clone();
-  const auto fill = [&](float value) {
-    for (auto parameter : {w1[0], w2[0]}) parameter.mutable_grad() = at::full({1, 4}, value);
-  };
-  fill(HUGE_VALF);
-  EXPECT_TRUE(amp->step({fused.get(), &plain}, HUGE_VAL).skipped);
-  EXPECT_EQ(amp->loss_scale(), 32768) << "once";
-  fill(32768);
-  amp->step({fused.get(), &plain}, 8.0 * 32768 * 32768);
-  EXPECT_TRUE(at::allclose(w1[0], before1 - 1));
-  EXPECT_TRUE(at::allclose(w2[0], before2 - 1));
-}
-
 TEST(Amp, ClipsMasters) {
   for (const bool ours : {true, false}) {
     torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
     auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
     torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(1.0));
     torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
-    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO2, .dtype = at::kHalf, .loss_scale = 1024});
+    const auto amp = initialize(*net, sgd, {.opt_level = "O2", .dtype = at::kHalf, .loss_scale = 1024.0});
     const Tensor before = amp->master_params(sgd)[0].clone();
     {
       const auto scaled = amp->scale_loss(net->forward(at::ones({1, 4}, at::kHalf)).sum(), sgd);
@@ -348,7 +268,7 @@ TEST(Amp, ClipsMasters) {
 TEST(Amp, StateIsApexsAndTorchs) {
   auto net = make_net();
   torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
-  const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO1, .dtype = at::kHalf});
+  const auto amp = initialize(*net, sgd, {.opt_level = "O1", .dtype = at::kHalf});
   const auto state = amp->state_dict();
   EXPECT_EQ(state.size(), 1u) << "Apex takes no other keys";
   EXPECT_EQ(state.at("loss_scaler0").at("loss_scale"), 65536);
@@ -369,7 +289,7 @@ TEST(Amp, StateIsApexsAndTorchs) {
 }
 
 TEST(Amp, RefusesWhatItCantCast) {
-  const Options o2{.opt_level = OptLevel::kO2};
+  const InitializeOptions o2{.opt_level = "O2"};
   auto net = make_net(), other = make_net();
   torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
   EXPECT_THAT(refusal([&] { initialize(*other, sgd, o2); }),
@@ -377,15 +297,16 @@ TEST(Amp, RefusesWhatItCantCast) {
   EXPECT_EQ(other->parameters()[0].scalar_type(), at::kFloat) << "nothing has changed";
   EXPECT_THAT(refusal([&] { initialize(*net, sgd, {.num_losses = 0}); }), HasSubstr("num_losses 0"));
   {
-    const auto amp = initialize(*net, sgd, {.opt_level = OptLevel::kO1});
-    EXPECT_THAT(refusal([&] { initialize(*net, sgd, o2); }), HasSubstr("called twice for a model (0.weight)"));
+    const auto amp = initialize(*net, sgd, {.opt_level = "O1"});
+    EXPECT_THAT(refusal([&] { initialize(*net, sgd, o2); }),
+                HasSubstr("a model (0.weight) is in mixed precision already"));
     EXPECT_THAT(refusal([&] { amp->loss_scale(1); }), HasSubstr("loss_id 1"));
     torch::optim::SGD stranger(net->parameters(), torch::optim::SGDOptions(0.1));
-    EXPECT_THAT(refusal([&] { amp->step(stranger); }), HasSubstr("not given to initialize"));
+    EXPECT_THAT(refusal([&] { amp->step(stranger); }), HasSubstr("not given with the models"));
   }
   net->to(at::kHalf);
   EXPECT_THAT(refusal([&] { initialize(*net, sgd, o2); }), HasSubstr("0.weight is Half already"));
 }
 
 }  // namespace
-}  // namespace lockstep::amp
+}  // namespace lockstep::apex::amp

@@ -1,0 +1,60 @@
+// An optimizer of a model in mixed precision: libtorch's or one of lockstep/optim, with the fp32 masters that it steps.
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <optional>
+#include <vector>
+
+#include "lockstep/amp/master_weights.h"
+#include "lockstep/optim/any_optimizer.h"
+
+namespace lockstep::optim {
+class FusedOptimizer;
+}
+
+namespace lockstep::amp {
+
+// One thread. The optimizer, which keeps its parameters and groups, outlives it.
+class MixedOptimizer {
+ public:
+  // With `master_weights` the optimizer's 16-bit parameters get fp32 masters. Throws ConfigError for an optimizer that
+  // has taken a step.
+  MixedOptimizer(torch::optim::Optimizer& optimizer, bool master_weights);
+
+  torch::optim::Optimizer& optimizer() const { return *optimizer_; }
+  // Whether update() multiplies the gradients in fp32 within its pass, so that 16-bit ones can stay scaled until then.
+  bool is_fused() const { return fused_ != nullptr; }
+  // Whether the optimizer steps masters with a .grad of their own, which take_gradients() fills.
+  bool copies_gradients() const { return masters_.has_value(); }
+
+  // Multiplies the gradients by `factor`: those of masters as they are copied, the others in place. Returns whether all
+  // were finite.
+  bool take_gradients(double factor);
+  // The 16-bit gradients that take_gradients() has copied become undefined.
+  void drop_copied_gradients();
+
+  // Steps by gradients that take_gradients() has taken where copies_gradients(). libtorch's optimizers get them
+  // multiplied and clipped in place.
+  void update(const optim::Update& update);
+  // Takes the gradients that backward left, and steps by them.
+  void take_and_update(optim::Update update);
+  void zero_grad();
+
+  // What the optimizer steps, by parameter through all groups: masters, elsewhere the parameters. Its own memory.
+  std::vector<at::Tensor> stepped() const;
+  // Copies as many tensors, of equal shapes, into what is stepped, and rounds them into the model. Masters otherwise
+  // begin with the model's weights as the first update() finds them. Throws ConfigError for what does not fit.
+  void load_masters(const std::vector<at::Tensor>& masters);
+
+ private:
+  void settle_masters();
+
+  torch::optim::Optimizer* optimizer_;
+  optim::FusedOptimizer* fused_;  // the same optimizer, of lockstep/optim; nullptr: libtorch's
+  bool master_weights_;
+  std::optional<MasterWeights> masters_ = {};  // of libtorch's
+  bool settled_ = false;                       // the masters are what they are to be
+};
+
+}  // namespace lockstep::amp

@@ -1,0 +1,144 @@
+// Apex's amp: initialize() makes a model and its optimizers compute in mixed precision, scale_loss() and step() are the
+// two other lines of a loop.
+//
+//   auto amp = apex::amp::initialize(*net, optimizer, {.opt_level = "O2"});   // before DistributedDataParallel
+//   for (…) {
+//     const at::Tensor loss = loss_of(amp->forward([&] { return net->forward(x); }));
+//     {
+//       const auto scaled = amp->scale_loss(loss, optimizer);
+//       scaled.backward();
+//     }
+//     amp->step(optimizer);
+//     amp->zero_grad(optimizer);
+//   }
+//
+// With DistributedDataParallel::run, which scales and folds: amp->step(optimizer, result.square_sum).
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/amp/cast_functions.h"
+#include "lockstep/amp/mixed_precision.h"
+#include "lockstep/amp/op_lists.h"
+#include "lockstep/compat/apex/initialize_options.h"
+
+namespace lockstep::apex::amp {
+
+using lockstep::amp::float_function;
+using lockstep::amp::half_function;
+using lockstep::amp::promote_function;
+using lockstep::amp::register_float_function;
+using lockstep::amp::register_half_function;
+using lockstep::amp::register_promote_function;
+using lockstep::amp::StepOptions;
+using lockstep::amp::StepReport;
+using disable_casts = lockstep::amp::DisableCasts;
+
+class Amp;
+
+struct ScaleLossOptions {
+  int loss_id = 0;             // which of num_losses
+  bool delay_unscale = false;  // gradients stay scaled: of all backward passes of an accumulation but the last
+};
+
+// Scales a loss while it lives: call its backward(), once. Its end unscales the gradients, looks whether they are
+// finite and sets the next scale; what goes wrong there throws.
+class ScaledLoss {
+ public:
+  ScaledLoss(Amp& amp, at::Tensor loss, std::vector<torch::optim::Optimizer*> optimizers, ScaleLossOptions options);
+  ~ScaledLoss() noexcept(false);
+  ScaledLoss(const ScaledLoss&) = delete;
+  ScaledLoss& operator=(const ScaledLoss&) = delete;
+
+  const at::Tensor& loss() const { return loss_; }  // scaled
+  void backward() const { loss_.backward(); }
+
+ private:
+  Amp& amp_;
+  at::Tensor loss_;
+  std::vector<torch::optim::Optimizer*> optimizers_;
+  ScaleLossOptions options_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+// What Apex keeps in its module, as an object of the loop. One thread. Models and optimizers outlive it.
+class Amp : private lockstep::amp::MixedPrecision {
+ public:
+  using MixedPrecision::autocast;
+  using MixedPrecision::cast_inputs;
+  using MixedPrecision::cast_outputs;
+  using MixedPrecision::forward;
+  using MixedPrecision::load_masters;
+  using MixedPrecision::loss_scale;
+  using MixedPrecision::master_params;
+  using MixedPrecision::policy;
+  using MixedPrecision::step;  // by folded gradients and their sum of squares
+
+  // As initialize().
+  Amp(const std::vector<torch::nn::Module*>& models, const std::vector<torch::optim::Optimizer*>& optimizers,
+      const InitializeOptions& options);
+
+  ScaledLoss scale_loss(const at::Tensor& loss, torch::optim::Optimizer& optimizer, ScaleLossOptions options = {}) {
+    return ScaledLoss(*this, loss, {&optimizer}, options);
+  }
+  ScaledLoss scale_loss(const at::Tensor& loss, std::vector<torch::optim::Optimizer*> optimizers,
+                        ScaleLossOptions options = {}) {
+    return ScaledLoss(*this, loss, std::move(optimizers), options);
+  }
+
+  // Steps the optimizer after scale_loss, unless a gradient was not finite. Clips first (also of fp32 masters).
+  StepReport step(torch::optim::Optimizer& optimizer, const StepOptions& options = {});
+  void zero_grad(torch::optim::Optimizer& optimizer);
+
+  const lockstep::amp::LossScaler& scaler(int loss_id = 0) const { return MixedPrecision::scaler(loss_id); }
+
+  // Apex's form, {"loss_scaler0": {"loss_scale", "unskipped"}, …}, with torch's keys beside, and with "opt_level" (2)
+  // and "half" (0) in the first, which Apex passes over. load_state_dict throws ConfigError for another level's state
+  // or other numbers of losses; one without "opt_level", Apex's own, is taken at any.
+  using State = std::map<std::string, lockstep::amp::ScalerDict>;
+  State state_dict() const;
+  void load_state_dict(const State& state);
+
+ private:
+  friend class ScaledLoss;
+  // The gradients of one optimizer between its backward passes and its step.
+  struct Accumulation {
+    double scaled_by = 1;                  // what the gradients are
+    bool delayed = false;                  // they are to stay so until a scope unscales them
+    bool skip = false;                     // the next step is left out
+    std::vector<at::Tensor> stashed = {};  // gradients of losses before, by parameter
+    double stashed_by = 1;                 // what those are scaled by
+
+    void add_stashed(const torch::optim::Optimizer& optimizer);
+  };
+
+  void enter(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options);
+  void leave(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options);
+  bool unscale(lockstep::amp::MixedOptimizer& optimizer, Accumulation& of) const;
+  bool keeps_scaled(const lockstep::amp::MixedOptimizer& optimizer) const;
+  Accumulation& accumulation(const torch::optim::Optimizer& optimizer) { return accumulations_[index_of(optimizer)]; }
+
+  std::vector<Accumulation> accumulations_;  // by optimizer
+};
+
+// Casts the models and gives the optimizers masters, as the level says (lockstep/amp/opt_level.h); optimizers keep
+// their parameters and groups. Comes before DistributedDataParallel and before any step. Throws ConfigError, with
+// nothing changed, as MixedPrecision's constructor does.
+inline std::unique_ptr<Amp> initialize(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+                                       const InitializeOptions& options = {}) {
+  return std::make_unique<Amp>(std::vector{&model}, std::vector{&optimizer}, options);
+}
+inline std::unique_ptr<Amp> initialize(const std::vector<torch::nn::Module*>& models,
+                                       const std::vector<torch::optim::Optimizer*>& optimizers,
+                                       const InitializeOptions& options = {}) {
+  return std::make_unique<Amp>(models, optimizers, options);
+}
+
+}  // namespace lockstep::apex::amp

@@ -1,0 +1,41 @@
+#include "lockstep/compat/apex/initialize_options.h"
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::apex::amp {
+namespace {
+
+std::optional<double> static_scale(const InitializeOptions& options) {
+  if (const auto* scale = std::get_if<double>(&options.loss_scale)) return *scale;
+  const auto* name = std::get_if<std::string>(&options.loss_scale);
+  if (name != nullptr && *name != "dynamic") {
+    throw ConfigError("amp: loss_scale \"", *name, "\": expected a number or \"dynamic\"");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+lockstep::amp::Options settle(const InitializeOptions& options) {
+  if (!options.enabled) return {.opt_level = lockstep::amp::OptLevel::kO0, .num_losses = options.num_losses};
+  const auto type = options.cast_model_type;
+  const bool casts = type && *type != c10::ScalarType::Float;
+  if (casts && options.dtype && *options.dtype != *type) {
+    throw ConfigError("amp: cast_model_type ", c10::toString(*type), " and dtype ", c10::toString(*options.dtype),
+                      ": give one of them, or the same");
+  }
+  lockstep::amp::Options settled{.opt_level = lockstep::amp::parse_opt_level(options.opt_level),
+                                 .cast_ops = options.patch_torch_functions,
+                                 .keep_batchnorm_fp32 = options.keep_batchnorm_fp32,
+                                 .master_weights = options.master_weights,
+                                 .cast_model_outputs = options.cast_model_outputs,
+                                 .loss_scale = static_scale(options),
+                                 .min_loss_scale = options.min_loss_scale,
+                                 .max_loss_scale = options.max_loss_scale,
+                                 .num_losses = options.num_losses};
+  if (type) settled.cast_model = casts;
+  settled.dtype = options.dtype.value_or(casts ? *type : settled.dtype);
+  return settled;
+}
+
+}  // namespace lockstep::apex::amp

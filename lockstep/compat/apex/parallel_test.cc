@@ -1,0 +1,88 @@
+#include "lockstep/compat/apex/parallel.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/linear.h>
+
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/parallel/sync_batch_norm.h"
+#include "support/worlds.h"
+
+namespace lockstep::apex::parallel {
+namespace {
+
+using at::Tensor;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing_support::expect_ranks_pass;
+using testing_support::join_world;
+using testing_support::refusal;
+
+TEST(ApexParallel, KeywordsBecomeOptions) {
+  const auto settled = settle({.message_size = 1 << 20,
+                               .delay_allreduce = true,
+                               .allreduce_always_fp32 = true,
+                               .gradient_average = false,
+                               .gradient_predivide_factor = 2});
+  EXPECT_EQ(settled.buckets.bucket_mb, 4);
+  EXPECT_EQ(settled.buckets.first_bucket_mb, 4);
+  EXPECT_TRUE(settled.delay_allreduce && settled.allreduce_always_fp32 && !settled.gradient_average);
+  EXPECT_EQ(settled.gradient_predivide_factor, 2);
+  EXPECT_THAT(refusal([] { settle({.message_size = 0}); }), HasSubstr("message_size 0"));
+}
+
+Tensor filled(int value) { return at::full({1, 2}, value, at::kFloat); }
+
+// Rank r's gradient is r + 1: of a loss that is linear in the weight.
+RANK_PROGRAM(apex_ddp) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(torch::nn::LinearOptions(2, 1).bias(false));
+  DistributedDataParallel ddp(net.ptr(), world);
+  const Tensor x = filled(context.rank + 1);
+  const auto grad = [&] { return net->weight.grad(); };
+  ddp.disable_allreduce();
+  ddp.disable_allreduce();
+  ddp.backward(net->forward(x).sum());
+  EXPECT_FALSE(grad().defined()) << "kept for the fold";
+  ddp.enable_allreduce();
+  ddp.backward(net->forward(x).sum());
+  EXPECT_TRUE(at::allclose(grad(), at::full({1, 2}, context.size + 1.0f))) << "the mean of twice each rank's";
+}
+TEST(ApexParallel, AllReduceIsSwitchedOffAndOn) {
+  for (const int size : {1, 3}) expect_ranks_pass("apex_ddp", size);
+}
+
+RANK_PROGRAM(apex_reducer) {
+  const auto world = join_world(context);
+  at::manual_seed(static_cast<uint64_t>(context.rank));
+  torch::nn::Linear net(2, 1);
+  Reducer reducer(net.ptr(), world);
+  at::manual_seed(0);
+  EXPECT_TRUE(at::equal(net->weight, torch::nn::Linear(2, 1)->weight)) << "rank 0's";
+  net->weight.mutable_grad() = filled(context.rank);
+  reducer.reduce();
+  EXPECT_TRUE(at::equal(net->weight.grad(), at::full({1, 2}, (context.size - 1) / 2.0f)));
+  EXPECT_FALSE(net->bias.grad().defined());
+}
+TEST(ApexParallel, AReducerAverages) {
+  for (const int size : {1, 2}) expect_ranks_pass("apex_reducer", size);
+}
+
+RANK_PROGRAM(apex_syncbn) {
+  const auto world = join_world(context);
+  EXPECT_THAT(create_syncbn_process_group(*world, 0), IsEmpty());
+  EXPECT_THAT(refusal([&] { create_syncbn_process_group(*world, 3); }), HasSubstr("does not divide 4 ranks"));
+  const auto group = create_syncbn_process_group(*world, 2);
+  if (context.rank < 2) EXPECT_THAT(group, ElementsAre(0, 1));
+  if (context.rank >= 2) EXPECT_THAT(group, ElementsAre(2, 3));
+  torch::nn::BatchNorm1d norm(2);
+  convert_syncbn_model(*norm, *world, group);
+  EXPECT_EQ(lockstep::parallel::find_sync_group(*norm)->ranks(), 2);
+}
+TEST(ApexParallel, BatchNormGroupsAreNeighbours) { expect_ranks_pass("apex_syncbn", 4); }
+
+}  // namespace
+}  // namespace lockstep::apex::parallel

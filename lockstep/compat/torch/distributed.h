@@ -1,0 +1,98 @@
+// torch.distributed's functions, over World and Communicator (lockstep/world/world.h, lockstep/comm/communicator.h).
+//
+// There is one default group in a process, as there; it is used from one thread. Calls return when they are done, throw
+// CommError when another rank is missing, and ConfigError before init_process_group(). Ranks are numbered as in the
+// world, also within a group. Tensors are on the CPU, or, with the backend nccl, on its device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/reduce.h"
+#include "lockstep/world/world.h"
+
+namespace lockstep::pytorch::distributed {
+
+struct ReduceOp {
+  static constexpr auto SUM = comm::ReduceOp::kSum;
+  static constexpr auto AVG = comm::ReduceOp::kMean;
+  static constexpr auto PRODUCT = comm::ReduceOp::kProduct;
+  static constexpr auto MIN = comm::ReduceOp::kMin;
+  static constexpr auto MAX = comm::ReduceOp::kMax;
+  static constexpr auto BOR = comm::ReduceOp::kBitOr;
+};
+
+struct InitProcessGroupOptions {
+  std::string backend = "auto";  // gloo, nccl, mpi, or one of Lockstep's: InitOptions (world.h)
+  std::string init_method = "env://";
+  std::chrono::milliseconds timeout{600'000};
+  int world_size = -1;          // -1: from the environment
+  int rank = -1;                // -1: from the environment
+  std::string group_name = {};  // means nothing, as there
+};
+
+// Joins the world, which becomes the default group. Throws ConfigError for contradictions and for a second call: a
+// process joins a world once. Throws CommError if the others can't be met.
+void init_process_group(const InitProcessGroupOptions& options = {});
+// The same with a world that lockstep::init() has joined.
+void init_process_group(std::shared_ptr<World> world);
+// Leaves the default group; its groups must not be used any more. A second world can't be joined.
+void destroy_process_group();
+
+constexpr bool is_available() { return true; }
+bool is_initialized();
+// The world that was joined, for DistributedDataParallel.
+std::shared_ptr<World> joined_world();
+
+// Some ranks of the world; a default one is the whole world.
+class Group {
+ public:
+  Group() = default;
+
+ private:
+  friend Group new_group(const std::vector<int>& ranks);
+  friend struct Member;
+  std::vector<int> ranks_ = {};                            // empty: the world
+  std::shared_ptr<comm::Communicator> communicator_ = {};  // nullptr: the world, or this rank is not among them
+};
+
+// All ranks of the world call it, also those that are not named; an empty list names all. Throws ConfigError for a rank
+// that the world does not have, or has twice in the list.
+Group new_group(const std::vector<int>& ranks = {});
+
+// This rank's number in the group, or -1 outside of it; 0 in the world before init_process_group().
+int get_rank(const Group& group = {});
+// How many ranks the group has, or -1 outside of it; 1 in the world before init_process_group().
+int get_world_size(const Group& group = {});
+std::string get_backend(const Group& group = {});
+
+// Each throws ConfigError where this rank is not in the group, for lists of another length than the group's size, and
+// for a `src` or `dst` outside of the group.
+void barrier(const Group& group = {});
+void all_reduce(const at::Tensor& tensor, comm::ReduceOp op = ReduceOp::SUM, const Group& group = {});  // in place
+void reduce(const at::Tensor& tensor, int dst, comm::ReduceOp op = ReduceOp::SUM, const Group& group = {});
+void broadcast(const at::Tensor& tensor, int src, const Group& group = {});
+void all_gather(const std::vector<at::Tensor>& tensor_list, const at::Tensor& tensor, const Group& group = {});
+// output: as many elements as all ranks' inputs together, in the order of ranks.
+void all_gather_into_tensor(const at::Tensor& output, const at::Tensor& input, const Group& group = {});
+void reduce_scatter(const at::Tensor& output, const std::vector<at::Tensor>& input_list,
+                    comm::ReduceOp op = ReduceOp::SUM, const Group& group = {});
+void reduce_scatter_tensor(const at::Tensor& output, const at::Tensor& input, comm::ReduceOp op = ReduceOp::SUM,
+                           const Group& group = {});
+// The tensors of a list may differ in shape, as long as sender and receiver agree.
+void all_to_all(const std::vector<at::Tensor>& output_list, const std::vector<at::Tensor>& input_list,
+                const Group& group = {});
+void all_to_all_single(const at::Tensor& output, const at::Tensor& input, const Group& group = {});
+// Lists are of the root alone, empty elsewhere.
+void gather(const at::Tensor& tensor, const std::vector<at::Tensor>& gather_list = {}, int dst = 0,
+            const Group& group = {});
+void scatter(const at::Tensor& tensor, const std::vector<at::Tensor>& scatter_list = {}, int src = 0,
+             const Group& group = {});
+void send(const at::Tensor& tensor, int dst, const Group& group = {}, int tag = 0);
+void recv(const at::Tensor& tensor, int src, const Group& group = {}, int tag = 0);
+
+}  // namespace lockstep::pytorch::distributed
