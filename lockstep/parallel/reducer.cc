@@ -68,7 +68,6 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& com
   install_hooks();
 }
 
-// Hooks of another reducer are replaced.
 void Reducer::install_hooks() {
   for (const auto& parameter : parameters_) {
     const auto* there = torch::autograd::impl::post_acc_grad_hooks(parameter.tensor).get();

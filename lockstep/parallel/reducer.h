@@ -7,10 +7,9 @@
 //   launch    the fold of a full bucket over the ranks begins (bucket_queue.h); later hooks move it on
 //   .grad     finish() waits for all folds and installs the sums
 //
-// Three kinds of gradients need more, each in a class of its own under gradients/: unused_parameters.h tells which
-// parameters a loss does not reach and adds +0 for them; sparse_gradients.h keeps rows, in no bucket; and
-// low_precision_gradients.h brings 16-bit gradients into the bucket before backward casts them to fp32, where the ranks
-// share memory and each has one lane.
+// Three exceptions have a class each under gradients/. UnusedParameters tells which parameters a loss does not reach;
+// they add +0. SparseGradients keeps rows, which are in no bucket. LowPrecisionGradients takes 16-bit gradients before
+// backward casts them to fp32, straight into the bucket, where the ranks share memory and each computes one lane.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,7 +35,7 @@ class Reducer {
  public:
   // `parameters`: in the order of registration; those that require no gradient, and second names of one, are left out.
   // The communicator outlives the reducer. Throws ConfigError for options that do not go together, and for a parameter
-  // that has a post-accumulate-grad hook already.
+  // with another post-accumulate-grad hook. Hooks of another reducer are replaced.
   Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options = {});
   ~Reducer();
   Reducer(const Reducer&) = delete;
@@ -44,7 +43,8 @@ class Reducer {
 
   // Begins a step in which this rank computes `lanes` lanes. Every .grad becomes undefined.
   void begin_step(size_t lanes);
-  // Selects the lane that the next backward calls belong to. Any thread, while no backward is under way.
+  // Selects the lane that the next gradients belong to. Any thread, while no lane's backward runs; those of other lanes
+  // may be suspended (lane_turns.h).
   void set_lane(size_t lane) { step_.lane = lane; }
   // Begins a backward pass of a hand-driven loop. Passes add up until one is the last, in which gradients are folded.
   // With the last one, this rank's sum is multiplied by `scale` before it is folded: a hand-driven loss is a mean over
