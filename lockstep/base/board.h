@@ -1,6 +1,6 @@
-// The board: a page or two of shared memory to which every local rank writes its state, and which the launcher, the
-// dashboard and the other ranks read. A plain layout without pointers; every field is an atomic, so a reader may look
-// at any time and a rank that dies in the middle of a write harms nobody.
+// The board: a page or two of shared memory in which every local rank publishes its state for the launcher, the
+// dashboard and the other ranks. The layout is plain, without pointers. Every field that changes is an atomic, so a
+// reader may look at any time, and a rank that dies in the middle of a write harms nobody.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@ namespace lockstep {
 
 constexpr int kMaxLocalRanks = 64;
 
-// A line of text that one process writes and any may read: torn reads are noticed and tried again (a seqlock).
+// A line of text that one process writes and any process may read. It is a seqlock: a reader notices a torn read and
+// tries again.
 template <size_t Bytes>
 class BoardText {
  public:
@@ -29,7 +30,7 @@ class BoardText {
     constexpr int kMostReads = 100'000, kMostStill = 1000;
     std::string text;
     uint32_t last = 0;
-    int still = 0;  // reads in a row that met the same half-done write
+    int still = 0;  // consecutive reads that met the same unfinished write
     for (int read = 0; read < kMostReads && still < kMostStill; ++read) {
       const uint32_t before = version_.load(std::memory_order_acquire);
       still = before % 2 == 1 && before == last ? still + 1 : 0;
@@ -43,7 +44,7 @@ class BoardText {
       std::atomic_thread_fence(std::memory_order_acquire);
       if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) break;
     }
-    return text;  // if the writer died in the middle: what there is
+    return text;  // a partial text if the writer died in the middle
   }
 
  private:
@@ -53,21 +54,22 @@ class BoardText {
 
 enum class RankState : uint32_t { kStarting = 0, kRunning = 1, kFailed = 2, kFinished = 3 };
 
-// What a rank says of itself. Written by that rank alone.
+// The state that a rank publishes about itself. As long as the rank runs, it alone writes here.
 struct BoardRank {
   std::atomic<int32_t> pid;
   std::atomic<RankState> state;
   std::atomic<int32_t> exit_code;       // with kFailed
   std::atomic<uint64_t> step;           // the step being computed
-  std::atomic<int64_t> beat_ns;         // monotonic_ns() when the rank last moved on
+  std::atomic<int64_t> beat_ns;         // the rank's heartbeat: monotonic_ns() when it last made progress
   std::atomic<uint64_t> sequence;       // collectives begun
-  std::atomic<uint64_t> reduced_bytes;  // of gradients, by all steps together
-  std::atomic<int64_t> reduce_ns;       // from when their buckets were full until they were reduced
-  std::atomic<int64_t> reduce_wait_ns;  // of that, what backward did not hide: this rank waited
+  std::atomic<uint64_t> reduced_bytes;  // bytes of gradients that all steps so far have reduced
+  std::atomic<int64_t> reduce_ns;       // time during which their all-reduces were in flight
+  std::atomic<int64_t> reduce_wait_ns;  // the part of it that backward did not hide: this rank waited
   BoardText<96> doing;                  // "fold of bucket 2/5 (layer3.conv1.weight …)"
-  BoardText<512> error;                 // with kFailed: the error's line
+  BoardText<512> error;                 // with kFailed: the error as one line
   BoardText<128> overflow;              // the last step that the loss scaler skipped: "step 12: conv1.weight"
 
+  // Publishes that the rank failed: `code` is its exit code, `line` the error as one line.
   void fail(int code, std::string_view line) {
     error.set(line);
     exit_code.store(code, std::memory_order_relaxed);
@@ -82,14 +84,15 @@ struct Board {
   std::atomic<uint32_t> magic;
   uint32_t version;
   int32_t local_ranks;
-  std::atomic<uint32_t> stop_requested;  // 1: Ctrl-C or SIGTERM reached the launcher; rank 0 takes it to the step
-  std::atomic<uint64_t> first_step_ns;   // monotonic_ns() at the end of the run's first training step, 0 before
-  BoardText<256> saved;                  // the newest checkpoint, as reports name it
+  // 1 once Ctrl-C or SIGTERM has reached the launcher. Rank 0 reads it at every step, and all ranks stop together.
+  std::atomic<uint32_t> stop_requested;
+  std::atomic<uint64_t> first_step_ns;  // monotonic_ns() at the end of the run's first training step, 0 before
+  BoardText<256> saved;                 // the name of the newest checkpoint, for reports
   std::array<BoardRank, kMaxLocalRanks> ranks;
 
-  // In zeroed memory of sizeof(Board) bytes.
+  // Initialises a board in `memory`, sizeof(Board) zeroed bytes that the caller owns.
   static Board* create(void* memory, int local_ranks);
-  // Checks what another process made; throws BugError if it is not a board of this version.
+  // The board that another process created in `memory`. Throws BugError if there is none of this version.
   static Board* attach(void* memory);
 };
 

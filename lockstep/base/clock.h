@@ -1,4 +1,4 @@
-// Monotonic time: seconds as doubles for people, deadlines for waits.
+// Monotonic time: stopwatches that count seconds, and deadlines for waits.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,16 @@
 
 namespace lockstep {
 
-// Nanoseconds of CLOCK_MONOTONIC, equal in all processes of a machine.
+// Nanoseconds of CLOCK_MONOTONIC, a clock that all processes of a machine share.
 inline int64_t monotonic_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-// For people: to a tenth.
+// Seconds since monotonic_ns() was `ns`, rounded to a tenth for messages.
 inline double seconds_since(int64_t ns) { return std::round(static_cast<double>(monotonic_ns() - ns) * 1e-8) / 10; }
 
+// Measures the seconds since its construction or restart().
 class Stopwatch {
  public:
   double seconds() const { return static_cast<double>(monotonic_ns() - start_) * 1e-9; }
@@ -32,7 +33,7 @@ class Deadline {
   explicit Deadline(std::chrono::nanoseconds from_now) : end_(monotonic_ns() + from_now.count()) {}
   bool passed() const { return monotonic_ns() >= end_; }
   std::chrono::nanoseconds left() const { return std::chrono::nanoseconds(end_ - monotonic_ns()); }
-  // At least one, for libraries that take 0 for no limit.
+  // The time left in milliseconds, at least one: some libraries take 0 for no limit.
   std::chrono::milliseconds left_ms() const {
     return std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(left()));
   }

@@ -1,4 +1,4 @@
-// What the CPU can do that decides how to compute.
+// The CPU features that decide which arithmetic is fast.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// What the CPU computes natively in 16 bits.
+// The CPU's vector extensions, above all those that compute in 16 bits.
 struct CpuFeatures {
   bool amx_bf16 = false;
   bool amx_fp16 = false;
@@ -16,8 +16,9 @@ struct CpuFeatures {
   std::string model;  // "Intel(R) Xeon(R) Processor"
 };
 
-// From the text of /proc/cpuinfo. A pure function.
+// Reads the features from the text of /proc/cpuinfo. A pure function.
 CpuFeatures parse_cpu_features(std::string_view cpuinfo);
+// The features of this machine's CPU.
 CpuFeatures detect_cpu_features();
 
 }  // namespace lockstep

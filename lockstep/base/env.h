@@ -1,4 +1,4 @@
-// Environment variables, checked: a value that can't be read is a ConfigError that names the variable.
+// Checked environment variables, and the limits on cores and memory that this process runs under.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,24 @@
 
 namespace lockstep {
 
-// The variable's value; nothing if it is unset or empty.
+// The variable's value, or nothing if it is unset or empty.
 std::optional<std::string> env(const char* name);
 
-// The same as a whole number; throws ConfigError unless it is one within [least, most].
+// The variable's value as a whole number, or nothing if it is unset or empty. Throws ConfigError that names the
+// variable unless the value is a whole number within [least, most].
 std::optional<int64_t> env_int(const char* name, int64_t least, int64_t most);
 
-// Cores that this process may use: CPU affinity and the cgroup's quota, at least 1.
+// The number of cores that this process may use, at least 1. CPU affinity and the cgroup's quota limit it.
 int usable_cores();
 
-// What the cgroups of this process allow it, the least of each; nothing where there is no limit.
+// The tightest limits among this process's cgroups; nothing where there is no limit.
 struct CgroupLimits {
   std::optional<double> cpus;
   std::optional<uint64_t> memory;  // bytes
 };
 CgroupLimits cgroup_limits();
 
-// Bytes of memory that this process may still be given: the least of what the machine and its cgroups have left.
+// Bytes of memory that this process can still get: the minimum over the machine and its cgroups of what is left there.
 uint64_t available_memory();
 
 }  // namespace lockstep

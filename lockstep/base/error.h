@@ -1,4 +1,5 @@
-// The errors of the library. Each carries one line (what, where, what to do) and the exit code of a process it ends.
+// The errors of the library. An error carries one line (what happened, where, what to do) and the exit code of a
+// process that it ends.
 #pragma once
 
 #include <stdexcept>
@@ -8,7 +9,7 @@
 
 namespace lockstep {
 
-// The base of them all; catch it to report any of ours.
+// The base class of all the library's errors.
 class Error : public std::runtime_error {
  public:
   Error(int exit_code, const std::string& line) : std::runtime_error(line), exit_code_(exit_code) {}
@@ -27,12 +28,12 @@ class ErrorOf : public Error {
   explicit ErrorOf(const Parts&... parts) : Error(Code, cat(parts...)) {}
 };
 
-using ConfigError = ErrorOf<2>;   // the user's: options, environment, a file that doesn't fit the model
-using DataError = ErrorOf<65>;    // the data's: a damaged, mislabelled or hostile file
-using CommError = ErrorOf<69>;    // a peer's or the network's: dead, late, unreachable
-using BugError = ErrorOf<70>;     // ours
-using IoError = ErrorOf<74>;      // the machine's: no space, no permission, out of memory
-using DesyncError = ErrorOf<76>;  // ranks that call different collectives
+using ConfigError = ErrorOf<2>;   // the user's mistake: options, environment, a file that doesn't fit the model
+using DataError = ErrorOf<65>;    // bad data: a damaged, mislabelled or hostile file
+using CommError = ErrorOf<69>;    // a peer or the network failed: dead, late, unreachable
+using BugError = ErrorOf<70>;     // a bug in the library, or a misuse of its interface
+using IoError = ErrorOf<74>;      // the machine failed: no space, no permission, out of memory
+using DesyncError = ErrorOf<76>;  // ranks called different collectives
 
 constexpr int kExitStoppedOnRequest = 75;  // Ctrl-C or SIGTERM, with a checkpoint saved
 

@@ -1,4 +1,4 @@
-// FNV-1a (Fowler, Noll, Vo): a small hash that is the same on all machines; not for hostile input.
+// FNV-1a (Fowler, Noll, Vo): a small hash with the same value on all machines. It does not resist hostile input.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace lockstep {
 
 constexpr uint64_t kFnvSeed = 0xcbf29ce484222325;
 
-// The hash so far, with one value more, or the bytes of a text one by one.
+// Extends the hash `hash` by one value, or by the bytes of a text one by one. A hash begins as kFnvSeed.
 constexpr uint64_t fnv1a(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x100000001b3; }
 constexpr uint64_t fnv1a(uint64_t hash, std::string_view text) {
   for (const char letter : text) hash = fnv1a(hash, uint64_t{static_cast<uint8_t>(letter)});

@@ -1,5 +1,5 @@
-// Vectors of fp32 from and to memory of fp32, fp16 and bf16, rounded to nearest even. Included by files that Highway
-// compiles once for every instruction set, so it is compiled as often.
+// Loads and stores of fp32 vectors from and to memory of fp32, fp16 or bf16. Stores round to nearest even. Highway
+// compiles the files that include this header once for every instruction set, and this header with them.
 #if defined(LOCKSTEP_BASE_HALF_VECTORS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_BASE_HALF_VECTORS_INL_H
 #undef LOCKSTEP_BASE_HALF_VECTORS_INL_H
@@ -20,7 +20,7 @@ using F32 = hn::ScalableTag<float>;
 using U32 = hn::RebindToUnsigned<F32>;
 using V32 = hn::Vec<F32>;
 
-// Ne() is false for NaNs on some instruction sets.
+// Not(Eq()), for Ne() is false for NaNs on some instruction sets.
 template <typename V>
 HWY_INLINE auto is_nan(V v) {
   return hn::Not(hn::Eq(v, v));
@@ -33,7 +33,8 @@ struct Float {
 };
 
 #if HWY_ARCH_X86 && HWY_TARGET >= HWY_SSE4
-// Without instructions for fp16: Highway's code for these cuts off, and makes numbers of infinity and NaN.
+// Conversions without instructions for fp16. Highway's own emulation truncates, and turns infinity and NaN into
+// numbers.
 struct HalfBits {
   using Tag = hn::Rebind<uint16_t, F32>;
   using I32 = hn::RebindToSigned<F32>;
@@ -41,7 +42,7 @@ struct HalfBits {
   static HWY_INLINE V32 widen(hn::Vec<Tag> half) {
     const auto bits = hn::PromoteTo(U32(), half);
     const auto magnitude = hn::And(bits, hn::Set(U32(), 0x7fff));
-    // The exponent is moved by a product, which normalizes small numbers as well.
+    // A product rebiases the exponent, and normalizes subnormal numbers as well.
     const V32 moved = hn::Mul(hn::BitCast(F32(), hn::ShiftLeft<13>(magnitude)), hn::Set(F32(), 0x1p112F));
     const auto special = hn::Gt(hn::BitCast(I32(), magnitude), hn::Set(I32(), 0x7bff));
     const auto exponent = hn::IfThenElseZero(hn::RebindMask(U32(), special), hn::Set(U32(), 0x7f800000));
@@ -55,7 +56,7 @@ struct HalfBits {
     const auto above = [&](int32_t limit) {
       return hn::RebindMask(U32(), hn::Gt(hn::BitCast(I32(), magnitude), hn::Set(I32(), limit)));
     };
-    // Below 2^-14 an addition rounds; from 2^16 on it is infinity, or a NaN.
+    // Below 2^-14 an addition does the rounding. From 2^16 on the result is infinity or a NaN.
     const V32 half = hn::Set(F32(), 0.5F);
     const auto small =
         hn::Sub(hn::BitCast(U32(), hn::Add(hn::BitCast(F32(), magnitude), half)), hn::BitCast(U32(), half));
@@ -90,8 +91,8 @@ struct Half {
 };
 #endif
 
-// bf16 is the upper half of fp32. Rounded by integers, for conversions differ between instruction sets, and Highway's
-// own cuts off; a NaN stays one (its quiet bit is set).
+// bf16 is the upper half of fp32. Integer arithmetic does the rounding, because conversions differ between instruction
+// sets and Highway's own truncates. A NaN stays a NaN (its quiet bit is set).
 struct Brain {
   using Element = uint16_t;
   using Tag = hn::Rebind<Element, F32>;

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4, OpenSSL's).
+// SHA-256 (FIPS 180-4), computed by OpenSSL.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Hashes what it is fed, in pieces of any size. One thread.
+// A hash of the bytes given to update(), in pieces of any size. One thread.
 class Sha256 {
  public:
   Sha256();
@@ -18,7 +18,7 @@ class Sha256 {
 
   void update(const void* data, size_t bytes);
   void update(std::string_view text) { update(text.data(), text.size()); }
-  std::string hex();  // 64 lower-case digits; ends the hash
+  std::string hex();  // 64 lower-case hexadecimal digits; ends the hash, no update() may follow
 
  private:
   struct Context;

@@ -1,4 +1,4 @@
-// Log lines: "[rank 1] warning: …" on standard error, by level; LOCKSTEP_LOG=debug|info|warning|error|off chooses.
+// Log lines such as "[rank 1] warning: …" on standard error. LOCKSTEP_LOG=debug|info|warning|error|off sets the level.
 #pragma once
 
 #include <functional>
@@ -11,27 +11,29 @@ namespace lockstep {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
-// "debug" … "off"; throws ConfigError that lists them for anything else.
+// The level called `name`, "debug" … "off". Throws ConfigError that lists the names for any other.
 LogLevel parse_log_level(std::string_view name);
 
-// Whether text for this descriptor may be coloured: a terminal, and NO_COLOR (no-color.org) not set.
+// Whether text for this descriptor may be coloured: it is a terminal and NO_COLOR (no-color.org) is not set.
 bool wants_color(int descriptor);
 
-// Writes whole lines to a sink, one at a time; any thread may call. A program makes one and passes it on.
+// Writes whole lines to a sink, one at a time. Any thread may call. A program makes one logger and passes it on.
 class Logger {
  public:
   using Sink = std::function<void(const std::string& line)>;
 
   struct Options {
     LogLevel level = LogLevel::kInfo;
-    std::string prefix;  // "rank 1", or nothing
+    std::string prefix;  // such as "rank 1"; empty: none
     bool color = false;
   };
 
-  Logger();                            // info and above to standard error, uncoloured
-  Logger(Options options, Sink sink);  // a line without its newline
+  // Writes levels from info on to standard error, uncoloured.
+  Logger();
+  // Writes to `sink`, which gets each line without its newline.
+  Logger(Options options, Sink sink);
 
-  // Level from LOCKSTEP_LOG, colour as wants_color(2), to standard error.
+  // Writes to standard error, with the level of LOCKSTEP_LOG, and coloured if wants_color(2).
   static Logger from_environment(std::string prefix);
 
   template <typename... Parts>
@@ -62,7 +64,7 @@ class Logger {
   Sink sink_;
 };
 
-// Writes all of `text` to a descriptor, through interruptions; false if it can't.
+// Writes all of `text` to a descriptor and goes on after interruptions by signals. False if the descriptor fails.
 bool write_all(int descriptor, std::string_view text);
 
 }  // namespace lockstep

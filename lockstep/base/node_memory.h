@@ -1,5 +1,6 @@
-// The shared memory of one node's ranks: the board, the communicator's memory and one pool a rank. The launcher makes
-// it and its workers inherit the descriptors through exec; it is gone with the last process that holds them.
+// The shared memory of one node's ranks: the board, the communicator's memory and one pool for each rank. The launcher
+// creates it, and its workers inherit the descriptors through exec. The memory is freed with the last process that
+// holds a descriptor.
 #pragma once
 
 #include <string>
@@ -14,21 +15,22 @@ struct NodeMemory {
 
   Descriptor board;               // holds a Board
   Descriptor comm;                // kCommBytes of zeros, for the communicator
-  std::vector<Descriptor> pools;  // by local rank; address space of twice the machine's memory each, none of it backed
+  std::vector<Descriptor> pools;  // by local rank; pool_address_space() bytes each, none of them backed by memory
 
-  // Makes all of it, with a Board for `local_ranks` ranks. Throws IoError.
+  // Creates all of it, with a Board for `local_ranks` ranks. Throws IoError.
   static NodeMemory create(int local_ranks);
 
-  // "3,4,5,6": board, comm, pools, as LOCKSTEP_NODE_MEMORY carries them to a worker.
+  // The numbers of the descriptors, board, comm and pools, as LOCKSTEP_NODE_MEMORY passes them to a worker: "3,4,5,6".
   std::string to_env() const;
-  // Takes over the descriptors that `value` lists. Throws ConfigError if they are not what it says.
+  // Takes ownership of the descriptors that `value` lists. Throws ConfigError unless all of them are open
+  // and there are at least three: a board's, a communicator's and a pool's.
   static NodeMemory from_env(const std::string& value);
-  // The first descriptor that `value` lists, the board's, left to whoever takes them over. Throws as from_env.
+  // The board's descriptor, the first that `value` lists, without taking ownership. Throws as from_env().
   static int board_in(const std::string& value);
 };
 
-// Address space for one of a node's pools: twice the machine's memory, so that it can't run out of addresses before
-// memory, as long as every rank can map all of them.
+// Bytes of address space for one of a node's pools. It is twice the machine's memory, so that a pool can't run out of
+// addresses before the machine runs out of memory, and less where a rank could not map all pools of the node.
 size_t pool_address_space(int local_ranks);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 //
-// A number is a pure function of what it is for, so a run draws the same ones whatever the number of ranks, workers
-// and threads: none of those is ever part of a key.
+// A number is a pure function of the seed and of its purpose. Ranks, workers and threads are never part of the key, so
+// a run draws the same numbers however many of them there are.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace lockstep {
 // 128 random bits for a 128-bit counter and a 64-bit key.
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// What a stream of numbers is for: equal indices under different purposes give unrelated numbers.
+// The purpose of a stream of numbers. Equal indices under different purposes give unrelated numbers.
 enum class Purpose : uint8_t {
   kInit = 1,
   kShuffle = 2,
@@ -23,8 +23,8 @@ enum class Purpose : uint8_t {
   kCompression = 7
 };
 
-// The stream of (seed, purpose, epoch, index): an endless row of numbers that any process can draw at any time.
-// index < 2^56 (a sample's number, or a draw's where samples repeat).
+// The endless stream of numbers of (seed, purpose, epoch, index), which any process can draw at any time. The index,
+// below 2^56, is the number of a sample, or of a draw where samples repeat. One thread.
 class RandomStream {
  public:
   RandomStream(uint64_t seed, Purpose purpose, uint32_t epoch, uint64_t index)
@@ -35,7 +35,7 @@ class RandomStream {
   uint32_t bits();  // 32 random bits
   float uniform();  // [0, 1), 24 bits
   float uniform(float low, float high) { return low + (high - low) * uniform(); }
-  float normal();              // mean 0, deviation 1 (Box-Muller)
+  float normal();              // mean 0, standard deviation 1 (Box-Muller)
   uint32_t below(uint32_t n);  // [0, n), exactly uniform (Lemire); n > 0
 
  private:
@@ -45,8 +45,8 @@ class RandomStream {
   int used_ = 4;
 };
 
-// The 32-bit seed that libtorch's own generator gets before lane `lane` of step `step` (dropout and the like draw
-// from no other generator).
+// The seed for libtorch's own generator before lane `lane` of step `step`. Dropout and the like draw from that
+// generator alone.
 uint32_t kernel_seed(uint64_t seed, uint64_t step, uint32_t lane);
 
 }  // namespace lockstep

@@ -1,10 +1,10 @@
-// What the kernel says of another process.
+// The state of another process, as the kernel reports it.
 #pragma once
 
 namespace lockstep {
 
-// The letter of its state: R runs, S and D sleep, T and t are stopped, Z and X have ended; NUL for one that does not
-// exist.
+// The letter of the process's state: R runs, S and D sleep, T and t are stopped, Z and X have ended. NUL if there is no
+// such process.
 char process_state(int pid);
 
 // Whether the process is stopped: by SIGSTOP, SIGTSTP or a debugger.

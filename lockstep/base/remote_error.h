@@ -1,4 +1,4 @@
-// Errors that happened in another process: thrown here as the type that they had there.
+// Errors of another process, thrown again in this one with the type that they had there.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Throws the Error whose processes end with `exit_code`, with this line.
+// Throws the type of Error that ends a process with `exit_code`; `line` is its text.
 [[noreturn]] inline void throw_error(int exit_code, const std::string& line) {
   switch (exit_code) {
     case ConfigError::kExitCode:

@@ -16,7 +16,8 @@
 namespace lockstep {
 namespace {
 
-// This rank's place on the board of our launcher, which is told there what ended the rank; none under another launcher.
+// This rank's entry on our launcher's board, where the launcher reads why the rank ended. There is none under another
+// launcher.
 class OwnEntry {
  public:
   OwnEntry() {

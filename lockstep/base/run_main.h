@@ -1,4 +1,4 @@
-// A program's outermost frame: what it throws becomes one line and an exit code.
+// The outermost frame of a program: it turns an exception into one line of text and an exit code.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@ namespace lockstep {
 //   int main(int argc, char** argv) {
 //     return lockstep::run_main([&] { … return 0; });
 //   }
-// Returns what `body` returns. If it throws, the error's line goes to standard error, or, under our launcher, to this
-// rank's place on the board, from which the launcher reports it; the result is then the error's exit code, 70 for
-// exceptions that are not ours.
+// Returns the result of `body`. If `body` throws, the error's line goes to standard error, or, under our launcher, to
+// this rank's entry on the board, from which the launcher reports it. The result is then the error's exit code, or 70
+// for an exception that is no Error.
 int run_main(const std::function<int()>& body);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Memory that several processes map: a memfd, passed on as a descriptor. It has no name, so nothing is left to clean
-// up when processes die, and it does not depend on the size of /dev/shm.
+// Memory that several processes map: a memfd, whose descriptor they pass to each other. It has no name in the file
+// system, so nothing is left behind when processes die, and the size of /dev/shm does not limit it.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// A file descriptor that is closed with its owner. -1: none.
+// An owned file descriptor, closed by the destructor. -1 stands for none.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -28,20 +28,21 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// A new memfd of `bytes`, all zero and none of it backed by memory yet; sealed against shrinking (a peer that maps it
-// must never meet SIGBUS) and not inherited by exec. `name` is what /proc shows. Throws IoError.
+// Creates a memfd of `bytes` zeros, none of them backed by memory yet. It is sealed against shrinking, so that a peer
+// that maps it never meets SIGBUS, and is not inherited by exec. /proc shows `name`. Throws IoError.
 Descriptor create_memfd(const std::string& name, size_t bytes);
 
 // Sets the size of a memfd that has none yet, and seals it. Throws IoError.
 void size_memfd(int fd, size_t bytes);
 
-// A shared, writable mapping of a memfd, unmapped with its owner.
+// A shared, writable mapping of a memfd, unmapped by the destructor.
 class Mapping {
  public:
+  // Whether a forked child keeps the mapping.
   enum class OnFork { kKeep, kLeaveOut };
 
   Mapping() = default;
-  // Maps `bytes` of `fd` from its start (0: the whole file). Throws IoError if it can't or the file is shorter.
+  // Maps the first `bytes` of `fd`; 0 maps the whole file. Throws IoError if the file is shorter or can't be mapped.
   explicit Mapping(int fd, size_t bytes = 0, OnFork on_fork = OnFork::kKeep);
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
@@ -59,11 +60,12 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// Backs [offset, offset + bytes) of the memfd with memory now, so that touching it later can't end in SIGBUS.
-// Throws IoError that says how much was asked for `what` and how much the machine had left.
+// Backs [offset, offset + bytes) of the memfd with memory now, so that a later access can't raise SIGBUS. Throws
+// IoError that says how much was asked for `what` and how much the machine had left.
 void commit_memory(int fd, size_t offset, size_t bytes, const std::string& what);
 
-// Gives the memory behind [offset, offset + bytes) back to the system; it reads as zeros afterwards. Page-aligned.
+// Gives the memory behind [offset, offset + bytes) back to the system. The range, which is page-aligned, reads as zeros
+// afterwards.
 void punch_hole(int fd, size_t offset, size_t bytes);
 
 }  // namespace lockstep

@@ -6,7 +6,8 @@
 
 namespace lockstep {
 
-// While it lives, this thread, and threads that it begins for all of their lives, get EPIPE from such a write instead.
+// Blocks SIGPIPE in this thread while the object lives: such a write returns EPIPE instead. Threads that this thread
+// starts meanwhile inherit the block for all of their lives.
 class SigpipeBlocked {
  public:
   SigpipeBlocked() {

@@ -1,4 +1,5 @@
-// A list of tensors seen as one row of blocks of kBlockElements, the last block of each tensor being the shorter one.
+// The division of a list of tensors into blocks of kBlockElements elements, numbered over all tensors in order. The
+// last block of each tensor may be shorter.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +9,27 @@
 
 namespace lockstep::comm {
 
+// Blocks of a tensor of `elements` elements.
 constexpr int64_t block_count(int64_t elements) { return (elements + kBlockElements - 1) / kBlockElements; }
 
-// Blocks of all tensors together, given their numbers of elements.
+// Blocks of all tensors together; elements[i] is the number of elements of tensor i.
 inline int64_t block_count(std::span<const int64_t> elements) {
   int64_t blocks = 0;
   for (const int64_t n : elements) blocks += block_count(n);
   return blocks;
 }
 
-// The blocks of `rank` when `blocks` are divided over `size` ranks: [first, last).
+// The range [first, last) of blocks.
 struct Slice {
   int64_t first, last;
 };
+// The slice of `rank` when `blocks` blocks are divided over `size` ranks.
 constexpr Slice slice_of(int64_t blocks, int rank, int size) {
   return {blocks * rank / size, blocks * (rank + 1) / size};
 }
 
-// Calls visit(tensor, first element, elements, block) for each block of the slice, in order.
+// Calls visit(tensor, first element, elements, block) for each block of the slice, in order. `tensor` is the tensor's
+// index, `first element` the block's beginning in that tensor, `block` its number over all tensors.
 template <typename Visit>
 void for_each_block(std::span<const int64_t> elements, Slice slice, Visit&& visit) {
   int64_t block = 0;

@@ -28,7 +28,7 @@ const at::Tensor& any_tensor(const Call& call) {
   return call.input.defined() ? call.input : call.output;
 }
 
-// Elements that a rank brings or, of a scatter, gets: the number that is the same on every rank.
+// The number of elements that is the same on every rank: those that a rank brings or, in a scatter, gets.
 int64_t elements_of(const Call& call) {
   if (call.uneven) return -1;
   if (call.kind == OpKind::kBarrier) return 0;
@@ -104,7 +104,7 @@ void check_equal(const Call& call, int64_t elements, int64_t expected) {
   throw BugError(name_of(call.kind), ": a tensor has ", elements, " elements where ", expected, " are expected");
 }
 
-// Whether input and output are of one size, or of as many rows as there are ranks.
+// Checks that input and output have equal sizes, or as many rows as there are ranks.
 void check_sizes(const Call& call, int size) {
   const int64_t in = call.input.defined() ? call.input.numel() : 0,
                 out = call.output.defined() ? call.output.numel() : 0;
@@ -159,7 +159,7 @@ Signature signature_of(const Call& call) {
   signature.dtype = static_cast<uint32_t>(any_tensor(call).scalar_type());
   if (call.kind != OpKind::kFold) {
     signature.elements = elements_of(call);
-    // An uneven all_gather's counts are all ranks', and must agree.
+    // In an uneven all_gather every rank passes the counts of all ranks, so they must agree.
     for (const int64_t n :
          call.kind == OpKind::kAllGather && call.uneven ? call.receive_counts : std::vector<int64_t>{}) {
       signature.sizes_hash = fnv1a(signature.sizes_hash, static_cast<uint64_t>(n));

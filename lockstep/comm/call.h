@@ -1,4 +1,4 @@
-// What one rank asks of a communicator: a collective or a message, with its tensors.
+// A call: the collective or message that one rank asks of a communicator, with its tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,48 +28,51 @@ enum class OpKind : uint32_t {
   kBarrier
 };
 
-// The name that messages use; "unknown" for memory that holds no kind.
+// The kind's name for error messages; "unknown" for a value that is no kind.
 const char* name_of(OpKind kind);
 
 struct FoldOptions {
-  std::string label = {};       // what messages call it: "bucket 2/5 (layer3.conv1.weight …)"
-  at::Tensor square_sums = {};  // optional: fp64 [blocks of all tensors], receives square_sum of each folded block
-  std::optional<at::ScalarType> wire = {};  // kBFloat16 or kHalf, of fp32 tensors: every node of the tree is rounded
-                                            // to it, leaves included, and so it travels
-  // Where not empty, by tensor: what this rank adds, in bf16 or fp16 and of the tensor's sizes and strides; the fp32
-  // tensor, whose own values do not count then, gets the sum. Undefined: the tensor itself. Ranks may differ in it.
+  std::string label = {};       // the fold's name in error messages: "bucket 2/5 (layer3.conv1.weight …)"
+  at::Tensor square_sums = {};  // optional output, fp64 [blocks of all tensors]: square_sum() of each folded block
+  // For fp32 tensors: the dtype in which values travel, kBFloat16 or kHalf. Every node of the tree, leaves included, is
+  // rounded to it. Without it values travel in the tensors' dtype.
+  std::optional<at::ScalarType> wire = {};
+  // Low-precision leaves: leaves[i], bf16 or fp16 with the sizes and strides of the fp32 tensor i, is what this rank
+  // adds in place of that tensor's values; the tensor gets the sum. An undefined leaf stands for the tensor itself.
+  // Empty means no leaves. Ranks may differ in their leaves. Not together with `wire`.
   std::vector<at::Tensor> leaves = {};
 };
 
-// Counts are of elements, one for each rank. Where a rank has no input or output the tensor is left undefined. Tensors
-// are on the CPU; those of a backend for GPUs, on its device.
+// Counts are numbers of elements, one for each rank. The tensor of a rank without input or output stays undefined.
+// Tensors are on the CPU, or, for a backend for GPUs, on its device.
 struct Call {
   OpKind kind = OpKind::kBarrier;
   ReduceOp op = ReduceOp::kSum;
-  int peer = 0;                          // the root; of send and receive the other rank
-  int tag = 0;                           // of send and receive
-  std::vector<at::Tensor> tensors = {};  // of a fold, in place
-  at::Tensor input = {};                 // all_reduce, broadcast and a root's reduce are in place: input is output
+  int peer = 0;                          // the root, or the other rank of a send or receive
+  int tag = 0;                           // of a send or receive: only equal tags match
+  std::vector<at::Tensor> tensors = {};  // a fold's tensors, reduced in place
+  at::Tensor input = {};                 // the same as output in all_reduce, broadcast and reduce: these are in place
   at::Tensor output = {};
-  std::vector<int64_t> send_counts = {};     // all_to_all, scatter's root: how `input` is divided
-  std::vector<int64_t> receive_counts = {};  // all_to_all, all_gather, gather's root: how `output` is divided
+  std::vector<int64_t> send_counts = {};     // of all_to_all and scatter's root: the division of `input`
+  std::vector<int64_t> receive_counts = {};  // of all_to_all, all_gather and gather's root: the division of `output`
   bool uneven = false;                       // counts may differ from rank to rank
   FoldOptions fold = {};
-  std::chrono::milliseconds timeout{0};  // 0: the communicator's
-  std::string what = {};                 // what messages call it, where the kind says too little
+  std::chrono::milliseconds timeout{0};  // 0: the communicator's timeout
+  std::string what = {};                 // the call's name in error messages; empty: the name of its kind
 
+  // The call's name in error messages.
   std::string label() const {
     if (!what.empty()) return what;
     return kind == OpKind::kFold ? "fold of " + fold.label : name_of(kind);
   }
 };
 
-// What must be equal on all ranks that take part in a call.
+// The properties of a call that must be equal on all ranks that take part in it.
 struct Signature {
   OpKind kind;
   uint32_t dtype, detail, tensors;  // detail: the ReduceOp, the root or a fold's wire type
-  int64_t elements;                 // of all tensors of the call together; -1 where ranks may differ
-  uint64_t sizes_hash;              // of a fold: its tensors' numbers of elements, and its label
+  int64_t elements;                 // in all tensors of the call together; -1 where ranks may differ
+  uint64_t sizes_hash;              // a fold: hash of its tensors' numbers of elements and of its label
 
   bool operator==(const Signature&) const = default;
   uint64_t hash() const;
@@ -77,31 +80,32 @@ struct Signature {
 
 Signature signature_of(const Call& call);
 
-// "broadcast #12 [64] Float from rank 0"
+// The call in words, `number` being its number: "broadcast #12 [64] Float from rank 0".
 std::string text_of(const Signature& signature, uint64_t number);
 
-// "rank 1 called broadcast #12 [64] Float from rank 0, ranks 0, 2-3 called …; …", for a DesyncError. Ranks without a
-// signature have not been heard of.
+// The text of a DesyncError: "rank 1 called broadcast #12 [64] Float from rank 0, ranks 0, 2-3 called …; …". A rank
+// without a signature has not been heard of.
 std::string difference_text(const std::vector<std::optional<Signature>>& by_rank, uint64_t number);
 
-// The same with a root that is named by its number in the world, for messages: `ranks` are the group's.
+// The signature of a group's call with the root's rank in the group replaced by its rank in the world, for messages.
+// `ranks` are the group's members as ranks of the world.
 Signature in_world_ranks(Signature signature, const std::vector<int>& ranks);
 
-// Of a fold: puts each leaf's values into its tensor, which then has none.
+// Widens each leaf of a fold into its fp32 tensor, and removes the leaves from the call.
 void widen_leaves(Call& call);
 
 // Throws BugError for tensors that are not on the CPU.
 void check_on_cpu(const Call& call);
 
-// Throws BugError, the caller's mistake, with the collective's name, if a world of `size` can't carry this out.
+// Throws BugError with the collective's name for a call that is wrong in a world of `size` ranks.
 void check_call(const Call& call, int size);
 
-// Calls, for Communicator::start().
+// Makers of calls for Communicator::start().
 namespace calls {
 
 Call fold(std::vector<at::Tensor> tensors, FoldOptions options);
 Call all_reduce(const at::Tensor& tensor, ReduceOp op = ReduceOp::kSum);        // in place
-Call reduce(const at::Tensor& tensor, int root, ReduceOp op = ReduceOp::kSum);  // in place, on the root alone
+Call reduce(const at::Tensor& tensor, int root, ReduceOp op = ReduceOp::kSum);  // in place; only the root gets it
 Call broadcast(const at::Tensor& tensor, int root);                             // in place
 Call all_gather(const at::Tensor& input, const at::Tensor& output, int size);   // output: [size, …]
 Call all_gather_uneven(const at::Tensor& input, const at::Tensor& output, std::vector<int64_t> counts);

@@ -12,7 +12,7 @@
 namespace lockstep::comm {
 namespace {
 
-// [size, …] for a tensor […].
+// An uninitialised tensor [size, …] for a tensor […].
 at::Tensor rows_of(const at::Tensor& tensor, int64_t size) {
   std::vector<int64_t> shape = tensor.sizes().vec();
   shape.insert(shape.begin(), size);

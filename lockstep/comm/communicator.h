@@ -1,4 +1,4 @@
-// The interface of every communication backend: the collectives, messages, and the fold that gradients take.
+// The interface of every communication backend: collectives, messages, and the fold, which reduces gradients.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,23 +12,27 @@
 
 namespace lockstep::comm {
 
-// A call under way. Used on the thread that began it; it holds the call's tensors until every rank is through, so it
-// may be dropped, unless an output is not contiguous: that is written by whoever sees that the call is done. The
-// communicator outlives its works.
+// A call under way, used on the thread that began it. The backend keeps the call's tensors until every rank is through,
+// so a caller may drop the work. It may not if the call's output is not contiguous: the work itself copies the result
+// there once done(), wait_for() or wait() sees that the call is done. The communicator outlives its works.
 class Work {
  public:
   virtual ~Work() = default;
-  // Both throw as Communicator says.
-  virtual bool done() = 0;                                   // moves it on as far as that goes without waiting
-  virtual bool wait_for(std::chrono::nanoseconds time) = 0;  // whether it is done within so long
-  virtual void wait() = 0;                                   // returns when it is done, within the call's timeout
-  virtual std::chrono::nanoseconds elapsed() const = 0;      // since it began; stands still from when it was seen done
+  // Makes progress without waiting, and says whether the call is done. Throws as Communicator's waits.
+  virtual bool done() = 0;
+  // Waits for at most `time`, and says whether the call is done. Throws as Communicator's waits.
+  virtual bool wait_for(std::chrono::nanoseconds time) = 0;
+  // Returns when the call is done. Throws as Communicator's waits, at the latest after the call's timeout.
+  virtual void wait() = 0;
+  // The time from the call's beginning until now, or until it was seen to be done.
+  virtual std::chrono::nanoseconds elapsed() const = 0;
 };
 
-// All ranks call the same collectives in the same order, each rank from one thread; messages go beside them in any
-// order. Tensors of any strides (of a fold: dense). Every wait ends within the timeout: CommError names who is missing
-// and whether they are stopped, slow or dead; DesyncError says which ranks called what when they differ. A tensor is in
-// one call at a time.
+// A rank's handle on a group of ranks. All ranks call the same collectives in the same order, each rank from one
+// thread; messages may be mixed with them in any order. Tensors may have any strides, those of a fold must be dense. A
+// tensor is in one call at a time. Every wait ends within the timeout. It throws CommError that names the missing ranks
+// and says whether they are stopped, slow or dead, and DesyncError that says which rank called what where the calls
+// differ.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -36,66 +40,70 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual const char* backend() const = 0;
-  // The transport, for people: "gloo over eth0 (10.0.0.2), 4 ranks".
+  // The transport in words: "gloo over eth0 (10.0.0.2), 4 ranks".
   virtual std::string describe() const;
-  // Whether a fold's bits do not depend on the number of ranks.
+  // Whether a fold gives the same bits at any number of ranks.
   virtual bool same_bits() const { return true; }
 
-  // Whether the ranks can work on this tensor's memory where it is, without a copy.
+  // Whether the other ranks can read and write this tensor's memory directly, so that its calls need no copy.
   virtual bool shares(const at::Tensor& tensor) const = 0;
 
-  // The root's tensors as tensors of this process, over the same memory: whoever writes to one writes to all. `mine`
-  // are this rank's, as many and with the same sizes, strides and dtypes as the root's (ConfigError), and are what the
-  // root itself gets. Empty on all ranks where not all of them can reach the root's memory. The memory holds the values
-  // for as long as the root keeps its tensors; it stays mapped as long as a view of it lives. A collective.
+  // Maps the root's tensors into this process: returns tensors over the root's memory, so that a write of one rank is
+  // seen by all. `mine` are this rank's own tensors, as many as the root's and with equal sizes, strides and dtypes;
+  // throws ConfigError otherwise. The root gets `mine` back. Empty on all ranks if one of them can't reach the root's
+  // memory. The values are valid for as long as the root keeps its tensors; the memory stays mapped as long as a view
+  // of it lives. A collective.
   virtual std::vector<at::Tensor> views_of(int /*root*/, const std::vector<at::Tensor>& /*mine*/) { return {}; }
 
-  // Begins a call (call.h); throws BugError for one that can't be.
+  // Begins a call (call.h). Throws BugError for a call that is wrong, as check_call() does.
   std::shared_ptr<Work> start(Call call);
 
-  // Moves everything under way on, as far as that goes without waiting. Call it now and then while computing.
+  // Makes progress on all calls under way, without waiting. To be called now and then during a computation.
   virtual void progress() = 0;
 
-  // Each tensor becomes the sum over ranks, in the fold's tree order (fold_tree.h), in place. The tensors are dense,
-  // of one dtype, with the same sizes and layouts on every rank.
+  // Begins a fold: replaces each tensor, in place, by its sum over ranks in the order of the fold's tree (fold_tree.h).
+  // The tensors are dense, of one dtype, with the same sizes and layouts on every rank.
   std::shared_ptr<Work> fold(std::vector<at::Tensor> tensors, FoldOptions options);
 
-  // From here on calls return when they are done. All reductions are in the fold's order.
+  // The calls below are blocking: they return when they are done. All reductions add in the order of the fold's tree.
   void all_reduce(const at::Tensor& tensor, ReduceOp op);        // in place
-  void reduce(const at::Tensor& tensor, int root, ReduceOp op);  // in place, on the root alone
-  void broadcast(const at::Tensor& tensor, int root);            // in place: everyone gets the root's values
-  at::Tensor all_gather(const at::Tensor& tensor);               // [size, …]: every rank's tensor, all of one shape
-  // Every rank's tensor; their first dimensions may differ.
+  void reduce(const at::Tensor& tensor, int root, ReduceOp op);  // in place; only the root gets the result
+  void broadcast(const at::Tensor& tensor, int root);            // in place: all ranks get the root's values
+  at::Tensor all_gather(const at::Tensor& tensor);               // returns [size, …], the tensors of all ranks
+  // Returns every rank's tensor, by rank; their first dimensions may differ.
   std::vector<at::Tensor> all_gather_uneven(const at::Tensor& tensor);
-  // Of a tensor [size, …], row k reduced over all ranks goes to rank k, as a tensor […].
+  // Reduces `tensor`, [size, …], over all ranks, and returns to rank k its row k, […].
   at::Tensor reduce_scatter(const at::Tensor& tensor, ReduceOp op);
-  at::Tensor all_to_all(const at::Tensor& tensor);  // of [size, …] row k goes to rank k: returns [size, …], by sender
-  // Of the first dimension `send_rows[k]` rows go to rank k, and `receive_rows[k]` come from it.
+  // Sends row k of `tensor`, [size, …], to rank k. Returns the received rows, [size, …], by sender.
+  at::Tensor all_to_all(const at::Tensor& tensor);
+  // The same with uneven parts: rank k gets the next send_rows[k] rows of the first dimension, and sends
+  // receive_rows[k].
   at::Tensor all_to_all(const at::Tensor& tensor, const std::vector<int64_t>& send_rows,
                         const std::vector<int64_t>& receive_rows);
-  at::Tensor gather(const at::Tensor& tensor, int root);  // on the root [size, …], elsewhere undefined
-  void scatter(const at::Tensor& rows, const at::Tensor& out, int root);  // rows: [size, …], on the root
+  at::Tensor gather(const at::Tensor& tensor, int root);  // returns [size, …] on the root, an undefined one elsewhere
+  void scatter(const at::Tensor& rows, const at::Tensor& out, int root);  // the root's rows, [size, …]: row k to rank k
   void send(const at::Tensor& tensor, int to, int tag = 0);
-  void receive(const at::Tensor& tensor, int from, int tag = 0);  // into `tensor`
+  void receive(const at::Tensor& tensor, int from, int tag = 0);  // writes to `tensor`
   void barrier();                                                 // returns when every rank has called it
 
-  // The ranks that pass the same color, in the order of their keys (then ranks), as a world of their own, on the same
-  // backend (of a hierarchy: on the network alone); nothing for a color below 0. A collective over all ranks. Groups
-  // may be used beside each other and beside this one, as long as all ranks of a group call it in one order.
+  // Splits the ranks into groups: those that pass the same color form one, ordered by their keys, then by rank. Returns
+  // this rank's group, on the same backend (a hierarchy's group uses the network alone); nothing for a color below 0. A
+  // collective over all ranks. Groups may be used beside each other and beside this one, as long as all ranks of a
+  // group call its collectives in one order.
   std::unique_ptr<Communicator> split(int color, int key = 0);
-  // The world of `members`, named by their ranks here and in that order, this rank among them; without members nothing.
-  // All ranks of this world call it at once, each with its own group.
+  // The group of `members`, given by their ranks here and in that order; this rank is one of them. Nothing if `members`
+  // is empty. A collective over all ranks, each of which passes the group that it is in.
   std::unique_ptr<Communicator> make_group(const std::vector<int>& members) { return group(members); }
 
-  // Tells all ranks that this one gives up: whatever they wait for, or wait for next, throws CommError with `reason`.
+  // Tells all ranks that this one gives up: their present or next wait throws CommError with `reason`.
   virtual void abort(const std::string& reason) noexcept = 0;
 
  protected:
-  // Whether begin() takes folds with leaves (FoldOptions) of these tensors; elsewhere they are widened before it.
+  // Whether begin() takes folds with leaves (FoldOptions). Where it doesn't, start() widens them before.
   virtual bool takes_leaves() const { return false; }
   // Begins a checked call whose input and output are contiguous.
   virtual std::shared_ptr<Work> begin(Call call) = 0;
-  // As make_group().
+  // Implements make_group().
   virtual std::unique_ptr<Communicator> group(const std::vector<int>& members) = 0;
 };
 

@@ -1,4 +1,4 @@
-// A call whose output lies in other memory than the caller's until it is done.
+// A call whose output is copied to the caller's tensor at its end.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace lockstep::comm {
 
-// Once `work` is done, `from` is copied to `to`, by whoever sees that it is.
+// Copies `from` to `to` when done(), wait_for() or wait() first sees that `work` is done.
 class CopiedOut final : public Work {
  public:
   CopiedOut(std::shared_ptr<Work> work, at::Tensor from, at::Tensor to)

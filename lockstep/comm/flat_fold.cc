@@ -23,7 +23,7 @@ void convert(const void* from, void* to, int64_t count) {
   std::transform(source, source + count, static_cast<To*>(to), [](From value) { return static_cast<To>(value); });
 }
 
-// Rounded by the kernels that round the tree's nodes, so that a NaN, too, has the same bits over any backend.
+// The kernels that round the tree's nodes do the rounding here, so that even a NaN has the same bits on any backend.
 void to_bf16(const void* from, void* to, int64_t count) {
   std::array<float, kBlockElements> block;
   const auto* source = static_cast<const float*>(from);
@@ -37,7 +37,7 @@ void to_bf16(const void* from, void* to, int64_t count) {
   }
 }
 
-// Between a tensor's memory and its place in the row.
+// Copies between a tensor's memory and its part of the row, converting between `type` and `wire`.
 void copy(bool in, at::ScalarType type, at::ScalarType wire, std::byte* tensor, std::byte* row, int64_t count) {
   const std::byte* from = in ? tensor : row;
   std::byte* to = in ? row : tensor;
@@ -50,7 +50,7 @@ void copy(bool in, at::ScalarType type, at::ScalarType wire, std::byte* tensor, 
   }
 }
 
-// Calls visit(tensor's memory, its place in the row, elements) for each tensor.
+// Calls visit(tensor's memory, its part of the row, elements) for each tensor.
 template <typename Visit>
 void for_each(const Call& call, const at::Tensor& row, Visit&& visit) {
   std::byte* to = data_of(row);

@@ -1,4 +1,4 @@
-// A fold's tensors as one row of values, in the type that they travel in.
+// A fold's tensors as one flat tensor, in the dtype in which they travel.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,18 +7,18 @@
 
 namespace lockstep::comm {
 
-// Between contiguous fp32 tensors and those of a 16-bit type, rounded to nearest even.
+// Convert between contiguous fp32 tensors and equally large ones of a 16-bit type, rounding to nearest even.
 void to_wire(const at::Tensor& values, const at::Tensor& wire);
 void from_wire(const at::Tensor& wire, const at::Tensor& values);
 
-// Where the tensors lie side by side and travel as they are, the row is their own memory; otherwise a copy.
+// The flat tensor is the tensors' own memory where they lie side by side and travel in their dtype; otherwise a copy.
 class FlatFold {
  public:
   explicit FlatFold(const Call& call);
 
-  // [elements of all tensors], contiguous; to be folded in place.
+  // The values, [elements of all tensors], contiguous. The caller folds them in place.
   const at::Tensor& values() const { return values_; }
-  // Copies the folded values back, and takes the square sums.
+  // Copies the folded values back to the tensors, and computes the call's square sums.
   void finish() const;
 
  private:

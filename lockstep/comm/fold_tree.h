@@ -1,8 +1,8 @@
-// The fold: one fixed binary tree over lane numbers, in whose order the lanes' values are added.
+// The fold: a sum of the lanes' values in the order of one fixed binary tree over lane numbers.
 //
-// Of n leaves the left part is the largest power of two below n. A rank owns a contiguous block of S/W lanes; where S/W
-// is a power of two each block is a subtree, so that ranks fold their own lanes first and then each other's results,
-// and every addition is the same one at any world size.
+// The left part of a tree of n leaves has as many leaves as the largest power of two below n. Each of W ranks owns a
+// contiguous block of S/W of the S lanes. Where S/W is a power of two, each block is a subtree: ranks fold their own
+// lanes first and then each other's results, and every addition is the same one at any world size.
 #pragma once
 
 #include <bit>
@@ -21,13 +21,13 @@ constexpr bool lanes_fit(int lanes, int ranks) {
          (ranks == 1 || std::has_single_bit(static_cast<unsigned>(lanes / ranks)));
 }
 
-// Consecutive leaves that make up one node of the tree.
+// The leaves [first, first + count) below one node of the tree.
 struct Subtree {
   int first, count;
   bool operator==(const Subtree&) const = default;
 };
 
-// The largest subtrees of the tree over owned.size() leaves whose leaves are all owned, in the tree's order.
+// The maximal subtrees of the tree over owned.size() leaves that consist of owned leaves alone, in the tree's order.
 inline std::vector<Subtree> maximal_subtrees(const std::vector<bool>& owned) {
   std::vector<Subtree> found;
   const auto visit = [&](const auto& self, int first, int count) -> void {
@@ -43,8 +43,8 @@ inline std::vector<Subtree> maximal_subtrees(const std::vector<bool>& owned) {
   return found;
 }
 
-// Adds values that arrive leaf by leaf, left to right, each node as soon as both of its parts are there: at most
-// log2(n) + 1 values are held. Add is called as add(left, right) and returns their sum.
+// Folds values that arrive leaf by leaf, from left to right. It adds each node of the tree as soon as both of its parts
+// are there, and so holds at most log2(n) + 1 values. add(left, right) returns the sum of two values. One thread.
 template <typename Value>
 class LeafFold {
  public:
@@ -58,7 +58,7 @@ class LeafFold {
     }
     parts_.push_back({leaves, std::move(value)});
   }
-  // After the last leaf: the whole tree's value. At least one leaf has been pushed.
+  // The whole tree's value, after the last leaf. At least one leaf must have been pushed.
   template <typename Add>
   Value finish(Add&& add) {
     Value value = std::move(parts_.back().value);

@@ -20,7 +20,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace lockstep::HWY_NAMESPACE;
 
-// Beside the types of 16 bits and fp32, which are read as and written from vectors of fp32.
+// fp64, beside fp32 and the 16-bit types of half_vectors-inl.h, which are loaded as vectors of fp32.
 struct Double {
   using Element = double;
   using Vector = hn::ScalableTag<double>;
@@ -28,7 +28,7 @@ struct Double {
   static void store(hn::Vec<Vector> v, Element* p) { hn::StoreU(v, Vector(), p); }
 };
 
-// fp32 numbers that are rounded on their way.
+// fp32 numbers that are rounded to a 16-bit type at each load and store.
 template <typename Narrow>
 struct Wire {
   using Element = float;
@@ -69,7 +69,7 @@ struct TakesFirst {
   }
 };
 
-// Whole vectors first; the tail on zero-padded copies, by the same vector code.
+// Computes whole vectors first, then the tail on zero-padded copies with the same vector code.
 template <typename Type, typename Op, typename Out = Type>
 void each(const void* a, const void* b, void* out, int64_t count) {
   using Element = typename Type::Element;
@@ -197,7 +197,7 @@ double square_sum_f32(const void* data, int64_t count) { return HWY_DYNAMIC_DISP
 double square_sum_f16(const void* data, int64_t count) { return HWY_DYNAMIC_DISPATCH(SquaresF16)(data, count); }
 double square_sum_bf16(const void* data, int64_t count) { return HWY_DYNAMIC_DISPATCH(SquaresBf16)(data, count); }
 
-// Training in fp64 is rare: what the compiler makes of a plain loop is enough.
+// A plain loop is fast enough, for training in fp64 is rare.
 double square_sum_f64(const void* data, int64_t count) {
   const auto* x = static_cast<const double*>(data);
   double sum = 0;

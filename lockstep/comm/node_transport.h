@@ -1,5 +1,6 @@
-// What joins the folds of several nodes: each node's ranks reduce among themselves over shared memory, and hand the
-// partial sums of their slices to a transport, which brings them together with the other nodes'.
+// The transport between nodes, the upper level of a hierarchical reduction. The ranks of each node reduce among
+// themselves over shared memory and hand the partial sums of their slices to the transport, which combines them with
+// those of the other nodes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,20 +14,21 @@
 
 namespace lockstep::comm {
 
+// The local ranks r of all nodes form rail r, which carries slice r of the data between the nodes. One thread.
 class NodeTransport {
  public:
   virtual ~NodeTransport() = default;
 
-  // The ranks of this node (local numbers) by maximal subtrees of the world's fold tree, in the tree's order: one list
-  // of all of them where the node is a subtree.
+  // The local ranks of this node, grouped by the maximal subtrees of the world's fold tree that they own, in the tree's
+  // order. A node whose ranks are one subtree has one group.
   virtual const std::vector<std::vector<int>>& subtrees() const = 0;
-  // Slices into which a node's data is divided: local rank r < rails() carries slice r between the nodes.
+  // The number of rails, which is the number of slices of a node's data. Local ranks from rails() on carry none.
   virtual int rails() const = 0;
   virtual int world_size() const = 0;
 
-  // Begins to join this rank's slice. partials[s], contiguous and all of one size and dtype, holds what the ranks of
-  // subtrees()[s] give together; when the work is done, partials[0] holds the whole world's value (kMean: the sum).
-  // Called in the same order on all nodes, on one thread. Empty slices are joined, too.
+  // Begins to reduce this rank's slice over all nodes. partials[s] holds the reduction over the ranks of subtrees()[s];
+  // all partials are contiguous and of one size and dtype. When the work is done, partials[0] holds the reduction over
+  // the whole world, for kMean the sum. Called for every slice, empty ones too, in the same order on all nodes.
   virtual std::shared_ptr<Work> join(const Call& call, std::vector<at::Tensor> partials) = 0;
 };
 

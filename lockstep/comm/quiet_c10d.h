@@ -1,9 +1,10 @@
-// Silences c10d's own warnings.
+// A guard that silences c10d's own warnings.
 #pragma once
 
 namespace lockstep::comm {
 
-// Keeps c10d's own warnings off standard error while it lives, unless the user asked for them (TORCH_CPP_LOG_LEVEL).
+// Keeps c10d's own warnings off standard error while the object lives, unless the user asked for them by
+// TORCH_CPP_LOG_LEVEL.
 class QuietC10d {
  public:
   QuietC10d();

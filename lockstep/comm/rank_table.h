@@ -1,4 +1,4 @@
-// Where every rank of the world is.
+// The rank table: node, local rank and host of every rank of the world.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct RankPlace {
 
 using RankTable = std::vector<RankPlace>;  // by rank
 
-// The ranks of a node, by local rank.
+// The ranks of a node, by local rank; -1 stands for a local rank that the table lacks.
 inline std::vector<int> ranks_of_node(const RankTable& table, int node) {
   std::vector<int> ranks;
   for (size_t rank = 0; rank < table.size(); ++rank) {

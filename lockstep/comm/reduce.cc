@@ -18,7 +18,7 @@ namespace {
 
 using c10::ScalarType;
 
-// What the vector kernels call this type; nothing for integers.
+// The vector kernels' format for this type; nothing for integers.
 std::optional<Format> format_of(ScalarType dtype, std::optional<ScalarType> wire) {
   switch (dtype) {
     case ScalarType::Float:
@@ -104,7 +104,7 @@ void with_integer(ScalarType dtype, Act&& act) {
   }
 }
 
-// Folds sources into `out` and returns where the result lies: a lone source lies where it is.
+// Folds sources into `out` and returns the address of the result, which for a lone source is the source itself.
 struct Tree {
   ScalarType dtype;
   ReduceOp op;

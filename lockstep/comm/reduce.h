@@ -1,4 +1,4 @@
-// The kernels of a reduction: element by element over several ranks' memory, in the order of the fold's tree.
+// Reduction of one block: the elements of several ranks' memory are combined in the order of the fold's tree.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -11,42 +11,45 @@ namespace lockstep::comm {
 
 enum class ReduceOp { kSum, kMean, kMax, kMin, kProduct, kBitOr };
 
-// The name that messages use: "sum", "mean", "max", "min", "product", "bitwise or"; "unknown" for anything else.
+// The operator's name for messages: "sum", "mean", "max", "min", "product", "bitwise or"; "unknown" for any other
+// value.
 const char* name_of(ReduceOp op);
 
-// Whether elements of this type can be reduced so: fp32, fp64, fp16, bf16 (all but bitwise or), the integers, and bool
-// (max, min, bitwise or).
+// Whether `op` can reduce elements of this type: fp32, fp64, fp16 and bf16 (all but bitwise or), integers (all), and
+// bool (max, min, bitwise or).
 bool can_reduce(c10::ScalarType dtype, ReduceOp op);
 
-// Elements are reduced, and square sums kept, by blocks of this many; a slice of a tensor begins and ends on one.
+// The number of elements in a block, the unit of reductions, square sums and slices.
 constexpr int64_t kBlockElements = 4096;
 
-// target[k] = the reduction over sources of sources[…][k], for k < count <= kBlockElements. Each node of the tree adds
-// fp16 and bf16 in fp32 and rounds to the dtype. The target may be one of the sources. kMean divides the sum by the
-// number of sources (integers: rounded towards zero). kMax and kMin are NaN if one value is. With `wire` (kBFloat16 or
-// kHalf, of fp32) every node is rounded to it, leaves included, also where there is one source.
+// Reduces a block: target[k] = the reduction of sources[0][k], sources[1][k], …, for k < count <= kBlockElements.
+// Source i is leaf i of the tree. Each node of the tree adds fp16 and bf16 in fp32 and rounds to the dtype. The target
+// may be one of the sources. kMean divides the sum by the number of sources (integers: rounded towards zero). kMax and
+// kMin are NaN if one value is. `wire`, kBFloat16 or kHalf for dtype fp32, is the type to which every node is rounded,
+// leaves included, even if there is only one source.
 void reduce_block(c10::ScalarType dtype, ReduceOp op, std::span<const void* const> sources, void* target, int64_t count,
                   std::optional<c10::ScalarType> wire = {});
 
-// Values that one rank adds.
+// The values that one rank adds: of the reduction's dtype or, where `narrow` is set, of that type in a reduction of
+// fp32.
 struct Source {
   const void* data;
-  std::optional<c10::ScalarType> narrow = {};  // kBFloat16 or kHalf: they lie in it where the others are fp32
+  std::optional<c10::ScalarType> narrow = {};  // kBFloat16 or kHalf
 };
-// The same; a narrow source can't be the target, and is widened without rounding.
+// The same with narrow sources, which are widened to fp32 without rounding. A narrow source can't be the target.
 void reduce_block(c10::ScalarType dtype, ReduceOp op, std::span<const Source> sources, void* target, int64_t count,
                   std::optional<c10::ScalarType> wire = {});
 
-// The parts of it, for who gets values one at a time; any count.
+// The three steps of a reduction, for callers to whom values come one at a time. `count` may be any number.
 // One node of the tree: out[k] = a[k] op b[k] (kMean: the sum). `out` may be `a` or `b`.
 void combine_block(c10::ScalarType dtype, ReduceOp op, const void* a, const void* b, void* out, int64_t count,
                    std::optional<c10::ScalarType> wire = {});
-// kMean's last step, in place.
+// The last step of kMean: divides the elements in place.
 void divide_block(c10::ScalarType dtype, void* data, int64_t divisor, int64_t count);
-// A leaf: each value rounded to nearest even in `wire`, kBFloat16 or kHalf, in place.
+// One leaf: rounds each value in place to nearest even in `wire`, kBFloat16 or kHalf.
 void round_to_wire(c10::ScalarType wire, float* data, int64_t count);
 
-// The sum of the squares of `count` floating-point elements, in fp64; not finite if and only if one of them isn't.
+// The sum of the squares of `count` floating-point elements, in fp64. It is finite if and only if all elements are.
 double square_sum(c10::ScalarType dtype, const void* data, int64_t count);
 
 }  // namespace lockstep::comm

@@ -13,7 +13,7 @@
 namespace lockstep::comm {
 namespace {
 
-// Messages of rings have tags of their own, apart from the users'.
+// A ring's messages have tags of their own, apart from the users' tags.
 constexpr int kFirstTag = 1 << 24, kTags = 1 << 16;
 
 }  // namespace
@@ -22,7 +22,7 @@ constexpr int kFirstTag = 1 << 24, kTags = 1 << 16;
 // rounds after that the finished slices go around.
 class RingWork final : public Work {
  public:
-  // `earlier`: the all-reduce begun before, or null.
+  // `earlier` is the all-reduce begun before this one, or null.
   RingWork(Communicator& below, Call call, int tag, std::shared_ptr<RingWork> earlier)
       : below_(below), call_(std::move(call)), earlier_(std::move(earlier)), tag_(tag), began_ns_(monotonic_ns()) {
     if (call_.kind == OpKind::kFold) {
@@ -49,8 +49,8 @@ class RingWork final : public Work {
     }
     return ended_ns_ != 0;
   }
-  // On every rank in the order of the calls, whatever the order of the waits: so no rank waits for a message that
-  // another sends only after it has waited for something else.
+  // All-reduces run in the order of their calls on every rank, whatever the order of the waits. Otherwise a rank could
+  // wait for a message that another rank sends only after a different wait.
   void wait() override {
     if (earlier_) earlier_->wait();
     while (ended_ns_ == 0) {
@@ -64,7 +64,7 @@ class RingWork final : public Work {
   }
 
   bool ended() const { return ended_ns_ != 0; }
-  // As far as it goes without waiting.
+  // Makes progress without waiting.
   void advance() {
     while (ended_ns_ == 0 && receive_->done() && send_->done()) {
       if (round_ < size() - 1) add_received();
@@ -81,7 +81,7 @@ class RingWork final : public Work {
     return values_.slice(0, s.first, s.last);
   }
 
-  // The slice that comes in a round, seen from the round's number over both phases.
+  // The slice that this rank receives in a round; rounds are numbered over both phases.
   int incoming() const { return round_ < size() - 1 ? slice_number(round_ + 1) : slice_number(round_ - size() + 1); }
   int outgoing() const { return round_ < size() - 1 ? slice_number(round_) : slice_number(round_ - size()); }
 

@@ -1,6 +1,6 @@
-// A plain ring all-reduce in place of the fold, for comparison and for those who need no equal bits: the order of the
-// additions depends on the number of ranks. Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
-// workstations" (2009).
+// A plain ring all-reduce in place of the fold, for comparison and for users who do not need equal bits: the order of
+// the additions depends on the number of ranks. Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters
+// of workstations" (2009).
 #pragma once
 
 #include <deque>
@@ -14,8 +14,8 @@ namespace lockstep::comm {
 
 class RingWork;
 
-// Folds and all_reduces go around a ring of messages of the communicator below: of N ranks each sends 2(N-1) messages
-// of 1/N of the data. All else is the communicator's own.
+// Wraps another communicator. Folds and all_reduces go around a ring of that communicator's messages: each of N ranks
+// sends 2(N-1) messages of 1/N of the data. All other calls are forwarded.
 class RingCommunicator final : public Communicator {
  public:
   explicit RingCommunicator(std::unique_ptr<Communicator> below);

@@ -14,7 +14,7 @@ class DoneWork final : public Work {
   std::chrono::nanoseconds elapsed() const override { return std::chrono::nanoseconds(0); }
 };
 
-// A fold of one rank's values: what it leaves to do is rounding to the wire's type, and the square sums.
+// A fold of one rank's values, which only rounds to the wire's type and computes the square sums.
 void fold_alone(const Call& call) {
   for (const auto& tensor : call.tensors) {
     if (call.fold.wire) round_to_wire(*call.fold.wire, tensor.detach().mutable_data_ptr<float>(), tensor.numel());

@@ -1,4 +1,4 @@
-// A world of one rank: the right results of every collective, with nobody to talk to.
+// The backend of a world of one rank: every collective has its right result without any communication.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ class SingleCommunicator final : public Communicator {
   std::unique_ptr<Communicator> group(const std::vector<int>& members) override;
 
  private:
-  std::multimap<int, at::Tensor> sent_;  // to itself, by tag, not yet received
+  std::multimap<int, at::Tensor> sent_;  // by tag: messages to itself that have not been received yet
 };
 
 }  // namespace lockstep::comm

@@ -1,5 +1,5 @@
-// The square sums of a fold's tensors: one for each block of kBlockElements, by which a step sees whether its gradients
-// are finite, and how large.
+// The square sums of a fold's tensors, one for each block of kBlockElements elements. They tell a training step whether
+// its gradients are finite, and their norm.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,7 +8,8 @@
 
 namespace lockstep::comm {
 
-// Into `sums`, fp64 [blocks of all tensors]; the tensors are dense, floating-point, on the CPU.
+// Writes the square sum of every block to `sums`, fp64 [blocks of all tensors]. The tensors are dense, floating-point
+// and on the CPU.
 void take_square_sums(const std::vector<at::Tensor>& tensors, const at::Tensor& sums);
 
 }  // namespace lockstep::comm

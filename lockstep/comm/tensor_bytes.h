@@ -1,4 +1,4 @@
-// A tensor's memory as bytes.
+// Access to a tensor's memory as bytes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace lockstep::comm {
 
-// Where a contiguous tensor's data begins; null for an undefined one.
+// The address of a contiguous tensor's data; null for an undefined tensor.
 inline std::byte* data_of(const at::Tensor& tensor) {
   return tensor.defined() ? static_cast<std::byte*>(tensor.data_ptr()) : nullptr;
 }

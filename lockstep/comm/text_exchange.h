@@ -1,4 +1,4 @@
-// Short texts between ranks, for checks at the start of a run.
+// Exchange of short texts between ranks, for checks at the start of a run.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lockstep::comm {
 
-// Every rank's text, by rank. A collective.
+// Returns every rank's text, by rank. A collective. Throws as Communicator's waits.
 std::vector<std::string> gather_texts(Communicator& comm, const std::string& text);
 
 }  // namespace lockstep::comm

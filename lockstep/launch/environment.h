@@ -1,4 +1,4 @@
-// The environment of a rank: what torchrun sets, and what our own workers want besides.
+// The environment variables of a rank: torchrun's, and those of our own workers.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ struct RankEnvironment {
   int world_size = 1;
   int master_port = 0;
   int threads = 1;
-  bool keep_threads = false;  // where OMP_NUM_THREADS is set already, leave it
-  std::string node_memory;    // LOCKSTEP_NODE_MEMORY
-  int columns = 0;            // of the terminal that output goes to; 0: it goes to none
+  bool keep_threads = false;  // keep OMP_NUM_THREADS and MKL_NUM_THREADS if they are set already
+  std::string node_memory;    // the value of LOCKSTEP_NODE_MEMORY
+  int columns = 0;            // the width of the terminal to which output goes; 0: no terminal
 };
 
-// `base` ("NAME=value") with the rank's variables set.
+// Returns `base`, a list of "NAME=value", with the rank's variables set.
 std::vector<std::string> rank_environment(std::vector<std::string> base, const RankEnvironment& rank);
 
 // This process's own environment.
@@ -25,7 +25,7 @@ std::vector<std::string> own_environment();
 // A TCP port of 127.0.0.1 that nobody listened on a moment ago. Throws IoError.
 int free_port();
 
-// The width of the terminal at `fd`; 0 if it is none.
+// The width in columns of the terminal at `fd`; 0 if it is no terminal.
 int terminal_columns(int fd);
 
 }  // namespace lockstep::launch

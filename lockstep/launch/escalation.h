@@ -1,5 +1,5 @@
-// How the other ranks are ended after one's failure: they may notice by themselves and say what they saw, then they are
-// asked, then killed.
+// The escalation that ends the other ranks after one has failed. First they get time to notice the failure by
+// themselves and report it, then SIGTERM asks them to end, then SIGKILL ends them.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +13,23 @@ namespace lockstep::launch {
 // A pure state machine; times are monotonic_ns().
 class Escalation {
  public:
-  // The first failure; later ones change nothing.
+  // Begins at the first failure; later calls change nothing.
   void begin(int64_t now_ns) {
     if (!begun()) begun_ns_ = now_ns;
   }
-  // Without the time to notice: they are asked at once.
+  // Begins with SIGTERM due at once, without the time to notice.
   void begin_asking(int64_t now_ns) { begin(now_ns - kSteps[0].after_ms * kNsPerMs); }
 
   bool begun() const { return begun_ns_ != 0; }
   int64_t begun_ns() const { return begun_ns_; }
 
-  // Until the next signal is due; -1: none is to come.
+  // Milliseconds until the next signal is due; -1 if no signal is to come.
   int wait_ms(int64_t now_ns) const {
     if (!begun() || next_ == kSteps.size()) return -1;
     return static_cast<int>(std::max<int64_t>(0, kSteps[next_].after_ms - (now_ns - begun_ns_) / kNsPerMs));
   }
 
-  // The signal that is due by now, each once.
+  // The next signal that is due, each only once; nothing if none is due.
   std::optional<int> due(int64_t now_ns) {
     if (wait_ms(now_ns) != 0) return std::nullopt;
     return kSteps[next_++].signal;

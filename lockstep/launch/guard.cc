@@ -19,8 +19,8 @@ namespace {
 
 constexpr pid_t kGoHome = 0;
 
-// The guard's whole life: it learns of groups until the lifeline ends. A session of its own keeps the terminal's
-// signals away. Nothing here allocates, for the process that forked may have threads.
+// The guard process: it reads groups from the lifeline, a pipe, until that ends. A session of its own keeps the
+// terminal's signals away. Nothing here allocates, because the process that forked may have threads.
 [[noreturn]] void stand_guard(int lifeline) {
   setsid();
   prctl(PR_SET_NAME, "lockstep-guard");

@@ -1,5 +1,6 @@
-// A tiny process that outlives the launcher by a moment: if the launcher dies, even by kill -9, it kills the groups of
-// all workers. The kernel itself kills the workers (Child); the guard is for what they have started in turn.
+// The guard: a tiny process that outlives the launcher by a moment. If the launcher dies, even by kill -9, the guard
+// kills the process groups of all workers. The kernel kills the workers themselves (Child); the guard ends the
+// processes that they have started.
 #pragma once
 
 #include <sys/types.h>
@@ -10,13 +11,16 @@ namespace lockstep::launch {
 
 class Guard {
  public:
-  // Forks: to be made before anything that the guard must not hold on to, as shared memory. Throws IoError.
+  // Forks the guard. To be constructed before any resource that the guard must not hold, such as shared memory. Throws
+  // IoError.
   Guard();
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
-  ~Guard();  // sends it home; it kills nobody then
+  // Dismisses the guard, which then kills nobody.
+  ~Guard();
 
-  void watch(pid_t group);  // one more group, of at most kMaxLocalRanks
+  // Adds a process group, of at most kMaxLocalRanks in all.
+  void watch(pid_t group);
 
  private:
   pid_t pid_ = -1;

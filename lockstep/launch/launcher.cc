@@ -15,7 +15,7 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr int kPatienceMs = 200;  // for what a rank has started and left behind at the end of a run
+constexpr int kPatienceMs = 200;  // for processes that a rank has started and left behind at the end of a run
 
 Board* board_in(const Mapping& memory) { return Board::attach(memory.data()); }
 

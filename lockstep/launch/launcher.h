@@ -1,4 +1,4 @@
-// Runs N copies of a program as the ranks of one world on this machine, and ends them together.
+// The launcher: runs N copies of a program as the ranks of one world on this machine, and ends them together.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ namespace lockstep::launch {
 
 class Launcher {
  public:
-  // How a first Ctrl-C (SIGTERM, SIGHUP) is passed on. kBoard: workers of ours see it on the board, finish their step,
-  // save and exit with 75. kSignal: they get the signal itself. A second one kills them.
+  // How the first Ctrl-C, SIGTERM or SIGHUP reaches the ranks. kBoard: our workers see it on the board, finish their
+  // step, save a checkpoint and exit with 75. kSignal: the ranks get the signal. A second signal kills them.
   enum class StopBy { kBoard, kSignal };
 
   struct Options {
     std::vector<std::string> command;   // the program's path, then its arguments
     int nproc = 1;                      // at most kMaxLocalRanks
     int threads = 1;                    // OMP_NUM_THREADS and MKL_NUM_THREADS
-    bool keep_threads = false;          // … where they are not set already
-    std::string log_dir = {};           // holds rank<k>.log; empty: no logs
-    std::string error_dir = {};         // gets attempt<k>.json when the run fails; empty: none
-    std::string resume_command = {};    // what the report advises once a checkpoint is saved
-    bool only_rank0_on_stdout = false;  // the others' standard output goes to standard error
-    bool quiet = false;                 // nothing of what ranks write reaches the terminal, reports do
+    bool keep_threads = false;          // keep those variables if they are set already
+    std::string log_dir = {};           // the folder of the logs, rank<k>.log; empty: no logs
+    std::string error_dir = {};         // the folder of attempt<k>.json, written if the run fails; empty: no such file
+    std::string resume_command = {};    // the command that the report advises once a checkpoint is saved
+    bool only_rank0_on_stdout = false;  // whether the other ranks' standard output goes to standard error
+    bool quiet = false;                 // whether the ranks' output is kept off the terminal; reports are shown
     StopBy stop_by = StopBy::kBoard;
     int out_fd = 1;  // the launcher's own streams
     int err_fd = 2;
@@ -40,15 +40,16 @@ class Launcher {
 
   explicit Launcher(Options options);
 
-  // Starts the ranks, passes their output on, and returns the run's exit code when the last of them has ended: 0, 75,
-  // the root cause's (128+N: died by signal N), or 128+N when signal N was what stopped the run. When a rank fails the
-  // others are gone within a second. Rank 0's standard output goes through untouched; all other lines are prefixed with
-  // "[rank k] " if there are several ranks. Once only. To be called on the main thread, with no other thread that
-  // handles signals. Throws ConfigError and IoError if the ranks can't be started.
+  // Starts the ranks, forwards their output, and returns the run's exit code when the last of them has ended: 0, 75,
+  // the root cause's (128+N if signal N killed it), or 128+N if signal N stopped the run. When a rank fails, the others
+  // end within a second. Rank 0's standard output is forwarded unchanged; all other lines get the prefix "[rank k] " if
+  // there are several ranks. To be called once, on the main thread, with no other thread that handles signals. Throws
+  // ConfigError or IoError if the ranks can't be started.
   int run();
 
-  // After run(): what the ranks left on the board, and whether a mistake of the user's ended the run before it began.
+  // After run(): the board as the ranks left it.
   const Board& board() const { return *board_; }
+  // After run(): whether a mistake of the user's ended the run before it began.
   bool ended_by_plain_mistake() const { return plain_mistake_; }
 
  private:
@@ -69,7 +70,7 @@ class Launcher {
   int64_t started_ns_ = 0;
 
   Escalation failure_;    // begun when the first rank failed
-  int stop_signals_ = 0;  // how many times somebody asked to stop
+  int stop_signals_ = 0;  // the number of signals that asked the run to stop
   int last_stop_signal_ = 0;
   bool plain_mistake_ = false;
 };

@@ -1,4 +1,4 @@
-// Whether a process was killed for want of memory: the kernel counts such deaths for each cgroup.
+// Detection of processes that the kernel's OOM killer has ended, by its counters for each cgroup.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace lockstep::launch {
 // One thread.
 class OomWatch {
  public:
-  OomWatch();                                           // of this process's cgroups
-  explicit OomWatch(std::vector<std::string> folders);  // the cgroups' folders, either version
+  OomWatch();                                           // watches this process's cgroups
+  explicit OomWatch(std::vector<std::string> folders);  // watches the cgroups with these folders, version 1 or 2
 
-  // "out of memory (cgroup limit 8 GiB)" if the kernel has killed a process of the cgroups for that since this was
-  // made; "" if not, or if the counts can't be read.
+  // "out of memory (cgroup limit 8 GiB)" if the OOM killer has ended a process of the cgroups since the construction;
+  // "" if not, or if the counters can't be read.
   std::string verdict() const;
 
  private:

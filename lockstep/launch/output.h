@@ -1,4 +1,4 @@
-// What ranks write, on its way to the terminal and to their log files.
+// The output of the ranks, on its way to the terminal and to their log files.
 #pragma once
 
 #include <array>
@@ -11,23 +11,23 @@
 
 namespace lockstep::launch {
 
-// Cuts a stream of bytes into lines. Text before a carriage return is dropped, as a terminal would write over it; a
-// line longer than kMostLineBytes comes in pieces, so memory stays bounded.
+// Splits a stream of bytes into lines. Text before a carriage return is dropped, as a terminal would overwrite it. A
+// line longer than kMostLineBytes comes in pieces, so that memory stays bounded.
 class LineSplitter {
  public:
   static constexpr size_t kMostLineBytes = 256 * 1024;
   using OnLine = std::function<void(std::string_view line)>;  // without its newline
 
   void feed(std::string_view bytes, const OnLine& on_line);
-  void finish(const OnLine& on_line);  // what is left after the last newline, if anything is
+  void finish(const OnLine& on_line);  // passes on the text after the last newline, if there is any
 
  private:
   std::string line_;
   bool returned_ = false;  // the last byte was a carriage return
 };
 
-// One of the launcher's own output streams. Never blocks: what a slow reader has not taken yet waits here, and
-// clogged() asks the caller to read no more until pump() has got rid of it.
+// One of the launcher's own output streams. write() never blocks: bytes that a slow reader has not taken yet wait here.
+// While clogged() is true, the caller should read no more output of the ranks and call pump() instead.
 class Sink {
  public:
   explicit Sink(int fd);  // not owned
@@ -35,11 +35,11 @@ class Sink {
   void write(std::string_view bytes);
   bool waiting() const { return !pending_.empty(); }
   bool clogged() const { return pending_.size() > 64 * 1024; }
-  void pump();   // writes what the descriptor takes now
-  void flush();  // writes all; waits for the reader. A reader that is gone gets nothing
+  void pump();   // writes what the descriptor takes now, without blocking
+  void flush();  // writes all that waits, and blocks until the reader has taken it or is gone
   int fd() const { return fd_; }
   bool is_terminal() const { return is_terminal_; }
-  bool lost() const { return lost_; }  // something could not be written, though the reader had not left
+  bool lost() const { return lost_; }  // whether bytes could not be written although the reader was there
 
  private:
   void write_some();
@@ -51,21 +51,21 @@ class Sink {
   std::string pending_;
 };
 
-// Standard output and error of the launcher, kept from writing into one another's lines.
+// Standard output and standard error of the launcher, kept from writing into each other's lines.
 class Terminal {
  public:
   enum class Stream { kOut, kErr };
 
   Terminal(int out_fd, int err_fd);
 
-  void raw(std::string_view bytes);                 // to standard output as it is
-  void line(Stream stream, std::string_view text);  // a whole line
+  void raw(std::string_view bytes);                 // writes bytes to standard output, unchanged
+  void line(Stream stream, std::string_view text);  // writes a whole line; `text` has no newline
   Sink& sink(Stream stream) { return stream == Stream::kOut ? out_ : err_; }
 
  private:
   Sink out_, err_;
   bool same_file_;         // both end in the same file or terminal
-  bool mid_line_ = false;  // raw bytes stopped before a newline
+  bool mid_line_ = false;  // whether the last raw byte was no newline
 };
 
 // The output of one rank: its standard output and error, its log file and the last lines of both.
@@ -73,10 +73,10 @@ class RankOutput {
  public:
   struct Options {
     std::string prefix;       // "[rank 1] ", before each line on the terminal
-    bool raw_out = false;     // standard output goes through as it is
-    bool out_to_err = false;  // standard output goes to the launcher's standard error
-    bool silent = false;      // nothing goes to the terminal
-    std::string log_path;     // appended to; empty: no log
+    bool raw_out = false;     // whether standard output is forwarded unchanged
+    bool out_to_err = false;  // whether standard output goes to the launcher's standard error
+    bool silent = false;      // whether nothing goes to the terminal
+    std::string log_path;     // the log file, which is appended to; empty: no log
   };
 
   // Throws IoError if the log can't be opened.
@@ -84,7 +84,7 @@ class RankOutput {
 
   void feed(Terminal::Stream stream, std::string_view bytes);
   void finish(Terminal::Stream stream);
-  void note(std::string_view line);  // a line of the launcher's own, to the log only
+  void note(std::string_view line);  // writes a line of the launcher's own to the log only
   const std::deque<std::string>& last_lines() const { return last_; }
   const std::string& log_path() const { return options_.log_path; }
 

@@ -37,14 +37,14 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-// All that the child needs between vfork and exec, where it must neither allocate nor lock.
+// The data that the child needs between vfork and exec, where it must neither allocate nor lock.
 struct ChildPlan {
   const char* program;
   char* const* arguments;
   char* const* environment;
   const std::vector<int>& inherited;
   int in, out, err;
-  int failure;  // where it writes the errno of an exec that failed
+  int failure;  // the descriptor to which the child writes the errno of an exec that failed
   pid_t parent;
 };
 
@@ -66,8 +66,8 @@ struct ChildPlan {
   _exit(127);
 }
 
-// vfork, not fork: it copies no page tables, and is safe whatever threads the caller has. All signals are blocked in
-// between, for a handler of the parent's must not run in the child.
+// Uses vfork instead of fork, because vfork copies no page tables and is safe whatever threads the caller has. All
+// signals are blocked meanwhile, for a handler of the parent's must not run in the child.
 pid_t start(const ChildPlan& plan) {
   sigset_t all, before;
   sigfillset(&all);

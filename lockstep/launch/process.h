@@ -1,4 +1,4 @@
-// Child processes: started by exec, watched through descriptors, gone when their owner is.
+// Child processes: started by exec, watched through descriptors, killed with their owner.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@ namespace lockstep::launch {
 
 // How a process ended.
 struct ExitStatus {
-  int code = 0;
+  int code = 0;    // with signal 0: the exit code
   int signal = 0;  // 0: it exited by itself
 
   bool ok() const { return code == 0 && signal == 0; }
@@ -23,31 +23,32 @@ struct ExitStatus {
 
 struct SpawnRequest {
   std::vector<std::string> command;      // the program's path, then its arguments
-  std::vector<std::string> environment;  // "NAME=value": all of it
-  std::vector<int> inherited;            // descriptors that the child gets, under the same numbers
-  std::string program = {};              // the file that is run; empty: command[0]
-  bool piped = true;                     // false: what it writes goes where this process's output goes
+  std::vector<std::string> environment;  // the whole environment, each "NAME=value"
+  std::vector<int> inherited;            // descriptors that the child inherits, under the same numbers
+  std::string program = {};              // the file to run; empty: command[0]
+  bool piped = true;                     // false: the child writes to this process's standard output and error
 };
 
-// A process in a group of its own, with pipes for its output and nothing to read. The kernel kills it when the thread
-// that started it ends, however that comes about. One thread.
+// A child process in a process group of its own, with pipes for its output and an empty standard input. The kernel
+// kills it when the thread that started it ends for any reason. One thread.
 class Child {
  public:
   // Throws ConfigError if the program can't be run, IoError if the machine has no room for a process.
   explicit Child(const SpawnRequest& request);
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
-  ~Child();  // kills the group and takes the process's remains
+  ~Child();  // kills the group and reaps the process
 
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once the process has ended
-  // Its standard output and error where they are piped, not blocking; reading one to its end and closing it is the
-  // owner's.
+  // The reading ends of its standard output and error, non-blocking; empty if they are not piped. The owner reads each
+  // to its end and closes it.
   Descriptor out, err;
 
-  // How it ended; nothing while it runs. Its remains stay, so that its number and its group's can't be another's.
+  // How the process ended; nothing while it runs. It is not reaped yet, so that no other process can get its pid or its
+  // group's.
   std::optional<ExitStatus> ended() const;
-  // To all processes of its group, those that it started included.
+  // Sends the signal to all processes of the group, which includes those that the child has started.
   void signal_group(int signal) const;
 
  private:
@@ -55,8 +56,8 @@ class Child {
   Descriptor pidfd_;
 };
 
-// The path of `program`: itself if it has a slash, otherwise the first of $PATH's folders that has it as a program.
-// Throws ConfigError.
+// The path of a program: `program` itself if it has a slash, otherwise the first executable of that name in $PATH's
+// folders. Throws ConfigError if there is none.
 std::string find_program(const std::string& program);
 
 }  // namespace lockstep::launch

@@ -15,7 +15,7 @@
 namespace lockstep::launch {
 namespace {
 
-constexpr int kEnd = 0, kOut = 1, kErr = 2;  // what a rank's descriptors tell of, in the order of poll entries
+constexpr int kEnd = 0, kOut = 1, kErr = 2;  // a rank's poll entries: its end, standard output, standard error
 
 Descriptor& pipe_of(RankProcess& process, Terminal::Stream stream) {
   return stream == Terminal::Stream::kOut ? process.child.out : process.child.err;
@@ -91,7 +91,7 @@ bool RankGroup::has_open_streams() const {
                      [](const auto& process) { return process->child.out || process->child.err; });
 }
 
-// One helping, so that no rank starves the others. False if there is nothing to read, now or ever.
+// Reads once, so that no rank starves the others. False if there is nothing to read, now or ever.
 bool RankGroup::read_stream(RankProcess& process, Terminal::Stream stream) {
   Descriptor& pipe = pipe_of(process, stream);
   if (!pipe) return false;

@@ -1,4 +1,4 @@
-// The processes of one run: started together, their output passed on, their ends recorded.
+// The processes of one run, with the forwarding of their output and the record of their ends.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,30 @@ struct RankProcess {
   Child child;
   RankOutput output;
   std::optional<ExitStatus> status = std::nullopt;
-  int64_t ended_ns = 0;
-  bool stopped = false;  // the launcher ended it because of another
+  int64_t ended_ns = 0;  // monotonic_ns() at its end; valid with `status`
+  bool stopped = false;  // whether the launcher stopped it because another rank failed
 };
 
-// One thread. Its end is the end of all processes in it.
+// The destructor kills all processes of the group. One thread.
 class RankGroup {
  public:
   using OnEnd = std::function<void(RankProcess&)>;
 
-  // Borrows the terminal. Throws IoError if there can be no guard.
+  // `terminal` outlives this. Throws IoError if the guard can't be started.
   explicit RankGroup(Terminal& terminal) : terminal_(terminal) {}
 
-  // Adds a rank; throws as Child and RankOutput do.
+  // Starts a rank. Throws as the constructors of Child and RankOutput.
   void start(int rank, const SpawnRequest& request, RankOutput::Options output);
 
-  // Waits for output, an end or `other_fd` to be readable, at most `timeout_ms` (-1: without end), passes output on and
-  // calls `on_end` for each rank that has ended. True if `other_fd` is readable.
+  // Waits, for at most `timeout_ms` (-1: no limit), until a rank writes or ends or `other_fd` (-1: none) is readable.
+  // Forwards output and calls `on_end` for each rank that has ended. Returns whether `other_fd` is readable.
   bool wait(int other_fd, int timeout_ms, const OnEnd& on_end);
 
   bool all_ended() const;
-  void signal_running(int signal);  // to all that have not ended, with what they started
-  // Passes on what was written and not read yet. What the ranks started in turn gets `patience_ms` to finish, and is
-  // then killed. Only after all_ended().
+  // Sends the signal to the groups of all ranks that have not ended.
+  void signal_running(int signal);
+  // Forwards the rest of the output. Processes that the ranks have started get `patience_ms` to finish, and are then
+  // killed. To be called after all_ended().
   void finish(int patience_ms);
 
   std::vector<std::unique_ptr<RankProcess>>& ranks() { return ranks_; }

@@ -31,7 +31,7 @@ class RankGroupTest : public testing::Test {
     group_->start(rank, {.command = {"/bin/sh", "-c", script}, .environment = {"PATH=/usr/bin:/bin"}, .inherited = {}},
                   {.prefix = cat(rank, ": ")});
   }
-  // Until all have ended; the ranks in the order of their ends.
+  // Waits until all ranks have ended, and returns them in the order of their ends.
   std::vector<int> run() {
     std::vector<int> order;
     for (const Stopwatch watch; !group_->all_ended() && watch.seconds() < 20;) {

@@ -22,7 +22,7 @@ std::string when(const RankOutcome& root) {
   return cat("step ", root.step, root.doing.empty() ? "" : ", ", root.doing);
 }
 
-// What became of a rank that is not the root cause.
+// The end of a rank that is not the root cause, in words.
 std::string fate(const RankOutcome& outcome, double stop_seconds) {
   if (outcome.stopped) return cat("healthy, stopped by the launcher in ", tenths(stop_seconds));
   if (outcome.status.exit_code() == CommError::kExitCode) return "noticed it and ended";
@@ -64,7 +64,7 @@ nlohmann::json to_json_value(const RankOutcome& outcome) {
 
 bool note_end(BoardRank& said, const ExitStatus& status) {
   if (status.ok() || status.exit_code() == kExitStoppedOnRequest) {
-    // The peers must not wait for a rank that is through.
+    // The peers must not wait for a rank that has finished.
     if (said.state.load() != RankState::kFailed) said.state.store(RankState::kFinished);
     return false;
   }

@@ -1,4 +1,4 @@
-// What the launcher says when a run fails: the root cause first. Pure functions of how the ranks ended.
+// The launcher's report on a failed run, with the root cause first. Pure functions of how the ranks ended.
 #pragma once
 
 #include <sys/types.h>
@@ -15,42 +15,45 @@
 
 namespace lockstep::launch {
 
+// How a rank ended, and its last state on the board.
 struct RankOutcome {
   int rank = 0;
   pid_t pid = 0;
   ExitStatus status;
   double ended = 0;      // seconds since the run's start
-  bool stopped = false;  // by the launcher, because of another rank
-  uint64_t step = 0;     // this and the rest as the rank left it on the board
-  std::string doing;
-  std::string error;     // its own line, without "error: "
+  bool stopped = false;  // whether the launcher stopped it because another rank failed
+  uint64_t step = 0;     // this and the fields below are from the board
+  std::string doing;     // what the rank was doing
+  std::string error;     // the rank's own error, without "error: "
   std::string overflow;  // the last step that its loss scaler skipped
 };
 
-// Leaves on the board, for peers and reports, how a rank ended that may not have said so itself. True if it failed.
+// Records on the board how a rank ended, for peers and reports, if the rank has not done so itself. Returns whether the
+// rank failed.
 bool note_end(BoardRank& said, const ExitStatus& status);
-// What is known from the board and from how the process ended: status, step, doing, error.
+// The outcome from the rank's entry on the board and from how its process ended; rank, pid, `ended` and `stopped` are
+// left to the caller.
 RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status);
 
-// The rank whose failure explains the others': of those that failed by themselves the first that did not merely miss a
-// peer (CommError), otherwise the first. Nothing if none failed.
+// The index of the rank whose failure explains the others'. Among the ranks that failed by themselves it is the first
+// that did not merely miss a peer (CommError), or else the first. Nothing if no rank failed.
 std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes);
 
-// Of the whole run: the root cause's, otherwise 75 if a rank stopped on request, otherwise 0.
+// The exit code of the whole run: the root cause's, otherwise 75 if a rank stopped on request, otherwise 0.
 int exit_code(std::span<const RankOutcome> outcomes);
 
-// A mistake of the user's, or a file that isn't as it should be, noticed before any training: its line says it all.
+// Whether a mistake of the user's, or a bad file, ended the rank before any training, so that its error line says all.
 bool is_plain_mistake(const RankOutcome& outcome);
 
 struct Report {
   std::vector<RankOutcome> outcomes;
-  size_t root = 0;
-  std::string oom;                     // "out of memory (…)" where that is known
+  size_t root = 0;                     // the index of the root cause
+  std::string oom;                     // OomWatch::verdict()
   double stop_seconds = 0;             // from the failure to the end of the last rank
   std::string saved;                   // the newest checkpoint; "" if there is none
-  std::string log_path;                // of the root cause's rank; "" if there is none
-  std::deque<std::string> last_lines;  // of what it wrote
-  std::string resume_command;          // how to go on from what was saved; "" if nobody knows
+  std::string log_path;                // the log of the root cause's rank; "" if there is none
+  std::deque<std::string> last_lines;  // the last lines that this rank wrote
+  std::string resume_command;          // the command that resumes from the checkpoint; "" if it is not known
 };
 
 std::string headline(const Report& report);  // "rank 3 (pid 812) was killed by SIGKILL"

@@ -68,7 +68,7 @@ int number_of(const fs::path& folder, const std::string& recipe) {
   throw IoError(path.string(), ": ", what, ": ", errno_text(error.value()), "; choose another folder with --out");
 }
 
-// Makes the folder and those above it; returns the topmost that was not there, "" if all were.
+// Creates the folder and its parents. Returns the topmost one that did not exist, "" if all existed.
 std::string make_folders(const fs::path& path) {
   fs::path topmost, at;
   std::error_code error;
@@ -92,7 +92,7 @@ void prove_writable(const fs::path& folder) {
   }
 }
 
-// The folder of a new run. mkdir decides between two starts at the same moment.
+// Creates the folder of a new run. mkdir decides between two runs that start at the same moment.
 fs::path next_free(const fs::path& root, const std::string& recipe) {
   int last = 0;
   for (const auto& path : entries(root)) last = std::max(last, number_of(path, recipe));
@@ -123,7 +123,7 @@ fs::path newest_run(const fs::path& root, const std::string& recipe) {
   return newest;
 }
 
-// What to resume from, for a value of --resume.
+// The folder of a run or the checkpoint's file that --resume stands for.
 fs::path resumed(const config::TrainOptions& options, const fs::path& root) {
   if (options.resume->empty() && options.out.empty()) return newest_run(root, options.recipe);
   const fs::path from = options.resume->empty() ? options.out : *options.resume;
@@ -135,7 +135,7 @@ fs::path resumed(const config::TrainOptions& options, const fs::path& root) {
   return from;
 }
 
-// The run that a checkpoint's file belongs to, where it lies in one.
+// The folder of the run that a checkpoint's file belongs to; nothing if it belongs to none.
 std::optional<fs::path> run_of(const fs::path& resumed_from) {
   if (is_folder(resumed_from)) return resumed_from;
   const fs::path folder = fs::absolute(resumed_from).parent_path();

@@ -1,4 +1,4 @@
-// The folder of a run: chosen, made and proved writable before any process is started.
+// The folder of a run. It is chosen, created and proved writable before any process is started.
 #pragma once
 
 #include <optional>
@@ -11,22 +11,22 @@ namespace lockstep::launch {
 
 class RunDirectory {
  public:
-  // Makes the folder that `options` ask for, with checkpoints/, logs/ and errors/:
-  //   --out DIR                 that one; ConfigError if it holds a run already and nothing says --resume
-  //   --resume DIR | FILE       without --out: the run that is resumed
+  // Creates the folder that `options` ask for, with checkpoints/, logs/ and errors/:
+  //   --out DIR                 that folder; ConfigError if it holds a run already and --resume is not given
+  //   --resume DIR | FILE       without --out: the folder of the resumed run
   //   --resume                  the newest run of the recipe under `runs_root` (or --out) that has a checkpoint
   //   none of them              runs_root/<recipe>-<n>, the next free n
-  // Throws ConfigError or IoError, and leaves nothing behind then.
+  // Throws ConfigError or IoError, and then leaves nothing behind.
   static RunDirectory prepare(const config::TrainOptions& options, const std::string& runs_root = "runs");
 
   const std::string& path() const { return path_; }
   std::string logs() const { return path_ + "/logs"; }
   std::string errors() const { return path_ + "/errors"; }
-  // What --resume stands for: an existing folder of a run or a checkpoint's file; nothing for a fresh run.
+  // The folder of a run or the checkpoint's file from which to resume; nothing for a fresh run.
   const std::optional<std::string>& resume() const { return resume_; }
 
-  // Removes what was made here if the folder holds neither checkpoint, metrics nor results: a run that a
-  // mistake ended before it began.
+  // Removes the folders that prepare() created if they hold no checkpoint, metrics or results, because a mistake ended
+  // the run before it began.
   void discard_if_unused() const;
 
  private:
@@ -34,22 +34,23 @@ class RunDirectory {
 
   std::string path_;
   std::optional<std::string> resume_;
-  std::vector<std::string> made_;  // folders that were not there before; their subfolders go with them
+  std::vector<std::string> made_;  // folders that were not there before; removed with their subfolders
 };
 
-// What --resume stands for, and the run that it belongs to: "" for a checkpoint that lies in none.
+// What --resume stands for.
 struct Resumed {
-  std::string from, run;
+  std::string from;  // the folder of a run or a checkpoint's file
+  std::string run;   // the folder of the run that it belongs to; "" for a checkpoint in no run
   bool operator==(const Resumed&) const = default;
 };
 
-// Nothing where `options` resume none. Throws ConfigError if there is nothing to resume.
+// The run that `options` resume; nothing if they resume none. Throws ConfigError if there is nothing to resume.
 std::optional<Resumed> find_resumed(const config::TrainOptions& options, const std::string& runs_root = "runs");
 
-// config::parse_command; but a resumed run has the options that it had (its config.toml), unless `args` say otherwise.
+// As config::parse_command(), but a resumed run keeps the options of its config.toml unless `args` change them.
 config::Command read_command(const std::vector<std::string>& args, int cores, const std::string& runs_root = "runs");
 
-// Throws ConfigError if a file or folder that the options name is not there.
+// Throws ConfigError if a file or folder that the options name does not exist.
 void check_inputs(const config::TrainOptions& options);
 
 }  // namespace lockstep::launch

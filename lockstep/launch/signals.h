@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP as events of a descriptor, for as long as this lives; SIGPIPE is off meanwhile.
+// SIGINT, SIGTERM and SIGHUP as events of a descriptor.
 #pragma once
 
 #include <csignal>
@@ -8,17 +8,18 @@
 
 namespace lockstep::launch {
 
-// One thread, the program's only one or the one that signals are left to.
+// Takes over these signals, and ignores SIGPIPE, while the object lives. One thread: the program's only one, or the
+// only one that does not block signals.
 class SignalWatch {
  public:
-  // Signals that the program was started with as ignored (nohup, a shell's background job) stay so. Throws IoError.
+  // Signals that were ignored when the program started (nohup, a shell's background job) stay ignored. Throws IoError.
   SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
   ~SignalWatch();
 
-  int descriptor() const { return descriptor_.get(); }  // readable once one has come
-  std::optional<int> next();                            // the next that has come; does not wait
+  int descriptor() const { return descriptor_.get(); }  // readable once a signal has come
+  std::optional<int> next();                            // the next signal that has come; does not wait
 
  private:
   sigset_t before_{};

@@ -20,13 +20,14 @@ namespace {
 constexpr const char* kFunction = "LOCKSTEP_SPAWN";
 constexpr const char* kArguments = "LOCKSTEP_SPAWN_ARGUMENTS";
 
-// Filled before main() and only read from then on. A function's name is what parent and rank, one program, agree on.
+// The registered functions, filled before main() and only read from then on. Parent and rank, which run the same
+// program, identify a function by its name.
 std::map<SpawnFunction, std::string>& registry() {
   static std::map<SpawnFunction, std::string> names;
   return names;
 }
 
-// Without it a rank would run all of main() once more, and spawn ranks in turn.
+// Whether main() calls spawn_main(). Otherwise a rank would run all of main() once more, and spawn ranks in turn.
 std::atomic<bool> g_main_diverts = false;
 
 std::string name_of(SpawnFunction function) {

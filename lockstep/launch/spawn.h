@@ -1,4 +1,4 @@
-// Functions of this very program as the ranks of a world, as torch.multiprocessing.spawn has them.
+// Spawns ranks that run a function of this program, as torch.multiprocessing.spawn does.
 //
 //   void train(int rank, const std::vector<std::string>& arguments) {
 //     const auto world = lockstep::init();
@@ -13,8 +13,8 @@
 //     });
 //   }
 //
-// A rank is the program started once more by exec, never a fork: so the caller may have threads, an initialised
-// libtorch, locks held. It begins with nothing but its arguments.
+// A rank is this program started once more by exec, never by fork. The caller may therefore have threads, an
+// initialised libtorch or locks held. The rank begins with nothing but its arguments.
 #pragma once
 
 #include <sys/types.h>
@@ -32,10 +32,10 @@ class SpawnedRanks;
 
 using SpawnArguments = std::vector<std::string>;
 
-// What it throws ends its rank and is told to whoever spawned it.
+// The function that a rank runs. An exception ends the rank, and wait() throws it in the spawning process.
 using SpawnFunction = void (*)(int rank, const SpawnArguments& arguments);
 
-// Ranks that run. One thread. Its end is theirs, with whatever they have started.
+// Running ranks. The destructor terminates them, with the processes that they have started. One thread.
 class Spawned {
  public:
   Spawned(Spawned&&) noexcept;
@@ -44,10 +44,10 @@ class Spawned {
 
   std::vector<pid_t> pids() const;  // by rank
 
-  // Until all have ended. When one fails the others are gone within a second. Throws Error with the first failing
-  // rank's line and exit code (128 + N for signal N); nothing after terminate().
+  // Waits until all ranks have ended. When one fails, the others end within a second. Throws Error with the line and
+  // exit code of the rank that failed first (128 + N if signal N killed it). Does not throw after terminate().
   void wait();
-  // Asks all that still run to end (SIGTERM), kills them after 0.3 seconds and waits for that.
+  // Asks all running ranks to end (SIGTERM), kills them after 0.3 seconds, and waits for their ends.
   void terminate();
 
  private:
@@ -57,15 +57,15 @@ class Spawned {
   std::unique_ptr<launch::SpawnedRanks> ranks_;
 };
 
-// Starts `nproc` ranks (at most 64) of `function`, in an environment that init() reads and with this process's
-// arguments, output and, if OMP_NUM_THREADS is not set, its share of the cores. They end when this process does. With
-// `join` it waits for them as Spawned::wait() does. Any thread may call, also while others spawn. Throws ConfigError
-// for a function that is not registered, arguments of more than 100 kB or with a zero byte, a main() without
-// spawn_main(); IoError if the machine has no room for the ranks.
+// Starts `nproc` ranks (at most 64) of `function`, with the environment that init() reads and with this process's
+// command line and output. If OMP_NUM_THREADS is not set, each rank gets its share of the cores. The ranks end when
+// this process does. With `join`, waits for them as Spawned::wait() does. Any thread may call, also while others spawn.
+// Throws ConfigError for a function that is not registered, for arguments of more than 100 kB or with a zero byte, and
+// for a main() without spawn_main(); IoError if the machine has no room for the ranks.
 Spawned spawn(SpawnFunction function, const SpawnArguments& arguments = {}, int nproc = 1, bool join = true);
 
-// What main() does and returns: run_main(body) (base/run_main.h), but in a spawned rank its function takes the body's
-// place.
+// The whole of main(): returns run_main(body) (base/run_main.h). In a spawned rank it runs the rank's function instead
+// of `body`.
 int spawn_main(const std::function<int()>& body);
 
 namespace launch {
@@ -74,7 +74,7 @@ struct RegisterSpawnable {
 };
 }  // namespace launch
 
-// At namespace scope, in the program itself: makes `function` one that spawn() can start.
+// Registers `function` for spawn(). To be used at namespace scope, in the program itself and not in a library.
 #define LOCKSTEP_SPAWNABLE(function) LOCKSTEP_SPAWNABLE_AT(function, __FILE__, __LINE__, __COUNTER__)
 #define LOCKSTEP_SPAWNABLE_AT(function, file, line, count) LOCKSTEP_SPAWNABLE_AS(function, file, line, count)
 #define LOCKSTEP_SPAWNABLE_AS(function, file, line, count) \

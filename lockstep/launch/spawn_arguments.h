@@ -1,4 +1,4 @@
-// Arguments of a spawned function on their way through an environment variable.
+// The encoding of a spawned function's arguments in an environment variable.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace lockstep::launch {
 
-// {"ab", ""} -> "2:ab0:". Throws ConfigError for a zero byte in one of them, or for more than 100 kB altogether.
+// Encodes the arguments: {"ab", ""} -> "2:ab0:". Throws ConfigError if one has a zero byte, or if they exceed 100 kB.
 std::string pack_arguments(const std::vector<std::string>& arguments);
-// Throws ConfigError for what pack_arguments can't have written.
+// Decodes the arguments. Throws ConfigError for a text that pack_arguments() can't have written.
 std::vector<std::string> unpack_arguments(std::string_view packed);
 
 }  // namespace lockstep::launch

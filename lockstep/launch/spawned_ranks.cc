@@ -19,7 +19,8 @@
 namespace lockstep::launch {
 namespace {
 
-// Signals are for the caller's threads. A thread inherits the mask that is set while it is made.
+// Blocks all signals in the thread that is created meanwhile, which inherits the mask: signals are for the caller's
+// threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

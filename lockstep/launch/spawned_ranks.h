@@ -1,5 +1,5 @@
-// The ranks of a world that this process has started, with the thread that starts them and watches over them: the
-// kernel kills a child when the thread that made it ends, so that must not be the caller's.
+// The ranks of a world that this process has spawned, with a thread that starts and watches them. The kernel kills a
+// child when the thread that started it ends, so that can't be a thread of the caller's.
 #pragma once
 
 #include <sys/types.h>
@@ -20,14 +20,14 @@ namespace lockstep::launch {
 
 class SpawnedRanks {
  public:
-  // Starts `nproc` copies of `request`'s program; each gets the request's environment with its rank's variables, and
-  // the descriptors of the world's memory. Throws ConfigError, IoError.
+  // Starts `nproc` copies of the request's program. Each gets the request's environment with the rank's variables, and
+  // the descriptors of the node's memory. Throws ConfigError, IoError.
   SpawnedRanks(const SpawnRequest& request, int nproc);
   ~SpawnedRanks() { terminate(); }
 
   const std::vector<pid_t>& pids() const { return pids_; }  // by rank
 
-  // The two of Spawned (spawn.h). One thread.
+  // Implement Spawned's members of the same names (spawn.h). One thread.
   void wait();
   void terminate();
 
@@ -36,7 +36,7 @@ class SpawnedRanks {
     Child child;
     std::optional<ExitStatus> status = std::nullopt;
     int64_t ended_ns = 0;
-    bool stopped = false;  // because of another, or of terminate()
+    bool stopped = false;  // whether it was stopped because another rank failed, or by terminate()
   };
 
   void start_all(SpawnRequest request, int nproc);
@@ -49,12 +49,12 @@ class SpawnedRanks {
   NodeMemory memory_;
   Mapping board_memory_;
   Board* board_;
-  Descriptor wake_;  // terminate()'s, for the thread
+  Descriptor wake_;  // by which terminate() wakes the thread
   std::vector<pid_t> pids_;
   bool terminated_ = false;
   std::thread thread_;
 
-  // The thread's own until it is joined.
+  // Used by the thread alone until it is joined.
   std::vector<std::unique_ptr<Rank>> ranks_;
   Escalation escalation_;
   std::optional<Error> failure_;

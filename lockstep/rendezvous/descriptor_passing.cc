@@ -98,7 +98,8 @@ std::optional<Packet> receive_packet(int connection, size_t most_bytes) {
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  // A peer that closed before it had read all of ours is told of once (ECONNRESET), before its last words.
+  // If the peer closed before it had read all of this side's packets, the kernel first reports ECONNRESET, once, and
+  // then delivers the peer's last packets.
   ssize_t received;
   do {
     received = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);

@@ -1,5 +1,5 @@
-// Packets and file descriptors between processes of one machine, over abstract Unix sockets: these have a name but no
-// file, so nothing is left behind by processes that die.
+// Packets with file descriptors between processes of one machine, over abstract Unix sockets. These have a name but no
+// file, so processes that die leave nothing behind.
 #pragma once
 
 #include <sys/types.h>
@@ -12,34 +12,36 @@
 
 namespace lockstep::rendezvous {
 
+// The process at the other end of a connection.
 struct Credentials {
-  pid_t pid = 0;  // 0: in a PID namespace that is not seen from here
+  pid_t pid = 0;  // 0: the process is in a PID namespace that this process can't see
   uid_t uid = 0;
 };
 
-// Packets keep their bounds; a packet of no bytes means that the other side has closed or died.
+// A packet, received with the same bounds with which it was sent. No bytes mean that the peer has closed the connection
+// or died.
 struct Packet {
   std::string bytes;
   std::vector<Descriptor> descriptors;
 };
 
-// A socket that listens under `name` (at most 100 bytes), in this network namespace. Throws IoError.
+// Opens a socket that listens under `name` (at most 100 bytes) in this network namespace. Throws IoError.
 Descriptor listen_abstract(const std::string& name);
 
-// A connection to whoever listens under `name`; none if nobody does.
+// Connects to the socket that listens under `name`; an empty descriptor if there is none.
 Descriptor connect_abstract(const std::string& name);
 
-// The next connection that waits at a listening socket; none if none does. The connection does not block.
+// Accepts the next pending connection, which does not block; an empty descriptor if none is pending.
 Descriptor accept_next(int listener);
 
-// What the kernel says of the process at the other end. Throws IoError.
+// The peer's credentials, from the kernel. Throws IoError.
 Credentials peer_credentials(int connection);
 
-// Whether the packet was sent; false if the other side is gone. At most 250 descriptors.
+// Sends a packet with at most 250 descriptors. False if the peer is gone.
 bool send_packet(int connection, const std::string& bytes, const std::vector<int>& descriptors = {});
 
-// The next packet of at most `most_bytes` (more are cut off); nothing if none has come yet. Throws IoError if its
-// descriptors were more than this process may open.
+// The next packet, cut off after `most_bytes`; nothing if none has come yet. Throws IoError if its descriptors are more
+// than this process may open.
 std::optional<Packet> receive_packet(int connection, size_t most_bytes);
 
 }  // namespace lockstep::rendezvous

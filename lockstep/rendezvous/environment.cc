@@ -34,7 +34,7 @@ class Variables {
   const Lookup& lookup_;
 };
 
-// How a launcher calls the four numbers of a place.
+// A launcher's variables for the four numbers of a place.
 struct Names {
   const char* launcher;
   const char* rank;
@@ -48,8 +48,8 @@ constexpr Names kOpenMpi{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE
 constexpr Names kMpich{"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
 constexpr Names kSlurm{"srun", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr};
 
-// What is not said of the node: without any word all ranks are taken to be on this one (whoever is on another will not
-// be able to meet there, and says so); a local rank that is not the rank tells that there are several.
+// Fills in the node's numbers that the environment lacks. Without any of them all ranks are assumed to be on one node;
+// a rank on another fails at the rendezvous and says so. A local rank that differs from the rank means several nodes.
 void complete_node(Place& place, std::optional<int> local_rank, std::optional<int> local_size) {
   if (!local_size) {
     const bool one_node = !local_rank || *local_rank == place.rank;
@@ -87,7 +87,7 @@ std::optional<Place> read_place(const Variables& variables, const Names& names) 
   return place;
 }
 
-// The tasks of node `node` by Slurm's list: "2(x3),1" are nodes of 2, 2, 2 and 1 tasks.
+// The number of tasks of node `node` in Slurm's list: "2(x3),1" stands for nodes of 2, 2, 2 and 1 tasks.
 std::optional<int> tasks_of_node(const std::string& list, int node) {
   for (size_t begin = 0; begin < list.size();) {
     const size_t end = std::min(list.find(',', begin), list.size());
@@ -106,8 +106,8 @@ std::optional<int> tasks_of_node(const std::string& list, int node) {
   return std::nullopt;
 }
 
-// Within salloc and sbatch, too, there are some of Slurm's variables, but only srun starts ranks: its steps count from
-// 0, while the steps that batch scripts and interactive shells are have numbers just below 2^32, or none.
+// Whether srun has started this process as a rank. salloc and sbatch set some of Slurm's variables too. srun's steps
+// count from 0; the steps of batch scripts and interactive shells have numbers just below 2^32, or none.
 bool started_by_srun(const Variables& variables) {
   constexpr int64_t kFirstSpecialStep = 0xfffffff0;
   const auto step = parse_number(variables.text("SLURM_STEP_ID"));
@@ -153,7 +153,7 @@ std::optional<Place> read_mpi(const Variables& variables, int64_t parent) {
   return place;
 }
 
-// The world that the environment describes: of the innermost launcher, where they are nested.
+// The place that the environment describes; that of the innermost launcher if they are nested.
 Place read_environment(const Variables& variables, int64_t parent) {
   std::optional<Place> place = read_torch(variables);
   if (!place) place = read_mpi(variables, parent);
@@ -181,7 +181,7 @@ void apply_request(const PlaceRequest& request, const Variables& variables, Plac
   complete_node(place, std::nullopt, std::nullopt);
 }
 
-// The host of rank 0, where the launcher says it: Slurm's list "gpu[03-04,07],login" begins with gpu03.
+// The host of rank 0, if the launcher names it: Slurm's list "gpu[03-04,07],login" begins with gpu03.
 std::string first_host(const Variables& variables, const Place& place) {
   if (place.local_size == place.size) return "127.0.0.1";
   std::string list = variables.text("SLURM_STEP_NODELIST");

@@ -1,5 +1,6 @@
-// What ranks say to each other when they meet. A rank that comes says Hello; rank 0 answers with the node's memory, and
-// with kGo once all are there. Either side may give up at any time, with a reason.
+// The packets of the handshake among the ranks of a node. A rank that connects sends Hello. Rank 0 answers with the
+// descriptors of the node's memory (kMemory), and with kGo once all ranks are there. Either side may give up at any
+// time with a reason (kGivenUp).
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 namespace lockstep::rendezvous {
 
+// A rank's first packet: who it is, and which world it is in.
 struct Hello {
   static constexpr uint32_t kMagic = 0x4c4b4831;  // "LKH1"
   static constexpr uint32_t kVersion = 1;         // of the node memory's layout and of these packets
@@ -27,7 +29,7 @@ struct Hello {
     hello.local_size = place.local_size;
     return {reinterpret_cast<const char*>(&hello), sizeof hello};
   }
-  // Nothing if it is no such packet; the version may be another.
+  // Nothing if the bytes are no Hello. Its version may differ from kVersion.
   static std::optional<Hello> decode(const std::string& bytes) {
     Hello hello;
     if (bytes.size() != sizeof hello) return std::nullopt;
@@ -38,18 +40,19 @@ struct Hello {
 
 enum class NoticeKind : uint32_t { kMemory = 1, kGo = 2, kGivenUp = 3 };
 
+// All other packets.
 struct Notice {
   static constexpr size_t kMostBytes = 4096;
 
   NoticeKind kind = NoticeKind::kGo;
-  int32_t exit_code = 0;    // of kGivenUp: the error's
-  std::string reason = {};  // of kGivenUp: its line
+  int32_t exit_code = 0;    // with kGivenUp: the exit code of the Error
+  std::string reason = {};  // with kGivenUp: its text
 
   std::string encode() const {
     const Head head{Hello::kMagic, kind, exit_code};
     return std::string(reinterpret_cast<const char*>(&head), sizeof head) + reason.substr(0, kMostBytes - sizeof head);
   }
-  // Nothing if it is no such packet.
+  // Nothing if the bytes are no Notice.
   static std::optional<Notice> decode(const std::string& bytes) {
     Head head;
     if (bytes.size() < sizeof head) return std::nullopt;

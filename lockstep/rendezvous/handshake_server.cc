@@ -13,7 +13,7 @@
 namespace lockstep::rendezvous {
 namespace {
 
-// Ranks speak at once; of others so many may be connected and silent before the oldest is sent away.
+// The most connections without a Hello, of which the oldest is then closed. Ranks send their Hello at once.
 constexpr size_t kMostPending = 2 * kMaxLocalRanks;
 
 std::string pid_text(const Credentials& who) { return who.pid == 0 ? "" : cat(" (pid ", who.pid, ")"); }
@@ -65,7 +65,7 @@ void HandshakeServer::gather(const Deadline& deadline) {
 void HandshakeServer::wait_for_event(const Deadline& deadline) {
   std::vector<pollfd> all{{listener_.get(), POLLIN, 0}};
   for (const auto* list : {&pending_, &members_}) {
-    for (const auto& each : *list) all.push_back({each.connection.get(), POLLIN, 0});  // -1 is passed over
+    for (const auto& each : *list) all.push_back({each.connection.get(), POLLIN, 0});  // poll ignores -1
   }
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
   poll(all.data(), all.size(), static_cast<int>(std::clamp<int64_t>(ms + 1, 1, 1000)));
@@ -95,7 +95,7 @@ void HandshakeServer::receive_hellos() {
   }
 }
 
-// A member that is heard of again gives up, or has ended.
+// An admitted rank that sends another packet gives up or has ended.
 void HandshakeServer::check_members() {
   for (size_t rank = 1; rank < members_.size(); ++rank) {
     const Member& member = members_[rank];
@@ -132,7 +132,7 @@ void HandshakeServer::check_hello(const Hello& hello, const Credentials& who) co
 }
 
 void HandshakeServer::admit(int rank, Member member) {
-  // The pid now, not when the rank has its communicator: it may die before.
+  // The pid is set here and not by the rank's communicator, for the rank may die before it has one.
   board_->ranks[static_cast<size_t>(rank)].pid.store(member.who.pid);
   send_packet(member.connection.get(), Notice{.kind = NoticeKind::kMemory}.encode(), descriptors_);
   members_[static_cast<size_t>(rank)] = std::move(member);

@@ -1,4 +1,5 @@
-// Rank 0's side of the handshake: takes in the ranks that come, hands each the node's memory, and lets all go together.
+// Rank 0's side of the handshake: it admits the ranks that connect, passes each the node's memory, and releases all of
+// them together.
 #pragma once
 
 #include <string>
@@ -14,25 +15,27 @@
 
 namespace lockstep::rendezvous {
 
-// The ranks whose pids are not on the board: who has not come.
+// The ranks below `size` that are missing: their pids are not on the board yet.
 std::vector<int> missing_ranks(const Board& board, int size);
 
-// "rank 0: waited 3 s at tcp://… for ranks 2-3 of 4; …"
+// The text of the CommError for missing ranks: "rank 0: waited 3 s at tcp://… for ranks 2-3 of 4; …".
 std::string missing_text(const Place& place, const std::vector<int>& missing, double seconds);
 
+// One thread.
 class HandshakeServer {
  public:
-  // Listens at `listener` (listen_abstract) for the other ranks of `place`. All outlive this.
+  // Serves the other ranks of the world of `place`, all of them on this node, at the socket `listener`
+  // (listen_abstract). The arguments outlive this.
   HandshakeServer(const Place& place, const NodeMemory& memory, const Descriptor& listener);
 
-  // Returns when all ranks are there. Who says that it is no rank of ours, is another user's, or says nothing at all,
-  // gets nothing. Throws CommError that names who is missing at the deadline or went away, ConfigError if a rank sees
-  // another world; in both cases give_up() is left to the caller.
+  // Returns when all ranks have been admitted. A process of another user, or one that sends no valid Hello, gets
+  // nothing. Throws CommError that names the ranks that are missing at the deadline or have died, ConfigError if a rank
+  // describes another world; in both cases the caller calls give_up().
   void gather(const Deadline& deadline);
 
-  // Lets all go.
+  // Sends kGo to all ranks.
   void release();
-  // Tells all who are there why there is no world.
+  // Sends kGivenUp with this error to all processes that are connected.
   void give_up(const Error& error);
 
  private:
@@ -54,8 +57,8 @@ class HandshakeServer {
   Mapping board_memory_;
   Board* board_;
   std::vector<int> descriptors_;
-  std::vector<Member> pending_;  // connected, nothing said yet; the oldest first
-  std::vector<Member> members_;  // by rank; [0], this rank itself, has no connection
+  std::vector<Member> pending_;  // connected but without a Hello so far, the oldest first
+  std::vector<Member> members_;  // admitted ranks, by rank; [0], this rank itself, has no connection
 };
 
 }  // namespace lockstep::rendezvous

@@ -30,14 +30,14 @@
 namespace lockstep::rendezvous {
 namespace {
 
-// Where local rank 0 of a node is to be found.
+// The key under which local rank 0 of a node publishes its socket.
 std::string socket_key(int node) { return cat("socket/", node); }
 
-// What the store has there: "lockstep-<hex> <node> <host name>".
+// The value of that key: "lockstep-<hex> <node> <host name>".
 struct SocketName {
   std::string name;
-  std::string node;  // abstract names are known on one kernel, within one network namespace
-  std::string host;  // for people
+  std::string node;  // this_node() of local rank 0: abstract names are valid on one kernel in one network namespace
+  std::string host;  // for messages
 };
 
 std::string this_node() {
@@ -60,7 +60,7 @@ std::string random_name() {
   return name.str();
 }
 
-// Nothing if rank 0 can't have written it.
+// Nothing if the value can't be one that local rank 0 has written.
 std::optional<SocketName> parse_socket_name(const std::string& value) {
   SocketName socket;
   std::istringstream in(value);
@@ -68,7 +68,7 @@ std::optional<SocketName> parse_socket_name(const std::string& value) {
   return socket.name.rfind("lockstep-", 0) == 0 && socket.name.size() <= 32 ? std::optional(socket) : std::nullopt;
 }
 
-// Hosts the ranks of this node, all of `place`'s.
+// Local rank 0's part: creates the memory and serves the handshake for the ranks of `place`, all of this node.
 NodeMemory serve(const Place& place, int node, Store& store, const Deadline& deadline) {
   NodeMemory memory = NodeMemory::create(place.local_size);
   const std::string name = random_name();
@@ -92,8 +92,8 @@ void check_same_node(const Place& place, const SocketName& socket) {
                     "LOCAL_WORLD_SIZE, or use --backend gloo");
 }
 
-// Connects to rank 0. A store that an earlier run left behind may name a socket that is no more: then rank 0 is still
-// to come.
+// Connects to rank 0. A store that an earlier run left behind may name a socket that is gone: then this run's rank 0
+// has not come yet.
 Descriptor connect_to_server(const Place& place, int node, Store& store, const Deadline& deadline) {
   constexpr int kRetryMs = 20;
   const Stopwatch watch;
@@ -115,7 +115,7 @@ void check_user(const Place& place, const Descriptor& connection) {
                     "; start all ranks as one user");
 }
 
-// Rank 0's next packet, of this kind; none if it has not come until the deadline.
+// The next packet of rank 0, which must be of this kind; nothing if none has come by the deadline.
 std::optional<Packet> receive(const Place& place, const Descriptor& connection, NoticeKind kind,
                               const Deadline& deadline) {
   while (!deadline.passed()) {
@@ -155,15 +155,15 @@ NodeMemory join(const Place& place, Descriptor connection, const Deadline& deadl
   if (receive(place, connection, NoticeKind::kGo, deadline)) return memory;
   const Mapping board(memory.board.get());
   const CommError late(missing_text(place, missing_ranks(*Board::attach(board.data()), place.size), watch.seconds()));
-  // Rank 0 passes it on, so that all tell of the rank that is missing and none of this one.
+  // Rank 0 forwards this error, so that all ranks name the missing rank, and not this one.
   send_packet(connection.get(),
               Notice{.kind = NoticeKind::kGivenUp, .exit_code = late.exit_code(), .reason = late.what()}.encode());
   throw late;
 }
 
-// What a rank says of itself, and what rank 0 tells all in the end: "error 2 …", or a line for each rank.
+// A rank's description of itself. Rank 0 publishes the table, a line for each rank, or "error 2 …".
 struct RankInfo {
-  std::string node;  // equal for the ranks of a node
+  std::string node;  // the same for all ranks of a node
   int local_rank = 0, size = 0;
   std::string host;
 };
@@ -178,14 +178,14 @@ bool read_rank_info(std::istream& in, RankInfo& info) {
 
 std::string place_key(int rank) { return cat("place/", rank); }
 constexpr const char* kTableKey = "table";
-constexpr const char* kReadKey = "read";  // how many have read it
+constexpr const char* kReadKey = "read";  // the number of ranks that have read it
 
 ConfigError other_size(int rank, const std::string& host, int size, int size_of_rank_0) {
   return ConfigError("rank ", rank, " (", host, ") was started in a world of ", size, " ranks, rank 0 in a world of ",
                      size_of_rank_0, "; start all ranks with the same world size");
 }
 
-// Rank 0's part: everyone's word, as one text.
+// Rank 0's part: collects all ranks' descriptions as one text.
 std::string collect_rank_infos(const Place& place, Store& store, const Deadline& deadline) {
   const Stopwatch watch;
   std::string all;
@@ -226,7 +226,7 @@ comm::RankTable parse_table(const Place& place, const std::string& text) {
   return table;
 }
 
-// The ranks of a node have the local ranks 0, 1, …
+// Checks that the ranks of each node have the local ranks 0, 1, … once each.
 void check_nodes(const comm::RankTable& table) {
   for (int node = 0; node < comm::node_count(table); ++node) {
     const std::vector<int> ranks = comm::ranks_of_node(table, node);
@@ -239,8 +239,8 @@ void check_nodes(const comm::RankTable& table) {
   }
 }
 
-// Rank 0's part: the table, or why there is none. It stays until those who came have read the latter, for the store
-// goes with it.
+// Rank 0's part: publishes the table or the error. After an error it waits until the other ranks have read it, for the
+// store ends with rank 0.
 void publish_table(const Place& place, Store& store, const Deadline& deadline) {
   constexpr std::chrono::seconds kGrace{2};
   std::string text;
@@ -271,7 +271,7 @@ comm::RankTable exchange_places(const Place& place, Store& store, const Deadline
   store.set(place_key(place.rank), encode({node, place.local_rank, place.size, this_host()}), deadline);
   if (place.rank == 0) publish_table(place, store, deadline);
   const Stopwatch watch;
-  constexpr std::chrono::seconds kGrace{2};  // for rank 0 to say who is missing
+  constexpr std::chrono::seconds kGrace{2};  // the time in which rank 0 says who is missing
   const auto text = store.get(kTableKey, Deadline(std::max(deadline.left(), std::chrono::nanoseconds(0)) + kGrace));
   if (!text) throw CommError(missing_text(place, {0}, watch.seconds()));
   if (place.rank != 0) store.count(kReadKey, 1, Deadline(kGrace));
@@ -295,7 +295,7 @@ NodeMemory share_node_memory(const Place& place, std::chrono::milliseconds timeo
   if (place.rank == 0) {
     Store store(place, deadline);
     NodeMemory memory = serve(place, kNode, store, deadline);
-    store.close();  // whoever has come has left it already
+    store.close();  // the other ranks have closed it already
     return memory;
   }
   Descriptor connection;

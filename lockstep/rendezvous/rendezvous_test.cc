@@ -235,8 +235,8 @@ TEST(Meet, AnotherUserGetsNothing) {
   EXPECT_THAT(results[1].output, HasSubstr("rank 1 runs as user 65534, rank 0 (pid "));
 }
 
-// What rank 1 of 2 says when the test plays rank 0: it writes `value` to the store, with "SOCKET" standing for the name
-// of a socket on which it answers with `answer`.
+// The result of rank 1 of 2 when the test plays rank 0. It writes `value` to the store, in which "SOCKET" stands for
+// the name of a socket on which it answers with `answer`.
 std::string join_impostor(const std::string& value, const std::string& answer, std::vector<int> descriptors = {}) {
   const comm::QuietC10d quiet;
   const Place zero{.size = 2, .local_size = 2, .launcher = "arguments", .rendezvous = tcp()};

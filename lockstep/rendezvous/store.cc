@@ -34,7 +34,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// For c10d to notice by itself that it is late: it says more.
+// c10d gets this time to notice a timeout by itself, because its own error says more.
 constexpr std::chrono::seconds kGrace{1};
 
 const char* server_of(const Place& place) { return place.launcher_hosts ? "the launcher" : "rank 0"; }
@@ -49,8 +49,8 @@ AddressList resolve(const Address& address) {
   return {getaddrinfo(address.host.c_str(), port.c_str(), &hints, &list) == 0 ? list : nullptr, &freeaddrinfo};
 }
 
-// A socket bound to the rendezvous' own address, for c10d would let in all networks. None where the host's address is
-// not this machine's (the name of a service in front of it).
+// A socket bound to the rendezvous' own address; c10d's own would listen on all networks. None if the host's address is
+// not one of this machine's, but that of a service in front of it.
 Descriptor bind_to(const Address& address, const addrinfo& addresses) {
   for (const addrinfo* each = &addresses; each != nullptr; each = each->ai_next) {
     Descriptor fd(socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -78,8 +78,8 @@ CommError not_served(const Place& place, const std::string& why) {
                    " until the timeout: ", why, ", or check MASTER_ADDR and MASTER_PORT");
 }
 
-// The rendezvous' addresses, none if its host is not known: a name may take its time to appear where a cluster has just
-// made it.
+// The rendezvous' addresses, or none if its host is unknown at the deadline. A cluster's name service may take a while
+// to know a new name.
 AddressList resolve_again(const Address& address, const Deadline& deadline) {
   constexpr milliseconds kPause{500};
   for (;;) {
@@ -97,8 +97,9 @@ c10::intrusive_ptr<c10d::Store> serve(const Place& place, const Address& address
   options.isServer = true;
   options.waitWorkers = false;
   options.timeout = deadline.left_ms();
-  options.useLibUV = false;  // it takes no socket of ours
-  // The machine's own name may lead to its loopback, where the other nodes don't come: then all networks are let in.
+  options.useLibUV = false;  // it can't take over a listening socket
+  // The machine's own name may resolve to a loopback address, which other nodes can't reach: then listen on all
+  // networks.
   const bool closed =
       place.local_size < place.size && !names_loopback(address.host) && is_loopback(*addresses->ai_addr);
   Descriptor fd = closed ? Descriptor() : bind_to(address, *addresses);
@@ -119,7 +120,7 @@ bool listens(const addrinfo& address, const Deadline& deadline) {
          error == 0;
 }
 
-// Waits until somebody listens; c10d by itself would look once a second, and be late by as much.
+// Waits until the server listens. c10d by itself would look only once a second.
 void wait_for_server(const Place& place, const Address& address, const Deadline& deadline) {
   constexpr int kPollMs = 20;
   const AddressList addresses = resolve_again(address, deadline);
@@ -144,8 +145,8 @@ c10::intrusive_ptr<c10d::Store> join(const Place& place, const Address& address,
   return c10::make_intrusive<c10d::TCPStore>(address.host, options);
 }
 
-// A file that is no store must not be written into. A store's begins with the length and the name of the count of its
-// users.
+// Checks that the file is a store or none yet, so that no other file is overwritten. A store's file begins with the
+// length and the name of the counter of its users.
 void check_store_file(const std::string& path) {
   constexpr std::string_view kBegin("\x09\0\0\0refcount/", 13);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -176,9 +177,9 @@ c10::intrusive_ptr<c10d::Store> open(const Place& place, const Address& address,
 
 }  // namespace
 
-// c10d's connections know no timeout once they are made, and a server that is stopped or is no store at all may never
-// answer: each call has a thread of its own, which is left behind when it is too late. None of c10d's exceptions
-// leaves.
+// Runs a call of c10d's with a deadline. c10d's connections have no timeout once they are made, and a server that is
+// stopped or is no store may never answer. So each call has a thread of its own, which is left behind at the deadline.
+// c10d's exceptions become CommErrors.
 template <typename Call>
 std::invoke_result_t<Call> Store::guard(const Deadline& deadline, Call call) const {
   std::packaged_task<std::invoke_result_t<Call>()> task(std::move(call));
@@ -210,7 +211,7 @@ Store::Store(const Place& place, const Deadline& deadline)
 Store::~Store() {
   try {
     store_.reset();
-  } catch (...) {  // the store's own goodbye; whoever needs it to work calls close()
+  } catch (...) {  // c10d may fail to sign off; a caller that depends on it calls close()
   }
 }
 

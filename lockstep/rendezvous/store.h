@@ -1,4 +1,4 @@
-// The key-value store through which ranks find each other: c10d's, served at a TCP address or kept in a file.
+// The key-value store of the rendezvous: c10d's, served at a TCP address or kept in a file.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -17,26 +17,28 @@ class Store;
 
 namespace lockstep::rendezvous {
 
+// One thread.
 class Store {
  public:
-  // Opens the store at place.rendezvous; rank 0 serves it, unless the launcher does. Throws CommError if nobody serves
-  // it until the deadline or the port is in use, ConfigError if the file can't be such a store.
+  // Opens the store at place.rendezvous. Rank 0 serves it unless the launcher does. Throws CommError if it is not
+  // served by the deadline or the port is in use, ConfigError if the file can't be such a store.
   Store(const Place& place, const Deadline& deadline);
   ~Store();
 
-  // Keys are this launch's own. Both throw CommError if the store is gone or does not answer until the deadline.
+  // Sets a key, which belongs to this launch alone: other launches have other prefixes. This and the next two throw
+  // CommError if the store is gone or does not answer by the deadline.
   void set(const std::string& key, const std::string& value, const Deadline& deadline);
-  // The value, waited for until the deadline; nothing if there is none by then.
+  // Waits for the key's value until the deadline; nothing if it has none by then.
   std::optional<std::string> get(const std::string& key, const Deadline& deadline);
 
-  // Adds to a count, 0 at first, and returns it.
+  // Adds `more` to a counter, which begins at 0, and returns its new value.
   int64_t count(const std::string& key, int64_t more, const Deadline& deadline);
 
-  // Another connection to the store, for c10d and for threads that may hang in it. Its keys begin with the launch's
-  // prefix and `part`. Throws as the constructor.
+  // Opens another connection to the store, for c10d and for threads that may block in it. Its keys begin with the
+  // launch's prefix and `part`. Throws as the constructor.
   c10::intrusive_ptr<c10d::Store> connect(const std::string& part, const Deadline& deadline) const;
 
-  // Ends the use of the store. Rank 0 does so last, and takes it away.
+  // Closes the connection. Rank 0 closes last, which ends the store.
   void close();
 
  private:

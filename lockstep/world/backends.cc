@@ -49,7 +49,7 @@ std::unique_ptr<comm::Mesh> make_mpi_mesh(const BackendParts& parts, const World
   return std::unique_ptr<comm::Mesh>(make({.rank = parts.session->rank, .size = parts.session->size()}));
 }
 
-// Joins the ranks over the mesh of a network library.
+// Connects the ranks over the mesh of a network library.
 using MeshMaker = std::unique_ptr<comm::Mesh> (*)(const BackendParts& parts, const WorldOptions& options);
 Network connect(MeshMaker make_mesh, const BackendParts& parts, const WorldOptions& options) {
   return connect_network(
@@ -127,7 +127,7 @@ void check_reach(const Backend& backend, const rendezvous::Place& place) {
   }
 }
 
-// For LOCKSTEP_DEBUG=INFO, or NCCL_DEBUG as its users have it.
+// Whether LOCKSTEP_DEBUG=INFO, or NCCL_DEBUG, asks for the transport to be logged.
 bool wants_details() {
   for (const char* name : {"LOCKSTEP_DEBUG", "NCCL_DEBUG"}) {
     const auto level = env(name);

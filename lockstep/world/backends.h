@@ -1,4 +1,4 @@
-// The backends by name: what joins the ranks of a world, and which of them serves it.
+// The backends by name, and the choice among them for a world.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// What a backend is made of. All of it outlives the communicator.
+// The parts from which a backend makes its communicator. All of them outlive it.
 struct BackendParts {
   const rendezvous::Place& place;
   const NodeMemory& memory;
@@ -25,28 +25,29 @@ struct BackendParts {
 };
 
 struct Backend {
+  // The largest world that the backend can serve.
   enum class Reach {
     kOneRank,
-    kOneNode,  // shared memory
-    kNetwork,  // ranks meet in a store first, and have a Session
+    kOneNode,  // over shared memory
+    kNetwork,  // any number of nodes; the ranks have a Session
   };
 
   std::string_view name;
   Reach reach;
-  bool chooses_interfaces;  // by WorldOptions::interfaces
-  // Called by all ranks at once. Throws ConfigError, CommError.
+  bool chooses_interfaces;  // whether it heeds WorldOptions::interfaces
+  // Makes the communicator. All ranks call it at once. Throws ConfigError, CommError.
   std::unique_ptr<comm::Communicator> (*make)(const BackendParts& parts, const WorldOptions& options);
 };
 
-// All of them. Which plug-ins this build has is known when one is opened.
+// All backends, plug-ins included. Whether a plug-in is installed shows only when it is opened.
 std::span<const Backend> backends();
 
-// The backend that serves the world: `wanted`, or for "auto" single, shm (one node) or hierarchical (several nodes).
-// Throws ConfigError for one that does not exist or can't serve such a world.
+// The backend `wanted`; "auto" stands for single, shm (one node) or hierarchical (several nodes). Throws ConfigError if
+// it does not exist or can't serve the world of `place`.
 const Backend& choose_backend(const std::string& wanted, const rendezvous::Place& place);
 
-// The communicator of options.backend, one of backends(), with options.algorithm. Called by all ranks at once. Throws
-// ConfigError, CommError.
+// Makes the communicator of options.backend, one of backends(), with options.algorithm. All ranks call it at once.
+// Throws ConfigError, CommError.
 std::unique_ptr<comm::Communicator> make_communicator(const BackendParts& parts, const WorldOptions& options);
 
 }  // namespace lockstep

@@ -1,12 +1,12 @@
-// One call at the start of a program that is to give the same numbers twice.
+// The seeding of a program whose numbers must be reproducible.
 #pragma once
 
 #include <cstdint>
 
 namespace lockstep {
 
-// Seeds libtorch's generators on all devices. `deterministic`: libtorch and cuDNN choose only algorithms that repeat
-// their bits, and cuDNN does not try out which is fastest; operations that have none such warn.
+// Seeds libtorch's generators on all devices. With `deterministic`, libtorch and cuDNN use only algorithms that repeat
+// their bits, and cuDNN does not benchmark algorithms; an operation without such an algorithm warns.
 void init_seeds(uint64_t seed, bool deterministic);
 
 }  // namespace lockstep

@@ -59,7 +59,7 @@ comm::Network connect_network(const Session& session, const std::function<std::u
   const Deadline deadline(timeout);
   const auto notes = session.store.connect("notes/", deadline);
   {
-    // Before the mesh is there: whoever reads these notes has a connection to this rank.
+    // Announced before the mesh connects, so that every rank that is connected to this one finds these notes.
     comm::Bulletin bulletin(notes, session.rank);
     bulletin.announce();
     bulletin.announce(all_of(session));

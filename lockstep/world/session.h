@@ -1,4 +1,5 @@
-// What the ranks of several nodes share for as long as they run: the store where they met, and who is where.
+// The session of a world that is connected by a network: the rendezvous store and the rank table, which the ranks share
+// for as long as they run.
 #pragma once
 
 #include <chrono>
@@ -16,8 +17,8 @@
 namespace lockstep {
 
 struct Session {
-  comm::QuietC10d quiet;    // silences c10d when the store ends with rank 0
-  rendezvous::Store store;  // rank 0 serves it: it lives as long as the world
+  comm::QuietC10d quiet;    // silences c10d's warnings when the store ends with rank 0
+  rendezvous::Store store;  // as long as the world lives, for rank 0 may serve it
   comm::RankTable table;
   int rank;
 
@@ -26,26 +27,29 @@ struct Session {
   std::vector<int> node_ranks() const { return comm::ranks_of_node(table, table.at(static_cast<size_t>(rank)).node); }
 };
 
-// Meets all ranks of the world at place.rendezvous, and tells them apart by node. Throws as exchange_places().
+// Opens the store at place.rendezvous and exchanges the ranks' places. Every rank calls it. Throws as Store's
+// constructor and exchange_places().
 std::unique_ptr<Session> open_session(const rendezvous::Place& place, const Deadline& deadline);
 
-// The interfaces that the option names, or GLOO_SOCKET_IFNAME; empty where neither does. Throws ConfigError for one
-// that this machine lacks: asked before ranks meet, so that each says it and none waits for another.
+// The interfaces that the option names or, if it is empty, GLOO_SOCKET_IFNAME; empty if neither names any. Throws
+// ConfigError if this machine lacks one of them. To be called before the rendezvous, so that every rank with a wrong
+// name fails by itself and none waits for another.
 std::string named_interfaces(const std::string& option);
 
-// The named interfaces, else, where the way to the rendezvous is this machine's loopback though ranks are on other
-// nodes, the first that leads out. Empty: whichever leads to the rendezvous.
+// The named interfaces. Without them, the first interface that is no loopback if other nodes have ranks but this
+// machine reaches the rendezvous over its loopback. Otherwise empty, which stands for the interface that reaches the
+// rendezvous.
 std::string interfaces_for(const Session& session, const rendezvous::Place& place, const std::string& option);
 
-// The host of the rendezvous; "localhost" for a file.
+// The host of the rendezvous, or "localhost" if it is a file.
 std::string rendezvous_host(const rendezvous::Place& place);
 
-// Connects this rank with the others by the mesh that `make_mesh` gives; all ranks call it. `board` is this node's, or
-// nullptr. Throws as make_mesh does, and CommError.
+// Connects this rank with the others over the mesh that `make_mesh` makes, and starts the watch. All ranks call it.
+// `board` is this node's, or null. Throws CommError, and what make_mesh throws.
 comm::Network connect_network(const Session& session, const std::function<std::unique_ptr<comm::Mesh>()>& make_mesh,
                               std::chrono::milliseconds timeout, Board* board);
 
-// The group of all ranks on the network.
+// The communicator of all ranks over the network.
 std::unique_ptr<comm::NetworkCommunicator> world_group(const comm::Network& network, const Session& session);
 
 }  // namespace lockstep

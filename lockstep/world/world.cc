@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-// The pool stays for the process's life, for tensors may outlive the world; a second one could not take its place.
+// The pool lives as long as the process, for tensors may outlive the world. A second pool can't replace it.
 comm::Pool* install_pool(Descriptor memfd) {
   static std::atomic<bool> installed = false;
   if (installed.exchange(true)) throw BugError("lockstep::init was called twice in one process");
@@ -73,7 +73,7 @@ std::shared_ptr<World> init(const InitOptions& options) {
                                           : rendezvous::share_node_memory(place, options.timeout);
     return std::make_shared<World>(place, std::move(memory), world);
   }
-  if (backend.chooses_interfaces) named_interfaces(options.interfaces);  // a slip ends each rank by itself
+  if (backend.chooses_interfaces) named_interfaces(options.interfaces);  // before any rank waits for another
   const Deadline deadline(options.timeout);
   auto session = open_session(place, deadline);
   place.local_size = static_cast<int>(session->node_ranks().size());

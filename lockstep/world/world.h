@@ -1,4 +1,4 @@
-// The ranks of a run as one of them sees it: who it is, how it talks to the others, and the node's board.
+// The world of a run as one of its ranks sees it: the rank's place, its communicator, its pool and the node's board.
 #pragma once
 
 #include <chrono>
@@ -17,17 +17,17 @@ struct Session;
 
 struct WorldOptions {
   std::string backend = "single";  // one of backends() (backends.h)
-  std::string algorithm =
-      "fold";                   // or "ring", which is faster nowhere but is what others have: see ring_communicator.h
-  std::string interfaces = {};  // Gloo and NCCL: "eth0" or "eth0,eth1"; empty: the one that reaches the rendezvous
+  std::string algorithm = "fold";  // or "ring", the usual algorithm, for comparison (ring_communicator.h)
+  std::string interfaces = {};     // Gloo and NCCL: "eth0" or "eth0,eth1"; empty: the one that reaches the rendezvous
   std::chrono::milliseconds timeout{600'000};
 };
 
 class World {
  public:
-  // Takes part in the world that `place` describes, on the node memory that its launcher or local rank 0 made: installs
-  // the pool as libtorch's CPU allocator for the rest of the process. Once a process. The session is of a world that is
-  // joined by a network. Throws ConfigError, IoError, CommError.
+  // Joins the world that `place` describes, over the node memory that its launcher or local rank 0 created. Installs
+  // the rank's pool as libtorch's CPU allocator for the rest of the process, so there is one World in a process. A
+  // world that is connected by a network has a session. All ranks call it at once. Throws ConfigError, IoError,
+  // CommError.
   World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options);
   World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options,
         std::unique_ptr<Session> session);
@@ -38,7 +38,7 @@ class World {
   int local_rank() const { return place_.local_rank; }
   const rendezvous::Place& place() const { return place_; }
 
-  // This rank's of `lanes` lanes: [first, last). Throws ConfigError unless they can be divided (fold_tree.h).
+  // This rank's share of `lanes` lanes, [first, last). Throws ConfigError unless lanes_fit() (fold_tree.h).
   struct Lanes {
     int first, last;
   };
@@ -60,17 +60,17 @@ class World {
 };
 
 struct InitOptions {
-  std::string backend = "auto";    // auto, single, shm, gloo, hierarchical, mpi, nccl
-  std::string algorithm = "fold";  // as WorldOptions has it, and so the next
-  std::string interfaces = {};
-  int rank = -1;  // -1: from the environment of whatever launched the process
-  int world_size = -1;
-  std::string init_method = "env://";  // where ranks without our launcher meet: env://, tcp://host:port, file:///path
+  std::string backend = "auto";        // auto, single, shm, gloo, hierarchical, mpi, nccl
+  std::string algorithm = "fold";      // see WorldOptions
+  std::string interfaces = {};         // see WorldOptions
+  int rank = -1;                       // -1: from the environment that the launcher has set
+  int world_size = -1;                 // -1: likewise
+  std::string init_method = "env://";  // the rendezvous without our launcher: env://, tcp://host:port, file:///path
   std::chrono::milliseconds timeout{600'000};
 };
 
-// Joins the world that the environment or the options describe; a world of one where neither says anything.
-// Throws ConfigError for contradictions, CommError if the others can't be met.
+// Joins the world that the options or the environment describe; a world of one rank if neither describes any. All ranks
+// call it at once. Throws ConfigError for contradictions, CommError if ranks are missing at the timeout, IoError.
 std::shared_ptr<World> init(const InitOptions& options = {});
 
 }  // namespace lockstep

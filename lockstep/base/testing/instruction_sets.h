@@ -1,4 +1,4 @@
-// For tests of vector code: with each instruction set that it is compiled for and this machine has, not the best alone.
+// Tests of vector code with every instruction set that the code is compiled for and this machine has.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 
 namespace lockstep::testing_support {
 
+// Calls act() once with each of them chosen, instead of with the best alone.
 template <typename Act>
 void with_each_instruction_set(const Act& act) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {

@@ -1,4 +1,4 @@
-// For tests of bad input: what is said to it.
+// Tests of bad input: the message that refuses it.
 #pragma once
 
 #include <string>

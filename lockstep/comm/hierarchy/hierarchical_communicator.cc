@@ -12,21 +12,21 @@
 namespace lockstep::comm {
 namespace {
 
-// A call over the network. Whoever waits for it goes on with the node's folds, which may be what the others wait for.
-class MindfulWork final : public Work {
+// A call over the network whose waits make progress on the node's folds, for other ranks may wait for these.
+class ProgressingWork final : public Work {
  public:
-  MindfulWork(std::shared_ptr<Work> work, ShmCommunicator& node) : work_(std::move(work)), node_(node) {}
+  ProgressingWork(std::shared_ptr<Work> work, ShmCommunicator& node) : work_(std::move(work)), node_(node) {}
 
   bool done() override {
     node_.progress();
     return work_->done();
   }
   bool wait_for(std::chrono::nanoseconds time) override {
-    constexpr std::chrono::nanoseconds kLook = std::chrono::milliseconds(1);
+    constexpr std::chrono::nanoseconds kInterval = std::chrono::milliseconds(1);
     const Deadline deadline(time);
     while (!deadline.passed()) {
       node_.progress();
-      if (work_->wait_for(std::min(kLook, deadline.left()))) return true;
+      if (work_->wait_for(std::min(kInterval, deadline.left()))) return true;
     }
     return work_->done();
   }
@@ -69,8 +69,9 @@ std::string HierarchicalCommunicator::describe() const {
              transport_.rails() == 1 ? " rail" : " rails");
 }
 
-// The ranks' bytes or'ed together, where all but the root bring zeros: twice the volume of one copy to each node, but
-// spread over all links between the nodes, where a flat broadcast sends a copy to each rank.
+// A broadcast as an all_reduce: the bitwise or of the ranks' bytes, where all ranks but the root bring zeros. It moves
+// twice the volume of one copy to each node, but spreads it over all links between the nodes; a flat broadcast sends a
+// copy to each rank.
 std::shared_ptr<Work> HierarchicalCommunicator::broadcast(const Call& call) {
   auto* data = call.output.data_ptr();
   if (rank() != call.peer) std::memset(data, 0, call.output.nbytes());
@@ -97,7 +98,7 @@ std::shared_ptr<Work> HierarchicalCommunicator::carry_out(Call call) {
   constexpr size_t kLarge = size_t{256} << 10;
   if (call.kind == OpKind::kFold || call.kind == OpKind::kAllReduce) return node_.start(std::move(call));
   if (call.kind == OpKind::kBroadcast && call.output.nbytes() >= kLarge) return broadcast(call);
-  return std::make_shared<MindfulWork>(world_->start(std::move(call)), node_);
+  return std::make_shared<ProgressingWork>(world_->start(std::move(call)), node_);
 }
 
 std::unique_ptr<Communicator> HierarchicalCommunicator::group(const std::vector<int>& members) {

@@ -1,4 +1,5 @@
-// Ranks of several nodes: shared memory within a node, a network between nodes, each local rank carrying its own slice.
+// The hierarchical backend: shared memory within a node, a network between nodes. Each local rank carries its own slice
+// of the data over the network.
 #pragma once
 
 #include <memory>
@@ -12,14 +13,15 @@ namespace lockstep::comm {
 
 class HierarchicalCommunicator final : public Communicator {
  public:
-  // `world` joins all ranks of `table` over the network; all of them construct theirs at once. `node`: this node's
-  // memory, pool and board, as ShmCommunicator takes them; its options' rank, size and transport are set here.
+  // The arguments of the node's ShmCommunicator. The options' rank, size and transport are set here. Memory, pool and
+  // board are this node's and outlive the communicator.
   struct Node {
     ShmCommunicator::Options options;
     const NodeMemory& memory;
     Pool& pool;
     Board* board;
   };
+  // `world` connects all ranks of `table` over the network. A collective: all ranks construct theirs at once.
   HierarchicalCommunicator(std::unique_ptr<NetworkCommunicator> world, Network network, const RankTable& table,
                            Node node);
 
@@ -33,7 +35,7 @@ class HierarchicalCommunicator final : public Communicator {
 
  protected:
   bool takes_leaves() const override { return true; }
-  // Folds and all_reduces go through the hierarchy, and so do large broadcasts; all else goes over the network alone.
+  // Folds, all_reduces and large broadcasts go through both levels; all other calls use the network alone.
   std::shared_ptr<Work> begin(Call call) override;
   std::unique_ptr<Communicator> group(const std::vector<int>& members) override;
 
@@ -42,7 +44,7 @@ class HierarchicalCommunicator final : public Communicator {
   std::shared_ptr<Work> carry_out(Call call);
 
   std::shared_ptr<Watch> watch_;
-  WatchGroup calls_;  // all ranks, by whatever way their calls go
+  WatchGroup calls_;  // all ranks; numbers the calls over both levels
   uint64_t begun_ = 0;
   std::chrono::milliseconds timeout_;
   std::unique_ptr<NetworkCommunicator> world_;

@@ -55,7 +55,8 @@ void BlockHeap::unlink(Block* block) {
   block->previous_free = block->next_free = nullptr;
 }
 
-// One of the size's own class that happens to fit; or the first of the smallest class whose every member does.
+// A block of the size's own class that happens to fit, or else the first block of the smallest class whose every block
+// fits.
 BlockHeap::Block* BlockHeap::find_fit(const FreeLists& lists, size_t size) {
   const auto [first, second] = class_of(size);
   Block* block = lists.heads[static_cast<size_t>(first)][static_cast<size_t>(second)];
@@ -104,7 +105,7 @@ void BlockHeap::merge_with_after(Block* block) {
   spare_.push_back(after);
 }
 
-// Backed and unbacked blocks stay apart, so that a block that comes back is never thought to lack memory that it has.
+// Merges with free neighbours. Backed and unbacked blocks don't merge: the heap would forget that a part has memory.
 void BlockHeap::release(Block* block) {
   const auto joins = [block](const Block* other) {
     return other != nullptr && other->free && other->backed == block->backed;

@@ -1,10 +1,10 @@
-// Where blocks of memory lie: allocation over the offsets [0, capacity) of a pool, without touching the memory.
+// A heap of blocks: allocates ranges of the offsets [0, capacity) of a pool, without touching the memory behind them.
 //
-// Two-level segregated fit (Masmano, Ripoll, Crespo, Real, "TLSF: a new dynamic memory allocator for real-time
-// systems", ECRTS 2004): free blocks hang in lists by size class (a power of two split into 16), two bitmaps find the
-// smallest class that surely fits, neighbours merge when freed; every operation takes constant time. What is free is
-// used again before new offsets are, latest freed first, so a training step meets the blocks of the step before; what
-// has memory behind it is used before what has none.
+// The algorithm is two-level segregated fit (Masmano, Ripoll, Crespo, Real, "TLSF: a new dynamic memory allocator for
+// real-time systems", ECRTS 2004). Free blocks are kept in lists by size class; a power of two is split into 16
+// classes. Two bitmaps find the smallest class whose blocks all fit. Neighbours merge when freed. Every operation takes
+// constant time. Free blocks are reused before new offsets, and the latest freed first, so a training step gets the
+// blocks of the step before. Blocks backed by memory are used before others.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 
 namespace lockstep::comm {
 
+// Not thread-safe; the heap owns its Block structures.
 class BlockHeap {
  public:
   static constexpr size_t kAlignment = 64;
@@ -23,11 +24,11 @@ class BlockHeap {
     size_t offset = 0;
     size_t size = 0;  // a multiple of kAlignment
     bool free = false;
-    bool backed = false;      // memory stands behind all of it
-    void* owner = nullptr;    // the user's
-    Block* before = nullptr;  // neighbours by offset
+    bool backed = false;      // whether memory is behind all of it
+    void* owner = nullptr;    // for the heap's user
+    Block* before = nullptr;  // the neighbours by offset
     Block* after = nullptr;
-    Block* previous_free = nullptr;  // neighbours in its size class's list
+    Block* previous_free = nullptr;  // the neighbours in the list of its size class
     Block* next_free = nullptr;
   };
 
@@ -35,15 +36,16 @@ class BlockHeap {
   BlockHeap(const BlockHeap&) = delete;
   BlockHeap& operator=(const BlockHeap&) = delete;
 
-  // A block of at least `bytes`; null if none of the capacity fits. Not backed if any part of it may lack memory: the
-  // caller backs it and says so by setting `backed`.
+  // A block of at least `bytes`; null if no free range is large enough. The block is marked as not backed if any part
+  // of it may lack memory: the caller then backs it and sets `backed`.
   Block* allocate(size_t bytes);
   void release(Block* block);
 
-  // Says that a free block lost its memory: it joins its neighbours without any. Invalidates no backed block.
+  // Marks a free block as no longer backed by memory, and merges it with unbacked neighbours. Pointers to backed blocks
+  // stay valid.
   void unback(Block* block);
 
-  // All free blocks of at least `bytes` that are backed, largest first: candidates to be given back.
+  // All backed free blocks of at least `bytes`, largest first: those whose memory may be given back.
   std::vector<Block*> free_backed(size_t bytes);
 
  private:
@@ -55,7 +57,7 @@ class BlockHeap {
     int first, second;
   };
   static Class class_of(size_t size);
-  // The free blocks of one kind, with memory or without.
+  // The free blocks that are backed by memory, or those that are not.
   struct FreeLists {
     std::array<std::array<Block*, kSecondCount>, kFirstCount> heads{};
     std::array<uint32_t, kFirstCount> second_map{};
@@ -67,7 +69,7 @@ class BlockHeap {
   Block* new_block();
   void merge_with_after(Block* block);
 
-  std::array<FreeLists, 2> free_;  // without memory, with memory
+  std::array<FreeLists, 2> free_;  // by Block::backed
   std::deque<Block> storage_;
   std::vector<Block*> spare_;
   Block* tail_ = nullptr;  // the last block by offset

@@ -12,8 +12,8 @@ namespace lockstep::comm {
 namespace {
 
 constexpr size_t kPage = 4096;
-// What may be held over the peak of what was in use: a fifth, and at least so much that a small network's step, whose
-// blocks never fit each other's places exactly, does not give back and ask anew at every step.
+// The bytes that may be held beyond the peak in use: a fifth of it, and at least so much that a small network, whose
+// blocks never fit into each other's gaps exactly, does not give memory back and take it again at every step.
 constexpr double kSlackShare = 0.2;
 constexpr size_t kLeastSlack = size_t{16} << 20;
 
@@ -67,7 +67,7 @@ BlockHeap::Block* Pool::take(size_t bytes) {
   if (block == nullptr) throw_exhausted(bytes);
   if (block->backed) return block;
   if (bytes < options_.granule) {
-    // Small blocks are backed many at a time: the first part of a larger free block is as good a place.
+    // Small blocks are backed many at a time, and the first part of a larger free block serves as well.
     heap_.release(block);
     block = heap_.allocate(options_.granule);
     if (block != nullptr) {
@@ -99,7 +99,7 @@ void Pool::back(BlockHeap::Block* block) {
   block->backed = true;
 }
 
-// Before `wanted` more bytes are backed: gives back so many free blocks that what is held stays within bounds.
+// Gives back free blocks until `wanted` more bytes can be backed within the bound on held memory.
 void Pool::trim(size_t wanted) {
   const size_t peak = std::max(stats_.peak, stats_.in_use + wanted);
   const size_t bound = peak + std::max(kLeastSlack, static_cast<size_t>(static_cast<double>(peak) * kSlackShare));
@@ -107,7 +107,8 @@ void Pool::trim(size_t wanted) {
   stats_.held += wanted;
 }
 
-// Gives free blocks' memory back, largest first, until at most `bound` bytes are held. Returns how many it punched.
+// Gives the memory of free blocks back, largest first, until at most `bound` bytes are held. Returns the number of
+// holes punched.
 size_t Pool::give_back(size_t bound) {
   stats_.held = held_bytes();
   size_t punched = 0;

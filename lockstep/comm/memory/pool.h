@@ -1,9 +1,9 @@
 // The pool: this process's CPU memory for tensors, in a memfd that the other ranks of the node map as well.
 //
-// It takes the place of libtorch's CPU allocator, so a gradient is born where every rank can read it. Freed blocks are
-// kept (glibc would give large ones back to the kernel and fault them in again at every step); what is kept beyond the
-// high-water mark of use plus 20 % (at least 16 MiB) is given back by punching holes. Before each block's data stand
-// kAlignment bytes that say which block it is: libtorch's oneDNN gives back bare addresses.
+// It replaces libtorch's CPU allocator, so every rank can read a gradient where autograd writes it. The pool keeps
+// freed blocks, where glibc would give large ones back to the kernel and fault them in again at every step. It gives
+// memory back, by punching holes, when it holds more than the high-water mark of use plus 20 % (at least 16 MiB). The
+// kAlignment bytes before each block's data identify the block, for libtorch's oneDNN frees by bare address.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,31 +22,31 @@ namespace lockstep::comm {
 class Pool final : public c10::Allocator {
  public:
   struct Options {
-    size_t granule = size_t{1} << 20;  // small blocks are backed with memory by so much at a time
+    size_t granule = size_t{1} << 20;  // the bytes of memory that back small blocks at a time
   };
 
   struct Stats {
     size_t in_use = 0;  // bytes in live blocks
     size_t peak = 0;    // its high-water mark
-    size_t held = 0;    // bytes of memory behind the pool: at most peak plus a fifth or 16 MiB, and a granule
+    size_t held = 0;    // bytes of memory behind the pool: at most peak plus a fifth or 16 MiB, plus a granule
     uint64_t allocations = 0;
-    uint64_t holes = 0;  // times that memory was given back
+    uint64_t holes = 0;  // how often memory was given back
   };
 
-  // Maps `memfd`, all zeros; its size is the pool's capacity. Throws IoError.
+  // Maps `memfd`, which holds zeros and whose size is the pool's capacity. Throws IoError.
   Pool(Descriptor memfd, Options options);
   explicit Pool(Descriptor memfd) : Pool(std::move(memfd), Options{}) {}
   ~Pool() override;
 
-  // Any thread. Throws IoError if the machine has no memory left, with what was asked and what there is.
+  // Any thread. Throws IoError that says how much was asked for and how much is left, if the machine has too little.
   c10::DataPtr allocate(size_t bytes) override;
   c10::DeleterFnPtr raw_deleter() const override { return &Pool::release; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 
-  // Makes this libtorch's CPU allocator for the rest of the process, which owns the pool from then on.
+  // Makes the pool libtorch's CPU allocator for the rest of the process. The process owns the pool from then on.
   static Pool* install(std::unique_ptr<Pool> pool);
 
-  // Where in the pool [data, data + bytes) begins; nothing if it is not all in it.
+  // The offset of [data, data + bytes) in the pool; nothing unless all of the range is in the pool.
   std::optional<size_t> offset_of(const void* data, size_t bytes) const;
 
   const Mapping& mapping() const { return mapping_; }

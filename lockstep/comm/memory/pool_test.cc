@@ -69,8 +69,8 @@ TEST(Pool, MoreThanTheMachineHasIsAnErrorBeforeItIsTouched) {
   EXPECT_NE(pool->allocate(64).get(), nullptr);
 }
 
-// What a network's step does: the same sizes again and again, freed in another order. After the first rounds nothing is
-// asked of the system any more.
+// A network's steps allocate the same sizes again and again and free them in other orders. After the first steps the
+// pool no longer takes memory from the system.
 TEST(Pool, AStepMeetsTheBlocksOfTheStepBefore) {
   const auto pool = make_pool();
   std::mt19937 random(5);

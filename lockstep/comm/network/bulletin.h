@@ -1,5 +1,4 @@
-// What ranks of several nodes leave for each other in the rendezvous store. Used by one thread, which may hang in it as
-// long as the network is cut. All throw what c10d's store throws.
+// The bulletin: notes that ranks of several nodes leave for each other in the rendezvous store.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -17,45 +16,54 @@ class Store;
 
 namespace lockstep::comm {
 
-// Some ranks of the world that call collectives together, by their place in the group.
+// A group of ranks that call collectives together.
 struct WatchGroup {
-  std::string name;
-  std::vector<int> ranks;
+  std::string name;        // the same on all members, and of no other group
+  std::vector<int> ranks;  // the members, as ranks of the world, by their rank in the group
 };
 
-// A call of a group.
+// One call of a group.
 struct Post {
-  uint64_t number = 0;  // of the group's calls, from 1; 0: none
+  uint64_t number = 0;  // its number among the group's calls, from 1; 0: no call
   Signature signature{};
 };
 
-// What a rank says of its calls in a group: the one that it waits for and those before it, for a rank may be through
-// with a call that the others did not make.
+// A rank's last calls in a group: the one that it waits for and those before it. The earlier ones count too, for a rank
+// may be through with a call that the others did not make.
 struct History {
   static constexpr size_t kCalls = 8;
-  std::array<Post, kCalls> calls = {};  // that of number n at n % kCalls
+  std::array<Post, kCalls> calls = {};  // call n is calls[n % kCalls]
 
-  uint64_t newest() const;
-  const Post* find(uint64_t number) const;  // null where it is none of the last
+  uint64_t newest() const;                  // the highest number; 0: no calls
+  const Post* find(uint64_t number) const;  // null if it is not among the last calls
   void add(const Post& post) { calls[post.number % kCalls] = post; }
 };
 
+// Used by one thread, which may block in the store as long as the network is cut. All members throw what c10d's store
+// throws.
 class Bulletin {
  public:
   Bulletin(c10::intrusive_ptr<c10d::Store> store, int rank);
   ~Bulletin();
 
-  // Leaves empty notes, which readers may count on afterwards: of this rank, and of it in a group.
+  // Writes this rank's first heartbeat, so that heartbeats() finds one.
   void announce();
+  // Writes this rank's empty history in the group, so that posts() finds one.
   void announce(const WatchGroup& group);
 
-  void heartbeat(const std::string& text);  // a sign of life: any text that differs from the last
+  // Writes this rank's heartbeat, any text that differs from the last one.
+  void heartbeat(const std::string& text);
+  // The latest heartbeats of these ranks, all of which must have announced themselves.
   std::vector<std::string> heartbeats(const std::vector<int>& ranks);
 
+  // Writes this rank's history in the group.
   void post(const WatchGroup& group, const History& history);
-  std::vector<History> posts(const WatchGroup& group);  // by place in the group
+  // The histories of all members, by rank in the group; all of them must have announced themselves there.
+  std::vector<History> posts(const WatchGroup& group);
 
-  void give_up(const std::string& reason);  // the first one counts
+  // Tells all ranks to give up. Only the first reason counts.
+  void give_up(const std::string& reason);
+  // The reason for which a rank gave up; nothing if none did.
   std::optional<std::string> given_up();
 
  private:

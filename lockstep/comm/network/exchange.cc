@@ -3,7 +3,8 @@
 namespace lockstep::comm {
 namespace {
 
-// Of a tag's 31 bits: what tells apart messages that may be under way at once, and a hash of the rest.
+// The division of a tag's 31 bits. The low ones tell apart messages that may be under way at once; the others are a
+// hash of the rest.
 constexpr int kRoundBits = 3, kNumberBits = 6, kHashBits = 22;
 
 uint32_t tag_of(uint64_t salt, uint64_t number, uint64_t round, size_t bytes) {

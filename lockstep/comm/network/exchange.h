@@ -1,4 +1,4 @@
-// The messages of one call among the members of a group, in rounds.
+// The exchange of one call's messages among the members of a group, in rounds.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,27 @@
 
 namespace lockstep::comm {
 
-// The ranks that take part, as ranks of the mesh, and this one's place among them.
+// The members of a group.
 struct Members {
-  std::vector<int> ranks;
-  int self = 0;
+  std::vector<int> ranks;  // as ranks of the mesh, by their rank in the group
+  int self = 0;            // this process's rank in the group
   int size() const { return static_cast<int>(ranks.size()); }
 };
 
-// A piece of memory to or from a member; empty ones are left out on both sides.
+// A piece of memory that is sent to or received from a member. Empty pieces are left out on both sides.
 struct Piece {
-  int member;
+  int member;  // a rank in the group
   const void* data;
   size_t bytes;
 };
 
+// One thread.
 class Exchange {
  public:
-  // `salt` is a hash of what must be equal on all members: the group and the call's signature. It goes into the
-  // messages' tags with the call's number, the round and the length, so that members which call different things never
-  // exchange a byte: they wait, and whoever waits long compares notes (watch.h).
+  // `salt` is a hash of what must be equal on all members: the group and the call's signature. The messages' tags are
+  // made of it, the call's number, the round and the length. Members whose calls differ therefore never exchange a
+  // byte: they wait, and a rank that waits long compares its call with the others' (watch.h). `mesh` and `members`
+  // outlive this.
   Exchange(Mesh& mesh, const Members& members, uint64_t salt, uint64_t number, const Deadline& deadline)
       : mesh_(mesh), members_(members), salt_(salt), number_(number), deadline_(deadline) {}
 
@@ -35,7 +37,7 @@ class Exchange {
   uint64_t salt() const { return salt_; }
   int size() const { return members_.size(); }
 
-  // One round: returns when all pieces have come and gone. Throws MeshError.
+  // One round: sends and receives these pieces, and returns when all of them are through. Throws MeshError.
   void operator()(const std::vector<Piece>& sends, const std::vector<Piece>& receives);
 
  private:

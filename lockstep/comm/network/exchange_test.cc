@@ -9,7 +9,7 @@
 namespace lockstep::comm {
 namespace {
 
-// Notes what would be sent.
+// A mesh that records the messages and sends none.
 class Notebook final : public Mesh {
  public:
   const char* name() const override { return "notebook"; }

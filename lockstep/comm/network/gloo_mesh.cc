@@ -20,11 +20,11 @@ namespace {
 using Group = c10d::ProcessGroupGloo;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-// Gloo's texts begin with a place in its source: "[…/pair.cc:547] ".
+// Gloo's error without its beginning, a line of Gloo's source: "[…/pair.cc:547] ".
 std::string message_of(const std::exception& error) {
   const std::string_view text = error.what();
-  const size_t place = text.starts_with('[') ? text.find("] ") : std::string_view::npos;
-  return first_line(place == std::string_view::npos ? text : text.substr(place + 2));
+  const size_t end = text.starts_with('[') ? text.find("] ") : std::string_view::npos;
+  return first_line(end == std::string_view::npos ? text : text.substr(end + 2));
 }
 
 class GlooMesh final : public Mesh {
@@ -50,7 +50,7 @@ class GlooMesh final : public Mesh {
   }
 
  private:
-  // The messages of one exchange, known to abort() as long as they are under way.
+  // The messages of one exchange, registered for abort() as long as they are under way.
   class Batch {
    public:
     explicit Batch(GlooMesh& mesh) : mesh_(mesh) {}

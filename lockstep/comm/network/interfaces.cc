@@ -41,7 +41,7 @@ std::vector<NetworkInterface> all_addresses() {
   return found;
 }
 
-// The local address from which packets to the host would leave; nothing is sent.
+// The local address from which packets to the host would leave. Sends nothing.
 std::string address_towards(const std::string& host) {
   constexpr const char* kAnyPort = "9";
   addrinfo hints{};

@@ -1,4 +1,4 @@
-// A mesh whose ranks may send to themselves, too, which network libraries don't do.
+// A mesh that delivers messages of a rank to itself, which network libraries don't do.
 #pragma once
 
 #include <condition_variable>
@@ -13,6 +13,7 @@
 
 namespace lockstep::comm {
 
+// Wraps another mesh, which carries all other messages. Threads as Mesh.
 class LoopbackMesh final : public Mesh {
  public:
   explicit LoopbackMesh(std::unique_ptr<Mesh> below) : below_(std::move(below)) {}

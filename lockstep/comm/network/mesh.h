@@ -1,5 +1,5 @@
-// Point-to-point messages between the ranks of a world, as a network library moves them. All else that a network
-// backend does (collectives, the fold's order, checks) is built on this.
+// The mesh: point-to-point messages between the ranks of a world, carried by a network library. Collectives, the fold's
+// order and the checks of a network backend are built on it.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,13 @@ namespace lockstep::comm {
 
 struct Message {
   int peer;      // a rank of the mesh
-  uint32_t tag;  // below 2^31; only messages of one tag, and of one length, meet
+  uint32_t tag;  // below 2^31; a send matches a receive only if their tags and lengths are equal
   std::byte* data;
   size_t bytes;  // at least 1
 };
 
-// Why an exchange ended early. It never leaves the network backend, which knows what was under way.
+// The reason why an exchange failed. It never leaves the network backend, which turns it into an Error that names the
+// call.
 class MeshError : public std::runtime_error {
  public:
   enum class Cause { kTimeout, kBroken, kAborted };
@@ -43,15 +44,16 @@ class Mesh {
   virtual const char* name() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // For people: "gloo over eth0 (10.0.0.2)".
+  // The mesh in words: "gloo over eth0 (10.0.0.2)".
   virtual std::string describe() const = 0;
 
-  // Sends and receives all of these; returns when every receive has arrived and the sends' memory may be used again.
-  // A send may wait for its receive. Any number of threads at once. Throws MeshError; no exchange works after one.
+  // Sends and receives all of these messages. Returns when every receive has arrived and the sends' memory may be
+  // reused. A send may wait for its receive. Any number of threads may call at once. Throws MeshError, after which no
+  // exchange works any more.
   virtual void exchange(std::span<const Message> sends, std::span<const Message> receives,
                         const Deadline& deadline) = 0;
 
-  // Ends all exchanges under way, and later ones at once. Any thread.
+  // Makes all exchanges under way and all later ones fail at once. Any thread.
   virtual void abort() noexcept = 0;
 };
 

@@ -1,4 +1,5 @@
-// One message between two members: a header, an answer whether it is what the receiver expects, the data.
+// The protocol of one message between two members: a header, the receiver's answer whether it expects that, and the
+// data.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ namespace lockstep::comm {
 // Carries out a send or receive. Throws MeshError, and DesyncError on both sides if dtype or size differ.
 void run_message(Exchange& exchange, const Call& call);
 
-// "send to rank 3, tag 7"
+// The message's name in error messages: "send to rank 3, tag 7".
 std::string message_label(const Call& call);
 
 }  // namespace lockstep::comm

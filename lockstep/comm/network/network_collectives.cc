@@ -14,7 +14,7 @@
 namespace lockstep::comm {
 namespace {
 
-// Runs of a tensor's memory, one for each member.
+// The parts of a tensor's memory, one for each member; `counts` are numbers of elements.
 std::vector<Piece> pieces_of(const at::Tensor& tensor, const std::vector<int64_t>& counts) {
   std::vector<Piece> pieces;
   const std::byte* data = data_of(tensor);
@@ -26,7 +26,7 @@ std::vector<Piece> pieces_of(const at::Tensor& tensor, const std::vector<int64_t
   return pieces;
 }
 
-// Copies what a member has for itself; both lists then lack it.
+// Copies the piece that a member sends to itself, and removes it from both lists.
 void copy_own(std::vector<Piece>& sends, std::vector<Piece>& receives, int self) {
   const auto own = [self](std::vector<Piece>& pieces) {
     const auto at = std::find_if(pieces.begin(), pieces.end(), [self](const Piece& p) { return p.member == self; });
@@ -49,7 +49,7 @@ void all_to_all(Exchange& exchange, std::vector<Piece> sends, std::vector<Piece>
   exchange(sends, receives);
 }
 
-// Everyone's notes go to the root, or the root's to everyone.
+// Every member sends its piece to the root, or the root sends one to every member.
 void gather(Exchange& exchange, const Call& call) {
   if (exchange.self() != call.peer) return exchange({{call.peer, data_of(call.input), call.input.nbytes()}}, {});
   std::vector<Piece> own{{call.peer, data_of(call.input), call.input.nbytes()}};
@@ -81,8 +81,8 @@ void broadcast_small(Exchange& exchange, int root, std::byte* data, size_t bytes
   }
 }
 
-// The root sends each member a slice, then the members exchange their slices: twice the data for every link, where the
-// binomial tree's root sends it log2(size) times.
+// The root sends each member a slice, then the members exchange their slices. Every link carries twice the data, where
+// the binomial tree's root would send the data log2(size) times.
 void broadcast_large(Exchange& exchange, int root, std::byte* data, size_t bytes) {
   const int size = exchange.size();
   const auto piece = [&](int member, int k) {
@@ -111,7 +111,7 @@ void broadcast(Exchange& exchange, const Call& call) {
   (large ? broadcast_large : broadcast_small)(exchange, call.peer, data_of(call.output), bytes);
 }
 
-// Dissemination: after round i everyone has heard, directly or not, of 2^(i+1) members.
+// A dissemination barrier: after round i every member knows, directly or not, that 2^(i+1) members have arrived.
 void barrier(Exchange& exchange) {
   char told = 1, heard = 0;
   const int size = exchange.size(), self = exchange.self();
@@ -125,7 +125,7 @@ void all_reduce(Exchange& exchange, const Call& call) {
   tree_join(exchange, leaves_plan(exchange.size()), call.op, call.op == ReduceOp::kMean, partials);
 }
 
-// As an all_reduce, whose result the root alone takes over.
+// An all_reduce whose result only the root keeps: the other members reduce a copy of their input.
 void reduce(Exchange& exchange, const Call& call) {
   const bool is_root = exchange.self() == call.peer;
   std::vector<at::Tensor> partials{is_root ? call.output : call.input.clone()};

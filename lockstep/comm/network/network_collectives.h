@@ -1,4 +1,4 @@
-// The collectives over a network, each a few rounds of messages. Each runs a call to its end on the calling thread.
+// The collectives over a network, each made of a few rounds of messages.
 #pragma once
 
 #include "lockstep/comm/call.h"
@@ -6,7 +6,7 @@
 
 namespace lockstep::comm {
 
-// Carries out a collective (no message), whose input and output are contiguous. Throws MeshError.
+// Runs a collective, whose input and output are contiguous, to its end on the calling thread. Throws MeshError.
 void run_collective(Exchange& exchange, const Call& call);
 
 }  // namespace lockstep::comm

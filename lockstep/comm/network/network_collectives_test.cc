@@ -19,7 +19,7 @@ size_t bytes_sent(int size, const std::function<void(NetworkCommunicator&)>& pro
   return std::accumulate(world.exchanged->sent.begin(), world.exchanged->sent.end(), size_t{0});
 }
 
-// What docs/collectives.md counts with.
+// The volumes that docs/collectives.md computes with.
 TEST(NetworkCollectives, SendAsManyBytesAsTheirModelSays) {
   constexpr int64_t kElements = 1 << 18;
   constexpr size_t kBytes = kElements * sizeof(float);

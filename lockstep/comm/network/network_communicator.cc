@@ -18,7 +18,7 @@
 namespace lockstep::comm {
 namespace {
 
-int place_of(const std::vector<int>& members, int rank) {
+int index_of(const std::vector<int>& members, int rank) {
   return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
 }
 
@@ -26,18 +26,18 @@ int place_of(const std::vector<int>& members, int rank) {
 
 NetworkCommunicator::NetworkCommunicator(Network network, std::vector<int> members, std::string name)
     : network_(std::move(network)),
-      members_{members, place_of(members, network_.mesh->rank())},
+      members_{members, index_of(members, network_.mesh->rank())},
       watched_{std::move(name), std::move(members)},
       salt_(fnv1a(kFnvSeed, watched_.name)) {}
 
 NetworkCommunicator::~NetworkCommunicator() {
-  // What is under way goes on to its end, unless this rank is on its way out.
+  // Calls under way go on to their end, unless an exception is ending this rank.
   if (std::uncaught_exceptions() > 0) network_.mesh->abort();
   for (auto& messenger : messengers_) messenger.thread.join();
 }
 
 NetworkCommunicator::Task NetworkCommunicator::make_task(WatchedCall call, uint64_t salt, Act act) {
-  const auto wait = std::make_shared<std::atomic<uint64_t>>(0);  // the watch's number, once the task runs
+  const auto wait = std::make_shared<std::atomic<uint64_t>>(0);  // the watch's number; 0 until the task runs
   auto work = std::make_shared<NetworkWork>(call.label, call.timeout, [watch = network_.watch, wait] {
     if (*wait != 0) watch->warn_if_late(*wait);
   });

@@ -1,4 +1,5 @@
-// Ranks joined by a network: collectives out of a mesh's messages, in the tree's order, every wait watched.
+// The network backend: collectives made of a mesh's messages, with additions in the tree's order, and a watch over
+// every wait.
 #pragma once
 
 #include <chrono>
@@ -19,7 +20,7 @@
 
 namespace lockstep::comm {
 
-// What all groups of a world share. A mesh's rank is the world's rank.
+// The parts of the network that all groups of a world share. A mesh's ranks are the world's ranks.
 struct Network {
   std::shared_ptr<Mesh> mesh;
   std::shared_ptr<Watch> watch;
@@ -28,8 +29,8 @@ struct Network {
 
 class NetworkCommunicator final : public Communicator {
  public:
-  // The group of `members` (ranks of the world, this one among them), called `name` alike on all of them, which no
-  // other group of the world is. The watch knows of it (Watch::announce).
+  // The group of `members`, ranks of the world that include this one. `name` is the same on all of them and no other
+  // group's. All members have announced the group to their watch (Watch::announce).
   NetworkCommunicator(Network network, std::vector<int> members, std::string name);
   ~NetworkCommunicator() override;
 
@@ -41,7 +42,8 @@ class NetworkCommunicator final : public Communicator {
   void progress() override {}
   void abort(const std::string& reason) noexcept override;
 
-  // Begins a tree_join() of this group's, as a call among its others; `call` says what it is in messages.
+  // Begins a tree_join() of this group, as one of its numbered calls. `call` gives the operator, the wire type, the
+  // timeout and the name in error messages.
   std::shared_ptr<Work> join(const Call& call, const JoinPlan& plan, std::vector<at::Tensor> partials);
 
  protected:
@@ -54,7 +56,7 @@ class NetworkCommunicator final : public Communicator {
   std::chrono::milliseconds timeout_of(const Call& call) const;
   std::shared_ptr<Work> start_collective(const Call& call, const Signature& signature, Act act);
   std::shared_ptr<Work> start_message(Call call);
-  // A task for a thread: act, watched, and its end told to `work`.
+  // A thread's task: `run` carries the call out under the watch, and then finishes `work`.
   struct Task {
     std::shared_ptr<NetworkWork> work;
     std::function<void()> run;
@@ -66,7 +68,7 @@ class NetworkCommunicator final : public Communicator {
   WatchGroup watched_;
   uint64_t salt_;
   uint64_t calls_ = 0, groups_ = 0;
-  std::map<std::tuple<OpKind, int, int>, uint64_t> messages_;  // begun so far, by kind, peer and tag
+  std::map<std::tuple<OpKind, int, int>, uint64_t> messages_;  // numbers of messages begun, by kind, peer and tag
   SerialThread collectives_;
   // Each message has a thread of its own: a send may wait for a receive that its peer begins after another.
   struct Messenger {

@@ -7,7 +7,7 @@
 namespace lockstep::comm {
 namespace {
 
-// What node `node` holds of the world's fold tree.
+// The maximal subtrees of the world's fold tree that node `node` holds.
 std::vector<Subtree> holding_of(const RankTable& table, int node) {
   std::vector<bool> owned;
   for (const RankPlace& place : table) owned.push_back(place.node == node);

@@ -1,4 +1,5 @@
-// The transport over a network: local rank l of every node carries slice l to the local ranks l of the other nodes.
+// The transport between nodes over a network: local rank l of every node exchanges slice l with local ranks l of the
+// other nodes.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@ namespace lockstep::comm {
 
 class NetworkTransport final : public NodeTransport {
  public:
-  // For the rank `rank` of `table`. There are as many rails as the smallest node has ranks. `network`'s watch learns of
-  // the rail's group; all ranks construct theirs at once.
+  // The transport of rank `rank` of `table`. The smallest node's number of ranks is the number of rails. Announces the
+  // rail's group to the network's watch. A collective: all ranks construct theirs at once.
   NetworkTransport(Network network, const RankTable& table, int rank);
 
   const std::vector<std::vector<int>>& subtrees() const override { return subtrees_; }
@@ -25,7 +26,7 @@ class NetworkTransport final : public NodeTransport {
   std::vector<std::vector<int>> subtrees_;
   int rails_;
   JoinPlan plan_;                              // by node
-  std::unique_ptr<NetworkCommunicator> rail_;  // none where the rank carries no slice
+  std::unique_ptr<NetworkCommunicator> rail_;  // null if the rank carries no slice
 };
 
 }  // namespace lockstep::comm

@@ -41,7 +41,7 @@ bool NetworkWork::wait_for(nanoseconds time) {
 }
 
 void NetworkWork::wait() {
-  // The thread has its own timeout, and then takes a moment to hear why.
+  // The thread has the same timeout, and needs a moment after it to find out the reason.
   constexpr std::chrono::seconds kGrace{15};
   if (!wait_for(timeout_ + kGrace)) throw CommError(label_, ": the network library does not come back");
 }

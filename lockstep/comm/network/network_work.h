@@ -1,4 +1,4 @@
-// Calls under way over a network: a thread carries each to its end, and the rank's own thread waits for it.
+// Calls under way over a network. A thread of the communicator carries each to its end; the rank's own thread waits.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace lockstep::comm {
 
 class NetworkWork final : public Work {
  public:
-  // `on_wait` is called now and then by who waits; `timeout` is the call's own.
+  // A waiting thread calls `on_wait` every 200 ms. `timeout` is the call's.
   NetworkWork(std::string label, std::chrono::nanoseconds timeout, std::function<void()> on_wait);
 
   bool done() override { return wait_for(std::chrono::nanoseconds(0)); }
@@ -23,9 +23,9 @@ class NetworkWork final : public Work {
   void wait() override;
   std::chrono::nanoseconds elapsed() const override;
 
-  // Whether it has been finished, well or not.
+  // Whether finish() has been called.
   bool ended() const;
-  // Called once, by the thread that carries it out; with why it failed.
+  // Ends the call, with the error that it failed with or null. Called once, by the thread that carries the call out.
   void finish(std::exception_ptr error);
 
  private:
@@ -39,7 +39,7 @@ class NetworkWork final : public Work {
   std::condition_variable ended_;
 };
 
-// A thread that runs tasks one after the other; it ends, after the last of them, with its owner.
+// A thread that runs tasks one after the other. The destructor waits for the last of them.
 class SerialThread {
  public:
   SerialThread() = default;
@@ -56,7 +56,7 @@ class SerialThread {
   std::condition_variable news_;
   std::deque<std::function<void()>> tasks_;
   bool ending_ = false;
-  std::thread thread_;  // begun by the first task
+  std::thread thread_;  // started with the first task
 };
 
 }  // namespace lockstep::comm

@@ -11,7 +11,7 @@
 namespace lockstep::comm {
 namespace {
 
-constexpr double kSilentSeconds = 3;  // signs of life come every half second
+constexpr double kSilentSeconds = 3;  // heartbeats come every half second
 constexpr size_t kMostAsked = 64;
 
 }  // namespace
@@ -72,7 +72,7 @@ void PeerStates::read_heartbeats(Bulletin& bulletin, const std::vector<int>& ran
     if (peer.changed_ns == 0 || heartbeat.count != peer.heartbeat.count) peer.changed_ns = monotonic_ns();
     peer.heartbeat = heartbeat;
   }
-  // Whoever told of them may be silent by now: the last word counts.
+  // The last report counts, for the neighbour that made it may be silent by now.
   for (auto& [rank, peer] : peers_) peer.stopped = stopped.contains(rank);
 }
 

@@ -1,4 +1,5 @@
-// How the ranks of other nodes are, by their signs of life: slow, stopped, or silent.
+// The state of the ranks of other nodes, slow, stopped or silent, as their heartbeats show it. A rank's neighbours are
+// the other ranks of its node.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,11 @@
 
 namespace lockstep::comm {
 
-// A sign of life.
+// A rank's heartbeat.
 struct Heartbeat {
-  uint64_t count = 0;
-  std::vector<int> stopped = {};  // ranks of the node that are stopped
-  std::string doing = {};
+  uint64_t count = 0;             // its number among the rank's heartbeats, from 1
+  std::vector<int> stopped = {};  // the neighbours that are stopped: these can't tell it themselves
+  std::string doing = {};         // what the rank is doing
 
   std::string encode() const;
   static Heartbeat decode(const std::string& text);
@@ -25,25 +26,26 @@ struct Heartbeat {
 
 class PeerStates {
  public:
-  // `board`, of this node, tells its ranks' pids and doings; may be null.
+  // `board` is this node's, or null. It outlives this.
   PeerStates(RankTable table, int self, Board* board);
 
-  // This rank's next sign of life. It tells which neighbours are stopped, too: they can't themselves.
+  // This rank's next heartbeat, encoded.
   std::string own_heartbeat();
 
-  // Reads the signs of life of these ranks, and of their neighbours, who may tell of them.
+  // Reads the heartbeats of these ranks and of their neighbours.
   void read_heartbeats(Bulletin& bulletin, const std::vector<int>& ranks);
 
-  // Ranks that a neighbour of theirs has found stopped. Any thread.
+  // The ranks that a neighbour has reported as stopped. Any thread.
   std::vector<int> stopped() const;
-  // "is alive, at 'step 12'", "is stopped (SIGSTOP)", "has given no sign of life for 12 s: …". Any thread.
+  // A rank's state in words: "is alive, at step 12", "is stopped (SIGSTOP; …)", "has given no sign of life for 12 s:
+  // …". Any thread.
   std::string describe(int rank) const;
 
  private:
   struct Peer {
     Heartbeat heartbeat = {};
-    int64_t changed_ns = 0;  // when it last changed, as seen from here
-    bool stopped = false;    // as a neighbour of its says
+    int64_t changed_ns = 0;  // monotonic_ns() when this rank last saw a new heartbeat
+    bool stopped = false;    // whether a neighbour has reported it as stopped
   };
 
   RankTable table_;

@@ -14,7 +14,7 @@
 namespace lockstep::comm {
 namespace {
 
-// Where the values of the subtrees lie that a member has received or holds, and how they are combined.
+// Combines the values of subtrees, which a member has received or holds itself.
 class Combiner {
  public:
   Combiner(int leaves, at::ScalarType dtype, ReduceOp op)
@@ -22,7 +22,7 @@ class Combiner {
 
   void add(const Subtree& subtree, const void* data) { values_[subtree.first] = {subtree.count, data}; }
 
-  // out[0, count) = the tree's values; `out` may be one of the subtrees'.
+  // Writes the tree's values to out[0, count). `out` may be the memory of one of the subtrees.
   void combine(void* out, int64_t count) {
     for (int64_t first = 0; first < count; first += kBlockElements) {
       const int64_t n = std::min(kBlockElements, count - first);
@@ -38,7 +38,7 @@ class Combiner {
     const void* data;
   };
 
-  // Where the node's values lie: where they came from, or in `out`.
+  // The address of a node's values: the memory of a subtree, or `out` if they had to be combined.
   const void* node(int first, int count, int64_t offset, int64_t n, size_t depth, void* out) {
     const auto held = values_.find(first);
     if (held != values_.end() && held->second.count == count) {
@@ -58,8 +58,8 @@ class Combiner {
   at::ScalarType dtype_;
   ReduceOp op_;
   int64_t element_size_;
-  std::map<int, Value> values_;                 // by first leaf: subtrees that are held don't overlap
-  std::deque<std::vector<std::byte>> scratch_;  // two a level; a deque, for pointers into it stay valid
+  std::map<int, Value> values_;                 // by first leaf; the subtrees don't overlap
+  std::deque<std::vector<std::byte>> scratch_;  // two for each level; a deque keeps pointers valid while it grows
 };
 
 }  // namespace

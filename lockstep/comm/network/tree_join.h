@@ -1,5 +1,5 @@
-// The fold over a network: all_to_all of slices, each slice combined in the tree's order by the member that it falls
-// to, all_gather of the results. The volume of a ring all-reduce, with an order that is the tree's.
+// The fold over a network. An all_to_all brings slice k of all values to member k, which combines them in the tree's
+// order; an all_gather distributes the results. The volume is that of a ring all-reduce, the order is the tree's.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,21 +12,22 @@
 
 namespace lockstep::comm {
 
-// Which subtrees of the world's fold tree each member holds the values of, in the tree's order. Together they are all
-// of its leaves.
+// The subtrees of the world's fold tree whose values each member holds. Together they have all leaves of the tree.
 struct JoinPlan {
   int leaves = 0;
-  std::vector<std::vector<Subtree>> holdings;
+  std::vector<std::vector<Subtree>> holdings;  // by member, each in the tree's order
 };
 
-// Every member holds one leaf.
+// The plan in which every one of `size` members holds one leaf.
 JoinPlan leaves_plan(int size);
 
-// partials[i], contiguous and of one size and dtype on all members, holds the values of the i-th subtree of this
-// member. Afterwards partials[0] holds, on every member, the tree's value; divided by the number of leaves if `mean`.
+// Combines the members' partial results in the tree's order. partials[i] holds the value of this member's i-th subtree;
+// all partials are contiguous, and of one size and dtype on all members. Afterwards partials[0] holds the whole tree's
+// value on every member, divided by the number of leaves if `mean`. Throws MeshError.
 void tree_join(Exchange& exchange, const JoinPlan& plan, ReduceOp op, bool mean, std::vector<at::Tensor>& partials);
 
-// Of `rows`, [members, …] and contiguous, row k combined over all members in the tree's order goes to member k's `out`.
+// Combines `rows`, [members, …], over all members in the tree's order; row k goes to `out`, […], of member k. Both are
+// contiguous. Throws MeshError.
 void tree_reduce_scatter(Exchange& exchange, ReduceOp op, const at::Tensor& rows, const at::Tensor& out);
 
 }  // namespace lockstep::comm

@@ -28,10 +28,10 @@ struct Watch::State {
   struct Wait {
     WatchedCall call;
     int64_t began_ns = monotonic_ns();
-    double seconds = 0;  // that it took to fail; then it is to be explained at once
+    double seconds = 0;  // the time until it failed; 0: it has not. A failed wait is compared at once
     bool warned = false;
     int64_t differs_since_ns = 0;
-    std::optional<std::vector<int>> missing = {};  // the ranks that have not posted this call, as of the last look
+    std::optional<std::vector<int>> missing = {};  // the ranks that had not posted this call in the last round
   };
 
   State(Options wanted, std::unique_ptr<Bulletin> notes)
@@ -49,23 +49,23 @@ struct Watch::State {
   std::map<std::string, History> histories;  // by group
   std::vector<WatchGroup> new_groups;
   uint64_t groups_queued = 0, groups_told = 0;
-  std::string own_reason;  // to be told
-  bool told = false;
-  bool differs = false;        // ranks called different things
-  std::exception_ptr verdict;  // why all waits end
+  std::string own_reason;      // why this rank gives up; empty: it does not
+  bool told = false;           // whether the store has own_reason
+  bool differs = false;        // whether ranks called different things
+  std::exception_ptr verdict;  // the error with which all waits end
   int64_t answered_ns = monotonic_ns();
   bool store_failed = false;
   int64_t warned_ns = 0;
   uint64_t rounds = 0;
-  bool finished = false;  // the thread
+  bool finished = false;  // whether the thread has ended
 
-  // The thread's: all talk with the store happens without the lock.
+  // One round of the thread: beats, posts, reads, judges. It talks to the store without holding the lock.
   void run_round(std::unique_lock<std::mutex>& lock);
   std::map<uint64_t, Wait> long_waits() const;
   void judge(uint64_t id, const std::vector<History>& posts);
   void end_all(std::exception_ptr why);
 
-  // Whether the store has long not answered: then nothing is worth waiting for.
+  // Whether the store has not answered for long, so that waiting for it is no use.
   bool is_cut_off() const {
     return monotonic_ns() - answered_ns > 4 * std::chrono::nanoseconds(options.period).count();
   }
@@ -83,7 +83,7 @@ Watch::Watch(Options options, std::unique_ptr<Bulletin> bulletin)
 Watch::~Watch() {
   constexpr std::chrono::seconds kPatience{2};
   std::unique_lock lock(state_->mutex);
-  // The store goes with rank 0, and what the ranks called is there for the others to compare as well.
+  // The store ends with rank 0. After a desync the others still need it, to read what the ranks called.
   if (state_->differs && state_->options.rank == 0) {
     state_->news.wait_for(lock, 3 * state_->options.period, [&] { return state_->store_failed; });
   }
@@ -166,7 +166,7 @@ void Watch::State::judge(uint64_t id, const std::vector<History>& posts) {
   std::sort(wait.missing->begin(), wait.missing->end());
   if (!other) return;
   differs = true;
-  // A moment more for the others to say what they called.
+  // The others get a moment more to post what they called.
   if (wait.differs_since_ns == 0) wait.differs_since_ns = monotonic_ns();
   const bool patient = monotonic_ns() - wait.differs_since_ns < 5 * std::chrono::nanoseconds(options.period).count();
   if (!wait.missing->empty() && patient) return;
@@ -221,7 +221,7 @@ void Watch::warn_if_late(uint64_t id) {
     // Who is missing is known after a few rounds.
     if (!wait.missing && monotonic_ns() - wait.began_ns < wait.call.timeout.count() / 2) return;
     wait.warned = true;
-    // A call may be waited for in two groups, those of its parts and of the whole: one warning is enough.
+    // A call may be waited for in two groups, that of its parts and that of the whole. One warning is enough.
     if (state_->warned_ns != 0 && seconds_since(state_->warned_ns) < kBetweenWarnings) return;
     state_->warned_ns = monotonic_ns();
     text = cat(wait.call.label, wait.call.number == 0 ? "" : cat(", call #", wait.call.number - 1), ": waiting for ",
@@ -236,14 +236,14 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
   const auto at = state_->waits.find(id);
   if (at == state_->waits.end()) return std::make_exception_ptr(BugError("watch: no wait ", id));
   at->second.seconds = std::max(0.1, seconds_since(at->second.began_ns));
-  // One look may have begun before; to compare what ranks called, one posts and a later one reads.
+  // The current round may have begun before this wait. A comparison takes two rounds: one posts, a later one reads.
   const uint64_t enough = state_->rounds + (error.cause() == MeshError::Cause::kTimeout ? 3 : 2);
   state_->news.wait_for(lock, 5 * state_->options.period, [&] {
     return state_->verdict || state_->store_failed || state_->is_cut_off() || state_->rounds >= enough;
   });
   if (state_->verdict) return state_->verdict;
   const std::string text = state_->text_of(at->second, error);
-  if (error.cause() != MeshError::Cause::kAborted) state_->own_reason = text;  // for those who wait for this rank
+  if (error.cause() != MeshError::Cause::kAborted) state_->own_reason = text;  // for the ranks that wait for this one
   state_->verdict = std::make_exception_ptr(CommError("rank ", state_->options.rank, ": ", text));
   state_->news.notify_all();
   return state_->verdict;
@@ -269,7 +269,7 @@ std::exception_ptr Watch::verdict() const {
 }
 
 std::exception_ptr Watch::explain(uint64_t id, std::exception_ptr why) {
-  std::string differs;  // what this rank's neighbours called; those of other nodes get time to say what they did
+  std::string differs;  // the calls of this node's ranks; those of other nodes get time to post theirs
   try {
     std::rethrow_exception(why);
   } catch (const DesyncError& error) {
@@ -309,7 +309,7 @@ std::string Watch::State::who(int rank) const {
   return cat("rank ", rank, host.empty() ? "" : cat(" (", host, ")"));
 }
 
-// " for ranks 2-3: rank 2 (b) …, rank 3 (b) …"
+// The missing ranks and their states: " for ranks 2-3: rank 2 (b) …, rank 3 (b) …".
 std::string Watch::State::about(const std::vector<int>& missing) const {
   constexpr double kSilent = 5;
   constexpr size_t kMostTold = 8;
@@ -322,7 +322,7 @@ std::string Watch::State::about(const std::vector<int>& missing) const {
   for (size_t k = 0; k < std::min(missing.size(), kMostTold); ++k) {
     text += cat(k == 0 ? ": " : ", ", who(missing[k]), ' ', peers.describe(missing[k]));
   }
-  // Whom the missing ones may be waiting for themselves.
+  // Stopped ranks are listed too, for the missing ranks may be waiting for them.
   for (const int rank : peers.stopped()) {
     const bool listed = std::find(missing.begin(), missing.end(), rank) != missing.end();
     if (!listed) text += cat(", ", who(rank), ' ', peers.describe(rank));

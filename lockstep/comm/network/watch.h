@@ -1,6 +1,6 @@
-// Waits over a network that are not blind. Ranks tell each other, through the rendezvous store, that they live, what
-// they wait for once a wait lasts, and that they give up. Ranks that call different things exchange no data
-// (exchange.h): they wait, post what they called, and compare.
+// The watch over waits on a network. Through the rendezvous store ranks tell each other that they are alive, which call
+// they wait for once a wait lasts long, and that they give up. Ranks whose calls differ exchange no data (exchange.h):
+// they wait, post what they called, and compare.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,11 @@
 
 namespace lockstep::comm {
 
-// A call under way.
+// A call under way, as the watch knows it.
 struct WatchedCall {
-  WatchGroup group = {};          // without ranks for a message, which nobody compares
-  std::vector<int> expects = {};  // of a message: whom it waits for
-  uint64_t number = 0;            // of the group's calls, from 1
+  WatchGroup group = {};          // without ranks for a message: only collectives are compared
+  std::vector<int> expects = {};  // the ranks that a message waits for
+  uint64_t number = 0;            // its number among the group's calls, from 1
   Signature signature{};
   std::string label;
   std::chrono::nanoseconds timeout{};
@@ -32,48 +32,52 @@ class Watch {
   struct Options {
     int rank = 0;
     RankTable ranks = {};
-    Board* board = nullptr;  // this node's, or null
-    std::function<void(const std::string&)> warn = [](const std::string&) {};
-    std::function<void()> stop_waits = [] {};  // called on another thread when all waits must end
-    std::chrono::milliseconds period{500};     // between looks; a wait of twice as long is a long one
+    Board* board = nullptr;                                                    // this node's, or null
+    std::function<void(const std::string&)> warn = [](const std::string&) {};  // gets each warning
+    std::function<void()> stop_waits = [] {};  // called on the watch's thread when all waits must end
+    std::chrono::milliseconds period{500};     // of the thread's rounds; a wait is long after twice this time
   };
 
-  // The bulletin is then used by a thread of the watch's alone.
+  // Starts the watch's thread, which alone uses the bulletin from then on.
   Watch(Options options, std::unique_ptr<Bulletin> bulletin);
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // A call has begun, waited for or not: what others compare their long waits with.
+  // Adds a call that has begun to this rank's history, which others compare with the calls that they wait for. Any
+  // thread.
   void note(const WatchedCall& call);
-  // Bracket a call's wait; what is entered need not be noted. Any thread.
+  // Begins a wait for a call, which is noted as well, and returns the wait's number. Any thread.
   uint64_t enter(const WatchedCall& call);
+  // Ends a wait. Any thread.
   void leave(uint64_t wait);
 
-  // Warns, once a wait, when a tenth of the timeout has passed: who is missing, and how they are.
+  // Warns once when a wait has lasted a tenth of its timeout: who is missing, and in what state they are. Any thread.
   void warn_if_late(uint64_t wait);
 
-  // What to throw for a wait whose exchange failed: a CommError or DesyncError. May take a few periods, to hear why.
+  // The error to throw for a wait whose exchange failed: a CommError or DesyncError. May wait a few periods to learn
+  // the cause. Any thread.
   std::exception_ptr explain(uint64_t wait, const MeshError& error);
 
-  // Why all waits end; null as long as nothing ends them.
+  // The error with which all waits end; null as long as nothing ends them. Any thread.
   std::exception_ptr verdict() const;
 
-  // What to throw for a wait that ended with `why` on other ground than an exchange: the verdict, if one comes within a
-  // few periods, else `why`, which the others are told where it is a DesyncError.
+  // The error to throw for a wait that failed with `why` outside an exchange: the verdict if there is one within a few
+  // periods, otherwise `why`. If `why` is a DesyncError, all ranks are told to give up because of it. Any thread.
   std::exception_ptr explain(uint64_t wait, std::exception_ptr why);
 
-  // Tells all ranks to give up; the first reason counts. Waits a moment for it to get through.
+  // Tells all ranks to give up, and waits a moment until the store has the reason. Only the first reason counts. Any
+  // thread.
   void give_up(const std::string& reason) noexcept;
 
-  // A member of a new group says that it is there; before any member of it waits.
+  // Announces this rank as a member of a new group. Every member must have announced itself before any of them waits.
   void announce(const WatchGroup& group);
 
  private:
   struct State;
   static void run(const std::shared_ptr<State>& state);
 
-  std::shared_ptr<State> state_;  // shared with the thread, which is left behind if it hangs in the store
+  std::shared_ptr<State> state_;  // shared with the thread, which is left behind if it blocks in the store
 };
 
 }  // namespace lockstep::comm

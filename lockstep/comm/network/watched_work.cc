@@ -19,7 +19,7 @@ uint64_t WatchedWork::waiting() {
   return wait_;
 }
 
-// What a rank sees of its own node, or of a connection that breaks, is often what became of another rank's error.
+// An error on this node, or a broken connection, is often only the consequence of another rank's error.
 void WatchedWork::fail(std::exception_ptr why) { std::rethrow_exception(watch_->explain(waiting(), std::move(why))); }
 
 bool WatchedWork::done() {
@@ -46,7 +46,8 @@ bool WatchedWork::wait_for(std::chrono::nanoseconds time) {
 }
 
 void WatchedWork::wait() {
-  // The messages of its parts have the same timeout, began a little later, and know whom they wait for.
+  // The messages of its parts have the same timeout and began a little later. They know whom they wait for, and so go
+  // first.
   constexpr std::chrono::seconds kGrace{1};
   if (wait_for(call_.timeout + kGrace)) return;
   std::rethrow_exception(watch_->explain(waiting(), MeshError(MeshError::Cause::kTimeout, {}, "timed out")));

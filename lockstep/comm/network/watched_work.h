@@ -1,5 +1,5 @@
-// A collective of a world of several nodes, which go over shared memory, the network or both: whoever waits long for
-// one says in the watch which it is, so that ranks which call different things learn it wherever they wait.
+// A collective of a world of several nodes, which uses shared memory, the network or both. A rank that waits long for
+// it enters the wait in the watch, so that ranks whose calls differ learn it whatever they wait on.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace lockstep::comm {
 
 class WatchedWork final : public Work {
  public:
-  // `call` is numbered among all calls of its group, which the watch knows of.
+  // `call` is numbered among all calls of its group, which has been announced to the watch.
   WatchedWork(std::shared_ptr<Work> work, std::shared_ptr<Watch> watch, WatchedCall call);
   ~WatchedWork() override;
   WatchedWork(const WatchedWork&) = delete;
@@ -31,7 +31,7 @@ class WatchedWork final : public Work {
   std::shared_ptr<Work> work_;
   std::shared_ptr<Watch> watch_;
   WatchedCall call_;
-  uint64_t wait_ = 0;  // 0: none yet
+  uint64_t wait_ = 0;  // the watch's number of the wait; 0: not entered yet
 };
 
 }  // namespace lockstep::comm

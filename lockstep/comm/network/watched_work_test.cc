@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-// Never done; or, once it has failed, an error for whoever asks.
+// A work that is never done; one that fails throws an error at every call.
 class Idle final : public Work {
  public:
   explicit Idle(bool fails = false) : fails_(fails) {}

@@ -1,4 +1,4 @@
-// Messages over whatever fabric MPI drives: liblockstep_mpi.so, a plug-in that needs no libtorch.
+// The mesh over MPI, for whatever fabric MPI drives: the plug-in liblockstep_mpi.so, which needs no libtorch.
 #pragma once
 
 #include "lockstep/comm/network/mesh.h"
@@ -10,14 +10,14 @@ inline constexpr PluginName kMpiPlugin{"mpi", "liblockstep_mpi.so",
                                        "build it where MPI's development files are, Debian: libopenmpi-dev"};
 
 struct MpiOptions {
-  int rank = 0;  // of the world; MPI may number its ranks otherwise
+  int rank = 0;  // in the world; MPI may number its ranks otherwise
   int size = 1;
 };
 
 }  // namespace lockstep::comm
 
-// The plug-in's entry; the caller owns what it returns. All ranks call it, started by mpirun or its like; it waits for
-// all of them. Initialises MPI unless the program has, and then finalises it at the mesh's end, on the thread that ends
-// it; not after an exchange has failed, for that would wait for the peers. Throws ConfigError if MPI's ranks are not
-// the world's, or if it was started for one thread.
+// The plug-in's entry point; the caller owns the mesh. A collective over all ranks, which mpirun or its like has
+// started. Initialises MPI unless the program has. In that case the mesh's destructor finalises MPI, unless an exchange
+// has failed: finalising would then wait for the peers. Throws ConfigError if MPI's ranks are not the world's, or if
+// MPI was initialised for one thread.
 extern "C" lockstep::comm::Mesh* lockstep_make_mpi_mesh(const lockstep::comm::MpiOptions& options);

@@ -1,4 +1,4 @@
-// Ranks with a GPU each, joined by NCCL through c10d: liblockstep_cuda.so, a plug-in.
+// The backend for ranks with a GPU each: NCCL through c10d, in the plug-in liblockstep_cuda.so.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -23,12 +23,12 @@ inline constexpr PluginName kCudaPlugin{"nccl", "liblockstep_cuda.so",
                                         "build it where a CUDA toolkit is (cmake -DLOCKSTEP_CUDA=ON), or use auto"};
 
 struct NcclOptions {
-  // The same ranks over their CPUs: it carries barriers, messages (which NCCL has no tags for) and CPU tensors.
+  // A communicator of the same ranks over their CPUs. It carries barriers, messages (NCCL has no tags) and CPU tensors.
   std::unique_ptr<Communicator> host = {};
-  c10::intrusive_ptr<c10d::Store> store = {};  // of this backend's own keys
+  c10::intrusive_ptr<c10d::Store> store = {};  // with a key prefix of this backend's own
   int rank = 0;
   RankTable ranks = {};
-  std::string interfaces = {};  // NCCL_SOCKET_IFNAME, where it is unset; all NCCL_* variables are NCCL's
+  std::string interfaces = {};  // the value for NCCL_SOCKET_IFNAME if that is unset; NCCL reads all NCCL_* variables
   std::chrono::milliseconds timeout{600'000};
   Board* board = nullptr;
   std::function<void(const std::string&)> warn = [](const std::string&) {};
@@ -36,8 +36,8 @@ struct NcclOptions {
 
 }  // namespace lockstep::comm
 
-// The plug-in's entry; the caller owns what it returns. Local rank r has GPU r. NCCL connects at the first call. CUDA
-// tensors' collectives run on a stream of their own behind what the current stream has, and wait() makes the current
-// stream wait for them, not the host; why a call failed is thrown by a later one. Throws ConfigError if this node has
-// fewer GPUs than ranks.
+// The plug-in's entry point; the caller owns the communicator. Local rank r uses GPU r. NCCL connects at the first
+// call. Collectives on CUDA tensors run on a stream of their own, behind the work queued on the current stream. wait()
+// makes the current stream wait for them, not the host, and so a call's error is thrown by a later call. Throws
+// ConfigError if this node has fewer GPUs than ranks.
 extern "C" lockstep::comm::Communicator* lockstep_make_nccl_communicator(lockstep::comm::NcclOptions& options);

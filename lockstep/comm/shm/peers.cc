@@ -22,7 +22,7 @@ Peers::Peers(Board* board, int self, int size, std::vector<int> world_ranks)
   this->self().state.compare_exchange_strong(starting, RankState::kRunning);
 }
 
-// Whether the process has ended. Ranks that are threads of one process (as tests have them) live as long as we do.
+// Whether the peer's process has ended. Ranks that are threads of one process, as in tests, live as long as this one.
 bool Peers::gone(int rank) {
   const auto index = static_cast<size_t>(rank);
   const pid_t pid = board_->ranks[index].pid.load();

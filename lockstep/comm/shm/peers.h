@@ -1,4 +1,4 @@
-// Whether the other ranks of this node are alive: what they say on the board, and the kernel's word (pidfd, /proc).
+// The state of the other ranks of this node, from their entries on the board and from the kernel (pidfd, /proc).
 #pragma once
 
 #include <span>
@@ -10,20 +10,24 @@
 
 namespace lockstep::comm {
 
-// Ranks are numbered by their places on the board; messages name them as `world_ranks` does (empty: by place).
+// Ranks are local ranks, which number the entries of the board. One thread.
 class Peers {
  public:
-  // Writes this process's pid to the board. `board` outlives this.
+  // Writes this process's pid to the board, which outlives this. `world_ranks`, by local rank, are the ranks that
+  // messages show; empty: the local ranks.
   Peers(Board* board, int self, int size, std::vector<int> world_ranks = {});
 
-  // Throws CommError if one of `awaited` has failed, died or finished, naming it; `at` says what this rank was at.
+  // Throws CommError that names the rank if one of `awaited` has failed, died or finished. `at` is the call in which
+  // this rank waits.
   void check(std::span<const int> awaited, const std::string& at);
 
-  // How a peer is: "rank 3 (pid 812) is stopped (SIGSTOP; kill -CONT 812)", "rank 2 (pid 811) is alive, at step 17, …".
+  // A peer's state in words: "rank 3 (pid 812) is stopped (SIGSTOP; kill -CONT 812)", "rank 2 (pid 811) is alive, at
+  // step 17, …".
   std::string describe(int rank) const;
 
+  // The rank that messages show.
   int world_rank_of(int rank) const { return world_ranks_[static_cast<size_t>(rank)]; }
-  // " (pid 812)", or nothing where the pid is not known.
+  // " (pid 812)", or "" if the pid is not known.
   std::string pid_of(int rank) const;
 
   Board& board() const { return *board_; }
@@ -36,7 +40,7 @@ class Peers {
   Board* board_;
   int self_;
   std::vector<int> world_ranks_;
-  std::vector<Descriptor> pidfds_;  // opened at the first check
+  std::vector<Descriptor> pidfds_;  // by local rank, opened at the first check
 };
 
 }  // namespace lockstep::comm

@@ -23,7 +23,7 @@ std::vector<int> first_numbers(int count) {
   return numbers;
 }
 
-// Of what must be equal for two tensors to lie in one memory.
+// A hash of the dtype, sizes and strides: two tensors can share memory only if these are equal.
 int64_t layout_hash(const at::Tensor& tensor) {
   uint64_t hash = fnv1a(kFnvSeed, static_cast<uint64_t>(tensor.scalar_type()));
   for (const int64_t size : tensor.sizes()) hash = fnv1a(hash, static_cast<uint64_t>(size));
@@ -66,7 +66,7 @@ bool ShmCommunicator::shares(const at::Tensor& tensor) const {
 std::vector<at::Tensor> ShmCommunicator::views_of(int root, const std::vector<at::Tensor>& mine) {
   const auto node = protocol_.shared_node();
   const at::Tensor table = at::empty({static_cast<int64_t>(mine.size()), 2}, at::kLong);
-  auto* told = table.mutable_data_ptr<int64_t>();  // of each: where it lies in the root's pool or -1, and its layout
+  auto* told = table.mutable_data_ptr<int64_t>();  // each tensor's offset in the root's pool or -1, and its layout_hash
   for (size_t i = 0; i < mine.size(); ++i) {
     const auto offset = node->offset_of(mine[i].const_data_ptr(), mine[i].nbytes());
     told[2 * i] = offset ? static_cast<int64_t>(*offset) : -1;
@@ -115,7 +115,7 @@ std::shared_ptr<Work> ShmCommunicator::begin(Call call) {
   return collectives_.back();
 }
 
-// Until the call whose record the next one takes is complete.
+// Waits until the call whose record the next call reuses is complete.
 void ShmCommunicator::wait_for_room(const Call& call) {
   const uint64_t oldest = protocol_.next_call() - ShmSegment::kRing;
   const std::string what = call.label();
@@ -144,7 +144,7 @@ void ShmCommunicator::advance() {
 }
 
 void ShmCommunicator::advance_messages() {
-  std::vector<ShmMessage::Channel> held_up;  // a message on it has no slot yet
+  std::vector<ShmMessage::Channel> held_up;  // channels on which a message has no slot yet
   for (const auto& message : messages_) {
     const bool may_match = std::find(held_up.begin(), held_up.end(), message->channel()) == held_up.end();
     message->advance(may_match);
@@ -157,7 +157,7 @@ bool ShmCommunicator::needs_polling() const {
   return std::any_of(collectives_.begin(), collectives_.end(), [](const auto& call) { return call->needs_polling(); });
 }
 
-// The group's segment lies in its first member's pool, which all ranks map; where, that rank tells.
+// The group's segment lies in the pool of its first member, which tells the others the offset; all ranks map that pool.
 std::unique_ptr<Communicator> ShmCommunicator::group(const std::vector<int>& members) {
   const auto node = protocol_.shared_node();
   PoolBlock segment;

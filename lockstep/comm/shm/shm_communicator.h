@@ -1,4 +1,4 @@
-// The ranks of one node over shared memory: every rank works straight on the others' pools.
+// The backend for the ranks of one node: every rank reads and writes the other ranks' pools directly.
 #pragma once
 
 #include <deque>
@@ -18,15 +18,15 @@ namespace lockstep::comm {
 class ShmCommunicator final : public Communicator, private Progressable {
  public:
   struct Options {
-    int rank = 0;  // on this node
+    int rank = 0;  // the local rank
     int size = 1;  // at most kMaxLocalRanks
     std::chrono::milliseconds timeout{600'000};
-    std::vector<int> world_ranks = {};                  // how messages name the node's ranks; empty: as they are
-    std::function<void(const std::string&)> warn = {};  // default: a warning in the log
-    NodeTransport* transport = nullptr;                 // joins this node's reductions with other nodes'; outlives this
+    std::vector<int> world_ranks = {};                  // by local rank, for messages; empty: the local ranks
+    std::function<void(const std::string&)> warn = {};  // gets each warning; default: it goes to the log
+    NodeTransport* transport = nullptr;                 // reduces over other nodes as well; outlives this
   };
 
-  // `pool` is this rank's, on memory.pools[rank]; it and `board` outlive this. Throws IoError, ConfigError.
+  // `pool` is this rank's pool, over memory.pools[rank]. It and `board` outlive this. Throws IoError, ConfigError.
   ShmCommunicator(Options options, const NodeMemory& memory, Pool& pool, Board* board)
       : ShmCommunicator(std::move(options), ShmMemory(memory), pool, board) {}
   ShmCommunicator(Options options, ShmMemory memory, Pool& pool, Board* board);
@@ -42,7 +42,7 @@ class ShmCommunicator final : public Communicator, private Progressable {
   void progress() override { protocol_.node().advance(); }
   void abort(const std::string& reason) noexcept override { protocol_.node().abort(reason); }
 
-  // As the option, for a transport that is made later; before the first reduction.
+  // Sets Options::transport later, but before the first reduction.
   void set_transport(NodeTransport* transport) { transport_ = transport; }
 
  protected:
@@ -60,7 +60,7 @@ class ShmCommunicator final : public Communicator, private Progressable {
   bool needs_polling() const override;
 
   ShmProtocol protocol_;
-  PoolBlock own_segment_;  // of a group, on its first member
+  PoolBlock own_segment_;  // a group's segment, on its first member
   bool is_group_ = false;
   NodeTransport* transport_ = nullptr;
   std::deque<std::shared_ptr<ShmCollective>> collectives_;  // under way, in the order of their calls

@@ -122,7 +122,7 @@ RANK_PROGRAM(folds_overlap) {
   World world(context);
   std::vector<std::shared_ptr<Work>> works;
   std::vector<at::Tensor> tensors;
-  // More folds than the ring has places; ranks publish at different times and never wait in between.
+  // More folds than the ring has records; ranks publish at different times and never wait in between.
   for (int i = 0; i < 200; ++i) {
     tensors.push_back(at::full({1 + 37 * i}, value(context.rank, i), at::kDouble));
     works.push_back(world.comm.fold({tensors.back()}, {.label = "test"}));

@@ -7,7 +7,7 @@
 namespace lockstep::comm {
 namespace {
 
-// The reduction of one node's part: a mean is divided at the end, by the world's size.
+// The operator of a partial reduction: a mean is a sum, divided at the end by the world's size.
 ReduceOp partial(ReduceOp op) { return op == ReduceOp::kMean ? ReduceOp::kSum : op; }
 
 at::Tensor pool_tensor(ShmNode& node, int64_t elements, at::ScalarType dtype) {

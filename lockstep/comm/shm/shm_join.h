@@ -1,4 +1,5 @@
-// A reduction over several nodes: each local rank reduces its slice within the node and hands it to the transport.
+// A reduction over several nodes: each local rank reduces its slice within the node, hands it to the transport, and
+// writes the result to all ranks of the node.
 #pragma once
 
 #include <memory>
@@ -9,19 +10,19 @@
 
 namespace lockstep::comm {
 
-// One chunk of everything. Its slice is one of transport.rails(), and so is what this rank hands on; other ranks only
-// wait.
+// The call has a single chunk, divided into transport.rails() slices. Local rank r < rails() carries slice r; the other
+// ranks only wait.
 class ShmJoin final : public ShmReduce {
  public:
   ShmJoin(ShmProtocol& protocol, const Call& call, NodeTransport& transport);
 
   bool needs_polling() const override { return join_ != nullptr && !delivered_; }
-  // Later calls may reduce as soon as this one's join has begun.
+  // Later calls may reduce as soon as the transport has this call's slice.
   bool may_be_overtaken() const override { return begun_ || finished(); }
 
  private:
-  // Once the node's ranks are all there it waits for the other nodes, whose messages have the timeout, say who is
-  // missing and take a moment for it.
+  // Once all ranks of the node are there, the call waits for other nodes. The transport's messages have the timeout
+  // themselves and take a moment longer to say who is missing.
   std::vector<int> missing() const override { return begun_ ? std::vector<int>{} : ShmReduce::missing(); }
   std::chrono::nanoseconds grace() const override { return std::chrono::seconds(4); }
 
@@ -31,7 +32,7 @@ class ShmJoin final : public ShmReduce {
 
   NodeTransport& transport_;
   Call call_;
-  std::vector<at::Tensor> partials_;  // [elements of the slice], one for each of the node's subtrees
+  std::vector<at::Tensor> partials_;  // [elements of the slice], one for each of transport.subtrees()
   std::shared_ptr<Work> join_;
   bool begun_ = false, delivered_ = false;
 };

@@ -15,7 +15,7 @@ namespace {
 
 using testing::NodeOfThreads;
 
-// A join that takes some looks to be done.
+// A join that is done only after several polls.
 class SlowWork final : public Work {
  public:
   explicit SlowWork(std::function<void()> act) : act_(std::move(act)) {}

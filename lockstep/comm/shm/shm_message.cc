@@ -68,8 +68,8 @@ void ShmSend::withdraw() {
   for (const Deadline end(kPatience); !ended() && !end.passed(); sched_yield()) advance(true);  // it is being pulled
 }
 
-// The first message for this rank with the tag. What is posted after `sent` is read may be seen without what was posted
-// before it, so it does not count yet.
+// The first posted message for this rank with the tag. A message posted after `sent` was read does not count yet: this
+// loop may see it and miss an earlier one.
 MessageSlot* ShmReceive::find() const {
   const auto from = static_cast<size_t>(call_.peer);
   auto& segment = protocol_.segment();
@@ -82,8 +82,8 @@ MessageSlot* ShmReceive::find() const {
   return first;
 }
 
-// Whether the message is this receiver's now. Since find() looked, another's message may have been pulled out of the
-// slot and the next posted in it: what is not ours is put back.
+// Claims the slot for this receiver; false if it can't. Since find(), the slot may have been freed and reused for a
+// message to another receiver, which is then put back.
 bool ShmReceive::claim(MessageSlot* slot) {
   const uint64_t sent = protocol_.segment().sent[static_cast<size_t>(call_.peer)].value.load();
   uint32_t posted = MessageSlot::kPosted;
@@ -95,7 +95,7 @@ bool ShmReceive::claim(MessageSlot* slot) {
   return false;
 }
 
-// Whether no earlier message of the channel lies ready.
+// Whether no earlier message of the channel is posted.
 bool ShmReceive::is_first(const MessageSlot& slot) const {
   const auto& slots = protocol_.segment().messages[static_cast<size_t>(call_.peer)];
   return std::none_of(slots.begin(), slots.end(), [&](const MessageSlot& other) {

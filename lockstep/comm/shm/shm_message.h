@@ -1,5 +1,6 @@
-// Send and receive over shared memory: the sender posts its data in a slot, the receiver pulls it out of the sender's
-// pool. Messages between two ranks with one tag arrive in the order in which they were sent.
+// Send and receive over shared memory: the sender posts the offset of its data in a slot, and the receiver copies the
+// data out of the sender's pool. Messages between two ranks with the same tag arrive in the order in which they were
+// sent.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ class ShmMessage : public ShmWork {
  public:
   ShmMessage(ShmProtocol& protocol, const Call& call) : ShmWork(protocol, call), call_(call) {}
 
-  // Messages of one channel find their slots in the order of their calls.
+  // Messages of one channel get their slots in the order of their calls.
   struct Channel {
     OpKind kind;
     int peer, tag;
@@ -22,11 +23,11 @@ class ShmMessage : public ShmWork {
   };
   Channel channel() const { return {call_.kind, call_.peer, call_.tag}; }
 
-  // Moves it on; `may_match`: whether all before it on its channel have their slots.
+  // Makes progress. `may_match` says whether all earlier messages of its channel have their slots.
   virtual void advance(bool may_match) = 0;
   bool matched() const { return slot_ != nullptr || ended(); }
   bool ended() const { return is_done() || failed_; }
-  // The communicator goes: what has not been pulled yet never will be.
+  // Takes back a posted message whose receiver has not begun: the communicator is being destroyed.
   virtual void withdraw() {}
 
  protected:

@@ -16,13 +16,14 @@
 namespace lockstep::comm {
 namespace {
 
-// How long a wait spins before it sleeps. With a core for every rank a peer is at most a scheduling hiccup away; with
-// more ranks than cores whoever spins may keep from its core the very rank that it waits for, so a spin soon yields.
+// The time for which a wait spins before it sleeps. With a core for every rank a peer is at most a scheduling hiccup
+// away. With more ranks than cores a spinning rank may occupy the core of the rank that it waits for, so a spin soon
+// yields.
 constexpr int64_t kSpinNs = 100'000;
 constexpr int64_t kSpinOversubscribedNs = 50'000;
-constexpr int64_t kPauseNs = 2'000;       // from then on a spin yields its core to whoever else can run
-constexpr int64_t kSleepNs = 20'000'000;  // then it looks whether its peers live
-constexpr int64_t kPollNs = 500'000;      // while something is awaited that does not ring
+constexpr int64_t kPauseNs = 2'000;       // after this time a spin yields its core to other threads
+constexpr int64_t kSleepNs = 20'000'000;  // the longest sleep between two checks of the peers
+constexpr int64_t kPollNs = 500'000;      // the longest sleep while some work needs polling
 
 void pause_core() {
 #if defined(__x86_64__)
@@ -83,7 +84,7 @@ void ShmNode::sweep() {
                 [](const auto& old) { return old.first.template as<ShmSegment>()->left.load() == old.second; });
 }
 
-// What is moved on may ask to move everything on (a transport's work that polls its own world).
+// Not reentrant: work may ask for progress on all work itself (a transport's work that polls its own world).
 void ShmNode::advance() {
   if (advancing_) return;
   advancing_ = true;
@@ -150,7 +151,7 @@ void ShmNode::check_peers(const Waiting& waiting) {
     peers_.check(awaited, waiting.what);
   } catch (const CommError&) {
     advance();
-    if (waiting.ready() || waiting.awaited() != awaited) return;  // the peer did its last share and left, just now
+    if (waiting.ready() || waiting.awaited() != awaited) return;  // the peer has just done its last share and left
     throw;
   }
 }

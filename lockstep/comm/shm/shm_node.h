@@ -1,5 +1,5 @@
-// One process's view of its node, shared by all communicators over it: the pools, the peers, the bell, and waits that
-// can't be blind.
+// One process's view of its node, shared by all communicators over it: the pools, the peers, and waits on the doorbell
+// that notice when a peer dies.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@
 
 namespace lockstep::comm {
 
-// A block of this rank's pool, and where in it it lies.
+// An owned block of this rank's pool and its offset there. An empty one owns nothing.
 struct PoolBlock {
   c10::DataPtr memory;
   uint64_t offset = 0;
@@ -31,36 +31,38 @@ struct PoolBlock {
   explicit operator bool() const { return memory.get() != nullptr; }
 };
 
-// Where this process has the memory of all ranks of its node. Threads that are ranks may share one view, so that a
-// sanitizer sees what they do to each other's memory.
+// The memory of all ranks of the node, as mapped into this process. Ranks that are threads may share the same mappings,
+// so that a sanitizer sees how they access each other's memory.
 struct ShmMemory {
-  explicit ShmMemory(const NodeMemory& memory);  // maps all of it; throws IoError
+  // Maps all of `memory`. Throws IoError.
+  explicit ShmMemory(const NodeMemory& memory);
+  // Uses memory that the caller has mapped and that outlives this.
   ShmMemory(ShmSegment* at, std::vector<std::byte*> pools_at) : segment(at), pools(std::move(pools_at)) {}
 
   std::vector<Mapping> mappings;
   ShmSegment* segment;
-  std::vector<std::byte*> pools;  // by rank
+  std::vector<std::byte*> pools;  // by local rank
 };
 
-// What a process moves on while it waits, for others may wait for just that.
+// Work on which a process makes progress while it waits for something else, because other ranks may wait for that work.
 class Progressable {
  public:
   virtual ~Progressable() = default;
-  virtual void advance() = 0;              // as far as it goes without waiting
-  virtual bool needs_polling() const = 0;  // waits for something that does not ring the bell
+  virtual void advance() = 0;              // makes progress without waiting
+  virtual bool needs_polling() const = 0;  // whether it waits for an event that does not ring the doorbell
 };
 
-// One thread. Ranks are places: numbers on the node, as the board and the pools have them.
+// Ranks are local ranks, which number the board's entries and the pools. One thread.
 class ShmNode {
  public:
   struct Options {
     int self = 0;
-    int size = 1;                       // at most kMaxLocalRanks
-    std::vector<int> world_ranks = {};  // by place, for messages; empty: the places
-    std::function<void(const std::string&)> warn = {};
+    int size = 1;                                       // at most kMaxLocalRanks
+    std::vector<int> world_ranks = {};                  // by local rank, for messages; empty: the local ranks
+    std::function<void(const std::string&)> warn = {};  // gets each warning; default: it goes to the log
   };
 
-  // `pool` is this rank's, on memory.pools[self]; it and `board` outlive this. Throws ConfigError.
+  // `pool` is this rank's pool, over memory.pools[self]. It and `board` outlive this. Throws ConfigError.
   ShmNode(Options options, ShmMemory memory, Pool& pool, Board* board);
 
   int self() const { return options_.self; }
@@ -68,38 +70,45 @@ class ShmNode {
   ShmSegment& segment() const { return *memory_.segment; }
   Peers& peers() { return peers_; }
 
-  // Where the data lies in this rank's pool; nothing if it doesn't. Nothing lies anywhere.
+  // The offset of [data, data + bytes) in this rank's pool; nothing if it is not all in the pool. 0 for no bytes.
   std::optional<uint64_t> offset_of(const void* data, size_t bytes) const;
+  // Allocates a block of this rank's pool. Throws IoError.
   PoolBlock allocate(size_t bytes);
-  // Offset `offset` of a rank's pool, in this process.
+  // The address, in this process, of offset `offset` of a rank's pool.
   std::byte* at(int local_rank, uint64_t offset) const {
     return memory_.pools[static_cast<size_t>(local_rank)] + offset;
   }
 
-  // A group's segment in this rank's pool, all zeros; kept after the group is gone until all `members` have left it.
+  // Allocates a segment of zeros for a group in this rank's pool.
   PoolBlock make_segment();
+  // Keeps a group's segment after this rank has left the group, until all `members` of them have left it.
   void retire(PoolBlock segment, uint32_t members);
 
-  void add(Progressable* each) { progressables_.push_back(each); }
-  void remove(Progressable* each) { std::erase(progressables_, each); }
+  // Registers and unregisters work, which is not owned.
+  void add(Progressable* work) { progressables_.push_back(work); }
+  void remove(Progressable* work) { std::erase(progressables_, work); }
+  // Makes progress on all registered work, without waiting.
   void advance();
 
+  // A wait for a condition.
   struct Waiting {
-    const std::string& what;  // what messages call it
-    std::function<bool()> ready;
-    std::function<std::vector<int>()> awaited;  // who has still to act for it to be ready: none may be dead
-    std::function<std::vector<int>()> missing;  // who keeps everyone waiting now, for messages
-    std::chrono::nanoseconds patience;          // after which a warning says who is missing
+    const std::string& what;                    // the call's name in messages
+    std::function<bool()> ready;                // the condition
+    std::function<std::vector<int>()> awaited;  // the ranks that have still to act: none of them may be dead
+    std::function<std::vector<int>()> missing;  // the ranks that hold up all others now, for messages
+    std::chrono::nanoseconds patience;          // the time after which a warning names the missing ranks
   };
-  // Moves everything on until it is ready, for at most `time`; whether it is. Throws CommError for peers that died,
-  // gave up or have finished, and what moving on throws.
+  // Makes progress on all work until the condition holds, for at most `time`; returns whether it holds. Throws
+  // CommError if an awaited peer died or finished or any rank gave up, and whatever advance() throws.
   bool wait_until(const Waiting& waiting, std::chrono::nanoseconds time);
-  // For who polls: now and then looks whether the others live, and throws as wait_until().
+  // For callers that poll instead: whether the next check of the peers is due, and the check, which throws as
+  // wait_until().
   bool check_is_due();
   void check_peers(const Waiting& waiting);
-  // "rank 2; rank 2 (pid 811) is alive, at …" or "ranks 2-3; …".
+  // The missing ranks and their states: "rank 2; rank 2 (pid 811) is alive, at …" or "ranks 2-3; …".
   std::string missing_text(const std::vector<int>& missing) const;
 
+  // Tells all ranks of the node that this one gives up.
   void abort(const std::string& reason) noexcept;
 
  private:
@@ -115,7 +124,7 @@ class ShmNode {
   std::vector<Progressable*> progressables_;
   bool advancing_ = false;
   int64_t checked_ns_ = 0;
-  std::vector<std::pair<PoolBlock, uint32_t>> retired_;  // segments with the number of their members
+  std::vector<std::pair<PoolBlock, uint32_t>> retired_;  // segments and the sizes of their groups
 };
 
 }  // namespace lockstep::comm

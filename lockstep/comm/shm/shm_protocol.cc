@@ -24,7 +24,7 @@ bool ShmProtocol::all_past(const ShmSegment::Counters& counters, uint64_t call) 
   return true;
 }
 
-// Sleepers wait until all ranks are past a call, so only the last one to get there rings.
+// A sleeping rank waits until all ranks are past a call, so only the last of them rings the doorbell.
 void ShmProtocol::raise(ShmSegment::Counters& counters, uint64_t call) {
   counters[static_cast<size_t>(rank_)].value.store(call + 1);
   if (all_past(counters, call)) node_->segment().ring();

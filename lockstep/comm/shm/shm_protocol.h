@@ -1,4 +1,4 @@
-// The protocol of shm_segment.h from one rank's side: publish a call, see who has, finish.
+// One rank's side of the protocol of shm_segment.h: publish a call, see which ranks have published it, finish it.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@
 
 namespace lockstep::comm {
 
-// One thread. Ranks are those of the communicator.
+// Ranks are those of the communicator unless they are called local. One thread.
 class ShmProtocol {
  public:
-  // Over `segment`, for the ranks at these places of the node, this one among them.
+  // Rank k of the communicator is local_ranks[k] of the node; this process is one of them. `segment` outlives this.
   ShmProtocol(std::shared_ptr<ShmNode> node, ShmSegment& segment, std::vector<int> local_ranks,
               std::chrono::milliseconds timeout);
 
@@ -27,38 +27,41 @@ class ShmProtocol {
   int world_rank(int rank) const { return node_->peers().world_rank_of(local_rank_of(rank)); }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
-  // Offset `offset` of a rank's pool, in this process.
+  // The address, in this process, of offset `offset` of a rank's pool.
   std::byte* at(int rank, uint64_t offset) const { return node_->at(local_rank_of(rank), offset); }
 
-  // What a rank says of a call: where its data lies, and how far it is.
+  // The contents of a new OpRecord (shm_segment.h), whose fields have the same names.
   struct PublishedCall {
     Signature call;
     uint64_t data = 0, auxiliary = 0;
     int64_t length = 0;
     uint64_t staged = UINT64_MAX;
   };
-  // Begins the next call; returns its number. The one kRing calls before it must be complete (full()).
+  // Publishes this rank's next call and returns its number. Not to be called while full().
   uint64_t publish(const PublishedCall& published);
+  // Whether the record that the next call needs still belongs to a call that is not complete.
   bool full() const;
   uint64_t next_call() const { return next_call_; }
   OpRecord& record(int rank, uint64_t call) const {
     return segment_->records[static_cast<size_t>(rank)][call % ShmSegment::kRing];
   }
+  // This rank's record of the call.
   OpRecord& own(uint64_t call) const { return record(rank_, call); }
-  // Whether all ranks have published the call. Throws DesyncError if they called different things.
+  // Whether all ranks have published the call. Throws DesyncError if their calls differ.
   bool published(uint64_t call);
-  // Says that this rank has done its share of the call (calls are finished in order).
+  // Marks this rank's share of the call as done. Calls are finished in their order.
   void finish(uint64_t call) { raise(segment_->finished, call); }
   // Whether all ranks have finished it.
   bool complete(uint64_t call) const { return all_past(segment_->finished, call); }
 
-  // The least of a counter of the call's records over ranks.
+  // The minimum over ranks of a counter in the call's records.
   uint64_t least(uint64_t call, std::atomic<uint64_t> OpRecord::*counter) const;
-  // Raises this rank's and, if it was the last to get there, rings.
+  // Raises this rank's counter to `value`, and rings the doorbell if all ranks have then reached that value.
   void raise(uint64_t call, std::atomic<uint64_t> OpRecord::*counter, uint64_t value) const;
 
-  // The places of who has not yet finished the call, and of those who have not even published it, if any.
+  // The local ranks that have not finished the call.
   std::vector<int> unfinished(uint64_t call) const { return behind(segment_->finished, call); }
+  // The local ranks that have not published the call or, if all have, those that have not finished it.
   std::vector<int> missing(uint64_t call) const;
 
  private:

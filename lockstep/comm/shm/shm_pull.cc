@@ -51,7 +51,8 @@ bool ShmPull::striped() const {
          (call_.kind == OpKind::kReduceScatter || call_.kind == OpKind::kAllToAll || call_.kind == OpKind::kScatter);
 }
 
-// Which parts this rank gets, beginning with its own and going on with the next rank's, so that not all read one rank.
+// Lists the parts that this rank gets. They begin with its own and go on with the next rank's, so that not all ranks
+// read the same rank at once.
 void ShmPull::locate() {
   const int size = protocol_.size(), self = protocol_.rank();
   const bool to_all = call_.kind == OpKind::kAllGather || call_.kind == OpKind::kAllToAll;
@@ -143,7 +144,7 @@ bool ShmPull::pull_copies() {
   return moved;
 }
 
-// Of all parts together, as far as all of them are there.
+// Reduces all parts together, as far as all of them are staged.
 bool ShmPull::pull_sums() {
   if (parts_.empty() || next_ == parts_.size()) return false;
   int64_t count = parts_[0].count;

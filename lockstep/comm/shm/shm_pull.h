@@ -1,5 +1,5 @@
-// Broadcast, all_gather, gather, scatter, all_to_all and reduce_scatter over shared memory: only inputs need lie in the
-// pools, and every rank pulls what it gets straight into its own output.
+// Broadcast, all_gather, gather, scatter, all_to_all, reduce_scatter and barrier over shared memory. Only inputs have
+// to lie in the pools: every rank pulls its parts from the other ranks' inputs into its own output.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ class ShmPull final : public ShmCollective {
   void advance(bool may_finish) override;
 
  private:
-  // Elements [begin, begin + count) of the input of rank `from`, and where in the output they go.
+  // Elements [begin, begin + count) of the input of rank `from`, which go to the address `to` in the output.
   struct Part {
     int from;
     int64_t begin, count;
@@ -27,8 +27,8 @@ class ShmPull final : public ShmCollective {
   bool sends() const;    // whether others read this rank's input
   bool striped() const;  // the input is a row for each rank
   void locate();
-  // What rank `from` brings goes to element `to` of the output: its row for this rank, or all of it. Throws DesyncError
-  // unless it is `count` elements.
+  // Add a part of the input of rank `from`, its row for this rank or the whole input, that goes to element `to` of the
+  // output. Throw DesyncError unless that part has `count` elements.
   void add_row_of(int from, int64_t count, int64_t to);
   void add_whole(int from, int64_t count, int64_t to);
   void add_part(int from, int64_t begin, int64_t sent, int64_t count, int64_t to);
@@ -42,10 +42,10 @@ class ShmPull final : public ShmCollective {
   Call call_;
   int64_t element_size_;
   ShmSource source_;
-  PoolBlock table_;  // int64 [size + 1], of uneven parts: where in the input each rank's begins
+  PoolBlock table_;  // int64 [size + 1], of an uneven input: the element at which each rank's part begins
   bool located_ = false;
   std::vector<Part> parts_;
-  size_t next_ = 0;  // parts before it are pulled
+  size_t next_ = 0;  // the first part that is not all pulled
 };
 
 }  // namespace lockstep::comm

@@ -7,9 +7,33 @@
 namespace lockstep::comm {
 namespace {
 
+// The algorithm, as rank r of N runs it. The tensors are one sequence of blocks (blocks.h), cut into chunks_ chunks,
+// and each chunk into N slices, one for each rank. A call whose tensors all lie in the pools has a single chunk. A
+// tensor outside its rank's pool is staged through ring_, which holds slots_ chunks; all ranks then work chunk by
+// chunk.
+//
+//   publish:      write table_, the offsets of the tensors in the pool, and publish the call
+//   begin:        once all ranks have published: views_[k] = the memory of rank k
+//   for each chunk c:
+//     stage:      once chunk c - slots_ is back in the tensors: copy chunk c of the tensors outside the pool into ring_
+//                 staged_ = c + 1
+//     reduce:     once all ranks have staged chunk c: for each block of slice r of chunk c
+//                   result = the reduction of source(0), …, source(N - 1), in the order of the fold's tree
+//                   copy the result to address(k) of every rank k that gets it (deliver)
+//                 reduced_ = c + 1
+//     copy_back:  once all ranks have reduced chunk c: copy chunk c from ring_ into the tensors outside the pool
+//                 returned_ = c + 1
+//   finish:       all chunks are reduced
+//   release:      once all ranks have finished: the tensors belong to the caller again
+//
+// Every rank thus reads and writes each byte of the data once. None of these steps waits: advance() runs those
+// whose condition holds, so that stage, reduce and copy_back of different chunks overlap between ranks. A rank raises
+// its counters `staged` and `reduced` in the call's record (shm_segment.h) and rings the doorbell;
+// ShmNode::wait_until() calls advance() of all calls under way until the awaited one is done.
+
 constexpr int64_t kInRing = -1, kNoLeaf = 0;
 
-// A leaf's place in the table: its offset, and in the lowest bit its type.
+// A leaf's entry in the table: twice its offset, plus its type in the lowest bit.
 int64_t leaf_entry(uint64_t offset, at::ScalarType type) {
   return static_cast<int64_t>(2 * offset) + (type == at::kHalf ? 1 : 0);
 }
@@ -39,7 +63,8 @@ ShmReduce::ShmReduce(ShmProtocol& protocol, const Call& call, int64_t chunk_bloc
   publish(call);
 }
 
-// Says where each tensor lies, and makes a ring if one is not in the pool, with room for what will ever be in it.
+// Fills the table with the offset of each tensor. Allocates a ring if a tensor is not in the pool, no larger than the
+// call needs.
 void ShmReduce::lay_out_table(Call call) {
   ShmNode& node = protocol_.node();
   const auto in_pool = [&](const at::Tensor& tensor) {
@@ -87,7 +112,7 @@ void ShmReduce::publish(const Call& call) {
   }
 }
 
-// Once all have published: where everyone's data lies, and whether anyone stages.
+// Once all ranks have published: locates every rank's memory, and decides whether the call is chunked.
 bool ShmReduce::begin() {
   if (!views_.empty()) return true;
   if (!protocol_.published(number_)) return false;
@@ -175,7 +200,7 @@ bool ShmReduce::stage() {
   return true;
 }
 
-// Peers' counters are theirs to use again once the call is complete.
+// Once the call is complete, peers may reuse their counters for another call, so these say nothing any more.
 uint64_t ShmReduce::reduced_by_all() const {
   const uint64_t least = protocol_.least(number_, &OpRecord::reduced);
   return protocol_.complete(number_) ? chunks_ : std::min(least, chunks_);

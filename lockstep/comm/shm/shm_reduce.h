@@ -1,10 +1,5 @@
-// Fold, all_reduce and reduce over shared memory: every rank reduces its slice straight from the others' pools and
-// writes the result into the pools of all that get it.
-//
-// The tensors are one row of blocks (blocks.h). Where all of them lie in the pools there is one chunk, and rank k takes
-// slice k of it. A tensor that lies elsewhere goes through its rank's staging ring, chunk by chunk: the rank stages
-// chunk c + kSlots as soon as chunk c is back in the tensor, while all reduce what lies between; then every chunk is
-// divided into slices.
+// Fold, all_reduce and reduce over shared memory: every rank reduces its slice of the data, reading it from all ranks'
+// pools, and writes the result into the pools of all ranks that get it. shm_reduce.cc explains the algorithm.
 #pragma once
 
 #include <optional>
@@ -21,14 +16,15 @@ class ShmReduce : public ShmCollective {
 
   void advance(bool may_finish) override;
 
-  static constexpr int64_t kChunkBlocks = 32;  // of a staged call
-  static constexpr int64_t kSlots = 4;         // chunks that a staging ring has room for
+  static constexpr int64_t kChunkBlocks = 32;  // blocks in a chunk of a staged call
+  static constexpr int64_t kSlots = 4;         // chunks in a staging ring
 
  protected:
-  // Chunks of `chunk_blocks`, of which a ring holds `slots`. Publishes the call.
+  // Publishes the call, with chunks of `chunk_blocks` blocks and staging rings of `slots` chunks.
   ShmReduce(ShmProtocol& protocol, const Call& call, int64_t chunk_blocks, int64_t slots);
 
-  // Does this rank's share of chunk reduced(), whose data all ranks have staged; whether it is done.
+  // Does this rank's share of chunk reduced(), which all ranks have staged. False if it has to wait: it is called
+  // again.
   virtual bool reduce_chunk();
 
   Slice chunk(uint64_t index) const;
@@ -37,14 +33,15 @@ class ShmReduce : public ShmCollective {
   at::ScalarType dtype() const { return dtype_; }
   ReduceOp op() const { return op_; }
   std::optional<at::ScalarType> wire() const { return wire_; }
-  // Where `rank` has the block of a tensor that begins at element `first`, and what it adds there.
+  // The block of a tensor that begins at element `first`, on `rank`: its address, and the values that the rank adds,
+  // which are elsewhere if they are a low-precision leaf.
   std::byte* address(int rank, size_t tensor, int64_t first, int64_t block) const;
   Source source(int rank, size_t tensor, int64_t first, int64_t block) const;
-  // Writes a reduced block, which lies in `from`, to all ranks that get it, and its square sum.
+  // Copies a reduced block from `from` to all ranks that get it, and computes its square sum.
   void deliver(const std::byte* from, size_t tensor, int64_t first, int64_t count, int64_t block) const;
 
  private:
-  // A rank's memory, in this process.
+  // The addresses, in this process, of a rank's table, pool and staging ring.
   struct View {
     const int64_t* table;
     std::byte *pool, *ring;
@@ -53,7 +50,6 @@ class ShmReduce : public ShmCollective {
   void lay_out_table(Call call);
   void publish(const Call& call);
   bool begin();
-  bool step();
   bool stage();
   bool copy_back();
   bool reduce();
@@ -69,15 +65,15 @@ class ShmReduce : public ShmCollective {
   std::optional<at::ScalarType> wire_;
   int root_;  // the one rank that gets the result; -1: all
   int64_t blocks_, chunk_blocks_, slots_;
-  // int64 [2 * tensors + 1]: where each lies, kInRing; where the square sums lie; where the leaf of each lies and of
-  // what type, kNoLeaf.
+  // int64 [2 * tensors + 1]: each tensor's offset in the pool, or kInRing; the offset of the square sums; each tensor's
+  // leaf_entry(), or kNoLeaf.
   PoolBlock table_;
   PoolBlock ring_;
-  PoolBlock sums_block_;     // what stands for square sums outside the pool
-  std::vector<View> views_;  // by rank, once all have published
-  bool chunked_ = false;     // some rank stages
+  PoolBlock sums_block_;     // stands in for square sums outside the pool
+  std::vector<View> views_;  // by rank; empty until all ranks have published
+  bool chunked_ = false;     // whether some rank stages
   uint64_t chunks_ = 0;
-  uint64_t staged_ = 0, reduced_ = 0, returned_ = 0;  // chunks
+  uint64_t staged_ = 0, reduced_ = 0, returned_ = 0;  // numbers of chunks: in the ring, reduced, back in the tensors
 };
 
 }  // namespace lockstep::comm

@@ -10,7 +10,7 @@
 namespace lockstep::comm {
 
 void ShmSegment::ring() {
-  // Sequentially consistent on both sides: either we see the waiter, or it sees the event.
+  // Both sides are sequentially consistent: either this rank sees the waiter, or the waiter sees the new event.
   event.fetch_add(1);
   if (waiters.load() > 0) syscall(SYS_futex, &event, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }

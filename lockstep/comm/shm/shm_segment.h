@@ -1,11 +1,12 @@
-// The memory in which the ranks of a communicator meet: what each has called, how far each is, and how to wake who
-// waits.
+// The memory that the ranks of a communicator share to coordinate their calls: what each rank has called, how far it
+// is, and a doorbell that wakes sleeping ranks.
 //
 // Collectives are numbered in the order of their calls. Rank k publishes call s by writing record s into its ring and
-// raising published[k] to s + 1; when all ranks have, each does its share straight from the others' pools and raises
-// finished[k] to s + 1; when all have finished, the call is complete and its tensors belong to their owners again.
-// Messages lie in slots of their sender until their receiver has taken them. All zeros is the state before the first
-// call. Ranks below are those of the communicator; the bell and who gave up are those of the node's own segment.
+// raising published[k] to s + 1. When all ranks have published, each does its share directly on the other ranks' pools
+// and raises finished[k] to s + 1. When all have finished, the call is complete and its tensors belong to their owners
+// again. A message occupies a slot of its sender until its receiver has taken it. All zeros is the state before the
+// first call. Ranks are those of the communicator. The doorbell and `aborted` are used only in the node's own segment,
+// where ranks are local ranks.
 #pragma once
 
 #include <array>
@@ -19,32 +20,32 @@
 
 namespace lockstep::comm {
 
-// What a rank says of a call, and how far it is with it.
+// A rank's record of a call: its data, and its progress. Offsets are in the rank's pool.
 struct alignas(64) OpRecord {
   Signature call;      // must be equal on all ranks
-  uint64_t data;       // where in its pool the input lies; of a reduction, a table with the place of each tensor
-  uint64_t auxiliary;  // of a reduction: its staging ring, 0 if it needs none; of an uneven movement: a table of parts
+  uint64_t data;       // offset of the input, or of a reduction's table with the offset of each tensor
+  uint64_t auxiliary;  // offset of a reduction's staging ring or an uneven movement's table of parts; 0: none
   int64_t length;      // elements of the input
-  alignas(64) std::atomic<uint64_t> staged;  // reduction: chunks that lie in the pool; movement: elements of each row
-  std::atomic<uint64_t> reduced;             // reduction: chunks of which this rank has reduced its slice
+  alignas(64) std::atomic<uint64_t> staged;  // chunks (reduction) or elements of each row (movement) in the pool so far
+  std::atomic<uint64_t> reduced;             // reduction: chunks whose slice this rank has reduced
 };
 
-// A message under way. The sender fills a free slot and frees it again; the receiver takes it, or refuses it by saying
-// what it expected.
+// A message under way. The sender fills a free slot and frees it at the end. The receiver takes the message, or refuses
+// it and fills in what it expected.
 struct alignas(64) MessageSlot {
   enum State : uint32_t { kFree, kPosted, kClaimed, kTaken, kRefused };
   std::atomic<uint32_t> state;
   std::atomic<int32_t> to, tag;
   uint32_t dtype, expected_dtype;
   int64_t elements, expected_elements;
-  std::atomic<uint64_t> number;  // of its sender's messages
-  uint64_t data;
-  std::atomic<uint64_t> staged;  // elements that lie in the pool
+  std::atomic<uint64_t> number;  // its number among its sender's messages
+  uint64_t data;                 // offset in the sender's pool
+  std::atomic<uint64_t> staged;  // elements in the sender's pool so far
 };
 
 struct ShmSegment {
   static constexpr uint64_t kRing = 64;    // calls that may be under way at once
-  static constexpr size_t kMessages = 32;  // messages of one sender that may lie ready at once
+  static constexpr size_t kMessages = 32;  // messages of one sender that may be posted at once
 
   struct alignas(64) Counter {
     std::atomic<uint64_t> value;
@@ -52,20 +53,20 @@ struct ShmSegment {
   using Counters = std::array<Counter, kMaxLocalRanks>;
 
   Counters published, finished;
-  Counters sent;                              // messages posted
-  alignas(64) std::atomic<uint32_t> event;    // a futex: the bell
-  alignas(64) std::atomic<uint32_t> waiters;  // ranks that sleep on it
-  std::atomic<uint32_t> aborted;              // 1 + the rank that gave up first
-  std::atomic<uint32_t> left;                 // ranks that have let go of a group's segment
-  BoardText<512> reason;                      // why it did
+  Counters sent;                              // messages that each rank has posted
+  alignas(64) std::atomic<uint32_t> event;    // the doorbell, a futex
+  alignas(64) std::atomic<uint32_t> waiters;  // number of ranks that sleep on it
+  std::atomic<uint32_t> aborted;              // 1 + the rank that gave up first; 0: none has
+  std::atomic<uint32_t> left;                 // number of ranks that have left the group of this segment
+  BoardText<512> reason;                      // why the rank in `aborted` gave up
   std::array<std::array<OpRecord, kRing>, kMaxLocalRanks> records;
   std::array<std::array<MessageSlot, kMessages>, kMaxLocalRanks> messages;
 
-  // Wakes all who sleep. Whoever changes what others may wait for rings after it.
+  // Rings the doorbell, which wakes all sleeping ranks. A rank rings after each change that others may wait for.
   void ring();
-  // Sleeps until the event differs from `seen`, for at most `ns`.
+  // Sleeps until `event` differs from `seen`, for at most `ns` nanoseconds.
   void sleep(uint32_t seen, int64_t ns);
-  // Gives up for all; the first reason counts.
+  // Records that `rank` gives up because of `why`. Only the first abort counts.
   void abort(int rank, std::string_view why);
 };
 

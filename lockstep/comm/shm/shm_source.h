@@ -1,5 +1,5 @@
-// A rank's data where the others can read it: where it lies, if that is in the pool, or a copy that is made piece by
-// piece while the others already read its beginning.
+// A rank's input in memory that the other ranks can read: the tensor's own memory if that is in the pool, otherwise a
+// copy in the pool. The copy is staged piece by piece, while the others already read its beginning.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,15 +12,15 @@ class ShmSource {
  public:
   static constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
-  ShmSource() = default;  // nothing, all of it staged
-  // A contiguous tensor of `rows` rows of equal length, staged in stripes: a piece of each row at a time.
+  ShmSource() = default;  // no data; complete
+  // `tensor` is contiguous, with `rows` rows of equal length. stage() copies one piece of each row at a time.
   ShmSource(ShmNode& node, const at::Tensor& tensor, int64_t rows);
 
   uint64_t offset() const { return offset_; }
   bool complete() const { return staged_ == length_; }
-  // Elements of each row that lie in the pool; the most there can be if the data never had to be copied.
+  // Elements of each row in the pool so far; UINT64_MAX if the data needs no copy.
   uint64_t staged() const { return copy_ ? static_cast<uint64_t>(staged_) : UINT64_MAX; }
-  // Copies the next piece; nothing to do when complete.
+  // Copies the next piece, if any is left.
   void stage();
 
  private:

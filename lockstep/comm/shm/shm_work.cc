@@ -31,7 +31,7 @@ bool ShmWork::result() const {
   return done_;
 }
 
-// A poll is no blind wait either.
+// Checks the peers and the timeout for callers that poll done().
 void ShmWork::check() {
   if (done_ || !error_.empty() || !protocol_.node().check_is_due()) return;
   protocol_.node().check_peers(waiting());

@@ -1,4 +1,4 @@
-// A call under way over shared memory: what all kinds have in common.
+// The base classes of calls under way over shared memory.
 #pragma once
 
 #include <atomic>
@@ -21,17 +21,18 @@ class ShmWork : public Work {
   void wait() final;
   std::chrono::nanoseconds elapsed() const final;
 
+  // Whether the call is done, as far as advance() has seen.
   bool is_done() const { return done_; }
 
  protected:
-  // The places of the ranks that it waits for, and of those of them that keep everyone waiting now; none of the latter
-  // if it waits for other nodes.
+  // The local ranks that have still to act, and those among them that hold up all others now. The latter are none while
+  // the call waits for other nodes.
   virtual std::vector<int> awaited() const = 0;
   virtual std::vector<int> missing() const = 0;
-  // How much longer than its timeout it waits.
+  // The time for which the call waits beyond its timeout.
   virtual std::chrono::nanoseconds grace() const { return std::chrono::nanoseconds(0); }
   void mark_done();
-  // Ends it with a DesyncError for whoever waits.
+  // Ends the call: its waits throw DesyncError with this text.
   void fail(std::string error) { error_ = std::move(error); }
 
   ShmProtocol& protocol_;
@@ -49,17 +50,18 @@ class ShmWork : public Work {
   bool done_ = false;
 };
 
-// A collective: one of the communicator's numbered calls.
+// A collective under way: one of the communicator's numbered calls.
 class ShmCollective : public ShmWork {
  public:
   using ShmWork::ShmWork;
 
-  // Moves it on as far as that goes without waiting. Calls finish in their order: `may_finish` says whether all before
-  // this one have.
+  // Makes progress without waiting. Calls finish in their order: `may_finish` says whether all earlier ones have.
   virtual void advance(bool may_finish) = 0;
-  virtual bool needs_polling() const { return false; }  // waits for something that does not ring the bell
-  bool finished() const { return finished_; }           // this rank's share is done
-  // Whether the calls after it may do their share.
+  // Whether it waits for an event that does not ring the doorbell.
+  virtual bool needs_polling() const { return false; }
+  // Whether this rank's share of the call is done.
+  bool finished() const { return finished_; }
+  // Whether later calls may do their share before this one has finished.
   virtual bool may_be_overtaken() const { return finished_; }
 
  protected:

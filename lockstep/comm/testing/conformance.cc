@@ -20,7 +20,7 @@ const at::ScalarType kTypes[] = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat
 const ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean,    ReduceOp::kMax,
                          ReduceOp::kMin, ReduceOp::kProduct, ReduceOp::kBitOr};
 
-// A value of each rank's that all can compute: rows, tags and counts that differ from rank to rank.
+// A number that differs from rank to rank and that all ranks can compute, for rows, tags and counts.
 int64_t rows_between(int from, int to) { return (3 * from + 5 * to) % 4; }
 
 const Tensor& mine(const Communicator& comm, const std::vector<Tensor>& all) {
@@ -70,7 +70,7 @@ void check_fold_on_wire(Communicator& comm, at::ScalarType wire) {
   EXPECT_TRUE(at::equal(tensor, expected_on_wire(all, wire))) << wire;
 }
 
-// What ranks add may be 16 bits wide, on all of them or on some.
+// Leaves may be 16 bits wide, on all ranks or on some.
 void check_fold_of_leaves(Communicator& comm, at::ScalarType type) {
   const auto all = inputs(comm.size(), type, {3, 5001});
   std::vector<Tensor> wide, tensors, leaves;

@@ -1,4 +1,4 @@
-// Whether processes run, for tests that start and kill them.
+// Tests that start and kill processes: whether these are alive.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 
 namespace lockstep::launch {
 
-// A process that has ended but has not been waited for by its parent counts as gone.
+// Whether the process runs. One that has ended counts as gone even if its parent has not reaped it.
 inline bool alive(pid_t pid) {
   std::ostringstream stat;
   stat << std::ifstream(cat("/proc/", pid, "/stat")).rdbuf();
@@ -23,6 +23,7 @@ inline bool alive(pid_t pid) {
   return name_end != std::string::npos && stat.str()[name_end + 2] != 'Z';
 }
 
+// Whether all of the processes are gone within `seconds`.
 inline bool gone_within(const std::vector<pid_t>& pids, double seconds) {
   for (const Stopwatch watch; watch.seconds() < seconds; usleep(2000)) {
     if (std::none_of(pids.begin(), pids.end(), alive)) return true;

@@ -1,4 +1,4 @@
-// Ranks of a test as if on several nodes, all on this machine.
+// Tests whose ranks, all on this machine, behave as if they were on several nodes.
 #pragma once
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 namespace lockstep::testing_support {
 
-// The argument of a rank program that calls init_on_nodes(): a backend, and how many ranks each node has.
+// The argument of a rank program that calls init_on_nodes(): the backend, and the number of ranks of each node.
 inline std::string nodes(const std::string& backend, const std::vector<int>& ranks) {
   std::string text = cat(backend, ' ', free_port());
   for (const int n : ranks) text += cat(' ', n);

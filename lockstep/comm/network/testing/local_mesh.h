@@ -15,14 +15,14 @@
 
 namespace lockstep::comm::testing {
 
-// Where the messages of all ranks lie between send and receive.
+// The messages of all ranks between send and receive.
 struct Exchanged {
   std::mutex mutex;
   std::condition_variable news;
   std::map<std::tuple<int, int, uint32_t, size_t>, std::deque<std::vector<std::byte>>>
-      messages;                               // from, to, tag, bytes
+      messages;                               // by sender, receiver, tag and bytes
   std::vector<size_t> sent;                   // bytes of each message that rank 0 sent, in order
-  std::function<bool(int from, int to)> cut;  // optional: messages that get lost
+  std::function<bool(int from, int to)> cut;  // optional: whether messages between these ranks get lost
   std::vector<bool> aborted;                  // by rank
 };
 
@@ -42,16 +42,17 @@ class LocalMesh final : public Mesh {
   int rank_, size_;
 };
 
-// Runs `program` as so many ranks at once, each a thread with a communicator of all, over a LocalMesh. What a rank
-// throws is thrown in the end; of several the first rank's.
+// A world whose ranks are threads over a LocalMesh.
 struct LocalWorld {
   int size = 2;
   std::chrono::milliseconds timeout{20'000};
-  std::chrono::milliseconds period{20};  // of the watch
+  std::chrono::milliseconds period{20};  // the watch's period
   std::shared_ptr<Exchanged> exchanged = std::make_shared<Exchanged>();
 
+  // Runs `program` on every rank at once, with a communicator of all ranks. Throws the exception of the lowest rank
+  // that threw one.
   void run(const std::function<void(NetworkCommunicator&)>& program);
-  // The same with what communicators are made of.
+  // The same with the network of which communicators are made.
   void run_networks(const std::function<void(const Network&, int rank)>& program);
 };
 

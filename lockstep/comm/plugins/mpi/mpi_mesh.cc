@@ -31,13 +31,13 @@ std::string mpi_text(int code) {
   return {text, static_cast<size_t>(length)};
 }
 
-// A poll's pauses: none for a moment, then it gives its turn away for about as long as the bytes take, then naps, ever
-// longer. More ranks than cores get on that way.
+// The pauses of a polling thread. It spins for a moment, then yields its core for about as long as the bytes take, then
+// sleeps for ever longer times, so that more ranks than cores make progress.
 class Backoff {
  public:
   explicit Backoff(size_t bytes) : yields_(microseconds(500) + nanoseconds(bytes)) {}
 
-  // How long to nap now; zero where it has paused itself.
+  // The time to sleep now; zero if it has spun or yielded instead.
   nanoseconds pause() {
     const nanoseconds waited(monotonic_ns() - began_);
     if (waited < kSpin) return {};
@@ -58,8 +58,8 @@ class MpiMesh final : public Mesh {
  public:
   struct Start {
     MPI_Comm comm;
-    bool finalises;   // MPI is this mesh's
-    bool serialised;  // MPI allows one thread at a time
+    bool finalises;   // whether this mesh has initialised MPI
+    bool serialised;  // whether MPI allows one thread at a time
   };
   explicit MpiMesh(Start start) : start_(start) {
     MPI_Comm_rank(start_.comm, &rank_);
@@ -70,7 +70,7 @@ class MpiMesh final : public Mesh {
     if (found != 0) tag_bound_ = static_cast<uint32_t>(*static_cast<int*>(bound));
   }
 
-  // The communicator is left to MPI_Finalize: to free it is to talk with the peers.
+  // The communicator is left to MPI_Finalize, for freeing it would communicate.
   ~MpiMesh() override {
     if (start_.finalises && !broken_) MPI_Finalize();
   }
@@ -97,11 +97,11 @@ class MpiMesh final : public Mesh {
 
   void abort() noexcept override {
     broken_ = true;
-    awake_.notify_all();  // who begins to nap just now wakes by itself, soon
+    awake_.notify_all();  // a thread that falls asleep just now wakes soon by itself
   }
 
  private:
-  // The requests of one exchange, and what each is of.
+  // The requests of one exchange, and the piece of a message that each moves.
   class Batch {
    public:
     explicit Batch(MpiMesh& mesh) : mesh_(mesh) {}
@@ -170,7 +170,7 @@ void MpiMesh::Batch::post(const Message& message, bool sends) {
   }
 }
 
-// Moves the requests on; how many have come to their end.
+// Makes progress on the requests, and returns how many have ended.
 int MpiMesh::Batch::poll() {
   int count = 0;
   const auto lock = mesh_.turn();
@@ -221,7 +221,7 @@ std::vector<int> MpiMesh::Batch::waited_for() const {
   return peers;
 }
 
-// Takes back what has not begun, so that MPI forgets the receives' memory. What has begun, and sends, MPI may keep.
+// Cancels receives that have not begun, so that MPI no longer uses their memory. All other requests are left to MPI.
 void MpiMesh::Batch::cancel() {
   const auto lock = mesh_.turn();
   for (size_t k = 0; k < requests_.size(); ++k) {
@@ -234,7 +234,7 @@ void MpiMesh::Batch::cancel() {
   }
 }
 
-// Whether MPI was not initialised before, and how many threads it allows.
+// Initialises MPI if it was not before, and asks how many threads it allows.
 std::pair<bool, int> initialise() {
   int initialised = 0, finalised = 0, threads = MPI_THREAD_SINGLE;
   MPI_Finalized(&finalised);

@@ -1,4 +1,4 @@
-// MPI's tags may have fewer bits than a Message's: as few as 15.
+// The tag of an MPI message. MPI's tags may have fewer bits than a Message's, as few as 15.
 #pragma once
 
 #include <bit>
@@ -6,8 +6,8 @@
 
 namespace lockstep::comm {
 
-// The low bits, which tell apart what may be under way at once (exchange.cc), stay; the hash above them is folded upon
-// itself until it fits. `bound` is MPI_TAG_UB, at least 32767.
+// Shortens a tag to at most `bound`, MPI_TAG_UB, which is at least 32767. Keeps the low bits, which tell apart messages
+// that may be under way at once (exchange.cc). XORs the parts of the hash above them.
 constexpr int mpi_tag(uint32_t tag, uint32_t bound) {
   constexpr int kLowBits = 9;
   if (tag <= bound) return static_cast<int>(tag);

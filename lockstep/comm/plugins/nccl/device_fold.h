@@ -1,4 +1,4 @@
-// The fold's arithmetic on a device, by libtorch's own kernels: every node of the tree is one addition of theirs.
+// The fold's arithmetic on a device. Every node of the tree is one addition by libtorch's own kernels.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,16 +7,16 @@
 
 namespace lockstep::comm {
 
-// Of `rows`, [ranks, elements], the rows' combination in the tree's order, [elements]. fp16 and bf16 are added in fp32
-// and rounded at each node; kMean divides at the end (integers: rounded towards zero).
+// Reduces `rows`, [ranks, elements], over the ranks in the tree's order, to [elements]. fp16 and bf16 are added in fp32
+// and rounded at each node. kMean divides at the end (integers: rounded towards zero).
 at::Tensor combine_rows(ReduceOp op, const at::Tensor& rows);
 
-// A call's tensors as one row of values in the type that they travel in, padded with zeros to `ranks` equal slices.
+// A call's tensors as one flat tensor in the dtype in which they travel, padded with zeros to `ranks` equal slices.
 class DeviceRow {
  public:
   DeviceRow(const std::vector<at::Tensor>& tensors, at::ScalarType wire, int ranks);
 
-  // [ranks, elements of a slice], contiguous; to be folded in place.
+  // The values, [ranks, elements of a slice], contiguous. The caller folds them in place.
   const at::Tensor& slices() const { return slices_; }
   // Copies the values back into the tensors.
   void finish() const;
@@ -26,7 +26,7 @@ class DeviceRow {
   at::Tensor slices_;
 };
 
-// Of each tensor, by blocks (reduce.h) of its memory: the sums of squares, fp64.
+// The square sum of each block (blocks.h) of each tensor's memory, fp64 [blocks of all tensors].
 at::Tensor square_sums_of(const std::vector<at::Tensor>& tensors);
 
 }  // namespace lockstep::comm

@@ -12,7 +12,7 @@ namespace {
 
 using Counts = std::vector<int64_t>;
 
-// NCCL moves bytes: of any dtype, and of none.
+// The tensor as bytes: NCCL then moves any dtype.
 at::Tensor bytes_of(const at::Tensor& tensor, const at::Tensor& like) {
   if (!tensor.defined()) return at::empty({0}, like.options().dtype(at::kByte));
   return tensor.view({-1}).view(at::kByte);
@@ -25,7 +25,7 @@ class Collectives {
   int rank() const { return group_.getRank(); }
   int size() const { return group_.getSize(); }
 
-  // Counts in bytes; empty: equal ones.
+  // Numbers of bytes; empty: equal parts.
   void all_to_all(at::Tensor out, at::Tensor in, Counts receive_counts = {}, Counts send_counts = {}) {
     queue(group_.alltoall_base(out, in, receive_counts, send_counts));
   }
@@ -45,7 +45,7 @@ class Collectives {
     queue(group_.broadcast(tensors, options));
   }
 
-  // Each rank combines one slice of all ranks' rows, in the tree's order; then all have all slices.
+  // Each rank reduces one slice of all ranks' rows in the tree's order; then all ranks gather all slices.
   void fold(const at::Tensor& slices, ReduceOp op) {
     if (slices.numel() == 0) return;
     const at::Tensor rows = at::empty_like(slices);
@@ -55,7 +55,7 @@ class Collectives {
   }
 
  private:
-  // The current stream goes on when NCCL's own is through; the host does not wait.
+  // The current stream waits for NCCL's stream; the host does not.
   void queue(c10::intrusive_ptr<c10d::Work> work) {
     work->synchronize();
     works_.push_back(std::move(work));
@@ -84,8 +84,8 @@ void reduce_scatter(Collectives& nccl, const Call& call) {
   call.output.view({-1}).copy_(combine_rows(call.op, rows), true);
 }
 
-// all_to_all, gather and scatter: whoever has no counts has no data. `own` is what a rank without counts gives or
-// takes.
+// The bytes exchanged with each rank in an all_to_all, gather or scatter. A rank without counts exchanges all of `own`
+// with the root, or nothing if `own` is undefined.
 Counts in_bytes(const Counts& counts, const Call& call, int size, const at::Tensor& own) {
   Counts bytes(static_cast<size_t>(size), 0);
   for (size_t k = 0; k < counts.size(); ++k) bytes[k] = counts[k] * own.element_size();

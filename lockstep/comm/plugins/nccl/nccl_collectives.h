@@ -1,5 +1,5 @@
-// A call's steps on NCCL. Data are moved by NCCL and combined by libtorch's kernels, for NCCL's own sums have an order
-// that depends on the number of ranks.
+// The collectives over NCCL. NCCL moves the data and libtorch's kernels reduce them, because the order of NCCL's own
+// sums depends on the number of ranks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,11 +18,11 @@ namespace lockstep::comm {
 
 using NcclWorks = std::vector<c10::intrusive_ptr<c10d::Work>>;
 
-// Queues a collective with tensors on the group's device behind what the current stream has; afterwards the stream has
-// all of it, and `works` NCCL's part. Throws what c10d throws.
+// Queues a collective, whose tensors are on the group's device, on the current stream. Appends NCCL's part of it to
+// `works`. Throws what c10d throws.
 void run_on_nccl(c10d::ProcessGroupNCCL& group, const Call& call, NcclWorks& works);
 
-// [ranks, bytes]: what every rank passes, `own` being [bytes] on the device.
+// Gathers the bytes of all ranks, [ranks, bytes]. `own`, [bytes], are this rank's. All are on the device.
 at::Tensor gather_bytes(c10d::ProcessGroupNCCL& group, const at::Tensor& own, NcclWorks& works);
 
 }  // namespace lockstep::comm

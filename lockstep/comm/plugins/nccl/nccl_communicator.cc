@@ -20,9 +20,9 @@
 namespace lockstep::comm {
 namespace {
 
-constexpr uint64_t kSampled = 64;  // of so many calls, one's signatures are compared beforehand
+constexpr uint64_t kSampled = 64;  // of so many calls the first has its signatures gathered and compared
 
-// What all groups of a world share.
+// The parts of the backend that all groups of a world share.
 struct NcclWorld {
   at::Device device;
   c10::intrusive_ptr<c10d::Store> store;
@@ -36,7 +36,7 @@ const at::Tensor& any_tensor_of(const Call& call) {
   return call.input.defined() ? call.input : call.output;
 }
 
-// Memory that the side stream uses must not be given away while it does.
+// Keeps the allocator from reusing memory as long as the side stream uses it.
 void hold(const Call& call, const c10::cuda::CUDAStream& stream) {
   std::vector<at::Tensor> all = call.tensors;
   all.insert(all.end(), {call.input, call.output, call.fold.square_sums});
@@ -150,7 +150,7 @@ class NcclCommunicator final : public Communicator {
     return std::make_shared<NcclWork>(queue_, std::move(flight));
   }
 
-  // The queue compares them when they have come.
+  // Gathers the ranks' signatures on the device; the queue compares them when they have reached the host.
   void gather_signatures(NcclFlight& flight) {
     const at::Tensor own = at::empty({static_cast<int64_t>(sizeof(Signature))}, at::kByte);
     std::memcpy(own.mutable_data_ptr(), &flight.call.signature, sizeof(Signature));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPeriod{10};
 
-// Why one of NCCL's parts failed; null if none has.
+// The error of the first of NCCL's parts that failed; null if none has.
 std::exception_ptr error_of(const NcclFlight& flight) {
   for (const auto& part : flight.parts) {
     if (auto error = part->exception()) return error;
@@ -34,7 +34,7 @@ std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-// Null if all ranks passed the same signature.
+// The DesyncError if the ranks passed different signatures; null if they are equal.
 std::exception_ptr difference_of(const NcclFlight& flight) {
   std::vector<std::optional<Signature>> by_rank;
   bool differ = false;
@@ -120,7 +120,7 @@ void NcclQueue::run() {
   }
 }
 
-// Whether the call has ended, well or not.
+// Polls a call: breaks the group if the call failed. Returns whether the call has ended, with success or not.
 bool NcclQueue::poll(NcclFlight& flight) {
   using Cause = MeshError::Cause;
   if (broken()) return true;

@@ -1,5 +1,6 @@
-// What a group has under way on NCCL. The host queues calls and goes on; a thread sees them end, and ends them where
-// they last too long, a peer gives up, or ranks called different things: NCCL's own watchdog would end the process.
+// A group's calls under way on NCCL. The host queues calls and goes on. A thread watches them, and aborts the group
+// when a call lasts too long, a peer gives up, or the ranks' calls differ. It replaces NCCL's own watchdog, which would
+// end the process.
 #pragma once
 
 #include <ATen/cuda/CUDAEvent.h>
@@ -27,25 +28,26 @@ struct NcclFlight {
   Deadline deadline;
   NcclWorks parts = {};
   at::cuda::CUDAEvent end = {};
-  at::Tensor signatures = {};  // on the host, where they are compared: [ranks, sizeof(Signature)] bytes, at `end`
-  uint64_t wait = 0;           // the watch's number
+  at::Tensor signatures = {};  // the ranks' signatures, [ranks, sizeof(Signature)] bytes on the host, valid at `end`;
+                               // undefined if this call's are not compared
+  uint64_t wait = 0;           // the watch's number of the wait
   int64_t began_ns = monotonic_ns();
   std::atomic<int64_t> ended_ns{0};
 };
 
 class NcclQueue {
  public:
-  // `abort` ends NCCL's kernels; `stopped` tells that the watch wants all waits to end.
+  // `abort` ends NCCL's kernels. The watch sets `stopped` when all waits must end.
   NcclQueue(at::Device device, std::shared_ptr<Watch> watch, std::shared_ptr<std::atomic<bool>> stopped,
             std::function<void()> abort);
-  // What is under way goes on to its end or its timeout.
+  // Waits until the calls under way have ended, at their timeouts at the latest.
   ~NcclQueue();
   NcclQueue(const NcclQueue&) = delete;
   NcclQueue& operator=(const NcclQueue&) = delete;
 
-  // Throws instead where all waits are to end.
+  // Adds a call that has been queued on the device. Throws if all waits must end.
   void push(std::shared_ptr<NcclFlight> flight);
-  // Throws why the group broke, if it did. Any thread.
+  // Throws the error that broke the group, if one did. Any thread.
   void check() const;
   bool broken() const;
 
@@ -66,7 +68,7 @@ class NcclQueue {
   std::thread thread_;
 };
 
-// wait() makes the current stream wait, not the host; done() and wait_for() ask the device.
+// A call under way on NCCL. wait() makes the current stream wait, not the host; done() and wait_for() query the device.
 class NcclWork final : public Work {
  public:
   NcclWork(std::shared_ptr<NcclQueue> queue, std::shared_ptr<NcclFlight> flight)

@@ -1,4 +1,4 @@
-// For tests: a world of one rank on a GPU. Tests begin with LOCKSTEP_NEEDS_GPU(), which skips them where there is none.
+// Tests with a world of one rank on a GPU. They begin with LOCKSTEP_NEEDS_GPU(), which skips them on a machine without.
 #pragma once
 
 #include <ATen/Context.h>
@@ -24,7 +24,7 @@ inline std::unique_ptr<Communicator> make_nccl_world(std::chrono::milliseconds t
   return std::unique_ptr<Communicator>(make(options));
 }
 
-// Why there is no such world here; empty if there is.
+// The reason why this machine can't have such a world; empty if it can.
 inline std::string why_no_gpu() {
   try {
     make_nccl_world();

@@ -1,4 +1,4 @@
-// Ranks of one node as threads of this process, each with a small pool of its own, for tests of the shm backend.
+// Tests of the shm backend with the ranks of a node as threads of this process, each with a small pool of its own.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ class NodeOfThreads {
   ShmNode::Options node_options(int rank) const { return {.self = rank, .size = static_cast<int>(pools_.size())}; }
   Pool& pool(int rank) { return *pools_[static_cast<size_t>(rank)]; }
   Board* board() { return Board::attach(board_.data()); }
-  // One view for all, whose pools are the ranks' own.
+  // The same mappings for all ranks, those of their pools.
   ShmMemory memory() const {
     std::vector<std::byte*> pools;
     for (const auto& pool : pools_) pools.push_back(pool->mapping().data());
