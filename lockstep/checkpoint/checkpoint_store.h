@@ -14,7 +14,7 @@ namespace lockstep::checkpoint {
 class CheckpointStore {
  public:
   struct Options {
-    int keep_last = 3;  // that a save leaves besides those of last.pt and best.pt; 0 keeps all
+    int keep_last = 3;  // the newest ones that a save keeps, besides last.pt's and best.pt's; 0: it keeps all
   };
   struct Saved {
     int64_t step = 0;

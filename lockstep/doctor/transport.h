@@ -11,7 +11,7 @@ enum class Health { kOk, kFailed, kNotAvailable };
 struct Transport {
   std::string name;  // "shm"
   Health health = Health::kOk;
-  std::string why = {};     // it is not ok; empty if it is
+  std::string why = {};     // the reason if it is not ok; else empty
   double microseconds = 0;  // of one fold of 1 KiB
   double gbps = 0;          // algorithm bandwidth of one fold of 1 MiB, GB/s
 };

@@ -35,13 +35,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lockstep::optim {
 
+namespace {
+
 HWY_EXPORT(average);
+
+void average_block(double share, const AnyElements& block) { HWY_DYNAMIC_DISPATCH(average)(share, block); }
+
+}  // namespace
 
 void average_parameter(const at::Tensor& parameter, const at::Tensor& average, double share) {
   if (!parameter.is_cpu()) return device::move_average(parameter, average, share);
   for_each_block({.parameter = parameter, .gradient = parameter, .state = {}, .average = &average},
-                 [&](const AnyElements& block, size_t) { HWY_DYNAMIC_DISPATCH(average)
-                                                         (share, block); });
+                 [&](const AnyElements& block, size_t) { average_block(share, block); });
 }
 
 }  // namespace lockstep::optim

@@ -25,7 +25,7 @@ void step_vector(D d, const R& rule, const Extras& extras, const E& e, size_t at
     write_ahead(e.state[k] + at);
     s[k] = load(d, e.state[k] + at);
   }
-  Form::step(d, rule, weight, g, s);
+  Form::template step<kStates>(d, rule, weight, g, s);
   for (size_t k = 0; k < kStates; ++k) store(d, s[k], e.state[k] + at);
   store_weight(d, weight, extras.average_share, e, at);
 }
@@ -47,8 +47,9 @@ void step_states(const R& rule, const Extras& extras, const E& e) {
 }
 
 // Steps the elements by the vector form of their rule, a struct with
-//   kLeastStates, kMostStates: how many states the rule has, by its options
-//   step(d, rule, p, g, s): updates the weight p and the states s from the multiplied, clipped gradient g, all vectors
+//   kLeastStates, kMostStates        how many states the rule may have
+//   step<kStates>(d, rule, p, g, s)  updates the weight p and the states s from the multiplied, clipped gradient g;
+//                                    each is one vector
 // hn::MulAdd(a, b, c) is a · b + c, rounded once where the machine can.
 template <typename Form, typename R>
 void step_by(const R& rule, const AnyElements& elements, const Extras& extras) {

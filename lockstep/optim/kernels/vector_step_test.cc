@@ -90,8 +90,7 @@ void expect_same_bits_at_any_offset() {
                       .beta2 = 0.999,
                       .step_size = 0.1,
                       .root_correction = 0.1,
-                      .eps = 1e-8,
-                      .amsgrad = false};
+                      .eps = 1e-8};
   constexpr size_t kSize = 67;
   struct Memory {
     Memory() {

@@ -22,7 +22,7 @@ namespace {
 struct VectorForm {
   static constexpr size_t kLeastStates = 1, kMostStates = 1;  // the sum
 
-  template <typename D, typename V>
+  template <size_t kStates, typename D, typename V>
   static void step(D d, const AdagradRule& rule, V& p, V g, V* s) {
     const Constants<D> constant{d};
     if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);

@@ -22,14 +22,15 @@ namespace {
 struct VectorForm {
   static constexpr size_t kLeastStates = 2, kMostStates = 3;  // exp_avg, exp_avg_sq, with amsgrad max_exp_avg_sq
 
-  template <typename D, typename V>
+  template <size_t kStates, typename D, typename V>
   static void step(D d, const AdamRule& rule, V& p, V g, V* s) {
+    constexpr bool kAmsgrad = kStates == 3;
     const Constants<D> constant{d};
     if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
     if (rule.shrink != 1) p = hn::Mul(p, constant(rule.shrink));
     update_moments(d, rule.new_share, rule.beta2, g, s);
-    if (rule.amsgrad) s[2] = hn::Max(s[2], s[1]);
-    const V root = hn::Div(hn::Sqrt(rule.amsgrad ? s[2] : s[1]), constant(rule.root_correction));
+    if (kAmsgrad) s[2] = hn::Max(s[2], s[1]);
+    const V root = hn::Div(hn::Sqrt(kAmsgrad ? s[2] : s[1]), constant(rule.root_correction));
     p = hn::Add(p, hn::Div(hn::Mul(constant(-rule.step_size), s[0]), hn::Add(root, constant(rule.eps))));
   }
 };
@@ -66,8 +67,8 @@ void step_tensors(const AdamRule& rule, at::Tensor& p, const at::Tensor& gradien
   if (rule.shrink != 1) p.mul_(rule.shrink);
   s[0].lerp_(g, rule.new_share);
   s[1].mul_(rule.beta2).addcmul_(g, g, 1 - rule.beta2);
-  if (rule.amsgrad) at::maximum_out(s[2], s[2], s[1]);
-  const at::Tensor& square = rule.amsgrad ? s[2] : s[1];
+  if (s[2].defined()) at::maximum_out(s[2], s[2], s[1]);
+  const at::Tensor& square = s[2].defined() ? s[2] : s[1];
   p.addcdiv_(s[0], square.sqrt().div_(rule.root_correction).add_(rule.eps), -rule.step_size);
 }
 
@@ -106,8 +107,7 @@ void AdamOf<Decoupled>::step_one(const GroupOptions& options, const FusedOptimiz
                       .beta2 = o.betas.second,
                       .step_size = o.lr / (1 - std::pow(o.betas.first, count)),
                       .root_correction = std::sqrt(1 - std::pow(o.betas.second, count)),
-                      .eps = o.eps,
-                      .amsgrad = o.amsgrad};
+                      .eps = o.eps};
   const at::Tensor* largest = o.amsgrad ? &slots[kMaxAverageSquare] : nullptr;
   step_parameter(rule, step.operands({&slots[kAverage], &slots[kAverageSquare], largest}), step.extras);
 }

@@ -60,7 +60,6 @@ struct AdamRule {
   double step_size;        // lr / (1 - beta1^step)
   double root_correction;  // √(1 - beta2^step)
   double eps;
-  bool amsgrad;
 };
 void step_elements(const AdamRule& rule, const AnyElements& elements, const Extras& extras = {});
 void step_tensors(const AdamRule& rule, at::Tensor& p, const at::Tensor& g, device::States& s);

@@ -78,21 +78,21 @@ TEST(AdamRule, FollowsItsDefinition) {
                 .beta2 = 0.99,
                 .step_size = 0.1,
                 .root_correction = 0.5,
-                .eps = 1e-3,
-                .amsgrad = false};
+                .eps = 1e-3};
+  bool amsgrad = false;
   const auto define = [&](testing::One& e) {
     const long double g = e.g * rule.multiplier + e.p * rule.weight_decay;
     e.s[0] += rule.new_share * (g - e.s[0]);
     e.s[1] = rule.beta2 * e.s[1] + (1 - rule.beta2) * g * g;
     e.s[2] = std::max(e.s[2], e.s[1]);
-    const long double root = std::sqrt(rule.amsgrad ? e.s[2] : e.s[1]) / rule.root_correction;
+    const long double root = std::sqrt(amsgrad ? e.s[2] : e.s[1]) / rule.root_correction;
     e.p = e.p * rule.shrink - rule.step_size * e.s[0] / (root + rule.eps);
   };
   for (const double share : {0.1, 0.7}) {
     rule.new_share = share;
-    rule.amsgrad = false;
+    amsgrad = false;
     testing::expect_definition(rule, 2, define);
-    rule.amsgrad = true;
+    amsgrad = true;
     testing::expect_definition(rule, 3, define);
   }
 }
@@ -105,12 +105,10 @@ TEST(AdamRule, IsTheSameOnDevices) {
                 .beta2 = 0.999,
                 .step_size = 0.01,
                 .root_correction = 0.5,
-                .eps = 1e-8,
-                .amsgrad = false};
+                .eps = 1e-8};
   testing::expect_device_follows(rule, 2);
   rule.weight_decay = 0;
   rule.shrink = 0.99;
-  rule.amsgrad = true;
   testing::expect_device_follows(rule, 3);
 }
 

@@ -22,7 +22,7 @@ namespace {
 struct VectorForm {
   static constexpr size_t kLeastStates = 2, kMostStates = 2;  // exp_avg, exp_avg_sq
 
-  template <typename D, typename V>
+  template <size_t kStates, typename D, typename V>
   static void step(D d, const NadamRule& rule, V& p, V g, V* s) {
     const Constants<D> constant{d};
     if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);

@@ -23,7 +23,7 @@ struct VectorForm {
   // square_avg, then, if centered, grad_avg, then, with momentum, the buffer.
   static constexpr size_t kLeastStates = 1, kMostStates = 3;
 
-  template <typename D, typename V>
+  template <size_t kStates, typename D, typename V>
   static void step(D d, const RmspropRule& rule, V& p, V g, V* s) {
     const Constants<D> constant{d};
     if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);

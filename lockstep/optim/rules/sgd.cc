@@ -20,13 +20,13 @@ namespace lockstep::optim::HWY_NAMESPACE {
 namespace {
 
 struct VectorForm {
-  static constexpr size_t kLeastStates = 0, kMostStates = 1;  // the momentum buffer
+  static constexpr size_t kLeastStates = 0, kMostStates = 1;  // the buffer, with momentum
 
-  template <typename D, typename V>
+  template <size_t kStates, typename D, typename V>
   static void step(D d, const SgdRule& rule, V& p, V g, V* s) {
     const Constants<D> constant{d};
     if (rule.weight_decay != 0) g = hn::MulAdd(p, constant(rule.weight_decay), g);
-    if (rule.momentum != 0) {
+    if constexpr (kStates == 1) {
       const V momentum = constant(rule.momentum);
       s[0] = rule.first ? g : hn::MulAdd(g, constant(rule.undamped), hn::Mul(s[0], momentum));
       g = rule.nesterov ? hn::MulAdd(s[0], momentum, g) : s[0];
