@@ -44,6 +44,9 @@ class Communicator {
   // Whether the ranks can work on this tensor's memory where it is, without a copy.
   virtual bool shares(const at::Tensor& tensor) const = 0;
 
+  // Whether the ranks have memory in common, so that views_of() can give views.
+  virtual bool has_views() const { return false; }
+
   // The root's tensors as tensors of this process, over the same memory: whoever writes to one writes to all. `mine`
   // are this rank's, as many and with the same sizes, strides and dtypes as the root's (ConfigError), and are what the
   // root itself gets. Empty on all ranks where not all of them can reach the root's memory. The memory holds the values

@@ -80,7 +80,7 @@ bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer,
   if (options.shard_optimizer != config::ShardOptimizer::kAuto) {
     return options.shard_optimizer == config::ShardOptimizer::kOn && world.size() > 1;
   }
-  return world.size() > 1 && std::string_view(world.communicator().backend()) == "shm" && optimizer.elementwise();
+  return world.size() > 1 && world.communicator().has_views() && optimizer.elementwise();
 }
 
 void apply_amp(Parts& parts) {
