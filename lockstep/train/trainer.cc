@@ -28,14 +28,15 @@ data::Loader make_loader(const Parts& parts) {
                              .lanes = parts.plan.lanes,
                              .batch_size = parts.plan.batch_size,
                              .seed = static_cast<uint64_t>(parts.options.seed)});
-  return data::Loader(parts.data.train, sampler,
-                      {.first_lane = own.first, .last_lane = own.last, .workers = parts.options.workers.value_or(0)},
-                      {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
-                       .step = parts.plan.step_in_epoch(parts.state.step)});
+  return data::Loader(
+      parts.data.train, sampler,
+      {.first_lane = own.first, .last_lane = own.last, .workers = parts.options.data.workers.value_or(0)},
+      {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
+       .step = parts.plan.step_in_epoch(parts.state.step)});
 }
 
-std::optional<at::ScalarType> wire_of(const config::TrainOptions& options) {
-  if (options.comm_dtype == config::CommType::kBf16) return at::kBFloat16;
+std::optional<at::ScalarType> wire_of(const TrainOptions& options) {
+  if (options.parallel.comm_dtype == parallel::CommType::kBf16) return at::kBFloat16;
   return std::nullopt;
 }
 
@@ -85,8 +86,8 @@ Trainer::StepOutcome Trainer::train_step() {
 
   StepOutcome outcome{.loss = result.loss, .lr = parts_.state.scheduler.lr(step_), .stop = result.decision != 0};
   if (!parts_.scaler.enabled() && !std::isfinite(result.square_sum)) warn_not_finite(result.loss);
-  amp::StepOptions clip{.max_norm = parts_.options.clip};
-  if (parts_.options.clip_value > 0) clip.max_value = parts_.options.clip_value;
+  amp::StepOptions clip{.max_norm = parts_.options.optimizer.clip};
+  if (parts_.options.optimizer.clip_value > 0) clip.max_value = parts_.options.optimizer.clip_value;
   parts_.optimizer->set_lr(outcome.lr);
   // run_lanes() has ended on all ranks, and with it their use of shared weights.
   const amp::StepReport report = amp::fused_step(*parts_.optimizer, parts_.scaler, result.square_sum, clip);
@@ -189,7 +190,7 @@ void Trainer::write_comm_log() {
 void Trainer::warn_not_finite(double loss) {
   const std::string where = ddp_.reducer().first_not_finite();
   const std::string line = cat("step ", step_ + 1, ": the gradient of ", where, " is not finite (loss ", loss, ')');
-  if (parts_.options.on_nan == config::OnNan::kStop) {
+  if (parts_.options.on_nan == OnNan::kStop) {
     throw DataError(line, "; ended by --on-nan stop; lower --lr, or --clip the gradient");
   }
   if (leads()) log_.warning(line, "; lower --lr, --clip the gradient, or end such runs by --on-nan stop");
@@ -201,9 +202,9 @@ void Trainer::explain_overflow(StepOutcome& outcome, double scale) {
   parts_.world->self().overflow.set(cat("step ", step_ + 1, ": ", outcome.overflow));
   const int in_a_row = parts_.scaler.skipped_in_a_row();
   if (!leads() || in_a_row != kOverflowsToWarn) return;
-  const char* advice = !parts_.scaler.options().dynamic             ? "lower --loss-scale, or leave it dynamic"
-                       : parts_.options.amp > config::AmpLevel::kO1 ? "lower --lr, or use --dtype bf16 or --amp O1"
-                                                                    : "lower --lr, or use --dtype bf16";
+  const char* advice = !parts_.scaler.options().dynamic ? "lower --loss-scale, or leave it dynamic"
+                       : parts_.amp.cast_model          ? "lower --lr, or use --dtype bf16 or --amp O1"
+                                                        : "lower --lr, or use --dtype bf16";
   log_.warning(cat("step ", step_ + 1, ": ", in_a_row, " steps in a row were skipped, the gradient of ",
                    outcome.overflow, " is not finite at a loss scale of ", scale, " (loss ", outcome.loss, "); ",
                    advice));
@@ -306,7 +307,7 @@ std::string Trainer::ema_sha256() {
 void Trainer::finish() {
   evaluate_now();
   if (saved_step_ != step_) save();
-  const std::string weights = weights_sha256(), ema = parts_.options.ema > 0 ? ema_sha256() : "";
+  const std::string weights = weights_sha256(), ema = parts_.options.optimizer.ema > 0 ? ema_sha256() : "";
   if (!leads()) return;
   const double seconds = since_start_.seconds();
   nlohmann::ordered_json final = {
@@ -322,7 +323,9 @@ void Trainer::finish() {
       {"seconds", seconds},
       {"weights_sha256", weights}};
   if (!ema.empty()) final["ema_sha256"] = ema;
-  if (!parts_.recipe->arch().empty()) final["arch"] = parts_.recipe->arch();
+  config::OptionSet own;
+  parts_.recipe->declare(own);
+  for (const auto& [name, value] : own.record()) final[name] = value;
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();
   say(cat("done: ", step_, " steps in ", std::lround(seconds), " s; ", parts_.files.final_json(), ", weights ",

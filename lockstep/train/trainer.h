@@ -17,6 +17,8 @@
 #include "lockstep/track/progress.h"
 #include "lockstep/train/device_input.h"
 #include "lockstep/train/evaluation.h"
+#include "lockstep/train/options/train_options.h"
+#include "lockstep/train/origin.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/recipe.h"
 #include "lockstep/train/run_files.h"
@@ -27,8 +29,8 @@ namespace lockstep::train {
 
 // What the trainer is made of; set_up() makes it from options.
 struct Parts {
-  config::TrainOptions options;
-  std::shared_ptr<const Recipe> recipe;
+  TrainOptions options;
+  std::shared_ptr<Recipe> recipe;
   std::shared_ptr<World> world;
   Plan plan;
   data::Splits data;
@@ -42,6 +44,7 @@ struct Parts {
   TrainingState state;
   RunFiles files;
   std::string resumed_from;           // empty: a fresh run
+  std::vector<std::string> changes;   // what the resumed run takes otherwise than its checkpoint, for people
   bool evaluated = false;             // metrics.jsonl has an evaluation of the step that the run goes on from
   std::vector<std::string> warnings;  // for people: checkpoints that could not be read
 };
