@@ -48,6 +48,9 @@ class Communicator {
   // Whether the other ranks can read and write this tensor's memory directly, so that its calls need no copy.
   virtual bool shares(const at::Tensor& tensor) const = 0;
 
+  // Whether the ranks have memory in common, so that views_of() can give views.
+  virtual bool has_views() const { return false; }
+
   // Maps the root's tensors into this process: returns tensors over the root's memory, so that a write of one rank is
   // seen by all. `mine` are this rank's own tensors, as many as the root's and with equal sizes, strides and dtypes;
   // throws ConfigError otherwise. The root gets `mine` back. Empty on all ranks if one of them can't reach the root's

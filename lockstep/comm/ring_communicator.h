@@ -26,6 +26,7 @@ class RingCommunicator final : public Communicator {
   std::string describe() const override { return below_->describe() + ", all-reduce by a ring"; }
   bool same_bits() const override { return false; }
   bool shares(const at::Tensor& tensor) const override { return below_->shares(tensor); }
+  bool has_views() const override { return below_->has_views(); }
   std::vector<at::Tensor> views_of(int root, const std::vector<at::Tensor>& mine) override {
     return below_->views_of(root, mine);
   }

@@ -14,6 +14,7 @@ class SingleCommunicator final : public Communicator {
   int size() const override { return 1; }
   const char* backend() const override { return "single"; }
   bool shares(const at::Tensor&) const override { return true; }
+  bool has_views() const override { return true; }
   std::vector<at::Tensor> views_of(int, const std::vector<at::Tensor>& mine) override { return mine; }
   void progress() override {}
   void abort(const std::string&) noexcept override {}

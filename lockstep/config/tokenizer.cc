@@ -6,25 +6,21 @@
 #include <algorithm>
 #include <utility>
 
-#include "lockstep/config/train_options.h"
-
 namespace lockstep::config {
 namespace {
 
-// Options of the whole design that this version does not have: named as such, not as slips of the hand.
-constexpr auto kLater =
-    std::to_array<std::string_view>({"--keep-batchnorm-fp32", "--snapshot-every", "--max-restarts", "--dashboard"});
-
-bool is_recipe(const std::string& word) { return std::find(kRecipes.begin(), kRecipes.end(), word) != kRecipes.end(); }
-
 // `--amp mnist` is a bare --amp and a recipe: options left bare in this way go to the end, where nothing follows them.
-std::vector<std::string> bare_options_last(std::span<const OptionShape> shapes, const std::vector<std::string>& args) {
+std::vector<std::string> bare_options_last(std::span<const OptionShape> shapes, const std::vector<std::string>& args,
+                                           std::span<const std::string> subjects) {
+  const auto is_subject = [subjects](const std::string& word) {
+    return std::find(subjects.begin(), subjects.end(), word) != subjects.end();
+  };
   std::vector<std::string> kept, bare;
   for (size_t i = 0; i < args.size(); ++i) {
     const bool is_bare = std::any_of(shapes.begin(), shapes.end(), [&](const OptionShape& shape) {
       return shape.form == OptionForm::kOptionalValue && args[i] == "--" + shape.name;
     });
-    (is_bare && i + 1 < args.size() && is_recipe(args[i + 1]) ? bare : kept).push_back(args[i]);
+    (is_bare && i + 1 < args.size() && is_subject(args[i + 1]) ? bare : kept).push_back(args[i]);
   }
   kept.insert(kept.end(), bare.begin(), bare.end());
   return kept;
@@ -55,20 +51,23 @@ void parse(CLI::App& app, std::vector<std::string> args) {
   }
 }
 
-}  // namespace
-
-void refuse_unknown(const std::string& spelled, std::span<const OptionShape> shapes) {
+// `spelled` as in "--epoch=3".
+[[noreturn]] void refuse_unknown(const std::string& spelled, std::span<const OptionShape> shapes) {
   const std::string name = spelled.substr(0, spelled.find('='));
-  if (std::find(kLater.begin(), kLater.end(), name) != kLater.end()) {
-    throw ConfigError(name, ": not available yet in this version; leave it out");
-  }
   std::vector<std::string> known = {"--help"};
-  for (const auto& shape : shapes) known.push_back("--" + shape.name);
+  for (const auto& shape : shapes) {
+    if (shape.form != OptionForm::kWord) known.push_back("--" + shape.name);
+  }
   const std::string suggestion = did_you_mean(name, known);
   throw ConfigError(name, ": unknown option", suggestion.empty() ? "; --help lists the options" : suggestion);
 }
 
-Given tokenize(std::span<const OptionShape> shapes, const std::vector<std::string>& args, Rest rest) {
+}  // namespace
+
+Given tokenize(std::span<const OptionShape> all, const std::vector<std::string>& args, Rest rest,
+               std::span<const std::string> subjects) {
+  std::vector<OptionShape> shapes(all.begin(), all.end());
+  std::erase_if(shapes, [](const OptionShape& shape) { return shape.form == OptionForm::kWord; });
   CLI::App app;
   app.set_help_flag("-h,--help");
   app.allow_extras();
@@ -76,7 +75,7 @@ Given tokenize(std::span<const OptionShape> shapes, const std::vector<std::strin
   const auto options = add_options(app, shapes);
   Given given;
   try {
-    parse(app, rest == Rest::kProgram ? args : bare_options_last(shapes, args));
+    parse(app, rest == Rest::kProgram ? args : bare_options_last(shapes, args, subjects));
   } catch (const CLI::CallForHelp&) {
     given.help = true;
     return given;
@@ -95,11 +94,27 @@ Given tokenize(std::span<const OptionShape> shapes, const std::vector<std::strin
   return given;
 }
 
+std::string only_word(const Given& given, const std::string& command, const std::string& what) {
+  if (given.words.empty()) {
+    throw ConfigError(command, ": ", what, " is missing; ", command, " --help says more");
+  }
+  if (given.words.size() > 1) {
+    throw ConfigError(command, ": ", given.words[1], ": one word too many; ", command, " --help says more");
+  }
+  return given.words[0];
+}
+
+void refuse_words(const Given& given, const std::string& command) {
+  if (given.words.empty()) return;
+  throw ConfigError(command, ": ", given.words[0], ": one word too many; ", command, " --help says more");
+}
+
 std::string describe(std::span<const OptionShape> shapes) {
   constexpr size_t kColumn = 30;
-  std::string out, group;
+  std::string out, section;
   for (const auto& shape : shapes) {
-    if (shape.group != group) out += cat("\n", group = shape.group, ":\n");
+    if (shape.form == OptionForm::kWord) continue;
+    if (shape.section != section) out += cat("\n", section = shape.section, ":\n");
     std::string line = "  --" + shape.name;
     if (!shape.value.empty())
       line += shape.form == OptionForm::kOptionalValue ? " [" + shape.value + "]" : " " + shape.value;

@@ -5,14 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/config/option_spec.h"
+#include "lockstep/config/option_set.h"
 
 namespace lockstep::config {
-
-struct GivenOption {
-  std::string name;   // "batch-size"
-  std::string value;  // "" for an option given without its optional value, "true" for a flag
-};
 
 struct Given {
   std::vector<GivenOption> options;  // each at most once, in the order of the shapes
@@ -22,20 +17,18 @@ struct Given {
 
 enum class Rest { kOptions, kProgram };  // kProgram: the first word that is no option begins another program's line
 
-// Throws ConfigError: an unknown option (with the nearest known one), one that is not available in this version, one
-// without its value or given twice. An optional value is taken to be left out before a recipe's name.
-Given tokenize(std::span<const OptionShape> shapes, const std::vector<std::string>& args, Rest rest = Rest::kOptions);
+// Throws ConfigError: an unknown option (with the nearest known one), one without its value or given twice. An optional
+// value is taken to be left out before one of `subjects`, such as a recipe's name.
+Given tokenize(std::span<const OptionShape> shapes, const std::vector<std::string>& args, Rest rest = Rest::kOptions,
+               std::span<const std::string> subjects = {});
 
-// An unknown option or key; `spelled` as in "--epoch", compared with the shapes' names.
-[[noreturn]] void refuse_unknown(const std::string& spelled, std::span<const OptionShape> shapes);
+// The one word that a command is about: "RECIPE", "FILE". Throws ConfigError that names it where there is none, and the
+// second where there are two.
+std::string only_word(const Given& given, const std::string& command, const std::string& what);
+// Throws ConfigError where there is a word.
+void refuse_words(const Given& given, const std::string& command);
 
-// "  --epochs N    passes over the data", by group, for --help.
+// "  --epochs N    passes over the data", by section, for --help.
 std::string describe(std::span<const OptionShape> shapes);
-
-// The rows of a table as the functions above want them.
-template <typename Options>
-std::vector<OptionShape> shapes_of(const OptionTable<Options>& table) {
-  return {table.begin(), table.end()};
-}
 
 }  // namespace lockstep::config

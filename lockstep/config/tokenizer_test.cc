@@ -15,11 +15,14 @@ const std::vector<OptionShape> kShapes = {
     {.name = "lr", .value = "X", .help = {}},
     {.name = "amp", .value = "LEVEL", .help = {}, .form = OptionForm::kOptionalValue},
     {.name = "resume", .value = "DIR", .help = {}, .form = OptionForm::kOptionalValue},
-    {.name = "quiet", .value = {}, .help = {}, .form = OptionForm::kFlag}};
+    {.name = "quiet", .value = {}, .help = {}, .form = OptionForm::kFlag},
+    {.name = "word", .value = {}, .help = {}, .form = OptionForm::kWord}};
+
+const std::vector<std::string> kSubjects = {"mnist", "unet"};
 
 // "name=value name=value | word word"
 std::string tokens(const std::vector<std::string>& args, Rest rest = Rest::kOptions) {
-  const Given given = tokenize(kShapes, args, rest);
+  const Given given = tokenize(kShapes, args, rest, kSubjects);
   std::string out = given.help ? "help " : "";
   for (const auto& option : given.options) out += option.name + "=" + option.value + " ";
   out += "|";
@@ -61,7 +64,7 @@ TEST(Tokenizer, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal({"--epoch=3"}), "--epoch: unknown option; did you mean --epochs?");
   EXPECT_EQ(refusal({"--colour-of-the-sky"}), "--colour-of-the-sky: unknown option; --help lists the options");
   EXPECT_THAT(refusal({"-x"}), HasSubstr("-x: unknown option"));
-  EXPECT_THAT(refusal({"--max-restarts"}), HasSubstr("--max-restarts: not available yet"));
+  EXPECT_THAT(refusal({"--word"}), HasSubstr("--word: unknown option")) << "it is no option of the line";
   EXPECT_EQ(refusal({"--lr", "1", "--lr", "2"}), "--lr: given twice; leave one of them out");
   EXPECT_THAT(refusal({"mnist", "--lr"}), HasSubstr("--lr"));
 }
@@ -76,6 +79,7 @@ TEST(Tokenizer, AnotherProgramsLineIsLeftAlone) {
 TEST(Tokenizer, Describes) {
   EXPECT_THAT(describe(kShapes), HasSubstr("  --epochs N                  passes\n"));
   EXPECT_THAT(describe(kShapes), HasSubstr("  --amp [LEVEL]\n"));
+  EXPECT_THAT(describe(kShapes), testing::Not(HasSubstr("word")));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 std::vector<GivenOption> read_toml(const std::string& path, std::span<const OptionShape> shapes) {
-  std::vector<std::string> keys = {"recipe"};
+  std::vector<std::string> keys;
   for (const auto& shape : shapes) keys.push_back(shape.name);
   std::vector<GivenOption> given;
   for (const auto& [key, node] : parse(path)) {
@@ -68,11 +68,10 @@ std::vector<GivenOption> read_toml(const std::string& path, std::span<const Opti
   return given;
 }
 
-std::string to_toml(const TrainOptions& options) {
-  std::string out = cat("recipe = ", quoted(options.recipe), "\n");
-  for (const auto& row : train_table()) {
-    if (row.name == "out" || row.name == "resume") continue;
-    const auto value = row.get(options);
+std::string to_toml(const OptionSet& options) {
+  std::string out;
+  for (const Option& row : options.rows()) {
+    const auto value = row.in_file ? row.get() : std::nullopt;
     if (value) out += cat(row.name, " = ", row.is_text || !is_plain(*value) ? quoted(*value) : *value, "\n");
   }
   return out;

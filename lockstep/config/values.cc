@@ -69,6 +69,12 @@ std::string write_number(double value) {
   return {text.data(), end};
 }
 
+std::string joined(std::span<const std::string_view> words, std::string_view between) {
+  std::string out;
+  for (const auto word : words) out += cat(out.empty() ? "" : between, word);
+  return out;
+}
+
 std::string either(std::span<const std::string_view> words) { return list(words); }
 std::string either(std::span<const std::string> words) { return list(words); }
 

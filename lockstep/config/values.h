@@ -26,6 +26,9 @@ size_t read_word(std::string_view name, std::string_view text, std::span<const s
 // The shortest text that reads back as the same number.
 std::string write_number(double value);
 
+// "a|b|c".
+std::string joined(std::span<const std::string_view> words, std::string_view between);
+
 // "a, b or c".
 std::string either(std::span<const std::string_view> words);
 std::string either(std::span<const std::string> words);

@@ -124,7 +124,7 @@ fs::path newest_run(const fs::path& root, const std::string& recipe) {
 }
 
 // The folder of a run or the checkpoint's file that --resume stands for.
-fs::path resumed(const config::TrainOptions& options, const fs::path& root) {
+fs::path resumed(const train::TrainOptions& options, const fs::path& root) {
   if (options.resume->empty() && options.out.empty()) return newest_run(root, options.recipe);
   const fs::path from = options.resume->empty() ? options.out : *options.resume;
   if (!is_there(from)) throw ConfigError("--resume ", from.string(), ": no such file or folder");
@@ -145,22 +145,20 @@ std::optional<fs::path> run_of(const fs::path& resumed_from) {
 
 }  // namespace
 
-std::optional<Resumed> find_resumed(const config::TrainOptions& options, const std::string& runs_root) {
+std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root) {
   if (!options.resume) return std::nullopt;
   const fs::path from = resumed(options, runs_root);
   return Resumed{from.string(), run_of(from).value_or(fs::path()).string()};
 }
 
-config::Command read_command(const std::vector<std::string>& args, int cores, const std::string& runs_root) {
-  auto command = config::parse_command(args, cores);
-  const auto* train = std::get_if<config::TrainOptions>(&command);
-  const auto resumed = train != nullptr ? find_resumed(*train, runs_root) : std::nullopt;
-  if (!resumed || resumed->run.empty()) return command;
+std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root) {
+  const auto resumed = find_resumed(options, runs_root);
+  if (!resumed || resumed->run.empty()) return "";
   const fs::path config = fs::path(resumed->run) / "config.toml";
-  return is_there(config) ? config::parse_command(args, cores, config.string()) : command;
+  return is_there(config) ? config.string() : "";
 }
 
-RunDirectory RunDirectory::prepare(const config::TrainOptions& options, const std::string& runs_root) {
+RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std::string& runs_root) {
   RunDirectory run;
   std::optional<fs::path> path;
   if (!options.out.empty()) path = options.out;
@@ -200,9 +198,9 @@ void RunDirectory::remember(const std::string& made) {
   if (!made.empty()) made_.push_back(made);
 }
 
-void check_inputs(const config::TrainOptions& options) {
-  if (!options.data.empty() && !is_there(options.data)) {
-    throw ConfigError("--data ", options.data,
+void check_inputs(const train::TrainOptions& options) {
+  if (!options.data.path.empty() && !is_there(options.data.path)) {
+    throw ConfigError("--data ", options.data.path,
                       ": no such file or folder; leave --data out to train on data made on the spot");
   }
   if (!options.load.empty() && (!is_there(options.load) || is_folder(options.load))) {

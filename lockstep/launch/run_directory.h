@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/config/command_line.h"
+#include "lockstep/train/options/train_options.h"
 
 namespace lockstep::launch {
 
@@ -17,7 +17,7 @@ class RunDirectory {
   //   --resume                  the newest run of the recipe under `runs_root` (or --out) that has a checkpoint
   //   none of them              runs_root/<recipe>-<n>, the next free n
   // Throws ConfigError or IoError, and then leaves nothing behind.
-  static RunDirectory prepare(const config::TrainOptions& options, const std::string& runs_root = "runs");
+  static RunDirectory prepare(const train::TrainOptions& options, const std::string& runs_root = "runs");
 
   const std::string& path() const { return path_; }
   std::string logs() const { return path_ + "/logs"; }
@@ -45,12 +45,12 @@ struct Resumed {
 };
 
 // The run that `options` resume; nothing if they resume none. Throws ConfigError if there is nothing to resume.
-std::optional<Resumed> find_resumed(const config::TrainOptions& options, const std::string& runs_root = "runs");
+std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root = "runs");
 
-// As config::parse_command(), but a resumed run keeps the options of its config.toml unless `args` change them.
-config::Command read_command(const std::vector<std::string>& args, int cores, const std::string& runs_root = "runs");
+// The config.toml of the run that `options` resume; empty if there is none. Throws as find_resumed().
+std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root = "runs");
 
 // Throws ConfigError if a file or folder that the options name does not exist.
-void check_inputs(const config::TrainOptions& options);
+void check_inputs(const train::TrainOptions& options);
 
 }  // namespace lockstep::launch

@@ -39,7 +39,7 @@ class RunDirectoryTest : public testing::Test {
   }
 
   std::string root_, runs_;
-  config::TrainOptions options_;
+  train::TrainOptions options_;
 };
 
 TEST_F(RunDirectoryTest, TakesTheNextFreeNumber) {
@@ -143,13 +143,13 @@ TEST_F(RunDirectoryTest, DiscardsOnlyWhatItMadeAndNobodyUsed) {
 
 TEST_F(RunDirectoryTest, InputsMustBeThere) {
   EXPECT_NO_THROW(check_inputs(options_));
-  options_.data = root_;
+  options_.data.path = root_;
   EXPECT_NO_THROW(check_inputs(options_));
-  options_.data = root_ + "/none";
+  options_.data.path = root_ + "/none";
   EXPECT_THROW(check_inputs(options_), ConfigError);
-  options_.data = touch(root_ + "/file");
+  options_.data.path = touch(root_ + "/file");
   EXPECT_NO_THROW(check_inputs(options_)) << "the recipe judges what is in it";
-  options_.data.clear();
+  options_.data.path.clear();
   options_.load = root_ + "/file";
   EXPECT_NO_THROW(check_inputs(options_));
   options_.load = root_ + "/none.pt";
@@ -158,23 +158,21 @@ TEST_F(RunDirectoryTest, InputsMustBeThere) {
   EXPECT_THROW(check_inputs(options_), ConfigError);
 }
 
-TEST_F(RunDirectoryTest, AResumedRunKeepsItsOptions) {
+TEST_F(RunDirectoryTest, AResumedRunsFileIsFound) {
   const std::string run = root_ + "/mnist-1";
-  fs::create_directories(run + "/checkpoints");
   touch(run + "/checkpoints/last.pt");
-  std::ofstream(run + "/config.toml") << "recipe = \"mnist\"\nbatch-size = 48\nlr = 0.5\n";
-  const auto read = [&](const std::vector<std::string>& args) {
-    return std::get<config::TrainOptions>(read_command(args, 2, root_));
-  };
+  EXPECT_EQ(find_resumed_config(options_, root_), "") << "nothing is resumed";
+  options_.resume = run;
+  EXPECT_EQ(find_resumed_config(options_, root_), "") << "it has none";
+  touch(run + "/config.toml");
   for (const auto& from : {run, run + "/checkpoints/last.pt"}) {
-    const auto resumed = read({"train", "mnist", "--resume", from, "--lr", "0.25"});
-    EXPECT_EQ(resumed.recipe, "mnist");
-    EXPECT_EQ(resumed.batch_size, 48);
-    EXPECT_EQ(resumed.lr, 0.25);
+    options_.resume = from;
+    EXPECT_TRUE(fs::equivalent(find_resumed_config(options_, root_), run + "/config.toml"));
   }
-  EXPECT_EQ(find_resumed(read({"train", "mnist", "--resume"}), root_)->run, run);
-  EXPECT_EQ(find_resumed(read({"train", "mnist"}), root_), std::nullopt);
-  EXPECT_FALSE(read({"train", "mnist"}).batch_size);
+  options_.resume = "";
+  EXPECT_EQ(find_resumed(options_, root_)->run, run);
+  options_.resume.reset();
+  EXPECT_EQ(find_resumed(options_, root_), std::nullopt);
 }
 
 }  // namespace

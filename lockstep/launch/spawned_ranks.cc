@@ -12,9 +12,9 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
-#include "lockstep/config/world.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/report.h"
+#include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::launch {
 namespace {
@@ -79,7 +79,7 @@ void SpawnedRanks::terminate() {
 void SpawnedRanks::start_all(SpawnRequest request, int nproc) {
   RankEnvironment rank{.world_size = nproc,
                        .master_port = free_port(),
-                       .threads = config::default_threads(usable_cores(), nproc),
+                       .threads = parallel::default_threads(usable_cores(), nproc),
                        .keep_threads = true,
                        .node_memory = memory_.to_env(),
                        .columns = terminal_columns(STDOUT_FILENO)};

@@ -25,23 +25,22 @@ train::Defaults Imagenet::defaults(const std::string& preset) const {
   return {.batch_size = 32,
           .epochs = 5,
           .lr = 0.0125,  // 0.1 for 256 samples (Goyal et al., 2017)
-          .optimizer = config::OptimizerKind::kSgd,
+          .optimizer = "sgd",
           .momentum = 0.9,
-          .weight_decay = arch_ == config::Arch::kResnet18 ? 1e-4 : 4e-5,
-          .schedule = config::ScheduleKind::kCosine,
+          .weight_decay = options_.arch == Arch::kResnet18 ? 1e-4 : 4e-5,
+          .schedule = "cosine",
           .warmup = 100,
           .channels_last = true,
           .eval_batch = 64};
 }
 
 data::Splits Imagenet::open_data(const std::string& path, uint64_t seed) const {
-  if (!path.empty())
-    throw ConfigError("--data ", path, ": imagenet's own data comes with a later version; leave it out");
-  return data::textured_shapes({.seed = seed, .side = size_});
+  if (!path.empty()) throw ConfigError("--data ", path, ": imagenet's images are drawn on the spot; leave --data out");
+  return data::textured_shapes({.seed = seed, .side = options_.size});
 }
 
 train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) const {
-  if (arch_ == config::Arch::kResnet18) {
+  if (options_.arch == Arch::kResnet18) {
     return model_of(models::ResNet18(models::ResNetOptions{.classes = data.classes()}, seed));
   }
   return model_of(models::MobileNetV2(models::MobileNetV2Options{.classes = data.classes()}, seed));

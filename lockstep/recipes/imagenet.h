@@ -5,17 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/train/recipe.h"
+#include "lockstep/recipes/described.h"
+#include "lockstep/recipes/options/recipe_options.h"
 
 namespace lockstep::recipes {
 
-class Imagenet final : public train::Recipe {
+class Imagenet final : public Described<ImagenetOptions> {
  public:
-  // `size`: pixels a side.
-  Imagenet(config::Arch arch, int size) : arch_(arch), size_(size) {}
-
-  std::string name() const override { return "imagenet"; }
-  std::string arch() const override { return std::string(to_string(arch_)); }
+  using Described::Described;
   train::Defaults defaults(const std::string& preset) const override;
   data::Splits open_data(const std::string& path, uint64_t seed) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
@@ -24,10 +21,6 @@ class Imagenet final : public train::Recipe {
   std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override;
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override;
   std::string best_by() const override { return "top1"; }
-
- private:
-  config::Arch arch_;
-  int size_;
 };
 
 }  // namespace lockstep::recipes

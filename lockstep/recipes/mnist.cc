@@ -14,17 +14,16 @@ namespace lockstep::recipes {
 
 train::Defaults Mnist::defaults(const std::string& preset) const {
   if (preset == "paddle") {
-    return {
-        .batch_size = 100, .epochs = 5, .lr = 0.01, .optimizer = config::OptimizerKind::kSgd, .channels_last = true};
+    return {.batch_size = 100, .epochs = 5, .lr = 0.01, .optimizer = "sgd", .channels_last = true};
   }
   if (!preset.empty()) throw ConfigError("--preset ", preset, ": mnist has the preset paddle");
   return {.batch_size = 32,
           .epochs = 5,
           .lr = 0.05,
-          .optimizer = config::OptimizerKind::kSgd,
+          .optimizer = "sgd",
           .momentum = 0.9,
           .weight_decay = 1e-4,
-          .schedule = config::ScheduleKind::kCosine,
+          .schedule = "cosine",
           .warmup = 50,
           .channels_last = true};
 }

@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/train/recipe.h"
+#include "lockstep/recipes/described.h"
+#include "lockstep/recipes/options/recipe_options.h"
 
 namespace lockstep::recipes {
 
-class Mnist final : public train::Recipe {
+class Mnist final : public Described<MnistOptions> {
  public:
-  std::string name() const override { return "mnist"; }
-  // Presets: "paddle", the course's (SGD 0.01, 100 images a lane, constant rate).
+  using Described::Described;
+  // The preset "paddle": the course's (SGD 0.01, 100 images a lane, constant rate).
   train::Defaults defaults(const std::string& preset) const override;
   data::Splits open_data(const std::string& path, uint64_t seed) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;

@@ -2,22 +2,37 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/recipes/options/recipe_options.h"
 
 namespace lockstep::recipes {
 namespace {
 
-TEST(Registry, FindsByName) {
-  for (const char* name : {"mnist", "imagenet", "unet"}) EXPECT_EQ(find_recipe(name)->name(), name);
-  EXPECT_THROW(find_recipe("mnits"), ConfigError);
+// The front describes what the worker trains.
+TEST(Registry, IsWhatTheDescriptionsSay) {
+  const auto recipes = make_recipes();
+  const auto descriptions = describe_recipes();
+  ASSERT_EQ(recipes.size(), descriptions.size());
+  for (size_t i = 0; i < recipes.size(); ++i) {
+    EXPECT_EQ(recipes[i]->name(), descriptions[i]->name());
+    EXPECT_EQ(recipes[i]->presets(), descriptions[i]->presets());
+    config::OptionSet made, described;
+    recipes[i]->declare(made);
+    descriptions[i]->declare(described);
+    EXPECT_EQ(made.record(), described.record());
+    EXPECT_NO_THROW(recipes[i]->defaults(""));
+    for (const auto& preset : recipes[i]->presets()) EXPECT_NO_THROW(recipes[i]->defaults(preset));
+  }
 }
 
-TEST(Registry, PassesOnWhatIsChosen) {
-  const auto recipe = find_recipe("imagenet", {.arch = config::Arch::kMobilenetV2, .size = 32});
-  EXPECT_EQ(recipe->arch(), "mobilenet_v2");
-  EXPECT_EQ(recipe->open_data("", 1).train->sample_shape(), std::vector<int64_t>({3, 32, 32}));
-  EXPECT_EQ(find_recipe("imagenet")->arch(), "resnet18");
-  EXPECT_EQ(find_recipe("mnist")->arch(), "");
+TEST(Registry, OptionsReachTheRecipe) {
+  for (const auto& recipe : make_recipes()) {
+    config::OptionSet options;
+    recipe->declare(options);
+    if (options.find("size") == nullptr) continue;
+    const config::GivenOption size{"size", "32"};
+    options.apply({&size, 1});
+    EXPECT_EQ(recipe->open_data("", 1).train->sample_shape(), std::vector<int64_t>({3, 32, 32})) << recipe->name();
+  }
 }
 
 }  // namespace

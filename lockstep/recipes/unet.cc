@@ -34,17 +34,17 @@ train::Defaults UNet::defaults(const std::string& preset) const {
   return {.batch_size = 8,
           .epochs = 5,
           .lr = 1e-3,
-          .optimizer = config::OptimizerKind::kAdamW,
+          .optimizer = "adamw",
           .weight_decay = 1e-4,
-          .schedule = config::ScheduleKind::kCosine,
+          .schedule = "cosine",
           .warmup = 50,
           .channels_last = true,
           .eval_batch = 16};
 }
 
 data::Splits UNet::open_data(const std::string& path, uint64_t seed) const {
-  if (!path.empty()) throw ConfigError("--data ", path, ": unet's own data comes with a later version; leave it out");
-  return data::shape_masks({.seed = seed, .side = size_});
+  if (!path.empty()) throw ConfigError("--data ", path, ": unet's images are drawn on the spot; leave --data out");
+  return data::shape_masks({.seed = seed, .side = options_.size});
 }
 
 train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {

@@ -4,16 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/train/recipe.h"
+#include "lockstep/recipes/described.h"
+#include "lockstep/recipes/options/recipe_options.h"
 
 namespace lockstep::recipes {
 
-class UNet final : public train::Recipe {
+class UNet final : public Described<UNetOptions> {
  public:
-  // `size`: pixels a side.
-  explicit UNet(int size) : size_(size) {}
-
-  std::string name() const override { return "unet"; }
+  using Described::Described;
   train::Defaults defaults(const std::string& preset) const override;
   data::Splits open_data(const std::string& path, uint64_t seed) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
@@ -26,9 +24,6 @@ class UNet final : public train::Recipe {
   // ground.
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override;
   std::string best_by() const override { return "dice"; }
-
- private:
-  int size_;
 };
 
 }  // namespace lockstep::recipes

@@ -8,7 +8,11 @@
 namespace lockstep::recipes {
 namespace {
 
-const UNet kUNet(32);
+const UNet kUNet = [] {
+  UNetOptions options;
+  options.size = 32;
+  return UNet(options);
+}();
 
 // Scores that are sure of these classes.
 at::Tensor sure_of(const at::Tensor& target) {

@@ -7,8 +7,8 @@
 namespace lockstep::train {
 namespace {
 
-using config::AmpLevel;
-using config::HalfType;
+using amp::AmpLevel;
+using amp::HalfType;
 
 // "O1 fp16 5.1 times fp32 here".
 std::string to_text(const amp::AutoChoice& choice) {
@@ -29,18 +29,17 @@ amp::AutoChoice choose(HalfType dtype) {
 
 }  // namespace
 
-SettledAmp settle_amp(HalfType dtype, config::DeviceKind device, World& world) {
-  if (device == config::DeviceKind::kCuda) return {AmpLevel::kO1, dtype, "on a GPU"};
+SettledAmp settle_amp(HalfType dtype, DeviceKind device, World& world) {
+  if (device == DeviceKind::kCuda) return {AmpLevel::kO1, dtype, "on a GPU"};
   const std::string own = world.rank() == 0 ? to_text(choose(dtype)) : "";
   return from_text(comm::gather_texts(world.communicator(), own).at(0));
 }
 
-SettledAmp amp_of_checkpoint(const std::string& precision) {
-  const size_t level = config::read_word("amp", precision.substr(0, precision.find(' ')), words(AmpLevel{}));
-  const bool half = precision.find(" float16") != std::string::npos;
-  SettledAmp settled{static_cast<AmpLevel>(level), half ? HalfType::kFp16 : HalfType::kBf16, "as in the checkpoint"};
-  if (precision.find(", BatchNorm too") != std::string::npos) settled.keep_batchnorm_fp32 = config::OnOff::kOff;
-  if (precision.find(", BatchNorm in float32") != std::string::npos) settled.keep_batchnorm_fp32 = config::OnOff::kOn;
+SettledAmp amp_of_checkpoint(const Origin& origin) {
+  const std::string& keep = origin.option("keep-batchnorm-fp32");
+  SettledAmp settled{config::read_enum<AmpLevel>("amp", origin.option("amp")),
+                     config::read_enum<HalfType>("dtype", origin.option("dtype")), "as in the checkpoint"};
+  if (!keep.empty()) settled.keep_batchnorm_fp32 = config::read_switch("keep-batchnorm-fp32", keep);
   return settled;
 }
 

@@ -4,24 +4,24 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/config/train_options.h"
+#include "lockstep/train/origin.h"
 #include "lockstep/world/world.h"
 
 namespace lockstep::train {
 
 // A level and a dtype in the place of auto, and why, for people: "5.1 times fp32 here".
 struct SettledAmp {
-  config::AmpLevel level;
-  config::HalfType dtype;
+  amp::AmpLevel level;
+  amp::HalfType dtype;
   std::string why;
-  std::optional<config::OnOff> keep_batchnorm_fp32 = {};  // unset: the level's
+  std::optional<bool> keep_batchnorm_fp32 = {};  // unset: the level's
 };
 
 // Rank 0's choice for all ranks: on a CPU by its rates (amp/auto_level.h), of fp16 alone where `dtype` asks for it; on
 // a GPU O1. A collective.
-SettledAmp settle_amp(config::HalfType dtype, config::DeviceKind device, World& world);
+SettledAmp settle_amp(amp::HalfType dtype, DeviceKind device, World& world);
 
-// What a checkpoint's run computed in, by its name: "O2 bfloat16, BatchNorm too". Throws ConfigError for another text.
-SettledAmp amp_of_checkpoint(const std::string& precision);
+// What the run of a checkpoint computed in.
+SettledAmp amp_of_checkpoint(const Origin& origin);
 
 }  // namespace lockstep::train

@@ -12,9 +12,8 @@
 namespace lockstep::train {
 namespace {
 
-using config::AmpLevel;
-using config::DeviceKind;
-using config::HalfType;
+using amp::AmpLevel;
+using amp::HalfType;
 
 class AutoAmpTest : public testing::Test {
  protected:
@@ -46,14 +45,15 @@ TEST_F(AutoAmpTest, AnAskedForFp16IsKept) {
 }
 
 TEST_F(AutoAmpTest, ACheckpointsPrecisionIsRead) {
-  EXPECT_EQ(amp_of_checkpoint("O0 float32").level, AmpLevel::kO0);
-  EXPECT_EQ(amp_of_checkpoint("O1 bfloat16, SyncBatchNorm").dtype, HalfType::kBf16);
-  EXPECT_EQ(amp_of_checkpoint("O1 float16").dtype, HalfType::kFp16);
-  EXPECT_EQ(amp_of_checkpoint("O1 float16").level, AmpLevel::kO1);
-  EXPECT_EQ(amp_of_checkpoint("O2 bfloat16").keep_batchnorm_fp32, std::nullopt);
-  EXPECT_EQ(amp_of_checkpoint("O2 bfloat16, BatchNorm too").keep_batchnorm_fp32, config::OnOff::kOff);
-  EXPECT_EQ(amp_of_checkpoint("O3 float16, BatchNorm in float32").keep_batchnorm_fp32, config::OnOff::kOn);
-  EXPECT_THROW(amp_of_checkpoint("half"), ConfigError);
+  const auto recorded = [](const char* level, const char* dtype, const char* keep) {
+    return amp_of_checkpoint({.options = {{"amp", level}, {"dtype", dtype}, {"keep-batchnorm-fp32", keep}}});
+  };
+  EXPECT_EQ(recorded("O0", "bf16", "").level, AmpLevel::kO0);
+  EXPECT_EQ(recorded("O1", "fp16", "").dtype, HalfType::kFp16);
+  EXPECT_EQ(recorded("O1", "fp16", "").keep_batchnorm_fp32, std::nullopt);
+  EXPECT_EQ(recorded("O2", "bf16", "off").keep_batchnorm_fp32, false);
+  EXPECT_EQ(recorded("O3", "bf16", "on").keep_batchnorm_fp32, true);
+  EXPECT_THROW(amp_of_checkpoint({}), DataError);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace lockstep::train {
 
-c10::Device open_device(config::DeviceKind kind, int local_rank) {
-  if (kind == config::DeviceKind::kCpu) return c10::Device(c10::kCPU);
+c10::Device open_device(DeviceKind kind, int local_rank) {
+  if (kind == DeviceKind::kCpu) return c10::Device(c10::kCPU);
   comm::plugin_symbol(comm::kCudaPlugin, "lockstep_make_nccl_communicator");
   if (!at::globalContext().hasCUDA()) {
     throw ConfigError(
@@ -23,9 +23,8 @@ c10::Device open_device(config::DeviceKind kind, int local_rank) {
   return device;
 }
 
-std::string backend_for(config::DeviceKind kind, config::BackendKind backend) {
-  const bool gpus = kind == config::DeviceKind::kCuda && backend == config::BackendKind::kAuto;
-  return gpus ? "nccl" : std::string(config::to_string(backend));
+std::string backend_for(DeviceKind kind, const std::string& backend) {
+  return kind == DeviceKind::kCuda && backend == "auto" ? "nccl" : backend;
 }
 
 }  // namespace lockstep::train

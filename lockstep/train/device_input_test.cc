@@ -37,7 +37,7 @@ TEST(DeviceInput, OnTheCpuIsTheLoader) { expect_the_loaders(at::kCPU); }
 
 TEST(DeviceInput, OnAGpuRunsAhead) {
   try {
-    expect_the_loaders(open_device(config::DeviceKind::kCuda, 0));
+    expect_the_loaders(open_device(DeviceKind::kCuda, 0));
   } catch (const ConfigError& error) {
     GTEST_SKIP() << "needs a GPU: " << error.what();
   }

@@ -8,19 +8,19 @@
 namespace lockstep::train {
 namespace {
 
-TEST(Device, TheCpuIsThere) { EXPECT_TRUE(open_device(config::DeviceKind::kCpu, 3).is_cpu()); }
+TEST(Device, TheCpuIsThere) { EXPECT_TRUE(open_device(DeviceKind::kCpu, 3).is_cpu()); }
 
 TEST(Device, AGpuIsThereOrTheErrorSaysWhyNot) {
   try {
-    EXPECT_TRUE(open_device(config::DeviceKind::kCuda, 0).is_cuda());
+    EXPECT_TRUE(open_device(DeviceKind::kCuda, 0).is_cuda());
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), testing::AnyOf(testing::HasSubstr("--device cuda"), testing::HasSubstr("backend nccl")));
   }
 }
 
 TEST(Device, GpusTalkThroughNccl) {
+  using DeviceKind;
   using config::BackendKind;
-  using config::DeviceKind;
   EXPECT_EQ(backend_for(DeviceKind::kCuda, BackendKind::kAuto), "nccl");
   EXPECT_EQ(backend_for(DeviceKind::kCuda, BackendKind::kGloo), "gloo");
   EXPECT_EQ(backend_for(DeviceKind::kCpu, BackendKind::kAuto), "auto");

@@ -34,8 +34,8 @@ std::string schedule_text(const Plan& plan) {
 }  // namespace
 
 std::string header(const HeaderFacts& facts, const Plan& plan) {
-  std::string text = cat("lockstep train ", facts.recipe, facts.arch.empty() ? "" : " --arch ", facts.arch, " -> ",
-                         facts.folder, '\n');
+  std::string text = cat("lockstep train ", facts.recipe, facts.recipe_options.empty() ? "" : " ", facts.recipe_options,
+                         " -> ", facts.folder, '\n');
   text += cat("  device      ", facts.device, ", precision ", facts.precision,
               plan.channels_last ? ", channels_last" : "", '\n');
   text +=
@@ -53,10 +53,11 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   text += data_line("test        ", facts.test_data, facts.test_samples);
   text += cat("  optimizer   ", plan.optimizer, ", ", schedule_text(plan), facts.sharding.empty() ? "" : ", ",
               facts.sharding, '\n');
-  if (facts.ema > 0) text += cat("  ema         decay ", facts.ema, "; evaluations are of the average\n");
+  if (!facts.chosen.empty()) text += cat("  options     ", facts.chosen, '\n');
   text += cat("  steps       ", plan.total_steps, " (", plan.steps_per_epoch, " an epoch), from epoch ",
               plan.epoch_of(facts.first_step) + 1, " step ", facts.first_step, '\n');
   if (!facts.resumed_from.empty()) text += cat("  resumed     ", facts.resumed_from, '\n');
+  for (const auto& change : facts.changes) text += cat("  changed     ", change, '\n');
   text += facts.same_bits ? "  bits        the same at any number of ranks, for this build on this kind of CPU\n"
                           : "  bits        this world size only\n";
   if (!facts.snapshot_keeper)

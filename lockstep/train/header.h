@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lockstep/train/plan.h"
 
@@ -9,7 +10,7 @@ namespace lockstep::train {
 
 struct HeaderFacts {
   std::string recipe;
-  std::string arch;  // "": the recipe has one network
+  std::string recipe_options;  // its own: "--arch resnet18 --size 64"
   std::string folder;
   std::string device;     // "CPU (AMX, AVX512-BF16)"
   std::string precision;  // "O1 bfloat16"
@@ -23,9 +24,10 @@ struct HeaderFacts {
   std::string train_data, test_data, validation_data;
   int64_t train_samples = 0, test_samples = 0, validation_samples = 0;
   std::string sharding;    // of the optimizer: "state and weights shared by 2 ranks"; empty: it is whole
-  double ema = 0;          // decay; 0: no average of the weights
+  std::string chosen;      // what bears on the bits and is not the default: "--lr 0.05 --ema 0.99"
   int64_t first_step = 0;  // above 0: resumed
   std::string resumed_from;
+  std::vector<std::string> changes;  // since then: "--lr 0.1 -> 0.05"
 };
 
 std::string header(const HeaderFacts& facts, const Plan& plan);

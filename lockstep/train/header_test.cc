@@ -34,9 +34,10 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .test_samples = 1000,
                     .validation_samples = 0,
                     .sharding = "state and weights shared by 2 ranks",
-                    .ema = 0.99,
+                    .chosen = "--lr 0.1 --ema 0.99",
                     .first_step = 60,
-                    .resumed_from = "last.pt"};
+                    .resumed_from = "last.pt",
+                    .changes = {"--clip 0 -> 1"}};
   const std::string text = header(facts, plan);
   EXPECT_THAT(text, HasSubstr("ranks       2 (shm), 1 thread each, 4 lanes"));
   EXPECT_THAT(text, HasSubstr("batch       32 a lane, 128 global"));
@@ -45,9 +46,9 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   EXPECT_THAT(text, HasSubstr("train       MNIST, 7000 images\n"));
   EXPECT_THAT(text,
               HasSubstr("lr 0.1 cosine to 0 at step 275, warm-up 50 steps, state and weights shared by 2 ranks\n"));
-  EXPECT_THAT(text, HasSubstr("ema         decay 0.99; evaluations are of the average\n"));
+  EXPECT_THAT(text, HasSubstr("options     --lr 0.1 --ema 0.99\n"));
   EXPECT_THAT(text, HasSubstr("from epoch 2 step 60"));
-  EXPECT_THAT(text, HasSubstr("resumed     last.pt"));
+  EXPECT_THAT(text, HasSubstr("resumed     last.pt\n  changed     --clip 0 -> 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("validation")));
   EXPECT_THAT(text, Not(HasSubstr("launcher")));
 }
@@ -59,7 +60,8 @@ TEST(Header, AScaledRateIsShown) {
   plan.schedule = {.base_lr = 0.4, .warmup = 10, .warmup_start = 0.25};
   plan.lr_scaling = LrScaling{.rule = "linear", .unscaled_lr = 0.1, .factor = 4, .base_batch = 64};
   plan.steps_per_epoch = 1;
-  const std::string text = header({.recipe = "imagenet", .arch = "resnet18", .folder = "runs/a"}, plan);
+  const std::string text =
+      header({.recipe = "imagenet", .recipe_options = "--arch resnet18", .folder = "runs/a"}, plan);
   EXPECT_THAT(text, HasSubstr("lockstep train imagenet --arch resnet18 -> runs/a"));
   EXPECT_THAT(text,
               HasSubstr("lr 0.4 = 0.1 × 4 (linear, global batch 256 ÷ 64), constant, warm-up 10 steps from lr 0.1"));

@@ -14,7 +14,7 @@ constexpr int kOverflowsToWarn = 17;
 void NonFinite::warn(double loss) const {
   const std::string line = cat("step ", parts_.state.step + 1, ": the gradient of ", ddp_.reducer().first_not_finite(),
                                " is not finite (loss ", loss, ')');
-  if (parts_.options.on_nan == config::OnNan::kStop) {
+  if (parts_.options.on_nan == OnNan::kStop) {
     throw DataError(line, "; ended by --on-nan stop; lower --lr, or --clip the gradient");
   }
   if (leads()) log_.warning(line, "; lower --lr, --clip the gradient, or end such runs by --on-nan stop");
@@ -26,9 +26,9 @@ std::string NonFinite::overflow(double loss, double scale) const {
   parts_.world->self().overflow.set(cat("step ", step, ": ", parameter));
   const int in_a_row = parts_.scaler.skipped_in_a_row();
   if (!leads() || in_a_row != kOverflowsToWarn) return parameter;
-  const char* advice = !parts_.scaler.options().dynamic             ? "lower --loss-scale, or leave it dynamic"
-                       : parts_.options.amp > config::AmpLevel::kO1 ? "lower --lr, or use --dtype bf16 or --amp O1"
-                                                                    : "lower --lr, or use --dtype bf16";
+  const char* advice = !parts_.scaler.options().dynamic ? "lower --loss-scale, or leave it dynamic"
+                       : parts_.amp.cast_model          ? "lower --lr, or use --dtype bf16 or --amp O1"
+                                                        : "lower --lr, or use --dtype bf16";
   log_.warning(cat("step ", step, ": ", in_a_row, " steps in a row were skipped, the gradient of ", parameter,
                    " is not finite at a loss scale of ", scale, " (loss ", loss, "); ", advice));
   return parameter;

@@ -9,9 +9,9 @@
 
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/amp/opt_level.h"
-#include "lockstep/config/train_options.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/optim/any_optimizer.h"
+#include "lockstep/train/options/train_options.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/recipe.h"
 #include "lockstep/train/run_files.h"
@@ -21,8 +21,8 @@
 namespace lockstep::train {
 
 struct Parts {
-  config::TrainOptions options;
-  std::shared_ptr<const Recipe> recipe;
+  TrainOptions options;
+  std::shared_ptr<Recipe> recipe;
   std::shared_ptr<World> world;
   Plan plan;
   data::Splits data;
@@ -36,6 +36,7 @@ struct Parts {
   TrainingState state;
   RunFiles files;
   std::string resumed_from;           // empty: a fresh run
+  std::vector<std::string> changes;   // what the resumed run takes otherwise than its checkpoint, for people
   bool evaluated = false;             // metrics.jsonl has an evaluation of the step that the run goes on from
   std::vector<std::string> warnings;  // for people: checkpoints that could not be read
 };

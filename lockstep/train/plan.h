@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/config/train_options.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/schedule/schedule.h"
+#include "lockstep/train/options/train_options.h"
 #include "lockstep/train/recipe.h"
 
 namespace lockstep::train {
@@ -43,8 +43,12 @@ struct Plan {
   int64_t step_in_epoch(int64_t step) const { return step % steps_per_epoch; }
 };
 
+// The options with the recipe's defaults where they say nothing, and the run's lanes: what the run takes. Throws
+// ConfigError for a global batch that the lanes can't share.
+TrainOptions fill_defaults(const TrainOptions& options, const Defaults& defaults, int lanes);
+
 // Throws ConfigError for what does not fit together: a global batch that the lanes can't share, a warm-up longer than
 // the run.
-Plan make_plan(const config::TrainOptions& options, const Defaults& defaults, int lanes, int64_t train_samples);
+Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes, int64_t train_samples);
 
 }  // namespace lockstep::train

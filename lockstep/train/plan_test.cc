@@ -1,18 +1,16 @@
 #include "lockstep/train/plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 
 namespace lockstep::train {
 namespace {
 
-const Defaults kDefaults = {.batch_size = 32,
-                            .epochs = 5,
-                            .lr = 0.1,
-                            .momentum = 0.9,
-                            .schedule = config::ScheduleKind::kCosine,
-                            .warmup = 100};
+const Defaults kDefaults = {
+    .batch_size = 32, .epochs = 5, .lr = 0.1, .momentum = 0.9, .schedule = "cosine", .warmup = 100};
 
 TEST(Plan, TakesTheRecipesDefaults) {
   const Plan plan = make_plan({}, kDefaults, 2, 7000);
@@ -27,7 +25,7 @@ TEST(Plan, TakesTheRecipesDefaults) {
 }
 
 TEST(Plan, StepsOnlyStop) {
-  config::TrainOptions options;
+  TrainOptions options;
   options.steps = 37;
   const Plan plan = make_plan(options, kDefaults, 2, 7000);
   EXPECT_EQ(plan.total_steps, 37);
@@ -38,7 +36,7 @@ TEST(Plan, StepsOnlyStop) {
 }
 
 TEST(Plan, MoreStepsThanTheRecipesEpochs) {
-  config::TrainOptions options;
+  TrainOptions options;
   options.steps = 1000;
   const Plan plan = make_plan(options, kDefaults, 2, 7000);
   EXPECT_EQ(plan.total_steps, 1000);
@@ -46,58 +44,83 @@ TEST(Plan, MoreStepsThanTheRecipesEpochs) {
 }
 
 TEST(Plan, AGlobalBatchIsShared) {
-  config::TrainOptions options;
+  TrainOptions options;
   options.global_batch_size = 100;
   EXPECT_EQ(make_plan(options, kDefaults, 4, 7000).batch_size, 25);
   EXPECT_THROW(make_plan(options, kDefaults, 3, 7000), ConfigError);
 }
 
 TEST(Plan, TheRateIsScaledOnlyWhereItIsAsked) {
-  config::TrainOptions options;
+  TrainOptions options;
   EXPECT_EQ(make_plan(options, kDefaults, 8, 7000).schedule.base_lr, 0.1);
   EXPECT_FALSE(make_plan(options, kDefaults, 8, 7000).lr_scaling);
-  options.scale_lr = config::LrScale{config::LrRule::kLinear, {}};
+  options.rate.scale_lr = schedule::LrScale{schedule::LrRule::kLinear, {}};
   const Plan plan = make_plan(options, kDefaults, 8, 7000);  // 256 samples, 8 times the recipe's 32
   EXPECT_EQ(plan.schedule.base_lr, 0.8);
   EXPECT_EQ(std::get<double>(plan.optimizer_options[0].value), 0.8);
   EXPECT_EQ(plan.lr_scaling->factor, 8);
   EXPECT_EQ(plan.lr_scaling->base_batch, 32);
-  options.scale_lr = config::LrScale{config::LrRule::kSqrt, 64};
-  options.lr = 0.5;
+  options.rate.scale_lr = schedule::LrScale{schedule::LrRule::kSqrt, 64};
+  options.rate.lr = 0.5;
   EXPECT_EQ(make_plan(options, kDefaults, 8, 7000).schedule.base_lr, 1);
 }
 
 TEST(Plan, ARateThatWasScaledUpIsWarmedUpTo) {
   Defaults defaults = kDefaults;
   defaults.warmup = 0;
-  config::TrainOptions options;
-  options.scale_lr = config::LrScale{config::LrRule::kLinear, {}};
+  TrainOptions options;
+  options.rate.scale_lr = schedule::LrScale{schedule::LrRule::kLinear, {}};
   const Plan plan = make_plan(options, defaults, 8, 7000);  // 5 epochs of 28 steps
   EXPECT_EQ(plan.schedule.warmup, 14);
   EXPECT_EQ(schedule::lr_at(plan.schedule, 0), 0.1);
   options.epochs = 100;
   EXPECT_EQ(make_plan(options, defaults, 8, 7000).schedule.warmup, 5 * 28);
   EXPECT_EQ(make_plan(options, defaults, 1, 7000).schedule.warmup, 0);  // not scaled up
-  options.warmup = 3;
+  options.rate.warmup = 3;
   EXPECT_EQ(make_plan(options, defaults, 8, 7000).schedule.warmup, 3);
   EXPECT_FALSE(make_plan(options, defaults, 8, 7000).schedule.warmup_start);
 }
 
 TEST(Plan, MomentumBelongsToSgd) {
-  config::TrainOptions options;
-  options.optimizer = config::OptimizerKind::kAdam;
+  TrainOptions options;
+  options.optimizer.name = "adam";
   EXPECT_EQ(make_plan(options, kDefaults, 1, 100).optimizer, "adam");
-  options.momentum = 0.9;
+  options.optimizer.momentum = 0.9;
   EXPECT_THROW(make_plan(options, kDefaults, 1, 100), ConfigError);
 }
 
 TEST(Plan, IntervalsAreStepsOrEpochs) {
-  config::TrainOptions options;
-  options.eval_every = config::Interval{2, config::Interval::Unit::kEpochs};
-  options.save_every = config::Interval{7, config::Interval::Unit::kSteps};
+  TrainOptions options;
+  options.eval_every = Interval{2, Interval::Unit::kEpochs};
+  options.save_every = Interval{7, Interval::Unit::kSteps};
   const Plan plan = make_plan(options, kDefaults, 2, 7000);
   EXPECT_EQ(plan.eval_every, 220);
   EXPECT_EQ(plan.save_every, 7);
+}
+
+TEST(Plan, DefaultsFillWhatIsNotSaid) {
+  TrainOptions options;
+  options.global_batch_size = 64;
+  options.rate.scale_lr = schedule::LrScale{schedule::LrRule::kLinear, {}};
+  const TrainOptions filled = fill_defaults(options, kDefaults, 4);
+  EXPECT_EQ(filled.batch_size, 16);
+  EXPECT_FALSE(filled.global_batch_size);
+  EXPECT_EQ(filled.parallel.lanes, 4);
+  EXPECT_EQ(filled.rate.lr, 0.1);
+  EXPECT_EQ(filled.rate.schedule, "cosine");
+  EXPECT_EQ(filled.rate.scale_lr->base, 32);
+  EXPECT_EQ(filled.optimizer.name, "sgd");
+  EXPECT_EQ(filled.optimizer.momentum, 0.9);
+  EXPECT_EQ(filled.channels_last, ChannelsLast::kOff);
+  options.optimizer.name = "adam";
+  EXPECT_FALSE(fill_defaults(options, kDefaults, 4).optimizer.momentum) << "the recipe's goes with its own optimizer";
+}
+
+TEST(Plan, OptionsOfTheRecipesOwnScheduleAreChecked) {
+  TrainOptions options;
+  options.rate.gamma = 0.5;
+  EXPECT_THAT(testing_support::refusal([&] { make_plan(options, kDefaults, 1, 7000); }),
+              testing::HasSubstr("this run's is cosine"));
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/config/train_options.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/train/options/recipe_description.h"
 
 namespace lockstep::train {
 
@@ -26,24 +26,20 @@ struct Defaults {
   int batch_size = 32;  // samples a lane
   int epochs = 1;
   double lr = 0.01;
-  config::OptimizerKind optimizer = config::OptimizerKind::kSgd;
+  std::string optimizer = "sgd";  // one of optim::kOptimizers
   double momentum = 0;
   double weight_decay = 0;
-  config::ScheduleKind schedule = config::ScheduleKind::kConstant;
-  int64_t warmup = 0;          // steps
-  bool channels_last = false;  // which memory format is faster for this model
-  int eval_batch = 256;        // samples that evaluation computes at a time
+  std::string schedule = "constant";  // one of schedule::schedule_names()
+  int64_t warmup = 0;                 // steps
+  bool channels_last = false;         // which memory format is faster for this model
+  int eval_batch = 256;               // samples that evaluation computes at a time
 };
 
-// Immutable: any thread may call. What is chosen by options (a network, a size) it is made with.
-class Recipe {
+// What a command line knows of it, RecipeDescription says: name, presets, and the recipe's own options, which are read
+// before all below is asked. From then on it is immutable: any thread may call.
+class Recipe : public RecipeDescription {
  public:
-  virtual ~Recipe() = default;
-  virtual std::string name() const = 0;
-  // Which of its networks, as --arch names it; "" where it has only one.
-  virtual std::string arch() const { return ""; }
-
-  // Throws ConfigError that lists the presets for one that it does not have; "" is the recipe's own.
+  // `preset`: one of presets(), or "" for the recipe's own.
   virtual Defaults defaults(const std::string& preset) const = 0;
   // Throws DataError. An empty path: data made on the spot, keyed by the seed.
   virtual data::Splits open_data(const std::string& path, uint64_t seed) const = 0;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lockstep/base/error.h"
+#include "lockstep/config/option_set.h"
 
 namespace lockstep::train {
 namespace {
@@ -112,7 +113,9 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
       {"seconds", seconds},
       {"weights_sha256", weights_sha256}};
   if (!ema_sha256.empty()) final["ema_sha256"] = ema_sha256;
-  if (!parts_.recipe->arch().empty()) final["arch"] = parts_.recipe->arch();
+  config::OptionSet own;
+  parts_.recipe->declare(own);
+  for (const auto& [name, value] : own.record()) final[name] = value;
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();
   say(cat("done: ", step, " steps in ", std::lround(seconds), " s; ", parts_.files.final_json(), ", weights ",

@@ -15,8 +15,8 @@
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/config/toml_file.h"
-#include "lockstep/config/world.h"
 #include "lockstep/data/subset.h"
+#include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/track/jsonl.h"
@@ -28,8 +28,6 @@
 
 namespace lockstep::train {
 namespace {
-
-using config::TrainOptions;
 
 // A checkpoint that is gone on from.
 struct Resumed {
@@ -67,103 +65,239 @@ std::optional<Resumed> read_resumed(const TrainOptions& options) {
   return Resumed{newest->saved.path, std::move(newest->value), std::move(state), std::move(warnings)};
 }
 
-// By lanes, not by ranks, so that any number of ranks computes with the same number of threads.
-int threads_of(const TrainOptions& options, const std::optional<Resumed>& resumed, int lanes) {
-  if (options.threads > 0) return options.threads;
-  return resumed ? resumed->state.origin.threads : config::default_threads(usable_cores(), lanes);
-}
-
 void load_weights(const std::string& file, torch::nn::Module& module) {
   const checkpoint::Value root = checkpoint::read_pt(file);
   checkpoint::load_state_dict(module, checkpoint::find_model_state(root, file), {.file = file, .convert_dtypes = true});
 }
 
 bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer, const World& world) {
-  if (options.shard_optimizer != config::ShardOptimizer::kAuto) {
-    return options.shard_optimizer == config::ShardOptimizer::kOn && world.size() > 1;
-  }
-  return world.size() > 1 && std::string_view(world.communicator().backend()) == "shm" && optimizer.elementwise();
+  using parallel::ShardOptimizer;
+  const ShardOptimizer asked = options.parallel.shard_optimizer;
+  if (asked != ShardOptimizer::kAuto) return asked == ShardOptimizer::kOn && world.size() > 1;
+  return world.size() > 1 && world.communicator().has_views() && optimizer.elementwise();
 }
 
-void apply_amp(Parts& parts) {
-  amp::Options options = amp_options(parts.options.amp, parts.options.dtype);
-  if (parts.options.keep_batchnorm_fp32) {
-    options.keep_batchnorm_fp32 = *parts.options.keep_batchnorm_fp32 == config::OnOff::kOn;
-  }
-  if (parts.options.loss_scale > 0 && options.opt_level != amp::OptLevel::kO0)
-    options.loss_scale = parts.options.loss_scale;
-  parts.amp = amp::make_policy(options);
-  parts.scaler = amp::LossScaler(amp::scaler_options(options));
+// What bears on a run's bits: the amp level, what gradients are added in, over what BatchNorm takes its statistics.
+std::string precision_of(const Parts& parts) {
+  const parallel::ParallelOptions& options = parts.options.parallel;
+  const bool narrow = options.comm_dtype == parallel::CommType::kBf16;
+  return parts.amp.name() + (narrow ? ", gradients added in bfloat16" : "") +
+         (options.sync_bn ? ", SyncBatchNorm" : "");
 }
 
-// A collective. The weights are loaded: from here on they may be in 16 bits, and all ranks'.
-void make_optimizer(Parts& parts) {
-  const auto masters = amp::apply_policy(*parts.model.module, parts.amp);
-  const World& world = *parts.world;
-  auto whole =
-      optim::make_optimizer(parts.plan.optimizer, parts.model.module->parameters(), parts.plan.optimizer_options);
-  if (shards(parts.options, *whole, world)) {
-    auto sharded = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), world.communicator());
-    parts.sharding =
-        cat(sharded->shares_weights() ? "state and weights shared by " : "state sharded over ", world.size(), " ranks");
-    parts.optimizer = std::move(sharded);
-  } else {
-    parts.optimizer = std::move(whole);
-  }
-  amp::give_masters(*parts.optimizer, masters);
-  if (parts.options.ema > 0) parts.optimizer->keep_average(parts.options.ema);
+// set_up() goes through the stages below. Each is made of the one before, so that none can come too early.
+
+// The run and its world: what it goes on from, its lanes, threads and seeds.
+struct Begun {
+  TrainOptions options;
+  std::shared_ptr<Recipe> recipe;
+  std::shared_ptr<World> world;
+  std::optional<Resumed> resumed;
+  int lanes = 1;
+  int threads = 1;
+};
+
+Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world) {
+  Begun run{options, std::move(recipe), std::move(world), read_resumed(options)};
+  const auto recorded = [&run](const char* name) { return static_cast<int>(run.resumed->state.origin.number(name)); };
+  const parallel::ParallelOptions& asked = options.parallel;
+  run.lanes = asked.lanes > 0 ? asked.lanes : run.resumed ? recorded("lanes") : run.world->size();
+  parallel::check_lanes(run.world->size(), run.lanes);
+  // By lanes, not by ranks, so that any number of ranks computes with the same number of threads.
+  run.threads = asked.threads > 0 ? asked.threads
+                : run.resumed     ? recorded("threads")
+                                  : parallel::default_threads(usable_cores(), run.lanes);
+  at::set_num_threads(run.threads);
+  init_seeds(static_cast<uint64_t>(options.seed), options.deterministic);
+  return run;
 }
 
-// Rank 0's half: the run's configuration, and a history that ends where the run goes on.
-void prepare_files(Parts& parts) {
-  if (parts.world->rank() != 0) return;
-  write_text(parts.files.config(), config::to_toml(parts.options));
-  parts.evaluated = track::cut_jsonl(parts.files.metrics(), parts.state.step);
-  checkpoint::CheckpointStore(parts.files.checkpoints()).cut_back(parts.state.step);
-  if (parts.resumed_from != parts.files.interrupted()) std::remove(parts.files.interrupted().c_str());
+// With its data open.
+struct Fed : Begun {
+  data::Splits data;
+};
+
+Fed open_data(Begun begun) {
+  const auto seed = static_cast<uint64_t>(begun.options.seed);
+  data::Splits data = begun.recipe->open_data(begun.options.data.path, seed);
+  if (begun.options.data.validation) data = data::with_validation(data, *begun.options.data.validation, seed);
+  return {{std::move(begun)}, std::move(data)};
+}
+
+// With its numbers settled, which the data's size decides; and what --amp auto stands for, in the options too, for the
+// run's own file.
+struct Planned : Fed {
+  Defaults defaults;
+  Plan plan;
+  amp::Options amp;
+  std::string amp_why;
+};
+
+// A collective.
+std::string replace_auto(Begun& run) {
+  amp::PrecisionOptions& precision = run.options.precision;
+  if (precision.amp != amp::AmpLevel::kAuto) return "";
+  const SettledAmp settled = run.resumed ? amp_of_checkpoint(run.resumed->state.origin)
+                                         : settle_amp(precision.dtype, run.options.device, *run.world);
+  precision.amp = settled.level;
+  precision.dtype = settled.dtype;
+  precision.keep_batchnorm_fp32 = settled.keep_batchnorm_fp32;
+  return settled.why;
+}
+
+Planned plan_run(Fed fed) {
+  Defaults defaults = fed.recipe->defaults(fed.options.preset);
+  Plan plan = make_plan(fed.options, defaults, fed.lanes, fed.data.train->size());
+  std::string why = replace_auto(fed);
+  const amp::PrecisionOptions& precision = fed.options.precision;
+  amp::Options amp = amp_options(precision.amp, precision.dtype);
+  amp.keep_batchnorm_fp32 = precision.keep_batchnorm_fp32;
+  if (precision.loss_scale > 0 && amp.opt_level != amp::OptLevel::kO0) amp.loss_scale = precision.loss_scale;
+  return {{std::move(fed)}, std::move(defaults), std::move(plan), amp, std::move(why)};
+}
+
+// The record of the run: its options with everything that was left open settled.
+Origin origin_of(const Planned& run) {
+  TrainOptions settled = fill_defaults(run.options, run.defaults, run.lanes);
+  settled.parallel.threads = run.threads;
+  const amp::Policy policy = amp::make_policy(run.amp);
+  if (!policy.casts()) settled.precision.dtype = amp::PrecisionOptions{}.dtype;
+  if (policy.cast_model) settled.precision.keep_batchnorm_fp32 = policy.keep_batchnorm_fp32;
+  return {.options = RunRows(settled, *run.recipe).record(),
+          .sample_shape = run.data.train->sample_shape(),
+          .train_samples = run.data.train->size()};
 }
 
 // Throws ConfigError where a plateau would have nothing to go by.
-Scheduler scheduler_of(const Parts& parts, const Recipe& recipe) {
-  const Plan& plan = parts.plan;
+Scheduler scheduler_of(const Planned& run) {
+  const Plan& plan = run.plan;
   Scheduler scheduler{plan.schedule, plan.steps_per_unit, plan.plateau_metric};
   if (!scheduler.goes_by_metric()) return scheduler;
-  if (plan.plateau_metric != "loss" && plan.plateau_metric != recipe.best_by()) {
-    throw ConfigError("--plateau-metric ", plan.plateau_metric, ": ", recipe.name(), " has loss and ",
-                      recipe.best_by());
+  if (plan.plateau_metric != "loss" && plan.plateau_metric != run.recipe->best_by()) {
+    throw ConfigError("--plateau-metric ", plan.plateau_metric, ": ", run.recipe->name(), " has loss and ",
+                      run.recipe->best_by());
   }
-  if (parts.data.validation == nullptr && parts.data.test == nullptr) {
+  if (run.data.validation == nullptr && run.data.test == nullptr) {
     throw ConfigError(
         "--schedule plateau: needs evaluations, and there is no data for them; hold some out by --validation");
   }
   return scheduler;
 }
 
-// What bears on a run's bits: the amp level, what gradients are added in, over what BatchNorm takes its statistics.
-std::string precision_of(const Parts& parts) {
-  const bool narrow = parts.options.comm_dtype == config::CommType::kBf16;
-  return parts.amp.name() + (narrow ? ", gradients added in bfloat16" : "") +
-         (parts.options.sync_bn ? ", SyncBatchNorm" : "");
+// With a model on its device, in its memory format, still with the weights that the seed draws.
+struct Built : Planned {
+  Model model;
+  c10::Device device{c10::kCPU};
+};
+
+Built build_model(Planned planned) {
+  Model model = planned.recipe->make_model(static_cast<uint64_t>(planned.options.seed), *planned.data.train);
+  const c10::Device device = open_device(planned.options.device, planned.world->local_rank());
+  model.module->to(device);
+  set_memory_format(*model.module, planned.plan.channels_last);
+  if (planned.options.parallel.sync_bn) {
+    parallel::convert_sync_batchnorm(*model.module, planned.world->communicator());
+  }
+  return {{std::move(planned)}, std::move(model), device};
 }
 
-// The run's record then says what auto stood for.
-void replace_auto(Parts& parts, const std::optional<Resumed>& resumed) {
-  TrainOptions& options = parts.options;
-  if (options.amp != config::AmpLevel::kAuto) return;
-  const SettledAmp settled = resumed ? amp_of_checkpoint(resumed->state.origin.precision)
-                                     : settle_amp(options.dtype, options.device, *parts.world);
-  options.amp = settled.level;
-  options.dtype = settled.dtype;
-  options.keep_batchnorm_fp32 = settled.keep_batchnorm_fp32;
-  parts.amp_why = settled.why;
+// With the weights that it begins with: fresh, loaded, or those of the run that goes on.
+struct Weighted : Built {
+  TrainingState state;
+  std::vector<std::string> changes;
+};
+
+Weighted load_start(Built built) {
+  TrainingState state{.step = 0,
+                      .steps_per_epoch = built.plan.steps_per_epoch,
+                      .best = std::numeric_limits<double>::lowest(),
+                      .origin = origin_of(built),
+                      .scheduler = scheduler_of(built)};
+  std::vector<std::string> changes;
+  if (built.resumed) {
+    const Resumed& resumed = *built.resumed;
+    const RunRows rows(built.options, *built.recipe);
+    rows.check(state.origin, resumed.state.origin, resumed.file);
+    changes = rows.changes(state.origin, resumed.state.origin);
+    restore_model(resumed.value, resumed.file, *built.model.module);
+  } else if (!built.options.load.empty()) {
+    load_weights(built.options.load, *built.model.module);
+  }
+  return {{std::move(built)}, std::move(state), std::move(changes)};
+}
+
+// With an optimizer, which takes the weights as they are: from here on they may be in 16 bits, and all ranks'.
+struct Optimized : Weighted {
+  amp::Policy policy;
+  std::unique_ptr<optim::AnyOptimizer> optimizer;
+  std::string sharding;  // for people; empty: it is whole
+};
+
+// A collective.
+Optimized make_optimizer(Weighted run) {
+  const amp::Policy policy = amp::make_policy(run.amp);
+  const auto masters = amp::apply_policy(*run.model.module, policy);
+  auto whole = optim::make_optimizer(run.plan.optimizer, run.model.module->parameters(), run.plan.optimizer_options);
+  std::unique_ptr<optim::AnyOptimizer> optimizer;
+  std::string sharding;
+  if (shards(run.options, *whole, *run.world)) {
+    auto sharded = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), run.world->communicator());
+    sharding = cat(sharded->shares_weights() ? "state and weights shared by " : "state sharded over ",
+                   run.world->size(), " ranks");
+    optimizer = std::move(sharded);
+  } else {
+    optimizer = std::move(whole);
+  }
+  amp::give_masters(*optimizer, masters);
+  if (run.options.optimizer.ema > 0) optimizer->keep_average(run.options.optimizer.ema);
+  return {{std::move(run)}, policy, std::move(optimizer), std::move(sharding)};
+}
+
+// All of it, at the step that the run goes on from.
+Parts restore_position(Optimized run) {
+  Parts parts{.options = std::move(run.options),
+              .recipe = std::move(run.recipe),
+              .world = std::move(run.world),
+              .plan = std::move(run.plan),
+              .data = std::move(run.data),
+              .model = std::move(run.model),
+              .optimizer = std::move(run.optimizer),
+              .sharding = std::move(run.sharding),
+              .amp = run.policy,
+              .amp_why = std::move(run.amp_why),
+              .device = run.device,
+              .scaler = amp::LossScaler(amp::scaler_options(run.amp)),
+              .state = std::move(run.state),
+              .files = {},
+              .changes = std::move(run.changes)};
+  parts.files.folder = parts.options.out;
+  if (!run.resumed) return parts;
+  const Resumed& resumed = *run.resumed;
+  restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.scaler);
+  parts.state.step = resumed.state.step;
+  parts.state.best = resumed.state.best;
+  parts.state.scheduler.plateau =
+      plateau_in(checkpoint::ValueView(resumed.value, resumed.file)["scheduler"], parts.state.scheduler);
+  parts.resumed_from = resumed.file;
+  parts.warnings = resumed.warnings;
+  return parts;
+}
+
+// Rank 0's half: the run's configuration, and a history that ends where the run goes on.
+void prepare_files(Parts& parts) {
+  if (parts.world->rank() != 0) return;
+  write_text(parts.files.config(), RunRows(parts.options, *parts.recipe).to_toml());
+  parts.evaluated = track::cut_jsonl(parts.files.metrics(), parts.state.step);
+  checkpoint::CheckpointStore(parts.files.checkpoints()).cut_back(parts.state.step);
+  if (parts.resumed_from != parts.files.interrupted()) std::remove(parts.files.interrupted().c_str());
 }
 
 }  // namespace
 
-amp::Options amp_options(config::AmpLevel level, config::HalfType half) {
-  if (level == config::AmpLevel::kAuto) throw BugError("amp auto that is not settled");
-  return {.opt_level = static_cast<amp::OptLevel>(level),
-          .dtype = half == config::HalfType::kFp16 ? at::kHalf : at::kBFloat16};
+amp::Options amp_options(amp::AmpLevel level, amp::HalfType half) {
+  if (level == amp::AmpLevel::kAuto) throw BugError("amp auto that is not settled");
+  return {.opt_level = amp::parse_opt_level(config::word_of(level)),
+          .dtype = half == amp::HalfType::kFp16 ? at::kHalf : at::kBFloat16};
 }
 
 void set_memory_format(torch::nn::Module& module, bool channels_last) {
@@ -174,61 +308,10 @@ void set_memory_format(torch::nn::Module& module, bool channels_last) {
   }
 }
 
-Parts set_up(const TrainOptions& options, std::shared_ptr<const Recipe> recipe, std::shared_ptr<World> world) {
-  Parts parts;
-  parts.options = options;
-  parts.world = world;
-  parts.files = {options.out};
-  const auto resumed = read_resumed(options);
-  const int lanes = options.lanes > 0 ? options.lanes : resumed ? resumed->state.origin.lanes : world->size();
-  config::check_lanes(world->size(), lanes);
-  const int threads = threads_of(options, resumed, lanes);
-  at::set_num_threads(threads);
-
-  const auto seed = static_cast<uint64_t>(options.seed);
-  init_seeds(seed, options.deterministic);
-  parts.data = recipe->open_data(options.data, seed);
-  if (options.validation) parts.data = data::with_validation(parts.data, *options.validation, seed);
-  const Defaults defaults = recipe->defaults(options.preset);
-  parts.plan = make_plan(options, defaults, lanes, parts.data.train->size());
-  replace_auto(parts, resumed);
-  apply_amp(parts);
-  parts.model = recipe->make_model(seed, *parts.data.train);
-  parts.device = open_device(options.device, world->local_rank());
-  parts.model.module->to(parts.device);
-  set_memory_format(*parts.model.module, parts.plan.channels_last);
-  if (options.sync_bn) parallel::convert_sync_batchnorm(*parts.model.module, world->communicator());
-  parts.state = {.step = 0,
-                 .steps_per_epoch = parts.plan.steps_per_epoch,
-                 .best = std::numeric_limits<double>::lowest(),
-                 .origin = {.recipe = recipe->name(),
-                            .arch = recipe->arch(),
-                            .sample_shape = parts.data.train->sample_shape(),
-                            .lanes = lanes,
-                            .threads = threads,
-                            .batch_size = parts.plan.batch_size,
-                            .train_samples = parts.data.train->size(),
-                            .seed = options.seed,
-                            .precision = precision_of(parts),
-                            .channels_last = parts.plan.channels_last,
-                            .ema = options.ema},
-                 .scheduler = scheduler_of(parts, *recipe)};
-  if (!options.load.empty() && !resumed) load_weights(options.load, *parts.model.module);
-  if (resumed) {
-    check_origin(parts.state.origin, resumed->state.origin, resumed->file);
-    restore_model(resumed->value, resumed->file, *parts.model.module);
-  }
-  parts.recipe = std::move(recipe);
-  make_optimizer(parts);
-  if (resumed) {
-    restore(resumed->value, resumed->file, *parts.model.module, *parts.optimizer, parts.scaler);
-    parts.state.step = resumed->state.step;
-    parts.state.best = resumed->state.best;
-    parts.state.scheduler.plateau =
-        plateau_in(checkpoint::ValueView(resumed->value, resumed->file)["scheduler"], parts.state.scheduler);
-    parts.resumed_from = resumed->file;
-    parts.warnings = resumed->warnings;
-  }
+Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world) {
+  Fed fed = open_data(begin(options, std::move(recipe), std::move(world)));
+  Built built = build_model(plan_run(std::move(fed)));
+  Parts parts = restore_position(make_optimizer(load_start(std::move(built))));
   prepare_files(parts);
   return parts;
 }
@@ -244,18 +327,19 @@ std::string header_of(const Parts& parts) {
   }
   const auto size_of = [](const auto& split) { return split ? split->size() : 0; };
   const auto text_of = [](const auto& split) { return split ? split->description() : ""; };
+  const RunRows rows(parts.options, *parts.recipe);
   int64_t parameters = 0;
   for (const auto& parameter : parts.model.module->parameters()) parameters += parameter.numel();
   return header({.recipe = parts.recipe->name(),
-                 .arch = parts.recipe->arch(),
+                 .recipe_options = rows.recipe_text(),
                  .folder = parts.files.folder,
                  .device = device,
                  .precision = precision_of(parts) + (parts.amp_why.empty() ? "" : cat(" (auto: ", parts.amp_why, ')')),
                  .ranks = parts.world->size(),
                  .backend = parts.world->communicator().backend(),
                  .same_bits = parts.world->communicator().same_bits(),
-                 .sync_bn = parts.options.sync_bn,
-                 .threads = parts.state.origin.threads,
+                 .sync_bn = parts.options.parallel.sync_bn,
+                 .threads = static_cast<int>(parts.state.origin.number("threads")),
                  .snapshot_keeper = parts.world->place().launcher == "lockstep",
                  .parameters = parameters,
                  .train_data = text_of(parts.data.train),
@@ -265,9 +349,10 @@ std::string header_of(const Parts& parts) {
                  .test_samples = size_of(parts.data.test),
                  .validation_samples = size_of(parts.data.validation),
                  .sharding = parts.sharding,
-                 .ema = parts.options.ema,
+                 .chosen = rows.chosen_text(),
                  .first_step = parts.state.step,
-                 .resumed_from = parts.resumed_from},
+                 .resumed_from = parts.resumed_from,
+                 .changes = parts.changes},
                 parts.plan);
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/config/train_options.h"
+#include "lockstep/train/options/train_options.h"
 #include "lockstep/train/parts.h"
 #include "lockstep/train/recipe.h"
 #include "lockstep/world/world.h"
@@ -13,13 +13,13 @@
 namespace lockstep::train {
 
 // A collective. `options.out` is the run's folder; it and what a run needs there exist. Throws ConfigError, DataError.
-Parts set_up(const config::TrainOptions& options, std::shared_ptr<const Recipe> recipe, std::shared_ptr<World> world);
+Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world);
 
 // The header's text for these parts.
 std::string header_of(const Parts& parts);
 
 // What a level other than auto means, which settle_amp (auto_amp.h) replaces.
-amp::Options amp_options(config::AmpLevel level, config::HalfType half);
+amp::Options amp_options(amp::AmpLevel level, amp::HalfType half);
 
 // Model weights in the memory format that the plan asks for.
 void set_memory_format(torch::nn::Module& module, bool channels_last);

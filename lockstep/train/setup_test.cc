@@ -8,8 +8,8 @@ namespace lockstep::train {
 namespace {
 
 TEST(Setup, LevelsBecomePolicies) {
-  using config::AmpLevel;
-  using config::HalfType;
+  using amp::AmpLevel;
+  using amp::HalfType;
   EXPECT_FALSE(amp::make_policy(amp_options(AmpLevel::kO0, HalfType::kBf16)).casts());
   EXPECT_EQ(amp_options(AmpLevel::kO3, HalfType::kFp16).opt_level, amp::OptLevel::kO3);
   EXPECT_EQ(amp_options(AmpLevel::kO1, HalfType::kFp16).dtype, at::kHalf);

@@ -21,14 +21,15 @@ data::Loader make_loader(const Parts& parts) {
                              .lanes = parts.plan.lanes,
                              .batch_size = parts.plan.batch_size,
                              .seed = static_cast<uint64_t>(parts.options.seed)});
-  return data::Loader(parts.data.train, sampler,
-                      {.first_lane = own.first, .last_lane = own.last, .workers = parts.options.workers.value_or(0)},
-                      {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
-                       .step = parts.plan.step_in_epoch(parts.state.step)});
+  return data::Loader(
+      parts.data.train, sampler,
+      {.first_lane = own.first, .last_lane = own.last, .workers = parts.options.data.workers.value_or(0)},
+      {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
+       .step = parts.plan.step_in_epoch(parts.state.step)});
 }
 
-std::optional<at::ScalarType> wire_of(const config::TrainOptions& options) {
-  if (options.comm_dtype == config::CommType::kBf16) return at::kBFloat16;
+std::optional<at::ScalarType> wire_of(const TrainOptions& options) {
+  if (options.parallel.comm_dtype == parallel::CommType::kBf16) return at::kBFloat16;
   return std::nullopt;
 }
 
@@ -76,8 +77,8 @@ Trainer::StepOutcome Trainer::train_step() {
   const auto result = run_lanes(batch, scale, stop);
 
   if (!parts_.scaler.enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
-  amp::StepOptions clip{.max_norm = parts_.options.clip};
-  if (parts_.options.clip_value > 0) clip.max_value = parts_.options.clip_value;
+  amp::StepOptions clip{.max_norm = parts_.options.optimizer.clip};
+  if (parts_.options.optimizer.clip_value > 0) clip.max_value = parts_.options.optimizer.clip_value;
   const double lr = parts_.state.scheduler.lr(step_);
   parts_.optimizer->set_lr(lr);
   // run_lanes() has ended on all ranks, and with it their use of shared weights.
@@ -159,7 +160,7 @@ std::string Trainer::weights_sha256() {
 
 // Of the weights' average; empty where none is kept. A collective.
 std::string Trainer::ema_sha256() {
-  if (parts_.options.ema == 0) return "";
+  if (parts_.options.optimizer.ema == 0) return "";
   parts_.optimizer->exchange_averages();
   std::string hash = weights_sha256();
   parts_.optimizer->exchange_averages();

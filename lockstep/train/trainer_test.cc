@@ -25,7 +25,7 @@ class TrainerTest : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   int train(
-      config::TrainOptions options, const Trainer::StopAsked& stop_asked = [] { return false; }) {
+      TrainOptions options, const Trainer::StopAsked& stop_asked = [] { return false; }) {
     options.recipe = "tiny";
     options.out = folder_;
     const auto recipe = std::make_shared<testing_support::TinyRecipe>();
@@ -76,7 +76,7 @@ TEST_F(TrainerTest, AStoppedRunGoesOnToTheSameWeights) {
     EXPECT_EQ(train({}, [&] { return ++asked == stop_at; }), kExitStoppedOnRequest);
     EXPECT_TRUE(fs::exists(folder_ + "/checkpoints/INTERRUPTED.pt"));
     EXPECT_FALSE(fs::exists(folder_ + "/final.json"));
-    config::TrainOptions options;
+    TrainOptions options;
     options.resume = folder_;
     EXPECT_EQ(train(options), 0);
     EXPECT_EQ(final_json()["weights_sha256"], whole["weights_sha256"]) << "stopped at step " << stop_at;
@@ -87,8 +87,8 @@ TEST_F(TrainerTest, AStoppedRunGoesOnToTheSameWeights) {
 }
 
 TEST_F(TrainerTest, ACheckpointKnowsTheBestSoFar) {
-  config::TrainOptions options;
-  options.eval_every = options.save_every = config::Interval{5, config::Interval::Unit::kSteps};
+  TrainOptions options;
+  options.eval_every = options.save_every = Interval{5, Interval::Unit::kSteps};
   train(options);
   double best = 0;
   std::ifstream file(folder_ + "/metrics.jsonl");
@@ -118,19 +118,19 @@ TEST_F(TrainerTest, WhatReductionTookIsInTheMetrics) {
 }
 
 TEST_F(TrainerTest, AnExplodingRunIsWarnedOfOrStopped) {
-  config::TrainOptions options;
-  options.lr = 1e38;
+  TrainOptions options;
+  options.rate.lr = 1e38;
   EXPECT_EQ(train(options), 0);
   ASSERT_FALSE(warnings_.empty());
   EXPECT_THAT(warnings_[0], testing::HasSubstr("is not finite"));
   fs::remove_all(folder_);
   fs::create_directories(folder_ + "/checkpoints");
-  options.on_nan = config::OnNan::kStop;
+  options.on_nan = OnNan::kStop;
   EXPECT_THROW(train(options), DataError);
 }
 
 TEST_F(TrainerTest, DetectAnomalyNamesTheLayer) {
-  config::TrainOptions options;
+  TrainOptions options;
   options.detect_anomaly = true;
   EXPECT_EQ(train(options), 0);
   const auto hash = final_json()["weights_sha256"];
@@ -140,7 +140,7 @@ TEST_F(TrainerTest, DetectAnomalyNamesTheLayer) {
   EXPECT_EQ(final_json()["weights_sha256"], hash);  // to look is not to touch
   fs::remove_all(folder_);
   fs::create_directories(folder_ + "/checkpoints");
-  options.lr = 1e38;
+  options.rate.lr = 1e38;
   try {
     train(options);
     FAIL();

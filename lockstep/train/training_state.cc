@@ -66,24 +66,25 @@ checkpoint::List list_of(const std::vector<int64_t>& numbers) {
   return list;
 }
 
-std::vector<int64_t> shape_in(const ValueView& meta) {
-  std::vector<int64_t> shape;
-  if (const auto list = meta.find("sample_shape")) {
-    for (const auto& item : list->items()) shape.push_back(item.integer());
+Dict dict_of(const config::Record& record) {
+  Dict dict;
+  for (const auto& [name, value] : record) dict.set(name, value);
+  return dict;
+}
+
+std::vector<int64_t> numbers_of(const ValueView& list) {
+  std::vector<int64_t> numbers;
+  for (const auto& item : list.items()) numbers.push_back(item.integer());
+  return numbers;
+}
+
+config::Record record_in(const ValueView& options) {
+  config::Record record;
+  for (const auto& entry : options.dict()) {
+    const std::string name = checkpoint::key_text(entry.key);
+    record.push_back({name, options[name].text()});
   }
-  return shape;
-}
-
-std::string arch_in(const ValueView& meta) {
-  const auto arch = meta.find("arch");
-  return arch ? arch->text() : "";
-}
-
-// {3, 64, 64} -> "3×64×64"
-std::string text_of(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t size : shape) text += cat(text.empty() ? "" : "×", size);
-  return text;
+  return record;
 }
 
 }  // namespace
@@ -106,55 +107,52 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
   const Origin& origin = state.origin;
   Dict root{{"model", dict_of(state_with(model, optimizer.masters()))},
             {"optimizer", optimizer_dict(optimizer, state.scheduler)},
-            {"amp", Dict{{"precision", origin.precision}, {"loss_scaler0", scaler_dict(scaler)}}},
+            {"amp", Dict{{"loss_scaler0", scaler_dict(scaler)}}},
             {"scheduler", scheduler_to_dict(state.scheduler, state.step)},
             {"sampler", Dict{{"epoch", state.step / state.steps_per_epoch},
                              {"step", state.step % state.steps_per_epoch},
-                             {"lanes", origin.lanes},
-                             {"batch_size", origin.batch_size},
+                             {"lanes", origin.number("lanes")},
+                             {"batch_size", origin.number("batch-size")},
                              {"dataset_size", origin.train_samples}}},
-            {"rng", Dict{{"seed", origin.seed}}},
+            {"rng", Dict{{"seed", origin.number("seed")}}},
             {"meta", Dict{{"format", "lockstep"},
-                          {"version", 1},
-                          {"recipe", origin.recipe},
-                          {"arch", origin.arch},
+                          {"version", 2},
+                          {"options", dict_of(origin.options)},
                           {"sample_shape", list_of(origin.sample_shape)},
                           {"optimizer", std::string(optimizer.name())},
                           {"step", state.step},
                           {"steps_per_epoch", state.steps_per_epoch},
-                          {"best", state.best},
-                          {"threads", origin.threads},
-                          {"channels_last", origin.channels_last},
-                          {"ema", origin.ema}}}};
+                          {"best", state.best}}}};
   const auto averages = optimizer.averages();
   const auto defined = [](const at::Tensor& average) { return average.defined(); };
   if (std::any_of(averages.begin(), averages.end(), defined)) root.set("ema", dict_of(state_with(model, averages)));
   return root;
 }
 
-TrainingState read_state(const Value& value, const std::string& file) {
+std::optional<Origin> find_origin(const Value& value, const std::string& file) {
   const auto* root = value.get_if<Dict>();
-  if (root == nullptr || !root->contains("meta") || !root->contains("sampler")) {
+  if (root == nullptr || !root->contains("meta") || !root->contains("sampler")) return std::nullopt;
+  const ValueView view(value, file);
+  const ValueView meta = view["meta"];
+  if (!meta.dict().contains("options")) return std::nullopt;
+  return Origin{.options = record_in(meta["options"]),
+                .sample_shape = numbers_of(meta["sample_shape"]),
+                .train_samples = view["sampler"]["dataset_size"].integer()};
+}
+
+TrainingState read_state(const Value& value, const std::string& file) {
+  const auto origin = find_origin(value, file);
+  if (!origin) {
     throw DataError(file,
-                    ": no checkpoint of a run (it has no \"meta\" and \"sampler\"); give it to --load for its weights");
+                    ": no checkpoint of a run of this version (it has no \"sampler\" and \"options\" in \"meta\"); ",
+                    "give it to --load for its weights");
   }
   const ValueView view(value, file);
-  const ValueView meta = view["meta"], sampler = view["sampler"];
-  const bool averages = meta.dict().contains("ema");  // older ones don't say
+  const ValueView meta = view["meta"];
   return {.step = meta["step"].integer(),
           .steps_per_epoch = meta["steps_per_epoch"].integer(),
           .best = meta["best"].number(),
-          .origin = {.recipe = meta["recipe"].text(),
-                     .arch = arch_in(meta),
-                     .sample_shape = shape_in(meta),
-                     .lanes = static_cast<int>(sampler["lanes"].integer()),
-                     .threads = static_cast<int>(meta["threads"].integer()),
-                     .batch_size = sampler["batch_size"].integer(),
-                     .train_samples = sampler["dataset_size"].integer(),
-                     .seed = view["rng"]["seed"].integer(),
-                     .precision = view["amp"]["precision"].text(),
-                     .channels_last = meta["channels_last"].boolean(),
-                     .ema = averages ? meta["ema"].number() : 0}};
+          .origin = *origin};
 }
 
 void restore_model(const Value& value, const std::string& file, torch::nn::Module& model) {
@@ -176,28 +174,6 @@ void restore(const Value& value, const std::string& file, const torch::nn::Modul
   const ValueView saved = view["amp"]["loss_scaler0"];
   if (!scaler.options().dynamic || saved.dict().empty()) return;  // a static scale is the options'
   amp::load_state(scaler, numbers_in(saved));
-}
-
-void check_origin(const Origin& run, const Origin& checkpoint, const std::string& file) {
-  const auto check = [&file](const char* what, const auto& now, const auto& then, const char* hint) {
-    if (now == then) return;
-    throw ConfigError(file, ": it was trained with ", what, ' ', then, ", this run has ", now, "; ", hint);
-  };
-  check("recipe", run.recipe, checkpoint.recipe, "resume it with its own recipe");
-  check("arch", run.arch, checkpoint.arch, "use the same --arch, or start a new run");
-  if (!checkpoint.sample_shape.empty()) {
-    check("samples of", text_of(run.sample_shape), text_of(checkpoint.sample_shape),
-          "use the same --size, or start a new run with --load");
-  }
-  check("lanes", run.lanes, checkpoint.lanes, "leave --lanes out, or start a new run with --load");
-  check("batch size", run.batch_size, checkpoint.batch_size,
-        "use the same --batch-size, or start a new run with --load");
-  check("training samples", run.train_samples, checkpoint.train_samples, "give the same --data and --validation");
-  check("seed", run.seed, checkpoint.seed, "use the same --seed, or start a new run with --load");
-  check("precision", run.precision, checkpoint.precision,
-        "use the same --amp and --comm-dtype, or start a new run with --load");
-  check("channels_last", run.channels_last, checkpoint.channels_last, "use the same --channels-last");
-  check("ema", run.ema, checkpoint.ema, "use the same --ema, or start a new run with --load");
 }
 
 }  // namespace lockstep::train

@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,25 +12,10 @@
 #include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/optim/any_optimizer.h"
+#include "lockstep/train/origin.h"
 #include "lockstep/train/scheduler.h"
 
 namespace lockstep::train {
-
-// What the trajectory depends on besides model and optimizer. A resumed run takes lanes and threads from here, and must
-// agree with the rest.
-struct Origin {
-  std::string recipe;
-  std::string arch = {};                   // "": the recipe has one network
-  std::vector<int64_t> sample_shape = {};  // {3, 64, 64}; empty: a checkpoint of before it was recorded
-  int lanes = 1;
-  int threads = 1;  // intra-op, a rank
-  int64_t batch_size = 1;
-  int64_t train_samples = 0;
-  int64_t seed = 1;
-  std::string precision;  // "O0", "O1 bfloat16"
-  bool channels_last = false;
-  double ema = 0;  // decay of the weights' average; 0: none
-};
 
 struct TrainingState {
   int64_t step = 0;  // steps done
@@ -60,7 +46,7 @@ void restore_model(const checkpoint::Value& value, const std::string& file, torc
 void restore(const checkpoint::Value& value, const std::string& file, const torch::nn::Module& model,
              optim::AnyOptimizer& optimizer, amp::LossScaler& scaler);
 
-// Throws ConfigError that names the first setting in which the run differs from its checkpoint.
-void check_origin(const Origin& run, const Origin& checkpoint, const std::string& file);
+// What a checkpoint of a run records of it; nothing where `value` is another file, or of before it was recorded.
+std::optional<Origin> find_origin(const checkpoint::Value& value, const std::string& file);
 
 }  // namespace lockstep::train

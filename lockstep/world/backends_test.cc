@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "lockstep/base/error.h"
+#include "lockstep/world/options/backend_options.h"
 
 namespace lockstep {
 namespace {
@@ -44,6 +47,13 @@ TEST(ChooseBackend, TakesWhatCanServe) {
   EXPECT_THAT(refusal("shm", two_nodes), HasSubstr("use hierarchical or gloo"));
   EXPECT_THAT(refusal("single", four), HasSubstr("not of 4 ranks"));
   EXPECT_THAT(refusal("shn", four), HasSubstr("did you mean shm?"));
+}
+
+// What the command line lists.
+TEST(Backends, TheListOfNamesIsTheRegistrys) {
+  std::set<std::string_view> registered;
+  for (const Backend& backend : backends()) registered.insert(backend.name);
+  EXPECT_EQ(std::set<std::string_view>(kBackendNames.begin(), kBackendNames.end()), registered);
 }
 
 }  // namespace

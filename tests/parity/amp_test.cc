@@ -25,9 +25,9 @@ RANK_PROGRAM(auto_amp) {
   const double bf16 = context.rank == 0 ? 51 : 5;
   ASSERT_TRUE(amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = bf16, .fp16 = 5}));
   const auto world = join_world(context);
-  const SettledAmp settled = settle_amp(config::HalfType::kBf16, config::DeviceKind::kCpu, *world);
-  EXPECT_EQ(settled.level, config::AmpLevel::kO1);
-  EXPECT_EQ(settled.dtype, config::HalfType::kBf16);
+  const SettledAmp settled = settle_amp(amp::HalfType::kBf16, DeviceKind::kCpu, *world);
+  EXPECT_EQ(settled.level, amp::AmpLevel::kO1);
+  EXPECT_EQ(settled.dtype, amp::HalfType::kBf16);
   EXPECT_EQ(settled.why, "5.1 times fp32 here");
 }
 TEST(AutoAmp, AllRanksFollowRank0) {

@@ -11,9 +11,11 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/config/world.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/run_directory.h"
+#include "lockstep/parallel/options/lanes.h"
+#include "lockstep/recipes/options/recipe_options.h"
+#include "lockstep/train/options/train_command.h"
 
 namespace lockstep::front {
 namespace {
@@ -42,20 +44,17 @@ class TemporaryFolder {
 // Seconds from the launch to the end of the first step; its exit code in `code`.
 double first_step_seconds(int nproc, int& code) {
   const TemporaryFolder folder;
-  config::TrainOptions options;
-  options.recipe = "mnist";
-  options.out = folder.path();
-  options.nproc = nproc;
-  options.steps = 1;
-  options.quiet = true;
-  launch::RunDirectory::prepare(options);
+  lockstep::train::TrainCommand line("lockstep", recipes::describe_recipes());
+  line.read({"mnist", "--out", folder.path(), "--nproc", std::to_string(nproc), "--steps", "1", "--quiet"}, nproc);
+  lockstep::launch::RunDirectory::prepare(line.options());
   std::vector<std::string> command = {worker_program()};
-  for (auto& argument : config::to_arguments(options)) command.push_back(std::move(argument));
-  launch::Launcher launcher({.command = std::move(command),
-                             .nproc = nproc,
-                             .threads = config::default_threads(usable_cores(), nproc),
-                             .quiet = true,
-                             .stop_by = launch::Launcher::StopBy::kSignal});
+  for (auto& argument : line.arguments()) command.push_back(std::move(argument));
+  using lockstep::launch::Launcher;
+  Launcher launcher({.command = std::move(command),
+                     .nproc = nproc,
+                     .threads = parallel::default_threads(usable_cores(), nproc),
+                     .quiet = true,
+                     .stop_by = Launcher::StopBy::kSignal});
   const int64_t start = monotonic_ns();
   code = launcher.run();
   const auto end = static_cast<int64_t>(launcher.board().first_step_ns.load());
@@ -65,19 +64,20 @@ double first_step_seconds(int nproc, int& code) {
 
 }  // namespace
 
-int bench_startup(const config::BenchOptions& options) {
+int bench_startup(int nproc, bool json) {
   std::vector<double> seconds;
   for (int i = 0; i < kRepeats; ++i) {
     int code = 0;
-    seconds.push_back(first_step_seconds(options.nproc, code));
+    seconds.push_back(first_step_seconds(nproc, code));
     if (code != 0) return code;
   }
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
-  const std::string line = options.json ? nlohmann::json{{"first_step_seconds", median}}.dump()
-                                        : cat("first step done after ", median, " s (median of ", kRepeats, " starts, ",
-                                              options.nproc, options.nproc == 1 ? " rank)" : " ranks)");
-  return write_all(STDOUT_FILENO, line + '\n') ? 0 : IoError::kExitCode;
+  const std::string line = json ? nlohmann::json{{"first_step_seconds", median}}.dump()
+                                : cat("first step done after ", median, " s (median of ", kRepeats, " starts, ", nproc,
+                                      nproc == 1 ? " rank)" : " ranks)");
+  print(line + '\n');
+  return 0;
 }
 
 }  // namespace lockstep::front

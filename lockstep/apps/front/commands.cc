@@ -5,17 +5,22 @@
 #include <filesystem>
 #include <vector>
 
+#include "lockstep/apps/commands/bench_command.h"
+#include "lockstep/apps/commands/plain_commands.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/config/world.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/run_directory.h"
+#include "lockstep/parallel/options/lanes.h"
+#include "lockstep/recipes/options/recipe_options.h"
+#include "lockstep/train/options/eval_command.h"
+#include "lockstep/train/options/train_command.h"
 
 namespace lockstep::front {
 namespace {
 
-using launch::Launcher;
+using Launcher = lockstep::launch::Launcher;
 
 std::vector<std::string> worker_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> command = {worker_program()};
@@ -23,14 +28,13 @@ std::vector<std::string> worker_command(const std::vector<std::string>& argument
   return command;
 }
 
-int threads_of(int wanted, int lanes) { return wanted > 0 ? wanted : config::default_threads(usable_cores(), lanes); }
+int threads_of(int wanted, int lanes) { return wanted > 0 ? wanted : parallel::default_threads(usable_cores(), lanes); }
 
 // A command that keeps no run: its results go to standard output.
-template <typename Options>
-int run_workers(const Options& options, int nproc, int threads, bool json) {
-  Launcher launcher({.command = worker_command(config::to_arguments(options)),
-                     .nproc = nproc,
-                     .threads = threads_of(threads, nproc),
+int run_workers(const Arguments& arguments, const parallel::ProcessOptions& processes, bool json) {
+  Launcher launcher({.command = worker_command(arguments),
+                     .nproc = processes.nproc,
+                     .threads = threads_of(processes.threads, processes.nproc),
                      .only_rank0_on_stdout = json,
                      .stop_by = Launcher::StopBy::kSignal});
   return launcher.run();
@@ -48,22 +52,26 @@ std::string worker_program() {
   return path;
 }
 
-int run(const config::HelpCommand& help) { return write_all(STDOUT_FILENO, help.text) ? 0 : IoError::kExitCode; }
-
-int run(const config::VersionCommand&) {
-  return write_all(STDOUT_FILENO, "lockstep " LOCKSTEP_VERSION "\n") ? 0 : IoError::kExitCode;
+void print(const std::string& text) {
+  if (!write_all(STDOUT_FILENO, text)) throw IoError("standard output: can't be written");
 }
 
-int run(const config::TrainOptions& given) {
-  const std::string worker = worker_program();  // before anything is made
-  launch::check_inputs(given);
-  const auto run = launch::RunDirectory::prepare(given);
-  config::TrainOptions options = given;
+int train(const Arguments& args) {
+  lockstep::train::TrainCommand command("lockstep", recipes::describe_recipes());
+  const auto find_config = [](const lockstep::train::TrainOptions& asked) {
+    return lockstep::launch::find_resumed_config(asked);
+  };
+  if (const auto help = command.read(args, usable_cores(), find_config)) return print(*help), 0;
+  lockstep::train::TrainOptions& options = command.options();
+  worker_program();  // it is there, before anything is made
+  lockstep::launch::check_inputs(options);
+  const auto run = lockstep::launch::RunDirectory::prepare(options);
   options.out = run.path();
   options.resume = run.resume();
-  Launcher launcher({.command = worker_command(config::to_arguments(options)),
-                     .nproc = options.nproc,
-                     .threads = threads_of(options.threads, config::lanes_of(options, options.nproc)),
+  const parallel::ParallelOptions& processes = options.parallel;
+  Launcher launcher({.command = worker_command(command.arguments()),
+                     .nproc = processes.nproc,
+                     .threads = threads_of(processes.threads, processes.lanes_of(processes.nproc)),
                      .log_dir = run.logs(),
                      .error_dir = run.errors(),
                      .resume_command = cat("lockstep train ", options.recipe, " --resume ", run.path())});
@@ -72,30 +80,43 @@ int run(const config::TrainOptions& given) {
   return code;
 }
 
-int run(const config::EvalOptions& options) {
-  return run_workers(options, options.nproc, options.threads, options.json);
+int eval(const Arguments& args) {
+  lockstep::train::EvalCommand command("lockstep", recipes::describe_recipes());
+  if (const auto help = command.read(args)) return print(*help), 0;
+  return run_workers(command.arguments(), command.options().processes, command.options().json);
 }
 
-int run(const config::BenchOptions& options) {
-  if (options.kind == config::BenchKind::kStartup) return bench_startup(options);
-  return run_workers(options, options.nproc, options.threads, options.json);
+int bench(const Arguments& args) {
+  apps::BenchCommand command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  const apps::BenchOptions& options = command.options();
+  if (options.kind == apps::BenchKind::kStartup) return bench_startup(options.processes.nproc, options.json);
+  return run_workers(command.arguments(), options.processes, options.json);
 }
 
-int run(const config::InspectOptions& options) { return run_workers(options, 1, 0, options.json); }
+int inspect(const Arguments& args) {
+  apps::Command<apps::InspectOptions> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  return run_workers(command.arguments(), {}, command.options().json);
+}
 
-int run(const config::LaunchOptions& options) {
+int launch(const Arguments& args) {
+  apps::Command<apps::LaunchOptions> line;
+  if (const auto help = line.read(args)) return print(*help), 0;
+  const apps::LaunchOptions& options = line.options();
   std::vector<std::string> command = options.program;
   if (std::filesystem::path(command[0]).extension() == ".py") command.insert(command.begin(), "python3");
-  command[0] = launch::find_program(command[0]);
+  command[0] = lockstep::launch::find_program(command[0]);
   if (!options.log_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(options.log_dir, error);
     if (error) throw IoError("--log-dir ", options.log_dir, ": ", errno_text(error.value()));
   }
+  const parallel::ProcessOptions& processes = options.processes;
   Launcher launcher({.command = std::move(command),
-                     .nproc = options.nproc,
-                     .threads = threads_of(options.threads, options.nproc),
-                     .keep_threads = options.threads == 0,
+                     .nproc = processes.nproc,
+                     .threads = threads_of(processes.threads, processes.nproc),
+                     .keep_threads = processes.threads == 0,
                      .log_dir = options.log_dir,
                      .stop_by = Launcher::StopBy::kSignal});
   return launcher.run();

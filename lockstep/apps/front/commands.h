@@ -2,25 +2,29 @@
 #pragma once
 
 #include <string>
-
-#include "lockstep/config/command_line.h"
+#include <vector>
 
 namespace lockstep::front {
 
-// Each returns the exit code, and throws lockstep::Error.
-int run(const config::HelpCommand& help);
-int run(const config::VersionCommand& version);
-int run(const config::TrainOptions& options);
-int run(const config::EvalOptions& options);
-int run(const config::BenchOptions& options);
-int run(const config::InspectOptions& options);
-int run(const config::LaunchOptions& options);
-int run(const config::DoctorOptions& options);
+using Arguments = std::vector<std::string>;
+
+// Runs the command that the words after the program's name say, and returns the exit code. Throws lockstep::Error.
+int run(const Arguments& words);
+
+int train(const Arguments& args);
+int eval(const Arguments& args);
+int bench(const Arguments& args);
+int inspect(const Arguments& args);
+int launch(const Arguments& args);
+int doctor(const Arguments& args);
 
 // lockstep-worker, beside this program. Throws IoError if it is not there.
 std::string worker_program();
 
+// Writes to standard output at once, whole. Throws IoError.
+void print(const std::string& text);
+
 // `bench startup`: starts training a few times and prints the time to the end of the first step.
-int bench_startup(const config::BenchOptions& options);
+int bench_startup(int nproc, bool json);
 
 }  // namespace lockstep::front

@@ -6,10 +6,8 @@
 #include <new>
 
 #include "commands.h"
-#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/launch/run_directory.h"
 
 namespace {
 
@@ -31,9 +29,7 @@ int main(int argc, char** argv) {
   open_standard_streams();
   signal(SIGXFSZ, SIG_IGN);  // here and in the workers: a file-size limit is then an error that can be told
   try {
-    const std::vector<std::string> arguments(argv + 1, argv + argc);
-    const auto command = lockstep::launch::read_command(arguments, lockstep::usable_cores());
-    return std::visit([](const auto& options) { return lockstep::front::run(options); }, command);
+    return lockstep::front::run({argv + 1, argv + argc});
   } catch (const lockstep::Error& error) {
     return fail(error.exit_code(), error.what());
   } catch (const std::bad_alloc&) {

@@ -10,29 +10,34 @@
 
 namespace lockstep::worker {
 
-int run(const config::BenchOptions& options) {
+int bench(const Arguments& args) {
+  using apps::BenchKind;
+  apps::BenchCommand command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  const BenchOptions& options = command.options();
   switch (options.kind) {
-    case config::BenchKind::kStep:
+    case BenchKind::kStep:
       return bench_step(options);
-    case config::BenchKind::kAllreduce:
+    case BenchKind::kAllreduce:
       return bench_allreduce(options);
-    case config::BenchKind::kOptimizer:
+    case BenchKind::kOptimizer:
       return bench_optimizer(options);
-    case config::BenchKind::kData:
+    case BenchKind::kData:
       return bench_data(options);
-    case config::BenchKind::kPrecision:
+    case BenchKind::kPrecision:
       return bench_precision(options);
-    case config::BenchKind::kStartup:
+    case BenchKind::kStartup:
       break;  // the front's
   }
   throw BugError("bench startup is not a worker's");
 }
 
 // How fast batches of a data set are made, by as many threads as asked for.
-int bench_data(const config::BenchOptions& options) {
+int bench_data(const BenchOptions& options) {
   const auto data = data::open_mnist(options.data).train;
   data::LaneSampler sampler({.dataset_size = data->size(), .lanes = 1, .batch_size = options.batch_size, .seed = 1});
-  data::Loader loader(data, sampler, {.first_lane = 0, .last_lane = 1, .workers = std::max(1, options.threads)});
+  data::Loader loader(data, sampler,
+                      {.first_lane = 0, .last_lane = 1, .workers = std::max(1, options.processes.threads)});
   int64_t images = 0;
   const Stopwatch watch;
   while (watch.seconds() < 2) images += loader.next().lanes[0].size();
@@ -42,7 +47,7 @@ int bench_data(const config::BenchOptions& options) {
 }
 
 // What --amp auto goes by, measured anew and remembered.
-int bench_precision(const config::BenchOptions& options) {
+int bench_precision(const BenchOptions& options) {
   const amp::Rates rates = amp::measure_rates();
   amp::write_rates(amp::cache_folder(), rates);
   const amp::AutoChoice choice = amp::auto_level(rates);

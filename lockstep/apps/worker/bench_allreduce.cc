@@ -113,12 +113,12 @@ nlohmann::ordered_json measure(World& world, int64_t bytes, const comm::FoldOpti
   return row;
 }
 
-std::optional<at::ScalarType> wire_of(const config::BenchOptions& options) {
-  if (options.comm_dtype == config::CommType::kBf16) return at::kBFloat16;
+std::optional<at::ScalarType> wire_of(const BenchOptions& options) {
+  if (options.comm_dtype == parallel::CommType::kBf16) return at::kBFloat16;
   return std::nullopt;
 }
 
-std::vector<int64_t> sizes_of(const config::BenchOptions& options) {
+std::vector<int64_t> sizes_of(const BenchOptions& options) {
   if (!options.sizes.empty()) return options.sizes;
   std::vector<int64_t> sizes;
   for (int64_t bytes = 1024; bytes <= int64_t{64} << 20; bytes *= 4) sizes.push_back(bytes);
@@ -145,11 +145,11 @@ std::string table(const nlohmann::ordered_json& rows) {
 
 }  // namespace
 
-int bench_allreduce(const config::BenchOptions& options) {
-  const auto world = init({.backend = std::string(config::to_string(options.backend)),
-                           .algorithm = std::string(config::to_string(options.algorithm)),
-                           .interfaces = options.interfaces,
-                           .timeout = std::chrono::seconds(options.timeout)});
+int bench_allreduce(const BenchOptions& options) {
+  const auto world = init({.backend = options.comm.backend,
+                           .algorithm = options.comm.algorithm,
+                           .interfaces = options.comm.interfaces,
+                           .timeout = std::chrono::seconds(options.comm.timeout)});
   const comm::FoldOptions fold{.label = "bench", .wire = wire_of(options)};
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const int64_t bytes : sizes_of(options)) rows.push_back(measure(*world, bytes, fold));

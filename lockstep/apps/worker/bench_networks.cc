@@ -26,7 +26,7 @@ void build(BenchNetwork& network) {
   network.forward = [net](const at::Tensor& images) mutable { return net->forward(images); };
 }
 
-// In the order of config::BenchModel.
+// The networks that apps::kBenchModels names.
 constexpr Kind kKinds[] = {
     {"lenet", 1, 10, false, 28, build<models::LeNet, models::LeNetOptions>},
     {"resnet18", 3, 1000, false, 0, build<models::ResNet18, models::ResNetOptions>},
@@ -34,10 +34,17 @@ constexpr Kind kKinds[] = {
     {"mobilenet_v2", 3, 1000, false, 0, build<models::MobileNetV2, models::MobileNetV2Options>},
 };
 
+const Kind& kind_of(const std::string& name) {
+  for (const Kind& kind : kKinds) {
+    if (kind.name == name) return kind;
+  }
+  throw BugError("bench step knows no network ", name);
+}
+
 }  // namespace
 
-BenchNetwork make_bench_network(const config::BenchOptions& options) {
-  const Kind& kind = kKinds[static_cast<size_t>(options.model)];
+BenchNetwork make_bench_network(const apps::BenchOptions& options) {
+  const Kind& kind = kind_of(options.model);
   const int64_t n = options.batch_size, side = kind.fixed_size > 0 ? kind.fixed_size : options.size;
   BenchNetwork network{.name = kind.name,
                        .module = nullptr,

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/config/commands.h"
+#include "lockstep/apps/commands/bench_command.h"
 
 namespace lockstep::worker {
 
@@ -20,6 +20,6 @@ struct BenchNetwork {
   at::Tensor labels;  // int64 [N], or [N, H, W] of a network that labels pixels
 };
 
-BenchNetwork make_bench_network(const config::BenchOptions& options);
+BenchNetwork make_bench_network(const apps::BenchOptions& options);
 
 }  // namespace lockstep::worker

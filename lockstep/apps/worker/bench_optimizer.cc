@@ -16,10 +16,10 @@
 #include "commands.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/config/world.h"
 #include "lockstep/optim/kernels/step.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/optim/rules/sgd.h"
+#include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::worker {
 namespace {
@@ -107,9 +107,10 @@ std::string table(const nlohmann::ordered_json& rows) {
 
 }  // namespace
 
-int bench_optimizer(const config::BenchOptions& options) {
+int bench_optimizer(const BenchOptions& options) {
   at::NoGradGuard no_grad;
-  at::set_num_threads(options.threads > 0 ? options.threads : config::default_threads(usable_cores(), 1));
+  at::set_num_threads(options.processes.threads > 0 ? options.processes.threads
+                                                    : parallel::default_threads(usable_cores(), 1));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const bool masters : {false, true}) {
     for (const Case& each : cases()) rows.push_back(measure(each, int64_t{options.elements} << 10, masters));

@@ -13,9 +13,9 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/config/world.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/setup.h"
@@ -37,18 +37,18 @@ double median(std::vector<double> values) {
 }
 
 // --amp says which level; without it a 16-bit --dtype stands for O1.
-amp::Policy policy_of(const config::BenchOptions& options, World& world) {
-  const auto half = options.dtype == config::BenchType::kFp16 ? config::HalfType::kFp16 : config::HalfType::kBf16;
+amp::Policy policy_of(const BenchOptions& options, World& world) {
+  const auto half = options.dtype == apps::BenchType::kFp16 ? amp::HalfType::kFp16 : amp::HalfType::kBf16;
   train::SettledAmp settled{options.amp, half, ""};
-  if (options.amp == config::AmpLevel::kAuto) settled = train::settle_amp(half, config::DeviceKind::kCpu, world);
-  const bool narrow = options.amp == config::AmpLevel::kO0 && options.dtype != config::BenchType::kFp32;
-  return amp::make_policy(train::amp_options(narrow ? config::AmpLevel::kO1 : settled.level, settled.dtype));
+  if (options.amp == amp::AmpLevel::kAuto) settled = train::settle_amp(half, train::DeviceKind::kCpu, world);
+  const bool narrow = options.amp == amp::AmpLevel::kO0 && options.dtype != apps::BenchType::kFp32;
+  return amp::make_policy(train::amp_options(narrow ? amp::AmpLevel::kO1 : settled.level, settled.dtype));
 }
 
 // A model, data that never change, and the step.
 class Bench {
  public:
-  Bench(const config::BenchOptions& options, const std::shared_ptr<World>& world)
+  Bench(const BenchOptions& options, const std::shared_ptr<World>& world)
       : options_(options),
         net_(make_bench_network(options)),
         policy_(policy_of(options, *world)),
@@ -58,8 +58,7 @@ class Bench {
     if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
     const auto masters = amp::apply_policy(*net_.module, policy_);
     ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world);
-    const bool sgd = options.optimizer == config::BenchOptimizer::kSgd;
-    auto whole = optim::make_optimizer(sgd ? "sgd" : "adamw", net_.module->parameters(), {{"lr", 1e-3}});
+    auto whole = optim::make_optimizer(options.optimizer, net_.module->parameters(), {{"lr", 1e-3}});
     // As `lockstep train` has it; without communication there is nothing to share.
     if (size_ > 1 && !options.no_comm && !options.overhead) {
       optimizer_ = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), world->communicator());
@@ -98,7 +97,7 @@ class Bench {
     return at::cross_entropy_loss(net_.forward(net_.images).to(at::kFloat), net_.labels);
   }
 
-  const config::BenchOptions& options_;
+  const BenchOptions& options_;
   BenchNetwork net_;
   amp::Policy policy_;
   int rank_, size_;
@@ -173,11 +172,12 @@ std::string text_of(const nlohmann::ordered_json& result) {
 
 }  // namespace
 
-int bench_step(const config::BenchOptions& options) {
+int bench_step(const BenchOptions& options) {
   if (options.no_comm && options.overhead) throw ConfigError("--no-comm and --overhead: give only one of them");
   const auto world = init();
   auto& comm = world->communicator();
-  at::set_num_threads(options.threads > 0 ? options.threads : config::default_threads(usable_cores(), world->size()));
+  at::set_num_threads(options.processes.threads > 0 ? options.processes.threads
+                                                    : parallel::default_threads(usable_cores(), world->size()));
   Bench bench(options, world);
   const int64_t steps = steps_to_measure(bench, comm);
   std::vector<double> times;

@@ -1,23 +1,27 @@
-// The commands of a worker. Each returns the process's exit code; what goes wrong is thrown.
+// The commands of a worker that lockstep alone has; train and eval are cli's (lockstep/cli/commands.h). Each takes the
+// words after its name and returns the process's exit code; what goes wrong is thrown.
 #pragma once
 
-#include "lockstep/config/command_line.h"
+#include <string>
+#include <vector>
+
+#include "lockstep/apps/commands/bench_command.h"
+#include "lockstep/cli/commands.h"
 
 namespace lockstep::worker {
 
-int run(const config::TrainOptions& options);
-int run(const config::EvalOptions& options);
-int run(const config::BenchOptions& options);
-int run(const config::InspectOptions& options);
+using apps::BenchOptions;
+using cli::Arguments;
+using cli::print;
+
+int bench(const Arguments& args);
+int inspect(const Arguments& args);
 
 // The kinds of bench.
-int bench_step(const config::BenchOptions& options);
-int bench_allreduce(const config::BenchOptions& options);
-int bench_optimizer(const config::BenchOptions& options);
-int bench_data(const config::BenchOptions& options);
-int bench_precision(const config::BenchOptions& options);
-
-// Writes to standard output at once, whole.
-void print(const std::string& text);
+int bench_step(const BenchOptions& options);
+int bench_allreduce(const BenchOptions& options);
+int bench_optimizer(const BenchOptions& options);
+int bench_data(const BenchOptions& options);
+int bench_precision(const BenchOptions& options);
 
 }  // namespace lockstep::worker

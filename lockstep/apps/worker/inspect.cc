@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "lockstep/apps/commands/plain_commands.h"
 #include "lockstep/checkpoint/formats/describe.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 
@@ -25,7 +26,10 @@ std::string table(const nlohmann::ordered_json& leaves) {
 
 }  // namespace
 
-int run(const config::InspectOptions& options) {
+int inspect(const Arguments& args) {
+  apps::Command<apps::InspectOptions> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  const apps::InspectOptions& options = command.options();
   const auto leaves = checkpoint::describe(checkpoint::read_pt(options.file));
   print(options.json ? leaves.dump(1) + '\n' : table(leaves));
   return 0;

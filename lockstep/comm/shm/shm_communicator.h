@@ -38,6 +38,7 @@ class ShmCommunicator final : public Communicator, private Progressable {
   int size() const override { return protocol_.size(); }
   const char* backend() const override { return "shm"; }
   bool shares(const at::Tensor& tensor) const override;
+  bool has_views() const override { return true; }
   std::vector<at::Tensor> views_of(int root, const std::vector<at::Tensor>& mine) override;
   void progress() override { protocol_.node().advance(); }
   void abort(const std::string& reason) noexcept override { protocol_.node().abort(reason); }

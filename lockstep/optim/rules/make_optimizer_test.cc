@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "lockstep/base/error.h"
+#include "lockstep/optim/options/optimizer_options.h"
 
 namespace lockstep::optim {
 namespace {
@@ -47,6 +50,26 @@ TEST(MakeOptimizer, GroupsStartFromTheCommonOptions) {
   optimizer->update({});
   EXPECT_TRUE(at::equal(p[0], at::full({2}, 0.5)));
   EXPECT_TRUE(at::equal(p[1], at::ones({3})));
+}
+
+// What the command line lists.
+TEST(MakeOptimizer, TheListOfNamesIsTheRegistrys) {
+  std::set<std::string> listed;
+  const std::vector<at::Tensor> parameters = {at::zeros({2}).set_requires_grad(true)};
+  const auto takes = [&](std::string_view name, const NamedOptions& options) {
+    try {
+      return make_optimizer(name, parameters, options) != nullptr;
+    } catch (const ConfigError&) {
+      return false;
+    }
+  };
+  for (const OptimizerTraits& traits : kOptimizers) {
+    listed.emplace(traits.name);
+    EXPECT_EQ(takes(traits.name, {{"momentum", 0.5}}), traits.momentum) << traits.name;
+    EXPECT_EQ(takes(traits.name, {{"momentum", 0.5}, {"nesterov", true}}), traits.nesterov) << traits.name;
+  }
+  const auto names = optimizer_names();
+  EXPECT_EQ(listed, std::set<std::string>(names.begin(), names.end()));
 }
 
 }  // namespace

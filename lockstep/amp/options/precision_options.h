@@ -1,0 +1,40 @@
+// What a run computes in.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "lockstep/config/option_set.h"
+
+namespace lockstep::amp {
+
+enum class AmpLevel { kO0, kO1, kO2, kO3, kAuto };
+constexpr auto words(AmpLevel) {
+  return std::to_array<config::Word<AmpLevel>>({{AmpLevel::kO0, "O0"},
+                                                {AmpLevel::kO1, "O1"},
+                                                {AmpLevel::kO2, "O2"},
+                                                {AmpLevel::kO3, "O3"},
+                                                {AmpLevel::kAuto, "auto"}});
+}
+
+enum class HalfType { kBf16, kFp16 };
+constexpr auto words(HalfType) {
+  return std::to_array<config::Word<HalfType>>({{HalfType::kBf16, "bf16"}, {HalfType::kFp16, "fp16"}});
+}
+
+// --amp [LEVEL], of every command that has it.
+void declare_amp(config::OptionSet& options, AmpLevel* level, config::Effect effect);
+
+struct PrecisionOptions {
+  AmpLevel amp = AmpLevel::kO0;
+  HalfType dtype = HalfType::kBf16;         // with amp
+  double loss_scale = 0;                    // 0: dynamic
+  std::optional<bool> keep_batchnorm_fp32;  // at O2 and O3; unset: the level's
+
+  void declare(config::OptionSet& options);
+  // Throws ConfigError for options that don't go together. `resumed`: auto is what the checkpoint says, O2 and O3 too.
+  void check(bool resumed) const;
+};
+
+}  // namespace lockstep::amp

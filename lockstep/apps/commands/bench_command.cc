@@ -1,0 +1,164 @@
+#include "lockstep/apps/commands/bench_command.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "lockstep/apps/commands/plain_commands.h"
+#include "lockstep/base/error.h"
+#include "lockstep/config/tokenizer.h"
+
+namespace lockstep::apps {
+namespace {
+
+using enum config::Effect;
+
+struct Usage {
+  BenchKind kind;
+  const char* text;
+};
+
+constexpr Usage kUsages[] = {
+    {BenchKind::kStep, "lockstep bench step: forward, backward, all-reduce and update of a model"},
+    {BenchKind::kAllreduce, "lockstep bench allreduce: bytes of many sizes between processes"},
+    {BenchKind::kOptimizer, "lockstep bench optimizer: bytes that updates move, beside the fewest they can"},
+    {BenchKind::kStartup, "lockstep bench startup: from the command to the end of the first step"},
+    {BenchKind::kPrecision, "lockstep bench precision: fp32, bf16 and fp16 on one thread, remembered for --amp auto"},
+    {BenchKind::kData, "lockstep bench data DIR: reading batches of MNIST's files"},
+};
+
+int64_t read_size(std::string_view name, std::string_view text) {
+  constexpr std::string_view kPrefixes = "KMG";
+  constexpr int64_t kMost = int64_t{1} << 36;
+  int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, value);
+  bool sound = error == std::errc() && value > 0 && value <= kMost;
+  if (sound && at + 1 == end) {
+    const size_t prefix = kPrefixes.find(*at++);
+    sound = prefix != std::string_view::npos && value <= kMost >> (10 * (prefix + 1));
+    if (sound) value <<= 10 * (prefix + 1);
+  }
+  if (sound && at == end && value % 4 == 0) return value;
+  throw ConfigError("--", name, ' ', text, ": expected multiples of 4 bytes up to 64G, as 4096 or 1K,1M,100M");
+}
+
+std::string kinds() { return config::either(config::word_list<BenchKind>()); }
+
+bool is_kind(const std::string& word) {
+  const auto all = config::word_list<BenchKind>();
+  return std::find(all.begin(), all.end(), word) != all.end();
+}
+
+bool asks_for_help(const std::string& word) { return word == "--help" || word == "-h"; }
+
+}  // namespace
+
+void BenchOptions::declare_step(config::OptionSet& options) {
+  options.choice("model", "", &model, {kBenchModels.begin(), kBenchModels.end()}, kNone);
+  options.number("size", "PX", "pixels a side", &size, 1, 4096, kNone);
+  options.number("batch-size", "N", "samples a process", &batch_size, 1, 1 << 20, kNone);
+  options.word("dtype", "of the model", &dtype, kNone);
+  options.toggle("channels-last", "memory layout of images", &channels_last, kNone);
+  options.choice("optimizer", "", &optimizer, {"sgd", "adamw"}, kNone);
+  processes.declare(options);
+  options.flag("no-comm", "leave the all-reduce out", &no_comm, kNone);
+  options.flag("overhead", "how much longer a step takes than without communication", &overhead, kNone);
+  amp::declare_amp(options, &amp, kNone);
+}
+
+void BenchOptions::declare_allreduce(config::OptionSet& options) {
+  comm.declare(options, {{"nccl", "this bench is of CPU memory; use another, or auto"}});
+  options.section("Options");
+  config::Option& bytes =
+      options.form("sizes", "1K,1M,…", "bytes to reduce (default: 1K to 100M)", &sizes, read_sizes, write_sizes, kNone);
+  bytes.get = [this]() -> std::optional<std::string> {
+    if (sizes.empty()) return std::nullopt;
+    return write_sizes(sizes);
+  };
+  bytes.default_value = bytes.get();
+  options.word("comm-dtype", "what is added and sent in", &comm_dtype, kNone);
+  processes.declare_nproc(options);
+}
+
+void BenchOptions::declare(config::OptionSet& options) {
+  options.section("Options");
+  switch (kind) {
+    case BenchKind::kStep:
+      declare_step(options);
+      break;
+    case BenchKind::kData:
+      options.subject("data", &data, kNone);
+      processes.declare_threads(options);
+      options.number("batch-size", "N", "samples a process", &batch_size, 1, 1 << 20, kNone);
+      break;
+    case BenchKind::kAllreduce:
+      declare_allreduce(options);
+      break;
+    case BenchKind::kOptimizer:
+      options.number("elements", "N", "weights, in 1024", &elements, 1, 1 << 20, kNone);
+      processes.declare_threads(options);
+      break;
+    case BenchKind::kStartup:
+      processes.declare_nproc(options);
+      break;
+    case BenchKind::kPrecision:
+      break;
+  }
+  declare_json(options, &json);
+}
+
+std::optional<std::string> BenchCommand::read(const std::vector<std::string>& args) {
+  const auto kind = std::find_if(args.begin(), args.end(), is_kind);
+  if (std::any_of(args.begin(), args.end(), asks_for_help)) return bench_help();
+  if (kind == args.end()) throw ConfigError("bench", args.empty() ? "" : " " + args[0], ": expected ", kinds());
+  options_.kind = config::read_enum<BenchKind>("kind", *kind);
+  options_.declare(rows_);
+  std::vector<std::string> others(args.begin(), kind);
+  others.insert(others.end(), kind + 1, args.end());
+  const config::Given line = config::tokenize(rows_.shapes(), others);
+  if (options_.kind == BenchKind::kData) {
+    options_.data = only_word(line, "bench data", "DIR");
+  } else {
+    refuse_words(line, "bench " + *kind);
+  }
+  rows_.apply_as_given(line.options);
+  return std::nullopt;
+}
+
+std::vector<std::string> BenchCommand::arguments() const {
+  std::vector<std::string> words = {"bench", config::word_of(options_.kind)};
+  for (auto& word : rows_.arguments()) words.push_back(std::move(word));
+  return words;
+}
+
+std::string bench_help() {
+  std::string out = cat("Usage: lockstep bench ", config::joined(config::word_list<BenchKind>(), "|"), " [options]\n");
+  for (const Usage& usage : kUsages) {
+    BenchOptions options;
+    options.kind = usage.kind;
+    config::OptionSet rows;
+    options.declare(rows);
+    auto shapes = rows.shapes();
+    for (auto& shape : shapes) shape.section = usage.text;
+    out += config::describe(shapes);
+  }
+  return out;
+}
+
+std::vector<int64_t> read_sizes(std::string_view name, std::string_view text) {
+  std::vector<int64_t> sizes;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t end = std::min(text.find(',', start), text.size());
+    sizes.push_back(read_size(name, text.substr(start, end - start)));
+    start = end + 1;
+  }
+  return sizes;
+}
+
+std::string write_sizes(const std::vector<int64_t>& sizes) {
+  std::string text;
+  for (const int64_t size : sizes) text += cat(text.empty() ? "" : ",", size);
+  return text;
+}
+
+}  // namespace lockstep::apps

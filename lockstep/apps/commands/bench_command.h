@@ -1,0 +1,86 @@
+// The command `bench KIND [options]`: what it measures, and the options of each kind.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/amp/options/precision_options.h"
+#include "lockstep/config/option_set.h"
+#include "lockstep/parallel/options/parallel_options.h"
+#include "lockstep/world/options/backend_options.h"
+
+namespace lockstep::apps {
+
+enum class BenchKind { kStep, kAllreduce, kOptimizer, kPrecision, kStartup, kData };
+constexpr auto words(BenchKind) {
+  return std::to_array<config::Word<BenchKind>>({{BenchKind::kStep, "step"},
+                                                 {BenchKind::kAllreduce, "allreduce"},
+                                                 {BenchKind::kOptimizer, "optimizer"},
+                                                 {BenchKind::kPrecision, "precision"},
+                                                 {BenchKind::kStartup, "startup"},
+                                                 {BenchKind::kData, "data"}});
+}
+
+enum class BenchType { kFp32, kBf16, kFp16 };
+constexpr auto words(BenchType) {
+  return std::to_array<config::Word<BenchType>>(
+      {{BenchType::kFp32, "fp32"}, {BenchType::kBf16, "bf16"}, {BenchType::kFp16, "fp16"}});
+}
+
+// The networks of bench step, as the worker's table has them.
+constexpr auto kBenchModels = std::to_array<std::string_view>({"lenet", "resnet18", "unet", "mobilenet_v2"});
+
+// Each kind has the options of its own declare function.
+struct BenchOptions {
+  BenchKind kind = BenchKind::kStep;
+  std::string data;  // bench data: the folder
+  std::string model = "resnet18";
+  int size = 224;  // pixels a side
+  int batch_size = 32;
+  BenchType dtype = BenchType::kFp32;
+  amp::AmpLevel amp = amp::AmpLevel::kO0;
+  bool channels_last = true;
+  std::string optimizer = "sgd";
+  parallel::ProcessOptions processes;
+  bool no_comm = false;   // leave the all-reduce out
+  bool overhead = false;  // with and without it by turns; the update unsharded on both sides
+  BackendOptions comm;
+  std::vector<int64_t> sizes;  // bytes, multiples of 4; empty: 1 KiB to 100 MiB
+  parallel::CommType comm_dtype = parallel::CommType::kFp32;
+  int elements = 64 << 10;  // thousands (1024) of weights, for the caches to hold none
+  bool json = false;
+
+  void declare(config::OptionSet& options);  // of its kind
+
+ private:
+  void declare_step(config::OptionSet& options);
+  void declare_allreduce(config::OptionSet& options);
+};
+
+// Not for several threads at once.
+class BenchCommand {
+ public:
+  // Reads the words after "bench", the first of which that is a kind decides. As Command::read().
+  std::optional<std::string> read(const std::vector<std::string>& args);
+
+  const BenchOptions& options() const { return options_; }
+  std::vector<std::string> arguments() const;
+
+ private:
+  BenchOptions options_;
+  config::OptionSet rows_;
+};
+
+std::string bench_help();
+
+// "4096", "1K", "1M,100M": bytes, with binary prefixes. Throws ConfigError unless each is a multiple of 4 from 4 bytes
+// to 64 GiB.
+std::vector<int64_t> read_sizes(std::string_view name, std::string_view text);
+std::string write_sizes(const std::vector<int64_t>& sizes);
+
+}  // namespace lockstep::apps

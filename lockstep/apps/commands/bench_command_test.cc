@@ -1,0 +1,120 @@
+#include "lockstep/apps/commands/bench_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "lockstep/base/testing/refusal.h"
+
+namespace lockstep::apps {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+BenchOptions bench(const std::string& line) {
+  BenchCommand command;
+  EXPECT_EQ(command.read(words_of(line)), std::nullopt);
+  return command.options();
+}
+
+std::vector<std::string> options_of(BenchKind kind) {
+  BenchOptions options;
+  options.kind = kind;
+  config::OptionSet rows;
+  options.declare(rows);
+  std::vector<std::string> names;
+  for (const auto& row : rows.rows()) names.push_back(row.name);
+  return names;
+}
+
+TEST(BenchCommand, EachKindHasItsOwnOptions) {
+  EXPECT_THAT(options_of(BenchKind::kStep),
+              UnorderedElementsAre("model", "size", "batch-size", "dtype", "channels-last", "optimizer", "nproc",
+                                   "threads", "no-comm", "overhead", "amp", "json"));
+  EXPECT_THAT(options_of(BenchKind::kAllreduce), UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype",
+                                                                      "interface", "nproc", "timeout", "json"));
+  EXPECT_THAT(options_of(BenchKind::kStartup), UnorderedElementsAre("nproc", "json"));
+  EXPECT_THAT(options_of(BenchKind::kPrecision), UnorderedElementsAre("json"));
+  EXPECT_THAT(options_of(BenchKind::kOptimizer), UnorderedElementsAre("elements", "threads", "json"));
+  EXPECT_THAT(options_of(BenchKind::kData), UnorderedElementsAre("data", "threads", "batch-size", "json"));
+}
+
+TEST(BenchCommand, ReadsEachKind) {
+  const auto step = bench(
+      "step --model unet --size 96 --batch-size 4 --dtype bf16 --channels-last off --optimizer adamw --nproc 2 "
+      "--threads 1 --no-comm --amp O1 --json");
+  EXPECT_TRUE(step.model == "unet" && step.size == 96 && step.batch_size == 4 && step.no_comm && step.json);
+  EXPECT_TRUE(step.dtype == BenchType::kBf16 && !step.channels_last && step.optimizer == "adamw");
+  EXPECT_EQ(step.processes.nproc, 2);
+  const auto data = bench("data some/dir --threads 2 --batch-size 64 --json");
+  EXPECT_TRUE(data.kind == BenchKind::kData && data.data == "some/dir" && data.batch_size == 64);
+  EXPECT_EQ(data.processes.threads, 2);
+  const auto reduce =
+      bench("allreduce --backend gloo --sizes 1K,1M --algorithm ring --comm-dtype bf16 --nproc 4 --timeout 9 --json");
+  EXPECT_TRUE(reduce.comm.backend == "gloo" && reduce.comm.algorithm == "ring" && reduce.comm.timeout == 9);
+  EXPECT_EQ(reduce.comm_dtype, parallel::CommType::kBf16);
+  EXPECT_THAT(reduce.sizes, ElementsAre(1024, 1 << 20));
+}
+
+TEST(BenchCommand, ReadsBackTheSame) {
+  for (const char* line : {"data d --threads=2 --json", "allreduce --backend=gloo --sizes=4,1024", "step --no-comm"}) {
+    BenchCommand command;
+    command.read(words_of(line));
+    EXPECT_EQ(command.arguments(), words_of(cat("bench ", line)));
+  }
+}
+
+TEST(BenchCommand, BadLines) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "bench: expected step, allreduce, optimizer, precision, startup or data"},
+      {"stpe", "bench stpe: expected step"},
+      {"optimizer --elements 0", "--elements 0: expected"},
+      {"allreduce --model unet", "--model: unknown option"},
+      {"data", "bench data: DIR is missing"},
+      {"step x", "bench step: x: one word too many"},
+      {"step --model vgg", "--model vgg: expected lenet, resnet18, unet or mobilenet_v2"},
+      {"allreduce --backend tcp", "--backend tcp: expected auto, shm, single, gloo, mpi or hierarchical"},
+      {"allreduce --sizes 1K,lots", "--sizes lots: expected"},
+      {"allreduce --sizes 1K,,2K", "--sizes : expected"},
+      {"allreduce --sizes 6", "--sizes 6: expected"},
+      {"allreduce --sizes 99999G", "--sizes 99999G: expected"},
+      {"allreduce --algorithm tree", "--algorithm tree: expected fold or ring"},
+      {"allreduce --comm-dtype fp16", "--comm-dtype fp16: expected fp32 or bf16"},
+  };
+  for (const auto& [line, expected] : cases) {
+    EXPECT_THAT(testing_support::refusal([&] { BenchCommand().read(words_of(line)); }), StartsWith(expected)) << line;
+  }
+}
+
+TEST(BenchCommand, HelpListsTheOptionsOfEachKind) {
+  const std::string text = BenchCommand().read({"step", "--help"}).value_or("");
+  EXPECT_EQ(BenchCommand().read({"-h"}), text);
+  EXPECT_THAT(text, HasSubstr("--model lenet|resnet18|unet|mobilenet_v2"));
+  EXPECT_THAT(text, HasSubstr("bench data DIR"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
+}
+
+TEST(BenchCommand, SizesHaveBinaryPrefixes) {
+  EXPECT_THAT(read_sizes("sizes", "4096"), testing::ElementsAre(4096));
+  EXPECT_THAT(read_sizes("sizes", "1K,1M,100M,64G"),
+              testing::ElementsAre(1 << 10, 1 << 20, 100 << 20, int64_t{1} << 36));
+  EXPECT_EQ(write_sizes(read_sizes("sizes", "4,1K")), "4,1024");
+  for (const char* bad : {"", "K", "1k", "1KB", "-4", "0", "3", "65G", "1K,", "99999999999999999999"}) {
+    EXPECT_THROW(read_sizes("sizes", bad), ConfigError) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::apps

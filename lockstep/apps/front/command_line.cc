@@ -1,0 +1,74 @@
+#include <algorithm>
+
+#include "commands.h"
+#include "lockstep/base/error.h"
+#include "lockstep/config/values.h"
+
+namespace lockstep::front {
+namespace {
+
+struct Command {
+  const char* name;
+  const char* usage;
+  const char* about;
+  int (*run)(const Arguments& args);
+};
+
+constexpr Command kCommands[] = {
+    {"train", "train RECIPE", "train a recipe: mnist, unet, …", train},
+    {"eval", "eval RECIPE --load FILE", "evaluate a checkpoint", eval},
+    {"bench", "bench KIND", "measure this machine", bench},
+    {"inspect", "inspect FILE", "what a checkpoint holds", inspect},
+    {"launch", "launch PROGRAM ARGS…", "any program, under the environment that torchrun sets", launch},
+    {"doctor", "doctor", "what this machine has; a self-test of its transports", doctor},
+};
+
+std::string help() {
+  std::string text = R"(Lockstep trains deep networks data-parallel and in mixed precision.
+
+Usage: lockstep COMMAND [options]
+
+)";
+  for (const Command& command : kCommands) {
+    std::string usage = cat("  ", command.usage);
+    const auto is_character = [](char each) { return (each & 0xc0) != 0x80; };  // of UTF-8
+    const auto width = static_cast<size_t>(std::count_if(usage.begin(), usage.end(), is_character));
+    text += cat(usage, std::string(31 - std::min<size_t>(width, 30), ' '), command.about, '\n');
+  }
+  return text + R"(
+`lockstep COMMAND --help` lists a command's options. `lockstep --version` says which this is.
+
+Examples:
+  lockstep train mnist --nproc 2 --amp
+  lockstep train unet --amp --epochs 10 --out runs/shapes
+  lockstep launch --nproc 2 train.py
+)";
+}
+
+[[noreturn]] void refuse(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Command& command : kCommands) known.emplace_back(command.name);
+  const bool is_option = name.size() > 1 && name[0] == '-';
+  const std::string suggestion = config::did_you_mean(name, known);
+  throw ConfigError(name, is_option ? ": unknown option" : ": unknown command",
+                    suggestion.empty() ? "; lockstep --help lists the commands" : suggestion);
+}
+
+}  // namespace
+
+int run(const Arguments& words) {
+  if (words.empty()) throw ConfigError("which command? lockstep --help lists them");
+  const std::string& name = words[0];
+  const Arguments args(words.begin() + 1, words.end());
+  if (name == "--version" || name == "version") return print("lockstep " LOCKSTEP_VERSION "\n"), 0;
+  if (name == "--help" || name == "-h" || name == "help") {
+    if (!args.empty()) return run({args[0], "--help"});
+    return print(help()), 0;
+  }
+  for (const Command& command : kCommands) {
+    if (name == command.name) return command.run(args);
+  }
+  refuse(name);
+}
+
+}  // namespace lockstep::front

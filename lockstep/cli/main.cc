@@ -1,0 +1,37 @@
+#include "lockstep/cli/main.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/run_main.h"
+#include "lockstep/config/values.h"
+
+namespace lockstep::cli {
+namespace {
+
+int run(const std::string& program, const Arguments& args, const Recipes& recipes) {
+  const std::string name = args.empty() ? "" : args[0];
+  const Arguments rest(args.empty() ? args.end() : args.begin() + 1, args.end());
+  if (name == "train") return train(program, rest, recipes);
+  if (name == "eval") return eval(program, rest, recipes);
+  if (name == "--help" || name == "-h") {
+    print(cat("Usage: ", program, " train|eval RECIPE [options]\n\n`", program,
+              " train --help` lists the recipes and options.\n"));
+    return 0;
+  }
+  const std::vector<std::string> known = {"train", "eval"};
+  throw ConfigError(name.empty() ? "which command? train or eval" : cat(name, ": expected train or eval"),
+                    config::did_you_mean(name, known));
+}
+
+}  // namespace
+
+int main(int argc, char** argv, const Recipes& recipes) {
+  const std::string program = std::filesystem::path(argv[0]).filename().string();
+  // Without the teardown of libtorch, which frees for a tenth of a second what the kernel frees at once.
+  _exit(run_main([&] { return run(program, {argv + 1, argv + argc}, recipes); }));
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,16 @@
+// main() of a program with recipes of its own, which trains them as lockstep trains its:
+//
+//   int main(int argc, char** argv) { return lockstep::cli::main(argc, argv, {std::make_shared<Spiral>()}); }
+//
+//   lockstep launch --nproc 2 ./my_program train spiral --turns 3 --out runs/spiral-1
+//   ./my_program eval spiral --load runs/spiral-1/checkpoints/best.pt
+#pragma once
+
+#include "lockstep/cli/commands.h"
+
+namespace lockstep::cli {
+
+// Ends the process: what goes wrong is one line on standard error, and the exit code says whose mistake it is.
+[[noreturn]] int main(int argc, char** argv, const Recipes& recipes);
+
+}  // namespace lockstep::cli

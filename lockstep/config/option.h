@@ -1,0 +1,56 @@
+// One option of a component: what the command line, TOML files, help and a run's record know of it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::config {
+
+// kWord: the word that a command is about, such as the recipe of `train`; a key in files, no option on the line.
+enum class OptionForm { kValue, kFlag, kOptionalValue, kWord };
+
+// Whether a run's bits depend on an option.
+enum class Effect {
+  kNone,        // they do not
+  kTrajectory,  // they do; a resumed run may change it, and its header says so
+  kIdentity,    // they do, and a resumed run must agree with its checkpoint
+};
+
+// What reading a line and printing help need to know.
+struct OptionShape {
+  std::string name;   // "batch-size": --batch-size, and the key in a TOML file
+  std::string value;  // "N", as help names it; empty for flags
+  std::string help;
+  OptionForm form = OptionForm::kValue;
+  std::string section = {};
+  bool is_text = false;    // quoted in TOML, even if it looks like a number
+  bool one_start = false;  // of one start of a run: a resumed run does not take it from the run's own file
+  bool in_file = true;     // stands in a run's own file
+};
+
+// An option that is bound to a field of a live object.
+struct Option : OptionShape {
+  Effect effect = Effect::kNone;
+  std::function<void(const std::string&)> set;      // throws ConfigError
+  std::function<std::optional<std::string>()> get;  // nothing: not set
+  std::function<void()> reset;                      // to the value that the field had when it was declared
+  std::optional<std::string> default_value = {};    // that value
+  bool given = false;                               // on the command line or in the user's file
+
+  // The value that a bare --name stands for.
+  Option& bare(std::string bare_value);
+  Option& of_one_start();
+  Option& not_in_file();
+};
+
+// An option's name and its value, as a run's record holds them.
+struct RecordedOption {
+  std::string name;
+  std::string value;  // empty: it was not set
+  bool operator==(const RecordedOption&) const = default;
+};
+using Record = std::vector<RecordedOption>;
+
+}  // namespace lockstep::config

@@ -1,0 +1,14 @@
+#include "lockstep/data/options/data_options.h"
+
+namespace lockstep::data {
+
+void DataOptions::declare(config::OptionSet& options) {
+  using enum config::Effect;
+  options.section("Data");
+  // A folder may move: a checkpoint records its samples' number and shape.
+  options.text("data", "DIR", "folder of the data set (left out: data made on the spot)", &path, kNone);
+  options.number("validation", "PCT", "percent of the training data held out", &validation, 0, 90, kIdentity);
+  options.number("workers", "N", "threads a process that load data", &workers, 0, 256, kNone);
+}
+
+}  // namespace lockstep::data

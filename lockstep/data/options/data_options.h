@@ -1,0 +1,19 @@
+// What a run is told of its data.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lockstep/config/option_set.h"
+
+namespace lockstep::data {
+
+struct DataOptions {
+  std::string path;                  // empty: made on the spot
+  std::optional<double> validation;  // percent of the training data held out
+  std::optional<int> workers;        // loader threads a process; unset: none
+
+  void declare(config::OptionSet& options);
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,50 @@
+#include "lockstep/parallel/options/parallel_options.h"
+
+#include "lockstep/base/board.h"
+#include "lockstep/parallel/options/lanes.h"
+
+namespace lockstep::parallel {
+namespace {
+
+int read_nproc(const std::string& name, const std::string& text) {
+  return text == "auto" ? 0 : static_cast<int>(config::read_whole(name, text, 1, kMaxLocalRanks));
+}
+
+std::string write_nproc(int nproc) { return nproc == 0 ? "auto" : std::to_string(nproc); }
+
+}  // namespace
+
+void ParallelOptions::declare(config::OptionSet& options) {
+  using enum config::Effect;
+  options.section("Processes");
+  options.form("nproc", "N|auto", "processes (auto: one a core)", &nproc, read_nproc, write_nproc, kNone).is_text =
+      false;
+  options.number("lanes", "S", "slices of the global batch (default: the number of processes)", &lanes, 0, 65536,
+                 kIdentity);
+  options.number("threads", "N", "compute threads a process (default: cores / lanes)", &threads, 0, 1024, kTrajectory);
+  options.flag("pin", "pin processes to cores", &pin, kNone);
+  options.flag("sync-bn", "BatchNorm's statistics over all lanes of a step", &sync_bn, kIdentity);
+  options.word("shard-optimizer", "each process keeps and updates a slice", &shard_optimizer, kNone);
+  options.word("comm-dtype", "what gradients are added and sent in", &comm_dtype, kIdentity);
+}
+
+void ParallelOptions::settle(int cores) {
+  if (nproc == 0) nproc = fitting_nproc(cores, lanes);
+  check_lanes(nproc, lanes);
+}
+
+void ProcessOptions::declare(config::OptionSet& options) {
+  declare_nproc(options);
+  declare_threads(options);
+}
+
+void ProcessOptions::declare_nproc(config::OptionSet& options) {
+  options.number("nproc", "N", "processes", &nproc, 1, kMaxLocalRanks, config::Effect::kNone);
+}
+
+void ProcessOptions::declare_threads(config::OptionSet& options) {
+  options.number("threads", "N", "compute threads a process (default: cores / processes)", &threads, 0, 1024,
+                 config::Effect::kNone);
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,27 @@
+// A recipe whose description stands apart, for a front that links no libtorch.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/train/recipe.h"
+
+namespace lockstep::recipes {
+
+// `Options` is a RecipeDescription with the recipe's own options for fields.
+template <typename Options>
+class Described : public train::Recipe {
+ public:
+  explicit Described(Options options = {}) : options_(std::move(options)) {}
+
+  std::string name() const final { return options_.name(); }
+  std::vector<std::string> presets() const final { return options_.presets(); }
+  void declare(config::OptionSet& options) final { options_.declare(options); }
+  void check() const final { options_.check(); }
+
+ protected:
+  Options options_;
+};
+
+}  // namespace lockstep::recipes

@@ -1,0 +1,41 @@
+// The recipes of `lockstep train` as a command line knows them, with their own options.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "lockstep/train/options/recipe_choice.h"
+
+namespace lockstep::recipes {
+
+struct MnistOptions : train::RecipeDescription {
+  std::string name() const override { return "mnist"; }
+  std::vector<std::string> presets() const override { return {"paddle"}; }
+};
+
+enum class Arch { kResnet18, kMobilenetV2 };
+constexpr auto words(Arch) {
+  return std::to_array<config::Word<Arch>>({{Arch::kResnet18, "resnet18"}, {Arch::kMobilenetV2, "mobilenet_v2"}});
+}
+
+struct ImagenetOptions : train::RecipeDescription {
+  Arch arch = Arch::kResnet18;
+  int size = 64;  // pixels a side of images
+
+  std::string name() const override { return "imagenet"; }
+  void declare(config::OptionSet& options) override;
+  void check() const override;
+};
+
+struct UNetOptions : train::RecipeDescription {
+  int size = 64;  // pixels a side of images
+
+  std::string name() const override { return "unet"; }
+  void declare(config::OptionSet& options) override;
+};
+
+// All of them, each with its defaults; a test compares them with the recipes themselves (recipes/registry.h).
+train::RecipeDescriptions describe_recipes();
+
+}  // namespace lockstep::recipes

@@ -1,0 +1,271 @@
+// The whole line of `lockstep train` and `lockstep eval`, with the recipes that it has.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/config/toml_file.h"
+#include "lockstep/recipes/options/recipe_options.h"
+#include "lockstep/train/options/eval_command.h"
+#include "lockstep/train/options/train_command.h"
+
+namespace lockstep::recipes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+using Line = std::unique_ptr<train::TrainCommand>;
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+Line train_words(const std::vector<std::string>& words, const train::FindResumedConfig& find_resumed = {}) {
+  auto command = std::make_unique<train::TrainCommand>("lockstep", describe_recipes());
+  EXPECT_EQ(command->read(words, 4, find_resumed), std::nullopt);
+  return command;
+}
+
+Line train_line(const std::string& line) { return train_words(words_of(line)); }
+
+std::string help_of(const std::string& line) {
+  return train::TrainCommand("lockstep", describe_recipes()).read(words_of(line), 4).value_or("no help");
+}
+
+std::string refusal(const std::string& line) {
+  return testing_support::refusal([&] { train_line(line); });
+}
+
+TEST(TrainLine, TakesEveryOption) {
+  const Line line = train_line(
+      "unet --data d --out o --load l.pt --nproc 2 --lanes 4 --batch-size 8 --epochs 3 --steps 100 --lr 0.1 --lr-min "
+      "0.01 --optimizer sgd --momentum 0.9 --nesterov --schedule step --step-size 10 --gamma 0.5 --schedule-steps 90 "
+      "--warmup 5 --weight-decay 1e-4 --clip 1 --clip-value 0.5 --ema 0.999 --shard-optimizer off --amp O1 --dtype "
+      "fp16 --loss-scale 1024 --channels-last on --threads 2 "
+      "--workers 0 --validation 10 --eval-every 50 --save-every 2epochs --keep 5 --seed 7 --deterministic off "
+      "--device cpu --backend shm --timeout 30 --on-nan stop --detect-anomaly --quiet --pin --size 96 --scale-lr "
+      "sqrt=16");
+  const train::TrainOptions& o = line->options();
+  EXPECT_EQ(o.recipe, "unet");
+  EXPECT_EQ(dynamic_cast<const UNetOptions&>(*line->recipe()).size, 96);
+  EXPECT_EQ(o.rate.scale_lr, (schedule::LrScale{schedule::LrRule::kSqrt, 16}));
+  EXPECT_EQ(o.data.path + o.out + o.load, "dol.pt");
+  EXPECT_EQ(o.parallel.nproc * 100 + o.parallel.lanes * 10 + *o.batch_size, 248);
+  EXPECT_EQ(o.epochs, 3);
+  EXPECT_EQ(o.steps, 100);
+  EXPECT_EQ(o.rate.lr, 0.1);
+  EXPECT_EQ(o.rate.lr_min, 0.01);
+  EXPECT_EQ(o.optimizer.name, "sgd");
+  EXPECT_EQ(o.optimizer.momentum, 0.9);
+  EXPECT_TRUE(o.optimizer.nesterov && o.quiet && o.parallel.pin && !o.deterministic);
+  EXPECT_EQ(o.rate.schedule, "step");
+  EXPECT_EQ(o.rate.step_size, 10);
+  EXPECT_EQ(o.rate.gamma, 0.5);
+  EXPECT_EQ(o.rate.schedule_steps, 90);
+  EXPECT_EQ(o.rate.warmup, 5);
+  EXPECT_EQ(o.optimizer.weight_decay, 1e-4);
+  EXPECT_EQ(o.optimizer.clip, 1);
+  EXPECT_EQ(o.optimizer.clip_value, 0.5);
+  EXPECT_EQ(o.optimizer.ema, 0.999);
+  EXPECT_EQ(o.parallel.shard_optimizer, parallel::ShardOptimizer::kOff);
+  EXPECT_EQ(o.precision.amp, amp::AmpLevel::kO1);
+  EXPECT_EQ(o.precision.dtype, amp::HalfType::kFp16);
+  EXPECT_EQ(o.precision.loss_scale, 1024);
+  EXPECT_EQ(o.channels_last, train::ChannelsLast::kOn);
+  EXPECT_EQ(o.parallel.threads, 2);
+  EXPECT_EQ(o.data.workers, 0);
+  EXPECT_EQ(o.data.validation, 10);
+  EXPECT_EQ(o.eval_every, (train::Interval{.count = 50, .unit = train::Interval::Unit::kSteps}));
+  EXPECT_EQ(o.save_every, (train::Interval{.count = 2, .unit = train::Interval::Unit::kEpochs}));
+  EXPECT_EQ(o.keep, 5);
+  EXPECT_EQ(o.seed, 7);
+  EXPECT_EQ(o.comm.backend, "shm");
+  EXPECT_EQ(o.comm.timeout, 30);
+  EXPECT_EQ(o.on_nan, train::OnNan::kStop);
+  EXPECT_TRUE(o.detect_anomaly);
+}
+
+TEST(TrainLine, OptionalValues) {
+  EXPECT_EQ(train_line("mnist --amp")->options().precision.amp, amp::AmpLevel::kAuto);
+  EXPECT_EQ(train_line("--amp mnist")->options().precision.amp, amp::AmpLevel::kAuto);
+  EXPECT_EQ(train_line("mnist")->options().precision.amp, amp::AmpLevel::kO0);
+  EXPECT_FALSE(train_line("mnist")->options().resume.has_value());
+  EXPECT_EQ(train_line("mnist --resume")->options().resume, "");
+  EXPECT_EQ(train_line("mnist --resume runs/mnist-2")->options().resume, "runs/mnist-2");
+  EXPECT_EQ(train_line("mnist --nproc auto")->options().parallel.nproc, 4);
+  EXPECT_EQ(train_line("mnist --preset paddle")->options().preset, "paddle");
+}
+
+TEST(TrainLine, BadLines) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "train: RECIPE is missing"},
+      {"mnits", "mnits: unknown recipe; expected mnist, unet or imagenet; did you mean mnist?"},
+      {"mnist extra", "train: extra: one word too many"},
+      {"mnist --epoch 3", "--epoch: unknown option; did you mean --epochs?"},
+      {"mnist --nproc 3 --lanes 4", "--nproc 3 --lanes 4: each rank needs a power of two of lanes"},
+      {"mnist --nproc 0", "--nproc 0: expected a whole number from 1 to 64"},
+      {"mnist --nproc 65", "--nproc 65: expected"},
+      {"mnist --lanes -4", "--lanes -4: expected"},
+      {"mnist --epochs 0", "--epochs 0: expected"},
+      {"mnist --epochs", "--epochs"},
+      {"mnist --lr nan", "--lr nan: expected a number"},
+      {"mnist --lr -1", "--lr -1: expected a number"},
+      {"mnist --optimizer rmspropp",
+       "--optimizer rmspropp: expected sgd, adagrad, adam, adamw, nadam, rmsprop, lamb, lars or novograd"},
+      {"mnist --amp 01", "--amp 01: did you mean O1, with the letter O?"},
+      {"mnist --amp o2", "--amp o2: did you mean O2, with the letter O?"},
+      {"mnist --amp O4", "--amp O4: expected O0, O1, O2, O3 or auto"},
+      {"mnist --amp O1 --keep-batchnorm-fp32", "--keep-batchnorm-fp32 goes with --amp O2 and O3"},
+      {"mnist --schedule cosin", "--schedule cosin: expected constant, step, multistep,"},
+      {"mnist --schedule multistep --milestones 9,3", "--milestones 9,3: expected whole numbers in ascending"},
+      {"mnist --schedule cosine --patience 3", "--patience: goes with --schedule plateau only"},
+      {"mnist --device gpu", "--device gpu: expected cpu or cuda"},
+      {"mnist --device cuda --backend shm", "--device cuda: goes with --backend nccl"},
+      {"mnist --backend nccl", "--backend nccl: goes with --device cuda only"},
+      {"mnist --quiet=maybe", "--quiet"},
+      {"mnist --validation 100", "--validation 100: expected"},
+      {"mnist --config no/such.toml", "--config no/such.toml: No such file"},
+      {"mnist --out=", "--out"},
+      {"mnist --seed -1", "--seed -1: expected"},
+      {"mnist --timeout 1e400", "--timeout 1e400: expected"},
+      {"mnist --arch resnet18", "--arch resnet18: goes with imagenet only, and mnist has no such option"},
+      {"unet --arch resnet18", "--arch resnet18: goes with imagenet only, and unet has no such option"},
+      {"mnist --size 96", "--size 96: goes with unet or imagenet only, and mnist has no such option"},
+      {"imagenet --size 31", "--size 31: imagenet's networks halve images five times; expected 32 or more"},
+      {"mnist --preset padle", "--preset padle: mnist has only paddle; did you mean paddle?"},
+      {"unet --preset paddle", "--preset paddle: unet has no presets"},
+      {"mnist --max-restarts 3", "--max-restarts: unknown option"},
+  };
+  for (const auto& [line, expected] : cases) EXPECT_THAT(refusal(line), StartsWith(expected)) << line;
+}
+
+TEST(TrainLine, ReadsBackTheSame) {
+  for (const char* line :
+       {"mnist", "unet --amp --dtype fp16 --loss-scale 8 --resume runs/unet-3 --nproc 2 --lanes 8 --quiet --lr 0.1",
+        "imagenet --arch mobilenet_v2 --size 32 --scale-lr linear --data=/a/b --eval-every 3epochs --save-every 100 "
+        "--seed 9223372036854775807 --deterministic off "
+        "--optimizer adamw --validation 12.5 --workers 0 --global-batch-size 64"}) {
+    const Line first = train_line(line);
+    const auto words = first->arguments();
+    const Line again = train_words({words.begin() + 1, words.end()});
+    EXPECT_EQ(again->arguments(), words);
+    EXPECT_EQ(to_toml(again->rows()), to_toml(first->rows()));
+    EXPECT_EQ(again->options().resume, first->options().resume);
+  }
+  EXPECT_THAT(train_line("mnist --epochs 3 --quiet --amp")->arguments(),
+              ElementsAre("train", "mnist", "--epochs=3", "--amp=auto", "--quiet"));
+  EXPECT_THAT(train_line("mnist --epochs 3 --seed 1")->arguments(),
+              ElementsAre("train", "mnist", "--epochs=3", "--seed=1"))
+      << "what was said is said again, or a worker would take it from the resumed run";
+}
+
+class TrainFile : public testing::Test {
+ protected:
+  TrainFile() {
+    std::string folder = testing::TempDir() + "/config-XXXXXX";
+    path_ = std::string(mkdtemp(folder.data())) + "/run.toml";
+  }
+  void write(const std::string& text) { std::ofstream(path_) << text; }
+
+  std::string path_;
+};
+
+TEST_F(TrainFile, TheCommandLineWinsOverTheFile) {
+  write("recipe = 'unet'\nepochs = 3\nlr = 1\nbatch-size = 4\namp = 'O1'\nquiet = true\nsize = 96\n");
+  const Line line = train_line("--lr 2 --global-batch-size 8 --config " + path_);
+  const train::TrainOptions& o = line->options();
+  EXPECT_EQ(o.recipe, "unet");
+  EXPECT_EQ(o.epochs, 3);
+  EXPECT_EQ(o.rate.lr, 2.0);
+  EXPECT_EQ(o.precision.amp, amp::AmpLevel::kO1);
+  EXPECT_TRUE(o.quiet);
+  EXPECT_FALSE(o.batch_size.has_value());
+  EXPECT_EQ(o.global_batch_size, 8);
+  EXPECT_EQ(dynamic_cast<const UNetOptions&>(*line->recipe()).size, 96);
+  EXPECT_EQ(train_line("imagenet --config " + path_)->options().recipe, "imagenet");
+  EXPECT_THAT(refusal("mnist --config " + path_), HasSubstr("--size 96: goes with"));
+  write("epochs = 'ten'\n");
+  EXPECT_THAT(refusal("mnist --config " + path_), HasSubstr(path_ + ": --epochs ten: expected"));
+}
+
+TEST_F(TrainFile, ARunsOwnFileRepeatsIt) {
+  for (const char* line : {"mnist --nproc 2 --lanes 4 --amp --loss-scale 4 --seed 9223372036854775807",
+                           "imagenet --arch mobilenet_v2 --size 48 --schedule multistep --milestones 3,5 --warmup 1"}) {
+    const Line first = train_line(line);
+    write(to_toml(first->rows()));
+    EXPECT_EQ(to_toml(train_line("--config " + path_)->rows()), to_toml(first->rows()));
+  }
+}
+
+TEST_F(TrainFile, AResumedRunsHoldsWhereNothingElseSpeaks) {
+  write("recipe = \"unet\"\nlr = 0.3\nseed = 9\nsteps = 12\namp = \"O1\"\nsize = 32\n");
+  const auto find = [this](const train::TrainOptions&) { return path_; };
+  const Line line = train_words({"unet", "--resume", "x", "--seed", "1"}, find);
+  EXPECT_EQ(line->options().rate.lr, 0.3);
+  EXPECT_EQ(line->options().seed, 1);
+  EXPECT_EQ(line->options().precision.amp, amp::AmpLevel::kO1);
+  EXPECT_FALSE(line->options().steps) << "--steps belongs to one start";
+  EXPECT_EQ(dynamic_cast<const UNetOptions&>(*line->recipe()).size, 32);
+  const auto words = line->arguments();
+  EXPECT_EQ(train_words({words.begin() + 1, words.end()}, find)->options().seed, 1);
+}
+
+TEST(TrainHelp, NamesEveryOptionByComponent) {
+  const std::string text = help_of("--help");
+  const Line line_of_mnist = train_line("mnist");
+  for (const auto& row : line_of_mnist->rows().rows()) {
+    if (row.form != config::OptionForm::kWord) EXPECT_THAT(text, HasSubstr("  --" + row.name)) << text;
+  }
+  EXPECT_THAT(text, HasSubstr("\nPrecision:\n"));
+  EXPECT_THAT(text, HasSubstr("\nRecipe unet:\n"));
+  EXPECT_THAT(text, HasSubstr("--amp [O0|O1|O2|O3|auto]"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
+}
+
+TEST(TrainHelp, OfARecipeShowsItsOwnOptionsAlone) {
+  EXPECT_THAT(help_of("imagenet --help"), HasSubstr("--arch resnet18|mobilenet_v2"));
+  EXPECT_THAT(help_of("mnist -h"), testing::Not(HasSubstr("--arch")));
+}
+
+TEST(EvalLine, IsRead) {
+  train::EvalCommand eval("lockstep", describe_recipes());
+  eval.read(words_of("mnist --load x.pt --nproc 2 --threads 1 --amp --json"));
+  const train::EvalOptions& options = eval.options();
+  EXPECT_EQ(options.recipe + options.load, "mnistx.pt");
+  EXPECT_TRUE(options.json && options.processes.nproc == 2 && options.processes.threads == 1);
+  EXPECT_EQ(options.amp, amp::AmpLevel::kAuto);
+  EXPECT_THAT(eval.arguments(),
+              ElementsAre("eval", "mnist", "--load=x.pt", "--nproc=2", "--threads=1", "--amp=auto", "--json"));
+}
+
+TEST(EvalLine, TheRecipesOptionsAreTheCheckpointsUnlessSaid) {
+  train::EvalCommand eval("lockstep", describe_recipes());
+  eval.read(words_of("imagenet --load x --size 64"));
+  EXPECT_THAT(eval.arguments(), ElementsAre("eval", "imagenet", "--load=x", "--size=64"));
+  eval.take_recorded({{"arch", "mobilenet_v2"}, {"size", "96"}, {"seed", "3"}});
+  const auto& recipe = dynamic_cast<const ImagenetOptions&>(*eval.recipe());
+  EXPECT_EQ(recipe.arch, Arch::kMobilenetV2);
+  EXPECT_EQ(recipe.size, 64);
+}
+
+TEST(EvalLine, BadLines) {
+  const auto refused = [](const std::string& line) {
+    return testing_support::refusal([&] { train::EvalCommand("lockstep", describe_recipes()).read(words_of(line)); });
+  };
+  EXPECT_THAT(refused("mnist"), StartsWith("eval: --load FILE is missing"));
+  EXPECT_THAT(refused("mnsit --load x"), StartsWith("mnsit: unknown recipe"));
+  EXPECT_THAT(refused("mnist --load x --jsn"), StartsWith("--jsn: unknown option; did you mean --json?"));
+  EXPECT_THAT(refused("mnist --load x --arch resnet18"), HasSubstr("mnist has no such option"));
+}
+
+}  // namespace
+}  // namespace lockstep::recipes

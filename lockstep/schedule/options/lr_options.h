@@ -1,0 +1,79 @@
+// The learning rate of a run and its schedule, as a user chooses them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/config/option_set.h"
+
+namespace lockstep::schedule {
+
+// What a schedule counts.
+enum class ScheduleUnit { kSteps, kEpochs };
+constexpr auto words(ScheduleUnit) {
+  return std::to_array<config::Word<ScheduleUnit>>(
+      {{ScheduleUnit::kSteps, "steps"}, {ScheduleUnit::kEpochs, "epochs"}});
+}
+
+// How much better is better: by a share of the best so far, or by a difference to it.
+enum class ThresholdMode { kRel, kAbs };
+constexpr auto words(ThresholdMode) {
+  return std::to_array<config::Word<ThresholdMode>>({{ThresholdMode::kRel, "rel"}, {ThresholdMode::kAbs, "abs"}});
+}
+
+// How the learning rate follows the global batch: by its ratio to a base, or by that ratio's root.
+enum class LrRule { kLinear, kSqrt };
+constexpr auto words(LrRule) {
+  return std::to_array<config::Word<LrRule>>({{LrRule::kLinear, "linear"}, {LrRule::kSqrt, "sqrt"}});
+}
+
+struct LrScale {
+  LrRule rule = LrRule::kLinear;
+  std::optional<int> base;  // samples that the unscaled rate is for; unset: the recipe's batch size
+  bool operator==(const LrScale&) const = default;
+};
+
+struct LrOptions {
+  std::optional<double> lr;  // unset: the recipe's
+  double lr_min = 0;
+  std::optional<LrScale> scale_lr;
+  std::optional<std::string> schedule;       // one of schedule_names() (schedules.h); unset: the recipe's
+  ScheduleUnit unit = ScheduleUnit::kSteps;  // "units" below
+  std::optional<int64_t> schedule_steps;     // the schedule's horizon, steps; unset: the epochs'
+  std::optional<int64_t> warmup;             // units
+  // Of some schedules only (declare() says which), named as PyTorch names them.
+  std::optional<int64_t> step_size;      // units
+  std::vector<int64_t> milestones;       // units from the run's start, ascending; empty: unset
+  std::optional<double> gamma;           // the factor of a drop
+  std::optional<int64_t> restart_every;  // units
+  std::optional<int64_t> restart_mult;
+  std::optional<double> max_lr;
+  std::optional<double> pct_start;
+  std::optional<double> div_factor;
+  std::optional<double> final_div_factor;
+  std::optional<double> power;
+  std::string plateau_metric;  // empty: the loss
+  std::optional<double> plateau_factor;
+  std::optional<int64_t> patience;  // evaluations
+  std::optional<double> threshold;
+  std::optional<ThresholdMode> threshold_mode;
+  std::optional<int64_t> cooldown;  // evaluations
+
+  void declare(config::OptionSet& options);
+  // Throws ConfigError for an option that the schedule `of` has no use for, and for one that it needs and has not got.
+  void check(const std::string& of) const;
+};
+
+// "linear", "sqrt=256". Throws ConfigError.
+LrScale read_lr_scale(const std::string& name, const std::string& text);
+std::string write_lr_scale(const LrScale& scale);
+
+// "10,25,50": whole numbers above 0 in ascending order. Throws ConfigError.
+std::vector<int64_t> read_milestones(const std::string& name, const std::string& text);
+std::string write_milestones(const std::vector<int64_t>& milestones);
+
+}  // namespace lockstep::schedule

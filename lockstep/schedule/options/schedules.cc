@@ -1,0 +1,151 @@
+#include "lockstep/schedule/options/schedules.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::schedule {
+namespace {
+
+struct Warmup {
+  int64_t length = 0;
+  std::optional<double> start = {};
+};
+
+// The run as a schedule sees it, in the schedule's units.
+struct Span {
+  double lr = 0;         // scaled
+  double lr_factor = 1;  // by --scale-lr
+  int64_t epoch = 1;
+  int64_t warmup = 0;
+  int64_t length = 0;  // of what the warm-up leaves
+};
+
+// The milestones that people give count from the run's start.
+std::vector<int64_t> after_warmup(std::vector<int64_t> milestones, int64_t warmup) {
+  for (int64_t& milestone : milestones) {
+    if (milestone <= warmup) {
+      throw ConfigError("--milestones ", milestone, ": not after the warm-up of ", warmup, "; shorten --warmup");
+    }
+    milestone -= warmup;
+  }
+  return milestones;
+}
+
+constexpr double kGamma = 0.1;  // of a drop
+
+Shape make_constant(const LrOptions&, const Span&) { return ConstantLr{}; }
+
+Shape make_step(const LrOptions& o, const Span& span) {
+  return StepLr{.step_size = o.step_size.value_or(span.epoch), .gamma = o.gamma.value_or(kGamma)};
+}
+
+Shape make_multi_step(const LrOptions& o, const Span& span) {
+  return MultiStepLr{.milestones = after_warmup(o.milestones, span.warmup), .gamma = o.gamma.value_or(kGamma)};
+}
+
+Shape make_exponential(const LrOptions& o, const Span&) { return ExponentialLr{.gamma = o.gamma.value_or(kGamma)}; }
+
+Shape make_cosine(const LrOptions&, const Span& span) { return CosineLr{.t_max = span.length}; }
+
+Shape make_cosine_restarts(const LrOptions& o, const Span& span) {
+  return CosineRestartsLr{.t_0 = o.restart_every.value_or(span.length), .t_mult = o.restart_mult.value_or(1)};
+}
+
+Shape make_one_cycle(const LrOptions& o, const Span& span) {
+  OneCycleLr cycle{.max_lr = o.max_lr ? *o.max_lr * span.lr_factor : span.lr, .total_steps = span.length};
+  cycle.pct_start = o.pct_start.value_or(cycle.pct_start);
+  cycle.div_factor = o.div_factor.value_or(cycle.div_factor);
+  cycle.final_div_factor = o.final_div_factor.value_or(cycle.final_div_factor);
+  return cycle;
+}
+
+Shape make_polynomial(const LrOptions& o, const Span& span) {
+  return PolynomialLr{.total_iters = span.length, .power = o.power.value_or(1)};
+}
+
+Shape make_plateau(const LrOptions& o, const Span&) {
+  PlateauLr plateau;
+  const bool by_loss = o.plateau_metric.empty() || o.plateau_metric == "loss";
+  plateau.mode = by_loss ? PlateauMode::kMin : PlateauMode::kMax;
+  plateau.factor = o.plateau_factor.value_or(plateau.factor);
+  plateau.patience = o.patience.value_or(plateau.patience);
+  plateau.threshold = o.threshold.value_or(plateau.threshold);
+  if (o.threshold_mode == ThresholdMode::kAbs) plateau.threshold_mode = PlateauThreshold::kAbs;
+  plateau.cooldown = o.cooldown.value_or(plateau.cooldown);
+  return plateau;
+}
+
+struct Entry {
+  std::string_view name;
+  Shape (*make)(const LrOptions& options, const Span& span);
+  bool warms_up = false;  // by itself
+};
+
+// A new schedule is one more line here.
+constexpr Entry kSchedules[] = {{"constant", make_constant},
+                                {"step", make_step},
+                                {"multistep", make_multi_step},
+                                {"exponential", make_exponential},
+                                {"cosine", make_cosine},
+                                {"cosine-restarts", make_cosine_restarts},
+                                {"onecycle", make_one_cycle, true},
+                                {"polynomial", make_polynomial},
+                                {"plateau", make_plateau}};
+
+const Entry& entry_of(const std::string& name) {
+  for (const Entry& entry : kSchedules) {
+    if (entry.name == name) return entry;
+  }
+  throw ConfigError("--schedule ", name, ": expected ", config::either(schedule_names()));
+}
+
+// In the schedule's units, as `horizon`.
+Warmup warmup_of(const LrOptions& o, const RunFacts& facts, const Entry& entry, int64_t horizon) {
+  if (o.warmup) return {*o.warmup};
+  if (entry.warms_up) return {};
+  const int64_t unit = steps_per_unit(o, facts.steps_per_epoch);
+  // A recipe's warm-up gives way where the run is too short for it. A rate that was scaled up is reached from the
+  // unscaled one, in 5 epochs or a tenth of the run, whichever is less (Goyal et al., 2017).
+  Warmup warmup{std::min(facts.default_warmup / unit, horizon / 5)};
+  if (facts.lr_factor > 1) {
+    warmup = {std::max(warmup.length, std::min(5 * facts.steps_per_epoch / unit, horizon / 10)), 1 / facts.lr_factor};
+  }
+  if (!o.milestones.empty()) warmup.length = std::min(warmup.length, o.milestones[0] - 1);
+  return warmup;
+}
+
+}  // namespace
+
+std::vector<std::string_view> schedule_names() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : kSchedules) names.push_back(entry.name);
+  return names;
+}
+
+int64_t steps_per_unit(const LrOptions& options, int64_t steps_per_epoch) {
+  return options.unit == ScheduleUnit::kEpochs ? steps_per_epoch : 1;
+}
+
+ScheduleOptions make_schedule(const LrOptions& options, const RunFacts& facts) {
+  const Entry& entry = entry_of(options.schedule.value_or("constant"));
+  options.check(std::string(entry.name));
+  const int64_t unit = steps_per_unit(options, facts.steps_per_epoch);
+  const int64_t horizon = options.schedule_steps.value_or(facts.epochs * facts.steps_per_epoch / unit);
+  const Warmup warmup = warmup_of(options, facts, entry, horizon);
+  const Span span{.lr = facts.lr,
+                  .lr_factor = facts.lr_factor,
+                  .epoch = facts.steps_per_epoch / unit,
+                  .warmup = warmup.length,
+                  .length = horizon - warmup.length};
+  ScheduleOptions schedule{.shape = entry.make(options, span),
+                           .base_lr = facts.lr,
+                           .lr_min = options.lr_min,
+                           .warmup = warmup.length,
+                           .warmup_start = warmup.start};
+  schedule.check();
+  return schedule;
+}
+
+}  // namespace lockstep::schedule

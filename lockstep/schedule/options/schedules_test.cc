@@ -1,0 +1,88 @@
+#include "lockstep/schedule/options/schedules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep::schedule {
+namespace {
+
+constexpr RunFacts kFacts{.lr = 0.1, .default_warmup = 20, .epochs = 30, .steps_per_epoch = 10};
+
+LrOptions options_of(const std::string& name) {
+  LrOptions options;
+  options.schedule = name;
+  if (name == "multistep") options.milestones = {100, 200};
+  if (name == "exponential") options.gamma = 0.9;
+  if (name == "cosine-restarts") options.restart_every = 40;
+  return options;
+}
+
+TEST(Schedules, EveryNameIsAScheduleThatSaysSo) {
+  EXPECT_EQ(schedule_names().size(), std::variant_size_v<Shape>);
+  for (const auto name : schedule_names()) {
+    const auto schedule = make_schedule(options_of(std::string(name)), kFacts);
+    EXPECT_THAT(describe(schedule, "step"), testing::StartsWith(std::string(name)));
+  }
+  EXPECT_THROW(make_schedule(options_of("cosin"), kFacts), ConfigError);
+}
+
+TEST(Schedules, LengthsAreWhatTheWarmupLeaves) {
+  EXPECT_EQ(std::get<CosineLr>(make_schedule(options_of("cosine"), kFacts).shape).t_max, 280);
+  const auto cycle = make_schedule(options_of("onecycle"), kFacts);
+  EXPECT_EQ(cycle.warmup, 0) << "it has its own";
+  EXPECT_EQ(std::get<OneCycleLr>(cycle.shape).total_steps, 300);
+  EXPECT_EQ(std::get<OneCycleLr>(cycle.shape).max_lr, 0.1);
+  EXPECT_EQ(std::get<PolynomialLr>(make_schedule(options_of("polynomial"), kFacts).shape).total_iters, 280);
+  LrOptions options = options_of("cosine");
+  options.schedule_steps = 100;
+  EXPECT_EQ(std::get<CosineLr>(make_schedule(options, kFacts).shape).t_max, 80);
+  for (const char* name : {"cosine", "onecycle", "polynomial"}) {
+    options = options_of(name);
+    options.warmup = 301;
+    EXPECT_THROW(make_schedule(options, kFacts), ConfigError);
+  }
+}
+
+TEST(Schedules, ByEpochs) {
+  LrOptions options = options_of("cosine");
+  options.unit = ScheduleUnit::kEpochs;
+  EXPECT_EQ(steps_per_unit(options, 10), 10);
+  const auto cosine = make_schedule(options, kFacts);
+  EXPECT_EQ(cosine.warmup, 2) << "20 steps of the recipe's";
+  EXPECT_EQ(std::get<CosineLr>(cosine.shape).t_max, 28);
+  options.schedule = "step";
+  EXPECT_EQ(std::get<StepLr>(make_schedule(options, kFacts).shape).step_size, 1);
+  options.unit = ScheduleUnit::kSteps;
+  EXPECT_EQ(std::get<StepLr>(make_schedule(options, kFacts).shape).step_size, 10);
+}
+
+TEST(Schedules, MilestonesCountFromTheRunsStart) {
+  LrOptions options = options_of("multistep");
+  options.warmup = 30;
+  const auto schedule = make_schedule(options, kFacts);
+  EXPECT_EQ(lr_at(schedule, 99), 0.1);
+  EXPECT_DOUBLE_EQ(lr_at(schedule, 100), 0.01);
+  options.warmup = 100;
+  EXPECT_THROW(make_schedule(options, kFacts), ConfigError);
+  options.warmup.reset();
+  options.milestones = {5};
+  EXPECT_EQ(make_schedule(options, kFacts).warmup, 4) << "the recipe's gives way";
+}
+
+TEST(Schedules, ALossIsBetterLowerAndAMetricHigher) {
+  LrOptions options = options_of("plateau");
+  const auto mode = [&] { return std::get<PlateauLr>(make_schedule(options, kFacts).shape).mode; };
+  EXPECT_EQ(mode(), PlateauMode::kMin);
+  options.plateau_metric = "accuracy";
+  EXPECT_EQ(mode(), PlateauMode::kMax);
+}
+
+TEST(Schedules, AScaledRateScalesACyclesToo) {
+  LrOptions options = options_of("onecycle");
+  options.max_lr = 0.5;
+  const RunFacts scaled{.lr = 0.4, .lr_factor = 4, .epochs = 30, .steps_per_epoch = 10};
+  EXPECT_EQ(std::get<OneCycleLr>(make_schedule(options, scaled).shape).max_lr, 2);
+}
+
+}  // namespace
+}  // namespace lockstep::schedule

@@ -1,0 +1,129 @@
+#include "lockstep/train/options/train_options.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace lockstep::train {
+namespace {
+
+using enum config::Effect;
+
+constexpr int64_t kMostSteps = 1'000'000'000'000;
+constexpr int kMostSamples = 1 << 24;
+
+std::string same(const std::string& text) { return text; }
+
+void require(bool holds, std::string_view line) {
+  if (!holds) throw ConfigError(line);
+}
+
+}  // namespace
+
+void TrainOptions::declare(config::OptionSet& options) {
+  options.subject("recipe", &recipe, kIdentity);
+  declare_run(options);
+  data.declare(options);
+  rate.declare(options);
+  optimizer.declare(options);
+  precision.declare(options);
+  options.word("channels-last", "memory layout of images", &channels_last, kIdentity);
+  declare_evaluation(options);
+  parallel.declare(options);
+  comm.declare(options);
+  declare_machine(options);
+}
+
+void TrainOptions::declare_run(config::OptionSet& options) {
+  options.section("Run");
+  options.text("out", "DIR", "folder of the run (default: runs/RECIPE-<n>)", &out, kNone).not_in_file();
+  options
+      .form(
+          "resume", "DIR|FILE", "go on from a run or checkpoint (bare: the newest run's)", &resume,
+          [](const std::string&, const std::string& given) { return given; }, same, kNone)
+      .bare("")
+      .not_in_file();
+  options.text("load", "FILE", "weights to start from", &load, kNone).of_one_start();
+  // What a preset stands for is recorded by the options that it sets.
+  options.text("preset", "NAME", "another's settings", &preset, kNone);
+  options.number("batch-size", "N", "samples a lane", &batch_size, 1, kMostSamples, kIdentity);
+  options.number("global-batch-size", "N", "samples a step, instead of --batch-size", &global_batch_size, 1,
+                 kMostSamples, kNone);  // recorded as --batch-size
+  options.number("epochs", "N", "passes over the data", &epochs, 1, 1'000'000, kTrajectory);
+  options.number("steps", "N", "stop after this many steps", &steps, 1, kMostSteps, kNone).of_one_start();
+  options.number("seed", "N", "of all random numbers", &seed, 0, std::numeric_limits<int64_t>::max(), kIdentity);
+}
+
+void TrainOptions::declare_evaluation(config::OptionSet& options) {
+  options.section("Evaluation and checkpoints");
+  const auto interval = [&options](const char* name, const char* help, std::optional<Interval>* field,
+                                   config::Effect effect) {
+    options.form(name, "N[steps|epochs]", help, field, read_interval, write_interval, effect);
+  };
+  interval("eval-every", "evaluate (default: every epoch)", &eval_every, kTrajectory);  // a plateau's
+  interval("save-every", "save a checkpoint (default: every epoch)", &save_every, kNone);
+  options.number("keep", "N", "numbered checkpoints that stay", &keep, 1, 1'000'000, kNone);
+}
+
+void TrainOptions::declare_machine(config::OptionSet& options) {
+  options.section("Machine and messages");
+  options.word("device", "where to compute", &device, kTrajectory);
+  options.toggle("deterministic", "same bits in every run", &deterministic, kTrajectory);
+  options.word("on-nan", "when the loss is not finite", &on_nan, kNone);
+  options.flag("detect-anomaly", "name the layer that a loss that is not finite comes from", &detect_anomaly, kNone);
+  options.flag("quiet", "no progress bar", &quiet, kNone).of_one_start();
+}
+
+void TrainOptions::settle(int cores) {
+  parallel.settle(cores);
+  check_start();
+  check_device();
+  if (optimizer.name || optimizer.momentum || optimizer.nesterov) optimizer.check(optimizer.name.value_or("sgd"));
+  precision.check(resume.has_value());
+  if (rate.lr && rate.lr_min > *rate.lr) {
+    throw ConfigError("--lr-min ", rate.lr_min, ": above --lr ", *rate.lr, "; expected a number from 0 to ", *rate.lr);
+  }
+  if (rate.schedule) {
+    rate.check(*rate.schedule);
+    check_evaluations(*this, *rate.schedule);
+  }
+}
+
+void TrainOptions::check_start() const {
+  require(!(batch_size && global_batch_size), "--batch-size and --global-batch-size: give only one of them");
+  const int lanes = parallel.lanes_of(parallel.nproc);
+  if (global_batch_size && *global_batch_size % lanes != 0) {
+    throw ConfigError("--global-batch-size ", *global_batch_size, ": expected a multiple of the ", lanes, " lanes");
+  }
+  require(!(resume && !load.empty()), "--load and --resume: give only one of them; --resume brings its weights");
+}
+
+void TrainOptions::check_device() const {
+  require(comm.backend != "single" || parallel.nproc == 1, "--backend single: goes with --nproc 1 only; use shm");
+  const bool on_gpu = device == DeviceKind::kCuda;
+  require(comm.backend != "nccl" || on_gpu, "--backend nccl: goes with --device cuda only; use auto");
+  require(!on_gpu || comm.backend == "auto" || comm.backend == "nccl" || comm.backend == "gloo",
+          "--device cuda: goes with --backend nccl, or with gloo for ranks that share a GPU");
+}
+
+void check_evaluations(const TrainOptions& options, const std::string& schedule) {
+  if (schedule == "plateau" && options.eval_every && options.eval_every->count == 0) {
+    throw ConfigError("--schedule plateau: goes by evaluations, and --eval-every 0 makes none; leave --eval-every out");
+  }
+}
+
+Interval read_interval(const std::string& name, const std::string& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  if (digits == 0 || !(unit.empty() || unit == "steps" || unit == "epochs")) {
+    throw ConfigError("--", name, " ", text,
+                      ": expected a whole number of steps or epochs, as 500, 500steps or 2epochs");
+  }
+  return {.count = config::read_whole(name, text.substr(0, digits), 0, kMostSteps),
+          .unit = unit == "epochs" ? Interval::Unit::kEpochs : Interval::Unit::kSteps};
+}
+
+std::string write_interval(const Interval& interval) {
+  return cat(interval.count, interval.unit == Interval::Unit::kEpochs ? "epochs" : "steps");
+}
+
+}  // namespace lockstep::train

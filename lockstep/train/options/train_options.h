@@ -1,0 +1,98 @@
+// What a run of training is told: the options of its components, and those of the run itself. std::optional: unset
+// means the recipe's own default.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lockstep/amp/options/precision_options.h"
+#include "lockstep/config/option_set.h"
+#include "lockstep/data/options/data_options.h"
+#include "lockstep/optim/options/optimizer_options.h"
+#include "lockstep/parallel/options/parallel_options.h"
+#include "lockstep/schedule/options/lr_options.h"
+#include "lockstep/world/options/backend_options.h"
+
+namespace lockstep::train {
+
+enum class DeviceKind { kCpu, kCuda };
+constexpr auto words(DeviceKind) {
+  return std::to_array<config::Word<DeviceKind>>({{DeviceKind::kCpu, "cpu"}, {DeviceKind::kCuda, "cuda"}});
+}
+
+enum class ChannelsLast { kAuto, kOn, kOff };
+constexpr auto words(ChannelsLast) {
+  return std::to_array<config::Word<ChannelsLast>>(
+      {{ChannelsLast::kAuto, "auto"}, {ChannelsLast::kOn, "on"}, {ChannelsLast::kOff, "off"}});
+}
+
+enum class OnNan { kWarn, kStop };
+constexpr auto words(OnNan) {
+  return std::to_array<config::Word<OnNan>>({{OnNan::kWarn, "warn"}, {OnNan::kStop, "stop"}});
+}
+
+// "every N steps" or "every N epochs"; 0: never.
+struct Interval {
+  enum class Unit { kSteps, kEpochs };
+  int64_t count = 1;
+  Unit unit = Unit::kEpochs;
+  bool operator==(const Interval&) const = default;
+};
+
+struct TrainOptions {
+  std::string recipe;  // its name
+  data::DataOptions data;
+
+  std::string out;     // the run's folder; empty: the launcher chooses runs/<recipe>-<n>
+  std::string load;    // weights to start from; empty: fresh ones
+  std::string preset;  // a known set of a recipe's defaults; empty: the recipe's own
+  // Set: go on from this run's folder or checkpoint; "": from the newest run, which the launcher replaces by its path.
+  std::optional<std::string> resume;
+
+  std::optional<int> batch_size;         // samples a lane
+  std::optional<int> global_batch_size;  // samples of all lanes; never set together with batch_size
+  std::optional<int> epochs;
+  std::optional<int64_t> steps;  // the total; only stops
+
+  schedule::LrOptions rate;
+  optim::OptimizerOptions optimizer;
+  amp::PrecisionOptions precision;
+  ChannelsLast channels_last = ChannelsLast::kAuto;
+
+  std::optional<Interval> eval_every;
+  std::optional<Interval> save_every;
+  int keep = 3;  // numbered checkpoints that stay
+
+  parallel::ParallelOptions parallel;
+  BackendOptions comm;
+
+  int64_t seed = 1;  // not negative
+  bool deterministic = true;
+  DeviceKind device = DeviceKind::kCpu;
+  OnNan on_nan = OnNan::kWarn;
+  bool detect_anomaly = false;  // look at every operator's results
+  bool quiet = false;
+
+  void declare(config::OptionSet& options);
+  // What single options can't know: which go together. Throws ConfigError. Replaces nproc "auto" by a number, for a
+  // machine of `cores`.
+  void settle(int cores);
+
+ private:
+  void declare_run(config::OptionSet& options);
+  void declare_evaluation(config::OptionSet& options);
+  void declare_machine(config::OptionSet& options);
+  void check_start() const;
+  void check_device() const;
+};
+
+// Throws ConfigError where a schedule goes by evaluations, and there are none.
+void check_evaluations(const TrainOptions& options, const std::string& schedule);
+
+// "200", "200steps", "2epochs"; a bare number counts steps. Throws ConfigError.
+Interval read_interval(const std::string& name, const std::string& text);
+std::string write_interval(const Interval& interval);
+
+}  // namespace lockstep::train

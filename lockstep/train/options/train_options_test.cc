@@ -1,0 +1,86 @@
+#include "lockstep/train/options/train_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "lockstep/base/testing/refusal.h"
+
+namespace lockstep::train {
+namespace {
+
+using testing::HasSubstr;
+using O = TrainOptions;
+
+// What settle() says of options that `change` made, for a machine of 4 cores; "" if it takes them.
+std::string refusal(const std::function<void(O&)>& change) {
+  O options;
+  change(options);
+  return testing_support::refusal([&] { options.settle(4); });
+}
+
+TEST(TrainOptions, DefaultsAreFine) {
+  EXPECT_EQ(refusal([](O&) {}), "");
+}
+
+TEST(TrainOptions, SizesThatDoNotGoTogether) {
+  EXPECT_NE(refusal([](O& o) { o.parallel.nproc = 3, o.parallel.lanes = 4; }), "");
+  EXPECT_NE(refusal([](O& o) { o.batch_size = 4, o.global_batch_size = 4; }), "");
+  EXPECT_EQ(refusal([](O& o) { o.global_batch_size = 10, o.parallel.lanes = 4; }),
+            "--global-batch-size 10: expected a multiple of the 4 lanes");
+  EXPECT_EQ(refusal([](O& o) { o.global_batch_size = 12, o.parallel.nproc = 4; }), "");
+  EXPECT_NE(refusal([](O& o) { o.load = "a.pt", o.resume = ""; }), "");
+}
+
+TEST(TrainOptions, OptimizersAndRatesThatDoNotGoTogether) {
+  EXPECT_NE(refusal([](O& o) { o.optimizer.momentum = 0.9, o.optimizer.name = "adam"; }), "");
+  EXPECT_NE(refusal([](O& o) { o.optimizer.nesterov = true, o.optimizer.name = "adamw"; }), "");
+  EXPECT_NE(refusal([](O& o) { o.optimizer.nesterov = true, o.optimizer.momentum = 0; }), "");
+  EXPECT_EQ(refusal([](O& o) { o.optimizer.momentum = 0.9, o.optimizer.name = "lars"; }), "");
+  EXPECT_EQ(refusal([](O& o) { o.rate.lr = 0.1, o.rate.lr_min = 0.2; }),
+            "--lr-min 0.2: above --lr 0.1; expected a number from 0 to 0.1");
+  EXPECT_THAT(refusal([](O& o) { o.rate.schedule = "cosine", o.rate.patience = 3; }),
+              HasSubstr("--patience: goes with"));
+  EXPECT_THAT(refusal([](O& o) { o.rate.schedule = "plateau", o.eval_every = Interval{.count = 0}; }),
+              HasSubstr("--eval-every 0"));
+}
+
+TEST(TrainOptions, DevicesAndBackendsThatDoNotGoTogether) {
+  EXPECT_NE(refusal([](O& o) { o.comm.backend = "single", o.parallel.nproc = 2; }), "");
+  EXPECT_NE(refusal([](O& o) { o.comm.backend = "nccl"; }), "");
+  EXPECT_NE(refusal([](O& o) { o.comm.backend = "shm", o.device = DeviceKind::kCuda; }), "");
+  EXPECT_EQ(refusal([](O& o) { o.comm.backend = "gloo", o.device = DeviceKind::kCuda; }), "");
+}
+
+TEST(TrainOptions, Intervals) {
+  const Interval steps{.count = 200, .unit = Interval::Unit::kSteps};
+  EXPECT_EQ(read_interval("eval-every", "200"), steps);
+  EXPECT_EQ(read_interval("eval-every", "200steps"), steps);
+  EXPECT_EQ(read_interval("eval-every", write_interval(steps)), steps);
+  const Interval epochs{.count = 2, .unit = Interval::Unit::kEpochs};
+  EXPECT_EQ(read_interval("eval-every", "2epochs"), epochs);
+  EXPECT_EQ(read_interval("eval-every", write_interval(epochs)), epochs);
+  EXPECT_EQ(read_interval("eval-every", "0").count, 0);
+  for (const char* bad : {"", "steps", "-1", "1.5", "2 epochs", "2epoch", "99999999999999999999"}) {
+    EXPECT_THROW(read_interval("eval-every", bad), ConfigError) << bad;
+  }
+}
+
+// What a checkpoint must agree with; the list is short on purpose, and longer than it is by mistake.
+TEST(TrainOptions, WhatARunIs) {
+  O options;
+  config::OptionSet rows;
+  options.declare(rows);
+  std::vector<std::string> identity;
+  for (const auto& row : rows.rows()) {
+    EXPECT_FALSE(row.section.empty() && row.form != config::OptionForm::kWord) << row.name;
+    if (row.effect == config::Effect::kIdentity) identity.push_back(row.name);
+  }
+  EXPECT_THAT(identity, testing::UnorderedElementsAre("recipe", "batch-size", "seed", "validation", "optimizer", "ema",
+                                                      "amp", "dtype", "keep-batchnorm-fp32", "channels-last", "lanes",
+                                                      "sync-bn", "comm-dtype"));
+}
+
+}  // namespace
+}  // namespace lockstep::train

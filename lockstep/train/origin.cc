@@ -1,0 +1,121 @@
+#include "lockstep/train/origin.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "lockstep/base/error.h"
+#include "lockstep/config/toml_file.h"
+
+namespace lockstep::train {
+namespace {
+
+using config::Effect;
+using config::Option;
+
+const std::string* find(const config::Record& record, const std::string& name) {
+  const auto found =
+      std::find_if(record.begin(), record.end(), [&name](const auto& option) { return option.name == name; });
+  return found == record.end() ? nullptr : &found->value;
+}
+
+// "--lanes 4", "recipe mnist", "no --validation".
+std::string spelled(const Option& row, const std::string& value) {
+  if (row.form == config::OptionForm::kWord) return cat(row.name, ' ', value);
+  return value.empty() ? "no --" + row.name : cat("--", row.name, ' ', value);
+}
+
+// {3, 64, 64} -> "3×64×64"
+std::string text_of(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += cat(text.empty() ? "" : "×", size);
+  return text;
+}
+
+void check_row(const Option& row, const Origin& run, const std::string& then, const std::string& file) {
+  const std::string& now = run.option(row.name);
+  if (row.effect != Effect::kIdentity || now == then) return;
+  throw ConfigError(file, ": it was trained with ", spelled(row, then), ", this run has ", spelled(row, now),
+                    "; use the same, or start a new run with --load");
+}
+
+std::string line_of(const config::OptionSet& rows, bool (*shown)(const Option& row, const std::string& value)) {
+  std::string text;
+  for (const Option& row : rows.rows()) {
+    const std::string value = row.get().value_or("");
+    if (shown(row, value)) text += cat(text.empty() ? "" : " ", spelled(row, value));
+  }
+  return text;
+}
+
+}  // namespace
+
+const std::string& Origin::option(const std::string& name) const {
+  const std::string* value = find(options, name);
+  if (value == nullptr) throw DataError("a checkpoint of a run does not say its --", name);
+  return *value;
+}
+
+int64_t Origin::number(const std::string& name) const {
+  return config::read_whole(name, option(name), 0, std::numeric_limits<int64_t>::max());
+}
+
+RunRows::RunRows(const TrainOptions& options, RecipeDescription& recipe) {
+  options_.declare(rows_);  // with the defaults
+  recipe.declare(own_);
+  options_ = options;
+}
+
+config::Record RunRows::record() const {
+  config::Record record = rows_.record();
+  for (auto& option : own_.record()) record.push_back(std::move(option));
+  return record;
+}
+
+std::string RunRows::to_toml() const { return config::to_toml(rows_) + config::to_toml(own_); }
+
+void RunRows::check(const Origin& run, const Origin& checkpoint, const std::string& file) const {
+  for (const Option& row : rows_.rows()) {
+    if (row.effect == Effect::kNone) continue;
+    const std::string* then = find(checkpoint.options, row.name);
+    check_row(row, run, then == nullptr ? row.default_value.value_or("") : *then, file);
+  }
+  for (const Option& row : own_.rows()) {
+    if (row.effect == Effect::kNone) continue;
+    const std::string* then = find(checkpoint.options, row.name);
+    check_row(row, run, then == nullptr ? "" : *then, file);
+  }
+  const auto check_fact = [&file](const char* what, const auto& now, const auto& then) {
+    if (now == then) return;
+    throw ConfigError(file, ": it was trained with ", what, ' ', then, ", this run has ", now,
+                      "; give the same --data, or start a new run with --load");
+  };
+  check_fact("samples of", text_of(run.sample_shape), text_of(checkpoint.sample_shape));
+  check_fact("training samples", run.train_samples, checkpoint.train_samples);
+}
+
+std::vector<std::string> RunRows::changes(const Origin& run, const Origin& checkpoint) const {
+  std::vector<std::string> lines;
+  for (const config::OptionSet* rows : {&rows_, &own_}) {
+    for (const Option& row : rows->rows()) {
+      const std::string* then = find(checkpoint.options, row.name);
+      if (row.effect != Effect::kTrajectory || then == nullptr) continue;
+      const std::string& now = run.option(row.name);
+      if (now != *then) lines.push_back(cat(spelled(row, *then), " -> ", now.empty() ? "none" : now));
+    }
+  }
+  return lines;
+}
+
+std::string RunRows::recipe_text() const {
+  return line_of(own_, [](const Option&, const std::string&) { return true; });
+}
+
+std::string RunRows::chosen_text() const {
+  return line_of(rows_, [](const Option& row, const std::string& value) {
+    return row.effect != Effect::kNone && row.form != config::OptionForm::kWord && !value.empty() &&
+           value != row.default_value;
+  });
+}
+
+}  // namespace lockstep::train

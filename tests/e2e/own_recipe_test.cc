@@ -1,0 +1,74 @@
+// A recipe that no line of the project knows (examples/own_recipe.cc) has what the project's own have.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string program() { return bin_folder() + "/example_own_recipe"; }
+
+Result alone(const Words& words) { return Program({.command = Words{program()} + words}).wait(); }
+
+Result on_two_ranks(const Words& words) { return lockstep(Words{"launch", "--nproc", "2", program()} + words); }
+
+void expect_done(const Result& result) { EXPECT_EQ(result.exit_code, 0) << result.err; }
+
+const Words kTrain = {"train", "spiral", "--turns", "1.5", "--lanes", "2", "--threads", "1"};
+
+TEST(OwnRecipe, HasTheSameBitsAtAnyWorldSize) {
+  const TempDir dir;
+  expect_done(alone(kTrain + Words{"--out", dir / "one"}));
+  const auto two = on_two_ranks(kTrain + Words{"--out", dir / "two"});
+  expect_done(two);
+  EXPECT_THAT(two.out, HasSubstr("train spiral --turns 1.5 -> "));
+  EXPECT_TRUE(outcome_of(dir / "one").contains("weights_sha256"));
+  EXPECT_EQ(outcome_of(dir / "two"), outcome_of(dir / "one"));
+  EXPECT_EQ(final_of(dir / "one").at("turns"), "1.5");
+}
+
+TEST(OwnRecipe, IsResumedWithItsOwnOptions) {
+  const TempDir dir;
+  expect_done(alone(kTrain + Words{"--out", dir / "whole"}));
+  expect_done(on_two_ranks(kTrain + Words{"--out", dir / "run", "--steps", "20"}));
+  EXPECT_THAT(read_file(dir / "run/config.toml"), HasSubstr("turns = 1.5\n"));
+  const auto other = alone({"train", "spiral", "--turns", "2", "--resume", dir / "run"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("it was trained with --turns 1.5, this run has --turns 2"));
+  expect_done(alone({"train", "spiral", "--resume", dir / "run"}));
+  EXPECT_EQ(outcome_of(dir / "run"), outcome_of(dir / "whole"));
+}
+
+TEST(OwnRecipe, IsEvaluatedAsItsCheckpointSays) {
+  const TempDir dir;
+  expect_done(alone(kTrain + Words{"--out", dir / "run"}));
+  const auto eval = alone({"eval", "spiral", "--load", dir / "run/checkpoints/last.pt", "--json"});
+  expect_done(eval);
+  const auto found = nlohmann::json::parse(eval.out, nullptr, /*allow_exceptions=*/false);
+  EXPECT_EQ(found, final_of(dir / "run").at("metrics"));
+}
+
+TEST(OwnRecipe, ItsFileAndMistakesAreRead) {
+  const TempDir dir;
+  write_file(dir / "spiral.toml", "recipe = 'spiral'\nturns = 2.5\nlanes = 2\nsteps = 3\n");
+  const auto from_file = alone({"train", "--config", dir / "spiral.toml", "--out", dir / "run"});
+  expect_done(from_file);
+  EXPECT_THAT(from_file.out, HasSubstr("--turns 2.5"));
+  EXPECT_THAT(alone({"train", "spiral", "--turn", "2"}).err, HasSubstr("did you mean --turns?"));
+  EXPECT_THAT(alone({"train", "spiral", "--turns", "99"}).err,
+              HasSubstr("--turns 99: expected a number from 0.1 to 10"));
+  EXPECT_THAT(alone({"train", "sprial"}).err, HasSubstr("did you mean spiral?"));
+}
+
+TEST(OwnRecipe, HelpShowsItsOptions) {
+  const auto help = alone({"train", "--help"});
+  expect_done(help);
+  EXPECT_THAT(help.out, HasSubstr("Recipe spiral:\n  --turns X"));
+  EXPECT_THAT(help.out, HasSubstr("--batch-size N"));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
