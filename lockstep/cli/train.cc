@@ -11,6 +11,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/topology.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/comm/text_exchange.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/options/train_command.h"
@@ -37,14 +38,16 @@ void watch_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-// What our launcher has done before it starts its workers.
-void make_run_folder(World& world, const std::string& folder) {
-  if (folder.empty()) throw ConfigError("--out DIR is missing: only lockstep's own launcher chooses a run's folder");
-  once(world, OnceScope::kWorld, [&folder] {
+// The run's folder, made by rank 0; without --out it is the next free runs/<recipe>-<n>. A collective.
+std::string make_run_folder(World& world, const train::TrainOptions& options) {
+  std::string folder = options.out;
+  once(world, OnceScope::kWorld, [&] {
+    if (folder.empty()) folder = launch::RunDirectory::prepare(options).path();
     std::error_code error;
     std::filesystem::create_directories(folder + "/checkpoints", error);
     if (error) throw IoError(folder, ": can't make this folder: ", error.message(), "; choose another --out");
   });
+  return comm::gather_texts(world.communicator(), folder).at(0);
 }
 
 // --resume named, and the run's folder where there is no --out.
@@ -94,7 +97,7 @@ int train(const std::string& program, const Arguments& args, const Recipes& reci
   train::TrainOptions& options = command.options();
   name_resumed_run(options);
   const auto world = init(world_of(options));
-  make_run_folder(*world, options.out);
+  options.out = make_run_folder(*world, options);
   train::Parts parts = train::set_up(options, std::dynamic_pointer_cast<train::Recipe>(command.recipe()), world);
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();  // which names the rank in every line
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));

@@ -16,8 +16,7 @@ enum class Colour { kBlue = 7, kRed = 3 };
 constexpr auto words(Colour) { return std::to_array<Word<Colour>>({{Colour::kRed, "red"}, {Colour::kBlue, "blue"}}); }
 
 struct Paint {
-  std::string name = "wall";
-  std::string file;
+  std::string name, file;
   std::optional<int> layers;
   double gloss = 0.5;
   Colour colour = Colour::kRed;
@@ -50,6 +49,7 @@ TEST(OptionSet, RowsAreTheFields) {
   const std::vector<GivenOption> given = {{"layers", "3"}, {"gloss", "0.25"}, {"colour", ""},  {"brush", "fine"},
                                           {"wet", "off"},  {"quick", "true"}, {"file", "a.b"}, {"other", "?"}};
   set.rows.apply_as_given(given);
+  set.paint.name = "wall";
   EXPECT_EQ(set.paint.layers, 3);
   EXPECT_EQ(set.paint.gloss, 0.25);
   EXPECT_EQ(set.paint.colour, Colour::kBlue);
@@ -75,7 +75,7 @@ TEST(OptionSet, ValuesOutOfBoundsAreRefused) {
   EXPECT_EQ(refused("colour", "green"), "--colour green: expected red or blue");
   EXPECT_EQ(refused("brush", "wide"), "--brush wide: expected broad or fine");
   EXPECT_EQ(refused("wet", "maybe"), "--wet maybe: expected on or off");
-  EXPECT_EQ(refused("file", ""), "--file : expected a value that is not empty");
+  EXPECT_EQ(refused("file", ""), "--file: expected a value that is not empty");
 }
 
 TEST(OptionSet, WhatWasGivenIsRepeatedEvenIfItIsTheDefault) {
@@ -89,6 +89,7 @@ TEST(OptionSet, WhatWasGivenIsRepeatedEvenIfItIsTheDefault) {
 
 TEST(OptionSet, TheRecordIsOfWhatBearsOnTheBits) {
   Set set;
+  set.paint.name = "wall";
   EXPECT_EQ(set.rows.record(), (Record{{"name", "wall"}, {"layers", ""}, {"gloss", "0.5"}}));
 }
 

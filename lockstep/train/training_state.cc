@@ -107,7 +107,7 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
   const Origin& origin = state.origin;
   Dict root{{"model", dict_of(state_with(model, optimizer.masters()))},
             {"optimizer", optimizer_dict(optimizer, state.scheduler)},
-            {"amp", Dict{{"loss_scaler0", scaler_dict(scaler)}}},
+            {"amp", Dict{{"opt_level", origin.option("amp")}, {"loss_scaler0", scaler_dict(scaler)}}},
             {"scheduler", scheduler_to_dict(state.scheduler, state.step)},
             {"sampler", Dict{{"epoch", state.step / state.steps_per_epoch},
                              {"step", state.step % state.steps_per_epoch},

@@ -30,6 +30,14 @@ TEST(OwnRecipe, HasTheSameBitsAtAnyWorldSize) {
   EXPECT_EQ(final_of(dir / "one").at("turns"), "1.5");
 }
 
+TEST(OwnRecipe, ChoosesARunsFolder) {
+  const TempDir dir;
+  const Words words = Words{"launch", "--nproc", "2", program()} + kTrain + Words{"--steps", "2"};
+  expect_done(lockstep(words, dir.path()));
+  expect_done(lockstep(words, dir.path()));
+  EXPECT_EQ(final_of(dir / "runs/spiral-1").at("weights_sha256"), final_of(dir / "runs/spiral-2").at("weights_sha256"));
+}
+
 TEST(OwnRecipe, IsResumedWithItsOwnOptions) {
   const TempDir dir;
   expect_done(alone(kTrain + Words{"--out", dir / "whole"}));

@@ -75,6 +75,10 @@ TEST(BenchCommand, ReadsBackTheSame) {
   }
 }
 
+std::string refused(const std::string& line) {
+  return testing_support::refusal([&] { BenchCommand().read(words_of(line)); });
+}
+
 TEST(BenchCommand, BadLines) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "bench: expected step, allreduce, optimizer, precision, startup or data"},
@@ -93,7 +97,7 @@ TEST(BenchCommand, BadLines) {
       {"allreduce --comm-dtype fp16", "--comm-dtype fp16: expected fp32 or bf16"},
   };
   for (const auto& [line, expected] : cases) {
-    EXPECT_THAT(testing_support::refusal([&] { BenchCommand().read(words_of(line)); }), StartsWith(expected)) << line;
+    EXPECT_THAT(refused(line), StartsWith(expected)) << line;
   }
 }
 

@@ -44,12 +44,12 @@ class TemporaryFolder {
 // Seconds from the launch to the end of the first step; its exit code in `code`.
 double first_step_seconds(int nproc, int& code) {
   const TemporaryFolder folder;
-  lockstep::train::TrainCommand line("lockstep", recipes::describe_recipes());
+  train::TrainCommand line("lockstep", recipes::describe_recipes());
   line.read({"mnist", "--out", folder.path(), "--nproc", std::to_string(nproc), "--steps", "1", "--quiet"}, nproc);
-  lockstep::launch::RunDirectory::prepare(line.options());
+  launch::RunDirectory::prepare(line.options());
   std::vector<std::string> command = {worker_program()};
   for (auto& argument : line.arguments()) command.push_back(std::move(argument));
-  using lockstep::launch::Launcher;
+  using launch::Launcher;
   Launcher launcher({.command = std::move(command),
                      .nproc = nproc,
                      .threads = parallel::default_threads(usable_cores(), nproc),

@@ -20,7 +20,7 @@
 namespace lockstep::front {
 namespace {
 
-using Launcher = lockstep::launch::Launcher;
+using Launcher = launch::Launcher;
 
 std::vector<std::string> worker_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> command = {worker_program()};
@@ -57,15 +57,13 @@ void print(const std::string& text) {
 }
 
 int train(const Arguments& args) {
-  lockstep::train::TrainCommand command("lockstep", recipes::describe_recipes());
-  const auto find_config = [](const lockstep::train::TrainOptions& asked) {
-    return lockstep::launch::find_resumed_config(asked);
-  };
+  train::TrainCommand command("lockstep", recipes::describe_recipes());
+  const auto find_config = [](const train::TrainOptions& asked) { return launch::find_resumed_config(asked); };
   if (const auto help = command.read(args, usable_cores(), find_config)) return print(*help), 0;
-  lockstep::train::TrainOptions& options = command.options();
+  train::TrainOptions& options = command.options();
   worker_program();  // it is there, before anything is made
-  lockstep::launch::check_inputs(options);
-  const auto run = lockstep::launch::RunDirectory::prepare(options);
+  launch::check_inputs(options);
+  const auto run = launch::RunDirectory::prepare(options);
   options.out = run.path();
   options.resume = run.resume();
   const parallel::ParallelOptions& processes = options.parallel;
@@ -81,7 +79,7 @@ int train(const Arguments& args) {
 }
 
 int eval(const Arguments& args) {
-  lockstep::train::EvalCommand command("lockstep", recipes::describe_recipes());
+  train::EvalCommand command("lockstep", recipes::describe_recipes());
   if (const auto help = command.read(args)) return print(*help), 0;
   return run_workers(command.arguments(), command.options().processes, command.options().json);
 }
@@ -106,7 +104,7 @@ int launch(const Arguments& args) {
   const apps::LaunchOptions& options = line.options();
   std::vector<std::string> command = options.program;
   if (std::filesystem::path(command[0]).extension() == ".py") command.insert(command.begin(), "python3");
-  command[0] = lockstep::launch::find_program(command[0]);
+  command[0] = launch::find_program(command[0]);
   if (!options.log_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(options.log_dir, error);

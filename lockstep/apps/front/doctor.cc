@@ -43,25 +43,25 @@ struct Outcome {
 };
 
 Outcome run_quietly(std::vector<std::string> command, int processes) {
-  command[0] = lockstep::launch::find_program(command[0]);
+  command[0] = launch::find_program(command[0]);
   const Capture out, err;
-  lockstep::launch::Launcher launcher({.command = std::move(command),
-                                       .nproc = processes,
-                                       .only_rank0_on_stdout = true,
-                                       .stop_by = lockstep::launch::Launcher::StopBy::kSignal,
-                                       .out_fd = out.descriptor(),
-                                       .err_fd = err.descriptor()});
+  launch::Launcher launcher({.command = std::move(command),
+                             .nproc = processes,
+                             .only_rank0_on_stdout = true,
+                             .stop_by = launch::Launcher::StopBy::kSignal,
+                             .out_fd = out.descriptor(),
+                             .err_fd = err.descriptor()});
   const int code = launcher.run();
   return {code, out.text(), err.text()};
 }
 
 // What a transport needs besides this build, and this machine has not; "" where nothing is missing.
-std::string missing_for(const std::string& backend, const lockstep::doctor::Software& software) {
+std::string missing_for(const std::string& backend, const doctor::Software& software) {
   if (backend == "nccl" && software.gpus.empty()) return "no GPU";
   if (backend == "mpi" && software.mpi.empty()) return "no MPI library";
   if (backend == "mpi") {
     try {
-      lockstep::launch::find_program("mpirun");
+      launch::find_program("mpirun");
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -74,23 +74,22 @@ std::string missing_for(const std::string& backend, const lockstep::doctor::Soft
 int doctor(const Arguments& args) {
   apps::Command<apps::DoctorOptions> command;
   if (const auto help = command.read(args)) return print(*help), 0;
-  lockstep::doctor::Diagnosis diagnosis{lockstep::doctor::look_at_machine(), lockstep::doctor::find_software(), {}, {}};
-  const Outcome measured = run_quietly(lockstep::doctor::precision_command(worker_program()), 1);
+  doctor::Diagnosis diagnosis{doctor::look_at_machine(), doctor::find_software(), {}, {}};
+  const Outcome measured = run_quietly(doctor::precision_command(worker_program()), 1);
   if (measured.asked_to_stop()) return measured.code;
-  diagnosis.precision = lockstep::doctor::judge_precision(measured.code, measured.out, measured.err);
+  diagnosis.precision = doctor::judge_precision(measured.code, measured.out, measured.err);
   for (const char* backend : {"shm", "gloo", "mpi", "nccl"}) {
     const std::string missing = missing_for(backend, diagnosis.software);
     if (!missing.empty()) {
-      diagnosis.transports.push_back(
-          {.name = backend, .health = lockstep::doctor::Health::kNotAvailable, .why = missing});
+      diagnosis.transports.push_back({.name = backend, .health = doctor::Health::kNotAvailable, .why = missing});
       continue;
     }
-    const lockstep::doctor::SelfTest test = lockstep::doctor::self_test(worker_program(), backend);
+    const doctor::SelfTest test = doctor::self_test(worker_program(), backend);
     const Outcome tried = run_quietly(test.command, test.processes);
     if (tried.asked_to_stop()) return tried.code;
-    diagnosis.transports.push_back(lockstep::doctor::judge(backend, tried.code, tried.out, tried.err));
+    diagnosis.transports.push_back(doctor::judge(backend, tried.code, tried.out, tried.err));
   }
-  print(command.options().json ? lockstep::doctor::to_json(diagnosis) : lockstep::doctor::to_text(diagnosis));
+  print(command.options().json ? doctor::to_json(diagnosis) : doctor::to_text(diagnosis));
   return diagnosis.healthy() ? 0 : CommError::kExitCode;
 }
 
