@@ -42,15 +42,15 @@ Policy make_policy(const Options& options) {
   Policy policy{.level = options.opt_level, .dtype = options.dtype};
   policy.cast_model = options.cast_model.value_or(policy.cast_model);
   policy.cast_ops = options.cast_ops.value_or(policy.cast_ops);
-  const auto settle = [&](const char* name, const std::optional<bool>& asked, bool& value) {
+  const auto resolve = [&](const char* name, const std::optional<bool>& asked, bool& value) {
     if (asked && !policy.cast_model) {
       throw ConfigError("amp: ", name, " at ", name_of(policy.level),
                         ": goes with O2 and O3, which cast the model; leave it out");
     }
     value = policy.cast_model && asked.value_or(value);
   };
-  settle("keep_batchnorm_fp32", options.keep_batchnorm_fp32, policy.keep_batchnorm_fp32);
-  settle("master_weights", options.master_weights, policy.master_weights);
+  resolve("keep_batchnorm_fp32", options.keep_batchnorm_fp32, policy.keep_batchnorm_fp32);
+  resolve("master_weights", options.master_weights, policy.master_weights);
   return policy;
 }
 

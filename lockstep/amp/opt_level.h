@@ -19,7 +19,7 @@ enum class OptLevel { kO0, kO1, kO2, kO3 };
 OptLevel parse_opt_level(std::string_view name);
 const char* name_of(OptLevel level);
 
-// What a model computes in: a level's properties, settled.
+// What a model computes in: a level's properties, resolved.
 struct Policy {
   OptLevel level = OptLevel::kO0;
   c10::ScalarType dtype = c10::ScalarType::BFloat16;  // of what is cast: bf16 or fp16

@@ -17,9 +17,9 @@ namespace {
 
 // Auto is taken as it is fastest, not as the checkpoint's run had it: another machine may evaluate it.
 amp::Policy policy_of(amp::AmpLevel level, World& world) {
-  train::SettledAmp settled{level, amp::HalfType::kBf16, ""};
-  if (level == amp::AmpLevel::kAuto) settled = train::settle_amp(settled.dtype, train::DeviceKind::kCpu, world);
-  return amp::make_policy(train::amp_options(settled.level, settled.dtype));
+  train::ResolvedAmp resolved{level, amp::HalfType::kBf16, ""};
+  if (level == amp::AmpLevel::kAuto) resolved = train::resolve_amp(resolved.dtype, train::DeviceKind::kCpu, world);
+  return amp::make_policy(train::amp_options(resolved.level, resolved.dtype));
 }
 
 }  // namespace

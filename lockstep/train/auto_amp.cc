@@ -15,7 +15,7 @@ std::string to_text(const amp::AutoChoice& choice) {
   return cat(choice.policy.casts() ? "O1" : "O0", choice.policy.dtype == at::kHalf ? " fp16 " : " bf16 ", choice.why);
 }
 
-SettledAmp from_text(const std::string& text) {
+ResolvedAmp from_text(const std::string& text) {
   return {text.substr(0, 2) == "O1" ? AmpLevel::kO1 : AmpLevel::kO0,
           text.substr(3, 4) == "fp16" ? HalfType::kFp16 : HalfType::kBf16, text.substr(8)};
 }
@@ -29,18 +29,18 @@ amp::AutoChoice choose(HalfType dtype) {
 
 }  // namespace
 
-SettledAmp settle_amp(HalfType dtype, DeviceKind device, World& world) {
+ResolvedAmp resolve_amp(HalfType dtype, DeviceKind device, World& world) {
   if (device == DeviceKind::kCuda) return {AmpLevel::kO1, dtype, "on a GPU"};
   const std::string own = world.rank() == 0 ? to_text(choose(dtype)) : "";
   return from_text(comm::gather_texts(world.communicator(), own).at(0));
 }
 
-SettledAmp amp_of_checkpoint(const Origin& origin) {
+ResolvedAmp amp_of_checkpoint(const Origin& origin) {
   const std::string& keep = origin.option("keep-batchnorm-fp32");
-  SettledAmp settled{config::read_enum<AmpLevel>("amp", origin.option("amp")),
-                     config::read_enum<HalfType>("dtype", origin.option("dtype")), "as in the checkpoint"};
-  if (!keep.empty()) settled.keep_batchnorm_fp32 = config::read_switch("keep-batchnorm-fp32", keep);
-  return settled;
+  ResolvedAmp resolved{config::read_enum<AmpLevel>("amp", origin.option("amp")),
+                       config::read_enum<HalfType>("dtype", origin.option("dtype")), "as in the checkpoint"};
+  if (!keep.empty()) resolved.keep_batchnorm_fp32 = config::read_switch("keep-batchnorm-fp32", keep);
+  return resolved;
 }
 
 }  // namespace lockstep::train

@@ -10,7 +10,7 @@
 namespace lockstep::train {
 
 // A level and a dtype in the place of auto, and why, for people: "5.1 times fp32 here".
-struct SettledAmp {
+struct ResolvedAmp {
   amp::AmpLevel level;
   amp::HalfType dtype;
   std::string why;
@@ -19,9 +19,9 @@ struct SettledAmp {
 
 // Rank 0's choice for all ranks: on a CPU by its rates (amp/auto_level.h), of fp16 alone where `dtype` asks for it; on
 // a GPU O1. A collective.
-SettledAmp settle_amp(amp::HalfType dtype, DeviceKind device, World& world);
+ResolvedAmp resolve_amp(amp::HalfType dtype, DeviceKind device, World& world);
 
 // What the run of a checkpoint computed in.
-SettledAmp amp_of_checkpoint(const Origin& origin);
+ResolvedAmp amp_of_checkpoint(const Origin& origin);
 
 }  // namespace lockstep::train

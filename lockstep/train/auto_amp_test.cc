@@ -28,20 +28,20 @@ class AutoAmpTest : public testing::Test {
 
 TEST_F(AutoAmpTest, RanksFollowTheRatesOfRank0) {
   amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = 51, .fp16 = 40});
-  const SettledAmp settled = settle_amp(HalfType::kBf16, DeviceKind::kCpu, world());
-  EXPECT_EQ(settled.level, AmpLevel::kO1);
-  EXPECT_EQ(settled.dtype, HalfType::kBf16);
-  EXPECT_EQ(settled.why, "5.1 times fp32 here");
+  const ResolvedAmp resolved = resolve_amp(HalfType::kBf16, DeviceKind::kCpu, world());
+  EXPECT_EQ(resolved.level, AmpLevel::kO1);
+  EXPECT_EQ(resolved.dtype, HalfType::kBf16);
+  EXPECT_EQ(resolved.why, "5.1 times fp32 here");
   amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = 5, .fp16 = 5});
-  EXPECT_EQ(settle_amp(HalfType::kBf16, DeviceKind::kCpu, world()).level, AmpLevel::kO0);
+  EXPECT_EQ(resolve_amp(HalfType::kBf16, DeviceKind::kCpu, world()).level, AmpLevel::kO0);
 }
 
 TEST_F(AutoAmpTest, AnAskedForFp16IsKept) {
   amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = 51, .fp16 = 40});
-  const SettledAmp settled = settle_amp(HalfType::kFp16, DeviceKind::kCpu, world());
-  EXPECT_EQ(settled.dtype, HalfType::kFp16);
-  EXPECT_EQ(settled.why, "4.0 times fp32 here");
-  EXPECT_EQ(settle_amp(HalfType::kFp16, DeviceKind::kCuda, world()).level, AmpLevel::kO1);
+  const ResolvedAmp resolved = resolve_amp(HalfType::kFp16, DeviceKind::kCpu, world());
+  EXPECT_EQ(resolved.dtype, HalfType::kFp16);
+  EXPECT_EQ(resolved.why, "4.0 times fp32 here");
+  EXPECT_EQ(resolve_amp(HalfType::kFp16, DeviceKind::kCuda, world()).level, AmpLevel::kO1);
 }
 
 TEST_F(AutoAmpTest, ACheckpointsPrecisionIsRead) {

@@ -29,7 +29,7 @@
 namespace lockstep::train {
 namespace {
 
-// A checkpoint that is gone on from.
+// The checkpoint that a run resumes from.
 struct Resumed {
   std::string file;
   checkpoint::Value value;
@@ -77,7 +77,7 @@ bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer,
   return world.size() > 1 && world.communicator().has_views() && optimizer.elementwise();
 }
 
-// What bears on a run's bits: the amp level, what gradients are added in, over what BatchNorm takes its statistics.
+// The header's words for a run's precision: the amp level, the dtype in which gradients are added, SyncBatchNorm.
 std::string precision_of(const Parts& parts) {
   const parallel::ParallelOptions& options = parts.options.parallel;
   const bool narrow = options.comm_dtype == parallel::CommType::kBf16;
@@ -85,9 +85,9 @@ std::string precision_of(const Parts& parts) {
          (options.sync_bn ? ", SyncBatchNorm" : "");
 }
 
-// set_up() goes through the stages below. Each is made of the one before, so that none can come too early.
+// set_up() goes through the stages below. Each takes the result of the one before, so that none can come too early.
 
-// The run and its world: what it goes on from, its lanes, threads and seeds.
+// A run in its world: its lanes and threads, its seeds set, and the checkpoint that it resumes from, if any.
 struct Begun {
   TrainOptions options;
   std::shared_ptr<Recipe> recipe;
@@ -112,7 +112,7 @@ Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::sh
   return run;
 }
 
-// With its data open.
+// A run whose data are open.
 struct Fed : Begun {
   data::Splits data;
 };
@@ -124,8 +124,7 @@ Fed open_data(Begun begun) {
   return {{std::move(begun)}, std::move(data)};
 }
 
-// With its numbers settled, which the data's size decides; and what --amp auto stands for, in the options too, for the
-// run's own file.
+// A run with its plan, which needs the data's size. The options say what --amp auto stands for, too.
 struct Planned : Fed {
   Defaults defaults;
   Plan plan;
@@ -137,12 +136,12 @@ struct Planned : Fed {
 std::string replace_auto(Begun& run) {
   amp::PrecisionOptions& precision = run.options.precision;
   if (precision.amp != amp::AmpLevel::kAuto) return "";
-  const SettledAmp settled = run.resumed ? amp_of_checkpoint(run.resumed->state.origin)
-                                         : settle_amp(precision.dtype, run.options.device, *run.world);
-  precision.amp = settled.level;
-  precision.dtype = settled.dtype;
-  precision.keep_batchnorm_fp32 = settled.keep_batchnorm_fp32;
-  return settled.why;
+  const ResolvedAmp resolved = run.resumed ? amp_of_checkpoint(run.resumed->state.origin)
+                                           : resolve_amp(precision.dtype, run.options.device, *run.world);
+  precision.amp = resolved.level;
+  precision.dtype = resolved.dtype;
+  precision.keep_batchnorm_fp32 = resolved.keep_batchnorm_fp32;
+  return resolved.why;
 }
 
 Planned plan_run(Fed fed) {
@@ -156,14 +155,14 @@ Planned plan_run(Fed fed) {
   return {{std::move(fed)}, std::move(defaults), std::move(plan), amp, std::move(why)};
 }
 
-// The record of the run: its options with everything that was left open settled.
+// The record of the run: its options with everything that was left open resolved.
 Origin origin_of(const Planned& run) {
-  TrainOptions settled = fill_defaults(run.options, run.defaults, run.lanes);
-  settled.parallel.threads = run.threads;
+  TrainOptions resolved = fill_defaults(run.options, run.defaults, run.lanes);
+  resolved.parallel.threads = run.threads;
   const amp::Policy policy = amp::make_policy(run.amp);
-  if (!policy.casts()) settled.precision.dtype = amp::PrecisionOptions{}.dtype;
-  if (policy.cast_model) settled.precision.keep_batchnorm_fp32 = policy.keep_batchnorm_fp32;
-  return {.options = RunRows(settled, *run.recipe).record(),
+  if (!policy.casts()) resolved.precision.dtype = amp::PrecisionOptions{}.dtype;
+  if (policy.cast_model) resolved.precision.keep_batchnorm_fp32 = policy.keep_batchnorm_fp32;
+  return {.options = RunRows(resolved, *run.recipe).record(),
           .sample_shape = run.data.train->sample_shape(),
           .train_samples = run.data.train->size()};
 }
@@ -184,7 +183,7 @@ Scheduler scheduler_of(const Planned& run) {
   return scheduler;
 }
 
-// With a model on its device, in its memory format, still with the weights that the seed draws.
+// A run with its model on its device, in its memory format, with the weights that the seed draws.
 struct Built : Planned {
   Model model;
   c10::Device device{c10::kCPU};
@@ -201,7 +200,7 @@ Built build_model(Planned planned) {
   return {{std::move(planned)}, std::move(model), device};
 }
 
-// With the weights that it begins with: fresh, loaded, or those of the run that goes on.
+// A run whose model has its first weights: the seed's, those of --load, or the resumed checkpoint's.
 struct Weighted : Built {
   TrainingState state;
   std::vector<std::string> changes;
@@ -226,7 +225,7 @@ Weighted load_start(Built built) {
   return {{std::move(built)}, std::move(state), std::move(changes)};
 }
 
-// With an optimizer, which takes the weights as they are: from here on they may be in 16 bits, and all ranks'.
+// A run with its optimizer. From here on weights may be in 16 bits, and shared by the ranks.
 struct Optimized : Weighted {
   amp::Policy policy;
   std::unique_ptr<optim::AnyOptimizer> optimizer;
@@ -253,7 +252,7 @@ Optimized make_optimizer(Weighted run) {
   return {{std::move(run)}, policy, std::move(optimizer), std::move(sharding)};
 }
 
-// All of it, at the step that the run goes on from.
+// Puts the parts together, and optimizer, scaler and schedule where the checkpoint left them.
 Parts restore_position(Optimized run) {
   Parts parts{.options = std::move(run.options),
               .recipe = std::move(run.recipe),
@@ -295,7 +294,7 @@ void prepare_files(Parts& parts) {
 }  // namespace
 
 amp::Options amp_options(amp::AmpLevel level, amp::HalfType half) {
-  if (level == amp::AmpLevel::kAuto) throw BugError("amp auto that is not settled");
+  if (level == amp::AmpLevel::kAuto) throw BugError("amp auto that is not resolved");
   return {.opt_level = amp::parse_opt_level(config::word_of(level)),
           .dtype = half == amp::HalfType::kFp16 ? at::kHalf : at::kBFloat16};
 }

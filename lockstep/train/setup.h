@@ -1,4 +1,4 @@
-// From options to the parts of a run: data opened, model made or loaded, position found, lanes and threads settled.
+// From options to the parts of a run: data opened, model made or loaded, position found, lanes and threads resolved.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
 // The header's text for these parts.
 std::string header_of(const Parts& parts);
 
-// What a level other than auto means, which settle_amp (auto_amp.h) replaces.
+// What a level other than auto means, which resolve_amp (auto_amp.h) replaces.
 amp::Options amp_options(amp::AmpLevel level, amp::HalfType half);
 
 // Model weights in the memory format that the plan asks for.

@@ -25,10 +25,10 @@ RANK_PROGRAM(auto_amp) {
   const double bf16 = context.rank == 0 ? 51 : 5;
   ASSERT_TRUE(amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = bf16, .fp16 = 5}));
   const auto world = join_world(context);
-  const SettledAmp settled = settle_amp(amp::HalfType::kBf16, DeviceKind::kCpu, *world);
-  EXPECT_EQ(settled.level, amp::AmpLevel::kO1);
-  EXPECT_EQ(settled.dtype, amp::HalfType::kBf16);
-  EXPECT_EQ(settled.why, "5.1 times fp32 here");
+  const ResolvedAmp resolved = resolve_amp(amp::HalfType::kBf16, DeviceKind::kCpu, *world);
+  EXPECT_EQ(resolved.level, amp::AmpLevel::kO1);
+  EXPECT_EQ(resolved.dtype, amp::HalfType::kBf16);
+  EXPECT_EQ(resolved.why, "5.1 times fp32 here");
 }
 TEST(AutoAmp, AllRanksFollowRank0) {
   const std::string folder = testing::TempDir() + "auto_amp_of_ranks";

@@ -1,4 +1,4 @@
-// What each command does in the front: settle where things go, then launch.
+// The commands of the front: each finds the files and folders that it needs, then launches.
 #pragma once
 
 #include <string>

@@ -39,10 +39,10 @@ double median(std::vector<double> values) {
 // --amp says which level; without it a 16-bit --dtype stands for O1.
 amp::Policy policy_of(const BenchOptions& options, World& world) {
   const auto half = options.dtype == apps::BenchType::kFp16 ? amp::HalfType::kFp16 : amp::HalfType::kBf16;
-  train::SettledAmp settled{options.amp, half, ""};
-  if (options.amp == amp::AmpLevel::kAuto) settled = train::settle_amp(half, train::DeviceKind::kCpu, world);
+  train::ResolvedAmp resolved{options.amp, half, ""};
+  if (options.amp == amp::AmpLevel::kAuto) resolved = train::resolve_amp(half, train::DeviceKind::kCpu, world);
   const bool narrow = options.amp == amp::AmpLevel::kO0 && options.dtype != apps::BenchType::kFp32;
-  return amp::make_policy(train::amp_options(narrow ? amp::AmpLevel::kO1 : settled.level, settled.dtype));
+  return amp::make_policy(train::amp_options(narrow ? amp::AmpLevel::kO1 : resolved.level, resolved.dtype));
 }
 
 // A model, data that never change, and the step.

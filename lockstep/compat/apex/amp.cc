@@ -32,7 +32,7 @@ ScaledLoss::~ScaledLoss() noexcept(false) {
 
 Amp::Amp(const std::vector<torch::nn::Module*>& models, const std::vector<torch::optim::Optimizer*>& optimizers,
          const InitializeOptions& options)
-    : MixedPrecision(models, optimizers, settle(options)), accumulations_(optimizers.size()) {}
+    : MixedPrecision(models, optimizers, resolve(options)), accumulations_(optimizers.size()) {}
 
 // 16-bit gradients are divided by the scale within the optimizer's pass, in fp32: small ones would be lost before.
 bool Amp::keeps_scaled(const MixedOptimizer& optimizer) const { return optimizer.is_fused() && policy().cast_model; }

@@ -16,7 +16,7 @@ std::optional<double> static_scale(const InitializeOptions& options) {
 
 }  // namespace
 
-lockstep::amp::Options settle(const InitializeOptions& options) {
+lockstep::amp::Options resolve(const InitializeOptions& options) {
   if (!options.enabled) return {.opt_level = lockstep::amp::OptLevel::kO0, .num_losses = options.num_losses};
   const auto type = options.cast_model_type;
   const bool casts = type && *type != c10::ScalarType::Float;
@@ -24,18 +24,18 @@ lockstep::amp::Options settle(const InitializeOptions& options) {
     throw ConfigError("amp: cast_model_type ", c10::toString(*type), " and dtype ", c10::toString(*options.dtype),
                       ": give one of them, or the same");
   }
-  lockstep::amp::Options settled{.opt_level = lockstep::amp::parse_opt_level(options.opt_level),
-                                 .cast_ops = options.patch_torch_functions,
-                                 .keep_batchnorm_fp32 = options.keep_batchnorm_fp32,
-                                 .master_weights = options.master_weights,
-                                 .cast_model_outputs = options.cast_model_outputs,
-                                 .loss_scale = static_scale(options),
-                                 .min_loss_scale = options.min_loss_scale,
-                                 .max_loss_scale = options.max_loss_scale,
-                                 .num_losses = options.num_losses};
-  if (type) settled.cast_model = casts;
-  settled.dtype = options.dtype.value_or(casts ? *type : settled.dtype);
-  return settled;
+  lockstep::amp::Options resolved{.opt_level = lockstep::amp::parse_opt_level(options.opt_level),
+                                  .cast_ops = options.patch_torch_functions,
+                                  .keep_batchnorm_fp32 = options.keep_batchnorm_fp32,
+                                  .master_weights = options.master_weights,
+                                  .cast_model_outputs = options.cast_model_outputs,
+                                  .loss_scale = static_scale(options),
+                                  .min_loss_scale = options.min_loss_scale,
+                                  .max_loss_scale = options.max_loss_scale,
+                                  .num_losses = options.num_losses};
+  if (type) resolved.cast_model = casts;
+  resolved.dtype = options.dtype.value_or(casts ? *type : resolved.dtype);
+  return resolved;
 }
 
 }  // namespace lockstep::apex::amp

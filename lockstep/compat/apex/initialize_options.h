@@ -30,6 +30,6 @@ struct InitializeOptions {
 
 // The same in Lockstep's own options. A dynamic loss scale is for fp16: bf16, with the range of fp32, gets none. Throws
 // ConfigError for a level, a dtype or a loss scale that there isn't, and for a cast_model_type that is not the dtype.
-lockstep::amp::Options settle(const InitializeOptions& options);
+lockstep::amp::Options resolve(const InitializeOptions& options);
 
 }  // namespace lockstep::apex::amp

@@ -9,7 +9,7 @@
 
 namespace lockstep::apex::parallel {
 
-lockstep::parallel::DdpOptions settle(const DistributedDataParallelOptions& options) {
+lockstep::parallel::DdpOptions resolve(const DistributedDataParallelOptions& options) {
   if (options.message_size < 1) {
     throw ConfigError("DistributedDataParallel: message_size ", options.message_size, ": expected 1 or more");
   }
@@ -24,7 +24,7 @@ lockstep::parallel::DdpOptions settle(const DistributedDataParallelOptions& opti
 DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Module> module,
                                                  std::shared_ptr<World> world,
                                                  const DistributedDataParallelOptions& options)
-    : lockstep::parallel::DistributedDataParallel(std::move(module), std::move(world), settle(options)) {}
+    : lockstep::parallel::DistributedDataParallel(std::move(module), std::move(world), resolve(options)) {}
 
 void DistributedDataParallel::disable_allreduce() {
   if (!paused_) paused_.emplace(*this);

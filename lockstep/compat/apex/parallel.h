@@ -27,7 +27,7 @@ struct DistributedDataParallelOptions {
 };
 
 // The same in Lockstep's own options. Throws ConfigError for a message_size below 1.
-lockstep::parallel::DdpOptions settle(const DistributedDataParallelOptions& options);
+lockstep::parallel::DdpOptions resolve(const DistributedDataParallelOptions& options);
 
 // Drives backward by hand: forward, then ddp.backward(loss). One thread.
 class DistributedDataParallel : public lockstep::parallel::DistributedDataParallel {

@@ -22,16 +22,16 @@ using testing_support::join_world;
 using testing_support::refusal;
 
 TEST(ApexParallel, KeywordsBecomeOptions) {
-  const auto settled = settle({.message_size = 1 << 20,
-                               .delay_allreduce = true,
-                               .allreduce_always_fp32 = true,
-                               .gradient_average = false,
-                               .gradient_predivide_factor = 2});
-  EXPECT_EQ(settled.buckets.bucket_mb, 4);
-  EXPECT_EQ(settled.buckets.first_bucket_mb, 4);
-  EXPECT_TRUE(settled.delay_allreduce && settled.allreduce_always_fp32 && !settled.gradient_average);
-  EXPECT_EQ(settled.gradient_predivide_factor, 2);
-  EXPECT_THAT(refusal([] { settle({.message_size = 0}); }), HasSubstr("message_size 0"));
+  const auto resolved = resolve({.message_size = 1 << 20,
+                                 .delay_allreduce = true,
+                                 .allreduce_always_fp32 = true,
+                                 .gradient_average = false,
+                                 .gradient_predivide_factor = 2});
+  EXPECT_EQ(resolved.buckets.bucket_mb, 4);
+  EXPECT_EQ(resolved.buckets.first_bucket_mb, 4);
+  EXPECT_TRUE(resolved.delay_allreduce && resolved.allreduce_always_fp32 && !resolved.gradient_average);
+  EXPECT_EQ(resolved.gradient_predivide_factor, 2);
+  EXPECT_THAT(refusal([] { resolve({.message_size = 0}); }), HasSubstr("message_size 0"));
 }
 
 Tensor filled(int value) { return at::full({1, 2}, value, at::kFloat); }

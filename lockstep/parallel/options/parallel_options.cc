@@ -28,7 +28,7 @@ void ParallelOptions::declare(config::OptionSet& options) {
   options.word("comm-dtype", "what gradients are added and sent in", &comm_dtype, kIdentity);
 }
 
-void ParallelOptions::settle(int cores) {
+void ParallelOptions::resolve(int cores) {
   if (nproc == 0) nproc = fitting_nproc(cores, lanes);
   check_lanes(nproc, lanes);
 }

@@ -22,7 +22,7 @@ constexpr auto words(ShardOptimizer) {
 }
 
 struct ParallelOptions {
-  int nproc = 1;    // 0 stands for "auto" until settle()
+  int nproc = 1;    // 0 stands for "auto" until resolve()
   int lanes = 0;    // 0: the world size
   int threads = 0;  // intra-op threads a rank; 0: default_threads() (lanes.h)
   bool pin = false;
@@ -33,7 +33,7 @@ struct ParallelOptions {
   void declare(config::OptionSet& options);
   // Replaces nproc "auto" by a number, for a machine of `cores`. Throws ConfigError for lanes that the processes can't
   // share.
-  void settle(int cores);
+  void resolve(int cores);
   // The lanes of a world of `world_size` ranks.
   int lanes_of(int world_size) const { return lanes == 0 ? world_size : lanes; }
 };

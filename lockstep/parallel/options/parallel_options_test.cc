@@ -11,14 +11,14 @@ TEST(ParallelOptions, AutoBecomesANumber) {
   options.declare(rows);
   const config::GivenOption given{"nproc", "auto"};
   rows.apply({&given, 1});
-  options.settle(3);
+  options.resolve(3);
   EXPECT_EQ(options.nproc, 3);
   options.nproc = 0;
   options.lanes = 8;
-  options.settle(3);
+  options.resolve(3);
   EXPECT_EQ(options.nproc, 2);
   options.nproc = 3;
-  EXPECT_THROW(options.settle(3), ConfigError);
+  EXPECT_THROW(options.resolve(3), ConfigError);
 }
 
 TEST(ParallelOptions, LanesFollowTheWorldSizeUnlessSaid) {

@@ -79,7 +79,7 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
     std::erase_if(resumed, [&](const GivenOption& option) { return rows_.find(option.name)->one_start; });
     apply(resumed_config, resumed);
   }
-  options_.settle(cores);
+  options_.resolve(cores);
   check_preset(*recipe_, options_.preset);
   recipe_->check();
   return std::nullopt;

@@ -73,8 +73,8 @@ void TrainOptions::declare_machine(config::OptionSet& options) {
   options.flag("quiet", "no progress bar", &quiet, kNone).of_one_start();
 }
 
-void TrainOptions::settle(int cores) {
-  parallel.settle(cores);
+void TrainOptions::resolve(int cores) {
+  parallel.resolve(cores);
   check_start();
   check_device();
   if (optimizer.name || optimizer.momentum || optimizer.nesterov) optimizer.check(optimizer.name.value_or("sgd"));

@@ -78,7 +78,7 @@ struct TrainOptions {
   void declare(config::OptionSet& options);
   // What single options can't know: which go together. Throws ConfigError. Replaces nproc "auto" by a number, for a
   // machine of `cores`.
-  void settle(int cores);
+  void resolve(int cores);
 
  private:
   void declare_run(config::OptionSet& options);

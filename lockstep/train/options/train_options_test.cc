@@ -13,11 +13,11 @@ namespace {
 using testing::HasSubstr;
 using O = TrainOptions;
 
-// What settle() says of options that `change` made, for a machine of 4 cores; "" if it takes them.
+// What resolve() says of options that `change` made, for a machine of 4 cores; "" if it takes them.
 std::string refusal(const std::function<void(O&)>& change) {
   O options;
   change(options);
-  return testing_support::refusal([&] { options.settle(4); });
+  return testing_support::refusal([&] { options.resolve(4); });
 }
 
 TEST(TrainOptions, DefaultsAreFine) {
