@@ -36,6 +36,26 @@ for row in model.splitlines()[3:]:  # after the heads and the one node of 8
     if line not in collectives:
         wrong.append(f'docs/collectives.md: bench/cost_model.py says {line}')
 
+# The reading guide's rooms are the modules; its tables name files by their path under lockstep/, or beside the one before.
+guide = (root / 'docs/reading-guide.md').read_text()
+rooms = {name: uses.replace('–', '').replace(',', '').split()
+         for name, uses in re.findall(r'^\| `([\w/]+)` \|[^|]*\| ([\w/, –]+) \|$', guide, re.M)}
+modules = {}
+for file in (root / 'lockstep').rglob('CMakeLists.txt'):
+    for name, row in re.findall(r'lockstep_module\(([\w/]+)([^)]*)\)', file.read_text()):
+        modules[name] = ([] if ' USES ' not in row else
+                         re.split(r' (?:LINKS|PRIVATE_LINKS|TEST_USES|TEST_LINKS)\b', ' '.join(row.split()).split('USES ', 1)[1])[0].split())
+for name in sorted(rooms.keys() | modules.keys()):
+    if rooms.get(name) != modules.get(name):
+        wrong.append(f'docs/reading-guide.md: {name} may use {rooms.get(name)}; its CMakeLists.txt says {modules.get(name)}')
+for line in guide.splitlines():
+    folder = root / 'lockstep'
+    for name in re.findall(r'`([\w./-]+\.(?:h|cc|md))`', line) if line.startswith('|') else []:
+        found = [path for path in (root / 'lockstep' / name, root / name, folder / name, folder.parent / name) if path.exists()]
+        if not found:
+            wrong.append(f'docs/reading-guide.md: {name} is not there: {line[:80]}')
+        folder = found[0].parent if found else folder
+
 prose = lambda text: re.sub(r'```.*?```', '', text, flags=re.S)
 for page in [root / 'README.md', *(root / 'docs').rglob('*.md')]:
     for link in re.findall(r'\]\(([^)#]+)', prose(page.read_text())):
