@@ -1,5 +1,6 @@
 // Ranks whose machines were measured differently.
 #include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
 
 #include <cstdlib>
 #include <filesystem>
