@@ -1,4 +1,4 @@
-// Where the first value that is not finite came from: the layer and the operator, in forward and in backward.
+// The search for the first value that is not finite: it names the layer and the operator, in forward and in backward.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -14,12 +14,13 @@ namespace internal {
 class AnomalySearch;
 }
 
-// While it lives, looks at what every operator on this thread returns, and remembers the first that returned NaN or
-// infinity from finite inputs. It sees libtorch's layers, ours and plain functions alike, for it watches the
-// dispatcher (at::RecordFunction); values that code without operators wrote are noticed by the operator that reads
-// them next, and named by the layer that allocated them. Backward is watched where it runs on this thread: on the CPU.
-// An infinity that was asked for (masked_fill with -inf) is no anomaly. A watch within another on the same thread is
-// that one again. The module outlives it. Costs a pass over each operator's results.
+// Checks the results of every operator on this thread as long as it exists, and remembers the first operator that
+// returned NaN or infinity from finite inputs. It sees libtorch's layers, this project's and plain functions alike,
+// since it watches the dispatcher (at::RecordFunction). Values written by code without operators are noticed by the
+// operator that reads them next, and are reported under the layer that allocated them. Backward is watched where it
+// runs on this thread, that is on the CPU. An infinity that was asked for (masked_fill with -inf) is no anomaly. A
+// watch within another one on the same thread shares that one's search. The module outlives it. Costs a pass over each
+// operator's results.
 class AnomalyWatch {
  public:
   explicit AnomalyWatch(const torch::nn::Module& module);

@@ -50,7 +50,7 @@ bool is_infinite(const c10::IValue& value) { return value.isDouble() && std::isi
 
 bool in_backward() { return torch::autograd::get_current_node() != nullptr; }
 
-// What the memory held before does not matter to it.
+// Whether the operator overwrites the argument that it writes to, so that the values before do not matter.
 bool overwrites(const std::string& name) {
   return name == "aten::copy_" || name == "aten::fill_" || name == "aten::zero_" || name == "aten::set_";
 }
@@ -195,7 +195,7 @@ void AnomalySearch::begin_backward(const at::RecordFunction& function) {
   if (!layer.empty()) node_layer_ = layer;
 }
 
-// What `reader` reads is not finite, and no operator was seen to make it so.
+// Names the source of a tensor that is not finite when `reader` reads it, although no operator was seen to make it so.
 void AnomalySearch::blame_source(const at::Tensor& tensor, const std::string& reader) {
   const auto parameter = parameters_.find(storage_of(tensor));
   if (parameter != parameters_.end()) {

@@ -1,4 +1,4 @@
-// What an AnomalyWatch knows: who made which memory, which layer is at work, what was found.
+// The state of an AnomalyWatch: the layer that made each tensor's memory, the layer at work, and the anomaly found.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,13 +14,13 @@
 
 namespace lockstep::amp::internal {
 
-// What an operator was called with, until it returns.
+// The arguments of an operator's call, kept until it returns.
 struct OperatorCall : at::ObserverContext {
   std::string name;
-  std::string layer;               // of a parameter among the inputs; "": none
-  std::vector<at::Tensor> inputs;  // floating-point ones, apart from those that it overwrites
-  std::vector<bool> was_finite;    // of those that it writes to, before; true for the others, which tell later
-  bool writes = false;             // to some input
+  std::string layer;               // the layer of a parameter among the inputs; "": none
+  std::vector<at::Tensor> inputs;  // the floating-point ones, without those that it overwrites
+  std::vector<bool> was_finite;    // before the call, for inputs that it writes to; true for others, checked after it
+  bool writes = false;             // it writes to some input
   bool makes_infinity = false;     // it was given one as a number
 };
 
@@ -30,13 +30,13 @@ class AnomalySearch {
 
   const std::optional<std::string>& found() const { return found_; }
 
-  // Of operators that no other operator called, on one thread.
+  // Called around each operator that no other operator called. One thread.
   std::unique_ptr<OperatorCall> begin(const at::RecordFunction& function);
   void end(const OperatorCall& call, const std::vector<c10::IValue>& outputs);
-  // Of a node of backward: its inputs, before it computes.
+  // Checks the inputs of a node of backward, before it computes.
   void begin_backward(const at::RecordFunction& function);
 
-  int depth = 0;  // of operators within each other
+  int depth = 0;  // how many operators are under way, one within another
 
  private:
   using Storage = const c10::StorageImpl*;

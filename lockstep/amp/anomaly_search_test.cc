@@ -1,4 +1,4 @@
-// What counts as an anomaly, and whose it is. Layers and scopes: anomaly_test.cc.
+// Tests what counts as an anomaly, and which operator is blamed. anomaly_test.cc tests layers and scopes.
 #include "lockstep/amp/anomaly_search.h"
 
 #include <ATen/ATen.h>

@@ -8,7 +8,7 @@ namespace lockstep::amp {
 
 namespace {
 
-// What the weights in autocast's cache are cast to.
+// The dtype of the weights in autocast's cache.
 thread_local c10::ScalarType t_cached = c10::ScalarType::Undefined;
 
 void hold_casts_to(c10::ScalarType dtype) {

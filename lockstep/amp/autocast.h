@@ -1,4 +1,4 @@
-// Autocast for a stretch of code: libtorch's, set and put back by scopes.
+// Scopes that turn libtorch's autocast on and restore it at their end.
 #pragma once
 
 #include <c10/core/DeviceType.h>
@@ -8,8 +8,8 @@
 
 namespace lockstep::amp {
 
-// Within it the operations of the policy's level compute in 16 bits on devices of this type; a level without casts
-// changes nothing. Forward and loss belong inside, backward does not. This thread only; scopes nest.
+// Within this scope the operations of the policy's level compute in 16 bits on devices of this type. A level without
+// casts changes nothing. Forward and loss belong inside, backward does not. This thread only; scopes nest.
 class AutocastScope {
  public:
   explicit AutocastScope(const Policy& policy, c10::DeviceType device = c10::DeviceType::CPU);
@@ -24,8 +24,9 @@ class AutocastScope {
   c10::ScalarType previous_dtype_ = c10::ScalarType::BFloat16;
 };
 
-// Weights that autocast has cast stay cast until the outermost scope of either kind ends: around a training step, so
-// that its lanes share one cast of each weight. The weights must not change within it, nor be used without gradients.
+// Keeps the weights that autocast has cast until the outermost scope of either kind ends. Put around a training step,
+// it lets the step's lanes share one cast of each weight. The weights must not change within it, nor be used without
+// gradients.
 class CastCacheScope {
  public:
   CastCacheScope();

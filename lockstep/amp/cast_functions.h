@@ -1,4 +1,4 @@
-// Casts for functions of your own, as Apex's decorators made them, and a scope without any.
+// Casts for user-defined functions, as Apex's decorators make them, and a scope without casts.
 #pragma once
 
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -12,8 +12,8 @@
 
 namespace lockstep::amp {
 
-// Within it autocast is off on every device: each operation computes in the dtypes that it is given. This thread only;
-// scopes nest, in AutocastScope and around it.
+// Turns autocast off on every device: within this scope each operation computes in the dtypes that it is given. This
+// thread only; scopes nest, in AutocastScope and around it.
 class DisableCasts {
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_{c10::autocast_dispatch_keyset};
@@ -40,7 +40,7 @@ void each_tensor(const T& argument, const Visit& visit) {
   }
 }
 
-// The argument with its tensors cast; anything else as it came.
+// Returns the argument with its tensors cast, or any other argument unchanged.
 template <typename T>
 decltype(auto) cast(const Caster& caster, T&& argument) {
   if constexpr (kIsTensor<T>) {
@@ -78,9 +78,10 @@ auto cast_function(CastRule rule, Function function) {
 
 }  // namespace internal
 
-// A function that does what `function` does, its arguments cast while autocast is on: those that are Tensors,
-// std::optional<Tensor>s or std::vector<Tensor>s, as the rule of that name says (cast_rule.h). The operators within
-// follow autocast as ever; for none to, put a DisableCasts into the function. It can be called wherever `function` can.
+// Each returns a function that casts its arguments while autocast is on, by the rule of that name (cast_rule.h), and
+// then calls `function`. It casts Tensors, std::optional<Tensor>s and std::vector<Tensor>s. The operators within
+// `function` still follow autocast; a DisableCasts in the function prevents that. The result can be called wherever
+// `function` can.
 template <typename Function>
 auto half_function(Function function) {
   return internal::cast_function(CastRule::kHalf, std::move(function));

@@ -1,4 +1,4 @@
-// The three ways in which autocast treats the arguments of a function, and the casts that each of them means.
+// The three rules by which autocast casts the arguments of a function.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,8 +12,8 @@ enum class CastRule {
   kPromote,  // all -> the widest of them: fp32 where one is fp32, or where both 16-bit dtypes are among them
 };
 
-// The casts of one call: first see() each argument, then cast() each. Tensors on other devices, of fp64 or of integers
-// stay as they are. A weight is cast once a step: casts go through libtorch's cache. One thread.
+// Casts the arguments of one call: see() each argument first, then cast() each. Tensors on other devices, of fp64 or of
+// integers stay as they are. Casts go through libtorch's cache, so a weight is cast once a step. One thread.
 class Caster {
  public:
   Caster(CastRule rule, c10::DeviceType device);
@@ -21,7 +21,7 @@ class Caster {
   void see(const at::Tensor& tensor);
   at::Tensor cast(const at::Tensor& tensor) const;
 
-  // Tensors, optional tensors and lists of either; a cast list is a new one. Anything else stays as it is.
+  // The same for tensors, optional tensors and lists of either. A cast list is a new one. Anything else stays as it is.
   void see(const c10::IValue& argument);
   c10::IValue cast(const c10::IValue& argument) const;
 

@@ -8,7 +8,7 @@ namespace {
 
 at::Tensor of(at::ScalarType dtype) { return at::ones({2}, dtype); }
 
-// What `rule` makes of the last of these, seen together.
+// Returns the dtype that `rule` casts the last of these dtypes to, when all of them are seen in one call.
 at::ScalarType cast(CastRule rule, std::initializer_list<at::ScalarType> dtypes) {
   Caster caster(rule, at::kCPU);
   for (const at::ScalarType dtype : dtypes) caster.see(of(dtype));

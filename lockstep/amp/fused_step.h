@@ -1,5 +1,5 @@
-// One step from gradients that the fold has measured: finite check, clipping, unscaling and update, of which only the
-// update touches memory.
+// One optimizer step from gradients whose sum of squares the fold has given: finite check, clipping, unscaling and
+// update. Only the update touches memory.
 #pragma once
 
 #include <limits>
@@ -10,26 +10,26 @@
 namespace lockstep::amp {
 
 struct StepOptions {
-  double max_norm = 0;                                         // of all gradients together, unscaled; 0: not clipped
-  double max_value = std::numeric_limits<double>::infinity();  // of each element, after that
+  double max_norm = 0;  // norm of all gradients together, unscaled; 0: not clipped
+  double max_value = std::numeric_limits<double>::infinity();  // size of each element, clipped after that
 };
 
 struct StepReport {
-  double gradient_norm = 0;  // unscaled; of a step that was not clipped by norm it may be 0, for unknown
-  bool finite = true;        // all gradients were
-  bool skipped = false;      // the scaler met some that weren't, and the weights stay as they are
+  double gradient_norm = 0;  // unscaled; 0 may mean unknown if the step was not clipped by norm
+  bool finite = true;        // all gradients were finite
+  bool skipped = false;      // the scaler skipped a step that was not finite, and the weights stay as they are
 };
 
-// What a step's gradients, of this sum of squares and still scaled, lead to: the report, the next scale, and what an
-// update is to multiply and clip by unless the step is skipped.
+// The decision about a step: its report, and how the update multiplies and clips unless the step is skipped. judge()
+// makes it from the sum of squares of the gradients, which are still scaled, and sets the next scale.
 struct Verdict {
   StepReport report;
   optim::Update update;
 };
 Verdict judge(LossScaler& scaler, double square_sum, const StepOptions& options);
 
-// `square_sum`: of the gradients, which are still scaled (StepResult, Reducer). Updates the scale. Without a scaler a
-// step is taken whatever the gradients are.
+// Judges a step and takes it unless it is skipped. `square_sum` is that of the gradients, which are still scaled
+// (StepResult, Reducer). Sets the next scale. Without a scaler a step is taken whatever the gradients are.
 StepReport fused_step(optim::AnyOptimizer& optimizer, LossScaler& scaler, double square_sum,
                       const StepOptions& options = {});
 

@@ -30,8 +30,9 @@ struct ScalerState {
 
 ScalerState initial(const ScalerOptions& options);
 
-// The state after a step. An overflow: `hysteresis` of them since the scale last grew (or began) halve it, not below
-// min_scale, and every further one too; growth_interval good steps in a row double it, not above max_scale.
+// Returns the state after a step. `hysteresis` overflows since the scale last grew (or began) multiply the scale by
+// backoff_factor, not below min_scale, and so does every further overflow. growth_interval good steps in a row multiply
+// it by growth_factor, not above max_scale. A pure function.
 ScalerState next(const ScalerOptions& options, ScalerState state, bool found_inf);
 
 class LossScaler {
@@ -45,10 +46,10 @@ class LossScaler {
   const ScalerState& state() const { return state_; }
   void load(const ScalerState& state) { state_ = state; }
 
-  // After a step's gradients are known. Whether the step is to be skipped.
+  // Sets the next scale once a step's gradients are known. Returns whether the step is to be skipped.
   bool update(bool found_inf);
 
-  // Steps skipped one after another, up to now.
+  // How many steps have been skipped in a row, up to now.
   int skipped_in_a_row() const { return skipped_in_a_row_; }
 
  private:
@@ -57,15 +58,16 @@ class LossScaler {
   int skipped_in_a_row_ = 0;
 };
 
-// A scaler's state as dicts of numbers: Apex's {loss_scale, unskipped}, of one "loss_scaler0", and torch's
+// A scaler's state as a dict of numbers: Apex's {loss_scale, unskipped} of one "loss_scaler0", or torch's
 // GradScaler.state_dict(), {scale, growth_factor, backoff_factor, growth_interval, _growth_tracker}.
 using ScalerDict = std::map<std::string, double>;
 ScalerDict apex_state(const LossScaler& scaler);
 ScalerDict torch_state(const LossScaler& scaler);
-// What both take, and "overflows_left" besides.
+// Returns the keys of both, and "overflows_left" besides.
 ScalerDict full_state(const LossScaler& scaler);
-// Takes over any of these forms; torch's brings its factors along, and what a dict has not stays. A scaler that is off
-// stays off. Throws ConfigError for a dict that is neither Apex's nor torch's, or values that no scaler can have.
+// Loads any of these forms. torch's form sets the factors too. Values that the dict lacks stay as they are. A disabled
+// scaler stays disabled. Throws ConfigError for a dict that is neither Apex's nor torch's, or values that no scaler can
+// have.
 void load_state(LossScaler& scaler, const ScalerDict& state);
 
 }  // namespace lockstep::amp

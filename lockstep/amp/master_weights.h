@@ -1,6 +1,6 @@
-// fp32 copies of 16-bit weights for any torch::optim::Optimizer (Micikevicius et al., ICLR 2018), as Apex's O2 keeps
-// them: the optimizer steps the masters, and the model gets them rounded. The optimizers of lockstep/optim have masters
-// of their own, which their one pass over memory updates together with the weights.
+// Master weights: fp32 copies of 16-bit weights for any torch::optim::Optimizer (Micikevicius et al., ICLR 2018), as
+// Apex's O2 keeps them. The optimizer steps the masters, and the model gets them rounded. The optimizers of
+// lockstep/optim have masters of their own, which they update together with the weights in one pass over memory.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -11,16 +11,17 @@ namespace lockstep::amp {
 
 class MasterWeights {
  public:
-  // Puts fp32 masters in the places of the optimizer's 16-bit parameters, with their values; the others stay. The
-  // optimizer has no state yet (ConfigError).
+  // Replaces the optimizer's 16-bit parameters by fp32 masters of the same values; the others stay. Throws ConfigError
+  // for an optimizer that has state.
   explicit MasterWeights(torch::optim::Optimizer& optimizer);
 
-  // The masters' .grad become the model's gradients times `scale`, in fp32; so do, in place, the gradients of
-  // parameters that have no master. A parameter without a gradient leaves its master none. Whether all were finite.
+  // Sets the masters' .grad to the model's gradients times `scale`, in fp32. The gradients of parameters without a
+  // master are multiplied in place. A master whose parameter has no gradient gets none. Returns whether all were
+  // finite.
   bool take_gradients(double scale);
-  // The model's weights become the masters, rounded to nearest even.
+  // Copies the masters into the model's weights, rounded to nearest even.
   void write_weights();
-  // The other way round, after weights were loaded.
+  // Copies the model's weights into the masters, after weights were loaded.
   void read_weights();
   void drop_model_gradients();
 
@@ -28,7 +29,7 @@ class MasterWeights {
 
  private:
   std::vector<at::Tensor> weights_, masters_;
-  std::vector<at::Tensor> wide_;  // parameters without
+  std::vector<at::Tensor> wide_;  // parameters without a master
 };
 
 }  // namespace lockstep::amp

@@ -1,4 +1,5 @@
-// An optimizer of a model in mixed precision: libtorch's or one of lockstep/optim, with the fp32 masters that it steps.
+// The optimizer of a model in mixed precision, libtorch's or one of lockstep/optim, with the fp32 masters that it
+// steps.
 #pragma once
 
 #include <torch/optim/optimizer.h>
@@ -18,8 +19,8 @@ namespace lockstep::amp {
 // One thread. The optimizer, which keeps its parameters and groups, outlives it.
 class MixedOptimizer {
  public:
-  // With `master_weights` the optimizer's 16-bit parameters get fp32 masters. Throws ConfigError for an optimizer that
-  // has taken a step.
+  // Gives the optimizer's 16-bit parameters fp32 masters if `master_weights` is set. Throws ConfigError for an
+  // optimizer that has taken a step.
   MixedOptimizer(torch::optim::Optimizer& optimizer, bool master_weights);
 
   torch::optim::Optimizer& optimizer() const { return *optimizer_; }
@@ -31,20 +32,22 @@ class MixedOptimizer {
   // Multiplies the gradients by `factor`: those of masters as they are copied, the others in place. Returns whether all
   // were finite.
   bool take_gradients(double factor);
-  // The 16-bit gradients that take_gradients() has copied become undefined.
+  // Makes the 16-bit gradients that take_gradients() has copied undefined.
   void drop_copied_gradients();
 
-  // Steps by gradients that take_gradients() has taken where copies_gradients(). libtorch's optimizers get them
-  // multiplied and clipped in place.
+  // Steps the optimizer. If copies_gradients(), take_gradients() must have taken the gradients before. For libtorch's
+  // optimizers the gradients are multiplied and clipped in place.
   void update(const optim::Update& update);
-  // Takes the gradients that backward left, and steps by them.
+  // Takes the gradients that backward left, and steps the optimizer.
   void take_and_update(optim::Update update);
   void zero_grad();
 
-  // What the optimizer steps, by parameter through all groups: masters, elsewhere the parameters. Its own memory.
+  // Returns the tensors that the optimizer steps, by parameter through all groups: its masters, or the parameters that
+  // have none. They share the optimizer's memory.
   std::vector<at::Tensor> stepped() const;
-  // Copies as many tensors, of equal shapes, into what is stepped, and rounds them into the model. Masters otherwise
-  // begin with the model's weights as the first update() finds them. Throws ConfigError for what does not fit.
+  // Copies these tensors, one for each of stepped() and of equal shape, into stepped(), and rounds them into the model.
+  // Without this call masters begin with the weights that the first update() finds in the model. Throws ConfigError for
+  // a number or a shape that does not fit.
   void load_masters(const std::vector<at::Tensor>& masters);
 
  private:
@@ -54,7 +57,7 @@ class MixedOptimizer {
   optim::FusedOptimizer* fused_;  // the same optimizer, of lockstep/optim; nullptr: libtorch's
   bool master_weights_;
   std::optional<MasterWeights> masters_ = {};  // of libtorch's
-  bool settled_ = false;                       // the masters are what they are to be
+  bool settled_ = false;                       // the masters have their first values
 };
 
 }  // namespace lockstep::amp

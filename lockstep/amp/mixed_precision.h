@@ -1,5 +1,4 @@
-// Models and their optimizers in mixed precision: what a training loop of one's own makes before
-// DistributedDataParallel.
+// Mixed precision for the models and optimizers of a hand-written training loop, made before DistributedDataParallel.
 //
 //   amp::MixedPrecision mixed({net.get()}, {&optimizer}, {.opt_level = amp::OptLevel::kO2});
 //   parallel::DistributedDataParallel ddp(net.ptr(), world);
@@ -30,20 +29,21 @@ namespace lockstep::amp {
 class MixedPrecision {
  public:
   // Casts the models and gives the optimizers masters, as the level says (opt_level.h). Comes before
-  // DistributedDataParallel and before any step. Throws ConfigError, with nothing changed, for models that are in 16
-  // bits, wrapped or cast by another MixedPrecision already, or on another device than each other, for optimizers over
+  // DistributedDataParallel and before any step. Throws ConfigError, with nothing changed, for models that are already
+  // in 16 bits, wrapped or cast by another MixedPrecision, for models on different devices, for optimizers over
   // parameters that no model has, and for options that do not go together.
   MixedPrecision(const std::vector<torch::nn::Module*>& models, const std::vector<torch::optim::Optimizer*>& optimizers,
                  const Options& options);
 
   const Policy& policy() const { return policy_; }
 
-  // The scope that a forward pass runs in. forward() opens it, and casts what the pass returns.
+  // Returns the scope for a forward pass. forward() opens it itself, and casts the output.
   AutocastScope autocast() const { return AutocastScope(policy_, device_.type()); }
-  // A floating-point output becomes cast_model_outputs, or fp32 for a loss that is computed outside. A level without
-  // casts leaves it.
+  // Casts a floating-point output to cast_model_outputs. If that is unset, a level with casts gives fp32, for a loss
+  // that is computed outside, and one without leaves the output.
   at::Tensor cast_outputs(const at::Tensor& output) const;
-  // A floating-point input becomes the model's dtype: for a model that is cast and whose operations are not.
+  // Casts a floating-point input to the model's dtype if the level casts the model. A model whose operations are not
+  // cast needs it.
   at::Tensor cast_inputs(const at::Tensor& input) const;
   template <typename Forward>
   at::Tensor forward(Forward&& run) const {
@@ -51,13 +51,14 @@ class MixedPrecision {
     return cast_outputs(run());
   }
 
-  // Steps by gradients that loss_scale(loss_id) has scaled and a fold has measured, and sets the next scale. Optimizers
-  // of lockstep/optim take one pass over memory. Skips the step if a gradient was not finite.
+  // Steps the optimizer and sets the next scale. The gradients are scaled by loss_scale(loss_id), and `square_sum` is
+  // the sum of their squares from the fold. Optimizers of lockstep/optim take one pass over memory. Skips the step if a
+  // gradient was not finite.
   StepReport step(torch::optim::Optimizer& optimizer, double square_sum, const StepOptions& options = {},
                   int loss_id = 0) {
     return step(std::vector{&optimizer}, square_sum, options, loss_id);
   }
-  // Steps several optimizers whose gradients one loss gave and `square_sum` counts together.
+  // Steps several optimizers. One loss gave their gradients, and `square_sum` is of all of them together.
   StepReport step(const std::vector<torch::optim::Optimizer*>& optimizers, double square_sum,
                   const StepOptions& options = {}, int loss_id = 0);
   void zero_grad(torch::optim::Optimizer& optimizer) { find(optimizer).zero_grad(); }
@@ -68,18 +69,18 @@ class MixedPrecision {
   LossScaler& scaler(int loss_id);
   int num_losses() const { return options_.num_losses; }
 
-  // What the optimizer steps: fp32 masters at O2, elsewhere its parameters. Masters of lockstep/optim's optimizers have
-  // no .grad: clip by step()'s options.
+  // Returns the tensors that the optimizer steps: fp32 masters at O2, elsewhere its parameters. Masters of
+  // lockstep/optim's optimizers have no .grad; clip by step()'s options instead.
   std::vector<at::Tensor> master_params(const torch::optim::Optimizer& optimizer) const {
     return find(optimizer).stepped();
   }
-  // For a resume: as MixedOptimizer::load_masters().
+  // Loads masters for a resume, as MixedOptimizer::load_masters() does.
   void load_masters(torch::optim::Optimizer& optimizer, const std::vector<at::Tensor>& masters) {
     find(optimizer).load_masters(masters);
   }
 
-  // The place of an optimizer in the list that the constructor took, and what is kept for it. Throws ConfigError for
-  // one that was not among them.
+  // Returns the place of an optimizer in the list that the constructor took; find() returns its MixedOptimizer. Throws
+  // ConfigError for one that was not in the list.
   size_t index_of(const torch::optim::Optimizer& optimizer) const;
   MixedOptimizer& find(const torch::optim::Optimizer& optimizer) { return optimizers_[index_of(optimizer)]; }
   const MixedOptimizer& find(const torch::optim::Optimizer& optimizer) const {

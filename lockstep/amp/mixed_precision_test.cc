@@ -49,7 +49,7 @@ TEST(MixedPrecision, InputsAndOutputsAreCastAsAskedFor) {
   EXPECT_FALSE(at::equal(mixed.master_params(*sgd)[0], before));
 }
 
-// As DistributedDataParallel's broadcast, or a checkpoint, brings them.
+// DistributedDataParallel's broadcast, or a checkpoint, changes the weights before the first step.
 TEST(MixedPrecision, MastersBeginWithTheWeightsOfTheFirstStep) {
   for (const bool ours : {true, false}) {
     torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
@@ -77,7 +77,7 @@ TEST(MixedPrecision, MastersBeginWithTheWeightsOfTheFirstStep) {
   }
 }
 
-// As a resume by the optimizer's own state does it.
+// A resume by the optimizer's own state does this.
 TEST(MixedPrecision, MastersThatTheOptimizerLoadedStay) {
   torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
   const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});

@@ -9,21 +9,21 @@
 
 namespace lockstep::amp {
 
-// What an optimizer steps, through all its groups, and those gradients of it that there are: lists for the functions
-// below.
+// Return the tensors that an optimizer steps, through all its groups, and their gradients without the undefined ones.
+// Both are lists for the functions below.
 std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);
 std::vector<at::Tensor> gradients_of(const torch::optim::Optimizer& optimizer);
 
-// out[i] = in[i] · scale, computed in fp32, or in fp64 where one is that; floating-point dtypes of in and out are free,
-// sizes equal, out[i] may be in[i]. Returns whether every in[i] was finite. Tensors dense, pairs of one memory format,
-// all on one device. ConfigError otherwise.
+// Computes out[i] = in[i] · scale in fp32, or in fp64 where one of the two is fp64. in[i] and out[i] have equal sizes
+// and memory formats and any floating-point dtypes; out[i] may be in[i]. Tensors are dense and all on one device.
+// Returns whether every in[i] was finite. Throws ConfigError for other tensors.
 bool multi_tensor_scale(const std::vector<at::Tensor>& in, const std::vector<at::Tensor>& out, double scale);
 
-// out[i] = a · x[i] + b · y[i], under the same conditions. Returns whether every x[i] and y[i] was finite.
+// Computes out[i] = a · x[i] + b · y[i], under the same conditions. Returns whether every x[i] and y[i] was finite.
 bool multi_tensor_axpby(double a, const std::vector<at::Tensor>& x, double b, const std::vector<at::Tensor>& y,
                         const std::vector<at::Tensor>& out);
 
-// The 2-norm of all elements together, added in fp64, and of each tensor. Not finite if an element isn't.
+// The 2-norm of all elements together, added in fp64, and that of each tensor. It is not finite if an element isn't.
 struct Norms {
   double total = 0;
   std::vector<double> each;

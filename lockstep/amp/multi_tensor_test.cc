@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-// Of several chunks, none, and one that lies channels_last.
+// Returns a tensor of several chunks, an empty one, and one in channels_last.
 std::vector<Tensor> values(at::ScalarType type) {
   at::manual_seed(5);
   return {at::randn({3, 20001}).to(type), at::randn({0}).to(type),

@@ -22,7 +22,8 @@ c10::DispatchKey autocast_key(c10::DeviceType device) {
   return device == c10::DeviceType::CPU ? c10::DispatchKey::AutocastCPU : c10::DispatchKey::AutocastCUDA;
 }
 
-// What autocast calls in the operator's place: the operator again, without autocast and with its arguments cast.
+// The kernel that autocast calls for a registered operator. It casts the arguments and calls the operator again,
+// without autocast.
 class CastKernel final : public c10::OperatorKernel {
  public:
   CastKernel(CastRule rule, c10::DeviceType device) : rule_(rule), device_(device) {}
@@ -91,7 +92,7 @@ std::vector<c10::OperatorHandle> overloads_of(const std::string& name) {
   return out;
 }
 
-// What is registered, in this process as libtorch's own lists are.
+// The registered rules. Like libtorch's own lists they hold for the whole process.
 class Registry {
  public:
   // Never freed: libtorch's dispatcher may be gone before it.

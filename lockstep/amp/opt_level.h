@@ -19,13 +19,13 @@ enum class OptLevel { kO0, kO1, kO2, kO3 };
 OptLevel parse_opt_level(std::string_view name);
 const char* name_of(OptLevel level);
 
-// What a model computes in: a level's properties, resolved.
+// The precision of a model: the properties of its opt level, resolved.
 struct Policy {
   OptLevel level = OptLevel::kO0;
   c10::ScalarType dtype = c10::ScalarType::BFloat16;  // of what is cast: bf16 or fp16
   bool cast_ops = level != OptLevel::kO0;             // autocast is on in forward passes
   bool cast_model = level >= OptLevel::kO2;           // weights and buffers are of `dtype`
-  bool keep_batchnorm_fp32 = level == OptLevel::kO2;  // but for BatchNorm's
+  bool keep_batchnorm_fp32 = level == OptLevel::kO2;  // BatchNorm's stay fp32
   bool master_weights = level == OptLevel::kO2;       // the optimizer steps fp32 copies of 16-bit weights
 
   bool casts() const { return cast_ops || cast_model; }
@@ -33,7 +33,7 @@ struct Policy {
   std::string name() const;
 };
 
-// What Apex's initialize takes. A property that is not set (None there) takes the level's value.
+// The options of Apex's initialize. An unset property (None there) takes the level's value.
 struct Options {
   OptLevel opt_level = OptLevel::kO1;
   c10::ScalarType dtype = c10::ScalarType::BFloat16;       // of what is cast: bf16 or fp16
@@ -49,9 +49,10 @@ struct Options {
   int num_losses = 1;                                    // each with a scale of its own
 };
 
-// Throws ConfigError that names the property for what does not go together, and for a dtype other than bf16 and fp16.
+// Resolves the options. Throws ConfigError that names the property for options that do not go together, and for a dtype
+// other than bf16 and fp16.
 Policy make_policy(const Options& options);
-// The scaler of one loss.
+// Returns the options of one loss's scaler.
 ScalerOptions scaler_options(const Options& options);
 
 }  // namespace lockstep::amp

@@ -74,7 +74,7 @@ double probe(at::ScalarType dtype) {
   }
 }
 
-// What the rates depend on.
+// The kind of CPU and the libtorch that the rates depend on.
 std::string machine_key() {
   const CpuFeatures cpu = detect_cpu_features();
   return cat(cpu.model, "; amx_bf16 ", cpu.amx_bf16, " avx512_bf16 ", cpu.avx512_bf16, " avx512_fp16 ", cpu.avx512_fp16,

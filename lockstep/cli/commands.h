@@ -1,4 +1,4 @@
-// The commands of a program that trains: this process is one rank, which a launcher started, or all of a world of one.
+// The commands of a program that trains. This process is one rank that a launcher started, or a world of one rank.
 #pragma once
 
 #include <memory>

@@ -10,7 +10,8 @@
 
 namespace lockstep::cli {
 
-// Ends the process: what goes wrong is one line on standard error, and the exit code says whose mistake it is.
+// Runs the command and ends the process. An error is one line on standard error, and the exit code says whose mistake
+// it is.
 [[noreturn]] int main(int argc, char** argv, const Recipes& recipes);
 
 }  // namespace lockstep::cli

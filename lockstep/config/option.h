@@ -1,4 +1,4 @@
-// One option of a component: what the command line, TOML files, help and a run's record know of it.
+// One option of a component, for the command line, TOML files, help and a run's record.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,8 @@
 
 namespace lockstep::config {
 
-// kWord: the word that a command is about, such as the recipe of `train`; a key in files, no option on the line.
+// How an option is written. kWord is the word that a command is about, such as the recipe of `train`: a key in files,
+// but no option on the line.
 enum class OptionForm { kValue, kFlag, kOptionalValue, kWord };
 
 // Whether a run's bits depend on an option.
@@ -18,16 +19,16 @@ enum class Effect {
   kIdentity,    // they do, and a resumed run must agree with its checkpoint
 };
 
-// What reading a line and printing help need to know.
+// The facts of an option that a line's reader and help need.
 struct OptionShape {
   std::string name;   // "batch-size": --batch-size, and the key in a TOML file
-  std::string value;  // "N", as help names it; empty for flags
+  std::string value;  // the value's name in help, "N"; empty for flags
   std::string help;
   OptionForm form = OptionForm::kValue;
   std::string section = {};
   bool is_text = false;    // quoted in TOML, even if it looks like a number
-  bool one_start = false;  // of one start of a run: a resumed run does not take it from the run's own file
-  bool in_file = true;     // stands in a run's own file
+  bool one_start = false;  // holds for one start of a run: a resumed run does not take it from the run's own file
+  bool in_file = true;     // written to a run's own file
 };
 
 // An option that is bound to a field of a live object.
@@ -39,7 +40,7 @@ struct Option : OptionShape {
   std::optional<std::string> default_value = {};    // that value
   bool given = false;                               // on the command line or in the user's file
 
-  // The value that a bare --name stands for.
+  // Sets the value that a bare --name stands for.
   Option& bare(std::string bare_value);
   Option& of_one_start();
   Option& not_in_file();

@@ -42,70 +42,71 @@ struct GivenOption {
   std::string value;  // "" for an option given without its optional value, "true" for a flag
 };
 
-// Fields outlive the set. A std::optional field is an option that may be unset; its T is what the rows below read.
-// Not for several threads at once.
+// The options of one command. Fields outlive the set. A std::optional<T> field makes an option that may be unset, whose
+// values are Ts. Used by one thread at a time.
 class OptionSet {
  public:
   OptionSet() = default;
   OptionSet(const OptionSet&) = delete;
   OptionSet& operator=(const OptionSet&) = delete;
 
-  // The title in help of the rows that follow.
+  // Sets the title, in help, of the rows that follow.
   void section(std::string title) { section_ = std::move(title); }
 
-  // A whole number or a real one, by the field's type, in [least, most].
+  // Adds a whole or a real number, by the field's type, in [least, most].
   template <typename Field>
   Option& number(const std::string& name, std::string value, std::string help, Field* field,
                  internal::InnerOf<Field> least, internal::InnerOf<Field> most, Effect effect);
 
-  // One word of an enumeration that has words() (words.h).
+  // Adds one word of an enumeration that has words() (words.h).
   template <typename Field>
   Option& word(const std::string& name, std::string help, Field* field, Effect effect,
                std::vector<Refused> refused = {});
 
-  // One of these names; the field is a text. `names` are literals.
+  // Adds one of these names; the field is a text. `names` are literals.
   template <typename Field>
   Option& choice(const std::string& name, std::string help, Field* field, const std::vector<std::string_view>& names,
                  Effect effect, std::vector<Refused> refused = {});
 
-  // Any text but the empty one: paths, names. An empty field is unset.
+  // Adds a text that is not empty, such as a path or a name. An empty field is unset.
   Option& text(const std::string& name, std::string value, std::string help, std::string* field, Effect effect);
 
-  // on | off.
+  // Adds "on" or "off".
   Option& toggle(const std::string& name, std::string help, bool* field, Effect effect);
 
-  // There or not.
+  // Adds a flag, which is given or not.
   Option& flag(const std::string& name, std::string help, bool* field, Effect effect);
 
-  // A value of its own form: read(name, text) throws ConfigError, write(value) is what reads back the same. `value`
-  // is the form as help names it.
+  // Adds a value of its own form: read(name, text) returns the value or throws ConfigError, and write(value) returns a
+  // text that reads back the same. `value` is the form's name in help.
   template <typename Field, typename Read, typename Write>
   Option& form(const std::string& name, std::string value, std::string help, Field* field, Read read, Write write,
                Effect effect);
 
-  // The word that the command is about.
+  // Adds the word that the command is about.
   void subject(const std::string& name, std::string* field, Effect effect);
 
   const std::deque<Option>& rows() const { return rows_; }
   const Option* find(std::string_view name) const;
   std::vector<OptionShape> shapes() const;
 
-  // Sets what is given; names that are no rows of this set are passed over. Throws ConfigError.
+  // Sets the given options; ignores names that are no rows of this set. Throws ConfigError.
   void apply(std::span<const GivenOption> given);
-  // As above, and remembers that the user said so, which arguments() then repeats.
+  // Does the same and marks the options as given by the user, so that arguments() repeats them.
   void apply_as_given(std::span<const GivenOption> given);
   void reset();
 
-  // The words after the command's name that read back as the same options: what differs from the defaults or was given.
+  // Returns words for the command line that read back as the same options: those that differ from their defaults or
+  // were given by the user.
   std::vector<std::string> arguments() const;
 
-  // Every option that a run's bits depend on, with its value.
+  // Returns every option that a run's bits depend on, with its value.
   Record record() const;
 
  private:
   Option& add(Option option);
 
-  std::deque<Option> rows_;  // of which references stay valid
+  std::deque<Option> rows_;  // a deque, so that references to rows stay valid
   std::string section_;
 };
 

@@ -1,4 +1,4 @@
-// The words of a command line sorted into options and what stands between them.
+// Splits a command line into options and the words between them.
 #pragma once
 
 #include <span>
@@ -11,24 +11,24 @@ namespace lockstep::config {
 
 struct Given {
   std::vector<GivenOption> options;  // each at most once, in the order of the shapes
-  std::vector<std::string> words;    // what belongs to no option
+  std::vector<std::string> words;    // the words that belong to no option
   bool help = false;                 // --help or -h
 };
 
 enum class Rest { kOptions, kProgram };  // kProgram: the first word that is no option begins another program's line
 
-// Throws ConfigError: an unknown option (with the nearest known one), one without its value or given twice. An optional
-// value is taken to be left out before one of `subjects`, such as a recipe's name.
+// Splits a line. A word of `subjects`, such as a recipe's name, is never taken for an option's optional value. Throws
+// ConfigError for an unknown option (with the nearest known one), for one without its value, and for one given twice.
 Given tokenize(std::span<const OptionShape> shapes, const std::vector<std::string>& args, Rest rest = Rest::kOptions,
                std::span<const std::string> subjects = {});
 
-// The one word that a command is about: "RECIPE", "FILE". Throws ConfigError that names it where there is none, and the
-// second where there are two.
+// Returns the one word that a command is about. `what` is its name in messages, "RECIPE" or "FILE". Throws ConfigError
+// that names it if there is no word, and one that names the second word if there are two.
 std::string only_word(const Given& given, const std::string& command, const std::string& what);
-// Throws ConfigError where there is a word.
+// Throws ConfigError if there is a word.
 void refuse_words(const Given& given, const std::string& command);
 
-// "  --epochs N    passes over the data", by section, for --help.
+// Returns the lines of --help, by section: "  --epochs N    passes over the data".
 std::string describe(std::span<const OptionShape> shapes);
 
 }  // namespace lockstep::config

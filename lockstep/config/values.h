@@ -1,4 +1,4 @@
-// Values of options as people write them: read with bounds, written so that they read back the same.
+// Reads option values from text, with bounds, and writes them so that they read back the same.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace lockstep::config {
 
-// A word that is answered with a text of its own: a likely slip of the hand, or one that can't be had here.
+// A word that is refused with an answer of its own: a likely slip, or a value that is not available here.
 struct Refused {
   std::string_view word;
   std::string_view answer;
 };
 
-// All of these throw ConfigError("--name text: expected …").
+// Read a value of the option `name`. All throw ConfigError("--name text: expected …").
 int64_t read_whole(std::string_view name, std::string_view text, int64_t least, int64_t most);
 double read_number(std::string_view name, std::string_view text, double least, double most);
 bool read_switch(std::string_view name, std::string_view text);  // on | off | true | false
 size_t read_word(std::string_view name, std::string_view text, std::span<const std::string_view> words,
                  std::span<const Refused> refused = {});
 
-// The shortest text that reads back as the same number.
+// Returns the shortest text that reads back as the same number.
 std::string write_number(double value);
 
 // "a|b|c".
@@ -33,7 +33,7 @@ std::string joined(std::span<const std::string_view> words, std::string_view bet
 std::string either(std::span<const std::string_view> words);
 std::string either(std::span<const std::string> words);
 
-// "; did you mean --epochs?", or nothing if no candidate is near.
+// Returns "; did you mean --epochs?", or an empty string if no candidate is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace lockstep::config

@@ -17,7 +17,7 @@ struct Word {
   std::string_view word;
 };
 
-// Throws BugError for a value that the table lacks.
+// Returns the word of a value. Throws BugError for a value that the table lacks.
 template <typename E>
 std::string word_of(E value) {
   for (const auto& each : words(E{})) {
@@ -33,7 +33,7 @@ std::vector<std::string_view> word_list() {
   return list;
 }
 
-// Throws ConfigError("--name text: expected …").
+// Reads the value of the option `name`. Throws ConfigError("--name text: expected …").
 template <typename E>
 E read_enum(std::string_view name, std::string_view text, std::span<const Refused> refused = {}) {
   const auto list = word_list<E>();

@@ -10,7 +10,7 @@
 namespace lockstep::parallel {
 namespace {
 
-// What BatchNorm does to its statistics in a lane.
+// Changes the buffers as BatchNorm changes its statistics in a lane.
 void change(torch::nn::BatchNorm1d& norm, double by) {
   const at::NoGradGuard no_grad;
   norm->running_mean.add_(by);

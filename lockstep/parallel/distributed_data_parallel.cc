@@ -225,7 +225,7 @@ void DistributedDataParallel::join(const std::function<void()>& loop, const Join
   joining_ = nullptr;
 }
 
-// How many ranks have data for the next fold. A collective.
+// Returns how many ranks have data for the next fold. A collective.
 double DistributedDataParallel::ranks_going_on(bool self) const {
   const at::Tensor going = at::full({1}, self ? 1.0 : 0.0, at::kDouble);
   world_->communicator().all_reduce(going, comm::ReduceOp::kSum);

@@ -26,7 +26,7 @@ GradientFold::GradientFold(const torch::nn::Module& module, comm::Communicator& 
   for (const auto& buffer : module.buffers()) broadcast_tensor(buffer, comm, 0);
 }
 
-// Which parameters have a gradient, here and so everywhere.
+// Returns the parameters that have a gradient on every rank. Throws ConfigError for one that has it on some ranks only.
 std::vector<size_t> GradientFold::with_gradient() const {
   const at::Tensor counts = at::zeros({static_cast<int64_t>(parameters_.size())}, at::kLong);
   auto* count = counts.mutable_data_ptr<int64_t>();

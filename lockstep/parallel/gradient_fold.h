@@ -19,12 +19,12 @@ class GradientFold {
   // Throws ConfigError that names the first difference.
   GradientFold(const torch::nn::Module& module, comm::Communicator& comm, const BucketOptions& buckets = {});
 
-  // Every parameter's .grad becomes the sum over ranks, in the fold's order. Parameters without a gradient on every
-  // rank are left out. A collective. Throws ConfigError, on every rank, that names a parameter which has one on some
-  // ranks only.
+  // Replaces every parameter's .grad by the sum over ranks, in the fold's order. Skips parameters that have a gradient
+  // on no rank. A collective. Throws ConfigError, on every rank, that names a parameter which has one on some ranks
+  // only.
   void run();
 
-  // Each parameter once, in the order of the module's.
+  // Returns each parameter once, in the module's order.
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
  private:

@@ -92,7 +92,7 @@ void LaneTurns::run_current() {
   changed_.notify_all();
 }
 
-// Where the caller's on_switch throws, the lanes end one after the other.
+// If the caller's on_switch throws, the lanes end one after the other.
 void LaneTurns::switch_turn(size_t from, size_t to) {
   try {
     on_switch_(from, to);

@@ -1,4 +1,4 @@
-// A recipe whose description stands apart, for a front that links no libtorch.
+// A recipe whose description is a class of its own, so that a front can use it without linking libtorch.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace lockstep::recipes {
 
-// `Options` is a RecipeDescription with the recipe's own options for fields.
+// `Options` is a RecipeDescription whose fields are the recipe's own options.
 template <typename Options>
 class Described : public train::Recipe {
  public:

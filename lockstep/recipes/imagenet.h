@@ -1,5 +1,5 @@
-// Classifying images with ResNet-18 (He et al., 2015) or MobileNetV2 (Sandler et al., 2018); so far textured shapes
-// that are drawn on the spot.
+// Image classification with ResNet-18 (He et al., 2015) or MobileNetV2 (Sandler et al., 2018). So far the images are
+// textured shapes that are drawn on the spot.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class Imagenet final : public Described<ImagenetOptions> {
   data::Splits open_data(const std::string& path, uint64_t seed) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
   at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override;
-  // How often the right class has the highest score, and one of the five highest.
+  // Counts the images whose right class has the highest score, and those where it has one of the five highest.
   std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override;
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override;
   std::string best_by() const override { return "top1"; }

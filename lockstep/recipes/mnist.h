@@ -1,4 +1,4 @@
-// Reading digits with LeNet: MNIST's files, the JSON file of Paddle's course, or digits drawn on the spot.
+// Digit classification with LeNet, on MNIST's files, the JSON file of Paddle's course, or digits drawn on the spot.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace lockstep::recipes {
 class Mnist final : public Described<MnistOptions> {
  public:
   using Described::Described;
-  // The preset "paddle": the course's (SGD 0.01, 100 images a lane, constant rate).
+  // The preset "paddle" has the course's settings (SGD 0.01, 100 images a lane, constant rate).
   train::Defaults defaults(const std::string& preset) const override;
   data::Splits open_data(const std::string& path, uint64_t seed) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;

@@ -8,7 +8,7 @@
 
 namespace lockstep::recipes {
 
-// All of them, each with its default options.
+// Returns all recipes, each with its default options.
 std::vector<std::shared_ptr<train::Recipe>> make_recipes();
 
 }  // namespace lockstep::recipes

@@ -1,4 +1,4 @@
-// Telling an image's pixels apart with U-Net (Ronneberger et al., 2015); so far shapes that are drawn on the spot.
+// Image segmentation with U-Net (Ronneberger et al., 2015). So far the images are shapes that are drawn on the spot.
 #pragma once
 
 #include <string>
@@ -15,13 +15,15 @@ class UNet final : public Described<UNetOptions> {
   train::Defaults defaults(const std::string& preset) const override;
   data::Splits open_data(const std::string& path, uint64_t seed) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
-  // Cross entropy plus Dice loss, of output [N, classes, H, W] and target [N, H, W]. Dice is each image's own, the mean
-  // over classes, and smoothed by a pixel: so a class that an image lacks counts by the pixels wrongly given to it.
+  // Returns cross entropy plus Dice loss, of output [N, classes, H, W] and target [N, H, W]. Dice is computed for each
+  // image by itself, as the mean over classes, and smoothed by a pixel. So a class that an image lacks counts by the
+  // pixels wrongly given to it.
   at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override;
-  // For each class, pixels that are it in both prediction and mask, and pixels in either, counted twice if in both.
+  // Counts, for each class, the pixels that have it in both prediction and mask, and the pixels that have it in either,
+  // twice if in both.
   std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override;
-  // Dice over all pixels of all images: dice_per_class in the classes' order, dice the mean without class 0, the
-  // ground.
+  // Returns Dice over all pixels of all images: dice_per_class in the classes' order, and dice, the mean without class
+  // 0, the background.
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override;
   std::string best_by() const override { return "dice"; }
 };

@@ -1,4 +1,4 @@
-// What --amp auto stands for in a run: the same on every rank, and kept by what the run writes.
+// The level that --amp auto stands for in a run. It is the same on every rank, and the run's files record it.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace lockstep::train {
 
-// A level and a dtype in the place of auto, and why, for people: "5.1 times fp32 here".
+// The level and dtype that replace auto, and the reason, for people: "5.1 times fp32 here".
 struct ResolvedAmp {
   amp::AmpLevel level;
   amp::HalfType dtype;
@@ -17,11 +17,11 @@ struct ResolvedAmp {
   std::optional<bool> keep_batchnorm_fp32 = {};  // unset: the level's
 };
 
-// Rank 0's choice for all ranks: on a CPU by its rates (amp/auto_level.h), of fp16 alone where `dtype` asks for it; on
-// a GPU O1. A collective.
+// Returns rank 0's choice, on all ranks. On a CPU rank 0 chooses by its rates (amp/auto_level.h), and considers fp16
+// alone if `dtype` is fp16. On a GPU the choice is O1. A collective.
 ResolvedAmp resolve_amp(amp::HalfType dtype, DeviceKind device, World& world);
 
-// What the run of a checkpoint computed in.
+// Returns the level and dtype of the run that wrote a checkpoint.
 ResolvedAmp amp_of_checkpoint(const Origin& origin);
 
 }  // namespace lockstep::train

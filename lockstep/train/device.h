@@ -9,12 +9,12 @@
 
 namespace lockstep::train {
 
-// Of the rank with this local number; ranks share GPUs where there are fewer of them. For a GPU it opens the CUDA
-// plug-in, which must come before anything else asks libtorch for one. Throws ConfigError where this build or this
-// machine has none.
+// Returns the device of the rank with this local rank. Ranks share GPUs if there are fewer GPUs than ranks. For a GPU
+// it opens the CUDA plug-in, which must come before anything else asks libtorch for a GPU. Throws ConfigError if this
+// build or this machine has none.
 c10::Device open_device(DeviceKind kind, int local_rank);
 
-// The backend for ranks on such a device: NCCL for GPUs where none is asked for.
+// Returns the backend for ranks on such a device: "nccl" for GPUs if `backend` is "auto", else `backend`.
 std::string backend_for(DeviceKind kind, const std::string& backend);
 
 }  // namespace lockstep::train

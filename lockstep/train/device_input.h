@@ -1,5 +1,5 @@
-// A loader's batches on the device that computes: while one step computes, the next one's batch goes from pinned memory
-// to the GPU on a stream of its own. On the CPU they are the loader's as they are.
+// Brings a loader's batches to the computing device. While a GPU computes one step, the next step's batch is copied to
+// it from pinned memory on a stream of its own. On the CPU the loader's batches are passed on unchanged.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -14,10 +14,11 @@ namespace lockstep::train {
 
 class DeviceInput {
  public:
-  // Takes batches from `loader`, which outlives this; on a GPU one step ahead.
+  // Takes batches from `loader`, which outlives this. On a GPU it takes them one step ahead.
   DeviceInput(data::Loader& loader, c10::Device device);
 
-  // The next step's lanes, data and targets on the device, for the current stream. Throws what Loader::next() does.
+  // Returns the next step's lanes, with data and targets on the device, ready for the current stream. Throws what
+  // Loader::next() throws.
   data::StepBatch next();
 
  private:

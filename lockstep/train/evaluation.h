@@ -1,4 +1,5 @@
-// Loss and metrics over exactly all samples of a data set, equal at any number of ranks.
+// Evaluation: loss and metrics over all samples of a data set, each counted once. They are equal at any number of
+// ranks.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,14 +21,15 @@ struct Evaluation {
 };
 
 struct EvaluationOptions {
-  int64_t chunk = 256;  // samples; part of what the result's bits depend on
+  int64_t chunk = 256;  // samples; the result's bits depend on it
   bool channels_last = false;
   amp::Policy amp;
   c10::Device device{c10::kCPU};  // the model's
 };
 
-// A collective. The data set is cut into fixed chunks, each of which one rank computes; the chunks' sums are added in
-// the order of the chunks. The module is in eval mode meanwhile, and in the mode that it had afterwards.
+// Evaluates a model. The data set is cut into fixed chunks, one rank computes each chunk, and the chunks' sums are
+// added in the order of the chunks. The module is in eval mode meanwhile, and afterwards in the mode that it had
+// before. A collective.
 Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Dataset& data, comm::Communicator& comm,
                     const EvaluationOptions& options);
 

@@ -1,4 +1,4 @@
-// When a run evaluates, and on which data. Pure functions of the step.
+// The schedule of a run's evaluations: the steps, and the data of each. Pure functions of the step.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ struct EvaluationSchedule {
   int64_t total_steps = 0;
   bool has_validation = false;  // some of the training data are held out
 
-  // Whether the run evaluates after `step` steps: at every interval, and at the end.
+  // Returns whether the run evaluates after `step` steps: it does at every interval and at the end.
   bool due(int64_t step) const { return at_end(step) || at_interval(step); }
 
-  // The data of that evaluation. Where there is a validation part the test data are for the end alone.
+  // Returns the data of that evaluation. If there is a validation split, the test split is for the end alone.
   Split split(int64_t step) const { return has_validation && !at_end(step) ? Split::kValidation : Split::kTest; }
 
-  // Whether a plateau observes this step's metrics: at every interval, for any run with these options evaluates there,
-  // however often it is stopped. The run's end is no interval, for it depends on --steps.
+  // Returns whether a plateau schedule observes this step's metrics. It does at every interval, where any run with
+  // these options evaluates, however often it is stopped. It does not at the run's end, which depends on --steps.
   bool plateau_due(int64_t step) const { return at_interval(step); }
 
-  // The data that a plateau goes by, the same at every interval.
+  // Returns the data that a plateau schedule observes, the same at every interval.
   Split plateau_split() const { return has_validation ? Split::kValidation : Split::kTest; }
 
  private:

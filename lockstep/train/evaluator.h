@@ -1,4 +1,5 @@
-// The evaluations of a run under way: of the weights' average where there is one, each step's once, the best kept.
+// Evaluates the model of a run under way, with the weights' average if the run keeps one. evaluate() does so at most
+// once after each step, and the best result is kept.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +18,17 @@ class Evaluator {
 
   bool due() const { return schedule_.due(parts_.state.step); }
 
-  // Evaluates after this many steps, unless that has been done; whether it was done now. A collective.
+  // Evaluates after the current step, unless that has been done. Returns whether it was done now. A collective.
   bool evaluate();
 
-  // Tells the scheduler's plateau, where there is one, the metrics of this step; evaluates again where it goes by other
-  // data. Equal on all ranks, as evaluations are. A collective.
+  // Gives this step's metrics to a plateau schedule, if the run has one. Evaluates again if the plateau observes other
+  // data. The metrics are equal on all ranks. A collective.
   void observe_plateau();
 
   // The last evaluation, and whether it was of the test data.
   const Evaluation& last() const { return last_; }
   bool last_was_test() const { return last_split_ == EvaluationSchedule::Split::kTest; }
-  // Whether the last evaluation is this step's and the best so far.
+  // Returns whether the last evaluation is this step's and the best so far.
   bool is_best() const { return best_step_ == parts_.state.step; }
 
  private:
@@ -39,7 +40,7 @@ class Evaluator {
   Evaluation last_;
   EvaluationSchedule::Split last_split_ = EvaluationSchedule::Split::kTest;
   int64_t last_step_ = -1;
-  int64_t best_step_ = -1;  // of the best evaluation in this start
+  int64_t best_step_ = -1;  // the step of the best evaluation since this start
 };
 
 }  // namespace lockstep::train

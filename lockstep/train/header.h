@@ -1,4 +1,4 @@
-// The lines that a run begins with: everything that decides its numbers, for people.
+// The header that a run prints first: everything that decides its numbers, for people.
 #pragma once
 
 #include <string>
@@ -19,15 +19,15 @@ struct HeaderFacts {
   bool same_bits = true;  // at any number of ranks
   bool sync_bn = false;
   int threads = 1;
-  bool snapshot_keeper = false;  // a launcher of ours keeps this run
+  bool snapshot_keeper = false;  // Lockstep's launcher keeps this run's snapshots
   int64_t parameters = 0;
   std::string train_data, test_data, validation_data;
   int64_t train_samples = 0, test_samples = 0, validation_samples = 0;
-  std::string sharding;    // of the optimizer: "state and weights shared by 2 ranks"; empty: it is whole
-  std::string chosen;      // what bears on the bits and is not the default: "--lr 0.05 --ema 0.99"
+  std::string sharding;  // of the optimizer: "state and weights shared by 2 ranks"; empty: it is whole
+  std::string chosen;    // options that the bits depend on and that differ from their defaults: "--lr 0.05 --ema 0.99"
   int64_t first_step = 0;  // above 0: resumed
   std::string resumed_from;
-  std::vector<std::string> changes;  // since then: "--lr 0.1 -> 0.05"
+  std::vector<std::string> changes;  // options changed by the resume: "--lr 0.1 -> 0.05"
 };
 
 std::string header(const HeaderFacts& facts, const Plan& plan);

@@ -1,4 +1,4 @@
-// Steps whose gradients are not finite: which parameter or layer is named, who is warned, and what ends the run.
+// Reports steps whose gradients are not finite: it names the parameter or layer, warns, or ends the run.
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ class NonFinite {
   NonFinite(const Parts& parts, const parallel::DistributedDataParallel& ddp, const Logger& log)
       : parts_(parts), ddp_(ddp), log_(log) {}
 
-  // Without a loss scaler: warns on rank 0, or throws DataError with --on-nan stop.
+  // Called without a loss scaler: warns on rank 0, or throws DataError with --on-nan stop.
   void warn(double loss) const;
 
-  // Of a step that the loss scaler skips: the first parameter whose gradient overflowed at `scale`. Some are normal,
-  // while the scale looks for its place; 17 in a row are warned of.
+  // Called for a step that the loss scaler skips. Returns the first parameter whose gradient overflowed at `scale`.
+  // Some overflows are normal while the scale settles; it warns after 17 in a row.
   std::string overflow(double loss, double scale) const;
 
-  // With --detect-anomaly: `found` is the layer that this rank found, or empty. Throws DataError on all ranks if one of
-  // them has found something. A collective.
+  // Called with --detect-anomaly. `found` is the layer that this rank found, or empty. Throws DataError on all ranks if
+  // one of them has found a layer. A collective.
   void tell_anomaly(const std::string& found) const;
 
   // Throws DataError: the first value that is not finite came from `found`, at `where`.

@@ -1,4 +1,4 @@
-// An optimizer's state between its plain form (optim) and a checkpoint's tree.
+// Converts an optimizer's state between its plain form (optim) and a checkpoint's tree.
 #pragma once
 
 #include "lockstep/checkpoint/optimizer_state.h"

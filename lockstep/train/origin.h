@@ -1,4 +1,4 @@
-// What a run's bits depend on, as its checkpoints record it.
+// The origin of a run's bits, as its checkpoints record it: the options and data that the bits depend on.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct Origin {
   int64_t train_samples = 0;
 
   bool operator==(const Origin&) const = default;
-  // The value of an option, which is recorded. Throws DataError if it is not.
+  // Returns the recorded value of an option. Throws DataError if it is not recorded.
   const std::string& option(const std::string& name) const;
-  // Of one that is a whole number.
+  // Returns the recorded value of an option that is a whole number.
   int64_t number(const std::string& name) const;
 };
 
@@ -29,19 +29,20 @@ class RunRows {
   RunRows(const TrainOptions& options, RecipeDescription& recipe);
 
   config::Record record() const;
-  // The run's own file: all that repeats it.
+  // Returns the text of the run's own file, which holds everything that repeats the run.
   std::string to_toml() const;
 
   // Throws ConfigError that names the first option of kIdentity, or fact of the data, in which the run differs from its
-  // checkpoint. An option that the checkpoint does not know had its default; one of the recipe's own is refused.
+  // checkpoint. An option that the checkpoint does not record had its default; a missing option of the recipe's own is
+  // refused.
   void check(const Origin& run, const Origin& checkpoint, const std::string& file) const;
 
-  // What a resumed run changes: "--lr 0.1 -> 0.05" for each option of kTrajectory that differs.
+  // Returns the changes of a resumed run: "--lr 0.1 -> 0.05" for each option of kTrajectory that differs.
   std::vector<std::string> changes(const Origin& run, const Origin& checkpoint) const;
 
-  // "--arch resnet18 --size 64": all of the recipe's own.
+  // Returns all of the recipe's own options: "--arch resnet18 --size 64".
   std::string recipe_text() const;
-  // "--lr 0.05 --clip 1": what was chosen otherwise than by default and bears on the run's bits.
+  // Returns the options that the run's bits depend on and that differ from their defaults: "--lr 0.05 --clip 1".
   std::string chosen_text() const;
 
  private:

@@ -25,7 +25,7 @@ class OriginTest : public testing::Test {
 
   Origin origin() { return {RunRows(options_, recipe_).record(), {3, 64, 64}, 600}; }
 
-  // What is said of a run with the present options that goes on from `checkpoint`.
+  // Returns the error for a run with the present options that resumes from `checkpoint`.
   std::string refusal(const Origin& checkpoint) {
     return testing_support::refusal([&] { RunRows(options_, recipe_).check(origin(), checkpoint, "a.pt"); });
   }

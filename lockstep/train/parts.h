@@ -30,14 +30,14 @@ struct Parts {
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;  // of the optimizer, for people; empty: it is whole
   amp::Policy amp;
-  std::string amp_why;  // why --amp auto took it; empty: it was asked for
+  std::string amp_why;  // the reason for --amp auto's choice; empty: the user chose
   c10::Device device{c10::kCPU};
   amp::LossScaler scaler;
   TrainingState state;
   RunFiles files;
   std::string resumed_from;           // empty: a fresh run
-  std::vector<std::string> changes;   // what the resumed run takes otherwise than its checkpoint, for people
-  bool evaluated = false;             // metrics.jsonl has an evaluation of the step that the run goes on from
+  std::vector<std::string> changes;   // options in which the resumed run differs from its checkpoint, for people
+  bool evaluated = false;             // metrics.jsonl has an evaluation of the step that the run resumes from
   std::vector<std::string> warnings;  // for people: checkpoints that could not be read
 };
 

@@ -1,4 +1,4 @@
-// A run's numbers, once data and recipe are known: options with the recipe's defaults filled in. Pure functions.
+// The plan of a run: its numbers, from the options, the recipe's defaults and the size of the data. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lockstep::train {
 
-// How the learning rate came about where --scale-lr asks for more than the plain one.
+// The scaling of the learning rate by --scale-lr.
 struct LrScaling {
   std::string rule;  // "linear", "sqrt"
   double unscaled_lr = 0;
@@ -29,7 +29,7 @@ struct Plan {
   std::string optimizer;
   optim::NamedOptions optimizer_options;
   schedule::ScheduleOptions schedule;
-  int64_t steps_per_unit = 1;  // the schedule counts so many steps as one
+  int64_t steps_per_unit = 1;  // how many steps the schedule counts as one
   std::string plateau_metric = "loss";
   std::optional<LrScaling> lr_scaling;
   bool channels_last = false;
@@ -38,17 +38,17 @@ struct Plan {
   int64_t save_every = 0;    // steps; 0: at the end alone
 
   int64_t global_batch() const { return int64_t{lanes} * batch_size; }
-  // The epoch that step `step`, counted from 0, belongs to, and its place in it.
+  // Return the epoch that step `step`, counted from 0, belongs to, and its place in that epoch.
   int64_t epoch_of(int64_t step) const { return step / steps_per_epoch; }
   int64_t step_in_epoch(int64_t step) const { return step % steps_per_epoch; }
 };
 
-// The options with the recipe's defaults where they say nothing, and the run's lanes: what the run takes. Throws
+// Returns the options that the run uses: unset ones filled in with the recipe's defaults, and the run's lanes. Throws
 // ConfigError for a global batch that the lanes can't share.
 TrainOptions fill_defaults(const TrainOptions& options, const Defaults& defaults, int lanes);
 
-// Throws ConfigError for what does not fit together: a global batch that the lanes can't share, a warm-up longer than
-// the run.
+// Makes the plan. Throws ConfigError for options that do not fit together, such as a global batch that the lanes can't
+// share or a warm-up longer than the run.
 Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes, int64_t train_samples);
 
 }  // namespace lockstep::train

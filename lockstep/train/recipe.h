@@ -1,4 +1,4 @@
-// What is trained: a recipe joins a model, data, a loss, metrics and defaults, under one name.
+// A recipe: a model, data, a loss, metrics and default options under one name.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@ struct Model {
   std::function<at::Tensor(const at::Tensor& data)> forward;  // uses the module's parameters
 };
 
-// What a run has where its options say nothing.
+// The defaults of a run's unset options.
 struct Defaults {
   int batch_size = 32;  // samples a lane
   int epochs = 1;
@@ -31,29 +31,29 @@ struct Defaults {
   double weight_decay = 0;
   std::string schedule = "constant";  // one of schedule::schedule_names()
   int64_t warmup = 0;                 // steps
-  bool channels_last = false;         // which memory format is faster for this model
+  bool channels_last = false;         // channels_last is the faster memory format for this model
   int eval_batch = 256;               // samples that evaluation computes at a time
 };
 
-// What a command line knows of it, RecipeDescription says: name, presets, and the recipe's own options, which are read
-// before all below is asked. From then on it is immutable: any thread may call.
+// The base RecipeDescription has its name, presets and own options. These options are read before any function below is
+// called. From then on the recipe is immutable, and any thread may call it.
 class Recipe : public RecipeDescription {
  public:
-  // `preset`: one of presets(), or "" for the recipe's own.
+  // Returns the defaults of a preset, one of presets(), or "" for the recipe's own.
   virtual Defaults defaults(const std::string& preset) const = 0;
-  // Throws DataError. An empty path: data made on the spot, keyed by the seed.
+  // Opens the data at `path`. An empty path means data made on the spot, keyed by the seed. Throws DataError.
   virtual data::Splits open_data(const std::string& path, uint64_t seed) const = 0;
-  // Initialised by the seed alone.
+  // Makes a model whose initial weights depend on the seed alone.
   virtual Model make_model(uint64_t seed, const data::Dataset& data) const = 0;
 
-  // The mean over the samples of each one's own loss, so that lanes' losses can be joined exactly: a scalar with a
-  // graph.
+  // Returns the mean of the samples' losses, a scalar with a graph. Each sample's loss depends on that sample alone, so
+  // that lanes' losses can be joined exactly.
   virtual at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const = 0;
-  // Sums over the samples of whatever metrics() needs: fp64 [k], exact or of one fixed order.
+  // Returns the sums over the samples that metrics() needs: fp64 [k], exact or added in one fixed order.
   virtual std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const = 0;
-  // The metrics of final.json, from the sums over all samples: {"accuracy": 0.98}.
+  // Returns the metrics of final.json, from the sums over all samples: {"accuracy": 0.98}.
   virtual nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const = 0;
-  // The metric that best.pt goes by; more is better.
+  // Returns the name of the metric that decides best.pt; more is better.
   virtual std::string best_by() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// How a run goes, told to people and files: the node's board on every rank; on rank 0 metrics.jsonl, progress and
-// lines.
+// Reports a run's progress: to the node's board on every rank, and on rank 0 to metrics.jsonl, the progress display and
+// lines for people.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@
 
 namespace lockstep::train {
 
-// One training step, as it is reported.
+// The report of one training step.
 struct StepReport {
   double loss = 0;
   double lr = 0;
   double gradient_norm = 0;
-  std::string overflow = {};  // of a step that the loss scaler skips: the first parameter whose gradient is not finite
+  std::string overflow = {};  // in a step that the loss scaler skips: the first parameter whose gradient is not finite
   int64_t samples = 0;        // of the global batch
   double seconds = 0;
 };
@@ -35,7 +35,7 @@ class Reporter {
   Reporter(const Parts& parts, track::Progress::Options progress, Print print);
 
   void step(const StepReport& report);
-  // The reductions of the last step, now and then.
+  // Reports the buckets' reductions of the last step, in some steps only.
   void reductions(const parallel::DistributedDataParallel& ddp);
   void evaluation(const Evaluation& evaluation, bool of_test_data);
   void saved(const std::string& checkpoint);
@@ -43,7 +43,7 @@ class Reporter {
   // Writes final.json: the last evaluation, the hashes of the weights and, unless empty, of their average.
   void done(const Evaluation& evaluation, const std::string& weights_sha256, const std::string& ema_sha256);
 
-  // A line for people, unless --quiet.
+  // Prints a line for people, unless --quiet.
   void say(const std::string& line);
 
  private:

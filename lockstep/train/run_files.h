@@ -20,8 +20,8 @@ struct RunFiles {
 // Writes a small text file atomically. Throws IoError.
 void write_text(const std::string& path, const std::string& text);
 
-// What --resume names, as the file to read: a checkpoint itself, or in a run's folder the newest of what it saved, the
-// interrupted state among it. Throws ConfigError if there is none.
+// The checkpoint that --resume names: the file itself, or the newest one in a run's folder, where an interrupted state
+// is newer than all others. find_resume_point() finds it, and throws ConfigError if there is none.
 struct ResumePoint {
   std::string folder;               // of the run that goes on
   std::optional<std::string> file;  // nothing: the newest readable one of the folder's store

@@ -12,7 +12,7 @@ using checkpoint::List;
 using checkpoint::ValueView;
 using schedule::Rates;
 
-// What each of PyTorch's classes holds besides what all of them do.
+// The keys that each of PyTorch's classes holds besides the keys of all of them.
 
 Dict own_keys(const schedule::ConstantLr&, const Rates&, int64_t) { return {{"factor", 1.0}, {"total_iters", 0}}; }
 

@@ -1,4 +1,4 @@
-// A run's schedule under way: the rate of each step, and what a checkpoint holds of it.
+// A run's learning rate schedule under way: the rate of each step, and its form in checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,28 @@ namespace lockstep::train {
 
 struct Scheduler {
   schedule::ScheduleOptions options;
-  int64_t steps_per_unit = 1;   // the schedule counts so many of the run's steps as one
-  std::string metric = "loss";  // that a plateau goes by
+  int64_t steps_per_unit = 1;   // how many of the run's steps the schedule counts as one
+  std::string metric = "loss";  // the metric that a plateau observes
   schedule::PlateauState plateau = {};
 
   double lr(int64_t step) const { return schedule::lr_at(options, step / steps_per_unit, plateau); }
   bool goes_by_metric() const { return std::holds_alternative<schedule::PlateauLr>(options.shape); }
-  // One more evaluation's metric. With a plateau only; before the warm-up's end nothing is counted.
+  // Gives a plateau the metric of one more evaluation. It ignores evaluations before the warm-up's end. Called with a
+  // plateau only.
   void observe(int64_t step, double value);
 };
 
-// state_dict() of PyTorch's scheduler of this shape after `step` steps; with a warm-up of SequentialLR, which holds
-// LinearLR's and the shape's. Milestones are a plain dict. PyTorch has no plateau with a warm-up: it is then the
-// plateau's alone, its _last_lr what the warm-up leads to. A plateau has besides base_lrs and its metric's name.
+// Returns state_dict() of PyTorch's scheduler of this shape after `step` steps. With a warm-up it is SequentialLR's,
+// which holds LinearLR's and the shape's. Milestones are a plain dict. PyTorch has no plateau with a warm-up: the dict
+// is then the plateau's alone, and its _last_lr is the rate that the warm-up leads to. A plateau's dict also holds
+// base_lrs and its metric's name.
 checkpoint::Dict scheduler_to_dict(const Scheduler& scheduler, int64_t step);
 
-// What PyTorch's schedulers keep in an optimizer's parameter groups (initial_lr …) goes into a group's options.
+// Adds to a group's options the keys that PyTorch's schedulers keep in an optimizer's parameter groups (initial_lr …).
 void add_group_rates(const Scheduler& scheduler, checkpoint::Dict& options);
 
-// The plateau in a checkpoint's "scheduler"; {} if the checkpoint or the run has another schedule. Throws ConfigError
-// where it began at another rate or went by another metric than the run's, DataError.
+// Returns the plateau's state in a checkpoint's "scheduler", or {} if the checkpoint or the run has another schedule.
+// Throws ConfigError if it began at another rate or observed another metric than the run's, and DataError.
 schedule::PlateauState plateau_in(const checkpoint::ValueView& saved, const Scheduler& run);
 
 }  // namespace lockstep::train

@@ -1,4 +1,5 @@
-// From options to the parts of a run: data opened, model made or loaded, position found, lanes and threads resolved.
+// Makes the parts of a run from its options: opens the data, makes or loads the model, finds the position to resume
+// from, resolves lanes and threads.
 #pragma once
 
 #include <functional>
@@ -12,16 +13,17 @@
 
 namespace lockstep::train {
 
-// A collective. `options.out` is the run's folder; it and what a run needs there exist. Throws ConfigError, DataError.
+// Sets up a run. `options.out` is the run's folder; it exists, with everything that a run needs there. A collective.
+// Throws ConfigError, DataError.
 Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world);
 
-// The header's text for these parts.
+// Returns the header's text for these parts.
 std::string header_of(const Parts& parts);
 
-// What a level other than auto means, which resolve_amp (auto_amp.h) replaces.
+// Returns the options of a level other than auto. resolve_amp (auto_amp.h) replaces auto.
 amp::Options amp_options(amp::AmpLevel level, amp::HalfType half);
 
-// Model weights in the memory format that the plan asks for.
+// Puts the model's weights into the memory format that the plan asks for.
 void set_memory_format(torch::nn::Module& module, bool channels_last);
 
 }  // namespace lockstep::train

@@ -152,13 +152,13 @@ void Trainer::interrupt() {
   reporter_.stopped();
 }
 
-// Of the fp32 masters, where there are any; empty on other ranks than 0. A collective.
+// Hashes the weights, or their fp32 masters where there are any. Returns "" on ranks other than 0. A collective.
 std::string Trainer::weights_sha256() {
   const auto masters = parts_.optimizer->masters();
   return leads() ? checkpoint::weights_sha256(state_with(*parts_.model.module, masters)) : "";
 }
 
-// Of the weights' average; empty where none is kept. A collective.
+// Hashes the weights' average. Returns "" if none is kept, and on ranks other than 0. A collective.
 std::string Trainer::ema_sha256() {
   if (parts_.options.optimizer.ema == 0) return "";
   parts_.optimizer->exchange_averages();

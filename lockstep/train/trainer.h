@@ -1,4 +1,4 @@
-// A run: train_step() is one training step, run() the loop around it.
+// The training loop: train_step() is one step, and run() is the loop around it.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class Trainer {
  public:
   using StopAsked = std::function<bool()>;
 
-  // `print` receives what rank 0 shows people; `stop_asked` is asked by rank 0 at every step.
+  // `print` receives rank 0's texts for people. Rank 0 calls `stop_asked` at every step.
   Trainer(Parts parts, track::Progress::Options progress, Reporter::Print print, StopAsked stop_asked,
           const Logger& log);
 

@@ -1,4 +1,4 @@
-// Everything that a run needs to go on as if it had never stopped, as a checkpoint holds it.
+// The training state that a checkpoint holds: everything that lets a run resume as if it had never stopped.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -20,33 +20,35 @@ namespace lockstep::train {
 struct TrainingState {
   int64_t step = 0;  // steps done
   int64_t steps_per_epoch = 1;
-  double best = 0;  // of the metric that best.pt goes by; below any value before the first evaluation
+  double best = 0;  // the best value of the metric that decides best.pt; before the first evaluation below any value
   Origin origin;
   Scheduler scheduler = {};  // not read by read_state(), for it is the run's own; plateau_in() reads what metrics made
 };
 
-// The model's state with `values` in the places of its parameters where they are defined: fp32 masters, averages.
-// Shares memory with both.
+// Returns the model's state dict with `values`, such as fp32 masters or averages, in place of the parameters for which
+// they are defined. Shares memory with both.
 checkpoint::NamedTensors state_with(const torch::nn::Module& model, const std::vector<at::Tensor>& values);
 
-// The dict of DESIGN: model, optimizer, amp, scheduler, sampler, rng, meta; and ema, where the optimizer keeps an
-// average: the model's state dict with the averages for weights. 16-bit weights with fp32 masters are saved as those.
-// Shares the tensors' memory: write it before the next step. A collective where the optimizer is sharded; then whole on
-// rank 0 alone.
+// Returns the dict of DESIGN: model, optimizer, amp, scheduler, sampler, rng and meta. If the optimizer keeps an
+// average it also has ema, the model's state dict with the averages as weights. 16-bit weights that have fp32 masters
+// are saved as the masters. It shares the tensors' memory: write it before the next step. If the optimizer is sharded,
+// this is a collective and the dict is whole on rank 0 alone.
 checkpoint::Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model,
                                 const optim::AnyOptimizer& optimizer, const amp::LossScaler& scaler);
 
-// The state in a checkpoint, before anything is touched. Throws DataError where `file` is no checkpoint of a run.
+// Reads the state in a checkpoint, and changes nothing. Throws DataError if `file` is no checkpoint of a run.
 TrainingState read_state(const checkpoint::Value& value, const std::string& file);
 
-// Copies weights and buffers out of it. Throws ConfigError (another model's), DataError.
+// Copies weights and buffers from a checkpoint into the model. Throws ConfigError for another model's, DataError.
 void restore_model(const checkpoint::Value& value, const std::string& file, torch::nn::Module& model);
 
-// Then optimizer, average and scaler; the model is for names. Throws ConfigError (another optimizer's), DataError.
+// Restores optimizer, average and scaler, after restore_model(). The model gives the names. Throws ConfigError for
+// another optimizer's state, DataError.
 void restore(const checkpoint::Value& value, const std::string& file, const torch::nn::Module& model,
              optim::AnyOptimizer& optimizer, amp::LossScaler& scaler);
 
-// What a checkpoint of a run records of it; nothing where `value` is another file, or of before it was recorded.
+// Returns the origin that a run's checkpoint records. Returns nothing if `value` is another file, or was written by a
+// version that did not record it.
 std::optional<Origin> find_origin(const checkpoint::Value& value, const std::string& file);
 
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-// What a run computes in.
+// The options of a run's precision: opt level, dtype and loss scale.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ constexpr auto words(HalfType) {
   return std::to_array<config::Word<HalfType>>({{HalfType::kBf16, "bf16"}, {HalfType::kFp16, "fp16"}});
 }
 
-// --amp [LEVEL], of every command that has it.
+// Declares --amp [LEVEL], the same for every command that has it.
 void declare_amp(config::OptionSet& options, AmpLevel* level, config::Effect effect);
 
 struct PrecisionOptions {
@@ -33,7 +33,8 @@ struct PrecisionOptions {
   std::optional<bool> keep_batchnorm_fp32;  // at O2 and O3; unset: the level's
 
   void declare(config::OptionSet& options);
-  // Throws ConfigError for options that don't go together. `resumed`: auto is what the checkpoint says, O2 and O3 too.
+  // Throws ConfigError for options that don't go together. `resumed`: auto stands for the checkpoint's level, which may
+  // also be O2 or O3.
   void check(bool resumed) const;
 };
 

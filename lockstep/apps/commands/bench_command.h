@@ -1,4 +1,4 @@
-// The command `bench KIND [options]`: what it measures, and the options of each kind.
+// The command `bench KIND [options]`: the kinds of measurement, and the options of each.
 #pragma once
 
 #include <array>
@@ -55,7 +55,7 @@ struct BenchOptions {
   int elements = 64 << 10;  // thousands (1024) of weights, for the caches to hold none
   bool json = false;
 
-  void declare(config::OptionSet& options);  // of its kind
+  void declare(config::OptionSet& options);  // the options of `kind`
 
  private:
   void declare_step(config::OptionSet& options);
@@ -65,7 +65,7 @@ struct BenchOptions {
 // Not for several threads at once.
 class BenchCommand {
  public:
-  // Reads the words after "bench", the first of which that is a kind decides. As Command::read().
+  // Reads the words after "bench", as Command::read() does. The first word that is a kind decides.
   std::optional<std::string> read(const std::vector<std::string>& args);
 
   const BenchOptions& options() const { return options_; }
@@ -78,8 +78,8 @@ class BenchCommand {
 
 std::string bench_help();
 
-// "4096", "1K", "1M,100M": bytes, with binary prefixes. Throws ConfigError unless each is a multiple of 4 from 4 bytes
-// to 64 GiB.
+// Reads sizes in bytes, with binary prefixes: "4096", "1K", "1M,100M". Throws ConfigError unless each is a multiple of
+// 4 from 4 bytes to 64 GiB.
 std::vector<int64_t> read_sizes(std::string_view name, std::string_view text);
 std::string write_sizes(const std::vector<int64_t>& sizes);
 

@@ -1,4 +1,4 @@
-// A command of lockstep: its options and its words, read from a line and written as one.
+// A command of lockstep: reads its options and words from a command line, and writes them as one.
 #pragma once
 
 #include <optional>
@@ -34,7 +34,7 @@ class Command {
   const Options& options() const { return options_; }
   const config::OptionSet& rows() const { return rows_; }
 
-  // The command's name, and the words that read() takes for the same options.
+  // Returns the command's name and the words that read() reads as the same options.
   std::vector<std::string> arguments() const {
     std::vector<std::string> words = rows_.arguments();
     words.insert(words.begin(), Options::kName);

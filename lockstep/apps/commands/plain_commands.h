@@ -20,7 +20,7 @@ struct InspectOptions {
   void take(const config::Given& line);
 };
 
-// Any program under the environment that torchrun sets.
+// The command launch, which runs any program under the environment that torchrun sets.
 struct LaunchOptions {
   parallel::ProcessOptions processes;  // threads: OMP_NUM_THREADS, where it is not set
   std::string log_dir;                 // empty: no log files
@@ -43,7 +43,7 @@ struct DoctorOptions {
   void take(const config::Given& line);
 };
 
-// --json, of every command that prints results.
+// Declares --json, the same for every command that prints results.
 void declare_json(config::OptionSet& options, bool* json);
 
 }  // namespace lockstep::apps

@@ -8,7 +8,7 @@ namespace lockstep::front {
 
 using Arguments = std::vector<std::string>;
 
-// Runs the command that the words after the program's name say, and returns the exit code. Throws lockstep::Error.
+// Runs the command line `words`, without the program's name, and returns the exit code. Throws lockstep::Error.
 int run(const Arguments& words);
 
 int train(const Arguments& args);
@@ -18,7 +18,7 @@ int inspect(const Arguments& args);
 int launch(const Arguments& args);
 int doctor(const Arguments& args);
 
-// lockstep-worker, beside this program. Throws IoError if it is not there.
+// Returns the path of lockstep-worker, beside this program. Throws IoError if it is not there.
 std::string worker_program();
 
 // Writes to standard output at once, whole. Throws IoError.

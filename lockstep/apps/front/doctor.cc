@@ -35,7 +35,7 @@ class Capture {
   std::unique_ptr<FILE, int (*)(FILE*)> file_;
 };
 
-// How a command ended and what it said.
+// The exit code and the output of a command.
 struct Outcome {
   int code;
   std::string out, err;
@@ -55,7 +55,7 @@ Outcome run_quietly(std::vector<std::string> command, int processes) {
   return {code, out.text(), err.text()};
 }
 
-// What a transport needs besides this build, and this machine has not; "" where nothing is missing.
+// Returns what a backend needs and this machine lacks, or "" if nothing is missing.
 std::string missing_for(const std::string& backend, const doctor::Software& software) {
   if (backend == "nccl" && software.gpus.empty()) return "no GPU";
   if (backend == "mpi" && software.mpi.empty()) return "no MPI library";

@@ -32,7 +32,7 @@ int bench(const Arguments& args) {
   throw BugError("bench startup is not a worker's");
 }
 
-// How fast batches of a data set are made, by as many threads as asked for.
+// Measures how fast --threads threads make batches of a data set.
 int bench_data(const BenchOptions& options) {
   const auto data = data::open_mnist(options.data).train;
   data::LaneSampler sampler({.dataset_size = data->size(), .lanes = 1, .batch_size = options.batch_size, .seed = 1});
@@ -46,7 +46,7 @@ int bench_data(const BenchOptions& options) {
   return 0;
 }
 
-// What --amp auto goes by, measured anew and remembered.
+// Measures the rates that decide --amp auto anew, and writes them to the cache folder.
 int bench_precision(const BenchOptions& options) {
   const amp::Rates rates = amp::measure_rates();
   amp::write_rates(amp::cache_folder(), rates);

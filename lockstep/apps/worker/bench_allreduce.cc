@@ -38,7 +38,7 @@ class Timing {
     for (int64_t i = 0; i < rounds_; ++i) times_.push_back(round(batch_));
   }
 
-  // Of each round the slowest rank's time counts.
+  // The time of a round is the slowest rank's.
   double median() {
     const at::Tensor times = at::tensor(times_, at::kDouble);
     comm_.all_reduce(times, comm::ReduceOp::kMax);

@@ -17,7 +17,7 @@ struct BenchNetwork {
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const at::Tensor&)> forward;
   at::Tensor images;  // [N, channels, H, W]
-  at::Tensor labels;  // int64 [N], or [N, H, W] of a network that labels pixels
+  at::Tensor labels;  // int64 [N], or [N, H, W] for a network that labels pixels
 };
 
 BenchNetwork make_bench_network(const apps::BenchOptions& options);

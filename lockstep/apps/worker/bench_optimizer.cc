@@ -26,7 +26,8 @@ namespace {
 
 constexpr int kTurns = 9;
 
-// How often an element of the weights or of tensors of state, in fp32, and one of the gradient is read and written.
+// One optimizer. `wide` is how often an fp32 element, of the weights or of the state, is read or written in a step, and
+// `gradient` is the same for an element of the gradient.
 struct Case {
   const char* optimizer;
   optim::NamedOptions options;
@@ -51,7 +52,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// Of processor time, by thread.
+// Returns the seconds of processor time that act() takes, divided by the number of threads.
 template <typename Act>
 double seconds_of(const Act& act) {
   const std::clock_t start = std::clock();
@@ -77,7 +78,7 @@ nlohmann::ordered_json measure(const Case& each, int64_t elements, bool masters)
   const auto own_triad = [&] { optim::step_parameter(optim::SgdRule{.multiplier = 1, .lr = -1e-3}, {a, b}); };
   update();
   triad();
-  // Of 16 bits: the gradient is read, the copy written.
+  // With masters the gradient that is read and the weights' copy that is written have 16 bits.
   const int fewest = 4 * each.wide + each.gradient * (masters ? 2 : 4) + (masters ? 2 : 0);
   double seconds = seconds_of(update), triad_seconds = seconds_of(triad);
   for (int turn = 1; turn < kTurns; ++turn) {

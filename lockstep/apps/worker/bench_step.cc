@@ -59,7 +59,7 @@ class Bench {
     const auto masters = amp::apply_policy(*net_.module, policy_);
     ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world);
     auto whole = optim::make_optimizer(options.optimizer, net_.module->parameters(), {{"lr", 1e-3}});
-    // As `lockstep train` has it; without communication there is nothing to share.
+    // `lockstep train` shards the optimizer too. Without communication there is nothing to share.
     if (size_ > 1 && !options.no_comm && !options.overhead) {
       optimizer_ = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), world->communicator());
     } else {

@@ -1,5 +1,5 @@
-// The commands of a worker that lockstep alone has; train and eval are cli's (lockstep/cli/commands.h). Each takes the
-// words after its name and returns the process's exit code; what goes wrong is thrown.
+// The commands that only lockstep's own worker has; train and eval are in lockstep/cli/commands.h. Each takes the words
+// after its name and returns the process's exit code. Errors are thrown.
 #pragma once
 
 #include <string>

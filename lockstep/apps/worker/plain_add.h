@@ -1,4 +1,4 @@
-// The yardstick of bench allreduce: what the machine's memory gives to a loop that does nothing but add.
+// The yardstick of bench allreduce: a loop that does nothing but add, and so shows the speed of the machine's memory.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class PlainAdd {
   PlainAdd(int64_t bytes, int ranks);
 
   void run();
-  // What all ranks' run() reads and writes together.
+  // Returns the bytes that all ranks' run() read and write together.
   static int64_t bytes_moved(int64_t bytes, int ranks) { return 2 * ranks * bytes; }
 
  private:

@@ -37,7 +37,7 @@ Amp::Amp(const std::vector<torch::nn::Module*>& models, const std::vector<torch:
 // 16-bit gradients are divided by the scale within the optimizer's pass, in fp32: small ones would be lost before.
 bool Amp::keeps_scaled(const MixedOptimizer& optimizer) const { return optimizer.is_fused() && policy().cast_model; }
 
-// What backward is about to add to is of the same scale, or put aside.
+// Before backward adds to gradients, rescales them to the new loss's scale or puts them aside.
 void Amp::enter(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options) {
   const double scale = loss_scale(options.loss_id);
   for (auto* optimizer : optimizers) {

@@ -1,5 +1,5 @@
-// Apex's amp: initialize() makes a model and its optimizers compute in mixed precision, scale_loss() and step() are the
-// two other lines of a loop.
+// Apex's amp: initialize() puts a model and its optimizers into mixed precision, and the loop then calls scale_loss()
+// and step().
 //
 //   auto amp = apex::amp::initialize(*net, optimizer, {.opt_level = "O2"});   // before DistributedDataParallel
 //   for (…) {
@@ -12,7 +12,7 @@
 //     amp->zero_grad(optimizer);
 //   }
 //
-// With DistributedDataParallel::run, which scales and folds: amp->step(optimizer, result.square_sum).
+// DistributedDataParallel::run scales and folds by itself; after it, call amp->step(optimizer, result.square_sum).
 #pragma once
 
 #include <torch/nn/module.h>
@@ -44,12 +44,12 @@ using disable_casts = lockstep::amp::DisableCasts;
 class Amp;
 
 struct ScaleLossOptions {
-  int loss_id = 0;             // which of num_losses
-  bool delay_unscale = false;  // gradients stay scaled: of all backward passes of an accumulation but the last
+  int loss_id = 0;             // the loss's number, below num_losses
+  bool delay_unscale = false;  // gradients stay scaled; set for all backward passes of an accumulation but the last
 };
 
-// Scales a loss while it lives: call its backward(), once. Its end unscales the gradients, looks whether they are
-// finite and sets the next scale; what goes wrong there throws.
+// The scope of a scaled loss: call its backward(), once. Its destructor unscales the gradients, checks whether they are
+// finite and sets the next scale; it may throw.
 class ScaledLoss {
  public:
   ScaledLoss(Amp& amp, at::Tensor loss, std::vector<torch::optim::Optimizer*> optimizers, ScaleLossOptions options);
@@ -68,7 +68,8 @@ class ScaledLoss {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-// What Apex keeps in its module, as an object of the loop. One thread. Models and optimizers outlive it.
+// The state that Apex keeps in its module amp, as an object that the loop owns. One thread. Models and optimizers
+// outlive it.
 class Amp : private lockstep::amp::MixedPrecision {
  public:
   using MixedPrecision::autocast;
@@ -81,7 +82,7 @@ class Amp : private lockstep::amp::MixedPrecision {
   using MixedPrecision::policy;
   using MixedPrecision::step;  // by folded gradients and their sum of squares
 
-  // As initialize().
+  // Does what initialize() does.
   Amp(const std::vector<torch::nn::Module*>& models, const std::vector<torch::optim::Optimizer*>& optimizers,
       const InitializeOptions& options);
 
@@ -93,15 +94,16 @@ class Amp : private lockstep::amp::MixedPrecision {
     return ScaledLoss(*this, loss, std::move(optimizers), options);
   }
 
-  // Steps the optimizer after scale_loss, unless a gradient was not finite. Clips first (also of fp32 masters).
+  // Steps the optimizer after scale_loss, unless a gradient was not finite. Clips the gradients first (also those of
+  // fp32 masters).
   StepReport step(torch::optim::Optimizer& optimizer, const StepOptions& options = {});
   void zero_grad(torch::optim::Optimizer& optimizer);
 
   const lockstep::amp::LossScaler& scaler(int loss_id = 0) const { return MixedPrecision::scaler(loss_id); }
 
-  // Apex's form, {"loss_scaler0": {"loss_scale", "unskipped"}, …}, with torch's keys beside, and with "opt_level" (2)
-  // and "half" (0) in the first, which Apex passes over. load_state_dict throws ConfigError for another level's state
-  // or other numbers of losses; one without "opt_level", Apex's own, is taken at any.
+  // State dicts have Apex's form, {"loss_scaler0": {"loss_scale", "unskipped"}, …}, with torch's keys beside, and with
+  // "opt_level" (2) and "half" (0) in the first, which Apex ignores. load_state_dict throws ConfigError for another
+  // level's state or another number of losses. A state without "opt_level", Apex's own, loads at any level.
   using State = std::map<std::string, lockstep::amp::ScalerDict>;
   State state_dict() const;
   void load_state_dict(const State& state);
@@ -110,11 +112,11 @@ class Amp : private lockstep::amp::MixedPrecision {
   friend class ScaledLoss;
   // The gradients of one optimizer between its backward passes and its step.
   struct Accumulation {
-    double scaled_by = 1;                  // what the gradients are
-    bool delayed = false;                  // they are to stay so until a scope unscales them
-    bool skip = false;                     // the next step is left out
-    std::vector<at::Tensor> stashed = {};  // gradients of losses before, by parameter
-    double stashed_by = 1;                 // what those are scaled by
+    double scaled_by = 1;                  // the scale that the gradients have
+    bool delayed = false;                  // they stay scaled until a scope unscales them
+    bool skip = false;                     // the next step is skipped
+    std::vector<at::Tensor> stashed = {};  // gradients of earlier losses, by parameter
+    double stashed_by = 1;                 // the scale that those have
 
     void add_stashed(const torch::optim::Optimizer& optimizer);
   };

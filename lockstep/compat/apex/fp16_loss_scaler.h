@@ -15,11 +15,11 @@ class LossScaler {
   explicit LossScaler(double scale = 1);  // throws ConfigError unless it is above 0
 
   double loss_scale() const { return scaler_.scale(); }
-  // Whether an element of these parameters' gradients is not finite.
+  // Returns whether an element of these parameters' gradients is not finite.
   bool has_overflow(const std::vector<at::Tensor>& parameters) const;
   // Sets the next scale after a step. Returns whether the step is to be left out.
   bool update_scale(bool overflow) { return scaler_.update(overflow); }
-  // Backward of the loss times the scale, in fp32.
+  // Runs backward of the loss times the scale, in fp32.
   void backward(const at::Tensor& loss) const;
 
   const lockstep::amp::LossScaler& scaler() const { return scaler_; }

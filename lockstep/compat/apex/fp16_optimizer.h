@@ -25,7 +25,7 @@ struct FP16OptimizerOptions {
   DynamicLossScalerOptions dynamic_loss_args = {};
 };
 
-// What a resume needs besides the model's and the wrapped optimizer's own state.
+// The state that a resume needs besides the model's and the wrapped optimizer's own.
 struct FP16OptimizerState {
   lockstep::amp::ScalerDict loss_scaler;
   bool dynamic_loss_scale = false;
@@ -33,17 +33,18 @@ struct FP16OptimizerState {
   std::vector<at::Tensor> fp32_from_fp16;  // copies of the masters
 };
 
-// Steps are left out after an overflow under a static scale, too. One thread. The optimizer outlives it.
+// Skips a step after an overflow, also under a static scale. One thread. The optimizer outlives it.
 class FP16_Optimizer {
  public:
-  // Puts fp32 masters in the places of the optimizer's 16-bit parameters. Throws ConfigError for an optimizer that has
-  // taken a step.
+  // Replaces the optimizer's 16-bit parameters by fp32 masters. Throws ConfigError for an optimizer that has taken a
+  // step.
   explicit FP16_Optimizer(torch::optim::Optimizer& init_optimizer, const FP16OptimizerOptions& options = {});
 
-  // Backward of the scaled loss. Of several losses before a step all but the last pass update_master_grads = false.
+  // Runs backward of the scaled loss. If several losses come before a step, all calls but the last pass
+  // update_master_grads = false.
   void backward(const at::Tensor& loss, bool update_master_grads = true);
-  // The masters' .grad become the gradients that backward left, unscaled and in fp32. Between this and zero_grad() both
-  // throw ConfigError, for some gradients would be unscaled twice.
+  // Sets the masters' .grad to the gradients that backward left, unscaled and in fp32. From then until zero_grad(),
+  // this and backward() throw ConfigError, since some gradients would be unscaled twice.
   void update_master_grads();
   // Clips the masters' gradients and returns their norm before, or -1 after an overflow.
   double clip_master_grads(double max_norm, double norm_type = 2);
@@ -55,7 +56,7 @@ class FP16_Optimizer {
   bool overflow() const { return overflow_; }
   double loss_scale() const { return scaler_.loss_scale(); }
   void set_loss_scale(double scale);  // throws ConfigError unless it is above 0
-  // The gradients that the optimizer is about to step by, undefined where there is none.
+  // Returns the gradients that the optimizer is about to step by, undefined where there is none.
   std::vector<at::Tensor> inspect_master_grad_data() const;
 
   FP16OptimizerState state_dict() const;
@@ -70,7 +71,7 @@ class FP16_Optimizer {
   LossScaler scaler_;
   lockstep::amp::MasterWeights masters_;
   bool taken_ = false;     // the masters have their gradients
-  bool settled_ = false;   // the masters are what they are to be
+  bool settled_ = false;   // the masters have their first values
   bool overflow_ = false;  // the last gradients that were taken were not finite
 };
 

@@ -1,5 +1,5 @@
-// apex.fp16_utils: mixed precision by hand. Models are cast in place, so that optimizers and hooks keep their tensors;
-// gradients are dropped by a cast. One thread.
+// apex.fp16_utils: mixed precision by hand. Models are cast in place, so that optimizers and hooks keep their tensors.
+// A cast drops the gradients. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@ namespace lockstep::apex::fp16_utils {
 void convert_module(const torch::nn::Module& module, at::ScalarType dtype);
 // Casts a whole network but for its BatchNorms.
 void convert_network(torch::nn::Module& network, at::ScalarType dtype);
-// Casts each BatchNorm that has weights, in `module` and itself, to fp32.
+// Casts each BatchNorm that has weights to fp32, `module` itself included.
 void BN_convert_float(const torch::nn::Module& module);
 
 // A module whose forward casts its input to fp16.
@@ -77,7 +77,7 @@ void model_grads_to_master_grads(const std::vector<at::Tensor>& model_params,
 void master_params_to_model_params(const std::vector<at::Tensor>& model_params,
                                    const std::vector<at::Tensor>& master_params, bool flat_master = false);
 
-// The number in a tensor of one element.
+// Returns the number in a tensor of one element.
 double to_python_float(const at::Tensor& tensor);
 
 // Clips the gradients of all parameters together, in place, and returns their norm before; norm_type may be infinity.

@@ -11,7 +11,7 @@
 
 namespace lockstep::apex::amp {
 
-// A keyword that is not set (None there) takes the level's value.
+// An unset keyword (None there) takes the level's value.
 struct InitializeOptions {
   bool enabled = true;  // false: nothing is cast and no loss is scaled, whatever the other keywords say
   std::string opt_level = "O1";
@@ -28,8 +28,8 @@ struct InitializeOptions {
   int num_losses = 1;                                                 // each with a scale of its own
 };
 
-// The same in Lockstep's own options. A dynamic loss scale is for fp16: bf16, with the range of fp32, gets none. Throws
-// ConfigError for a level, a dtype or a loss scale that there isn't, and for a cast_model_type that is not the dtype.
+// Returns the same in Lockstep's own options. A dynamic loss scale is for fp16: bf16, with the range of fp32, gets
+// none. Throws ConfigError for an unknown level, dtype or loss scale, and for a cast_model_type that is not the dtype.
 lockstep::amp::Options resolve(const InitializeOptions& options);
 
 }  // namespace lockstep::apex::amp

@@ -33,7 +33,7 @@ inline constexpr MultiTensorApply multi_tensor_applier(65536);
 
 }  // namespace lockstep::apex::multi_tensor_apply
 
-// Operations on lists of tensors. chunk_size means nothing: chunks are as large as suits the cache. noop_flag is an
+// Operations on lists of tensors. chunk_size is ignored: chunks are as large as suits the cache. noop_flag is an
 // integer tensor [1], which becomes 1 where a value was not finite and else stays as it is. Tensors of a list are as
 // multi_tensor.h demands; all throw ConfigError for other numbers of lists.
 namespace lockstep::apex::amp_C {
@@ -43,8 +43,8 @@ using multi_tensor_apply::TensorLists;
 // lists {in, out}: out = in · scale.
 void multi_tensor_scale(int64_t chunk_size, const at::Tensor& noop_flag, const TensorLists& lists, double scale);
 
-// lists {x, y, out}: out = a · x + b · y. arg_to_check: which list is looked at for what is not finite, 0 (x) or 1 (y);
-// -1: both.
+// lists {x, y, out}: out = a · x + b · y. arg_to_check: the list that is checked for values that are not finite, 0 (x)
+// or 1 (y); -1: both.
 void multi_tensor_axpby(int64_t chunk_size, const at::Tensor& noop_flag, const TensorLists& lists, double a, double b,
                         int arg_to_check);
 

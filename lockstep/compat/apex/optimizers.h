@@ -1,5 +1,5 @@
-// apex.optimizers, over lockstep/optim/rules. Where all of Apex's keywords that mean something here are an optimizer's
-// own options, the name is another one for it: FusedLAMB(parameters, {.lr = 1e-3, .use_nvlamb = true}).
+// apex.optimizers, over lockstep/optim/rules. If an optimizer's own options have all of Apex's keywords that apply
+// here, Apex's name is an alias of it: FusedLAMB(parameters, {.lr = 1e-3, .use_nvlamb = true}).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,7 +33,8 @@ struct FusedAdamOptions {
 // Makes optim::Adam or optim::AdamW. Throws ConfigError for an option out of range.
 std::unique_ptr<optim::FusedOptimizer> FusedAdam(std::vector<at::Tensor> parameters,
                                                  const FusedAdamOptions& options = {});
-// Each group's options go beside `options`, by Apex's names but for adam_w_mode and master_weights.
+// The same for parameter groups. Each group may override `options`, by Apex's names, except adam_w_mode and
+// master_weights.
 std::unique_ptr<optim::FusedOptimizer> FusedAdam(const std::vector<optim::ParameterGroup>& groups,
                                                  const FusedAdamOptions& options = {});
 

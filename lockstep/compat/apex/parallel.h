@@ -45,14 +45,14 @@ class DistributedDataParallel : public lockstep::parallel::DistributedDataParall
   std::optional<NoSync> paused_;
 };
 
-// Averages gradients when it is told to, for loops that need no overlap with backward. One thread. A collective's order
-// is the program's.
+// Averages gradients when reduce() is called, for loops that need no overlap with backward. One thread. The program
+// decides the order of its collectives.
 class Reducer {
  public:
   // A collective: gives all ranks rank 0's parameters and buffers. Throws ConfigError for models that differ.
   Reducer(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<World> world);
 
-  // Every parameter's .grad becomes the mean over ranks. A collective. Throws ConfigError, on every rank, for a
+  // Replaces every parameter's .grad by the mean over ranks. A collective. Throws ConfigError, on every rank, for a
   // parameter that has a gradient on some ranks only.
   void reduce();
 
@@ -62,8 +62,8 @@ class Reducer {
   lockstep::parallel::GradientFold fold_;
 };
 
-// The ranks, this one among them, that share BatchNorm statistics when each `group_size` neighbours do; 0: all. Throws
-// ConfigError unless the group size divides the world's.
+// Returns the ranks, this one among them, that share BatchNorm statistics if each `group_size` neighbouring ranks do; 0
+// means all ranks. Throws ConfigError unless the group size divides the world's.
 std::vector<int> create_syncbn_process_group(const World& world, int group_size);
 
 // Makes every BatchNorm in `module` a SyncBatchNorm over the ranks of `process_group` (empty: all): see

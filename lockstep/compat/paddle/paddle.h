@@ -1,4 +1,4 @@
-// Data parallelism by hand, as Paddle's dygraph had it before its DataParallel did it by itself:
+// Data parallelism by hand, as in Paddle's dygraph before its DataParallel reduced gradients by itself:
 //
 //   const auto context = paddle::prepare_context();
 //   paddle::DataParallel model(net, context);
@@ -20,17 +20,17 @@
 
 namespace lockstep::paddle {
 
-// This process among its trainers, with Paddle's names: from the variables that paddle.distributed.launch sets
-// (PADDLE_TRAINER_ID, PADDLE_TRAINERS_NUM, PADDLE_CURRENT_ENDPOINT, PADDLE_TRAINER_ENDPOINTS, FLAGS_selected_gpus), and
-// where they are missing from those that lockstep::init() reads.
+// This process's place among the trainers, under Paddle's names. It is read from the variables that
+// paddle.distributed.launch sets (PADDLE_TRAINER_ID, PADDLE_TRAINERS_NUM, PADDLE_CURRENT_ENDPOINT,
+// PADDLE_TRAINER_ENDPOINTS, FLAGS_selected_gpus), or, if they are missing, from those that lockstep::init() reads.
 struct Env {
   int nranks = 1;
   int local_rank = 0;  // Paddle's word for the rank among all trainers
-  int dev_id = 0;      // of the GPU
+  int dev_id = 0;      // the GPU's number
   std::string current_endpoint;
   std::vector<std::string> trainer_endpoints;
 
-  static Env current();  // throws ConfigError for what contradicts itself
+  static Env current();  // throws ConfigError for variables that contradict each other
 };
 
 // Joins the world: lockstep::init() with Env::current().
@@ -45,7 +45,7 @@ class DataParallel {
 
   torch::nn::Module& layers() const { return *layers_; }
 
-  // The loss ÷ ranks, so that the sum of the ranks' gradients is that of the mean.
+  // Returns the loss ÷ ranks, so that the sum of the ranks' gradients is the gradient of the mean loss.
   at::Tensor scale_loss(const at::Tensor& loss) const;
 
   // Folds the gradients that backward left; see GradientFold::run().

@@ -1,7 +1,7 @@
 // torch.distributed's functions, over World and Communicator (lockstep/world/world.h, lockstep/comm/communicator.h).
 //
-// There is one default group in a process, as there; it is used from one thread. Calls return when they are done, throw
-// CommError when another rank is missing, and ConfigError before init_process_group(). Ranks are numbered as in the
+// A process has one default group, as in PyTorch; it is used from one thread. Calls return when they are done. They
+// throw CommError if another rank is missing, and ConfigError before init_process_group(). Ranks are numbered as in the
 // world, also within a group. Tensors are on the CPU, or, with the backend nccl, on its device.
 #pragma once
 
@@ -32,20 +32,20 @@ struct InitProcessGroupOptions {
   std::chrono::milliseconds timeout{600'000};
   int world_size = -1;          // -1: from the environment
   int rank = -1;                // -1: from the environment
-  std::string group_name = {};  // means nothing, as there
+  std::string group_name = {};  // ignored, as in PyTorch
 };
 
-// Joins the world, which becomes the default group. Throws ConfigError for contradictions and for a second call: a
-// process joins a world once. Throws CommError if the others can't be met.
+// Joins the world, which becomes the default group. Throws ConfigError for contradictions and for a second call, since
+// a process joins a world once. Throws CommError if the rendezvous with the other ranks fails.
 void init_process_group(const InitProcessGroupOptions& options = {});
 // The same with a world that lockstep::init() has joined.
 void init_process_group(std::shared_ptr<World> world);
-// Leaves the default group; its groups must not be used any more. A second world can't be joined.
+// Leaves the default group. Groups made from it must not be used any more. A second world can't be joined.
 void destroy_process_group();
 
 constexpr bool is_available() { return true; }
 bool is_initialized();
-// The world that was joined, for DistributedDataParallel.
+// Returns the joined world, for DistributedDataParallel.
 std::shared_ptr<World> joined_world();
 
 // Some ranks of the world; a default one is the whole world.
@@ -60,24 +60,24 @@ class Group {
   std::shared_ptr<comm::Communicator> communicator_ = {};  // nullptr: the world, or this rank is not among them
 };
 
-// All ranks of the world call it, also those that are not named; an empty list names all. Throws ConfigError for a rank
-// that the world does not have, or has twice in the list.
+// Makes a group. All ranks of the world call it, also those that are not named. An empty list names all ranks. Throws
+// ConfigError for a rank that the world does not have, or has twice in the list.
 Group new_group(const std::vector<int>& ranks = {});
 
-// This rank's number in the group, or -1 outside of it; 0 in the world before init_process_group().
+// Returns this rank's number in the group, or -1 outside of it; 0 in the world before init_process_group().
 int get_rank(const Group& group = {});
-// How many ranks the group has, or -1 outside of it; 1 in the world before init_process_group().
+// Returns the number of ranks in the group, or -1 outside of it; 1 in the world before init_process_group().
 int get_world_size(const Group& group = {});
 std::string get_backend(const Group& group = {});
 
-// Each throws ConfigError where this rank is not in the group, for lists of another length than the group's size, and
-// for a `src` or `dst` outside of the group.
+// The collectives. Each throws ConfigError if this rank is not in the group, for lists of another length than the
+// group's size, and for a `src` or `dst` outside of the group.
 void barrier(const Group& group = {});
 void all_reduce(const at::Tensor& tensor, comm::ReduceOp op = ReduceOp::SUM, const Group& group = {});  // in place
 void reduce(const at::Tensor& tensor, int dst, comm::ReduceOp op = ReduceOp::SUM, const Group& group = {});
 void broadcast(const at::Tensor& tensor, int src, const Group& group = {});
 void all_gather(const std::vector<at::Tensor>& tensor_list, const at::Tensor& tensor, const Group& group = {});
-// output: as many elements as all ranks' inputs together, in the order of ranks.
+// `output` has as many elements as all ranks' inputs together, in the order of ranks.
 void all_gather_into_tensor(const at::Tensor& output, const at::Tensor& input, const Group& group = {});
 void reduce_scatter(const at::Tensor& output, const std::vector<at::Tensor>& input_list,
                     comm::ReduceOp op = ReduceOp::SUM, const Group& group = {});
@@ -87,7 +87,7 @@ void reduce_scatter_tensor(const at::Tensor& output, const at::Tensor& input, co
 void all_to_all(const std::vector<at::Tensor>& output_list, const std::vector<at::Tensor>& input_list,
                 const Group& group = {});
 void all_to_all_single(const at::Tensor& output, const at::Tensor& input, const Group& group = {});
-// Lists are of the root alone, empty elsewhere.
+// The root alone passes a list; elsewhere it is empty.
 void gather(const at::Tensor& tensor, const std::vector<at::Tensor>& gather_list = {}, int dst = 0,
             const Group& group = {});
 void scatter(const at::Tensor& tensor, const std::vector<at::Tensor>& scatter_list = {}, int src = 0,

@@ -23,16 +23,16 @@ struct GradScalerOptions {
 // The names, order of calls and errors are torch's:
 //   scaler.scale(loss).backward(); scaler.unscale_(optimizer) (optional, to clip); scaler.step(optimizer);
 //   scaler.update();
-// For gradients that every rank has folded already the decision is the same everywhere. One thread.
+// For gradients that are folded already the decision is the same on every rank. One thread.
 class GradScaler {
  public:
   explicit GradScaler(const GradScalerOptions& options = {});  // throws ConfigError
 
   at::Tensor scale(const at::Tensor& loss) const;
-  // Divides the gradients of the optimizer's parameters by the scale, in place, once between two updates; gradients
-  // must be fp32, as torch demands: ConfigError for 16-bit ones, and for a second call or one after step().
+  // Divides the gradients of the optimizer's parameters by the scale, in place, once between two updates. Gradients
+  // must be fp32, as torch demands. Throws ConfigError for 16-bit ones, for a second call, and for a call after step().
   void unscale_(torch::optim::Optimizer& optimizer);
-  // Steps unless a gradient was not finite, unscaling first where unscale_ has not. Returns whether it stepped.
+  // Steps unless a gradient was not finite. Unscales first if unscale_ has not. Returns whether it stepped.
   bool step(torch::optim::Optimizer& optimizer);
   // Sets the next scale, which is `new_scale` if that is given.
   void update();

@@ -1,4 +1,4 @@
-// What a run is told of its data.
+// The options of a run's data.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 namespace lockstep::data {
 
 struct DataOptions {
-  std::string path;                  // empty: made on the spot
+  std::string path;                  // of the data set; empty: data made on the spot
   std::optional<double> validation;  // percent of the training data held out
   std::optional<int> workers;        // loader threads a process; unset: none
 

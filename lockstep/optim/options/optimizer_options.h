@@ -1,4 +1,4 @@
-// Which optimizer updates the weights, and how.
+// The options of the optimizer.
 #pragma once
 
 #include <array>
@@ -28,7 +28,8 @@ constexpr auto kOptimizers = std::to_array<OptimizerTraits>({{"sgd", true, true}
                                                              {"novograd"}});
 
 struct OptimizerOptions {
-  // Unset: the recipe's. With another optimizer than its own, momentum and weight decay are the optimizer's defaults.
+  // Unset: the recipe's. With another optimizer than the recipe's, momentum and weight decay default to the
+  // optimizer's.
   std::optional<std::string> name;
   std::optional<double> momentum;
   bool nesterov = false;
@@ -38,7 +39,7 @@ struct OptimizerOptions {
   double ema = 0;         // decay of the weights' average; 0: none is kept
 
   void declare(config::OptionSet& options);
-  // Throws ConfigError for options that the optimizer `of` has no use for.
+  // Throws ConfigError for options that the optimizer named `of` does not have.
   void check(std::string_view of) const;
 };
 

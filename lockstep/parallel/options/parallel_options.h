@@ -1,4 +1,4 @@
-// How a run is divided among processes.
+// The options that divide a run among processes, lanes and threads.
 #pragma once
 
 #include <array>
@@ -8,13 +8,14 @@
 
 namespace lockstep::parallel {
 
-// What gradients are rounded to, at every node of the fold's tree and on the wire; each addition is fp32's.
+// The type that gradients are rounded to, at every node of the fold's tree and on the wire. Each addition is computed
+// in fp32.
 enum class CommType { kFp32, kBf16 };
 constexpr auto words(CommType) {
   return std::to_array<config::Word<CommType>>({{CommType::kFp32, "fp32"}, {CommType::kBf16, "bf16"}});
 }
 
-// Whether each rank keeps the optimizer's state of its slice alone; auto: where ranks share memory.
+// Whether each rank keeps the optimizer's state of its slice alone. auto: yes if the ranks share memory.
 enum class ShardOptimizer { kAuto, kOn, kOff };
 constexpr auto words(ShardOptimizer) {
   return std::to_array<config::Word<ShardOptimizer>>(
@@ -31,14 +32,14 @@ struct ParallelOptions {
   CommType comm_dtype = CommType::kFp32;
 
   void declare(config::OptionSet& options);
-  // Replaces nproc "auto" by a number, for a machine of `cores`. Throws ConfigError for lanes that the processes can't
-  // share.
+  // Replaces nproc "auto" by a number, for a machine of `cores` cores. Throws ConfigError for lanes that can't be
+  // divided among the processes.
   void resolve(int cores);
-  // The lanes of a world of `world_size` ranks.
+  // Returns the lanes of a world of `world_size` ranks.
   int lanes_of(int world_size) const { return lanes == 0 ? world_size : lanes; }
 };
 
-// --nproc N and --threads N, or one of them, of commands that have no lanes.
+// The options --nproc N and --threads N, or one of them, for commands without lanes.
 struct ProcessOptions {
   int nproc = 1;
   int threads = 0;  // 0: default_threads()

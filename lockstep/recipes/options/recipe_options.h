@@ -1,4 +1,4 @@
-// The recipes of `lockstep train` as a command line knows them, with their own options.
+// The descriptions of the recipes of `lockstep train`, with their own options.
 #pragma once
 
 #include <array>
@@ -35,7 +35,8 @@ struct UNetOptions : train::RecipeDescription {
   void declare(config::OptionSet& options) override;
 };
 
-// All of them, each with its defaults; a test compares them with the recipes themselves (recipes/registry.h).
+// Returns all descriptions, each with its defaults. A test compares them with the recipes themselves
+// (recipes/registry.h).
 train::RecipeDescriptions describe_recipes();
 
 }  // namespace lockstep::recipes

@@ -1,4 +1,4 @@
-// The learning rate of a run and its schedule, as a user chooses them.
+// The options of the learning rate and its schedule.
 #pragma once
 
 #include <array>
@@ -12,20 +12,21 @@
 
 namespace lockstep::schedule {
 
-// What a schedule counts.
+// The unit that a schedule counts in.
 enum class ScheduleUnit { kSteps, kEpochs };
 constexpr auto words(ScheduleUnit) {
   return std::to_array<config::Word<ScheduleUnit>>(
       {{ScheduleUnit::kSteps, "steps"}, {ScheduleUnit::kEpochs, "epochs"}});
 }
 
-// How much better is better: by a share of the best so far, or by a difference to it.
+// How a plateau's threshold is meant: as a share of the best value so far, or as a difference to it.
 enum class ThresholdMode { kRel, kAbs };
 constexpr auto words(ThresholdMode) {
   return std::to_array<config::Word<ThresholdMode>>({{ThresholdMode::kRel, "rel"}, {ThresholdMode::kAbs, "abs"}});
 }
 
-// How the learning rate follows the global batch: by its ratio to a base, or by that ratio's root.
+// The rule that scales the learning rate with the global batch: by the ratio of the batch to a base, or by the square
+// root of that ratio.
 enum class LrRule { kLinear, kSqrt };
 constexpr auto words(LrRule) {
   return std::to_array<config::Word<LrRule>>({{LrRule::kLinear, "linear"}, {LrRule::kSqrt, "sqrt"}});
@@ -45,7 +46,7 @@ struct LrOptions {
   ScheduleUnit unit = ScheduleUnit::kSteps;  // "units" below
   std::optional<int64_t> schedule_steps;     // the schedule's horizon, steps; unset: the epochs'
   std::optional<int64_t> warmup;             // units
-  // Of some schedules only (declare() says which), named as PyTorch names them.
+  // The options below belong to some schedules only (declare() says which). They have PyTorch's names.
   std::optional<int64_t> step_size;      // units
   std::vector<int64_t> milestones;       // units from the run's start, ascending; empty: unset
   std::optional<double> gamma;           // the factor of a drop
@@ -64,15 +65,15 @@ struct LrOptions {
   std::optional<int64_t> cooldown;  // evaluations
 
   void declare(config::OptionSet& options);
-  // Throws ConfigError for an option that the schedule `of` has no use for, and for one that it needs and has not got.
+  // Throws ConfigError for an option that the schedule named `of` does not have, and for a missing one that it needs.
   void check(const std::string& of) const;
 };
 
-// "linear", "sqrt=256". Throws ConfigError.
+// Reads "linear" or "sqrt=256". Throws ConfigError for anything else.
 LrScale read_lr_scale(const std::string& name, const std::string& text);
 std::string write_lr_scale(const LrScale& scale);
 
-// "10,25,50": whole numbers above 0 in ascending order. Throws ConfigError.
+// Reads "10,25,50": whole numbers above 0 in ascending order. Throws ConfigError for anything else.
 std::vector<int64_t> read_milestones(const std::string& name, const std::string& text);
 std::string write_milestones(const std::vector<int64_t>& milestones);
 

@@ -1,4 +1,4 @@
-// The schedules by name, and how options make one.
+// The schedules by name, and the making of one from options.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace lockstep::schedule {
 
-// What a schedule needs to know of the run.
+// The facts of a run that its schedule depends on.
 struct RunFacts {
-  double lr = 0;               // scaled
-  double lr_factor = 1;        // by --scale-lr
+  double lr = 0;               // after --scale-lr
+  double lr_factor = 1;        // the factor of --scale-lr
   int64_t default_warmup = 0;  // steps, where --warmup says nothing
   int64_t epochs = 1;
   int64_t steps_per_epoch = 1;
@@ -22,11 +22,11 @@ struct RunFacts {
 
 std::vector<std::string_view> schedule_names();
 
-// How many of the run's steps the schedule counts as one.
+// Returns how many of the run's steps the schedule counts as one.
 int64_t steps_per_unit(const LrOptions& options, int64_t steps_per_epoch);
 
-// The schedule that options.schedule names. Throws ConfigError for options that it has no use for or can't do without,
-// and for a horizon that does not hold the warm-up.
+// Makes the schedule that options.schedule names. Throws ConfigError for options that it does not have, for missing
+// ones that it needs, and for a horizon that is too short for the warm-up.
 ScheduleOptions make_schedule(const LrOptions& options, const RunFacts& facts);
 
 }  // namespace lockstep::schedule

@@ -29,14 +29,14 @@ class EvalCommand {
  public:
   EvalCommand(std::string program, RecipeDescriptions recipes);
 
-  // As TrainCommand's.
+  // As TrainCommand::read() and arguments().
   std::optional<std::string> read(const std::vector<std::string>& args);
   std::vector<std::string> arguments() const;
 
   const EvalOptions& options() const { return options_; }
   const std::shared_ptr<RecipeDescription>& recipe() const { return recipe_; }
 
-  // Gives the recipe's own options the values that a run's record holds, where the line said nothing. Throws
+  // Sets those of the recipe's own options that the line did not set to the values in a run's record. Throws
   // ConfigError.
   void take_recorded(const config::Record& record);
 

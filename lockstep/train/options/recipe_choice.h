@@ -1,4 +1,4 @@
-// Which of a program's recipes a line names, and the options that come with it.
+// The choice of a recipe by its name on the command line, and the options that come with it.
 #pragma once
 
 #include <memory>
@@ -19,17 +19,18 @@ class RecipeChoice {
 
   const std::vector<std::string>& names() const { return names_; }
 
-  // The first of `args` that is a recipe's name; empty if none is.
+  // Returns the first of `args` that is a recipe's name, or an empty string if none is.
   std::string named_in(const std::vector<std::string>& args) const;
 
-  // Rows for reading a line whose recipe is not known yet: `common` and the options of all recipes.
+  // Returns the rows for reading a line whose recipe is not known yet: `common` and the options of all recipes.
   std::vector<config::OptionShape> shapes(const config::OptionSet& common) const;
 
-  // The recipe of this name, whose own options are declared in `options`. Throws ConfigError that lists the recipes,
-  // and the nearest, if there is none.
+  // Returns the recipe of this name and declares its own options in `options`. Throws ConfigError that lists the
+  // recipes, and names the nearest one, if there is none of this name.
   std::shared_ptr<RecipeDescription> choose(const std::string& name, config::OptionSet& options) const;
 
-  // Throws ConfigError for an option of other recipes than `recipe`, whose options are all in `options`.
+  // Throws ConfigError for a given option that belongs to other recipes only. `options` holds all rows that `recipe`
+  // takes.
   void refuse_others(std::span<const config::GivenOption> given, const std::string& recipe,
                      const config::OptionSet& options) const;
 
@@ -39,7 +40,7 @@ class RecipeChoice {
   std::vector<std::vector<config::OptionShape>> own_;  // of each recipe
 };
 
-// Throws ConfigError unless the recipe has the preset; empty is its own settings.
+// Throws ConfigError unless the recipe has the preset. An empty preset means the recipe's own settings.
 void check_preset(const RecipeDescription& recipe, const std::string& preset);
 
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-// What a command line knows of a recipe: its name, presets and own options. Links no libtorch.
+// The description of a recipe for the command line: its name, presets and own options. Links no libtorch.
 #pragma once
 
 #include <string>
@@ -12,11 +12,12 @@ class RecipeDescription {
  public:
   virtual ~RecipeDescription() = default;
   virtual std::string name() const = 0;
-  // Other people's settings, by name, beside its own.
+  // The names of other people's settings that the recipe has beside its own.
   virtual std::vector<std::string> presets() const { return {}; }
-  // The recipe's own options, bound to fields of this object: they are read before anything else is asked of it.
+  // Declares the recipe's own options, bound to fields of this object. They are read before any other function is
+  // called.
   virtual void declare(config::OptionSet& /*options*/) {}
-  // Throws ConfigError for values that single options can't judge.
+  // Throws ConfigError for values that a check of each option alone can't refuse.
   virtual void check() const {}
 };
 

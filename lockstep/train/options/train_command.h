@@ -12,28 +12,29 @@
 
 namespace lockstep::train {
 
-// The file of the options that a resumed run had; empty: there is none. Throws ConfigError.
+// Returns the path of the resumed run's option file, or an empty string if there is none. Throws ConfigError.
 using FindResumedConfig = std::function<std::string(const TrainOptions& options)>;
 
-// Not for several threads at once.
+// Used by one thread at a time.
 class TrainCommand {
  public:
   // `program` is how the user calls it, "lockstep"; the recipes are those that it can train.
   TrainCommand(std::string program, RecipeDescriptions recipes);
 
-  // Reads the words after "train". Returns the text of --help where it is asked for, else nothing. What a resumed run
-  // had holds where neither --config nor the line says anything, but for options of one start. `cores`: what --nproc
-  // auto stands for. Throws ConfigError: one line that names option, value and what is allowed.
+  // Reads the words after "train". Returns the text of --help if the line asks for it, else nothing. An option that
+  // neither --config nor the line sets keeps the value that the resumed run had, unless it is an option of one start.
+  // `cores`: the machine's, for --nproc auto. Throws ConfigError: one line that names the option, the value and the
+  // allowed ones.
   std::optional<std::string> read(const std::vector<std::string>& args, int cores,
                                   const FindResumedConfig& find_resumed = {});
 
-  // After read(). The front changes them where it chooses a run's folder.
+  // The options, after read(). The front changes them when it chooses a run's folder.
   TrainOptions& options() { return options_; }
   const std::shared_ptr<RecipeDescription>& recipe() const { return recipe_; }
   // All rows: the components' and the recipe's own, bound to options() and recipe().
   const config::OptionSet& rows() const { return rows_; }
 
-  // "train", and the words that read() takes for the same options.
+  // Returns "train" and the words that read() reads as the same options.
   std::vector<std::string> arguments() const;
 
  private:

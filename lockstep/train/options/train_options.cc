@@ -43,7 +43,7 @@ void TrainOptions::declare_run(config::OptionSet& options) {
       .bare("")
       .not_in_file();
   options.text("load", "FILE", "weights to start from", &load, kNone).of_one_start();
-  // What a preset stands for is recorded by the options that it sets.
+  // A preset has no effect of its own on the record: the options that it sets are recorded.
   options.text("preset", "NAME", "another's settings", &preset, kNone);
   options.number("batch-size", "N", "samples a lane", &batch_size, 1, kMostSamples, kIdentity);
   options.number("global-batch-size", "N", "samples a step, instead of --batch-size", &global_batch_size, 1,

@@ -1,5 +1,5 @@
-// What a run of training is told: the options of its components, and those of the run itself. std::optional: unset
-// means the recipe's own default.
+// The options of one training run: those of its components, and those of the run itself. An unset std::optional means
+// the recipe's own default.
 #pragma once
 
 #include <array>
@@ -48,13 +48,14 @@ struct TrainOptions {
   std::string out;     // the run's folder; empty: the launcher chooses runs/<recipe>-<n>
   std::string load;    // weights to start from; empty: fresh ones
   std::string preset;  // a known set of a recipe's defaults; empty: the recipe's own
-  // Set: go on from this run's folder or checkpoint; "": from the newest run, which the launcher replaces by its path.
+  // If set, the run resumes from this run's folder or checkpoint. "" means the newest run; the launcher replaces it by
+  // that run's path.
   std::optional<std::string> resume;
 
   std::optional<int> batch_size;         // samples a lane
   std::optional<int> global_batch_size;  // samples of all lanes; never set together with batch_size
   std::optional<int> epochs;
-  std::optional<int64_t> steps;  // the total; only stops
+  std::optional<int64_t> steps;  // in total; only decides where the run stops
 
   schedule::LrOptions rate;
   optim::OptimizerOptions optimizer;
@@ -72,12 +73,12 @@ struct TrainOptions {
   bool deterministic = true;
   DeviceKind device = DeviceKind::kCpu;
   OnNan on_nan = OnNan::kWarn;
-  bool detect_anomaly = false;  // look at every operator's results
+  bool detect_anomaly = false;  // check every operator's results
   bool quiet = false;
 
   void declare(config::OptionSet& options);
-  // What single options can't know: which go together. Throws ConfigError. Replaces nproc "auto" by a number, for a
-  // machine of `cores`.
+  // Throws ConfigError for options that do not go together. Replaces nproc "auto" by a number, for a machine of `cores`
+  // cores.
   void resolve(int cores);
 
  private:
@@ -88,10 +89,10 @@ struct TrainOptions {
   void check_device() const;
 };
 
-// Throws ConfigError where a schedule goes by evaluations, and there are none.
+// Throws ConfigError if the schedule depends on evaluations and the run has none.
 void check_evaluations(const TrainOptions& options, const std::string& schedule);
 
-// "200", "200steps", "2epochs"; a bare number counts steps. Throws ConfigError.
+// Reads "200", "200steps" or "2epochs"; a bare number counts steps. Throws ConfigError for anything else.
 Interval read_interval(const std::string& name, const std::string& text);
 std::string write_interval(const Interval& interval);
 

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using O = TrainOptions;
 
-// What resolve() says of options that `change` made, for a machine of 4 cores; "" if it takes them.
+// Returns the error of resolve() for options changed by `change`, on a machine of 4 cores, or "" if it accepts them.
 std::string refusal(const std::function<void(O&)>& change) {
   O options;
   change(options);
@@ -67,7 +67,8 @@ TEST(TrainOptions, Intervals) {
   }
 }
 
-// What a checkpoint must agree with; the list is short on purpose, and longer than it is by mistake.
+// The options that a resumed run must share with its checkpoint. The list is short on purpose; a longer one is a
+// mistake.
 TEST(TrainOptions, WhatARunIs) {
   O options;
   config::OptionSet rows;

@@ -1,4 +1,4 @@
-// How the ranks of a world talk, as a user chooses it.
+// The options of communication between ranks.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace lockstep {
 constexpr auto kBackendNames =
     std::to_array<std::string_view>({"shm", "single", "gloo", "mpi", "hierarchical", "nccl"});
 
-// fold: the same bits at any world size. ring: what others have.
+// fold: gives the same bits at any world size. ring: the usual ring all-reduce, which does not.
 constexpr auto kAlgorithmNames = std::to_array<std::string_view>({"fold", "ring"});
 
 struct BackendOptions {
@@ -23,7 +23,7 @@ struct BackendOptions {
   std::string interfaces;  // network interfaces, "eth0,eth1"; empty: the one that reaches the rendezvous
   int timeout = 600;       // seconds that a rank waits for the others
 
-  // `refused`: words of --backend that are answered.
+  // `refused`: words of --backend that are refused with an answer of their own.
   void declare(config::OptionSet& options, const std::vector<config::Refused>& refused = {});
 };
 
