@@ -1,6 +1,6 @@
 // What a user's program begins with: join the world, fold a tensor over its ranks.
 #include <ATen/ops/ones.h>
-#include <lockstep/comm/world.h>
+#include <lockstep/world/world.h>
 
 int main() {
   const auto world = lockstep::init();

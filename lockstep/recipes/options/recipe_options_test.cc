@@ -1,4 +1,6 @@
 // The whole line of `lockstep train` and `lockstep eval`, with the recipes that it has.
+#include "lockstep/recipes/options/recipe_options.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,7 +11,6 @@
 
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/config/toml_file.h"
-#include "lockstep/recipes/options/recipe_options.h"
 #include "lockstep/train/options/eval_command.h"
 #include "lockstep/train/options/train_command.h"
 

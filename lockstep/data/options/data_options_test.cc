@@ -1,0 +1,31 @@
+#include "lockstep/data/options/data_options.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/testing/refusal.h"
+
+namespace lockstep::data {
+namespace {
+
+TEST(DataOptions, AreReadAndRecorded) {
+  DataOptions data;
+  config::OptionSet rows;
+  data.declare(rows);
+  rows.apply(std::vector<config::GivenOption>{{"data", "digits"}, {"validation", "12.5"}, {"workers", "3"}});
+  EXPECT_EQ(data.path, "digits");
+  EXPECT_EQ(data.validation, 12.5);
+  EXPECT_EQ(data.workers, 3);
+  const config::Record record = rows.record();
+  ASSERT_EQ(record.size(), 1u);  // where the data lie and who loads them bears on no bit
+  EXPECT_EQ(record[0].name, "validation");
+}
+
+TEST(DataOptions, HoldOutNoMoreThanNineTenths) {
+  DataOptions data;
+  config::OptionSet rows;
+  data.declare(rows);
+  EXPECT_NE(testing_support::refusal([&] { rows.apply(std::vector<config::GivenOption>{{"validation", "91"}}); }), "");
+}
+
+}  // namespace
+}  // namespace lockstep::data

@@ -1,0 +1,46 @@
+#include "lockstep/world/options/backend_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/testing/refusal.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BackendOptions, TakeEveryNameAndAuto) {
+  BackendOptions options;
+  config::OptionSet rows;
+  options.declare(rows);
+  rows.apply(std::vector<config::GivenOption>{{"backend", "gloo"}, {"interface", "eth0,eth1"}, {"timeout", "5"}});
+  EXPECT_EQ(options.backend, "gloo");
+  EXPECT_EQ(options.interfaces, "eth0,eth1");
+  EXPECT_EQ(options.timeout, 5);
+  rows.apply(std::vector<config::GivenOption>{{"backend", "auto"}});
+  EXPECT_EQ(options.backend, "auto");
+}
+
+TEST(BackendOptions, NameTheNearestBackendAndAnswerRefusedOnes) {
+  BackendOptions options;
+  config::OptionSet rows;
+  options.declare(rows, {{"nccl", "it has no CPU memory"}});
+  const auto refusal = [&](const char* name) {
+    return testing_support::refusal([&] { rows.apply(std::vector<config::GivenOption>{{"backend", name}}); });
+  };
+  EXPECT_THAT(refusal("glo"), HasSubstr("--backend glo: expected auto, shm, single, gloo, mpi, hierarchical or nccl"));
+  EXPECT_THAT(refusal("nccl"), HasSubstr("it has no CPU memory"));
+}
+
+TEST(BackendOptions, OnlyTheAlgorithmBearsOnBits) {
+  BackendOptions options;
+  config::OptionSet rows;
+  options.declare(rows);
+  const config::Record record = rows.record();
+  ASSERT_EQ(record.size(), 1u);
+  EXPECT_EQ(record[0].name, "algorithm");
+}
+
+}  // namespace
+}  // namespace lockstep
