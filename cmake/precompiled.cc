@@ -1,1 +1,1 @@
-// Nothing: this file exists so that precompiled.h belongs to a target.
+// Nothing: this file exists so that each precompiled header belongs to a target.

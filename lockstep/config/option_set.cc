@@ -95,8 +95,8 @@ std::vector<std::string> OptionSet::arguments() const {
       words.push_back(*value);
     } else if (row.form != OptionForm::kFlag) {
       options.push_back(cat("--", row.name, "=", *value));
-    } else if (*value == "true") {
-      options.push_back("--" + row.name);
+    } else {
+      options.push_back(*value == "true" ? "--" + row.name : cat("--", row.name, "=false"));
     }
   }
   words.insert(words.end(), options.begin(), options.end());

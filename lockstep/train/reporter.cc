@@ -115,7 +115,9 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
   if (!ema_sha256.empty()) final["ema_sha256"] = ema_sha256;
   config::OptionSet own;
   parts_.recipe->declare(own);
-  for (const auto& [name, value] : own.record()) final[name] = value;
+  for (const auto& [name, value] : own.record()) {
+    if (!final.contains(name)) final[name] = value;  // never in the place of a result
+  }
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();
   say(cat("done: ", step, " steps in ", std::lround(seconds), " s; ", parts_.files.final_json(), ", weights ",

@@ -22,6 +22,9 @@ namespace {
 using comm::Communicator;
 using comm::Network;
 
+constexpr Backend::Entry kMpi{comm::kMpiPlugin, "lockstep_make_mpi_mesh"};
+constexpr Backend::Entry kNccl{comm::kCudaPlugin, "lockstep_make_nccl_communicator"};
+
 std::unique_ptr<Communicator> make_single(const BackendParts&, const WorldOptions&) {
   return std::make_unique<comm::SingleCommunicator>();
 }
@@ -34,26 +37,29 @@ std::unique_ptr<Communicator> make_shm(const BackendParts& parts, const WorldOpt
   return std::make_unique<comm::ShmCommunicator>(node, parts.memory, parts.pool, parts.board);
 }
 
-std::unique_ptr<comm::Mesh> make_gloo_mesh(const BackendParts& parts, const WorldOptions& options) {
-  const Session& session = *parts.session;
-  return comm::make_gloo_mesh({.rank = session.rank,
-                               .size = session.size(),
-                               .interfaces = interfaces_for(session, parts.place, options.interfaces),
-                               .towards = rendezvous_host(parts.place),
-                               .timeout = options.timeout},
-                              session.store.connect("gloo/", Deadline(options.timeout)));
+// Opens MPI's plug-in.
+std::unique_ptr<comm::Mesh> make_mpi_mesh(const comm::MeshOptions& options) {
+  const auto make = comm::plugin_function<decltype(lockstep_make_mpi_mesh)>(kMpi.plugin, kMpi.function);
+  return std::unique_ptr<comm::Mesh>(make({.rank = options.rank, .size = options.size}));
 }
 
-std::unique_ptr<comm::Mesh> make_mpi_mesh(const BackendParts& parts, const WorldOptions&) {
-  const auto make = comm::plugin_function<decltype(lockstep_make_mpi_mesh)>(comm::kMpiPlugin, "lockstep_make_mpi_mesh");
-  return std::unique_ptr<comm::Mesh>(make({.rank = parts.session->rank, .size = parts.session->size()}));
-}
+bool chooses_interfaces(const std::string& backend);
 
-// Connects the ranks over the mesh of a network library.
-using MeshMaker = std::unique_ptr<comm::Mesh> (*)(const BackendParts& parts, const WorldOptions& options);
+// Joins the ranks over the mesh of a network library.
+using MeshMaker = std::unique_ptr<comm::Mesh> (*)(const comm::MeshOptions& options);
 Network connect(MeshMaker make_mesh, const BackendParts& parts, const WorldOptions& options) {
-  return connect_network(
-      *parts.session, [&] { return make_mesh(parts, options); }, options.timeout, parts.board);
+  const Session& session = *parts.session;
+  const auto make = [&] {
+    return make_mesh({.rank = session.rank,
+                      .size = session.size(),
+                      .interfaces = chooses_interfaces(options.backend)
+                                        ? interfaces_for(session, parts.place, options.interfaces)
+                                        : "",
+                      .towards = rendezvous_host(parts.place),
+                      .timeout = options.timeout,
+                      .store = session.store.connect("mesh/", Deadline(options.timeout))});
+  };
+  return connect_network(session, make, options.timeout, parts.board);
 }
 
 template <MeshMaker make_mesh>
@@ -62,7 +68,7 @@ std::unique_ptr<Communicator> make_over(const BackendParts& parts, const WorldOp
 }
 
 std::unique_ptr<Communicator> make_hierarchical(const BackendParts& parts, const WorldOptions& options) {
-  const Network network = connect(make_gloo_mesh, parts, options);
+  const Network network = connect(comm::make_gloo_mesh, parts, options);
   comm::ShmCommunicator::Options node{};
   node.timeout = options.timeout;
   node.world_ranks = parts.session->node_ranks();
@@ -76,7 +82,7 @@ std::unique_ptr<Communicator> make_nccl(const BackendParts& parts, const WorldOp
   const auto make = comm::plugin_function<decltype(lockstep_make_nccl_communicator)>(comm::kCudaPlugin,
                                                                                      "lockstep_make_nccl_communicator");
   const auto log = Logger::from_environment(cat("rank ", parts.place.rank));
-  comm::NcclOptions nccl{.host = world_group(connect(make_gloo_mesh, parts, options), *parts.session),
+  comm::NcclOptions nccl{.host = world_group(connect(comm::make_gloo_mesh, parts, options), *parts.session),
                          .store = parts.session->store.connect("nccl/", Deadline(options.timeout)),
                          .rank = parts.place.rank,
                          .ranks = parts.session->table,
@@ -87,20 +93,25 @@ std::unique_ptr<Communicator> make_nccl(const BackendParts& parts, const WorldOp
   return std::unique_ptr<Communicator>(make(nccl));
 }
 
-// A new backend is one more line here.
+// A new backend is one more line here, its include and its name in kBackendNames (options/backend_options.h).
 constexpr Backend kBackends[] = {
-    {"single", Backend::Reach::kOneRank, false, make_single},
-    {"shm", Backend::Reach::kOneNode, false, make_shm},
-    {"gloo", Backend::Reach::kNetwork, true, make_over<make_gloo_mesh>},
-    {"mpi", Backend::Reach::kNetwork, false, make_over<make_mpi_mesh>},
-    {"hierarchical", Backend::Reach::kNetwork, true, make_hierarchical},
-    {"nccl", Backend::Reach::kNetwork, true, make_nccl},
+    {"single", Backend::Reach::kOneRank, false, nullptr, make_single},
+    {"shm", Backend::Reach::kOneNode, false, nullptr, make_shm},
+    {"gloo", Backend::Reach::kNetwork, true, nullptr, make_over<comm::make_gloo_mesh>},
+    {"mpi", Backend::Reach::kNetwork, false, &kMpi, make_over<make_mpi_mesh>},
+    {"hierarchical", Backend::Reach::kNetwork, true, nullptr, make_hierarchical},
+    {"nccl", Backend::Reach::kNetwork, true, &kNccl, make_nccl},
 };
 
 const Backend* find_backend(std::string_view name) {
   const auto* found = std::find_if(std::begin(kBackends), std::end(kBackends),
                                    [name](const Backend& each) { return each.name == name; });
   return found == std::end(kBackends) ? nullptr : found;
+}
+
+bool chooses_interfaces(const std::string& backend) {
+  const Backend* found = find_backend(backend);
+  return found != nullptr && found->chooses_interfaces;
 }
 
 const Backend& known_backend(const std::string& name) {

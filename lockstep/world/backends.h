@@ -10,6 +10,7 @@
 #include "lockstep/base/node_memory.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/memory/pool.h"
+#include "lockstep/comm/plugins/plugin.h"
 #include "lockstep/world/session.h"
 #include "lockstep/world/world.h"
 
@@ -34,7 +35,14 @@ struct Backend {
 
   std::string_view name;
   Reach reach;
+  // A function of a plug-in.
+  struct Entry {
+    comm::PluginName plugin;
+    const char* function;
+  };
+
   bool chooses_interfaces;  // whether it heeds WorldOptions::interfaces
+  const Entry* entry;       // of the plug-in that it opens; nullptr for none
   // Makes the communicator. All ranks call it at once. Throws ConfigError, CommError.
   std::unique_ptr<comm::Communicator> (*make)(const BackendParts& parts, const WorldOptions& options);
 };

@@ -9,6 +9,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/fold_tree.h"
+#include "lockstep/comm/plugins/plugin.h"
 #include "lockstep/rendezvous/rendezvous.h"
 #include "lockstep/world/backends.h"
 #include "lockstep/world/session.h"
@@ -73,7 +74,9 @@ std::shared_ptr<World> init(const InitOptions& options) {
                                           : rendezvous::share_node_memory(place, options.timeout);
     return std::make_shared<World>(place, std::move(memory), world);
   }
-  if (backend.chooses_interfaces) named_interfaces(options.interfaces);  // before any rank waits for another
+  // Whatever this machine lacks ends the rank here, before another waits for it.
+  if (backend.entry != nullptr) comm::plugin_symbol(backend.entry->plugin, backend.entry->function);
+  if (backend.chooses_interfaces) named_interfaces(options.interfaces);
   const Deadline deadline(options.timeout);
   auto session = open_session(place, deadline);
   place.local_size = static_cast<int>(session->node_ranks().size());

@@ -117,7 +117,7 @@ std::optional<std::string> BenchCommand::read(const std::vector<std::string>& ar
   others.insert(others.end(), kind + 1, args.end());
   const config::Given line = config::tokenize(rows_.shapes(), others);
   if (options_.kind == BenchKind::kData) {
-    options_.data = only_word(line, "bench data", "DIR");
+    options_.data = only_word(line, "lockstep bench data", "DIR");
   } else {
     refuse_words(line, "bench " + *kind);
   }

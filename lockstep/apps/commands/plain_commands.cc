@@ -18,7 +18,7 @@ void InspectOptions::declare(config::OptionSet& options) {
   declare_json(options, &json);
 }
 
-void InspectOptions::take(const config::Given& line) { file = only_word(line, kName, "FILE"); }
+void InspectOptions::take(const config::Given& line) { file = only_word(line, cat("lockstep ", kName), "FILE"); }
 
 std::string LaunchOptions::help(const std::string& rows) {
   return cat(R"(Usage: lockstep launch [options] PROGRAM ARGS…

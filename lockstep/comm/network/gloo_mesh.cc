@@ -115,7 +115,7 @@ std::shared_ptr<gloo::transport::Device> device_of(const NetworkInterface& inter
 
 }  // namespace
 
-std::unique_ptr<Mesh> make_gloo_mesh(const GlooOptions& options, c10::intrusive_ptr<c10d::Store> store) {
+std::unique_ptr<Mesh> make_gloo_mesh(const MeshOptions& options) {
   const std::vector<NetworkInterface> chosen = choose_interfaces(options.interfaces, options.towards);
   const QuietC10d quiet;
   const SigpipeBlocked blocked;  // for Gloo's threads
@@ -127,8 +127,8 @@ std::unique_ptr<Mesh> make_gloo_mesh(const GlooOptions& options, c10::intrusive_
       settings->devices.push_back(device_of(interface));
       text += cat(' ', interface.name, " (", interface.address, ')');
     }
-    return std::make_unique<GlooMesh>(
-        c10::make_intrusive<Group>(std::move(store), options.rank, options.size, settings), text);
+    return std::make_unique<GlooMesh>(c10::make_intrusive<Group>(options.store, options.rank, options.size, settings),
+                                      text);
   } catch (const std::exception& error) {
     throw CommError("rank ", options.rank, ": gloo could not connect the ", options.size, " ranks: ", message_of(error),
                     "; see whether all were started, and whether --interface names the network that joins them");

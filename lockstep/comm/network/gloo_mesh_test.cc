@@ -20,7 +20,7 @@ void run_pair(const std::function<void(Mesh&)>& program) {
   std::vector<std::thread> ranks;
   for (const int rank : {0, 1}) {
     ranks.emplace_back([&, rank] {
-      const auto mesh = make_gloo_mesh({.rank = rank, .size = 2, .towards = "127.0.0.1"}, store);
+      const auto mesh = make_gloo_mesh({.rank = rank, .size = 2, .towards = "127.0.0.1", .store = store});
       program(*mesh);
     });
   }
@@ -92,13 +92,17 @@ TEST(GlooMesh, APeerThatEndsIsABrokenConnection) {
 }
 
 TEST(GlooMesh, AnUnknownInterfaceIsAConfigError) {
-  EXPECT_THROW(make_gloo_mesh({.rank = 0, .size = 1, .interfaces = "ib7"}, c10::make_intrusive<c10d::HashStore>()),
-               ConfigError);
+  EXPECT_THROW(
+      make_gloo_mesh({.rank = 0, .size = 1, .interfaces = "ib7", .store = c10::make_intrusive<c10d::HashStore>()}),
+      ConfigError);
 }
 
 TEST(GlooMesh, ARankThatDoesNotComeIsACommError) {
-  EXPECT_THROW(make_gloo_mesh({.rank = 0, .size = 2, .towards = "127.0.0.1", .timeout = milliseconds(300)},
-                              c10::make_intrusive<c10d::HashStore>()),
+  EXPECT_THROW(make_gloo_mesh({.rank = 0,
+                               .size = 2,
+                               .towards = "127.0.0.1",
+                               .timeout = milliseconds(300),
+                               .store = c10::make_intrusive<c10d::HashStore>()}),
                CommError);
 }
 

@@ -19,6 +19,16 @@ std::shared_ptr<World>& default_world() {
   return world;
 }
 
+// A process joins a world once.
+void check_first_join() {
+  static bool joined = false;
+  if (std::exchange(joined, true)) {
+    throw ConfigError(
+        "init_process_group was called before in this process, which joins a world once; start a process "
+        "for each world, and use new_group() for some of its ranks");
+  }
+}
+
 }  // namespace
 
 // A group as this rank, a member, sees it.
@@ -42,9 +52,29 @@ struct Member {
     return ranks.empty() ? rank : static_cast<int>(found - ranks.begin());
   }
 
+  // A list has a tensor for each rank.
   void check_list(const std::vector<at::Tensor>& list) const {
     if (list.size() == static_cast<size_t>(size())) return;
     throw ConfigError(call, ": a list of ", list.size(), " tensors; the group has ", size(), " ranks");
+  }
+
+  // And all look like `one`: nothing is converted or broadcast.
+  void check_list(const std::vector<at::Tensor>& list, const at::Tensor& one) const {
+    check_list(list);
+    for (const at::Tensor& each : list) check_alike(each, one.sizes(), one.scalar_type());
+  }
+
+  void check_alike(const at::Tensor& tensor, at::IntArrayRef sizes, at::ScalarType dtype) const {
+    if (tensor.sizes() == sizes && tensor.scalar_type() == dtype) return;
+    throw ConfigError(call, ": a tensor of ", tensor.scalar_type(), ' ', tensor.sizes(), " where ", dtype, ' ', sizes,
+                      " is expected");
+  }
+
+  // `output` takes `numel` elements of this dtype.
+  void check_output(const at::Tensor& output, int64_t numel, at::ScalarType dtype) const {
+    if (output.numel() == numel && output.scalar_type() == dtype) return;
+    throw ConfigError(call, ": an output of ", output.scalar_type(), ' ', output.sizes(), " for ", numel,
+                      " elements of ", dtype);
   }
 
   const char* call;
@@ -86,22 +116,16 @@ void exchange(const Member& member, const std::vector<at::Tensor>& outputs, cons
 }  // namespace
 
 void init_process_group(const InitProcessGroupOptions& options) {
-  static bool joined = false;
-  if (joined || is_initialized()) {
-    throw ConfigError(
-        "init_process_group was called before in this process, which joins a world once; start a process "
-        "for each world, and use new_group() for some of its ranks");
-  }
+  check_first_join();
   default_world() = init({.backend = options.backend,
                           .rank = options.rank,
                           .world_size = options.world_size,
                           .init_method = options.init_method,
                           .timeout = options.timeout});
-  joined = true;
 }
 
 void init_process_group(std::shared_ptr<World> world) {
-  if (is_initialized()) throw ConfigError("init_process_group: there is a default group already");
+  check_first_join();
   default_world() = std::move(world);
 }
 
@@ -159,30 +183,29 @@ void broadcast(const at::Tensor& tensor, int src, const Group& group) {
 
 void all_gather(const std::vector<at::Tensor>& tensor_list, const at::Tensor& tensor, const Group& group) {
   const Member member("all_gather", group);
-  member.check_list(tensor_list);
+  member.check_list(tensor_list, tensor);
   copy_rows(member->all_gather(tensor.detach()), tensor_list);
 }
 
 void all_gather_into_tensor(const at::Tensor& output, const at::Tensor& input, const Group& group) {
   const Member member("all_gather_into_tensor", group);
+  member.check_output(output, input.numel() * member.size(), input.scalar_type());
   const at::Tensor rows = member->all_gather(input.detach());
-  if (rows.numel() != output.numel()) {
-    throw ConfigError("all_gather_into_tensor: an output of shape ", output.sizes(), " for inputs of shape ",
-                      input.sizes(), " of ", member.size(), " ranks");
-  }
   output.detach().copy_(rows.view(output.sizes()));
 }
 
 void reduce_scatter(const at::Tensor& output, const std::vector<at::Tensor>& input_list, comm::ReduceOp op,
                     const Group& group) {
   const Member member("reduce_scatter", group);
-  member.check_list(input_list);
+  member.check_list(input_list, output);
   output.detach().copy_(member->reduce_scatter(at::stack(input_list).detach(), op));
 }
 
 void reduce_scatter_tensor(const at::Tensor& output, const at::Tensor& input, comm::ReduceOp op, const Group& group) {
   const Member member("reduce_scatter_tensor", group);
-  const at::Tensor row = member->reduce_scatter(rows_of("reduce_scatter_tensor", input, member.size()), op);
+  const at::Tensor rows = rows_of("reduce_scatter_tensor", input, member.size());
+  member.check_output(output, rows.size(1), input.scalar_type());
+  const at::Tensor row = member->reduce_scatter(rows, op);
   output.detach().copy_(row.view(output.sizes()));
 }
 
@@ -191,19 +214,24 @@ void all_to_all(const std::vector<at::Tensor>& output_list, const std::vector<at
   const Member member("all_to_all", group);
   member.check_list(output_list);
   member.check_list(input_list);
+  for (const auto* list : {&output_list, &input_list}) {
+    for (const at::Tensor& each : *list) member.check_alike(each, each.sizes(), input_list[0].scalar_type());
+  }
   exchange(member, output_list, input_list);
 }
 
 void all_to_all_single(const at::Tensor& output, const at::Tensor& input, const Group& group) {
   const Member member("all_to_all_single", group);
-  output.detach().copy_(member->all_to_all(rows_of("all_to_all_single", input, member.size())).view(output.sizes()));
+  const at::Tensor rows = rows_of("all_to_all_single", input, member.size());
+  member.check_output(output, input.numel(), input.scalar_type());
+  output.detach().copy_(member->all_to_all(rows).view(output.sizes()));
 }
 
 void gather(const at::Tensor& tensor, const std::vector<at::Tensor>& gather_list, int dst, const Group& group) {
   const Member member("gather", group);
   const int root = member.number_of(dst);
   const bool is_root = member->rank() == root;
-  if (is_root) member.check_list(gather_list);
+  if (is_root) member.check_list(gather_list, tensor);
   const at::Tensor rows = member->gather(tensor.detach(), root);
   if (is_root) copy_rows(rows, gather_list);
 }
@@ -212,7 +240,7 @@ void scatter(const at::Tensor& tensor, const std::vector<at::Tensor>& scatter_li
   const Member member("scatter", group);
   const int root = member.number_of(src);
   const bool is_root = member->rank() == root;
-  if (is_root) member.check_list(scatter_list);
+  if (is_root) member.check_list(scatter_list, tensor);
   member->scatter(is_root ? at::stack(scatter_list).detach() : at::Tensor(), tensor.detach(), root);
 }
 

@@ -17,15 +17,17 @@ struct OptimizerTraits {
 };
 
 // The names of optimizer_names() (optim/rules/make_optimizer.h); a test compares the two.
-constexpr auto kOptimizers = std::to_array<OptimizerTraits>({{"sgd", true, true},
-                                                             {"adagrad"},
-                                                             {"adam"},
-                                                             {"adamw"},
-                                                             {"nadam"},
-                                                             {"rmsprop", true},
-                                                             {"lamb"},
-                                                             {"lars", true, true},
-                                                             {"novograd"}});
+constexpr auto kOptimizers = std::to_array<OptimizerTraits>({
+    {"sgd", true, true},
+    {"adagrad"},
+    {"adam"},
+    {"adamw"},
+    {"nadam"},
+    {"rmsprop", true},
+    {"lamb"},
+    {"lars", true, true},
+    {"novograd"},
+});
 
 struct OptimizerOptions {
   // Unset: the recipe's. With another optimizer than the recipe's, momentum and weight decay default to the

@@ -33,7 +33,7 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
                "\nExample:\n  ", program_, " eval ", choice_.names()[0], " --load runs/", choice_.names()[0],
                "-1/checkpoints/last.pt --json\n");
   }
-  options_.recipe = only_word(line, "eval", "RECIPE");
+  options_.recipe = only_word(line, cat(program_, " eval"), "RECIPE");
   recipe_ = choice_.choose(options_.recipe, own_rows_);
   rows_.apply_as_given(line.options);
   own_rows_.apply_as_given(line.options);

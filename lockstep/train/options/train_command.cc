@@ -13,10 +13,10 @@ namespace {
 using config::GivenOption;
 using GivenOptions = std::vector<GivenOption>;
 
-// Takes the option out of `given`; empty if it is not there.
-std::string take(GivenOptions& given, std::string_view name) {
+// Takes the option out of `given`; nothing if it is not there.
+std::optional<std::string> take(GivenOptions& given, std::string_view name) {
   const auto found = std::find_if(given.begin(), given.end(), [name](const auto& each) { return each.name == name; });
-  if (found == given.end()) return "";
+  if (found == given.end()) return std::nullopt;
   std::string value = found->value;
   given.erase(found);
   return value;
@@ -55,10 +55,11 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
   shapes.push_back({.name = "config", .value = "FILE.toml", .help = {}});
   config::Given line = tokenize(shapes, args, config::Rest::kOptions, choice_.names());
   if (line.help) return help(args);
-  const std::string file = take(line.options, "config");
-  GivenOptions told = file.empty() ? GivenOptions{} : from_file(file);
-  std::string name = take(told, "recipe");
-  if (!line.words.empty() || name.empty()) name = only_word(line, "train", "RECIPE");
+  const auto config = take(line.options, "config");
+  const std::string file = config.value_or("");
+  GivenOptions told = config ? from_file(file) : GivenOptions{};
+  std::string name = take(told, "recipe").value_or("");
+  if (!line.words.empty() || name.empty()) name = only_word(line, cat(program_, " train"), "RECIPE");
   recipe_ = choice_.choose(name, rows_);
   choice_.refuse_others(told, name, rows_);
   choice_.refuse_others(line.options, name, rows_);

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "lockstep/base/error.h"
 #include "lockstep/train/options/testing/recipes.h"
 
 namespace lockstep::train {
@@ -23,6 +26,27 @@ TEST(TrainCommand, WritesTheLineThatItReads) {
   EXPECT_EQ(again.read(arguments, 4), std::nullopt);
   EXPECT_EQ(again.arguments(), command.arguments());
   EXPECT_EQ(dynamic_cast<const testing_support::Spiral&>(*again.recipe()).turns, 4);
+}
+
+TEST(TrainCommand, AFlagThatIsTurnedOffStaysOffOnAResumedRun) {
+  const std::string resumed = ::testing::TempDir() + "resumed.toml", wanted = ::testing::TempDir() + "wanted.toml";
+  std::ofstream(resumed) << "recipe = \"spiral\"\nnesterov = true\nmomentum = 0.9\n";
+  std::ofstream(wanted) << "nesterov = false\n";
+  const FindResumedConfig find_resumed = [&](const TrainOptions&) { return resumed; };
+  TrainCommand front("my_program", testing_support::recipes());
+  front.read({"spiral", "--resume=runs/a", "--config=" + wanted}, 4, find_resumed);
+  EXPECT_FALSE(front.options().optimizer.nesterov);
+  std::vector<std::string> arguments = front.arguments();
+  arguments.erase(arguments.begin());
+  TrainCommand worker("my_program", testing_support::recipes());
+  worker.read(arguments, 4, find_resumed);
+  EXPECT_FALSE(worker.options().optimizer.nesterov);
+  EXPECT_EQ(worker.options().optimizer.momentum, 0.9);
+}
+
+TEST(TrainCommand, AnEmptyFileNameIsRefused) {
+  TrainCommand command("my_program", testing_support::recipes());
+  EXPECT_THROW(command.read({"spiral", "--config="}, 4), ConfigError);
 }
 
 TEST(TrainCommand, HelpNamesTheProgramAndTheRecipesOptions) {
