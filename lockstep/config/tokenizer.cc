@@ -94,19 +94,28 @@ Given tokenize(std::span<const OptionShape> all, const std::vector<std::string>&
   return given;
 }
 
+namespace {
+
+// "lockstep bench data" -> "bench data".
+std::string without_program(const std::string& command) { return command.substr(command.find(' ') + 1); }
+
+}  // namespace
+
 std::string only_word(const Given& given, const std::string& command, const std::string& what) {
   if (given.words.empty()) {
-    throw ConfigError(command, ": ", what, " is missing; ", command, " --help says more");
+    throw ConfigError(without_program(command), ": ", what, " is missing; ", command, " --help says more");
   }
   if (given.words.size() > 1) {
-    throw ConfigError(command, ": ", given.words[1], ": one word too many; ", command, " --help says more");
+    throw ConfigError(without_program(command), ": ", given.words[1], ": one word too many; ", command,
+                      " --help says more");
   }
   return given.words[0];
 }
 
 void refuse_words(const Given& given, const std::string& command) {
   if (given.words.empty()) return;
-  throw ConfigError(command, ": ", given.words[0], ": one word too many; ", command, " --help says more");
+  throw ConfigError(without_program(command), ": ", given.words[0], ": one word too many; ", command,
+                    " --help says more");
 }
 
 std::string describe(std::span<const OptionShape> shapes) {

@@ -22,8 +22,9 @@ enum class Rest { kOptions, kProgram };  // kProgram: the first word that is no 
 Given tokenize(std::span<const OptionShape> shapes, const std::vector<std::string>& args, Rest rest = Rest::kOptions,
                std::span<const std::string> subjects = {});
 
-// Returns the one word that a command is about. `what` is its name in messages, "RECIPE" or "FILE". Throws ConfigError
-// that names it if there is no word, and one that names the second word if there are two.
+// Returns the one word that a command is about. `command` is how the user calls it, "lockstep train"; `what` is its
+// name in messages, "RECIPE" or "FILE". Throws ConfigError that names it if there is no word, and one that names the
+// second word if there are two.
 std::string only_word(const Given& given, const std::string& command, const std::string& what);
 // Throws ConfigError if there is a word.
 void refuse_words(const Given& given, const std::string& command);

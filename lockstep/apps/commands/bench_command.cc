@@ -119,7 +119,7 @@ std::optional<std::string> BenchCommand::read(const std::vector<std::string>& ar
   if (options_.kind == BenchKind::kData) {
     options_.data = only_word(line, "lockstep bench data", "DIR");
   } else {
-    refuse_words(line, "bench " + *kind);
+    refuse_words(line, "lockstep bench " + *kind);
   }
   rows_.apply_as_given(line.options);
   return std::nullopt;

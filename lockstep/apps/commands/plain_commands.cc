@@ -59,6 +59,6 @@ void DoctorOptions::declare(config::OptionSet& options) {
   declare_json(options, &json);
 }
 
-void DoctorOptions::take(const config::Given& line) { refuse_words(line, kName); }
+void DoctorOptions::take(const config::Given& line) { refuse_words(line, cat("lockstep ", kName)); }
 
 }  // namespace lockstep::apps
