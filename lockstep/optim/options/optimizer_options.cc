@@ -29,7 +29,8 @@ void OptimizerOptions::declare(config::OptionSet& options) {
   options.number("momentum", "X", cat("of ", config::joined(names_of(&OptimizerTraits::momentum), ", ")), &momentum, 0,
                  0.999999, kTrajectory);
   options.flag("nesterov", "Nesterov's momentum", &nesterov, kTrajectory);
-  options.number("weight-decay", "X", "L2 penalty, or decoupled, as the optimizer has it", &weight_decay, 0, 1000, kTrajectory);
+  options.number("weight-decay", "X", "L2 penalty, or decoupled, as the optimizer has it", &weight_decay, 0, 1000,
+                 kTrajectory);
   options.number("clip", "X", "largest norm of the gradient (0: any)", &clip, 0, 1e12, kTrajectory);
   options.number("clip-value", "X", "largest element of the gradient (0: any)", &clip_value, 0, 1e12, kTrajectory);
   options.number("ema", "DECAY", "keep and evaluate an average of the weights (0: none)", &ema, 0, 0.99999999,
