@@ -8,7 +8,6 @@
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/node_memory.h"
 #include "lockstep/base/text.h"
@@ -59,6 +58,15 @@ int run_main(const std::function<int()>& body) {
     const std::string text = error.what();
     return fail(entry, BugError::kExitCode, first_line(text));
   }
+}
+
+void end_process(const Error& error) noexcept {
+  std::optional<OwnEntry> entry;
+  try {
+    entry.emplace();
+  } catch (const std::exception&) {  // the error goes to standard error then
+  }
+  _exit(fail(entry, error.exit_code(), error.what()));
 }
 
 }  // namespace lockstep

@@ -3,6 +3,8 @@
 
 #include <functional>
 
+#include "lockstep/base/error.h"
+
 namespace lockstep {
 
 //   int main(int argc, char** argv) {
@@ -12,5 +14,9 @@ namespace lockstep {
 // this rank's entry on the board, from which the launcher reports it. The result is then the error's exit code, or 70
 // for an exception that is no Error.
 int run_main(const std::function<int()>& body);
+
+// Reports an error as run_main does and ends the process at once with its exit code, without destructors: for a thread
+// on which nobody can catch. Any thread.
+[[noreturn]] void end_process(const Error& error) noexcept;
 
 }  // namespace lockstep

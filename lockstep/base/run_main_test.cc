@@ -46,5 +46,10 @@ TEST(RunMain, UnderOurLauncherTheLineGoesToTheBoard) {
   unsetenv("LOCAL_RANK");
 }
 
+TEST(EndProcessDeathTest, ReportsTheErrorAndEndsWithItsCode) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(end_process(CommError("rank 0 is gone")), testing::ExitedWithCode(69), "^error: rank 0 is gone\n$");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -25,11 +25,11 @@ using comm::Network;
 constexpr Backend::Entry kMpi{comm::kMpiPlugin, "lockstep_make_mpi_mesh"};
 constexpr Backend::Entry kNccl{comm::kCudaPlugin, "lockstep_make_nccl_communicator"};
 
-std::unique_ptr<Communicator> make_single(const BackendParts&, const WorldOptions&) {
+std::unique_ptr<Communicator> make_single(const Backend&, const BackendParts&, const WorldOptions&) {
   return std::make_unique<comm::SingleCommunicator>();
 }
 
-std::unique_ptr<Communicator> make_shm(const BackendParts& parts, const WorldOptions& options) {
+std::unique_ptr<Communicator> make_shm(const Backend&, const BackendParts& parts, const WorldOptions& options) {
   comm::ShmCommunicator::Options node{};
   node.rank = parts.place.rank;
   node.size = parts.place.size;
@@ -43,32 +43,30 @@ std::unique_ptr<comm::Mesh> make_mpi_mesh(const comm::MeshOptions& options) {
   return std::unique_ptr<comm::Mesh>(make({.rank = options.rank, .size = options.size}));
 }
 
-bool chooses_interfaces(const std::string& backend);
-
 // Joins the ranks over the mesh of a network library.
 using MeshMaker = std::unique_ptr<comm::Mesh> (*)(const comm::MeshOptions& options);
-Network connect(MeshMaker make_mesh, const BackendParts& parts, const WorldOptions& options) {
+Network connect(const Backend& self, MeshMaker make_mesh, const BackendParts& parts, const WorldOptions& options) {
   const Session& session = *parts.session;
   const auto make = [&] {
-    return make_mesh({.rank = session.rank,
-                      .size = session.size(),
-                      .interfaces = chooses_interfaces(options.backend)
-                                        ? interfaces_for(session, parts.place, options.interfaces)
-                                        : "",
-                      .towards = rendezvous_host(parts.place),
-                      .timeout = options.timeout,
-                      .store = session.store.connect("mesh/", Deadline(options.timeout))});
+    return make_mesh(
+        {.rank = session.rank,
+         .size = session.size(),
+         .interfaces = self.chooses_interfaces ? interfaces_for(session, parts.place, options.interfaces) : "",
+         .towards = rendezvous_host(parts.place),
+         .timeout = options.timeout,
+         .store = session.store.connect("mesh/", Deadline(options.timeout))});
   };
   return connect_network(session, make, options.timeout, parts.board);
 }
 
 template <MeshMaker make_mesh>
-std::unique_ptr<Communicator> make_over(const BackendParts& parts, const WorldOptions& options) {
-  return world_group(connect(make_mesh, parts, options), *parts.session);
+std::unique_ptr<Communicator> make_over(const Backend& self, const BackendParts& parts, const WorldOptions& options) {
+  return world_group(connect(self, make_mesh, parts, options), *parts.session);
 }
 
-std::unique_ptr<Communicator> make_hierarchical(const BackendParts& parts, const WorldOptions& options) {
-  const Network network = connect(comm::make_gloo_mesh, parts, options);
+std::unique_ptr<Communicator> make_hierarchical(const Backend& self, const BackendParts& parts,
+                                                const WorldOptions& options) {
+  const Network network = connect(self, comm::make_gloo_mesh, parts, options);
   comm::ShmCommunicator::Options node{};
   node.timeout = options.timeout;
   node.world_ranks = parts.session->node_ranks();
@@ -78,11 +76,10 @@ std::unique_ptr<Communicator> make_hierarchical(const BackendParts& parts, const
 }
 
 // NCCL for tensors on GPUs, beside Gloo for the rest.
-std::unique_ptr<Communicator> make_nccl(const BackendParts& parts, const WorldOptions& options) {
-  const auto make = comm::plugin_function<decltype(lockstep_make_nccl_communicator)>(comm::kCudaPlugin,
-                                                                                     "lockstep_make_nccl_communicator");
+std::unique_ptr<Communicator> make_nccl(const Backend& self, const BackendParts& parts, const WorldOptions& options) {
+  const auto make = comm::plugin_function<decltype(lockstep_make_nccl_communicator)>(kNccl.plugin, kNccl.function);
   const auto log = Logger::from_environment(cat("rank ", parts.place.rank));
-  comm::NcclOptions nccl{.host = world_group(connect(comm::make_gloo_mesh, parts, options), *parts.session),
+  comm::NcclOptions nccl{.host = world_group(connect(self, comm::make_gloo_mesh, parts, options), *parts.session),
                          .store = parts.session->store.connect("nccl/", Deadline(options.timeout)),
                          .rank = parts.place.rank,
                          .ranks = parts.session->table,
@@ -107,11 +104,6 @@ const Backend* find_backend(std::string_view name) {
   const auto* found = std::find_if(std::begin(kBackends), std::end(kBackends),
                                    [name](const Backend& each) { return each.name == name; });
   return found == std::end(kBackends) ? nullptr : found;
-}
-
-bool chooses_interfaces(const std::string& backend) {
-  const Backend* found = find_backend(backend);
-  return found != nullptr && found->chooses_interfaces;
 }
 
 const Backend& known_backend(const std::string& name) {
@@ -163,7 +155,8 @@ const Backend& choose_backend(const std::string& wanted, const rendezvous::Place
 }
 
 std::unique_ptr<Communicator> make_communicator(const BackendParts& parts, const WorldOptions& options) {
-  auto communicator = known_backend(options.backend).make(parts, options);
+  const Backend& backend = known_backend(options.backend);
+  auto communicator = backend.make(backend, parts, options);
   if (options.algorithm == "ring") {
     communicator = std::make_unique<comm::RingCommunicator>(std::move(communicator));
   } else if (options.algorithm != "fold") {

@@ -44,7 +44,8 @@ struct Backend {
   bool chooses_interfaces;  // whether it heeds WorldOptions::interfaces
   const Entry* entry;       // of the plug-in that it opens; nullptr for none
   // Makes the communicator. All ranks call it at once. Throws ConfigError, CommError.
-  std::unique_ptr<comm::Communicator> (*make)(const BackendParts& parts, const WorldOptions& options);
+  std::unique_ptr<comm::Communicator> (*make)(const Backend& self, const BackendParts& parts,
+                                              const WorldOptions& options);
 };
 
 // All backends, plug-ins included. Whether a plug-in is installed shows only when it is opened.

@@ -71,6 +71,9 @@ comm::Network connect_network(const Session& session, const std::function<std::u
   watch.stop_waits = [weak = std::weak_ptr<comm::Mesh>(mesh)] {
     if (const auto alive = weak.lock()) alive->abort();
   };
+  watch.check = [weak = std::weak_ptr<comm::Mesh>(mesh)] {
+    if (const auto alive = weak.lock()) alive->check();
+  };
   return {mesh, std::make_shared<comm::Watch>(std::move(watch), std::make_unique<comm::Bulletin>(notes, session.rank)),
           timeout};
 }

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <new>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <vector>
 
 namespace lockstep::network {
 namespace {
@@ -26,7 +28,14 @@ size_t heap_size(size_t bytes) {
 TEST(GlooHeaders, FitTheOptionsThatLibtorchMakes) {
   const std::chrono::milliseconds timeout{1234};
   const auto options = Group::Options::create_default(timeout);
-  EXPECT_EQ(malloc_usable_size(options.get()), heap_size(sizeof(Group::Options)));
+  // The heap gives an object a little more now and then, where the rest of a hole is too small for another.
+  size_t least = malloc_usable_size(options.get());
+  std::vector<c10::intrusive_ptr<Group::Options>> more;
+  for (int i = 0; i < 8; ++i) {
+    more.push_back(Group::Options::create_default(timeout));
+    least = std::min(least, malloc_usable_size(more.back().get()));
+  }
+  EXPECT_EQ(least, heap_size(sizeof(Group::Options)));
   EXPECT_EQ(options->timeout, timeout);
   EXPECT_EQ(options->backend, "gloo");
   ASSERT_EQ(options->devices.size(), 1u);

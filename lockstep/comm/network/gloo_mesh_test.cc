@@ -3,11 +3,15 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
+#include <atomic>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/sigpipe.h"
 
 namespace lockstep::comm {
 namespace {
@@ -18,6 +22,7 @@ using std::chrono::milliseconds;
 void run_pair(const std::function<void(Mesh&)>& program) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::thread> ranks;
+  const SigpipeBlocked blocked;  // for the ranks, and for the threads that they start
   for (const int rank : {0, 1}) {
     ranks.emplace_back([&, rank] {
       const auto mesh = make_gloo_mesh({.rank = rank, .size = 2, .towards = "127.0.0.1", .store = store});
@@ -88,6 +93,44 @@ TEST(GlooMesh, APeerThatEndsIsABrokenConnection) {
       EXPECT_EQ(error.cause(), MeshError::Cause::kBroken);
       EXPECT_EQ(error.peers(), std::vector<int>{1});
     }
+  });
+}
+
+// Shuts down this process's TCP connections that have both ends here.
+void cut_own_connections() {
+  for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+    sockaddr_in address{};
+    socklen_t size = sizeof(address);
+    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&address), &size) == 0 && address.sin_family == AF_INET) {
+      shutdown(descriptor, SHUT_RDWR);
+    }
+  }
+}
+
+TEST(GlooMesh, AConnectionThatBreaksWithinAMessageIsSeenByCheck) {
+  std::atomic<int> under_way = 0;
+  run_pair([&](Mesh& mesh) {
+    std::vector<std::byte> data(size_t{1} << 30);  // more than a connection holds
+    const std::vector<Message> message{{1 - mesh.rank(), 1, data.data(), data.size()}};
+    std::atomic<bool> done = false;
+    std::thread checks([&] {
+      while (under_way < 2) std::this_thread::yield();
+      std::this_thread::sleep_for(milliseconds(30));
+      if (mesh.rank() == 0) cut_own_connections();
+      for (; !done; std::this_thread::sleep_for(milliseconds(100))) mesh.check();
+    });
+    ++under_way;
+    try {
+      const std::vector<Message> none;
+      mesh.exchange(mesh.rank() == 0 ? message : none, mesh.rank() == 0 ? none : message,
+                    Deadline(std::chrono::seconds(20)));
+      ADD_FAILURE() << "no error";
+    } catch (const MeshError& error) {
+      EXPECT_EQ(error.cause(), MeshError::Cause::kBroken) << error.what();
+      EXPECT_EQ(error.peers(), std::vector<int>{1 - mesh.rank()});
+    }
+    done = true;
+    checks.join();
   });
 }
 

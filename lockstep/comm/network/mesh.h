@@ -48,10 +48,15 @@ class Mesh {
   virtual std::string describe() const = 0;
 
   // Sends and receives all of these messages. Returns when every receive has arrived and the sends' memory may be
-  // reused. A send may wait for its receive. Any number of threads may call at once. Throws MeshError, after which no
-  // exchange works any more.
+  // reused. A send may wait for its receive. Any number of threads may call at once; they block SIGPIPE
+  // (base/sigpipe.h), which a write to a broken connection raises. Throws MeshError, after which no exchange works any
+  // more.
   virtual void exchange(std::span<const Message> sends, std::span<const Message> receives,
                         const Deadline& deadline) = 0;
+
+  // Called now and then: makes exchanges fail whose connection broke without the network library telling them. Returns
+  // at once. Any thread that blocks SIGPIPE.
+  virtual void check() noexcept = 0;
 
   // Makes all exchanges under way and all later ones fail at once. Any thread.
   virtual void abort() noexcept = 0;

@@ -5,10 +5,7 @@
 
 #include <chrono>
 #include <string>
-
-namespace c10d {
-class Store;
-}
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 namespace lockstep::comm {
 
@@ -18,8 +15,8 @@ struct MeshOptions {
   std::string interfaces = {};  // "eth0" or "eth0,eth1"; empty: the interface that reaches `towards`
   std::string towards = {};     // the rendezvous, a host name or address
   std::chrono::milliseconds timeout{600'000};
-  c10::intrusive_ptr<c10d::Store> store =
-      {};  // through which the ranks exchange addresses; its keys are the mesh's own
+  // The ranks exchange addresses through it; its keys are the mesh's own.
+  c10::intrusive_ptr<c10d::Store> store = {};
 };
 
 }  // namespace lockstep::comm

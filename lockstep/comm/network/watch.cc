@@ -61,6 +61,7 @@ struct Watch::State {
 
   // One round of the thread: beats, posts, reads, judges. It talks to the store without holding the lock.
   void run_round(std::unique_lock<std::mutex>& lock);
+  void try_round(std::unique_lock<std::mutex>& lock);  // notes it when the store is gone
   std::map<uint64_t, Wait> long_waits() const;
   void judge(uint64_t id, const std::vector<History>& posts);
   void end_all(std::exception_ptr why);
@@ -88,7 +89,7 @@ Watch::~Watch() {
     state_->news.wait_for(lock, 3 * state_->options.period, [&] { return state_->store_failed; });
   }
   state_->ending = true;
-  state_->options.stop_waits = [] {};
+  state_->options.stop_waits = state_->options.check = [] {};
   state_->news.notify_all();
   state_->news.wait_for(lock, kPatience, [&] { return state_->finished || state_->is_cut_off(); });
 }
@@ -96,23 +97,28 @@ Watch::~Watch() {
 void Watch::run(const std::shared_ptr<State>& state) {
   std::unique_lock lock(state->mutex);
   while (!state->ending) {
-    try {
-      state->run_round(lock);
-      state->answered_ns = monotonic_ns();
-      ++state->rounds;
-    } catch (const std::exception&) {  // the store is gone: the messages' own connections will tell why
-      if (!lock.owns_lock()) lock.lock();
-      state->store_failed = true;
-      if (!state->waits.empty()) state->options.warn("the rendezvous store, which rank 0 serves, is gone");
-    }
+    if (!state->store_failed) state->try_round(lock);
+    state->options.check();
     state->news.notify_all();
-    if (state->store_failed) break;
     state->news.wait_for(lock, state->options.period, [&] {
-      return state->ending || (!state->own_reason.empty() && !state->told) || !state->new_groups.empty();
+      const bool has_news = (!state->own_reason.empty() && !state->told) || !state->new_groups.empty();
+      return state->ending || (has_news && !state->store_failed);
     });
   }
   state->finished = true;
   state->news.notify_all();
+}
+
+void Watch::State::try_round(std::unique_lock<std::mutex>& lock) {
+  try {
+    run_round(lock);
+    answered_ns = monotonic_ns();
+    ++rounds;
+  } catch (const std::exception&) {  // the store is gone: the messages' own connections will tell why
+    if (!lock.owns_lock()) lock.lock();
+    store_failed = true;
+    if (!waits.empty()) options.warn("the rendezvous store, which rank 0 serves, is gone");
+  }
 }
 
 std::map<uint64_t, Watch::State::Wait> Watch::State::long_waits() const {

@@ -35,6 +35,7 @@ class Watch {
     Board* board = nullptr;                                                    // this node's, or null
     std::function<void(const std::string&)> warn = [](const std::string&) {};  // gets each warning
     std::function<void()> stop_waits = [] {};  // called on the watch's thread when all waits must end
+    std::function<void()> check = [] {};       // called on it in every round (Mesh::check)
     std::chrono::milliseconds period{500};     // of the thread's rounds; a wait is long after twice this time
   };
 

@@ -35,6 +35,7 @@ class LocalMesh final : public Mesh {
   int size() const override { return size_; }
   std::string describe() const override { return "local"; }
   void exchange(std::span<const Message> sends, std::span<const Message> receives, const Deadline& deadline) override;
+  void check() noexcept override {}
   void abort() noexcept override;
 
  private:

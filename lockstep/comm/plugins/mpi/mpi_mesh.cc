@@ -95,6 +95,7 @@ class MpiMesh final : public Mesh {
     batch.wait(deadline);
   }
 
+  void check() noexcept override {}  // MPI ends the job where a process dies
   void abort() noexcept override {
     broken_ = true;
     awake_.notify_all();  // a thread that falls asleep just now wakes soon by itself
