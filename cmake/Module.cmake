@@ -1,4 +1,4 @@
-# lockstep_module(NAME [TORCH] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…] [TEST_USES MODULE…]
+# lockstep_module(NAME [TORCH] [PRIVATE] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…] [TEST_USES MODULE…]
 #                 [TEST_LINKS TARGET…])
 #
 # One folder = one static library lockstep::NAME from its *.cc, and one test program lockstep_NAME_test from its
@@ -6,8 +6,9 @@
 # (comm/shm: lockstep::comm_shm). USES names all modules whose headers the folder includes, but for base; TEST_USES
 # those that only its tests do. The test `includes` compares both with the real includes (tests/tools/check-includes).
 # Headers are found as lockstep/NAME/x.h through a tree of links to each module's own headers: build/…/include/NAME.
+# A PRIVATE module is for this project's programs alone and is not installed.
 function(lockstep_module name)
-  cmake_parse_arguments(ARG "TORCH" "" "USES;LINKS;PRIVATE_LINKS;TEST_USES;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;PRIVATE" "" "USES;LINKS;PRIVATE_LINKS;TEST_USES;TEST_LINKS" ${ARGN})
   lockstep_target_names(${name} own)
   set(target lockstep_${own})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
@@ -48,8 +49,10 @@ function(lockstep_module name)
   if(sources)
     lockstep_precompiled(${target} ${kind})
   endif()
-  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_MODULES ${target})
-  install(FILES ${headers} DESTINATION include/lockstep/${name})
+  if(NOT ARG_PRIVATE)
+    set_property(GLOBAL APPEND PROPERTY LOCKSTEP_MODULES ${target})
+    install(FILES ${headers} DESTINATION include/lockstep/${name})
+  endif()
 
   if(LOCKSTEP_TESTS AND tests)
     lockstep_target_names("${ARG_TEST_USES}" used)

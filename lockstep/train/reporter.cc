@@ -15,7 +15,19 @@ constexpr int64_t kFirstReductions = 10, kReductionsEvery = 100;
 
 Reporter::Reporter(const Parts& parts, track::Progress::Options progress, Print print)
     : parts_(parts), first_step_(parts.state.step), progress_(progress, std::move(print)) {
+  const auto results = this->results({}, {}, {});
+  for (const auto& [name, value] : own_options()) {
+    if (!results.contains(name)) continue;
+    throw ConfigError("recipe ", parts_.recipe->name(), ": --", name,
+                      " has the name of a result in final.json; give the option another");
+  }
   if (leads()) metrics_.emplace(parts_.files.metrics());
+}
+
+config::Record Reporter::own_options() const {
+  config::OptionSet own;
+  parts_.recipe->declare(own);
+  return own.record();
 }
 
 void Reporter::step(const StepReport& report) {
@@ -97,31 +109,31 @@ void Reporter::stopped() {
           "; go on with: lockstep train ", parts_.recipe->name(), " --resume ", parts_.files.folder));
 }
 
-void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha256, const std::string& ema_sha256) {
+nlohmann::ordered_json Reporter::results(const Evaluation& evaluation, const std::string& weights_sha256,
+                                         const std::string& ema_sha256) const {
   const int64_t step = parts_.state.step;
-  const double seconds = since_start_.seconds();
-  nlohmann::ordered_json final = {
-      {"recipe", parts_.recipe->name()},
-      {"steps", step},
-      {"epochs", static_cast<double>(step) / static_cast<double>(parts_.plan.steps_per_epoch)},
-      {"loss", evaluation.loss},
-      {"train_loss", loss_},
-      {"metrics", evaluation.metrics},
-      {"images_per_second", samples_per_second()},
-      {"world_size", parts_.world->size()},
-      {"lanes", parts_.plan.lanes},
-      {"seconds", seconds},
-      {"weights_sha256", weights_sha256}};
-  if (!ema_sha256.empty()) final["ema_sha256"] = ema_sha256;
-  config::OptionSet own;
-  parts_.recipe->declare(own);
-  for (const auto& [name, value] : own.record()) {
-    if (!final.contains(name)) final[name] = value;  // never in the place of a result
-  }
+  return {{"recipe", parts_.recipe->name()},
+          {"steps", step},
+          {"epochs", static_cast<double>(step) / static_cast<double>(parts_.plan.steps_per_epoch)},
+          {"loss", evaluation.loss},
+          {"train_loss", loss_},
+          {"metrics", evaluation.metrics},
+          {"images_per_second", samples_per_second()},
+          {"world_size", parts_.world->size()},
+          {"lanes", parts_.plan.lanes},
+          {"seconds", since_start_.seconds()},
+          {"weights_sha256", weights_sha256},
+          {"ema_sha256", ema_sha256}};
+}
+
+void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha256, const std::string& ema_sha256) {
+  auto final = results(evaluation, weights_sha256, ema_sha256);
+  if (ema_sha256.empty()) final.erase("ema_sha256");
+  for (const auto& [name, value] : own_options()) final[name] = value;
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();
-  say(cat("done: ", step, " steps in ", std::lround(seconds), " s; ", parts_.files.final_json(), ", weights ",
-          weights_sha256.substr(0, 12), "…"));
+  say(cat("done: ", parts_.state.step, " steps in ", std::lround(final["seconds"].get<double>()), " s; ",
+          parts_.files.final_json(), ", weights ", weights_sha256.substr(0, 12), "…"));
 }
 
 void Reporter::say(const std::string& line) {

@@ -31,7 +31,8 @@ class Reporter {
  public:
   using Print = std::function<void(const std::string& text)>;
 
-  // `parts` outlives this; its state's step counts the steps done. `print` receives the texts for people.
+  // `parts` outlives this; its state's step counts the steps done. `print` receives the texts for people. Throws
+  // ConfigError for a recipe's option that has the name of a result.
   Reporter(const Parts& parts, track::Progress::Options progress, Print print);
 
   void step(const StepReport& report);
@@ -51,6 +52,9 @@ class Reporter {
   int64_t epoch() const { return parts_.plan.epoch_of(parts_.state.step - 1) + 1; }  // of the last step, from 1
   double samples_per_second() const { return seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0; }
   void show_progress(const StepReport& report);
+  config::Record own_options() const;  // the recipe's
+  nlohmann::ordered_json results(const Evaluation& evaluation, const std::string& weights_sha256,
+                                 const std::string& ema_sha256) const;
 
   const Parts& parts_;
   const int64_t first_step_;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/train/testing/only_world.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
@@ -55,6 +56,17 @@ TEST_F(ReporterTest, AStepIsARecordAndOnTheBoard) {
   EXPECT_EQ(record["loss"], 0.5);
   EXPECT_FALSE(record.contains("skipped"));
   EXPECT_EQ(parts_.world->self().step.load(), 11u);
+}
+
+TEST_F(ReporterTest, ARecipesOptionMayNotHaveTheNameOfAResult) {
+  struct Timed : testing_support::TinyRecipe {
+    int seconds = 1;
+    void declare(config::OptionSet& options) override {
+      options.number("seconds", "N", "how long", &seconds, 1, 9, config::Effect::kTrajectory);
+    }
+  };
+  parts_.recipe = std::make_shared<Timed>();
+  EXPECT_THAT(::lockstep::testing_support::refusal([&] { make(); }), HasSubstr("--seconds has the name of a result"));
 }
 
 TEST_F(ReporterTest, ASkippedStepNamesItsOverflow) {

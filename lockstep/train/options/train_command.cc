@@ -27,7 +27,7 @@ bool names(const GivenOptions& given, std::string_view name) {
 }
 
 // Both sizes given in one place is a mistake; the command line's over the file's is not.
-void let_later_size_win(const GivenOptions& given, TrainOptions& options) {
+void resolve_batch_sizes(const GivenOptions& given, TrainOptions& options) {
   if (names(given, "batch-size") && !names(given, "global-batch-size")) options.global_batch_size.reset();
   if (names(given, "global-batch-size") && !names(given, "batch-size")) options.batch_size.reset();
 }
@@ -69,7 +69,7 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
     of_file(resumed_config, [&] { rows_.apply(resumed); });
     of_file(file, [&] { rows_.apply_as_given(told); });
     rows_.apply_as_given(line.options);
-    let_later_size_win(line.options, options_);
+    resolve_batch_sizes(line.options, options_);
   };
   apply("", {});
   const std::string resumed_config = options_.resume && find_resumed ? find_resumed(options_) : "";

@@ -36,7 +36,7 @@ class Blobs final : public data::Dataset {
   int64_t size_;
 };
 
-class TinyRecipe final : public Recipe {
+class TinyRecipe : public Recipe {
  public:
   std::string name() const override { return "tiny"; }
   Defaults defaults(const std::string&) const override {
