@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
 
   for (int64_t step = 0; step < steps; ++step) {
     const data::StepBatch batch = loader.next();
+    optimizer.zero_grad();
     const auto result = ddp.run(step, batch, [&](const data::LaneBatch& lane) {
       return at::cross_entropy_loss(net->forward(lane.data), lane.target);
     });

@@ -33,6 +33,7 @@ void train(int rank, const std::vector<std::string>& arguments) {
     const auto result = ddp.run({.number = step, .samples = 64, .lanes = {{rank, own_x.size(0)}}},
                                 [&](size_t) { return at::mse_loss(net->forward(own_x), own_y); });
     optimizer.step();
+    optimizer.zero_grad();
     if (step % 10 == 9 && rank == 0) std::printf("step %ld: loss %.9g\n", static_cast<long>(step + 1), result.loss);
   }
 }

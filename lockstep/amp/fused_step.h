@@ -14,6 +14,12 @@ struct StepOptions {
   double max_value = std::numeric_limits<double>::infinity();  // size of each element, clipped after that
 };
 
+// What a step has to know of the folded gradients of a loss that was multiplied by a loss scale.
+struct FoldedGradients {
+  double square_sum;  // with the scale in them
+  double loss_scale;
+};
+
 struct StepReport {
   double gradient_norm = 0;  // unscaled; 0 may mean unknown if the step was not clipped by norm
   bool finite = true;        // all gradients were finite

@@ -42,9 +42,13 @@ at::Tensor MixedPrecision::cast_inputs(const at::Tensor& input) const {
   return policy_.cast_model && input.is_floating_point() ? input.to(policy_.dtype) : input;
 }
 
-StepReport MixedPrecision::step(const std::vector<torch::optim::Optimizer*>& optimizers, double square_sum,
-                                const StepOptions& options, int loss_id) {
-  const Verdict verdict = judge(scaler(loss_id), square_sum, options);
+StepReport MixedPrecision::step(const std::vector<torch::optim::Optimizer*>& optimizers,
+                                const FoldedGradients& gradients, const StepOptions& options, int loss_id) {
+  if (gradients.loss_scale != loss_scale(loss_id)) {
+    throw ConfigError("amp: the gradients are those of a loss times ", gradients.loss_scale, ", and the loss scale is ",
+                      loss_scale(loss_id), "; give it to DistributedDataParallel::run: run(…, mixed.loss_scale())");
+  }
+  const Verdict verdict = judge(scaler(loss_id), gradients.square_sum, options);
   if (verdict.report.skipped) return verdict.report;
   optim::Update update = verdict.update;
   // The sum is of several optimizers' gradients together, of which LAMB wants its own.

@@ -6,7 +6,7 @@
 //     const auto result = ddp.run(number, batch, [&](const auto& lane) {
 //       return loss_of(mixed.forward([&] { return net->forward(lane.data); }), lane.target);
 //     }, mixed.loss_scale());
-//     mixed.step(optimizer, result.square_sum);
+//     mixed.step(optimizer, result);
 //     mixed.zero_grad(optimizer);
 //   }
 #pragma once
@@ -51,15 +51,15 @@ class MixedPrecision {
     return cast_outputs(run());
   }
 
-  // Steps the optimizer and sets the next scale. The gradients are scaled by loss_scale(loss_id), and `square_sum` is
-  // the sum of their squares from the fold. Optimizers of lockstep/optim take one pass over memory. Skips the step if a
-  // gradient was not finite.
-  StepReport step(torch::optim::Optimizer& optimizer, double square_sum, const StepOptions& options = {},
+  // Steps the optimizer and sets the next scale. `gradients`: what DistributedDataParallel::run has returned, which was
+  // given loss_scale(loss_id). Optimizers of lockstep/optim take one pass over memory. Skips the step if a gradient was
+  // not finite. Throws ConfigError for gradients of another scale.
+  StepReport step(torch::optim::Optimizer& optimizer, const FoldedGradients& gradients, const StepOptions& options = {},
                   int loss_id = 0) {
-    return step(std::vector{&optimizer}, square_sum, options, loss_id);
+    return step(std::vector{&optimizer}, gradients, options, loss_id);
   }
-  // Steps several optimizers. One loss gave their gradients, and `square_sum` is of all of them together.
-  StepReport step(const std::vector<torch::optim::Optimizer*>& optimizers, double square_sum,
+  // Steps several optimizers. One loss gave their gradients, and `gradients` is of all of them together.
+  StepReport step(const std::vector<torch::optim::Optimizer*>& optimizers, const FoldedGradients& gradients,
                   const StepOptions& options = {}, int loss_id = 0);
   void zero_grad(torch::optim::Optimizer& optimizer) { find(optimizer).zero_grad(); }
 

@@ -45,7 +45,7 @@ TEST(MixedPrecision, InputsAndOutputsAreCastAsAskedFor) {
   EXPECT_THROW(net->forward(x), c10::Error) << "nothing else casts";
   y.to(at::kFloat).square().sum().backward();
   const Tensor before = mixed.master_params(*sgd)[0].clone();
-  mixed.step(*sgd, 1.0);
+  mixed.step(*sgd, {.square_sum = 1, .loss_scale = 1});
   EXPECT_FALSE(at::equal(mixed.master_params(*sgd)[0], before));
 }
 
@@ -64,14 +64,14 @@ TEST(MixedPrecision, MastersBeginWithTheWeightsOfTheFirstStep) {
       weight.fill_(3);
     }
     net->forward(at::ones({1, 4}, at::kBFloat16)).sum().backward();
-    mixed.step(sgd, /*square_sum=*/4);
+    mixed.step(sgd, {.square_sum = 4, .loss_scale = 1});
     EXPECT_TRUE(at::equal(mixed.master_params(sgd)[0], at::full({1, 4}, 2.0f))) << ours;
     mixed.load_masters(sgd, {at::full({1, 4}, 1.001f)});
     EXPECT_TRUE(at::equal(mixed.master_params(sgd)[0], at::full({1, 4}, 1.001f))) << ours;
     EXPECT_TRUE(at::equal(weights[0], at::full({1, 4}, 1.001f).to(at::kBFloat16))) << ours;
     mixed.zero_grad(sgd);
     net->forward(at::ones({1, 4}, at::kBFloat16)).sum().backward();
-    mixed.step(sgd, 4);
+    mixed.step(sgd, {.square_sum = 4, .loss_scale = 1});
     EXPECT_TRUE(at::allclose(mixed.master_params(sgd)[0], at::full({1, 4}, 0.001f), 1e-3)) << ours;
     EXPECT_THAT(refusal([&] { mixed.load_masters(sgd, {}); }), HasSubstr("0 masters given, the optimizer steps 1"));
   }
@@ -84,7 +84,7 @@ TEST(MixedPrecision, MastersThatTheOptimizerLoadedStay) {
   MixedPrecision mixed({&*net}, {sgd.get()}, {.opt_level = OptLevel::kO2});
   sgd->load_masters({at::full({1, 4}, 1.001f)});
   net->forward(at::zeros({1, 4}, at::kBFloat16)).sum().backward();
-  mixed.step(*sgd, /*square_sum=*/0);
+  mixed.step(*sgd, {.square_sum = 0, .loss_scale = 1});
   EXPECT_TRUE(at::equal(mixed.master_params(*sgd)[0], at::full({1, 4}, 1.001f)));
 }
 
@@ -99,12 +99,16 @@ TEST(MixedPrecision, SeveralOptimizersShareOneVerdict) {
     for (auto parameter : {w1[0], w2[0]}) parameter.mutable_grad() = at::full({1, 4}, value);
   };
   fill(HUGE_VALF);
-  EXPECT_TRUE(mixed.step({fused.get(), &plain}, HUGE_VAL).skipped);
+  EXPECT_TRUE(mixed.step({fused.get(), &plain}, {.square_sum = HUGE_VAL, .loss_scale = 65536}).skipped);
   EXPECT_EQ(mixed.loss_scale(), 32768) << "once";
   fill(32768);
-  mixed.step({fused.get(), &plain}, 8.0 * 32768 * 32768);
+  mixed.step({fused.get(), &plain}, {.square_sum = 8.0 * 32768 * 32768, .loss_scale = 32768});
   EXPECT_TRUE(at::allclose(w1[0], before1 - 1));
   EXPECT_TRUE(at::allclose(w2[0], before2 - 1));
+  EXPECT_THAT(refusal([&] {
+                mixed.step({fused.get(), &plain}, {.square_sum = 1, .loss_scale = 1});
+              }),
+              HasSubstr("those of a loss times 1, and the loss scale is 32768"));
 }
 
 }  // namespace

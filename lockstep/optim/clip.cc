@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <unordered_set>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -18,8 +19,11 @@ double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm) {
   if (!(max_norm >= 0)) throw ConfigError("clip_grad_norm: the norm ", max_norm, " is not 0 or more");
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
+  std::unordered_set<const c10::TensorImpl*> seen;  // a module under two names gives its parameters twice
   for (const at::Tensor& parameter : parameters) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+    if (parameter.grad().defined() && seen.insert(parameter.unsafeGetTensorImpl()).second) {
+      gradients.push_back(parameter.grad());
+    }
   }
   if (gradients.empty()) return 0;
   const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)), 2).item().toDouble();

@@ -12,8 +12,8 @@ namespace lockstep::optim {
 double clip_factor(double total_norm, double max_norm);
 
 // Clips the gradients of `parameters` in place and returns their norm before; parameters without a gradient are
-// skipped. For a loop without loss scaling and without the fold, which brings a norm of its own. Throws ConfigError for
-// a negative max_norm.
+// skipped, and one that comes twice counts once. For a loop without loss scaling and without the fold, which brings a
+// norm of its own. Throws ConfigError for a negative max_norm.
 double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm);
 
 }  // namespace lockstep::optim

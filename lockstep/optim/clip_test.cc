@@ -55,5 +55,12 @@ TEST(ClipGradNorm, RefusesANegativeNorm) {
   EXPECT_THROW(clip_grad_norm(p, std::nan("")), ConfigError);
 }
 
+TEST(ClipGradNorm, CountsAParameterOnce) {
+  const at::Tensor parameter = at::ones({4}).requires_grad_();
+  parameter.mutable_grad() = at::full({4}, 3.0f);
+  const std::vector<at::Tensor> twice = {parameter, parameter};
+  EXPECT_DOUBLE_EQ(clip_grad_norm(twice, 100), 6);
+}
+
 }  // namespace
 }  // namespace lockstep::optim

@@ -37,7 +37,7 @@ auto libtorch(Options options) {
   return [=](Tensors parameters) { return std::make_unique<Optimizer>(std::move(parameters), options); };
 }
 
-std::vector<Case> cases() {
+std::vector<Case> cases_with_options() {
   using torch::optim::AdagradOptions;
   using torch::optim::AdamOptions;
   using torch::optim::AdamWOptions;
@@ -82,6 +82,16 @@ std::vector<Case> cases() {
       {"lars", "lars", {{"lr", 10.0}, {"weight_decay", 0.01}}},
       {"novograd", "novograd", {{"lr", 0.03}, {"weight_decay", 0.01}}},
   };
+}
+
+// Every optimizer is checked, with its defaults where no options are given above.
+std::vector<Case> cases() {
+  std::vector<Case> all = cases_with_options();
+  for (const std::string& name : optimizer_names()) {
+    const auto is_of = [&](const Case& each) { return each.name == name; };
+    if (std::none_of(all.begin(), all.end(), is_of)) all.push_back({name, name, {}});
+  }
+  return all;
 }
 
 std::vector<Case> cases_of_libtorch() {

@@ -43,7 +43,10 @@ Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> paramete
   for (const auto& parameter : parameters_) log_.bytes += static_cast<int64_t>(parameter.nbytes());
 }
 
-void Bucket::begin() { missing_ = parameters_.size(); }
+void Bucket::begin(double loss_scale) {
+  in_.loss_scale = loss_scale;
+  missing_ = parameters_.size();
+}
 
 void Bucket::put(size_t k, at::Tensor gradient) {
   if (reduction_.always_fp32) {

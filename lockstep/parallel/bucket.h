@@ -44,7 +44,7 @@ class Bucket {
   Bucket(size_t index, std::string label, std::vector<at::Tensor> parameters, at::Tensor square_sums,
          Reduction reduction);
 
-  void begin();
+  void begin(double loss_scale = 1);
   // Takes the gradient of parameter `k` of the bucket. The gradient owns its memory; with always_fp32 it may be fp32.
   void put(size_t k, at::Tensor gradient);
   // The same for a bf16 or fp16 gradient of an fp32 parameter, which nobody writes to any more. The sum is fp32.

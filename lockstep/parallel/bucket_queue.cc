@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/blocks.h"
+#include "lockstep/comm/square_sums.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -70,9 +71,9 @@ void BucketQueue::add_bucket(const std::vector<NamedParameter>& parameters, std:
   members_.push_back(std::move(members));
 }
 
-void BucketQueue::begin_step() {
+void BucketQueue::begin_step(double loss_scale) {
   launched_ = 0;
-  for (auto& bucket : buckets_) bucket.begin();
+  for (auto& bucket : buckets_) bucket.begin(loss_scale);
 }
 
 void BucketQueue::put(size_t parameter, at::Tensor gradient) {
@@ -105,6 +106,14 @@ double BucketQueue::square_sum() const {
   double total = 0;
   for (int64_t i = 0; i < square_sums_.numel(); ++i) total += sums[i];
   return total;
+}
+
+void BucketQueue::take_square_sums(const std::vector<at::Tensor>& gradients) {
+  std::vector<at::Tensor> in_order;
+  for (const auto& members : members_) {
+    for (const auto& [parameter, blocks] : members) in_order.push_back(gradients[parameter].cpu());
+  }
+  comm::take_square_sums(in_order, square_sums_);
 }
 
 std::optional<size_t> BucketQueue::first_not_finite() const {

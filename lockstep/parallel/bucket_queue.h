@@ -21,7 +21,7 @@ class BucketQueue {
   // The communicator outlives it.
   BucketQueue(const std::vector<NamedParameter>& parameters, comm::Communicator& comm, const DdpOptions& options);
 
-  void begin_step();
+  void begin_step(double loss_scale = 1);  // of the step's gradients (GradBucket)
   // Takes a parameter's gradient, which owns its memory, into its bucket.
   void put(size_t parameter, at::Tensor gradient);
   void put_low_precision(size_t parameter, at::Tensor gradient);  // as Bucket::put_low_precision()
@@ -33,6 +33,8 @@ class BucketQueue {
 
   // After finish(): the sum of squares of all sums, in block order, equal at any number of ranks.
   double square_sum() const;
+  // After finish(): takes the sums of squares anew, of these gradients by parameter.
+  void take_square_sums(const std::vector<at::Tensor>& gradients);
   // After finish(): the first parameter, in the order of buckets, whose sum has an element that is not finite.
   std::optional<size_t> first_not_finite() const;
 

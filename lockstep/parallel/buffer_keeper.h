@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
@@ -14,16 +15,17 @@ namespace lockstep::parallel {
 
 class BufferKeeper {
  public:
-  // `travel`: every rank gets the buffers of rank 0. Otherwise each rank keeps those of its own first lane.
+  // `travel`: every rank gets the buffers of rank 0. Otherwise each rank keeps those of its own first lane. The buffers
+  // move into one piece of memory for each device; they stay the tensors that they are. Throws ConfigError for a sparse
+  // one.
   explicit BufferKeeper(const torch::nn::Module& module, bool travel = true);
 
-  bool empty() const { return buffers_.empty(); }
-  // Begins a step. A collective where a forward may read buffers: in a BatchNorm in eval mode, or in a module that is
-  // no BatchNorm.
-  void begin_step(comm::Communicator& comm);
-  void begin_lane();  // restores the buffers of the step's start
-  // Keeps the changes of lane 0. Lanes are numbered over all ranks, or on this rank where buffers do not travel.
-  void end_lane(int lane);
+  bool empty() const { return now_.empty(); }
+  void begin_step(comm::Communicator& comm);  // with rank 0's buffers: as sync()
+  void begin_lane();                          // restores the buffers of the step's start
+  // Keeps the changes of lane 0: of all lanes, or of this rank's where buffers do not travel. `lane` is the number over
+  // all ranks, `own` that on this rank.
+  void end_lane(int lane, size_t own);
   void end_step();  // gives the module the buffers that lane 0 has left
   // For lanes that run by turns (lane_turns.h): lane number `turn` is suspended, or resumed with the buffers it had.
   void leave(size_t turn);
@@ -32,28 +34,29 @@ class BufferKeeper {
   // Restores the buffers of the step's start after the step has failed.
   void restore() noexcept;
 
-  // Called after a hand-driven pass: gives every rank the buffers of rank 0 if the next forward may read them. A
-  // collective then.
-  void sync_if_read(comm::Communicator& comm);
-
-  // Called when a hand-driven forward may have changed the buffers.
+  // Called when a forward by hand may have changed the buffers.
   void mark_changed() { changed_ = true; }
 
-  // Gives every rank the buffers of rank 0, which computes lane 0. A collective.
+  // Gives every rank the buffers of rank 0, which computes lane 0. A collective, if they have changed since the last.
   void sync(comm::Communicator& comm);
 
  private:
-  static void copy(std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from);
+  struct Packed {
+    std::string name;
+    at::Tensor buffer, part;  // the module's own, and its place in now_, which is its memory
+  };
 
-  bool read_by_forward() const;
+  static void copy(std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from);
+  at::Tensor pack(std::vector<Packed> buffers);
+  void take_back();
 
   bool travel_;
-  std::vector<std::shared_ptr<torch::nn::Module>> norms_;  // the module's BatchNorms
-  bool others_ = false;                                    // the module has buffers outside of BatchNorms
-  std::vector<at::Tensor> buffers_;                        // the module's own
-  std::vector<at::Tensor> start_;                          // copies made when the step began
-  std::vector<at::Tensor> kept_;                           // as lane 0 left them; without lane 0, as the step began
-  std::vector<std::vector<at::Tensor>> left_;              // by turn: as the suspended lane left them
+  std::vector<Packed> buffers_;
+  // Each by device: uint8, all buffers.
+  std::vector<at::Tensor> now_;                // the module's own
+  std::vector<at::Tensor> start_;              // copies made when the step began
+  std::vector<at::Tensor> kept_;               // as lane 0 left them; without lane 0, as the step began
+  std::vector<std::vector<at::Tensor>> left_;  // by turn: as the suspended lane left them
   bool in_step_ = false;
   bool changed_ = false;  // since the last sync()
 };

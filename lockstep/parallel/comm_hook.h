@@ -21,6 +21,7 @@ struct GradBucket {
   std::string label;  // "bucket 2/5 (layer3.conv1.weight …)"
   // This rank's gradients: dense, of one dtype, on one device. Their sum over ranks is the gradient of the mean loss.
   std::vector<at::Tensor> gradients;
+  double loss_scale = 1;  // in the gradients; 1 in passes by hand, whose scale nobody knows
 };
 
 class CommHook {

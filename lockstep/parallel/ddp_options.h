@@ -12,10 +12,9 @@ namespace lockstep::parallel {
 
 struct DdpOptions {
   BucketOptions buckets = {};
-  uint64_t seed = 0;            // keys the random numbers of libtorch's kernels (dropout)
-  bool broadcast_state = true;  // rank 0's weights and buffers go to all ranks at construction
-  bool broadcast_buffers =
-      true;  // rank 0's buffers go to all ranks before something reads them; false: each has its own
+  uint64_t seed = 0;              // keys the random numbers of libtorch's kernels (dropout)
+  bool broadcast_state = true;    // rank 0's weights and buffers go to all ranks at construction
+  bool broadcast_buffers = true;  // rank 0's buffers go to all ranks after each step; false: each has its own
 
   bool find_unused_parameters = false;  // walks each lane's graph before its backward (unused_parameters.h)
   bool static_graph = false;            // walks the graphs of the first step alone: all steps use the same parameters

@@ -47,6 +47,23 @@ std::vector<at::Generator> generators_of(const torch::nn::Module& module) {
   return generators;
 }
 
+// Keeps the generators' states while the object lives: draws outside of a step's lanes do not depend on them.
+class KeptStates {
+ public:
+  explicit KeptStates(std::vector<at::Generator>& generators) : generators_(generators) {
+    for (auto& generator : generators_) states_.push_back(generator.get_state());
+  }
+  ~KeptStates() {
+    for (size_t i = 0; i < states_.size(); ++i) generators_[i].set_state(states_[i]);
+  }
+  KeptStates(const KeptStates&) = delete;
+  KeptStates& operator=(const KeptStates&) = delete;
+
+ private:
+  std::vector<at::Generator>& generators_;
+  std::vector<at::Tensor> states_;
+};
+
 double add_losses(double a, double b) { return a + b; }
 
 }  // namespace
@@ -57,39 +74,107 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       world_(std::move(world)),
       options_(options),
       buffers_(*module_, options.broadcast_buffers),
-      reducer_(named_parameters(*module_), world_->communicator(), options),
+      reducer_(named_parameters(*module_), world_->communicator(), options,
+               {.begin = [this] { return begin_pass(); }, .end = [this] { end_pass(); }}),
       sync_(find_sync_group(*module_)),
+      network_(world_, *module_, buffers_, sync_),
       generators_(generators_of(*module_)) {}
 
 StepResult DistributedDataParallel::run(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                         double loss_scale, double decision) {
+  return run_with({this}, step, loss_of, loss_scale, decision);
+}
+
+StepResult DistributedDataParallel::run_together(const std::vector<DistributedDataParallel*>& networks,
+                                                 const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
+                                                 double loss_scale, double decision) {
+  if (networks.empty()) throw ConfigError("run_together: no network");
+  for (const auto* each : networks) {
+    if (each->world_ != networks[0]->world_) throw ConfigError("run_together: the networks are of different worlds");
+  }
+  return networks[0]->run_with(networks, step, loss_of, loss_scale, decision);
+}
+
+StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataParallel*>& networks,
+                                             const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
+                                             double loss_scale, double decision) {
   auto& comm = world_->communicator();
+  const KeptStates kept(generators_);
   try {
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
-    buffers_.begin_step(comm);
-    reducer_.begin_step(step.lanes.size());
+    begin_step(networks, step, loss_scale);
     const double loss = run_lanes(step, loss_of, loss_scale);
-    buffers_.end_step();
+    for (const auto* each : present_) each->buffers().end_step();
     // The step's other messages to all ranks travel with its fold.
-    const at::Tensor notes = at::zeros({3}, at::kDouble);
+    const at::Tensor notes = at::zeros({4}, at::kDouble);
     auto* note = notes.mutable_data_ptr<double>();
     note[0] = loss;
     note[1] = world_->rank() == 0 ? decision : 0;
     for (const auto& lane : step.lanes) note[2] += static_cast<double>(lane.samples);
+    double local = 0;
+    for (const auto* each : stepped_) local += static_cast<double>(each->reducer_.local_gradients());
+    note[3] = local;
     const auto told = comm.fold({notes}, {.label = cat("the loss of step ", step.number)});
-    finish_fold();
-    told->wait();
-    if (note[2] != static_cast<double>(step.samples)) {
-      throw ConfigError("step ", step.number, ": the lanes of all ranks hold ", note[2], " samples, the global batch ",
-                        step.samples, "; every lane must be some rank's");
+    double square_sum = 0;
+    for (auto* each : stepped_) {
+      each->reducer_.finish();
+      each->log_fold();
+      square_sum += each->reducer_.square_sum();
     }
-    return {.loss = note[0], .square_sum = reducer_.square_sum(), .decision = note[1]};
+    told->wait();
+    check_notes(step, note, local);
+    for (const auto* each : present_) each->buffers().sync(comm);
+    end_step();
+    return {.loss = note[0], .square_sum = square_sum, .decision = note[1], .loss_scale = loss_scale};
   } catch (const std::exception& error) {
-    reducer_.drop();
-    buffers_.restore();
+    for (auto* each : networks) each->reducer_.drop();
+    for (const auto* each : present_) each->buffers().restore();
+    end_step();
     comm.abort(error.what());
     throw;
   }
+}
+
+void DistributedDataParallel::check_notes(const StepPlan& step, const double* note, double local) const {
+  if (note[2] != static_cast<double>(step.samples)) {
+    throw ConfigError("step ", step.number, ": the lanes of all ranks hold ", note[2], " samples, the global batch ",
+                      step.samples, "; every lane must be some rank's");
+  }
+  if (note[3] != local * world_->size()) {
+    throw ConfigError("step ", step.number, ": .grad holds gradients that were not folded, on rank ", world_->rank(),
+                      " of ", local, " parameters, on all ranks together of ", note[3],
+                      "; zero_grad() them, or give all ranks alike");
+  }
+}
+
+// Other networks that take part are not stepped: they get no gradients, and their buffers follow the lanes.
+void DistributedDataParallel::begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
+                                         double loss_scale) {
+  const size_t lanes = step.lanes.size();
+  stepped_ = networks;
+  present_ = network_.all();
+  for (auto* each : present_) {
+    each->buffers().begin_step(world_->communicator());
+    if (each->sync() != nullptr && each->sync() != sync_) each->sync()->close(lanes > 1);
+    if (!is_stepped(*each)) each->set_gradients_aside();
+  }
+  for (auto* each : stepped_) {
+    each->network_.check_parameters();
+    each->reducer_.begin_step(lanes, {.delayed = stepped_.size() > 1, .loss_scale = loss_scale, .number = step.number});
+  }
+}
+
+void DistributedDataParallel::end_step() noexcept {
+  for (auto* each : present_) {
+    if (each->sync() != nullptr) each->sync()->close(false);
+    if (!is_stepped(*each)) each->put_gradients_back();
+  }
+  present_.clear();
+  stepped_.clear();
+}
+
+bool DistributedDataParallel::is_stepped(const WrappedNetwork& network) const {
+  return std::any_of(stepped_.begin(), stepped_.end(), [&](const auto* each) { return &each->network_ == &network; });
 }
 
 // Runs all of this rank's lanes. Returns their share of the global batch's mean loss.
@@ -130,32 +215,38 @@ void DistributedDataParallel::switch_lane(const std::vector<size_t>& lanes, size
   if (from != LaneTurns::kNone) {
     generator_states_[from].clear();
     for (const auto& generator : generators_) generator_states_[from].push_back(generator.get_state());
-    buffers_.leave(from);
+    for (const auto* each : present_) each->buffers().leave(from);
   }
   if (to == LaneTurns::kNone) return;
-  reducer_.set_lane(lanes[to]);
+  for (auto* each : stepped_) each->reducer_.set_lane(lanes[to]);
   if (generator_states_[to].empty()) return;  // the lane begins
   for (size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(generator_states_[to][i]);
-  buffers_.enter(to);
+  for (const auto* each : present_) each->buffers().enter(to);
 }
 
 // Runs forward and backward of one lane. Returns its share of the global batch's mean loss.
 double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
                                          const std::function<at::Tensor(size_t)>& loss_of, double loss_scale) {
   const auto [index, samples] = step.lanes[lane];
-  reducer_.set_lane(lane);
+  for (auto* each : stepped_) each->reducer_.set_lane(lane);
   if (samples == 0) {
-    reducer_.empty_lane();
+    for (auto* each : stepped_) each->reducer_.empty_lane();
     return 0;
   }
   const double weight = static_cast<double>(samples) / static_cast<double>(step.samples);
-  seed_kernels(kernel_seed(options_.seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(index)));
-  if (lane > 0) buffers_.begin_lane();
+  const uint64_t seed = options_.seed ^ (network_.number() * 0x9e3779b97f4a7c15);  // each network draws its own
+  seed_kernels(kernel_seed(seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(index)));
+  if (lane > 0) {
+    for (const auto* each : present_) each->buffers().begin_lane();
+  }
   const at::Tensor loss = loss_of(lane);
-  reducer_.expect(loss);
+  for (auto* each : stepped_) each->reducer_.expect(loss);
   const double factor = weight * loss_scale;
-  (factor == 1 ? loss : loss * factor).backward();
-  buffers_.end_lane(options_.broadcast_buffers ? index : static_cast<int>(lane));
+  // A loss in 16 bits times its scale may be too large for them.
+  const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
+  (factor == 1 ? loss : wide * factor).backward();
+  for (auto* each : stepped_) each->reducer_.end_lane();
+  for (const auto* each : present_) each->buffers().end_lane(index, lane);
   return weight * loss.item<double>();
 }
 
@@ -166,9 +257,8 @@ void DistributedDataParallel::seed_kernels(uint64_t seed) {
   }
 }
 
-// Waits for the fold, and writes its cost to the board.
-void DistributedDataParallel::finish_fold() {
-  reducer_.finish();
+// Writes the fold's cost to the board.
+void DistributedDataParallel::log_fold() {
   const CommLog log = comm_log();
   BoardRank& board = world_->self();
   board.reduced_bytes.fetch_add(static_cast<uint64_t>(log.bytes), std::memory_order_relaxed);
@@ -177,30 +267,46 @@ void DistributedDataParallel::finish_fold() {
 }
 
 void DistributedDataParallel::backward(const at::Tensor& loss) {
-  const bool last = no_sync_ == 0;
   try {
-    double ranks = world_->size();
-    if (last && joining_ != nullptr) {
-      const double going = ranks_going_on(true);
-      if (going < ranks && joining_->throw_on_early_termination) {
-        throw ConfigError("a rank has run out of data after ", passes_, " steps of rank ", world_->rank(),
-                          "; give all ranks the same number of batches, or leave throw_on_early_termination out");
-      }
-      if (!joining_->divide_by_initial_world_size) ranks = going;
-      ++passes_;
-    }
-    reducer_.begin_pass(last, options_.gradient_average ? 1 / ranks : 1);
+    const auto scale = begin_pass();
+    if (!scale) return loss.backward();
+    reducer_.begin_pass(*scale);
     reducer_.expect(loss);
     loss.backward();
-    buffers_.mark_changed();
-    if (!last) return;
-    finish_fold();
-    buffers_.sync_if_read(world_->communicator());
+    reducer_.finish_pass();
   } catch (const std::exception& error) {
     reducer_.drop();
     world_->communicator().abort(error.what());
     throw;
   }
+}
+
+// Returns the factor of this rank's gradients in a pass by hand; nothing under no_sync(). A collective in join().
+std::optional<double> DistributedDataParallel::begin_pass() {
+  if (network_.is_set_aside()) return std::nullopt;  // in a step of others
+  buffers_.mark_changed();
+  if (no_sync_ > 0) {
+    unfolded_ = true;
+    return std::nullopt;
+  }
+  network_.check_parameters();
+  double ranks = world_->size();
+  if (joining_ != nullptr) {
+    const double going = ranks_going_on(true);
+    if (going < ranks && joining_->throw_on_early_termination) {
+      throw ConfigError("a rank has run out of data after ", passes_, " steps of rank ", world_->rank(),
+                        "; give all ranks the same number of batches, or leave throw_on_early_termination out");
+    }
+    if (!joining_->divide_by_initial_world_size) ranks = going;
+    ++passes_;
+  }
+  return options_.gradient_average ? 1 / ranks : 1;
+}
+
+void DistributedDataParallel::end_pass() {
+  unfolded_ = false;
+  log_fold();
+  if (joining_ == nullptr) buffers_.sync(world_->communicator());  // join() ends with those of the longest rank
 }
 
 void DistributedDataParallel::join(const std::function<void()>& loop, const JoinOptions& options) {
@@ -210,10 +316,11 @@ void DistributedDataParallel::join(const std::function<void()>& loop, const Join
         "number of batches, or use plain BatchNorm");
   }
   passes_ = 0;
+  unfolded_ = false;
   joining_ = &options;
   try {
     loop();
-    if (reducer_.open()) {
+    if (unfolded_) {
       throw ConfigError("join: the loop ended within no_sync(), before the backward that folds; give it one");
     }
     follow_the_others(options);
@@ -239,11 +346,10 @@ void DistributedDataParallel::follow_the_others(const JoinOptions& options) {
                         " steps, others go on; give "
                         "all ranks the same number of batches, or leave throw_on_early_termination out");
     }
-    reducer_.begin_pass(/*last=*/true);
+    reducer_.begin_pass(/*scale=*/1);
     reducer_.empty_lane();
-    reducer_.finish();
+    reducer_.finish_pass();
     buffers_.mark_changed();
-    buffers_.sync_if_read(world_->communicator());
   }
   const at::Tensor passes = world_->communicator().all_gather(at::full({1}, passes_, at::kLong));
   const auto* first = passes.const_data_ptr<int64_t>();

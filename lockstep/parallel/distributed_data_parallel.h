@@ -5,8 +5,9 @@
 // loss (a mean over the lane's samples), and backward folds the gradients over all lanes. Then .grad is the gradient of
 // the mean loss over the global batch.
 //
-// A hand-driven loop, as with PyTorch, calls forward and backward() itself; all backward passes of a step but the last
-// are under no_sync(). Then .grad is the mean over ranks. In join(), ranks may run out of data before others do.
+// A loop by hand, as with PyTorch, calls forward and loss.backward() itself. A pass adds its gradients to those in
+// .grad and folds what is there: then .grad is the mean over ranks. Under no_sync() gradients only add up, until a pass
+// folds them. In join(), ranks may run out of data before others do.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -15,12 +16,15 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "lockstep/amp/fused_step.h"
 #include "lockstep/parallel/buffer_keeper.h"
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/reducer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/parallel/wrapped_networks.h"
 #include "lockstep/world/world.h"
 
 namespace lockstep::parallel {
@@ -41,6 +45,8 @@ struct StepResult {
   double loss = 0;        // mean over the global batch
   double square_sum = 0;  // of the folded gradients, with the loss scale in them; finite iff all of them are
   double decision = 0;    // the value that rank 0 passed to run()
+  double loss_scale = 1;  // the factor of the losses, which is in the gradients
+  operator amp::FoldedGradients() const { return {.square_sum = square_sum, .loss_scale = loss_scale}; }
 };
 
 // The cost of reducing all buckets in the last step; Reducer::log() has each bucket's.
@@ -66,9 +72,17 @@ class DistributedDataParallel {
 
   // Runs one step. `loss_of(i)` computes the loss of lanes[i], a scalar with a graph; it is not called for an empty
   // lane. `loss_scale` multiplies the losses before backward. `decision`: rank 0's value reaches all ranks in the
-  // result. A collective. If anything throws, all ranks are told, .grad is left undefined, and buffers are as before.
+  // result. Several runs of one number add up, as losses of one step. A loop calls zero_grad() after its update: other
+  // gradients that are left are an error, unless the parameters' versions show the update. A collective. If anything
+  // throws, all ranks are told, .grad is left undefined, and buffers are as before.
   StepResult run(const StepPlan& step, const std::function<at::Tensor(size_t lane)>& loss_of, double loss_scale = 1,
                  double decision = 0);
+
+  // The same for several wrapped networks of one world, which one loss reaches: all of them are folded. The result's
+  // square sum is that of all. The first one's options say how dropout is keyed.
+  static StepResult run_together(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
+                                 const std::function<at::Tensor(size_t lane)>& loss_of, double loss_scale = 1,
+                                 double decision = 0);
 
   // The same for a batch that knows its lanes, such as data::Loader's: it has global_samples, and lanes with their
   // number `lane` and size(). `loss_of(lane)` gets the lane itself. `number`: the step's, from the start of the run.
@@ -80,7 +94,8 @@ class DistributedDataParallel {
         step, [&](size_t i) { return loss_of(batch.lanes[i]); }, loss_scale, decision);
   }
 
-  // Makes backward passes only accumulate as long as the returned scope exists. A pass's forward may come before it.
+  // Makes backward passes only add up on this rank as long as the returned scope exists. A pass's forward may come
+  // before it.
   class NoSync {
    public:
     explicit NoSync(DistributedDataParallel& ddp) : ddp_(ddp) { ++ddp_.no_sync_; }
@@ -92,8 +107,9 @@ class DistributedDataParallel {
     DistributedDataParallel& ddp_;
   };
   [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
-  // Runs the backward of a hand-driven loop. `loss` is a mean over this rank's samples. Outside of no_sync() it folds,
-  // and is a collective.
+  // Runs loss.backward(), which is a collective outside of no_sync(); `loss` is a mean over this rank's samples. Unlike
+  // that call by itself, this one knows the loss beforehand: with find_unused_parameters it tells the parameters that
+  // the loss does not reach from the start, and the model may run a backward of its own within backward.
   void backward(const at::Tensor& loss);
   // Runs `loop`, a hand-driven loop whose number of steps may differ between ranks. A rank whose loop has ended takes
   // part in the others' folds with +0 until all have ended. Then every rank gets the weights and buffers of the rank
@@ -102,7 +118,8 @@ class DistributedDataParallel {
   // throw_on_early_termination is set.
   void join(const std::function<void()>& loop, const JoinOptions& options = {});
 
-  // Gives all ranks rank 0's buffers. Evaluation and saving call it. A collective.
+  // Gives all ranks rank 0's buffers, as run() and every pass that folds do at their ends. To be called where a forward
+  // outside of them has changed buffers. A collective.
   void sync_buffers() { buffers_.sync(world_->communicator()); }
 
   // Whether the weights' bits do not depend on the number of ranks.
@@ -114,13 +131,21 @@ class DistributedDataParallel {
   const Reducer& reducer() const { return reducer_; }
 
  private:
+  StepResult run_with(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
+                      const std::function<at::Tensor(size_t)>& loss_of, double loss_scale, double decision);
+  void begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step, double loss_scale);
+  void end_step() noexcept;
+  bool is_stepped(const WrappedNetwork& network) const;
+  void check_notes(const StepPlan& step, const double* note, double local) const;
   double run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                   double loss_scale);
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   double run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   void switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to);
   void seed_kernels(uint64_t seed);
-  void finish_fold();
+  void log_fold();
+  std::optional<double> begin_pass();
+  void end_pass();
   double ranks_going_on(bool self) const;
   void follow_the_others(const JoinOptions& options);
 
@@ -130,11 +155,15 @@ class DistributedDataParallel {
   BufferKeeper buffers_;
   Reducer reducer_;
   std::shared_ptr<SyncGroup> sync_;  // null for a model without SyncBatchNorm
+  WrappedNetwork network_;
+  std::vector<DistributedDataParallel*> stepped_;  // in a step: those that are folded, this one first
+  std::vector<WrappedNetwork*> present_;           // in a step: all of the world, whose buffers follow the lanes
   std::vector<at::Generator> generators_;
   std::vector<std::vector<at::Tensor>> generator_states_;  // by turn and generator, where lanes run by turns
   int no_sync_ = 0;
   const JoinOptions* joining_ = nullptr;
-  int64_t passes_ = 0;  // in join(): hand-driven folds that this rank had data for
+  int64_t passes_ = 0;     // in join(): folds by hand that this rank had data for
+  bool unfolded_ = false;  // whether gradients of no_sync() wait for a pass that folds
 };
 
 }  // namespace lockstep::parallel

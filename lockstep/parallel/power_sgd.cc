@@ -7,6 +7,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "lockstep/base/error.h"
@@ -18,6 +19,7 @@ namespace {
 // The state of one gradient between steps.
 struct Memory {
   at::Tensor q, error;
+  double scale = 1;  // the loss scale that is in the error
 };
 
 // One gradient under way.
@@ -34,7 +36,11 @@ class PowerSgdWork final : public comm::Work {
  public:
   PowerSgdWork(std::vector<Matrix> matrices, std::vector<at::Tensor> whole, const GradBucket& bucket,
                comm::Communicator& comm, const PowerSgdOptions& options)
-      : matrices_(std::move(matrices)), label_(bucket.label), comm_(comm), options_(options) {
+      : matrices_(std::move(matrices)),
+        label_(bucket.label),
+        scale_(bucket.loss_scale),
+        comm_(comm),
+        options_(options) {
     std::vector<at::Tensor> first = std::move(whole);
     for (const auto& matrix : matrices_) first.push_back(matrix.p);
     first_ = comm_.fold(std::move(first), {.label = label_ + ", P"});
@@ -53,6 +59,9 @@ class PowerSgdWork final : public comm::Work {
     const c10::AutoGradMode no_grad(false);
     first_->wait();
     if (finished_) return;
+    // P is the same on all ranks, and finite only if all ranks' gradients are.
+    const auto is_finite = [](const Matrix& matrix) { return matrix.p.isfinite().all().item<bool>(); };
+    if (!std::all_of(matrices_.begin(), matrices_.end(), is_finite)) return overflow();
     std::vector<at::Tensor> qs;
     for (auto& matrix : matrices_) {
       orthogonalize(matrix.p, options_.orthogonalization_epsilon);
@@ -68,15 +77,23 @@ class PowerSgdWork final : public comm::Work {
   }
 
  private:
+  // The step has to be skipped: its gradients say so, and errors and Qs stay those of the step before.
+  void overflow() {
+    for (auto& matrix : matrices_) matrix.gradient.fill_(std::numeric_limits<float>::quiet_NaN());
+    finished_ = true;
+  }
+
   void finish(Matrix& matrix) const {
     const at::Tensor sum = at::matmul(matrix.p, matrix.q.t());
     matrix.gradient.copy_(sum.view(matrix.gradient.sizes()));
     if (options_.use_error_feedback) matrix.memory->error = matrix.m.sub_(sum, 1.0 / comm_.size());
+    matrix.memory->scale = scale_;
     matrix.memory->q = matrix.q;
   }
 
   std::vector<Matrix> matrices_;
   std::string label_;
+  double scale_;
   comm::Communicator& comm_;
   const PowerSgdOptions& options_;
   std::shared_ptr<comm::Work> first_, second_;
@@ -101,7 +118,7 @@ class PowerSgd final : public CommHook {
       const at::Tensor& gradient = bucket.gradients[i];
       const int64_t rows = gradient.dim() > 1 ? gradient.size(0) : 1;
       if (gradient.dim() > 1 && worth_compressing(rows, gradient.numel() / rows, options_)) {
-        matrices.push_back(project(gradient, memories[i], (bucket.index << 20) + i));
+        matrices.push_back(project(gradient, bucket.loss_scale, memories[i], (bucket.index << 20) + i));
       } else {
         whole.push_back(gradient);
       }
@@ -111,9 +128,9 @@ class PowerSgd final : public CommHook {
 
  private:
   // M with the error, and P = M Q.
-  Matrix project(const at::Tensor& gradient, Memory& memory, size_t stream) const {
+  Matrix project(const at::Tensor& gradient, double scale, Memory& memory, size_t stream) const {
     at::Tensor m = as_matrix(gradient).clone();
-    if (memory.error.defined()) m.add_(memory.error);
+    if (memory.error.defined()) m.add_(memory.error, scale / memory.scale);
     const int64_t r = std::min({m.size(0), m.size(1), options_.matrix_approximation_rank});
     if (!memory.q.defined() || !options_.warm_start) memory.q = random_q(m, r, stream);
     orthogonalize(memory.q, options_.orthogonalization_epsilon);

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "lockstep/base/error.h"
 #include "lockstep/comm/single_communicator.h"
 
@@ -17,9 +19,9 @@ struct PowerSgd : testing::Test {
   PowerSgd() { at::manual_seed(3); }  // which libtorch's generator is not by itself
 };
 
-void reduce(CommHook& hook, const std::vector<Tensor>& gradients) {
+void reduce(CommHook& hook, const std::vector<Tensor>& gradients, double loss_scale = 1) {
   comm::SingleCommunicator comm;
-  hook.begin({.index = 0, .label = "bucket", .gradients = gradients}, comm)->wait();
+  hook.begin({.index = 0, .label = "bucket", .gradients = gradients, .loss_scale = loss_scale}, comm)->wait();
 }
 
 TEST_F(PowerSgd, MakesColumnsOrthonormal) {
@@ -86,6 +88,22 @@ TEST_F(PowerSgd, TheErrorComesBack) {
   }
   EXPECT_LT((sum / kSteps - matrix).norm().item<double>(), 0.1 * matrix.norm().item<double>())
       << "what a step leaves out, later ones bring";
+}
+
+TEST_F(PowerSgd, AnOverflowAndANewLossScaleLeaveNoTrace) {
+  const auto plain = power_sgd_hook(kOptions), scaled = power_sgd_hook(kOptions);
+  const Tensor first = at::randn({16, 12});
+  reduce(*plain, {first.clone()});
+  reduce(*scaled, {first * 8}, 8);
+  for (const double scale : {8.0, 4.0, 4.0}) {
+    const Tensor gradient = at::randn({16, 12}), expected = gradient.clone(), got = gradient * scale;
+    reduce(*plain, {expected});
+    reduce(*scaled, {got}, scale);
+    EXPECT_TRUE(at::allclose(got / scale, expected, 1e-4, 1e-5));
+    const Tensor infinite = at::full({16, 12}, std::numeric_limits<float>::infinity());
+    reduce(*scaled, {infinite}, scale);
+    EXPECT_FALSE(infinite.isfinite().any().item<bool>()) << "the scaler has to see it";
+  }
 }
 
 TEST_F(PowerSgd, RefusesWhatCannotBe) {

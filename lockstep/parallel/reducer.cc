@@ -1,12 +1,16 @@
 #include "lockstep/parallel/reducer.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -23,6 +27,12 @@ DdpOptions checked(const DdpOptions& options) {
 // All writes to .grad go through here. Returns the gradient that was there.
 at::Tensor exchange_grad(const NamedParameter& parameter, at::Tensor gradient = {}) {
   return std::exchange(parameter.tensor.mutable_grad(), std::move(gradient));
+}
+
+at::Tensor as_real(at::Tensor gradient) {
+  if (!gradient.is_complex()) return gradient;
+  const c10::AutoGradMode no_grad(false);
+  return at::view_as_real(gradient.resolve_conj().contiguous());
 }
 
 std::vector<LaneSum> lane_sums_of(const std::vector<NamedParameter>& parameters, const DdpOptions& options) {
@@ -44,7 +54,14 @@ bool folds_low_precision(comm::Communicator& comm, const DdpOptions& options) {
 class Reducer::Hook final : public torch::autograd::PostAccumulateGradHook {
  public:
   Hook(Reducer& reducer, size_t index) : reducer_(reducer), index_(index) {}
-  void operator()(const torch::autograd::Variable&) override { reducer_.on_gradient(index_); }
+  void operator()(const torch::autograd::Variable&) override {
+    try {
+      reducer_.on_gradient(index_);
+    } catch (const std::exception& error) {
+      if (reducer_.step_.by_itself) reducer_.fail(error);
+      throw;
+    }
+  }
   bool is_of(const Reducer& reducer) const { return &reducer_ == &reducer; }
 
  private:
@@ -52,12 +69,15 @@ class Reducer::Hook final : public torch::autograd::PostAccumulateGradHook {
   size_t index_;
 };
 
-Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options)
+Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options,
+                 ByHand by_hand)
     : comm_(comm),
       options_(checked(options)),
+      by_hand_(std::move(by_hand)),
       parameters_(trainable(std::move(parameters))),
-      lane_sums_(lane_sums_of(parameters_, options_)),
-      buckets_(parameters_, comm, options_),
+      folded_(real_views(parameters_)),
+      lane_sums_(lane_sums_of(folded_, options_)),
+      buckets_(folded_, comm, options_),
       unused_(parameters_,
               {.find_unused_parameters = options_.find_unused_parameters, .static_graph = options_.static_graph}),
       sparse_(parameters_) {
@@ -102,8 +122,9 @@ void Reducer::begin(Step step) {
                         "make it anew after freezing");
     }
   }
-  clear_gradients();
-  buckets_.begin_step();
+  for (auto& sum : lane_sums_) sum.clear();  // a pass may have ended with an error
+  sparse_.clear();
+  buckets_.begin_step(step.loss_scale);
   unused_.begin_step();
   if (low_precision_) low_precision_->begin_step();
   step_ = std::move(step);
@@ -111,27 +132,101 @@ void Reducer::begin(Step step) {
   step_.active = true;
 }
 
-// Backward steals a gradient where .grad is undefined, and would add to what is there. Lane sums may hold passes that
-// no last one followed.
 void Reducer::clear_gradients() noexcept {
   for (const auto& parameter : parameters_) exchange_grad(parameter);
   for (auto& sum : lane_sums_) sum.clear();
   sparse_.clear();
+  common_.clear();
+  local_.clear();
 }
 
-void Reducer::begin_step(size_t lanes) { begin({.lanes = lanes}); }
+// Backward steals a gradient where .grad is undefined, and would add to what is there.
+void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
+  begin({.delayed = settings.delayed || options_.delay_allreduce,
+         .number = settings.number,
+         .loss_scale = settings.loss_scale,
+         .lanes = lanes});
+  common_.assign(parameters_.size(), {});
+  local_.assign(parameters_.size(), {});
+  const c10::AutoGradMode no_grad(false);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    at::Tensor there = exchange_grad(parameters_[i]);
+    if (!there.defined()) continue;
+    const bool own = is_installed(i, there);
+    there = as_real(std::move(there));
+    if (!own) {
+      local_[i] = options_.gradient_average ? there / comm_.size() : there;
+    } else if (!is_used(i, there)) {
+      const bool same_step = settings.number == number_ && number_ != StepSettings::kNoNumber;
+      if (!same_step && !std::isfinite(square_sum_)) continue;  // of a step that was skipped
+      if (!same_step) refuse_unused(i, settings.number);
+      // The part of a flat bucket is about to be written.
+      common_[i] = there.is_sparse() ? there : owned(std::move(there), folded_[i].tensor);
+    }
+    if (local_[i].defined() || common_[i].defined()) unused_.use(i);
+  }
+}
 
-void Reducer::begin_pass(bool last, double scale) {
-  if (!step_.active) begin({.by_hand = true});
-  for (const auto& parameter : parameters_) exchange_grad(parameter);
-  step_.last_pass = last;
-  step_.scale = scale;
-  step_.lane = step_.lanes++;
+size_t Reducer::local_gradients() const {
+  return static_cast<size_t>(
+      std::count_if(local_.begin(), local_.end(), [](const auto& each) { return each.defined(); }));
+}
+
+bool Reducer::is_installed(size_t index, const at::Tensor& gradient) const {
+  return !installed_.empty() && installed_[index].gradient._unsafe_get_target() == gradient.unsafeGetTensorImpl();
+}
+
+// libtorch's own SGD updates a parameter without a new version.
+bool Reducer::is_used(size_t index, const at::Tensor& gradient) const {
+  if (parameters_[index].tensor._version() != installed_[index].version) return true;
+  return !gradient.is_sparse() && gradient.count_nonzero().item<int64_t>() == 0;
+}
+
+void Reducer::refuse_unused(size_t index, int64_t number) const {
+  const std::string whose =
+      number_ == StepSettings::kNoNumber ? "a backward pass by hand" : lockstep::cat("step ", number_);
+  throw ConfigError("step ", number, ": .grad of ", parameters_[index].name, " still holds the gradient of ", whose,
+                    "; call zero_grad() after every update. To add up the losses of one step, give run() one number");
+}
+
+void Reducer::begin_pass(double scale) {
+  begin({.by_hand = true, .delayed = options_.delay_allreduce, .scale = scale});
+}
+
+// A pass that nobody has announced has its first gradient. The engine calls back when the pass is over.
+bool Reducer::begin_by_itself() {
+  const auto scale = by_hand_.begin();
+  if (!scale) return false;
+  const auto alive = std::make_shared<const bool>(true);
+  begin({.by_hand = true, .pass = alive, .by_itself = true, .delayed = options_.delay_allreduce, .scale = *scale});
+  torch::autograd::Engine::get_default_engine().queue_callback([this, alive] { finish_by_itself(); });
+  return true;
+}
+
+void Reducer::finish_by_itself() {
+  try {
+    finish_pass();
+  } catch (const std::exception& error) {
+    fail(error);
+    throw;
+  }
+}
+
+void Reducer::fail(const std::exception& error) noexcept {
+  drop();
+  comm_.abort(error.what());
 }
 
 void Reducer::expect(const at::Tensor& loss) {
-  if (low_precision_ && step_.lanes == 1 && !step_.by_hand) low_precision_->hook_casts(loss);
+  if (low_precision_ && step_.lanes == 1 && !step_.by_hand && local_gradients() == 0) low_precision_->hook_casts(loss);
   for (const size_t index : unused_.unused_in(loss, step_.lane)) add_zero(index);
+}
+
+void Reducer::end_lane() {
+  if (!options_.find_unused_parameters && !options_.static_graph) return;
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    if (!has_given(i)) add_zero(i);
+  }
 }
 
 void Reducer::empty_lane() {
@@ -140,22 +235,31 @@ void Reducer::empty_lane() {
 
 void Reducer::add_zero(size_t index) {
   const c10::AutoGradMode no_grad(false);
-  const NamedParameter& parameter = parameters_[index];
-  if (parameter.sparse) return add_rows(index, at::Tensor());
-  add_to_lanes(index, at::zeros_like(parameter.tensor));
+  const NamedParameter& parameter = folded_[index];
+  take(index, parameter.sparse ? at::Tensor() : at::zeros_like(parameter.tensor));
+}
+
+// Whether the parameter has had a gradient in the selected lane.
+bool Reducer::has_given(size_t index) const {
+  if (step_.ready[index]) return true;
+  return parameters_[index].sparse ? sparse_.has(index, step_.lane) : lane_sums_[index].has(step_.lane);
 }
 
 // From here downwards a gradient goes its way. Backward has accumulated that of the selected lane or pass in .grad.
 
 void Reducer::on_gradient(size_t index) {
-  if (!step_.active) return;
   const std::lock_guard lock(mutex_);
+  if (step_.by_itself && step_.pass.expired()) step_.active = false;  // that pass ended with an error elsewhere
+  if (!step_.active && !begin_by_itself()) return;
   if (low_precision_ && low_precision_->was_taken(index)) return;
   check_allowed(index);
-  const NamedParameter& parameter = parameters_[index];
-  at::Tensor gradient = exchange_grad(parameter);
-  if (parameter.sparse) return add_rows(index, gradient);
-  add_to_lanes(index, owned(std::move(gradient), parameter.tensor));
+  if (step_.by_hand) unused_.use(index);
+  take(index, exchange_grad(parameters_[index]));
+}
+
+void Reducer::take(size_t index, at::Tensor gradient) {
+  if (parameters_[index].sparse) return add_rows(index, gradient);
+  add_to_lanes(index, owned(as_real(std::move(gradient)), folded_[index].tensor));
 }
 
 void Reducer::add_to_lanes(size_t index, at::Tensor gradient) {
@@ -163,15 +267,12 @@ void Reducer::add_to_lanes(size_t index, at::Tensor gradient) {
   if (options_.allreduce_always_fp32 && gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
   if (options_.gradient_predivide_factor != 1) gradient.div_(options_.gradient_predivide_factor);
   LaneSum& lanes = lane_sums_[index];
-  if (step_.by_hand) {
-    lanes.push(std::move(gradient));
-  } else {
-    lanes.push(step_.lane, std::move(gradient));
-  }
-  if (was_last(lanes.lanes())) put_in_bucket(index, lanes.finish());
+  lanes.push(step_.lane, std::move(gradient));
+  if (lanes.lanes() == step_.lanes) put_in_bucket(index, lanes.finish());
 }
 
 void Reducer::put_in_bucket(size_t index, at::Tensor sum) {
+  if (!local_.empty() && local_[index].defined()) sum.add_(local_[index]);
   if (step_.scale != 1) sum.mul_(step_.scale);
   buckets_.put(index, std::move(sum));
   launch_full(index);
@@ -179,8 +280,23 @@ void Reducer::put_in_bucket(size_t index, at::Tensor sum) {
 
 void Reducer::launch_full(size_t index) {
   step_.ready[index] = true;
-  if (!options_.delay_allreduce) buckets_.launch_full();
+  if (!step_.delayed) buckets_.launch_full();
   comm_.progress();
+}
+
+// A gradient from before, such as one of no_sync(), is this rank's alone until it is folded.
+void Reducer::finish_pass() {
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    if (step_.ready[i]) continue;
+    if (at::Tensor there = exchange_grad(parameters_[i]); there.defined()) {
+      unused_.use(i);
+      take(i, std::move(there));
+    } else if (options_.find_unused_parameters || options_.static_graph) {
+      add_zero(i);
+    }
+  }
+  finish();
+  by_hand_.end();
 }
 
 void Reducer::finish() {
@@ -189,28 +305,50 @@ void Reducer::finish() {
   std::vector<at::Tensor> gradients = buckets_.finish();
   sparse_.fold(step_.scale, comm_, gradients);
   unused_.finish(comm_);
+  add_common(gradients);
   install(std::move(gradients));
   square_sum_ = sparse_.add_square_sums(buckets_.square_sum());
-  step_.active = false;
+  step_.active = step_.by_itself = false;
+  common_.clear();
+  local_.clear();
+}
+
+void Reducer::add_common(std::vector<at::Tensor>& gradients) {
+  const c10::AutoGradMode no_grad(false);
+  bool any = false;
+  for (size_t i = 0; i < common_.size(); ++i) {
+    if (!common_[i].defined()) continue;
+    any = true;
+    gradients[i] = common_[i].is_sparse() ? common_[i] + gradients[i] : gradients[i].add_(common_[i]);
+  }
+  if (any) buckets_.take_square_sums(gradients);
 }
 
 void Reducer::install(std::vector<at::Tensor> gradients) {
+  installed_.clear();
+  number_ = step_.number;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    exchange_grad(parameters_[i], unused_.unused(i) ? at::Tensor() : std::move(gradients[i]));
+    at::Tensor gradient = unused_.unused(i) ? at::Tensor() : std::move(gradients[i]);
+    if (gradient.defined() && parameters_[i].tensor.is_complex()) gradient = at::view_as_complex(gradient);
+    installed_.push_back({decltype(Installed::gradient)(gradient.getIntrusivePtr()), parameters_[i].tensor._version()});
+    exchange_grad(parameters_[i], gradient);
   }
 }
 
 void Reducer::drop() noexcept {
-  step_.active = false;
+  step_.active = step_.by_itself = false;
   buckets_.drop();
   clear_gradients();
 }
 
 // The two detours. Sparse gradients wait outside of the buckets until finish() folds them.
-void Reducer::add_rows(size_t index, const at::Tensor& gradient) {
+void Reducer::add_rows(size_t index, at::Tensor gradient) {
   check_first(index);
+  if (step_.lane == 0 && !local_.empty() && local_[index].defined()) {
+    gradient = gradient.defined() ? gradient + local_[index] : local_[index];
+  }
   sparse_.push(index, step_.lane, gradient);
-  if (was_last(sparse_.lanes(index))) step_.ready[index] = true;
+  if (sparse_.lanes(index) == step_.lanes) step_.ready[index] = true;
 }
 
 // A low-precision gradient comes before its cast to fp32, where this rank has one lane, and needs no lane sum.
@@ -225,8 +363,6 @@ bool Reducer::take_low_precision(size_t index, const at::Tensor& gradient) {
 }
 
 // The conditions that the way depends on, and answers after it.
-
-bool Reducer::was_last(size_t lanes) const { return step_.by_hand ? step_.last_pass : lanes == step_.lanes; }
 
 void Reducer::check_allowed(size_t index) const {
   if (c10::GradMode::is_enabled()) {

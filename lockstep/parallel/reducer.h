@@ -1,4 +1,4 @@
-// Folds gradients over lanes and ranks while backward computes them.
+// Folds gradients over lanes and ranks while backward computes them: in a step of lanes, or in any backward pass.
 //
 // A gradient's way, which reducer.cc follows downwards:
 //   hook      backward has accumulated a parameter's gradient in .grad; the hook takes it out
@@ -7,13 +7,20 @@
 //   launch    the fold of a full bucket over the ranks begins (bucket_queue.h); later hooks move it on
 //   .grad     finish() waits for all folds and installs the sums
 //
+// A backward pass by hand is a step of one lane, which begins with the pass's first gradient and ends in the autograd
+// engine's final callback. As in PyTorch its gradients add to those in .grad, and what is in .grad is folded.
+//
 // Three exceptions have a class each under gradients/. UnusedParameters tells which parameters a loss does not reach;
 // they add +0. SparseGradients keeps rows, which are in no bucket. LowPrecisionGradients takes 16-bit gradients before
 // backward casts them to fp32, straight into the bucket, where the ranks share memory and each computes one lane.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/UndefinedTensorImpl.h>
+#include <c10/util/intrusive_ptr.h>
 
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -30,31 +37,58 @@
 
 namespace lockstep::parallel {
 
+// The surroundings of a backward pass by hand.
+struct ByHand {
+  // Called at the gradients of a pass that is not begun, on backward's thread. Returns the factor of this rank's
+  // gradients, or nothing if the pass is not folded: autograd then accumulates as it does without a reducer.
+  std::function<std::optional<double>()> begin = [] { return std::nullopt; };
+  std::function<void()> end = [] {};  // called after the fold
+};
+
+struct StepSettings {
+  // No bucket is launched before finish(): where several reducers take part, a rank without samples does not know in
+  // which order backward reaches them.
+  bool delayed = false;
+  double loss_scale = 1;  // the factor of the losses (GradBucket)
+  int64_t number = kNoNumber;
+  static constexpr int64_t kNoNumber = -1;  // of passes by hand
+};
+
 // Called by the thread that runs the step. Its hooks run on whatever threads autograd runs backward on.
 class Reducer {
  public:
   // `parameters`: in the order of registration; those that require no gradient, and second names of one, are left out.
   // The communicator outlives the reducer. Throws ConfigError for options that do not go together, and for a parameter
   // with another post-accumulate-grad hook. Hooks of another reducer are replaced.
-  Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options = {});
+  Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options = {},
+          ByHand by_hand = {});
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
-  // Begins a step in which this rank computes `lanes` lanes. Every .grad becomes undefined.
-  void begin_step(size_t lanes);
+  // Begins a step in which this rank computes `lanes` lanes. Of what is in .grad:
+  //   - the gradients of an earlier fold are dropped if the parameter has been updated since, or if they are all 0.
+  //     Those of a step of the same number are added to, finite or not (several losses of one step). Of another step,
+  //     those that are not finite are dropped, and others are a ConfigError
+  //   - the mean over ranks of any others, such as those of no_sync() or set by hand, is added
+  void begin_step(size_t lanes, const StepSettings& settings = {});
+  // The number of parameters with gradients of the latter kind, which all ranks must have alike.
+  size_t local_gradients() const;
   // Selects the lane that the next gradients belong to. Any thread, while no lane's backward runs; those of other lanes
   // may be suspended (lane_turns.h).
   void set_lane(size_t lane) { step_.lane = lane; }
-  // Begins a backward pass of a hand-driven loop. Passes add up until one is the last, in which gradients are folded.
-  // With the last one, this rank's sum is multiplied by `scale` before it is folded: a hand-driven loss is a mean over
-  // one rank's samples.
-  void begin_pass(bool last, double scale = 1);
-  bool open() const { return step_.active; }  // whether a step is begun and not finished
+  // Begins a backward pass by hand, which finish_pass() ends, rather than by itself at its first gradient. This rank's
+  // gradients are multiplied by `scale` before they are folded: the loss is a mean over one rank's samples.
+  void begin_pass(double scale);
+  // Ends a pass: parameters without a gradient in it fold what is in .grad, or +0 where the options ask for that.
+  // Throws as finish(). A collective.
+  void finish_pass();
 
   // Prepares for the backward of `loss`, the selected lane's or pass's. Parameters that the loss does not reach add +0
   // where the options ask for that.
   void expect(const at::Tensor& loss);
+  // Called after a lane's backward: where the options ask for it, parameters that got no gradient add +0.
+  void end_lane();
   // Adds +0 for every parameter. Called in place of the forward and backward of a lane without samples.
   void empty_lane();
   // Called after the last backward: waits until every gradient is folded, and installs the sums as .grad. Throws
@@ -78,32 +112,50 @@ class Reducer {
  private:
   class Hook;
 
-  // The step under way: of lanes whose number is known, or of hand-driven passes.
+  // The step under way: of lanes, or a pass by hand, which is one lane.
   struct Step {
-    bool active = false;      // hooks do nothing while a model is used outside of steps
-    bool by_hand = false;     // lanes are passes, and `lanes` counts those so far
-    bool last_pass = false;   // by hand: gradients are folded in this pass
-    size_t lanes = 0;         // of this rank
+    bool active = false;
+    bool by_hand = false;
+    std::weak_ptr<const bool> pass = {};  // of a pass that began by itself: lives as long as the engine runs it
+    bool by_itself = false;
+    bool delayed = false;
+    int64_t number = StepSettings::kNoNumber;
+    double loss_scale = 1;
+    size_t lanes = 1;         // of this rank
     size_t lane = 0;          // the selected one
     double scale = 1;         // multiplies this rank's sums
     std::vector<bool> ready;  // by parameter: this rank's sum is complete
   };
 
+  // A gradient that this reducer has installed. It is used once the parameter's version is another.
+  struct Installed {
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> gradient;
+    int64_t version;  // of the parameter
+  };
+
   void install_hooks();
   void begin(Step step);
+  bool begin_by_itself();
+  void finish_by_itself();
+  void fail(const std::exception& error) noexcept;
+  bool is_installed(size_t index, const at::Tensor& gradient) const;
+  bool is_used(size_t index, const at::Tensor& gradient) const;
+  [[noreturn]] void refuse_unused(size_t index, int64_t number) const;
   void clear_gradients() noexcept;
   void add_zero(size_t index);
+  bool has_given(size_t index) const;
 
   // A gradient's way.
   void on_gradient(size_t index);
-  void add_rows(size_t index, const at::Tensor& gradient);
+  void take(size_t index, at::Tensor gradient);
+  void add_rows(size_t index, at::Tensor gradient);
   bool take_low_precision(size_t index, const at::Tensor& gradient);
   void add_to_lanes(size_t index, at::Tensor gradient);
   void put_in_bucket(size_t index, at::Tensor sum);
   void launch_full(size_t index);
+  void add_common(std::vector<at::Tensor>& gradients);
   void install(std::vector<at::Tensor> gradients);
 
-  bool was_last(size_t lanes) const;
   void check_allowed(size_t index) const;
   void check_first(size_t index) const;
   [[noreturn]] void refuse_missing() const;
@@ -111,8 +163,15 @@ class Reducer {
   std::mutex mutex_;  // hooks of a GPU's and of the CPU's parameters run on different threads
   comm::Communicator& comm_;
   DdpOptions options_;
-  std::vector<NamedParameter> parameters_;  // each with a hook
-  std::vector<LaneSum> lane_sums_;          // by parameter
+  ByHand by_hand_;
+  std::vector<NamedParameter> parameters_;    // each with a hook
+  std::vector<NamedParameter> folded_;        // the same, real views of complex ones
+  std::vector<LaneSum> lane_sums_;            // by parameter
+  std::vector<Installed> installed_;          // by parameter: by the last finish()
+  int64_t number_ = StepSettings::kNoNumber;  // of the step that installed them
+  // The gradients to which a step of lanes adds, by parameter; undefined ones and empty lists for none.
+  std::vector<at::Tensor> common_;  // the same on all ranks: added after the fold
+  std::vector<at::Tensor> local_;   // this rank's, divided by the number of ranks: added before
   BucketQueue buckets_;
   Step step_;
   double square_sum_ = 0;

@@ -61,40 +61,109 @@ TEST_F(ReducerTest, AnEmptyLaneAddsZero) {
   EXPECT_TRUE(at::equal(weight.grad(), x));
 }
 
-TEST_F(ReducerTest, GradientsOfAStepReplaceThoseBefore) {
+TEST_F(ReducerTest, GradientsAddUpUntilAnUpdateHasUsedThem) {
   const Tensor x = at::randn({3});
-  for (int step = 0; step < 2; ++step) {
-    reducer.begin_step(1);
+  const auto step = [&](int64_t number) {
+    reducer.begin_step(1, {.number = number});
     lane(x);
     reducer.finish();
+  };
+  step(5);
+  step(5);
+  EXPECT_TRUE(at::equal(weight.grad(), x + x)) << "two losses of one step";
+  EXPECT_NEAR(reducer.square_sum(), weight.grad().square().sum().item<double>() + 12, 1e-4);
+  {
+    const at::NoGradGuard no_grad;
+    weight.add_(0);
+    bias.add_(0);
   }
-  EXPECT_TRUE(at::equal(weight.grad(), x));
+  step(6);
+  EXPECT_TRUE(at::equal(weight.grad(), x)) << "updated";
+  weight.grad().zero_();
+  bias.grad().zero_();
+  step(7);
+  EXPECT_TRUE(at::equal(weight.grad(), x)) << "set to 0";
+  EXPECT_THAT(refusal([&] { step(8); }),
+              HasSubstr("step 8: .grad of weight still holds the gradient of step 7; call zero_grad()"));
+  reducer.drop();
+  weight.mutable_grad() = at::full({3}, 10.0f);
+  bias.mutable_grad() = Tensor();
+  step(8);
+  EXPECT_TRUE(at::equal(weight.grad(), x + 10)) << "set by hand";
+  EXPECT_TRUE(at::equal(bias.grad(), at::ones({3})));
 }
 
-TEST_F(ReducerTest, PassesByHandAddUpInTheLast) {
-  const Tensor x[] = {at::randn({3}), at::randn({3})};
-  reducer.begin_pass(/*last=*/false);
-  lane(x[0]);
-  EXPECT_FALSE(weight.grad().defined());
-  reducer.begin_pass(/*last=*/true);
-  lane(x[1]);
-  EXPECT_FALSE(weight.grad().defined()) << "installed by finish() alone";
+TEST_F(ReducerTest, WhatWasNotFiniteIsDroppedByTheNextStep) {
+  reducer.begin_step(1, {.number = 1});
+  lane(at::full({3}, std::numeric_limits<float>::infinity()));
   reducer.finish();
-  EXPECT_TRUE(at::equal(weight.grad(), x[0] + x[1]));
+  reducer.begin_step(1, {.number = 1});
+  lane(at::ones({3}));
+  reducer.finish();
+  EXPECT_FALSE(std::isfinite(reducer.square_sum())) << "another loss of the same step hides no overflow";
+  reducer.begin_step(1, {.number = 2});
+  lane(at::ones({3}));
+  reducer.finish();
+  EXPECT_TRUE(at::equal(weight.grad(), at::ones({3})));
 }
 
-TEST_F(ReducerTest, PassesByHandAreScaledOnce) {
+TEST_F(ReducerTest, APassByHandFoldsWhatIsInGrad) {
   const Tensor x[] = {at::randn({3}), at::randn({3})};
-  reducer.begin_pass(/*last=*/false, 0.5);
-  lane(x[0]);
-  reducer.begin_pass(/*last=*/true, 0.5);
+  lane(x[0]);  // as under no_sync()
+  EXPECT_TRUE(at::equal(weight.grad(), x[0]));
+  reducer.begin_pass(0.5);
   lane(x[1]);
-  reducer.finish();
+  EXPECT_FALSE(weight.grad().defined()) << "installed by finish_pass() alone";
+  reducer.finish_pass();
   EXPECT_TRUE(at::equal(weight.grad(), (x[0] + x[1]) * 0.5));
+  weight.mutable_grad() = bias.mutable_grad() = Tensor();
   reducer.begin_step(1);
   lane(x[0]);
   reducer.finish();
-  EXPECT_TRUE(at::equal(weight.grad(), x[0])) << "a step of lanes is not";
+  EXPECT_TRUE(at::equal(weight.grad(), x[0])) << "a step of lanes is not scaled";
+}
+
+struct ByHandTest : testing::Test {
+  comm::SingleCommunicator comm;
+  Tensor weight = at::ones({3}).requires_grad_(), bias = at::ones({3}).requires_grad_();
+  int begun = 0, ended = 0;
+  bool folds = true;
+  Reducer reducer{{{"weight", weight}, {"bias", bias}},
+                  comm,
+                  {},
+                  {.begin =
+                       [this] {
+                         ++begun;
+                         return folds ? std::optional(0.5) : std::nullopt;
+                       },
+                   .end = [this] { ++ended; }}};
+};
+
+TEST_F(ByHandTest, AnyBackwardIsFoldedInTheEnginesCallback) {
+  const Tensor x = at::randn({3});
+  (weight * x + bias).sum().backward();
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(ended, 1);
+  EXPECT_TRUE(at::equal(weight.grad(), x * 0.5));
+  (weight * x + bias).sum().backward();
+  EXPECT_TRUE(at::equal(weight.grad(), (x * 0.5 + x) * 0.5)) << "of what is in .grad, as PyTorch has it";
+  folds = false;
+  bias.mutable_grad() = Tensor();
+  (weight * x + bias).sum().backward();
+  EXPECT_EQ(ended, 2);
+  EXPECT_TRUE(at::equal(bias.grad(), at::ones({3}))) << "not folded";
+}
+
+TEST_F(ByHandTest, AnErrorEndsThePassAndTheNextOneIsSound) {
+  EXPECT_THAT(refusal([&] { weight.sum().backward(); }), HasSubstr("no gradient for bias"));
+  EXPECT_FALSE(weight.grad().defined());
+  const auto failing = weight.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("a user's own"); });
+  EXPECT_THROW((bias * (weight * 2)).sum().backward(), std::runtime_error);
+  weight.remove_hook(failing);
+  weight.mutable_grad() = bias.mutable_grad() = Tensor();
+  (weight + bias).sum().backward();
+  EXPECT_TRUE(at::equal(weight.grad(), at::full({3}, 0.5f)));
+  EXPECT_TRUE(at::equal(bias.grad(), at::full({3}, 0.5f)));
 }
 
 TEST_F(ReducerTest, OutsideOfStepsHooksDoNothing) {
@@ -108,6 +177,7 @@ TEST_F(ReducerTest, TheFirstThatIsNotFiniteIsNamed) {
   lane(at::ones({3}));
   reducer.finish();
   EXPECT_EQ(reducer.first_not_finite(), "");
+  weight.mutable_grad() = bias.mutable_grad() = Tensor();
   reducer.begin_step(1);
   lane(at::tensor({1.f, std::numeric_limits<float>::infinity(), 1.f}));
   reducer.finish();
@@ -166,6 +236,7 @@ TEST(ReducerOptions, FindUnusedGivesNoGradientToWhatNoLaneUses) {
                c = at::ones({3}).requires_grad_();
   Reducer reducer({{"a", a}, {"b", b}, {"c", c}}, comm, {.find_unused_parameters = true});
   for (int step = 0; step < 2; ++step) {  // the second with other parameters
+    a.mutable_grad() = b.mutable_grad() = Tensor();
     reducer.begin_step(2);
     const Tensor losses[] = {(a * 2).sum(), (a + (step == 0 ? b : c)).sum()};
     for (size_t lane = 0; lane < 2; ++lane) {
@@ -186,6 +257,7 @@ TEST(ReducerOptions, AStaticGraphIsWalkedOnce) {
   const Tensor a = at::ones({3}).requires_grad_(), b = at::ones({3}).requires_grad_();
   Reducer reducer({{"a", a}, {"b", b}}, comm, {.static_graph = true});
   const auto step = [&](const Tensor& loss) {
+    a.mutable_grad() = Tensor();
     reducer.begin_step(1);
     reducer.expect(loss);
     loss.backward();

@@ -101,6 +101,11 @@ at::Tensor SyncGroup::gather(const at::Tensor& own) {
 }
 
 nn::Moments SyncGroup::join(const nn::Moments& own) {
+  if (closed_) {
+    throw ConfigError(
+        "SyncBatchNorm: in a step with several lanes on a rank, the layers of one network alone take part; wrap the "
+        "networks as one module, or use one lane a rank");
+  }
   const c10::AutoGradMode no_grad(false);
   const at::Tensor count = at::full({1}, static_cast<double>(own.count), own.mean.options());
   return combine_moments(gather(at::cat({count, own.mean, own.m2})));

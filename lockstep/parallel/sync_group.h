@@ -31,6 +31,10 @@ class SyncGroup final : public nn::StatisticsExchange {
   void run(size_t lanes, const std::vector<size_t>& filled, const std::function<void(size_t lane)>& lane,
            const LaneTurns::OnSwitch& on_switch);
 
+  // Makes join() throw ConfigError, as within a step of another network whose lanes on this rank do not take turns
+  // here.
+  void close(bool closed) { closed_ = closed; }
+
   // Called by a lane within run(); outside of run() a rank counts as one lane. Collectives of the ranks.
   nn::Moments join(const nn::Moments& own) override;
   at::Tensor add(const at::Tensor& own) override;
@@ -46,6 +50,7 @@ class SyncGroup final : public nn::StatisticsExchange {
   std::unique_ptr<comm::Communicator> ranks_;
   LaneTurns turns_;
   bool running_ = false;
+  bool closed_ = false;
   size_t lanes_ = 1;
   std::vector<size_t> filled_;
   int leader_ = -1;  // the first rank with samples, which tells ranks without any what is gathered; -1 if all have some

@@ -97,6 +97,7 @@ parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, double sca
   const amp::CastCacheScope one_cast_a_weight;
   std::optional<amp::AnomalyWatch> watch;
   if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
+  parts_.model.module->zero_grad();
   const auto result = ddp_.run(
       step_, batch, [this](const data::LaneBatch& lane) { return loss_of(lane); }, scale, stop ? 1 : 0);
   if (watch && !std::isfinite(result.square_sum) && !parts_.scaler.enabled()) {
@@ -125,7 +126,7 @@ bool Trainer::nothing_left() const {
   return step_ >= parts_.plan.total_steps && std::filesystem::exists(parts_.files.final_json());
 }
 
-bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || (every > 0 && step_ % every == 0); }
+bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || at_interval(step_, every); }
 
 // Buffers are rank 0's everywhere before they are saved. Whole on rank 0, which alone writes it.
 checkpoint::Value Trainer::whole_state() {

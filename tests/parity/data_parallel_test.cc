@@ -87,6 +87,7 @@ RANK_PROGRAM(options_that_change_nothing) {
     Net net;
     DistributedDataParallel ddp(net.ptr(), world, options);
     for (int pass = 0; pass < 2; ++pass) {
+      net->zero_grad();
       ddp.backward(loss_of(net, context.rank));
       expect_gradients(net, expected);
     }
@@ -117,6 +118,7 @@ RANK_PROGRAM(unused_on_some_ranks) {
     return sum / context.size;
   };
   expect_gradients(net, gradients_alone(partly));
+  net->zero_grad();
   ddp.backward(loss_of(net, context.rank, false));
   EXPECT_FALSE(net->outer->weight.grad().defined());
   EXPECT_TRUE(net->inner->weight.grad().defined());
@@ -136,6 +138,7 @@ RANK_PROGRAM(forwards_and_passes) {
   expect_gradients(net, expected);
   // The same as two passes, the forward within no_sync and before it.
   for (const bool forward_within : {true, false}) {
+    net->zero_grad();
     const Tensor before = loss_of(net, 2 * r);
     {
       const auto scope = ddp.no_sync();
@@ -158,6 +161,7 @@ RANK_PROGRAM(uneven_inputs) {
     ddp.join(
         [&] {
           for (int turn = 0; turn < turns; ++turn, ++done) {
+            net->zero_grad();
             ddp.backward(loss_of(net, 10 * turn + context.rank));
             const int going = context.size - turn;
             const auto expected = gradients_alone([&](Net& alone) {
@@ -229,6 +233,7 @@ RANK_PROGRAM(low_rank) {
     mean += at::matmul(a, b) / context.size;
   }
   for (int pass = 0; pass < 4; ++pass) {  // the first is folded whole
+    net->zero_grad();
     ddp.backward((net->weight * own).sum());
     EXPECT_TRUE(at::allclose(net->weight.grad(), mean, 1e-3, 1e-4)) << pass;
   }
@@ -337,13 +342,14 @@ RANK_PROGRAM(made_anew) {
   ddp = std::make_unique<DistributedDataParallel>(net.ptr(), world);  // the second is made before the first is gone
   ddp->backward(loss_of(net, context.rank));
   expect_gradients(net, gradients_alone([&](Net& alone) { return mean_loss(alone, context.size); }));
+  net->zero_grad();
   {
     const auto scope = ddp->no_sync();
     ddp->backward(loss_of(net, context.rank));
   }
   StepPlan step{.number = 0, .samples = context.size * kRows, .lanes = {{context.rank, kRows}}};
-  ddp->run(step, [&](size_t) { return loss_of(net, context.rank); });  // what no_sync left open is forgotten
-  expect_gradients(net, gradients_alone([&](Net& alone) { return mean_loss(alone, context.size); }));
+  ddp->run(step, [&](size_t) { return loss_of(net, context.rank); });  // adds the mean of what no_sync left
+  expect_gradients(net, gradients_alone([&](Net& alone) { return mean_loss(alone, context.size) * 2; }));
 }
 
 TEST(DataParallel, MayBeMadeAnew) { expect_ranks_pass("made_anew", 2); }
@@ -366,6 +372,7 @@ RANK_PROGRAM(skips_a_step) {
   DistributedDataParallel ddp(net.ptr(), world);
   for (int64_t number = 0; number < 3; ++number) {
     if (context.rank == 1 && number == 1) continue;
+    net->zero_grad();
     StepPlan step{.number = number, .samples = 2 * kRows, .lanes = {{context.rank, kRows}}};
     ddp.run(step, [&](size_t) { return loss_of(net, context.rank); });
   }

@@ -70,13 +70,13 @@ class Bench {
 
   void step(bool communicate) {
     const amp::CastCacheScope casts;
+    net_.module->zero_grad();
     if (communicate) {
       ddp_->run({.number = number_++,
                  .samples = int64_t{size_} * options_.batch_size,
                  .lanes = {{rank_, options_.batch_size}}},
                 [this](size_t) { return loss(); });
     } else {
-      net_.module->zero_grad();
       loss().backward();
     }
     optimizer_->update({});

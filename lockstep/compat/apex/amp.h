@@ -12,7 +12,7 @@
 //     amp->zero_grad(optimizer);
 //   }
 //
-// DistributedDataParallel::run scales and folds by itself; after it, call amp->step(optimizer, result.square_sum).
+// DistributedDataParallel::run scales and folds by itself; after it, call amp->step(optimizer, result).
 #pragma once
 
 #include <torch/nn/module.h>

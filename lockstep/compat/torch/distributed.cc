@@ -19,14 +19,17 @@ std::shared_ptr<World>& default_world() {
   return world;
 }
 
-// A process joins a world once.
-void check_first_join() {
+// Sets the default group. A process joins a world once: until then `make` may fail and be called again.
+template <typename Make>
+void join(bool anew, const Make& make) {
   static bool joined = false;
-  if (std::exchange(joined, true)) {
+  if (is_initialized() || (anew && joined)) {
     throw ConfigError(
         "init_process_group was called before in this process, which joins a world once; start a process "
         "for each world, and use new_group() for some of its ranks");
   }
+  default_world() = make();
+  joined = true;
 }
 
 }  // namespace
@@ -116,17 +119,17 @@ void exchange(const Member& member, const std::vector<at::Tensor>& outputs, cons
 }  // namespace
 
 void init_process_group(const InitProcessGroupOptions& options) {
-  check_first_join();
-  default_world() = init({.backend = options.backend,
-                          .rank = options.rank,
-                          .world_size = options.world_size,
-                          .init_method = options.init_method,
-                          .timeout = options.timeout});
+  join(/*anew=*/true, [&] {
+    return init({.backend = options.backend,
+                 .rank = options.rank,
+                 .world_size = options.world_size,
+                 .init_method = options.init_method,
+                 .timeout = options.timeout});
+  });
 }
 
 void init_process_group(std::shared_ptr<World> world) {
-  check_first_join();
-  default_world() = std::move(world);
+  join(/*anew=*/false, [&] { return std::move(world); });
 }
 
 void destroy_process_group() { default_world().reset(); }

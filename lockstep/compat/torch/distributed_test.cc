@@ -37,7 +37,10 @@ RANK_PROGRAM(joins_by_keywords) {
                                         .world_size = context.size,
                                         .rank = context.rank,
                                         .group_name = "any"};
-  init_process_group(options);
+  InitProcessGroupOptions wrong = options;
+  wrong.backend = "gloop";
+  EXPECT_THAT(refusal([&] { init_process_group(wrong); }), HasSubstr("gloop"));
+  init_process_group(options);  // a call that failed has joined nothing
   EXPECT_TRUE(is_initialized());
   EXPECT_EQ(get_rank(), context.rank);
   EXPECT_EQ(get_world_size(), context.size);
@@ -102,6 +105,17 @@ RANK_PROGRAM(moves) {
     EXPECT_TRUE(at::equal(joined[k], of(k)));
   }
   EXPECT_THAT(refusal([&] { all_gather_into_tensor(at::empty({1}), of(rank)); }), HasSubstr("an output of Float [1]"));
+  const Tensor wide = at::empty({size, 2}, at::kDouble), narrow = of(rank);
+  EXPECT_THAT(refusal([&] { all_gather_into_tensor(wide, narrow); }), HasSubstr("an output of Double"));
+  EXPECT_THAT(refusal([&] { reduce_scatter_tensor(wide[0], joined); }), HasSubstr("an output of Double"));
+  EXPECT_THAT(refusal([&] { all_to_all_single(wide, joined); }), HasSubstr("an output of Double"));
+  list[0] = wide[0];
+  for (const Tensor& other : {wide[0], at::empty({1})}) {
+    list[0] = other;
+    EXPECT_THAT(refusal([&] { all_gather(list, narrow); }), HasSubstr("where Float [2] is expected"));
+    EXPECT_THAT(refusal([&] { reduce_scatter(narrow, list); }), HasSubstr("where Float [2] is expected"));
+  }
+  list[0] = of(0);
   const bool is_root = rank == size - 1;
   gather(of(rank + 10), is_root ? list : std::vector<Tensor>(), size - 1);
   for (int k = 0; k < size; ++k) EXPECT_TRUE(at::equal(list[k], of(is_root ? k + 10 : k)));

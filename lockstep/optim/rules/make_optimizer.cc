@@ -39,7 +39,7 @@ constexpr Entry entry() {
   return {Options::kName, make<Optimizer, Options>};
 }
 
-// A new optimizer is one more line here.
+// A new optimizer is one more line here, its include and its name in options/optimizer_options.h.
 constexpr Entry kOptimizers[] = {
     entry<Adagrad, AdagradOptions>(),   entry<Adam, AdamOptions>(),       entry<AdamW, AdamWOptions>(),
     entry<Lamb, LambOptions>(),         entry<Lars, LarsOptions>(),       entry<NAdam, NAdamOptions>(),

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/optim/options/optimizer_options.h"
 
 namespace lockstep::optim {
@@ -25,16 +26,38 @@ std::string error_of(std::string_view name, const NamedOptions& options) {
   return "no error";
 }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 TEST(MakeOptimizer, MakesWhatItNames) {
-  EXPECT_THAT(optimizer_names(), ::testing::Contains("sgd"));
+  EXPECT_THAT(optimizer_names(), ::testing::IsSupersetOf({"adagrad", "adam", "adamw", "lamb", "lars", "nadam",
+                                                          "novograd", "rmsprop", "sgd"}));
   for (const std::string& name : optimizer_names()) EXPECT_EQ(make_optimizer(name, parameters())->name(), name);
   EXPECT_EQ(make_optimizer("adagrad", parameters())->lr(), 0.01);
   EXPECT_EQ(make_optimizer("sgd", parameters(), {{"lr", 0.5}})->lr(), 0.5);
 }
 
+TEST(MakeOptimizer, TakesAParameterOnce) {
+  const at::Tensor parameter = at::ones({4}).requires_grad_(), other = at::ones({2}).requires_grad_();
+  const auto optimizer = make_optimizer("sgd", {parameter, other, parameter}, {{"lr", 0.5}});
+  parameter.mutable_grad() = at::ones({4});
+  optimizer->update({});
+  EXPECT_TRUE(at::equal(parameter, at::full({4}, 0.5f))) << "stepped once";
+  EXPECT_EQ(optimizer->parameters().size(), 2u);
+  const auto in_two_groups = [&] {
+    make_optimizer("sgd", std::vector<ParameterGroup>{{{parameter}, {}}, {{other, parameter}, {}}});
+  };
+  EXPECT_THAT(testing_support::refusal(in_two_groups), HasSubstr("[4] is in two groups of the optimizer, 0 and 1"));
+  const at::Tensor complex = at::ones({3}, at::kComplexFloat).requires_grad_();
+  EXPECT_THAT(testing_support::refusal([&] { make_optimizer("adam", {complex}); }), HasSubstr("no complex parameters"));
+}
+
 TEST(MakeOptimizer, SaysWhatIsWrong) {
   EXPECT_THAT(error_of("adamv", {}), HasSubstr("did you mean adam"));
-  EXPECT_THAT(error_of("shampoo", {}), HasSubstr("there are adagrad, adam, adamw"));
+  EXPECT_THAT(error_of("shampoo", {}), HasSubstr("there are " + joined(optimizer_names())));
   EXPECT_THAT(error_of("sgd", {{"momentum", -1.0}}), HasSubstr("momentum is -1"));
   EXPECT_THAT(error_of("adamw", {{"momentum", 0.9}}), HasSubstr("adamw has no option"));
 }

@@ -19,13 +19,12 @@ class LaneSum {
   // Adds the gradient of lane `lane`, counted on this rank. The gradient owns its memory and may be written to.
   // Throws BugError for a lane that has already been added.
   void push(size_t lane, at::Tensor gradient);
-  // The same for the lane after the last one.
-  void push(at::Tensor gradient) { push(added_, std::move(gradient)); }
   // Returns the sum after the last lane, and begins anew. Throws BugError if a lane is missing.
   at::Tensor finish();
   void clear();  // forgets the lanes so far
 
   size_t lanes() const { return added_ + early_.size(); }  // pushed since the last finish()
+  bool has(size_t lane) const { return lane < added_ || early_.contains(lane); }
 
  private:
   void add(at::Tensor gradient);

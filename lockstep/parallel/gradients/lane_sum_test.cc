@@ -12,7 +12,7 @@ TEST(LaneSum, AddsInTreeOrder) {
   LaneSum sum;
   std::vector<at::Tensor> lanes;
   for (int i = 0; i < 7; ++i) lanes.push_back(at::randn({100}));
-  for (const auto& lane : lanes) sum.push(lane.clone());
+  for (size_t i = 0; i < lanes.size(); ++i) sum.push(i, lanes[i].clone());
   const at::Tensor expected = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + lanes[6]);
   EXPECT_TRUE(at::equal(sum.finish(), expected));
   EXPECT_EQ(sum.lanes(), 0u);
@@ -23,7 +23,7 @@ TEST(LaneSum, AddsInTreeOrder) {
   EXPECT_THROW(sum.push(1, lanes[1].clone()), BugError);
   EXPECT_THROW(sum.finish(), BugError) << "without lane 0";
   sum.clear();
-  for (const auto& lane : lanes) sum.push(lane.clone());
+  for (size_t i = 0; i < lanes.size(); ++i) sum.push(i, lanes[i].clone());
   EXPECT_TRUE(at::equal(sum.finish(), expected)) << "what was cleared adds nothing";
 }
 

@@ -1,5 +1,6 @@
 #include "lockstep/parallel/gradients/named_parameter.h"
 
+#include <ATen/ops/view_as_real.h>
 #include <torch/nn/modules/embedding.h>
 
 #include <algorithm>
@@ -41,6 +42,13 @@ std::vector<NamedParameter> trainable(std::vector<NamedParameter> parameters) {
     kept.push_back(std::move(parameter));
   }
   return kept;
+}
+
+std::vector<NamedParameter> real_views(std::vector<NamedParameter> parameters) {
+  for (auto& parameter : parameters) {
+    if (parameter.tensor.is_complex()) parameter.tensor = at::view_as_real(parameter.tensor.detach());
+  }
+  return parameters;
 }
 
 std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters) {

@@ -21,6 +21,9 @@ std::vector<NamedParameter> named_parameters(const torch::nn::Module& module);
 // The parameters that require a gradient, in the same order. One that has several names is returned once, by the first.
 std::vector<NamedParameter> trainable(std::vector<NamedParameter> parameters);
 
+// The same parameters as their gradients are folded: of complex ones the real view, [..., 2].
+std::vector<NamedParameter> real_views(std::vector<NamedParameter> parameters);
+
 std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters);
 
 }  // namespace lockstep::parallel

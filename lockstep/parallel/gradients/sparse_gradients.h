@@ -22,6 +22,7 @@ class SparseGradients {
   // Keeps the gradient of lane `lane`; an undefined one has no rows. Throws ConfigError for a layout that rows_of()
   // does not take, BugError for a lane that has already given its gradient.
   void push(size_t parameter, size_t lane, const at::Tensor& gradient);
+  bool has(size_t parameter, size_t lane) const { return entries_.at(parameter).lanes.contains(lane); }
   size_t lanes(size_t parameter) const { return entries_.at(parameter).lanes.size(); }  // kept now
 
   // Multiplies this rank's gradients by `scale`, folds them over ranks, and writes each sum to `gradients[parameter]`.

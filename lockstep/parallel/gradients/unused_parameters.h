@@ -29,6 +29,8 @@ class UnusedParameters {
   // Returns the parameters that `loss`, of lane `lane`, does not depend on, in backward's order: the last one first.
   // Without either option nothing is walked, and it returns none.
   std::vector<size_t> unused_in(const at::Tensor& loss, size_t lane);
+  // Counts a use of a parameter that no walk has found: by a pass by hand, or by a step before whose gradient is kept.
+  void use(size_t parameter) { ++lanes_using_[parameter]; }
   // Throws ConfigError for a gradient that lane `lane` of a static graph did not have in the first step.
   void check_gradient(size_t parameter, size_t lane) const;
   // Ends the step. A collective, in steps whose graphs are walked.

@@ -1,0 +1,90 @@
+#include "lockstep/parallel/wrapped_networks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::parallel {
+namespace {
+
+// All of the process, in the order in which they were wrapped. One thread runs the steps.
+std::vector<WrappedNetwork*>& registered() {
+  static auto& networks = *new std::vector<WrappedNetwork*>;
+  return networks;
+}
+
+}  // namespace
+
+WrappedNetwork::WrappedNetwork(std::shared_ptr<World> world, const torch::nn::Module& module, BufferKeeper& buffers,
+                               std::shared_ptr<SyncGroup> sync)
+    : world_(std::move(world)),
+      module_(module),
+      parameters_(trainable(named_parameters(module))),
+      buffers_(buffers),
+      sync_(std::move(sync)) {
+  for (const auto& parameter : parameters_) wrapped_.insert(parameter.tensor.unsafeGetTensorImpl());
+  WrappedNetwork* before = nullptr;
+  for (WrappedNetwork* other : registered()) {
+    const auto is_shared = [&](const NamedParameter& each) { return other->shares(each); };
+    const auto found = std::find_if(parameters_.begin(), parameters_.end(), is_shared);
+    if (found == parameters_.end()) continue;
+    if (&other->module_ != &module_ && other->wrapped_ != wrapped_) {
+      const auto theirs = std::find_if(other->parameters_.begin(), other->parameters_.end(),
+                                       [&](const NamedParameter& each) { return each.tensor.is_same(found->tensor); });
+      throw ConfigError("DistributedDataParallel: ", found->name, " is wrapped already, as ", theirs->name,
+                        " of another network; wrap the networks that share it as one module");
+    }
+    before = other;
+  }
+  const auto all_there = all();
+  if (before != nullptr) {
+    number_ = before->number_;
+    std::erase(registered(), before);
+  } else {
+    const auto is_taken = [&](const WrappedNetwork* each) { return each->number_ == number_; };
+    while (std::any_of(all_there.begin(), all_there.end(), is_taken)) ++number_;
+  }
+  registered().push_back(this);
+}
+
+WrappedNetwork::~WrappedNetwork() { std::erase(registered(), this); }
+
+bool WrappedNetwork::shares(const NamedParameter& parameter) const {
+  return wrapped_.contains(parameter.tensor.unsafeGetTensorImpl());
+}
+
+std::vector<WrappedNetwork*> WrappedNetwork::all() const {
+  std::vector<WrappedNetwork*> networks;
+  for (WrappedNetwork* each : registered()) {
+    if (each->world_ == world_) networks.push_back(each);
+  }
+  std::sort(networks.begin(), networks.end(), [](const auto* a, const auto* b) { return a->number_ < b->number_; });
+  return networks;
+}
+
+void WrappedNetwork::check_parameters() const {
+  const auto is_new = [this](const at::Tensor& tensor) {
+    return tensor.requires_grad() && !wrapped_.contains(tensor.unsafeGetTensorImpl());
+  };
+  const std::vector<at::Tensor> now = module_.parameters();
+  if (std::none_of(now.begin(), now.end(), is_new)) return;
+  for (const auto& item : module_.named_parameters()) {
+    if (!is_new(item.value())) continue;
+    throw ConfigError("DistributedDataParallel: ", item.key(),
+                      " requires a gradient now and did not when the module was wrapped, so it would not be folded; "
+                      "wrap the module anew");
+  }
+}
+
+void WrappedNetwork::set_gradients_aside() {
+  aside_.clear();
+  for (const auto& parameter : parameters_) aside_.push_back(std::exchange(parameter.tensor.mutable_grad(), {}));
+}
+
+void WrappedNetwork::put_gradients_back() noexcept {
+  for (size_t i = 0; i < aside_.size(); ++i) parameters_[i].tensor.mutable_grad() = std::move(aside_[i]);
+  aside_.clear();
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,60 @@
+// The networks that are wrapped in DistributedDataParallel, of which a step may use several: a GAN's discriminator
+// takes part in the steps of its generator.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "lockstep/parallel/buffer_keeper.h"
+#include "lockstep/parallel/gradients/named_parameter.h"
+#include "lockstep/parallel/sync_group.h"
+#include "lockstep/world/world.h"
+
+namespace lockstep::parallel {
+
+// A wrapped network, registered for the process as long as the object lives.
+class WrappedNetwork {
+ public:
+  // A module that is wrapped already, or one with the same parameters, is wrapped anew, and the wrapper before is left
+  // out from then on. Throws ConfigError for a parameter that another module shares which is wrapped.
+  WrappedNetwork(std::shared_ptr<World> world, const torch::nn::Module& module, BufferKeeper& buffers,
+                 std::shared_ptr<SyncGroup> sync);
+  ~WrappedNetwork();
+  WrappedNetwork(const WrappedNetwork&) = delete;
+  WrappedNetwork& operator=(const WrappedNetwork&) = delete;
+
+  // The number of the network among those of its world, from 0. One that is wrapped anew keeps its number.
+  uint32_t number() const { return number_; }
+  BufferKeeper& buffers() const { return buffers_; }
+  const std::shared_ptr<SyncGroup>& sync() const { return sync_; }
+
+  // The networks of this one's world, in the order of their numbers.
+  std::vector<WrappedNetwork*> all() const;
+
+  // Throws ConfigError for a parameter that requires a gradient now and did not when the module was wrapped.
+  void check_parameters() const;
+
+  // Takes all gradients out of .grad, and puts them back in place of those that a step of other networks has left.
+  void set_gradients_aside();
+  void put_gradients_back() noexcept;
+  bool is_set_aside() const { return !aside_.empty(); }
+
+ private:
+  bool shares(const NamedParameter& parameter) const;
+
+  std::shared_ptr<World> world_;
+  const torch::nn::Module& module_;
+  std::vector<NamedParameter> parameters_;              // that required a gradient
+  std::unordered_set<const c10::TensorImpl*> wrapped_;  // of them
+  BufferKeeper& buffers_;
+  std::shared_ptr<SyncGroup> sync_;
+  uint32_t number_ = 0;
+  std::vector<at::Tensor> aside_;  // by parameter
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,315 @@
+// Loops as PyTorch users write them, on real ranks: each gradient is the mean over ranks of all that was computed, as
+// one process computes it on the joined batch.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "support/worlds.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using at::Tensor;
+using testing::HasSubstr;
+using testing_support::expect_ranks_pass;
+using testing_support::join_world;
+using testing_support::refusal;
+
+torch::nn::Linear linear(uint64_t seed) {
+  at::manual_seed(seed);
+  return torch::nn::Linear(4, 3);
+}
+
+Tensor input(int rank) { return at::arange(8, at::kFloat).view({2, 4}) * 0.1 + rank; }
+
+Tensor loss_of(torch::nn::Linear& net, int rank, double factor = 1) {
+  return net->forward(input(rank)).square().mean() * factor;
+}
+
+Tensor mean_over_ranks(torch::nn::Linear& net, int ranks, double factor = 1) {
+  Tensor sum = loss_of(net, 0, factor);
+  for (int rank = 1; rank < ranks; ++rank) sum = sum + loss_of(net, rank, factor);
+  return sum / ranks;
+}
+
+void expect_gradient(const torch::nn::Linear& net, const torch::nn::Linear& alone) {
+  EXPECT_TRUE(at::allclose(net->weight.grad(), alone->weight.grad(), 1e-5, 1e-6));
+  EXPECT_TRUE(at::allclose(net->bias.grad(), alone->bias.grad(), 1e-5, 1e-6));
+}
+
+RANK_PROGRAM(plain_backward) {
+  const auto world = join_world(context);
+  auto net = linear(1), alone = linear(1);
+  const DistributedDataParallel ddp(net.ptr(), world);
+  torch::optim::SGD optimizer(net->parameters(), 0.1), by_one(alone->parameters(), 0.1);
+  for (int step = 0; step < 3; ++step) {
+    optimizer.zero_grad();
+    loss_of(net, context.rank).backward();
+    optimizer.step();
+    by_one.zero_grad();
+    mean_over_ranks(alone, context.size).backward();
+    by_one.step();
+  }
+  EXPECT_TRUE(at::allclose(net->weight, alone->weight, 1e-5, 1e-6));
+}
+TEST(AnyLoop, PlainBackwardIsFolded) {
+  for (const int size : {1, 2, 4}) expect_ranks_pass("plain_backward", size);
+}
+
+RANK_PROGRAM(several_losses) {
+  const auto world = join_world(context);
+  auto net = linear(1), alone = linear(1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const int r = context.rank, w = context.size;
+  loss_of(net, r).backward();
+  loss_of(net, r, 3).backward();
+  mean_over_ranks(alone, w).backward();
+  mean_over_ranks(alone, w, 3).backward();
+  expect_gradient(net, alone);
+  net->zero_grad();
+  alone->zero_grad();
+  {
+    const auto scope = ddp.no_sync();
+    loss_of(net, r).backward();
+  }
+  loss_of(net, r, 5).backward();
+  mean_over_ranks(alone, w, 6).backward();
+  expect_gradient(net, alone);
+  // Steps of lanes add up, too, and to what was set by hand.
+  net->weight.mutable_grad() = at::full({3, 4}, 2.0f + static_cast<float>(r));
+  net->bias.mutable_grad() = at::zeros({3});
+  const StepPlan step{.number = 0, .samples = w, .lanes = {{r, 1}}};
+  for (const double factor : {2.0, 7.0}) ddp.run(step, [&](size_t) { return loss_of(net, r, factor); });
+  alone->zero_grad();
+  mean_over_ranks(alone, w, 9).backward();
+  alone->weight.mutable_grad() += 2 + (w - 1) / 2.0;
+  expect_gradient(net, alone);
+}
+TEST(AnyLoop, SeveralLossesAddUp) {
+  for (const int size : {1, 2, 4}) expect_ranks_pass("several_losses", size);
+}
+
+RANK_PROGRAM(unlike_leftovers) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  if (context.rank == 1) net->weight.mutable_grad() = at::ones({3, 4});
+  const StepPlan step{.number = 0, .samples = 2, .lanes = {{context.rank, 1}}};
+  EXPECT_THAT(refusal([&] { ddp.run(step, [&](size_t) { return loss_of(net, context.rank); }); }),
+              HasSubstr("gradients that were not folded"));
+}
+TEST(AnyLoop, LeftoversOfSomeRanksAreRefused) { expect_ranks_pass("unlike_leftovers", 2); }
+
+RANK_PROGRAM(two_wrappers) {
+  const auto world = join_world(context);
+  at::manual_seed(3);
+  torch::nn::Linear encoder(4, 5), decoder(5, 2);
+  at::manual_seed(3);
+  torch::nn::Linear alone_encoder(4, 5), alone_decoder(5, 2);
+  DistributedDataParallel first(encoder.ptr(), world), second(decoder.ptr(), world);
+  const auto loss = [](torch::nn::Linear& one, torch::nn::Linear& two, int rank) {
+    return two->forward(one->forward(input(rank)).relu()).square().mean();
+  };
+  Tensor sum = at::zeros({});
+  for (int rank = 0; rank < context.size; ++rank) sum = sum + loss(alone_encoder, alone_decoder, rank) / context.size;
+  sum.backward();
+  loss(encoder, decoder, context.rank).backward();
+  expect_gradient(encoder, alone_encoder);
+  expect_gradient(decoder, alone_decoder);
+  encoder->zero_grad();
+  decoder->zero_grad();
+  const StepPlan step{.number = 0, .samples = context.size, .lanes = {{context.rank, 1}}};
+  DistributedDataParallel::run_together({&first, &second}, step,
+                                        [&](size_t) { return loss(encoder, decoder, context.rank); });
+  expect_gradient(encoder, alone_encoder);
+  expect_gradient(decoder, alone_decoder);
+}
+TEST(AnyLoop, OneLossThroughTwoWrappersFoldsBoth) {
+  for (const int size : {1, 2, 4}) expect_ranks_pass("two_wrappers", size);
+}
+
+RANK_PROGRAM(unfrozen_later) {
+  const auto world = join_world(context);
+  torch::nn::Linear net = linear(1);
+  net->bias.requires_grad_(false);
+  auto ddp = std::make_unique<DistributedDataParallel>(net.ptr(), world);
+  loss_of(net, context.rank).backward();
+  net->bias.requires_grad_(true);
+  const StepPlan step{.number = 0, .samples = context.size, .lanes = {{context.rank, 1}}};
+  EXPECT_THAT(refusal([&] { loss_of(net, context.rank).backward(); }), HasSubstr("bias requires a gradient now"));
+  ddp = nullptr;
+  ddp = std::make_unique<DistributedDataParallel>(net.ptr(), world);
+  net->zero_grad();
+  ddp->run(step, [&](size_t) { return loss_of(net, context.rank); });
+  auto alone = linear(1);
+  mean_over_ranks(alone, context.size).backward();
+  expect_gradient(net, alone);
+}
+TEST(AnyLoop, WhatIsUnfrozenLaterIsNamed) { expect_ranks_pass("unfrozen_later", 1); }
+
+RANK_PROGRAM(shared_parameter) {
+  const auto world = join_world(context);
+  struct Other : torch::nn::Module {
+    torch::nn::Linear head{nullptr}, own{nullptr};
+    explicit Other(const torch::nn::Linear& shared) {
+      head = register_module("head", shared);
+      own = register_module("own", torch::nn::Linear(2, 2));
+    }
+  };
+  auto net = linear(1);
+  const auto other = std::make_shared<Other>(net);
+  const DistributedDataParallel ddp(net.ptr(), world);
+  EXPECT_THAT(refusal([&] { DistributedDataParallel(other, world); }),
+              HasSubstr("head.weight is wrapped already, as weight of another network"));
+}
+TEST(AnyLoop, AParameterOfTwoWrappersIsRefused) { expect_ranks_pass("shared_parameter", 1); }
+
+RANK_PROGRAM(random_numbers) {
+  const auto world = join_world(context);
+  auto net = linear(1), other = linear(2);
+  DistributedDataParallel ddp(net.ptr(), world), second(other.ptr(), world);
+  at::manual_seed(7);
+  const Tensor expected = at::rand({3});
+  at::manual_seed(7);
+  Tensor drawn[2];
+  const StepPlan step{.number = 0, .samples = context.size, .lanes = {{context.rank, 1}}};
+  ddp.run(step, [&](size_t) {
+    drawn[0] = at::rand({8});
+    return loss_of(net, context.rank);
+  });
+  second.run(step, [&](size_t) {
+    drawn[1] = at::rand({8});
+    return loss_of(other, context.rank);
+  });
+  EXPECT_TRUE(at::equal(at::rand({3}), expected)) << "as if there had been no step";
+  EXPECT_FALSE(at::equal(drawn[0], drawn[1])) << "each network draws its own dropout";
+}
+TEST(AnyLoop, AStepLeavesTheGeneratorAsItWas) { expect_ranks_pass("random_numbers", 2); }
+
+RANK_PROGRAM(complex_parameters) {
+  const auto world = join_world(context);
+  struct Complex : torch::nn::Module {
+    Tensor weight = register_parameter("weight", at::complex(at::ones({3}), at::ones({3}) * 2));
+  };
+  const auto net = std::make_shared<Complex>();
+  DistributedDataParallel ddp(net, world);
+  const auto loss = [&](int rank) { return at::real(net->weight * net->weight * at::arange(3)).sum() * (rank + 1); };
+  const auto expected = [&](double factor) { return net->weight.detach().conj() * 2 * at::arange(3) * factor; };
+  const double mean = (context.size + 1) / 2.0;
+  loss(context.rank).backward();
+  EXPECT_TRUE(at::allclose(net->weight.grad(), expected(mean)));
+  const StepPlan step{.number = 0, .samples = context.size, .lanes = {{context.rank, 1}}};
+  net->zero_grad();
+  StepResult result;
+  for (int run = 0; run < 2; ++run) result = ddp.run(step, [&](size_t) { return loss(context.rank); });
+  EXPECT_TRUE(at::allclose(net->weight.grad(), expected(2 * mean)));
+  EXPECT_NEAR(result.square_sum, at::view_as_real(expected(2 * mean).resolve_conj()).square().sum().item<double>(),
+              1e-2);
+}
+TEST(AnyLoop, ComplexParametersAreFolded) {
+  for (const int size : {1, 2}) expect_ranks_pass("complex_parameters", size);
+}
+
+// The buffers of a network that is evaluated within another's lanes are those of the step's start, on all ranks.
+RANK_PROGRAM(evaluated_within) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  torch::nn::BatchNorm1d norm(3);
+  DistributedDataParallel ddp(net.ptr(), world), critic(norm.ptr(), world);
+  const auto own = world->own_lanes(4);
+  Tensor seen;
+  for (int64_t number = 0; number < 3; ++number) {
+    StepPlan step{.number = number, .samples = 8, .lanes = {}};
+    for (int lane = own.first; lane < own.last; ++lane) step.lanes.push_back({lane, 2});
+    net->zero_grad();
+    ddp.run(step, [&](size_t i) {
+      norm->train();
+      const Tensor out = net->forward(input(step.lanes[i].index) * static_cast<double>(number + 1));
+      const Tensor loss = norm->forward(out).square().mean();
+      norm->eval();
+      seen = norm->running_mean.clone();
+      return loss + norm->forward(out).square().mean();
+    });
+  }
+  // The mean after three steps, each with lane 0's batch alone.
+  Tensor mean = at::zeros({3});
+  for (int number = 0; number < 3; ++number) {
+    mean = mean * 0.9 + net->forward(input(0) * (number + 1.0)).mean(0).detach() * 0.1;
+  }
+  EXPECT_TRUE(at::allclose(norm->running_mean, mean, 1e-5, 1e-6));
+  EXPECT_FALSE(norm->weight.grad().defined()) << "not stepped";
+}
+TEST(AnyLoop, BuffersOfAllNetworksFollowTheLanes) {
+  for (const int size : {1, 2, 4}) expect_ranks_pass("evaluated_within", size);
+}
+
+// Rank 0 runs out of data first; the buffers are those of the rank that went on longest.
+RANK_PROGRAM(joined_buffers) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::BatchNorm1d norm(4);
+  DistributedDataParallel ddp(norm.ptr(), world);
+  const int turns = 1 + 2 * context.rank;
+  ddp.join([&] {
+    for (int turn = 0; turn < turns; ++turn) {
+      norm->zero_grad();
+      norm->forward(input(context.rank)).square().mean().backward();
+    }
+  });
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1 + 2 * (context.size - 1));
+}
+TEST(AnyLoop, JoinEndsWithTheBuffersOfTheLongestRank) { expect_ranks_pass("joined_buffers", 3); }
+
+RANK_PROGRAM(sync_outside) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  torch::nn::BatchNorm1d norm(3);
+  convert_sync_batchnorm(*norm, world->communicator());
+  DistributedDataParallel ddp(net.ptr(), world), critic(norm.ptr(), world);
+  const StepPlan step{.number = 0, .samples = 4, .lanes = {{0, 2}, {1, 2}}};
+  EXPECT_THAT(refusal([&] {
+                ddp.run(step, [&](size_t i) { return norm->forward(net->forward(input(static_cast<int>(i)))).mean(); });
+              }),
+              HasSubstr("the layers of one network alone take part"));
+}
+TEST(AnyLoop, SyncBatchNormOfAnotherNetworkIsRefusedWithSeveralLanes) { expect_ranks_pass("sync_outside", 1); }
+
+// Rank 1 has no samples in the step's last lane, and knows no order of the networks.
+RANK_PROGRAM(ragged_together) {
+  const auto world = join_world(context);
+  auto encoder = linear(1);
+  at::manual_seed(3);
+  torch::nn::Linear decoder(3, 2);
+  DistributedDataParallel first(encoder.ptr(), world), second(decoder.ptr(), world);
+  const StepPlan step{.number = 0, .samples = 2, .lanes = {{context.rank, context.rank == 0 ? 2 : 0}}};
+  DistributedDataParallel::run_together(
+      {&first, &second}, step, [&](size_t) { return decoder->forward(encoder->forward(input(0))).square().mean(); });
+  auto alone = linear(1);
+  at::manual_seed(3);
+  torch::nn::Linear alone_decoder(3, 2);
+  alone_decoder->forward(alone->forward(input(0))).square().mean().backward();
+  expect_gradient(encoder, alone);
+  expect_gradient(decoder, alone_decoder);
+}
+TEST(AnyLoop, ARankWithoutSamplesStepsSeveralNetworks) { expect_ranks_pass("ragged_together", 2); }
+
+RANK_PROGRAM(half_losses) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const StepPlan step{.number = 0, .samples = 2, .lanes = {{context.rank, 1}}};
+  const auto result = ddp.run(
+      step, [&](size_t) { return loss_of(net, context.rank, 10).to(at::kHalf); }, 65536);
+  EXPECT_TRUE(std::isfinite(result.square_sum)) << "a loss of 10 times 32768 is not in fp16, its gradient is";
+}
+TEST(AnyLoop, AHalfLossTimesItsScaleIsFinite) { expect_ranks_pass("half_losses", 2); }
+
+}  // namespace
+}  // namespace lockstep::parallel
