@@ -68,15 +68,17 @@ class Spiral final : public lockstep::train::Recipe {
   lockstep::train::Model make_model(uint64_t seed, const lockstep::data::Dataset& /*data*/) const override {
     at::manual_seed(seed);
     const auto net = std::make_shared<Net>();
-    return {.module = net, .forward = [net](const at::Tensor& x) { return net->last(at::tanh(net->first(x))); }};
+    return {.module = net, .forward = [net](const lockstep::data::Batch& batch) {
+              return net->last(at::tanh(net->first(batch.data)));
+            }};
   }
 
-  at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override {
-    return at::cross_entropy_loss(output.to(at::kFloat), target);
+  at::Tensor loss(const at::Tensor& output, const lockstep::data::Batch& batch) const override {
+    return at::cross_entropy_loss(output.to(at::kFloat), batch.target);
   }
 
-  std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override {
-    return {output.argmax(1).eq(target).sum().item<double>()};
+  std::vector<double> measure(const at::Tensor& output, const lockstep::data::Batch& batch) const override {
+    return {output.argmax(1).eq(batch.target).sum().item<double>()};
   }
 
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override {

@@ -26,6 +26,7 @@ class MasterWeights {
   void drop_model_gradients();
 
   const std::vector<at::Tensor>& masters() const { return masters_; }
+  const std::vector<at::Tensor>& weights() const { return weights_; }  // the model's, of the masters
 
  private:
   std::vector<at::Tensor> weights_, masters_;

@@ -90,6 +90,28 @@ std::vector<at::Tensor> MixedOptimizer::stepped() const {
   return parameters;
 }
 
+MastersByWeight MixedOptimizer::masters_by_weight() const {
+  MastersByWeight found;
+  const auto weights = masters_ ? masters_->weights() : parameters_of(*optimizer_);
+  const auto masters = masters_ ? masters_->masters() : is_fused() ? fused_->masters() : std::vector<at::Tensor>();
+  for (size_t i = 0; i < masters.size(); ++i) {
+    if (masters[i].defined()) found.emplace(weights[i].unsafeGetTensorImpl(), masters[i]);
+  }
+  return found;
+}
+
+void MixedOptimizer::load_masters_by_weight(const MastersByWeight& values) {
+  const auto own = masters_by_weight();
+  if (own.empty()) return;
+  const c10::AutoGradMode no_grad(false);
+  for (const auto& [weight, master] : own) {
+    if (const auto found = values.find(weight); found != values.end()) at::Tensor(master).copy_(found->second);
+  }
+  if (masters_) masters_->write_weights();
+  if (is_fused()) fused_->load_masters(fused_->masters());
+  settled_ = true;
+}
+
 void MixedOptimizer::load_masters(const std::vector<at::Tensor>& masters) {
   const auto steps = stepped();
   if (masters.size() != steps.size()) {

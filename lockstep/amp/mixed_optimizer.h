@@ -5,6 +5,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
@@ -15,6 +16,8 @@ class FusedOptimizer;
 }
 
 namespace lockstep::amp {
+
+using MastersByWeight = std::unordered_map<c10::TensorImpl*, at::Tensor>;
 
 // One thread. The optimizer, which keeps its parameters and groups, outlives it.
 class MixedOptimizer {
@@ -45,6 +48,11 @@ class MixedOptimizer {
   // Returns the tensors that the optimizer steps, by parameter through all groups: its masters, or the parameters that
   // have none. They share the optimizer's memory.
   std::vector<at::Tensor> stepped() const;
+  // Returns the masters, by the model's weight. They share the optimizer's memory; those of a sharded optimizer are
+  // whole on rank 0.
+  MastersByWeight masters_by_weight() const;
+  // Copies those of these values whose weights have masters into the masters, and rounds them into the model.
+  void load_masters_by_weight(const MastersByWeight& values);
   // Copies these tensors, one for each of stepped() and of equal shape, into stepped(), and rounds them into the model.
   // Without this call masters begin with the weights that the first update() finds in the model. Throws ConfigError for
   // a number or a shape that does not fit.

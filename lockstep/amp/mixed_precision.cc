@@ -75,4 +75,14 @@ size_t MixedPrecision::index_of(const torch::optim::Optimizer& optimizer) const 
   return static_cast<size_t>(found - optimizers_.begin());
 }
 
+MastersByWeight MixedPrecision::masters_by_weight() const {
+  MastersByWeight all;
+  for (const auto& optimizer : optimizers_) all.merge(optimizer.masters_by_weight());
+  return all;
+}
+
+void MixedPrecision::load_masters_by_weight(const MastersByWeight& values) {
+  for (auto& optimizer : optimizers_) optimizer.load_masters_by_weight(values);
+}
+
 }  // namespace lockstep::amp

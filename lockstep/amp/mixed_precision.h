@@ -79,6 +79,10 @@ class MixedPrecision {
     find(optimizer).load_masters(masters);
   }
 
+  // All optimizers' masters by the model's weight, and the way back: see MixedOptimizer.
+  MastersByWeight masters_by_weight() const;
+  void load_masters_by_weight(const MastersByWeight& values);
+
   // Returns the place of an optimizer in the list that the constructor took; find() returns its MixedOptimizer. Throws
   // ConfigError for one that was not in the list.
   size_t index_of(const torch::optim::Optimizer& optimizer) const;

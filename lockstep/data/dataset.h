@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,12 +12,23 @@
 
 namespace lockstep::data {
 
-// A batch of samples. Row i of both tensors belongs to the i-th index asked for.
+// A batch of samples. Row i of every tensor belongs to the i-th index asked for.
 struct Batch {
-  at::Tensor data;    // float32 [n, …sample_shape()], contiguous (images: [n, channels, height, width], from 0 to 1)
-  at::Tensor target;  // int64: classes [n], or a class for each pixel [n, height, width]
+  at::Tensor data;  // [n, …sample_shape()], contiguous (images: float32 [n, channels, height, width], from 0 to 1)
+  at::Tensor
+      target;  // int64 classes [n] or of each pixel [n, height, width]; or values float32 [n, …]; may be undefined
+  std::map<std::string, at::Tensor> more = {};  // further tensors of any dtype by name: "mask", "weight"
 
   int64_t size() const { return data.size(0); }
+  // One of `more`. Throws ConfigError that lists their names for any other name.
+  const at::Tensor& operator[](const std::string& name) const;
+  // Calls visit(at::Tensor&) for every tensor that is defined.
+  template <typename Visit>
+  void for_each_tensor(const Visit& visit) {
+    if (data.defined()) visit(data);
+    if (target.defined()) visit(target);
+    for (auto& [name, tensor] : more) visit(tensor);
+  }
 };
 
 // A set of samples, numbered from 0. Any number of threads may call it at once.
@@ -34,7 +46,8 @@ class Dataset {
   // The shape of one sample, without the batch's dimension: {1, 28, 28}.
   virtual std::vector<int64_t> sample_shape() const = 0;
 
-  virtual int64_t classes() const = 0;
+  // The number of classes of the targets; 0: they are none, as in a regression.
+  virtual int64_t classes() const { return 0; }
 
   // A line for a run's header: what the data is and where it comes from.
   virtual std::string description() const = 0;

@@ -15,7 +15,7 @@ namespace {
 
 template <typename Net>
 train::Model model_of(Net net) {
-  return {.module = net.ptr(), .forward = [net](const at::Tensor& images) mutable { return net->forward(images); }};
+  return {.module = net.ptr(), .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data); }};
 }
 
 }  // namespace
@@ -46,12 +46,12 @@ train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) cons
   return model_of(models::MobileNetV2(models::MobileNetV2Options{.classes = data.classes()}, seed));
 }
 
-at::Tensor Imagenet::loss(const at::Tensor& output, const at::Tensor& target) const {
-  return at::cross_entropy_loss(output.to(at::kFloat), target);
+at::Tensor Imagenet::loss(const at::Tensor& output, const data::Batch& batch) const {
+  return at::cross_entropy_loss(output.to(at::kFloat), batch.target);
 }
 
-std::vector<double> Imagenet::measure(const at::Tensor& output, const at::Tensor& target) const {
-  const at::Tensor of_target = output.gather(1, target.unsqueeze(1));
+std::vector<double> Imagenet::measure(const at::Tensor& output, const data::Batch& batch) const {
+  const at::Tensor of_target = output.gather(1, batch.target.unsqueeze(1));
   const at::Tensor above = output.le(of_target).logical_not().sum(1);  // a score that is not a number is above all
   const auto within = [&above](int64_t places) { return static_cast<double>(above.lt(places).sum().item<int64_t>()); };
   return {within(1), within(5)};

@@ -16,8 +16,8 @@ class Mnist final : public Described<MnistOptions> {
   train::Defaults defaults(const std::string& preset) const override;
   data::Splits open_data(const std::string& path, uint64_t seed) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
-  at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override;
-  std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override;
+  at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override;
+  std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const override;
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override;
   std::string best_by() const override { return "accuracy"; }
 };

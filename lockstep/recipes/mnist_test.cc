@@ -20,11 +20,11 @@ TEST(Mnist, JoinsDataModelLossAndMetrics) {
   std::vector<int64_t> indices(20);
   std::iota(indices.begin(), indices.end(), 0);
   const auto batch = data.train->batch(indices, 0);
-  const at::Tensor output = model.forward(batch.data);
+  const at::Tensor output = model.forward(batch);
   EXPECT_EQ(output.sizes(), at::IntArrayRef({20, 10}));
-  const at::Tensor loss = mnist.loss(output, batch.target);
+  const at::Tensor loss = mnist.loss(output, batch);
   EXPECT_NEAR(loss.item<double>(), std::log(10.0), 1.5);
-  const auto sums = mnist.measure(output, batch.target);
+  const auto sums = mnist.measure(output, batch);
   const double accuracy = output.argmax(1).eq(batch.target).to(at::kDouble).mean().item<double>();
   EXPECT_EQ(mnist.metrics(sums, 20)["accuracy"].get<double>(), accuracy);
 }

@@ -49,19 +49,19 @@ data::Splits UNet::open_data(const std::string& path, uint64_t seed) const {
 
 train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
   models::UNet net(models::UNetOptions{.in_channels = data.sample_shape()[0], .classes = data.classes()}, seed);
-  return {.module = net.ptr(), .forward = [net](const at::Tensor& images) mutable { return net->forward(images); }};
+  return {.module = net.ptr(), .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data); }};
 }
 
-at::Tensor UNet::loss(const at::Tensor& output, const at::Tensor& target) const {
+at::Tensor UNet::loss(const at::Tensor& output, const data::Batch& batch) const {
   const at::Tensor scores = output.to(at::kFloat);
-  return at::cross_entropy_loss(scores, target) + dice_loss(scores, target);
+  return at::cross_entropy_loss(scores, batch.target) + dice_loss(scores, batch.target);
 }
 
-std::vector<double> UNet::measure(const at::Tensor& output, const at::Tensor& target) const {
+std::vector<double> UNet::measure(const at::Tensor& output, const data::Batch& batch) const {
   const at::Tensor predicted = output.argmax(1);
   std::vector<double> sums;
   for (int64_t label = 0; label < output.size(1); ++label) {
-    const at::Tensor here = predicted.eq(label), there = target.eq(label);
+    const at::Tensor here = predicted.eq(label), there = batch.target.eq(label);
     sums.push_back(count(here.logical_and(there)));
     sums.push_back(count(here) + count(there));
   }

@@ -18,10 +18,10 @@ class UNet final : public Described<UNetOptions> {
   // Returns cross entropy plus Dice loss, of output [N, classes, H, W] and target [N, H, W]. Dice is computed for each
   // image by itself, as the mean over classes, and smoothed by a pixel. So a class that an image lacks counts by the
   // pixels wrongly given to it.
-  at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override;
+  at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override;
   // Counts, for each class, the pixels that have it in both prediction and mask, and the pixels that have it in either,
   // twice if in both.
-  std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override;
+  std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const override;
   // Returns Dice over all pixels of all images: dice_per_class in the classes' order, and dice, the mean without class
   // 0, the background.
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override;

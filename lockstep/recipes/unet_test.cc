@@ -14,6 +14,8 @@ const UNet kUNet = [] {
   return UNet(options);
 }();
 
+data::Batch with(const at::Tensor& target) { return {.data = {}, .target = target}; }
+
 // Scores that are sure of these classes.
 at::Tensor sure_of(const at::Tensor& target) {
   return at::one_hot(target, 4).permute({0, 3, 1, 2}).to(at::kFloat) * 100;
@@ -25,15 +27,15 @@ TEST(UNetRecipe, JoinsDataModelAndLoss) {
   const auto data = kUNet.open_data("", 1);
   const auto model = kUNet.make_model(1, *data.train);
   const auto batch = data.train->batch(std::vector<int64_t>{0, 1}, 0);
-  const at::Tensor output = model.forward(batch.data);
+  const at::Tensor output = model.forward(batch);
   EXPECT_EQ(output.sizes(), at::IntArrayRef({2, 4, 32, 32}));
-  EXPECT_GT(kUNet.loss(output, batch.target).item<double>(), 0.5);
+  EXPECT_GT(kUNet.loss(output, batch).item<double>(), 0.5);
 }
 
 TEST(UNetRecipe, NoLossAndFullDiceForTheMaskItself) {
   const at::Tensor target = some_masks().target;
-  EXPECT_NEAR(kUNet.loss(sure_of(target), target).item<double>(), 0, 1e-6);
-  const auto metrics = kUNet.metrics(kUNet.measure(sure_of(target), target), 3);
+  EXPECT_NEAR(kUNet.loss(sure_of(target), with(target)).item<double>(), 0, 1e-6);
+  const auto metrics = kUNet.metrics(kUNet.measure(sure_of(target), with(target)), 3);
   EXPECT_EQ(metrics["dice"].get<double>(), 1);
   EXPECT_EQ(metrics["dice_per_class"].get<std::vector<double>>(), std::vector<double>(4, 1));
 }
@@ -42,7 +44,7 @@ TEST(UNetRecipe, NoLossAndFullDiceForTheMaskItself) {
 TEST(UNetRecipe, TheLossIsAMeanOverImages) {
   const at::Tensor target = some_masks().target, output = at::randn({3, 4, 32, 32});
   const auto loss = [&](int64_t first, int64_t last) {
-    return kUNet.loss(output.slice(0, first, last), target.slice(0, first, last)).item<double>();
+    return kUNet.loss(output.slice(0, first, last), with(target.slice(0, first, last))).item<double>();
   };
   EXPECT_NEAR(loss(0, 3), (loss(0, 1) + 2 * loss(1, 3)) / 3, 1e-6);
 }
@@ -52,7 +54,7 @@ TEST(UNetRecipe, DiceIsOfAllPixelsTogether) {
   mask[0][0].fill_(1);               // four pixels of class 1
   found[0][0].slice(0, 2).fill_(1);  // two of them are found,
   found[0][1][0] = 1;                // and one that is none
-  const auto metrics = kUNet.metrics(kUNet.measure(sure_of(found), mask), 1);
+  const auto metrics = kUNet.metrics(kUNet.measure(sure_of(found), with(mask)), 1);
   const auto dice = metrics["dice_per_class"].get<std::vector<double>>();
   EXPECT_DOUBLE_EQ(dice[0], 2. * 3 / (5 + 4));
   EXPECT_DOUBLE_EQ(dice[1], 2. * 2 / (3 + 4));

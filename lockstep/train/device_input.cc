@@ -18,8 +18,7 @@ data::StepBatch DeviceInput::next() {
   data::StepBatch batch = std::move(*ahead_);
   for (auto& lane : batch.lanes) {
     // Allocated on the side stream: not to be given out again before this one is done with them.
-    lane.data.record_stream(stream);
-    lane.target.record_stream(stream);
+    lane.for_each_tensor([&](at::Tensor& tensor) { tensor.record_stream(stream); });
   }
   upload();
   return batch;
@@ -29,8 +28,7 @@ void DeviceInput::upload() {
   ahead_ = loader_.next();
   const c10::StreamGuard on_side(*side_);
   for (auto& lane : ahead_->lanes) {
-    lane.data = lane.data.pin_memory().to(device_, /*non_blocking=*/true);
-    lane.target = lane.target.pin_memory().to(device_, /*non_blocking=*/true);
+    lane.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.pin_memory().to(device_, /*non_blocking=*/true); });
   }
   arrived_.emplace(device_.type());
   arrived_->record(*side_);

@@ -17,7 +17,7 @@ class DeviceInput {
   // Takes batches from `loader`, which outlives this. On a GPU it takes them one step ahead.
   DeviceInput(data::Loader& loader, c10::Device device);
 
-  // Returns the next step's lanes, with data and targets on the device, ready for the current stream. Throws what
+  // Returns the next step's lanes, with all tensors on the device, ready for the current stream. Throws what
   // Loader::next() throws.
   data::StepBatch next();
 

@@ -28,8 +28,8 @@ struct EvaluationOptions {
 };
 
 // Evaluates a model. The data set is cut into fixed chunks, one rank computes each chunk, and the chunks' sums are
-// added in the order of the chunks. The module is in eval mode meanwhile, and afterwards in the mode that it had
-// before. A collective.
+// added in the order of the chunks. The module is in eval mode meanwhile, and afterwards its layers have the modes that
+// they had before. A collective.
 Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Dataset& data, comm::Communicator& comm,
                     const EvaluationOptions& options);
 

@@ -1,6 +1,9 @@
 #include "lockstep/train/evaluation.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
 
 #include "lockstep/comm/single_communicator.h"
 #include "lockstep/train/testing/tiny_recipe.h"
@@ -33,6 +36,13 @@ TEST(Evaluation, LeavesTheModuleAsItWas) {
     evaluate(recipe, model, data, comm, {});
     EXPECT_EQ(model.module->is_training(), training);
   }
+  torch::nn::Sequential net(torch::nn::BatchNorm1d(2), torch::nn::Linear(2, 3));
+  net->train();
+  net[0]->eval();  // frozen
+  evaluate(recipe, {.module = net.ptr(), .forward = [&](const auto& batch) { return net->forward(batch.data); }}, data,
+           comm, {});
+  EXPECT_TRUE(net->is_training() && net[1]->is_training());
+  EXPECT_FALSE(net[0]->is_training());
 }
 
 }  // namespace

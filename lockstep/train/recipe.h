@@ -18,7 +18,7 @@ namespace lockstep::train {
 
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
-  std::function<at::Tensor(const at::Tensor& data)> forward;  // uses the module's parameters
+  std::function<at::Tensor(const data::Batch& batch)> forward;  // uses the module's parameters
 };
 
 // The defaults of a run's unset options.
@@ -48,9 +48,9 @@ class Recipe : public RecipeDescription {
 
   // Returns the mean of the samples' losses, a scalar with a graph. Each sample's loss depends on that sample alone, so
   // that lanes' losses can be joined exactly.
-  virtual at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const = 0;
+  virtual at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const = 0;
   // Returns the sums over the samples that metrics() needs: fp64 [k], exact or added in one fixed order.
-  virtual std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const = 0;
+  virtual std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const = 0;
   // Returns the metrics of final.json, from the sums over all samples: {"accuracy": 0.98}.
   virtual nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const = 0;
   // Returns the name of the metric that decides best.pt; more is better.

@@ -110,8 +110,10 @@ at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
   std::optional<amp::AnomalyWatch> watch;  // SyncBatchNorm's lanes are on threads of their own
   if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
   const amp::AutocastScope autocast(parts_.amp, parts_.device.type());
-  const at::Tensor output = parts_.model.forward(lane.data.contiguous(memory_format(parts_.plan.channels_last)));
-  at::Tensor loss = parts_.recipe->loss(output, lane.target);
+  data::Batch batch = lane;
+  batch.data = lane.data.contiguous(memory_format(parts_.plan.channels_last));
+  const at::Tensor output = parts_.model.forward(batch);
+  at::Tensor loss = parts_.recipe->loss(output, batch);
   if (watch && !std::isfinite(loss.item<double>())) {
     non_finite_.fail_at(cat("rank ", parts_.world->rank(), ", lane ", lane.lane), watch->found().value_or("the loss"));
   }

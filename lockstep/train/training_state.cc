@@ -7,7 +7,8 @@
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/train/optimizer_values.h"
+#include "lockstep/loop/optimizer_values.h"
+#include "lockstep/loop/scaler_values.h"
 
 namespace lockstep::train {
 namespace {
@@ -16,30 +17,10 @@ using checkpoint::Dict;
 using checkpoint::Value;
 using checkpoint::ValueView;
 
-// One that Apex's amp.load_state_dict and torch's GradScaler.load_state_dict both take, and what ours knows besides.
-Dict scaler_dict(const amp::LossScaler& scaler) {
-  if (!scaler.enabled()) return {};
-  Dict dict;
-  for (const auto& [name, value] : amp::full_state(scaler)) {
-    const bool is_real = name == "scale" || name == "loss_scale" || name.ends_with("_factor");
-    dict.set(name, is_real ? Value(value) : Value(static_cast<int64_t>(value)));  // the others count
-  }
-  return dict;
-}
-
 Dict optimizer_dict(const optim::AnyOptimizer& optimizer, const Scheduler& scheduler) {
-  checkpoint::OptimizerState values = to_values(optimizer.state_dict());
+  checkpoint::OptimizerState values = loop::to_values(optimizer.state_dict());
   for (auto& group : values.groups) add_group_rates(scheduler, group.options);
   return checkpoint::optimizer_to_dict(values);
-}
-
-amp::ScalerDict numbers_in(const ValueView& saved) {
-  amp::ScalerDict numbers;
-  for (const auto& entry : saved.dict()) {
-    const std::string name = checkpoint::key_text(entry.key);
-    numbers[name] = saved[name].number();
-  }
-  return numbers;
 }
 
 Dict dict_of(const checkpoint::NamedTensors& tensors) {
@@ -107,7 +88,7 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
   const Origin& origin = state.origin;
   Dict root{{"model", dict_of(state_with(model, optimizer.masters()))},
             {"optimizer", optimizer_dict(optimizer, state.scheduler)},
-            {"amp", Dict{{"opt_level", origin.option("amp")}, {"loss_scaler0", scaler_dict(scaler)}}},
+            {"amp", Dict{{"opt_level", origin.option("amp")}, {"loss_scaler0", loop::scaler_to_dict(scaler)}}},
             {"scheduler", scheduler_to_dict(state.scheduler, state.step)},
             {"sampler", Dict{{"epoch", state.step / state.steps_per_epoch},
                              {"step", state.step % state.steps_per_epoch},
@@ -169,11 +150,9 @@ void restore(const Value& value, const std::string& file, const torch::nn::Modul
   }
   std::vector<std::string> names;
   for (const auto& item : model.named_parameters()) names.push_back(item.key());
-  optimizer.load_state_dict(from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file), names);
+  optimizer.load_state_dict(loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file), names);
   if (view.dict().contains("ema")) load_average(view["ema"], file, model, optimizer);
-  const ValueView saved = view["amp"]["loss_scaler0"];
-  if (!scaler.options().dynamic || saved.dict().empty()) return;  // a static scale is the options'
-  amp::load_state(scaler, numbers_in(saved));
+  loop::scaler_from_dict(view["amp"]["loss_scaler0"], scaler);
 }
 
 }  // namespace lockstep::train

@@ -11,9 +11,9 @@ namespace lockstep {
 namespace {
 
 // "" for success, else the exit code, a space and the error's line.
-std::string outcome_of(const std::function<void()>& prepare) {
+std::string outcome_of(const std::function<void()>& act) {
   try {
-    prepare();
+    act();
     return "";
   } catch (const Error& error) {
     return cat(error.exit_code(), ' ', error.what());
@@ -21,6 +21,17 @@ std::string outcome_of(const std::function<void()>& prepare) {
     return cat(BugError::kExitCode, ' ', error.what());
   } catch (...) {
     return cat(BugError::kExitCode, " an exception that is none of the standard library's");
+  }
+}
+
+// Throws the first rank's error, on all ranks.
+void throw_first(comm::Communicator& comm, const std::string& outcome) {
+  const auto outcomes = comm::gather_texts(comm, outcome);
+  for (size_t rank = 0; rank < outcomes.size(); ++rank) {
+    const std::string& text = outcomes[rank];
+    if (text.empty()) continue;
+    const size_t space = text.find(' ');
+    throw_error(std::stoi(text.substr(0, space)), cat("rank ", rank, ": ", text.substr(space + 1)));
   }
 }
 
@@ -34,14 +45,10 @@ void once(World& world, OnceScope scope, const std::function<void()>& prepare, s
   prepared.what = cat("once: what ", scope == OnceScope::kWorld ? "rank 0" : "local rank 0", " prepares");
   prepared.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
   world.communicator().start(std::move(prepared))->wait();
-  const auto outcomes = comm::gather_texts(world.communicator(), outcome);
-  for (size_t rank = 0; rank < outcomes.size(); ++rank) {
-    const std::string& text = outcomes[rank];
-    if (text.empty()) continue;
-    const size_t space = text.find(' ');
-    throw_error(std::stoi(text.substr(0, space)), cat("rank ", rank, ": ", text.substr(space + 1)));
-  }
+  throw_first(world.communicator(), outcome);
 }
+
+void together(comm::Communicator& comm, const std::function<void()>& act) { throw_first(comm, outcome_of(act)); }
 
 at::Tensor reduce_tensor(comm::Communicator& comm, const at::Tensor& tensor) {
   if (!tensor.is_floating_point()) throw BugError("reduce_tensor: no mean of a ", tensor.toString());

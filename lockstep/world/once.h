@@ -1,4 +1,5 @@
-// Work that one rank does for all, such as preparing files, and means over ranks for logs.
+// Work that one rank does for all, such as preparing files, work that fails on all ranks or on none, and means over
+// ranks for logs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,6 +21,10 @@ enum class OnceScope {
 // exception becomes a BugError. Throws CommError if the preparing rank dies or is late. A collective.
 void once(World& world, OnceScope scope, const std::function<void()>& prepare,
           std::chrono::nanoseconds timeout = std::chrono::hours(1));
+
+// Calls `act`, which makes no collectives, on every rank. If it throws on some, every rank throws what the first of
+// them has thrown, as in once(). A collective.
+void together(comm::Communicator& comm, const std::function<void()>& act);
 
 // Returns the mean over ranks of a floating-point tensor, detached and the same on all ranks. Leaves `tensor`
 // unchanged. Throws BugError for other dtypes. A collective.

@@ -48,13 +48,14 @@ class TinyRecipe : public Recipe {
   Model make_model(uint64_t seed, const data::Dataset&) const override {
     at::manual_seed(seed);
     torch::nn::Linear net(torch::nn::LinearOptions(2, 3));
-    return {.module = net.ptr(), .forward = [net](const at::Tensor& x) mutable { return net->forward(x); }};
+    return {.module = net.ptr(),
+            .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data); }};
   }
-  at::Tensor loss(const at::Tensor& output, const at::Tensor& target) const override {
-    return at::cross_entropy_loss(output, target);
+  at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override {
+    return at::cross_entropy_loss(output, batch.target);
   }
-  std::vector<double> measure(const at::Tensor& output, const at::Tensor& target) const override {
-    return {static_cast<double>(output.argmax(1).eq(target).sum().item<int64_t>())};
+  std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const override {
+    return {static_cast<double>(output.argmax(1).eq(batch.target).sum().item<int64_t>())};
   }
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override {
     return {{"accuracy", sums[0] / static_cast<double>(samples)}};

@@ -1,8 +1,8 @@
-#include "lockstep/train/optimizer_values.h"
+#include "lockstep/loop/optimizer_values.h"
 
 #include "lockstep/base/error.h"
 
-namespace lockstep::train {
+namespace lockstep::loop {
 namespace {
 
 using checkpoint::Dict;
@@ -85,4 +85,4 @@ optim::OptimizerState from_values(const checkpoint::OptimizerState& values, cons
   return state;
 }
 
-}  // namespace lockstep::train
+}  // namespace lockstep::loop

@@ -4,11 +4,11 @@
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/optim/state.h"
 
-namespace lockstep::train {
+namespace lockstep::loop {
 
 checkpoint::OptimizerState to_values(const optim::OptimizerState& state);
 
 // Throws DataError for a value that no option or state has; `file` is for the message.
 optim::OptimizerState from_values(const checkpoint::OptimizerState& state, const std::string& file);
 
-}  // namespace lockstep::train
+}  // namespace lockstep::loop

@@ -1,4 +1,4 @@
-#include "lockstep/train/optimizer_values.h"
+#include "lockstep/loop/optimizer_values.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 
-namespace lockstep::train {
+namespace lockstep::loop {
 namespace {
 
 // An optimizer after one step, with the state that its kind has.
@@ -51,4 +51,4 @@ TEST(OptimizerValues, WhatIsNoOptionIsRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep::train
+}  // namespace lockstep::loop

@@ -1,0 +1,44 @@
+#include "lockstep/loop/chunk_sums.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/blocks.h"
+#include "lockstep/world/once.h"
+
+namespace lockstep::loop {
+
+std::vector<double> chunk_sums(comm::Communicator& comm, int64_t samples, int64_t chunk,
+                               const std::function<std::vector<double>(int64_t first, int64_t count)>& measure) {
+  const int64_t chunks = (samples + chunk - 1) / chunk;
+  const comm::Slice own = comm::slice_of(chunks, comm.rank(), comm.size());
+  const at::Tensor table = at::zeros({chunks, kMostSums + 1}, at::kDouble);  // a row: the number of sums, the sums
+  auto* rows = table.mutable_data_ptr<double>();
+  const auto row = [rows](int64_t number) { return rows + number * (kMostSums + 1); };
+  together(comm, [&] {
+    for (int64_t number = own.first; number < own.last; ++number) {
+      const int64_t first = number * chunk;
+      const std::vector<double> sums = measure(first, std::min(chunk, samples - first));
+      if (std::ssize(sums) > kMostSums) {
+        throw ConfigError("an evaluation adds at most ", kMostSums, " sums, not ", sums.size());
+      }
+      row(number)[0] = static_cast<double>(sums.size());
+      std::copy(sums.begin(), sums.end(), row(number) + 1);
+    }
+  });
+  comm.all_reduce(table, comm::ReduceOp::kSum);  // every row is one rank's, and zero elsewhere
+  std::vector<double> total;
+  for (int64_t number = 0; number < chunks; ++number) {
+    if (number == 0) total.resize(static_cast<size_t>(row(0)[0]));
+    if (row(number)[0] != row(0)[0]) {
+      throw ConfigError("an evaluation gave ", row(0)[0], " sums for samples 0 to ", chunk - 1, ", and ",
+                        row(number)[0], " for those from ", number * chunk, " on");
+    }
+    for (size_t i = 0; i < total.size(); ++i) total[i] += row(number)[1 + i];
+  }
+  return total;
+}
+
+}  // namespace lockstep::loop

@@ -1,0 +1,38 @@
+#include "lockstep/loop/chunk_sums.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/comm/single_communicator.h"
+
+namespace lockstep::loop {
+namespace {
+
+using ::lockstep::testing_support::refusal;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ChunkSums, AddsEveryChunkOnce) {
+  comm::SingleCommunicator comm;
+  std::vector<int64_t> firsts;
+  const auto sums = chunk_sums(comm, 10, 4, [&](int64_t first, int64_t count) -> std::vector<double> {
+    firsts.push_back(first);
+    return {static_cast<double>(count), 0.5};
+  });
+  EXPECT_THAT(firsts, ElementsAre(0, 4, 8));
+  EXPECT_THAT(sums, ElementsAre(10, 1.5));
+  EXPECT_THAT(chunk_sums(comm, 0, 4, [](int64_t, int64_t) { return std::vector<double>{1}; }), ElementsAre());
+}
+
+TEST(ChunkSums, RefusesUnequalOrTooManySums) {
+  comm::SingleCommunicator comm;
+  const auto unequal = [](int64_t first, int64_t) { return std::vector<double>(first == 0 ? 2 : 3); };
+  EXPECT_THAT(refusal([&] { chunk_sums(comm, 10, 4, unequal); }),
+              HasSubstr("2 sums for samples 0 to 3, and 3 for those from 4 on"));
+  const auto many = [](int64_t, int64_t) { return std::vector<double>(kMostSums + 1); };
+  EXPECT_THAT(refusal([&] { chunk_sums(comm, 10, 4, many); }), HasSubstr("at most 64 sums, not 65"));
+}
+
+}  // namespace
+}  // namespace lockstep::loop

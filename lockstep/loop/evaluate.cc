@@ -1,0 +1,85 @@
+#include "lockstep/loop/evaluate.h"
+
+#include <c10/core/GradMode.h>
+
+#include <numeric>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/text_exchange.h"
+#include "lockstep/loop/chunk_sums.h"
+#include "lockstep/loop/eval_mode.h"
+
+namespace lockstep::loop {
+namespace {
+
+std::string names_of(const Sums& sums) {
+  std::string names;
+  for (const auto& [name, sum] : sums) names += cat(names.empty() ? "" : ", ", name);
+  return names;
+}
+
+data::Batch batch_of(const data::Dataset& data, int64_t first, int64_t count, c10::Device device) {
+  std::vector<int64_t> indices(static_cast<size_t>(count));
+  std::iota(indices.begin(), indices.end(), first);
+  data::Batch batch = data.batch(indices, 0);
+  batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(device); });
+  return batch;
+}
+
+// All ranks' first non-empty names; those of the others are the same. A rank may have had no batch.
+void agree_on_names(comm::Communicator& comm, Sums& own) {
+  std::string names;
+  for (const std::string& theirs : comm::gather_texts(comm, names_of(own))) {
+    if (names.empty()) names = theirs;
+    if (theirs.empty() || theirs == names) continue;
+    throw ConfigError("an evaluation gave the sums ", names, " on one rank and ", theirs, " on another");
+  }
+  if (!own.empty()) return;
+  for (size_t begin = 0; begin < names.size();) {
+    const size_t end = std::min(names.find(", ", begin), names.size());
+    own.emplace(names.substr(begin, end - begin), 0);
+    begin = end + 2;
+  }
+}
+
+}  // namespace
+
+double Measured::sum(const std::string& name) const {
+  const auto found = sums.find(name);
+  if (found == sums.end()) throw ConfigError("the evaluation has no sum ", name, "; it has ", names_of(sums));
+  return found->second;
+}
+
+Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options) {
+  if (data.size() == 0) throw ConfigError("evaluation: the data set has no samples: ", data.description());
+  const c10::AutoGradMode no_grad(false);
+  Sums first_sums;
+  const auto measure = [&](int64_t first, int64_t count) {
+    const Sums sums = sums_of(batch_of(data, first, count, options.device));
+    if (first_sums.empty()) first_sums = sums;
+    if (names_of(sums) != names_of(first_sums)) {
+      throw ConfigError("an evaluation gave the sums ", names_of(first_sums), " for one batch and ", names_of(sums),
+                        " for another");
+    }
+    std::vector<double> values;
+    for (const auto& [name, sum] : sums) values.push_back(sum);
+    return values;
+  };
+  const auto total = chunk_sums(world.communicator(), data.size(), options.chunk, measure);
+  agree_on_names(world.communicator(), first_sums);
+  Measured measured{.sums = std::move(first_sums), .samples = data.size()};
+  auto value = total.begin();
+  for (auto& [name, sum] : measured.sums) sum = *value++;
+  return measured;
+}
+
+Measured evaluate(const parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
+                  int64_t chunk) {
+  const EvalMode eval({&ddp.module()});
+  const auto parameters = ddp.module().parameters();
+  const c10::Device device = parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();
+  return evaluate(ddp.world(), data, sums_of, {.chunk = chunk, .device = device});
+}
+
+}  // namespace lockstep::loop

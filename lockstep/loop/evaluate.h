@@ -1,0 +1,52 @@
+// Exact evaluation for a loop of one's own: metrics over all samples of a data set, each counted once, equal at any
+// number of ranks.
+//
+//   const auto found = loop::evaluate(ddp, *valid, [&](const data::Batch& batch) -> loop::Sums {
+//     const auto output = net->forward(batch.data);
+//     return {{"loss", at::cross_entropy_loss(output, batch.target, {}, at::Reduction::Sum).item<double>()},
+//             {"correct", output.argmax(1).eq(batch.target).sum().item<double>()}};
+//   });
+//   found.mean("correct")  // the accuracy
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "lockstep/data/dataset.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/world/world.h"
+
+namespace lockstep::loop {
+
+// Sums over samples by name, not means: batches are of unequal sizes. At most kMostSums (chunk_sums.h).
+using Sums = std::map<std::string, double>;
+using SumsOf = std::function<Sums(const data::Batch& batch)>;
+
+struct Measured {
+  Sums sums;
+  int64_t samples = 0;
+
+  // Throws ConfigError that lists the names for one that is not there.
+  double sum(const std::string& name) const;
+  double mean(const std::string& name) const { return sum(name) / static_cast<double>(samples); }
+};
+
+struct EvaluateOptions {
+  int64_t chunk = 256;  // samples in a batch; the results' bits depend on it
+  c10::Device device{c10::kCPU};
+};
+
+// Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode
+// (eval_mode.h). A batch's tensors are on options.device. A collective. Throws, on all ranks, what `sums_of` throws on
+// one; ConfigError for an empty data set, and if names differ between batches.
+Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options = {});
+
+// The same with the wrapped network in eval mode, after which its layers have their own modes again, and on its device.
+Measured evaluate(const parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
+                  int64_t chunk = 256);
+
+}  // namespace lockstep::loop

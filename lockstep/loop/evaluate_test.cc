@@ -1,0 +1,70 @@
+#include "lockstep/loop/evaluate.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/loop/testing/own_world.h"
+
+namespace lockstep::loop {
+namespace {
+
+using ::lockstep::testing_support::refusal;
+using ::testing::HasSubstr;
+
+// Sample i is the number i, with a mask beside it.
+struct Numbers final : data::Dataset {
+  explicit Numbers(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  std::vector<int64_t> sample_shape() const override { return {1}; }
+  std::string description() const override { return "numbers"; }
+  data::Batch batch(std::span<const int64_t> indices, uint32_t) const override {
+    const at::Tensor numbers = at::empty({static_cast<int64_t>(indices.size()), 1});
+    for (size_t i = 0; i < indices.size(); ++i) numbers[static_cast<int64_t>(i)][0] = indices[i];
+    return {.data = numbers, .target = {}, .more = {{"even", numbers.fmod(2).eq(0)}}};
+  }
+  int64_t size_;
+};
+
+TEST(Evaluate, AddsOverEverySampleOnce) {
+  const auto world = testing_support::own_world();
+  const Numbers data(1000);
+  const auto found = evaluate(*world, data, [](const data::Batch& batch) -> Sums {
+    EXPECT_FALSE(c10::GradMode::is_enabled());
+    return {{"sum", batch.data.sum().item<double>()}, {"even", batch["even"].sum().item<double>()}};
+  });
+  EXPECT_EQ(found.samples, 1000);
+  EXPECT_EQ(found.sum("sum"), 999 * 500);
+  EXPECT_EQ(found.mean("even"), 0.5);
+  EXPECT_THAT(refusal([&] { found.mean("odd"); }), HasSubstr("no sum odd; it has even, sum"));
+}
+
+TEST(Evaluate, PutsTheWrappedNetworkIntoEvalMode) {
+  const auto world = testing_support::own_world();
+  torch::nn::Linear net(1, 1);
+  const parallel::DistributedDataParallel ddp(net.ptr(), world);
+  evaluate(ddp, Numbers(10), [&](const data::Batch&) -> Sums {
+    EXPECT_FALSE(net->is_training());
+    return {};
+  });
+  EXPECT_TRUE(net->is_training());
+}
+
+TEST(Evaluate, RefusesWhatHasNoMean) {
+  const auto world = testing_support::own_world();
+  EXPECT_THAT(refusal([&] { evaluate(*world, Numbers(0), [](const data::Batch&) { return Sums(); }); }),
+              HasSubstr("the data set has no samples: numbers"));
+  const auto changing = [](const data::Batch& batch) -> Sums {
+    return batch.data[0].item<double>() == 0 ? Sums{{"a", 1}} : Sums{{"b", 1}};
+  };
+  EXPECT_THAT(refusal([&] { evaluate(*world, Numbers(1000), changing); }),
+              HasSubstr("the sums a for one batch and b for another"));
+  const auto asks = [](const data::Batch& batch) -> Sums { return {{"x", batch["mask"].sum().item<double>()}}; };
+  EXPECT_THAT(refusal([&] { evaluate(*world, Numbers(10), asks); }),
+              HasSubstr("the batch has no tensor mask; beside data and target it has even"));
+}
+
+}  // namespace
+}  // namespace lockstep::loop

@@ -1,0 +1,22 @@
+// The loader of a rank's own lanes.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/data/loader.h"
+#include "lockstep/world/world.h"
+
+namespace lockstep::loop {
+
+// Returns a loader of this rank's share of the lanes; options.dataset_size is the data set's. `workers`: threads that
+// make batches ahead of time. Throws ConfigError for lanes that the world's ranks can't share, DataError for an empty
+// data set.
+inline data::Loader make_loader(const World& world, const std::shared_ptr<const data::Dataset>& dataset,
+                                data::SamplerOptions options, int workers = 0) {
+  options.dataset_size = dataset->size();
+  const World::Lanes own = world.own_lanes(options.lanes);
+  return data::Loader(dataset, data::LaneSampler(options),
+                      {.first_lane = own.first, .last_lane = own.last, .workers = workers});
+}
+
+}  // namespace lockstep::loop

@@ -1,0 +1,20 @@
+#include "lockstep/loop/make_loader.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/data/synthetic_digits.h"
+#include "lockstep/loop/testing/own_world.h"
+
+namespace lockstep::loop {
+namespace {
+
+TEST(MakeLoader, HasThisRanksLanesOfTheWholeDataSet) {
+  const auto world = testing_support::own_world();
+  const auto digits = data::synthetic_digits({.seed = 1, .train_size = 20, .test_size = 4}).train;
+  data::Loader loader = make_loader(*world, digits, {.lanes = 2, .batch_size = 3, .seed = 1});
+  EXPECT_EQ(loader.sampler().options().dataset_size, 20);
+  EXPECT_EQ(loader.next().lanes.size(), 2u);
+}
+
+}  // namespace
+}  // namespace lockstep::loop

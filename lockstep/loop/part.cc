@@ -1,0 +1,213 @@
+#include "lockstep/loop/part.h"
+
+#include <utility>
+#include <vector>
+
+#include "lockstep/amp/loss_scaler.h"
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/loop/optimizer_values.h"
+#include "lockstep/loop/scaler_values.h"
+#include "lockstep/optim/rules/libtorch_state.h"
+
+namespace lockstep::loop {
+namespace {
+
+using checkpoint::Dict;
+using checkpoint::Value;
+using checkpoint::ValueView;
+
+class NetworkPart final : public Part {
+ public:
+  NetworkPart(torch::nn::Module& network, parallel::DistributedDataParallel* wrapper)
+      : network_(network), wrapper_(wrapper) {}
+  std::string kind() const override { return "a network"; }
+
+  Value save(const ByParameter& masters) override {
+    if (wrapper_ != nullptr) wrapper_->sync_buffers();
+    std::unordered_map<std::string, at::Tensor> by_name;
+    for (const auto& item : network_.named_parameters()) {
+      const auto found = masters.find(item.value().unsafeGetTensorImpl());
+      if (found != masters.end()) by_name.emplace(item.key(), found->second);
+    }
+    Dict state;
+    for (const auto& [name, tensor] : checkpoint::named_state(network_)) {
+      const auto master = by_name.find(name);
+      state.set(name, master == by_name.end() ? tensor : master->second);
+    }
+    return state;
+  }
+
+  void load(const ValueView& saved) override {
+    checkpoint::load_state_dict(network_, saved.dict(), {.file = saved.where(), .convert_dtypes = true});
+    for (const auto& item : network_.named_parameters()) {
+      const Value* value = saved.dict().find(item.key());
+      if (value == nullptr) value = saved.dict().find("module." + item.key());  // written by PyTorch's DDP
+      if (value != nullptr) loaded_.emplace(item.value().unsafeGetTensorImpl(), *value->get_if<at::Tensor>());
+    }
+  }
+
+  ByParameter loaded() override { return std::exchange(loaded_, {}); }
+
+ private:
+  torch::nn::Module& network_;
+  parallel::DistributedDataParallel* wrapper_;
+  ByParameter loaded_;
+};
+
+class OptimizerPart final : public Part {
+ public:
+  OptimizerPart(torch::optim::Optimizer* libtorchs, optim::AnyOptimizer* ours) : libtorchs_(libtorchs), ours_(ours) {
+    if (ours_ == nullptr && optim::libtorch_name(*libtorchs_).empty()) optim::libtorch_state(*libtorchs_);  // says why
+  }
+  std::string kind() const override {
+    return cat("an optimizer (", ours_ != nullptr ? ours_->name() : optim::libtorch_name(*libtorchs_), ')');
+  }
+
+  Value save(const ByParameter&) override {
+    const auto state = ours_ != nullptr ? ours_->state_dict() : optim::libtorch_state(*libtorchs_);
+    return checkpoint::optimizer_to_dict(to_values(state));
+  }
+
+  void load(const ValueView& saved) override {
+    const auto state = from_values(checkpoint::optimizer_from_dict(saved), saved.where());
+    if (ours_ != nullptr) return ours_->load_state_dict(state);
+    optim::load_libtorch_state(*libtorchs_, state);
+  }
+
+ private:
+  torch::optim::Optimizer* libtorchs_;  // this, if ours_ is null
+  optim::AnyOptimizer* ours_;
+};
+
+class MixedPrecisionPart final : public Part {
+ public:
+  explicit MixedPrecisionPart(amp::MixedPrecision& mixed) : mixed_(mixed) {}
+  std::string kind() const override { return "mixed precision"; }
+
+  Value save(const ByParameter&) override {
+    Dict state{{"opt_level", amp::name_of(mixed_.policy().level)}};
+    for (int i = 0; i < mixed_.num_losses(); ++i) state.set(cat("loss_scaler", i), scaler_to_dict(mixed_.scaler(i)));
+    return state;
+  }
+
+  void load(const ValueView& saved) override {
+    const std::string level = amp::name_of(mixed_.policy().level), &was = saved["opt_level"].text();
+    if (was != level) {
+      throw ConfigError(saved.where(), ": the checkpoint is of opt level ", was, ", this loop of ", level, "; use ",
+                        was, ", or load its networks alone");
+    }
+    for (int i = 0; i < mixed_.num_losses(); ++i) scaler_from_dict(saved[cat("loss_scaler", i)], mixed_.scaler(i));
+  }
+
+  ByParameter masters() override { return mixed_.masters_by_weight(); }
+  void load_masters(const ByParameter& values) override { mixed_.load_masters_by_weight(values); }
+
+ private:
+  amp::MixedPrecision& mixed_;
+};
+
+class LoaderPart final : public Part {
+ public:
+  explicit LoaderPart(data::Loader& loader) : loader_(loader) {}
+  std::string kind() const override { return "a place in the data"; }
+
+  Value save(const ByParameter&) override {
+    Dict state{{"epoch", loader_.position().epoch}, {"step", loader_.position().step}};
+    for (const auto& [name, value] : options()) state.set(name, value);
+    return state;
+  }
+
+  void load(const ValueView& saved) override {
+    for (const auto& [name, value] : options()) {
+      const auto was = saved.find(name);
+      if (was && was->integer() != value) {
+        throw ConfigError(saved.where(), ": the checkpoint was trained with ", name, ' ', was->integer(),
+                          ", this loop has ", value);
+      }
+    }
+    loader_.seek({.epoch = static_cast<uint32_t>(saved["epoch"].integer()), .step = saved["step"].integer()});
+  }
+
+ private:
+  std::vector<std::pair<std::string, int64_t>> options() const {
+    const data::SamplerOptions& options = loader_.sampler().options();
+    return {{"lanes", options.lanes},
+            {"batch_size", options.batch_size},
+            {"dataset_size", options.dataset_size},
+            {"seed", static_cast<int64_t>(options.seed)},
+            {"shuffle", options.shuffle ? 1 : 0}};
+  }
+
+  data::Loader& loader_;
+};
+
+class TensorPart final : public Part {
+ public:
+  explicit TensorPart(at::Tensor& tensor) : tensor_(tensor) {}
+  std::string kind() const override { return "a tensor"; }
+  Value save(const ByParameter&) override { return tensor_.detach(); }
+  void load(const ValueView& saved) override {
+    const at::Tensor& value = saved.tensor();
+    if (value.sizes() != tensor_.sizes() || value.scalar_type() != tensor_.scalar_type()) {
+      throw ConfigError(saved.where(), ": the checkpoint has ", value.toString(), value.sizes(), ", this loop ",
+                        tensor_.toString(), tensor_.sizes());
+    }
+    tensor_.detach().copy_(value);
+  }
+
+ private:
+  at::Tensor& tensor_;
+};
+
+// A number, a flag or a text. `read` takes it from a view.
+template <typename T, typename Read>
+class PlainPart final : public Part {
+ public:
+  PlainPart(T& value, const char* kind, Read read) : value_(value), kind_(kind), read_(read) {}
+  std::string kind() const override { return kind_; }
+  Value save(const ByParameter&) override { return value_; }
+  void load(const ValueView& saved) override { value_ = read_(saved); }
+
+ private:
+  T& value_;
+  const char* kind_;
+  Read read_;
+};
+template <typename T, typename Read>
+std::unique_ptr<Part> plain_part(T& value, const char* kind, Read read) {
+  return std::make_unique<PlainPart<T, Read>>(value, kind, read);
+}
+
+}  // namespace
+
+std::unique_ptr<Part> make_part(parallel::DistributedDataParallel& network) {
+  return std::make_unique<NetworkPart>(network.module(), &network);
+}
+std::unique_ptr<Part> make_part(torch::nn::Module& network) { return std::make_unique<NetworkPart>(network, nullptr); }
+std::unique_ptr<Part> make_part(torch::optim::Optimizer& optimizer) {
+  return std::make_unique<OptimizerPart>(&optimizer, dynamic_cast<optim::AnyOptimizer*>(&optimizer));
+}
+std::unique_ptr<Part> make_part(optim::FusedOptimizer& optimizer) {
+  return std::make_unique<OptimizerPart>(nullptr, &optimizer);
+}
+std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer) {
+  return std::make_unique<OptimizerPart>(nullptr, &optimizer);
+}
+std::unique_ptr<Part> make_part(amp::MixedPrecision& mixed) { return std::make_unique<MixedPrecisionPart>(mixed); }
+std::unique_ptr<Part> make_part(data::Loader& loader) { return std::make_unique<LoaderPart>(loader); }
+std::unique_ptr<Part> make_part(int64_t& number) {
+  return plain_part(number, "a whole number", [](const ValueView& saved) { return saved.integer(); });
+}
+std::unique_ptr<Part> make_part(double& number) {
+  return plain_part(number, "a number", [](const ValueView& saved) { return saved.number(); });
+}
+std::unique_ptr<Part> make_part(bool& flag) {
+  return plain_part(flag, "a flag", [](const ValueView& saved) { return saved.boolean(); });
+}
+std::unique_ptr<Part> make_part(std::string& text) {
+  return plain_part(text, "a text", [](const ValueView& saved) { return saved.text(); });
+}
+std::unique_ptr<Part> make_part(at::Tensor& tensor) { return std::make_unique<TensorPart>(tensor); }
+
+}  // namespace lockstep::loop

@@ -1,0 +1,80 @@
+// A part of a loop's state that a checkpoint holds: a network, an optimizer, a number …
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lockstep/amp/mixed_precision.h"
+#include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/optim/any_optimizer.h"
+#include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+
+namespace lockstep::loop {
+
+// Values in place of parameters: the fp32 masters of 16-bit weights.
+using ByParameter = amp::MastersByWeight;
+
+class Part {
+ public:
+  virtual ~Part() = default;
+  // "a network", "an optimizer (adamw)": another kind's state is refused.
+  virtual std::string kind() const = 0;
+  // The part's value; tensors share its memory. May be a collective; then the value is whole on rank 0 alone.
+  virtual checkpoint::Value save(const ByParameter& masters) = 0;
+  // Takes over the value. Throws ConfigError for what does not fit, DataError.
+  virtual void load(const checkpoint::ValueView& saved) = 0;
+  // The fp32 masters that this part steps, by weight.
+  virtual ByParameter masters() { return {}; }
+  // Takes over the masters among these values, which a network's state had for its parameters.
+  virtual void load_masters(const ByParameter&) {}
+  // The values that the last load() found for parameters.
+  virtual ByParameter loaded() { return {}; }
+};
+
+// What can be a part besides those below: anything with a state of its own.
+template <typename T>
+concept HasState = requires(T& part, const T& constant, const checkpoint::ValueView& saved) {
+  { constant.state_dict() } -> std::convertible_to<checkpoint::Value>;
+  part.load_state_dict(saved);
+};
+
+// All of them keep a reference.
+std::unique_ptr<Part> make_part(parallel::DistributedDataParallel& network);
+std::unique_ptr<Part> make_part(torch::nn::Module& network);  // equal on all ranks, such as an average of weights
+std::unique_ptr<Part> make_part(torch::optim::Optimizer& optimizer);  // libtorch's or Lockstep's
+std::unique_ptr<Part> make_part(optim::FusedOptimizer& optimizer);
+std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer);
+std::unique_ptr<Part> make_part(amp::MixedPrecision& mixed);
+std::unique_ptr<Part> make_part(data::Loader& loader);  // the place in the data; another seed or batch size is refused
+std::unique_ptr<Part> make_part(int64_t& number);
+std::unique_ptr<Part> make_part(double& number);
+std::unique_ptr<Part> make_part(bool& flag);
+std::unique_ptr<Part> make_part(std::string& text);
+std::unique_ptr<Part> make_part(at::Tensor& tensor);  // shape and dtype stay
+
+template <HasState T>
+class StatefulPart final : public Part {
+ public:
+  explicit StatefulPart(T& part) : part_(part) {}
+  std::string kind() const override { return "a state of its own"; }
+  checkpoint::Value save(const ByParameter&) override { return part_.state_dict(); }
+  void load(const checkpoint::ValueView& saved) override { part_.load_state_dict(saved); }
+
+ private:
+  T& part_;
+};
+template <HasState T>
+std::unique_ptr<Part> make_part(T& part) {
+  return std::make_unique<StatefulPart<T>>(part);
+}
+
+}  // namespace lockstep::loop

@@ -1,0 +1,145 @@
+#include "lockstep/loop/state.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/comm/text_exchange.h"
+#include "lockstep/world/once.h"
+
+namespace lockstep::loop {
+namespace {
+
+using checkpoint::Dict;
+using checkpoint::Value;
+using checkpoint::ValueView;
+
+const std::set<std::string> kOwnNames = {"meta", "rng"};
+const std::set<std::string> kTrainersNames = {"meta", "rng", "scheduler", "ema"};
+
+Dict random_state() {
+  Dict state{{"cpu", at::globalContext().defaultGenerator(at::kCPU).get_state()}};
+  if (at::hasCUDA()) state.set("cuda", at::globalContext().defaultGenerator(at::kCUDA).get_state());
+  return state;
+}
+
+void set_random_state(const ValueView& saved) {
+  if (const auto cpu = saved.find("cpu")) {
+    at::Generator(at::globalContext().defaultGenerator(at::kCPU)).set_state(cpu->tensor().clone());
+  }
+  if (const auto cuda = saved.find("cuda"); cuda && at::hasCUDA()) {
+    at::Generator(at::globalContext().defaultGenerator(at::kCUDA)).set_state(cuda->tensor().clone());
+  }
+}
+
+std::string names_of(const std::set<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += cat(text.empty() ? "" : ", ", name);
+  return text;
+}
+
+}  // namespace
+
+State::State(World& world, int64_t& step, std::initializer_list<NamedPart> parts)
+    : world_(world), step_(step), parts_(parts) {
+  std::set<std::string> names;
+  for (const NamedPart& each : parts_) {
+    if (kOwnNames.contains(each.name)) throw ConfigError("loop state: the name ", each.name, " is the file's own");
+    if (!names.insert(each.name).second) throw ConfigError("loop state: two parts have the name ", each.name);
+  }
+}
+
+Value State::value() {
+  ByParameter masters;
+  for (const NamedPart& each : parts_) masters.merge(each.part->masters());
+  Dict root, kinds;
+  for (const NamedPart& each : parts_) {
+    root.set(each.name, each.part->save(masters));
+    kinds.set(each.name, each.part->kind());
+  }
+  root.set("rng", random_state());
+  root.set("meta", Dict{{"format", "lockstep"}, {"version", 2}, {"step", step_}, {"parts", kinds}});
+  return root;
+}
+
+void State::save(checkpoint::CheckpointStore& store, bool best) {
+  const Value whole = value();
+  once(world_, OnceScope::kWorld, [&] {
+    store.save(step_, whole);
+    if (best) store.mark_best(step_);
+  });
+}
+
+// The parts of the file are those of the loop, of equal kinds. The trainer's files name no kinds, and have parts of
+// their own.
+void State::check_parts(const ValueView& saved) const {
+  const auto kinds = saved["meta"].find("parts");
+  const std::set<std::string>& others = kinds ? kOwnNames : kTrainersNames;
+  std::set<std::string> unknown, missing;
+  for (const auto& [key, value] : saved.dict()) {
+    const std::string name = checkpoint::key_text(key);
+    const bool listed =
+        std::any_of(parts_.begin(), parts_.end(), [&](const NamedPart& each) { return each.name == name; });
+    if (!listed && !others.contains(name)) unknown.insert(name);
+  }
+  for (const NamedPart& each : parts_) {
+    if (!saved.dict().contains(each.name)) missing.insert(each.name);
+  }
+  if (!missing.empty() || !unknown.empty()) {
+    throw ConfigError(saved.file(),
+                      ": the checkpoint of another loop:", missing.empty() ? "" : cat(" it lacks ", names_of(missing)),
+                      !missing.empty() && !unknown.empty() ? "," : "",
+                      unknown.empty() ? "" : cat(" it has ", names_of(unknown), ", which this loop does not list"));
+  }
+  if (!kinds) return;
+  for (const NamedPart& each : parts_) {
+    const std::string& kind = (*kinds)[each.name].text();
+    if (kind != each.part->kind()) {
+      throw ConfigError(saved.file(), ": ", each.name, " is ", kind, " in the checkpoint, and ", each.part->kind(),
+                        " in this loop");
+    }
+  }
+}
+
+void State::load(const Value& saved, const std::string& file) {
+  const ValueView view(saved, file);
+  if (!view.dict().contains("meta")) {
+    throw DataError(file, ": no checkpoint of a loop: it has no \"meta\"; for its weights use load_state_dict()");
+  }
+  check_parts(view);
+  ByParameter values;
+  for (const NamedPart& each : parts_) {
+    each.part->load(view[each.name]);
+    values.merge(each.part->loaded());
+  }
+  for (const NamedPart& each : parts_) each.part->load_masters(values);
+  if (const auto random = view.find("rng")) set_random_state(*random);
+  step_ = view["meta"]["step"].integer();
+}
+
+// Rank 0 chooses the file; a file that it can't read is out for all.
+bool State::load(const checkpoint::CheckpointStore& store) {
+  std::optional<checkpoint::CheckpointStore::Loaded> newest;
+  std::string chosen;
+  together(world_.communicator(), [&] {
+    if (world_.rank() != 0) return;
+    newest = store.load_newest();
+    if (newest) chosen = newest->saved.path;
+  });
+  chosen = comm::gather_texts(world_.communicator(), chosen).front();
+  if (chosen.empty()) return false;
+  Value read;
+  together(world_.communicator(), [&] { read = newest ? std::move(newest->value) : checkpoint::read_pt(chosen); });
+  if (newest) {
+    for (const auto& warning : newest->warnings) Logger::from_environment("rank 0").warning(warning);
+  }
+  load(read, chosen);
+  return true;
+}
+
+}  // namespace lockstep::loop

@@ -1,0 +1,69 @@
+// Saving and resuming a loop of one's own: its state is listed once, under names of one's own, as in the dictionary of
+// PyTorch's torch.save. The file has the trainer's format, and PyTorch reads it.
+//
+//   int64_t step = 0;
+//   double best = 0;
+//   loop::State state(*world, step, {{"model", ddp}, {"optimizer", optimizer}, {"amp", mixed}, {"sampler", loader},
+//                                    {"best", best}});
+//   checkpoint::CheckpointStore store("runs/mine/checkpoints");
+//   state.load(store);  // goes on where the newest checkpoint was saved, if there is one
+//   while (step < steps) {
+//     …
+//     if (++step % 100 == 0) state.save(store);
+//   }
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/checkpoint/checkpoint_store.h"
+#include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/loop/part.h"
+#include "lockstep/world/world.h"
+
+namespace lockstep::loop {
+
+// A part under its name in the file. Takes what make_part() takes.
+struct NamedPart {
+  template <typename T>
+  NamedPart(std::string given, T& value) : name(std::move(given)), part(make_part(value)) {}
+
+  std::string name;
+  std::shared_ptr<Part> part;
+};
+
+// One thread. World, step and parts outlive it. The generator of the CPU (and of the networks' GPU) is saved besides:
+// rank 0's, for all.
+class State {
+ public:
+  // `step` counts the steps done. Throws ConfigError for a name that is given twice or is the file's own ("meta",
+  // "rng"), and for 16-bit networks whose fp32 masters no part has.
+  State(World& world, int64_t& step, std::initializer_list<NamedPart> parts);
+
+  // Loads the newest checkpoint that can be read, at any number of ranks. Returns whether there was one. All ranks read
+  // the file, so they all have to see it. A newer file that can't be read is a warning. A collective. Throws
+  // ConfigError for a checkpoint of other parts or other kinds of them, DataError if the store has checkpoints and none
+  // can be read.
+  bool load(const checkpoint::CheckpointStore& store);
+  // The same for the value of a file.
+  void load(const checkpoint::Value& saved, const std::string& file);
+
+  // Rank 0 writes a checkpoint of this step, atomically; `best` makes it the store's best.pt. A collective. Throws, on
+  // all ranks, IoError.
+  void save(checkpoint::CheckpointStore& store, bool best = false);
+  // The file's content, which shares the parts' memory: whole on rank 0. A collective.
+  checkpoint::Value value();
+
+ private:
+  void check_parts(const checkpoint::ValueView& saved) const;
+
+  World& world_;
+  int64_t& step_;
+  std::vector<NamedPart> parts_;
+};
+
+}  // namespace lockstep::loop

@@ -1,0 +1,213 @@
+#include "lockstep/loop/state.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/sgd.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/loop/early_stopping.h"
+#include "lockstep/loop/testing/own_world.h"
+#include "lockstep/optim/rules/adam.h"
+#include "lockstep/optim/rules/sgd.h"
+
+namespace lockstep::loop {
+namespace {
+
+using ::lockstep::testing_support::refusal;
+using ::testing::HasSubstr;
+
+torch::nn::Linear linear(uint64_t seed) {
+  at::manual_seed(seed);
+  return torch::nn::Linear(4, 3);
+}
+
+// A network, its optimizer, mixed precision and all that else a loop has, with two steps taken.
+template <typename Optimizer>
+struct Loop {
+  Loop(uint64_t seed, Optimizer made_of(const std::vector<at::Tensor>&), amp::OptLevel level)
+      : net(linear(seed)),
+        optimizer(made_of(net->parameters())),
+        mixed({net.get()}, {&optimizer}, {.opt_level = level, .dtype = at::kHalf, .num_losses = 2}),
+        ddp(net.ptr(), world) {}
+
+  void train(int steps) {
+    for (int i = 0; i < steps; ++i, ++step) {
+      const auto x = at::randn({5, 4});  // of the generator, which is saved
+      const parallel::StepPlan plan{.number = step, .samples = 5, .lanes = {{0, 5}}};
+      const auto result = ddp.run(
+          plan,
+          [&](size_t) { return mixed.forward([&] { return net->forward(mixed.cast_inputs(x)); }).square().mean(); },
+          mixed.loss_scale());
+      mixed.step(optimizer, result);
+      mixed.zero_grad(optimizer);
+    }
+    best = 0.5;
+    text = "said";
+    flag = true;
+    average.add_(1);
+    stopping.observe(0.25);
+  }
+
+  State state() {
+    return State(*world, step,
+                 {{"model", ddp},
+                  {"optimizer", optimizer},
+                  {"amp", mixed},
+                  {"best", best},
+                  {"text", text},
+                  {"flag", flag},
+                  {"average", average},
+                  {"stopping", stopping}});
+  }
+
+  std::shared_ptr<World> world = testing_support::own_world();
+  torch::nn::Linear net;
+  Optimizer optimizer;
+  amp::MixedPrecision mixed;
+  parallel::DistributedDataParallel ddp;
+  int64_t step = 0;
+  double best = 0;
+  std::string text;
+  bool flag = false;
+  at::Tensor average = at::zeros({2});
+  EarlyStopping stopping;
+};
+
+template <typename Optimizer>
+void expect_it_continues(Optimizer made_of(const std::vector<at::Tensor>&), amp::OptLevel level) {
+  Loop<Optimizer> whole(1, made_of, level);
+  at::manual_seed(7);
+  whole.train(3);
+  const checkpoint::Value saved = whole.state().value();
+  Loop<Optimizer> resumed(2, made_of, level);
+  at::manual_seed(8);
+  resumed.state().load(saved, "run.pt");
+  EXPECT_EQ(resumed.step, 3);
+  EXPECT_EQ(resumed.best, 0.5);
+  EXPECT_EQ(resumed.text, "said");
+  EXPECT_TRUE(resumed.flag);
+  EXPECT_TRUE(at::equal(resumed.average, at::ones({2})));
+  EXPECT_EQ(resumed.stopping.best(), 0.25);
+  const at::Tensor state = at::globalContext().defaultGenerator(at::kCPU).get_state();
+  resumed.train(3);
+  at::Generator(at::globalContext().defaultGenerator(at::kCPU)).set_state(state);
+  // The first network's memory is what was saved: it goes on from there itself.
+  whole.train(3);
+  EXPECT_EQ(checkpoint::weights_sha256(*resumed.net), checkpoint::weights_sha256(*whole.net));
+  const auto one = whole.mixed.masters_by_weight(), other = resumed.mixed.masters_by_weight();
+  EXPECT_EQ(one.size(), level == amp::OptLevel::kO2 ? 2u : 0u);
+  for (const auto& [weight, master] : one) {
+    const auto& parameters = whole.net->parameters();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (parameters[i].unsafeGetTensorImpl() != weight) continue;
+      EXPECT_TRUE(at::equal(other.at(resumed.net->parameters()[i].unsafeGetTensorImpl()), master));
+    }
+  }
+}
+
+TEST(LoopState, ALoopContinuesWithTheSameBits) {
+  for (const auto level : {amp::OptLevel::kO0, amp::OptLevel::kO1, amp::OptLevel::kO2}) {
+    expect_it_continues<optim::AdamW>(
+        [](const std::vector<at::Tensor>& p) { return optim::AdamW(p, optim::AdamWOptions{.lr = 0.01}); }, level);
+    expect_it_continues<torch::optim::Adam>(
+        [](const std::vector<at::Tensor>& p) { return torch::optim::Adam(p, torch::optim::AdamOptions(0.01)); }, level);
+  }
+}
+
+TEST(LoopState, MastersAreSavedInPlaceOfRoundedWeights) {
+  Loop<optim::SGD> loop(
+      1, [](const std::vector<at::Tensor>& p) { return optim::SGD(p, optim::SgdOptions{.lr = 0.01}); },
+      amp::OptLevel::kO2);
+  loop.train(2);
+  const checkpoint::Value saved = loop.state().value();
+  const checkpoint::ValueView view(saved, "run.pt");
+  EXPECT_EQ(view["model"]["weight"].tensor().scalar_type(), at::kFloat);
+  EXPECT_EQ(view["amp"]["opt_level"].text(), "O2");
+  EXPECT_EQ(view["amp"]["loss_scaler1"]["loss_scale"].number(), 65536);
+  EXPECT_EQ(view["meta"]["step"].integer(), 2);
+}
+
+struct TinyLoop {
+  std::shared_ptr<World> world = testing_support::own_world();
+  torch::nn::Linear net = linear(1);
+  torch::optim::SGD optimizer{net->parameters(), torch::optim::SGDOptions(0.1)};
+  int64_t step = 3;
+  double best = 1;
+  State state() { return State(*world, step, {{"model", *net}, {"optimizer", optimizer}, {"best", best}}); }
+};
+
+TEST(LoopState, AnotherLoopsCheckpointIsRefused) {
+  TinyLoop loop;
+  const checkpoint::Value saved = loop.state().value();
+  int64_t count = 0;
+  State other(*loop.world, loop.step, {{"model", *loop.net}, {"count", count}});
+  EXPECT_THAT(refusal([&] { other.load(saved, "run.pt"); }),
+              HasSubstr("run.pt: the checkpoint of another loop: it lacks count, it has best, optimizer, which this "
+                        "loop does not list"));
+  std::string text;
+  State kinds(*loop.world, loop.step, {{"model", *loop.net}, {"optimizer", loop.optimizer}, {"best", text}});
+  EXPECT_THAT(refusal([&] { kinds.load(saved, "run.pt"); }),
+              HasSubstr("best is a number in the checkpoint, and a text in this loop"));
+  torch::optim::Adam adam(loop.net->parameters());
+  State optimizers(*loop.world, loop.step, {{"model", *loop.net}, {"optimizer", adam}, {"best", loop.best}});
+  EXPECT_THAT(refusal([&] { optimizers.load(saved, "run.pt"); }),
+              HasSubstr("optimizer is an optimizer (sgd) in the checkpoint, and an optimizer (adam) in this loop"));
+  EXPECT_THROW(loop.state().load(checkpoint::Dict{{"weight", at::ones({1})}}, "w.pt"), DataError);
+}
+
+TEST(LoopState, NamesAreCheckedAtOnce) {
+  TinyLoop loop;
+  EXPECT_THAT(refusal([&] {
+                State(*loop.world, loop.step, {{"meta", loop.best}});
+              }),
+              HasSubstr("the name meta is the file's own"));
+  EXPECT_THAT(refusal([&] {
+                State(*loop.world, loop.step, {{"a", loop.best}, {"a", loop.step}});
+              }),
+              HasSubstr("two parts have the name a"));
+  torch::optim::LBFGS lbfgs(loop.net->parameters());
+  EXPECT_THAT(refusal([&] {
+                State(*loop.world, loop.step, {{"optimizer", lbfgs}});
+              }),
+              HasSubstr("none of libtorch's SGD, Adam"));
+}
+
+TEST(LoopState, AnotherOptLevelIsSaid) {
+  const auto sgd = [](const std::vector<at::Tensor>& p) { return optim::SGD(p, optim::SgdOptions{.lr = 0.01}); };
+  Loop<optim::SGD> one(1, sgd, amp::OptLevel::kO1), two(1, sgd, amp::OptLevel::kO2);
+  const checkpoint::Value saved = one.state().value();
+  EXPECT_THAT(refusal([&] { two.state().load(saved, "run.pt"); }),
+              HasSubstr("run.pt: amp: the checkpoint is of opt level O1, this loop of O2; use O1"));
+}
+
+TEST(LoopState, TheNewestReadableFileIsLoaded) {
+  const std::string folder = testing::TempDir() + "loop_state." + std::to_string(getpid());
+  TinyLoop loop;
+  checkpoint::CheckpointStore store(folder);
+  EXPECT_FALSE(loop.state().load(store));
+  loop.state().save(store, /*best=*/true);
+  loop.step = 5;
+  loop.best = 2;
+  loop.state().save(store);
+  EXPECT_EQ(std::filesystem::read_symlink(folder + "/best.pt"), "step-000003.pt");
+  loop.best = 0;
+  EXPECT_TRUE(loop.state().load(store));
+  EXPECT_EQ(loop.best, 2);
+  std::filesystem::resize_file(folder + "/step-000005.pt", 100);
+  EXPECT_TRUE(loop.state().load(store));
+  EXPECT_EQ(loop.step, 3);
+  EXPECT_EQ(loop.best, 1);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace lockstep::loop

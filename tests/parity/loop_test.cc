@@ -1,0 +1,131 @@
+// What a loop of one's own has beside ddp and amp, on real ranks.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/loop/evaluate.h"
+#include "lockstep/loop/make_loader.h"
+#include "lockstep/loop/state.h"
+#include "support/worlds.h"
+
+namespace lockstep::loop {
+namespace {
+
+using testing::HasSubstr;
+using testing_support::expect_ranks_pass;
+using testing_support::join_world;
+using testing_support::refusal;
+
+// Sample i is a point of fractions that add up to other bits in another order.
+struct Points final : data::Dataset {
+  int64_t size() const override { return 333; }
+  std::vector<int64_t> sample_shape() const override { return {2}; }
+  std::string description() const override { return "points"; }
+  data::Batch batch(std::span<const int64_t> indices, uint32_t) const override {
+    const auto n = static_cast<int64_t>(indices.size());
+    data::Batch batch{at::empty({n, 2}), at::empty({n, 1})};
+    for (int64_t i = 0; i < n; ++i) {
+      const auto number = static_cast<double>(indices[static_cast<size_t>(i)]);
+      batch.data[i][0] = std::sin(number);
+      batch.data[i][1] = std::cos(3 * number);
+      batch.target[i][0] = std::sin(2 * number);  // a regression: there are no classes
+    }
+    return batch;
+  }
+};
+
+Sums squares(torch::nn::Linear& net, const data::Batch& batch) {
+  return {{"loss", at::mse_loss(net->forward(batch.data), batch.target, at::Reduction::Sum).item<double>()}};
+}
+
+RANK_PROGRAM(exact_evaluation) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::Linear net(2, 1);
+  const parallel::DistributedDataParallel ddp(net.ptr(), world);
+  const Measured found = evaluate(
+      ddp, Points(), [&](const auto& batch) { return squares(net, batch); }, 50);
+  EXPECT_EQ(found.samples, 333);
+  double alone = 0;
+  for (int64_t first = 0; first < 333; first += 50) {
+    std::vector<int64_t> indices;
+    for (int64_t i = first; i < std::min<int64_t>(333, first + 50); ++i) indices.push_back(i);
+    alone += squares(net, Points().batch(indices, 0)).at("loss");
+  }
+  EXPECT_EQ(found.sum("loss"), alone);  // to the last bit, at any number of ranks
+  // Two chunks: at 4 ranks some have none, and know the names all the same.
+  const auto two = [](const data::Batch& batch) -> Sums { return {{"n", batch.size()}, {"ones", 1}}; };
+  EXPECT_EQ(evaluate(ddp, Points(), two, 200).sums, (Sums{{"n", 333}, {"ones", 2}}));
+  // What one rank's function throws, all ranks throw.
+  EXPECT_THAT(refusal([&] {
+                evaluate(
+                    ddp, Points(),
+                    [&](const data::Batch& batch) -> Sums {
+                      if (world->rank() == world->size() - 1) throw ConfigError("no such metric");
+                      return squares(net, batch);
+                    },
+                    10);
+              }),
+              HasSubstr(cat("rank ", world->size() - 1, ": no such metric")));
+}
+TEST(Loop, EvaluationIsExactAtAnyWorldSize) {
+  for (const int size : {1, 2, 4}) expect_ranks_pass("exact_evaluation", size);
+}
+
+// Trains from the store's newest checkpoint to step 6 or `last`, and saves. Argument: "folder last".
+RANK_PROGRAM(train_and_save) {
+  const auto world = join_world(context);
+  const auto space = context.argument.find(' ');
+  const int64_t last = std::stoll(context.argument.substr(space + 1));
+  at::manual_seed(1 + static_cast<uint64_t>(last));  // the weights are the checkpoint's
+  torch::nn::Linear net(2, 1);
+  parallel::DistributedDataParallel ddp(net.ptr(), world);
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  data::Loader loader = make_loader(*world, std::make_shared<Points>(), {.lanes = 4, .batch_size = 7, .seed = 3});
+  int64_t step = 0;
+  double noise = 0;
+  State state(*world, step, {{"model", ddp}, {"optimizer", optimizer}, {"sampler", loader}, {"noise", noise}});
+  checkpoint::CheckpointStore store(context.argument.substr(0, space));
+  EXPECT_EQ(state.load(store), last != 2);
+  while (step < last) {
+    const auto batch = loader.next();
+    ddp.run(step, batch,
+            [&](const data::LaneBatch& lane) { return at::mse_loss(net->forward(lane.data), lane.target); });
+    optimizer.step();
+    optimizer.zero_grad();
+    noise += at::rand({1}).item<double>();  // of the generator, outside of lanes
+    ++step;
+  }
+  state.save(store);
+  std::ofstream(cat(context.argument.substr(0, space), "/", context.rank, ".", last))
+      << checkpoint::weights_sha256(*net) << ' ' << noise;
+}
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+TEST(Loop, ContinuesAtAnotherWorldSizeWithTheSameBits) {
+  const std::string folder = testing::TempDir() + "loop_test." + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  for (const auto& sizes : {std::vector{1, 1, 1}, std::vector{2, 4, 1}}) {
+    const std::string run = cat(folder, "/", sizes[0]);
+    std::filesystem::create_directories(run);
+    for (int part = 0; part < 3; ++part) expect_ranks_pass("train_and_save", sizes[part], cat(run, ' ', 2 + 2 * part));
+  }
+  const std::string one = text_of(folder + "/1/0.6");
+  EXPECT_GT(one.size(), 64u);
+  EXPECT_EQ(text_of(folder + "/2/0.6"), one);
+  EXPECT_EQ(text_of(folder + "/2/3.4"), text_of(folder + "/1/0.4"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace lockstep::loop
