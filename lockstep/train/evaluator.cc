@@ -26,16 +26,24 @@ Evaluation Evaluator::evaluate_on(Split split) {
   return evaluation;
 }
 
-bool Evaluator::evaluate() {
+bool Evaluator::stops_early() const {
+  return parts_.options.early_stop > 0 && parts_.state.since_best >= parts_.options.early_stop;
+}
+
+bool Evaluator::evaluate(bool ends) {
   const int64_t step = parts_.state.step;
-  if (last_step_ == step) return false;
+  const Split split = ends ? Split::kTest : schedule_.split(step);
+  if (last_step_ == step && last_split_ == split) return false;
   last_step_ = step;
-  last_split_ = schedule_.split(step);
+  last_split_ = split;
   last_ = evaluate_on(last_split_);
   const double metric = last_.metrics.value(parts_.recipe->best_by(), std::numeric_limits<double>::lowest());
   if (metric > parts_.state.best) {
     parts_.state.best = metric;
     best_step_ = step;
+    parts_.state.since_best = 0;
+  } else if (!ends && schedule_.plateau_due(step)) {
+    ++parts_.state.since_best;
   }
   return true;
 }

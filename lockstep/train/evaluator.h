@@ -18,8 +18,12 @@ class Evaluator {
 
   bool due() const { return schedule_.due(parts_.state.step); }
 
-  // Evaluates after the current step, unless that has been done. Returns whether it was done now. A collective.
-  bool evaluate();
+  // Evaluates after the current step, unless that has been done; `ends`: the run ends here, so on the test data.
+  // Returns whether it was done now. A collective.
+  bool evaluate(bool ends = false);
+
+  // Returns whether --early-stop ends the run: the metric has not become better for so many evaluations.
+  bool stops_early() const;
 
   // Gives this step's metrics to a plateau schedule, if the run has one. Evaluates again if the plateau observes other
   // data. The metrics are equal on all ranks. A collective.

@@ -275,6 +275,7 @@ Parts restore_position(Optimized run) {
   restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.scaler);
   parts.state.step = resumed.state.step;
   parts.state.best = resumed.state.best;
+  parts.state.since_best = resumed.state.since_best;
   parts.state.scheduler.plateau =
       plateau_in(checkpoint::ValueView(resumed.value, resumed.file)["scheduler"], parts.state.scheduler);
   parts.resumed_from = resumed.file;

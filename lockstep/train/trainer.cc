@@ -50,11 +50,11 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
 
 int Trainer::run() {
   if (nothing_left()) {
-    reporter_.say(cat("nothing left to do: ", step_, " of ", parts_.plan.total_steps,
-                      " steps are done; raise --epochs or --steps"));
+    reporter_.say(cat("nothing left to do: ", step_, " of ", parts_.plan.total_steps, " steps are done; raise ",
+                      evaluator_.stops_early() ? "--early-stop" : "--epochs or --steps"));
     return 0;
   }
-  while (step_ < parts_.plan.total_steps) {
+  while (step_ < parts_.plan.total_steps && !evaluator_.stops_early()) {
     const StepOutcome outcome = train_step();
     if (evaluator_.due()) evaluate();
     evaluator_.observe_plateau();
@@ -120,12 +120,13 @@ at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
   return loss;
 }
 
-void Trainer::evaluate() {
-  if (evaluator_.evaluate()) reporter_.evaluation(evaluator_.last(), evaluator_.last_was_test());
+void Trainer::evaluate(bool ends) {
+  if (evaluator_.evaluate(ends)) reporter_.evaluation(evaluator_.last(), evaluator_.last_was_test());
 }
 
 bool Trainer::nothing_left() const {
-  return step_ >= parts_.plan.total_steps && std::filesystem::exists(parts_.files.final_json());
+  return (step_ >= parts_.plan.total_steps || evaluator_.stops_early()) &&
+         std::filesystem::exists(parts_.files.final_json());
 }
 
 bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || at_interval(step_, every); }
@@ -171,7 +172,11 @@ std::string Trainer::ema_sha256() {
 }
 
 void Trainer::finish() {
-  evaluate();
+  if (evaluator_.stops_early()) {
+    reporter_.say(cat("stopped early at step ", step_, ": no better ", parts_.recipe->best_by(), " for ",
+                      parts_.state.since_best, " evaluations"));
+  }
+  evaluate(/*ends=*/true);
   if (saved_step_ != step_) save();
   const std::string weights = weights_sha256(), ema = ema_sha256();
   if (leads()) reporter_.done(evaluator_.last(), weights, ema);

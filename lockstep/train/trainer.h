@@ -37,7 +37,7 @@ class Trainer {
   StepOutcome train_step();
   parallel::StepResult run_lanes(const data::StepBatch& batch, double scale, bool stop);
   at::Tensor loss_of(const data::LaneBatch& lane);
-  void evaluate();
+  void evaluate(bool ends = false);
   checkpoint::Value whole_state();
   void save();
   void interrupt();

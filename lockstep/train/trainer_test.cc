@@ -86,6 +86,33 @@ TEST_F(TrainerTest, AStoppedRunGoesOnToTheSameWeights) {
   }
 }
 
+TEST_F(TrainerTest, StopsEarlyWhereTheMetricNoLongerImproves) {
+  TrainOptions options;
+  options.epochs = 100;
+  options.early_stop = 3;
+  options.eval_every = options.save_every = Interval{4, Interval::Unit::kSteps};
+  EXPECT_EQ(train(options), 0);
+  const auto whole = final_json();
+  const auto steps = whole["steps"].get<int64_t>();
+  EXPECT_LT(steps, 500);
+  EXPECT_THAT(shown_,
+              testing::HasSubstr(cat("stopped early at step ", steps, ": no better accuracy for 3 evaluations")));
+  options.resume = folder_;
+  EXPECT_EQ(train(options), 0);
+  EXPECT_THAT(shown_, testing::HasSubstr("raise --early-stop"));
+
+  // A run that is stopped between two evaluations counts on.
+  fs::remove_all(folder_);
+  fs::create_directories(folder_ + "/checkpoints");
+  options.resume.reset();
+  int64_t asked = 0;
+  EXPECT_EQ(train(options, [&] { return ++asked == steps - 2; }), kExitStoppedOnRequest);
+  options.resume = folder_;
+  EXPECT_EQ(train(options), 0);
+  EXPECT_EQ(final_json()["steps"], steps);
+  EXPECT_EQ(final_json()["weights_sha256"], whole["weights_sha256"]);
+}
+
 TEST_F(TrainerTest, ACheckpointKnowsTheBestSoFar) {
   TrainOptions options;
   options.eval_every = options.save_every = Interval{5, Interval::Unit::kSteps};

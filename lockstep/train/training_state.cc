@@ -103,7 +103,8 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
                           {"optimizer", std::string(optimizer.name())},
                           {"step", state.step},
                           {"steps_per_epoch", state.steps_per_epoch},
-                          {"best", state.best}}}};
+                          {"best", state.best},
+                          {"since_best", state.since_best}}}};
   const auto averages = optimizer.averages();
   const auto defined = [](const at::Tensor& average) { return average.defined(); };
   if (std::any_of(averages.begin(), averages.end(), defined)) root.set("ema", dict_of(state_with(model, averages)));
@@ -133,6 +134,7 @@ TrainingState read_state(const Value& value, const std::string& file) {
   return {.step = meta["step"].integer(),
           .steps_per_epoch = meta["steps_per_epoch"].integer(),
           .best = meta["best"].number(),
+          .since_best = meta.find("since_best") ? meta["since_best"].integer() : 0,
           .origin = *origin};
 }
 

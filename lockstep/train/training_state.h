@@ -21,6 +21,7 @@ struct TrainingState {
   int64_t step = 0;  // steps done
   int64_t steps_per_epoch = 1;
   double best = 0;  // the best value of the metric that decides best.pt; before the first evaluation below any value
+  int64_t since_best = 0;  // evaluations at an interval since then
   Origin origin;
   Scheduler scheduler = {};  // not read by read_state(), for it is the run's own; plateau_in() reads what metrics made
 };

@@ -60,6 +60,8 @@ void TrainOptions::declare_evaluation(config::OptionSet& options) {
     options.form(name, "N[steps|epochs]", help, field, read_interval, write_interval, effect);
   };
   interval("eval-every", "evaluate (default: every epoch)", &eval_every, kTrajectory);  // a plateau's
+  options.number("early-stop", "N", "end after N evaluations without a better metric", &early_stop, 0, 1'000'000,
+                 kTrajectory);
   interval("save-every", "save a checkpoint (default: every epoch)", &save_every, kNone);
   options.number("keep", "N", "numbered checkpoints that stay", &keep, 1, 1'000'000, kNone);
 }
@@ -106,7 +108,12 @@ void TrainOptions::check_device() const {
 }
 
 void check_evaluations(const TrainOptions& options, const std::string& schedule) {
-  if (schedule == "plateau" && options.eval_every && options.eval_every->count == 0) {
+  const bool none = options.eval_every && options.eval_every->count == 0;
+  if (options.early_stop > 0 && none) {
+    throw ConfigError("--early-stop ", options.early_stop,
+                      ": goes by evaluations, and --eval-every 0 makes none; leave --eval-every out");
+  }
+  if (schedule == "plateau" && none) {
     throw ConfigError("--schedule plateau: goes by evaluations, and --eval-every 0 makes none; leave --eval-every out");
   }
 }

@@ -64,7 +64,8 @@ struct TrainOptions {
 
   std::optional<Interval> eval_every;
   std::optional<Interval> save_every;
-  int keep = 3;  // numbered checkpoints that stay
+  int64_t early_stop = 0;  // evaluations in a row without a better metric that end the run; 0: none do
+  int keep = 3;            // numbered checkpoints that stay
 
   parallel::ParallelOptions parallel;
   BackendOptions comm;
@@ -89,7 +90,7 @@ struct TrainOptions {
   void check_device() const;
 };
 
-// Throws ConfigError if the schedule depends on evaluations and the run has none.
+// Throws ConfigError if the schedule or --early-stop depends on evaluations and the run has none.
 void check_evaluations(const TrainOptions& options, const std::string& schedule);
 
 // Reads "200", "200steps" or "2epochs"; a bare number counts steps. Throws ConfigError for anything else.
