@@ -152,14 +152,14 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor there = exchange_grad(parameters_[i]);
     if (!there.defined()) continue;
-    const bool own = is_installed(i, there);
+    const bool own = installed_.has(i, there);
     there = as_real(std::move(there));
     if (!own) {
       local_[i] = options_.gradient_average ? there / comm_.size() : there;
-    } else if (!is_used(i, there)) {
-      const bool same_step = settings.number == number_ && number_ != StepSettings::kNoNumber;
+    } else if (!installed_.is_used(i, parameters_[i], there)) {
+      const bool same_step = settings.number == installed_.number() && settings.number != StepSettings::kNoNumber;
       if (!same_step && !std::isfinite(square_sum_)) continue;  // of a step that was skipped
-      if (!same_step) refuse_unused(i, settings.number);
+      if (!same_step) installed_.refuse_unused(parameters_[i], settings.number);
       // The part of a flat bucket is about to be written.
       common_[i] = there.is_sparse() ? there : owned(std::move(there), folded_[i].tensor);
     }
@@ -170,23 +170,6 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
 size_t Reducer::local_gradients() const {
   return static_cast<size_t>(
       std::count_if(local_.begin(), local_.end(), [](const auto& each) { return each.defined(); }));
-}
-
-bool Reducer::is_installed(size_t index, const at::Tensor& gradient) const {
-  return !installed_.empty() && installed_[index].gradient._unsafe_get_target() == gradient.unsafeGetTensorImpl();
-}
-
-// libtorch's own SGD updates a parameter without a new version.
-bool Reducer::is_used(size_t index, const at::Tensor& gradient) const {
-  if (parameters_[index].tensor._version() != installed_[index].version) return true;
-  return !gradient.is_sparse() && gradient.count_nonzero().item<int64_t>() == 0;
-}
-
-void Reducer::refuse_unused(size_t index, int64_t number) const {
-  const std::string whose =
-      number_ == StepSettings::kNoNumber ? "a backward pass by hand" : lockstep::cat("step ", number_);
-  throw ConfigError("step ", number, ": .grad of ", parameters_[index].name, " still holds the gradient of ", whose,
-                    "; call zero_grad() after every update. To add up the losses of one step, give run() one number");
 }
 
 void Reducer::begin_pass(double scale) {
@@ -325,12 +308,11 @@ void Reducer::add_common(std::vector<at::Tensor>& gradients) {
 }
 
 void Reducer::install(std::vector<at::Tensor> gradients) {
-  installed_.clear();
-  number_ = step_.number;
+  installed_.begin(step_.number);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor gradient = unused_.unused(i) ? at::Tensor() : std::move(gradients[i]);
     if (gradient.defined() && parameters_[i].tensor.is_complex()) gradient = at::view_as_complex(gradient);
-    installed_.push_back({decltype(Installed::gradient)(gradient.getIntrusivePtr()), parameters_[i].tensor._version()});
+    installed_.add(parameters_[i], gradient);
     exchange_grad(parameters_[i], gradient);
   }
 }

@@ -16,8 +16,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/UndefinedTensorImpl.h>
-#include <c10/util/intrusive_ptr.h>
 
 #include <functional>
 #include <memory>
@@ -34,6 +32,7 @@
 #include "lockstep/parallel/gradients/named_parameter.h"
 #include "lockstep/parallel/gradients/sparse_gradients.h"
 #include "lockstep/parallel/gradients/unused_parameters.h"
+#include "lockstep/parallel/installed_gradients.h"
 
 namespace lockstep::parallel {
 
@@ -51,7 +50,7 @@ struct StepSettings {
   bool delayed = false;
   double loss_scale = 1;  // the factor of the losses (GradBucket)
   int64_t number = kNoNumber;
-  static constexpr int64_t kNoNumber = -1;  // of passes by hand
+  static constexpr int64_t kNoNumber = InstalledGradients::kNoNumber;
 };
 
 // Called by the thread that runs the step. Its hooks run on whatever threads autograd runs backward on.
@@ -127,20 +126,11 @@ class Reducer {
     std::vector<bool> ready;  // by parameter: this rank's sum is complete
   };
 
-  // A gradient that this reducer has installed. It is used once the parameter's version is another.
-  struct Installed {
-    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> gradient;
-    int64_t version;  // of the parameter
-  };
-
   void install_hooks();
   void begin(Step step);
   bool begin_by_itself();
   void finish_by_itself();
   void fail(const std::exception& error) noexcept;
-  bool is_installed(size_t index, const at::Tensor& gradient) const;
-  bool is_used(size_t index, const at::Tensor& gradient) const;
-  [[noreturn]] void refuse_unused(size_t index, int64_t number) const;
   void clear_gradients() noexcept;
   void add_zero(size_t index);
   bool has_given(size_t index) const;
@@ -167,8 +157,7 @@ class Reducer {
   std::vector<NamedParameter> parameters_;    // each with a hook
   std::vector<NamedParameter> folded_;        // the same, real views of complex ones
   std::vector<LaneSum> lane_sums_;            // by parameter
-  std::vector<Installed> installed_;          // by parameter: by the last finish()
-  int64_t number_ = StepSettings::kNoNumber;  // of the step that installed them
+  InstalledGradients installed_;            // by the last finish()
   // The gradients to which a step of lanes adds, by parameter; undefined ones and empty lists for none.
   std::vector<at::Tensor> common_;  // the same on all ranks: added after the fold
   std::vector<at::Tensor> local_;   // this rank's, divided by the number of ranks: added before

@@ -1,0 +1,36 @@
+#include "lockstep/parallel/installed_gradients.h"
+
+#include <ATen/ops/count_nonzero.h>
+
+#include <string>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::parallel {
+
+void InstalledGradients::begin(int64_t number) {
+  installed_.clear();
+  number_ = number;
+}
+
+void InstalledGradients::add(const NamedParameter& parameter, const at::Tensor& gradient) {
+  installed_.push_back({decltype(Installed::gradient)(gradient.getIntrusivePtr()), parameter.tensor._version()});
+}
+
+bool InstalledGradients::has(size_t index, const at::Tensor& gradient) const {
+  return !installed_.empty() && installed_[index].gradient._unsafe_get_target() == gradient.unsafeGetTensorImpl();
+}
+
+// libtorch's own SGD updates a parameter without a new version.
+bool InstalledGradients::is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient) const {
+  if (parameter.tensor._version() != installed_[index].version) return true;
+  return !gradient.is_sparse() && gradient.count_nonzero().item<int64_t>() == 0;
+}
+
+void InstalledGradients::refuse_unused(const NamedParameter& parameter, int64_t number) const {
+  const std::string whose = number_ == kNoNumber ? "a backward pass by hand" : cat("step ", number_);
+  throw ConfigError("step ", number, ": .grad of ", parameter.name, " still holds the gradient of ", whose,
+                    "; call zero_grad() after every update. To add up the losses of one step, give run() one number");
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,41 @@
+// The gradients that a fold has written to .grad, to be told from others that are there when the next step begins.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/UndefinedTensorImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/parallel/gradients/named_parameter.h"
+
+namespace lockstep::parallel {
+
+class InstalledGradients {
+ public:
+  static constexpr int64_t kNoNumber = -1;  // of passes by hand
+
+  // Begins with the first parameter's gradient of step `number`.
+  void begin(int64_t number);
+  void add(const NamedParameter& parameter, const at::Tensor& gradient);
+
+  int64_t number() const { return number_; }  // of the step
+  // Whether `gradient` is the one that was installed for parameter `index`.
+  bool has(size_t index, const at::Tensor& gradient) const;
+  // Whether the parameter was updated since, or the gradient is all 0.
+  bool is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient) const;
+  // Throws ConfigError: it is still there in step `number`, and was not used.
+  [[noreturn]] void refuse_unused(const NamedParameter& parameter, int64_t number) const;
+
+ private:
+  struct Installed {
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> gradient;
+    int64_t version;  // of the parameter
+  };
+
+  std::vector<Installed> installed_;  // by parameter
+  int64_t number_ = kNoNumber;
+};
+
+}  // namespace lockstep::parallel
