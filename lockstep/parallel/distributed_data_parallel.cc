@@ -118,6 +118,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     double square_sum = 0;
     for (auto* each : stepped_) {
       each->reducer_.finish();
+      each->network_.set_unfolded(false);
       each->log_fold();
       square_sum += each->reducer_.square_sum();
     }
@@ -286,7 +287,7 @@ std::optional<double> DistributedDataParallel::begin_pass() {
   if (network_.is_set_aside()) return std::nullopt;  // in a step of others
   buffers_.mark_changed();
   if (no_sync_ > 0) {
-    unfolded_ = true;
+    network_.set_unfolded(true);
     return std::nullopt;
   }
   network_.check_parameters();
@@ -304,7 +305,7 @@ std::optional<double> DistributedDataParallel::begin_pass() {
 }
 
 void DistributedDataParallel::end_pass() {
-  unfolded_ = false;
+  network_.set_unfolded(false);
   log_fold();
   if (joining_ == nullptr) buffers_.sync(world_->communicator());  // join() ends with those of the longest rank
 }
@@ -316,11 +317,11 @@ void DistributedDataParallel::join(const std::function<void()>& loop, const Join
         "number of batches, or use plain BatchNorm");
   }
   passes_ = 0;
-  unfolded_ = false;
+  network_.set_unfolded(false);
   joining_ = &options;
   try {
     loop();
-    if (unfolded_) {
+    if (network_.is_unfolded()) {
       throw ConfigError("join: the loop ended within no_sync(), before the backward that folds; give it one");
     }
     follow_the_others(options);

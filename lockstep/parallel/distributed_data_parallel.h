@@ -162,8 +162,7 @@ class DistributedDataParallel {
   std::vector<std::vector<at::Tensor>> generator_states_;  // by turn and generator, where lanes run by turns
   int no_sync_ = 0;
   const JoinOptions* joining_ = nullptr;
-  int64_t passes_ = 0;     // in join(): folds by hand that this rank had data for
-  bool unfolded_ = false;  // whether gradients of no_sync() wait for a pass that folds
+  int64_t passes_ = 0;  // in join(): folds by hand that this rank had data for
 };
 
 }  // namespace lockstep::parallel

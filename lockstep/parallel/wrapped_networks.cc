@@ -26,7 +26,7 @@ WrappedNetwork::WrappedNetwork(std::shared_ptr<World> world, const torch::nn::Mo
   for (const auto& parameter : parameters_) wrapped_.insert(parameter.tensor.unsafeGetTensorImpl());
   WrappedNetwork* before = nullptr;
   for (WrappedNetwork* other : registered()) {
-    const auto is_shared = [&](const NamedParameter& each) { return other->shares(each); };
+    const auto is_shared = [&](const NamedParameter& each) { return other->shares(each.tensor); };
     const auto found = std::find_if(parameters_.begin(), parameters_.end(), is_shared);
     if (found == parameters_.end()) continue;
     if (&other->module_ != &module_ && other->wrapped_ != wrapped_) {
@@ -50,8 +50,8 @@ WrappedNetwork::WrappedNetwork(std::shared_ptr<World> world, const torch::nn::Mo
 
 WrappedNetwork::~WrappedNetwork() { std::erase(registered(), this); }
 
-bool WrappedNetwork::shares(const NamedParameter& parameter) const {
-  return wrapped_.contains(parameter.tensor.unsafeGetTensorImpl());
+bool WrappedNetwork::shares(const at::Tensor& parameter) const {
+  return wrapped_.contains(parameter.unsafeGetTensorImpl());
 }
 
 std::vector<WrappedNetwork*> WrappedNetwork::all() const {
@@ -85,6 +85,13 @@ void WrappedNetwork::set_gradients_aside() {
 void WrappedNetwork::put_gradients_back() noexcept {
   for (size_t i = 0; i < aside_.size(); ++i) parameters_[i].tensor.mutable_grad() = std::move(aside_[i]);
   aside_.clear();
+}
+
+bool are_unfolded(const std::vector<at::Tensor>& parameters) {
+  return std::any_of(registered().begin(), registered().end(), [&](const WrappedNetwork* network) {
+    const auto is_its_own = [&](const at::Tensor& each) { return network->shares(each); };
+    return network->is_unfolded() && std::any_of(parameters.begin(), parameters.end(), is_its_own);
+  });
 }
 
 }  // namespace lockstep::parallel

@@ -33,6 +33,9 @@ class WrappedNetwork {
   BufferKeeper& buffers() const { return buffers_; }
   const std::shared_ptr<SyncGroup>& sync() const { return sync_; }
 
+  // Whether it is a parameter that required a gradient when the module was wrapped.
+  bool shares(const at::Tensor& parameter) const;
+
   // The networks of this one's world, in the order of their numbers.
   std::vector<WrappedNetwork*> all() const;
 
@@ -44,9 +47,11 @@ class WrappedNetwork {
   void put_gradients_back() noexcept;
   bool is_set_aside() const { return !aside_.empty(); }
 
- private:
-  bool shares(const NamedParameter& parameter) const;
+  // Whether gradients of a pass without sync wait for one that folds.
+  void set_unfolded(bool unfolded) { unfolded_ = unfolded; }
+  bool is_unfolded() const { return unfolded_; }
 
+ private:
   std::shared_ptr<World> world_;
   const torch::nn::Module& module_;
   std::vector<NamedParameter> parameters_;              // that required a gradient
@@ -55,6 +60,10 @@ class WrappedNetwork {
   std::shared_ptr<SyncGroup> sync_;
   uint32_t number_ = 0;
   std::vector<at::Tensor> aside_;  // by parameter
+  bool unfolded_ = false;
 };
+
+// Whether one of these parameters belongs to a wrapped network whose gradients are unfolded.
+bool are_unfolded(const std::vector<at::Tensor>& parameters);
 
 }  // namespace lockstep::parallel

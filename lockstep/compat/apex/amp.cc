@@ -9,6 +9,7 @@
 #include "lockstep/amp/multi_tensor.h"
 #include "lockstep/base/error.h"
 #include "lockstep/optim/clip.h"
+#include "lockstep/parallel/wrapped_networks.h"
 
 namespace lockstep::apex::amp {
 
@@ -37,7 +38,8 @@ Amp::Amp(const std::vector<torch::nn::Module*>& models, const std::vector<torch:
 // 16-bit gradients are divided by the scale within the optimizer's pass, in fp32: small ones would be lost before.
 bool Amp::keeps_scaled(const MixedOptimizer& optimizer) const { return optimizer.is_fused() && policy().cast_model; }
 
-// Before backward adds to gradients, rescales them to the new loss's scale or puts them aside.
+// Before backward adds to gradients, rescales them to the new loss's scale or puts them aside. Gradients that are not
+// folded yet stay: the pass folds them with its own.
 void Amp::enter(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options) {
   const double scale = loss_scale(options.loss_id);
   for (auto* optimizer : optimizers) {
@@ -47,7 +49,7 @@ void Amp::enter(const std::vector<torch::optim::Optimizer*>& optimizers, const S
           "amp: scale_loss after one with delay_unscale of another loss scale; accumulate one loss_id at a "
           "time");
     }
-    if (of.delayed) {
+    if (of.delayed || parallel::are_unfolded(parameters_of(*optimizer))) {
       const auto gradients = gradients_of(*optimizer);
       if (of.scaled_by != scale) multi_tensor_scale(gradients, gradients, scale / of.scaled_by);
     } else if (!keeps_scaled(find(*optimizer)) || of.scaled_by != scale) {
@@ -66,6 +68,11 @@ void Amp::leave(const std::vector<torch::optim::Optimizer*>& optimizers, const S
   for (auto* optimizer : optimizers) {
     Accumulation& of = accumulation(*optimizer);
     of.delayed = options.delay_unscale;
+    if (!of.delayed && parallel::are_unfolded(parameters_of(*optimizer))) {
+      throw ConfigError(
+          "amp: scale_loss under no_sync() would unscale gradients that are not folded yet; set delay_unscale for all "
+          "backward passes of an accumulation but the last");
+    }
     if (!of.delayed) finite = unscale(find(*optimizer), of) && finite;
   }
   if (options.delay_unscale) return;

@@ -45,7 +45,8 @@ class Amp;
 
 struct ScaleLossOptions {
   int loss_id = 0;             // the loss's number, below num_losses
-  bool delay_unscale = false;  // gradients stay scaled; set for all backward passes of an accumulation but the last
+  bool delay_unscale = false;  // gradients stay scaled; set for all backward passes of an accumulation but the last,
+                               // which alone may fold (no_sync(), disable_allreduce())
 };
 
 // The scope of a scaled loss: call its backward(), once. Its destructor unscales the gradients, checks whether they are

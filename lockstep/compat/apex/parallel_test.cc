@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
 
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/compat/apex/amp.h"
+#include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "support/worlds.h"
 
@@ -53,6 +56,56 @@ RANK_PROGRAM(apex_ddp) {
 }
 TEST(ApexParallel, AllReduceIsSwitchedOffAndOn) {
   for (const int size : {1, 3}) expect_ranks_pass("apex_ddp", size);
+}
+
+// Two micro-batches a step in mixed precision, of which the second folds. The argument is the level.
+RANK_PROGRAM(apex_accumulation) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::Linear net(4, 2), alone(4, 2);
+  alone->weight.set_data(net->weight.detach().clone());
+  alone->bias.set_data(net->bias.detach().clone());
+  const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.1}});
+  torch::optim::SGD by_one(alone->parameters(), 0.1);
+  const auto amp = amp::initialize(*net, *sgd, {.opt_level = context.argument});
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto loss_of = [&](torch::nn::Linear& of, int64_t step, int part, int rank) {
+    at::manual_seed(static_cast<uint64_t>(100 * step + 10 * part + rank));
+    const Tensor x = at::randn({8, 4}), y = at::randn({8, 2});
+    const auto forward = [&] { return of->forward(x); };
+    return at::mse_loss(of.get() == net.get() ? amp->forward(forward) : forward(), y);
+  };
+  const auto backward = [&](const Tensor& loss, bool delay) {
+    const auto scaled = amp->scale_loss(loss, *sgd, {.delay_unscale = delay});
+    scaled.backward();
+  };
+  for (int64_t step = 0; step < 3; ++step) {
+    const bool plain = step == 2;  // the first micro-batch without amp
+    ddp.disable_allreduce();
+    if (plain) loss_of(net, step, 0, context.rank).backward();
+    if (!plain) backward(loss_of(net, step, 0, context.rank), /*delay=*/true);
+    ddp.enable_allreduce();
+    backward(loss_of(net, step, 1, context.rank), /*delay=*/false);
+    amp->step(*sgd);
+    amp->zero_grad(*sgd);
+    by_one.zero_grad();
+    for (int rank = 0; rank < context.size; ++rank) {
+      ((loss_of(alone, step, 0, rank) + loss_of(alone, step, 1, rank)) / context.size).backward();
+    }
+    by_one.step();
+    const Tensor rows = world->communicator().all_gather(net->weight.detach().to(at::kFloat));
+    EXPECT_TRUE(at::equal(rows[0], rows[context.size - 1])) << "step " << step;
+    EXPECT_TRUE(at::allclose(rows[0], alone->weight, 2e-2, 2e-3)) << "step " << step;
+  }
+  ddp.disable_allreduce();
+  EXPECT_THAT(refusal([&] { backward(loss_of(net, 3, 0, context.rank), /*delay=*/false); }),
+              HasSubstr("gradients that are not folded yet; set delay_unscale"));
+}
+TEST(ApexParallel, AmpAccumulatesWithoutAllReduce) {
+  for (const char* level : {"O0", "O1", "O2"}) {
+    SCOPED_TRACE(level);
+    for (const int size : {1, 2}) expect_ranks_pass("apex_accumulation", size, level);
+  }
 }
 
 RANK_PROGRAM(apex_reducer) {
