@@ -8,10 +8,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
-#include "support/worlds.h"
+#include "loops.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -21,28 +19,6 @@ using testing::HasSubstr;
 using testing_support::expect_ranks_pass;
 using testing_support::join_world;
 using testing_support::refusal;
-
-torch::nn::Linear linear(uint64_t seed) {
-  at::manual_seed(seed);
-  return torch::nn::Linear(4, 3);
-}
-
-Tensor input(int rank) { return at::arange(8, at::kFloat).view({2, 4}) * 0.1 + rank; }
-
-Tensor loss_of(torch::nn::Linear& net, int rank, double factor = 1) {
-  return net->forward(input(rank)).square().mean() * factor;
-}
-
-Tensor mean_over_ranks(torch::nn::Linear& net, int ranks, double factor = 1) {
-  Tensor sum = loss_of(net, 0, factor);
-  for (int rank = 1; rank < ranks; ++rank) sum = sum + loss_of(net, rank, factor);
-  return sum / ranks;
-}
-
-void expect_gradient(const torch::nn::Linear& net, const torch::nn::Linear& alone) {
-  EXPECT_TRUE(at::allclose(net->weight.grad(), alone->weight.grad(), 1e-5, 1e-6));
-  EXPECT_TRUE(at::allclose(net->bias.grad(), alone->bias.grad(), 1e-5, 1e-6));
-}
 
 RANK_PROGRAM(plain_backward) {
   const auto world = join_world(context);
