@@ -21,6 +21,10 @@ bool InstalledGradients::has(size_t index, const at::Tensor& gradient) const {
   return !installed_.empty() && installed_[index].gradient._unsafe_get_target() == gradient.unsafeGetTensorImpl();
 }
 
+void InstalledGradients::forget(size_t index, const at::Tensor& gradient) {
+  if (has(index, gradient)) installed_[index].gradient.reset();
+}
+
 // libtorch's own SGD updates a parameter without a new version.
 bool InstalledGradients::is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient) const {
   if (parameter.tensor._version() != installed_[index].version) return true;

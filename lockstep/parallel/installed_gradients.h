@@ -23,6 +23,8 @@ class InstalledGradients {
   int64_t number() const { return number_; }  // of the step
   // Whether `gradient` is the one that was installed for parameter `index`.
   bool has(size_t index, const at::Tensor& gradient) const;
+  // No longer counts `gradient` as installed, which backward has added to.
+  void forget(size_t index, const at::Tensor& gradient);
   // Whether the parameter was updated since, or the gradient is all 0.
   bool is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient) const;
   // Throws ConfigError: it is still there in step `number`, and was not used.

@@ -155,7 +155,7 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
     const bool own = installed_.has(i, there);
     there = as_real(std::move(there));
     if (!own) {
-      local_[i] = options_.gradient_average ? there / comm_.size() : there;
+      local_[i] = there / (options_.gradient_average ? comm_.size() : 1);
     } else if (!installed_.is_used(i, parameters_[i], there)) {
       const bool same_step = settings.number == installed_.number() && settings.number != StepSettings::kNoNumber;
       if (!same_step && !std::isfinite(square_sum_)) continue;  // of a step that was skipped
@@ -233,7 +233,8 @@ bool Reducer::has_given(size_t index) const {
 void Reducer::on_gradient(size_t index) {
   const std::lock_guard lock(mutex_);
   if (step_.by_itself && step_.pass.expired()) step_.active = false;  // that pass ended with an error elsewhere
-  if (!step_.active && !begin_by_itself()) return;
+  // What backward has added to in place is this rank's alone.
+  if (!step_.active && !begin_by_itself()) return installed_.forget(index, parameters_[index].tensor.grad());
   if (low_precision_ && low_precision_->was_taken(index)) return;
   check_allowed(index);
   if (step_.by_hand) unused_.use(index);
