@@ -246,9 +246,15 @@ void Reducer::take(size_t index, at::Tensor gradient) {
   add_to_lanes(index, owned(as_real(std::move(gradient)), folded_[index].tensor));
 }
 
+// What this rank alone has from before is a part of its first lane's gradient.
+bool Reducer::adds_local(size_t index) const {
+  return step_.lane == 0 && !local_.empty() && local_[index].defined();
+}
+
 void Reducer::add_to_lanes(size_t index, at::Tensor gradient) {
   check_first(index);
   if (options_.allreduce_always_fp32 && gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
+  if (adds_local(index)) gradient.add_(local_[index]);
   if (options_.gradient_predivide_factor != 1) gradient.div_(options_.gradient_predivide_factor);
   LaneSum& lanes = lane_sums_[index];
   lanes.push(step_.lane, std::move(gradient));
@@ -256,7 +262,6 @@ void Reducer::add_to_lanes(size_t index, at::Tensor gradient) {
 }
 
 void Reducer::put_in_bucket(size_t index, at::Tensor sum) {
-  if (!local_.empty() && local_[index].defined()) sum.add_(local_[index]);
   if (step_.scale != 1) sum.mul_(step_.scale);
   buckets_.put(index, std::move(sum));
   launch_full(index);
@@ -327,7 +332,7 @@ void Reducer::drop() noexcept {
 // The two detours. Sparse gradients wait outside of the buckets until finish() folds them.
 void Reducer::add_rows(size_t index, at::Tensor gradient) {
   check_first(index);
-  if (step_.lane == 0 && !local_.empty() && local_[index].defined()) {
+  if (adds_local(index)) {
     gradient = gradient.defined() ? gradient + local_[index] : local_[index];
   }
   sparse_.push(index, step_.lane, gradient);

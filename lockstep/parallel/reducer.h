@@ -138,6 +138,7 @@ class Reducer {
   // A gradient's way.
   void on_gradient(size_t index);
   void take(size_t index, at::Tensor gradient);
+  bool adds_local(size_t index) const;
   void add_rows(size_t index, at::Tensor gradient);
   bool take_low_precision(size_t index, const at::Tensor& gradient);
   void add_to_lanes(size_t index, at::Tensor gradient);
@@ -160,7 +161,7 @@ class Reducer {
   InstalledGradients installed_;            // by the last finish()
   // The gradients to which a step of lanes adds, by parameter; undefined ones and empty lists for none.
   std::vector<at::Tensor> common_;  // the same on all ranks: added after the fold
-  std::vector<at::Tensor> local_;   // this rank's, divided by the number of ranks: added before
+  std::vector<at::Tensor> local_;   // this rank's, divided by the number of ranks: added to the first lane's
   BucketQueue buckets_;
   Step step_;
   double square_sum_ = 0;

@@ -69,5 +69,25 @@ TEST(Leftovers, APassWithoutSyncAddsToTheGradientOfAStep) {
   expect_ranks_pass("no_sync_after_a_step", 2, std::to_string(free_port()));
 }
 
+RANK_PROGRAM(leftovers_with_options) {
+  const auto world = join_world(context);
+  const int r = context.rank, w = context.size;
+  for (const DdpOptions& options : {DdpOptions{.gradient_predivide_factor = 3.0}, DdpOptions{.allreduce_always_fp32 = true},
+                                    DdpOptions{.buckets = {.wire = at::kBFloat16}}, DdpOptions{.gradient_average = false}}) {
+    auto net = linear(1), alone = linear(1);
+    DistributedDataParallel ddp(net.ptr(), world, options);
+    {
+      const auto scope = ddp.no_sync();
+      loss_of(net, r).backward();
+    }
+    ddp.run(one_lane_each(*world), [&](size_t) { return loss_of(net, r, 5); });
+    mean_over_ranks(alone, w, 5 + (options.gradient_average ? 1 : w)).backward();
+    expect_gradient(net, alone, options.buckets.wire ? 2e-2 : 1e-5);
+  }
+}
+TEST(Leftovers, EveryOptionTreatsThemAsGradients) {
+  for (const int size : {1, 2, 4}) expect_ranks_pass("leftovers_with_options", size);
+}
+
 }  // namespace
 }  // namespace lockstep::parallel
