@@ -339,11 +339,12 @@ void Reducer::add_rows(size_t index, at::Tensor gradient) {
   if (sparse_.lanes(index) == step_.lanes) step_.ready[index] = true;
 }
 
-// A low-precision gradient comes before its cast to fp32, where this rank has one lane, and needs no lane sum.
+// A low-precision gradient comes before its cast to fp32, where this rank has one lane, and needs no lane sum. A pass by
+// hand or another step may share the cast with the step that has put a hook on it.
 bool Reducer::take_low_precision(size_t index, const at::Tensor& gradient) {
-  if (!step_.active) return false;
   const std::lock_guard lock(mutex_);
-  if (step_.ready[index]) return false;
+  const bool one_lane = step_.active && !step_.by_hand && step_.lanes == 1;
+  if (!one_lane || step_.ready[index] || adds_local(index)) return false;
   check_allowed(index);
   buckets_.put_low_precision(index, gradient);
   launch_full(index);

@@ -89,5 +89,42 @@ TEST(Leftovers, EveryOptionTreatsThemAsGradients) {
   for (const int size : {1, 2, 4}) expect_ranks_pass("leftovers_with_options", size);
 }
 
+// Autocast keeps the cast of a weight, so that a step and a pass by hand share it, with its hooks.
+std::vector<Tensor> step_then_pass(const std::shared_ptr<World>& world, bool shared_casts, bool no_sync) {
+  auto net = linear(1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  std::optional<amp::CastCacheScope> casts;
+  if (shared_casts) casts.emplace();
+  const auto loss = [&](double factor) {
+    const amp::AutocastScope autocast({.level = amp::OptLevel::kO1});
+    return loss_of(net, world->rank(), factor).to(at::kFloat);
+  };
+  ddp.run(one_lane_each(*world), [&](size_t) { return loss(1); });
+  if (no_sync) {
+    {
+      const auto scope = ddp.no_sync();
+      loss(2).backward();
+    }
+    ddp.run(one_lane_each(*world), [&](size_t) { return loss(4); });
+  } else {
+    loss(2).backward();
+  }
+  return {net->weight.grad(), net->bias.grad()};
+}
+
+RANK_PROGRAM(shared_casts) {
+  const auto world = join_world(context);
+  for (const bool no_sync : {false, true}) {
+    const auto shared = step_then_pass(world, true, no_sync), apart = step_then_pass(world, false, no_sync);
+    for (size_t i = 0; i < shared.size(); ++i) EXPECT_TRUE(at::equal(shared[i], apart[i])) << no_sync << ' ' << i;
+    auto alone = linear(1);
+    mean_over_ranks(alone, context.size, no_sync ? 7 : 3).backward();
+    EXPECT_TRUE(at::allclose(shared[0], alone->weight.grad(), 2e-2, 2e-2));
+  }
+}
+TEST(Leftovers, AStepAndAPassByHandMayShareTheirCasts) {
+  for (const int size : {1, 2}) expect_ranks_pass("shared_casts", size);
+}
+
 }  // namespace
 }  // namespace lockstep::parallel
