@@ -74,14 +74,16 @@ void BufferKeeper::take_back() {
   }
 }
 
-// A graph that is alive may have saved a buffer. As when a layer updates its statistics, it is not told: the buffers'
-// versions are not those of this memory.
+// A graph that is alive may have saved a buffer. Autograd then finds it unchanged, as when a layer updates its
+// statistics: writing to this memory leaves the buffers' own versions as they are.
 void BufferKeeper::copy(std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
   const c10::AutoGradMode no_grad(false);
   for (size_t i = 0; i < to.size(); ++i) to[i].copy_(from[i]);
 }
 
+// A forward outside of steps may have changed them on this rank alone, and nothing tells of it.
 void BufferKeeper::begin_step(comm::Communicator& comm) {
+  mark_changed();
   sync(comm);
   copy(start_, now_);
   copy(kept_, now_);

@@ -20,8 +20,7 @@ class BufferKeeper {
   // one.
   explicit BufferKeeper(const torch::nn::Module& module, bool travel = true);
 
-  bool empty() const { return now_.empty(); }
-  void begin_step(comm::Communicator& comm);  // with rank 0's buffers: as sync()
+  void begin_step(comm::Communicator& comm);  // gives every rank the buffers of rank 0; a collective
   void begin_lane();                          // restores the buffers of the step's start
   // Keeps the changes of lane 0: of all lanes, or of this rank's where buffers do not travel. `lane` is the number over
   // all ranks, `own` that on this rank.
@@ -34,10 +33,10 @@ class BufferKeeper {
   // Restores the buffers of the step's start after the step has failed.
   void restore() noexcept;
 
-  // Called when a forward by hand may have changed the buffers.
+  // Called on all ranks when a forward may have changed the buffers.
   void mark_changed() { changed_ = true; }
-
-  // Gives every rank the buffers of rank 0, which computes lane 0. A collective, if they have changed since the last.
+  // Gives every rank the buffers of rank 0, which computes lane 0. A collective; nothing if no change was marked since
+  // the last.
   void sync(comm::Communicator& comm);
 
  private:

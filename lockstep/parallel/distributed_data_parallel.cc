@@ -285,7 +285,7 @@ void DistributedDataParallel::backward(const at::Tensor& loss) {
 // Returns the factor of this rank's gradients in a pass by hand; nothing under no_sync(). A collective in join().
 std::optional<double> DistributedDataParallel::begin_pass() {
   if (network_.is_set_aside()) return std::nullopt;  // in a step of others
-  buffers_.mark_changed();
+  for (auto* each : network_.all()) each->buffers().mark_changed();  // a frozen one may take part
   if (no_sync_ > 0) {
     network_.set_unfolded(true);
     return std::nullopt;
@@ -307,7 +307,8 @@ std::optional<double> DistributedDataParallel::begin_pass() {
 void DistributedDataParallel::end_pass() {
   network_.set_unfolded(false);
   log_fold();
-  if (joining_ == nullptr) buffers_.sync(world_->communicator());  // join() ends with those of the longest rank
+  if (joining_ != nullptr) return;  // join() ends with those of the longest rank
+  for (auto* each : network_.all()) each->buffers().sync(world_->communicator());
 }
 
 void DistributedDataParallel::join(const std::function<void()>& loop, const JoinOptions& options) {

@@ -120,7 +120,10 @@ class DistributedDataParallel {
 
   // Gives all ranks rank 0's buffers, as run() and every pass that folds do at their ends. To be called where a forward
   // outside of them has changed buffers. A collective.
-  void sync_buffers() { buffers_.sync(world_->communicator()); }
+  void sync_buffers() {
+    buffers_.mark_changed();
+    buffers_.sync(world_->communicator());
+  }
 
   // Whether the weights' bits do not depend on the number of ranks.
   bool same_bits() const;
