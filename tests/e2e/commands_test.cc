@@ -56,6 +56,19 @@ TEST(BenchStep, MeasuresLeNet) {
   EXPECT_TRUE(std::isfinite(row.at("images_per_second").get<double>()));
 }
 
+TEST(BenchStep, WithoutCommunicationNothingIsReduced) {
+  const Words step = {"bench", "step", "--model", "lenet", "--nproc", "2", "--batch-size", "1"};
+  const auto with = [&](const char* flag) {
+    Words words = step;
+    words.push_back(flag);
+    return json_of(words);
+  };
+  EXPECT_EQ(with("--no-comm").at("reduced_bytes"), 0);
+  const auto both = with("--overhead");
+  EXPECT_EQ(both.at("reduced_bytes"), 20350 * 4);
+  EXPECT_EQ(both.at("reduced_bytes_without"), 0);
+}
+
 TEST(BenchAllreduce, MeasuresTheSizesThatAreAsked) {
   const auto rows = json_of({"bench", "allreduce", "--sizes", "1K,64K", "--nproc", "2"});
   ASSERT_EQ(rows.size(), 2u);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <memory>
+#include <optional>
 
 #include "bench_networks.h"
 #include "commands.h"
@@ -50,6 +52,7 @@ class Bench {
  public:
   Bench(const BenchOptions& options, const std::shared_ptr<World>& world)
       : options_(options),
+        world_(world),
         net_(make_bench_network(options)),
         policy_(policy_of(options, *world)),
         rank_(world->rank()),
@@ -57,7 +60,8 @@ class Bench {
     train::set_memory_format(*net_.module, options.channels_last);
     if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
     const auto masters = amp::apply_policy(*net_.module, policy_);
-    ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world);
+    // Any backward pass of a wrapped network is folded.
+    if (!options.no_comm) ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world);
     auto whole = optim::make_optimizer(options.optimizer, net_.module->parameters(), {{"lr", 1e-3}});
     // `lockstep train` shards the optimizer too. Without communication there is nothing to share.
     if (size_ > 1 && !options.no_comm && !options.overhead) {
@@ -77,6 +81,8 @@ class Bench {
                  .lanes = {{rank_, options_.batch_size}}},
                 [this](size_t) { return loss(); });
     } else {
+      std::optional<parallel::DistributedDataParallel::NoSync> local;
+      if (ddp_ != nullptr) local.emplace(*ddp_);
       loss().backward();
     }
     optimizer_->update({});
@@ -84,6 +90,7 @@ class Bench {
   void step() { step(!options_.no_comm); }
 
   const std::string& name() const { return net_.name; }
+  uint64_t reduced_bytes() const { return world_->self().reduced_bytes; }  // by all steps so far
 
   int64_t parameters() const {
     int64_t count = 0;
@@ -98,6 +105,7 @@ class Bench {
   }
 
   const BenchOptions& options_;
+  std::shared_ptr<World> world_;
   BenchNetwork net_;
   amp::Policy policy_;
   int rank_, size_;
@@ -129,13 +137,21 @@ int64_t steps_to_measure(Bench& bench, comm::Communicator& comm) {
   return static_cast<int64_t>(count.item<double>());
 }
 
-// Steps with communication by those without it, in blocks by turns: the median ratio of the pairs of blocks.
-double overhead(Bench& bench, comm::Communicator& comm, int64_t steps_a_block) {
+struct Overhead {
+  double ratio = 0;             // the median of the pairs of blocks
+  uint64_t bytes_without = 0;   // of gradients that steps without communication have reduced
+};
+
+// Steps with communication by those without it, in blocks by turns.
+Overhead overhead(Bench& bench, comm::Communicator& comm, int64_t steps_a_block) {
+  Overhead result;
   const auto block = [&](bool communicate) {
     comm.barrier();
+    const uint64_t bytes = bench.reduced_bytes();
     const Stopwatch watch;
     for (int64_t i = 0; i < steps_a_block; ++i) bench.step(communicate);
     comm.barrier();
+    if (!communicate) result.bytes_without += bench.reduced_bytes() - bytes;
     return watch.seconds();
   };
   std::vector<double> ratios;
@@ -144,7 +160,8 @@ double overhead(Bench& bench, comm::Communicator& comm, int64_t steps_a_block) {
     const double one = block(first), other = block(!first);
     ratios.push_back(first ? one / other : other / one);
   }
-  return median(ratios);
+  result.ratio = median(ratios);
+  return result;
 }
 
 // A figure of this process's memory that a file in /proc has, of all ranks together, in MB.
@@ -181,6 +198,7 @@ int bench_step(const BenchOptions& options) {
   Bench bench(options, world);
   const int64_t steps = steps_to_measure(bench, comm);
   std::vector<double> times;
+  const uint64_t bytes = bench.reduced_bytes();
   for (int64_t left = steps; left > 0; --left) {
     const Stopwatch watch;
     bench.step();
@@ -195,9 +213,14 @@ int bench_step(const BenchOptions& options) {
                                    {"step_ms", step * 1e3},
                                    {"images_per_second", world->size() * options.batch_size / step},
                                    {"parameters", bench.parameters()},
+                                   {"reduced_bytes", (bench.reduced_bytes() - bytes) / static_cast<uint64_t>(steps)},
                                    {"pss_mb_all", memory},
                                    {"peak_mb_all", peak}};
-  if (options.overhead) result["overhead"] = overhead(bench, comm, std::max(kStepsABlock, steps / kPairs));
+  if (options.overhead) {
+    const Overhead found = overhead(bench, comm, std::max(kStepsABlock, steps / kPairs));
+    result["overhead"] = found.ratio;
+    result["reduced_bytes_without"] = found.bytes_without;
+  }
   comm.barrier();
   if (world->rank() == 0) print(options.json ? result.dump() + '\n' : text_of(result));
   return 0;
