@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
@@ -126,6 +127,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     check_notes(step, note, local);
     for (const auto* each : present_) each->buffers().sync(comm);
     end_step();
+    ++runs_of_number_;
     return {.loss = note[0], .square_sum = square_sum, .decision = note[1], .loss_scale = loss_scale};
   } catch (const std::exception& error) {
     for (auto* each : networks) each->reducer_.drop();
@@ -152,6 +154,7 @@ void DistributedDataParallel::check_notes(const StepPlan& step, const double* no
 void DistributedDataParallel::begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
                                          double loss_scale) {
   const size_t lanes = step.lanes.size();
+  if (std::exchange(number_, step.number) != step.number) runs_of_number_ = 0;
   stepped_ = networks;
   present_ = network_.all();
   for (auto* each : present_) {
@@ -235,7 +238,9 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
     return 0;
   }
   const double weight = static_cast<double>(samples) / static_cast<double>(step.samples);
-  const uint64_t seed = options_.seed ^ (network_.number() * 0x9e3779b97f4a7c15);  // each network draws its own
+  // Each network draws its own, and each loss of a step.
+  const uint64_t seed =
+      options_.seed ^ (network_.number() * 0x9e3779b97f4a7c15) ^ (runs_of_number_ * 0xbf58476d1ce4e5b9);
   seed_kernels(kernel_seed(seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(index)));
   if (lane > 0) {
     for (const auto* each : present_) each->buffers().begin_lane();

@@ -72,9 +72,10 @@ class DistributedDataParallel {
 
   // Runs one step. `loss_of(i)` computes the loss of lanes[i], a scalar with a graph; it is not called for an empty
   // lane. `loss_scale` multiplies the losses before backward. `decision`: rank 0's value reaches all ranks in the
-  // result. Several runs of one number add up, as losses of one step. A loop calls zero_grad() after its update: other
-  // gradients that are left are an error, unless the parameters' versions show the update. A collective. If anything
-  // throws, all ranks are told, .grad is left undefined, and buffers are as before.
+  // result. Several runs of one number add up, as losses of one step, and each draws its own random numbers. A loop
+  // calls zero_grad() after its update: other gradients that are left are an error, unless the parameters' versions
+  // show the update. A collective. If anything throws, all ranks are told, .grad is left undefined, and buffers are as
+  // before.
   StepResult run(const StepPlan& step, const std::function<at::Tensor(size_t lane)>& loss_of, double loss_scale = 1,
                  double decision = 0);
 
@@ -161,6 +162,8 @@ class DistributedDataParallel {
   WrappedNetwork network_;
   std::vector<DistributedDataParallel*> stepped_;  // in a step: those that are folded, this one first
   std::vector<WrappedNetwork*> present_;           // in a step: all of the world, whose buffers follow the lanes
+  int64_t number_ = -1;          // of the last step
+  uint64_t runs_of_number_ = 0;  // that are over, one for each of its losses
   std::vector<at::Generator> generators_;
   std::vector<std::vector<at::Tensor>> generator_states_;  // by turn and generator, where lanes run by turns
   int no_sync_ = 0;
