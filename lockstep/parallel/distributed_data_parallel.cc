@@ -92,6 +92,9 @@ StepResult DistributedDataParallel::run_together(const std::vector<DistributedDa
   if (networks.empty()) throw ConfigError("run_together: no network");
   for (const auto* each : networks) {
     if (each->world_ != networks[0]->world_) throw ConfigError("run_together: the networks are of different worlds");
+    if (std::count(networks.begin(), networks.end(), each) > 1) {
+      throw ConfigError("run_together: a network is given twice; give each once");
+    }
   }
   return networks[0]->run_with(networks, step, loss_of, loss_scale, decision);
 }
@@ -99,6 +102,7 @@ StepResult DistributedDataParallel::run_together(const std::vector<DistributedDa
 StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataParallel*>& networks,
                                              const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                              double loss_scale, double decision) {
+  check_no_step("run");
   auto& comm = world_->communicator();
   const KeptStates kept(generators_);
   try {
@@ -138,6 +142,14 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
   }
 }
 
+// A step within a step would end the outer one's.
+void DistributedDataParallel::check_no_step(const char* call) const {
+  const auto all = network_.all();
+  if (std::none_of(all.begin(), all.end(), [](const auto* each) { return each->is_in_step(); })) return;
+  throw ConfigError("DistributedDataParallel: ", call, "() within the function of a step; return the sum of all losses "
+                    "from it, or call this after the step");
+}
+
 void DistributedDataParallel::check_notes(const StepPlan& step, const double* note, double local) const {
   if (note[2] != static_cast<double>(step.samples)) {
     throw ConfigError("step ", step.number, ": the lanes of all ranks hold ", note[2], " samples, the global batch ",
@@ -161,6 +173,7 @@ void DistributedDataParallel::begin_step(const std::vector<DistributedDataParall
     each->buffers().begin_step(world_->communicator());
     if (each->sync() != nullptr && each->sync() != sync_) each->sync()->close(lanes > 1);
     if (!is_stepped(*each)) each->set_gradients_aside();
+    each->set_in_step(true);
   }
   for (auto* each : stepped_) {
     each->network_.check_parameters();
@@ -170,6 +183,7 @@ void DistributedDataParallel::begin_step(const std::vector<DistributedDataParall
 
 void DistributedDataParallel::end_step() noexcept {
   for (auto* each : present_) {
+    each->set_in_step(false);
     if (each->sync() != nullptr) each->sync()->close(false);
     if (!is_stepped(*each)) each->put_gradients_back();
   }
@@ -273,6 +287,7 @@ void DistributedDataParallel::log_fold() {
 }
 
 void DistributedDataParallel::backward(const at::Tensor& loss) {
+  check_no_step("backward");
   try {
     const auto scale = begin_pass();
     if (!scale) return loss.backward();
@@ -322,6 +337,7 @@ void DistributedDataParallel::join(const std::function<void()>& loop, const Join
         "join: ranks that have run out of data can't take part in SyncBatchNorm; give all ranks the same "
         "number of batches, or use plain BatchNorm");
   }
+  check_no_step("join");
   passes_ = 0;
   network_.set_unfolded(false);
   joining_ = &options;

@@ -62,7 +62,7 @@ struct JoinOptions {
   bool throw_on_early_termination = false;   // the first rank to run out of data ends the loop on all ranks
 };
 
-// Used by one thread.
+// Used by one thread. Within the function that run() calls, another step or backward pass of the world is a ConfigError.
 class DistributedDataParallel {
  public:
   // Checks that all ranks hold the same model, and gives them rank 0's parameters and buffers. A collective. Throws
@@ -80,7 +80,8 @@ class DistributedDataParallel {
                  double decision = 0);
 
   // The same for several wrapped networks of one world, which one loss reaches: all of them are folded. The result's
-  // square sum is that of all. The first one's options say how dropout is keyed.
+  // square sum is that of all. The first one's options say how dropout is keyed. Throws ConfigError for one that is
+  // given twice.
   static StepResult run_together(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
                                  const std::function<at::Tensor(size_t lane)>& loss_of, double loss_scale = 1,
                                  double decision = 0);
@@ -135,6 +136,7 @@ class DistributedDataParallel {
   const Reducer& reducer() const { return reducer_; }
 
  private:
+  void check_no_step(const char* call) const;
   StepResult run_with(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
                       const std::function<at::Tensor(size_t)>& loss_of, double loss_scale, double decision);
   void begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step, double loss_scale);

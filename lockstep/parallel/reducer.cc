@@ -201,6 +201,7 @@ void Reducer::fail(const std::exception& error) noexcept {
 }
 
 void Reducer::expect(const at::Tensor& loss) {
+  refuse_given();
   if (low_precision_ && step_.lanes == 1 && !step_.by_hand && local_gradients() == 0) low_precision_->hook_casts(loss);
   for (const size_t index : unused_.unused_in(loss, step_.lane)) add_zero(index);
 }
@@ -360,8 +361,17 @@ void Reducer::check_allowed(size_t index) const {
   unused_.check_gradient(index, step_.lane);
 }
 
+// A backward pass within the function that returns the lane's loss has no weight.
+void Reducer::refuse_given() const {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!has_given(i)) continue;
+    throw ConfigError(parameters_[i].name, " got a gradient before the lane's loss was known: a backward pass within the "
+                      "function of a step; return the sum of all losses from it");
+  }
+}
+
 void Reducer::check_first(size_t index) const {
-  if (!step_.ready[index]) return;
+  if (!has_given(index)) return;
   throw ConfigError(parameters_[index].name,
                     " got a second gradient in one backward pass; a part of the model that runs its "
                     "own backward within backward can't be folded");

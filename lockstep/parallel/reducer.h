@@ -148,6 +148,7 @@ class Reducer {
   void install(std::vector<at::Tensor> gradients);
 
   void check_allowed(size_t index) const;
+  void refuse_given() const;
   void check_first(size_t index) const;
   [[noreturn]] void refuse_missing() const;
 

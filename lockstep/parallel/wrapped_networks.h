@@ -42,6 +42,10 @@ class WrappedNetwork {
   // Throws ConfigError for a parameter that requires a gradient now and did not when the module was wrapped.
   void check_parameters() const;
 
+  // Whether a step of lanes is under way in which this network takes part.
+  void set_in_step(bool in_step) { in_step_ = in_step; }
+  bool is_in_step() const { return in_step_; }
+
   // Takes all gradients out of .grad, and puts them back in place of those that a step of other networks has left.
   void set_gradients_aside();
   void put_gradients_back() noexcept;
@@ -60,7 +64,7 @@ class WrappedNetwork {
   std::shared_ptr<SyncGroup> sync_;
   uint32_t number_ = 0;
   std::vector<at::Tensor> aside_;  // by parameter
-  bool unfolded_ = false;
+  bool in_step_ = false, unfolded_ = false;
 };
 
 // Whether one of these parameters belongs to a wrapped network whose gradients are unfolded.
