@@ -32,9 +32,10 @@ std::vector<std::string> describe(const DdpOptions& options) {
           cat("comm_hook ", options.comm_hook ? options.comm_hook->name() : "none")};
 }
 
-// Checks that all ranks hold the same model, before anything uses it.
+// Checks that the model may be wrapped and that all ranks hold the same, before anything uses it.
 std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> module, comm::Communicator& comm,
                                          const DdpOptions& options) {
+  WrappedNetwork::check(*module);
   check_same_model(*module, describe(options), comm);
   if (options.broadcast_state) broadcast_state(*module, comm, 0);
   return module;
@@ -102,7 +103,7 @@ StepResult DistributedDataParallel::run_together(const std::vector<DistributedDa
 StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataParallel*>& networks,
                                              const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                              double loss_scale, double decision) {
-  check_no_step("run");
+  for (const auto* each : networks) each->check_usable("run");
   auto& comm = world_->communicator();
   const KeptStates kept(generators_);
   try {
@@ -142,8 +143,12 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
   }
 }
 
-// A step within a step would end the outer one's.
-void DistributedDataParallel::check_no_step(const char* call) const {
+// The hooks of a module that is wrapped anew are the later wrapper's, and a step within a step would end the outer one.
+void DistributedDataParallel::check_usable(const char* call) const {
+  if (!network_.is_registered()) {
+    throw ConfigError("DistributedDataParallel: ", call,
+                      "(): the module has been wrapped anew since; use that wrapper");
+  }
   const auto all = network_.all();
   if (std::none_of(all.begin(), all.end(), [](const auto* each) { return each->is_in_step(); })) return;
   throw ConfigError("DistributedDataParallel: ", call, "() within the function of a step; return the sum of all losses "
@@ -287,7 +292,7 @@ void DistributedDataParallel::log_fold() {
 }
 
 void DistributedDataParallel::backward(const at::Tensor& loss) {
-  check_no_step("backward");
+  check_usable("backward");
   try {
     const auto scale = begin_pass();
     if (!scale) return loss.backward();
@@ -337,7 +342,7 @@ void DistributedDataParallel::join(const std::function<void()>& loop, const Join
         "join: ranks that have run out of data can't take part in SyncBatchNorm; give all ranks the same "
         "number of batches, or use plain BatchNorm");
   }
-  check_no_step("join");
+  check_usable("join");
   passes_ = 0;
   network_.set_unfolded(false);
   joining_ = &options;

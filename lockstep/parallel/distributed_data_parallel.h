@@ -66,7 +66,8 @@ struct JoinOptions {
 class DistributedDataParallel {
  public:
   // Checks that all ranks hold the same model, and gives them rank 0's parameters and buffers. A collective. Throws
-  // ConfigError that names the first difference and its rank.
+  // ConfigError that names the first difference and its rank. A module that is wrapped anew belongs to the later
+  // wrapper: from then on run(), backward() and join() of the earlier one throw ConfigError.
   DistributedDataParallel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<World> world,
                           const DdpOptions& options = {});
 
@@ -136,7 +137,7 @@ class DistributedDataParallel {
   const Reducer& reducer() const { return reducer_; }
 
  private:
-  void check_no_step(const char* call) const;
+  void check_usable(const char* call) const;
   StepResult run_with(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
                       const std::function<at::Tensor(size_t)>& loss_of, double loss_scale, double decision);
   void begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step, double loss_scale);

@@ -14,6 +14,12 @@ std::vector<WrappedNetwork*>& registered() {
   return networks;
 }
 
+std::unordered_set<const c10::TensorImpl*> identities(const std::vector<NamedParameter>& parameters) {
+  std::unordered_set<const c10::TensorImpl*> found;
+  for (const auto& parameter : parameters) found.insert(parameter.tensor.unsafeGetTensorImpl());
+  return found;
+}
+
 }  // namespace
 
 WrappedNetwork::WrappedNetwork(std::shared_ptr<World> world, const torch::nn::Module& module, BufferKeeper& buffers,
@@ -21,22 +27,10 @@ WrappedNetwork::WrappedNetwork(std::shared_ptr<World> world, const torch::nn::Mo
     : world_(std::move(world)),
       module_(module),
       parameters_(trainable(named_parameters(module))),
+      wrapped_(identities(parameters_)),
       buffers_(buffers),
       sync_(std::move(sync)) {
-  for (const auto& parameter : parameters_) wrapped_.insert(parameter.tensor.unsafeGetTensorImpl());
-  WrappedNetwork* before = nullptr;
-  for (WrappedNetwork* other : registered()) {
-    const auto is_shared = [&](const NamedParameter& each) { return other->shares(each.tensor); };
-    const auto found = std::find_if(parameters_.begin(), parameters_.end(), is_shared);
-    if (found == parameters_.end()) continue;
-    if (&other->module_ != &module_ && other->wrapped_ != wrapped_) {
-      const auto theirs = std::find_if(other->parameters_.begin(), other->parameters_.end(),
-                                       [&](const NamedParameter& each) { return each.tensor.is_same(found->tensor); });
-      throw ConfigError("DistributedDataParallel: ", found->name, " is wrapped already, as ", theirs->name,
-                        " of another network; wrap the networks that share it as one module");
-    }
-    before = other;
-  }
+  WrappedNetwork* const before = wrapped_before(module_);
   const auto all_there = all();
   if (before != nullptr) {
     number_ = before->number_;
@@ -46,6 +40,30 @@ WrappedNetwork::WrappedNetwork(std::shared_ptr<World> world, const torch::nn::Mo
     while (std::any_of(all_there.begin(), all_there.end(), is_taken)) ++number_;
   }
   registered().push_back(this);
+}
+
+WrappedNetwork* WrappedNetwork::wrapped_before(const torch::nn::Module& module) {
+  const auto parameters = trainable(named_parameters(module));
+  WrappedNetwork* before = nullptr;
+  for (WrappedNetwork* other : registered()) {
+    const auto is_shared = [&](const NamedParameter& each) { return other->shares(each.tensor); };
+    const auto found = std::find_if(parameters.begin(), parameters.end(), is_shared);
+    if (found == parameters.end()) continue;
+    if (&other->module_ != &module && other->wrapped_ != identities(parameters)) {
+      const auto theirs = std::find_if(other->parameters_.begin(), other->parameters_.end(),
+                                       [&](const NamedParameter& each) { return each.tensor.is_same(found->tensor); });
+      throw ConfigError("DistributedDataParallel: ", found->name, " is wrapped already, as ", theirs->name,
+                        " of another network; wrap the networks that share it as one module");
+    }
+    before = other;
+  }
+  return before;
+}
+
+void WrappedNetwork::check(const torch::nn::Module& module) { wrapped_before(module); }
+
+bool WrappedNetwork::is_registered() const {
+  return std::find(registered().begin(), registered().end(), this) != registered().end();
 }
 
 WrappedNetwork::~WrappedNetwork() { std::erase(registered(), this); }

@@ -25,9 +25,13 @@ class WrappedNetwork {
   WrappedNetwork(std::shared_ptr<World> world, const torch::nn::Module& module, BufferKeeper& buffers,
                  std::shared_ptr<SyncGroup> sync);
   ~WrappedNetwork();
+  // Throws as the constructor does; nothing is registered.
+  static void check(const torch::nn::Module& module);
   WrappedNetwork(const WrappedNetwork&) = delete;
   WrappedNetwork& operator=(const WrappedNetwork&) = delete;
 
+  // False once the module has been wrapped anew.
+  bool is_registered() const;
   // The number of the network among those of its world, from 0. One that is wrapped anew keeps its number.
   uint32_t number() const { return number_; }
   BufferKeeper& buffers() const { return buffers_; }
@@ -56,6 +60,8 @@ class WrappedNetwork {
   bool is_unfolded() const { return unfolded_; }
 
  private:
+  static WrappedNetwork* wrapped_before(const torch::nn::Module& module);
+
   std::shared_ptr<World> world_;
   const torch::nn::Module& module_;
   std::vector<NamedParameter> parameters_;              // that required a gradient

@@ -132,23 +132,6 @@ RANK_PROGRAM(unfrozen_later) {
 }
 TEST(AnyLoop, WhatIsUnfrozenLaterIsNamed) { expect_ranks_pass("unfrozen_later", 1); }
 
-RANK_PROGRAM(shared_parameter) {
-  const auto world = join_world(context);
-  struct Other : torch::nn::Module {
-    torch::nn::Linear head{nullptr}, own{nullptr};
-    explicit Other(const torch::nn::Linear& shared) {
-      head = register_module("head", shared);
-      own = register_module("own", torch::nn::Linear(2, 2));
-    }
-  };
-  auto net = linear(1);
-  const auto other = std::make_shared<Other>(net);
-  const DistributedDataParallel ddp(net.ptr(), world);
-  EXPECT_THAT(refusal([&] { DistributedDataParallel(other, world); }),
-              HasSubstr("head.weight is wrapped already, as weight of another network"));
-}
-TEST(AnyLoop, AParameterOfTwoWrappersIsRefused) { expect_ranks_pass("shared_parameter", 1); }
-
 RANK_PROGRAM(random_numbers) {
   const auto world = join_world(context);
   auto net = linear(1), other = linear(2);

@@ -62,5 +62,45 @@ RANK_PROGRAM(the_same_network_twice) {
 }
 TEST(Mistakes, ANetworkTwiceInAStepIsRefused) { expect_ranks_pass("the_same_network_twice", 2); }
 
+RANK_PROGRAM(shared_parameter) {
+  const auto world = join_world(context);
+  struct Other : torch::nn::Module {
+    torch::nn::Linear head{nullptr}, own{nullptr};
+    explicit Other(const torch::nn::Linear& shared) {
+      head = register_module("head", shared);
+      own = register_module("own", torch::nn::Linear(2, 2));
+    }
+  };
+  auto net = linear(1), alone = linear(1);
+  const auto other = std::make_shared<Other>(net);
+  const DistributedDataParallel ddp(net.ptr(), world);
+  EXPECT_THAT(failure([&] { DistributedDataParallel(other, world); }),
+              HasSubstr("head.weight is wrapped already, as weight of another network"));
+  loss_of(net, context.rank).backward();
+  mean_over_ranks(alone, context.size).backward();
+  expect_gradient(net, alone);
+}
+TEST(Mistakes, AParameterOfTwoWrappersIsRefusedAndTheFirstFoldsOn) { expect_ranks_pass("shared_parameter", 2); }
+
+RANK_PROGRAM(wrapped_anew) {
+  const auto world = join_world(context);
+  auto net = linear(1), alone = linear(1);
+  const DdpOptions options{.find_unused_parameters = context.argument == "unused"};
+  DistributedDataParallel first(net.ptr(), world, options), second(net.ptr(), world, options);
+  const auto loss = [&](size_t) { return loss_of(net, context.rank); };
+  const auto refused = HasSubstr("the module has been wrapped anew since; use that wrapper");
+  EXPECT_THAT(failure([&] { first.run(one_lane_each(*world), loss); }), refused);
+  EXPECT_THAT(failure([&] { DistributedDataParallel::run_together({&first}, one_lane_each(*world), loss); }), refused);
+  EXPECT_THAT(failure([&] { first.backward(loss(0)); }), refused);
+  EXPECT_THAT(failure([&] { first.join([&] {}); }), refused);
+  second.run(one_lane_each(*world), loss);
+  mean_over_ranks(alone, context.size).backward();
+  expect_gradient(net, alone);
+}
+TEST(Mistakes, AWrapperThatWasReplacedIsRefused) {
+  expect_ranks_pass("wrapped_anew", 2);
+  expect_ranks_pass("wrapped_anew", 2, "unused");
+}
+
 }  // namespace
 }  // namespace lockstep::parallel
