@@ -6,8 +6,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <cmath>
@@ -51,24 +49,6 @@ bool folds_low_precision(comm::Communicator& comm, const DdpOptions& options) {
 
 }  // namespace
 
-class Reducer::Hook final : public torch::autograd::PostAccumulateGradHook {
- public:
-  Hook(Reducer& reducer, size_t index) : reducer_(reducer), index_(index) {}
-  void operator()(const torch::autograd::Variable&) override {
-    try {
-      reducer_.on_gradient(index_);
-    } catch (const std::exception& error) {
-      if (reducer_.step_.by_itself) reducer_.fail(error);
-      throw;
-    }
-  }
-  bool is_of(const Reducer& reducer) const { return &reducer_ == &reducer; }
-
- private:
-  Reducer& reducer_;
-  size_t index_;
-};
-
 Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options,
                  ByHand by_hand)
     : comm_(comm),
@@ -80,35 +60,11 @@ Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& com
       buckets_(folded_, comm, options_),
       unused_(parameters_,
               {.find_unused_parameters = options_.find_unused_parameters, .static_graph = options_.static_graph}),
-      sparse_(parameters_) {
+      sparse_(parameters_),
+      hooks_(parameters_, [this](size_t index) { on_gradient(index); }) {
   if (folds_low_precision(comm_, options_)) {
     low_precision_.emplace(
         parameters_, [this](size_t index, const at::Tensor& gradient) { return take_low_precision(index, gradient); });
-  }
-  install_hooks();
-}
-
-void Reducer::install_hooks() {
-  for (const auto& parameter : parameters_) {
-    const auto* there = torch::autograd::impl::post_acc_grad_hooks(parameter.tensor).get();
-    if (there != nullptr && dynamic_cast<const Hook*>(there) == nullptr) {
-      throw ConfigError("DistributedDataParallel: ", parameter.name,
-                        " has a post-accumulate-grad hook of its own, "
-                        "and can have one only; use Tensor::register_hook for it");
-    }
-  }
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i].tensor, std::make_unique<Hook>(*this, i));
-  }
-}
-
-// Another reducer may have put its hooks on the same parameters since.
-Reducer::~Reducer() {
-  for (const auto& parameter : parameters_) {
-    const auto* hook = dynamic_cast<Hook*>(torch::autograd::impl::post_acc_grad_hooks(parameter.tensor).get());
-    if (hook != nullptr && hook->is_of(*this)) {
-      torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
-    }
   }
 }
 
@@ -233,6 +189,15 @@ bool Reducer::has_given(size_t index) const {
 
 void Reducer::on_gradient(size_t index) {
   const std::lock_guard lock(mutex_);
+  try {
+    accept(index);
+  } catch (const std::exception& error) {
+    if (step_.by_itself) fail(error);
+    throw;
+  }
+}
+
+void Reducer::accept(size_t index) {
   if (step_.by_itself && step_.pass.expired()) step_.active = false;  // that pass ended with an error elsewhere
   // What backward has added to in place is this rank's alone.
   if (!step_.active && !begin_by_itself()) return installed_.forget(index, parameters_[index].tensor.grad());

@@ -2,6 +2,7 @@
 //
 // A gradient's way, which reducer.cc follows downwards:
 //   hook      backward has accumulated a parameter's gradient in .grad; the hook takes it out
+//             (gradients/gradient_hooks.h)
 //   lane sum  the gradient is added to those of this rank's other lanes (gradients/lane_sum.h)
 //   bucket    after the last lane, the sum goes into the parameter's bucket (bucket.h)
 //   launch    the fold of a full bucket over the ranks begins (bucket_queue.h); later hooks move it on
@@ -27,6 +28,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/parallel/bucket_queue.h"
 #include "lockstep/parallel/ddp_options.h"
+#include "lockstep/parallel/gradients/gradient_hooks.h"
 #include "lockstep/parallel/gradients/lane_sum.h"
 #include "lockstep/parallel/gradients/low_precision_gradients.h"
 #include "lockstep/parallel/gradients/named_parameter.h"
@@ -61,7 +63,6 @@ class Reducer {
   // with another post-accumulate-grad hook. Hooks of another reducer are replaced.
   Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options = {},
           ByHand by_hand = {});
-  ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
@@ -109,8 +110,6 @@ class Reducer {
   const BucketLog& log(size_t bucket) const { return buckets_.log(bucket); }  // of the last step
 
  private:
-  class Hook;
-
   // The step under way: of lanes, or a pass by hand, which is one lane.
   struct Step {
     bool active = false;
@@ -126,7 +125,6 @@ class Reducer {
     std::vector<bool> ready;  // by parameter: this rank's sum is complete
   };
 
-  void install_hooks();
   void begin(Step step);
   bool begin_by_itself();
   void finish_by_itself();
@@ -137,6 +135,7 @@ class Reducer {
 
   // A gradient's way.
   void on_gradient(size_t index);
+  void accept(size_t index);
   void take(size_t index, at::Tensor gradient);
   bool adds_local(size_t index) const;
   void add_rows(size_t index, at::Tensor gradient);
@@ -156,7 +155,7 @@ class Reducer {
   comm::Communicator& comm_;
   DdpOptions options_;
   ByHand by_hand_;
-  std::vector<NamedParameter> parameters_;    // each with a hook
+  std::vector<NamedParameter> parameters_;
   std::vector<NamedParameter> folded_;        // the same, real views of complex ones
   std::vector<LaneSum> lane_sums_;            // by parameter
   InstalledGradients installed_;            // by the last finish()
@@ -170,6 +169,7 @@ class Reducer {
   UnusedParameters unused_;
   SparseGradients sparse_;
   std::optional<LowPrecisionGradients> low_precision_;  // where they can be folded before their cast
+  GradientHooks hooks_;
 };
 
 }  // namespace lockstep::parallel

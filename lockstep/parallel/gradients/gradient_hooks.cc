@@ -1,0 +1,49 @@
+#include "lockstep/parallel/gradients/gradient_hooks.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <memory>
+#include <utility>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::parallel {
+
+using torch::autograd::impl::post_acc_grad_hooks;
+using torch::autograd::impl::set_post_acc_grad_hooks;
+
+class GradientHooks::Hook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  Hook(const GradientHooks& hooks, size_t parameter) : hooks_(hooks), parameter_(parameter) {}
+  void operator()(const torch::autograd::Variable&) override { hooks_.on_gradient_(parameter_); }
+  bool is_of(const GradientHooks& hooks) const { return &hooks_ == &hooks; }
+
+ private:
+  const GradientHooks& hooks_;
+  size_t parameter_;
+};
+
+GradientHooks::GradientHooks(std::vector<NamedParameter> parameters, OnGradient on_gradient)
+    : parameters_(std::move(parameters)), on_gradient_(std::move(on_gradient)) {
+  for (const auto& parameter : parameters_) {
+    const auto* there = post_acc_grad_hooks(parameter.tensor).get();
+    if (there != nullptr && dynamic_cast<const Hook*>(there) == nullptr) {
+      throw ConfigError("DistributedDataParallel: ", parameter.name,
+                        " has a post-accumulate-grad hook of its own, "
+                        "and can have one only; use Tensor::register_hook for it");
+    }
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    set_post_acc_grad_hooks(parameters_[i].tensor, std::make_unique<Hook>(*this, i));
+  }
+}
+
+GradientHooks::~GradientHooks() {
+  for (const auto& parameter : parameters_) {
+    const auto* hook = dynamic_cast<Hook*>(post_acc_grad_hooks(parameter.tensor).get());
+    if (hook != nullptr && hook->is_of(*this)) set_post_acc_grad_hooks(parameter.tensor, nullptr);
+  }
+}
+
+}  // namespace lockstep::parallel
