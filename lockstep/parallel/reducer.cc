@@ -41,6 +41,11 @@ std::vector<LaneSum> lane_sums_of(const std::vector<NamedParameter>& parameters,
   return sums;
 }
 
+std::vector<NamedParameter> joined(std::vector<NamedParameter> first, const std::vector<NamedParameter>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 // Whether the fold can read low-precision gradients and write fp32 sums, and nothing else is done with gradients.
 bool folds_low_precision(comm::Communicator& comm, const DdpOptions& options) {
   return comm.shares(at::empty({1})) && comm.size() > 1 && !options.wire() && options.comm_hook == nullptr &&
@@ -49,19 +54,20 @@ bool folds_low_precision(comm::Communicator& comm, const DdpOptions& options) {
 
 }  // namespace
 
-Reducer::Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options,
+Reducer::Reducer(const std::vector<NamedParameter>& parameters, comm::Communicator& comm, const DdpOptions& options,
                  ByHand by_hand)
     : comm_(comm),
       options_(checked(options)),
       by_hand_(std::move(by_hand)),
-      parameters_(trainable(std::move(parameters))),
+      parameters_(trainable(parameters)),
+      frozen_(frozen(parameters)),
       folded_(real_views(parameters_)),
       lane_sums_(lane_sums_of(folded_, options_)),
       buckets_(folded_, comm, options_),
       unused_(parameters_,
               {.find_unused_parameters = options_.find_unused_parameters, .static_graph = options_.static_graph}),
       sparse_(parameters_),
-      hooks_(parameters_, [this](size_t index) { on_gradient(index); }) {
+      hooks_(joined(parameters_, frozen_), [this](size_t index) { on_gradient(index); }) {
   if (folds_low_precision(comm_, options_)) {
     low_precision_.emplace(
         parameters_, [this](size_t index, const at::Tensor& gradient) { return take_low_precision(index, gradient); });
@@ -192,12 +198,13 @@ void Reducer::on_gradient(size_t index) {
   try {
     accept(index);
   } catch (const std::exception& error) {
-    if (step_.by_itself) fail(error);
+    if (step_.by_itself || !step_.active) fail(error);  // whoever has announced a step tells of its errors himself
     throw;
   }
 }
 
 void Reducer::accept(size_t index) {
+  if (index >= parameters_.size()) refuse_new(frozen_[index - parameters_.size()].name);
   if (step_.by_itself && step_.pass.expired()) step_.active = false;  // that pass ended with an error elsewhere
   // What backward has added to in place is this rank's alone.
   if (!step_.active && !begin_by_itself()) return installed_.forget(index, parameters_[index].tensor.grad());

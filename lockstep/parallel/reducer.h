@@ -61,7 +61,7 @@ class Reducer {
   // `parameters`: in the order of registration; those that require no gradient, and second names of one, are left out.
   // The communicator outlives the reducer. Throws ConfigError for options that do not go together, and for a parameter
   // with another post-accumulate-grad hook. Hooks of another reducer are replaced.
-  Reducer(std::vector<NamedParameter> parameters, comm::Communicator& comm, const DdpOptions& options = {},
+  Reducer(const std::vector<NamedParameter>& parameters, comm::Communicator& comm, const DdpOptions& options = {},
           ByHand by_hand = {});
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
@@ -156,6 +156,7 @@ class Reducer {
   DdpOptions options_;
   ByHand by_hand_;
   std::vector<NamedParameter> parameters_;
+  std::vector<NamedParameter> frozen_;        // that required no gradient at construction: one is an error
   std::vector<NamedParameter> folded_;        // the same, real views of complex ones
   std::vector<LaneSum> lane_sums_;            // by parameter
   InstalledGradients installed_;            // by the last finish()

@@ -88,10 +88,7 @@ void WrappedNetwork::check_parameters() const {
   const std::vector<at::Tensor> now = module_.parameters();
   if (std::none_of(now.begin(), now.end(), is_new)) return;
   for (const auto& item : module_.named_parameters()) {
-    if (!is_new(item.value())) continue;
-    throw ConfigError("DistributedDataParallel: ", item.key(),
-                      " requires a gradient now and did not when the module was wrapped, so it would not be folded; "
-                      "wrap the module anew");
+    if (is_new(item.value())) refuse_new(item.key());
   }
 }
 

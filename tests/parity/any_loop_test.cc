@@ -113,25 +113,6 @@ TEST(AnyLoop, OneLossThroughTwoWrappersFoldsBoth) {
   for (const int size : {1, 2, 4}) expect_ranks_pass("two_wrappers", size);
 }
 
-RANK_PROGRAM(unfrozen_later) {
-  const auto world = join_world(context);
-  torch::nn::Linear net = linear(1);
-  net->bias.requires_grad_(false);
-  auto ddp = std::make_unique<DistributedDataParallel>(net.ptr(), world);
-  loss_of(net, context.rank).backward();
-  net->bias.requires_grad_(true);
-  const StepPlan step{.number = 0, .samples = context.size, .lanes = {{context.rank, 1}}};
-  EXPECT_THAT(refusal([&] { loss_of(net, context.rank).backward(); }), HasSubstr("bias requires a gradient now"));
-  ddp = nullptr;
-  ddp = std::make_unique<DistributedDataParallel>(net.ptr(), world);
-  net->zero_grad();
-  ddp->run(step, [&](size_t) { return loss_of(net, context.rank); });
-  auto alone = linear(1);
-  mean_over_ranks(alone, context.size).backward();
-  expect_gradient(net, alone);
-}
-TEST(AnyLoop, WhatIsUnfrozenLaterIsNamed) { expect_ranks_pass("unfrozen_later", 1); }
-
 RANK_PROGRAM(random_numbers) {
   const auto world = join_world(context);
   auto net = linear(1), other = linear(2);

@@ -102,5 +102,72 @@ TEST(Mistakes, AWrapperThatWasReplacedIsRefused) {
   expect_ranks_pass("wrapped_anew", 2, "unused");
 }
 
+struct TunedImpl : torch::nn::Module {
+  torch::nn::Linear body{nullptr}, head{nullptr};
+  TunedImpl() {
+    body = register_module("body", linear(1));
+    at::manual_seed(2);
+    head = register_module("head", torch::nn::Linear(3, 2));
+    freeze(*head, true);
+  }
+  static void freeze(torch::nn::Module& part, bool frozen) {
+    for (auto& parameter : part.parameters()) parameter.requires_grad_(!frozen);
+  }
+  Tensor loss(int rank) { return head->forward(body->forward(input(rank))).square().mean(); }
+};
+TORCH_MODULE(Tuned);
+
+// Fine-tuning: the body is frozen and the head unfrozen, so that no parameter that is folded gets a gradient.
+RANK_PROGRAM(head_unfrozen) {
+  const auto world = join_world(context);
+  Tuned net;
+  DistributedDataParallel ddp(net.ptr(), world);
+  TunedImpl::freeze(*net->body, true);
+  TunedImpl::freeze(*net->head, false);
+  // Only rank 1 makes the mistake; rank 0 hears of it.
+  const std::string text = failure([&] {
+    if (context.rank == 1) net->loss(1).backward();
+    world->communicator().barrier();
+  });
+  EXPECT_THAT(text, HasSubstr("head."));
+  EXPECT_THAT(text, HasSubstr("requires a gradient now and did not when the module was wrapped"));
+}
+TEST(Mistakes, AParameterUnfrozenLaterIsNamedOnAllRanks) { expect_ranks_pass("head_unfrozen", 2); }
+
+// The argument says how a step is made of a module that has got a new layer.
+RANK_PROGRAM(layer_added) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto added = net->register_parameter("added", at::ones({3}));
+  const auto loss = [&](size_t) { return loss_of(net, context.rank) + added.square().sum(); };
+  EXPECT_THAT(failure([&] {
+                if (context.argument == "run") ddp.run(one_lane_each(*world), loss);
+                if (context.argument == "backward") ddp.backward(loss(0));
+                if (context.argument == "plain") loss(0).backward();
+              }),
+              HasSubstr("added requires a gradient now and did not when the module was wrapped"));
+}
+TEST(Mistakes, AParameterAddedLaterIsNamed) {
+  for (const char* how : {"run", "backward", "plain"}) expect_ranks_pass("layer_added", 2, how);
+}
+
+RANK_PROGRAM(unfrozen_and_wrapped_anew) {
+  const auto world = join_world(context);
+  auto net = linear(1), alone = linear(1);
+  net->bias.requires_grad_(false);
+  auto ddp = std::make_unique<DistributedDataParallel>(net.ptr(), world);
+  loss_of(net, context.rank).backward();
+  net->bias.requires_grad_(true);
+  ddp = std::make_unique<DistributedDataParallel>(net.ptr(), world);
+  net->zero_grad();
+  ddp->run(one_lane_each(*world), [&](size_t) { return loss_of(net, context.rank); });
+  mean_over_ranks(alone, context.size).backward();
+  expect_gradient(net, alone);
+}
+TEST(Mistakes, AModuleWrappedAnewFoldsWhatIsUnfrozen) {
+  for (const int size : {1, 2}) expect_ranks_pass("unfrozen_and_wrapped_anew", size);
+}
+
 }  // namespace
 }  // namespace lockstep::parallel

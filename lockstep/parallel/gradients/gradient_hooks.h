@@ -14,8 +14,9 @@ class GradientHooks {
   // Called on backward's thread with the parameter's number in the list that the constructor gets.
   using OnGradient = std::function<void(size_t parameter)>;
 
-  // Hooks of another object of this class are replaced. Throws ConfigError for a parameter with a post-accumulate-grad
-  // hook of the user's.
+  // Hooks of another object of this class are replaced. A parameter that requires no gradient keeps a hook that it got
+  // while it did, or of the user's: it belongs to another network, too. Throws ConfigError for one that requires a
+  // gradient and has a post-accumulate-grad hook of the user's.
   GradientHooks(std::vector<NamedParameter> parameters, OnGradient on_gradient);
   ~GradientHooks();  // removes the hooks that have not been replaced
   GradientHooks(const GradientHooks&) = delete;

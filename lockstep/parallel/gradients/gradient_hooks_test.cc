@@ -33,6 +33,18 @@ TEST(GradientHooks, ALaterOneTakesOver) {
   EXPECT_EQ(first.size() + second.size(), 3u) << "none are left";
 }
 
+TEST(GradientHooks, AFrozenParameterKeepsTheHookOfItsNetwork) {
+  const Tensor a = at::ones({2}).requires_grad_();
+  int own = 0, other = 0;
+  const GradientHooks first({{"a", a}}, [&](size_t) { ++own; });
+  a.requires_grad_(false);
+  const GradientHooks second({{"a", a}}, [&](size_t) { ++other; });
+  a.requires_grad_(true);
+  a.sum().backward();
+  EXPECT_EQ(own, 1);
+  EXPECT_EQ(other, 0);
+}
+
 TEST(GradientHooks, ThoseOfTheUserAreRefused) {
   struct Own final : torch::autograd::PostAccumulateGradHook {
     void operator()(const torch::autograd::Variable&) override {}

@@ -17,6 +17,16 @@ bool gives_sparse(const torch::nn::Module& part) {
   return (embedding != nullptr && embedding->options.sparse()) || (bag != nullptr && bag->options.sparse());
 }
 
+std::vector<NamedParameter> those(const std::vector<NamedParameter>& parameters, bool require_gradient) {
+  std::vector<NamedParameter> kept;
+  for (const auto& parameter : parameters) {
+    const auto is_it = [&](const NamedParameter& other) { return other.tensor.is_same(parameter.tensor); };
+    if (parameter.tensor.requires_grad() != require_gradient || std::any_of(kept.begin(), kept.end(), is_it)) continue;
+    kept.push_back(parameter);
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::vector<NamedParameter> named_parameters(const torch::nn::Module& module) {
@@ -34,14 +44,18 @@ std::vector<NamedParameter> named_parameters(const torch::nn::Module& module) {
   return parameters;
 }
 
-std::vector<NamedParameter> trainable(std::vector<NamedParameter> parameters) {
-  std::vector<NamedParameter> kept;
-  for (auto& parameter : parameters) {
-    const auto is_it = [&](const NamedParameter& other) { return other.tensor.is_same(parameter.tensor); };
-    if (!parameter.tensor.requires_grad() || std::any_of(kept.begin(), kept.end(), is_it)) continue;
-    kept.push_back(std::move(parameter));
-  }
-  return kept;
+std::vector<NamedParameter> trainable(const std::vector<NamedParameter>& parameters) {
+  return those(parameters, /*require_gradient=*/true);
+}
+
+std::vector<NamedParameter> frozen(const std::vector<NamedParameter>& parameters) {
+  return those(parameters, /*require_gradient=*/false);
+}
+
+void refuse_new(const std::string& name) {
+  throw ConfigError("DistributedDataParallel: ", name,
+                    " requires a gradient now and did not when the module was wrapped, so it would not be folded; "
+                    "wrap the module anew");
 }
 
 std::vector<NamedParameter> real_views(std::vector<NamedParameter> parameters) {

@@ -19,7 +19,13 @@ struct NamedParameter {
 std::vector<NamedParameter> named_parameters(const torch::nn::Module& module);
 
 // The parameters that require a gradient, in the same order. One that has several names is returned once, by the first.
-std::vector<NamedParameter> trainable(std::vector<NamedParameter> parameters);
+std::vector<NamedParameter> trainable(const std::vector<NamedParameter>& parameters);
+
+// The others, likewise.
+std::vector<NamedParameter> frozen(const std::vector<NamedParameter>& parameters);
+
+// Throws ConfigError for a parameter that requires a gradient and is not one of those that are folded.
+[[noreturn]] void refuse_new(const std::string& name);
 
 // The same parameters as their gradients are folded: of complex ones the real view, [..., 2].
 std::vector<NamedParameter> real_views(std::vector<NamedParameter> parameters);
