@@ -2,18 +2,20 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <atomic>
+
 #include "lockstep/amp/half_convolution.h"
 
 namespace lockstep::amp {
 
 namespace {
 
-// The dtype of the weights in autocast's cache.
-thread_local c10::ScalarType t_cached = c10::ScalarType::Undefined;
+// The dtype of the weights in autocast's cache, which all threads share. A lane's thread that emptied it would leave
+// the lanes that have begun with two casts of one weight, whose gradients are rounded apart.
+std::atomic<c10::ScalarType> cached_dtype = c10::ScalarType::Undefined;
 
 void hold_casts_to(c10::ScalarType dtype) {
-  if (t_cached != dtype) at::autocast::clear_cache();
-  t_cached = dtype;
+  if (cached_dtype.exchange(dtype) != dtype) at::autocast::clear_cache();
 }
 
 }  // namespace

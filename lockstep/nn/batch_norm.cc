@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/nn/batch_norm_graph.h"
 #include "lockstep/nn/batch_norm_passes.h"
 
 namespace lockstep::nn {
@@ -88,10 +89,22 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    if (at::GradMode::is_enabled()) throw BugError("the fused batch_norm has no second derivative");
     const auto saved = context->get_saved_variables();
     const auto use = c10::static_intrusive_pointer_cast<Use>(context->saved_data["use"].toCapsule());
     const at::Tensor &x = saved[0], &weight = saved[2], &bias = saved[3], &invstd = saved[5];
+    if (at::GradMode::is_enabled()) {
+      const auto [dx, sums, g] = differentiable_gradients({.dy = gradients[0],
+                                                           .x = x,
+                                                           .y = saved[1],
+                                                           .weight = weight,
+                                                           .affine = saved[4],
+                                                           .invstd = invstd,
+                                                           .activation = use->activation,
+                                                           .eps = use->arguments.eps,
+                                                           .count = use->by_batch ? use->count : 0,
+                                                           .exchange = use->exchange});
+      return results(weight, bias, dx, sums, use->has_residual ? g : at::Tensor());
+    }
     BackwardInputs inputs{as(x, gradients[0]), x, saved[1], saved[4], use->activation};
     at::Tensor masked;
     const bool keep = use->has_residual && use->activation != Activation::kNone;
@@ -99,13 +112,18 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
     sums[1].mul_(invstd);
     if (keep) inputs = {masked, x, {}, saved[4], Activation::kNone};
     const at::Tensor coefficients = line(*use, sums, inputs.affine, invstd);
-    return {context->needs_input_grad(0) ? input_gradient(inputs, coefficients) : at::Tensor(),
-            weight.defined() ? sums[1].to(weight.scalar_type()) : at::Tensor(),
-            bias.defined() ? sums[0].to(bias.scalar_type()) : at::Tensor(),
-            use->has_residual ? inputs.dy : at::Tensor(), at::Tensor()};
+    const at::Tensor dx = context->needs_input_grad(0) ? input_gradient(inputs, coefficients) : at::Tensor();
+    return results(weight, bias, dx, sums, use->has_residual ? inputs.dy : at::Tensor());
   }
 
  private:
+  // `sums`: Σg and Σg·x̂ of the lane's own values.
+  static torch::autograd::variable_list results(const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& dx,
+                                                const at::Tensor& sums, const at::Tensor& dresidual) {
+    return {dx, weight.defined() ? sums[1].to(weight.scalar_type()) : at::Tensor(),
+            bias.defined() ? sums[0].to(bias.scalar_type()) : at::Tensor(), dresidual, at::Tensor()};
+  }
+
   // Returns dy in x's dtype and strides.
   static at::Tensor as(const at::Tensor& x, const at::Tensor& dy) {
     return dy.strides() == x.strides() && dy.scalar_type() == x.scalar_type() ? dy : at::empty_like(x).copy_(dy);

@@ -29,7 +29,7 @@ class StatisticsExchange {
   virtual ~StatisticsExchange() = default;
   // In the forward: the moments over all lanes. own.count is 0 where a lane has no values.
   virtual Moments join(const Moments& own) = 0;
-  // In the backward: fp64 [2, C], Σdy and Σdy·x̂ of a lane's own values -> of all lanes.
+  // In the backward: the sum over all lanes of fp64 [2, C], which is Σdy and Σdy·x̂ of a lane's own values.
   virtual at::Tensor add(const at::Tensor& own) = 0;
   // Whether this use updates the running statistics: one lane of each process does.
   virtual bool keeps_statistics() const = 0;
@@ -48,12 +48,13 @@ struct BatchNormArguments {
 // or undefined. The result has x's shape, dtype and memory format. Updates the running statistics (the variance
 // unbiased) in place.
 //
-// Differentiable once, by x, weight, bias and residual. Without a residual the activation's derivative is taken before
+// Differentiable by x, weight, bias and residual. Without a residual the activation's derivative is taken before
 // y is rounded. The gradients of weight and bias cover the lane's own values alone, as data parallelism expects.
 //
 // CPU tensors whose channels lie innermost (channels_last, or [N, C]) go through our own kernels, whose sums are
-// bitwise the same at any number of threads. A second derivative through those, or with an exchange, is a BugError.
-// Throws DataError where training has one value a channel (over all lanes), or shapes don't fit.
+// bitwise the same at any number of threads. A backward that is to be differentiated itself (create_graph) is made of
+// libtorch's operations; with an exchange it is that of the joined batch. Throws DataError where training has one value
+// a channel (over all lanes), or shapes don't fit.
 at::Tensor batch_norm(const at::Tensor& x, const BatchNormArguments& arguments,
                       Activation activation = Activation::kNone, const at::Tensor& residual = {},
                       std::shared_ptr<StatisticsExchange> exchange = nullptr);

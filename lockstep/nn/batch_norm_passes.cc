@@ -166,6 +166,16 @@ at::Tensor input_gradient_by_kernels(const BackwardInputs& inputs, const at::Ten
 }
 
 // The passes without kernels: in fp64, with [C] viewed as [1, C, 1, …].
+at::Tensor centred(const at::Tensor& x, const at::Tensor& affine) {
+  return x.to(at::kDouble).sub(spread(affine[kMean], x));
+}
+
+at::Tensor before_activation(const at::Tensor& x, const at::Tensor& affine) {
+  return centred(x, affine).mul_(spread(affine[kScale], x)).add_(spread(affine[kBias], x));
+}
+
+}  // namespace
+
 at::Tensor spread(const at::Tensor& of_channels, const at::Tensor& x) {
   std::vector<int64_t> sizes(static_cast<size_t>(x.dim()), 1);
   sizes[1] = -1;
@@ -178,14 +188,6 @@ std::vector<int64_t> all_but_channels(const at::Tensor& x) {
   return result;
 }
 
-at::Tensor centred(const at::Tensor& x, const at::Tensor& affine) {
-  return x.to(at::kDouble).sub(spread(affine[kMean], x));
-}
-
-at::Tensor before_activation(const at::Tensor& x, const at::Tensor& affine) {
-  return centred(x, affine).mul_(spread(affine[kScale], x)).add_(spread(affine[kBias], x));
-}
-
 at::Tensor masked_gradient(const BackwardInputs& in) {
   const at::Tensor dy = in.dy.to(at::kDouble);
   if (in.activation == Activation::kNone) return dy;
@@ -193,8 +195,6 @@ at::Tensor masked_gradient(const BackwardInputs& in) {
   const at::Tensor flat = in.activation == Activation::kRelu ? z.le(0) : z.le(0).logical_or_(z.ge(6));
   return dy.masked_fill(flat, 0);
 }
-
-}  // namespace
 
 bool has_kernels(const at::Tensor& x) {
   const bool type = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;

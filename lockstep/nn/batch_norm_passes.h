@@ -1,8 +1,11 @@
-// The four passes over whole tensors that make up BatchNorm: by our own kernels where the tensor's layout allows it,
+// The passes over whole tensors that make up BatchNorm: by our own kernels where the tensor's layout allows it,
 // else by libtorch's operations. Everything about a channel is fp64, on the tensor's device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
 
 #include "lockstep/nn/batch_norm.h"
 
@@ -31,5 +34,12 @@ at::Tensor gradient_sums(const BackwardInputs& inputs, at::Tensor* masked);
 
 // g · scale + (x - mean) · slope + offset, where `line` [2, C] holds slope and offset.
 at::Tensor input_gradient(const BackwardInputs& inputs, const at::Tensor& line);
+
+// g in fp64 by libtorch's operations, differentiable by dy.
+at::Tensor masked_gradient(const BackwardInputs& inputs);
+
+// [C] viewed as [1, C, 1, …] of as many dimensions as x has, and x's dimensions other than the channels'.
+at::Tensor spread(const at::Tensor& of_channels, const at::Tensor& x);
+std::vector<int64_t> all_but_channels(const at::Tensor& x);
 
 }  // namespace lockstep::nn

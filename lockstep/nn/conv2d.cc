@@ -5,7 +5,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/nn/windows.h"
 
 namespace lockstep::nn {
@@ -53,6 +52,17 @@ WindowShape saved_shape(torch::autograd::AutogradContext* context, const at::Ten
           context->saved_data["padding"].toInt()};
 }
 
+// Both gradients by libtorch's operation, which has derivatives of its own: for create_graph.
+torch::autograd::variable_list differentiable(torch::autograd::AutogradContext* context, const at::Tensor& dy,
+                                              int64_t groups) {
+  const auto saved = context->get_saved_variables();
+  const int64_t s = context->saved_data["stride"].toInt(), p = context->saved_data["padding"].toInt();
+  const auto [dx, dweight, dbias] = at::convolution_backward(
+      dy.to(saved[0].scalar_type()), saved[0], saved[1], at::OptionalIntArrayRef(), {s, s}, {p, p}, {1, 1}, false,
+      {0, 0}, groups, {context->needs_input_grad(0), context->needs_input_grad(1), false});
+  return {dx, dweight, at::Tensor(), at::Tensor()};
+}
+
 class DeepConv : public torch::autograd::Function<DeepConv> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
@@ -68,7 +78,7 @@ class DeepConv : public torch::autograd::Function<DeepConv> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    if (at::GradMode::is_enabled()) throw BugError("the conv2d of deep layers has no second derivative");
+    if (at::GradMode::is_enabled()) return differentiable(context, gradients[0], 1);
     const auto saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1];
     const WindowShape shape = saved_shape(context, weight);
@@ -107,9 +117,9 @@ class StridedDepthwise : public torch::autograd::Function<StridedDepthwise> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    if (at::GradMode::is_enabled()) throw BugError("the conv2d of channels with a stride has no second derivative");
     const auto saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1];
+    if (at::GradMode::is_enabled()) return differentiable(context, gradients[0], x.size(1));
     const WindowShape shape = saved_shape(context, weight);
     const int64_t s = shape.stride, p = shape.padding;
     const at::Tensor dy = gradients[0].to(x.scalar_type()).contiguous(kChannelsLast);

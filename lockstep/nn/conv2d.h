@@ -16,8 +16,8 @@ namespace lockstep::nn {
 //
 // x and weight that are bf16 or fp16, channels_last and on the CPU go through one matrix product over x's windows, and
 // two in the backward, where pixels are few (a pure function of the shapes). The weight's gradient is then
-// channels_last too, so that no copy of it is made. The sums are added in another order than libtorch's. A second
-// derivative through that, or through a depthwise convolution with a stride, is a BugError.
+// channels_last too, so that no copy of it is made. The sums are added in another order than libtorch's. A backward
+// that is to be differentiated itself (create_graph) is libtorch's.
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, int64_t stride, int64_t padding, int64_t groups = 1);
 
 // torch::nn::Conv2d with the same state and options. conv2d() computes it where it has no bias and no dilation, pads

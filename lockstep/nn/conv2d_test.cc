@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/nn/testing/second_derivatives.h"
 
 namespace lockstep::nn {
 namespace {
@@ -87,11 +87,27 @@ TEST(Conv2d, FollowsAutocast) {
   EXPECT_TRUE(at::equal(y, conv2d(x.to(at::kBFloat16), weight.to(at::kBFloat16), 1, 1)));
 }
 
-TEST(Conv2d, RefusesSecondDerivatives) {
-  const at::Tensor x = at::randn({2, 256, 4, 4}).to(at::kBFloat16).contiguous(kChannelsLast).requires_grad_();
-  const at::Tensor weight = at::randn({256, 256, 3, 3}).to(at::kBFloat16).contiguous(kChannelsLast);
-  const at::Tensor sum = conv2d(x, weight, 1, 1).square().sum();
-  EXPECT_THROW(torch::autograd::grad({sum}, {x}, {}, true, true), BugError);
+// Of both ways of a deep layer, of a depthwise one with a stride, and of what goes to libtorch.
+TEST(Conv2d, SecondDerivativesAreLibtorchs) {
+  at::manual_seed(3);
+  struct Case {
+    std::vector<int64_t> sizes;
+    int64_t out, stride, groups;
+  };
+  for (const Case& c : {Case{{2, 256, 4, 4}, 256, 1, 1},
+                        {{2, 256, 20, 10}, 256, 1, 1},
+                        {{2, 24, 9, 12}, 24, 2, 24},
+                        {{2, 20, 9, 9}, 24, 1, 1}}) {
+    const at::Tensor x = at::randn(c.sizes).to(at::kBFloat16).contiguous(kChannelsLast);
+    const at::Tensor weight =
+        (at::randn({c.out, c.sizes[1] / c.groups, 3, 3}) / 30).to(at::kBFloat16).contiguous(kChannelsLast);
+    const auto ours = testing_support::penalty_gradients(
+        [&](const auto& in) { return conv2d(in[0], in[1], c.stride, 1, c.groups); }, {x, weight});
+    const auto theirs = testing_support::penalty_gradients(
+        [&](const auto& in) { return at::conv2d(in[0], in[1], {}, c.stride, 1, 1, c.groups); }, {x, weight});
+    SCOPED_TRACE(testing::Message() << x.sizes());
+    testing_support::expect_near(ours, theirs, 1e-2);
+  }
 }
 
 // What conv2d() does not take goes to libtorch as it is.

@@ -4,7 +4,8 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "lockstep/base/error.h"
+#include <vector>
+
 #include "lockstep/nn/pool_kernels.h"
 
 namespace lockstep::nn {
@@ -50,6 +51,17 @@ void for_rows_of_any(const at::Tensor& input, const at::Tensor& output, const at
   }
 }
 
+// Backward of libtorch's operations, which have derivatives of their own: `gradient` goes to the place in its window
+// that its output came from.
+at::Tensor differentiable(const at::Tensor& gradient, const at::Tensor& origin, at::IntArrayRef sizes) {
+  std::vector<at::Tensor> places;
+  for (int64_t place = 0; place < kNone; ++place) places.push_back(gradient.masked_fill(origin.ne(place), 0));
+  const int64_t height = gradient.size(2), width = gradient.size(3);
+  const at::Tensor windows = at::stack(places, -1).view({sizes[0], sizes[1], height, width, 2, 2});
+  const at::Tensor pixels = windows.permute({0, 1, 2, 4, 3, 5}).reshape({sizes[0], sizes[1], 2 * height, 2 * width});
+  return at::constant_pad_nd(pixels, {0, sizes[3] - 2 * width, 0, sizes[2] - 2 * height}).contiguous(kChannelsLast);
+}
+
 class MaxPoolRelu : public torch::autograd::Function<MaxPoolRelu> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
@@ -64,9 +76,9 @@ class MaxPoolRelu : public torch::autograd::Function<MaxPoolRelu> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    if (at::GradMode::is_enabled()) throw BugError("max_pool_relu has no second derivative");
     const at::Tensor origin = context->get_saved_variables()[0];
     const auto sizes = context->saved_data["input_sizes"].toIntVector();
+    if (at::GradMode::is_enabled()) return {differentiable(gradients[0], origin, sizes)};
     const at::Tensor gradient = gradients[0].contiguous(kChannelsLast);
     const at::Tensor result = at::empty(sizes, gradient.options().memory_format(kChannelsLast));
     if (sizes[2] % 2 != 0 || sizes[3] % 2 != 0) result.zero_();

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "lockstep/base/error.h"
+#include "lockstep/nn/testing/second_derivatives.h"
 
 namespace lockstep::nn {
 namespace {
@@ -84,10 +84,16 @@ TEST(MaxPoolRelu, TakesAGradientInAnyMemoryFormat) {
   EXPECT_TRUE(at::equal(plain.gradient, last.gradient));
 }
 
-TEST(MaxPoolRelu, RefusesSecondDerivatives) {
-  const at::Tensor x = at::randn({1, 20, 4, 4}).contiguous(kChannelsLast).requires_grad_();
-  const at::Tensor sum = max_pool_relu(x).square().sum();
-  EXPECT_THROW(torch::autograd::grad({sum}, {x}, {}, true, true), BugError);
+TEST(MaxPoolRelu, SecondDerivativesAreLibtorchs) {
+  at::manual_seed(2);
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2, 20, 8, 8}, {3, 16, 5, 7}, {1, 33, 2, 3}}) {
+    const at::Tensor x = at::randn(sizes).contiguous(kChannelsLast);
+    const auto ours =
+        testing_support::penalty_gradients([](const auto& in) { return max_pool_relu(in[0] * in[0] - 1); }, {x});
+    const auto theirs =
+        testing_support::penalty_gradients([](const auto& in) { return libtorchs(in[0] * in[0] - 1); }, {x});
+    testing_support::expect_near(ours, theirs, 1e-6);
+  }
 }
 
 TEST(MaxPoolRelu, TakesNothingAtAll) { EXPECT_EQ(max_pool_relu(at::zeros({0, 20, 4, 4})).size(0), 0); }
