@@ -43,8 +43,9 @@ Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> paramete
   for (const auto& parameter : parameters_) log_.bytes += static_cast<int64_t>(parameter.nbytes());
 }
 
-void Bucket::begin(double loss_scale) {
+void Bucket::begin(double loss_scale, double multiply) {
   in_.loss_scale = loss_scale;
+  multiply_ = multiply;
   missing_ = parameters_.size();
 }
 
@@ -90,11 +91,11 @@ std::vector<at::Tensor> Bucket::finish() {
   work_->wait();
   log_.waited = watch.seconds();
   log_.in_flight = seconds(work_->elapsed());
-  if (reduction_.multiply != 1) {
-    for (auto& gradient : travelling_.empty() ? in_.gradients : travelling_) gradient.mul_(reduction_.multiply);
+  if (multiply_ != 1) {
+    for (auto& gradient : travelling_.empty() ? in_.gradients : travelling_) gradient.mul_(multiply_);
   }
   for (size_t k = 0; k < travelling_.size(); ++k) in_.gradients[k].copy_(travelling_[k]);
-  if (reduction_.hook != nullptr || reduction_.multiply != 1 || reduction_.always_fp32) take_square_sums();
+  if (reduction_.hook != nullptr || multiply_ != 1 || reduction_.always_fp32) take_square_sums();
   std::vector<at::Tensor> reduced(parameters_.size());
   reduced.swap(in_.gradients);
   drop();

@@ -24,7 +24,6 @@ struct Reduction {
   bool always_fp32 = false;                  // 16-bit gradients are added and travel in fp32
   bool through_cpu = false;                  // from a GPU over a network library that takes CPU memory
   std::optional<at::ScalarType> wire = {};   // fp32 gradients are added and travel rounded to it (comm::FoldOptions)
-  double multiply = 1;                       // the factor by which sums are multiplied
   std::shared_ptr<CommHook> hook = nullptr;  // reduces in place of the fold
 };
 
@@ -44,7 +43,8 @@ class Bucket {
   Bucket(size_t index, std::string label, std::vector<at::Tensor> parameters, at::Tensor square_sums,
          Reduction reduction);
 
-  void begin(double loss_scale = 1);
+  // `multiply`: the factor of the sums over ranks.
+  void begin(double loss_scale = 1, double multiply = 1);
   // Takes the gradient of parameter `k` of the bucket. The gradient owns its memory; with always_fp32 it may be fp32.
   void put(size_t k, at::Tensor gradient);
   // The same for a bf16 or fp16 gradient of an fp32 parameter, which nobody writes to any more. The sum is fp32.
@@ -70,6 +70,7 @@ class Bucket {
   std::vector<at::Tensor> parts_;       // of the flat tensor, each laid out as its parameter
   at::Tensor square_sums_;
   Reduction reduction_;
+  double multiply_ = 1;
   size_t missing_ = 0;  // gradients that have not been put
   std::shared_ptr<comm::Work> work_;
   BucketLog log_;

@@ -27,13 +27,14 @@ std::vector<std::vector<size_t>> plan_buckets(std::span<const ParameterSize> par
   };
   std::vector<std::vector<size_t>> buckets;
   std::map<Kind, Open, Before> open;
+  const bool by_size = std::none_of(parameters.begin(), parameters.end(), [](const auto& each) { return each.closes; });
   for (size_t i = parameters.size(); i-- > 0;) {
     const Kind kind(parameters[i].dtype, parameters[i].device);
     Open& bucket = open[kind];
     bucket.members.push_back(i);
     bucket.bytes += parameters[i].bytes;
     const double cap = (buckets.empty() ? options.first_bucket_mb : options.bucket_mb) * (1 << 20);
-    if (static_cast<double>(bucket.bytes) < cap) continue;
+    if (by_size ? static_cast<double>(bucket.bytes) < cap : !parameters[i].closes) continue;
     buckets.push_back(std::move(bucket.members));
     open.erase(kind);
   }

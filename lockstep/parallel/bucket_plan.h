@@ -24,6 +24,7 @@ struct ParameterSize {
   int64_t bytes;
   c10::ScalarType dtype;
   c10::Device device{c10::DeviceType::CPU};
+  bool closes = false;  // closes its bucket, of whatever size; sizes do not count then for the others either
 };
 
 // Returns buckets of parameter numbers; a pure function. Backward reaches parameters in about the reverse order of

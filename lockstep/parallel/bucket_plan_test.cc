@@ -39,5 +39,13 @@ TEST(BucketPlan, ABucketIsOnOneDevice) {
   EXPECT_EQ(plan({{100, f, first}, {100, f}, {100, f, second}, {100, f, first}}), (Buckets{{2}, {1}, {3, 0}}));
 }
 
+TEST(BucketPlan, MarkedParametersCloseTheirBuckets) {
+  const auto f = c10::ScalarType::Float;
+  ParameterSize small{.bytes = 100, .dtype = f}, marked = small, large = small;
+  marked.closes = true;
+  large.bytes = 9 * kMb;
+  EXPECT_EQ(plan({small, large, marked, small, marked, large}), (Buckets{{5, 4}, {3, 2}, {1, 0}}));
+}
+
 }  // namespace
 }  // namespace lockstep::parallel

@@ -23,7 +23,6 @@ Reduction reduction_of(const at::Tensor& parameter, comm::Communicator& comm, co
           .always_fp32 = options.allreduce_always_fp32,
           .through_cpu = !on_cpu && !comm.shares(parameter),
           .wire = parameter.scalar_type() == at::kFloat ? options.wire() : std::nullopt,
-          .multiply = options.gradient_predivide_factor,
           .hook = options.comm_hook};
 }
 
@@ -38,7 +37,10 @@ BucketQueue::BucketQueue(const std::vector<NamedParameter>& parameters, comm::Co
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].sparse) continue;
     const at::Tensor& tensor = parameters[i].tensor;
-    sizes.push_back({static_cast<int64_t>(tensor.nbytes()), tensor.scalar_type(), tensor.device()});
+    sizes.push_back({.bytes = static_cast<int64_t>(tensor.nbytes()),
+                     .dtype = tensor.scalar_type(),
+                     .device = tensor.device(),
+                     .closes = options.closes_bucket(tensor)});
     dense.push_back({.parameter = i, .blocks = comm::block_count(tensor.numel())});
     blocks += dense.back().blocks;
   }
@@ -71,9 +73,9 @@ void BucketQueue::add_bucket(const std::vector<NamedParameter>& parameters, std:
   members_.push_back(std::move(members));
 }
 
-void BucketQueue::begin_step(double loss_scale) {
+void BucketQueue::begin_step(double loss_scale, double multiply) {
   launched_ = 0;
-  for (auto& bucket : buckets_) bucket.begin(loss_scale);
+  for (auto& bucket : buckets_) bucket.begin(loss_scale, multiply);
 }
 
 void BucketQueue::put(size_t parameter, at::Tensor gradient) {

@@ -21,7 +21,8 @@ class BucketQueue {
   // The communicator outlives it.
   BucketQueue(const std::vector<NamedParameter>& parameters, comm::Communicator& comm, const DdpOptions& options);
 
-  void begin_step(double loss_scale = 1);  // of the step's gradients (GradBucket)
+  // `loss_scale`: of the step's gradients (GradBucket). `multiply`: the factor of their sums over ranks.
+  void begin_step(double loss_scale = 1, double multiply = 1);
   // Takes a parameter's gradient, which owns its memory, into its bucket.
   void put(size_t parameter, at::Tensor gradient);
   void put_low_precision(size_t parameter, at::Tensor gradient);  // as Bucket::put_low_precision()

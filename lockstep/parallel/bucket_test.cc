@@ -16,9 +16,9 @@ struct BucketTest : testing::Test {
   Tensor sums = at::zeros({2}, at::kDouble);
 
   // The gradients that parameters see after a step in which both were 2 everywhere.
-  std::vector<Tensor> reduced(const Reduction& reduction) {
+  std::vector<Tensor> reduced(const Reduction& reduction, double multiply = 1) {
     Bucket bucket(0, "bucket", {a, b}, sums, reduction);
-    bucket.begin();
+    bucket.begin(/*loss_scale=*/1, multiply);
     bucket.put(0, at::full_like(a, 2));
     EXPECT_FALSE(bucket.full());
     bucket.put(1, at::full_like(b, 2));
@@ -68,7 +68,7 @@ TEST_F(BucketTest, AHookTakesThePlaceOfTheFold) {
 }
 
 TEST_F(BucketTest, MultipliedAfterwards) {
-  EXPECT_TRUE(at::equal(reduced({.multiply = 8})[0], at::full_like(a, 16)));
+  EXPECT_TRUE(at::equal(reduced({}, /*multiply=*/8)[0], at::full_like(a, 16)));
   EXPECT_EQ(sums.sum().item<double>(), 256 * (12 + 24)) << "square sums are taken after it";
 }
 

@@ -1,5 +1,7 @@
 #include "lockstep/parallel/ddp_options.h"
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep::parallel {
@@ -21,6 +23,12 @@ void DdpOptions::check() const {
     throw ConfigError("DistributedDataParallel: buckets of ", buckets.bucket_mb, " MB, the first of ",
                       buckets.first_bucket_mb, " MB; they are above 0");
   }
+}
+
+bool DdpOptions::closes_bucket(const at::Tensor& parameter) const {
+  const void* const here = parameter.const_data_ptr();  // also of a complex one's real view
+  return std::any_of(bucket_ends.begin(), bucket_ends.end(),
+                     [&](const auto& end) { return end.const_data_ptr() == here; });
 }
 
 std::optional<c10::ScalarType> DdpOptions::wire() const { return comm_hook ? comm_hook->wire() : buckets.wire; }

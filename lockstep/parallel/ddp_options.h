@@ -1,9 +1,12 @@
 // The options of DistributedDataParallel, under the names that PyTorch and Apex have for them.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "lockstep/parallel/bucket_plan.h"
 #include "lockstep/parallel/comm_hook.h"
@@ -19,13 +22,17 @@ struct DdpOptions {
   bool find_unused_parameters = false;  // walks each lane's graph before its backward (unused_parameters.h)
   bool static_graph = false;            // walks the graphs of the first step alone: all steps use the same parameters
 
-  bool gradient_average = true;          // hand-driven loops get the mean over ranks, not the sum
-  bool delay_allreduce = false;          // buckets are launched when backward is over
-  bool allreduce_always_fp32 = false;    // 16-bit gradients are added and travel in fp32
-  double gradient_predivide_factor = 1;  // gradients are divided by it before they are added, multiplied afterwards
+  bool gradient_average = true;        // hand-driven loops get the mean over ranks, not the sum
+  bool delay_allreduce = false;        // buckets are launched when backward is over
+  bool allreduce_always_fp32 = false;  // 16-bit gradients are added and travel in fp32
+  // Apex's order: gradients are divided by it before they are added, and their sum is multiplied by it afterwards; by
+  // hand by its share of the number of ranks, and not at all without gradient_average.
+  double gradient_predivide_factor = 1;
+  std::vector<at::Tensor> bucket_ends = {};       // parameters each of which closes a bucket; sizes do not count then
   std::shared_ptr<CommHook> comm_hook = nullptr;  // reduces in place of the fold
 
-  void check() const;                           // throws ConfigError for options that do not go together
+  bool closes_bucket(const at::Tensor& parameter) const;  // whether it is one of bucket_ends
+  void check() const;                                     // throws ConfigError for options that do not go together
   std::optional<c10::ScalarType> wire() const;  // the type in which fp32 gradients travel: the hook's or the buckets'
 };
 

@@ -86,12 +86,22 @@ void Reducer::begin(Step step) {
   }
   for (auto& sum : lane_sums_) sum.clear();  // a pass may have ended with an error
   sparse_.clear();
-  buckets_.begin_step(step.loss_scale);
+  predivide(step);
+  buckets_.begin_step(step.loss_scale, step.multiply);
   unused_.begin_step();
   if (low_precision_) low_precision_->begin_step();
   step_ = std::move(step);
   step_.ready.assign(parameters_.size(), false);
   step_.active = true;
+}
+
+// With Apex's order a pass by hand is divided by the number of ranks after it is folded.
+void Reducer::predivide(Step& step) const {
+  const double factor = options_.gradient_predivide_factor;
+  if (factor == 1) return;
+  step.leaf_scale = 1 / factor;
+  step.multiply = step.by_hand ? (options_.gradient_average ? factor * step.scale : 1) : factor;
+  step.scale = 1;
 }
 
 void Reducer::clear_gradients() noexcept {
@@ -228,7 +238,7 @@ void Reducer::add_to_lanes(size_t index, at::Tensor gradient) {
   check_first(index);
   if (options_.allreduce_always_fp32 && gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
   if (adds_local(index)) gradient.add_(local_[index]);
-  if (options_.gradient_predivide_factor != 1) gradient.div_(options_.gradient_predivide_factor);
+  if (step_.leaf_scale != 1) gradient.mul_(step_.leaf_scale);
   LaneSum& lanes = lane_sums_[index];
   lanes.push(step_.lane, std::move(gradient));
   if (lanes.lanes() == step_.lanes) put_in_bucket(index, lanes.finish());
@@ -265,7 +275,7 @@ void Reducer::finish() {
   buckets_.launch_full();
   if (!std::all_of(step_.ready.begin(), step_.ready.end(), [](bool ready) { return ready; })) refuse_missing();
   std::vector<at::Tensor> gradients = buckets_.finish();
-  sparse_.fold(step_.scale, comm_, gradients);
+  sparse_.fold(step_.scale * step_.leaf_scale * step_.multiply, comm_, gradients);
   unused_.finish(comm_);
   add_common(gradients);
   install(std::move(gradients));

@@ -121,11 +121,14 @@ class Reducer {
     double loss_scale = 1;
     size_t lanes = 1;         // of this rank
     size_t lane = 0;          // the selected one
-    double scale = 1;         // multiplies this rank's sums
+    double scale = 1;         // multiplies this rank's sums before they are folded
+    double leaf_scale = 1;    // multiplies each lane's gradients before they are added
+    double multiply = 1;      // multiplies the folded sums
     std::vector<bool> ready;  // by parameter: this rank's sum is complete
   };
 
   void begin(Step step);
+  void predivide(Step& step) const;
   bool begin_by_itself();
   void finish_by_itself();
   void fail(const std::exception& error) noexcept;

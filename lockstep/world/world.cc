@@ -44,7 +44,18 @@ World::World(const rendezvous::Place& place, NodeMemory memory, const WorldOptio
   self().state.store(RankState::kRunning);
 }
 
+World::World(std::shared_ptr<World> whole, std::shared_ptr<comm::Communicator> group)
+    : place_(whole->place_),
+      whole_(std::move(whole)),
+      board_(whole_->board_),
+      pool_(whole_->pool_),
+      communicator_(std::move(group)) {
+  place_.rank = communicator_->rank();
+  place_.size = communicator_->size();
+}
+
 World::~World() {
+  if (whole_) return;
   communicator_.reset();
   if (session_) session_->store.close();
 }

@@ -31,6 +31,9 @@ class World {
   World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options);
   World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options,
         std::unique_ptr<Session> session);
+  // The world of a group of `whole`'s ranks, of which this process is one: `group` is their communicator, by which they
+  // are numbered. Pool and board are those of the whole, which lives at least as long.
+  World(std::shared_ptr<World> whole, std::shared_ptr<comm::Communicator> group);
   ~World();
 
   int rank() const { return place_.rank; }
@@ -52,11 +55,12 @@ class World {
  private:
   rendezvous::Place place_;
   NodeMemory memory_;
+  std::shared_ptr<World> whole_;  // of a group's world
   Mapping board_memory_;
   Board* board_;
   comm::Pool* pool_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<comm::Communicator> communicator_;
+  std::shared_ptr<comm::Communicator> communicator_;
 };
 
 struct InitOptions {

@@ -13,12 +13,18 @@ lockstep::parallel::DdpOptions resolve(const DistributedDataParallelOptions& opt
   if (options.message_size < 1) {
     throw ConfigError("DistributedDataParallel: message_size ", options.message_size, ": expected 1 or more");
   }
+  if (options.delay_allreduce && !options.allreduce_trigger_params.empty()) {
+    throw ConfigError(
+        "DistributedDataParallel: allreduce_trigger_params sends buckets while backward runs, delay_allreduce "
+        "afterwards; give only one of them");
+  }
   const double mebibytes = static_cast<double>(options.message_size) * sizeof(float) / (1 << 20);
   return {.buckets = {.bucket_mb = mebibytes, .first_bucket_mb = mebibytes},
           .gradient_average = options.gradient_average,
           .delay_allreduce = options.delay_allreduce,
           .allreduce_always_fp32 = options.allreduce_always_fp32,
-          .gradient_predivide_factor = options.gradient_predivide_factor};
+          .gradient_predivide_factor = options.gradient_predivide_factor,
+          .bucket_ends = options.allreduce_trigger_params};
 }
 
 DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Module> module,

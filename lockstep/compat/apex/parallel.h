@@ -23,10 +23,19 @@ struct DistributedDataParallelOptions {
   bool delay_allreduce = false;          // buckets go out when backward is over
   bool allreduce_always_fp32 = false;    // 16-bit gradients are added and travel in fp32
   bool gradient_average = true;          // the mean over ranks; false: the sum
-  double gradient_predivide_factor = 1;  // gradients are divided by it before they are added, multiplied afterwards
+  double gradient_predivide_factor = 1;  // g / factor is added over ranks; the sum × factor / ranks is the average
+  std::vector<at::Tensor> allreduce_trigger_params = {};  // each ends a bucket, and message_size does not count
+
+  // Taken without effect: how Apex drives CUDA's streams, and what it keeps beside .grad.
+  bool retain_allreduce_buffers = false;
+  int num_allreduce_streams = 1;
+  std::vector<comm::Communicator*> allreduce_communicators = {};
+  std::optional<double> gradient_average_split_factor = {};
+  bool prof = false;
 };
 
-// The same in Lockstep's own options. Throws ConfigError for a message_size below 1.
+// The same in Lockstep's own options. Throws ConfigError for a message_size below 1, and for allreduce_trigger_params
+// with delay_allreduce.
 lockstep::parallel::DdpOptions resolve(const DistributedDataParallelOptions& options);
 
 // Drives backward by hand: forward, then ddp.backward(loss). One thread.

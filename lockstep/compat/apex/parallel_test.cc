@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
+
+#include <string>
+#include <vector>
 
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/compat/apex/amp.h"
@@ -35,6 +39,14 @@ TEST(ApexParallel, KeywordsBecomeOptions) {
   EXPECT_TRUE(resolved.delay_allreduce && resolved.allreduce_always_fp32 && !resolved.gradient_average);
   EXPECT_EQ(resolved.gradient_predivide_factor, 2);
   EXPECT_THAT(refusal([] { resolve({.message_size = 0}); }), HasSubstr("message_size 0"));
+  const Tensor end = at::ones({2});
+  EXPECT_THAT(refusal([&] { resolve({.delay_allreduce = true, .allreduce_trigger_params = {end}}); }),
+              HasSubstr("give only one of them"));
+  resolve({.retain_allreduce_buffers = true,
+           .num_allreduce_streams = 2,
+           .allreduce_communicators = {nullptr},
+           .gradient_average_split_factor = 2,
+           .prof = true});
 }
 
 Tensor filled(int value) { return at::full({1, 2}, value, at::kFloat); }
@@ -107,6 +119,48 @@ TEST(ApexParallel, AmpAccumulatesWithoutAllReduce) {
     for (const int size : {1, 2}) expect_ranks_pass("apex_accumulation", size, level);
   }
 }
+
+RANK_PROGRAM(apex_buckets) {
+  const auto world = join_world(context);
+  torch::nn::Sequential net(torch::nn::Linear(2, 3), torch::nn::Linear(3, 4), torch::nn::Linear(4, 1));
+  const auto buckets = [&](const DistributedDataParallelOptions& options) {
+    const DistributedDataParallel ddp(net.ptr(), world, options);
+    std::vector<std::string> labels;
+    for (size_t i = 0; i < ddp.reducer().buckets(); ++i) labels.push_back(ddp.reducer().log(i).label);
+    return labels;
+  };
+  EXPECT_THAT(buckets({}), ElementsAre("bucket 1/1 (2.bias …)"));
+  EXPECT_THAT(buckets({.message_size = 16}), ElementsAre("bucket 1/2 (2.bias …)", "bucket 2/2 (0.bias …)"));
+  const auto first = net->ptr<torch::nn::LinearImpl>(0), second = net->ptr<torch::nn::LinearImpl>(1);
+  const DistributedDataParallelOptions options{.message_size = 1,
+                                               .allreduce_trigger_params = {second->bias, first->bias}};
+  EXPECT_THAT(buckets(options),
+              ElementsAre("bucket 1/3 (2.bias …)", "bucket 2/3 (1.weight …)", "bucket 3/3 (0.weight)"));
+  EXPECT_THAT(refusal([&] { buckets({.allreduce_trigger_params = {at::ones({2})}}); }),
+              HasSubstr("of the 1 parameters that end buckets 0 are the module's"));
+}
+TEST(ApexParallel, MessageSizeAndTriggersCutBuckets) {
+  for (const int size : {1, 2}) expect_ranks_pass("apex_buckets", size);
+}
+
+// Apex: g is multiplied by 1 / factor, added over ranks, and the sum multiplied by factor / ranks, or left alone.
+RANK_PROGRAM(apex_predivide) {
+  const auto world = join_world(context);
+  at::manual_seed(3);
+  const Tensor gradients = at::randn({context.size, 1, 501});
+  constexpr double kFactor = 3;
+  for (const bool average : {true, false}) {
+    torch::nn::Linear net(torch::nn::LinearOptions(501, 1).bias(false));
+    DistributedDataParallel ddp(net.ptr(), world, {.gradient_average = average, .gradient_predivide_factor = kFactor});
+    (net->weight * gradients[context.rank]).sum().backward();
+    Tensor sum = gradients[0] * (1 / kFactor);
+    for (int rank = 1; rank < context.size; ++rank) sum = sum + gradients[rank] * (1 / kFactor);
+    if (average) sum = sum * (kFactor / context.size);
+    EXPECT_TRUE(at::equal(net->weight.grad(), sum)) << "average " << average;
+    EXPECT_FALSE(at::equal(sum, gradients.sum(0) / (average ? context.size : kFactor))) << "the order shows";
+  }
+}
+TEST(ApexParallel, PredivideHasApexsOrder) { expect_ranks_pass("apex_predivide", 3); }
 
 RANK_PROGRAM(apex_reducer) {
   const auto world = join_world(context);

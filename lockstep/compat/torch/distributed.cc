@@ -136,9 +136,11 @@ void destroy_process_group() { default_world().reset(); }
 
 bool is_initialized() { return default_world() != nullptr; }
 
-std::shared_ptr<World> joined_world() {
+std::shared_ptr<World> joined_world(const Group& group) {
   if (!is_initialized()) throw ConfigError("the default process group is not there: call init_process_group first");
-  return default_world();
+  if (group.ranks_.empty()) return default_world();
+  if (group.world_ == nullptr) throw ConfigError("rank ", default_world()->rank(), " is not in the group");
+  return group.world_;
 }
 
 Group new_group(const std::vector<int>& ranks) {
@@ -153,6 +155,7 @@ Group new_group(const std::vector<int>& ranks) {
   }
   const bool is_member = std::count(group.ranks_.begin(), group.ranks_.end(), world->rank()) > 0;
   group.communicator_ = world->communicator().make_group(is_member ? group.ranks_ : std::vector<int>());
+  if (is_member) group.world_ = std::make_shared<World>(world, group.communicator_);
   return group;
 }
 

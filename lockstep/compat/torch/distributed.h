@@ -45,9 +45,6 @@ void destroy_process_group();
 
 constexpr bool is_available() { return true; }
 bool is_initialized();
-// Returns the joined world, for DistributedDataParallel.
-std::shared_ptr<World> joined_world();
-
 // Some ranks of the world; a default one is the whole world.
 class Group {
  public:
@@ -56,9 +53,15 @@ class Group {
  private:
   friend Group new_group(const std::vector<int>& ranks);
   friend struct Member;
+  friend std::shared_ptr<World> joined_world(const Group& group);
   std::vector<int> ranks_ = {};                            // empty: the world
   std::shared_ptr<comm::Communicator> communicator_ = {};  // nullptr: the world, or this rank is not among them
+  std::shared_ptr<World> world_ = {};                      // of the communicator
 };
+
+// Returns the joined world, or the world of a group's ranks alone, for lockstep::parallel. Throws ConfigError before
+// init_process_group(), and on a rank that is not in the group.
+std::shared_ptr<World> joined_world(const Group& group = {});
 
 // Makes a group. All ranks of the world call it, also those that are not named. An empty list names all ranks. Throws
 // ConfigError for a rank that the world does not have, or has twice in the list.
