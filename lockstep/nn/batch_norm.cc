@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/nn/batch_norm_graph.h"
 #include "lockstep/nn/batch_norm_passes.h"
+#include "lockstep/nn/checkpoint.h"
 
 namespace lockstep::nn {
 namespace {
@@ -63,7 +64,7 @@ Moments statistics(Use& use, const at::Tensor& x) {
   if (use.exchange) moments = use.exchange->join(moments);
   check_count(moments.count, x);
   use.count = moments.count;
-  const bool keeps = !use.exchange || use.exchange->keeps_statistics();
+  const bool keeps = (!use.exchange || use.exchange->keeps_statistics()) && !is_recomputing();
   if (arguments.training && keeps) update_running(arguments, moments);
   return moments;
 }
@@ -141,9 +142,13 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
 // Runs libtorch's layers one after the other.
 at::Tensor layer_by_layer(const at::Tensor& x, const BatchNormArguments& a, Activation activation,
                           const at::Tensor& residual) {
-  at::Tensor y =
-      at::batch_norm(x, a.weight, a.bias, a.running_mean, a.running_var, a.training || !a.running_mean.defined(),
-                     a.momentum, a.eps, at::globalContext().userEnabledCuDNN());
+  const bool by_batch = a.training || !a.running_mean.defined(), apart = by_batch && is_checkpointing();
+  if (apart && a.running_mean.defined() && !is_recomputing()) {
+    at::batch_norm_update_stats(x.detach(), a.running_mean, a.running_var, a.momentum);
+  }
+  const at::Tensor none;
+  at::Tensor y = at::batch_norm(x, a.weight, a.bias, apart ? none : a.running_mean, apart ? none : a.running_var,
+                                by_batch, a.momentum, a.eps, at::globalContext().userEnabledCuDNN());
   if (residual.defined()) y = y + residual;
   if (activation == Activation::kRelu) return y.relu();
   return activation == Activation::kRelu6 ? at::hardtanh(y, 0, 6) : y;
@@ -187,7 +192,7 @@ at::Tensor BatchNorm2dImpl::forward(const at::Tensor& x, Activation activation, 
 
 double BatchNorm2dImpl::next_momentum() {
   const bool counts = is_training() && options.track_running_stats() && num_batches_tracked.defined() &&
-                      (!exchange_ || exchange_->keeps_statistics());
+                      (!exchange_ || exchange_->keeps_statistics()) && !is_recomputing();
   if (counts) num_batches_tracked += 1;
   if (options.momentum().has_value()) return *options.momentum();
   return counts ? 1 / num_batches_tracked.item<double>() : 0;

@@ -20,7 +20,7 @@ struct DdpOptions {
   bool broadcast_buffers = true;  // rank 0's buffers go to all ranks after each step; false: each has its own
 
   bool find_unused_parameters = false;  // walks each lane's graph before its backward (unused_parameters.h)
-  bool static_graph = false;            // walks the graphs of the first step alone: all steps use the same parameters
+  bool static_graph = false;  // all steps use the same parameters as the first, equally often (static_graph.h)
 
   bool gradient_average = true;        // hand-driven loops get the mean over ranks, not the sum
   bool delay_allreduce = false;        // buckets are launched when backward is over

@@ -5,7 +5,6 @@
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/gradients/ownership.h"
+#include "lockstep/parallel/gradients/pass_end.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -64,10 +64,10 @@ Reducer::Reducer(const std::vector<NamedParameter>& parameters, comm::Communicat
       folded_(real_views(parameters_)),
       lane_sums_(lane_sums_of(folded_, options_)),
       buckets_(folded_, comm, options_),
-      unused_(parameters_,
-              {.find_unused_parameters = options_.find_unused_parameters, .static_graph = options_.static_graph}),
+      unused_(parameters_, options_.find_unused_parameters && !options_.static_graph),
       sparse_(parameters_),
       hooks_(joined(parameters_, frozen_), [this](size_t index) { on_gradient(index); }) {
+  if (options_.static_graph) static_graph_.emplace(parameters_);
   if (folds_low_precision(comm_, options_)) {
     low_precision_.emplace(
         parameters_, [this](size_t index, const at::Tensor& gradient) { return take_low_precision(index, gradient); });
@@ -89,6 +89,7 @@ void Reducer::begin(Step step) {
   predivide(step);
   buckets_.begin_step(step.loss_scale, step.multiply);
   unused_.begin_step();
+  if (static_graph_) static_graph_->begin_step();
   if (low_precision_) low_precision_->begin_step();
   step_ = std::move(step);
   step_.ready.assign(parameters_.size(), false);
@@ -135,7 +136,7 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
       // The part of a flat bucket is about to be written.
       common_[i] = there.is_sparse() ? there : owned(std::move(there), folded_[i].tensor);
     }
-    if (local_[i].defined() || common_[i].defined()) unused_.use(i);
+    if (local_[i].defined() || common_[i].defined()) use(i);
   }
 }
 
@@ -148,13 +149,12 @@ void Reducer::begin_pass(double scale) {
   begin({.by_hand = true, .delayed = options_.delay_allreduce, .scale = scale});
 }
 
-// A pass that nobody has announced has its first gradient. The engine calls back when the pass is over.
+// A pass that nobody has announced has its first gradient.
 bool Reducer::begin_by_itself() {
   const auto scale = by_hand_.begin();
   if (!scale) return false;
-  const auto alive = std::make_shared<const bool>(true);
-  begin({.by_hand = true, .pass = alive, .by_itself = true, .delayed = options_.delay_allreduce, .scale = *scale});
-  torch::autograd::Engine::get_default_engine().queue_callback([this, alive] { finish_by_itself(); });
+  const auto pass = at_pass_end([this] { finish_by_itself(); });
+  begin({.by_hand = true, .pass = pass, .by_itself = true, .delayed = options_.delay_allreduce, .scale = *scale});
   return true;
 }
 
@@ -175,13 +175,19 @@ void Reducer::fail(const std::exception& error) noexcept {
 void Reducer::expect(const at::Tensor& loss) {
   refuse_given();
   if (low_precision_ && step_.lanes == 1 && !step_.by_hand && local_gradients() == 0) low_precision_->hook_casts(loss);
-  for (const size_t index : unused_.unused_in(loss, step_.lane)) add_zero(index);
+  for (const size_t index : unused_.unused_in(loss)) add_zero(index);
+  for (size_t i = parameters_.size(); static_graph_ && i-- > 0;) {
+    if (static_graph_->expects(i, step_.lane, 0)) add_zero(i);
+  }
 }
 
 void Reducer::end_lane() {
-  if (!options_.find_unused_parameters && !options_.static_graph) return;
-  for (size_t i = parameters_.size(); i-- > 0;) {
-    if (!has_given(i)) add_zero(i);
+  for (size_t i = parameters_.size(); may_lack() && i-- > 0;) {
+    if (at::Tensor rest = take_rest(i); rest.defined()) {
+      take(i, std::move(rest));
+    } else if (!has_given(i)) {
+      add_zero(i);
+    }
   }
 }
 
@@ -193,6 +199,18 @@ void Reducer::add_zero(size_t index) {
   const c10::AutoGradMode no_grad(false);
   const NamedParameter& parameter = folded_[index];
   take(index, parameter.sparse ? at::Tensor() : at::zeros_like(parameter.tensor));
+}
+
+// Whether lanes may lack gradients of some parameters.
+bool Reducer::may_lack() const { return options_.find_unused_parameters || options_.static_graph; }
+
+at::Tensor Reducer::take_rest(size_t index) {
+  return static_graph_ ? static_graph_->rest(index, step_.lane) : at::Tensor();
+}
+
+void Reducer::use(size_t index) {
+  unused_.use(index);
+  if (static_graph_) static_graph_->use(index);
 }
 
 // Whether the parameter has had a gradient in the selected lane.
@@ -219,9 +237,11 @@ void Reducer::accept(size_t index) {
   // What backward has added to in place is this rank's alone.
   if (!step_.active && !begin_by_itself()) return installed_.forget(index, parameters_[index].tensor.grad());
   if (low_precision_ && low_precision_->was_taken(index)) return;
-  check_allowed(index);
+  check_allowed();
   if (step_.by_hand) unused_.use(index);
-  take(index, exchange_grad(parameters_[index]));
+  at::Tensor gradient = exchange_grad(parameters_[index]);
+  if (static_graph_) gradient = static_graph_->add(index, step_.lane, std::move(gradient));
+  if (gradient.defined()) take(index, std::move(gradient));
 }
 
 void Reducer::take(size_t index, at::Tensor gradient) {
@@ -260,10 +280,12 @@ void Reducer::launch_full(size_t index) {
 void Reducer::finish_pass() {
   for (size_t i = parameters_.size(); i-- > 0;) {
     if (step_.ready[i]) continue;
-    if (at::Tensor there = exchange_grad(parameters_[i]); there.defined()) {
-      unused_.use(i);
+    if (at::Tensor rest = take_rest(i); rest.defined()) {
+      take(i, std::move(rest));
+    } else if (at::Tensor there = exchange_grad(parameters_[i]); there.defined()) {
+      use(i);
       take(i, std::move(there));
-    } else if (options_.find_unused_parameters || options_.static_graph) {
+    } else if (may_lack()) {
       add_zero(i);
     }
   }
@@ -277,6 +299,7 @@ void Reducer::finish() {
   std::vector<at::Tensor> gradients = buckets_.finish();
   sparse_.fold(step_.scale * step_.leaf_scale * step_.multiply, comm_, gradients);
   unused_.finish(comm_);
+  if (static_graph_) static_graph_->finish(comm_);
   add_common(gradients);
   install(std::move(gradients));
   square_sum_ = sparse_.add_square_sums(buckets_.square_sum());
@@ -299,7 +322,8 @@ void Reducer::add_common(std::vector<at::Tensor>& gradients) {
 void Reducer::install(std::vector<at::Tensor> gradients) {
   installed_.begin(step_.number);
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    at::Tensor gradient = unused_.unused(i) ? at::Tensor() : std::move(gradients[i]);
+    const bool unused = static_graph_ ? static_graph_->unused(i) : unused_.unused(i);
+    at::Tensor gradient = unused ? at::Tensor() : std::move(gradients[i]);
     if (gradient.defined() && parameters_[i].tensor.is_complex()) gradient = at::view_as_complex(gradient);
     installed_.add(parameters_[i], gradient);
     exchange_grad(parameters_[i], gradient);
@@ -328,7 +352,8 @@ bool Reducer::take_low_precision(size_t index, const at::Tensor& gradient) {
   const std::lock_guard lock(mutex_);
   const bool one_lane = step_.active && !step_.by_hand && step_.lanes == 1;
   if (!one_lane || step_.ready[index] || adds_local(index)) return false;
-  check_allowed(index);
+  if (static_graph_ && !static_graph_->expects(index, step_.lane, 1)) return false;
+  check_allowed();
   buckets_.put_low_precision(index, gradient);
   launch_full(index);
   return true;
@@ -336,11 +361,10 @@ bool Reducer::take_low_precision(size_t index, const at::Tensor& gradient) {
 
 // The conditions that the way depends on, and answers after it.
 
-void Reducer::check_allowed(size_t index) const {
+void Reducer::check_allowed() const {
   if (c10::GradMode::is_enabled()) {
     throw ConfigError("backward with create_graph: DistributedDataParallel folds first derivatives only; leave it out");
   }
-  unused_.check_gradient(index, step_.lane);
 }
 
 // A backward pass within the function that returns the lane's loss has no weight.
@@ -355,8 +379,8 @@ void Reducer::refuse_given() const {
 void Reducer::check_first(size_t index) const {
   if (!has_given(index)) return;
   throw ConfigError(parameters_[index].name,
-                    " got a second gradient in one backward pass; a part of the model that runs its "
-                    "own backward within backward can't be folded");
+                    " got a second gradient in one backward pass, as a part of the model runs a backward of its own "
+                    "within backward; set static_graph, or checkpoint that part by lockstep::nn::checkpoint");
 }
 
 std::string Reducer::first_not_finite() const {

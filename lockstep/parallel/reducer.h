@@ -8,12 +8,13 @@
 //   launch    the fold of a full bucket over the ranks begins (bucket_queue.h); later hooks move it on
 //   .grad     finish() waits for all folds and installs the sums
 //
-// A backward pass by hand is a step of one lane, which begins with the pass's first gradient and ends in the autograd
-// engine's final callback. As in PyTorch its gradients add to those in .grad, and what is in .grad is folded.
+// A backward pass by hand is a step of one lane, which begins with the pass's first gradient and ends with the pass
+// (gradients/pass_end.h). As in PyTorch its gradients add to those in .grad, and what is in .grad is folded.
 //
-// Three exceptions have a class each under gradients/. UnusedParameters tells which parameters a loss does not reach;
-// they add +0. SparseGradients keeps rows, which are in no bucket. LowPrecisionGradients takes 16-bit gradients before
-// backward casts them to fp32, straight into the bucket, where the ranks share memory and each computes one lane.
+// Four exceptions have a class each under gradients/. UnusedParameters tells which parameters a loss does not reach;
+// they add +0. StaticGraph knows how many gradients each parameter gets. SparseGradients keeps rows, which are in no
+// bucket. LowPrecisionGradients takes 16-bit gradients before backward casts them to fp32, straight into the bucket,
+// where the ranks share memory and each computes one lane.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,6 +34,7 @@
 #include "lockstep/parallel/gradients/low_precision_gradients.h"
 #include "lockstep/parallel/gradients/named_parameter.h"
 #include "lockstep/parallel/gradients/sparse_gradients.h"
+#include "lockstep/parallel/gradients/static_graph.h"
 #include "lockstep/parallel/gradients/unused_parameters.h"
 #include "lockstep/parallel/installed_gradients.h"
 
@@ -134,6 +136,9 @@ class Reducer {
   void fail(const std::exception& error) noexcept;
   void clear_gradients() noexcept;
   void add_zero(size_t index);
+  bool may_lack() const;
+  at::Tensor take_rest(size_t index);  // what a static graph's lane has kept of a parameter's gradients
+  void use(size_t index);              // counts a gradient from before
   bool has_given(size_t index) const;
 
   // A gradient's way.
@@ -149,8 +154,8 @@ class Reducer {
   void add_common(std::vector<at::Tensor>& gradients);
   void install(std::vector<at::Tensor> gradients);
 
-  void check_allowed(size_t index) const;
   void refuse_given() const;
+  void check_allowed() const;
   void check_first(size_t index) const;
   [[noreturn]] void refuse_missing() const;
 
@@ -171,6 +176,7 @@ class Reducer {
   double square_sum_ = 0;
 
   UnusedParameters unused_;
+  std::optional<StaticGraph> static_graph_;
   SparseGradients sparse_;
   std::optional<LowPrecisionGradients> low_precision_;  // where they can be folded before their cast
   GradientHooks hooks_;

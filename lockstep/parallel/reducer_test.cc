@@ -252,7 +252,7 @@ TEST(ReducerOptions, FindUnusedGivesNoGradientToWhatNoLaneUses) {
   }
 }
 
-TEST(ReducerOptions, AStaticGraphIsWalkedOnce) {
+TEST(ReducerOptions, AStaticGraphIsKnownFromItsFirstStep) {
   comm::SingleCommunicator comm;
   const Tensor a = at::ones({3}).requires_grad_(), b = at::ones({3}).requires_grad_();
   Reducer reducer({{"a", a}, {"b", b}}, comm, {.static_graph = true});
@@ -261,6 +261,7 @@ TEST(ReducerOptions, AStaticGraphIsWalkedOnce) {
     reducer.begin_step(1);
     reducer.expect(loss);
     loss.backward();
+    reducer.end_lane();
     reducer.finish();
   };
   for (int i = 0; i < 3; ++i) {

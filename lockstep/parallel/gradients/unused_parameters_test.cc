@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
 #include "lockstep/comm/single_communicator.h"
 
 namespace lockstep::parallel {
@@ -20,44 +19,26 @@ struct UnusedParametersTest : testing::Test {
 };
 
 TEST_F(UnusedParametersTest, NothingIsSearchedUnlessAsked) {
-  UnusedParameters unused(parameters, {});
+  UnusedParameters unused(parameters, false);
   unused.begin_step();
-  EXPECT_EQ(unused.unused_in(of_a, 0), Numbers());
+  EXPECT_EQ(unused.unused_in(of_a), Numbers());
   unused.finish(comm);
   EXPECT_FALSE(unused.unused(1));
 }
 
 TEST_F(UnusedParametersTest, EveryStepIsSearched) {
-  UnusedParameters unused(parameters, {.find_unused_parameters = true});
+  UnusedParameters unused(parameters, true);
   unused.begin_step();
-  EXPECT_EQ(unused.unused_in(of_a, 0), (Numbers{2, 1})) << "the last one first";
-  EXPECT_EQ(unused.unused_in(of_b, 1), (Numbers{2, 0}));
+  EXPECT_EQ(unused.unused_in(of_a), (Numbers{2, 1})) << "the last one first";
+  EXPECT_EQ(unused.unused_in(of_b), (Numbers{2, 0}));
   unused.finish(comm);
   EXPECT_FALSE(unused.unused(0));
   EXPECT_FALSE(unused.unused(1));
   EXPECT_TRUE(unused.unused(2));
   unused.begin_step();
-  EXPECT_EQ(unused.unused_in(of_all, 0), Numbers());
+  EXPECT_EQ(unused.unused_in(of_all), Numbers());
   unused.finish(comm);
   EXPECT_FALSE(unused.unused(2)) << "as the last step found";
-}
-
-TEST_F(UnusedParametersTest, AStaticGraphIsSearchedInItsFirstStep) {
-  UnusedParameters unused(parameters, {.static_graph = true});
-  unused.begin_step();
-  EXPECT_EQ(unused.unused_in(of_a, 0), (Numbers{2, 1}));
-  EXPECT_EQ(unused.unused_in(of_b, 1), (Numbers{2, 0}));
-  EXPECT_NO_THROW(unused.check_gradient(2, 0)) << "nothing is known yet";
-  unused.finish(comm);
-  unused.begin_step();
-  EXPECT_EQ(unused.unused_in(of_all, 0), (Numbers{2, 1})) << "as in the first step";
-  EXPECT_NO_THROW(unused.check_gradient(0, 0));
-  EXPECT_THROW(unused.check_gradient(1, 0), ConfigError) << "lane 0 did not use it";
-  EXPECT_NO_THROW(unused.check_gradient(1, 1));
-  EXPECT_NO_THROW(unused.check_gradient(0, 2)) << "a lane that was empty may use what some lane did";
-  EXPECT_THROW(unused.check_gradient(2, 2), ConfigError);
-  unused.finish(comm);
-  EXPECT_TRUE(unused.unused(2));
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+// The option static_graph: the first step counts each lane's gradients by parameter, and later steps are held to that.
+//
+// A parameter has more than one in a lane where a part of the model runs a backward of its own within backward, as a
+// custom Function that checkpoints activations does. They are added up, as .grad would, and go on after the last.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "lockstep/comm/communicator.h"
+#include "lockstep/parallel/gradients/named_parameter.h"
+
+namespace lockstep::parallel {
+
+// Parameters are numbered as in the list that the constructor gets; lanes are this rank's.
+class StaticGraph {
+ public:
+  explicit StaticGraph(std::vector<NamedParameter> parameters);
+
+  void begin_step();
+  // Takes a gradient of a lane. Returns the sum of the lane's once it is complete, which in the first step it never is;
+  // else an undefined tensor. Throws ConfigError for one more than in the first step.
+  at::Tensor add(size_t parameter, size_t lane, at::Tensor gradient);
+  // Returns what add() has kept at the lane's end, and forgets it.
+  at::Tensor rest(size_t parameter, size_t lane);
+  // Whether the first step is over, and the lane has this many gradients of the parameter.
+  bool expects(size_t parameter, size_t lane, size_t gradients) const;
+  // Counts a use that is no gradient of this step: of one from before that is kept.
+  void use(size_t parameter) { used_[parameter] = true; }
+  // Ends the step. A collective, in the first one.
+  void finish(comm::Communicator& comm);
+  // After finish(): whether no lane of any rank had a gradient of the parameter in the first step.
+  bool unused(size_t parameter) const { return known_ && usual_[parameter] == 0 && !used_[parameter]; }
+
+ private:
+  struct Lane {
+    std::vector<size_t> expected;   // by parameter: gradients in the first step; empty if the lane had no samples then
+    std::vector<size_t> count;      // in this step
+    std::vector<at::Tensor> parts;  // by parameter: the sum so far
+  };
+  Lane& lane_at(size_t lane);
+  size_t expected(size_t parameter, size_t lane) const;
+
+  std::vector<NamedParameter> parameters_;
+  std::vector<Lane> lanes_;
+  std::vector<size_t> usual_;  // by parameter: gradients of a lane that has any, over all ranks
+  std::vector<bool> used_;
+  bool known_ = false;  // the first step is over
+};
+
+}  // namespace lockstep::parallel
