@@ -62,7 +62,8 @@ InitOptions world_of(const train::TrainOptions& options) {
   return {.backend = train::backend_for(options.device, options.comm.backend),
           .algorithm = options.comm.algorithm,
           .interfaces = options.comm.interfaces,
-          .timeout = std::chrono::seconds(options.comm.timeout)};
+          .timeout = std::chrono::seconds(options.comm.timeout),
+          .timeout_name = "--timeout"};
 }
 
 void tell(const train::Parts& parts, const Logger& log) {

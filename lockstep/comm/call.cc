@@ -28,6 +28,32 @@ const at::Tensor& any_tensor(const Call& call) {
   return call.input.defined() ? call.input : call.output;
 }
 
+// Whether the call combines the ranks' tensors element by element or row by row, so that all must have one shape.
+bool needs_one_shape(const Call& call) {
+  if (call.uneven) return false;
+  return (reduces(call.kind) && call.kind != OpKind::kFold) || call.kind == OpKind::kAllGather ||
+         call.kind == OpKind::kGather || call.kind == OpKind::kAllToAll;
+}
+
+void set_shape(Signature& signature, at::IntArrayRef sizes) {
+  signature.sizes_hash = kFnvSeed;
+  for (const int64_t size : sizes) signature.sizes_hash = fnv1a(signature.sizes_hash, static_cast<uint64_t>(size));
+  if (sizes.size() > Signature::kMostDims) return;
+  signature.dims = static_cast<int32_t>(sizes.size());
+  std::transform(sizes.begin(), sizes.end(), signature.sizes.begin(),
+                 [](int64_t size) { return static_cast<uint32_t>(std::min<int64_t>(size, UINT32_MAX)); });
+}
+
+// "[64]", "[2, 3]"; "" where ranks may differ.
+std::string shape_text(const Signature& signature) {
+  if (signature.dims < 0) return signature.elements < 0 ? "" : cat(" [", signature.elements, ']');
+  std::string text;
+  for (int32_t i = 0; i < std::min(signature.dims, Signature::kMostDims); ++i) {
+    text += cat(i == 0 ? "" : ", ", signature.sizes[static_cast<size_t>(i)]);
+  }
+  return cat(" [", text, ']');
+}
+
 // The number of elements that is the same on every rank: those that a rank brings or, in a scatter, gets.
 int64_t elements_of(const Call& call) {
   if (call.uneven) return -1;
@@ -145,6 +171,11 @@ const char* name_of(OpKind kind) {
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
+bool Signature::operator==(const Signature& other) const {
+  return kind == other.kind && dtype == other.dtype && detail == other.detail && tensors == other.tensors &&
+         elements == other.elements && sizes_hash == other.sizes_hash;
+}
+
 uint64_t Signature::hash() const {
   uint64_t hash = fnv1a(kFnvSeed, static_cast<uint64_t>(kind));
   for (const uint64_t value : {uint64_t{dtype}, uint64_t{detail}, uint64_t{tensors}, static_cast<uint64_t>(elements)}) {
@@ -159,6 +190,7 @@ Signature signature_of(const Call& call) {
   signature.dtype = static_cast<uint32_t>(any_tensor(call).scalar_type());
   if (call.kind != OpKind::kFold) {
     signature.elements = elements_of(call);
+    if (needs_one_shape(call)) set_shape(signature, any_tensor(call).sizes());
     // In an uneven all_gather every rank passes the counts of all ranks, so they must agree.
     for (const int64_t n :
          call.kind == OpKind::kAllGather && call.uneven ? call.receive_counts : std::vector<int64_t>{}) {
@@ -183,7 +215,7 @@ Signature signature_of(const Call& call) {
 std::string text_of(const Signature& signature, uint64_t number) {
   std::string text = cat(name_of(signature.kind), " #", number);
   if (signature.kind == OpKind::kBarrier) return text;
-  if (signature.elements >= 0) text += cat(" [", signature.elements, "]");
+  text += shape_text(signature);
   text += cat(' ', c10::toString(static_cast<c10::ScalarType>(signature.dtype)));
   if (signature.tensors != 1) text += cat(" in ", signature.tensors, " tensors");
   if (signature.kind == OpKind::kFold) return text;
@@ -193,10 +225,16 @@ std::string text_of(const Signature& signature, uint64_t number) {
   return has_root(signature.kind) ? text + cat(collects ? " to rank " : " from rank ", root) : text;
 }
 
+std::string message_text(const Call& call, int peer) {
+  return cat(name_of(call.kind), call.kind == OpKind::kSend ? " to rank " : " from rank ", peer, " (tag ", call.tag,
+             ')');
+}
+
 std::string difference_text(const std::vector<std::optional<Signature>>& by_rank, uint64_t number) {
   std::string text;
   std::vector<bool> told(by_rank.size(), false);
   std::set<std::string> calls;
+  std::set<bool> folds;  // whether the ranks fold gradients
   for (size_t first = 0; first < by_rank.size(); ++first) {
     if (told[first] || !by_rank[first]) continue;
     std::vector<int> alike;
@@ -206,10 +244,12 @@ std::string difference_text(const std::vector<std::optional<Signature>>& by_rank
       alike.push_back(static_cast<int>(k));
     }
     const std::string call = text_of(*by_rank[first], number);
+    folds.insert(by_rank[first]->kind == OpKind::kFold);
     text += cat(text.empty() ? "" : ", ", alike.size() == 1 ? "rank " : "ranks ", ranges(alike), " called ", call,
                 calls.insert(call).second ? "" : " of another step, bucket, --comm-dtype or list of sizes");
   }
-  return text + "; every rank must make the same calls in the same order";
+  text += "; every rank must make the same calls in the same order";
+  return folds.size() == 2 ? cat(text, ": ", kUnevenLoops) : text;
 }
 
 void check_call(const Call& call, int size) {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -72,9 +73,16 @@ struct Signature {
   OpKind kind;
   uint32_t dtype, detail, tensors;  // detail: the ReduceOp, the root or a fold's wire type
   int64_t elements;                 // in all tensors of the call together; -1 where ranks may differ
-  uint64_t sizes_hash;              // a fold: hash of its tensors' numbers of elements and of its label
+  // Of a fold: of its tensors' numbers of elements and of its label. Of a call whose tensors have one shape on all
+  // ranks: of that shape.
+  uint64_t sizes_hash;
 
-  bool operator==(const Signature&) const = default;
+  // The shape, for messages; sizes_hash has it, too. dims is -1 if there is none, or one of more dimensions.
+  static constexpr int32_t kMostDims = 7;
+  int32_t dims = -1;
+  std::array<uint32_t, kMostDims> sizes = {};
+
+  bool operator==(const Signature& other) const;
   uint64_t hash() const;
 };
 
@@ -82,6 +90,13 @@ Signature signature_of(const Call& call);
 
 // The call in words, `number` being its number: "broadcast #12 [64] Float from rank 0".
 std::string text_of(const Signature& signature, uint64_t number);
+
+// A send or receive in words: "send to rank 1 (tag 0)", `peer` being the peer's rank in the world.
+std::string message_text(const Call& call, int peer);
+
+// The advice for ranks whose loops may have ended at different steps.
+constexpr const char* kUnevenLoops =
+    "if a rank's data ended before the others', run the loop in ddp.join() or give all ranks as many steps";
 
 // The text of a DesyncError: "rank 1 called broadcast #12 [64] Float from rank 0, ranks 0, 2-3 called …; …". A rank
 // without a signature has not been heard of.

@@ -10,7 +10,12 @@ namespace {
 
 TEST(Signature, SaysWhatMustBeEqual) {
   const at::Tensor a = at::ones({10}), b = at::ones({11});
-  EXPECT_EQ(signature_of(calls::all_reduce(a)), signature_of(calls::all_reduce(at::zeros({2, 5}))));
+  EXPECT_NE(signature_of(calls::all_reduce(a)), signature_of(calls::all_reduce(at::zeros({2, 5}))));
+  EXPECT_NE(signature_of(calls::all_gather(a, at::ones({2, 10}), 2)),
+            signature_of(calls::all_gather(at::ones({2, 5}), at::ones({2, 10}), 2)));
+  EXPECT_NE(signature_of(calls::all_reduce(at::ones({}))), signature_of(calls::all_reduce(at::ones({1}))));
+  EXPECT_EQ(signature_of(calls::broadcast(a, 0)), signature_of(calls::broadcast(at::ones({2, 5}), 0)))
+      << "a broadcast copies elements, as PyTorch's";
   EXPECT_NE(signature_of(calls::all_reduce(a)), signature_of(calls::all_reduce(b)));
   EXPECT_NE(signature_of(calls::all_reduce(a)), signature_of(calls::all_reduce(a, ReduceOp::kMax)));
   EXPECT_NE(signature_of(calls::all_reduce(a)), signature_of(calls::all_reduce(a.to(at::kDouble))));
@@ -34,6 +39,12 @@ TEST(Signature, IsToldInWords) {
   EXPECT_EQ(text_of(signature_of(calls::reduce(a, 2, ReduceOp::kSum)), 1), "reduce #1 [64] Float sum to rank 2");
   EXPECT_EQ(text_of(signature_of(calls::fold({a, a}, {.label = "x"})), 1), "fold #1 [128] Float in 2 tensors");
   EXPECT_EQ(text_of(signature_of(calls::barrier()), 5), "barrier #5");
+  EXPECT_EQ(text_of(signature_of(calls::all_reduce(at::ones({2, 3}))), 0), "all_reduce #0 [2, 3] Float sum");
+  EXPECT_EQ(text_of(signature_of(calls::all_reduce(at::ones({}))), 0), "all_reduce #0 [] Float sum");
+  EXPECT_EQ(text_of(signature_of(calls::all_reduce(at::ones({1, 1, 1, 1, 1, 1, 1, 2}))), 0),
+            "all_reduce #0 [2] Float sum");
+  EXPECT_EQ(message_text(calls::send(a, 1, 7), 3), "send to rank 3 (tag 7)");
+  EXPECT_EQ(message_text(calls::receive(a, 1), 1), "receive from rank 1 (tag 0)");
 }
 
 TEST(Signature, DifferencesAreToldByRank) {
@@ -42,6 +53,14 @@ TEST(Signature, DifferencesAreToldByRank) {
       difference_text({sum, barrier, sum, std::nullopt}, 7),
       "ranks 0, 2 called all_reduce #7 [3] Float sum, rank 1 called barrier #7; every rank must make the same calls "
       "in the same order");
+}
+
+TEST(Signature, AFoldBesideAnotherCallIsProbablyAnotherLoopsEnd) {
+  const Signature fold = signature_of(calls::fold({at::ones({3})}, {.label = "bucket 1/1 (w)"}));
+  EXPECT_NE(difference_text({fold, signature_of(calls::barrier())}, 7).find("run the loop in ddp.join()"),
+            std::string::npos);
+  EXPECT_EQ(difference_text({fold, signature_of(calls::fold({at::ones({3})}, {.label = "other"}))}, 7).find("join"),
+            std::string::npos);
 }
 
 TEST(CheckCall, RefusesWhatCantBe) {

@@ -124,6 +124,14 @@ void Communicator::receive(const at::Tensor& tensor, int from, int tag) {
   start(calls::receive(tensor, from, tag))->wait();
 }
 
+std::shared_ptr<Work> Communicator::isend(const at::Tensor& tensor, int to, int tag) {
+  return start(calls::send(tensor, to, tag));
+}
+
+std::shared_ptr<Work> Communicator::irecv(const at::Tensor& tensor, int from, int tag) {
+  return start(calls::receive(tensor, from, tag));
+}
+
 void Communicator::barrier() { start(calls::barrier())->wait(); }
 
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {

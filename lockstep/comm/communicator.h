@@ -32,7 +32,7 @@ class Work {
 // thread; messages may be mixed with them in any order. Tensors may have any strides, those of a fold must be dense. A
 // tensor is in one call at a time. Every wait ends within the timeout. It throws CommError that names the missing ranks
 // and says whether they are stopped, slow or dead, and DesyncError that says which rank called what where the calls
-// differ.
+// differ or ranks wait for each other in a circle.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -68,7 +68,8 @@ class Communicator {
   // The tensors are dense, of one dtype, with the same sizes and layouts on every rank.
   std::shared_ptr<Work> fold(std::vector<at::Tensor> tensors, FoldOptions options);
 
-  // The calls below are blocking: they return when they are done. All reductions add in the order of the fold's tree.
+  // The calls below are blocking but for isend and irecv: they return when they are done. A send may wait until it is
+  // received. All reductions add in the order of the fold's tree.
   void all_reduce(const at::Tensor& tensor, ReduceOp op);        // in place
   void reduce(const at::Tensor& tensor, int root, ReduceOp op);  // in place; only the root gets the result
   void broadcast(const at::Tensor& tensor, int root);            // in place: all ranks get the root's values
@@ -87,7 +88,10 @@ class Communicator {
   void scatter(const at::Tensor& rows, const at::Tensor& out, int root);  // the root's rows, [size, …]: row k to rank k
   void send(const at::Tensor& tensor, int to, int tag = 0);
   void receive(const at::Tensor& tensor, int from, int tag = 0);  // writes to `tensor`
-  void barrier();                                                 // returns when every rank has called it
+  // The same without waiting: they return the message under way. `tensor` is not to be touched before it is done.
+  std::shared_ptr<Work> isend(const at::Tensor& tensor, int to, int tag = 0);
+  std::shared_ptr<Work> irecv(const at::Tensor& tensor, int from, int tag = 0);
+  void barrier();  // returns when every rank has called it
 
   // Splits the ranks into groups: those that pass the same color form one, ordered by their keys, then by rank. Returns
   // this rank's group, on the same backend (a hierarchy's group uses the network alone); nothing for a color below 0. A

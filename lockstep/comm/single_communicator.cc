@@ -24,21 +24,65 @@ void fold_alone(const Call& call) {
 
 }  // namespace
 
+struct SingleCommunicator::Receive {
+  Call call;
+  bool done = false;
+};
+
+// A receive that was begun before its message. The rank that waits for it can't send any more.
+class SingleCommunicator::ReceiveWork final : public Work {
+ public:
+  explicit ReceiveWork(std::shared_ptr<Receive> receive) : receive_(std::move(receive)) {}
+  bool done() override { return receive_->done; }
+  bool wait_for(std::chrono::nanoseconds) override { return receive_->done; }
+  void wait() override {
+    if (receive_->done) return;
+    throw DesyncError("rank 0 waits in ", message_text(receive_->call, 0), ", a message to itself that was not sent");
+  }
+  std::chrono::nanoseconds elapsed() const override { return std::chrono::nanoseconds(0); }
+
+ private:
+  std::shared_ptr<Receive> receive_;
+};
+
+void SingleCommunicator::deliver(const at::Tensor& message, const Call& call) const {
+  if (message.numel() != call.output.numel() || message.scalar_type() != call.output.scalar_type()) {
+    throw DesyncError("receive: a ", message.toString(), " of ", message.numel(), " elements was sent, a ",
+                      call.output.toString(), " of ", call.output.numel(), " expected");
+  }
+  call.output.copy_(message.view(call.output.sizes()));
+}
+
+void SingleCommunicator::begin_send(const Call& call) {
+  const auto first = receives_.lower_bound(call.tag);
+  if (first == receives_.end() || first->first != call.tag) {
+    sent_.emplace(call.tag, call.input.clone());
+    return;
+  }
+  deliver(call.input, first->second->call);
+  first->second->done = true;
+  receives_.erase(first);
+}
+
+std::shared_ptr<Work> SingleCommunicator::begin_receive(const Call& call) {
+  const auto first = sent_.lower_bound(call.tag);
+  if (first == sent_.end() || first->first != call.tag) {
+    const auto waiting = std::make_shared<Receive>(Receive{call});
+    receives_.emplace(call.tag, waiting);
+    return std::make_shared<ReceiveWork>(waiting);
+  }
+  deliver(first->second, call);
+  sent_.erase(first);
+  return std::make_shared<DoneWork>();
+}
+
 std::shared_ptr<Work> SingleCommunicator::begin(Call call) {
   if (call.kind == OpKind::kFold) {
     fold_alone(call);
   } else if (call.kind == OpKind::kSend) {
-    sent_.emplace(call.tag, call.input.clone());
+    begin_send(call);
   } else if (call.kind == OpKind::kReceive) {
-    const auto message = sent_.lower_bound(call.tag);  // the first of that tag
-    if (message == sent_.end() || message->first != call.tag)
-      throw CommError("receive: nothing was sent with tag ", call.tag, ", in a world of 1");
-    if (message->second.numel() != call.output.numel() || message->second.scalar_type() != call.output.scalar_type()) {
-      throw DesyncError("receive: a ", message->second.toString(), " of ", message->second.numel(),
-                        " elements was sent, a ", call.output.toString(), " of ", call.output.numel(), " expected");
-    }
-    call.output.copy_(message->second.view(call.output.sizes()));
-    sent_.erase(message);
+    return begin_receive(call);
   } else if (call.output.defined() && !call.output.is_same(call.input)) {
     call.output.view({-1}).copy_(call.input.view({-1}));
   }

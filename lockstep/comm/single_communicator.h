@@ -24,7 +24,15 @@ class SingleCommunicator final : public Communicator {
   std::unique_ptr<Communicator> group(const std::vector<int>& members) override;
 
  private:
-  std::multimap<int, at::Tensor> sent_;  // by tag: messages to itself that have not been received yet
+  struct Receive;
+  class ReceiveWork;
+
+  void begin_send(const Call& call);
+  std::shared_ptr<Work> begin_receive(const Call& call);
+  void deliver(const at::Tensor& message, const Call& call) const;
+
+  std::multimap<int, at::Tensor> sent_;                         // by tag: messages to itself that wait for a receive
+  std::multimap<int, std::shared_ptr<Receive>> receives_ = {};  // by tag: receives that wait for a message
 };
 
 }  // namespace lockstep::comm

@@ -29,6 +29,24 @@ TEST(SingleCommunicator, FoldsAreDoneAtOnceAndSummed) {
   EXPECT_EQ(sums[1].item<double>(), 4);
 }
 
+TEST(SingleCommunicator, AReceiveMayComeBeforeItsSend) {
+  SingleCommunicator comm;
+  const at::Tensor got = at::zeros({4});
+  const auto received = comm.irecv(got, 0, 4), other = comm.irecv(at::zeros({2}), 0, 4);
+  EXPECT_FALSE(received->done());
+  comm.send(at::ones({4}), 0, 3);
+  try {
+    received->wait();
+    ADD_FAILURE() << "no error";
+  } catch (const DesyncError& error) {
+    EXPECT_STREQ(error.what(), "rank 0 waits in receive from rank 0 (tag 4), a message to itself that was not sent");
+  }
+  comm.isend(at::ones({4}), 0, 4)->wait();
+  received->wait();
+  EXPECT_EQ(got.sum().item<float>(), 4);
+  EXPECT_THROW(comm.send(at::ones({4}), 0, 4), DesyncError) << "the second receive expects [2]";
+}
+
 TEST(SingleCommunicator, KnowsNoOtherRank) { EXPECT_THROW(SingleCommunicator().broadcast(at::ones({1}), 1), BugError); }
 
 }  // namespace

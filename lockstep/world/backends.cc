@@ -34,6 +34,7 @@ std::unique_ptr<Communicator> make_shm(const Backend&, const BackendParts& parts
   node.rank = parts.place.rank;
   node.size = parts.place.size;
   node.timeout = options.timeout;
+  node.timeout_name = options.timeout_name;
   return std::make_unique<comm::ShmCommunicator>(node, parts.memory, parts.pool, parts.board);
 }
 
@@ -56,7 +57,7 @@ Network connect(const Backend& self, MeshMaker make_mesh, const BackendParts& pa
          .timeout = options.timeout,
          .store = session.store.connect("mesh/", Deadline(options.timeout))});
   };
-  return connect_network(session, make, options.timeout, parts.board);
+  return connect_network(session, make, options.timeout, options.timeout_name, parts.board);
 }
 
 template <MeshMaker make_mesh>
@@ -69,6 +70,7 @@ std::unique_ptr<Communicator> make_hierarchical(const Backend& self, const Backe
   const Network network = connect(self, comm::make_gloo_mesh, parts, options);
   comm::ShmCommunicator::Options node{};
   node.timeout = options.timeout;
+  node.timeout_name = options.timeout_name;
   node.world_ranks = parts.session->node_ranks();
   return std::make_unique<comm::HierarchicalCommunicator>(
       world_group(network, *parts.session), network, parts.session->table,
@@ -85,6 +87,7 @@ std::unique_ptr<Communicator> make_nccl(const Backend& self, const BackendParts&
                          .ranks = parts.session->table,
                          .interfaces = options.interfaces,
                          .timeout = options.timeout,
+                         .timeout_name = options.timeout_name,
                          .board = parts.board,
                          .warn = [log](const std::string& text) { log.warning(text); }};
   return std::unique_ptr<Communicator>(make(nccl));

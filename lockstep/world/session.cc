@@ -54,7 +54,7 @@ std::string interfaces_for(const Session& session, const rendezvous::Place& plac
 }
 
 comm::Network connect_network(const Session& session, const std::function<std::unique_ptr<comm::Mesh>()>& make_mesh,
-                              std::chrono::milliseconds timeout, Board* board) {
+                              std::chrono::milliseconds timeout, const std::string& timeout_name, Board* board) {
   const comm::QuietC10d quiet;
   const Deadline deadline(timeout);
   const auto notes = session.store.connect("notes/", deadline);
@@ -67,6 +67,7 @@ comm::Network connect_network(const Session& session, const std::function<std::u
   const std::shared_ptr<comm::Mesh> mesh = std::make_shared<comm::LoopbackMesh>(make_mesh());
   const auto log = Logger::from_environment(cat("rank ", session.rank));
   comm::Watch::Options watch{.rank = session.rank, .ranks = session.table, .board = board};
+  watch.timeout_name = timeout_name;
   watch.warn = [log](const std::string& text) { log.warning(text); };
   watch.stop_waits = [weak = std::weak_ptr<comm::Mesh>(mesh)] {
     if (const auto alive = weak.lock()) alive->abort();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
 #include <utility>
 
 #include "lockstep/base/env.h"
@@ -57,6 +58,9 @@ World::World(std::shared_ptr<World> whole, std::shared_ptr<comm::Communicator> g
 World::~World() {
   if (whole_) return;
   communicator_.reset();
+  // Ranks that still wait for this one learn that it has ended by itself, whoever launched it.
+  RankState running = RankState::kRunning;
+  if (std::uncaught_exceptions() == 0) self().state.compare_exchange_strong(running, RankState::kFinished);
   if (session_) session_->store.close();
 }
 
@@ -77,7 +81,8 @@ std::shared_ptr<World> init(const InitOptions& options) {
   const WorldOptions world{.backend = std::string(backend.name),
                            .algorithm = options.algorithm,
                            .interfaces = options.interfaces,
-                           .timeout = options.timeout};
+                           .timeout = options.timeout,
+                           .timeout_name = options.timeout_name};
   const auto inherited = env("LOCKSTEP_NODE_MEMORY");
   if (backend.reach != Backend::Reach::kNetwork) {
     NodeMemory memory = inherited         ? NodeMemory::from_env(*inherited)

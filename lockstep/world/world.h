@@ -20,6 +20,7 @@ struct WorldOptions {
   std::string algorithm = "fold";  // or "ring", the usual algorithm, for comparison (ring_communicator.h)
   std::string interfaces = {};     // Gloo and NCCL: "eth0" or "eth0,eth1"; empty: the one that reaches the rendezvous
   std::chrono::milliseconds timeout{600'000};
+  std::string timeout_name = "WorldOptions::timeout";  // what the user sets it by, for messages
 };
 
 class World {
@@ -71,6 +72,7 @@ struct InitOptions {
   int world_size = -1;                 // -1: likewise
   std::string init_method = "env://";  // the rendezvous without our launcher: env://, tcp://host:port, file:///path
   std::chrono::milliseconds timeout{600'000};
+  std::string timeout_name = "InitOptions::timeout";  // see WorldOptions
 };
 
 // Joins the world that the options or the environment describe; a world of one rank if neither describes any. All ranks

@@ -1,4 +1,6 @@
-// One rank of a world that mpirun starts; all of them run the conformance checks. Argument: the backend (default: mpi).
+// One rank of a world that mpirun starts; all of them run the conformance checks. Arguments: the backend (default:
+// mpi), and "circle" for ranks that all send before they receive instead, which ends them.
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -15,6 +17,10 @@ int main(int argc, char** argv) {
     const auto world = lockstep::init({.backend = argc > 1 ? argv[1] : "mpi"});
     const char* meant = std::getenv("LOCKSTEP_TEST_RANKS");
     EXPECT_EQ(std::to_string(world->size()), meant == nullptr ? "no LOCKSTEP_TEST_RANKS" : meant);
+    if (argc > 2 && argv[2] == std::string("circle")) {
+      world->communicator().send(at::ones({8}), (world->rank() + 1) % world->size());
+      return 0;
+    }
     lockstep::comm::testing::conformance(world->communicator());
     world->communicator().barrier();
   } catch (const lockstep::Error& error) {

@@ -149,7 +149,8 @@ int bench_allreduce(const BenchOptions& options) {
   const auto world = init({.backend = options.comm.backend,
                            .algorithm = options.comm.algorithm,
                            .interfaces = options.comm.interfaces,
-                           .timeout = std::chrono::seconds(options.comm.timeout)});
+                           .timeout = std::chrono::seconds(options.comm.timeout),
+                           .timeout_name = "--timeout"});
   const comm::FoldOptions fold{.label = "bench", .wire = wire_of(options)};
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const int64_t bytes : sizes_of(options)) rows.push_back(measure(*world, bytes, fold));

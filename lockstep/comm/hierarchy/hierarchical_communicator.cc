@@ -12,35 +12,6 @@
 namespace lockstep::comm {
 namespace {
 
-// A call over the network whose waits make progress on the node's folds, for other ranks may wait for these.
-class ProgressingWork final : public Work {
- public:
-  ProgressingWork(std::shared_ptr<Work> work, ShmCommunicator& node) : work_(std::move(work)), node_(node) {}
-
-  bool done() override {
-    node_.progress();
-    return work_->done();
-  }
-  bool wait_for(std::chrono::nanoseconds time) override {
-    constexpr std::chrono::nanoseconds kInterval = std::chrono::milliseconds(1);
-    const Deadline deadline(time);
-    while (!deadline.passed()) {
-      node_.progress();
-      if (work_->wait_for(std::min(kInterval, deadline.left()))) return true;
-    }
-    return work_->done();
-  }
-  void wait() override {
-    while (!wait_for(std::chrono::seconds(1))) {  // the call's own timeout ends it
-    }
-  }
-  std::chrono::nanoseconds elapsed() const override { return work_->elapsed(); }
-
- private:
-  std::shared_ptr<Work> work_;
-  ShmCommunicator& node_;
-};
-
 ShmCommunicator::Options on_node(ShmCommunicator::Options options, const RankTable& table, int rank,
                                  NodeTransport* transport) {
   const RankPlace& place = table.at(static_cast<size_t>(rank));
@@ -62,6 +33,8 @@ HierarchicalCommunicator::HierarchicalCommunicator(std::unique_ptr<NetworkCommun
       node_(on_node(std::move(node.options), table, world_->rank(), &transport_), node.memory, node.pool, node.board) {
   std::iota(calls_.ranks.begin(), calls_.ranks.end(), 0);
   watch_->announce(calls_);
+  // A wait on the network makes progress on the node's folds, for other ranks may wait for these.
+  world_->set_progress([this] { node_.progress(); });
 }
 
 std::string HierarchicalCommunicator::describe() const {
@@ -90,6 +63,7 @@ std::shared_ptr<Work> HierarchicalCommunicator::begin(Call call) {
                       .signature = signature_of(call),
                       .label = call.label(),
                       .timeout = call.timeout.count() > 0 ? call.timeout : timeout_};
+  watch_->begin(watched);
   watch_->note(watched);
   return std::make_shared<WatchedWork>(carry_out(std::move(call)), watch_, std::move(watched));
 }
@@ -98,7 +72,7 @@ std::shared_ptr<Work> HierarchicalCommunicator::carry_out(Call call) {
   constexpr size_t kLarge = size_t{256} << 10;
   if (call.kind == OpKind::kFold || call.kind == OpKind::kAllReduce) return node_.start(std::move(call));
   if (call.kind == OpKind::kBroadcast && call.output.nbytes() >= kLarge) return broadcast(call);
-  return std::make_shared<ProgressingWork>(world_->start(std::move(call)), node_);
+  return world_->start(std::move(call));
 }
 
 std::unique_ptr<Communicator> HierarchicalCommunicator::group(const std::vector<int>& members) {

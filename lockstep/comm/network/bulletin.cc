@@ -10,6 +10,7 @@ namespace lockstep::comm {
 namespace {
 
 constexpr const char* kGivenUp = "given-up";
+constexpr char kDesync = 'd', kNoDesync = '-';  // the first letter of the reason
 
 std::string post_key(const WatchGroup& group, int rank) { return cat("wait/", group.name, '/', rank); }
 std::string heartbeat_key(int rank) { return cat("beat/", rank); }
@@ -64,11 +65,14 @@ std::vector<History> Bulletin::posts(const WatchGroup& group) {
   return posts;
 }
 
-void Bulletin::give_up(const std::string& reason) { store_->compareSet(kGivenUp, {}, bytes_of(reason)); }
+void Bulletin::give_up(const GivenUp& why) {
+  store_->compareSet(kGivenUp, {}, bytes_of((why.desync ? kDesync : kNoDesync) + why.reason));
+}
 
-std::optional<std::string> Bulletin::given_up() {
+std::optional<GivenUp> Bulletin::given_up() {
   if (!store_->check({kGivenUp})) return std::nullopt;
-  return text_of(store_->get(kGivenUp));
+  const std::string text = text_of(store_->get(kGivenUp));
+  return GivenUp{.reason = text.empty() ? "" : text.substr(1), .desync = !text.empty() && text[0] == kDesync};
 }
 
 }  // namespace lockstep::comm

@@ -39,6 +39,13 @@ struct History {
   void add(const Post& post) { calls[post.number % kCalls] = post; }
 };
 
+// The reason for which all ranks have to end.
+struct GivenUp {
+  std::string reason;
+  bool desync = false;  // whether it is the text of a DesyncError
+  bool operator==(const GivenUp&) const = default;
+};
+
 // Used by one thread, which may block in the store as long as the network is cut. All members throw what c10d's store
 // throws.
 class Bulletin {
@@ -62,9 +69,9 @@ class Bulletin {
   std::vector<History> posts(const WatchGroup& group);
 
   // Tells all ranks to give up. Only the first reason counts.
-  void give_up(const std::string& reason);
-  // The reason for which a rank gave up; nothing if none did.
-  std::optional<std::string> given_up();
+  void give_up(const GivenUp& why);
+  // Why a rank gave up; nothing if none did.
+  std::optional<GivenUp> given_up();
 
  private:
   c10::intrusive_ptr<c10d::Store> store_;

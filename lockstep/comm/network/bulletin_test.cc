@@ -32,9 +32,15 @@ TEST(Bulletin, CarriesBeatsPostsAndTheFirstReasonToGiveUp) {
   EXPECT_EQ(posts[1].find(0), nullptr);
 
   EXPECT_FALSE(first.given_up());
-  second.give_up("disk full");
-  first.give_up("nothing to do");
-  EXPECT_EQ(first.given_up(), "disk full");
+  second.give_up({"disk full"});
+  first.give_up({"nothing to do", /*desync=*/true});
+  EXPECT_EQ(first.given_up(), (GivenUp{"disk full", /*desync=*/false}));
+}
+
+TEST(Bulletin, ADesyncIsToldFromOtherReasons) {
+  Bulletin bulletin(c10::make_intrusive<c10d::HashStore>(), 0);
+  bulletin.give_up({"ranks wait for each other", /*desync=*/true});
+  EXPECT_EQ(bulletin.given_up(), (GivenUp{"ranks wait for each other", /*desync=*/true}));
 }
 
 }  // namespace

@@ -30,12 +30,6 @@ std::string text_of(const Header& header) {
 
 }  // namespace
 
-std::string message_label(const Call& call) {
-  if (!call.what.empty()) return call.what;
-  return cat(name_of(call.kind), call.kind == OpKind::kSend ? " to rank " : " from rank ", call.peer, ", tag ",
-             call.tag);
-}
-
 void run_message(Exchange& exchange, const Call& call) {
   const bool sends = call.kind == OpKind::kSend;
   const at::Tensor& tensor = sends ? call.input : call.output;

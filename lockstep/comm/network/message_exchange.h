@@ -2,8 +2,6 @@
 // data.
 #pragma once
 
-#include <string>
-
 #include "lockstep/comm/call.h"
 #include "lockstep/comm/network/exchange.h"
 
@@ -11,8 +9,5 @@ namespace lockstep::comm {
 
 // Carries out a send or receive. Throws MeshError, and DesyncError on both sides if dtype or size differ.
 void run_message(Exchange& exchange, const Call& call);
-
-// The message's name in error messages: "send to rank 3, tag 7".
-std::string message_label(const Call& call);
 
 }  // namespace lockstep::comm

@@ -8,11 +8,6 @@
 namespace lockstep::comm {
 namespace {
 
-TEST(Message, LabelsNameTheOtherRank) {
-  EXPECT_EQ(message_label(calls::send(at::ones({1}), 3, 7)), "send to rank 3, tag 7");
-  EXPECT_EQ(message_label(calls::receive(at::ones({1}), 2)), "receive from rank 2, tag 0");
-}
-
 TEST(Message, OfOneTagArriveInOrderBothWaysAtOnce) {
   testing::LocalWorld{}.run([](NetworkCommunicator& comm) {
     const int other = 1 - comm.rank();

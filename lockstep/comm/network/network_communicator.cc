@@ -38,9 +38,15 @@ NetworkCommunicator::~NetworkCommunicator() {
 
 NetworkCommunicator::Task NetworkCommunicator::make_task(WatchedCall call, uint64_t salt, Act act) {
   const auto wait = std::make_shared<std::atomic<uint64_t>>(0);  // the watch's number; 0 until the task runs
-  auto work = std::make_shared<NetworkWork>(call.label, call.timeout, [watch = network_.watch, wait] {
-    if (*wait != 0) watch->warn_if_late(*wait);
-  });
+  const auto watch = network_.watch;
+  auto work = std::make_shared<NetworkWork>(call.label, call.timeout,
+                                            NetworkWork::Hooks{.remind =
+                                                                   [watch, wait] {
+                                                                     if (*wait != 0) watch->warn_if_late(*wait);
+                                                                   },
+                                                               .block = [watch, call] { return watch->block(call); },
+                                                               .progress = progress_});
+  watch->begin(call);
   const Deadline deadline(call.timeout);
   auto run = [this, work, wait, deadline, salt, call = std::move(call), act = std::move(act)] {
     std::exception_ptr failure;
@@ -104,11 +110,19 @@ std::shared_ptr<Work> NetworkCommunicator::start_message(Call call) {
     return true;
   });
   const uint64_t number = ++messages_[{call.kind, call.peer, call.tag}];
-  WatchedCall watched{.expects = {members_.ranks[static_cast<size_t>(call.peer)]},
-                      .number = number,
+  const bool sends = call.kind == OpKind::kSend;
+  const int peer = members_.ranks[static_cast<size_t>(call.peer)];
+  const std::string end =
+      sends ? cat(rank(), '/', call.peer, '/', call.tag) : cat(call.peer, '/', rank(), '/', call.tag);
+  const std::string sent = cat(watched_.name, "/send/", end), received = cat(watched_.name, "/receive/", end);
+  WatchedCall watched{.number = number,
                       .signature = signature_of(call),
-                      .label = message_label(call),
-                      .timeout = timeout_of(call)};
+                      .label = call.what.empty() ? message_text(call, peer) : call.what,
+                      .timeout = timeout_of(call),
+                      .expects = {peer},
+                      .tag = call.tag,
+                      .channel = sends ? sent : received,
+                      .needs = sends ? received : sent};
   const uint64_t salt = static_cast<uint64_t>(call.tag) * 0x9e3779b97f4a7c15;
   auto [work, run] = make_task(std::move(watched), salt,
                                [call = std::move(call)](Exchange& exchange) { run_message(exchange, call); });

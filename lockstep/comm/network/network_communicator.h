@@ -42,6 +42,9 @@ class NetworkCommunicator final : public Communicator {
   void progress() override {}
   void abort(const std::string& reason) noexcept override;
 
+  // Sets what a thread that waits for one of this communicator's calls does now and then; not for those of its groups.
+  void set_progress(std::function<void()> progress) { progress_ = std::move(progress); }
+
   // Begins a tree_join() of this group, as one of its numbered calls. `call` gives the operator, the wire type, the
   // timeout and the name in error messages.
   std::shared_ptr<Work> join(const Call& call, const JoinPlan& plan, std::vector<at::Tensor> partials);
@@ -67,6 +70,7 @@ class NetworkCommunicator final : public Communicator {
   Members members_;
   WatchGroup watched_;
   uint64_t salt_;
+  std::function<void()> progress_;
   uint64_t calls_ = 0, groups_ = 0;
   std::map<std::tuple<OpKind, int, int>, uint64_t> messages_;  // numbers of messages begun, by kind, peer and tag
   SerialThread collectives_;

@@ -10,8 +10,8 @@ namespace lockstep::comm {
 
 using std::chrono::nanoseconds;
 
-NetworkWork::NetworkWork(std::string label, nanoseconds timeout, std::function<void()> on_wait)
-    : label_(std::move(label)), timeout_(timeout), on_wait_(std::move(on_wait)), began_ns_(monotonic_ns()) {}
+NetworkWork::NetworkWork(std::string label, nanoseconds timeout, Hooks hooks)
+    : label_(std::move(label)), timeout_(timeout), hooks_(std::move(hooks)), began_ns_(monotonic_ns()) {}
 
 void NetworkWork::finish(std::exception_ptr error) {
   const std::lock_guard lock(mutex_);
@@ -26,14 +26,25 @@ bool NetworkWork::ended() const {
   return done_;
 }
 
+bool NetworkWork::done() {
+  if (hooks_.progress) hooks_.progress();
+  return wait_for(nanoseconds(0));
+}
+
 bool NetworkWork::wait_for(nanoseconds time) {
-  constexpr nanoseconds kInterval = std::chrono::milliseconds(200);
+  constexpr nanoseconds kReminder = std::chrono::milliseconds(200), kProgress = std::chrono::milliseconds(1);
   const Deadline deadline(time);
+  Deadline reminder(kReminder);
   std::unique_lock lock(mutex_);
   while (!done_ && !deadline.passed()) {
-    if (ended_.wait_for(lock, std::min(kInterval, deadline.left()), [&] { return done_; })) break;
+    const nanoseconds interval = std::min(hooks_.progress ? kProgress : kReminder, deadline.left());
+    if (ended_.wait_for(lock, interval, [&] { return done_; })) break;
     lock.unlock();
-    on_wait_();
+    if (hooks_.progress) hooks_.progress();
+    if (hooks_.remind && reminder.passed()) {
+      hooks_.remind();
+      reminder = Deadline(kReminder);
+    }
     lock.lock();
   }
   if (error_) std::rethrow_exception(error_);
@@ -43,6 +54,7 @@ bool NetworkWork::wait_for(nanoseconds time) {
 void NetworkWork::wait() {
   // The thread has the same timeout, and needs a moment after it to find out the reason.
   constexpr std::chrono::seconds kGrace{15};
+  const std::shared_ptr<void> blocked = hooks_.block ? hooks_.block() : nullptr;
   if (!wait_for(timeout_ + kGrace)) throw CommError(label_, ": the network library does not come back");
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -15,10 +16,18 @@ namespace lockstep::comm {
 
 class NetworkWork final : public Work {
  public:
-  // A waiting thread calls `on_wait` every 200 ms. `timeout` is the call's.
-  NetworkWork(std::string label, std::chrono::nanoseconds timeout, std::function<void()> on_wait);
+  // What a waiting thread does. Each may be empty.
+  struct Hooks {
+    std::function<void()> remind = {};  // called every 200 ms
+    std::function<std::shared_ptr<void>()> block =
+        {};                               // called at the beginning of wait(); the result lives to its end
+    std::function<void()> progress = {};  // called every millisecond
+  };
 
-  bool done() override { return wait_for(std::chrono::nanoseconds(0)); }
+  // `timeout` is the call's.
+  NetworkWork(std::string label, std::chrono::nanoseconds timeout, Hooks hooks);
+
+  bool done() override;
   bool wait_for(std::chrono::nanoseconds time) override;
   void wait() override;
   std::chrono::nanoseconds elapsed() const override;
@@ -31,7 +40,7 @@ class NetworkWork final : public Work {
  private:
   std::string label_;
   std::chrono::nanoseconds timeout_;
-  std::function<void()> on_wait_;
+  Hooks hooks_;
   int64_t began_ns_, ended_ns_ = 0;
   bool done_ = false;
   std::exception_ptr error_;

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 TEST(NetworkWork, WaitsRemindsAndTellsOfTheFailure) {
   std::atomic<int> calls = 0;
-  NetworkWork work("test", std::chrono::seconds(10), [&] { ++calls; });
+  NetworkWork work("test", std::chrono::seconds(10), {.remind = [&] { ++calls; }});
   EXPECT_FALSE(work.done());
   EXPECT_FALSE(work.wait_for(milliseconds(450)));
   EXPECT_GE(calls, 1);
@@ -24,6 +24,28 @@ TEST(NetworkWork, WaitsRemindsAndTellsOfTheFailure) {
   const auto elapsed = work.elapsed();
   EXPECT_GE(elapsed, milliseconds(450));
   EXPECT_EQ(work.elapsed(), elapsed);
+}
+
+TEST(NetworkWork, ABlockingWaitIsMarkedAndMakesProgress) {
+  std::atomic<int> turns = 0;
+  const auto mark = std::make_shared<int>();
+  long marked = 0;
+  NetworkWork work("test", std::chrono::seconds(10),
+                   {.block = [&]() -> std::shared_ptr<void> { return mark; },
+                    .progress = [&] { marked = std::max(marked, mark.use_count()), ++turns; }});
+  EXPECT_FALSE(work.done());
+  EXPECT_EQ(turns, 1);
+  EXPECT_FALSE(work.wait_for(milliseconds(50)));
+  EXPECT_GT(turns, 2);
+  EXPECT_EQ(marked, 1) << "a caller that comes back is not blocked";
+  std::thread other([&] {
+    std::this_thread::sleep_for(milliseconds(50));
+    work.finish(nullptr);
+  });
+  work.wait();
+  other.join();
+  EXPECT_EQ(marked, 2);
+  EXPECT_EQ(mark.use_count(), 1);
 }
 
 TEST(SerialThread, RunsTasksInOrderAndAllOfThem) {

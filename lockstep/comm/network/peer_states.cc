@@ -1,5 +1,6 @@
 #include "lockstep/comm/network/peer_states.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -13,21 +14,25 @@ namespace {
 
 constexpr double kSilentSeconds = 3;  // heartbeats come every half second
 constexpr size_t kMostAsked = 64;
+constexpr size_t kMostInCircle = 512;
 
 }  // namespace
 
 std::string Heartbeat::encode() const {
   std::string list;
   for (const int rank : stopped) list += cat(rank, ',');
-  return cat(count, ' ', list.empty() ? "-" : list, ' ', doing);
+  const std::string line = cat(count, ' ', list.empty() ? "-" : list, ' ', finished ? '1' : '0', ' ', doing);
+  return blocked ? cat(line, '\n', blocked->encode()) : line;
 }
 
 Heartbeat Heartbeat::decode(const std::string& text) {
   Heartbeat heartbeat;
   std::string list;
-  std::istringstream in(text);
-  in >> heartbeat.count >> list;
+  const size_t line = text.find('\n');
+  std::istringstream in(text.substr(0, line));
+  in >> heartbeat.count >> list >> heartbeat.finished;
   std::getline(in >> std::ws, heartbeat.doing);
+  if (line != std::string::npos) heartbeat.blocked = BlockedCall::decode(text.substr(line + 1));
   std::istringstream ranks(list == "-" ? "" : list);
   for (std::string rank; std::getline(ranks, rank, ',');) heartbeat.stopped.push_back(std::atoi(rank.c_str()));
   return heartbeat;
@@ -39,13 +44,17 @@ PeerStates::PeerStates(RankTable table, int self, Board* board)
       board_(board),
       neighbours_(ranks_of_node(table_, table_.at(static_cast<size_t>(self)).node)) {}
 
-std::string PeerStates::own_heartbeat() {
-  Heartbeat heartbeat{.count = ++heartbeats_};
+std::string PeerStates::last_heartbeat() { return Heartbeat{.count = ++heartbeats_, .finished = true}.encode(); }
+
+std::string PeerStates::own_heartbeat(const std::optional<BlockedCall>& blocked) {
+  Heartbeat heartbeat{.count = ++heartbeats_, .blocked = blocked};
   for (size_t local = 0; board_ != nullptr && local < neighbours_.size(); ++local) {
     const BoardRank& rank = board_->ranks[local];
     if (neighbours_[local] == self_) {
       heartbeat.doing = rank.doing.get();
-      if (heartbeat.doing.empty()) heartbeat.doing = cat("step ", rank.step.load());
+      // A program that counts no steps is at none.
+      const uint64_t step = rank.step.load();
+      if (heartbeat.doing.empty()) heartbeat.doing = step == 0 ? "computing" : cat("at step ", step);
     } else if (const int pid = rank.pid.load(); pid != 0 && process_stopped(pid)) {
       heartbeat.stopped.push_back(neighbours_[local]);
     }
@@ -73,7 +82,37 @@ void PeerStates::read_heartbeats(Bulletin& bulletin, const std::vector<int>& ran
     peer.heartbeat = heartbeat;
   }
   // The last report counts, for the neighbour that made it may be silent by now.
-  for (auto& [rank, peer] : peers_) peer.stopped = stopped.contains(rank);
+  for (const int rank : asked) peers_[rank].stopped = stopped.contains(rank);
+}
+
+std::string PeerStates::look_for_circle(Bulletin& bulletin, const BlockedCall& own) {
+  std::map<int, BlockedCall> calls = {{self_, own}};
+  std::map<int, uint64_t> beats = {{self_, heartbeats_}};
+  std::set<int> asked = {self_};
+  std::vector<int> next = own.ranks;
+  while (!next.empty() && asked.size() < kMostInCircle) {
+    next.erase(std::remove_if(next.begin(), next.end(), [&](int rank) { return !asked.insert(rank).second; }),
+               next.end());
+    read_heartbeats(bulletin, next);
+    const std::lock_guard lock(mutex_);
+    std::vector<int> further;
+    for (const int rank : next) {
+      const Heartbeat& heartbeat = peers_[rank].heartbeat;
+      if (!heartbeat.blocked) continue;
+      calls[rank] = *heartbeat.blocked;
+      beats[rank] = heartbeat.count;
+      further.insert(further.end(), heartbeat.blocked->ranks.begin(), heartbeat.blocked->ranks.end());
+    }
+    next = std::move(further);
+  }
+  const auto circle = find_circle(waiting_ranks(calls, beats), self_);
+  return circle_.confirms(circle) ? circle_text(circle) : "";
+}
+
+bool PeerStates::has_finished(int rank) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = peers_.find(rank);
+  return at != peers_.end() && at->second.heartbeat.finished;
 }
 
 std::vector<int> PeerStates::stopped() const {
@@ -90,10 +129,11 @@ std::string PeerStates::describe(int rank) const {
   const auto at = peers_.find(rank);
   if (at == peers_.end()) return "has not been heard of";
   const Peer& peer = at->second;
+  if (peer.heartbeat.finished) return "has finished";
   if (peer.stopped) return "is stopped (SIGSTOP; kill -CONT lets it go on)";
   const double silent = seconds_since(peer.changed_ns);
   if (silent < kSilentSeconds)
-    return cat("is alive", peer.heartbeat.doing.empty() ? "" : cat(", at ", peer.heartbeat.doing));
+    return cat("is alive", peer.heartbeat.doing.empty() ? "" : cat(", ", peer.heartbeat.doing));
   return cat("has given no sign of life for ", silent, " s: stopped, or cut off");
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/base/board.h"
+#include "lockstep/comm/network/blocked_call.h"
 #include "lockstep/comm/network/bulletin.h"
 #include "lockstep/comm/rank_table.h"
 
@@ -16,9 +17,11 @@ namespace lockstep::comm {
 
 // A rank's heartbeat.
 struct Heartbeat {
-  uint64_t count = 0;             // its number among the rank's heartbeats, from 1
-  std::vector<int> stopped = {};  // the neighbours that are stopped: these can't tell it themselves
-  std::string doing = {};         // what the rank is doing
+  uint64_t count = 0;                       // its number among the rank's heartbeats, from 1
+  std::vector<int> stopped = {};            // the neighbours that are stopped: these can't tell it themselves
+  std::string doing = {};                   // what the rank is doing: "at step 12", "waiting at barrier"
+  bool finished = false;                    // whether the rank has ended without an error
+  std::optional<BlockedCall> blocked = {};  // its blocking wait, once that lasts
 
   std::string encode() const;
   static Heartbeat decode(const std::string& text);
@@ -29,17 +32,24 @@ class PeerStates {
   // `board` is this node's, or null. It outlives this.
   PeerStates(RankTable table, int self, Board* board);
 
-  // This rank's next heartbeat, encoded.
-  std::string own_heartbeat();
+  // This rank's next heartbeat, encoded; `blocked` is its blocking wait.
+  std::string own_heartbeat(const std::optional<BlockedCall>& blocked = {});
+  // Its last one, encoded: the rank ends without an error.
+  std::string last_heartbeat();
 
   // Reads the heartbeats of these ranks and of their neighbours.
   void read_heartbeats(Bulletin& bulletin, const std::vector<int>& ranks);
+
+  // Looks for ranks that wait in a circle and hold up this one, whose blocking wait `own` is. Returns the text of that
+  // circle; "" if there is none, or none for sure yet.
+  std::string look_for_circle(Bulletin& bulletin, const BlockedCall& own);
 
   // The ranks that a neighbour has reported as stopped. Any thread.
   std::vector<int> stopped() const;
   // A rank's state in words: "is alive, at step 12", "is stopped (SIGSTOP; …)", "has given no sign of life for 12 s:
   // …". Any thread.
   std::string describe(int rank) const;
+  bool has_finished(int rank) const;  // any thread
 
  private:
   struct Peer {
@@ -53,6 +63,7 @@ class PeerStates {
   Board* board_;
   std::vector<int> neighbours_;  // this node's ranks, by local rank
   uint64_t heartbeats_ = 0;
+  CircleCheck circle_;
   mutable std::mutex mutex_;
   std::map<int, Peer> peers_;
 };

@@ -19,7 +19,13 @@ TEST(Heartbeat, IsReadAsItWasWritten) {
   EXPECT_EQ(read.count, 7u);
   EXPECT_EQ(read.stopped, (std::vector<int>{1, 12}));
   EXPECT_EQ(read.doing, heartbeat.doing);
+  EXPECT_FALSE(read.finished || read.blocked);
   EXPECT_TRUE(Heartbeat::decode(Heartbeat{}.encode()).stopped.empty());
+  const Heartbeat blocked{.count = 8, .finished = true, .blocked = BlockedCall{.what = "barrier #3", .needs = "world"}};
+  const Heartbeat again = Heartbeat::decode(blocked.encode());
+  EXPECT_TRUE(again.finished);
+  ASSERT_TRUE(again.blocked);
+  EXPECT_EQ(again.blocked->what, "barrier #3");
   EXPECT_EQ(Heartbeat::decode("rubbish").count, 0u);
 }
 
@@ -36,7 +42,7 @@ TEST(PeerStates, ANeighbourTellsOfAStoppedRank) {
   const Mapping mapping(memory.board.get());
   Board* board = Board::attach(mapping.data());
   board->ranks[0].pid.store(getpid());
-  board->ranks[0].doing.set("step 12");
+  board->ranks[0].step.store(12);
   board->ranks[1].pid.store(child);
 
   const RankTable table{{0, 0, "a"}, {1, 0, "b"}, {1, 1, "b"}};

@@ -18,6 +18,11 @@ namespace {
 
 constexpr double kBetweenWarnings = 5;
 
+// ", call #3" for a collective.
+std::string number_text(const WatchedCall& call) {
+  return call.number == 0 || call.is_message() ? "" : cat(", call #", call.number - 1);
+}
+
 std::string rank_list(const std::vector<int>& ranks) {
   return cat(ranks.size() == 1 ? "rank " : "ranks ", ranges(ranks));
 }
@@ -47,6 +52,13 @@ struct Watch::State {
   uint64_t next_wait = 1;
   std::map<uint64_t, Wait> waits;
   std::map<std::string, History> histories;  // by group
+  struct Blocked {
+    WatchedCall call;
+    int64_t began_ns = monotonic_ns();
+  };
+  std::map<uint64_t, Blocked> blocked;  // by number
+  uint64_t next_blocked = 1;
+  BegunCalls begun;
   std::vector<WatchGroup> new_groups;
   uint64_t groups_queued = 0, groups_told = 0;
   std::string own_reason;      // why this rank gives up; empty: it does not
@@ -61,8 +73,10 @@ struct Watch::State {
 
   // One round of the thread: beats, posts, reads, judges. It talks to the store without holding the lock.
   void run_round(std::unique_lock<std::mutex>& lock);
+  void say_farewell(std::unique_lock<std::mutex>& lock);
   void try_round(std::unique_lock<std::mutex>& lock);  // notes it when the store is gone
   std::map<uint64_t, Wait> long_waits() const;
+  std::optional<BlockedCall> own_blocked() const;
   void judge(uint64_t id, const std::vector<History>& posts);
   void end_all(std::exception_ptr why);
 
@@ -105,8 +119,19 @@ void Watch::run(const std::shared_ptr<State>& state) {
       return state->ending || (has_news && !state->store_failed);
     });
   }
+  if (!state->verdict && state->own_reason.empty() && !state->store_failed) state->say_farewell(lock);
   state->finished = true;
   state->news.notify_all();
+}
+
+// Ranks that still wait for this one are to learn that it has ended by itself.
+void Watch::State::say_farewell(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  try {
+    bulletin->heartbeat(peers.last_heartbeat());
+  } catch (const std::exception&) {  // the store has ended with rank 0
+  }
+  lock.lock();
 }
 
 void Watch::State::try_round(std::unique_lock<std::mutex>& lock) {
@@ -130,27 +155,57 @@ std::map<uint64_t, Watch::State::Wait> Watch::State::long_waits() const {
   return found;
 }
 
+// This rank's blocking wait once it lasts long. With several threads in waits one may release another: nothing then.
+std::optional<BlockedCall> Watch::State::own_blocked() const {
+  if (blocked.size() != 1) return std::nullopt;
+  const auto& [id, wait] = *blocked.begin();
+  if (monotonic_ns() - wait.began_ns < 2 * std::chrono::nanoseconds(options.period).count()) return std::nullopt;
+  const WatchedCall& call = wait.call;
+  BlockedCall own{.wait = id, .kind = call.signature.kind, .number = call.number, .begun = begun};
+  if (call.is_message()) {
+    own.peer = call.expects.at(0);
+    own.tag = call.tag;
+    own.what = call.label;
+    own.needs = call.needs;
+    own.ranks = call.expects;
+    return own;
+  }
+  own.what = cat(lockstep::comm::text_of(in_world_ranks(call.signature, call.group.ranks), call.number - 1), " of ",
+                 group_text(call.group.ranks, call.group.ranks.size() == options.ranks.size()));
+  own.needs = call.group.name;
+  own.ranks = call.group.ranks;
+  return own;
+}
+
 void Watch::State::run_round(std::unique_lock<std::mutex>& lock) {
   const auto groups = std::exchange(new_groups, {});
   const auto lasting = long_waits();
   const auto told_histories = lasting.empty() ? std::map<std::string, History>{} : histories;
   const std::string reason = told ? "" : own_reason;
+  const auto own = own_blocked();
   lock.unlock();
   for (const auto& group : groups) bulletin->announce(group);
-  if (!reason.empty()) bulletin->give_up(cat(who(options.rank), " gave up: ", reason));
-  bulletin->heartbeat(peers.own_heartbeat());
+  if (!reason.empty()) bulletin->give_up({cat(who(options.rank), " gave up: ", reason)});
+  bulletin->heartbeat(peers.own_heartbeat(own));
+  const std::string circle = own ? peers.look_for_circle(*bulletin, *own) : "";
+  if (!circle.empty()) bulletin->give_up({circle, /*desync=*/true});
   const auto given_up = lasting.empty() ? std::nullopt : bulletin->given_up();
   std::map<uint64_t, std::vector<History>> posts;
   for (const auto& [id, wait] : lasting) {
     if (wait.missing) peers.read_heartbeats(*bulletin, *wait.missing);
-    if (wait.call.group.ranks.empty()) continue;
+    if (wait.call.is_message()) continue;
     bulletin->post(wait.call.group, told_histories.at(wait.call.group.name));
     posts[id] = bulletin->posts(wait.call.group);
   }
   lock.lock();
   groups_told += groups.size();
   if (!reason.empty()) told = true;
-  if (given_up) end_all(std::make_exception_ptr(CommError(*given_up)));
+  if (given_up && given_up->desync) {
+    differs = true;
+    end_all(std::make_exception_ptr(DesyncError(given_up->reason)));
+  } else if (given_up) {
+    end_all(std::make_exception_ptr(CommError(given_up->reason)));
+  }
   for (const auto& [id, all] : posts) judge(id, all);
 }
 
@@ -187,9 +242,25 @@ void Watch::State::end_all(std::exception_ptr why) {
   news.notify_all();
 }
 
+void Watch::begin(const WatchedCall& call) {
+  const std::lock_guard lock(state_->mutex);
+  state_->begun.add(call.is_message() ? call.channel : call.group.name, call.number);
+}
+
+std::shared_ptr<void> Watch::block(const WatchedCall& call) {
+  const std::lock_guard lock(state_->mutex);
+  const uint64_t id = state_->next_blocked++;
+  state_->begun.add(call.is_message() ? call.channel : call.group.name, call.number);
+  state_->blocked.emplace(id, State::Blocked{call});
+  return {nullptr, [state = state_.get(), id](void*) {
+            const std::lock_guard at_end(state->mutex);
+            state->blocked.erase(id);
+          }};
+}
+
 void Watch::note(const WatchedCall& call) {
   const std::lock_guard lock(state_->mutex);
-  if (!call.group.ranks.empty()) state_->histories[call.group.name].add({call.number, call.signature});
+  if (!call.is_message()) state_->histories[call.group.name].add({call.number, call.signature});
 }
 
 uint64_t Watch::enter(const WatchedCall& call) {
@@ -230,9 +301,9 @@ void Watch::warn_if_late(uint64_t id) {
     // A call may be waited for in two groups, that of its parts and that of the whole. One warning is enough.
     if (state_->warned_ns != 0 && seconds_since(state_->warned_ns) < kBetweenWarnings) return;
     state_->warned_ns = monotonic_ns();
-    text = cat(wait.call.label, wait.call.number == 0 ? "" : cat(", call #", wait.call.number - 1), ": waiting for ",
-               seconds_since(wait.began_ns), " s", state_->about(wait.missing.value_or(std::vector<int>{})),
-               "; the timeout is ", std::chrono::duration<double>(wait.call.timeout).count(), " s");
+    text = cat(wait.call.label, number_text(wait.call), ": has waited ", seconds_since(wait.began_ns), " s",
+               state_->about(wait.missing.value_or(std::vector<int>{})), "; gives up after ",
+               std::chrono::duration<double>(wait.call.timeout).count(), " s (", state_->options.timeout_name, ')');
   }
   state_->options.warn(text);
 }
@@ -242,6 +313,7 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
   const auto at = state_->waits.find(id);
   if (at == state_->waits.end()) return std::make_exception_ptr(BugError("watch: no wait ", id));
   at->second.seconds = std::max(0.1, seconds_since(at->second.began_ns));
+  if (!at->second.missing) at->second.missing = error.peers();
   // The current round may have begun before this wait. A comparison takes two rounds: one posts, a later one reads.
   const uint64_t enough = state_->rounds + (error.cause() == MeshError::Cause::kTimeout ? 3 : 2);
   state_->news.wait_for(lock, 5 * state_->options.period, [&] {
@@ -256,17 +328,20 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
 }
 
 std::string Watch::State::text_of(const Wait& wait, const MeshError& error) const {
-  const std::string begin = cat(wait.call.label, wait.call.number == 0 ? "" : cat(", call #", wait.call.number - 1));
+  const std::string begin = cat(wait.call.label, number_text(wait.call));
   if (error.cause() == MeshError::Cause::kTimeout) {
     const auto missing = wait.missing && !wait.missing->empty() ? *wait.missing : error.peers();
     return cat(begin, ": waited ", wait.seconds, " s", about(missing),
-               "; see what they were at in their logs, or raise --timeout");
+               "; see what they were at in their logs, or raise ", options.timeout_name);
   }
   if (error.cause() == MeshError::Cause::kAborted) return begin + ": given up by this rank itself";
   std::string lost;
-  for (const int rank : error.peers()) lost += cat(lost.empty() ? "" : ", ", who(rank));
+  for (const int rank : error.peers()) {
+    if (peers.has_finished(rank)) return cat(begin, ": ", who(rank), " has finished; ", kUnevenLoops);
+    lost += cat(lost.empty() ? "" : ", ", who(rank));
+  }
   return cat(begin, ": the connection to ", lost.empty() ? "a peer" : lost, " broke (", error.what(),
-             "): it died, or the network did; see its log");
+             "): it has ended, or the network did; see its log");
 }
 
 std::exception_ptr Watch::verdict() const {

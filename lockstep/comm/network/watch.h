@@ -1,6 +1,6 @@
 // The watch over waits on a network. Through the rendezvous store ranks tell each other that they are alive, which call
 // they wait for once a wait lasts long, and that they give up. Ranks whose calls differ exchange no data (exchange.h):
-// they wait, post what they called, and compare.
+// they wait, post what they called, and compare. Ranks whose threads wait for each other in a circle find that too.
 #pragma once
 
 #include <chrono>
@@ -19,12 +19,18 @@ namespace lockstep::comm {
 
 // A call under way, as the watch knows it.
 struct WatchedCall {
-  WatchGroup group = {};          // without ranks for a message: only collectives are compared
-  std::vector<int> expects = {};  // the ranks that a message waits for
-  uint64_t number = 0;            // its number among the group's calls, from 1
+  WatchGroup group = {};  // without ranks for a message: only collectives are compared
+  uint64_t number = 0;    // its number among the group's calls, from 1; a message's on its channel
   Signature signature{};
   std::string label;
   std::chrono::nanoseconds timeout{};
+  // Of a message.
+  std::vector<int> expects = {};  // the rank that it waits for
+  int tag = 0;
+  std::string channel = {};  // of this rank's messages
+  std::string needs = {};    // of the peer's
+
+  bool is_message() const { return group.ranks.empty(); }
 };
 
 class Watch {
@@ -37,6 +43,7 @@ class Watch {
     std::function<void()> stop_waits = [] {};  // called on the watch's thread when all waits must end
     std::function<void()> check = [] {};       // called on it in every round (Mesh::check)
     std::chrono::milliseconds period{500};     // of the thread's rounds; a wait is long after twice this time
+    std::string timeout_name = "the timeout";  // what the user sets it by, for messages
   };
 
   // Starts the watch's thread, which alone uses the bulletin from then on.
@@ -44,6 +51,12 @@ class Watch {
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
+
+  // Counts a call that this rank begins, for the search for circles. Any thread.
+  void begin(const WatchedCall& call);
+  // The call is one that has begun, and this rank's thread waits for it without beginning another, as long as the
+  // result lives. Any thread; the watch outlives the result.
+  [[nodiscard]] std::shared_ptr<void> block(const WatchedCall& call);
 
   // Adds a call that has begun to this rank's history, which others compare with the calls that they wait for. Any
   // thread.

@@ -57,8 +57,8 @@ TEST(Watch, WarnsOnceAfterATenth) {
   watch.warn_if_late(wait);
   watch.warn_if_late(wait);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_THAT(warnings[0], HasSubstr("barrier, call #0: waiting for 0.3 s for rank 1: rank 1 (b)"));
-  EXPECT_THAT(warnings[0], HasSubstr("the timeout is 2 s"));
+  EXPECT_THAT(warnings[0], HasSubstr("barrier, call #0: has waited 0.3 s for rank 1: rank 1 (b)"));
+  EXPECT_THAT(warnings[0], HasSubstr("gives up after 2 s (the timeout)"));
 }
 
 TEST(Watch, ARankThatIsSilentIsToldFromASlowOne) {

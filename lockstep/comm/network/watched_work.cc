@@ -49,6 +49,7 @@ void WatchedWork::wait() {
   // The messages of its parts have the same timeout and began a little later. They know whom they wait for, and so go
   // first.
   constexpr std::chrono::seconds kGrace{1};
+  const std::shared_ptr<void> blocked = watch_->block(call_);
   if (wait_for(call_.timeout + kGrace)) return;
   std::rethrow_exception(watch_->explain(waiting(), MeshError(MeshError::Cause::kTimeout, {}, "timed out")));
 }

@@ -30,6 +30,7 @@ struct NcclOptions {
   RankTable ranks = {};
   std::string interfaces = {};  // the value for NCCL_SOCKET_IFNAME if that is unset; NCCL reads all NCCL_* variables
   std::chrono::milliseconds timeout{600'000};
+  std::string timeout_name = "the timeout";  // what the user sets it by, for messages
   Board* board = nullptr;
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 };

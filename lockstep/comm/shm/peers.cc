@@ -10,6 +10,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/process_state.h"
+#include "lockstep/comm/call.h"
 
 namespace lockstep::comm {
 
@@ -45,7 +46,8 @@ void Peers::check(std::span<const int> awaited, const std::string& at) {
                       ")");
     }
     if (state == RankState::kFinished) {
-      throw CommError(called(rank), " has finished while rank ", world_rank_of(self_), " waits for it at ", at);
+      throw CommError(called(rank), " has finished while rank ", world_rank_of(self_), " waits for it at ", at, "; ",
+                      kUnevenLoops);
     }
     if (gone(rank)) throw CommError(called(rank), " died while rank ", world_rank_of(self_), " waited for it at ", at);
   }
@@ -59,8 +61,9 @@ std::string Peers::describe(int rank) const {
   if (state == 'T' || state == 't') return cat(called(rank), " is stopped (SIGSTOP; kill -CONT ", pid, ")");
   if (state == '\0' || state == 'Z' || state == 'X') return called(rank) + " is dead";
   const std::string doing = peer.doing.get();
-  return cat(called(rank), " is alive, at step ", peer.step.load(), ", ",
-             doing.empty() ? "computing" : "'" + doing + "'");
+  const uint64_t step = peer.step.load();
+  return cat(called(rank), " is alive, ", step == 0 ? "" : cat("at step ", step, ", "),
+             doing.empty() ? "computing" : doing);
 }
 
 std::string Peers::called(int rank) const { return cat("rank ", world_rank_of(rank), pid_of(rank)); }

@@ -22,9 +22,10 @@ class Peers {
   void check(std::span<const int> awaited, const std::string& at);
 
   // A peer's state in words: "rank 3 (pid 812) is stopped (SIGSTOP; kill -CONT 812)", "rank 2 (pid 811) is alive, at
-  // step 17, …".
+  // step 17, waiting at barrier". A program that counts no steps is at none.
   std::string describe(int rank) const;
 
+  const std::vector<int>& world_ranks() const { return world_ranks_; }
   // The rank that messages show.
   int world_rank_of(int rank) const { return world_ranks_[static_cast<size_t>(rank)]; }
   // " (pid 812)", or "" if the pid is not known.

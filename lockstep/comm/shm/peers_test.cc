@@ -70,7 +70,10 @@ TEST_F(PeersTest, AStoppedPeerIsToldFromABusyOne) {
   board_->ranks[1].doing.set("fold of b");
   const Peers peers(board_, 0, 3, {4, 5, 6});
   const std::string name = cat("rank 5 (pid ", child, ")");
-  EXPECT_EQ(peers.describe(1), name + " is alive, at step 17, 'fold of b'");
+  EXPECT_EQ(peers.describe(1), name + " is alive, at step 17, fold of b");
+  board_->ranks[1].step.store(0);
+  board_->ranks[1].doing.set("");
+  EXPECT_EQ(peers.describe(1), name + " is alive, computing") << "its program counts no steps";
   kill(child, SIGSTOP);
   int status = 0;
   waitpid(child, &status, WUNTRACED);
@@ -91,6 +94,7 @@ TEST_F(PeersTest, AFinishedPeerWontCome) {
   Peers peers(board_, 0, 3);
   board_->ranks[1].state.store(RankState::kFinished);
   EXPECT_THAT(complaint(peers), testing::HasSubstr("rank 1 has finished while rank 0 waits"));
+  EXPECT_THAT(complaint(peers), testing::HasSubstr("run the loop in ddp.join()"));
 }
 
 }  // namespace

@@ -32,10 +32,12 @@ int64_t layout_hash(const at::Tensor& tensor) {
 }
 
 ShmProtocol protocol_of(ShmCommunicator::Options& options, ShmMemory memory, Pool& pool, Board* board) {
-  auto node = std::make_shared<ShmNode>(
-      ShmNode::Options{
-          .self = options.rank, .size = options.size, .world_ranks = options.world_ranks, .warn = options.warn},
-      std::move(memory), pool, board);
+  auto node = std::make_shared<ShmNode>(ShmNode::Options{.self = options.rank,
+                                                         .size = options.size,
+                                                         .world_ranks = options.world_ranks,
+                                                         .warn = options.warn,
+                                                         .timeout_name = options.timeout_name},
+                                        std::move(memory), pool, board);
   ShmSegment& segment = node->segment();
   return {std::move(node), segment, first_numbers(options.size), options.timeout};
 }
@@ -120,16 +122,14 @@ void ShmCommunicator::wait_for_room(const Call& call) {
   const uint64_t oldest = protocol_.next_call() - ShmSegment::kRing;
   const std::string what = call.label();
   const auto timeout = call.timeout.count() > 0 ? call.timeout : protocol_.timeout();
-  const auto missing = [&] { return protocol_.missing(oldest); };
   const ShmNode::Waiting waiting{.what = what,
                                  .ready = [&] { return !protocol_.full(); },
                                  .awaited = [&] { return protocol_.unfinished(oldest); },
-                                 .missing = missing,
-                                 .patience = timeout / 10};
+                                 .missing = [&] { return protocol_.missing(oldest); },
+                                 .timeout = timeout,
+                                 .blocked = [&] { return protocol_.blocked_in(oldest); }};
   if (protocol_.node().wait_until(waiting, timeout)) return;
-  throw CommError("rank ", protocol_.world_rank(rank()), ": ", what, ": waited ",
-                  std::chrono::duration<double>(timeout).count(), " s for ", protocol_.node().missing_text(missing()),
-                  " with ", ShmSegment::kRing, " calls under way");
+  throw CommError(protocol_.node().timeout_text(waiting), "; ", ShmSegment::kRing, " calls are under way");
 }
 
 void ShmCommunicator::advance() {

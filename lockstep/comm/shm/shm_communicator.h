@@ -23,6 +23,7 @@ class ShmCommunicator final : public Communicator, private Progressable {
     std::chrono::milliseconds timeout{600'000};
     std::vector<int> world_ranks = {};                  // by local rank, for messages; empty: the local ranks
     std::function<void(const std::string&)> warn = {};  // gets each warning; default: it goes to the log
+    std::string timeout_name = "the timeout";           // what the user sets it by, for messages
     NodeTransport* transport = nullptr;                 // reduces over other nodes as well; outlives this
   };
 

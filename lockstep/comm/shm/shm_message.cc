@@ -19,6 +19,16 @@ void ShmMessage::fail(int from, int to, const MessageSlot& slot) {
   call_.output.reset();
 }
 
+WaitingRank ShmMessage::blocked() const {
+  const int peer = protocol_.world_rank(call_.peer);
+  return {.rank = protocol_.world_rank(protocol_.rank()),
+          .kind = call_.kind,
+          .peer = peer,
+          .tag = call_.tag,
+          .what = message_text(call_, peer),
+          .waits_for = met() ? std::vector<int>{} : std::vector<int>{peer}};
+}
+
 void ShmSend::post() {
   auto& segment = protocol_.segment();
   const auto self = static_cast<size_t>(protocol_.rank());

@@ -13,7 +13,9 @@ namespace lockstep::comm {
 
 class ShmMessage : public ShmWork {
  public:
-  ShmMessage(ShmProtocol& protocol, const Call& call) : ShmWork(protocol, call), call_(call) {}
+  ShmMessage(ShmProtocol& protocol, const Call& call)
+      : ShmWork(protocol, call, call.what.empty() ? message_text(call, protocol.world_rank(call.peer)) : call.what),
+        call_(call) {}
 
   // Messages of one channel get their slots in the order of their calls.
   struct Channel {
@@ -33,6 +35,9 @@ class ShmMessage : public ShmWork {
  protected:
   std::vector<int> awaited() const override { return {protocol_.local_rank_of(call_.peer)}; }
   std::vector<int> missing() const override { return {protocol_.local_rank_of(call_.peer)}; }
+  WaitingRank blocked() const override;
+  // Whether the peer has begun the other end of the message.
+  virtual bool met() const = 0;
   void fail(int from, int to, const MessageSlot& slot);
 
   Call call_;
@@ -51,6 +56,7 @@ class ShmSend final : public ShmMessage {
   void withdraw() override;
 
  private:
+  bool met() const override { return slot_ != nullptr && slot_->state.load() != MessageSlot::kPosted; }
   void post();
   void stage();
 
@@ -63,6 +69,7 @@ class ShmReceive final : public ShmMessage {
   void advance(bool may_match) override;
 
  private:
+  bool met() const override { return slot_ != nullptr; }
   MessageSlot* find() const;
   bool claim(MessageSlot* slot);
   bool is_first(const MessageSlot& slot) const;

@@ -60,7 +60,7 @@ TEST(ShmMessage, AMissingSenderIsNamed) {
       comm.receive(at::ones({5}), 1);
       ADD_FAILURE() << "no error";
     } catch (const CommError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("rank 0: receive: waited 0.05 s for rank 1; rank 1"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 0: receive from rank 1 (tag 0): waited 0.05 s for rank 1: rank 1"));
     }
   });
 }

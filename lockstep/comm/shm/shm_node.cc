@@ -24,6 +24,13 @@ constexpr int64_t kSpinOversubscribedNs = 50'000;
 constexpr int64_t kPauseNs = 2'000;       // after this time a spin yields its core to other threads
 constexpr int64_t kSleepNs = 20'000'000;  // the longest sleep between two checks of the peers
 constexpr int64_t kPollNs = 500'000;      // the longest sleep while some work needs polling
+constexpr int64_t kLongNs = 500'000'000;  // a wait that lasts longer may be one of a circle
+
+// Ends this rank's report however its wait ends.
+struct EndOfReport {
+  WaitReports& reports;
+  ~EndOfReport() { reports.end(); }
+};
 
 void pause_core() {
 #if defined(__x86_64__)
@@ -47,6 +54,7 @@ ShmNode::ShmNode(Options options, ShmMemory memory, Pool& pool, Board* board)
       pool_(pool),
       memory_(std::move(memory)),
       peers_(board, options_.self, options_.size, options_.world_ranks),
+      reports_(*memory_.segment, options_.self, peers_.world_ranks()),
       spin_ns_(usable_cores() >= options_.size ? kSpinNs : kSpinOversubscribedNs) {
   if (size() > kMaxLocalRanks || memory_.pools.size() != static_cast<size_t>(size())) {
     throw ConfigError(size(), " ranks on this node: at most ", kMaxLocalRanks, ", and as many as the launcher made");
@@ -111,18 +119,34 @@ bool ShmNode::spin(const Waiting& waiting, std::chrono::nanoseconds time) {
   }
 }
 
+// Other ranks may have seen the circle first, and check_peers() has their text. A rank that has done so here ends the
+// waits of the others, which may not see the circle any more when this rank has left it.
+void ShmNode::look_for_circle(const Waiting& waiting) {
+  const std::string circle = reports_.look(waiting.blocked());
+  if (circle.empty()) return;
+  segment().abort(self(), circle, /*is_desync=*/true);
+  check_peers(waiting);
+}
+
 bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) {
   if (spin(waiting, time)) return true;
-  const Deadline deadline(time), patience(waiting.patience);
+  const Deadline deadline(time), patience(waiting.timeout / 10), brief{std::chrono::nanoseconds(kLongNs)};
+  const int64_t began_ns = monotonic_ns();
+  int64_t looked_ns = 0;
   bool warned = false, ready = false;
   peers_.self().doing.set("waiting at " + waiting.what);
+  const EndOfReport end{reports_};
   for (;;) {
     const uint32_t seen = segment().event.load();
     advance();
     ready = waiting.ready();
     if (ready || deadline.passed()) break;
     check_peers(waiting);
-    if (!warned && patience.passed()) warn(waiting), warned = true;
+    if (!warned && patience.passed()) warn(waiting, seconds_since(began_ns)), warned = true;
+    if (waiting.blocked && brief.passed() && monotonic_ns() - looked_ns >= kSleepNs) {
+      looked_ns = monotonic_ns();
+      look_for_circle(waiting);
+    }
     const bool polling = std::any_of(progressables_.begin(), progressables_.end(),
                                      [](const Progressable* each) { return each->needs_polling(); });
     const int64_t left = std::max<int64_t>(deadline.left().count(), 1);
@@ -141,6 +165,7 @@ bool ShmNode::check_is_due() {
 
 void ShmNode::check_peers(const Waiting& waiting) {
   if (const uint32_t by = segment().aborted.load(); by != 0 && by <= kMaxLocalRanks) {
+    if (segment().desync.load()) throw DesyncError(segment().reason.get());
     const int local_rank = static_cast<int>(by) - 1;
     throw CommError("rank ", peers_.world_rank_of(local_rank), peers_.pid_of(local_rank),
                     " gave up: ", segment().reason.get(), " (rank ", peers_.world_rank_of(self()), " was at ",
@@ -162,13 +187,21 @@ std::string ShmNode::missing_text(const std::vector<int>& missing) const {
   for (const int local_rank : missing) names.push_back(peers_.world_rank_of(local_rank));
   std::sort(names.begin(), names.end());
   std::string text = cat(names.size() == 1 ? "rank " : "ranks ", ranges(names));
-  for (const int local_rank : missing) text += "; " + peers_.describe(local_rank);
+  for (size_t i = 0; i < missing.size(); ++i) text += cat(i == 0 ? ": " : ", ", peers_.describe(missing[i]));
   return text;
 }
 
-void ShmNode::warn(const Waiting& waiting) {
+void ShmNode::warn(const Waiting& waiting, double seconds) {
   const std::vector<int> missing = waiting.missing();
-  if (!missing.empty()) options_.warn(cat(waiting.what, ": waiting for ", missing_text(missing)));
+  if (missing.empty()) return;
+  options_.warn(cat(waiting.what, ": has waited ", seconds, " s for ", missing_text(missing), "; gives up after ",
+                    std::chrono::duration<double>(waiting.timeout).count(), " s (", options_.timeout_name, ')'));
+}
+
+std::string ShmNode::timeout_text(const Waiting& waiting) const {
+  return cat("rank ", peers_.world_rank_of(self()), ": ", waiting.what, ": waited ",
+             std::chrono::duration<double>(waiting.timeout).count(), " s for ", missing_text(waiting.missing()),
+             "; see their logs, or raise ", options_.timeout_name);
 }
 
 void ShmNode::abort(const std::string& reason) noexcept {

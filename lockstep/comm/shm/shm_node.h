@@ -16,6 +16,7 @@
 #include "lockstep/comm/memory/pool.h"
 #include "lockstep/comm/shm/peers.h"
 #include "lockstep/comm/shm/shm_segment.h"
+#include "lockstep/comm/shm/wait_reports.h"
 
 namespace lockstep::comm {
 
@@ -60,6 +61,7 @@ class ShmNode {
     int size = 1;                                       // at most kMaxLocalRanks
     std::vector<int> world_ranks = {};                  // by local rank, for messages; empty: the local ranks
     std::function<void(const std::string&)> warn = {};  // gets each warning; default: it goes to the log
+    std::string timeout_name = "the timeout";           // what the user sets it by, for messages
   };
 
   // `pool` is this rank's pool, over memory.pools[self]. It and `board` outlive this. Throws ConfigError.
@@ -96,30 +98,36 @@ class ShmNode {
     std::function<bool()> ready;                // the condition
     std::function<std::vector<int>()> awaited;  // the ranks that have still to act: none of them may be dead
     std::function<std::vector<int>()> missing;  // the ranks that hold up all others now, for messages
-    std::chrono::nanoseconds patience;          // the time after which a warning names the missing ranks
+    std::chrono::nanoseconds timeout;           // the call's; after a tenth of it a warning names the missing ranks
+    std::function<WaitingRank()> blocked = {};  // this rank's wait, if it begins no call before the condition holds
   };
   // Makes progress on all work until the condition holds, for at most `time`; returns whether it holds. Throws
-  // CommError if an awaited peer died or finished or any rank gave up, and whatever advance() throws.
+  // CommError if an awaited peer died or finished or any rank gave up, DesyncError if ranks wait in a circle, and
+  // whatever advance() throws.
   bool wait_until(const Waiting& waiting, std::chrono::nanoseconds time);
   // For callers that poll instead: whether the next check of the peers is due, and the check, which throws as
   // wait_until().
   bool check_is_due();
   void check_peers(const Waiting& waiting);
-  // The missing ranks and their states: "rank 2; rank 2 (pid 811) is alive, at …" or "ranks 2-3; …".
+  // The missing ranks and their states: "rank 2 (pid 811), which is alive, …" or "ranks 2-3: rank 2 (pid 811) is …, …".
   std::string missing_text(const std::vector<int>& missing) const;
+  // The text of the CommError for a wait whose time has passed.
+  std::string timeout_text(const Waiting& waiting) const;
 
   // Tells all ranks of the node that this one gives up.
   void abort(const std::string& reason) noexcept;
 
  private:
   bool spin(const Waiting& waiting, std::chrono::nanoseconds time);
-  void warn(const Waiting& waiting);
+  void warn(const Waiting& waiting, double seconds);
+  void look_for_circle(const Waiting& waiting);
   void sweep();
 
   Options options_;
   Pool& pool_;
   ShmMemory memory_;
   Peers peers_;
+  WaitReports reports_;
   int64_t spin_ns_;
   std::vector<Progressable*> progressables_;
   bool advancing_ = false;

@@ -25,7 +25,7 @@ class ShmNodeTest : public ::testing::Test {
                             .ready = [] { return false; },
                             .awaited = [] { return std::vector<int>{1}; },
                             .missing = [] { return std::vector<int>{1}; },
-                            .patience = std::chrono::milliseconds(10)},
+                            .timeout = std::chrono::milliseconds(100)},
                            time);
   }
 
@@ -49,7 +49,9 @@ TEST_F(ShmNodeTest, AWaitEndsAndWarnsOnce) {
   EXPECT_FALSE(wait(node, std::chrono::milliseconds(80)));
   EXPECT_GE(watch.seconds(), 0.08);
   EXPECT_LT(watch.seconds(), 2);
-  EXPECT_EQ(warnings_, std::vector<std::string>{"test: waiting for rank 1; rank 1 has not started"});
+  EXPECT_EQ(warnings_,
+            std::vector<std::string>{
+                "test: has waited 0 s for rank 1: rank 1 has not started; gives up after 0.1 s (the timeout)"});
 }
 
 TEST_F(ShmNodeTest, WhoGivesUpIsHeard) {

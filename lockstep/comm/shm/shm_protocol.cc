@@ -71,8 +71,7 @@ void ShmProtocol::check_same_call(uint64_t call) const {
   for (int k = 0; k < size(); ++k) same = same && record(k, call).call == record(0, call).call;
   if (same) return;
   std::vector<std::optional<Signature>> by_rank;
-  std::vector<int> ranks;
-  for (int k = 0; k < size(); ++k) ranks.push_back(world_rank(k));
+  const std::vector<int> ranks = world_ranks();
   for (int k = 0; k < size(); ++k) {
     const auto name = static_cast<size_t>(world_rank(k));
     if (by_rank.size() <= name) by_rank.resize(name + 1);
@@ -87,6 +86,24 @@ std::vector<int> ShmProtocol::behind(const ShmSegment::Counters& counters, uint6
     if (counters[static_cast<size_t>(rank)].value.load() <= call) local_ranks.push_back(local_rank_of(rank));
   }
   return local_ranks;
+}
+
+std::vector<int> ShmProtocol::world_ranks() const {
+  std::vector<int> ranks;
+  for (int k = 0; k < size(); ++k) ranks.push_back(world_rank(k));
+  return ranks;
+}
+
+WaitingRank ShmProtocol::blocked_in(uint64_t call) const {
+  const Signature& own_call = own(call).call;
+  WaitingRank waiting{.rank = world_rank(rank_),
+                      .kind = own_call.kind,
+                      .what = cat(text_of(in_world_ranks(own_call, world_ranks()), call), " of ",
+                                  group_text(world_ranks(), segment_ == &node_->segment()))};
+  for (const int local : behind(segment_->published, call)) {
+    waiting.waits_for.push_back(node_->peers().world_rank_of(local));
+  }
+  return waiting;
 }
 
 std::vector<int> ShmProtocol::missing(uint64_t call) const {

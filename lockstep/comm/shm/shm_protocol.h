@@ -63,12 +63,15 @@ class ShmProtocol {
   std::vector<int> unfinished(uint64_t call) const { return behind(segment_->finished, call); }
   // The local ranks that have not published the call or, if all have, those that have not finished it.
   std::vector<int> missing(uint64_t call) const;
+  // This rank in a wait for the call, which the ranks that have not published it hold up.
+  WaitingRank blocked_in(uint64_t call) const;
 
  private:
   std::vector<int> behind(const ShmSegment::Counters& counters, uint64_t call) const;
   bool all_past(const ShmSegment::Counters& counters, uint64_t call) const;
   void raise(ShmSegment::Counters& counters, uint64_t call);
   void check_same_call(uint64_t call) const;
+  std::vector<int> world_ranks() const;
 
   std::shared_ptr<ShmNode> node_;
   ShmSegment* segment_;

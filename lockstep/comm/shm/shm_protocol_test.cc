@@ -34,7 +34,7 @@ bool wait(ShmProtocol& protocol, uint64_t call, const std::function<bool()>& rea
                                      .ready = ready,
                                      .awaited = [&] { return protocol.unfinished(call); },
                                      .missing = [&] { return protocol.missing(call); },
-                                     .patience = std::chrono::seconds(10)},
+                                     .timeout = std::chrono::seconds(100)},
                                     time);
 }
 

@@ -22,10 +22,11 @@ void ShmSegment::sleep(uint32_t seen, int64_t ns) {
   waiters.fetch_sub(1);
 }
 
-void ShmSegment::abort(int rank, std::string_view why) {
+void ShmSegment::abort(int rank, std::string_view why, bool is_desync) {
   uint32_t nobody = 0;
   if (!aborted.compare_exchange_strong(nobody, UINT32_MAX)) return;
   reason.set(why);
+  desync.store(is_desync);
   aborted.store(1 + static_cast<uint32_t>(rank));
   event.fetch_add(1);
   syscall(SYS_futex, &event, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

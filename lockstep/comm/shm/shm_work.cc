@@ -4,9 +4,9 @@
 
 namespace lockstep::comm {
 
-ShmWork::ShmWork(ShmProtocol& protocol, const Call& call)
+ShmWork::ShmWork(ShmProtocol& protocol, const Call& call, std::string what)
     : protocol_(protocol),
-      what_(call.label()),
+      what_(std::move(what)),
       timeout_(call.timeout.count() > 0 ? call.timeout : protocol.timeout()) {}
 
 void ShmWork::mark_done() {
@@ -23,7 +23,7 @@ ShmNode::Waiting ShmWork::waiting() const {
           .ready = [this] { return done_ || !error_.empty(); },
           .awaited = [this] { return awaited(); },
           .missing = [this] { return missing(); },
-          .patience = std::chrono::nanoseconds(timeout_) / 10};
+          .timeout = timeout_};
 }
 
 bool ShmWork::result() const {
@@ -35,13 +35,7 @@ bool ShmWork::result() const {
 void ShmWork::check() {
   if (done_ || !error_.empty() || !protocol_.node().check_is_due()) return;
   protocol_.node().check_peers(waiting());
-  if (!done_ && elapsed() > timeout_ + grace()) fail_by_timeout();
-}
-
-void ShmWork::fail_by_timeout() const {
-  throw CommError("rank ", protocol_.world_rank(protocol_.rank()), ": ", what_, ": waited ",
-                  std::chrono::duration<double>(timeout_).count(), " s for ", protocol_.node().missing_text(missing()),
-                  "; see their logs, or raise --timeout");
+  if (!done_ && elapsed() > timeout_ + grace()) throw CommError(protocol_.node().timeout_text(waiting()));
 }
 
 bool ShmWork::done() {
@@ -50,14 +44,18 @@ bool ShmWork::done() {
   return result();
 }
 
-bool ShmWork::wait_for(std::chrono::nanoseconds time) {
-  if (!done_ && error_.empty()) protocol_.node().wait_until(waiting(), time);
+bool ShmWork::wait_until(const ShmNode::Waiting& waiting, std::chrono::nanoseconds time) {
+  if (!done_ && error_.empty()) protocol_.node().wait_until(waiting, time);
   check();
   return result();
 }
 
+bool ShmWork::wait_for(std::chrono::nanoseconds time) { return wait_until(waiting(), time); }
+
 void ShmWork::wait() {
-  if (!wait_for(timeout_ + grace())) fail_by_timeout();
+  ShmNode::Waiting wait = waiting();
+  wait.blocked = [this] { return blocked(); };
+  if (!wait_until(wait, timeout_ + grace())) throw CommError(protocol_.node().timeout_text(wait));
 }
 
 }  // namespace lockstep::comm

@@ -14,7 +14,9 @@ namespace lockstep::comm {
 
 class ShmWork : public Work {
  public:
-  ShmWork(ShmProtocol& protocol, const Call& call);
+  ShmWork(ShmProtocol& protocol, const Call& call) : ShmWork(protocol, call, call.label()) {}
+  // `what` is the call's name in messages.
+  ShmWork(ShmProtocol& protocol, const Call& call, std::string what);
 
   bool done() final;
   bool wait_for(std::chrono::nanoseconds time) final;
@@ -29,6 +31,8 @@ class ShmWork : public Work {
   // the call waits for other nodes.
   virtual std::vector<int> awaited() const = 0;
   virtual std::vector<int> missing() const = 0;
+  // This rank's wait for the call: the ranks that have not begun their part, and the call in words.
+  virtual WaitingRank blocked() const = 0;
   // The time for which the call waits beyond its timeout.
   virtual std::chrono::nanoseconds grace() const { return std::chrono::nanoseconds(0); }
   void mark_done();
@@ -39,8 +43,8 @@ class ShmWork : public Work {
 
  private:
   ShmNode::Waiting waiting() const;
+  bool wait_until(const ShmNode::Waiting& waiting, std::chrono::nanoseconds time);
   void check();
-  [[noreturn]] void fail_by_timeout() const;
   bool result() const;
 
   std::string what_;
@@ -67,6 +71,7 @@ class ShmCollective : public ShmWork {
  protected:
   std::vector<int> awaited() const override { return protocol_.unfinished(number_); }
   std::vector<int> missing() const override { return protocol_.missing(number_); }
+  WaitingRank blocked() const override { return protocol_.blocked_in(number_); }
   void finish() {
     protocol_.finish(number_);
     finished_ = true;

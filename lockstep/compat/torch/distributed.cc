@@ -124,7 +124,8 @@ void init_process_group(const InitProcessGroupOptions& options) {
                  .rank = options.rank,
                  .world_size = options.world_size,
                  .init_method = options.init_method,
-                 .timeout = options.timeout});
+                 .timeout = options.timeout,
+                 .timeout_name = "InitProcessGroupOptions::timeout"});
   });
 }
 
@@ -258,6 +259,16 @@ void send(const at::Tensor& tensor, int dst, const Group& group, int tag) {
 void recv(const at::Tensor& tensor, int src, const Group& group, int tag) {
   const Member member("recv", group);
   member->receive(tensor.detach(), member.number_of(src), tag);
+}
+
+Work isend(const at::Tensor& tensor, int dst, const Group& group, int tag) {
+  const Member member("isend", group);
+  return Work(member->isend(tensor.detach(), member.number_of(dst), tag));
+}
+
+Work irecv(const at::Tensor& tensor, int src, const Group& group, int tag) {
+  const Member member("irecv", group);
+  return Work(member->irecv(tensor.detach(), member.number_of(src), tag));
 }
 
 }  // namespace lockstep::pytorch::distributed

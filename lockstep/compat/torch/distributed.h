@@ -1,8 +1,8 @@
 // torch.distributed's functions, over World and Communicator (lockstep/world/world.h, lockstep/comm/communicator.h).
 //
-// A process has one default group, as in PyTorch; it is used from one thread. Calls return when they are done. They
-// throw CommError if another rank is missing, and ConfigError before init_process_group(). Ranks are numbered as in the
-// world, also within a group. Tensors are on the CPU, or, with the backend nccl, on its device.
+// A process has one default group, as in PyTorch; it is used from one thread. Calls but isend and irecv return when
+// they are done. They throw CommError if another rank is missing, and ConfigError before init_process_group(). Ranks
+// are numbered as in the world, also within a group. Tensors are on the CPU, or, with the backend nccl, on its device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,6 +10,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/comm/reduce.h"
@@ -97,5 +98,28 @@ void scatter(const at::Tensor& tensor, const std::vector<at::Tensor>& scatter_li
              const Group& group = {});
 void send(const at::Tensor& tensor, int dst, const Group& group = {}, int tag = 0);
 void recv(const at::Tensor& tensor, int src, const Group& group = {}, int tag = 0);
+
+// A message under way. Used by the thread that began it, while the process group is there. Dropping a Work does not end
+// the message, unless it receives into a tensor that is not contiguous: then only the Work copies the result there.
+class Work {
+ public:
+  // Whether the message is done. Throws as wait().
+  bool is_completed() { return work_->done(); }
+  // Returns true when the message is done. Throws CommError, DesyncError.
+  bool wait() {
+    work_->wait();
+    return true;
+  }
+
+ private:
+  friend Work isend(const at::Tensor& tensor, int dst, const Group& group, int tag);
+  friend Work irecv(const at::Tensor& tensor, int src, const Group& group, int tag);
+  explicit Work(std::shared_ptr<comm::Work> work) : work_(std::move(work)) {}
+  std::shared_ptr<comm::Work> work_;
+};
+
+// Begin a send or receive; `tensor` is not to be touched before the result is done.
+[[nodiscard]] Work isend(const at::Tensor& tensor, int dst, const Group& group = {}, int tag = 0);
+[[nodiscard]] Work irecv(const at::Tensor& tensor, int src, const Group& group = {}, int tag = 0);
 
 }  // namespace lockstep::pytorch::distributed

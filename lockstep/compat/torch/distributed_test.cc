@@ -85,6 +85,22 @@ RANK_PROGRAM(reduces) {
   EXPECT_THAT(refusal([&] { reduce_scatter(mine, {}); }), HasSubstr("reduce_scatter: a list of 0 tensors"));
   EXPECT_THAT(refusal([&] { broadcast(x, size); }), HasSubstr("is not in the group"));
 }
+RANK_PROGRAM(goes_around) {
+  init_process_group(join_world(context));
+  const int rank = get_rank(), size = get_world_size();
+  const Tensor from_before = of(-1);
+  Work sent = isend(of(rank).requires_grad_(), (rank + 1) % size, {}, /*tag=*/2);
+  Work received = irecv(from_before, (rank + size - 1) % size, {}, /*tag=*/2);
+  EXPECT_TRUE(received.wait());
+  EXPECT_TRUE(sent.wait());
+  EXPECT_TRUE(sent.is_completed() && received.is_completed());
+  EXPECT_TRUE(at::equal(from_before, of((rank + size - 1) % size)));
+  const Group last = new_group({size - 1});
+  if (rank != 0) return;
+  EXPECT_THAT(refusal([&] { (void)isend(of(1), 0, last); }), HasSubstr("isend: rank 0 is not in the group"));
+}
+TEST(Distributed, MessagesWithoutWaiting) { expect_ranks_pass("goes_around", 3); }
+
 TEST(Distributed, Reduces) {
   for (const int size : {1, 3}) expect_ranks_pass("reduces", size);
 }

@@ -202,6 +202,7 @@ std::unique_ptr<Communicator> make_communicator(NcclOptions& options) {
   options.host->barrier();  // all notes are there
   const auto stopped = std::make_shared<std::atomic<bool>>(false);
   Watch::Options watch{.rank = options.rank, .ranks = options.ranks, .board = options.board, .warn = options.warn};
+  watch.timeout_name = options.timeout_name;
   watch.stop_waits = [stopped] { *stopped = true; };
   NcclWorld world{device, options.store->clone(),
                   std::make_shared<Watch>(std::move(watch), std::make_unique<Bulletin>(notes, options.rank)), stopped,
