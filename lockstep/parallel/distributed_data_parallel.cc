@@ -10,6 +10,7 @@
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/fnv.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/state_broadcast.h"
@@ -134,9 +135,8 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     note[0] = loss;
     note[1] = world_->rank() == 0 ? decision : 0;
     for (const auto& lane : step.lanes) note[2] += static_cast<double>(lane.samples);
-    double local = 0;
-    for (const auto* each : stepped_) local += static_cast<double>(each->reducer_.local_gradients());
-    note[3] = local;
+    const Unfolded unfolded = unfolded_gradients();
+    note[3] = unfolded.hash;
     const auto told = comm.fold({notes}, {.label = cat("the loss of step ", step.number)});
     double square_sum = 0;
     for (auto* each : stepped_) {
@@ -146,7 +146,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       square_sum += each->reducer_.square_sum();
     }
     told->wait();
-    check_notes(step, note, local);
+    check_notes(step, note, unfolded);
     for (const auto* each : present_) each->buffers().sync(comm);
     end_step();
     ++runs_of_number_;
@@ -172,16 +172,30 @@ void DistributedDataParallel::check_usable(const char* call) const {
                     "from it, or call this after the step");
 }
 
-void DistributedDataParallel::check_notes(const StepPlan& step, const double* note, double local) const {
+void DistributedDataParallel::check_notes(const StepPlan& step, const double* note, const Unfolded& unfolded) const {
   if (note[2] != static_cast<double>(step.samples)) {
     throw ConfigError("step ", step.number, ": the lanes of all ranks hold ", note[2], " samples, the global batch ",
                       step.samples, "; every lane must be some rank's");
   }
-  if (note[3] != local * world_->size()) {
+  if (note[3] != unfolded.hash * world_->size()) {
     throw ConfigError("step ", step.number, ": .grad holds gradients that were not folded, on rank ", world_->rank(),
-                      " of ", local, " parameters, on all ranks together of ", note[3],
-                      "; zero_grad() them, or give all ranks alike");
+                      " of ", unfolded.names.empty() ? "no parameter" : some_of(unfolded.names), ", on another rank of others",
+                      "; zero_grad() them, or give all ranks those of the same parameters");
   }
+}
+
+// The hash is a whole number, so that its sum over ranks is exact.
+DistributedDataParallel::Unfolded DistributedDataParallel::unfolded_gradients() const {
+  Unfolded unfolded;
+  uint64_t hash = kFnvSeed;
+  for (const auto* each : stepped_) {
+    for (const auto& name : each->reducer_.local_gradients()) {
+      unfolded.names.push_back(name);
+      hash = fnv1a(fnv1a(hash, name), each->network_.number());
+    }
+  }
+  unfolded.hash = unfolded.names.empty() ? 0 : static_cast<double>(hash >> 24);
+  return unfolded;
 }
 
 // Other networks that take part are not stepped: they get no gradients, and their buffers follow the lanes.

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/amp/fused_step.h"
@@ -143,7 +144,13 @@ class DistributedDataParallel {
   void begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step, double loss_scale);
   void end_step() noexcept;
   bool is_stepped(const WrappedNetwork& network) const;
-  void check_notes(const StepPlan& step, const double* note, double local) const;
+  // The gradients that are this rank's alone, by names and as a number that equals other ranks' for the same names.
+  struct Unfolded {
+    std::vector<std::string> names;
+    double hash = 0;
+  };
+  Unfolded unfolded_gradients() const;
+  void check_notes(const StepPlan& step, const double* note, const Unfolded& unfolded) const;
   double run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                   double loss_scale);
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);

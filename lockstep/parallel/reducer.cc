@@ -140,9 +140,12 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
   }
 }
 
-size_t Reducer::local_gradients() const {
-  return static_cast<size_t>(
-      std::count_if(local_.begin(), local_.end(), [](const auto& each) { return each.defined(); }));
+std::vector<std::string> Reducer::local_gradients() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < local_.size(); ++i) {
+    if (local_[i].defined()) names.push_back(parameters_[i].name);
+  }
+  return names;
 }
 
 void Reducer::begin_pass(double scale) {
@@ -174,7 +177,7 @@ void Reducer::fail(const std::exception& error) noexcept {
 
 void Reducer::expect(const at::Tensor& loss) {
   refuse_given();
-  if (low_precision_ && step_.lanes == 1 && !step_.by_hand && local_gradients() == 0) low_precision_->hook_casts(loss);
+  if (low_precision_ && step_.lanes == 1 && !step_.by_hand && local_gradients().empty()) low_precision_->hook_casts(loss);
   for (const size_t index : unused_.unused_in(loss)) add_zero(index);
   for (size_t i = parameters_.size(); static_graph_ && i-- > 0;) {
     if (static_graph_->expects(i, step_.lane, 0)) add_zero(i);
@@ -390,14 +393,11 @@ std::string Reducer::first_not_finite() const {
 }
 
 void Reducer::refuse_missing() const {
-  std::string names;
-  size_t count = 0;
+  std::vector<std::string> names;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (step_.ready[i]) continue;
-    if (++count <= 3) names += (names.empty() ? "" : ", ") + parameters_[i].name;
+    if (!step_.ready[i]) names.push_back(parameters_[i].name);
   }
-  if (count > 3) names += lockstep::cat(" and ", count - 3, " more");
-  throw ConfigError("rank ", comm_.rank(), ": no gradient for ", names,
+  throw ConfigError("rank ", comm_.rank(), ": no gradient for ", some_of(names),
                     ": the loss does not depend on them; freeze them (requires_grad false), use them, or set "
                     "find_unused_parameters");
 }

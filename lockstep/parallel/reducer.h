@@ -74,8 +74,8 @@ class Reducer {
   //     those that are not finite are dropped, and others are a ConfigError
   //   - the mean over ranks of any others, such as those of no_sync() or set by hand, is added
   void begin_step(size_t lanes, const StepSettings& settings = {});
-  // The number of parameters with gradients of the latter kind, which all ranks must have alike.
-  size_t local_gradients() const;
+  // The names of parameters with gradients of the latter kind, which all ranks must have alike.
+  std::vector<std::string> local_gradients() const;
   // Selects the lane that the next gradients belong to. Any thread, while no lane's backward runs; those of other lanes
   // may be suspended (lane_turns.h).
   void set_lane(size_t lane) { step_.lane = lane; }

@@ -84,7 +84,7 @@ TEST_F(ReducerTest, GradientsAddUpUntilAnUpdateHasUsedThem) {
   step(7);
   EXPECT_TRUE(at::equal(weight.grad(), x)) << "set to 0";
   EXPECT_THAT(refusal([&] { step(8); }),
-              HasSubstr("step 8: .grad of weight still holds the gradient of step 7; call zero_grad()"));
+              HasSubstr("step 8: .grad of weight still holds the gradient of step 7; call the module's zero_grad()"));
   reducer.drop();
   weight.mutable_grad() = at::full({3}, 10.0f);
   bias.mutable_grad() = Tensor();

@@ -74,17 +74,6 @@ TEST(AnyLoop, SeveralLossesAddUp) {
   for (const int size : {1, 2, 4}) expect_ranks_pass("several_losses", size);
 }
 
-RANK_PROGRAM(unlike_leftovers) {
-  const auto world = join_world(context);
-  auto net = linear(1);
-  DistributedDataParallel ddp(net.ptr(), world);
-  if (context.rank == 1) net->weight.mutable_grad() = at::ones({3, 4});
-  const StepPlan step{.number = 0, .samples = 2, .lanes = {{context.rank, 1}}};
-  EXPECT_THAT(refusal([&] { ddp.run(step, [&](size_t) { return loss_of(net, context.rank); }); }),
-              HasSubstr("gradients that were not folded"));
-}
-TEST(AnyLoop, LeftoversOfSomeRanksAreRefused) { expect_ranks_pass("unlike_leftovers", 2); }
-
 RANK_PROGRAM(two_wrappers) {
   const auto world = join_world(context);
   at::manual_seed(3);

@@ -126,5 +126,38 @@ TEST(Leftovers, AStepAndAPassByHandMayShareTheirCasts) {
   for (const int size : {1, 2}) expect_ranks_pass("shared_casts", size);
 }
 
+RANK_PROGRAM(unlike_leftovers) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const bool one_each = context.argument == "one each";
+  if (context.rank == 1 || one_each) {
+    at::Tensor& parameter = context.rank == 1 ? net->weight : net->bias;
+    parameter.mutable_grad() = at::ones_like(parameter);
+  }
+  const std::string text =
+      failure([&] { ddp.run(one_lane_each(*world), [&](size_t) { return loss_of(net, context.rank); }); });
+  EXPECT_THAT(text, HasSubstr("gradients that were not folded"));
+  if (context.rank == 1) EXPECT_THAT(text, HasSubstr("weight"));
+}
+TEST(Leftovers, ThoseOfSomeRanksAreRefused) {
+  expect_ranks_pass("unlike_leftovers", 2, "on one rank");
+  expect_ranks_pass("unlike_leftovers", 2, "one each");
+}
+
+RANK_PROGRAM(outside_the_optimizer) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto step = [&](int64_t number) {
+    ddp.run(one_lane_each(*world, number), [&](size_t) { return loss_of(net, context.rank); });
+  };
+  step(0);
+  net->weight.mutable_grad() = Tensor();  // as the zero_grad() of an optimizer that has the weight alone
+  EXPECT_THAT(failure([&] { step(1); }),
+              HasSubstr("bias still holds the gradient of step 0; call the module's zero_grad() after every update"));
+}
+TEST(Leftovers, OfAParameterThatNoOptimizerHasAreNamed) { expect_ranks_pass("outside_the_optimizer", 2); }
+
 }  // namespace
 }  // namespace lockstep::parallel

@@ -52,6 +52,12 @@ std::vector<NamedParameter> frozen(const std::vector<NamedParameter>& parameters
   return those(parameters, /*require_gradient=*/false);
 }
 
+std::string some_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(names.size(), 3); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > 3 ? lockstep::cat(text, " and ", names.size() - 3, " more") : text;
+}
+
 void refuse_new(const std::string& name) {
   throw ConfigError("DistributedDataParallel: ", name,
                     " requires a gradient now and did not when the module was wrapped, so it would not be folded; "

@@ -24,6 +24,9 @@ std::vector<NamedParameter> trainable(const std::vector<NamedParameter>& paramet
 // The others, likewise.
 std::vector<NamedParameter> frozen(const std::vector<NamedParameter>& parameters);
 
+// The first three names, and how many more there are.
+std::string some_of(const std::vector<std::string>& names);
+
 // Throws ConfigError for a parameter that requires a gradient and is not one of those that are folded.
 [[noreturn]] void refuse_new(const std::string& name);
 

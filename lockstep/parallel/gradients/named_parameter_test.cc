@@ -36,5 +36,17 @@ TEST(Trainable, LeavesOutFrozenOnesAndSecondNames) {
   EXPECT_TRUE(tensors_of(kept)[1].is_same(last));
 }
 
+TEST(Frozen, IsTheRest) {
+  const at::Tensor trained = at::ones({2}).requires_grad_(), tied = at::ones({2});
+  const auto kept = frozen({{"first", tied}, {"trained", trained}, {"second", tied}});
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].name, "first");
+}
+
+TEST(SomeOf, NamesThree) {
+  EXPECT_EQ(some_of({"a", "b", "c"}), "a, b, c");
+  EXPECT_EQ(some_of({"a", "b", "c", "d", "e"}), "a, b, c and 2 more");
+}
+
 }  // namespace
 }  // namespace lockstep::parallel
