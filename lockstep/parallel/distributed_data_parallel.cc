@@ -325,9 +325,9 @@ void DistributedDataParallel::log_fold() {
 void DistributedDataParallel::backward(const at::Tensor& loss) {
   check_usable("backward");
   try {
-    const auto scale = begin_pass();
-    if (!scale) return loss.backward();
-    reducer_.begin_pass(*scale);
+    const auto settings = begin_pass();
+    if (!settings) return loss.backward();
+    reducer_.begin_pass(*settings);
     reducer_.expect(loss);
     loss.backward();
     reducer_.finish_pass();
@@ -338,8 +338,8 @@ void DistributedDataParallel::backward(const at::Tensor& loss) {
   }
 }
 
-// Returns the factor of this rank's gradients in a pass by hand; nothing under no_sync(). A collective in join().
-std::optional<double> DistributedDataParallel::begin_pass() {
+// Returns nothing under no_sync(). A collective in join().
+std::optional<PassSettings> DistributedDataParallel::begin_pass() {
   if (network_.is_set_aside()) return std::nullopt;  // in a step of others
   for (auto* each : network_.all()) each->buffers().mark_changed();  // a frozen one may take part
   if (no_sync_ > 0) {
@@ -357,7 +357,10 @@ std::optional<double> DistributedDataParallel::begin_pass() {
     if (!joining_->divide_by_initial_world_size) ranks = going;
     ++passes_;
   }
-  return options_.gradient_average ? 1 / ranks : 1;
+  const bool ranks_differ = options_.find_unused_parameters || options_.static_graph;
+  return PassSettings{.scale = options_.gradient_average ? 1 / ranks : 1,
+                      .delayed = ranks_differ && network_.all().size() > 1,
+                      .order = network_.number()};
 }
 
 void DistributedDataParallel::end_pass() {
@@ -405,7 +408,7 @@ void DistributedDataParallel::follow_the_others(const JoinOptions& options) {
                         " steps, others go on; give "
                         "all ranks the same number of batches, or leave throw_on_early_termination out");
     }
-    reducer_.begin_pass(/*scale=*/1);
+    reducer_.begin_pass({});
     reducer_.empty_lane();
     reducer_.finish_pass();
     buffers_.mark_changed();

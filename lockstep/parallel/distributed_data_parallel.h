@@ -158,7 +158,7 @@ class DistributedDataParallel {
   void switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to);
   void seed_kernels(uint64_t seed);
   void log_fold();
-  std::optional<double> begin_pass();
+  std::optional<PassSettings> begin_pass();
   void end_pass();
   double ranks_going_on(bool self) const;
   void follow_the_others(const JoinOptions& options);

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/gradients/joint_finish.h"
 #include "lockstep/parallel/gradients/ownership.h"
-#include "lockstep/parallel/gradients/pass_end.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -148,16 +148,17 @@ std::vector<std::string> Reducer::local_gradients() const {
   return names;
 }
 
-void Reducer::begin_pass(double scale) {
-  begin({.by_hand = true, .delayed = options_.delay_allreduce, .scale = scale});
+void Reducer::begin_pass(const PassSettings& settings) {
+  begin({.by_hand = true, .delayed = settings.delayed || options_.delay_allreduce, .scale = settings.scale});
 }
 
 // A pass that nobody has announced has its first gradient.
 bool Reducer::begin_by_itself() {
-  const auto scale = by_hand_.begin();
-  if (!scale) return false;
-  const auto pass = at_pass_end([this] { finish_by_itself(); });
-  begin({.by_hand = true, .pass = pass, .by_itself = true, .delayed = options_.delay_allreduce, .scale = *scale});
+  const auto settings = by_hand_.begin();
+  if (!settings) return false;
+  begin_pass(*settings);
+  step_.pass = finish_with_backward(settings->order, [this] { finish_by_itself(); });
+  step_.by_itself = true;
   return true;
 }
 

@@ -9,7 +9,7 @@
 //   .grad     finish() waits for all folds and installs the sums
 //
 // A backward pass by hand is a step of one lane, which begins with the pass's first gradient and ends with the pass
-// (gradients/pass_end.h). As in PyTorch its gradients add to those in .grad, and what is in .grad is folded.
+// (gradients/joint_finish.h). As in PyTorch its gradients add to those in .grad, and what is in .grad is folded.
 //
 // Four exceptions have a class each under gradients/. UnusedParameters tells which parameters a loss does not reach;
 // they add +0. StaticGraph knows how many gradients each parameter gets. SparseGradients keeps rows, which are in no
@@ -40,17 +40,24 @@
 
 namespace lockstep::parallel {
 
-// The surroundings of a backward pass by hand.
+// A backward pass by hand.
+struct PassSettings {
+  double scale = 1;      // multiplies this rank's gradients before they are folded: its loss is a mean over one rank
+  bool delayed = false;  // as in StepSettings: another reducer's pass may be a part of the same backward
+  uint32_t order = 0;    // among the passes that end with one backward, the same on all ranks
+};
+
+// The surroundings of backward passes by hand.
 struct ByHand {
-  // Called at the gradients of a pass that is not begun, on backward's thread. Returns the factor of this rank's
-  // gradients, or nothing if the pass is not folded: autograd then accumulates as it does without a reducer.
-  std::function<std::optional<double>()> begin = [] { return std::nullopt; };
+  // Called at the gradients of a pass that is not begun, on backward's thread. Returns nothing if the pass is not
+  // folded: autograd then accumulates as it does without a reducer.
+  std::function<std::optional<PassSettings>()> begin = [] { return std::nullopt; };
   std::function<void()> end = [] {};  // called after the fold
 };
 
 struct StepSettings {
-  // No bucket is launched before finish(): where several reducers take part, a rank without samples does not know in
-  // which order backward reaches them.
+  // No bucket is launched before finish(): where several reducers take part, a rank may not know in which order
+  // backward reaches their parameters on others, for it has no samples, or does not use all of them.
   bool delayed = false;
   double loss_scale = 1;  // the factor of the losses (GradBucket)
   int64_t number = kNoNumber;
@@ -79,9 +86,8 @@ class Reducer {
   // Selects the lane that the next gradients belong to. Any thread, while no lane's backward runs; those of other lanes
   // may be suspended (lane_turns.h).
   void set_lane(size_t lane) { step_.lane = lane; }
-  // Begins a backward pass by hand, which finish_pass() ends, rather than by itself at its first gradient. This rank's
-  // gradients are multiplied by `scale` before they are folded: the loss is a mean over one rank's samples.
-  void begin_pass(double scale);
+  // Begins a backward pass by hand, which finish_pass() ends, rather than by itself at its first gradient.
+  void begin_pass(const PassSettings& settings);
   // Ends a pass: parameters without a gradient in it fold what is in .grad, or +0 where the options ask for that.
   // Throws as finish(). A collective.
   void finish_pass();
@@ -116,7 +122,7 @@ class Reducer {
   struct Step {
     bool active = false;
     bool by_hand = false;
-    std::weak_ptr<const bool> pass = {};  // of a pass that began by itself: lives as long as the engine runs it
+    std::weak_ptr<const bool> pass = {};  // of a pass that began by itself: gone when its backward call is over
     bool by_itself = false;
     bool delayed = false;
     int64_t number = StepSettings::kNoNumber;

@@ -111,7 +111,7 @@ TEST_F(ReducerTest, APassByHandFoldsWhatIsInGrad) {
   const Tensor x[] = {at::randn({3}), at::randn({3})};
   lane(x[0]);  // as under no_sync()
   EXPECT_TRUE(at::equal(weight.grad(), x[0]));
-  reducer.begin_pass(0.5);
+  reducer.begin_pass({.scale = 0.5});
   lane(x[1]);
   EXPECT_FALSE(weight.grad().defined()) << "installed by finish_pass() alone";
   reducer.finish_pass();
@@ -134,7 +134,7 @@ struct ByHandTest : testing::Test {
                   {.begin =
                        [this] {
                          ++begun;
-                         return folds ? std::optional(0.5) : std::nullopt;
+                         return folds ? std::optional(PassSettings{.scale = 0.5}) : std::nullopt;
                        },
                    .end = [this] { ++ended; }}};
 };

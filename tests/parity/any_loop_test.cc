@@ -102,6 +102,51 @@ TEST(AnyLoop, OneLossThroughTwoWrappersFoldsBoth) {
   for (const int size : {1, 2, 4}) expect_ranks_pass("two_wrappers", size);
 }
 
+// Two networks of several buckets each, of which a rank reaches what no other does.
+struct PartsImpl : torch::nn::Module {
+  torch::nn::Linear always{nullptr}, sometimes{nullptr};
+  torch::nn::BatchNorm1d norm{nullptr};
+  explicit PartsImpl(uint64_t seed) {
+    at::manual_seed(seed);
+    always = register_module("always", torch::nn::Linear(4, 4));
+    sometimes = register_module("sometimes", torch::nn::Linear(4, 4));
+    norm = register_module("norm", torch::nn::BatchNorm1d(4));
+  }
+  Tensor forward(const Tensor& x, bool all) {
+    const Tensor y = norm->forward(always->forward(x));
+    return all ? sometimes->forward(y) : y;
+  }
+};
+TORCH_MODULE(Parts);
+
+RANK_PROGRAM(reached_by_some) {
+  const auto world = join_world(context);
+  Parts encoder(1), decoder(2), alone_encoder(1), alone_decoder(2);
+  const DdpOptions options{.buckets = {.bucket_mb = 1e-5, .first_bucket_mb = 1e-5}, .find_unused_parameters = true};
+  DistributedDataParallel first(encoder.ptr(), world, options), second(decoder.ptr(), world, options);
+  const auto loss = [&](Parts& one, Parts& two, int rank, int turn) {
+    return two->forward(one->forward(input(rank), rank == turn), rank != turn).pow(3).mean();
+  };
+  for (int turn = 0; turn < 2; ++turn) {
+    for (Parts* each : {&encoder, &decoder, &alone_encoder, &alone_decoder}) (*each)->zero_grad();
+    Tensor sum = at::zeros({});
+    for (int rank = 0; rank < context.size; ++rank) {
+      sum = sum + loss(alone_encoder, alone_decoder, rank, turn) / context.size;
+    }
+    sum.backward();
+    const Tensor own = loss(encoder, decoder, context.rank, turn);
+    if (turn == 0) own.backward();
+    if (turn == 1) second.backward(own);
+    for (const auto& [net, alone] : {std::pair(encoder, alone_encoder), std::pair(decoder, alone_decoder)}) {
+      EXPECT_TRUE(at::allclose(net->always->weight.grad(), alone->always->weight.grad(), 1e-4, 1e-6));
+      EXPECT_TRUE(at::allclose(net->sometimes->weight.grad(), alone->sometimes->weight.grad(), 1e-4, 1e-6));
+    }
+  }
+}
+TEST(AnyLoop, TwoWrappersFoldInOneOrderWhateverARankReaches) {
+  for (const int size : {2, 4}) expect_ranks_pass("reached_by_some", size);
+}
+
 RANK_PROGRAM(random_numbers) {
   const auto world = join_world(context);
   auto net = linear(1), other = linear(2);
