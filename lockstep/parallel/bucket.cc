@@ -44,6 +44,7 @@ Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> paramete
 }
 
 void Bucket::begin(double loss_scale, double multiply) {
+  drop();
   in_.loss_scale = loss_scale;
   multiply_ = multiply;
   missing_ = parameters_.size();

@@ -43,7 +43,7 @@ class Bucket {
   Bucket(size_t index, std::string label, std::vector<at::Tensor> parameters, at::Tensor square_sums,
          Reduction reduction);
 
-  // `multiply`: the factor of the sums over ranks.
+  // Begins a step; one that was left half-way is forgotten. `multiply`: the factor of the sums over ranks.
   void begin(double loss_scale = 1, double multiply = 1);
   // Takes the gradient of parameter `k` of the bucket. The gradient owns its memory; with always_fp32 it may be fp32.
   void put(size_t k, at::Tensor gradient);

@@ -67,6 +67,20 @@ TEST_F(BucketTest, AHookTakesThePlaceOfTheFold) {
   EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24)) << "square sums are taken after it";
 }
 
+// As after an error elsewhere in backward, once the bucket was launched.
+TEST_F(BucketTest, AStepThatWasLeftHalfWayIsForgotten) {
+  for (const bool through_cpu : {false, true}) {
+    Bucket bucket(0, "bucket", {a, b}, sums, {.through_cpu = through_cpu});
+    for (const int value : {2, 3}) {
+      bucket.begin();
+      bucket.put(0, at::full_like(a, value));
+      bucket.put(1, at::full_like(b, value));
+      bucket.launch(comm);
+    }
+    EXPECT_TRUE(at::equal(bucket.finish()[0], at::full_like(a, 3))) << through_cpu;
+  }
+}
+
 TEST_F(BucketTest, MultipliedAfterwards) {
   EXPECT_TRUE(at::equal(reduced({}, /*multiply=*/8)[0], at::full_like(a, 16)));
   EXPECT_EQ(sums.sum().item<double>(), 256 * (12 + 24)) << "square sums are taken after it";
