@@ -128,7 +128,6 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
     begin_step(networks, step, loss_scale);
     const double loss = run_lanes(step, loss_of, loss_scale);
-    for (const auto* each : present_) each->buffers().end_step();
     // The step's other messages to all ranks travel with its fold.
     const at::Tensor notes = at::zeros({4}, at::kDouble);
     auto* note = notes.mutable_data_ptr<double>();
@@ -147,7 +146,10 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     }
     told->wait();
     check_notes(step, note, unfolded);
-    for (const auto* each : present_) each->buffers().sync(comm);
+    for (const auto* each : present_) {
+      each->buffers().end_step();
+      each->buffers().sync(comm);
+    }
     end_step();
     ++runs_of_number_;
     return {.loss = note[0], .square_sum = square_sum, .decision = note[1], .loss_scale = loss_scale};

@@ -113,7 +113,8 @@ class DistributedDataParallel {
   [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
   // Runs loss.backward(), which is a collective outside of no_sync(); `loss` is a mean over this rank's samples. Unlike
   // that call by itself, this one knows the loss beforehand: with find_unused_parameters it tells the parameters that
-  // the loss does not reach from the start.
+  // the loss does not reach from the start. If anything throws, all ranks are told; loss.backward() itself tells them
+  // of our errors alone, not of those of the user's hooks.
   void backward(const at::Tensor& loss);
   // Runs `loop`, a hand-driven loop whose number of steps may differ between ranks. A rank whose loop has ended takes
   // part in the others' folds with +0 until all have ended. Then every rank gets the weights and buffers of the rank

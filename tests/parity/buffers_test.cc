@@ -74,5 +74,22 @@ RANK_PROGRAM(frozen_for_a_pass) {
 }
 TEST(Buffers, ThoseOfAFrozenNetworkFollowAPassByHand) { expect_ranks_pass("frozen_for_a_pass", 2); }
 
+RANK_PROGRAM(failing_step) {
+  const auto world = join_world(context);
+  Normed net;
+  DistributedDataParallel ddp(net.ptr(), world);
+  EXPECT_THAT(failure([&] {
+                ddp.run(one_lane_each(*world), [&](size_t) {
+                  net->loss(context.rank);
+                  return net->layer->forward(input(context.rank)).mean();
+                });
+              }),
+              HasSubstr("no gradient for norm.weight"));
+  EXPECT_TRUE(at::equal(net->norm->running_mean, at::zeros({3}))) << "as before the step";
+}
+TEST(Buffers, AStepThatFailsAtItsEndLeavesThemAsTheyWere) {
+  for (const int size : {1, 2}) expect_ranks_pass("failing_step", size);
+}
+
 }  // namespace
 }  // namespace lockstep::parallel
