@@ -1,7 +1,7 @@
 // An optimizer as a training loop sees it: whole (FusedOptimizer), or sharded over ranks (parallel::ShardedOptimizer).
 //
-// A sharded optimizer's update(), state_dict(), averages(), exchange_averages(), masters() and load_masters() are
-// collectives. One thread.
+// A sharded optimizer's update(), follow_parameters(), state_dict(), averages(), exchange_averages(), masters() and
+// load_masters() are collectives. One thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,6 +24,7 @@ struct Update {
   double clip_value = std::numeric_limits<double>::infinity();
   // ‖all gradients × grad_multiplier‖ where the caller knows it, as from the fold's square sums. It spares LAMB a pass.
   double grad_norm = std::numeric_limits<double>::quiet_NaN();
+  double loss_scale = 1;  // the factor in the gradients (held_gradient.h), which grad_multiplier takes out
 };
 
 class AnyOptimizer {
@@ -34,8 +35,17 @@ class AnyOptimizer {
   virtual std::string_view name() const = 0;
 
   // Updates every parameter that has a gradient, and leaves the gradients as they are. Throws ConfigError for a
-  // parameter or gradient that is sparse, has gaps, is neither on the CPU nor on a GPU, or has no floating-point type.
+  // parameter that is sparse, has gaps, is neither on the CPU nor on a GPU, or has no floating-point type, for a
+  // sparse gradient where the optimizer takes none, and for one that is held by another loss scale than the update's.
   virtual void update(const Update& update) = 0;
+
+  virtual std::vector<at::Tensor> all_parameters() const = 0;  // through all groups
+  // Whether it has taken a step, or has loaded the state of one.
+  virtual bool has_stepped() const = 0;
+
+  // Follows parameters that were cast, or moved to other memory, since it was made. Call it before the first step and
+  // before state is loaded, else ConfigError.
+  virtual void follow_parameters() = 0;
 
   virtual void set_lr(double lr) = 0;  // of all groups
   virtual double lr() const = 0;       // of the first group
@@ -66,7 +76,8 @@ class AnyOptimizer {
 
   // Gives each fp16 or bf16 weight an fp32 master (Micikevicius et al., ICLR 2018), a copy of the weight as it is.
   // update() then steps the master with fp32 state and writes the weight as its rounded copy in the same pass; an
-  // average is the master's. Call it before the first step and before state is loaded, else ConfigError.
+  // average is the master's. A weight that is written by others, such as a broadcast, becomes its master again. Call it
+  // before the first step and before state is loaded, else ConfigError.
   virtual void keep_masters() = 0;
 
   // The masters, by parameter through all groups; undefined where the weight has more than 16 bits, empty where none

@@ -15,21 +15,34 @@ double clip_factor(double total_norm, double max_norm) {
   return factor > 1 ? 1 : factor;
 }
 
-double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm) {
-  if (!(max_norm >= 0)) throw ConfigError("clip_grad_norm: the norm ", max_norm, " is not 0 or more");
+std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters) {
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   std::unordered_set<const c10::TensorImpl*> seen;  // a module under two names gives its parameters twice
   for (const at::Tensor& parameter : parameters) {
-    if (parameter.grad().defined() && seen.insert(parameter.unsafeGetTensorImpl()).second) {
-      gradients.push_back(parameter.grad());
-    }
+    at::Tensor& gradient = parameter.mutable_grad();
+    if (!gradient.defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
+    if (gradient.is_sparse() && !gradient.is_coalesced()) gradient = gradient.coalesce();
+    gradients.push_back(gradient.is_sparse() ? gradient._values() : gradient);
   }
+  return gradients;
+}
+
+double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm) {
+  if (!(max_norm >= 0)) throw ConfigError("clip_grad_norm: the norm ", max_norm, " is not 0 or more");
+  at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> gradients = gradients_of(parameters);
   if (gradients.empty()) return 0;
   const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)), 2).item().toDouble();
   const double factor = clip_factor(norm, max_norm);
   if (factor != 1) at::_foreach_mul_(gradients, factor);
   return norm;
+}
+
+void clip_grad_value(std::span<const at::Tensor> parameters, double clip_value) {
+  if (!(clip_value >= 0)) throw ConfigError("clip_grad_value: the value ", clip_value, " is not 0 or more");
+  at::NoGradGuard no_grad;
+  for (at::Tensor& gradient : gradients_of(parameters)) gradient.clamp_(-clip_value, clip_value);
 }
 
 }  // namespace lockstep::optim

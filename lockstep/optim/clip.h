@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <span>
+#include <vector>
 
 namespace lockstep::optim {
 
@@ -12,8 +13,17 @@ namespace lockstep::optim {
 double clip_factor(double total_norm, double max_norm);
 
 // Clips the gradients of `parameters` in place and returns their norm before; parameters without a gradient are
-// skipped, and one that comes twice counts once. For a loop without loss scaling and without the fold, which brings a
-// norm of its own. Throws ConfigError for a negative max_norm.
+// skipped, and one that comes twice counts once. Equal rows of sparse gradients are added up. For a loop without loss
+// scaling and without the fold, which brings a norm of its own. Throws ConfigError for a negative max_norm, and for
+// gradients with a loss scale in them.
 double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm);
+
+// Clamps each element of the gradients to [-clip_value, clip_value], as torch.nn.utils.clip_grad_value_ does. The rest
+// is as in clip_grad_norm.
+void clip_grad_value(std::span<const at::Tensor> parameters, double clip_value);
+
+// The gradients of `parameters` without the undefined ones, each once; of a sparse one the values, after equal rows
+// were added up in .grad. They share memory with .grad.
+std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters);
 
 }  // namespace lockstep::optim

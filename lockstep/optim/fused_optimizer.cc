@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/held_gradient.h"
 #include "lockstep/optim/kernels/average.h"
 #include "lockstep/optim/memory_order.h"
+#include "lockstep/optim/sparse_rows.h"
 
 namespace lockstep::optim {
 namespace {
@@ -71,7 +73,11 @@ void FusedOptimizer::for_each_parameter(const Visit& visit) const {
 void FusedOptimizer::update(const Update& update) {
   if (update.grad_multiplier < 0) throw BugError("gradients multiplied by ", update.grad_multiplier);
   if (!(update.clip_value >= 0)) throw BugError("gradients clipped to ", update.clip_value);
+  for_each_parameter([&](const Position&, const at::Tensor& parameter) {
+    if (parameter.grad().defined()) check_held(name(), parameter.grad(), update.loss_scale);
+  });
   at::NoGradGuard no_grad;
+  const UseHeldGradients use;
   has_stepped_ = true;
   Update own = update;
   const double factor = gradient_factor(update);
@@ -89,17 +95,64 @@ void FusedOptimizer::update_one(const Position& position, const at::Tensor& para
   const double share = averages_ ? averages_->prepare(position.number, weight) : 1;
   const at::Tensor* average = averages_ ? &averages_->all()[position.number] : nullptr;
   if (!has_gradient) return average_parameter(weight, *average, share);
+  if (steps_rows(position, parameter)) {
+    step_rows(position, parameter, weight, update);
+    if (average != nullptr) average_parameter(weight, *average, share);
+  } else {
+    Slots& state = ready_slots(position, weight);
+    const at::Tensor gradient = gradient_for(name(), parameter);
+    step_one(options_of(param_groups_[position.group]),
+             {weight,
+              gradient,
+              update.grad_multiplier,
+              average,
+              weight.is_same(parameter) ? nullptr : &parameter,
+              {.clip = update.clip_value, .average_share = share}},
+             state);
+  }
+  parameter.unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
+  if (masters_) masters_->settle(position.number, parameter);
+}
+
+void FusedOptimizer::check_sparse(size_t group, const at::Tensor& parameter) const {
+  if (!parameter.grad().is_sparse()) return;
+  if (sparse_step(options_of(param_groups_[group])) != SparseStep::kRefused) return;
+  throw ConfigError(name(), ": a parameter of shape ", parameter.sizes(),
+                    " has a sparse gradient, which sgd and adagrad take, without weight_decay");
+}
+
+bool FusedOptimizer::steps_rows(const Position& position, const at::Tensor& parameter) const {
+  check_sparse(position.group, parameter);
+  return parameter.grad().is_sparse() && sparse_step(options_of(param_groups_[position.group])) == SparseStep::kRows;
+}
+
+// The rows as a parameter of their own, with the same rule.
+void FusedOptimizer::step_rows(const Position& position, const at::Tensor& parameter, const at::Tensor& weight,
+                               const Update& update) {
+  const GroupOptions& options = options_of(param_groups_[position.group]);
+  const std::span<const SlotSpec> specs = slots(options);
+  const SparseRows rows(parameter.grad());
+  const at::Tensor own = rows.of(weight), gradient = rows.values().to(parameter.scalar_type());
+  const at::Tensor rounded = weight.is_same(parameter) ? at::Tensor() : at::empty_like(gradient);
   Slots& state = ready_slots(position, weight);
-  const at::Tensor gradient = gradient_for(name(), parameter);
-  step_one(options_of(param_groups_[position.group]),
-           {weight,
+  Slots of_rows = state;
+  const auto for_each_tensor = [&](const auto& visit) {
+    for (size_t s = 0; s < specs.size(); ++s) {
+      if (!specs[s].is_number() && state[s].defined()) visit(s);
+    }
+  };
+  for_each_tensor([&](size_t s) { of_rows[s] = rows.of(state[s]); });
+  step_one(options,
+           {own,
             gradient,
             update.grad_multiplier,
-            average,
-            weight.is_same(parameter) ? nullptr : &parameter,
-            {.clip = update.clip_value, .average_share = share}},
-           state);
-  parameter.unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
+            nullptr,
+            rounded.defined() ? &rounded : nullptr,
+            {.clip = update.clip_value}},
+           of_rows);
+  rows.write(own, weight);
+  if (rounded.defined()) rows.write(rounded, parameter);
+  for_each_tensor([&](size_t s) { rows.write(of_rows[s], state[s]); });
 }
 
 at::Tensor FusedOptimizer::step(LossClosure closure) {
@@ -180,11 +233,16 @@ void FusedOptimizer::exchange_averages() {
 void FusedOptimizer::keep_masters() {
   if (has_stepped_) throw ConfigError(name(), ": masters of the weights are made before the first step, not after it");
   masters_.emplace(all_parameters());
+  follow_parameters();
+}
+
+void FusedOptimizer::follow_parameters() {
+  if (has_stepped_) throw ConfigError(name(), ": the parameters are cast before the first step, not after it");
   const bool prepared = std::any_of(slots_.begin(), slots_.end(), [](const std::vector<Slots>& of_group) {
     return !of_group.empty() && of_group.front().front().defined();
   });
   slots_.clear();
-  if (prepared) prepare_all();  // it has state from the start: now in fp32
+  if (prepared) prepare_all();  // it has state from the start, of the weights' or masters' dtype
 }
 
 std::vector<at::Tensor> FusedOptimizer::masters() const {

@@ -32,6 +32,10 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   // torch::optim::Optimizer's form: calls the closure, if any, which computes the loss, and then update({}).
   at::Tensor step(LossClosure closure = nullptr) override;
 
+  std::vector<at::Tensor> all_parameters() const override;
+  bool has_stepped() const override { return has_stepped_; }
+  void follow_parameters() override;
+
   void set_lr(double lr) override;
   double lr() const override;
 
@@ -50,12 +54,12 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   // Whether each element's step depends on that element alone, so that slices of parameters can be stepped apart.
   virtual bool elementwise() const { return true; }
 
+  // Throws ConfigError for a parameter of this group with a sparse gradient that the optimizer does not take.
+  void check_sparse(size_t group, const at::Tensor& parameter) const;
+
   // A new optimizer of this kind over other parameters, with the options that this one's groups have now and without
   // state.
   virtual std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const = 0;
-
-  // Whether it has taken a step, or has loaded the state of one.
-  bool has_stepped() const { return has_stepped_; }
 
   // Whether the state of this name is a single number (such as a count of steps) rather than a tensor like its
   // parameter.
@@ -82,6 +86,14 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   // A further factor for all gradients, known before the first parameter's step.
   virtual double gradient_factor(const Update&) const { return 1; }
 
+  // How a step by a sparse gradient is taken.
+  enum class SparseStep {
+    kRefused,
+    kRows,   // by the rows that the gradient has; the others stay
+    kDense,  // as by a dense gradient, with 0 in the other rows
+  };
+  virtual SparseStep sparse_step(const GroupOptions&) const { return SparseStep::kRefused; }
+
   // The slots of a parameter's state, at most kMaxSlots. They may depend on the options.
   virtual std::span<const SlotSpec> slots(const GroupOptions& options) const = 0;
   // Makes the state that a parameter, or its master, still lacks for its next step.
@@ -101,10 +113,11 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   template <typename Visit>
   void for_each_parameter(const Visit& visit) const;
   void update_one(const Position& position, const at::Tensor& parameter, const Update& update);
+  bool steps_rows(const Position& position, const at::Tensor& parameter) const;
+  void step_rows(const Position& position, const at::Tensor& parameter, const at::Tensor& weight, const Update& update);
   Slots& ready_slots(const Position& position, const at::Tensor& stepped);
   at::Tensor stepped(size_t number, const at::Tensor& parameter);
   bool has_counted(const Position& position) const;
-  std::vector<at::Tensor> all_parameters() const;
   std::vector<at::Tensor> all_stepped();
 
   std::vector<std::vector<Slots>> slots_;  // by group and index in it; grown on demand

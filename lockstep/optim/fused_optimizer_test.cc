@@ -311,7 +311,7 @@ TEST_P(EveryOptimizer, RefusesWhatAPassCannotTake) {
   EXPECT_THROW(make(gaps)->update({}), ConfigError);
 
   const Tensors sparse = {at::randn({4, 3}).requires_grad_()};
-  sparse[0].mutable_grad() = at::ones({4, 3}).to_sparse();
+  sparse[0].mutable_grad() = at::ones({4, 3}).to_sparse_csr();
   EXPECT_THROW(make(sparse)->update({}), ConfigError);
 
   const Tensors dense = weights();

@@ -14,17 +14,44 @@ bool is_narrow(const at::Tensor& weight) {
   return weight.scalar_type() == at::kHalf || weight.scalar_type() == at::kBFloat16;
 }
 
-MasterWeights::MasterWeights(const std::vector<at::Tensor>& weights) {
-  for (size_t i = 0; i < weights.size(); ++i) prepare(i, weights[i]);
+bool LastSeen::is_as_seen(const at::Tensor& weight) const {
+  return data_ == weight.const_data_ptr() && version_ == weight._version();
+}
+
+void LastSeen::see(const at::Tensor& weight) {
+  data_ = weight.const_data_ptr();
+  version_ = weight._version();
+}
+
+at::Tensor following(const at::Tensor& master, const at::Tensor& weight) {
+  const at::Tensor rounded = master.to(weight.scalar_type());
+  return at::equal(rounded, weight) ? master : at::where(rounded == weight, master, weight.to(at::kFloat));
+}
+
+MasterWeights::MasterWeights(const std::vector<at::Tensor>& weights) : masters_(weights.size()), seen_(weights.size()) {
+  at::NoGradGuard no_grad;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (is_narrow(weights[i])) masters_[i] = weights[i].detach().to(at::kFloat);
+  }
 }
 
 const at::Tensor& MasterWeights::prepare(size_t number, const at::Tensor& weight) {
-  if (masters_.size() <= number) masters_.resize(number + 1);  // a group was added
+  if (masters_.size() <= number) {  // a group was added
+    masters_.resize(number + 1);
+    seen_.resize(number + 1);
+  }
   at::Tensor& master = masters_[number];
   if (!is_narrow(weight)) return master;
   at::NoGradGuard no_grad;
   master = ordered_as(weight, master.defined() ? master : weight.detach().to(at::kFloat));
+  if (seen_[number].is_as_seen(weight)) return master;
+  master = following(master, weight.detach());
+  seen_[number].see(weight);
   return master;
+}
+
+void MasterWeights::settle(size_t number, const at::Tensor& weight) {
+  if (masters_[number].defined()) seen_[number].see(weight);
 }
 
 void MasterWeights::load(std::string_view owner, const std::vector<at::Tensor>& weights,
@@ -40,7 +67,7 @@ void MasterWeights::load(std::string_view owner, const std::vector<at::Tensor>& 
   }
   at::NoGradGuard no_grad;
   for (size_t i = 0; i < masters.size(); ++i) {
-    if (masters[i].defined()) prepare(i, weights[i]), masters_[i].copy_(masters[i]);
+    if (masters[i].defined()) masters_[i] = at::empty_like(weights[i], at::kFloat).copy_(masters[i]);
   }
   round_into(weights);
 }

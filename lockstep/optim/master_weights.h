@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -11,15 +12,31 @@ namespace lockstep::optim {
 
 bool is_narrow(const at::Tensor& weight);  // fp16 or bf16
 
+// Tells whether a weight was written since the last look at it.
+class LastSeen {
+ public:
+  bool is_as_seen(const at::Tensor& weight) const;
+  void see(const at::Tensor& weight);
+
+ private:
+  const void* data_ = nullptr;
+  uint32_t version_ = 0;
+};
+
+// Returns the master with the weight's values where the weight is not its rounded copy, as after a broadcast or a load.
+at::Tensor following(const at::Tensor& master, const at::Tensor& weight);
+
 // The masters of some weights, which are told apart by their numbers. One thread.
 class MasterWeights {
  public:
   // Copies the weights as they are.
   explicit MasterWeights(const std::vector<at::Tensor>& weights);
 
-  // The master of `weight`, laid out as the weight is now, and made if there is none yet; undefined for a weight of
-  // more than 16 bits.
+  // The master of `weight` for its next step, laid out as the weight is now, and made if there is none yet; undefined
+  // for a weight of more than 16 bits. It follows a weight that was written since settle().
   const at::Tensor& prepare(size_t number, const at::Tensor& weight);
+  // Called when a step has written the weight.
+  void settle(size_t number, const at::Tensor& weight);
 
   // The masters by the weights' numbers; undefined for weights of more than 16 bits.
   const std::vector<at::Tensor>& all() const { return masters_; }
@@ -34,6 +51,7 @@ class MasterWeights {
 
  private:
   std::vector<at::Tensor> masters_;
+  std::vector<LastSeen> seen_;  // the weights
 };
 
 }  // namespace lockstep::optim

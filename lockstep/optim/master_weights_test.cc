@@ -24,10 +24,22 @@ TEST(MasterWeights, AreOfNarrowWeightsAndFollowTheLayout) {
   EXPECT_TRUE(masters.all()[0].eq(1.5).all().item<bool>());
   EXPECT_FALSE(masters.all()[1].defined());
   masters.all()[0].copy_(at::arange(96).view({2, 3, 4, 4}) + 0.001);
+  masters.round_into(w);
   const at::Tensor turned = w[0].detach().contiguous(at::MemoryFormat::ChannelsLast);
   EXPECT_EQ(masters.prepare(0, turned).strides(), turned.strides());
   EXPECT_EQ(masters.all()[0][0][0][0][3].item<float>(), 3.001F);
   EXPECT_TRUE(masters.prepare(3, w[2]).defined()) << "of a group that was added";
+}
+
+TEST(MasterWeights, FollowWeightsThatOthersWrite) {
+  const Tensors w = weights();
+  MasterWeights masters(w);
+  masters.all()[0].fill_(1.501);  // rounds to 1.5
+  EXPECT_TRUE(masters.prepare(0, w[0]).eq(1.501F).all().item<bool>()) << "the weight is its rounded copy";
+  const at::NoGradGuard no_grad;
+  w[0][0].fill_(3);
+  EXPECT_TRUE(masters.prepare(0, w[0])[0].eq(3).all().item<bool>());
+  EXPECT_TRUE(masters.prepare(0, w[0])[1].eq(1.501F).all().item<bool>());
 }
 
 TEST(MasterWeights, LoadCopiesAndRounds) {

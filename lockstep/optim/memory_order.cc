@@ -29,9 +29,10 @@ at::Tensor ordered_as(const at::Tensor& model, const at::Tensor& tensor) {
 
 at::Tensor gradient_for(std::string_view optimizer, const at::Tensor& parameter) {
   const at::Tensor& gradient = parameter.grad();
+  if (gradient.is_sparse()) return laid_out_as(parameter, gradient.to_dense());
   if (gradient.layout() != at::kStrided) {
     throw ConfigError(optimizer, ": a parameter of shape ", parameter.sizes(), " has a gradient of layout ",
-                      gradient.layout(), "; only dense ones can be taken");
+                      gradient.layout(), "; only dense and COO ones can be taken");
   }
   return laid_out_as(parameter, gradient);
 }

@@ -18,8 +18,8 @@ at::Tensor laid_out_as(const at::Tensor& model, const at::Tensor& tensor);
 // `tensor` in the memory order of `model`, with its own dtype.
 at::Tensor ordered_as(const at::Tensor& model, const at::Tensor& tensor);
 
-// The gradient of `parameter`, in its memory order and dtype. Throws ConfigError that begins with the optimizer's name
-// for a gradient that is not dense.
+// The gradient of `parameter`, in its memory order and dtype, and dense. Throws ConfigError that begins with the
+// optimizer's name for one of a layout other than strided and COO.
 at::Tensor gradient_for(std::string_view optimizer, const at::Tensor& parameter);
 
 // A view of a dense tensor's elements in the order of their memory: [numel].

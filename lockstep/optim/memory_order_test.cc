@@ -48,8 +48,11 @@ TEST(MemoryOrder, OfAGradient) {
   const at::Tensor gradient = gradient_for("sgd", weight);
   EXPECT_TRUE(at::equal(gradient, weight.grad()));
   EXPECT_TRUE(same_memory_order(gradient, weight));
-  weight.mutable_grad() = at::ones({2, 3, 4, 4}).to_sparse();
-  EXPECT_THROW(gradient_for("sgd", weight), ConfigError);
+  weight.mutable_grad() = weight.grad().to_sparse();
+  EXPECT_TRUE(at::equal(gradient_for("sgd", weight), gradient)) << "made dense";
+  const at::Tensor matrix = at::ones({2, 3});
+  matrix.mutable_grad() = at::ones({2, 3}).to_sparse_csr();
+  EXPECT_THROW(gradient_for("sgd", matrix), ConfigError);
 }
 
 }  // namespace

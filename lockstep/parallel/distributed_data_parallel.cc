@@ -12,6 +12,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fnv.h"
 #include "lockstep/base/philox.h"
+#include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/state_broadcast.h"
 
@@ -55,7 +56,10 @@ std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> modu
                                          const DdpOptions& options) {
   WrappedNetwork::check(*module);
   check_same_model(*module, describe(*module, options), comm);
-  if (options.broadcast_state) broadcast_state(*module, comm, 0);
+  if (options.broadcast_state) {
+    broadcast_state(*module, comm, 0);
+    broadcast_masters(*module, comm);
+  }
   return module;
 }
 
@@ -118,6 +122,17 @@ StepResult DistributedDataParallel::run_together(const std::vector<DistributedDa
   return networks[0]->run_with(networks, step, loss_of, loss_scale, decision);
 }
 
+StepResult DistributedDataParallel::run_together(const std::vector<DistributedDataParallel*>& networks,
+                                                 const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
+                                                 const amp::MixedPrecision& mixed, int loss_id, double decision) {
+  const auto in_autocast = [&](size_t lane) {
+    const amp::AutocastScope autocast = mixed.autocast();
+    return loss_of(lane);
+  };
+  for (const auto* each : networks) check_given(*each->module_, mixed, step.number);
+  return run_together(networks, step, in_autocast, mixed.loss_scale(loss_id), decision);
+}
+
 StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataParallel*>& networks,
                                              const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                              double loss_scale, double decision) {
@@ -150,6 +165,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       each->buffers().end_step();
       each->buffers().sync(comm);
     }
+    for (const auto* each : stepped_) hold_masters(*each->module_);
     end_step();
     ++runs_of_number_;
     return {.loss = note[0], .square_sum = square_sum, .decision = note[1], .loss_scale = loss_scale};
@@ -214,6 +230,7 @@ void DistributedDataParallel::begin_step(const std::vector<DistributedDataParall
     each->set_in_step(true);
   }
   for (auto* each : stepped_) {
+    check_scale(*each->module_, loss_scale, step.number);
     each->network_.check_parameters();
     each->reducer_.begin_step(lanes, {.delayed = stepped_.size() > 1, .loss_scale = loss_scale, .number = step.number});
   }

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/amp/fused_step.h"
+#include "lockstep/amp/mixed_precision.h"
 #include "lockstep/parallel/buffer_keeper.h"
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/reducer.h"
@@ -78,8 +78,17 @@ class DistributedDataParallel {
   // calls zero_grad() after its update: other gradients that are left are an error, unless the parameters' versions
   // show the update. A collective. If anything throws, all ranks are told, .grad is left undefined, and buffers are as
   // before.
+  //
+  // Gradients of another loss scale than 1 are held (optim/held_gradient.h) until amp::MixedPrecision::step takes the
+  // scale out. Throws ConfigError for a network in mixed precision if the scale is none of its own.
   StepResult run(const StepPlan& step, const std::function<at::Tensor(size_t lane)>& loss_of, double loss_scale = 1,
                  double decision = 0);
+  // The same in mixed precision: every lane is run in its autocast, and the loss of this loss_id is multiplied by its
+  // scale. Throws ConfigError for a network that was not given to `mixed`.
+  StepResult run(const StepPlan& step, const std::function<at::Tensor(size_t lane)>& loss_of,
+                 const amp::MixedPrecision& mixed, int loss_id = 0, double decision = 0) {
+    return run_together({this}, step, loss_of, mixed, loss_id, decision);
+  }
 
   // The same for several wrapped networks of one world, which one loss reaches: all of them are folded. The result's
   // square sum is that of all. The first one's options say how dropout is keyed. Throws ConfigError for one that is
@@ -87,15 +96,28 @@ class DistributedDataParallel {
   static StepResult run_together(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
                                  const std::function<at::Tensor(size_t lane)>& loss_of, double loss_scale = 1,
                                  double decision = 0);
+  static StepResult run_together(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
+                                 const std::function<at::Tensor(size_t lane)>& loss_of,
+                                 const amp::MixedPrecision& mixed, int loss_id = 0, double decision = 0);
 
   // The same for a batch that knows its lanes, such as data::Loader's: it has global_samples, and lanes with their
   // number `lane` and size(). `loss_of(lane)` gets the lane itself. `number`: the step's, from the start of the run.
   template <typename Batch, typename LossOf>
   StepResult run(int64_t number, const Batch& batch, LossOf&& loss_of, double loss_scale = 1, double decision = 0) {
+    return run(
+        plan_of(number, batch), [&](size_t i) { return loss_of(batch.lanes[i]); }, loss_scale, decision);
+  }
+  template <typename Batch, typename LossOf>
+  StepResult run(int64_t number, const Batch& batch, LossOf&& loss_of, const amp::MixedPrecision& mixed,
+                 int loss_id = 0, double decision = 0) {
+    return run(
+        plan_of(number, batch), [&](size_t i) { return loss_of(batch.lanes[i]); }, mixed, loss_id, decision);
+  }
+  template <typename Batch>
+  static StepPlan plan_of(int64_t number, const Batch& batch) {
     StepPlan step{.number = number, .samples = batch.global_samples, .lanes = {}};
     for (const auto& lane : batch.lanes) step.lanes.push_back({lane.lane, lane.size()});
-    return run(
-        step, [&](size_t i) { return loss_of(batch.lanes[i]); }, loss_scale, decision);
+    return step;
   }
 
   // Makes backward passes only add up on this rank as long as the returned scope exists. A pass's forward may come

@@ -13,6 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/hash.h"
+#include "lockstep/optim/held_gradient.h"
 #include "support/worlds.h"
 
 namespace lockstep::parallel {
@@ -145,9 +146,11 @@ RANK_PROGRAM(trains) {
         step, [&](size_t i) { return data.loss(*net, step.lanes[i].index, 4); }, 128);
     loss = result.loss;
     const at::NoGradGuard no_grad;
+    const optim::UseHeldGradients use;  // the scale is taken out here
     for (auto& parameter : net->parameters()) parameter.sub_(parameter.grad(), 0.1 / 128);
   }
   ddp.sync_buffers();
+  const optim::UseHeldGradients use;
   const auto hashes = hash_of(*net);
   if (context.rank == 0) std::ofstream(context.argument) << std::hexfloat << loss << ' ' << hashes;
 }

@@ -38,4 +38,11 @@ void InstalledGradients::refuse_unused(const NamedParameter& parameter, int64_t 
                     "have. To add up the losses of one step, give run() one number");
 }
 
+void check_scale(const NamedParameter& parameter, double there, double added) {
+  if (there == added) return;
+  throw ConfigError(".grad of ", parameter.name, " holds the gradient of a loss times ", there,
+                    ", to which that of a loss times ", added,
+                    " can't be added; call zero_grad() after every update, and give all losses of a step one scale");
+}
+
 }  // namespace lockstep::parallel

@@ -40,4 +40,7 @@ class InstalledGradients {
   int64_t number_ = kNoNumber;
 };
 
+// Throws ConfigError unless a gradient in .grad has the loss scale of those that are about to be added to it.
+void check_scale(const NamedParameter& parameter, double there, double added);
+
 }  // namespace lockstep::parallel

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/held_gradient.h"
 #include "lockstep/parallel/gradients/joint_finish.h"
 #include "lockstep/parallel/gradients/ownership.h"
 
@@ -122,17 +123,22 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
   common_.assign(parameters_.size(), {});
   local_.assign(parameters_.size(), {});
   const c10::AutoGradMode no_grad(false);
+  const optim::UseHeldGradients held;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor there = exchange_grad(parameters_[i]);
     if (!there.defined()) continue;
     const bool own = installed_.has(i, there);
+    const double scale = optim::loss_scale_of(there);
+    optim::release(there);
     there = as_real(std::move(there));
     if (!own) {
+      check_scale(parameters_[i], scale, step_.loss_scale);
       local_[i] = there / (options_.gradient_average ? comm_.size() : 1);
     } else if (!installed_.is_used(i, parameters_[i], there)) {
       const bool same_step = settings.number == installed_.number() && settings.number != StepSettings::kNoNumber;
       if (!same_step && !std::isfinite(square_sum_)) continue;  // of a step that was skipped
       if (!same_step) installed_.refuse_unused(parameters_[i], settings.number);
+      check_scale(parameters_[i], scale, step_.loss_scale);
       // The part of a flat bucket is about to be written.
       common_[i] = there.is_sparse() ? there : owned(std::move(there), folded_[i].tensor);
     }
@@ -287,6 +293,7 @@ void Reducer::finish_pass() {
     if (at::Tensor rest = take_rest(i); rest.defined()) {
       take(i, std::move(rest));
     } else if (at::Tensor there = exchange_grad(parameters_[i]); there.defined()) {
+      check_scale(parameters_[i], optim::loss_scale_of(there), step_.loss_scale);
       use(i);
       take(i, std::move(there));
     } else if (may_lack()) {
@@ -298,6 +305,7 @@ void Reducer::finish_pass() {
 }
 
 void Reducer::finish() {
+  const optim::UseHeldGradients held;
   buckets_.launch_full();
   if (!std::all_of(step_.ready.begin(), step_.ready.end(), [](bool ready) { return ready; })) refuse_missing();
   std::vector<at::Tensor> gradients = buckets_.finish();
@@ -330,6 +338,7 @@ void Reducer::install(std::vector<at::Tensor> gradients) {
     at::Tensor gradient = unused ? at::Tensor() : std::move(gradients[i]);
     if (gradient.defined() && parameters_[i].tensor.is_complex()) gradient = at::view_as_complex(gradient);
     installed_.add(parameters_[i], gradient);
+    if (gradient.defined()) optim::hold_scaled(gradient, step_.loss_scale);
     exchange_grad(parameters_[i], gradient);
   }
 }
@@ -388,6 +397,7 @@ void Reducer::check_first(size_t index) const {
 }
 
 std::string Reducer::first_not_finite() const {
+  const optim::UseHeldGradients held;
   const auto dense = buckets_.first_not_finite();
   const auto found = dense ? dense : sparse_.first_not_finite();
   return found ? parameters_[*found].name : "";

@@ -6,7 +6,7 @@
 //   lane sum  the gradient is added to those of this rank's other lanes (gradients/lane_sum.h)
 //   bucket    after the last lane, the sum goes into the parameter's bucket (bucket.h)
 //   launch    the fold of a full bucket over the ranks begins (bucket_queue.h); later hooks move it on
-//   .grad     finish() waits for all folds and installs the sums
+//   .grad     finish() waits for all folds and installs the sums, held if they have a loss scale in them
 //
 // A backward pass by hand is a step of one lane, which begins with the pass's first gradient and ends with the pass
 // (gradients/joint_finish.h). As in PyTorch its gradients add to those in .grad, and what is in .grad is folded.

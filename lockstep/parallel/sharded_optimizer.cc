@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/held_gradient.h"
 #include "lockstep/optim/memory_order.h"
 #include "lockstep/optim/positions.h"
 #include "lockstep/parallel/shard_plan.h"
@@ -46,10 +47,10 @@ ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole,
   }
   if (!whole->averages().empty()) throw BugError("sharded ", whole->name(), ": made of one that keeps an average");
   std::vector<int64_t> elements;
-  for (const auto& group : whole->param_groups()) {
-    for (const at::Tensor& parameter : group.params()) {
+  for (size_t g = 0; g < whole->param_groups().size(); ++g) {
+    for (const at::Tensor& parameter : whole->param_groups()[g].params()) {
       check_parameter(whole->name(), parameter);
-      shards_.push_back({parameter, {}, {}});
+      shards_.push_back({parameter, g, {}, {}});
       elements.push_back(parameter.numel());
     }
   }
@@ -59,6 +60,25 @@ ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole,
   share_weights();
   cut_slices(*whole);
   take_state(*whole);
+}
+
+std::vector<at::Tensor> ShardedOptimizer::all_parameters() const {
+  std::vector<at::Tensor> all;
+  for (const Shard& shard : shards_) all.push_back(shard.parameter);
+  return all;
+}
+
+void ShardedOptimizer::follow_parameters() {
+  if (has_stepped()) throw ConfigError(name(), ": the parameters are cast before the first step, not after it");
+  const c10::AutoGradMode no_grad(false);
+  share_weights();
+  cut_slices(*slices_);
+  if (average_decay_) slices_->keep_average(*average_decay_);
+}
+
+void ShardedOptimizer::keep_average(double decay) {
+  slices_->keep_average(decay);
+  average_decay_ = decay;
 }
 
 // Gives all ranks the owner's weights: its memory, or a copy.
@@ -124,11 +144,16 @@ void ShardedOptimizer::update(const optim::Update& update) {
 
 void ShardedOptimizer::update_slices(const optim::Update& update) {
   const c10::AutoGradMode no_grad(false);
+  const optim::UseHeldGradients use;
+  for (const Shard& shard : shards_) {
+    if (!shard.parameter.grad().defined()) continue;
+    optim::check_held(name(), shard.parameter.grad(), update.loss_scale);
+    slices_->check_sparse(shard.group, shard.parameter);
+  }
   begin_writing();
   for (const Shard& shard : shards_) {
     if (!shard.parameter.grad().defined()) continue;
     shard.slice.mutable_grad() = slice_of(shard, optim::gradient_for(name(), shard.parameter));
-    shard.parameter.unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
   }
   slices_->update(update);
   for (const Shard& shard : shards_) shard.slice.mutable_grad().reset();  // its memory is the parameter's gradient's

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
@@ -33,6 +34,9 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   bool shares_weights() const { return shared_; }
 
   std::string_view name() const override { return slices_->name(); }
+  std::vector<at::Tensor> all_parameters() const override;
+  bool has_stepped() const override { return slices_->has_stepped(); }
+  void follow_parameters() override;
   void set_lr(double lr) override { slices_->set_lr(lr); }
   double lr() const override { return slices_->lr(); }
 
@@ -44,7 +48,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   optim::OptimizerState state_dict() const override;
   void load_state_dict(const optim::OptimizerState& state, std::span<const std::string> names = {}) override;
 
-  void keep_average(double decay) override { slices_->keep_average(decay); }
+  void keep_average(double decay) override;
   std::vector<at::Tensor> averages() const override;
   void load_averages(const std::vector<at::Tensor>& averages) override;
   void exchange_averages() override;
@@ -56,6 +60,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
  private:
   struct Shard {
     at::Tensor parameter;
+    size_t group = 0;             // of the optimizer
     std::vector<int64_t> bounds;  // plan_shards()
     at::Tensor slice;             // this rank's elements, a view of the parameter's memory
   };
@@ -76,6 +81,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   std::vector<Shard> shards_;                      // by parameter, numbered through all groups
   std::unique_ptr<optim::FusedOptimizer> slices_;  // the optimizer over the slices; some slices may be empty
   bool shared_ = false;
+  std::optional<double> average_decay_;
 };
 
 }  // namespace lockstep::parallel

@@ -77,6 +77,10 @@ Adagrad::Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, A
 Adagrad::Adagrad(std::vector<at::Tensor> parameters, AdagradOptions options)
     : Adagrad({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
 
+Adagrad::SparseStep Adagrad::sparse_step(const GroupOptions& options) const {
+  return values_of(options).weight_decay == 0 ? SparseStep::kRows : SparseStep::kRefused;
+}
+
 std::span<const SlotSpec> Adagrad::slots(const GroupOptions&) const { return kSlots; }
 
 void Adagrad::prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const {

@@ -29,13 +29,15 @@ struct AdagradOptions {
   }
 };
 
-// State: step and sum (of the squared gradients), from the start on.
+// State: step and sum (of the squared gradients), from the start on. Takes sparse gradients without weight_decay: only
+// their rows change.
 class Adagrad final : public OptimizerOf<Adagrad, AdagradOptions> {
  public:
   explicit Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, AdagradOptions options = {});
   explicit Adagrad(std::vector<at::Tensor> parameters, AdagradOptions options = {});
 
  protected:
+  SparseStep sparse_step(const GroupOptions& options) const override;
   std::span<const SlotSpec> slots(const GroupOptions& options) const override;
   void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;

@@ -83,6 +83,12 @@ void SgdOptions::check() const {
   }
 }
 
+SGD::SparseStep SGD::sparse_step(const GroupOptions& options) const {
+  const SgdOptions& o = values_of(options);
+  if (o.weight_decay != 0) return SparseStep::kRefused;  // PyTorch's, too
+  return o.momentum == 0 ? SparseStep::kRows : SparseStep::kDense;
+}
+
 std::span<const SlotSpec> SGD::slots(const GroupOptions&) const { return kSlots; }
 
 void SGD::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {

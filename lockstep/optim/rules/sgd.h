@@ -29,12 +29,14 @@ struct SgdOptions {
   }
 };
 
-// State: momentum_buffer, from the first step with a momentum on. PyTorch starts it with the gradient, undamped.
+// State: momentum_buffer, from the first step with a momentum on. PyTorch starts it with the gradient, undamped. Takes
+// sparse gradients without weight_decay; with a momentum the step is dense, as every row has moved.
 class SGD final : public OptimizerOf<SGD, SgdOptions> {
  public:
   using OptimizerOf::OptimizerOf;
 
  protected:
+  SparseStep sparse_step(const GroupOptions& options) const override;
   std::span<const SlotSpec> slots(const GroupOptions& options) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;
 };

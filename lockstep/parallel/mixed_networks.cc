@@ -1,0 +1,49 @@
+#include "lockstep/parallel/mixed_networks.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::parallel {
+namespace {
+
+// In the order of the network's parameters, which is the same on all ranks.
+std::vector<const amp::MixedPrecision*> all_of(const torch::nn::Module& network) {
+  std::vector<const amp::MixedPrecision*> all;
+  for (const auto& parameter : network.parameters()) {
+    const auto* mixed = amp::MixedPrecision::find_for(parameter);
+    if (mixed != nullptr && std::find(all.begin(), all.end(), mixed) == all.end()) all.push_back(mixed);
+  }
+  return all;
+}
+
+}  // namespace
+
+void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm) {
+  for (const auto* mixed : all_of(network)) {
+    for (const auto& master : mixed->masters_of(network.parameters())) comm.broadcast(master.detach(), 0);
+  }
+}
+
+void check_given(const torch::nn::Module& network, const amp::MixedPrecision& mixed, int64_t step) {
+  const auto all = all_of(network);
+  if (std::find(all.begin(), all.end(), &mixed) != all.end()) return;
+  throw ConfigError("step ", step,
+                    ": the network was not given to this MixedPrecision; make one MixedPrecision of all models");
+}
+
+void check_scale(const torch::nn::Module& network, double loss_scale, int64_t step) {
+  for (const auto* mixed : all_of(network)) {
+    if (mixed->has_scale(loss_scale)) continue;
+    throw ConfigError("step ", step, ": the network is in mixed precision, ", mixed->policy().name(),
+                      ", with a loss scale of ", mixed->loss_scale(), ", and run() was given ", loss_scale,
+                      "; give it the MixedPrecision: run(step, batch, loss_of, mixed)");
+  }
+}
+
+void hold_masters(const torch::nn::Module& network) {
+  for (const auto* mixed : all_of(network)) mixed->hold_masters();
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,26 @@
+// What data parallelism does for a network that is in mixed precision (amp::MixedPrecision).
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+
+#include "lockstep/amp/mixed_precision.h"
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::parallel {
+
+// Gives all ranks rank 0's fp32 masters, of which the weights are the rounded copies. A collective.
+void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm);
+
+// Throws ConfigError for a network of which `mixed` has no parameter.
+void check_given(const torch::nn::Module& network, const amp::MixedPrecision& mixed, int64_t step);
+
+// Throws ConfigError for a network whose losses have another scale. One forgotten argument would leave gradients that
+// underflow, or that are divided by a scale which they don't have.
+void check_scale(const torch::nn::Module& network, double loss_scale, int64_t step);
+
+// Holds back the optimizers that step masters of the network (MasterWeights).
+void hold_masters(const torch::nn::Module& network);
+
+}  // namespace lockstep::parallel
