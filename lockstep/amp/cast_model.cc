@@ -32,24 +32,20 @@ void cast_model(torch::nn::Module& module, c10::ScalarType dtype, bool keep_batc
   for (const auto& part : module.modules(/*include_self=*/false)) cast(*part);
 }
 
-std::vector<at::Tensor> apply_policy(torch::nn::Module& module, const Policy& policy) {
-  if (!policy.cast_model) return {};
-  std::vector<at::Tensor> wide;
-  const auto parameters = module.parameters();
-  if (policy.master_weights) {
-    for (const auto& parameter : parameters) wide.push_back(parameter.detach());
+ExactWeights cast_models(const std::vector<torch::nn::Module*>& models, const Policy& policy) {
+  ExactWeights exact;
+  if (!policy.cast_model) return exact;
+  for (auto* model : models) {
+    const auto parameters = model->parameters();
+    std::vector<at::Tensor> before;
+    for (const auto& parameter : parameters) before.push_back(parameter.detach());
+    cast_model(*model, policy.dtype, policy.keep_batchnorm_fp32);
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (parameters[i].scalar_type() == before[i].scalar_type()) continue;
+      exact.emplace(parameters[i].unsafeGetTensorImpl(), before[i]);
+    }
   }
-  cast_model(module, policy.dtype, policy.keep_batchnorm_fp32);
-  for (size_t i = 0; i < wide.size(); ++i) {
-    if (parameters[i].scalar_type() == wide[i].scalar_type()) wide[i].reset();
-  }
-  return wide;
-}
-
-void give_masters(optim::AnyOptimizer& optimizer, const std::vector<at::Tensor>& masters) {
-  if (masters.empty()) return;
-  optimizer.keep_masters();
-  optimizer.load_masters(masters);
+  return exact;
 }
 
 }  // namespace lockstep::amp

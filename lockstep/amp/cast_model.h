@@ -4,10 +4,10 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <unordered_map>
 #include <vector>
 
 #include "lockstep/amp/opt_level.h"
-#include "lockstep/optim/any_optimizer.h"
 
 namespace lockstep::amp {
 
@@ -22,12 +22,11 @@ void cast_module(const torch::nn::Module& module, c10::ScalarType dtype);
 // Returns whether the module is a BatchNorm1d, 2d or 3d of libtorch, or derived from one.
 bool is_batch_norm(const torch::nn::Module& module);
 
-// Casts a model as a policy asks for. Returns the fp32 values that its weights had, in the order of
-// module.parameters(), for give_masters(). They are undefined for weights that were not cast. The list is empty if the
-// policy keeps no masters.
-std::vector<at::Tensor> apply_policy(torch::nn::Module& module, const Policy& policy);
+// The fp32 values that parameters had before they were cast.
+using ExactWeights = std::unordered_map<const c10::TensorImpl*, at::Tensor>;
 
-// Gives the optimizer of those parameters masters with these exact values. An empty list gives it none.
-void give_masters(optim::AnyOptimizer& optimizer, const std::vector<at::Tensor>& masters);
+// Casts models as a policy asks for. Returns the values of the weights that were cast, which other ranks may be reading
+// where a sharded optimizer shares the weights.
+ExactWeights cast_models(const std::vector<torch::nn::Module*>& models, const Policy& policy);
 
 }  // namespace lockstep::amp

@@ -12,7 +12,10 @@ Verdict judge(LossScaler& scaler, double square_sum, const StepOptions& options)
   report.skipped = scaler.update(!report.finite);
   const double clip = options.max_norm > 0 ? optim::clip_factor(report.gradient_norm, options.max_norm) : 1;
   return {report,
-          {.grad_multiplier = clip / scale, .clip_value = options.max_value, .grad_norm = report.gradient_norm * clip}};
+          {.grad_multiplier = clip / scale,
+           .clip_value = options.max_value,
+           .grad_norm = report.gradient_norm * clip,
+           .loss_scale = scale}};
 }
 
 StepReport fused_step(optim::AnyOptimizer& optimizer, LossScaler& scaler, double square_sum,

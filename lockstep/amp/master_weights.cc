@@ -1,15 +1,40 @@
 #include "lockstep/amp/master_weights.h"
 
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <torch/optim/adagrad.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "lockstep/amp/multi_tensor.h"
+#include "lockstep/optim/optimizer_ref.h"
 #include "lockstep/base/error.h"
+#include "lockstep/optim/held_gradient.h"
 
 namespace lockstep::amp {
+namespace {
 
-MasterWeights::MasterWeights(torch::optim::Optimizer& optimizer) {
-  if (!optimizer.state().empty()) {
+constexpr const char* kByItself =
+    "is of an fp32 master, which the optimizer's own step() would not round into the model; step by amp's step(), "
+    "which clips, too";
+
+// An fp32 gradient for the values of a 16-bit one, in its master's memory order.
+at::Tensor wide_like(const at::Tensor& gradient, const at::Tensor& master) {
+  if (!gradient.is_sparse()) return at::empty_like(master);
+  const at::Tensor values = at::empty_like(gradient._values(), at::kFloat);
+  return at::_sparse_coo_tensor_unsafe(gradient._indices(), values, gradient.sizes(),
+                                       values.options().layout(at::kSparse), /*is_coalesced=*/true);
+}
+
+at::Tensor values_of(const at::Tensor& gradient) { return gradient.is_sparse() ? gradient._values() : gradient; }
+
+}  // namespace
+
+MasterWeights::MasterWeights(torch::optim::Optimizer& optimizer, const ExactWeights& exact) : optimizer_(optimizer) {
+  if (optim::OptimizerRef(optimizer).has_stepped()) {
     throw ConfigError(
         "amp: the optimizer has taken steps already; initialize before the first one, and load its state "
         "after that");
@@ -21,47 +46,141 @@ MasterWeights::MasterWeights(torch::optim::Optimizer& optimizer) {
         wide_.push_back(parameter);
         continue;
       }
-      weights_.push_back(parameter);
-      masters_.push_back(parameter.detach().to(at::kFloat).requires_grad_());
-      parameter = masters_.back();
+      const auto found = exact.find(parameter.unsafeGetTensorImpl());
+      const at::Tensor values = found == exact.end() ? parameter : found->second;
+      const at::Tensor master = at::empty_like(parameter, at::kFloat).copy_(values).requires_grad_();
+      entries_.push_back({parameter, master});
+      move_state(parameter, master);
+      parameter = master;
     }
   }
+  zero_grad();
+}
+
+// libtorch's Adagrad makes its state with its parameters.
+void MasterWeights::move_state(const at::Tensor& weight, const at::Tensor& master) {
+  auto& state = optimizer_.state();
+  const auto found = state.find(weight.unsafeGetTensorImpl());
+  if (found == state.end()) return;
+  auto moved = std::move(found->second);
+  state.erase(found);
+  if (auto* adagrad = dynamic_cast<torch::optim::AdagradParamState*>(moved.get())) {
+    adagrad->sum(adagrad->sum().to(at::kFloat));
+  }
+  state[master.unsafeGetTensorImpl()] = std::move(moved);
 }
 
 bool MasterWeights::take_gradients(double scale) {
   const c10::AutoGradMode no_grad(false);
+  const optim::UseHeldGradients use;
   std::vector<at::Tensor> from, to;
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    const at::Tensor& gradient = weights_[i].grad();
+  for (auto& [weight, master, seen] : entries_) {
+    at::Tensor& gradient = weight.mutable_grad();
+    at::Tensor& wide = master.mutable_grad();
     if (!gradient.defined()) {
-      masters_[i].mutable_grad().reset();
+      wide.reset();
       continue;
     }
-    if (!masters_[i].grad().defined()) masters_[i].mutable_grad() = at::empty_like(masters_[i]);
-    from.push_back(gradient.strides() == masters_[i].strides() ? gradient
-                                                               : at::empty_like(masters_[i]).copy_(gradient));
-    to.push_back(masters_[i].grad());
+    if (gradient.is_sparse()) gradient = gradient.coalesce();
+    const bool fits =
+        wide.defined() && !wide.is_sparse() && !gradient.is_sparse() && wide.strides() == master.strides();
+    if (!fits) wide = wide_like(gradient, master);
+    optim::release(wide);
+    const bool alike = gradient.is_sparse() || gradient.strides() == master.strides();
+    from.push_back(values_of(alike ? gradient : at::empty_like(master).copy_(gradient)));
+    to.push_back(values_of(wide));
   }
   for (const auto& parameter : wide_) {
-    if (!parameter.grad().defined()) continue;
-    from.push_back(parameter.grad());
-    to.push_back(parameter.grad());
+    at::Tensor& gradient = parameter.mutable_grad();
+    if (!gradient.defined()) continue;
+    if (gradient.is_sparse()) gradient = gradient.coalesce();
+    optim::release(gradient);
+    from.push_back(values_of(gradient));
+    to.push_back(from.back());
   }
-  return multi_tensor_scale(from, to, scale);
+  const bool finite = multi_tensor_scale(from, to, scale);
+  hold_gradients();
+  return finite;
+}
+
+void MasterWeights::hold_gradients() const {
+  for (const auto& entry : entries_) {
+    if (entry.master.grad().defined()) optim::hold(entry.master.grad(), {.why = kByItself, .readable = true});
+  }
+}
+
+void MasterWeights::step() {
+  follow_weights();
+  for (const auto& entry : entries_) {
+    if (entry.master.grad().defined()) optim::release(entry.master.grad());
+  }
+  optimizer_.step();
+  hold_gradients();
+  write_weights();
+}
+
+void MasterWeights::zero_grad() {
+  for (const auto& parameter : optim::parameters_of(optimizer_)) parameter.mutable_grad().reset();
+  hold_back();
+}
+
+void MasterWeights::hold_back() const {
+  const auto has_gradient = [](const Entry& entry) { return entry.master.grad().defined(); };
+  if (entries_.empty() || std::any_of(entries_.begin(), entries_.end(), has_gradient)) return;
+  const at::Tensor& first = entries_[0].master;
+  first.mutable_grad() = at::zeros({}, first.options().requires_grad(false)).expand(first.sizes()).variable_data();
+  optim::hold(first.grad(), {.why = kByItself});
+}
+
+void MasterWeights::check_gradients() const {
+  if (entries_.empty()) return;
+  const at::Tensor& first = entries_[0].master.grad();
+  const optim::Hold* held = first.defined() ? optim::hold_of(first) : nullptr;
+  if (held == nullptr || held->readable) return;
+  throw ConfigError("amp: step() without gradients for the fp32 masters; backward the loss within scale_loss() before");
+}
+
+void MasterWeights::follow_weights() {
+  const c10::AutoGradMode no_grad(false);
+  for (auto& [weight, master, seen] : entries_) {
+    if (!seen.is_as_seen(weight)) master.copy_(optim::following(master, weight));
+  }
 }
 
 void MasterWeights::write_weights() {
   const c10::AutoGradMode no_grad(false);
-  for (size_t i = 0; i < weights_.size(); ++i) weights_[i].copy_(masters_[i]);
-}
-
-void MasterWeights::read_weights() {
-  const c10::AutoGradMode no_grad(false);
-  for (size_t i = 0; i < weights_.size(); ++i) masters_[i].copy_(weights_[i]);
+  for (auto& [weight, master, seen] : entries_) {
+    weight.copy_(master);
+    seen.see(weight);
+  }
 }
 
 void MasterWeights::drop_model_gradients() {
-  for (auto& weight : weights_) weight.mutable_grad().reset();
+  for (const auto& entry : entries_) entry.weight.mutable_grad().reset();
+}
+
+void MasterWeights::for_each(const std::function<void(const at::Tensor&, const at::Tensor&)>& visit) const {
+  for (const auto& entry : entries_) visit(entry.weight, entry.master);
+}
+
+std::vector<at::Tensor> MasterWeights::masters() const {
+  std::vector<at::Tensor> all;
+  for (const auto& entry : entries_) all.push_back(entry.master);
+  return all;
+}
+
+std::vector<at::Tensor> MasterWeights::by_parameter() const {
+  std::vector<at::Tensor> all = optim::parameters_of(optimizer_);
+  size_t next = 0;
+  for (at::Tensor& each : all) {
+    const bool is_master = next < entries_.size() && entries_[next].master.is_same(each);
+    if (is_master) {
+      ++next;
+    } else {
+      each.reset();
+    }
+  }
+  return all;
 }
 
 }  // namespace lockstep::amp

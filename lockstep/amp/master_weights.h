@@ -5,31 +5,55 @@
 
 #include <torch/optim/optimizer.h>
 
+#include <functional>
 #include <vector>
+
+#include "lockstep/amp/cast_model.h"
+#include "lockstep/optim/master_weights.h"
 
 namespace lockstep::amp {
 
+// The optimizer's gradients are held (optim/held_gradient.h), for its own step() would leave the model as it is.
 class MasterWeights {
  public:
-  // Replaces the optimizer's 16-bit parameters by fp32 masters of the same values; the others stay. Throws ConfigError
-  // for an optimizer that has state.
-  explicit MasterWeights(torch::optim::Optimizer& optimizer);
+  // Replaces the optimizer's 16-bit parameters by fp32 masters, of their exact values if these are given; the others
+  // stay. The optimizer outlives this. Throws ConfigError for one that has taken a step.
+  explicit MasterWeights(torch::optim::Optimizer& optimizer, const ExactWeights& exact = {});
 
   // Sets the masters' .grad to the model's gradients times `scale`, in fp32. The gradients of parameters without a
   // master are multiplied in place. A master whose parameter has no gradient gets none. Returns whether all were
-  // finite.
+  // finite. The gradients can be read and clipped.
   bool take_gradients(double scale);
-  // Copies the masters into the model's weights, rounded to nearest even.
-  void write_weights();
-  // Copies the model's weights into the masters, after weights were loaded.
-  void read_weights();
+  // Steps the optimizer by those gradients, and rounds the masters into the model.
+  void step();
+  // Throws ConfigError if no gradients were taken since hold_back().
+  void check_gradients() const;
+  // Drops the gradients of masters, and holds the optimizer back.
+  void zero_grad();
+  // Holds the optimizer back until take_gradients(), if its masters have no gradients: its step() throws.
+  void hold_back() const;
   void drop_model_gradients();
 
-  const std::vector<at::Tensor>& masters() const { return masters_; }
-  const std::vector<at::Tensor>& weights() const { return weights_; }  // the model's, of the masters
+  // Rounds the masters into the model, after masters were written.
+  void write_weights();
+
+  void for_each(const std::function<void(const at::Tensor& weight, const at::Tensor& master)>& visit) const;
+  std::vector<at::Tensor> masters() const;
+  // The same by the optimizer's parameters, undefined for those without a master.
+  std::vector<at::Tensor> by_parameter() const;
 
  private:
-  std::vector<at::Tensor> weights_, masters_;
+  struct Entry {
+    at::Tensor weight, master;
+    optim::LastSeen seen = {};  // the weight
+  };
+
+  void move_state(const at::Tensor& weight, const at::Tensor& master);
+  void hold_gradients() const;
+  void follow_weights();
+
+  torch::optim::Optimizer& optimizer_;
+  std::vector<Entry> entries_;
   std::vector<at::Tensor> wide_;  // parameters without a master
 };
 

@@ -1,7 +1,6 @@
 #include "lockstep/amp/mixed_optimizer.h"
 
 #include <ATen/ops/clamp.h>
-#include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "lockstep/amp/multi_tensor.h"
 #include "lockstep/base/error.h"
 #include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/optim/held_gradient.h"
 
 namespace lockstep::amp {
 namespace {
@@ -18,47 +18,58 @@ bool scale_in_place(const std::vector<at::Tensor>& gradients, double factor) {
   return multi_tensor_scale(gradients, gradients, factor);
 }
 
-}  // namespace
-
-MixedOptimizer::MixedOptimizer(torch::optim::Optimizer& optimizer, bool master_weights)
-    : optimizer_(&optimizer),
-      fused_(dynamic_cast<optim::FusedOptimizer*>(&optimizer)),
-      master_weights_(master_weights) {
-  if (!master_weights) return;
-  if (is_fused()) {
-    fused_->keep_masters();
-  } else {
-    masters_.emplace(optimizer);
+// Frees the gradients of a loss of this scale for an optimizer that takes them as they are.
+void release_all(const optim::OptimizerRef& optimizer, double loss_scale) {
+  for (const auto& parameter : optim::parameters_of(optimizer)) {
+    if (!parameter.grad().defined()) continue;
+    optim::check_held("amp", parameter.grad(), loss_scale);
+    optim::release(parameter.grad());
   }
 }
 
+}  // namespace
+
+MixedOptimizer::MixedOptimizer(const optim::OptimizerRef& optimizer, const Policy& policy, const ExactWeights& exact)
+    : optimizer_(optimizer), master_weights_(policy.master_weights) {
+  auto* ours = optimizer_.ours();
+  if (ours == nullptr) {
+    if (master_weights_) masters_ = std::make_unique<MasterWeights>(*optimizer_.libtorchs(), exact);
+    return;
+  }
+  if (policy.cast_model) ours->follow_parameters();
+  if (!master_weights_) return;
+  ours->keep_masters();
+  std::vector<at::Tensor> masters;
+  for (const auto& parameter : ours->all_parameters()) {
+    const auto found = exact.find(parameter.unsafeGetTensorImpl());
+    masters.push_back(found == exact.end() ? at::Tensor() : found->second);
+  }
+  ours->load_masters(masters);
+}
+
 bool MixedOptimizer::take_gradients(double factor) {
-  return masters_ ? masters_->take_gradients(factor) : scale_in_place(gradients_of(*optimizer_), factor);
+  if (masters_) return masters_->take_gradients(factor);
+  const optim::UseHeldGradients use;
+  const bool finite = scale_in_place(optim::gradients_of(optimizer_), factor);
+  for (const auto& parameter : optim::parameters_of(optimizer_)) {
+    if (parameter.grad().defined()) optim::release(parameter.grad());
+  }
+  return finite;
 }
 
 void MixedOptimizer::drop_copied_gradients() {
   if (masters_) masters_->drop_model_gradients();
 }
 
-// DistributedDataParallel broadcasts rank 0's weights, and a loop may load others, after the masters were made. A
-// master that a weight is the rounded copy of stays: it may have been loaded as well.
-void MixedOptimizer::settle_masters() {
-  if (std::exchange(settled_, true) || !master_weights_) return;
-  if (masters_) return masters_->read_weights();
-  auto masters = fused_->masters();
-  const auto weights = parameters_of(*optimizer_);
-  for (size_t i = 0; i < masters.size(); ++i) {
-    if (!masters[i].defined()) continue;
-    const at::Tensor weight = weights[i].detach();
-    masters[i] = at::where(masters[i].to(weight.scalar_type()) == weight, masters[i], weight.to(at::kFloat));
-  }
-  fused_->load_masters(masters);
-}
-
 void MixedOptimizer::update(const optim::Update& update) {
-  settle_masters();
-  if (is_fused()) return fused_->update(update);
-  const auto gradients = gradients_of(*optimizer_);
+  if (is_fused()) return optimizer_.ours()->update(update);
+  if (masters_) {
+    masters_->check_gradients();
+  } else {
+    release_all(optimizer_, update.loss_scale);
+  }
+  const optim::UseHeldGradients use;
+  const auto gradients = optim::gradients_of(optimizer_);
   if (update.grad_multiplier != 1) scale_in_place(gradients, update.grad_multiplier);
   if (std::isfinite(update.clip_value)) {
     const c10::AutoGradMode no_grad(false);
@@ -66,8 +77,8 @@ void MixedOptimizer::update(const optim::Update& update) {
       at::clamp_(const_cast<at::Tensor&>(gradient), -update.clip_value, update.clip_value);
     }
   }
-  optimizer_->step();
-  if (masters_) masters_->write_weights();
+  if (masters_) return masters_->step();
+  optimizer_.step();
 }
 
 void MixedOptimizer::take_and_update(optim::Update update) {
@@ -76,24 +87,54 @@ void MixedOptimizer::take_and_update(optim::Update update) {
 }
 
 void MixedOptimizer::zero_grad() {
-  optimizer_->zero_grad();
-  drop_copied_gradients();
+  if (!masters_) return optimizer_.zero_grad();
+  masters_->zero_grad();
+  masters_->drop_model_gradients();
+}
+
+std::vector<at::Tensor> MixedOptimizer::masters() const {
+  if (masters_) return masters_->by_parameter();
+  std::vector<at::Tensor> masters(optim::parameters_of(optimizer_).size());
+  return is_fused() && master_weights_ ? optimizer_.ours()->masters() : masters;
+}
+
+void MixedOptimizer::for_each_master(const std::function<void(const at::Tensor&, const at::Tensor&)>& visit) const {
+  if (masters_) return masters_->for_each(visit);
+  const auto* whole = dynamic_cast<const optim::FusedOptimizer*>(optimizer_.ours());
+  if (whole == nullptr) return;
+  const auto weights = whole->all_parameters(), masters = whole->masters();
+  for (size_t i = 0; i < masters.size(); ++i) {
+    if (masters[i].defined()) visit(weights[i], masters[i]);
+  }
+}
+
+void MixedOptimizer::hold_masters() const {
+  if (masters_) masters_->hold_back();
 }
 
 std::vector<at::Tensor> MixedOptimizer::stepped() const {
-  auto parameters = parameters_of(*optimizer_);
-  if (!is_fused()) return parameters;
-  const auto masters = fused_->masters();
+  auto parameters = optim::parameters_of(optimizer_);
+  const auto masters = this->masters();
   for (size_t i = 0; i < masters.size(); ++i) {
     if (masters[i].defined()) parameters[i] = masters[i];
   }
   return parameters;
 }
 
+std::vector<at::Tensor> MixedOptimizer::weights() const {
+  auto weights = optim::parameters_of(optimizer_);
+  if (!masters_) return weights;
+  size_t at = 0;
+  masters_->for_each([&](const at::Tensor& weight, const at::Tensor& master) {
+    while (!weights[at].is_same(master)) ++at;
+    weights[at] = weight;
+  });
+  return weights;
+}
+
 MastersByWeight MixedOptimizer::masters_by_weight() const {
   MastersByWeight found;
-  const auto weights = masters_ ? masters_->weights() : parameters_of(*optimizer_);
-  const auto masters = masters_ ? masters_->masters() : is_fused() ? fused_->masters() : std::vector<at::Tensor>();
+  const auto weights = this->weights(), masters = this->masters();
   for (size_t i = 0; i < masters.size(); ++i) {
     if (masters[i].defined()) found.emplace(weights[i].unsafeGetTensorImpl(), masters[i]);
   }
@@ -101,31 +142,36 @@ MastersByWeight MixedOptimizer::masters_by_weight() const {
 }
 
 void MixedOptimizer::load_masters_by_weight(const MastersByWeight& values) {
-  const auto own = masters_by_weight();
-  if (own.empty()) return;
-  const c10::AutoGradMode no_grad(false);
-  for (const auto& [weight, master] : own) {
-    if (const auto found = values.find(weight); found != values.end()) at::Tensor(master).copy_(found->second);
+  if (!master_weights_) return;
+  auto masters = weights();
+  for (at::Tensor& each : masters) {
+    const auto found = values.find(each.unsafeGetTensorImpl());
+    each = found == values.end() || !optim::is_narrow(each) ? at::Tensor() : found->second;
   }
-  if (masters_) masters_->write_weights();
-  if (is_fused()) fused_->load_masters(fused_->masters());
-  settled_ = true;
+  load_masters(masters);
 }
 
 void MixedOptimizer::load_masters(const std::vector<at::Tensor>& masters) {
-  const auto steps = stepped();
-  if (masters.size() != steps.size()) {
-    throw ConfigError("amp: ", masters.size(), " masters given, the optimizer steps ", steps.size(), " tensors");
+  const auto parameters = optim::parameters_of(optimizer_);
+  if (masters.size() != parameters.size()) {
+    throw ConfigError("amp: ", masters.size(), " masters given, the optimizer steps ", parameters.size(), " tensors");
   }
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (masters[i].sizes() == steps[i].sizes()) continue;
-    throw ConfigError("amp: master ", i, " is ", masters[i].sizes(), ", and was to be ", steps[i].sizes());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!masters[i].defined() || masters[i].sizes() == parameters[i].sizes()) continue;
+    throw ConfigError("amp: master ", i, " is ", masters[i].sizes(), ", and was to be ", parameters[i].sizes());
   }
   const c10::AutoGradMode no_grad(false);
-  for (size_t i = 0; i < steps.size(); ++i) steps[i].copy_(masters[i]);
+  std::vector<at::Tensor> narrow(masters.size());  // those of 16-bit weights
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!masters[i].defined()) continue;
+    if (is_fused() && master_weights_ && optim::is_narrow(parameters[i])) {
+      narrow[i] = masters[i];
+    } else {
+      at::Tensor(parameters[i]).copy_(masters[i]);
+    }
+  }
   if (masters_) masters_->write_weights();
-  if (is_fused() && master_weights_) fused_->load_masters(fused_->masters());
-  settled_ = true;
+  if (is_fused() && master_weights_) optimizer_.ours()->load_masters(narrow);
 }
 
 }  // namespace lockstep::amp

@@ -1,19 +1,14 @@
-// The optimizer of a model in mixed precision, libtorch's or one of lockstep/optim, with the fp32 masters that it
-// steps.
+// The optimizer of a model in mixed precision, with the fp32 masters that it steps.
 #pragma once
 
-#include <torch/optim/optimizer.h>
-
-#include <optional>
+#include <functional>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
-#include "lockstep/optim/any_optimizer.h"
-
-namespace lockstep::optim {
-class FusedOptimizer;
-}
+#include "lockstep/amp/opt_level.h"
+#include "lockstep/optim/optimizer_ref.h"
 
 namespace lockstep::amp {
 
@@ -22,15 +17,16 @@ using MastersByWeight = std::unordered_map<c10::TensorImpl*, at::Tensor>;
 // One thread. The optimizer, which keeps its parameters and groups, outlives it.
 class MixedOptimizer {
  public:
-  // Gives the optimizer's 16-bit parameters fp32 masters if `master_weights` is set. Throws ConfigError for an
-  // optimizer that has taken a step.
-  MixedOptimizer(torch::optim::Optimizer& optimizer, bool master_weights);
+  // Made after the models were cast, as the policy says. Gives the optimizer's 16-bit parameters fp32 masters if it
+  // says so, with these exact values. A collective for a sharded optimizer. Throws ConfigError for an optimizer that
+  // has taken a step.
+  MixedOptimizer(const optim::OptimizerRef& optimizer, const Policy& policy, const ExactWeights& exact);
 
-  torch::optim::Optimizer& optimizer() const { return *optimizer_; }
+  const optim::OptimizerRef& optimizer() const { return optimizer_; }
   // Whether update() multiplies the gradients in fp32 within its pass, so that 16-bit ones can stay scaled until then.
-  bool is_fused() const { return fused_ != nullptr; }
+  bool is_fused() const { return optimizer_.ours() != nullptr; }
   // Whether the optimizer steps masters with a .grad of their own, which take_gradients() fills.
-  bool copies_gradients() const { return masters_.has_value(); }
+  bool copies_gradients() const { return masters_ != nullptr; }
 
   // Multiplies the gradients by `factor`: those of masters as they are copied, the others in place. Returns whether all
   // were finite.
@@ -39,33 +35,37 @@ class MixedOptimizer {
   void drop_copied_gradients();
 
   // Steps the optimizer. If copies_gradients(), take_gradients() must have taken the gradients before. For libtorch's
-  // optimizers the gradients are multiplied and clipped in place.
+  // optimizers the gradients are multiplied and clipped in place. Throws ConfigError for gradients of another loss
+  // scale than the update's.
   void update(const optim::Update& update);
   // Takes the gradients that backward left, and steps the optimizer.
   void take_and_update(optim::Update update);
   void zero_grad();
 
+  // The model's parameters that the optimizer updates, through all groups, with or without masters.
+  std::vector<at::Tensor> weights() const;
   // Returns the tensors that the optimizer steps, by parameter through all groups: its masters, or the parameters that
-  // have none. They share the optimizer's memory.
+  // have none. They share the optimizer's memory. Of a sharded optimizer they are whole on rank 0: a collective.
   std::vector<at::Tensor> stepped() const;
-  // Returns the masters, by the model's weight. They share the optimizer's memory; those of a sharded optimizer are
-  // whole on rank 0.
+  // Returns the masters by parameter through all groups: undefined where there is none. As stepped() otherwise.
+  std::vector<at::Tensor> masters() const;
+  // Returns the masters, by the model's weight, as masters(). The way back copies those of these values whose weights
+  // have masters into the masters, and rounds them into the model.
   MastersByWeight masters_by_weight() const;
-  // Copies those of these values whose weights have masters into the masters, and rounds them into the model.
   void load_masters_by_weight(const MastersByWeight& values);
-  // Copies these tensors, one for each of stepped() and of equal shape, into stepped(), and rounds them into the model.
-  // Without this call masters begin with the weights that the first update() finds in the model. Throws ConfigError for
-  // a number or a shape that does not fit.
+  // Calls visit(weight, master) for each master, except those of a sharded optimizer, of which ranks have slices.
+  void for_each_master(const std::function<void(const at::Tensor&, const at::Tensor&)>& visit) const;
+  // Holds libtorch's optimizer back where no gradients were taken for its masters (MasterWeights).
+  void hold_masters() const;
+  // Copies these, one for each of stepped() and of equal shape, into stepped(), and rounds them into the model.
+  // Undefined ones are skipped. A collective for a sharded optimizer. Throws ConfigError for a number or a shape that
+  // does not fit.
   void load_masters(const std::vector<at::Tensor>& masters);
 
  private:
-  void settle_masters();
-
-  torch::optim::Optimizer* optimizer_;
-  optim::FusedOptimizer* fused_;  // the same optimizer, of lockstep/optim; nullptr: libtorch's
+  optim::OptimizerRef optimizer_;
   bool master_weights_;
-  std::optional<MasterWeights> masters_ = {};  // of libtorch's
-  bool settled_ = false;                       // the masters have their first values
+  std::unique_ptr<MasterWeights> masters_;  // of one of libtorch's
 };
 
 }  // namespace lockstep::amp

@@ -18,6 +18,8 @@ using at::Tensor;
 using testing::HasSubstr;
 using testing_support::refusal;
 
+const Policy kO2 = make_policy({.opt_level = OptLevel::kO2}), kO3 = make_policy({.opt_level = OptLevel::kO3});
+
 // A parameter in bf16 and one in fp32, and their optimizer: libtorch's or ours.
 struct MixedOptimizerTest : testing::TestWithParam<bool> {
   Tensor narrow = at::ones({4}, at::kBFloat16).requires_grad_(), wide = at::ones({4}).requires_grad_();
@@ -35,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, MixedOptimizerTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Ours" : "Libtorchs"; });
 
 TEST_P(MixedOptimizerTest, StepsMasters) {
-  MixedOptimizer optimizer(*sgd, /*master_weights=*/true);
+  MixedOptimizer optimizer(*sgd, kO2, {});
   EXPECT_EQ(optimizer.is_fused(), GetParam());
   EXPECT_EQ(optimizer.copies_gradients(), !GetParam());
   set_gradients(8);
@@ -49,7 +51,7 @@ TEST_P(MixedOptimizerTest, StepsMasters) {
 }
 
 TEST_P(MixedOptimizerTest, StepsTheParametersWithoutMasters) {
-  MixedOptimizer optimizer(*sgd, /*master_weights=*/false);
+  MixedOptimizer optimizer(*sgd, kO3, {});
   EXPECT_FALSE(optimizer.copies_gradients());
   EXPECT_TRUE(optimizer.stepped()[0].is_same(narrow));
   set_gradients(8);
@@ -62,7 +64,7 @@ TEST_P(MixedOptimizerTest, StepsTheParametersWithoutMasters) {
 }
 
 TEST_P(MixedOptimizerTest, LoadedMastersAreRoundedIntoTheModel) {
-  MixedOptimizer optimizer(*sgd, /*master_weights=*/true);
+  MixedOptimizer optimizer(*sgd, kO2, {});
   optimizer.load_masters({at::full({4}, 2.001f), at::full({4}, 3.0f)});
   EXPECT_TRUE(at::equal(narrow, at::full({4}, 2.0, at::kBFloat16)));
   EXPECT_TRUE(at::equal(wide, at::full({4}, 3.0f)));

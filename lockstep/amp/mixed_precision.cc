@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "lockstep/amp/cast_model.h"
 #include "lockstep/base/error.h"
@@ -18,42 +17,44 @@ const Options& checked(const Options& options) {
 }  // namespace
 
 MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
-                               const std::vector<torch::optim::Optimizer*>& optimizers, const Options& options)
+                               const std::vector<optim::OptimizerRef>& optimizers, const Options& options)
     : options_(checked(options)),
       policy_(make_policy(options)),
       device_(check_models(models)),
-      initialized_(models),
+      initialized_(models, this),
       scalers_(static_cast<size_t>(options.num_losses), LossScaler(scaler_options(options))) {
   check_device(device_, policy_);
   check_optimizers(optimizers, models, policy_);
-  if (policy_.cast_model) {
-    for (auto* model : models) cast_model(*model, policy_.dtype, policy_.keep_batchnorm_fp32);
-  }
-  for (auto* optimizer : optimizers) optimizers_.emplace_back(*optimizer, policy_.master_weights);
+  const ExactWeights exact = cast_models(models, policy_);
+  for (const auto& optimizer : optimizers) optimizers_.emplace_back(optimizer, policy_, exact);
 }
 
-at::Tensor MixedPrecision::cast_outputs(const at::Tensor& output) const {
+const MixedPrecision* MixedPrecision::find_for(const at::Tensor& parameter) {
+  return InitializedModels::owner_of(parameter);
+}
+
+at::Tensor MixedPrecision::cast_output(const at::Tensor& output) const {
   if (!output.is_floating_point()) return output;
   if (options_.cast_model_outputs) return output.to(*options_.cast_model_outputs);
   return policy_.casts() ? output.to(at::kFloat) : output;
 }
 
-at::Tensor MixedPrecision::cast_inputs(const at::Tensor& input) const {
+at::Tensor MixedPrecision::cast_input(const at::Tensor& input) const {
   return policy_.cast_model && input.is_floating_point() ? input.to(policy_.dtype) : input;
 }
 
-StepReport MixedPrecision::step(const std::vector<torch::optim::Optimizer*>& optimizers,
-                                const FoldedGradients& gradients, const StepOptions& options, int loss_id) {
+StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
+                                const StepOptions& options, int loss_id) {
   if (gradients.loss_scale != loss_scale(loss_id)) {
     throw ConfigError("amp: the gradients are those of a loss times ", gradients.loss_scale, ", and the loss scale is ",
-                      loss_scale(loss_id), "; give it to DistributedDataParallel::run: run(…, mixed.loss_scale())");
+                      loss_scale(loss_id), "; give this to DistributedDataParallel::run: run(…, mixed)");
   }
   const Verdict verdict = judge(scaler(loss_id), gradients.square_sum, options);
   if (verdict.report.skipped) return verdict.report;
   optim::Update update = verdict.update;
   // The sum is of several optimizers' gradients together, of which LAMB wants its own.
   if (optimizers.size() > 1) update.grad_norm = std::numeric_limits<double>::quiet_NaN();
-  for (auto* optimizer : optimizers) find(*optimizer).take_and_update(update);
+  for (const auto& optimizer : optimizers) find(optimizer).take_and_update(update);
   return verdict.report;
 }
 
@@ -68,9 +69,70 @@ LossScaler& MixedPrecision::scaler(int loss_id) {
   return const_cast<LossScaler&>(std::as_const(*this).scaler(loss_id));
 }
 
-size_t MixedPrecision::index_of(const torch::optim::Optimizer& optimizer) const {
+bool MixedPrecision::has_scale(double loss_scale) const {
+  return std::any_of(scalers_.begin(), scalers_.end(),
+                     [&](const LossScaler& scaler) { return scaler.scale() == loss_scale; });
+}
+
+std::vector<at::Tensor> MixedPrecision::masters_of(std::span<const at::Tensor> parameters) const {
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> by_weight;
+  for (const auto& optimizer : optimizers_) {
+    optimizer.for_each_master([&](const at::Tensor& weight, const at::Tensor& master) {
+      by_weight.emplace(weight.unsafeGetTensorImpl(), master);
+    });
+  }
+  std::vector<at::Tensor> masters;
+  for (const auto& parameter : parameters) {
+    const auto found = by_weight.find(parameter.unsafeGetTensorImpl());
+    if (found != by_weight.end()) masters.push_back(found->second);
+  }
+  return masters;
+}
+
+MixedPrecision::State MixedPrecision::state_dict() const {
+  State state;
+  for (int i = 0; i < num_losses(); ++i) state[cat("loss_scaler", i)] = full_state(scaler(i));
+  state["loss_scaler0"]["opt_level"] = static_cast<double>(policy_.level);
+  state["loss_scaler0"]["half"] = policy_.dtype == at::kHalf ? 1 : 0;
+  return state;
+}
+
+void MixedPrecision::load_state_dict(const State& state) {
+  const auto first = state.find("loss_scaler0");
+  const auto saved = [&](const char* key, double usual) {
+    return first != state.end() && first->second.contains(key) ? first->second.at(key) : usual;
+  };
+  const double level = saved("opt_level", static_cast<double>(policy_.level));
+  if (level != static_cast<double>(policy_.level)) {
+    throw ConfigError("amp: a state of level O", level, ", this is ", name_of(policy_.level),
+                      "; initialize at that level, or load the model's state alone");
+  }
+  const bool half = policy_.dtype == at::kHalf, saved_half = saved("half", half) != 0;
+  if (policy_.casts() && saved_half != half) {
+    throw ConfigError("amp: a state of ", saved_half ? "fp16" : "bf16",
+                      ", this is the other; initialize with that dtype, or load the model's state alone");
+  }
+  const auto scalers = std::count_if(state.begin(), state.end(),
+                                     [](const auto& entry) { return entry.first.starts_with("loss_scaler"); });
+  if (scalers != num_losses()) {
+    throw ConfigError("amp: a state of ", scalers, " losses, this has num_losses ", num_losses());
+  }
+  std::vector<LossScaler> loaded;
+  for (int i = 0; i < num_losses(); ++i) {
+    const auto found = state.find(cat("loss_scaler", i));
+    if (found == state.end()) throw ConfigError("amp: a state without loss_scaler", i);
+    load_state(loaded.emplace_back(scaler(i)), found->second);
+  }
+  scalers_ = std::move(loaded);
+}
+
+void MixedPrecision::hold_masters() const {
+  for (const auto& optimizer : optimizers_) optimizer.hold_masters();
+}
+
+size_t MixedPrecision::index_of(const optim::OptimizerRef& optimizer) const {
   const auto found = std::find_if(optimizers_.begin(), optimizers_.end(),
-                                  [&](const MixedOptimizer& of) { return &of.optimizer() == &optimizer; });
+                                  [&](const MixedOptimizer& of) { return of.optimizer() == optimizer; });
   if (found == optimizers_.end()) throw ConfigError("amp: an optimizer that was not given with the models");
   return static_cast<size_t>(found - optimizers_.begin());
 }

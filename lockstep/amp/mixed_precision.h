@@ -4,16 +4,23 @@
 //   parallel::DistributedDataParallel ddp(net.ptr(), world);
 //   for (…) {
 //     const auto result = ddp.run(number, batch, [&](const auto& lane) {
-//       return loss_of(mixed.forward([&] { return net->forward(lane.data); }), lane.target);
-//     }, mixed.loss_scale());
+//       return loss_of(net->forward(lane.data), lane.target);
+//     }, mixed);
 //     mixed.step(optimizer, result);
 //     mixed.zero_grad(optimizer);
 //   }
+//
+// Gradients with a loss scale in them are held (optim/held_gradient.h): libtorch's clipping and an optimizer's own
+// step() refuse them.
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
 
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/amp/autocast.h"
@@ -21,6 +28,7 @@
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/amp/mixed_optimizer.h"
 #include "lockstep/amp/model_checks.h"
+#include "lockstep/amp/nested.h"
 #include "lockstep/amp/opt_level.h"
 
 namespace lockstep::amp {
@@ -28,56 +36,89 @@ namespace lockstep::amp {
 // One thread. Models and optimizers outlive it.
 class MixedPrecision {
  public:
-  // Casts the models and gives the optimizers masters, as the level says (opt_level.h). Comes before
-  // DistributedDataParallel and before any step. Throws ConfigError, with nothing changed, for models that are already
-  // in 16 bits, wrapped or cast by another MixedPrecision, for models on different devices, for optimizers over
-  // parameters that no model has, and for options that do not go together.
-  MixedPrecision(const std::vector<torch::nn::Module*>& models, const std::vector<torch::optim::Optimizer*>& optimizers,
+  // Casts the models and gives the optimizers masters, as the level says (opt_level.h): of libtorch's optimizers, those
+  // of lockstep/optim, and sharded ones, for which this is a collective. Masters begin with the weights' values before
+  // the cast. Comes before DistributedDataParallel, which gives all ranks rank 0's masters, and before any step. Throws
+  // ConfigError, with nothing changed, for models that are already in 16 bits, wrapped or cast by another
+  // MixedPrecision, for models on different devices, for optimizers over parameters that no model has, and for options
+  // that do not go together.
+  MixedPrecision(const std::vector<torch::nn::Module*>& models, const std::vector<optim::OptimizerRef>& optimizers,
                  const Options& options);
+
+  // Returns the one that a parameter's model was given to; nullptr if there is none.
+  static const MixedPrecision* find_for(const at::Tensor& parameter);
 
   const Policy& policy() const { return policy_; }
 
-  // Returns the scope for a forward pass. forward() opens it itself, and casts the output.
+  // Returns the scope for a forward pass, which DistributedDataParallel::run opens for each lane.
   AutocastScope autocast() const { return AutocastScope(policy_, device_.type()); }
-  // Casts a floating-point output to cast_model_outputs. If that is unset, a level with casts gives fp32, for a loss
-  // that is computed outside, and one without leaves the output.
-  at::Tensor cast_outputs(const at::Tensor& output) const;
-  // Casts a floating-point input to the model's dtype if the level casts the model. A model whose operations are not
+  // Casts floating-point outputs to cast_model_outputs. If that is unset, a level with casts gives fp32, for a loss
+  // that is computed outside, and one without leaves the output. Takes tensors and what has them in it (nested.h).
+  template <typename T>
+  T cast_outputs(const T& output) const {
+    return map_tensors(output, [this](const at::Tensor& each) { return cast_output(each); });
+  }
+  // Casts floating-point inputs to the model's dtype if the level casts the model. A model whose operations are not
   // cast needs it.
-  at::Tensor cast_inputs(const at::Tensor& input) const;
-  template <typename Forward>
-  at::Tensor forward(Forward&& run) const {
+  template <typename T>
+  T cast_inputs(const T& input) const {
+    return map_tensors(input, [this](const at::Tensor& each) { return cast_input(each); });
+  }
+  // Runs a forward pass with everything cast: its inputs, its operations, and what it returns. `model` is a module, its
+  // holder, or any function of these inputs.
+  template <typename Model, typename... Inputs>
+  auto forward(Model&& model, const Inputs&... inputs) const {
     const AutocastScope scope = autocast();
-    return cast_outputs(run());
+    if constexpr (requires { model->forward(inputs...); }) {
+      return cast_outputs(model->forward(cast_inputs(inputs)...));
+    } else if constexpr (requires { model.forward(inputs...); }) {
+      return cast_outputs(model.forward(cast_inputs(inputs)...));
+    } else {
+      return cast_outputs(std::invoke(model, cast_inputs(inputs)...));
+    }
   }
 
   // Steps the optimizer and sets the next scale. `gradients`: what DistributedDataParallel::run has returned, which was
-  // given loss_scale(loss_id). Optimizers of lockstep/optim take one pass over memory. Skips the step if a gradient was
-  // not finite. Throws ConfigError for gradients of another scale.
-  StepReport step(torch::optim::Optimizer& optimizer, const FoldedGradients& gradients, const StepOptions& options = {},
+  // given this and the loss_id. Optimizers of lockstep/optim take one pass over memory. Skips the step if a gradient
+  // was not finite. Throws ConfigError for gradients of another scale.
+  StepReport step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients, const StepOptions& options = {},
                   int loss_id = 0) {
-    return step(std::vector{&optimizer}, gradients, options, loss_id);
+    return step(std::vector{optimizer}, gradients, options, loss_id);
   }
   // Steps several optimizers. One loss gave their gradients, and `gradients` is of all of them together.
-  StepReport step(const std::vector<torch::optim::Optimizer*>& optimizers, const FoldedGradients& gradients,
+  StepReport step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
                   const StepOptions& options = {}, int loss_id = 0);
-  void zero_grad(torch::optim::Optimizer& optimizer) { find(optimizer).zero_grad(); }
+  void zero_grad(const optim::OptimizerRef& optimizer) { find(optimizer).zero_grad(); }
 
   double loss_scale(int loss_id = 0) const { return scaler(loss_id).scale(); }
   // Throws ConfigError for a loss_id that num_losses does not allow.
   const LossScaler& scaler(int loss_id = 0) const;
-  LossScaler& scaler(int loss_id);
+  LossScaler& scaler(int loss_id = 0);
   int num_losses() const { return options_.num_losses; }
+  bool has_scale(double loss_scale) const;  // whether it is one of the losses'
 
   // Returns the tensors that the optimizer steps: fp32 masters at O2, elsewhere its parameters. Masters of
   // lockstep/optim's optimizers have no .grad; clip by step()'s options instead.
-  std::vector<at::Tensor> master_params(const torch::optim::Optimizer& optimizer) const {
-    return find(optimizer).stepped();
-  }
-  // Loads masters for a resume, as MixedOptimizer::load_masters() does.
-  void load_masters(torch::optim::Optimizer& optimizer, const std::vector<at::Tensor>& masters) {
+  std::vector<at::Tensor> master_params(const optim::OptimizerRef& optimizer) const { return find(optimizer).stepped(); }
+  // The masters alone, by parameter through all groups, for a checkpoint: undefined where there is none. Of a sharded
+  // optimizer they are whole on rank 0: a collective.
+  std::vector<at::Tensor> masters(const optim::OptimizerRef& optimizer) const { return find(optimizer).masters(); }
+  // Loads either of the two for a resume, as MixedOptimizer::load_masters() does.
+  void load_masters(const optim::OptimizerRef& optimizer, const std::vector<at::Tensor>& masters) {
     find(optimizer).load_masters(masters);
   }
+  // Returns the masters that each rank has to itself of these parameters, in their order.
+  std::vector<at::Tensor> masters_of(std::span<const at::Tensor> parameters) const;
+
+  // State dicts have Apex's form, {"loss_scaler0": {"loss_scale", "unskipped"}, …}, with torch's keys beside, and with
+  // "opt_level" (2) and "half" (0) in the first, which Apex ignores. load_state_dict throws ConfigError for another
+  // level's state or another number of losses. A state without "opt_level", Apex's own, loads at any level.
+  using State = std::map<std::string, ScalerDict>;
+  State state_dict() const;
+  void load_state_dict(const State& state);
+
+  // Holds back the masters' optimizers until step(), after their gradients were dropped.
+  void hold_masters() const;
 
   // All optimizers' masters by the model's weight, and the way back: see MixedOptimizer.
   MastersByWeight masters_by_weight() const;
@@ -85,13 +126,14 @@ class MixedPrecision {
 
   // Returns the place of an optimizer in the list that the constructor took; find() returns its MixedOptimizer. Throws
   // ConfigError for one that was not in the list.
-  size_t index_of(const torch::optim::Optimizer& optimizer) const;
-  MixedOptimizer& find(const torch::optim::Optimizer& optimizer) { return optimizers_[index_of(optimizer)]; }
-  const MixedOptimizer& find(const torch::optim::Optimizer& optimizer) const {
-    return optimizers_[index_of(optimizer)];
-  }
+  size_t index_of(const optim::OptimizerRef& optimizer) const;
+  MixedOptimizer& find(const optim::OptimizerRef& optimizer) { return optimizers_[index_of(optimizer)]; }
+  const MixedOptimizer& find(const optim::OptimizerRef& optimizer) const { return optimizers_[index_of(optimizer)]; }
 
  private:
+  at::Tensor cast_output(const at::Tensor& output) const;
+  at::Tensor cast_input(const at::Tensor& input) const;
+
   Options options_;
   Policy policy_;
   at::Device device_;

@@ -6,7 +6,9 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/adagrad.h>
 #include <torch/optim/sgd.h>
+#include <torch/ordered_dict.h>
 
 #include <cmath>
 
@@ -47,6 +49,104 @@ TEST(MixedPrecision, InputsAndOutputsAreCastAsAskedFor) {
   const Tensor before = mixed.master_params(*sgd)[0].clone();
   mixed.step(*sgd, {.square_sum = 1, .loss_scale = 1});
   EXPECT_FALSE(at::equal(mixed.master_params(*sgd)[0], before));
+}
+
+// By libtorch's lists for the CPU, on which softmax is not (docs/amp-op-lists.md).
+TEST(MixedPrecision, DtypesOfSoftmaxAtEveryLevel) {
+  for (const auto level : {OptLevel::kO0, OptLevel::kO1, OptLevel::kO2, OptLevel::kO3}) {
+    for (const auto dtype : {at::kBFloat16, at::kHalf}) {
+      torch::nn::Linear net(4, 3);
+      const MixedPrecision mixed({net.get()}, {}, {.opt_level = level, .dtype = dtype});
+      const auto narrow = level == OptLevel::kO0 ? at::kFloat : dtype;
+      const Tensor out = mixed.forward(
+          [&](const Tensor& x) {
+            const Tensor y = net->forward(x);
+            EXPECT_EQ(at::softmax(y, 1).scalar_type(), narrow) << name_of(level);
+            EXPECT_EQ(at::log_softmax(y, 1).scalar_type(), narrow) << name_of(level);
+            EXPECT_EQ(at::cross_entropy_loss(y, at::zeros({2}, at::kLong)).scalar_type(), at::kFloat) << name_of(level);
+            return y;
+          },
+          at::ones({2, 4}));
+      EXPECT_EQ(out.scalar_type(), at::kFloat) << name_of(level);
+      EXPECT_EQ(at::softmax(out, 1).scalar_type(), at::kFloat) << "outside of forward()";
+    }
+  }
+}
+
+TEST(MixedPrecision, TuplesListsAndDictsAreCast) {
+  torch::nn::Linear net(4, 3);
+  const MixedPrecision mixed({net.get()}, {}, {.opt_level = OptLevel::kO2});
+  const Tensor x = at::ones({2, 4}), n = at::ones({2}, at::kLong);
+  const auto is_narrow = [](const Tensor& t) { return t.scalar_type() == at::kBFloat16; };
+  const auto is_long = [](const Tensor& t) { return t.scalar_type() == at::kLong; };
+  const auto [a, b, number] = mixed.cast_inputs(std::tuple(x, n, 7));
+  EXPECT_TRUE(is_narrow(a) && is_long(b) && number == 7);
+  const auto list = mixed.cast_inputs(std::vector{x, n, Tensor()});
+  EXPECT_TRUE(is_narrow(list[0]) && is_long(list[1]) && !list[2].defined());
+  const auto map = mixed.cast_inputs(std::map<std::string, std::vector<Tensor>>{{"x", {x}}, {"n", {n}}});
+  EXPECT_TRUE(is_narrow(map.at("x")[0]) && is_long(map.at("n")[0]));
+  EXPECT_TRUE(is_narrow(mixed.cast_inputs(std::unordered_map<int, Tensor>{{1, x}}).at(1)));
+  torch::OrderedDict<std::string, Tensor> ordered;
+  ordered.insert("x", x);
+  EXPECT_TRUE(is_narrow(mixed.cast_inputs(ordered)["x"]) && ordered["x"].is_same(x));
+  c10::Dict<std::string, Tensor> dict;
+  dict.insert("x", x);
+  dict.insert("n", n);
+  const auto cast_dict = mixed.cast_inputs(dict);
+  EXPECT_TRUE(is_narrow(cast_dict.at("x")) && is_long(cast_dict.at("n")) && dict.at("x").is_same(x));
+  const auto cast_list = mixed.cast_inputs(c10::List<Tensor>({x, n}));
+  EXPECT_TRUE(is_narrow(cast_list.get(0)) && is_long(cast_list.get(1)));
+  EXPECT_TRUE(is_narrow(mixed.cast_inputs(std::pair(std::optional(x), std::array{n, x})).second[1]));
+  EXPECT_EQ(mixed.cast_inputs(std::optional<Tensor>()), std::nullopt);
+
+  const auto out = mixed.forward(
+      [&](const std::map<std::string, Tensor>& in, bool twice) {
+        const Tensor y = net->forward(in.at("x"));
+        EXPECT_TRUE(is_narrow(y) && twice);
+        return std::tuple(y, std::vector{y, in.at("n")}, std::map<std::string, Tensor>{{"y", y}});
+      },
+      std::map<std::string, Tensor>{{"x", x}, {"n", n}}, true);
+  EXPECT_EQ(std::get<0>(out).scalar_type(), at::kFloat);
+  EXPECT_EQ(std::get<1>(out)[0].scalar_type(), at::kFloat);
+  EXPECT_TRUE(is_long(std::get<1>(out)[1]));
+  EXPECT_EQ(std::get<2>(out).at("y").scalar_type(), at::kFloat);
+}
+
+TEST(MixedPrecision, ForwardTakesModulesAndTheirHolders) {
+  auto sequential = make_net();
+  const MixedPrecision mixed({&*sequential}, {}, {.opt_level = OptLevel::kO2, .cast_ops = false});
+  const Tensor x = at::randn({16, 4});
+  EXPECT_EQ(mixed.forward(sequential, x).scalar_type(), at::kFloat);
+  torch::nn::Linear linear(4, 3);
+  const MixedPrecision other({linear.get()}, {}, {.opt_level = OptLevel::kO3, .cast_ops = false});
+  EXPECT_EQ(other.forward(linear, x).sizes(), at::IntArrayRef({16, 3}));
+  EXPECT_EQ(other.forward(*linear, x).scalar_type(), at::kFloat);
+  EXPECT_EQ(other.forward(linear.ptr(), x).scalar_type(), at::kFloat);
+}
+
+// Those of lockstep/optim, sharded ones and libtorch's take the same calls; libtorch's Adagrad has state from the
+// start.
+TEST(MixedPrecision, LibtorchsAdagradStepsAsOurs) {
+  for (const auto level : {OptLevel::kO1, OptLevel::kO2, OptLevel::kO3}) {
+    std::vector<Tensor> results;
+    for (const bool ours : {true, false}) {
+      at::manual_seed(3);
+      torch::nn::Linear net(4, 3);
+      torch::optim::Adagrad libtorchs(net->parameters(),
+                                      torch::optim::AdagradOptions(0.1).initial_accumulator_value(0.5));
+      const auto fused =
+          optim::make_optimizer("adagrad", net->parameters(), {{"lr", 0.1}, {"initial_accumulator_value", 0.5}});
+      const optim::OptimizerRef optimizer = ours ? optim::OptimizerRef(*fused) : optim::OptimizerRef(libtorchs);
+      MixedPrecision mixed({net.get()}, {optimizer}, {.opt_level = level});
+      for (int step = 0; step < 4; ++step) {
+        mixed.forward(net, at::ones({2, 4})).square().sum().backward();
+        mixed.step(optimizer, {.square_sum = 1, .loss_scale = 1});
+        mixed.zero_grad(optimizer);
+      }
+      results.push_back(mixed.master_params(optimizer)[0].detach().to(at::kFloat));
+    }
+    EXPECT_TRUE(at::allclose(results[0], results[1], level == OptLevel::kO3 ? 0.05 : 1e-5)) << name_of(level);
+  }
 }
 
 // DistributedDataParallel's broadcast, or a checkpoint, changes the weights before the first step.

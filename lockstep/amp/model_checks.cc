@@ -3,15 +3,13 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/optim/adagrad.h>
 
-#include <algorithm>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "lockstep/base/error.h"
-#include "lockstep/optim/fused_optimizer.h"
 
 namespace lockstep::amp {
 namespace {
@@ -23,19 +21,10 @@ void for_each_parameter(const std::vector<torch::nn::Module*>& models, Visit&& v
   }
 }
 
-// libtorch's Adagrad has state before its first step.
-bool has_stepped(const torch::optim::Optimizer& optimizer) {
-  if (const auto* fused = dynamic_cast<const optim::FusedOptimizer*>(&optimizer)) return fused->has_stepped();
-  return std::any_of(optimizer.state().begin(), optimizer.state().end(), [](const auto& entry) {
-    const auto* adagrad = dynamic_cast<const torch::optim::AdagradParamState*>(entry.second.get());
-    return adagrad == nullptr || adagrad->step() > 0;
-  });
-}
-
 std::mutex registry_mutex;
-std::unordered_set<const void*>& registry() {
-  static std::unordered_set<const void*> parameters;
-  return parameters;
+std::unordered_map<const void*, const MixedPrecision*>& registry() {
+  static std::unordered_map<const void*, const MixedPrecision*> owners;
+  return owners;
 }
 
 }  // namespace
@@ -76,28 +65,26 @@ void check_device(at::Device device, const Policy& policy) {
   }
 }
 
-void check_optimizers(const std::vector<torch::optim::Optimizer*>& optimizers,
-                      const std::vector<torch::nn::Module*>& models, const Policy& policy) {
+void check_optimizers(const std::vector<optim::OptimizerRef>& optimizers, const std::vector<torch::nn::Module*>& models,
+                      const Policy& policy) {
   std::unordered_set<const void*> known;
   for_each_parameter(
       models, [&](const std::string&, const at::Tensor& parameter) { known.insert(parameter.unsafeGetTensorImpl()); });
   for (size_t i = 0; i < optimizers.size(); ++i) {
-    if (policy.master_weights && has_stepped(*optimizers[i])) {
+    if (policy.cast_model && optimizers[i].has_stepped()) {
       throw ConfigError("amp: optimizer ", i,
                         " has taken steps already; initialize before the first one, and load its state after that");
     }
-    for (size_t g = 0; g < optimizers[i]->param_groups().size(); ++g) {
-      const auto& parameters = optimizers[i]->param_groups()[g].params();
-      for (size_t p = 0; p < parameters.size(); ++p) {
-        if (known.contains(parameters[p].unsafeGetTensorImpl())) continue;
-        throw ConfigError("amp: parameter ", p, " of group ", g, " of optimizer ", i, ' ', parameters[p].sizes(),
-                          " is of none of the models; give the models that it steps");
-      }
+    const auto parameters = optim::parameters_of(optimizers[i]);
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      if (known.contains(parameters[p].unsafeGetTensorImpl())) continue;
+      throw ConfigError("amp: parameter ", p, " of optimizer ", i, ' ', parameters[p].sizes(),
+                        " is of none of the models; give the models that it steps");
     }
   }
 }
 
-InitializedModels::InitializedModels(const std::vector<torch::nn::Module*>& models) {
+InitializedModels::InitializedModels(const std::vector<torch::nn::Module*>& models, const MixedPrecision* owner) {
   const std::lock_guard lock(registry_mutex);
   for_each_parameter(models, [&](const std::string& name, const at::Tensor& parameter) {
     if (registry().contains(parameter.unsafeGetTensorImpl())) {
@@ -105,12 +92,18 @@ InitializedModels::InitializedModels(const std::vector<torch::nn::Module*>& mode
     }
     parameters_.push_back(parameter.unsafeGetTensorImpl());
   });
-  registry().insert(parameters_.begin(), parameters_.end());
+  for (const void* parameter : parameters_) registry()[parameter] = owner;
 }
 
 InitializedModels::~InitializedModels() {
   const std::lock_guard lock(registry_mutex);
   for (const void* parameter : parameters_) registry().erase(parameter);
+}
+
+const MixedPrecision* InitializedModels::owner_of(const at::Tensor& parameter) {
+  const std::lock_guard lock(registry_mutex);
+  const auto found = registry().find(parameter.unsafeGetTensorImpl());
+  return found == registry().end() ? nullptr : found->second;
 }
 
 }  // namespace lockstep::amp

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
 
 #include <vector>
 
 #include "lockstep/amp/opt_level.h"
+#include "lockstep/optim/optimizer_ref.h"
 
 namespace lockstep::amp {
 
@@ -17,20 +17,25 @@ at::Device check_models(const std::vector<torch::nn::Module*>& models);
 // Throws ConfigError if the device does not multiply matrices of the policy's dtype.
 void check_device(at::Device device, const Policy& policy);
 
-// Throws ConfigError for an optimizer over a tensor that no model has, and, if optimizers get masters, for one with
-// state.
-void check_optimizers(const std::vector<torch::optim::Optimizer*>& optimizers,
-                      const std::vector<torch::nn::Module*>& models, const Policy& policy);
+// Throws ConfigError for an optimizer over a tensor that no model has, and, if the models are cast, for one that has
+// taken a step.
+void check_optimizers(const std::vector<optim::OptimizerRef>& optimizers, const std::vector<torch::nn::Module*>& models,
+                      const Policy& policy);
+
+class MixedPrecision;
 
 // Registers models, by their parameters, as being in mixed precision, so that none is cast twice. Its destructor
 // removes them again.
 class InitializedModels {
  public:
   // Throws ConfigError for a model that is registered already.
-  explicit InitializedModels(const std::vector<torch::nn::Module*>& models);
+  InitializedModels(const std::vector<torch::nn::Module*>& models, const MixedPrecision* owner);
   ~InitializedModels();
   InitializedModels(const InitializedModels&) = delete;
   InitializedModels& operator=(const InitializedModels&) = delete;
+
+  // Returns the owner of the model that has this parameter; nullptr if none is registered.
+  static const MixedPrecision* owner_of(const at::Tensor& parameter);
 
  private:
   std::vector<const void*> parameters_;

@@ -85,11 +85,11 @@ TEST_F(ModelChecksTest, OptimizersThatHaveSteppedGetNoMasters) {
 
 TEST_F(ModelChecksTest, AModelIsInitializedOnceAtATime) {
   {
-    const InitializedModels once(models);
-    EXPECT_THAT(refusal([&] { InitializedModels twice(models); }),
+    const InitializedModels once(models, nullptr);
+    EXPECT_THAT(refusal([&] { InitializedModels twice(models, nullptr); }),
                 HasSubstr("a model (weight) is in mixed precision already"));
   }
-  const InitializedModels again(models);
+  const InitializedModels again(models, nullptr);
 }
 
 }  // namespace

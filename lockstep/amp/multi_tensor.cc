@@ -65,22 +65,6 @@ struct Check {
 
 }  // namespace
 
-std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
-  std::vector<at::Tensor> all;
-  for (const auto& group : optimizer.param_groups()) {
-    all.insert(all.end(), group.params().begin(), group.params().end());
-  }
-  return all;
-}
-
-std::vector<at::Tensor> gradients_of(const torch::optim::Optimizer& optimizer) {
-  std::vector<at::Tensor> gradients;
-  for (const auto& parameter : parameters_of(optimizer)) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-  }
-  return gradients;
-}
-
 bool multi_tensor_scale(const std::vector<at::Tensor>& in, const std::vector<at::Tensor>& out, double scale) {
   check_lists("multi_tensor_scale", in, out);
   const c10::AutoGradMode no_grad(false);

@@ -3,16 +3,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/optim/optimizer.h>
 
 #include <vector>
 
 namespace lockstep::amp {
-
-// Return the tensors that an optimizer steps, through all its groups, and their gradients without the undefined ones.
-// Both are lists for the functions below.
-std::vector<at::Tensor> parameters_of(const torch::optim::Optimizer& optimizer);
-std::vector<at::Tensor> gradients_of(const torch::optim::Optimizer& optimizer);
 
 // Computes out[i] = in[i] · scale in fp32, or in fp64 where one of the two is fp64. in[i] and out[i] have equal sizes
 // and memory formats and any floating-point dtypes; out[i] may be in[i]. Tensors are dense and all on one device.

@@ -41,7 +41,7 @@ int eval(const std::string& program, const Arguments& args, const Recipes& recip
   const amp::Policy amp = policy_of(options.amp, *world);
   const train::Defaults defaults = recipe->defaults("");
   train::set_memory_format(*model.module, defaults.channels_last);
-  amp::apply_policy(*model.module, amp);
+  amp::cast_models({model.module.get()}, amp);
   const auto result = train::evaluate(
       *recipe, model, *data.test, world->communicator(),
       {.chunk = options.batch_size.value_or(defaults.eval_batch), .channels_last = defaults.channels_last, .amp = amp});

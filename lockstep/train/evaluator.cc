@@ -20,7 +20,7 @@ Evaluation Evaluator::evaluate_on(Split split) {
   Evaluation evaluation = train::evaluate(*parts_.recipe, parts_.model, *data, parts_.world->communicator(),
                                           {.chunk = parts_.plan.eval_batch,
                                            .channels_last = parts_.plan.channels_last,
-                                           .amp = parts_.amp,
+                                           .amp = parts_.mixed->policy(),
                                            .device = parts_.device});
   parts_.optimizer->exchange_averages();
   return evaluation;

@@ -19,6 +19,9 @@ class EvaluatorTest : public ::testing::Test {
     parts_.data = parts_.recipe->open_data("", 1);
     parts_.model = parts_.recipe->make_model(1, *parts_.data.train);
     parts_.optimizer = optim::make_optimizer("sgd", parts_.model.module->parameters());
+    parts_.mixed = std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{parts_.model.module.get()},
+                                                         std::vector<optim::OptimizerRef>{*parts_.optimizer},
+                                                         amp::Options{.opt_level = amp::OptLevel::kO0});
     parts_.state.best = std::numeric_limits<double>::lowest();
     parts_.plan.eval_every = 5;
     parts_.plan.total_steps = 10;

@@ -24,11 +24,11 @@ std::string NonFinite::overflow(double loss, double scale) const {
   const std::string parameter = ddp_.reducer().first_not_finite();
   const int64_t step = parts_.state.step + 1;
   parts_.world->self().overflow.set(cat("step ", step, ": ", parameter));
-  const int in_a_row = parts_.scaler.skipped_in_a_row();
+  const int in_a_row = parts_.mixed->scaler().skipped_in_a_row();
   if (!leads() || in_a_row != kOverflowsToWarn) return parameter;
-  const char* advice = !parts_.scaler.options().dynamic ? "lower --loss-scale, or leave it dynamic"
-                       : parts_.amp.cast_model          ? "lower --lr, or use --dtype bf16 or --amp O1"
-                                                        : "lower --lr, or use --dtype bf16";
+  const char* advice = !parts_.mixed->scaler().options().dynamic ? "lower --loss-scale, or leave it dynamic"
+                       : parts_.mixed->policy().cast_model       ? "lower --lr, or use --dtype bf16 or --amp O1"
+                                                                 : "lower --lr, or use --dtype bf16";
   log_.warning(cat("step ", step, ": ", in_a_row, " steps in a row were skipped, the gradient of ", parameter,
                    " is not finite at a loss scale of ", scale, " (loss ", loss, "); ", advice));
   return parameter;

@@ -26,6 +26,9 @@ class NonFiniteTest : public ::testing::Test {
     parts.recipe = std::make_shared<testing_support::TinyRecipe>();
     parts.world = testing_support::only_world();
     parts.model = parts.recipe->make_model(1, testing_support::Blobs(1));
+    parts.mixed = std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{parts.model.module.get()},
+                                                        std::vector<optim::OptimizerRef>{},
+                                                        amp::Options{.opt_level = amp::OptLevel::kO0});
     return parts;
   }
 

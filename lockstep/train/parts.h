@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/amp/loss_scaler.h"
-#include "lockstep/amp/opt_level.h"
+#include "lockstep/amp/mixed_precision.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/train/options/train_options.h"
@@ -28,11 +27,10 @@ struct Parts {
   data::Splits data;
   Model model;
   std::unique_ptr<optim::AnyOptimizer> optimizer;
-  std::string sharding;  // of the optimizer, for people; empty: it is whole
-  amp::Policy amp;
-  std::string amp_why;  // the reason for --amp auto's choice; empty: the user chose
+  std::string sharding;                        // of the optimizer, for people; empty: it is whole
+  std::unique_ptr<amp::MixedPrecision> mixed;  // of the model and the optimizer
+  std::string amp_why;                         // the reason for --amp auto's choice; empty: the user chose
   c10::Device device{c10::kCPU};
-  amp::LossScaler scaler;
   TrainingState state;
   RunFiles files;
   std::string resumed_from;           // empty: a fresh run

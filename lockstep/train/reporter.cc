@@ -42,7 +42,7 @@ void Reporter::step(const StepReport& report) {
   if (!leads()) return;
   track::Record record = {{"kind", "train"},     {"step", parts_.state.step}, {"epoch", epoch()},
                           {"loss", report.loss}, {"lr", report.lr},           {"gradient_norm", report.gradient_norm}};
-  if (parts_.scaler.enabled()) record["loss_scale"] = parts_.scaler.scale();
+  if (parts_.mixed->scaler().enabled()) record["loss_scale"] = parts_.mixed->loss_scale();
   if (!report.overflow.empty()) {
     record["skipped"] = true;
     record["overflow"] = report.overflow;

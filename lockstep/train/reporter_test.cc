@@ -22,6 +22,10 @@ class ReporterTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
     parts_.recipe = std::make_shared<testing_support::TinyRecipe>();
     parts_.world = testing_support::only_world();
+    parts_.model = parts_.recipe->make_model(1, testing_support::Blobs(1));
+    parts_.mixed = std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{parts_.model.module.get()},
+                                                         std::vector<optim::OptimizerRef>{},
+                                                         amp::Options{.opt_level = amp::OptLevel::kO0});
     parts_.plan.steps_per_epoch = 10;
     parts_.plan.total_steps = 20;
     parts_.plan.epochs = 2;

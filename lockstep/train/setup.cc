@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <limits>
 
-#include "lockstep/amp/cast_model.h"
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
@@ -81,7 +80,7 @@ bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer,
 std::string precision_of(const Parts& parts) {
   const parallel::ParallelOptions& options = parts.options.parallel;
   const bool narrow = options.comm_dtype == parallel::CommType::kBf16;
-  return parts.amp.name() + (narrow ? ", gradients added in bfloat16" : "") +
+  return parts.mixed->policy().name() + (narrow ? ", gradients added in bfloat16" : "") +
          (options.sync_bn ? ", SyncBatchNorm" : "");
 }
 
@@ -227,15 +226,13 @@ Weighted load_start(Built built) {
 
 // A run with its optimizer. From here on weights may be in 16 bits, and shared by the ranks.
 struct Optimized : Weighted {
-  amp::Policy policy;
   std::unique_ptr<optim::AnyOptimizer> optimizer;
+  std::unique_ptr<amp::MixedPrecision> mixed;
   std::string sharding;  // for people; empty: it is whole
 };
 
 // A collective.
 Optimized make_optimizer(Weighted run) {
-  const amp::Policy policy = amp::make_policy(run.amp);
-  const auto masters = amp::apply_policy(*run.model.module, policy);
   auto whole = optim::make_optimizer(run.plan.optimizer, run.model.module->parameters(), run.plan.optimizer_options);
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;
@@ -247,9 +244,10 @@ Optimized make_optimizer(Weighted run) {
   } else {
     optimizer = std::move(whole);
   }
-  amp::give_masters(*optimizer, masters);
+  auto mixed = std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{run.model.module.get()},
+                                                     std::vector<optim::OptimizerRef>{*optimizer}, run.amp);
   if (run.options.optimizer.ema > 0) optimizer->keep_average(run.options.optimizer.ema);
-  return {{std::move(run)}, policy, std::move(optimizer), std::move(sharding)};
+  return {{std::move(run)}, std::move(optimizer), std::move(mixed), std::move(sharding)};
 }
 
 // Puts the parts together, and optimizer, scaler and schedule where the checkpoint left them.
@@ -262,17 +260,16 @@ Parts restore_position(Optimized run) {
               .model = std::move(run.model),
               .optimizer = std::move(run.optimizer),
               .sharding = std::move(run.sharding),
-              .amp = run.policy,
+              .mixed = std::move(run.mixed),
               .amp_why = std::move(run.amp_why),
               .device = run.device,
-              .scaler = amp::LossScaler(amp::scaler_options(run.amp)),
               .state = std::move(run.state),
               .files = {},
               .changes = std::move(run.changes)};
   parts.files.folder = parts.options.out;
   if (!run.resumed) return parts;
   const Resumed& resumed = *run.resumed;
-  restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.scaler);
+  restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.mixed->scaler());
   parts.state.step = resumed.state.step;
   parts.state.best = resumed.state.best;
   parts.state.since_best = resumed.state.since_best;

@@ -5,7 +5,6 @@
 
 #include "lockstep/amp/anomaly.h"
 #include "lockstep/amp/autocast.h"
-#include "lockstep/amp/fused_step.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
@@ -72,19 +71,18 @@ int Trainer::run() {
 Trainer::StepOutcome Trainer::train_step() {
   const Stopwatch watch;
   const data::StepBatch batch = input_.next();
-  const double scale = parts_.scaler.scale();
   const bool stop = leads() && stop_asked_();
-  const auto result = run_lanes(batch, scale, stop);
+  const auto result = run_lanes(batch, stop);
 
-  if (!parts_.scaler.enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
+  if (!parts_.mixed->scaler().enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
   amp::StepOptions clip{.max_norm = parts_.options.optimizer.clip};
   if (parts_.options.optimizer.clip_value > 0) clip.max_value = parts_.options.optimizer.clip_value;
   const double lr = parts_.state.scheduler.lr(step_);
   parts_.optimizer->set_lr(lr);
   // run_lanes() has ended on all ranks, and with it their use of shared weights.
-  const amp::StepReport update = amp::fused_step(*parts_.optimizer, parts_.scaler, result.square_sum, clip);
+  const amp::StepReport update = parts_.mixed->step(*parts_.optimizer, result, clip);
   StepReport report{.loss = result.loss, .lr = lr, .gradient_norm = update.gradient_norm};
-  if (update.skipped) report.overflow = non_finite_.overflow(result.loss, scale);
+  if (update.skipped) report.overflow = non_finite_.overflow(result.loss, result.loss_scale);
   ++step_;
   report.samples = batch.global_samples;
   report.seconds = watch.seconds();
@@ -93,14 +91,15 @@ Trainer::StepOutcome Trainer::train_step() {
   return {report, result.decision != 0};
 }
 
-parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, double scale, bool stop) {
+parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, bool stop) {
   const amp::CastCacheScope one_cast_a_weight;
   std::optional<amp::AnomalyWatch> watch;
   if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
   parts_.model.module->zero_grad();
   const auto result = ddp_.run(
-      step_, batch, [this](const data::LaneBatch& lane) { return loss_of(lane); }, scale, stop ? 1 : 0);
-  if (watch && !std::isfinite(result.square_sum) && !parts_.scaler.enabled()) {
+      step_, batch, [this](const data::LaneBatch& lane) { return loss_of(lane); }, *parts_.mixed, /*loss_id=*/0,
+      stop ? 1 : 0);
+  if (watch && !std::isfinite(result.square_sum) && !parts_.mixed->scaler().enabled()) {
     non_finite_.tell_anomaly(watch->found().value_or(""));
   }
   return result;
@@ -109,7 +108,6 @@ parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, double sca
 at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
   std::optional<amp::AnomalyWatch> watch;  // SyncBatchNorm's lanes are on threads of their own
   if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
-  const amp::AutocastScope autocast(parts_.amp, parts_.device.type());
   data::Batch batch = lane;
   batch.data = lane.data.contiguous(memory_format(parts_.plan.channels_last));
   const at::Tensor output = parts_.model.forward(batch);
@@ -135,7 +133,7 @@ bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps
 checkpoint::Value Trainer::whole_state() {
   ddp_.sync_buffers();
   parts_.optimizer->set_lr(parts_.state.scheduler.lr(step_));  // the next step's, as PyTorch saves it
-  return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.scaler);
+  return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.mixed->scaler());
 }
 
 void Trainer::save() {

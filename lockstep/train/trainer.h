@@ -35,7 +35,7 @@ class Trainer {
   };
 
   StepOutcome train_step();
-  parallel::StepResult run_lanes(const data::StepBatch& batch, double scale, bool stop);
+  parallel::StepResult run_lanes(const data::StepBatch& batch, bool stop);
   at::Tensor loss_of(const data::LaneBatch& lane);
   void evaluate(bool ends = false);
   checkpoint::Value whole_state();

@@ -11,7 +11,7 @@
 #include "bench_networks.h"
 #include "commands.h"
 #include "lockstep/amp/autocast.h"
-#include "lockstep/amp/cast_model.h"
+#include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
@@ -38,13 +38,15 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// --amp says which level; without it a 16-bit --dtype stands for O1.
-amp::Policy policy_of(const BenchOptions& options, World& world) {
+// --amp says which level; without it a 16-bit --dtype stands for O1. There is no loss scale.
+amp::Options amp_of(const BenchOptions& options, World& world) {
   const auto half = options.dtype == apps::BenchType::kFp16 ? amp::HalfType::kFp16 : amp::HalfType::kBf16;
   train::ResolvedAmp resolved{options.amp, half, ""};
   if (options.amp == amp::AmpLevel::kAuto) resolved = train::resolve_amp(half, train::DeviceKind::kCpu, world);
   const bool narrow = options.amp == amp::AmpLevel::kO0 && options.dtype != apps::BenchType::kFp32;
-  return amp::make_policy(train::amp_options(narrow ? amp::AmpLevel::kO1 : resolved.level, resolved.dtype));
+  amp::Options amp = train::amp_options(narrow ? amp::AmpLevel::kO1 : resolved.level, resolved.dtype);
+  if (amp.opt_level != amp::OptLevel::kO0) amp.loss_scale = 1;
+  return amp;
 }
 
 // A model, data that never change, and the step.
@@ -54,14 +56,10 @@ class Bench {
       : options_(options),
         world_(world),
         net_(make_bench_network(options)),
-        policy_(policy_of(options, *world)),
         rank_(world->rank()),
         size_(world->size()) {
     train::set_memory_format(*net_.module, options.channels_last);
     if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
-    const auto masters = amp::apply_policy(*net_.module, policy_);
-    // Any backward pass of a wrapped network is folded.
-    if (!options.no_comm) ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world);
     auto whole = optim::make_optimizer(options.optimizer, net_.module->parameters(), {{"lr", 1e-3}});
     // `lockstep train` shards the optimizer too. Without communication there is nothing to share.
     if (size_ > 1 && !options.no_comm && !options.overhead) {
@@ -69,21 +67,26 @@ class Bench {
     } else {
       optimizer_ = std::move(whole);
     }
-    amp::give_masters(*optimizer_, masters);
+    mixed_ =
+        std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{net_.module.get()},
+                                              std::vector<optim::OptimizerRef>{*optimizer_}, amp_of(options, *world));
+    // Any backward pass of a wrapped network is folded.
+    if (!options.no_comm) ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world);
   }
 
   void step(bool communicate) {
     const amp::CastCacheScope casts;
     net_.module->zero_grad();
     if (communicate) {
-      ddp_->run({.number = number_++,
-                 .samples = int64_t{size_} * options_.batch_size,
-                 .lanes = {{rank_, options_.batch_size}}},
-                [this](size_t) { return loss(); });
+      ddp_->run(
+          {.number = number_++,
+           .samples = int64_t{size_} * options_.batch_size,
+           .lanes = {{rank_, options_.batch_size}}},
+          [this](size_t) { return loss(); }, *mixed_);
     } else {
       std::optional<parallel::DistributedDataParallel::NoSync> local;
       if (ddp_ != nullptr) local.emplace(*ddp_);
-      loss().backward();
+      mixed_->forward([this] { return loss(); }).backward();
     }
     optimizer_->update({});
   }
@@ -99,19 +102,16 @@ class Bench {
   }
 
  private:
-  at::Tensor loss() {
-    const amp::AutocastScope autocast(policy_);
-    return at::cross_entropy_loss(net_.forward(net_.images).to(at::kFloat), net_.labels);
-  }
+  at::Tensor loss() { return at::cross_entropy_loss(net_.forward(net_.images).to(at::kFloat), net_.labels); }
 
   const BenchOptions& options_;
   std::shared_ptr<World> world_;
   BenchNetwork net_;
-  amp::Policy policy_;
   int rank_, size_;
   int64_t number_ = 0;
   std::unique_ptr<parallel::DistributedDataParallel> ddp_;
   std::unique_ptr<optim::AnyOptimizer> optimizer_;
+  std::unique_ptr<amp::MixedPrecision> mixed_;
 };
 
 // Up to `most` steps in about `seconds`: how long one takes. All ranks do the same number, which rank 0's clock decides

@@ -3,7 +3,7 @@
 //
 //   auto amp = apex::amp::initialize(*net, optimizer, {.opt_level = "O2"});   // before DistributedDataParallel
 //   for (…) {
-//     const at::Tensor loss = loss_of(amp->forward([&] { return net->forward(x); }));
+//     const at::Tensor loss = loss_of(amp->forward(net, x));
 //     {
 //       const auto scaled = amp->scale_loss(loss, optimizer);
 //       scaled.backward();
@@ -12,16 +12,13 @@
 //     amp->zero_grad(optimizer);
 //   }
 //
-// DistributedDataParallel::run scales and folds by itself; after it, call amp->step(optimizer, result).
+// DistributedDataParallel::run(…, *amp) scales and folds by itself; after it, call amp->step(optimizer, result).
 #pragma once
 
 #include <torch/nn/module.h>
-#include <torch/optim/optimizer.h>
 
 #include <exception>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "lockstep/amp/cast_functions.h"
@@ -33,6 +30,7 @@ namespace lockstep::apex::amp {
 
 using lockstep::amp::float_function;
 using lockstep::amp::half_function;
+using optim::OptimizerRef;
 using lockstep::amp::promote_function;
 using lockstep::amp::register_float_function;
 using lockstep::amp::register_half_function;
@@ -53,7 +51,7 @@ struct ScaleLossOptions {
 // finite and sets the next scale; it may throw.
 class ScaledLoss {
  public:
-  ScaledLoss(Amp& amp, at::Tensor loss, std::vector<torch::optim::Optimizer*> optimizers, ScaleLossOptions options);
+  ScaledLoss(Amp& amp, at::Tensor loss, std::vector<OptimizerRef> optimizers, ScaleLossOptions options);
   ~ScaledLoss() noexcept(false);
   ScaledLoss(const ScaledLoss&) = delete;
   ScaledLoss& operator=(const ScaledLoss&) = delete;
@@ -64,50 +62,32 @@ class ScaledLoss {
  private:
   Amp& amp_;
   at::Tensor loss_;
-  std::vector<torch::optim::Optimizer*> optimizers_;
+  std::vector<OptimizerRef> optimizers_;
   ScaleLossOptions options_;
   int exceptions_ = std::uncaught_exceptions();
 };
 
 // The state that Apex keeps in its module amp, as an object that the loop owns. One thread. Models and optimizers
 // outlive it.
-class Amp : private lockstep::amp::MixedPrecision {
+class Amp : public lockstep::amp::MixedPrecision {
  public:
-  using MixedPrecision::autocast;
-  using MixedPrecision::cast_inputs;
-  using MixedPrecision::cast_outputs;
-  using MixedPrecision::forward;
-  using MixedPrecision::load_masters;
-  using MixedPrecision::loss_scale;
-  using MixedPrecision::master_params;
-  using MixedPrecision::policy;
   using MixedPrecision::step;  // by folded gradients and their sum of squares
 
   // Does what initialize() does.
-  Amp(const std::vector<torch::nn::Module*>& models, const std::vector<torch::optim::Optimizer*>& optimizers,
+  Amp(const std::vector<torch::nn::Module*>& models, const std::vector<OptimizerRef>& optimizers,
       const InitializeOptions& options);
 
-  ScaledLoss scale_loss(const at::Tensor& loss, torch::optim::Optimizer& optimizer, ScaleLossOptions options = {}) {
-    return ScaledLoss(*this, loss, {&optimizer}, options);
+  ScaledLoss scale_loss(const at::Tensor& loss, const OptimizerRef& optimizer, ScaleLossOptions options = {}) {
+    return ScaledLoss(*this, loss, {optimizer}, options);
   }
-  ScaledLoss scale_loss(const at::Tensor& loss, std::vector<torch::optim::Optimizer*> optimizers,
-                        ScaleLossOptions options = {}) {
+  ScaledLoss scale_loss(const at::Tensor& loss, std::vector<OptimizerRef> optimizers, ScaleLossOptions options = {}) {
     return ScaledLoss(*this, loss, std::move(optimizers), options);
   }
 
   // Steps the optimizer after scale_loss, unless a gradient was not finite. Clips the gradients first (also those of
   // fp32 masters).
-  StepReport step(torch::optim::Optimizer& optimizer, const StepOptions& options = {});
-  void zero_grad(torch::optim::Optimizer& optimizer);
-
-  const lockstep::amp::LossScaler& scaler(int loss_id = 0) const { return MixedPrecision::scaler(loss_id); }
-
-  // State dicts have Apex's form, {"loss_scaler0": {"loss_scale", "unskipped"}, …}, with torch's keys beside, and with
-  // "opt_level" (2) and "half" (0) in the first, which Apex ignores. load_state_dict throws ConfigError for another
-  // level's state or another number of losses. A state without "opt_level", Apex's own, loads at any level.
-  using State = std::map<std::string, lockstep::amp::ScalerDict>;
-  State state_dict() const;
-  void load_state_dict(const State& state);
+  StepReport step(const OptimizerRef& optimizer, const StepOptions& options = {});
+  void zero_grad(const OptimizerRef& optimizer);
 
  private:
   friend class ScaledLoss;
@@ -115,31 +95,33 @@ class Amp : private lockstep::amp::MixedPrecision {
   struct Accumulation {
     double scaled_by = 1;                  // the scale that the gradients have
     bool delayed = false;                  // they stay scaled until a scope unscales them
-    bool skip = false;                     // the next step is skipped
+    bool skip = false;                     // the next step is skipped, for a gradient was not finite
     std::vector<at::Tensor> stashed = {};  // gradients of earlier losses, by parameter
     double stashed_by = 1;                 // the scale that those have
 
-    void add_stashed(const torch::optim::Optimizer& optimizer);
+    void add_stashed(const OptimizerRef& optimizer);
   };
 
-  void enter(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options);
-  void leave(const std::vector<torch::optim::Optimizer*>& optimizers, const ScaleLossOptions& options);
+  void enter(const std::vector<OptimizerRef>& optimizers, const ScaleLossOptions& options);
+  void leave(const std::vector<OptimizerRef>& optimizers, const ScaleLossOptions& options);
   bool unscale(lockstep::amp::MixedOptimizer& optimizer, Accumulation& of) const;
+  void hold_back(const lockstep::amp::MixedOptimizer& optimizer, const Accumulation& of) const;
   bool keeps_scaled(const lockstep::amp::MixedOptimizer& optimizer) const;
-  Accumulation& accumulation(const torch::optim::Optimizer& optimizer) { return accumulations_[index_of(optimizer)]; }
+  Accumulation& accumulation(const OptimizerRef& optimizer) { return accumulations_[index_of(optimizer)]; }
 
   std::vector<Accumulation> accumulations_;  // by optimizer
 };
 
-// Casts the models and gives the optimizers masters, as the level says (lockstep/amp/opt_level.h); optimizers keep
-// their parameters and groups. Comes before DistributedDataParallel and before any step. Throws ConfigError, with
-// nothing changed, as MixedPrecision's constructor does.
-inline std::unique_ptr<Amp> initialize(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+// Casts the models and gives the optimizers masters, as the level says (initialize_options.h); optimizers keep their
+// parameters and groups. Where operations are cast it is by Apex's lists, from now on in the whole process
+// (use_apex_lists). Comes before DistributedDataParallel and before any step. Throws ConfigError, with nothing changed,
+// as MixedPrecision's constructor does.
+inline std::unique_ptr<Amp> initialize(torch::nn::Module& model, const OptimizerRef& optimizer,
                                        const InitializeOptions& options = {}) {
-  return std::make_unique<Amp>(std::vector{&model}, std::vector{&optimizer}, options);
+  return std::make_unique<Amp>(std::vector{&model}, std::vector{optimizer}, options);
 }
 inline std::unique_ptr<Amp> initialize(const std::vector<torch::nn::Module*>& models,
-                                       const std::vector<torch::optim::Optimizer*>& optimizers,
+                                       const std::vector<OptimizerRef>& optimizers,
                                        const InitializeOptions& options = {}) {
   return std::make_unique<Amp>(models, optimizers, options);
 }

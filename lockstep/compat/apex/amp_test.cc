@@ -6,8 +6,11 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <limits>
 
 #include "lockstep/base/error.h"
@@ -32,7 +35,7 @@ torch::nn::Sequential make_net() {
 double train_step(Amp& amp, torch::nn::Sequential& net, torch::optim::Optimizer& optimizer, double factor = 1) {
   at::manual_seed(3);
   const Tensor x = at::randn({16, 4}), y = x.sum(1, true);
-  const Tensor loss = at::mse_loss(amp.forward([&] { return net->forward(x); }), y) * factor;
+  const Tensor loss = at::mse_loss(amp.forward(net, x), y) * factor;
   {
     const auto scaled = amp.scale_loss(loss, optimizer);
     scaled.backward();
@@ -121,7 +124,7 @@ TEST(Amp, LossesAddUpUnscaled) {
       state["loss_scaler0"]["scale"] = state["loss_scaler0"]["loss_scale"] = 1024;
       state["loss_scaler1"]["scale"] = state["loss_scaler1"]["loss_scale"] = 256;
       amp->load_state_dict(state);
-      const auto loss = [&] { return amp->forward([&] { return net->forward(at::ones({1, 4})); }).sum(); };
+      const auto loss = [&] { return amp->forward(net, at::ones({1, 4})).sum(); };
       {
         const auto scaled = amp->scale_loss(loss(), sgd, {.loss_id = 0, .delay_unscale = true});
         scaled.backward();
@@ -149,10 +152,10 @@ TEST(Amp, AnOverflowLowersTheScaleOfItsLossAlone) {
       auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
       torch::optim::SGD plain(net->parameters(), torch::optim::SGDOptions(1.0));
       torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
-      const auto amp = initialize(*net, sgd, {.opt_level = name_of(level), .dtype = at::kHalf, .num_losses = 2});
+      const auto amp = initialize(*net, sgd, {.opt_level = name_of(level), .loss_scale = "dynamic", .num_losses = 2});
       const Tensor before = amp->master_params(sgd)[0].detach().clone();
       for (const int loss_id : {0, 1}) {
-        const Tensor output = amp->forward([&] { return net->forward(at::ones({1, 4})); });
+        const Tensor output = amp->forward(net, at::ones({1, 4}));
         const double factor = loss_id == 0 ? std::numeric_limits<double>::infinity() : 0.001;
         const auto scaled = amp->scale_loss(output.to(at::kFloat).sum() * factor, sgd, {.loss_id = loss_id});
         scaled.backward();
@@ -176,7 +179,7 @@ TEST(Amp, ScalesFarApartLoseNothing) {
         const at::NoGradGuard no_grad;
         net->weight.zero_();
       }
-      const auto amp = initialize(*net, *sgd, {.opt_level = name_of(level), .dtype = at::kHalf, .num_losses = 2});
+      const auto amp = initialize(*net, *sgd, {.opt_level = name_of(level), .loss_scale = "dynamic", .num_losses = 2});
       auto state = amp->state_dict();
       state["loss_scaler0"]["scale"] = state["loss_scaler0"]["loss_scale"] = first;
       state["loss_scaler1"]["scale"] = state["loss_scaler1"]["loss_scale"] = second;
@@ -200,7 +203,7 @@ TEST(Amp, EveryOptimizerOfOursBeginsAtO2) {
   for (const auto& name : optim::optimizer_names()) {
     auto net = make_net();
     const auto optimizer = optim::make_optimizer(name, net->parameters(), {});
-    const auto amp = initialize(*net, *optimizer, {.opt_level = "O2"});
+    const auto amp = initialize(*net, *optimizer, {.opt_level = "O2", .loss_scale = 128.0});
     const Tensor before = amp->master_params(*optimizer)[0].clone();
     train_step(*amp, net, *optimizer);
     EXPECT_FALSE(at::equal(amp->master_params(*optimizer)[0], before)) << name;
@@ -225,10 +228,11 @@ TEST(Amp, ScalesALossOfSeveralModelsAndOptimizers) {
     torch::nn::Linear one(torch::nn::LinearOptions(4, 4).bias(false)), two(torch::nn::LinearOptions(4, 1).bias(false));
     auto fused = optim::make_optimizer("sgd", one->parameters(), {{"lr", 1.0}});
     torch::optim::SGD plain(two->parameters(), torch::optim::SGDOptions(1.0));
-    const auto amp =
-        initialize({one.get(), two.get()}, {fused.get(), &plain}, {.opt_level = name_of(level), .dtype = at::kHalf});
+    const auto amp = initialize({one.get(), two.get()}, {fused.get(), &plain},
+                                {.opt_level = name_of(level), .loss_scale = "dynamic"});
     const auto step = [&](double factor) {
-      const Tensor output = amp->forward([&] { return two->forward(one->forward(at::ones({1, 4}))); });
+      const Tensor output =
+          amp->forward([&](const Tensor& x) { return two->forward(one->forward(x)); }, at::ones({1, 4}));
       {
         const auto scaled = amp->scale_loss(output.sum() * factor, {fused.get(), &plain});
         scaled.backward();
@@ -265,6 +269,78 @@ TEST(Amp, ClipsMasters) {
   }
 }
 
+// A direct step would take infinities, or step masters that nobody rounds into the model.
+TEST(Amp, AStepAfterAnOverflowCantHappenByAccident) {
+  for (const auto level : {OptLevel::kO1, OptLevel::kO2, OptLevel::kO3}) {
+    for (const bool ours : {true, false}) {
+      SCOPED_TRACE(cat(name_of(level), ours ? " ours" : " libtorch's"));
+      auto net = make_net();
+      auto fused = optim::make_optimizer("adam", net->parameters(), {});
+      torch::optim::Adam plain(net->parameters());
+      torch::optim::Optimizer& adam = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
+      const auto amp = initialize(*net, adam, {.opt_level = name_of(level), .loss_scale = "dynamic"});
+      const Tensor before = net->parameters()[0].detach().clone();
+      {
+        const auto scaled = amp->scale_loss(amp->forward(net, at::randn({16, 4})).sum() * HUGE_VAL, adam);
+        scaled.backward();
+      }
+      if (!ours) torch::nn::utils::clip_grad_norm_(amp->master_params(adam), 1);  // as Apex's loops clip
+      EXPECT_THAT(refusal([&] { adam.step(); }), HasSubstr("is not finite; amp's step(), in place of the optimizer's"));
+      EXPECT_TRUE(amp->step(adam).skipped);
+      EXPECT_TRUE(at::equal(net->parameters()[0], before));
+      amp->zero_grad(adam);
+      train_step(*amp, net, adam);
+    }
+  }
+}
+
+TEST(Amp, StepsWithoutScaleLossAreRefusedWhereMastersWouldGetNoGradients) {
+  auto net = make_net();
+  torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
+  const auto amp = initialize(*net, sgd, {.opt_level = "O2"});
+  amp->forward(net, at::randn({16, 4})).sum().backward();
+  EXPECT_THAT(refusal([&] { sgd.step(); }), HasSubstr("is of an fp32 master"));
+  EXPECT_THAT(refusal([&] { amp->step(sgd); }), HasSubstr("backward the loss within scale_loss() before"));
+}
+
+// One that is forgotten adds up, as in PyTorch.
+TEST(Amp, GradientsThatAreNotDroppedAddUp) {
+  for (const auto level : {OptLevel::kO1, OptLevel::kO2}) {
+    torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
+    const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 1.0}});
+    const auto amp = initialize(*net, *sgd, {.opt_level = name_of(level), .loss_scale = 128.0});
+    const Tensor before = amp->master_params(*sgd)[0].detach().clone();
+    for (int step = 0; step < 2; ++step) {
+      const auto scaled = amp->scale_loss(amp->forward(net, at::ones({1, 4})).sum(), *sgd);
+      scaled.backward();
+    }
+    amp->step(*sgd);
+    EXPECT_TRUE(at::allclose(amp->master_params(*sgd)[0], before - 2)) << name_of(level);
+  }
+}
+
+// softmax and its kin are on Apex's list of what is computed in fp32. At O2 and O3 nothing is cast within the model.
+TEST(Amp, DtypesOfSoftmaxAtEveryLevel) {
+  for (const auto level : {OptLevel::kO0, OptLevel::kO1, OptLevel::kO2, OptLevel::kO3}) {
+    torch::nn::Linear net(4, 3);
+    torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
+    const auto amp = initialize(*net, sgd, {.opt_level = name_of(level)});
+    const auto within = level >= OptLevel::kO2 ? at::kHalf : at::kFloat;
+    const Tensor out = amp->forward(
+        [&](const Tensor& x) {
+          const Tensor y = net->forward(x);
+          EXPECT_EQ(y.scalar_type(), level == OptLevel::kO0 ? at::kFloat : at::kHalf) << name_of(level);
+          EXPECT_EQ(at::softmax(y, 1).scalar_type(), within) << name_of(level);
+          EXPECT_EQ(at::log_softmax(y, 1).scalar_type(), within) << name_of(level);
+          EXPECT_EQ(at::cross_entropy_loss(y, at::zeros({2}, at::kLong)).scalar_type(), within) << name_of(level);
+          return y;
+        },
+        at::ones({2, 4}));
+    EXPECT_EQ(out.scalar_type(), at::kFloat) << name_of(level);
+    EXPECT_EQ(at::softmax(out, 1).scalar_type(), at::kFloat) << "outside of forward()";
+  }
+}
+
 TEST(Amp, StateIsApexsAndTorchs) {
   auto net = make_net();
   torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
@@ -293,7 +369,7 @@ TEST(Amp, RefusesWhatItCantCast) {
   auto net = make_net(), other = make_net();
   torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
   EXPECT_THAT(refusal([&] { initialize(*other, sgd, o2); }),
-              HasSubstr("parameter 0 of group 0 of optimizer 0 [8, 4] is of none of the models"));
+              HasSubstr("parameter 0 of optimizer 0 [8, 4] is of none of the models"));
   EXPECT_EQ(other->parameters()[0].scalar_type(), at::kFloat) << "nothing has changed";
   EXPECT_THAT(refusal([&] { initialize(*net, sgd, {.num_losses = 0}); }), HasSubstr("num_losses 0"));
   {

@@ -2,12 +2,9 @@
 
 #include <c10/core/GradMode.h>
 
-#include <utility>
-
-#include "lockstep/amp/multi_tensor.h"
+#include "lockstep/optim/optimizer_ref.h"
 #include "lockstep/base/error.h"
 #include "lockstep/compat/apex/fp16_utils.h"
-#include "lockstep/optim/fused_optimizer.h"
 
 namespace lockstep::apex::fp16_utils {
 namespace {
@@ -17,19 +14,13 @@ LossScaler make_scaler(const FP16OptimizerOptions& options) {
   return LossScaler(options.static_loss_scale);
 }
 
-torch::optim::Optimizer& not_stepped(torch::optim::Optimizer& optimizer) {
-  const auto* fused = dynamic_cast<const optim::FusedOptimizer*>(&optimizer);
-  if (fused == nullptr || !fused->has_stepped()) return optimizer;
-  throw ConfigError("FP16_Optimizer: the optimizer has taken steps already; wrap it before the first one");
-}
-
 }  // namespace
 
 FP16_Optimizer::FP16_Optimizer(torch::optim::Optimizer& init_optimizer, const FP16OptimizerOptions& options)
     : optimizer_(init_optimizer),
       dynamic_(options.dynamic_loss_scale),
       scaler_(make_scaler(options)),
-      masters_(not_stepped(init_optimizer)) {}
+      masters_(init_optimizer) {}
 
 void FP16_Optimizer::check_not_taken() const {
   if (!taken_) return;
@@ -51,21 +42,18 @@ void FP16_Optimizer::update_master_grads() {
 }
 
 double FP16_Optimizer::clip_master_grads(double max_norm, double norm_type) {
-  return overflow_ ? -1 : clip_grad_norm(lockstep::amp::parameters_of(optimizer_), max_norm, norm_type);
+  return overflow_ ? -1 : clip_grad_norm(optim::parameters_of(optimizer_), max_norm, norm_type);
 }
 
 bool FP16_Optimizer::step() {
   if (!taken_) throw ConfigError("FP16_Optimizer: step() before backward(), or without update_master_grads()");
   if (scaler_.update_scale(overflow_)) return false;
-  // Weights may have been broadcast or loaded since the masters were made.
-  if (!std::exchange(settled_, true)) masters_.read_weights();
-  optimizer_.step();
-  masters_.write_weights();
+  masters_.step();
   return true;
 }
 
 void FP16_Optimizer::zero_grad() {
-  optimizer_.zero_grad();
+  masters_.zero_grad();
   masters_.drop_model_gradients();
   taken_ = overflow_ = false;
 }
@@ -79,7 +67,7 @@ void FP16_Optimizer::set_loss_scale(double scale) {
 
 std::vector<at::Tensor> FP16_Optimizer::inspect_master_grad_data() const {
   std::vector<at::Tensor> gradients;
-  for (const at::Tensor& stepped : lockstep::amp::parameters_of(optimizer_)) gradients.push_back(stepped.grad());
+  for (const at::Tensor& stepped : optim::parameters_of(optimizer_)) gradients.push_back(stepped.grad());
   return gradients;
 }
 
@@ -93,7 +81,7 @@ FP16OptimizerState FP16_Optimizer::state_dict() const {
 }
 
 void FP16_Optimizer::load_state_dict(const FP16OptimizerState& state) {
-  const auto& masters = masters_.masters();
+  const auto masters = masters_.masters();
   const auto& loaded = state.fp32_from_fp16;
   if (state.dynamic_loss_scale != dynamic_) {
     throw ConfigError("FP16_Optimizer: a state of a ", state.dynamic_loss_scale ? "dynamic" : "static",
@@ -111,7 +99,6 @@ void FP16_Optimizer::load_state_dict(const FP16OptimizerState& state) {
   const c10::AutoGradMode no_grad(false);
   for (size_t i = 0; i < masters.size(); ++i) masters[i].detach().copy_(loaded[i]);
   masters_.write_weights();
-  settled_ = true;
 }
 
 }  // namespace lockstep::apex::fp16_utils

@@ -71,7 +71,6 @@ class FP16_Optimizer {
   LossScaler scaler_;
   lockstep::amp::MasterWeights masters_;
   bool taken_ = false;     // the masters have their gradients
-  bool settled_ = false;   // the masters have their first values
   bool overflow_ = false;  // the last gradients that were taken were not finite
 };
 

@@ -1,12 +1,14 @@
 #include "lockstep/compat/apex/fp16_utils.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 #include <torch/nn/utils/clip_grad.h>
 
 #include "lockstep/amp/cast_model.h"
 #include "lockstep/base/error.h"
+#include "lockstep/optim/clip.h"
 
 namespace lockstep::apex::fp16_utils {
 namespace {
@@ -112,7 +114,12 @@ void master_params_to_model_params(const std::vector<at::Tensor>& model_params,
 double to_python_float(const at::Tensor& tensor) { return tensor.item<double>(); }
 
 double clip_grad_norm(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type) {
-  return torch::nn::utils::clip_grad_norm_(parameters, max_norm, norm_type);
+  // torch's function has no norm of sparse gradients: it gets their values, as the gradients of others.
+  std::vector<at::Tensor> dense;
+  for (const at::Tensor& gradient : optim::gradients_of(parameters)) {
+    dense.emplace_back(at::empty({0})).mutable_grad() = gradient;
+  }
+  return torch::nn::utils::clip_grad_norm_(dense, max_norm, norm_type);
 }
 
 }  // namespace lockstep::apex::fp16_utils

@@ -12,12 +12,35 @@ using lockstep::amp::OptLevel;
 using testing::HasSubstr;
 using testing_support::refusal;
 
-TEST(InitializeOptions, WhatIsNotSetIsLeftToTheLevel) {
-  const auto resolved = resolve({.opt_level = "O2"});
-  EXPECT_EQ(resolved.opt_level, OptLevel::kO2);
-  EXPECT_EQ(resolved.dtype, c10::ScalarType::BFloat16);
-  EXPECT_FALSE(resolved.cast_model || resolved.cast_ops || resolved.keep_batchnorm_fp32 || resolved.master_weights);
-  EXPECT_FALSE(resolved.loss_scale || resolved.cast_model_outputs);
+// The table of Apex's frontend.py.
+TEST(InitializeOptions, DefaultsAreApexs) {
+  struct Row {
+    const char* level;
+    bool cast_model, cast_ops, keep_batchnorm_fp32, master_weights, dynamic;
+  };
+  for (const auto& row : {Row{"O0", false, false, false, false, false}, Row{"O1", false, true, false, false, true},
+                          Row{"O2", true, false, true, true, true}, Row{"O3", true, false, false, false, false}}) {
+    const auto resolved = resolve({.opt_level = row.level});
+    const auto policy = lockstep::amp::make_policy(resolved);
+    EXPECT_EQ(policy.dtype, c10::ScalarType::Half);
+    EXPECT_EQ(policy.cast_model, row.cast_model) << row.level;
+    EXPECT_EQ(policy.cast_ops, row.cast_ops) << row.level;
+    EXPECT_EQ(policy.keep_batchnorm_fp32, row.keep_batchnorm_fp32) << row.level;
+    EXPECT_EQ(policy.master_weights, row.master_weights) << row.level;
+    const auto scaler = lockstep::amp::scaler_options(resolved);
+    EXPECT_EQ(scaler.enabled && scaler.dynamic, row.dynamic) << row.level;
+    EXPECT_EQ(lockstep::amp::initial(scaler).scale, row.dynamic ? 65536 : 1) << row.level;
+  }
+  const auto bf16 = resolve({.opt_level = "O3", .dtype = c10::ScalarType::BFloat16});
+  EXPECT_FALSE(lockstep::amp::scaler_options(bf16).enabled);
+  EXPECT_FALSE(resolve({.opt_level = "O3", .loss_scale = "dynamic"}).loss_scale);
+}
+
+// min_loss_scale is None there.
+TEST(InitializeOptions, TheScaleFallsWithoutABound) {
+  auto scaler = lockstep::amp::LossScaler(lockstep::amp::scaler_options(resolve({})));
+  for (int step = 0; step < 20; ++step) scaler.update(/*found_inf=*/true);
+  EXPECT_EQ(scaler.scale(), 1.0 / 16);
 }
 
 TEST(InitializeOptions, KeywordsKeepTheirMeaning) {

@@ -5,11 +5,21 @@
 
 #include "lockstep/amp/multi_tensor.h"
 #include "lockstep/base/error.h"
+#include "lockstep/optim/held_gradient.h"
 
 namespace lockstep::pytorch::amp {
 
-using lockstep::amp::gradients_of;
+using optim::gradients_of;
 using lockstep::amp::multi_tensor_scale;
+using optim::OptimizerRef;
+using optim::parameters_of;
+
+namespace {
+
+constexpr const char* kNotFinite =
+    "is not finite; the scaler's step(), in place of the optimizer's own, skips this step";
+
+}  // namespace
 
 // torch's scale has no bounds.
 GradScaler::GradScaler(const GradScalerOptions& options)
@@ -23,13 +33,14 @@ GradScaler::GradScaler(const GradScalerOptions& options)
 
 at::Tensor GradScaler::scale(const at::Tensor& loss) const { return scaler_.enabled() ? loss * scaler_.scale() : loss; }
 
-void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
+void GradScaler::unscale_(const OptimizerRef& optimizer) {
   if (!scaler_.enabled()) return;
-  OfOptimizer& state = optimizers_[&optimizer];
+  OfOptimizer& state = optimizers_[optimizer];
   if (state.stage == Stage::kUnscaled) {
     throw ConfigError("unscale_() has already been called on this optimizer since the last update()");
   }
   if (state.stage == Stage::kStepped) throw ConfigError("unscale_() is being called after step()");
+  const optim::UseHeldGradients use;
   const auto gradients = gradients_of(optimizer);
   for (const auto& gradient : gradients) {
     if (gradient.element_size() >= 4) continue;
@@ -38,14 +49,19 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
   }
   state.finite = multi_tensor_scale(gradients, gradients, 1 / scaler_.scale());
   state.stage = Stage::kUnscaled;
+  for (const auto& parameter : parameters_of(optimizer)) {
+    if (!parameter.grad().defined()) continue;
+    optim::release(parameter.grad());
+    if (!state.finite) optim::hold(parameter.grad(), {.why = kNotFinite, .readable = true});
+  }
 }
 
-bool GradScaler::step(torch::optim::Optimizer& optimizer) {
+bool GradScaler::step(const OptimizerRef& optimizer) {
   if (!scaler_.enabled()) {
     optimizer.step();
     return true;
   }
-  OfOptimizer& state = optimizers_[&optimizer];
+  OfOptimizer& state = optimizers_[optimizer];
   if (state.stage == Stage::kStepped) throw ConfigError("step() has already been called since the last update()");
   if (state.stage == Stage::kReady) unscale_(optimizer);
   if (state.finite) optimizer.step();

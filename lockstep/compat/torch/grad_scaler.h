@@ -2,12 +2,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/optim/optimizer.h>
 
 #include <map>
-#include <vector>
 
 #include "lockstep/amp/loss_scaler.h"
+#include "lockstep/optim/optimizer_ref.h"
 
 namespace lockstep::pytorch::amp {
 
@@ -23,7 +22,8 @@ struct GradScalerOptions {
 // The names, order of calls and errors are torch's:
 //   scaler.scale(loss).backward(); scaler.unscale_(optimizer) (optional, to clip); scaler.step(optimizer);
 //   scaler.update();
-// For gradients that are folded already the decision is the same on every rank. One thread.
+// For gradients that are folded already the decision is the same on every rank. Optimizers are libtorch's, those of
+// lockstep/optim, or sharded ones. After an overflow the optimizer's own step() throws. One thread.
 class GradScaler {
  public:
   explicit GradScaler(const GradScalerOptions& options = {});  // throws ConfigError
@@ -31,9 +31,9 @@ class GradScaler {
   at::Tensor scale(const at::Tensor& loss) const;
   // Divides the gradients of the optimizer's parameters by the scale, in place, once between two updates. Gradients
   // must be fp32, as torch demands. Throws ConfigError for 16-bit ones, for a second call, and for a call after step().
-  void unscale_(torch::optim::Optimizer& optimizer);
+  void unscale_(const optim::OptimizerRef& optimizer);
   // Steps unless a gradient was not finite. Unscales first if unscale_ has not. Returns whether it stepped.
-  bool step(torch::optim::Optimizer& optimizer);
+  bool step(const optim::OptimizerRef& optimizer);
   // Sets the next scale, which is `new_scale` if that is given.
   void update();
   void update(double new_scale);
@@ -52,7 +52,7 @@ class GradScaler {
   };
 
   lockstep::amp::LossScaler scaler_;
-  std::map<const torch::optim::Optimizer*, OfOptimizer> optimizers_;  // seen since the last update
+  std::map<optim::OptimizerRef, OfOptimizer> optimizers_;  // seen since the last update
 };
 
 }  // namespace lockstep::pytorch::amp

@@ -3,11 +3,14 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <limits>
 
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/optim/rules/make_optimizer.h"
 
 namespace lockstep::pytorch::amp {
 namespace {
@@ -48,6 +51,43 @@ TEST_F(GradScalerTest, AnOverflowSkipsTheStep) {
   scaler.update();
   EXPECT_TRUE(at::equal(weight, at::ones({2})));
   EXPECT_EQ(scaler.get_scale(), 4);
+}
+
+// torch's idiom, with an overflow: unscale_, clip, step, update.
+TEST_F(GradScalerTest, TheOptimizersOwnStepAfterAnOverflowIsRefused) {
+  backward(std::numeric_limits<double>::infinity());
+  scaler.unscale_(sgd);
+  torch::nn::utils::clip_grad_norm_(weight, 1);
+  EXPECT_THAT(refusal([&] { sgd.step(); }),
+              HasSubstr("is not finite; the scaler's step(), in place of the optimizer's"));
+  EXPECT_FALSE(scaler.step(sgd));
+  EXPECT_THAT(refusal([&] { sgd.step(); }), HasSubstr("is not finite"));
+  scaler.update();
+  EXPECT_TRUE(at::equal(weight, at::ones({2})));
+  sgd.zero_grad(/*set_to_none=*/false);
+  scaler.scale((weight * 0.5).sum()).backward();
+  EXPECT_TRUE(scaler.step(sgd));
+  EXPECT_TRUE(at::equal(weight, at::full({2}, 0.5f)));
+}
+
+TEST_F(GradScalerTest, StepsOurOptimizersAndSparseGradients) {
+  const at::Tensor table = at::ones({3, 2}).requires_grad_();
+  for (const bool ours : {true, false}) {
+    const auto fused = optim::make_optimizer("sgd", {table}, {{"lr", 1.0}});
+    torch::optim::SGD plain({table}, torch::optim::SGDOptions(1.0));
+    const optim::OptimizerRef optimizer =
+        ours ? optim::OptimizerRef(*fused) : optim::OptimizerRef(plain);
+    for (const float factor : {0.25f, std::numeric_limits<float>::infinity()}) {
+      const at::Tensor before = table.detach().clone();
+      table.mutable_grad().reset();
+      const at::Tensor rows = at::embedding(table, at::tensor({1, 1}, at::kLong), -1, false, /*sparse=*/true);
+      scaler.scale((rows * factor).sum()).backward();
+      EXPECT_EQ(scaler.step(optimizer), std::isfinite(factor));
+      scaler.update(8);
+      const at::Tensor step = at::tensor({0.0f, std::isfinite(factor) ? 0.5f : 0.0f, 0.0f}).unsqueeze(1);
+      EXPECT_TRUE(at::equal(table, before - step)) << ours;
+    }
+  }
 }
 
 TEST_F(GradScalerTest, RefusesCallsInAnotherOrder) {
