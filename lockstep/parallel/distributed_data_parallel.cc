@@ -1,7 +1,5 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Context.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
@@ -63,31 +61,6 @@ std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> modu
   return module;
 }
 
-// The generators that libtorch's kernels draw from: the CPU's, and that of the device on which the module is.
-std::vector<at::Generator> generators_of(const torch::nn::Module& module) {
-  std::vector<at::Generator> generators = {at::detail::getDefaultCPUGenerator()};
-  const at::Device device = module.parameters()[0].device();
-  if (!device.is_cpu()) generators.push_back(at::globalContext().defaultGenerator(device));
-  return generators;
-}
-
-// Keeps the generators' states while the object lives: draws outside of a step's lanes do not depend on them.
-class KeptStates {
- public:
-  explicit KeptStates(std::vector<at::Generator>& generators) : generators_(generators) {
-    for (auto& generator : generators_) states_.push_back(generator.get_state());
-  }
-  ~KeptStates() {
-    for (size_t i = 0; i < states_.size(); ++i) generators_[i].set_state(states_[i]);
-  }
-  KeptStates(const KeptStates&) = delete;
-  KeptStates& operator=(const KeptStates&) = delete;
-
- private:
-  std::vector<at::Generator>& generators_;
-  std::vector<at::Tensor> states_;
-};
-
 double add_losses(double a, double b) { return a + b; }
 
 }  // namespace
@@ -102,7 +75,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
                {.begin = [this] { return begin_pass(); }, .end = [this] { end_pass(); }}),
       sync_(find_sync_group(*module_)),
       network_(world_, *module_, buffers_, sync_),
-      generators_(generators_of(*module_)) {}
+      generators_(*module_) {}
 
 StepResult DistributedDataParallel::run(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                         double loss_scale, double decision) {
@@ -138,7 +111,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
                                              double loss_scale, double decision) {
   for (const auto* each : networks) each->check_usable("run");
   auto& comm = world_->communicator();
-  const KeptStates kept(generators_);
+  const LaneGenerators::Kept kept(generators_);
   try {
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
     begin_step(networks, step, loss_scale);
@@ -271,7 +244,7 @@ double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::fu
       run_lane(step, i, loss_of, loss_scale);
     }
   }
-  generator_states_.assign(filled.size(), {});  // none is suspended yet
+  generators_.begin_turns(filled.size());
   const auto run_one = [&](size_t lane) {
     const amp::CastCacheScope one_cast_a_weight;
     shares[lane] = run_lane(step, lane, loss_of, loss_scale);
@@ -286,14 +259,12 @@ double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::fu
 void DistributedDataParallel::switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to) {
   if (lanes.size() < 2) return;
   if (from != LaneTurns::kNone) {
-    generator_states_[from].clear();
-    for (const auto& generator : generators_) generator_states_[from].push_back(generator.get_state());
+    generators_.leave(from);
     for (const auto* each : present_) each->buffers().leave(from);
   }
   if (to == LaneTurns::kNone) return;
   for (auto* each : stepped_) each->reducer_.set_lane(lanes[to]);
-  if (generator_states_[to].empty()) return;  // the lane begins
-  for (size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(generator_states_[to][i]);
+  if (!generators_.enter(to)) return;  // the lane begins
   for (const auto* each : present_) each->buffers().enter(to);
 }
 
@@ -310,7 +281,7 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   // Each network draws its own, and each loss of a step.
   const uint64_t seed =
       options_.seed ^ (network_.number() * 0x9e3779b97f4a7c15) ^ (runs_of_number_ * 0xbf58476d1ce4e5b9);
-  seed_kernels(kernel_seed(seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(index)));
+  generators_.seed(kernel_seed(seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(index)));
   if (lane > 0) {
     for (const auto* each : present_) each->buffers().begin_lane();
   }
@@ -323,13 +294,6 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   for (auto* each : stepped_) each->reducer_.end_lane();
   for (const auto* each : present_) each->buffers().end_lane(index, lane);
   return weight * loss.item<double>();
-}
-
-void DistributedDataParallel::seed_kernels(uint64_t seed) {
-  for (auto& generator : generators_) {
-    const std::lock_guard lock(generator.mutex());
-    generator.set_current_seed(seed);
-  }
 }
 
 // Writes the fold's cost to the board.

@@ -10,7 +10,6 @@
 // folds them. In join(), ranks may run out of data before others do.
 #pragma once
 
-#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
@@ -23,6 +22,7 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/parallel/buffer_keeper.h"
 #include "lockstep/parallel/ddp_options.h"
+#include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/reducer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/parallel/wrapped_networks.h"
@@ -179,7 +179,6 @@ class DistributedDataParallel {
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   double run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   void switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to);
-  void seed_kernels(uint64_t seed);
   void log_fold();
   std::optional<PassSettings> begin_pass();
   void end_pass();
@@ -197,8 +196,7 @@ class DistributedDataParallel {
   std::vector<WrappedNetwork*> present_;           // in a step: all of the world, whose buffers follow the lanes
   int64_t number_ = -1;          // of the last step
   uint64_t runs_of_number_ = 0;  // that are over, one for each of its losses
-  std::vector<at::Generator> generators_;
-  std::vector<std::vector<at::Tensor>> generator_states_;  // by turn and generator, where lanes run by turns
+  LaneGenerators generators_;
   int no_sync_ = 0;
   const JoinOptions* joining_ = nullptr;
   int64_t passes_ = 0;  // in join(): folds by hand that this rank had data for

@@ -1,0 +1,46 @@
+// The generators that libtorch's kernels draw from, in the lanes of a step: the CPU's, and that of the device on which
+// the module is.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep::parallel {
+
+// Used by the thread whose lane it is.
+class LaneGenerators {
+ public:
+  explicit LaneGenerators(const torch::nn::Module& module);
+
+  void seed(uint64_t seed);  // before a lane
+
+  // For lanes that run by turns (lane_turns.h): lane number `turn` is suspended, or resumed with the states it had.
+  void begin_turns(size_t lanes) { left_.assign(lanes, {}); }
+  void leave(size_t turn) { left_[turn] = states(); }
+  bool enter(size_t turn);  // returns false for a lane that begins
+
+  // Keeps the states while the object lives: draws outside of a step's lanes do not depend on them.
+  class Kept {
+   public:
+    explicit Kept(LaneGenerators& generators) : generators_(generators), states_(generators.states()) {}
+    ~Kept() { generators_.set_states(states_); }
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+
+   private:
+    LaneGenerators& generators_;
+    std::vector<at::Tensor> states_;
+  };
+
+ private:
+  std::vector<at::Tensor> states() const;
+  void set_states(const std::vector<at::Tensor>& states);
+
+  std::vector<at::Generator> generators_;
+  std::vector<std::vector<at::Tensor>> left_;  // by turn and generator
+};
+
+}  // namespace lockstep::parallel
