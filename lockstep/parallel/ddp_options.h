@@ -2,10 +2,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/parallel/bucket_plan.h"
@@ -33,6 +35,9 @@ struct DdpOptions {
 
   bool closes_bucket(const at::Tensor& parameter) const;  // whether it is one of bucket_ends
   void check() const;                                     // throws ConfigError for options that do not go together
+  // One line for each option that all ranks give alike, for this module. Throws ConfigError for bucket_ends that are none
+  // of its parameters.
+  std::vector<std::string> describe(const torch::nn::Module& module) const;
   std::optional<c10::ScalarType> wire() const;  // the type in which fp32 gradients travel: the hook's or the buckets'
 };
 

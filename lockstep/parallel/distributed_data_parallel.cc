@@ -17,43 +17,11 @@
 namespace lockstep::parallel {
 namespace {
 
-// The names of the parameters that close buckets, in the order of registration.
-std::string bucket_ends(const torch::nn::Module& module, const DdpOptions& options) {
-  std::string names;
-  size_t found = 0;
-  for (const auto& parameter : trainable(named_parameters(module))) {
-    if (!options.closes_bucket(parameter.tensor)) continue;
-    names += (names.empty() ? "" : ", ") + parameter.name;
-    ++found;
-  }
-  if (found != options.bucket_ends.size()) {
-    throw ConfigError("DistributedDataParallel: of the ", options.bucket_ends.size(), " parameters that end buckets ",
-                      found, " are the module's, are trained, and are there once", found > 0 ? ": " : "", names);
-  }
-  return names.empty() ? "none" : names;
-}
-
-std::vector<std::string> describe(const torch::nn::Module& module, const DdpOptions& options) {
-  return {cat("bucket_ends ", bucket_ends(module, options)),
-          cat("bucket_mb ", options.buckets.bucket_mb),
-          cat("first_bucket_mb ", options.buckets.first_bucket_mb),
-          cat("seed ", options.seed),
-          cat("wire ", options.buckets.wire ? c10::toString(*options.buckets.wire) : "none"),
-          cat("broadcast_buffers ", options.broadcast_buffers),
-          cat("find_unused_parameters ", options.find_unused_parameters),
-          cat("static_graph ", options.static_graph),
-          cat("gradient_average ", options.gradient_average),
-          cat("delay_allreduce ", options.delay_allreduce),
-          cat("allreduce_always_fp32 ", options.allreduce_always_fp32),
-          cat("gradient_predivide_factor ", options.gradient_predivide_factor),
-          cat("comm_hook ", options.comm_hook ? options.comm_hook->name() : "none")};
-}
-
 // Checks that the model may be wrapped and that all ranks hold the same, before anything uses it.
 std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> module, comm::Communicator& comm,
                                          const DdpOptions& options) {
   WrappedNetwork::check(*module);
-  check_same_model(*module, describe(*module, options), comm);
+  check_same_model(*module, options.describe(*module), comm);
   if (options.broadcast_state) {
     broadcast_state(*module, comm, 0);
     broadcast_masters(*module, comm);

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/view_as_complex.h>
-#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
@@ -26,12 +25,6 @@ DdpOptions checked(const DdpOptions& options) {
 // All writes to .grad go through here. Returns the gradient that was there.
 at::Tensor exchange_grad(const NamedParameter& parameter, at::Tensor gradient = {}) {
   return std::exchange(parameter.tensor.mutable_grad(), std::move(gradient));
-}
-
-at::Tensor as_real(at::Tensor gradient) {
-  if (!gradient.is_complex()) return gradient;
-  const c10::AutoGradMode no_grad(false);
-  return at::view_as_real(gradient.resolve_conj().contiguous());
 }
 
 std::vector<LaneSum> lane_sums_of(const std::vector<NamedParameter>& parameters, const DdpOptions& options) {

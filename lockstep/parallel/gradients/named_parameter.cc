@@ -1,6 +1,7 @@
 #include "lockstep/parallel/gradients/named_parameter.h"
 
 #include <ATen/ops/view_as_real.h>
+#include <c10/core/GradMode.h>
 #include <torch/nn/modules/embedding.h>
 
 #include <algorithm>
@@ -69,6 +70,12 @@ std::vector<NamedParameter> real_views(std::vector<NamedParameter> parameters) {
     if (parameter.tensor.is_complex()) parameter.tensor = at::view_as_real(parameter.tensor.detach());
   }
   return parameters;
+}
+
+at::Tensor as_real(at::Tensor gradient) {
+  if (!gradient.is_complex()) return gradient;
+  const c10::AutoGradMode no_grad(false);
+  return at::view_as_real(gradient.resolve_conj().contiguous());
 }
 
 std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters) {

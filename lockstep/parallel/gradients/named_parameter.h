@@ -32,6 +32,8 @@ std::string some_of(const std::vector<std::string>& names);
 
 // The same parameters as their gradients are folded: of complex ones the real view, [..., 2].
 std::vector<NamedParameter> real_views(std::vector<NamedParameter> parameters);
+// The same of a parameter's gradient.
+at::Tensor as_real(at::Tensor gradient);
 
 std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters);
 
