@@ -376,7 +376,7 @@ void Reducer::check_allowed() const {
 // A backward pass within the function that returns the lane's loss has no weight.
 void Reducer::refuse_given() const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!has_given(i)) continue;
+    if (!has_given(i) && !(static_graph_ && static_graph_->has(i, step_.lane))) continue;
     throw ConfigError(parameters_[i].name, " got a gradient before the lane's loss was known: a backward pass within the "
                       "function of a step; return the sum of all losses from it");
   }

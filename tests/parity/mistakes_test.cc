@@ -17,7 +17,8 @@ using testing_support::join_world;
 RANK_PROGRAM(nested) {
   const auto world = join_world(context);
   auto net = linear(1), other = linear(2);
-  DistributedDataParallel ddp(net.ptr(), world), second(other.ptr(), world);
+  DistributedDataParallel ddp(net.ptr(), world, {.static_graph = context.argument == "plain, static graph"});
+  DistributedDataParallel second(other.ptr(), world);
   const int lanes = context.argument == "plain, two lanes" ? 2 : 1;
   StepPlan step{.number = 0, .samples = context.size * lanes, .lanes = {}};
   for (int lane = 0; lane < lanes; ++lane) step.lanes.push_back({context.rank * lanes + lane, 1});
@@ -44,7 +45,7 @@ RANK_PROGRAM(nested) {
 }
 TEST(Mistakes, AStepOrPassWithinAStepIsRefused) {
   for (const char* inner : {"run", "run of another", "run_together", "backward", "backward of another", "join", "plain",
-                            "plain, two lanes"}) {
+                            "plain, two lanes", "plain, static graph"}) {
     SCOPED_TRACE(inner);
     expect_ranks_pass("nested", 2, inner);
   }

@@ -27,6 +27,8 @@ class StaticGraph {
   at::Tensor rest(size_t parameter, size_t lane);
   // Whether the first step is over, and the lane has this many gradients of the parameter.
   bool expects(size_t parameter, size_t lane, size_t gradients) const;
+  // Whether the lane has had a gradient of the parameter in this step.
+  bool has(size_t parameter, size_t lane) const { return lane < lanes_.size() && lanes_[lane].count[parameter] > 0; }
   // Counts a use that is no gradient of this step: of one from before that is kept.
   void use(size_t parameter) { used_[parameter] = true; }
   // Ends the step. A collective, in the first one.
