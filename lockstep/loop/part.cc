@@ -142,6 +142,28 @@ class LoaderPart final : public Part {
   data::Loader& loader_;
 };
 
+class HookPart final : public Part {
+ public:
+  explicit HookPart(parallel::CommHook& hook) : hook_(hook) {}
+  std::string kind() const override { return "a communication hook"; }
+  Value save(const ByParameter&) override {
+    Dict state;
+    for (const auto& [name, tensor] : hook_.state_dict()) state.set(name, tensor);
+    return state;
+  }
+  void load(const ValueView& saved) override {
+    parallel::CommHook::State state;
+    for (const auto& [key, value] : saved.dict()) {
+      const std::string name = checkpoint::key_text(key);
+      state.emplace(name, saved[name].tensor());
+    }
+    hook_.load_state_dict(state);
+  }
+
+ private:
+  parallel::CommHook& hook_;
+};
+
 class TensorPart final : public Part {
  public:
   explicit TensorPart(at::Tensor& tensor) : tensor_(tensor) {}
@@ -195,6 +217,7 @@ std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer) {
   return std::make_unique<OptimizerPart>(nullptr, &optimizer);
 }
 std::unique_ptr<Part> make_part(amp::MixedPrecision& mixed) { return std::make_unique<MixedPrecisionPart>(mixed); }
+std::unique_ptr<Part> make_part(parallel::CommHook& hook) { return std::make_unique<HookPart>(hook); }
 std::unique_ptr<Part> make_part(data::Loader& loader) { return std::make_unique<LoaderPart>(loader); }
 std::unique_ptr<Part> make_part(int64_t& number) {
   return plain_part(number, "a whole number", [](const ValueView& saved) { return saved.integer(); });

@@ -54,6 +54,7 @@ std::unique_ptr<Part> make_part(torch::optim::Optimizer& optimizer);  // libtorc
 std::unique_ptr<Part> make_part(optim::FusedOptimizer& optimizer);
 std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer);
 std::unique_ptr<Part> make_part(amp::MixedPrecision& mixed);
+std::unique_ptr<Part> make_part(parallel::CommHook& hook);  // PowerSGD's matrices and errors
 std::unique_ptr<Part> make_part(data::Loader& loader);  // the place in the data; another seed or batch size is refused
 std::unique_ptr<Part> make_part(int64_t& number);
 std::unique_ptr<Part> make_part(double& number);

@@ -31,6 +31,7 @@ Reduction reduction_of(const at::Tensor& parameter, comm::Communicator& comm, co
 BucketQueue::BucketQueue(const std::vector<NamedParameter>& parameters, comm::Communicator& comm,
                          const DdpOptions& options)
     : comm_(comm), positions_(parameters.size()) {
+  if (options.comm_hook != nullptr) options.comm_hook->attach(comm);
   std::vector<ParameterSize> sizes;
   std::vector<Member> dense;
   int64_t blocks = 0;

@@ -37,6 +37,11 @@ class FunctionHook final : public CommHook {
 
 }  // namespace
 
+void CommHook::load_state_dict(const State& state) {
+  if (!state.empty())
+    throw ConfigError("the communication hook ", name(), " keeps no state, and the checkpoint has one");
+}
+
 std::shared_ptr<CommHook> compress_hook(at::ScalarType wire) {
   if (wire != at::kHalf && wire != at::kBFloat16) {
     throw ConfigError("compression of gradients to ", c10::toString(wire), ": it is to Half or BFloat16");

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,17 @@ class CommHook {
   // Begins the reduction of a bucket. When the returned work is done, each of the bucket's gradients holds the sum over
   // ranks, in place. Works are waited for in the order of the buckets, so their wait() may begin further collectives.
   virtual std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) = 0;
+
+  // What the hook keeps between steps, by name, for a checkpoint: whole on rank 0 alone. Tensors may be the hook's own,
+  // which its next step changes. Empty for a hook that keeps nothing. A collective.
+  using State = std::map<std::string, at::Tensor>;
+  virtual State state_dict() { return {}; }
+  // Takes over rank 0's state, also of another number of ranks. Every rank passes the same. Throws ConfigError for a
+  // state that is not of this kind of hook.
+  virtual void load_state_dict(const State& state);
+
+  // Called by the DistributedDataParallel that the hook serves; the communicator outlives the hook's use.
+  virtual void attach(comm::Communicator& /*comm*/) {}
 };
 
 // Returns a hook that adds fp32 gradients rounded to `wire`, kHalf or kBFloat16, and sends them so, as

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
@@ -106,6 +107,36 @@ class PowerSgd final : public CommHook {
 
   std::string name() const override { return cat("PowerSGD of rank ", options_.matrix_approximation_rank); }
 
+  void attach(comm::Communicator& comm) override { comm_ = &comm; }
+
+  State state_dict() override {
+    const c10::AutoGradMode no_grad(false);
+    State state = {{"iteration", at::full({}, step_, at::kLong)}};
+    for (const auto& [bucket, memories] : memories_) {
+      for (size_t i = 0; i < memories.size(); ++i) {
+        const Memory& memory = memories[i];
+        if (!memory.q.defined()) continue;
+        const std::string place = cat(bucket, '.', i);
+        state.emplace("q." + place, memory.q);
+        if (!memory.error.defined()) continue;
+        state.emplace("scale." + place, at::full({}, memory.scale, at::kDouble));
+        state.emplace("errors." + place, comm_ == nullptr ? memory.error.unsqueeze(0) : comm_->gather(memory.error, 0));
+      }
+    }
+    return state;
+  }
+
+  void load_state_dict(const State& state) override {
+    const c10::AutoGradMode no_grad(false);
+    memories_.clear();
+    const auto iteration = state.find("iteration");
+    if (iteration == state.end()) throw ConfigError(name(), ": the state has no \"iteration\": it is of another hook");
+    step_ = iteration->second.item<int64_t>();
+    for (const auto& [key, value] : state) {
+      if (key != "iteration") load(key, value);
+    }
+  }
+
   std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) override {
     const c10::AutoGradMode no_grad(false);
     if (bucket.index == 0) ++step_;
@@ -113,11 +144,13 @@ class PowerSgd final : public CommHook {
     std::vector<Matrix> matrices;
     std::vector<at::Tensor> whole;
     auto& memories = memories_[bucket.index];
+    if (memories.size() > bucket.gradients.size()) refuse(bucket.label);
     memories.resize(bucket.gradients.size());
     for (size_t i = 0; i < bucket.gradients.size(); ++i) {
       const at::Tensor& gradient = bucket.gradients[i];
       const int64_t rows = gradient.dim() > 1 ? gradient.size(0) : 1;
       if (gradient.dim() > 1 && worth_compressing(rows, gradient.numel() / rows, options_)) {
+        if (!fits(memories[i], gradient)) refuse(bucket.label);
         matrices.push_back(project(gradient, bucket.loss_scale, memories[i], (bucket.index << 20) + i));
       } else {
         whole.push_back(gradient);
@@ -127,6 +160,47 @@ class PowerSgd final : public CommHook {
   }
 
  private:
+  // Takes over a value whose key is "q", "scale" or "errors", the bucket and the number in it: "q.0.3".
+  void load(const std::string& key, const at::Tensor& value) {
+    const size_t first = key.find('.'), second = key.find('.', first + 1);
+    const auto is_number = [&](size_t begin, size_t end) {
+      return begin < end &&
+             std::all_of(key.begin() + static_cast<ptrdiff_t>(begin), key.begin() + static_cast<ptrdiff_t>(end),
+                         [](char c) { return c >= '0' && c <= '9'; });
+    };
+    if (second == std::string::npos || !is_number(first + 1, second) || !is_number(second + 1, key.size()) ||
+        key.size() > 32) {
+      throw ConfigError(name(), ": the state has \"", key, "\", which is of another hook");
+    }
+    const std::string what = key.substr(0, first);
+    auto& memories = memories_[std::stoul(key.substr(first + 1, second - first - 1))];
+    const size_t number = std::stoul(key.substr(second + 1));
+    if (number >= kMostGradients)
+      throw ConfigError(name(), ": the state has \"", key, "\", which no bucket is large enough for");
+    if (memories.size() <= number) memories.resize(number + 1);
+    if (what == "q") memories[number].q = value.clone();
+    if (what == "scale") memories[number].scale = value.item<double>();
+    if (what == "errors") memories[number].error = own_error(value);
+  }
+
+  // [ranks that saved, …] -> this rank's error.
+  at::Tensor own_error(const at::Tensor& errors) const {
+    const int ranks = comm_ == nullptr ? 1 : comm_->size();
+    if (errors.size(0) == ranks) return errors[comm_ == nullptr ? 0 : comm_->rank()].clone();
+    return errors.sum(0).div_(ranks);
+  }
+
+  static bool fits(const Memory& memory, const at::Tensor& gradient) {
+    const int64_t rows = gradient.size(0), columns = gradient.numel() / rows;
+    const bool q = !memory.q.defined() || memory.q.size(0) == columns;
+    return q && (!memory.error.defined() || memory.error.sizes() == at::IntArrayRef({rows, columns}));
+  }
+
+  [[noreturn]] void refuse(const std::string& label) const {
+    throw ConfigError(name(), ": the loaded state does not fit ", label,
+                      "; resume with the same network and the same bucket size");
+  }
+
   // M with the error, and P = M Q.
   Matrix project(const at::Tensor& gradient, double scale, Memory& memory, size_t stream) const {
     at::Tensor m = as_matrix(gradient).clone();
@@ -148,7 +222,10 @@ class PowerSgd final : public CommHook {
     return q.to(m.options());
   }
 
+  static constexpr size_t kMostGradients = 1 << 20;  // of a bucket
+
   PowerSgdOptions options_;
+  comm::Communicator* comm_ = nullptr;
   int64_t step_ = 0;
   std::map<size_t, std::vector<Memory>> memories_;  // by bucket
 };

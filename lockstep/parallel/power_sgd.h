@@ -27,8 +27,12 @@ struct PowerSgdOptions {
   void check() const;  // throws ConfigError
 };
 
-// Returns a hook for floating-point gradients on the CPU or a GPU. It serves one DistributedDataParallel. Its state is
-// not in checkpoints: a resumed run begins with errors of 0. Throws ConfigError for options out of range.
+// Returns a hook for floating-point gradients on the CPU or a GPU. It serves one DistributedDataParallel. Throws
+// ConfigError for options out of range.
+//
+// Its state is the number of steps, each matrix' Q, which all ranks have alike, and every rank's error. Loaded on as
+// many ranks it gives the bits of the run that went on. On another number of ranks each gets an equal share of the
+// errors' sum, so that nothing is lost that the approximation has left out. The buckets must be the same.
 std::shared_ptr<CommHook> power_sgd_hook(const PowerSgdOptions& options);
 
 // Returns whether an [n, m] matrix is compressed: it has more than min_compression_rate times as many elements as [n,

@@ -1,17 +1,21 @@
 #include "lockstep/parallel/power_sgd.h"
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/comm/single_communicator.h"
 
 namespace lockstep::parallel {
 namespace {
 
 using at::Tensor;
+using testing::HasSubstr;
+using testing_support::refusal;
 
 const PowerSgdOptions kOptions{.matrix_approximation_rank = 2, .start_powerSGD_iter = 1, .random_seed = 3};
 
@@ -104,6 +108,54 @@ TEST_F(PowerSgd, AnOverflowAndANewLossScaleLeaveNoTrace) {
     reduce(*scaled, {infinite}, scale);
     EXPECT_FALSE(infinite.isfinite().any().item<bool>()) << "the scaler has to see it";
   }
+}
+
+TEST_F(PowerSgd, ItsStateGoesOnInAnother) {
+  const auto first = power_sgd_hook(kOptions), second = power_sgd_hook(kOptions);
+  std::vector<Tensor> gradients;
+  for (int step = 0; step < 6; ++step) gradients.push_back(at::randn({16, 12}));
+  for (int step = 0; step < 3; ++step) reduce(*first, {gradients[step].clone(), at::ones({3})}, 8);
+  CommHook::State saved = first->state_dict();
+  for (auto& [name, tensor] : saved) tensor = tensor.clone();
+  EXPECT_EQ(saved.at("iteration").item<int64_t>(), 3);
+  EXPECT_EQ(saved.at("errors.0.0").sizes(), (std::vector<int64_t>{1, 16, 12}));
+  second->load_state_dict(saved);
+  for (int step = 3; step < 6; ++step) {
+    const Tensor a = gradients[step].clone(), b = gradients[step].clone();
+    reduce(*first, {a, at::ones({3})}, 4);
+    reduce(*second, {b, at::ones({3})}, 4);
+    EXPECT_TRUE(at::equal(a, b)) << "step " << step;
+  }
+}
+
+TEST_F(PowerSgd, ErrorsOfMoreRanksAreAddedUp) {
+  const auto hook = power_sgd_hook(kOptions);
+  reduce(*hook, {at::randn({16, 12})});
+  reduce(*hook, {at::randn({16, 12})});
+  CommHook::State saved = hook->state_dict();
+  const Tensor error = saved.at("errors.0.0").clone();
+  saved["errors.0.0"] = at::cat({error, error * 2});
+  hook->load_state_dict(saved);
+  EXPECT_TRUE(at::allclose(hook->state_dict().at("errors.0.0"), error * 3));
+}
+
+TEST_F(PowerSgd, RefusesTheStateOfOthers) {
+  const auto hook = power_sgd_hook(kOptions);
+  EXPECT_THAT(refusal([&] { hook->load_state_dict({}); }), HasSubstr("no \"iteration\""));
+  const Tensor one = at::ones({}, at::kLong);
+  for (const char* key : {"q", "q.0", "q.x.1", "q.0.1.2"}) {
+    EXPECT_THAT(refusal([&] {
+                  hook->load_state_dict({{"iteration", one}, {key, at::ones({3, 2})}});
+                }),
+                HasSubstr("of another hook"));
+  }
+  hook->load_state_dict({{"iteration", one}, {"q.0.0", at::ones({3, 2})}});
+  EXPECT_THAT(refusal([&] { reduce(*hook, {at::randn({16, 12})}); }), HasSubstr("does not fit bucket"));
+  EXPECT_TRUE(compress_hook(at::kHalf)->state_dict().empty());
+  EXPECT_THAT(refusal([&] {
+                compress_hook(at::kHalf)->load_state_dict({{"iteration", one}});
+              }),
+              HasSubstr("keeps no state"));
 }
 
 TEST_F(PowerSgd, RefusesWhatCannotBe) {
