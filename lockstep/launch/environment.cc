@@ -37,6 +37,10 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
   set(base, "LOCAL_WORLD_SIZE", rank.world_size);
   set(base, "MASTER_ADDR", "127.0.0.1");
   set(base, "MASTER_PORT", rank.master_port);
+  // Says that nobody has asked for a number of threads, so that a program may choose it by its lanes.
+  const bool asked = !rank.keep_threads || find(base, "OMP_NUM_THREADS") != base.end();
+  if (!asked) set(base, "LOCKSTEP_THREADS", "auto");
+  if (const auto old = find(base, "LOCKSTEP_THREADS"); !rank.keep_threads && old != base.end()) base.erase(old);
   for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
     if (!rank.keep_threads || find(base, name) == base.end()) set(base, name, rank.threads);
   }

@@ -11,7 +11,8 @@ struct RankEnvironment {
   int world_size = 1;
   int master_port = 0;
   int threads = 1;
-  bool keep_threads = false;  // keep OMP_NUM_THREADS and MKL_NUM_THREADS if they are set already
+  bool keep_threads = false;  // keep OMP_NUM_THREADS and MKL_NUM_THREADS if they are set already; else `threads` is a
+                              // default, and LOCKSTEP_THREADS=auto says so
   std::string node_memory;    // the value of LOCKSTEP_NODE_MEMORY
   int columns = 0;            // the width of the terminal to which output goes; 0: no terminal
 };

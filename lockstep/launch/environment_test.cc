@@ -30,6 +30,11 @@ TEST(Environment, ThreadsThatAreSetMayStay) {
   const auto variables = rank_environment({"OMP_NUM_THREADS=32"}, {.threads = 5, .keep_threads = true});
   EXPECT_THAT(variables, Contains("OMP_NUM_THREADS=32"));
   EXPECT_THAT(variables, Contains("MKL_NUM_THREADS=5"));
+  EXPECT_THAT(variables, testing::Not(Contains("LOCKSTEP_THREADS=auto")));
+  EXPECT_THAT(rank_environment({}, {.threads = 5, .keep_threads = true}), Contains("LOCKSTEP_THREADS=auto"));
+  EXPECT_THAT(rank_environment({"LOCKSTEP_THREADS=auto"}, {.threads = 5}),
+              testing::Not(Contains("LOCKSTEP_THREADS=auto")))
+      << "asked for";
 }
 
 TEST(Environment, OwnHasPath) { EXPECT_THAT(own_environment(), Contains(StartsWith("PATH="))); }

@@ -21,6 +21,8 @@ struct DdpOptions {
   bool broadcast_state = true;    // rank 0's weights and buffers go to all ranks at construction
   bool broadcast_buffers = true;  // rank 0's buffers go to all ranks after each step; false: each has its own
 
+  bool keep_threads = false;  // run() leaves libtorch's threads as they are (threads.h)
+
   bool find_unused_parameters = false;  // walks each lane's graph before its backward (unused_parameters.h)
   bool static_graph = false;  // all steps use the same parameters as the first, equally often (static_graph.h)
 
@@ -40,5 +42,9 @@ struct DdpOptions {
   std::vector<std::string> describe(const torch::nn::Module& module) const;
   std::optional<c10::ScalarType> wire() const;  // the type in which fp32 gradients travel: the hook's or the buckets'
 };
+
+// One line for each option that all ranks must have alike. Throws ConfigError for bucket_ends that are not the
+// module's.
+std::vector<std::string> describe_options(const torch::nn::Module& module, const DdpOptions& options);
 
 }  // namespace lockstep::parallel

@@ -13,6 +13,7 @@
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/state_broadcast.h"
+#include "lockstep/parallel/threads.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -43,6 +44,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
                {.begin = [this] { return begin_pass(); }, .end = [this] { end_pass(); }}),
       sync_(find_sync_group(*module_)),
       network_(world_, *module_, buffers_, sync_),
+      guard_(trainable(named_parameters(*module_))),
       generators_(*module_) {}
 
 StepResult DistributedDataParallel::run(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
@@ -82,16 +84,21 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
   const LaneGenerators::Kept kept(generators_);
   try {
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
+    if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
+    repeated_ = guard_.repeats(step.number);
     begin_step(networks, step, loss_scale);
+    double weights = 0;
+    for (const auto* each : stepped_) weights += each->options_.broadcast_state ? each->guard_.fingerprint() : 0;
     const double loss = run_lanes(step, loss_of, loss_scale);
     // The step's other messages to all ranks travel with its fold.
-    const at::Tensor notes = at::zeros({4}, at::kDouble);
+    const at::Tensor notes = at::zeros({5}, at::kDouble);
     auto* note = notes.mutable_data_ptr<double>();
     note[0] = loss;
     note[1] = world_->rank() == 0 ? decision : 0;
     for (const auto& lane : step.lanes) note[2] += static_cast<double>(lane.samples);
     const Unfolded unfolded = unfolded_gradients();
     note[3] = unfolded.hash;
+    note[4] = weights;
     const auto told = comm.fold({notes}, {.label = cat("the loss of step ", step.number)});
     double square_sum = 0;
     for (auto* each : stepped_) {
@@ -101,7 +108,8 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       square_sum += each->reducer_.square_sum();
     }
     told->wait();
-    check_notes(step, note, unfolded);
+    check_notes(step, note, unfolded, weights);
+    for (auto* each : stepped_) each->guard_.end_step(step.number);
     for (const auto* each : present_) {
       each->buffers().end_step();
       each->buffers().sync(comm);
@@ -131,7 +139,8 @@ void DistributedDataParallel::check_usable(const char* call) const {
                     "from it, or call this after the step");
 }
 
-void DistributedDataParallel::check_notes(const StepPlan& step, const double* note, const Unfolded& unfolded) const {
+void DistributedDataParallel::check_notes(const StepPlan& step, const double* note, const Unfolded& unfolded,
+                                          double weights) const {
   if (note[2] != static_cast<double>(step.samples)) {
     throw ConfigError("step ", step.number, ": the lanes of all ranks hold ", note[2], " samples, the global batch ",
                       step.samples, "; every lane must be some rank's");
@@ -140,6 +149,11 @@ void DistributedDataParallel::check_notes(const StepPlan& step, const double* no
     throw ConfigError("step ", step.number, ": .grad holds gradients that were not folded, on rank ", world_->rank(),
                       " of ", unfolded.names.empty() ? "no parameter" : some_of(unfolded.names), ", on another rank of others",
                       "; zero_grad() them, or give all ranks those of the same parameters");
+  }
+  if (note[4] != weights * world_->size()) {
+    throw ConfigError("step ", step.number, ": the weights of rank ", world_->rank(),
+                      " and of other ranks differ; they were changed on some ranks only, as by loading a file on one, "
+                      "or by updates of other options. Change them on all, or wrap the network anew afterwards");
   }
 }
 
@@ -253,12 +267,15 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   if (lane > 0) {
     for (const auto* each : present_) each->buffers().begin_lane();
   }
+  const DrawCheck draws(repeated_, generators_);
   const at::Tensor loss = loss_of(lane);
+  check_loss(loss, cat("step ", step.number, ", lane ", index));
   for (auto* each : stepped_) each->reducer_.expect(loss);
   const double factor = weight * loss_scale;
   // A loss in 16 bits times its scale may be too large for them.
   const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
   (factor == 1 ? loss : wide * factor).backward();
+  draws.check(step.number);
   for (auto* each : stepped_) each->reducer_.end_lane();
   for (const auto* each : present_) each->buffers().end_lane(index, lane);
   return weight * loss.item<double>();
@@ -276,6 +293,7 @@ void DistributedDataParallel::log_fold() {
 void DistributedDataParallel::backward(const at::Tensor& loss) {
   check_usable("backward");
   try {
+    check_loss(loss, cat("rank ", world_->rank()));
     const auto settings = begin_pass();
     if (!settings) return loss.backward();
     reducer_.begin_pass(*settings);

@@ -24,6 +24,7 @@
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/reducer.h"
+#include "lockstep/parallel/step_guard.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/parallel/wrapped_networks.h"
 #include "lockstep/world/world.h"
@@ -76,7 +77,8 @@ class DistributedDataParallel {
   // lane. `loss_scale` multiplies the losses before backward. `decision`: rank 0's value reaches all ranks in the
   // result. Several runs of one number add up, as losses of one step, and each draws its own random numbers. A loop
   // calls zero_grad() after its update: other gradients that are left are an error, unless the parameters' versions
-  // show the update. A collective. If anything throws, all ranks are told, .grad is left undefined, and buffers are as
+  // show the update. So are weights that differ between ranks, and a number that was run before an update, if lanes draw
+  // random numbers. A collective. If anything throws, all ranks are told, .grad is left undefined, and buffers are as
   // before.
   //
   // Gradients of another loss scale than 1 are held (optim/held_gradient.h) until amp::MixedPrecision::step takes the
@@ -174,7 +176,7 @@ class DistributedDataParallel {
     double hash = 0;
   };
   Unfolded unfolded_gradients() const;
-  void check_notes(const StepPlan& step, const double* note, const Unfolded& unfolded) const;
+  void check_notes(const StepPlan& step, const double* note, const Unfolded& unfolded, double weights) const;
   double run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                   double loss_scale);
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
@@ -193,6 +195,8 @@ class DistributedDataParallel {
   Reducer reducer_;
   std::shared_ptr<SyncGroup> sync_;  // null for a model without SyncBatchNorm
   WrappedNetwork network_;
+  StepGuard guard_;
+  bool repeated_ = false;                          // in a step: its number was the last one's, before an update
   std::vector<DistributedDataParallel*> stepped_;  // in a step: those that are folded, this one first
   std::vector<WrappedNetwork*> present_;           // in a step: all of the world, whose buffers follow the lanes
   int64_t number_ = -1;          // of the last step

@@ -35,8 +35,9 @@ class LaneGenerators {
     std::vector<at::Tensor> states_;
   };
 
- private:
   std::vector<at::Tensor> states() const;
+
+ private:
   void set_states(const std::vector<at::Tensor>& states);
 
   std::vector<at::Generator> generators_;

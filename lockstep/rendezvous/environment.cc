@@ -177,6 +177,10 @@ void apply_request(const PlaceRequest& request, const Variables& variables, Plac
   const int rank = request.rank < 0 ? place.rank : request.rank;
   const int size = request.size < 0 ? place.size : request.size;
   if (rank == place.rank && size == place.size) return;
+  if (place.launcher == "lockstep") {
+    throw ConfigError("rank ", rank, " of ", size, " was asked for, and the launcher has started this process as rank ",
+                      place.rank, " of ", place.size, "; leave rank and world size out");
+  }
   place = {.rank = rank, .size = size, .launcher = "arguments"};
   complete_node(place, std::nullopt, std::nullopt);
 }

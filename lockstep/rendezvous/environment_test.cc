@@ -204,6 +204,10 @@ TEST(FindPlaceMistakes, AreNamed) {
   EXPECT_THAT(mistake(with(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", "2(x"}})), HasSubstr("SLURM_STEP_TASKS_PER_NODE=2(x"));
   EXPECT_THAT(mistake(with(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", "2,"}, {"SLURM_NODEID", "3"}})), HasSubstr("=2,"));
   EXPECT_THAT(mistake({{"LOCKSTEP_NODE_MEMORY", "3,4,5"}}), HasSubstr("only the launcher sets it"));
+  const auto ours = with(kTorchrun, {{"LOCKSTEP_NODE_MEMORY", "3,4,5"}});
+  EXPECT_THAT(mistake(ours, {.rank = 1, .size = 8}),
+              HasSubstr("rank 1 of 8 was asked for, and the launcher has started this process as rank 2 of 4"));
+  EXPECT_THAT(mistake(ours, {.size = 2}), HasSubstr("leave rank and world size out"));
   EXPECT_THAT(mistake({}, {.rank = 1}), HasSubstr("a rank was given without a world size"));
   EXPECT_THAT(mistake({}, {.size = 2}), HasSubstr("a world size was given without a rank"));
   EXPECT_THAT(mistake({}, {.rank = 2, .size = 2, .init_method = "tcp://a:1"}), HasSubstr("rank 2 in a world of 2"));

@@ -38,7 +38,9 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
                  const Logger& log)
     : parts_(std::move(parts)),
       ddp_(parts_.model.module, parts_.world,
-           {.buckets = {.wire = wire_of(parts_.options)}, .seed = static_cast<uint64_t>(parts_.options.seed)}),
+           {.buckets = {.wire = wire_of(parts_.options)},
+            .seed = static_cast<uint64_t>(parts_.options.seed),
+            .keep_threads = true}),
       loader_(make_loader(parts_)),
       input_(loader_, parts_.device),
       store_(parts_.files.checkpoints(), {.keep_last = parts_.options.keep}),

@@ -172,15 +172,29 @@ int get_world_size(const Group& group) {
 
 std::string get_backend(const Group& group) { return Member("get_backend", group)->backend(); }
 
+namespace {
+
+// A mean of whole numbers would be rounded towards zero. NCCL and Gloo refuse it, too.
+comm::ReduceOp checked(const char* call, comm::ReduceOp op, const at::Tensor& tensor) {
+  if (op == ReduceOp::AVG && !tensor.is_floating_point() && !tensor.is_complex()) {
+    throw ConfigError(call, ": AVG of ", tensor.scalar_type(),
+                      " would be rounded; take SUM and divide, or convert to "
+                      "floating point");
+  }
+  return op;
+}
+
+}  // namespace
+
 void barrier(const Group& group) { Member("barrier", group)->barrier(); }
 
 void all_reduce(const at::Tensor& tensor, comm::ReduceOp op, const Group& group) {
-  Member("all_reduce", group)->all_reduce(tensor.detach(), op);
+  Member("all_reduce", group)->all_reduce(tensor.detach(), checked("all_reduce", op, tensor));
 }
 
 void reduce(const at::Tensor& tensor, int dst, comm::ReduceOp op, const Group& group) {
   const Member member("reduce", group);
-  member->reduce(tensor.detach(), member.number_of(dst), op);
+  member->reduce(tensor.detach(), member.number_of(dst), checked("reduce", op, tensor));
 }
 
 void broadcast(const at::Tensor& tensor, int src, const Group& group) {
@@ -205,14 +219,14 @@ void reduce_scatter(const at::Tensor& output, const std::vector<at::Tensor>& inp
                     const Group& group) {
   const Member member("reduce_scatter", group);
   member.check_list(input_list, output);
-  output.detach().copy_(member->reduce_scatter(at::stack(input_list).detach(), op));
+  output.detach().copy_(member->reduce_scatter(at::stack(input_list).detach(), checked("reduce_scatter", op, output)));
 }
 
 void reduce_scatter_tensor(const at::Tensor& output, const at::Tensor& input, comm::ReduceOp op, const Group& group) {
   const Member member("reduce_scatter_tensor", group);
   const at::Tensor rows = rows_of("reduce_scatter_tensor", input, member.size());
   member.check_output(output, rows.size(1), input.scalar_type());
-  const at::Tensor row = member->reduce_scatter(rows, op);
+  const at::Tensor row = member->reduce_scatter(rows, checked("reduce_scatter_tensor", op, input));
   output.detach().copy_(row.view(output.sizes()));
 }
 

@@ -75,7 +75,7 @@ int get_world_size(const Group& group = {});
 std::string get_backend(const Group& group = {});
 
 // The collectives. Each throws ConfigError if this rank is not in the group, for lists of another length than the
-// group's size, and for a `src` or `dst` outside of the group.
+// group's size, for a `src` or `dst` outside of the group, and for AVG of whole numbers.
 void barrier(const Group& group = {});
 void all_reduce(const at::Tensor& tensor, comm::ReduceOp op = ReduceOp::SUM, const Group& group = {});  // in place
 void reduce(const at::Tensor& tensor, int dst, comm::ReduceOp op = ReduceOp::SUM, const Group& group = {});

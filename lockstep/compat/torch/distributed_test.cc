@@ -72,6 +72,10 @@ RANK_PROGRAM(reduces) {
   x = of(rank);
   all_reduce(x, ReduceOp::AVG);
   EXPECT_TRUE(at::equal(x, at::full({2}, (size - 1) / 2.0)));
+  const Tensor whole = at::ones({2}, at::kLong);
+  EXPECT_THAT(refusal([&] { all_reduce(whole, ReduceOp::AVG); }),
+              HasSubstr("all_reduce: AVG of Long would be rounded"));
+  EXPECT_THAT(refusal([&] { reduce(whole, 0, ReduceOp::AVG); }), HasSubstr("reduce: AVG of Long"));
   x = of(rank + 1);
   reduce(x, size - 1, ReduceOp::PRODUCT);
   EXPECT_TRUE(at::equal(x, of(rank == size - 1 ? (size == 3 ? 6 : 1) : rank + 1)));

@@ -1,0 +1,88 @@
+#include "lockstep/parallel/step_guard.h"
+
+#include <ATen/ops/equal.h>
+
+#include <array>
+#include <cstring>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::parallel {
+namespace {
+
+constexpr uint64_t kMix = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio
+
+void mix(uint64_t& state, uint64_t bits) {
+  state = (state ^ bits) * kMix;
+  state ^= state >> 32;
+}
+
+// The bits of the first, the middle and the last element, wherever those lie in memory.
+void mix_elements(uint64_t& state, const at::Tensor& weight) {
+  const auto size = static_cast<size_t>(weight.element_size());
+  const auto* const data = static_cast<const char*>(weight.const_data_ptr());
+  const auto last = static_cast<size_t>(weight.numel() - 1);
+  for (const size_t element : std::array{size_t{0}, last / 2, last}) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, data + element * size, std::min(size, sizeof bits));
+    mix(state, bits);
+  }
+}
+
+}  // namespace
+
+double StepGuard::fingerprint() const {
+  uint64_t state = 0;
+  for (const auto& parameter : parameters_) {
+    const at::Tensor& weight = parameter.tensor;
+    if (weight.is_cpu() && weight.numel() > 0 && weight.is_non_overlapping_and_dense()) mix_elements(state, weight);
+  }
+  return static_cast<double>(state >> 24);
+}
+
+int64_t StepGuard::versions() const {
+  int64_t sum = 0;
+  for (const auto& parameter : parameters_) sum += parameter.tensor._version();
+  return sum;
+}
+
+bool StepGuard::repeats(int64_t number) const {
+  return number == number_ && (fingerprint() != last_fingerprint_ || versions() != last_versions_);
+}
+
+void StepGuard::end_step(int64_t number) {
+  number_ = number;
+  last_fingerprint_ = fingerprint();
+  last_versions_ = versions();
+}
+
+void check_loss(const at::Tensor& loss, const std::string& whose) {
+  constexpr const char* kExpected = "; it returns the mean loss of the lane's samples, one number with a graph";
+  if (!loss.defined()) throw ConfigError(whose, ": the loss is an undefined tensor", kExpected);
+  if (loss.numel() != 1 || !loss.is_floating_point()) {
+    throw ConfigError(whose, ": the loss is ", loss.scalar_type(), ' ', loss.sizes(), kExpected);
+  }
+  if (!loss.requires_grad()) {
+    throw ConfigError(whose,
+                      ": the loss has no graph; it was computed under NoGradGuard, from detached tensors, or from "
+                      "frozen parameters alone");
+  }
+  if (loss.is_meta()) throw ConfigError(whose, ": the loss is on ", loss.device(), ", which computes nothing");
+}
+
+DrawCheck::DrawCheck(bool active, const LaneGenerators& generators) : generators_(generators) {
+  if (active) seeded_ = generators.states();
+}
+
+void DrawCheck::check(int64_t step) const {
+  if (seeded_.empty()) return;
+  const auto states = generators_.states();
+  for (size_t i = 0; i < seeded_.size(); ++i) {
+    if (at::equal(seeded_[i], states[i])) continue;
+    throw ConfigError("step ", step,
+                      " was run before the last update, too, and draws the same random numbers again "
+                      "(dropout); give each update a number of its own, which rises");
+  }
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,135 @@
+// Mistakes in loops of one's own, on real ranks: each is one clear error at once.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "support/worlds.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using at::Tensor;
+using testing::HasSubstr;
+using testing_support::expect_ranks_pass;
+using testing_support::join_world;
+using testing_support::Ranks;
+using testing_support::refusal;
+
+Tensor loss_of(torch::nn::Linear& net) { return net->forward(at::ones({2, 4})).square().mean(); }
+
+StepPlan plan(const World& world, int64_t number, int lanes) {
+  StepPlan step{.number = number, .samples = lanes, .lanes = {}};
+  const auto own = world.own_lanes(lanes);
+  for (int lane = own.first; lane < own.last; ++lane) step.lanes.push_back({lane, 1});
+  return step;
+}
+
+RANK_PROGRAM(lost_graph) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  DistributedDataParallel ddp(net.ptr(), world);
+  ddp.run(plan(*world, 5, context.size), [&](size_t) {
+    const Tensor loss = loss_of(net);
+    return context.rank == 1 ? loss.detach() : loss;
+  });
+}
+TEST(LoopMistakes, ALossWithoutAGraphNamesItsLane) {
+  const auto results = Ranks("lost_graph", 2).wait();
+  EXPECT_EQ(results[1].exit_code, 2) << results[1].output;
+  EXPECT_THAT(results[1].output, HasSubstr("step 5, lane 1: the loss has no graph"));
+  EXPECT_EQ(results[0].exit_code, 69) << results[0].output;
+}
+
+RANK_PROGRAM(loaded_on_one) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto step = [&](int64_t number) {
+    net->zero_grad();
+    ddp.run(plan(*world, number, context.size), [&](size_t) { return loss_of(net); });
+  };
+  step(0);
+  if (context.rank == 0) net->weight.data().mul_(0.5);
+  step(1);
+}
+TEST(LoopMistakes, WeightsThatOneRankHasChangedAreFoundInTheNextStep) {
+  expect_ranks_pass("loaded_on_one", 1);
+  bool found = false;
+  for (const auto& result : Ranks("loaded_on_one", 2).wait()) {
+    EXPECT_TRUE(result.exit_code == 2 || result.exit_code == 69) << result.output;
+    found = found ||
+            result.output.find("and of other ranks differ; they were changed on some ranks only") != std::string::npos;
+  }
+  EXPECT_TRUE(found);
+}
+
+// Networks that begin with weights of their own are nobody's mistake.
+RANK_PROGRAM(weights_of_their_own) {
+  const auto world = join_world(context);
+  at::manual_seed(static_cast<uint64_t>(context.rank));
+  torch::nn::Linear net(4, 3);
+  DistributedDataParallel ddp(net.ptr(), world, {.broadcast_state = false});
+  ddp.run(plan(*world, 0, context.size), [&](size_t) { return loss_of(net); });
+}
+TEST(LoopMistakes, WeightsMayDifferThatWereNeverShared) { expect_ranks_pass("weights_of_their_own", 2); }
+
+RANK_PROGRAM(one_number) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  torch::nn::Dropout drop(0.5);
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto step = [&](bool draws) {
+    ddp.run(plan(*world, 3, 4), [&](size_t) {
+      const Tensor y = net->forward(at::ones({2, 4}));
+      return (draws ? drop->forward(y) : y).square().mean();
+    });
+  };
+  step(true);
+  step(true);  // a second loss of the same step
+  optimizer.step();
+  optimizer.zero_grad();
+  step(false);  // nothing is repeated
+  optimizer.step();
+  optimizer.zero_grad();
+  EXPECT_THAT(refusal([&] { step(true); }), HasSubstr("step 3 was run before the last update, too"));
+}
+TEST(LoopMistakes, ANumberThatDoesNotRiseIsRefusedWhereNumbersAreDrawn) {
+  for (const int ranks : {1, 2}) expect_ranks_pass("one_number", ranks);
+}
+
+// Argument: the threads that a step of four lanes leaves.
+RANK_PROGRAM(threads_by_lanes) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  if (context.argument == "program") at::set_num_threads(7);
+  DistributedDataParallel ddp(net.ptr(), world, {.keep_threads = context.argument == "kept"});
+  const int before = at::get_num_threads();
+  ddp.run(plan(*world, 0, 4), [&](size_t) { return loss_of(net); });
+  const int by_lanes = std::max(1, usable_cores() / 4);
+  EXPECT_EQ(at::get_num_threads(), context.argument == "lanes" ? by_lanes : before);
+}
+TEST(LoopMistakes, ThreadsFollowTheLanesUnlessSomebodyHasChosenThem) {
+  using Environment = std::map<std::string, std::string>;
+  const auto run = [](int ranks, const std::string& expected, const Environment& environment) {
+    for (const auto& result : Ranks("threads_by_lanes", ranks, expected, environment).wait()) {
+      EXPECT_EQ(result.exit_code, 0) << expected << result.output;
+    }
+  };
+  for (const int ranks : {1, 2, 4}) {
+    run(ranks, "lanes", {{"OMP_NUM_THREADS", "3"}, {"MKL_NUM_THREADS", "3"}, {"LOCKSTEP_THREADS", "auto"}});
+  }
+  run(2, "environment", {{"OMP_NUM_THREADS", "3"}, {"MKL_NUM_THREADS", "3"}});
+  run(2, "program", {{"OMP_NUM_THREADS", "3"}, {"MKL_NUM_THREADS", "3"}, {"LOCKSTEP_THREADS", "auto"}});
+  run(1, "kept", {{"OMP_NUM_THREADS", "3"}, {"MKL_NUM_THREADS", "3"}, {"LOCKSTEP_THREADS", "auto"}});
+}
+
+}  // namespace
+}  // namespace lockstep::parallel
