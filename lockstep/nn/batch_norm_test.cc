@@ -3,19 +3,20 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/autograd/autograd.h>
 
-#include <barrier>
 #include <thread>
 #include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/nn/testing/second_derivatives.h"
+#include "lockstep/nn/testing/lane_exchange.h"
 
 namespace lockstep::nn {
 namespace {
 
 using Sizes = std::vector<int64_t>;
+using testing_support::LaneExchange;
+using testing_support::Meeting;
+
 constexpr Activation kAll[] = {Activation::kNone, Activation::kRelu, Activation::kRelu6};
 
 // A layer, its input and what comes of it: x, r, weight, bias and their gradients; y; running statistics.
@@ -185,51 +186,6 @@ TEST(BatchNorm, WorksWithoutWeightsAndStatistics) {
   }
 }
 
-// Of a batch split in parts, each in a thread: all meet in each call.
-class Meeting {
- public:
-  explicit Meeting(int lanes) : moments(static_cast<size_t>(lanes)), sums(moments.size()), barrier(lanes) {}
-  std::vector<Moments> moments;
-  std::vector<at::Tensor> sums;
-  std::barrier<> barrier;
-};
-
-class LaneExchange : public StatisticsExchange {
- public:
-  LaneExchange(Meeting& meeting, size_t lane) : meeting_(meeting), lane_(lane) {}
-  Moments join(const Moments& own) override {
-    meet(meeting_.moments, own);
-    Moments all = meeting_.moments[0];
-    for (size_t i = 1; i < meeting_.moments.size(); ++i) all = joined(all, meeting_.moments[i]);
-    meeting_.barrier.arrive_and_wait();
-    return all;
-  }
-  at::Tensor add(const at::Tensor& own) override {
-    meet(meeting_.sums, own);
-    const at::Tensor all = at::stack(meeting_.sums).sum(0);
-    meeting_.barrier.arrive_and_wait();
-    return all;
-  }
-  bool keeps_statistics() const override { return lane_ == 0; }
-
- private:
-  template <typename T>
-  void meet(std::vector<T>& slots, const T& own) {
-    slots[lane_] = own;
-    meeting_.barrier.arrive_and_wait();
-  }
-  static Moments joined(const Moments& a, const Moments& b) {
-    const int64_t count = a.count + b.count;
-    if (count == 0) return a;
-    const double n = static_cast<double>(count), share = static_cast<double>(b.count) / n;
-    const at::Tensor delta = b.mean - a.mean;
-    return {count, a.mean + delta * share, a.m2 + b.m2 + delta.square() * (static_cast<double>(a.count) * share)};
-  }
-
-  Meeting& meeting_;
-  size_t lane_;
-};
-
 // The parts of sizes `split` of one batch, run in lockstep, are the whole batch.
 void expect_joined(const std::vector<int64_t>& split, const at::Tensor& x, const at::Tensor& residual,
                    Activation activation) {
@@ -302,83 +258,6 @@ TEST(BatchNorm, RefusesWhatCannotBe) {
   EXPECT_THROW(batch_norm(at::randn({20}), {}), DataError);
   EXPECT_THROW(batch_norm(at::ones({2, 20}, at::kLong), {}), DataError);
   EXPECT_THROW(batch_norm(at::randn({2, 20}), {}, Activation::kNone, at::randn({2, 21})), DataError);
-}
-
-// x, weight, bias and residual.
-template <typename Norm>
-auto as_layer(Norm norm, const Layer& layer, Activation activation, bool training) {
-  return [norm, layer, activation, training](const std::vector<at::Tensor>& in) {
-    BatchNormArguments arguments = layer.arguments(training);
-    arguments.weight = in[1];
-    arguments.bias = in[2];
-    return norm(in[0], arguments, activation, in[3]);
-  };
-}
-
-void expect_second_derivatives(const at::Tensor& x, Activation activation, const at::Tensor& residual, bool training,
-                               double tolerance) {
-  const Layer layer = Layer::random(x.size(1), at::kFloat), wide = layer.to(at::kDouble);
-  const at::Tensor r = residual.defined() ? residual.to(at::kDouble) : residual;
-  SCOPED_TRACE(testing::Message() << x.sizes() << x.dtype() << " activation " << static_cast<int>(activation)
-                                  << " residual " << residual.defined() << " training " << training);
-  testing_support::expect_near(testing_support::penalty_gradients(as_layer(ours, layer, activation, training),
-                                                                  {x, layer.weight, layer.bias, residual}),
-                               testing_support::penalty_gradients(as_layer(libtorchs, wide, activation, training),
-                                                                  {x.to(at::kDouble), wide.weight, wide.bias, r}),
-                               tolerance);
-}
-
-TEST(BatchNorm, SecondDerivativesAreLibtorchs) {
-  at::manual_seed(11);
-  for (const bool training : {true, false}) {
-    for (const Activation activation : kAll) {
-      for (const bool with_residual : {false, true}) {
-        const at::Tensor x = at::randn({4, 20, 5, 3}).contiguous(at::MemoryFormat::ChannelsLast) * 2 + 1;
-        const at::Tensor residual = with_residual ? at::randn_like(x) : at::Tensor();
-        expect_second_derivatives(x, activation, residual, training, 1e-4);
-        expect_second_derivatives(at::randn({6, 20}), activation, with_residual ? at::randn({6, 20}) : at::Tensor(),
-                                  training, 1e-4);
-      }
-    }
-  }
-  const at::Tensor half = at::randn({4, 20, 5, 3}).to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
-  expect_second_derivatives(half, Activation::kNone, {}, true, 3e-2);
-}
-
-// With an exchange the lanes' penalties together are that of the joined batch.
-TEST(BatchNormExchange, SecondDerivativesAreThoseOfTheWhole) {
-  at::manual_seed(12);
-  const at::Tensor x = at::randn({6, 20, 3, 2}, at::kDouble), weights = at::randn_like(x);
-  const Layer layer = Layer::random(20, at::kDouble);
-  const auto penalty = [&](const at::Tensor& part, const at::Tensor& weight, const Layer& own, const auto& exchange) {
-    const at::Tensor leaf = part.detach().requires_grad_();
-    const at::Tensor y = batch_norm(leaf, own.arguments(true), Activation::kRelu6, {}, exchange);
-    const at::Tensor first = torch::autograd::grad({(y * weight).sum()}, {leaf}, {}, true, true)[0];
-    ((first.square() * weight).sum() + y.pow(3).sum()).backward();
-    return leaf.grad();
-  };
-  const auto own = [&] {
-    Layer copy = layer.to(at::kDouble);
-    copy.weight.requires_grad_();
-    copy.bias.requires_grad_();
-    return copy;
-  };
-  const Layer whole = own(), first = own(), second = own();
-  const at::Tensor want = penalty(x, weights, whole, std::shared_ptr<StatisticsExchange>());
-  Meeting meeting(2);
-  at::Tensor got[2];
-  const auto lane = [&](size_t i, int64_t begin, int64_t count, const Layer& copy) {
-    return std::thread([&, i, begin, count, copy] {
-      got[i] = penalty(x.narrow(0, begin, count), weights.narrow(0, begin, count), copy,
-                       std::shared_ptr<StatisticsExchange>(std::make_shared<LaneExchange>(meeting, i)));
-    });
-  };
-  std::thread one = lane(0, 0, 2, first), two = lane(1, 2, 4, second);
-  one.join();
-  two.join();
-  EXPECT_TRUE(at::allclose(at::cat({got[0], got[1]}), want, 1e-8, 1e-9));
-  EXPECT_TRUE(at::allclose(first.weight.grad() + second.weight.grad(), whole.weight.grad(), 1e-8, 1e-9));
-  EXPECT_TRUE(at::allclose(first.bias.grad() + second.bias.grad(), whole.bias.grad(), 1e-8, 1e-9));
 }
 
 // Steps of the module and of libtorch's, in training and then in evaluation.
