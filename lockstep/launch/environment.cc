@@ -47,6 +47,10 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
   set(base, "LOCKSTEP_NODE_MEMORY", rank.node_memory);
   set(base, "LOCKSTEP_PROGRESS", rank.columns > 0 ? "tty" : "plain");
   if (rank.columns > 0) set(base, "COLUMNS", rank.columns);
+  if (rank.plain) {
+    set(base, "TERM", "dumb");
+    if (find(base, "NO_COLOR") == base.end()) set(base, "NO_COLOR", 1);
+  }
   return base;
 }
 

@@ -15,6 +15,7 @@ struct RankEnvironment {
                               // default, and LOCKSTEP_THREADS=auto says so
   std::string node_memory;    // the value of LOCKSTEP_NODE_MEMORY
   int columns = 0;            // the width of the terminal to which output goes; 0: no terminal
+  bool plain = false;         // ask for no colours: a pseudo-terminal's output goes to a file or pipe
 };
 
 // Returns `base`, a list of "NAME=value", with the rank's variables set.

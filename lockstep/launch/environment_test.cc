@@ -26,6 +26,13 @@ TEST(Environment, WithoutATerminal) {
   EXPECT_THAT(variables, Contains("COLUMNS=7"));
 }
 
+TEST(Environment, ColoursAreForTerminalsAlone) {
+  const auto plain = rank_environment({"TERM=xterm-256color"}, {.plain = true});
+  EXPECT_THAT(plain, Contains("TERM=dumb"));
+  EXPECT_THAT(plain, Contains("NO_COLOR=1"));
+  EXPECT_THAT(rank_environment({"TERM=xterm-256color"}, {.columns = 80}), Contains("TERM=xterm-256color"));
+}
+
 TEST(Environment, ThreadsThatAreSetMayStay) {
   const auto variables = rank_environment({"OMP_NUM_THREADS=32"}, {.threads = 5, .keep_threads = true});
   EXPECT_THAT(variables, Contains("OMP_NUM_THREADS=32"));

@@ -54,7 +54,9 @@ void Launcher::start_all(RankGroup& group) {
                        .keep_threads = options_.keep_threads,
                        .node_memory = memory_.to_env(),
                        .columns = terminal_columns(options_.out_fd)};
-  SpawnRequest request{.command = options_.command, .environment = {}, .inherited = {}};
+  rank.plain = options_.pty && (rank.columns == 0 || !options_.log_dir.empty());
+  SpawnRequest request{
+      .command = options_.command, .environment = {}, .inherited = {}, .pty = options_.pty, .columns = rank.columns};
   request.inherited = {memory_.board.get(), memory_.comm.get()};
   for (const auto& pool : memory_.pools) request.inherited.push_back(pool.get());
   for (rank.rank = 0; rank.rank < options_.nproc; ++rank.rank) {

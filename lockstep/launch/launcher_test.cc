@@ -95,6 +95,29 @@ class LauncherTest : public testing::Test {
   std::string folder_;
 };
 
+// grep's standard output is the C library's, which it does not flush.
+TEST_F(LauncherTest, LinesOfAnyProgramComeAsTheyArePrintedAndSurviveAKill) {
+  Options options = shell(2, "(echo $RANK $TERM $NO_COLOR; sleep 60) | grep dumb");
+  options.pty = true;
+  options.log_dir = folder_ + "/logs";
+  options.stop_by = Launcher::StopBy::kSignal;
+  const Stopwatch watch;
+  const int code = run(options, [&](pid_t front) {
+    const auto all_there = [&] {
+      return content(folder_ + "/out").find("1 dumb 1") != std::string::npos &&
+             content(folder_ + "/out").find("0 dumb 1") != std::string::npos;
+    };
+    while (!all_there() && watch.seconds() < 30) usleep(20'000);
+    EXPECT_TRUE(all_there()) << content(folder_ + "/out");
+    kill(front, SIGINT);
+    kill(front, SIGINT);
+  });
+  EXPECT_NE(code, 0);
+  EXPECT_LT(watch.seconds(), 40);
+  EXPECT_EQ(content(folder_ + "/logs/rank0.log").substr(0, 9), "0 dumb 1\n");
+  EXPECT_THAT(content(folder_ + "/out"), HasSubstr("[rank 1] 1 dumb 1\n"));
+}
+
 TEST_F(LauncherTest, RanksKnowTheirPlace) {
   Options options = shell(3,
                           "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $OMP_NUM_THREADS $MASTER_ADDR "

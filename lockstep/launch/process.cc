@@ -14,6 +14,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/launch/pty.h"
 
 namespace lockstep::launch {
 namespace {
@@ -28,6 +29,13 @@ Pipe make_pipe() {
     throw IoError("can't make a pipe: ", errno_text(errno), "; raise the limit on open files (ulimit -n)");
   }
   return {.read = Descriptor(ends[0]), .write = Descriptor(ends[1])};
+}
+
+Pipe make_output(const SpawnRequest& request) {
+  if (request.pty) {
+    if (auto pty = open_pty(request.columns)) return {.read = std::move(pty->master), .write = std::move(pty->slave)};
+  }
+  return make_pipe();
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -96,7 +104,7 @@ std::string ExitStatus::text() const {
 Child::Child(const SpawnRequest& request) {
   Pipe output, errors, failure = make_pipe();
   if (request.piped) {
-    output = make_pipe();
+    output = make_output(request);
     errors = make_pipe();
   }
   const std::string& program = request.program.empty() ? request.command[0] : request.program;

@@ -27,10 +27,12 @@ struct SpawnRequest {
   std::vector<int> inherited;            // descriptors that the child inherits, under the same numbers
   std::string program = {};              // the file to run; empty: command[0]
   bool piped = true;                     // false: the child writes to this process's standard output and error
+  bool pty = false;                      // its standard output is a pseudo-terminal, where the system has one to give
+  int columns = 0;                       // that terminal's width; 0: 80
 };
 
-// A child process in a process group of its own, with pipes for its output and an empty standard input. The kernel
-// kills it when the thread that started it ends for any reason. One thread.
+// A child process in a process group of its own, with pipes or a terminal for its output and an empty standard input.
+// The kernel kills it when the thread that started it ends for any reason. One thread.
 class Child {
  public:
   // Throws ConfigError if the program can't be run, IoError if the machine has no room for a process.
@@ -42,7 +44,7 @@ class Child {
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once the process has ended
   // The reading ends of its standard output and error, non-blocking; empty if they are not piped. The owner reads each
-  // to its end and closes it.
+  // to its end and closes it. A terminal's end is the error EIO.
   Descriptor out, err;
 
   // How the process ended; nothing while it runs. It is not reaped yet, so that no other process can get its pid or its

@@ -101,7 +101,7 @@ bool RankGroup::read_stream(RankProcess& process, Terminal::Stream stream) {
     process.output.feed(stream, {bytes.data(), static_cast<size_t>(got)});
     return true;
   }
-  if (got == 0) pipe = Descriptor();
+  if (got == 0 || errno == EIO) pipe = Descriptor();  // a terminal ends by EIO
   return got < 0 && errno == EINTR;
 }
 

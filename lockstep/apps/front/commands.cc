@@ -116,7 +116,8 @@ int launch(const Arguments& args) {
                      .threads = threads_of(processes.threads, processes.nproc),
                      .keep_threads = processes.threads == 0,
                      .log_dir = options.log_dir,
-                     .stop_by = Launcher::StopBy::kSignal});
+                     .stop_by = Launcher::StopBy::kSignal,
+                     .pty = true});
   return launcher.run();
 }
 
