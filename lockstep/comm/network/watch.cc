@@ -18,11 +18,6 @@ namespace {
 
 constexpr double kBetweenWarnings = 5;
 
-// ", call #3" for a collective.
-std::string number_text(const WatchedCall& call) {
-  return call.number == 0 || call.is_message() ? "" : cat(", call #", call.number - 1);
-}
-
 std::string rank_list(const std::vector<int>& ranks) {
   return cat(ranks.size() == 1 ? "rank " : "ranks ", ranges(ranks));
 }
@@ -160,21 +155,7 @@ std::optional<BlockedCall> Watch::State::own_blocked() const {
   if (blocked.size() != 1) return std::nullopt;
   const auto& [id, wait] = *blocked.begin();
   if (monotonic_ns() - wait.began_ns < 2 * std::chrono::nanoseconds(options.period).count()) return std::nullopt;
-  const WatchedCall& call = wait.call;
-  BlockedCall own{.wait = id, .kind = call.signature.kind, .number = call.number, .begun = begun};
-  if (call.is_message()) {
-    own.peer = call.expects.at(0);
-    own.tag = call.tag;
-    own.what = call.label;
-    own.needs = call.needs;
-    own.ranks = call.expects;
-    return own;
-  }
-  own.what = cat(lockstep::comm::text_of(in_world_ranks(call.signature, call.group.ranks), call.number - 1), " of ",
-                 group_text(call.group.ranks, call.group.ranks.size() == options.ranks.size()));
-  own.needs = call.group.name;
-  own.ranks = call.group.ranks;
-  return own;
+  return blocked_call(id, wait.call, begun, options.ranks.size());
 }
 
 void Watch::State::run_round(std::unique_lock<std::mutex>& lock) {
@@ -244,13 +225,13 @@ void Watch::State::end_all(std::exception_ptr why) {
 
 void Watch::begin(const WatchedCall& call) {
   const std::lock_guard lock(state_->mutex);
-  state_->begun.add(call.is_message() ? call.channel : call.group.name, call.number);
+  state_->begun.add(call.own_channel(), call.number);
 }
 
 std::shared_ptr<void> Watch::block(const WatchedCall& call) {
   const std::lock_guard lock(state_->mutex);
   const uint64_t id = state_->next_blocked++;
-  state_->begun.add(call.is_message() ? call.channel : call.group.name, call.number);
+  state_->begun.add(call.own_channel(), call.number);
   state_->blocked.emplace(id, State::Blocked{call});
   return {nullptr, [state = state_.get(), id](void*) {
             const std::lock_guard at_end(state->mutex);
@@ -301,7 +282,7 @@ void Watch::warn_if_late(uint64_t id) {
     // A call may be waited for in two groups, that of its parts and that of the whole. One warning is enough.
     if (state_->warned_ns != 0 && seconds_since(state_->warned_ns) < kBetweenWarnings) return;
     state_->warned_ns = monotonic_ns();
-    text = cat(wait.call.label, number_text(wait.call), ": has waited ", seconds_since(wait.began_ns), " s",
+    text = cat(wait.call.text(), ": has waited ", seconds_since(wait.began_ns), " s",
                state_->about(wait.missing.value_or(std::vector<int>{})), "; gives up after ",
                std::chrono::duration<double>(wait.call.timeout).count(), " s (", state_->options.timeout_name, ')');
   }
@@ -328,7 +309,7 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
 }
 
 std::string Watch::State::text_of(const Wait& wait, const MeshError& error) const {
-  const std::string begin = cat(wait.call.label, number_text(wait.call));
+  const std::string begin = wait.call.text();
   if (error.cause() == MeshError::Cause::kTimeout) {
     const auto missing = wait.missing && !wait.missing->empty() ? *wait.missing : error.peers();
     return cat(begin, ": waited ", wait.seconds, " s", about(missing),

@@ -13,25 +13,10 @@
 #include "lockstep/base/board.h"
 #include "lockstep/comm/network/bulletin.h"
 #include "lockstep/comm/network/mesh.h"
+#include "lockstep/comm/network/watched_call.h"
 #include "lockstep/comm/rank_table.h"
 
 namespace lockstep::comm {
-
-// A call under way, as the watch knows it.
-struct WatchedCall {
-  WatchGroup group = {};  // without ranks for a message: only collectives are compared
-  uint64_t number = 0;    // its number among the group's calls, from 1; a message's on its channel
-  Signature signature{};
-  std::string label;
-  std::chrono::nanoseconds timeout{};
-  // Of a message.
-  std::vector<int> expects = {};  // the rank that it waits for
-  int tag = 0;
-  std::string channel = {};  // of this rank's messages
-  std::string needs = {};    // of the peer's
-
-  bool is_message() const { return group.ranks.empty(); }
-};
 
 class Watch {
  public:
