@@ -29,6 +29,7 @@ struct OptionShape {
   bool is_text = false;    // quoted in TOML, even if it looks like a number
   bool one_start = false;  // holds for one start of a run: a resumed run does not take it from the run's own file
   bool in_file = true;     // written to a run's own file
+  bool is_rules = false;   // rules (rules.h), in files an array of tables
 };
 
 // An option that is bound to a field of a live object.

@@ -53,6 +53,17 @@ Option& OptionSet::flag(const std::string& name, std::string help, bool* field, 
   return option;
 }
 
+Option& OptionSet::rules(const std::string& name, std::string help, std::vector<Rule>* field, Effect effect) {
+  Option& option = form(name, "'GLOB: NAME=X, …; …'", std::move(help), field, read_rules, write_rules, effect);
+  option.is_rules = true;
+  option.get = [field]() -> std::optional<std::string> {
+    if (field->empty()) return std::nullopt;
+    return write_rules(*field);
+  };
+  option.default_value = option.get();
+  return option;
+}
+
 void OptionSet::subject(const std::string& name, std::string* field, Effect effect) {
   text(name, "", "", field, effect).form = OptionForm::kWord;
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "lockstep/config/option.h"
+#include "lockstep/config/rules.h"
 #include "lockstep/config/words.h"
 
 namespace lockstep::config {
@@ -82,6 +83,9 @@ class OptionSet {
   template <typename Field, typename Read, typename Write>
   Option& form(const std::string& name, std::string value, std::string help, Field* field, Read read, Write write,
                Effect effect);
+
+  // Adds rules (rules.h), such as settings by name patterns. No rules are unset.
+  Option& rules(const std::string& name, std::string help, std::vector<Rule>* field, Effect effect);
 
   // Adds the word that the command is about.
   void subject(const std::string& name, std::string* field, Effect effect);

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "lockstep/config/rules.h"
+
 namespace lockstep::config {
 namespace {
 
@@ -41,6 +43,24 @@ std::string spell(const std::string& where, const toml::node& node) {
                     node.is_table() ? "a table; options stand at the top of the file" : "something else");
 }
 
+// An array of tables, each with its key "match", as rules in text.
+std::string spell_rules(const std::string& where, const toml::array& tables) {
+  std::vector<Rule> rules;
+  for (const toml::node& each : tables) {
+    Rule& rule = rules.emplace_back();
+    for (const auto& [key, value] : *each.as_table()) {
+      const std::string name(key.str()), text = spell(cat(where, ": ", name), value);
+      if (name == "match") {
+        rule.match = text;
+      } else {
+        rule.settings.emplace_back(name, text);
+      }
+    }
+    if (rule.match.empty()) throw ConfigError(where, ": a table without the key match");
+  }
+  return write_rules(rules);
+}
+
 bool is_plain(const std::string& text) {
   return text == "true" || text == "false" || text.find_first_not_of("0123456789+-.e") == std::string::npos;
 }
@@ -49,6 +69,16 @@ std::string quoted(const std::string& text) {
   std::ostringstream out;
   out << toml::value<std::string>(text);
   return out.str();
+}
+
+std::string to_tables(const Option& row, const std::string& text) {
+  std::string out;
+  for (const Rule& rule : read_rules(row.name, text)) {
+    out += cat("\n[[", row.name, "]]\nmatch = ", quoted(rule.match), '\n');
+    for (const auto& [name, value] : rule.settings)
+      out += cat(name, " = ", is_plain(value) ? value : quoted(value), '\n');
+  }
+  return out;
 }
 
 }  // namespace
@@ -63,18 +93,25 @@ std::vector<GivenOption> read_toml(const std::string& path, std::span<const Opti
     if (std::find(keys.begin(), keys.end(), name) == keys.end()) {
       throw ConfigError(where, ": unknown key", did_you_mean(name, keys));
     }
-    given.push_back({.name = name, .value = spell(where, node)});
+    const auto shape =
+        std::find_if(shapes.begin(), shapes.end(), [&name](const auto& each) { return each.name == name; });
+    const bool has_tables = shape->is_rules && node.is_array_of_tables();
+    given.push_back({.name = name, .value = has_tables ? spell_rules(where, *node.as_array()) : spell(where, node)});
   }
   return given;
 }
 
 std::string to_toml(const OptionSet& options) {
-  std::string out;
+  std::string out, tables;  // which come after all plain values
   for (const Option& row : options.rows()) {
     const auto value = row.in_file ? row.get() : std::nullopt;
+    if (value && row.is_rules) {
+      tables += to_tables(row, *value);
+      continue;
+    }
     if (value) out += cat(row.name, " = ", row.is_text || !is_plain(*value) ? quoted(*value) : *value, "\n");
   }
-  return out;
+  return out + tables;
 }
 
 }  // namespace lockstep::config

@@ -18,6 +18,7 @@ struct SomeOptions {
   double clip = 0;
   bool quiet = false;
   int nproc = 1;
+  std::vector<Rule> groups;
 
   void declare(OptionSet& options) {
     using enum Effect;
@@ -30,6 +31,7 @@ struct SomeOptions {
     options.number("clip", "X", "", &clip, 0, 1e12, kNone);
     options.flag("quiet", "", &quiet, kNone);
     options.number("nproc", "N", "", &nproc, 1, 64, kNone);
+    options.rules("groups", "", &groups, kNone);
   }
 };
 
@@ -101,6 +103,32 @@ TEST_F(TomlFile, WhatARunKeepsReadsBack) {
   EXPECT_THAT(all, HasSubstr("recipe=unet "));
   EXPECT_THAT(all, HasSubstr("clip=1e+09 "));
   EXPECT_THAT(all, HasSubstr("weight-decay=1e-05 "));
+}
+
+TEST_F(TomlFile, RulesAreAnArrayOfTables) {
+  const std::string text =
+      "lr = 0.1\n[[groups]]\nmatch = \"encoder.*\"\nlr_scale = 0.1\nweight_decay = 0\n"
+      "[[groups]]\nmatch = \"*.bias\"\nnesterov = true\n";
+  EXPECT_EQ(read(text), "groups=encoder.*: lr_scale=0.1, weight_decay=0; *.bias: nesterov=true lr=0.1 ");
+  rows_.apply(read_toml(path_, rows_.shapes()));
+  const std::string written = to_toml(rows_);
+  EXPECT_THAT(written, HasSubstr("\n[[groups]]\nmatch = 'encoder.*'\nlr_scale = 0.1\nweight_decay = 0\n"));
+  EXPECT_THAT(read(written), HasSubstr("groups=encoder.*: lr_scale=0.1, weight_decay=0; *.bias: nesterov=true"));
+}
+
+TEST_F(TomlFile, TablesOfNothingAreMistakes) {
+  const auto line = [this](const std::string& text) {
+    try {
+      read(text);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(line("[[groups]]\nlr = 0.1\n"), HasSubstr("a table without the key match"));
+  EXPECT_THAT(line("[groups]\nlr = 0.1\n"),
+              HasSubstr("groups: expected a number, a text or true/false, found a table"));
+  EXPECT_THAT(line("[model]\ndepth = 3\n"), HasSubstr("model: unknown key"));
 }
 
 }  // namespace

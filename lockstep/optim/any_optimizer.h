@@ -47,8 +47,13 @@ class AnyOptimizer {
   // before state is loaded, else ConfigError.
   virtual void follow_parameters() = 0;
 
-  virtual void set_lr(double lr) = 0;  // of all groups
-  virtual double lr() const = 0;       // of the first group
+  // Sets the rate. Each group gets it times its own scale (GroupOptions::lr_scale), so that rates keep their ratios.
+  virtual void set_lr(double lr) = 0;
+  virtual double lr() const = 0;                      // without the groups' scales
+  virtual std::vector<double> lr_scales() const = 0;  // by group
+
+  // Sets the momentum of all groups, or Adam's beta1. Throws ConfigError for an optimizer without one.
+  virtual void set_momentum(double momentum) = 0;
 
   // The state_dict() of PyTorch's optimizer of this name. The tensors are the optimizer's own, and the next step
   // changes them. A sharded optimizer returns copies on rank 0; elsewhere it returns the groups without state.

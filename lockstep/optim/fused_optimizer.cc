@@ -58,6 +58,7 @@ FusedOptimizer::FusedOptimizer(const std::vector<torch::optim::OptimizerParamGro
     parameters += group.params().size();
   }
   if (parameters == 0) throw ConfigError("the optimizer has no parameters");
+  for (auto& group : param_groups_) lr_scale_of(group);
 }
 
 // Calls visit(position, parameter) for all, in order.
@@ -166,10 +167,40 @@ at::Tensor FusedOptimizer::step(LossClosure closure) {
 }
 
 void FusedOptimizer::set_lr(double lr) {
-  for (auto& group : param_groups_) group.options().set_lr(lr);
+  for (auto& group : param_groups_) group.options().set_lr(lr * lr_scale_of(group));
 }
 
-double FusedOptimizer::lr() const { return param_groups_.front().options().get_lr(); }
+double FusedOptimizer::lr() const {
+  const GroupOptions& first = options_of(param_groups_.front());
+  const double scale = first.lr_scale.value_or(1);
+  return scale > 0 ? first.get_lr() / scale : 0;
+}
+
+std::vector<double> FusedOptimizer::lr_scales() const {
+  std::vector<double> scales;
+  for (const auto& group : param_groups_) scales.push_back(options_of(group).lr_scale.value_or(1));
+  return scales;
+}
+
+// A group that was added later has its ratio from then on.
+double FusedOptimizer::lr_scale_of(torch::optim::OptimizerParamGroup& group) {
+  auto& options = static_cast<GroupOptions&>(group.options());
+  if (!options.lr_scale) {
+    const double own = options.get_lr(), base = lr();
+    if (base == 0 && own != 0) {
+      throw ConfigError(name(), ": a group's rate is ", own, " where that of the first is 0; give its lr_scale");
+    }
+    options.lr_scale = own == base ? 1 : own / base;
+  }
+  return *options.lr_scale;
+}
+
+void FusedOptimizer::set_momentum(double momentum) {
+  for (auto& group : param_groups_) {
+    if (static_cast<GroupOptions&>(group.options()).set_momentum(momentum)) continue;
+    throw ConfigError(name(), " has neither momentum nor betas that could be cycled");
+  }
+}
 
 OptimizerState FusedOptimizer::state_dict() const {
   OptimizerState state;
@@ -178,6 +209,7 @@ OptimizerState FusedOptimizer::state_dict() const {
     const GroupOptions& options = options_of(param_groups_[g]);
     const std::span<const SlotSpec> specs = slots(options);
     GroupState& group = state.groups.emplace_back(GroupState{.options = options.to_pytorch(), .parameters = {}});
+    if (options.lr_scale.value_or(1) != 1) group.options.push_back({"lr_scale", *options.lr_scale});
     for (size_t p = 0; p < param_groups_[g].params().size(); ++p, ++index) {
       group.parameters.push_back(index);
       if (g >= slots_.size() || p >= slots_[g].size()) continue;

@@ -38,6 +38,8 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
 
   void set_lr(double lr) override;
   double lr() const override;
+  std::vector<double> lr_scales() const override;
+  void set_momentum(double momentum) override;
 
   OptimizerState state_dict() const override;
   void load_state_dict(const OptimizerState& state, std::span<const std::string> names = {}) override;
@@ -110,6 +112,7 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
 
  private:
   const GroupOptions& options_of(const torch::optim::OptimizerParamGroup& group) const;
+  double lr_scale_of(torch::optim::OptimizerParamGroup& group);
   template <typename Visit>
   void for_each_parameter(const Visit& visit) const;
   void update_one(const Position& position, const at::Tensor& parameter, const Update& update);

@@ -60,9 +60,9 @@ void throw_unknown_option(std::string_view owner, std::string_view name, const s
 }
 
 bool is_ignored(std::string_view name) {
-  static constexpr std::array kNames = {"foreach",      "fused",  "capturable", "differentiable",
-                                        "initial_lr",   "max_lr", "min_lr",     "base_momentum",
-                                        "max_momentum", "swa_lr", "name",       "param_names"};
+  static constexpr std::array kNames = {"foreach", "fused",       "capturable",    "differentiable", "initial_lr",
+                                        "max_lr",  "min_lr",      "base_momentum", "max_momentum",   "swa_lr",
+                                        "name",    "param_names", "lr_scale"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 

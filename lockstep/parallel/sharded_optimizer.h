@@ -38,6 +38,8 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   bool has_stepped() const override { return slices_->has_stepped(); }
   void follow_parameters() override;
   void set_lr(double lr) override { slices_->set_lr(lr); }
+  std::vector<double> lr_scales() const override { return slices_->lr_scales(); }
+  void set_momentum(double momentum) override { slices_->set_momentum(momentum); }
   double lr() const override { return slices_->lr(); }
 
   // Updates the weights by .grad, which holds the folded gradients, equal on all ranks. It waits until every rank has

@@ -95,12 +95,41 @@ std::string CosineRestartsLr::text(const Rates& rates, const Counted& counted) c
              t_mult > 1 ? cat(", each × ", t_mult, " as long") : "");
 }
 
+namespace {
+
+// The part of a cycle that t lies in, as its number and the share of it that is over. PyTorch's parts meet at their
+// ends, which may lie between two steps.
+struct CyclePart {
+  int number;
+  double share;
+};
+
+CyclePart part_of(const OneCycleLr& cycle, int64_t t) {
+  const double now = real(std::min(t, cycle.total_steps - 1));
+  const double up = cycle.peak(), end = real(cycle.total_steps) - 1;
+  if (now <= up) return {0, up > 0 ? now / up : 1};
+  if (!cycle.three_phase) return {1, (now - up) / (end - up)};
+  const double down = cycle.down();
+  if (now <= down) return {1, (now - up) / (down - up)};
+  return {2, (now - down) / (end - down)};
+}
+
+double annealed(Anneal anneal, double from, double to, double share) {
+  return anneal == Anneal::kCos ? half_cosine(from, to, share) : (to - from) * share + from;
+}
+
+}  // namespace
+
 double OneCycleLr::at(const Rates&, int64_t t) const {
-  const double now = real(std::min(t, total_steps - 1));
-  const double up = peak(), end = real(total_steps) - 1;
-  if (now <= up) return half_cosine(initial_lr(), max_lr, up > 0 ? now / up : 1);
-  // PyTorch begins to lower the rate at this peak, which may lie between two steps.
-  return half_cosine(max_lr, last_lr(), (now - up) / (end - up));
+  const auto [number, share] = part_of(*this, t);
+  if (number == 0) return annealed(anneal, initial_lr(), max_lr, share);
+  if (!three_phase) return annealed(anneal, max_lr, last_lr(), share);
+  return number == 1 ? annealed(anneal, max_lr, initial_lr(), share) : annealed(anneal, initial_lr(), last_lr(), share);
+}
+double OneCycleLr::momentum_at(int64_t t) const {
+  const auto [number, share] = part_of(*this, t);
+  if (number == 0) return annealed(anneal, momentum->most, momentum->base, share);
+  return number == 1 ? annealed(anneal, momentum->base, momentum->most, share) : momentum->most;
 }
 void OneCycleLr::check(const Rates& rates) const {
   if (!(max_lr > 0 && std::isfinite(max_lr)) || max_lr < rates.least) {
@@ -113,10 +142,19 @@ void OneCycleLr::check(const Rates& rates) const {
     throw ConfigError("schedule: div_factor ", div_factor, ", final_div_factor ", final_div_factor,
                       "; both must be 1 or more");
   }
+  if (three_phase && !(pct_start <= 0.5)) {
+    throw ConfigError("schedule: pct_start is ", pct_start, "; in three phases the rise takes at most half, 0.5");
+  }
+  if (momentum && !(momentum->base >= 0 && momentum->base <= momentum->most && momentum->most < 1)) {
+    throw ConfigError("schedule: base_momentum ", momentum->base, ", max_momentum ", momentum->most,
+                      "; they must be 0 <= base <= max < 1");
+  }
   if (total_steps < 1) throw ConfigError("schedule: onecycle over ", total_steps, " steps; shorten the warm-up");
 }
 std::string OneCycleLr::text(const Rates&, const Counted& counted) const {
-  return cat("onecycle to ", max_lr, ", done after ", so_many(counted.first + total_steps, counted.unit));
+  return cat("onecycle to ", max_lr, three_phase ? " in three phases" : "", ", done after ",
+             so_many(counted.first + total_steps, counted.unit),
+             momentum ? cat(", momentum ", momentum->most, " to ", momentum->base, " and back") : "");
 }
 
 double PolynomialLr::at(const Rates& rates, int64_t t) const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,19 +90,34 @@ struct CosineRestartsLr {
   std::string text(const Rates& rates, const Counted& counted) const;
 };
 
-// OneCycleLR (Smith and Topin, 2018). The rate rises by a cosine from max_lr / div_factor to max_lr at pct_start ·
-// total_steps - 1, falls by one to the first rate / final_div_factor at total_steps - 1, and stays there. The base is
-// not used. PyTorch's cycle_momentum, anneal_strategy="linear" and three_phase are not supported.
+// How a cycle goes from one rate to the next.
+enum class Anneal { kCos, kLinear };
+
+// The momentum in a cycle: the most at its ends, the base where the rate is highest.
+struct MomentumCycle {
+  double base = 0.85;
+  double most = 0.95;
+  bool beta1 = false;  // it is Adam's beta1
+};
+
+// OneCycleLR (Smith and Topin, 2018). The rate rises from max_lr / div_factor to max_lr at pct_start · total_steps - 1,
+// falls to the first rate / final_div_factor at total_steps - 1, and stays there. With three phases it falls as it
+// rose, to the first rate at 2 · pct_start · total_steps - 2, and goes on to the last from there. The base is not used.
 struct OneCycleLr {
   double max_lr = 0.1;
   int64_t total_steps = 1;
   double pct_start = 0.3;
   double div_factor = 25;
   double final_div_factor = 1e4;
+  Anneal anneal = Anneal::kCos;
+  bool three_phase = false;
+  std::optional<MomentumCycle> momentum = {};  // unset: the momentum is left alone
 
   double initial_lr() const { return max_lr / div_factor; }
   double last_lr() const { return initial_lr() / final_div_factor; }
-  double peak() const { return pct_start * static_cast<double>(total_steps) - 1; }  // the t of max_lr
+  double peak() const { return pct_start * static_cast<double>(total_steps) - 1; }      // the t of max_lr
+  double down() const { return 2 * pct_start * static_cast<double>(total_steps) - 2; }  // the end of a second phase
+  double momentum_at(int64_t t) const;                                                  // where there is one
   double at(const Rates& rates, int64_t t) const;
   void check(const Rates& rates) const;
   std::string text(const Rates& rates, const Counted& counted) const;

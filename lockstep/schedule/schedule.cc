@@ -44,6 +44,12 @@ double lr_at(const ScheduleOptions& options, int64_t time, const PlateauState& p
   return std::max(lr, options.lr_min);
 }
 
+std::optional<double> momentum_at(const ScheduleOptions& options, int64_t time) {
+  const auto* cycle = std::get_if<OneCycleLr>(&options.shape);
+  if (cycle == nullptr || !cycle->momentum) return std::nullopt;
+  return cycle->momentum_at(std::max<int64_t>(time - options.warmup, 0));
+}
+
 std::string describe(const ScheduleOptions& options, std::string_view unit) {
   const Counted counted{.unit = unit, .first = options.warmup};
   std::string text = std::visit([&](const auto& any) { return any.text(options.rates(), counted); }, options.shape);

@@ -37,6 +37,9 @@ struct ScheduleOptions {
 // Together this is PyTorch's SequentialLR of the two.
 double lr_at(const ScheduleOptions& options, int64_t time, const PlateauState& plateau = {});
 
+// The momentum at `time`; nothing where the schedule has none of its own. During the warm-up it is that of t = 0.
+std::optional<double> momentum_at(const ScheduleOptions& options, int64_t time);
+
 // Describes the schedule: "cosine to 0 at step 500, warm-up 50 steps", for the `unit` "step" or "epoch".
 std::string describe(const ScheduleOptions& options, std::string_view unit);
 

@@ -66,6 +66,51 @@ TEST(Schedule, FollowsPyTorchsRecord) {
   }
 }
 
+// tests/fixtures/record_one_cycle.py wrote it.
+TEST(Schedule, ACycleHasPyTorchsOptions) {
+  std::ifstream file(LOCKSTEP_SOURCE_DIR "/tests/fixtures/one_cycle.json");
+  const auto recorded = nlohmann::json::parse(file);
+  ASSERT_GE(recorded["cases"].size(), 4u);
+  for (const auto& each : recorded["cases"]) {
+    const auto& o = each["options"];
+    OneCycleLr cycle{.max_lr = o["max_lr"], .total_steps = o["total_steps"]};
+    cycle.pct_start = o.value("pct_start", cycle.pct_start);
+    cycle.div_factor = o.value("div_factor", cycle.div_factor);
+    cycle.final_div_factor = o.value("final_div_factor", cycle.final_div_factor);
+    cycle.anneal = o.value("anneal_strategy", "cos") == "linear" ? Anneal::kLinear : Anneal::kCos;
+    cycle.three_phase = o.value("three_phase", false);
+    MomentumCycle& momentum = cycle.momentum.emplace();
+    momentum.base = o.value("base_momentum", momentum.base);
+    momentum.most = o.value("max_momentum", momentum.most);
+    const ScheduleOptions options{.shape = cycle, .base_lr = 0.1};
+    options.check();
+    ASSERT_EQ(each["lr"].size(), static_cast<size_t>(cycle.total_steps));
+    for (size_t step = 0; step < each["lr"].size(); ++step) {
+      EXPECT_NEAR(lr_at(options, static_cast<int64_t>(step)), each["lr"][step].get<double>(), 1e-15) << o << step;
+      EXPECT_NEAR(momentum_at(options, static_cast<int64_t>(step)).value(), each["momentum"][step].get<double>(), 1e-15)
+          << o << step;
+    }
+  }
+}
+
+TEST(Schedule, MomentumIsACyclesAlone) {
+  EXPECT_FALSE(momentum_at(kOneCycle, 3));
+  EXPECT_FALSE(momentum_at(kCosine, 3));
+  OneCycleLr cycle{.max_lr = 0.5, .total_steps = 61, .momentum = MomentumCycle{}};
+  const ScheduleOptions warm{.shape = cycle, .base_lr = 0.1, .warmup = 8};
+  EXPECT_EQ(momentum_at(warm, 0), 0.95) << "during the warm-up";
+  EXPECT_EQ(momentum_at(warm, 8), 0.95);
+  EXPECT_LT(momentum_at(warm, 20), 0.95);
+  EXPECT_EQ(momentum_at(warm, 1000), 0.95);
+  EXPECT_EQ(describe({.shape = cycle}, "step"), "onecycle to 0.5, done after 61 steps, momentum 0.95 to 0.85 and back");
+  cycle.momentum->base = 0.96;
+  EXPECT_THROW((ScheduleOptions{.shape = cycle}).check(), ConfigError);
+  cycle.momentum.reset();
+  cycle.three_phase = true;
+  cycle.pct_start = 0.6;
+  EXPECT_THROW((ScheduleOptions{.shape = cycle}).check(), ConfigError);
+}
+
 TEST(Schedule, FollowsPyTorchsRecordOfAPlateau) {
   const auto recorded = record();
   if (recorded.is_null()) GTEST_SKIP() << "no ../shared/fixtures/golden/schedules.json";

@@ -1,6 +1,7 @@
 #include "lockstep/train/plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "lockstep/base/error.h"
 #include "lockstep/schedule/lr_scale.h"
@@ -38,6 +39,43 @@ optim::NamedOptions optimizer_options(const optim::OptimizerOptions& options, do
   if (options.nesterov) named.push_back({"nesterov", true});
   if (options.weight_decay) named.push_back({"weight_decay", *options.weight_decay});
   return named;
+}
+
+// What --cycle-momentum drives.
+schedule::Momentum momentum_of(const std::string& optimizer) {
+  for (const optim::OptimizerTraits& each : optim::kOptimizers) {
+    if (each.name != optimizer) continue;
+    if (each.betas) return schedule::Momentum::kBeta1;
+    if (each.momentum) return schedule::Momentum::kMomentum;
+  }
+  return schedule::Momentum::kNone;
+}
+
+// A setting of a parameter group, in the type that the optimizer's option has.
+optim::OptionValue value_of(const std::string& where, const std::string& text) {
+  if (text == "true" || text == "false") return text == "true";
+  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
+    return config::read_whole(where, text, 0, std::numeric_limits<int64_t>::max());
+  }
+  return config::read_number(where, text, std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max());
+}
+
+// `lr` is the run's unscaled rate: a group's own keeps its ratio to it under --scale-lr and the schedule.
+optim::GroupingOptions grouping_of(const optim::OptimizerOptions& options, double lr) {
+  optim::GroupingOptions grouping{.rules = {}, .decay_all = options.decay_all};
+  for (const config::Rule& rule : options.param_groups) {
+    optim::GroupRule& group = grouping.rules.emplace_back(optim::GroupRule{.match = rule.match, .options = {}});
+    for (const auto& [name, text] : rule.settings) {
+      const std::string where = cat("param-groups: ", rule.match, ": ", name);
+      if (name == "lr") {
+        if (lr == 0) throw ConfigError("--", where, ": has no ratio to --lr 0; give lr_scale");
+        group.options.push_back({"lr_scale", config::read_number(where, text, 0, 1000) / lr});
+      } else {
+        group.options.push_back({name, value_of(where, text)});
+      }
+    }
+  }
+  return grouping;
 }
 
 int64_t steps_of(const std::optional<Interval>& interval, int64_t steps_per_epoch) {
@@ -87,12 +125,14 @@ Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes,
   const double lr = *filled.rate.lr * factor;
   plan.optimizer = *filled.optimizer.name;
   plan.optimizer_options = optimizer_options(filled.optimizer, lr);
+  plan.grouping = grouping_of(filled.optimizer, *filled.rate.lr);
   check_evaluations(filled, *filled.rate.schedule);
   plan.schedule = schedule::make_schedule(filled.rate, {.lr = lr,
                                                         .lr_factor = factor,
                                                         .default_warmup = defaults.warmup,
                                                         .epochs = plan.epochs,
-                                                        .steps_per_epoch = plan.steps_per_epoch});
+                                                        .steps_per_epoch = plan.steps_per_epoch,
+                                                        .momentum = momentum_of(plan.optimizer)});
   plan.steps_per_unit = schedule::steps_per_unit(filled.rate, plan.steps_per_epoch);
   if (!filled.rate.plateau_metric.empty()) plan.plateau_metric = filled.rate.plateau_metric;
   plan.channels_last = filled.channels_last == ChannelsLast::kOn;

@@ -28,6 +28,7 @@ struct Plan {
   int64_t total_steps = 0;
   std::string optimizer;
   optim::NamedOptions optimizer_options;
+  optim::GroupingOptions grouping;  // of the parameters
   schedule::ScheduleOptions schedule;
   int64_t steps_per_unit = 1;  // how many steps the schedule counts as one
   std::string plateau_metric = "loss";

@@ -89,6 +89,27 @@ TEST(Plan, MomentumBelongsToSgd) {
   EXPECT_THROW(make_plan(options, kDefaults, 1, 100), ConfigError);
 }
 
+TEST(Plan, GroupsKeepTheirRatios) {
+  TrainOptions options;
+  options.rate.lr = 0.2;
+  options.optimizer.decay_all = false;
+  options.optimizer.param_groups = {{"encoder.*", {{"lr", "0.05"}, {"weight_decay", "0"}}},
+                                    {"*.bias", {{"nesterov", "true"}}}};
+  const auto plan = make_plan(options, Defaults{}, 1, 100);
+  EXPECT_FALSE(plan.grouping.decay_all);
+  ASSERT_EQ(plan.grouping.rules.size(), 2u);
+  EXPECT_EQ(plan.grouping.rules[0].match, "encoder.*");
+  EXPECT_EQ(plan.grouping.rules[0].options[0].name, "lr_scale");
+  EXPECT_EQ(std::get<double>(plan.grouping.rules[0].options[0].value), 0.05 / 0.2);
+  EXPECT_EQ(std::get<int64_t>(plan.grouping.rules[0].options[1].value), 0);
+  EXPECT_TRUE(std::get<bool>(plan.grouping.rules[1].options[0].value));
+  options.rate.lr = 0;
+  EXPECT_THROW(make_plan(options, Defaults{}, 1, 100), ConfigError) << "no ratio to 0";
+  options.rate.lr = 0.2;
+  options.optimizer.param_groups[0].settings[0].second = "fast";
+  EXPECT_THROW(make_plan(options, Defaults{}, 1, 100), ConfigError);
+}
+
 TEST(Plan, IntervalsAreStepsOrEpochs) {
   TrainOptions options;
   options.eval_every = Interval{2, Interval::Unit::kEpochs};

@@ -9,6 +9,7 @@ namespace {
 
 using checkpoint::Dict;
 using checkpoint::List;
+using checkpoint::Value;
 using checkpoint::ValueView;
 using schedule::Rates;
 
@@ -44,35 +45,50 @@ Dict own_keys(const schedule::OneCycleLr& shape, const Rates&, int64_t) {
     return Dict{{"end_step", end}, {"start_lr", from}, {"end_lr", to}, {"start_momentum", low}, {"end_momentum", high}};
   };
   const auto last = static_cast<double>(shape.total_steps - 1);
-  return {{"total_steps", shape.total_steps},
-          {"_schedule_phases", List{phase(shape.peak(), "initial_lr", "max_lr", "max_momentum", "base_momentum"),
-                                    phase(last, "max_lr", "min_lr", "base_momentum", "max_momentum")}},
-          {"_anneal_func_type", "cos"},
-          {"cycle_momentum", false}};
+  List phases{phase(shape.peak(), "initial_lr", "max_lr", "max_momentum", "base_momentum")};
+  if (shape.three_phase) {
+    phases.push_back(phase(shape.down(), "max_lr", "initial_lr", "base_momentum", "max_momentum"));
+    phases.push_back(phase(last, "initial_lr", "min_lr", "max_momentum", "max_momentum"));
+  } else {
+    phases.push_back(phase(last, "max_lr", "min_lr", "base_momentum", "max_momentum"));
+  }
+  Dict keys{{"total_steps", shape.total_steps},
+            {"_schedule_phases", std::move(phases)},
+            {"_anneal_func_type", shape.anneal == schedule::Anneal::kLinear ? "linear" : "cos"},
+            {"cycle_momentum", shape.momentum.has_value()}};
+  if (shape.momentum) keys.set("use_beta1", shape.momentum->beta1);
+  return keys;
 }
 
 Dict own_keys(const schedule::PolynomialLr& shape, const Rates&, int64_t) {
   return {{"total_iters", shape.total_iters}, {"power", shape.power}};
 }
 
+// The rates of the groups.
+List rates_of(double lr, const std::vector<double>& scales) {
+  List rates;
+  for (const double scale : scales) rates.push_back(lr * scale);
+  return rates;
+}
+
 // `t` steps of such a scheduler done; -1: it has not begun.
-Dict with_common_keys(Dict dict, double base, int64_t t, double lr) {
-  const Dict common = {{"base_lrs", List{base}},
+Dict with_common_keys(Dict dict, const List& base, int64_t t, const List& lr) {
+  const Dict common = {{"base_lrs", base},
                        {"last_epoch", t},
                        {"_step_count", t + 1},
                        {"_is_initial", false},
                        {"_get_lr_called_within_step", false},
-                       {"_last_lr", List{lr}}};
+                       {"_last_lr", lr}};
   for (const auto& [key, value] : common) dict.set(key, value);
   return dict;
 }
 
-Dict linear_dict(const schedule::ScheduleOptions& o, int64_t time) {
+Dict linear_dict(const schedule::ScheduleOptions& o, int64_t time, const std::vector<double>& scales) {
   const int64_t t = std::min(time, o.warmup - 1);
   const Dict own = {{"start_factor", o.warmup_start.value_or(1 / static_cast<double>(o.warmup))},
                     {"end_factor", 1.0},
                     {"total_iters", o.warmup_start ? o.warmup : o.warmup - 1}};
-  return with_common_keys(own, o.first_lr(), t, schedule::lr_at(o, t));
+  return with_common_keys(own, rates_of(o.first_lr(), scales), t, rates_of(schedule::lr_at(o, t), scales));
 }
 
 double first_number(const ValueView& list) {
@@ -81,26 +97,29 @@ double first_number(const ValueView& list) {
   return items[0].number();
 }
 
-Dict plateau_dict(const Scheduler& scheduler, const schedule::PlateauLr& shape) {
+Dict plateau_dict(const Scheduler& scheduler, const schedule::PlateauLr& shape, const std::vector<double>& scales) {
   const auto& [metrics, best, bad, cooldown_left, lr] = scheduler.plateau;
   const double least = scheduler.options.lr_min, base = scheduler.options.base_lr;
-  return {{"factor", shape.factor},
-          {"default_min_lr", least},
-          {"min_lrs", List{least}},
-          {"patience", shape.patience},
-          {"cooldown", shape.cooldown},
-          {"eps", shape.eps},
-          {"last_epoch", metrics},
-          {"_last_lr", List{lr.value_or(base)}},
-          {"mode_worse", schedule::worst(shape.mode)},
-          {"mode", shape.mode == schedule::PlateauMode::kMin ? "min" : "max"},
-          {"threshold", shape.threshold},
-          {"threshold_mode", shape.threshold_mode == schedule::PlateauThreshold::kRel ? "rel" : "abs"},
-          {"best", best.value_or(schedule::worst(shape.mode))},
-          {"cooldown_counter", cooldown_left},
-          {"num_bad_epochs", bad},
-          {"base_lrs", List{base}},
-          {"metric", scheduler.metric}};
+  Dict dict = {{"factor", shape.factor},
+               {"default_min_lr", least},
+               {"min_lrs", rates_of(least, scales)},
+               {"patience", shape.patience},
+               {"cooldown", shape.cooldown},
+               {"eps", shape.eps},
+               {"last_epoch", metrics},
+               {"_last_lr", rates_of(lr.value_or(base), scales)},
+               {"mode_worse", schedule::worst(shape.mode)},
+               {"mode", shape.mode == schedule::PlateauMode::kMin ? "min" : "max"},
+               {"threshold", shape.threshold},
+               {"threshold_mode", shape.threshold_mode == schedule::PlateauThreshold::kRel ? "rel" : "abs"},
+               {"best", best.value_or(schedule::worst(shape.mode))},
+               {"cooldown_counter", cooldown_left},
+               {"num_bad_epochs", bad},
+               {"base_lrs", rates_of(base, scales)},
+               {"metric", scheduler.metric}};
+  // The run's rate by itself where no group has it: a division would not give back its bits.
+  if (scales.front() != 1) dict.set("lr", lr.value_or(base)), dict.set("base_lr", base);
+  return dict;
 }
 
 }  // namespace
@@ -110,9 +129,10 @@ void Scheduler::observe(int64_t step, double value) {
   plateau = schedule::next(std::get<schedule::PlateauLr>(options.shape), options.rates(), plateau, value);
 }
 
-Dict scheduler_to_dict(const Scheduler& scheduler, int64_t step) {
+Dict scheduler_to_dict(const Scheduler& scheduler, int64_t step, const std::vector<double>& scales) {
   const schedule::ScheduleOptions& o = scheduler.options;
-  if (const auto* plateau = std::get_if<schedule::PlateauLr>(&o.shape)) return plateau_dict(scheduler, *plateau);
+  if (const auto* plateau = std::get_if<schedule::PlateauLr>(&o.shape))
+    return plateau_dict(scheduler, *plateau, scales);
   const int64_t time = step / scheduler.steps_per_unit;
   const int64_t t = std::max<int64_t>(time - o.warmup, -1);
   const auto keys = [&](const auto& shape) -> Dict {
@@ -122,27 +142,33 @@ Dict scheduler_to_dict(const Scheduler& scheduler, int64_t step) {
       return own_keys(shape, o.rates(), t);
     }
   };
-  Dict shape =
-      with_common_keys(std::visit(keys, o.shape), o.first_lr(), t, schedule::lr_at(o, std::max(time, o.warmup)));
+  Dict shape = with_common_keys(std::visit(keys, o.shape), rates_of(o.first_lr(), scales), t,
+                                rates_of(schedule::lr_at(o, std::max(time, o.warmup)), scales));
   if (o.warmup == 0) return shape;
   return {{"_milestones", List{o.warmup}},
           {"last_epoch", time},
-          {"_last_lr", List{schedule::lr_at(o, time)}},
-          {"_schedulers", List{linear_dict(o, time), std::move(shape)}}};
+          {"_last_lr", rates_of(schedule::lr_at(o, time), scales)},
+          {"_schedulers", List{linear_dict(o, time, scales), std::move(shape)}}};
 }
 
 void add_group_rates(const Scheduler& scheduler, Dict& options) {
   if (scheduler.goes_by_metric()) return;
-  options.set("initial_lr", scheduler.options.first_lr());
+  const Value* own = options.find("lr_scale");
+  const double scale = own == nullptr || own->get_if<double>() == nullptr ? 1 : *own->get_if<double>();
+  options.set("initial_lr", scheduler.options.first_lr() * scale);
   const auto* cycle = std::get_if<schedule::OneCycleLr>(&scheduler.options.shape);
   if (cycle == nullptr) return;
-  options.set("max_lr", cycle->max_lr);
-  options.set("min_lr", cycle->last_lr());
+  options.set("max_lr", cycle->max_lr * scale);
+  options.set("min_lr", cycle->last_lr() * scale);
+  if (!cycle->momentum) return;
+  options.set("base_momentum", cycle->momentum->base);
+  options.set("max_momentum", cycle->momentum->most);
 }
 
 schedule::PlateauState plateau_in(const ValueView& saved, const Scheduler& run) {
   if (!run.goes_by_metric() || !saved.find("num_bad_epochs")) return {};
-  const double base = first_number(saved["base_lrs"]);
+  const bool has_own = saved.find("lr").has_value();
+  const double base = has_own ? saved["base_lr"].number() : first_number(saved["base_lrs"]);
   if (base != run.options.base_lr) {
     throw ConfigError(saved.file(), ": its plateau began at lr ", base, ", this run's at ", run.options.base_lr,
                       "; leave --lr out, or start a new run with --load");
@@ -156,7 +182,7 @@ schedule::PlateauState plateau_in(const ValueView& saved, const Scheduler& run) 
   schedule::PlateauState state{.metrics = metrics,
                                .bad = saved["num_bad_epochs"].integer(),
                                .cooldown_left = saved["cooldown_counter"].integer(),
-                               .lr = first_number(saved["_last_lr"])};
+                               .lr = has_own ? saved["lr"].number() : first_number(saved["_last_lr"])};
   const double best = saved["best"].number();
   if (best != schedule::worst(std::get<schedule::PlateauLr>(run.options.shape).mode)) state.best = best;
   return state;

@@ -48,6 +48,42 @@ TEST(Scheduler, HasTheKeysOfPyTorchs) {
                                       "best", "cooldown_counter", "num_bad_epochs", "base_lrs", "metric"}));
 }
 
+TEST(Scheduler, ACycleHasTheKeysOfPyTorchs) {
+  Scheduler cycle = scheduler(
+      schedule::OneCycleLr{.max_lr = 0.3, .total_steps = 50, .anneal = schedule::Anneal::kLinear, .three_phase = true});
+  std::get<schedule::OneCycleLr>(cycle.options.shape).momentum = {.base = 0.8, .most = 0.9, .beta1 = true};
+  const Value saved(scheduler_to_dict(cycle, 5));
+  std::vector<std::string> expected = {"total_steps", "_schedule_phases", "_anneal_func_type", "cycle_momentum",
+                                       "use_beta1"};
+  expected.insert(expected.end(), kCommon.begin(), kCommon.end());
+  EXPECT_EQ(keys(*saved.get_if<Dict>()), expected);
+  const ValueView view(saved, "a.pt");
+  EXPECT_EQ(view["_anneal_func_type"].text(), "linear");
+  const auto phases = view["_schedule_phases"].items();
+  ASSERT_EQ(phases.size(), 3u);
+  EXPECT_EQ(phases[1]["end_step"].number(), 2 * 0.3 * 50 - 2);
+  EXPECT_EQ(phases[1]["end_lr"].text() + phases[2]["start_momentum"].text(), "initial_lrmax_momentum");
+  Dict group;
+  group.set("lr_scale", 0.5);
+  add_group_rates(cycle, group);
+  EXPECT_EQ(keys(group),
+            (std::vector<std::string>{"lr_scale", "initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum"}));
+  EXPECT_EQ(*group.find("max_lr")->get_if<double>(), 0.15);
+}
+
+TEST(Scheduler, RatesAreListsWithOneForEachGroup) {
+  const Scheduler step = scheduler(schedule::StepLr{.step_size = 3}, 4);
+  const Value saved(scheduler_to_dict(step, 8, {1, 0.5}));
+  const ValueView view(saved, "a.pt");
+  ASSERT_EQ(view["_last_lr"].items().size(), 2u);
+  EXPECT_EQ(view["_last_lr"].items()[1].number(), 0.5 * view["_last_lr"].items()[0].number());
+  EXPECT_EQ(view["_schedulers"].items()[1]["base_lrs"].items()[1].number(), 0.05);
+  Scheduler plateau = scheduler(schedule::PlateauLr{.factor = 0.3, .patience = 0});
+  for (const double loss : {1.0, 2.0, 3.0}) plateau.observe(0, loss);
+  const Value kept(scheduler_to_dict(plateau, 8, {0.7}));
+  EXPECT_EQ(plateau_in(ValueView(kept, "a.pt"), plateau), plateau.plateau) << "bit for bit, though no group has it";
+}
+
 // Values as PyTorch has them after five steps of CosineAnnealingWarmRestarts(T_0=3, T_mult=2, eta_min=0.001).
 TEST(Scheduler, HasTheValuesOfPyTorchs) {
   Scheduler restarts = scheduler(schedule::CosineRestartsLr{.t_0 = 3, .t_mult = 2});

@@ -233,7 +233,8 @@ struct Optimized : Weighted {
 
 // A collective.
 Optimized make_optimizer(Weighted run) {
-  auto whole = optim::make_optimizer(run.plan.optimizer, run.model.module->parameters(), run.plan.optimizer_options);
+  const auto groups = optim::group_parameters(*run.model.module, run.plan.grouping);
+  auto whole = optim::make_optimizer(run.plan.optimizer, groups, run.plan.optimizer_options);
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;
   if (shards(run.options, *whole, *run.world)) {

@@ -79,8 +79,7 @@ Trainer::StepOutcome Trainer::train_step() {
   if (!parts_.mixed->scaler().enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
   amp::StepOptions clip{.max_norm = parts_.options.optimizer.clip};
   if (parts_.options.optimizer.clip_value > 0) clip.max_value = parts_.options.optimizer.clip_value;
-  const double lr = parts_.state.scheduler.lr(step_);
-  parts_.optimizer->set_lr(lr);
+  const double lr = follow_schedule();
   // run_lanes() has ended on all ranks, and with it their use of shared weights.
   const amp::StepReport update = parts_.mixed->step(*parts_.optimizer, result, clip);
   StepReport report{.loss = result.loss, .lr = lr, .gradient_norm = update.gradient_norm};
@@ -91,6 +90,14 @@ Trainer::StepOutcome Trainer::train_step() {
   reporter_.step(report);
   reporter_.reductions(ddp_);
   return {report, result.decision != 0};
+}
+
+// Gives the optimizer the rate, and the momentum, of this step. Returns the rate.
+double Trainer::follow_schedule() {
+  const double lr = parts_.state.scheduler.lr(step_);
+  parts_.optimizer->set_lr(lr);
+  if (const auto momentum = parts_.state.scheduler.momentum(step_)) parts_.optimizer->set_momentum(*momentum);
+  return lr;
 }
 
 parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, bool stop) {
@@ -134,7 +141,7 @@ bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps
 // Buffers are rank 0's everywhere before they are saved. Whole on rank 0, which alone writes it.
 checkpoint::Value Trainer::whole_state() {
   ddp_.sync_buffers();
-  parts_.optimizer->set_lr(parts_.state.scheduler.lr(step_));  // the next step's, as PyTorch saves it
+  follow_schedule();  // the next step's, as PyTorch saves it
   return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.mixed->scaler());
 }
 
@@ -159,7 +166,7 @@ void Trainer::interrupt() {
 // Hashes the weights, or their fp32 masters where there are any. Returns "" on ranks other than 0. A collective.
 std::string Trainer::weights_sha256() {
   const auto masters = parts_.optimizer->masters();
-  return leads() ? checkpoint::weights_sha256(state_with(*parts_.model.module, masters)) : "";
+  return leads() ? checkpoint::weights_sha256(state_with(*parts_.model.module, *parts_.optimizer, masters)) : "";
 }
 
 // Hashes the weights' average. Returns "" if none is kept, and on ranks other than 0. A collective.

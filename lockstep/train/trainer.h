@@ -35,6 +35,7 @@ class Trainer {
   };
 
   StepOutcome train_step();
+  double follow_schedule();
   parallel::StepResult run_lanes(const data::StepBatch& batch, bool stop);
   at::Tensor loss_of(const data::LaneBatch& lane);
   void evaluate(bool ends = false);

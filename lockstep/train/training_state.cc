@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/value_view.h"
@@ -29,13 +30,24 @@ Dict dict_of(const checkpoint::NamedTensors& tensors) {
   return dict;
 }
 
+// The names of the optimizer's parameters in its own order, which parameter groups may change.
+std::vector<std::string> names_in(const optim::AnyOptimizer& optimizer, const torch::nn::Module& model) {
+  std::unordered_map<const c10::TensorImpl*, std::string> name_of;
+  for (const auto& item : model.named_parameters()) name_of.emplace(item.value().unsafeGetTensorImpl(), item.key());
+  std::vector<std::string> names;
+  for (const at::Tensor& parameter : optimizer.all_parameters()) {
+    names.push_back(name_of.at(parameter.unsafeGetTensorImpl()));
+  }
+  return names;
+}
+
 void load_average(const ValueView& saved, const std::string& file, const torch::nn::Module& model,
                   optim::AnyOptimizer& optimizer) {
   std::vector<at::Tensor> averages;
-  for (const auto& item : model.named_parameters()) {
-    const Value* value = saved.dict().find(item.key());
+  for (const std::string& name : names_in(optimizer, model)) {
+    const Value* value = saved.dict().find(name);
     const auto* tensor = value == nullptr ? nullptr : value->get_if<at::Tensor>();
-    if (tensor == nullptr) throw DataError(file, ": ema: no tensor of the name ", item.key());
+    if (tensor == nullptr) throw DataError(file, ": ema: no tensor of the name ", name);
     averages.push_back(*tensor);
   }
   optimizer.load_averages(averages);
@@ -70,11 +82,17 @@ config::Record record_in(const ValueView& options) {
 
 }  // namespace
 
-checkpoint::NamedTensors state_with(const torch::nn::Module& model, const std::vector<at::Tensor>& values) {
-  const auto parameters = model.named_parameters();
-  std::map<std::string, at::Tensor> by_name;
+checkpoint::NamedTensors state_with(const torch::nn::Module& model, const optim::AnyOptimizer& optimizer,
+                                    const std::vector<at::Tensor>& values) {
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> value_of;
+  const auto parameters = values.empty() ? std::vector<at::Tensor>() : optimizer.all_parameters();
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i].defined()) by_name.emplace(parameters[i].key(), values[i]);
+    if (values[i].defined()) value_of.emplace(parameters[i].unsafeGetTensorImpl(), values[i]);
+  }
+  std::map<std::string, at::Tensor> by_name;
+  for (const auto& item : model.named_parameters()) {
+    const auto found = value_of.find(item.value().unsafeGetTensorImpl());
+    if (found != value_of.end()) by_name.emplace(item.key(), found->second);
   }
   auto state = checkpoint::named_state(model);
   for (auto& [name, tensor] : state) {
@@ -86,10 +104,10 @@ checkpoint::NamedTensors state_with(const torch::nn::Module& model, const std::v
 Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, const optim::AnyOptimizer& optimizer,
                     const amp::LossScaler& scaler) {
   const Origin& origin = state.origin;
-  Dict root{{"model", dict_of(state_with(model, optimizer.masters()))},
+  Dict root{{"model", dict_of(state_with(model, optimizer, optimizer.masters()))},
             {"optimizer", optimizer_dict(optimizer, state.scheduler)},
             {"amp", Dict{{"opt_level", origin.option("amp")}, {"loss_scaler0", loop::scaler_to_dict(scaler)}}},
-            {"scheduler", scheduler_to_dict(state.scheduler, state.step)},
+            {"scheduler", scheduler_to_dict(state.scheduler, state.step, optimizer.lr_scales())},
             {"sampler", Dict{{"epoch", state.step / state.steps_per_epoch},
                              {"step", state.step % state.steps_per_epoch},
                              {"lanes", origin.number("lanes")},
@@ -107,7 +125,8 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
                           {"since_best", state.since_best}}}};
   const auto averages = optimizer.averages();
   const auto defined = [](const at::Tensor& average) { return average.defined(); };
-  if (std::any_of(averages.begin(), averages.end(), defined)) root.set("ema", dict_of(state_with(model, averages)));
+  if (std::any_of(averages.begin(), averages.end(), defined))
+    root.set("ema", dict_of(state_with(model, optimizer, averages)));
   return root;
 }
 
@@ -150,9 +169,8 @@ void restore(const Value& value, const std::string& file, const torch::nn::Modul
     throw ConfigError(file, ": its optimizer is ", kind, ", the run's ", std::string(optimizer.name()),
                       "; use --optimizer ", kind);
   }
-  std::vector<std::string> names;
-  for (const auto& item : model.named_parameters()) names.push_back(item.key());
-  optimizer.load_state_dict(loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file), names);
+  optimizer.load_state_dict(loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file),
+                            names_in(optimizer, model));
   if (view.dict().contains("ema")) load_average(view["ema"], file, model, optimizer);
   loop::scaler_from_dict(view["amp"]["loss_scaler0"], scaler);
 }

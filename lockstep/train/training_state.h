@@ -26,9 +26,10 @@ struct TrainingState {
   Scheduler scheduler = {};  // not read by read_state(), for it is the run's own; plateau_in() reads what metrics made
 };
 
-// Returns the model's state dict with `values`, such as fp32 masters or averages, in place of the parameters for which
-// they are defined. Shares memory with both.
-checkpoint::NamedTensors state_with(const torch::nn::Module& model, const std::vector<at::Tensor>& values);
+// Returns the model's state dict with `values`, such as fp32 masters or averages, in place of the optimizer's
+// parameters for which they are defined. Shares memory with both.
+checkpoint::NamedTensors state_with(const torch::nn::Module& model, const optim::AnyOptimizer& optimizer,
+                                    const std::vector<at::Tensor>& values);
 
 // Returns the dict of DESIGN: model, optimizer, amp, scheduler, sampler, rng and meta. If the optimizer keeps an
 // average it also has ema, the model's state dict with the averages as weights. 16-bit weights that have fp32 masters

@@ -6,6 +6,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 
@@ -59,6 +60,39 @@ TEST(TrainingState, EverythingComesBack) {
   at::manual_seed(1);
   two.train();
   EXPECT_TRUE(at::equal(two.net->weight, one.net->weight)) << "the next step, by the optimizer's state";
+}
+
+// Groups change the optimizer's order of parameters; checkpoints go by names.
+TEST(TrainingState, GroupsComeBackWithAveragesAndMasters) {
+  const auto grouped = [](SmallRun& run, const char* first) {
+    const auto groups = optim::group_parameters(*run.net, {.rules = {{first, {{"lr_scale", 0.5}}}}});
+    run.optimizer = optim::make_optimizer("adam", groups, {{"lr", 0.1}});
+    run.optimizer->keep_average(0.5);
+  };
+  SmallRun one, two;
+  grouped(one, "weight");
+  grouped(two, "weight");
+  EXPECT_TRUE(one.optimizer->all_parameters()[0].is_same(one.net->bias)) << "another order than the module's";
+  one.train();
+  const auto saved = one.save();
+  const checkpoint::ValueView view(saved, "a.pt");
+  const auto groups = view["optimizer"]["param_groups"].items();
+  ASSERT_EQ(groups.size(), 2u) << "PyTorch's layout";
+  EXPECT_EQ(groups[1]["lr"].number(), 0.05);
+  EXPECT_EQ(groups[1]["lr_scale"].number(), 0.5);
+  EXPECT_EQ(groups[1]["params"].items()[0].integer(), 1);
+  restore_model(saved, "a.pt", *two.net);
+  restore(saved, "a.pt", *two.net, *two.optimizer, two.scaler);
+  for (SmallRun* run : {&one, &two}) {
+    at::manual_seed(1);
+    run->train();
+  }
+  EXPECT_TRUE(at::equal(two.net->weight, one.net->weight) && at::equal(two.net->bias, one.net->bias));
+  for (SmallRun* run : {&one, &two}) run->optimizer->exchange_averages();
+  EXPECT_TRUE(at::equal(two.net->weight, one.net->weight) && at::equal(two.net->bias, one.net->bias));
+  SmallRun other;
+  grouped(other, "bias");
+  EXPECT_THROW(restore(saved, "a.pt", *other.net, *other.optimizer, other.scaler), Error) << "another grouping";
 }
 
 TEST(TrainingState, TheAverageComesBack) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/config/option_set.h"
 
@@ -14,19 +15,20 @@ struct OptimizerTraits {
   std::string_view name;
   bool momentum = false;  // it has --momentum
   bool nesterov = false;  // and Nesterov's
+  bool betas = false;     // it has Adam's betas
 };
 
 // The names of optimizer_names() (optim/rules/make_optimizer.h); a test compares the two.
 constexpr auto kOptimizers = std::to_array<OptimizerTraits>({
     {"sgd", true, true},
     {"adagrad"},
-    {"adam"},
-    {"adamw"},
-    {"nadam"},
+    {.name = "adam", .betas = true},
+    {.name = "adamw", .betas = true},
+    {.name = "nadam", .betas = true},
     {"rmsprop", true},
-    {"lamb"},
+    {.name = "lamb", .betas = true},
     {"lars", true, true},
-    {"novograd"},
+    {.name = "novograd", .betas = true},
 });
 
 struct OptimizerOptions {
@@ -39,6 +41,9 @@ struct OptimizerOptions {
   double clip = 0;        // largest norm of the gradient; 0: none
   double clip_value = 0;  // largest size of an element of it, after clip; 0: none
   double ema = 0;         // decay of the weights' average; 0: none is kept
+  // Settings of parameters by their names: lr or lr_scale, weight_decay and the optimizer's other numbers.
+  std::vector<config::Rule> param_groups = {};
+  bool decay_all = true;  // false: no weight decay and no trust ratio for biases and normalisation parameters
 
   void declare(config::OptionSet& options);
   // Throws ConfigError for options that the optimizer named `of` does not have.

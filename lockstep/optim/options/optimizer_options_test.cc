@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lockstep/base/testing/refusal.h"
 
 namespace lockstep::optim {
@@ -22,6 +24,25 @@ TEST(OptimizerOptions, AreReadByName) {
                 rows.apply(std::vector<config::GivenOption>{{"optimizer", "adan"}});
               }),
               HasSubstr("expected sgd, adagrad, adam"));
+}
+
+TEST(OptimizerOptions, ParameterGroupsAreRules) {
+  OptimizerOptions options;
+  config::OptionSet rows;
+  options.declare(rows);
+  EXPECT_EQ(rows.find("param-groups")->get(), std::nullopt);
+  rows.apply_as_given(std::vector<config::GivenOption>{
+      {"param-groups", "encoder.*: lr_scale=0.1; *.bias: weight_decay=0"}, {"decay-all", "off"}});
+  EXPECT_FALSE(options.decay_all);
+  ASSERT_EQ(options.param_groups.size(), 2u);
+  EXPECT_EQ(options.param_groups[1].match, "*.bias");
+  const auto words = rows.arguments();
+  EXPECT_NE(std::find(words.begin(), words.end(), "--param-groups=encoder.*: lr_scale=0.1; *.bias: weight_decay=0"),
+            words.end());
+  EXPECT_EQ(testing_support::refusal([&] { options.check("sgd"); }), "");
+  options.param_groups[0].settings.emplace_back("lr", "0.1");
+  EXPECT_THAT(testing_support::refusal([&] { options.check("sgd"); }),
+              HasSubstr("encoder.*: has both lr and lr_scale"));
 }
 
 TEST(OptimizerOptions, MomentumGoesWithSomeOptimizersOnly) {

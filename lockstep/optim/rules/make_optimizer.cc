@@ -25,13 +25,7 @@ template <typename Optimizer, typename Options>
 std::unique_ptr<FusedOptimizer> make(const std::vector<ParameterGroup>& groups, const NamedOptions& named) {
   Options defaults;
   read_options(named, defaults);
-  std::vector<torch::optim::OptimizerParamGroup> param_groups;
-  for (const ParameterGroup& group : groups) {
-    Options options = defaults;
-    read_options(group.options, options);
-    param_groups.push_back(param_group(group.parameters, options));
-  }
-  return std::make_unique<Optimizer>(param_groups, defaults);
+  return std::make_unique<Optimizer>(param_groups(groups, defaults), defaults);
 }
 
 template <typename Optimizer, typename Options>
@@ -56,7 +50,7 @@ std::vector<std::string> optimizer_names() {
 
 std::unique_ptr<FusedOptimizer> make_optimizer(std::string_view name, std::vector<at::Tensor> parameters,
                                                const NamedOptions& options) {
-  return make_optimizer(name, std::vector<ParameterGroup>{{std::move(parameters), {}}}, options);
+  return make_optimizer(name, std::vector<ParameterGroup>{{.parameters = std::move(parameters)}}, options);
 }
 
 std::unique_ptr<FusedOptimizer> make_optimizer(std::string_view name, const std::vector<ParameterGroup>& groups,

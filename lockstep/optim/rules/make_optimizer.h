@@ -7,14 +7,9 @@
 #include <vector>
 
 #include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/optim/parameter_groups.h"
 
 namespace lockstep::optim {
-
-// Parameters with options that differ from the optimizer's: {biases, {{"weight_decay", 0.0}}}.
-struct ParameterGroup {
-  std::vector<at::Tensor> parameters;
-  NamedOptions options;
-};
 
 // "adagrad", "adam" …
 std::vector<std::string> optimizer_names();

@@ -23,6 +23,12 @@ struct Use {
   std::string example;
 };
 
+// A switch that may be unset.
+Option& declare_switch(OptionSet& options, const std::string& name, std::string help, std::optional<bool>* field) {
+  const auto write = [](bool held) { return std::string(held ? "on" : "off"); };
+  return options.form(name, "on|off", std::move(help), field, config::read_switch, write, kTrajectory);
+}
+
 std::vector<Use> declare_shape_options(LrOptions& o, OptionSet& options) {
   std::vector<Use> uses;
   const auto use = [&uses](Option& option, const Names& of, const Names& needed = {}, const char* example = "") {
@@ -54,6 +60,19 @@ std::vector<Use> declare_shape_options(LrOptions& o, OptionSet& options) {
   use(options.number("div-factor", "X", "highest rate over the first", &o.div_factor, 1, 1e12, kTrajectory),
       {"onecycle"});
   use(options.number("final-div-factor", "X", "first rate over the last", &o.final_div_factor, 1, 1e12, kTrajectory),
+      {"onecycle"});
+  use(options.word("anneal-strategy", "the way from one rate to the next", &o.anneal_strategy, kTrajectory),
+      {"onecycle"});
+  use(declare_switch(options, "three-phase", "falls as it rose, and then goes on to the last rate", &o.three_phase),
+      {"onecycle"});
+  use(declare_switch(options, "cycle-momentum", "lower the momentum, or Adam's beta1, where the rate is high",
+                     &o.cycle_momentum),
+      {"onecycle"});
+  use(options.number("base-momentum", "X", "the least momentum of a cycle (default: 0.85)", &o.base_momentum, 0,
+                     0.999999, kTrajectory),
+      {"onecycle"});
+  use(options.number("max-momentum", "X", "the largest momentum of a cycle (default: 0.95)", &o.max_momentum, 0,
+                     0.999999, kTrajectory),
       {"onecycle"});
   use(options.number("power", "X", "the exponent (default: 1, a straight line)", &o.power, 1e-3, 100, kTrajectory),
       {"polynomial"});
@@ -107,6 +126,9 @@ void LrOptions::check(const std::string& of) const {
     if (!given && has(use.needed, of)) {
       throw ConfigError("--schedule ", of, ": needs --", name, ", as in --", name, ' ', use.example);
     }
+  }
+  if ((base_momentum || max_momentum) && !cycle_momentum.value_or(false)) {
+    throw ConfigError("--", base_momentum ? "base" : "max", "-momentum: goes with --cycle-momentum on only");
   }
   if (schedule_steps && unit == ScheduleUnit::kEpochs) {
     throw ConfigError("--schedule-steps: goes with --schedule-unit steps only; use --epochs");

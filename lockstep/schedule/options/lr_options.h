@@ -32,6 +32,13 @@ constexpr auto words(LrRule) {
   return std::to_array<config::Word<LrRule>>({{LrRule::kLinear, "linear"}, {LrRule::kSqrt, "sqrt"}});
 }
 
+// How a cycle goes from one rate to the next.
+enum class AnnealStrategy { kCos, kLinear };
+constexpr auto words(AnnealStrategy) {
+  return std::to_array<config::Word<AnnealStrategy>>(
+      {{AnnealStrategy::kCos, "cos"}, {AnnealStrategy::kLinear, "linear"}});
+}
+
 struct LrScale {
   LrRule rule = LrRule::kLinear;
   std::optional<int> base;  // samples that the unscaled rate is for; unset: the recipe's batch size
@@ -56,6 +63,11 @@ struct LrOptions {
   std::optional<double> pct_start;
   std::optional<double> div_factor;
   std::optional<double> final_div_factor;
+  std::optional<AnnealStrategy> anneal_strategy;
+  std::optional<bool> three_phase;
+  std::optional<bool> cycle_momentum;
+  std::optional<double> base_momentum;
+  std::optional<double> max_momentum;
   std::optional<double> power;
   std::string plateau_metric;  // empty: the loss
   std::optional<double> plateau_factor;

@@ -20,6 +20,7 @@ struct Span {
   int64_t epoch = 1;
   int64_t warmup = 0;
   int64_t length = 0;  // of what the warm-up leaves
+  Momentum momentum = Momentum::kNone;
 };
 
 // The milestones that people give count from the run's start.
@@ -58,6 +59,16 @@ Shape make_one_cycle(const LrOptions& o, const Span& span) {
   cycle.pct_start = o.pct_start.value_or(cycle.pct_start);
   cycle.div_factor = o.div_factor.value_or(cycle.div_factor);
   cycle.final_div_factor = o.final_div_factor.value_or(cycle.final_div_factor);
+  if (o.anneal_strategy == AnnealStrategy::kLinear) cycle.anneal = Anneal::kLinear;
+  cycle.three_phase = o.three_phase.value_or(false);
+  if (!o.cycle_momentum.value_or(false)) return cycle;
+  if (span.momentum == Momentum::kNone) {
+    throw ConfigError("--cycle-momentum on: the optimizer has neither momentum nor betas; use another --optimizer");
+  }
+  MomentumCycle& momentum = cycle.momentum.emplace();
+  momentum.base = o.base_momentum.value_or(momentum.base);
+  momentum.most = o.max_momentum.value_or(momentum.most);
+  momentum.beta1 = span.momentum == Momentum::kBeta1;
   return cycle;
 }
 
@@ -138,7 +149,8 @@ ScheduleOptions make_schedule(const LrOptions& options, const RunFacts& facts) {
                   .lr_factor = facts.lr_factor,
                   .epoch = facts.steps_per_epoch / unit,
                   .warmup = warmup.length,
-                  .length = horizon - warmup.length};
+                  .length = horizon - warmup.length,
+                  .momentum = facts.momentum};
   ScheduleOptions schedule{.shape = entry.make(options, span),
                            .base_lr = facts.lr,
                            .lr_min = options.lr_min,

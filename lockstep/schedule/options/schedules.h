@@ -11,6 +11,9 @@
 
 namespace lockstep::schedule {
 
+// What of the optimizer a cycle's momentum drives.
+enum class Momentum { kNone, kMomentum, kBeta1 };
+
 // The facts of a run that its schedule depends on.
 struct RunFacts {
   double lr = 0;               // after --scale-lr
@@ -18,6 +21,7 @@ struct RunFacts {
   int64_t default_warmup = 0;  // steps, where --warmup says nothing
   int64_t epochs = 1;
   int64_t steps_per_epoch = 1;
+  Momentum momentum = Momentum::kMomentum;
 };
 
 std::vector<std::string_view> schedule_names();

@@ -43,6 +43,31 @@ TEST(Schedules, LengthsAreWhatTheWarmupLeaves) {
   }
 }
 
+TEST(Schedules, ACycleTakesPyTorchsOptions) {
+  LrOptions options = options_of("onecycle");
+  const auto cycle = [&](Momentum momentum) {
+    RunFacts facts = kFacts;
+    facts.momentum = momentum;
+    return std::get<OneCycleLr>(make_schedule(options, facts).shape);
+  };
+  EXPECT_FALSE(cycle(Momentum::kMomentum).momentum) << "unless it is asked for";
+  config::OptionSet rows;
+  options.declare(rows);
+  rows.apply(std::vector<config::GivenOption>{
+      {"anneal-strategy", "linear"}, {"three-phase", "on"}, {"cycle-momentum", "on"}, {"base-momentum", "0.7"}});
+  EXPECT_EQ(cycle(Momentum::kMomentum).anneal, Anneal::kLinear);
+  EXPECT_TRUE(cycle(Momentum::kMomentum).three_phase);
+  EXPECT_EQ(cycle(Momentum::kMomentum).momentum->base, 0.7);
+  EXPECT_EQ(cycle(Momentum::kMomentum).momentum->most, 0.95);
+  EXPECT_TRUE(cycle(Momentum::kBeta1).momentum->beta1);
+  EXPECT_THROW(cycle(Momentum::kNone), ConfigError) << "Adagrad has none";
+  options.cycle_momentum = false;
+  EXPECT_THROW(cycle(Momentum::kMomentum), ConfigError) << "--base-momentum of nothing";
+  LrOptions cosine = options_of("cosine");
+  cosine.three_phase = false;
+  EXPECT_THROW(make_schedule(cosine, kFacts), ConfigError);
+}
+
 TEST(Schedules, ByEpochs) {
   LrOptions options = options_of("cosine");
   options.unit = ScheduleUnit::kEpochs;

@@ -78,9 +78,10 @@ TEST(TrainOptions, WhatARunIs) {
     EXPECT_FALSE(row.section.empty() && row.form != config::OptionForm::kWord) << row.name;
     if (row.effect == config::Effect::kIdentity) identity.push_back(row.name);
   }
-  EXPECT_THAT(identity, testing::UnorderedElementsAre("recipe", "batch-size", "seed", "validation", "optimizer", "ema",
-                                                      "amp", "dtype", "keep-batchnorm-fp32", "channels-last", "lanes",
-                                                      "sync-bn", "comm-dtype"));
+  EXPECT_THAT(identity,
+              testing::UnorderedElementsAre("recipe", "batch-size", "seed", "validation", "optimizer", "decay-all",
+                                            "param-groups", "ema", "amp", "dtype", "keep-batchnorm-fp32",
+                                            "channels-last", "lanes", "sync-bn", "comm-dtype"));
 }
 
 }  // namespace
