@@ -1,9 +1,9 @@
 #include "lockstep/parallel/step_guard.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
 
 #include "lockstep/base/testing/refusal.h"
 
@@ -42,10 +42,12 @@ TEST(StepGuard, ANumberIsRepeatedOnceWeightsAreUpdated) {
 }
 
 TEST(StepGuard, DrawsAreSeen) {
-  std::vector<at::Generator> generators = {at::make_generator<at::CPUGeneratorImpl>(3)};
+  const torch::nn::Linear net(2, 2);
+  LaneGenerators generators(*net);
+  generators.seed(3);
   const DrawCheck active(true, generators), idle(false, generators);
   active.check(7);
-  at::rand({2}, generators[0]);
+  at::rand({2});
   idle.check(7);
   EXPECT_THAT(refusal([&] { active.check(7); }), HasSubstr("step 7 was run before the last update, too"));
 }

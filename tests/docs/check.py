@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""What the docs show is what the repository has: the README's diff and docs/own-model.md against the examples, commands against the
-programs' help, the cost model's table, and every relative link. Usage: check.py SOURCE_DIR LOCKSTEP"""
+"""What the docs show is what the repository has: the README's diff, and the code of docs/own-model.md and collectives.md,
+against the examples; commands against the programs' help; the cost model's table; and every relative link.
+Usage: check.py SOURCE_DIR LOCKSTEP"""
 import re
 import subprocess
 import sys
@@ -25,10 +26,11 @@ if shown == 0:
     wrong.append('README.md: no diff')
 
 examples = {line.strip() for path in (root / 'examples').glob('*.cc') for line in path.read_text().splitlines()}
-for block in re.findall(r'```cpp\n(.*?)```', (root / 'docs/own-model.md').read_text(), re.S):
-    for line in block.splitlines():
-        if line.strip() and line.strip() not in examples:
-            wrong.append(f'docs/own-model.md: no example has the line {line}')
+for page in ('own-model.md', 'collectives.md'):
+    for block in re.findall(r'```cpp\n(.*?)```', (root / 'docs' / page).read_text(), re.S):
+        for line in block.splitlines():
+            if line.strip() and line.strip() not in examples:
+                wrong.append(f'docs/{page}: no example has the line {line}')
 
 for option in set(re.findall(r'lockstep train [^`\n]*?(--[a-z-]+)', readme)):
     if option != '--help' and option not in subprocess.run([lockstep, 'train', '--help'], capture_output=True, text=True).stdout:
