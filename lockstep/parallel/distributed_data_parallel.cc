@@ -13,6 +13,7 @@
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/state_broadcast.h"
+#include "lockstep/parallel/step_checks.h"
 #include "lockstep/parallel/threads.h"
 
 namespace lockstep::parallel {
@@ -44,7 +45,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
                {.begin = [this] { return begin_pass(); }, .end = [this] { end_pass(); }}),
       sync_(find_sync_group(*module_)),
       network_(world_, *module_, buffers_, sync_),
-      guard_(trainable(named_parameters(*module_))),
+      weights_(tensors_of(trainable(named_parameters(*module_)))),
       generators_(*module_) {}
 
 StepResult DistributedDataParallel::run(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
@@ -85,10 +86,9 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
   try {
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
     if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
-    repeated_ = guard_.repeats(step.number);
     begin_step(networks, step, loss_scale);
     double weights = 0;
-    for (const auto* each : stepped_) weights += each->options_.broadcast_state ? each->guard_.fingerprint() : 0;
+    for (const auto* each : stepped_) weights += each->options_.broadcast_state ? fingerprint(each->weights_) : 0;
     const double loss = run_lanes(step, loss_of, loss_scale);
     // The step's other messages to all ranks travel with its fold.
     const at::Tensor notes = at::zeros({5}, at::kDouble);
@@ -109,7 +109,6 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     }
     told->wait();
     check_notes(step, note, unfolded, weights);
-    for (auto* each : stepped_) each->guard_.end_step(step.number);
     for (const auto* each : present_) {
       each->buffers().end_step();
       each->buffers().sync(comm);
@@ -135,7 +134,8 @@ void DistributedDataParallel::check_usable(const char* call) const {
   }
   const auto all = network_.all();
   if (std::none_of(all.begin(), all.end(), [](const auto* each) { return each->is_in_step(); })) return;
-  throw ConfigError("DistributedDataParallel: ", call, "() within the function of a step; return the sum of all losses "
+  throw ConfigError("DistributedDataParallel: ", call,
+                    "() within the function of a step; return the sum of all losses "
                     "from it, or call this after the step");
 }
 
@@ -147,14 +147,11 @@ void DistributedDataParallel::check_notes(const StepPlan& step, const double* no
   }
   if (note[3] != unfolded.hash * world_->size()) {
     throw ConfigError("step ", step.number, ": .grad holds gradients that were not folded, on rank ", world_->rank(),
-                      " of ", unfolded.names.empty() ? "no parameter" : some_of(unfolded.names), ", on another rank of others",
+                      " of ", unfolded.names.empty() ? "no parameter" : some_of(unfolded.names),
+                      ", on another rank of others",
                       "; zero_grad() them, or give all ranks those of the same parameters");
   }
-  if (note[4] != weights * world_->size()) {
-    throw ConfigError("step ", step.number, ": the weights of rank ", world_->rank(),
-                      " and of other ranks differ; they were changed on some ranks only, as by loading a file on one, "
-                      "or by updates of other options. Change them on all, or wrap the network anew afterwards");
-  }
+  check_same_weights(weights, note[4], world_->size(), cat("step ", step.number, ", rank ", world_->rank()));
 }
 
 // The hash is a whole number, so that its sum over ranks is exact.
@@ -267,7 +264,6 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   if (lane > 0) {
     for (const auto* each : present_) each->buffers().begin_lane();
   }
-  const DrawCheck draws(repeated_, generators_);
   const at::Tensor loss = loss_of(lane);
   check_loss(loss, cat("step ", step.number, ", lane ", index));
   for (auto* each : stepped_) each->reducer_.expect(loss);
@@ -275,7 +271,6 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   // A loss in 16 bits times its scale may be too large for them.
   const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
   (factor == 1 ? loss : wide * factor).backward();
-  draws.check(step.number);
   for (auto* each : stepped_) each->reducer_.end_lane();
   for (const auto* each : present_) each->buffers().end_lane(index, lane);
   return weight * loss.item<double>();
@@ -309,7 +304,7 @@ void DistributedDataParallel::backward(const at::Tensor& loss) {
 
 // Returns nothing under no_sync(). A collective in join().
 std::optional<PassSettings> DistributedDataParallel::begin_pass() {
-  if (network_.is_set_aside()) return std::nullopt;  // in a step of others
+  if (network_.is_set_aside()) return std::nullopt;                  // in a step of others
   for (auto* each : network_.all()) each->buffers().mark_changed();  // a frozen one may take part
   if (no_sync_ > 0) {
     network_.set_unfolded(true);

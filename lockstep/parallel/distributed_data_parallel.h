@@ -24,7 +24,6 @@
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/reducer.h"
-#include "lockstep/parallel/step_guard.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/parallel/wrapped_networks.h"
 #include "lockstep/world/world.h"
@@ -64,7 +63,8 @@ struct JoinOptions {
   bool throw_on_early_termination = false;   // the first rank to run out of data ends the loop on all ranks
 };
 
-// Used by one thread. Within the function that run() calls, another step or backward pass of the world is a ConfigError.
+// Used by one thread. Within the function that run() calls, another step or backward pass of the world is a
+// ConfigError.
 class DistributedDataParallel {
  public:
   // Checks that all ranks hold the same model, and gives them rank 0's parameters and buffers. A collective. Throws
@@ -77,9 +77,8 @@ class DistributedDataParallel {
   // lane. `loss_scale` multiplies the losses before backward. `decision`: rank 0's value reaches all ranks in the
   // result. Several runs of one number add up, as losses of one step, and each draws its own random numbers. A loop
   // calls zero_grad() after its update: other gradients that are left are an error, unless the parameters' versions
-  // show the update. So are weights that differ between ranks, and a number that was run before an update, if lanes draw
-  // random numbers. A collective. If anything throws, all ranks are told, .grad is left undefined, and buffers are as
-  // before.
+  // show the update. So are weights that differ between ranks. A collective. If anything throws, all ranks are told,
+  // .grad is left undefined, and buffers are as before.
   //
   // Gradients of another loss scale than 1 are held (optim/held_gradient.h) until amp::MixedPrecision::step takes the
   // scale out. Throws ConfigError for a network in mixed precision if the scale is none of its own.
@@ -195,12 +194,11 @@ class DistributedDataParallel {
   Reducer reducer_;
   std::shared_ptr<SyncGroup> sync_;  // null for a model without SyncBatchNorm
   WrappedNetwork network_;
-  StepGuard guard_;
-  bool repeated_ = false;                          // in a step: its number was the last one's, before an update
+  std::vector<at::Tensor> weights_;                // that are trained
   std::vector<DistributedDataParallel*> stepped_;  // in a step: those that are folded, this one first
   std::vector<WrappedNetwork*> present_;           // in a step: all of the world, whose buffers follow the lanes
-  int64_t number_ = -1;          // of the last step
-  uint64_t runs_of_number_ = 0;  // that are over, one for each of its losses
+  int64_t number_ = -1;                            // of the last step
+  uint64_t runs_of_number_ = 0;                    // that are over, one for each of its losses
   LaneGenerators generators_;
   int no_sync_ = 0;
   const JoinOptions* joining_ = nullptr;

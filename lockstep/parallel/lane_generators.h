@@ -35,9 +35,8 @@ class LaneGenerators {
     std::vector<at::Tensor> states_;
   };
 
-  std::vector<at::Tensor> states() const;
-
  private:
+  std::vector<at::Tensor> states() const;
   void set_states(const std::vector<at::Tensor>& states);
 
   std::vector<at::Generator> generators_;

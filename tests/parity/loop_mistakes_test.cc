@@ -3,12 +3,10 @@
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/testing/refusal.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "support/worlds.h"
 
@@ -20,7 +18,6 @@ using testing::HasSubstr;
 using testing_support::expect_ranks_pass;
 using testing_support::join_world;
 using testing_support::Ranks;
-using testing_support::refusal;
 
 Tensor loss_of(torch::nn::Linear& net) { return net->forward(at::ones({2, 4})).square().mean(); }
 
@@ -64,8 +61,7 @@ TEST(LoopMistakes, WeightsThatOneRankHasChangedAreFoundInTheNextStep) {
   bool found = false;
   for (const auto& result : Ranks("loaded_on_one", 2).wait()) {
     EXPECT_TRUE(result.exit_code == 2 || result.exit_code == 69) << result.output;
-    found = found ||
-            result.output.find("and of other ranks differ; they were changed on some ranks only") != std::string::npos;
+    found = found || result.output.find("its weights and those of other ranks differ") != std::string::npos;
   }
   EXPECT_TRUE(found);
 }
@@ -80,28 +76,24 @@ RANK_PROGRAM(weights_of_their_own) {
 }
 TEST(LoopMistakes, WeightsMayDifferThatWereNeverShared) { expect_ranks_pass("weights_of_their_own", 2); }
 
+// As PyTorch users write it: a number that stays 0. Each update has masks of its own, the same on any number of ranks.
 RANK_PROGRAM(one_number) {
   const auto world = join_world(context);
   torch::nn::Linear net(4, 3);
-  torch::nn::Dropout drop(0.5);
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   DistributedDataParallel ddp(net.ptr(), world);
-  const auto step = [&](bool draws) {
-    ddp.run(plan(*world, 3, 4), [&](size_t) {
-      const Tensor y = net->forward(at::ones({2, 4}));
-      return (draws ? drop->forward(y) : y).square().mean();
+  std::vector<Tensor> drawn;
+  for (int update = 0; update < 3; ++update) {
+    ddp.run(plan(*world, 0, 4), [&](size_t i) {
+      if (i == 0) drawn.push_back(at::rand({8}));
+      return loss_of(net);
     });
-  };
-  step(true);
-  step(true);  // a second loss of the same step
-  optimizer.step();
-  optimizer.zero_grad();
-  step(false);  // nothing is repeated
-  optimizer.step();
-  optimizer.zero_grad();
-  EXPECT_THAT(refusal([&] { step(true); }), HasSubstr("step 3 was run before the last update, too"));
+    optimizer.step();
+    optimizer.zero_grad();
+  }
+  EXPECT_FALSE(at::equal(drawn[0], drawn[1]) || at::equal(drawn[1], drawn[2]) || at::equal(drawn[0], drawn[2]));
 }
-TEST(LoopMistakes, ANumberThatDoesNotRiseIsRefusedWhereNumbersAreDrawn) {
+TEST(LoopMistakes, ANumberThatDoesNotRiseDrawsNewMasks) {
   for (const int ranks : {1, 2}) expect_ranks_pass("one_number", ranks);
 }
 

@@ -1,8 +1,8 @@
-#include "lockstep/parallel/step_guard.h"
+#include "lockstep/parallel/step_checks.h"
 
-#include <ATen/ops/equal.h>
-
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 #include "lockstep/base/error.h"
@@ -31,29 +31,20 @@ void mix_elements(uint64_t& state, const at::Tensor& weight) {
 
 }  // namespace
 
-double StepGuard::fingerprint() const {
+double fingerprint(const std::vector<at::Tensor>& weights) {
   uint64_t state = 0;
-  for (const auto& parameter : parameters_) {
-    const at::Tensor& weight = parameter.tensor;
+  for (const at::Tensor& weight : weights) {
     if (weight.is_cpu() && weight.numel() > 0 && weight.is_non_overlapping_and_dense()) mix_elements(state, weight);
   }
   return static_cast<double>(state >> 24);
 }
 
-int64_t StepGuard::versions() const {
-  int64_t sum = 0;
-  for (const auto& parameter : parameters_) sum += parameter.tensor._version();
-  return sum;
-}
-
-bool StepGuard::repeats(int64_t number) const {
-  return number == number_ && (fingerprint() != last_fingerprint_ || versions() != last_versions_);
-}
-
-void StepGuard::end_step(int64_t number) {
-  number_ = number;
-  last_fingerprint_ = fingerprint();
-  last_versions_ = versions();
+void check_same_weights(double own, double sum, int ranks, const std::string& whose) {
+  if (sum == own * ranks) return;
+  throw ConfigError(whose,
+                    ": its weights and those of other ranks differ; they were changed on some ranks only, as by "
+                    "loading a file on one, or by updates of other options. Change them on all, or wrap the network "
+                    "anew afterwards");
 }
 
 void check_loss(const at::Tensor& loss, const std::string& whose) {
@@ -68,21 +59,6 @@ void check_loss(const at::Tensor& loss, const std::string& whose) {
                       "frozen parameters alone");
   }
   if (loss.is_meta()) throw ConfigError(whose, ": the loss is on ", loss.device(), ", which computes nothing");
-}
-
-DrawCheck::DrawCheck(bool active, const LaneGenerators& generators) : generators_(generators) {
-  if (active) seeded_ = generators.states();
-}
-
-void DrawCheck::check(int64_t step) const {
-  if (seeded_.empty()) return;
-  const auto states = generators_.states();
-  for (size_t i = 0; i < seeded_.size(); ++i) {
-    if (at::equal(seeded_[i], states[i])) continue;
-    throw ConfigError("step ", step,
-                      " was run before the last update, too, and draws the same random numbers again "
-                      "(dropout); give each update a number of its own, which rises");
-  }
 }
 
 }  // namespace lockstep::parallel
