@@ -24,12 +24,12 @@
 #include <vector>
 
 #include "lockstep/amp/autocast.h"
-#include "lockstep/amp/fused_step.h"
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/amp/mixed_optimizer.h"
 #include "lockstep/amp/model_checks.h"
 #include "lockstep/amp/nested.h"
 #include "lockstep/amp/opt_level.h"
+#include "lockstep/amp/step_verdict.h"
 
 namespace lockstep::amp {
 

@@ -44,9 +44,7 @@ struct Loop {
       const auto x = at::randn({5, 4});  // of the generator, which is saved
       const parallel::StepPlan plan{.number = step, .samples = 5, .lanes = {{0, 5}}};
       const auto result = ddp.run(
-          plan,
-          [&](size_t) { return mixed.forward([&] { return net->forward(mixed.cast_inputs(x)); }).square().mean(); },
-          mixed.loss_scale());
+          plan, [&](size_t) { return mixed.forward(net, x).square().mean(); }, mixed);
       mixed.step(optimizer, result);
       mixed.zero_grad(optimizer);
     }

@@ -51,6 +51,14 @@ at::Tensor take_gradient(const at::Tensor& parameter) {
   return gradient;
 }
 
+// The scale in gradients that are left, whoever has left them.
+double scale_in(const OptimizerRef& optimizer) {
+  for (const auto& parameter : parameters_of(optimizer)) {
+    if (parameter.grad().defined()) return optim::loss_scale_of(parameter.grad());
+  }
+  return 1;
+}
+
 template <typename Visit>
 void for_each_gradient(const OptimizerRef& optimizer, const Visit& visit) {
   for (const auto& parameter : parameters_of(optimizer)) {
@@ -70,6 +78,7 @@ void Amp::enter(const std::vector<OptimizerRef>& optimizers, const ScaleLossOpti
   const optim::UseHeldGradients use;
   for (const auto& optimizer : optimizers) {
     Accumulation& of = accumulation(optimizer);
+    if (!find(optimizer).copies_gradients()) of.scaled_by = scale_in(optimizer);
     if (of.delayed && policy().cast_model && of.scaled_by != scale) {
       throw ConfigError(
           "amp: scale_loss after one with delay_unscale of another loss scale; accumulate one loss_id at a "

@@ -316,6 +316,14 @@ TEST(Amp, GradientsThatAreNotDroppedAddUp) {
     }
     amp->step(*sgd);
     EXPECT_TRUE(at::allclose(amp->master_params(*sgd)[0], before - 2)) << name_of(level);
+    sgd->zero_grad();                                                                                       // not amp's
+    for (const Tensor& weight : net->parameters()) weight.mutable_grad() = at::ones_like(weight.detach());  // unscaled
+    {
+      const auto scaled = amp->scale_loss(amp->forward(net, at::ones({1, 4})).sum(), *sgd);
+      scaled.backward();
+    }
+    amp->step(*sgd);
+    EXPECT_TRUE(at::allclose(amp->master_params(*sgd)[0], before - 4)) << name_of(level);
   }
 }
 

@@ -79,13 +79,14 @@ RANK_PROGRAM(apex_accumulation) {
   alone->bias.set_data(net->bias.detach().clone());
   const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.1}});
   torch::optim::SGD by_one(alone->parameters(), 0.1);
-  const auto amp = amp::initialize(*net, *sgd, {.opt_level = context.argument});
+  amp::InitializeOptions options{.opt_level = context.argument};
+  if (context.argument != "O0") options.loss_scale = 128.0;
+  const auto amp = amp::initialize(*net, *sgd, options);
   DistributedDataParallel ddp(net.ptr(), world);
   const auto loss_of = [&](torch::nn::Linear& of, int64_t step, int part, int rank) {
     at::manual_seed(static_cast<uint64_t>(100 * step + 10 * part + rank));
     const Tensor x = at::randn({8, 4}), y = at::randn({8, 2});
-    const auto forward = [&] { return of->forward(x); };
-    return at::mse_loss(of.get() == net.get() ? amp->forward(forward) : forward(), y);
+    return at::mse_loss(of.get() == net.get() ? amp->forward(of, x) : of->forward(x), y);
   };
   const auto backward = [&](const Tensor& loss, bool delay) {
     const auto scaled = amp->scale_loss(loss, *sgd, {.delay_unscale = delay});
@@ -117,6 +118,38 @@ TEST(ApexParallel, AmpAccumulatesWithoutAllReduce) {
   for (const char* level : {"O0", "O1", "O2"}) {
     SCOPED_TRACE(level);
     for (const int size : {1, 2}) expect_ranks_pass("apex_accumulation", size, level);
+  }
+}
+
+// One rank's loss overflows, and all ranks skip. The argument is the level, and whose optimizer it is.
+RANK_PROGRAM(apex_overflow) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::Linear net(4, 2);
+  const bool ours = context.argument.ends_with("ours");
+  const auto fused = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.1}});
+  torch::optim::SGD plain(net->parameters(), 0.1);
+  torch::optim::Optimizer& sgd = ours ? static_cast<torch::optim::Optimizer&>(*fused) : plain;
+  const auto amp = amp::initialize(*net, sgd, {.opt_level = context.argument.substr(0, 2)});
+  DistributedDataParallel ddp(net.ptr(), world);
+  const Tensor before = net->weight.detach().clone();
+  for (const bool overflow : {true, false}) {
+    const double factor = overflow && context.rank == 1 ? HUGE_VAL : 1e-3;
+    {
+      const auto scaled = amp->scale_loss(amp->forward(net, at::ones({8, 4})).mean() * factor, sgd);
+      scaled.backward();
+    }
+    if (overflow) EXPECT_THAT(refusal([&] { sgd.step(); }), HasSubstr("is not finite"));
+    EXPECT_EQ(amp->step(sgd).skipped, overflow);
+    EXPECT_EQ(at::equal(amp->master_params(sgd)[0].to(net->weight.scalar_type()), before), overflow);
+    EXPECT_EQ(amp->loss_scale(), 32768);
+    amp->zero_grad(sgd);
+  }
+}
+TEST(ApexParallel, AnOverflowOfOneRankSkipsOnAll) {
+  for (const char* argument : {"O1 ours", "O1", "O2 ours", "O2"}) {
+    SCOPED_TRACE(argument);
+    expect_ranks_pass("apex_overflow", 2, argument);
   }
 }
 

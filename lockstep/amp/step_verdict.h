@@ -1,5 +1,5 @@
-// One optimizer step from gradients whose sum of squares the fold has given: finite check, clipping, unscaling and
-// update. Only the update touches memory.
+// The decision about an optimizer step, from the sum of squares of the gradients that the fold has given: finite check,
+// clipping and unscaling. Only the update touches memory.
 #pragma once
 
 #include <limits>
@@ -33,10 +33,5 @@ struct Verdict {
   optim::Update update;
 };
 Verdict judge(LossScaler& scaler, double square_sum, const StepOptions& options);
-
-// Judges a step and takes it unless it is skipped. `square_sum` is that of the gradients, which are still scaled
-// (StepResult, Reducer). Sets the next scale. Without a scaler a step is taken whatever the gradients are.
-StepReport fused_step(optim::AnyOptimizer& optimizer, LossScaler& scaler, double square_sum,
-                      const StepOptions& options = {});
 
 }  // namespace lockstep::amp

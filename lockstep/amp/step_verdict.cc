@@ -1,4 +1,4 @@
-#include "lockstep/amp/fused_step.h"
+#include "lockstep/amp/step_verdict.h"
 
 #include <cmath>
 
@@ -16,13 +16,6 @@ Verdict judge(LossScaler& scaler, double square_sum, const StepOptions& options)
            .clip_value = options.max_value,
            .grad_norm = report.gradient_norm * clip,
            .loss_scale = scale}};
-}
-
-StepReport fused_step(optim::AnyOptimizer& optimizer, LossScaler& scaler, double square_sum,
-                      const StepOptions& options) {
-  const Verdict verdict = judge(scaler, square_sum, options);
-  if (!verdict.report.skipped) optimizer.update(verdict.update);
-  return verdict.report;
 }
 
 }  // namespace lockstep::amp

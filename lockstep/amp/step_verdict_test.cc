@@ -1,4 +1,4 @@
-#include "lockstep/amp/fused_step.h"
+#include "lockstep/amp/step_verdict.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -11,32 +11,34 @@
 namespace lockstep::amp {
 namespace {
 
-struct FusedStepTest : testing::Test {
+struct StepVerdictTest : testing::Test {
   at::Tensor weight = at::zeros({2}).requires_grad_();
   std::unique_ptr<optim::FusedOptimizer> sgd = optim::make_optimizer("sgd", {weight}, {{"lr", 1.0}});
   LossScaler scaler{{.enabled = true, .init_scale = 4}};
 
   StepReport step(const at::Tensor& gradient, const StepOptions& options = {}) {
     weight.mutable_grad() = gradient;
-    return fused_step(*sgd, scaler, gradient.square().sum().item<double>(), options);
+    const Verdict verdict = judge(scaler, gradient.square().sum().item<double>(), options);
+    if (!verdict.report.skipped) sgd->update(verdict.update);
+    return verdict.report;
   }
 };
 
-TEST_F(FusedStepTest, UnscalesWithinTheUpdate) {
+TEST_F(StepVerdictTest, UnscalesWithinTheUpdate) {
   const StepReport report = step(at::tensor({12.0f, 16.0f}));
   EXPECT_TRUE(at::equal(weight, at::tensor({-3.0f, -4.0f})));
   EXPECT_EQ(report.gradient_norm, 5);
   EXPECT_TRUE(report.finite && !report.skipped);
 }
 
-TEST_F(FusedStepTest, ClipsWhatIsUnscaled) {
+TEST_F(StepVerdictTest, ClipsWhatIsUnscaled) {
   step(at::tensor({12.0f, 16.0f}), {.max_norm = 2.5});
   EXPECT_TRUE(at::allclose(weight, at::tensor({-1.5f, -2.0f}), 1e-5));
   step(at::tensor({12.0f, 16.0f}), {.max_value = 1});
   EXPECT_TRUE(at::allclose(weight, at::tensor({-2.5f, -3.0f}), 1e-5));
 }
 
-TEST_F(FusedStepTest, AnOverflowSkipsTheStepAndHalvesTheScale) {
+TEST_F(StepVerdictTest, AnOverflowSkipsTheStepAndHalvesTheScale) {
   const StepReport report = step(at::tensor({1.0f, std::numeric_limits<float>::infinity()}));
   EXPECT_TRUE(report.skipped && !report.finite);
   EXPECT_TRUE(at::equal(weight, at::zeros({2})));
@@ -46,7 +48,7 @@ TEST_F(FusedStepTest, AnOverflowSkipsTheStepAndHalvesTheScale) {
   EXPECT_EQ(scaler.skipped_in_a_row(), 0);
 }
 
-TEST_F(FusedStepTest, WithoutAScalerEveryStepIsTaken) {
+TEST_F(StepVerdictTest, WithoutAScalerEveryStepIsTaken) {
   scaler = LossScaler();
   const StepReport report = step(at::tensor({1.0f, NAN}));
   EXPECT_TRUE(!report.skipped && !report.finite);
