@@ -11,4 +11,5 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LockstepConfig.cmake.in 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/LockstepConfig.cmake ${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/Libtorch.cmake ${CMAKE_CURRENT_LIST_DIR}/Dependencies.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/Precompile.cmake
         DESTINATION ${package})

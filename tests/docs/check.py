@@ -26,6 +26,10 @@ if shown == 0:
     wrong.append('README.md: no diff')
 
 examples = {line.strip() for path in (root / 'examples').glob('*.cc') for line in path.read_text().splitlines()}
+outside = (root / 'tests/install/outside/CMakeLists.txt').read_text()
+for block in re.findall(r'```cmake\n(.*?)```', (root / 'docs/own-model.md').read_text(), re.S):
+    if block not in outside:
+        wrong.append('docs/own-model.md: tests/install/outside/CMakeLists.txt has other lines')
 for page in ('own-model.md', 'collectives.md'):
     for block in re.findall(r'```cpp\n(.*?)```', (root / 'docs' / page).read_text(), re.S):
         for line in block.splitlines():
