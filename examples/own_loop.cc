@@ -84,9 +84,7 @@ int train(const std::string& folder, int64_t steps) {
   while (step < steps && !stopping.ended()) {
     const auto batch = loader.next();
     optimizer.set_lr(schedule::lr_at(schedule, step));
-    const auto loss_of = [&](const auto& lane) {
-      return at::cross_entropy_loss(net->forward(lane.data), lane.target);
-    };
+    const auto loss_of = [&](const auto& lane) { return at::cross_entropy_loss(net->forward(lane.data), lane.target); };
     const auto result = ddp.run(step, batch, loss_of, mixed);
     mixed.step(optimizer, result, {.max_norm = 1});
     mixed.zero_grad(optimizer);

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "lockstep/amp/multi_tensor.h"
-#include "lockstep/optim/optimizer_ref.h"
 #include "lockstep/base/error.h"
 #include "lockstep/optim/held_gradient.h"
+#include "lockstep/optim/optimizer_ref.h"
 
 namespace lockstep::amp {
 namespace {

@@ -81,8 +81,8 @@ class MixedPrecision {
   // Steps the optimizer and sets the next scale. `gradients`: what DistributedDataParallel::run has returned, which was
   // given this and the loss_id. Optimizers of lockstep/optim take one pass over memory. Skips the step if a gradient
   // was not finite. Throws ConfigError for gradients of another scale.
-  StepReport step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients, const StepOptions& options = {},
-                  int loss_id = 0) {
+  StepReport step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
+                  const StepOptions& options = {}, int loss_id = 0) {
     return step(std::vector{optimizer}, gradients, options, loss_id);
   }
   // Steps several optimizers. One loss gave their gradients, and `gradients` is of all of them together.
@@ -99,7 +99,9 @@ class MixedPrecision {
 
   // Returns the tensors that the optimizer steps: fp32 masters at O2, elsewhere its parameters. Masters of
   // lockstep/optim's optimizers have no .grad; clip by step()'s options instead.
-  std::vector<at::Tensor> master_params(const optim::OptimizerRef& optimizer) const { return find(optimizer).stepped(); }
+  std::vector<at::Tensor> master_params(const optim::OptimizerRef& optimizer) const {
+    return find(optimizer).stepped();
+  }
   // The masters alone, by parameter through all groups, for a checkpoint: undefined where there is none. Of a sharded
   // optimizer they are whole on rank 0: a collective.
   std::vector<at::Tensor> masters(const optim::OptimizerRef& optimizer) const { return find(optimizer).masters(); }

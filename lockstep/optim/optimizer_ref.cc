@@ -35,8 +35,6 @@ std::vector<at::Tensor> parameters_of(const OptimizerRef& optimizer) {
   return all;
 }
 
-std::vector<at::Tensor> gradients_of(const OptimizerRef& optimizer) {
-  return gradients_of(parameters_of(optimizer));
-}
+std::vector<at::Tensor> gradients_of(const OptimizerRef& optimizer) { return gradients_of(parameters_of(optimizer)); }
 
 }  // namespace lockstep::optim

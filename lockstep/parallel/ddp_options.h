@@ -37,8 +37,8 @@ struct DdpOptions {
 
   bool closes_bucket(const at::Tensor& parameter) const;  // whether it is one of bucket_ends
   void check() const;                                     // throws ConfigError for options that do not go together
-  // One line for each option that all ranks give alike, for this module. Throws ConfigError for bucket_ends that are none
-  // of its parameters.
+  // One line for each option that all ranks give alike, for this module. Throws ConfigError for bucket_ends that are
+  // none of its parameters.
   std::vector<std::string> describe(const torch::nn::Module& module) const;
   std::optional<c10::ScalarType> wire() const;  // the type in which fp32 gradients travel: the hook's or the buckets'
 };

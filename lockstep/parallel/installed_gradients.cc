@@ -33,9 +33,10 @@ bool InstalledGradients::is_used(size_t index, const NamedParameter& parameter, 
 
 void InstalledGradients::refuse_unused(const NamedParameter& parameter, int64_t number) const {
   const std::string whose = number_ == kNoNumber ? "a backward pass by hand" : cat("step ", number_);
-  throw ConfigError("step ", number, ": .grad of ", parameter.name, " still holds the gradient of ", whose,
-                    "; call the module's zero_grad() after every update: an optimizer's leaves out parameters that it does not "
-                    "have. To add up the losses of one step, give run() one number");
+  throw ConfigError(
+      "step ", number, ": .grad of ", parameter.name, " still holds the gradient of ", whose,
+      "; call the module's zero_grad() after every update: an optimizer's leaves out parameters that it does not "
+      "have. To add up the losses of one step, give run() one number");
 }
 
 void check_scale(const NamedParameter& parameter, double there, double added) {

@@ -7,8 +7,7 @@
 
 namespace lockstep::parallel {
 
-LaneGenerators::LaneGenerators(const torch::nn::Module& module)
-    : generators_({at::detail::getDefaultCPUGenerator()}) {
+LaneGenerators::LaneGenerators(const torch::nn::Module& module) : generators_({at::detail::getDefaultCPUGenerator()}) {
   const at::Device device = module.parameters()[0].device();
   if (!device.is_cpu()) generators_.push_back(at::globalContext().defaultGenerator(device));
 }

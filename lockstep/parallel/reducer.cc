@@ -177,7 +177,8 @@ void Reducer::fail(const std::exception& error) noexcept {
 
 void Reducer::expect(const at::Tensor& loss) {
   refuse_given();
-  if (low_precision_ && step_.lanes == 1 && !step_.by_hand && local_gradients().empty()) low_precision_->hook_casts(loss);
+  if (low_precision_ && step_.lanes == 1 && !step_.by_hand && local_gradients().empty())
+    low_precision_->hook_casts(loss);
   for (const size_t index : unused_.unused_in(loss)) add_zero(index);
   for (size_t i = parameters_.size(); static_graph_ && i-- > 0;) {
     if (static_graph_->expects(i, step_.lane, 0)) add_zero(i);
@@ -253,9 +254,7 @@ void Reducer::take(size_t index, at::Tensor gradient) {
 }
 
 // What this rank alone has from before is a part of its first lane's gradient.
-bool Reducer::adds_local(size_t index) const {
-  return step_.lane == 0 && !local_.empty() && local_[index].defined();
-}
+bool Reducer::adds_local(size_t index) const { return step_.lane == 0 && !local_.empty() && local_[index].defined(); }
 
 void Reducer::add_to_lanes(size_t index, at::Tensor gradient) {
   check_first(index);
@@ -352,8 +351,8 @@ void Reducer::add_rows(size_t index, at::Tensor gradient) {
   if (sparse_.lanes(index) == step_.lanes) step_.ready[index] = true;
 }
 
-// A low-precision gradient comes before its cast to fp32, where this rank has one lane, and needs no lane sum. A pass by
-// hand or another step may share the cast with the step that has put a hook on it.
+// A low-precision gradient comes before its cast to fp32, where this rank has one lane, and needs no lane sum. A pass
+// by hand or another step may share the cast with the step that has put a hook on it.
 bool Reducer::take_low_precision(size_t index, const at::Tensor& gradient) {
   const std::lock_guard lock(mutex_);
   const bool one_lane = step_.active && !step_.by_hand && step_.lanes == 1;
@@ -377,7 +376,8 @@ void Reducer::check_allowed() const {
 void Reducer::refuse_given() const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!has_given(i) && !(static_graph_ && static_graph_->has(i, step_.lane))) continue;
-    throw ConfigError(parameters_[i].name, " got a gradient before the lane's loss was known: a backward pass within the "
+    throw ConfigError(parameters_[i].name,
+                      " got a gradient before the lane's loss was known: a backward pass within the "
                       "function of a step; return the sum of all losses from it");
   }
 }

@@ -170,10 +170,10 @@ class Reducer {
   DdpOptions options_;
   ByHand by_hand_;
   std::vector<NamedParameter> parameters_;
-  std::vector<NamedParameter> frozen_;        // that required no gradient at construction: one is an error
-  std::vector<NamedParameter> folded_;        // the same, real views of complex ones
-  std::vector<LaneSum> lane_sums_;            // by parameter
-  InstalledGradients installed_;            // by the last finish()
+  std::vector<NamedParameter> frozen_;  // that required no gradient at construction: one is an error
+  std::vector<NamedParameter> folded_;  // the same, real views of complex ones
+  std::vector<LaneSum> lane_sums_;      // by parameter
+  InstalledGradients installed_;        // by the last finish()
   // The gradients to which a step of lanes adds, by parameter; undefined ones and empty lists for none.
   std::vector<at::Tensor> common_;  // the same on all ranks: added after the fold
   std::vector<at::Tensor> local_;   // this rank's, divided by the number of ranks: added to the first lane's

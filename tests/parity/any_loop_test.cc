@@ -230,8 +230,8 @@ TEST(AnyLoop, ComplexParametersAreFolded) {
   for (const int size : {1, 2}) expect_ranks_pass("complex_parameters", size);
 }
 
-// A network that is trained and evaluated within another's lanes: each lane begins with the buffers of the step's start,
-// and lane 0's stay. The argument names the file for the gradients' bits.
+// A network that is trained and evaluated within another's lanes: each lane begins with the buffers of the step's
+// start, and lane 0's stay. The argument names the file for the gradients' bits.
 RANK_PROGRAM(evaluated_within) {
   const auto world = join_world(context);
   auto net = linear(1);

@@ -36,7 +36,8 @@ RANK_PROGRAM(changed_outside) {
   const auto world = join_world(context);
   Normed net;
   DistributedDataParallel ddp(net.ptr(), world);
-  const auto step = [&](int64_t number, const std::function<void()>& seen = [] {}) {
+  const auto step = [&](
+                        int64_t number, const std::function<void()>& seen = [] {}) {
     net->zero_grad();
     ddp.run(one_lane_each(*world, number), [&](size_t) {
       seen();

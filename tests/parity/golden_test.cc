@@ -75,12 +75,13 @@ checkpoint::Dict state_in(const std::string& file) {
 }
 
 // The record was made on an Intel CPU with AVX-512; others round differently, and training spreads that. MKL chooses
-// its kernels by the CPU's maker too: on an AMD EPYC with AVX-512 AdamW's loss differs by 1.1e-5 after 30 steps.
+// its kernels by the CPU's maker too: on an AMD EPYC with AVX-512 AdamW's loss differs by 1.1e-5 after 30 steps, and on
+// one without AVX-512 a layer's weights by 0.6 %: Adam divides small gradients by their own size.
 struct Tolerances {
   double loss, weights;
 };
 Tolerances tolerances() {
-  if (!__builtin_cpu_supports("avx512f")) return {1e-3, 5e-3};
+  if (!__builtin_cpu_supports("avx512f")) return {1e-3, 1e-2};
   return {__builtin_cpu_is("intel") ? 1e-5 : 3e-5, 2e-4};
 }
 

@@ -72,8 +72,9 @@ TEST(Leftovers, APassWithoutSyncAddsToTheGradientOfAStep) {
 RANK_PROGRAM(leftovers_with_options) {
   const auto world = join_world(context);
   const int r = context.rank, w = context.size;
-  for (const DdpOptions& options : {DdpOptions{.gradient_predivide_factor = 3.0}, DdpOptions{.allreduce_always_fp32 = true},
-                                    DdpOptions{.buckets = {.wire = at::kBFloat16}}, DdpOptions{.gradient_average = false}}) {
+  for (const DdpOptions& options :
+       {DdpOptions{.gradient_predivide_factor = 3.0}, DdpOptions{.allreduce_always_fp32 = true},
+        DdpOptions{.buckets = {.wire = at::kBFloat16}}, DdpOptions{.gradient_average = false}}) {
     auto net = linear(1), alone = linear(1);
     DistributedDataParallel ddp(net.ptr(), world, options);
     {

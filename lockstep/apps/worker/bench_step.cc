@@ -138,8 +138,8 @@ int64_t steps_to_measure(Bench& bench, comm::Communicator& comm) {
 }
 
 struct Overhead {
-  double ratio = 0;             // the median of the pairs of blocks
-  uint64_t bytes_without = 0;   // of gradients that steps without communication have reduced
+  double ratio = 0;            // the median of the pairs of blocks
+  uint64_t bytes_without = 0;  // of gradients that steps without communication have reduced
 };
 
 // Steps with communication by those without it, in blocks by turns.

@@ -14,10 +14,10 @@
 
 namespace lockstep::apex::amp {
 
-using optim::gradients_of;
 using lockstep::amp::MixedOptimizer;
 using lockstep::amp::multi_tensor_l2norm;
 using lockstep::amp::multi_tensor_scale;
+using optim::gradients_of;
 using optim::parameters_of;
 
 ScaledLoss::ScaledLoss(Amp& amp, at::Tensor loss, std::vector<OptimizerRef> optimizers, ScaleLossOptions options)

@@ -30,13 +30,13 @@ namespace lockstep::apex::amp {
 
 using lockstep::amp::float_function;
 using lockstep::amp::half_function;
-using optim::OptimizerRef;
 using lockstep::amp::promote_function;
 using lockstep::amp::register_float_function;
 using lockstep::amp::register_half_function;
 using lockstep::amp::register_promote_function;
 using lockstep::amp::StepOptions;
 using lockstep::amp::StepReport;
+using optim::OptimizerRef;
 using disable_casts = lockstep::amp::DisableCasts;
 
 class Amp;

@@ -2,9 +2,9 @@
 
 #include <c10/core/GradMode.h>
 
-#include "lockstep/optim/optimizer_ref.h"
 #include "lockstep/base/error.h"
 #include "lockstep/compat/apex/fp16_utils.h"
+#include "lockstep/optim/optimizer_ref.h"
 
 namespace lockstep::apex::fp16_utils {
 namespace {

@@ -9,8 +9,8 @@
 
 namespace lockstep::pytorch::amp {
 
-using optim::gradients_of;
 using lockstep::amp::multi_tensor_scale;
+using optim::gradients_of;
 using optim::OptimizerRef;
 using optim::parameters_of;
 

@@ -75,8 +75,7 @@ TEST_F(GradScalerTest, StepsOurOptimizersAndSparseGradients) {
   for (const bool ours : {true, false}) {
     const auto fused = optim::make_optimizer("sgd", {table}, {{"lr", 1.0}});
     torch::optim::SGD plain({table}, torch::optim::SGDOptions(1.0));
-    const optim::OptimizerRef optimizer =
-        ours ? optim::OptimizerRef(*fused) : optim::OptimizerRef(plain);
+    const optim::OptimizerRef optimizer = ours ? optim::OptimizerRef(*fused) : optim::OptimizerRef(plain);
     for (const float factor : {0.25f, std::numeric_limits<float>::infinity()}) {
       const at::Tensor before = table.detach().clone();
       table.mutable_grad().reset();

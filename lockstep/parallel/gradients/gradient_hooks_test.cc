@@ -51,7 +51,9 @@ TEST(GradientHooks, ThoseOfTheUserAreRefused) {
   };
   const Tensor a = at::ones({2}).requires_grad_(), b = at::ones({2}).requires_grad_();
   torch::autograd::impl::set_post_acc_grad_hooks(b, std::make_unique<Own>());
-  EXPECT_THAT(testing_support::refusal([&] { GradientHooks({{"a", a}, {"b", b}}, [](size_t) {}); }),
+  EXPECT_THAT(testing_support::refusal([&] {
+                GradientHooks({{"a", a}, {"b", b}}, [](size_t) {});
+              }),
               testing::HasSubstr("b has a post-accumulate-grad hook of its own"));
   EXPECT_EQ(torch::autograd::impl::post_acc_grad_hooks(a), nullptr) << "nothing is touched";
 }
