@@ -31,8 +31,6 @@ std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> modu
   return module;
 }
 
-double add_losses(double a, double b) { return a + b; }
-
 }  // namespace
 
 DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Module> module,
@@ -207,8 +205,8 @@ double DistributedDataParallel::run_lanes(const StepPlan& step, const std::funct
                                           double loss_scale) {
   if (sync_ != nullptr) return run_by_turns(step, loss_of, loss_scale);
   comm::LeafFold<double> losses;
-  for (size_t i = 0; i < step.lanes.size(); ++i) losses.push(run_lane(step, i, loss_of, loss_scale), add_losses);
-  return losses.finish(add_losses);
+  for (size_t i = 0; i < step.lanes.size(); ++i) losses.push(run_lane(step, i, loss_of, loss_scale), std::plus<>());
+  return losses.finish(std::plus<>());
 }
 
 // The same with SyncBatchNorm: this rank's lanes take turns at each of its layers.
@@ -230,8 +228,8 @@ double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::fu
   };
   sync_->run(step.lanes.size(), filled, run_one, [&](size_t from, size_t to) { switch_lane(filled, from, to); });
   comm::LeafFold<double> losses;
-  for (const double share : shares) losses.push(share, add_losses);
-  return losses.finish(add_losses);
+  for (const double share : shares) losses.push(share, std::plus<>());
+  return losses.finish(std::plus<>());
 }
 
 // The state of a lane that is not its thread's is saved and restored as the turn passes.

@@ -27,19 +27,6 @@ at::Tensor exchange_grad(const NamedParameter& parameter, at::Tensor gradient = 
   return std::exchange(parameter.tensor.mutable_grad(), std::move(gradient));
 }
 
-std::vector<LaneSum> lane_sums_of(const std::vector<NamedParameter>& parameters, const DdpOptions& options) {
-  std::vector<LaneSum> sums;
-  for (const auto& [name, tensor, sparse] : parameters) {
-    sums.emplace_back(tensor.scalar_type() == at::kFloat ? options.wire() : std::nullopt);
-  }
-  return sums;
-}
-
-std::vector<NamedParameter> joined(std::vector<NamedParameter> first, const std::vector<NamedParameter>& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 // Whether the fold can read low-precision gradients and write fp32 sums, and nothing else is done with gradients.
 bool folds_low_precision(comm::Communicator& comm, const DdpOptions& options) {
   return comm.shares(at::empty({1})) && comm.size() > 1 && !options.wire() && options.comm_hook == nullptr &&
@@ -56,7 +43,7 @@ Reducer::Reducer(const std::vector<NamedParameter>& parameters, comm::Communicat
       parameters_(trainable(parameters)),
       frozen_(frozen(parameters)),
       folded_(real_views(parameters_)),
-      lane_sums_(lane_sums_of(folded_, options_)),
+      lane_sums_(lane_sums_of(tensors_of(folded_), options_.wire())),
       buckets_(folded_, comm, options_),
       unused_(parameters_, options_.find_unused_parameters && !options_.static_graph),
       sparse_(parameters_),

@@ -59,4 +59,10 @@ void LaneSum::clear() {
   early_.clear();
 }
 
+std::vector<LaneSum> lane_sums_of(const std::vector<at::Tensor>& tensors, std::optional<at::ScalarType> wire) {
+  std::vector<LaneSum> sums;
+  for (const auto& tensor : tensors) sums.emplace_back(tensor.scalar_type() == at::kFloat ? wire : std::nullopt);
+  return sums;
+}
+
 }  // namespace lockstep::parallel

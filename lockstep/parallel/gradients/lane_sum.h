@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "lockstep/comm/fold_tree.h"
 
@@ -34,5 +35,8 @@ class LaneSum {
   size_t added_ = 0;
   std::map<size_t, at::Tensor> early_;  // by lane: gradients that wait for those of earlier lanes
 };
+
+// A sum for each of these tensors. The wire type is for those of fp32.
+std::vector<LaneSum> lane_sums_of(const std::vector<at::Tensor>& tensors, std::optional<at::ScalarType> wire);
 
 }  // namespace lockstep::parallel

@@ -84,4 +84,9 @@ std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters
   return tensors;
 }
 
+std::vector<NamedParameter> joined(std::vector<NamedParameter> first, const std::vector<NamedParameter>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 }  // namespace lockstep::parallel

@@ -24,6 +24,9 @@ std::vector<NamedParameter> trainable(const std::vector<NamedParameter>& paramet
 // The others, likewise.
 std::vector<NamedParameter> frozen(const std::vector<NamedParameter>& parameters);
 
+// Both lists, one after the other.
+std::vector<NamedParameter> joined(std::vector<NamedParameter> first, const std::vector<NamedParameter>& second);
+
 // The first three names, and how many more there are.
 std::string some_of(const std::vector<std::string>& names);
 
