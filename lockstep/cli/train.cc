@@ -69,9 +69,10 @@ InitOptions world_of(const train::TrainOptions& options) {
 void tell(const train::Parts& parts, const Logger& log) {
   const train::TrainOptions& options = parts.options;
   if (!options.quiet) print(train::header_of(parts));
+  const bool chosen = parts.amp_why.empty();  // by the user, not by --amp auto
   const std::string slow =
       amp::slow_warning(parts.mixed->policy(), detect_cpu_features(), amp::read_rates(amp::cache_folder()));
-  if (parts.device.is_cpu() && !slow.empty()) log.warning(slow);
+  if (chosen && parts.device.is_cpu() && !slow.empty()) log.warning(slow);
   if (options.precision.loss_scale > 0 && !parts.mixed->scaler().enabled()) {
     log.warning("--loss-scale ", options.precision.loss_scale, " is not used: --amp auto takes O0 here");
   }

@@ -43,8 +43,4 @@ struct DdpOptions {
   std::optional<c10::ScalarType> wire() const;  // the type in which fp32 gradients travel: the hook's or the buckets'
 };
 
-// One line for each option that all ranks must have alike. Throws ConfigError for bucket_ends that are not the
-// module's.
-std::vector<std::string> describe_options(const torch::nn::Module& module, const DdpOptions& options);
-
 }  // namespace lockstep::parallel

@@ -71,7 +71,9 @@ class Bench {
         std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{net_.module.get()},
                                               std::vector<optim::OptimizerRef>{*optimizer_}, amp_of(options, *world));
     // Any backward pass of a wrapped network is folded.
-    if (!options.no_comm) ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world);
+    // Steps without communication let the ranks' weights drift apart.
+    const parallel::DdpOptions unlike{.broadcast_state = false};
+    if (!options.no_comm) ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world, unlike);
   }
 
   void step(bool communicate) {
