@@ -57,8 +57,7 @@ TEST(OptimizerState, SaysWhatDoesNotFit) {
 }
 
 TEST(OptimizerState, ReadsPyTorchsAdamW) {
-  const std::string path = shared_fixtures() + "/checkpoints/apex_model_optimizer_amp.pt";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no fixtures beside the checkout";
+  const std::string path = fixtures() + "/checkpoints/apex_model_optimizer_amp.pt";
   const Value file = read_pt(path);
   const ValueView optimizer = ValueView(file, path)["optimizer"];
   const OptimizerState state = optimizer_from_dict(optimizer);

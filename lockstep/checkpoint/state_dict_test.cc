@@ -152,15 +152,14 @@ TEST(WeightsSha256, IsDefinedToTheByte) {
 }
 
 TEST(StateDict, ReadsPyTorchsLeNet) {
-  const std::string path = shared_fixtures() + "/checkpoints/lenet_ddp_module_prefix.pt";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no fixtures beside the checkout";
+  const std::string path = fixtures() + "/checkpoints/lenet_ddp_module_prefix.pt";
   torch::nn::Module net;
   net.register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 20, 5)));
   net.register_module("conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(20, 20, 5)));
   net.register_module("fc", torch::nn::Linear(980, 10));
   load_state_dict(net, find_model_state(read_pt(path), path), {.file = path});
   const auto expected =
-      nlohmann::ordered_json::parse(read_file(shared_fixtures() + "/checkpoints/lenet_state_dict.expected.json"));
+      nlohmann::ordered_json::parse(read_file(fixtures() + "/checkpoints/lenet_state_dict.expected.json"));
   EXPECT_EQ(describe(state_dict(net)).dump(), expected.dump());
 }
 

@@ -24,7 +24,8 @@
 namespace lockstep {
 namespace {
 
-const std::string kShared = LOCKSTEP_SOURCE_DIR "/../shared";
+const std::string kRecords = LOCKSTEP_SOURCE_DIR "/tests/fixtures/golden";
+const std::string kDigits = LOCKSTEP_SOURCE_DIR "/../shared/data/mnist";
 
 struct Run {
   std::string name;
@@ -88,7 +89,7 @@ Tolerances tolerances() {
 class Golden : public testing::TestWithParam<Run> {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(base() + ".json")) GTEST_SKIP() << "no recorded run " << base();
+    if (!std::filesystem::exists(kDigits)) GTEST_SKIP() << "no MNIST in " << kDigits;
     record_ = nlohmann::json::parse(std::ifstream(base() + ".json"));
     threads_ = at::get_num_threads();
     at::set_num_threads(1);
@@ -96,7 +97,7 @@ class Golden : public testing::TestWithParam<Run> {
   void TearDown() override {
     if (threads_ > 0) at::set_num_threads(threads_);
   }
-  std::string base() const { return kShared + "/fixtures/golden/" + GetParam().name; }
+  std::string base() const { return kRecords + "/" + GetParam().name; }
 
   nlohmann::json record_;
   int threads_ = 0;
@@ -131,7 +132,7 @@ TEST_P(Golden, IsMatched) {
   ASSERT_EQ(losses.size(), static_cast<size_t>(steps));
   const Tolerances tolerance = tolerances();
 
-  const auto digits = data::open_mnist(kShared + "/data/mnist").train;
+  const auto digits = data::open_mnist(kDigits).train;
   const Network net = network_of(GetParam().name);
   checkpoint::load_state_dict(*net.module, state_in(base() + ".init.pt"));
   const auto parameters = net.module->parameters();

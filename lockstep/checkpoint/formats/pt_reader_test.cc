@@ -48,14 +48,14 @@ TEST(PtReader, ReadsWhatPyTorchWrote) { expect_described(testdata() + "/written_
 TEST(PtReader, ReadsTheFormBeforePyTorch16) { expect_described(testdata() + "/written_by_pytorch_legacy.pt"); }
 
 TEST(PtReader, ReadsEveryFixtureAsExpected) {
-  const auto paths = files(shared_fixtures() + "/checkpoints", ".pt");
-  if (paths.empty()) GTEST_SKIP() << "no fixtures beside the checkout";
+  const auto paths = files(fixtures() + "/checkpoints", ".pt");
+  ASSERT_FALSE(paths.empty());
   for (const std::string& path : paths) expect_described(path);
 }
 
 TEST(PtReader, RefusesEveryHostileFixtureQuicklyAndInOneLine) {
-  const auto paths = files(shared_fixtures() + "/hostile", ".pt");
-  if (paths.empty()) GTEST_SKIP() << "no fixtures beside the checkout";
+  const auto paths = files(fixtures() + "/hostile", ".pt");
+  ASSERT_FALSE(paths.empty());
   for (const std::string& path : paths) {
     SCOPED_TRACE(path);
     const Stopwatch watch;
@@ -66,7 +66,7 @@ TEST(PtReader, RefusesEveryHostileFixtureQuicklyAndInOneLine) {
     RecordProperty(fs::path(path).filename().string(), line);
   }
   EXPECT_FALSE(fs::exists("CANARY"));
-  EXPECT_FALSE(fs::exists(shared_fixtures() + "/hostile/CANARY"));
+  EXPECT_FALSE(fs::exists(fixtures() + "/hostile/CANARY"));
 }
 
 TEST(PtReader, TensorsOfOneStorageShareItAfterReading) {

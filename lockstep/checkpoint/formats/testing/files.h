@@ -55,7 +55,7 @@ std::string error_of(Action action) {
   return "no error";
 }
 
-inline std::string shared_fixtures() { return LOCKSTEP_SOURCE_DIR "/../shared/fixtures"; }
+inline std::string fixtures() { return LOCKSTEP_SOURCE_DIR "/tests/fixtures"; }
 inline std::string testdata() { return LOCKSTEP_SOURCE_DIR "/lockstep/checkpoint/formats/testdata"; }
 
 }  // namespace lockstep::checkpoint::testing_support
