@@ -11,7 +11,7 @@ namespace {
 using nn::Activation;
 
 constexpr const char* kName = "UNet";
-constexpr int64_t kFirst = 64;  // channels; doubled by each of the levels
+constexpr int64_t kMostWidth = 1024;
 constexpr int kLevels = 4;
 constexpr int64_t kSmallest = 1 << kLevels;
 
@@ -58,15 +58,16 @@ at::Tensor UpImpl::forward(const at::Tensor& x, const at::Tensor& skip) {
 UNetImpl::UNetImpl(const UNetOptions& options, uint64_t seed)
     : in_channels_(checked_option(kName, "in_channels", options.in_channels, kMaxChannels)) {
   const int64_t classes = checked_option(kName, "classes", options.classes, kMaxClasses);
-  inc_ = register_module("inc", DoubleConv(in_channels_, kFirst));
-  int64_t channels = kFirst;
+  const int64_t width = checked_option(kName, "width", options.width, kMostWidth);
+  inc_ = register_module("inc", DoubleConv(in_channels_, width));
+  int64_t channels = width;
   for (int level = 1; level <= kLevels; ++level, channels *= 2) {
     downs_.push_back(register_module("down" + std::to_string(level), Down(channels)));
   }
   for (int level = 1; level <= kLevels; ++level, channels /= 2) {
     ups_.push_back(register_module("up" + std::to_string(level), Up(channels)));
   }
-  const auto last = torch::nn::Conv2dOptions(kFirst, classes, 1);
+  const auto last = torch::nn::Conv2dOptions(width, classes, 1);
   outc_ = add_level(*this, "outc")->register_module("conv", torch::nn::Conv2d(last));
 
   uint64_t parameter = 0;

@@ -1,5 +1,5 @@
 // U-Net (Ronneberger et al., 2015) with the names, shapes and initial distributions of Pytorch-UNet, upsampling by
-// transposed convolutions. 31,037,698 parameters for 3 channels and 2 classes.
+// transposed convolutions. 31,037,698 parameters for 3 channels, 2 classes and its width of 64.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,6 +16,7 @@ namespace lockstep::models {
 struct UNetOptions {
   int64_t in_channels = 3;
   int64_t classes = 2;
+  int64_t width = 64;  // channels of the first level; each further level has twice as many
 };
 
 // Two 3×3 convolutions, each with BatchNorm and ReLU: [N, in, H, W] -> [N, out, H, W].
@@ -54,9 +55,10 @@ class UpImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Up);
 
-// Parameters: inc.double_conv.0.weight [64, in_channels, 3, 3], inc.double_conv.1.*, inc.double_conv.3.weight …,
-// down1.maxpool_conv.1.double_conv.0.weight …, up1.up.weight [1024, 512, 2, 2], up1.up.bias, up1.conv.double_conv.* …,
-// outc.conv.weight [classes, 64, 1, 1], outc.conv.bias. fp32, requiring gradients.
+// Parameters, at width 64: inc.double_conv.0.weight [64, in_channels, 3, 3], inc.double_conv.1.*,
+// inc.double_conv.3.weight …, down1.maxpool_conv.1.double_conv.0.weight …, up1.up.weight [1024, 512, 2, 2],
+// up1.up.bias, up1.conv.double_conv.* …, outc.conv.weight [classes, 64, 1, 1], outc.conv.bias. fp32, requiring
+// gradients.
 class UNetImpl : public torch::nn::Module {
  public:
   // Throws ConfigError for an option that no network can have. The weights are a pure function of options and seed:

@@ -67,7 +67,16 @@ TEST(UNet, PadsSidesThatAreNoMultipleOfSixteen) {
   testing::expect_definition(net, at::randn({3, 1, 21, 35}), definition);
 }
 
+TEST(UNet, OfAnotherWidth) {
+  at::manual_seed(3);
+  UNet net(UNetOptions{.width = 3}, 1);
+  EXPECT_EQ(net->named_parameters()["down4.maxpool_conv.1.double_conv.0.weight"].sizes(),
+            at::IntArrayRef({48, 24, 3, 3}));
+  testing::expect_definition(net, at::randn({2, 3, 16, 32}), definition);
+}
+
 TEST(UNet, RefusesWhatCannotBe) {
+  EXPECT_THROW(UNet(UNetOptions{.width = 0}, 1), ConfigError);
   EXPECT_THROW(UNet(UNetOptions{.in_channels = 0}, 1), ConfigError);
   EXPECT_THROW(UNet(UNetOptions{.classes = 0}, 1), ConfigError);
   UNet net(UNetOptions{}, 1);

@@ -48,7 +48,9 @@ data::Splits UNet::open_data(const std::string& path, uint64_t seed) const {
 }
 
 train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
-  models::UNet net(models::UNetOptions{.in_channels = data.sample_shape()[0], .classes = data.classes()}, seed);
+  const models::UNetOptions options{
+      .in_channels = data.sample_shape()[0], .classes = data.classes(), .width = options_.width};
+  models::UNet net(options, seed);
   return {.module = net.ptr(), .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data); }};
 }
 

@@ -25,7 +25,11 @@ void ImagenetOptions::check() const {
     throw ConfigError("--size ", size, ": imagenet's networks halve images five times; expected 32 or more");
 }
 
-void UNetOptions::declare(config::OptionSet& options) { declare_size(options, &size); }
+void UNetOptions::declare(config::OptionSet& options) {
+  declare_size(options, &size);
+  options.number("width", "N", "channels of the first level; each further one has twice as many", &width, 1, 1024,
+                 config::Effect::kIdentity);
+}
 
 // A new recipe is one more line here.
 train::RecipeDescriptions describe_recipes() {

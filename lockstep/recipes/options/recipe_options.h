@@ -29,7 +29,8 @@ struct ImagenetOptions : train::RecipeDescription {
 };
 
 struct UNetOptions : train::RecipeDescription {
-  int size = 64;  // pixels a side of images
+  int size = 64;   // pixels a side of images
+  int width = 64;  // channels of the first level
 
   std::string name() const override { return "unet"; }
   void declare(config::OptionSet& options) override;
