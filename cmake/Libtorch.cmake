@@ -27,8 +27,13 @@ if(LOCKSTEP_BUILT_WITH_VERSION AND NOT LOCKSTEP_TORCH_VERSION VERSION_EQUAL LOCK
   message(FATAL_ERROR "Lockstep was built with libtorch ${LOCKSTEP_BUILT_WITH_VERSION}, and ${LOCKSTEP_TORCH_DIR} has ${LOCKSTEP_TORCH_VERSION}; set LOCKSTEP_TORCH_DIR to the folder of ${LOCKSTEP_BUILT_WITH_VERSION}")
 endif()
 
+# Another part of the same build may have found Lockstep before.
+if(TARGET torch::cpu)
+  return()
+endif()
+
 function(lockstep_import_torch name library)
-  add_library(torch::${name} SHARED IMPORTED)
+  add_library(torch::${name} SHARED IMPORTED GLOBAL)
   set_target_properties(torch::${name} PROPERTIES IMPORTED_LOCATION ${LOCKSTEP_TORCH_DIR}/lib/${library})
   target_include_directories(torch::${name} SYSTEM INTERFACE ${LOCKSTEP_TORCH_DIR}/include
                              ${LOCKSTEP_TORCH_DIR}/include/torch/csrc/api/include)
