@@ -51,6 +51,10 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
     set(base, "TERM", "dumb");
     if (find(base, "NO_COLOR") == base.end()) set(base, "NO_COLOR", 1);
   }
+  if (rank.by_line) {
+    set(base, "LOCKSTEP_OUTPUT", "lines");
+    if (find(base, "PYTHONUNBUFFERED") == base.end()) set(base, "PYTHONUNBUFFERED", 1);
+  }
   return base;
 }
 

@@ -15,7 +15,8 @@ struct RankEnvironment {
                               // default, and LOCKSTEP_THREADS=auto says so
   std::string node_memory;    // the value of LOCKSTEP_NODE_MEMORY
   int columns = 0;            // the width of the terminal to which output goes; 0: no terminal
-  bool plain = false;         // ask for no colours: a pseudo-terminal's output goes to a file or pipe
+  bool plain = false;         // ask for no colours: a pseudo-terminal's output goes to log files too
+  bool by_line = false;       // ask for standard output line by line: it goes to a pipe
 };
 
 // Returns `base`, a list of "NAME=value", with the rank's variables set.

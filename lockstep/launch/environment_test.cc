@@ -7,6 +7,7 @@ namespace lockstep::launch {
 namespace {
 
 using testing::Contains;
+using testing::Not;
 using testing::StartsWith;
 
 TEST(Environment, IsWhatTorchrunSets) {
@@ -31,6 +32,14 @@ TEST(Environment, ColoursAreForTerminalsAlone) {
   EXPECT_THAT(plain, Contains("TERM=dumb"));
   EXPECT_THAT(plain, Contains("NO_COLOR=1"));
   EXPECT_THAT(rank_environment({"TERM=xterm-256color"}, {.columns = 80}), Contains("TERM=xterm-256color"));
+}
+
+TEST(Environment, LinesAreAskedForOfPipesAlone) {
+  const auto piped = rank_environment({}, {.by_line = true});
+  EXPECT_THAT(piped, Contains("LOCKSTEP_OUTPUT=lines"));
+  EXPECT_THAT(piped, Contains("PYTHONUNBUFFERED=1"));
+  EXPECT_THAT(rank_environment({"PYTHONUNBUFFERED=x"}, {.by_line = true}), Contains("PYTHONUNBUFFERED=x"));
+  EXPECT_THAT(rank_environment({}, {.columns = 80}), Not(Contains(StartsWith("LOCKSTEP_OUTPUT="))));
 }
 
 TEST(Environment, ThreadsThatAreSetMayStay) {

@@ -54,9 +54,12 @@ void Launcher::start_all(RankGroup& group) {
                        .keep_threads = options_.keep_threads,
                        .node_memory = memory_.to_env(),
                        .columns = terminal_columns(options_.out_fd)};
-  rank.plain = options_.pty && (rank.columns == 0 || !options_.log_dir.empty());
+  // A program asks isatty() whether a person reads along, so it gets a terminal only where there is one.
+  const bool pty = options_.lines_at_once && rank.columns > 0;
+  rank.by_line = options_.lines_at_once && !pty;
+  rank.plain = pty && !options_.log_dir.empty();
   SpawnRequest request{
-      .command = options_.command, .environment = {}, .inherited = {}, .pty = options_.pty, .columns = rank.columns};
+      .command = options_.command, .environment = {}, .inherited = {}, .pty = pty, .columns = rank.columns};
   request.inherited = {memory_.board.get(), memory_.comm.get()};
   for (const auto& pool : memory_.pools) request.inherited.push_back(pool.get());
   for (rank.rank = 0; rank.rank < options_.nproc; ++rank.rank) {

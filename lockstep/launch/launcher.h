@@ -34,8 +34,10 @@ class Launcher {
     bool only_rank0_on_stdout = false;  // whether the other ranks' standard output goes to standard error
     bool quiet = false;                 // whether the ranks' output is kept off the terminal; reports are shown
     StopBy stop_by = StopBy::kBoard;
-    bool pty = false;  // the ranks' standard output is a pseudo-terminal, so that lines come as they are printed
-    int out_fd = 1;    // the launcher's own streams
+    // Whether lines come as they are printed. On a terminal the ranks' standard output is a pseudo-terminal; elsewhere
+    // the environment asks for lines, and programs that use Lockstep or Python write them.
+    bool lines_at_once = false;
+    int out_fd = 1;  // the launcher's own streams
     int err_fd = 2;
   };
 

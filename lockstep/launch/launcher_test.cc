@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +19,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/launch/pty.h"
 #include "lockstep/launch/testing/alive.h"
 
 namespace lockstep::launch {
@@ -63,7 +67,7 @@ class LauncherTest : public testing::Test {
   int as_front(Options options) const {
     const Descriptor out(open((folder_ + "/out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
     const Descriptor err(open((folder_ + "/err").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
-    options.out_fd = out.get();
+    if (options.out_fd == STDOUT_FILENO) options.out_fd = out.get();
     options.err_fd = err.get();
     try {
       Launcher launcher(options);
@@ -95,27 +99,50 @@ class LauncherTest : public testing::Test {
   std::string folder_;
 };
 
+// What is written to the terminal until it has all of `wanted`, or ten seconds have gone by.
+std::string shown(const Pty& terminal, const std::vector<std::string>& wanted) {
+  std::string text;
+  std::array<char, 4096> buffer{};
+  const auto all_there = [&] {
+    return std::all_of(wanted.begin(), wanted.end(),
+                       [&text](const std::string& each) { return text.find(each) != std::string::npos; });
+  };
+  for (pollfd state{.fd = terminal.master.get(), .events = POLLIN, .revents = 0};
+       !all_there() && poll(&state, 1, 10'000) == 1;) {
+    const ssize_t got = read(terminal.master.get(), buffer.data(), buffer.size());
+    if (got <= 0) break;
+    text.append(buffer.data(), static_cast<size_t>(got));
+  }
+  return text;
+}
+
 // grep's standard output is the C library's, which it does not flush.
-TEST_F(LauncherTest, LinesOfAnyProgramComeAsTheyArePrintedAndSurviveAKill) {
+TEST_F(LauncherTest, OnATerminalLinesOfAnyProgramComeAsTheyArePrintedAndSurviveAKill) {
   Options options = shell(2, "(echo $RANK $TERM $NO_COLOR; sleep 60) | grep dumb");
-  options.pty = true;
+  const auto terminal = open_pty(80);
+  ASSERT_TRUE(terminal.has_value());
+  options.out_fd = terminal->slave.get();
+  options.lines_at_once = true;
   options.log_dir = folder_ + "/logs";
   options.stop_by = Launcher::StopBy::kSignal;
   const Stopwatch watch;
   const int code = run(options, [&](pid_t front) {
-    const auto all_there = [&] {
-      return content(folder_ + "/out").find("1 dumb 1") != std::string::npos &&
-             content(folder_ + "/out").find("0 dumb 1") != std::string::npos;
-    };
-    while (!all_there() && watch.seconds() < 30) usleep(20'000);
-    EXPECT_TRUE(all_there()) << content(folder_ + "/out");
+    const std::string text = shown(*terminal, {"0 dumb 1\n", "[rank 1] 1 dumb 1\n"});
+    EXPECT_THAT(text, AllOf(HasSubstr("0 dumb 1\n"), HasSubstr("[rank 1] 1 dumb 1\n")));
     kill(front, SIGINT);
     kill(front, SIGINT);
   });
   EXPECT_NE(code, 0);
   EXPECT_LT(watch.seconds(), 40);
   EXPECT_EQ(content(folder_ + "/logs/rank0.log").substr(0, 9), "0 dumb 1\n");
-  EXPECT_THAT(content(folder_ + "/out"), HasSubstr("[rank 1] 1 dumb 1\n"));
+}
+
+// A pager, colours and columns are for people who read along.
+TEST_F(LauncherTest, AProgramWhoseOutputGoesToAFileHasNoTerminal) {
+  Options options = shell(1, "test -t 1 && echo a terminal || echo none, $LOCKSTEP_OUTPUT $PYTHONUNBUFFERED");
+  options.lines_at_once = true;
+  EXPECT_EQ(run(options), 0);
+  EXPECT_EQ(out(), "none, lines 1\n");
 }
 
 TEST_F(LauncherTest, RanksKnowTheirPlace) {

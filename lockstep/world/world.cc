@@ -13,6 +13,7 @@
 #include "lockstep/comm/plugins/plugin.h"
 #include "lockstep/rendezvous/rendezvous.h"
 #include "lockstep/world/backends.h"
+#include "lockstep/world/output_lines.h"
 #include "lockstep/world/session.h"
 
 namespace lockstep {
@@ -74,6 +75,7 @@ World::Lanes World::own_lanes(int lanes) const {
 }
 
 std::shared_ptr<World> init(const InitOptions& options) {
+  writes_lines();  // so that every program that joins a world has been loaded with it
   rendezvous::Place place = rendezvous::find_place(
       {.rank = options.rank, .size = options.world_size, .init_method = options.init_method, .parent = getppid()},
       [](const char* name) { return env(name); });

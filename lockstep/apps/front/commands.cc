@@ -117,7 +117,7 @@ int launch(const Arguments& args) {
                      .keep_threads = processes.threads == 0,
                      .log_dir = options.log_dir,
                      .stop_by = Launcher::StopBy::kSignal,
-                     .pty = true});
+                     .lines_at_once = true});
   return launcher.run();
 }
 
