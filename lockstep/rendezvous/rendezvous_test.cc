@@ -291,18 +291,18 @@ void expect_rendezvous_under(const char* launcher, const std::string& command) {
   unlink(log.c_str());
 }
 
-TEST(Launchers, Torchrun) {
+TEST(Interop, TorchrunStartsRanks) {
   if (!runs("torchrun --help")) GTEST_SKIP() << "no torchrun in PATH";
   expect_rendezvous_under("torchrun", "torchrun --standalone --no-python --nproc-per-node 3");
   expect_rendezvous_under("torchrun", cat("torchrun --no-python --nproc-per-node 3 --master-port ", free_port()));
 }
 
-TEST(Launchers, OpenMpi) {
+TEST(Interop, OpenMpiStartsRanks) {
   if (!runs("mpirun.openmpi --version")) GTEST_SKIP() << "no Open MPI in PATH";
   expect_rendezvous_under("mpirun", "mpirun.openmpi --allow-run-as-root --oversubscribe -n 3");
 }
 
-TEST(Launchers, Mpich) {
+TEST(Interop, MpichStartsRanks) {
   if (!runs("mpiexec.hydra --version")) GTEST_SKIP() << "no MPICH in PATH";
   expect_rendezvous_under("mpirun", "mpiexec.hydra -n 3");
 }

@@ -123,7 +123,7 @@ TEST(Version, IsOneLine) {
 }
 
 // Real PyTorch and `inspect` must see the same bytes in a checkpoint.
-TEST(Checkpoint, IsReadByPyTorch) {
+TEST(Interop, PyTorchSeesTheBytesThatInspectSees) {
   const std::string python = env("LOCKSTEP_PYTORCH_PYTHON").value_or("python3");
   const auto run_python = [&](const std::string& code) {
     return Program({.command = {"/usr/bin/env", python, "-c", code}}).wait();

@@ -138,7 +138,7 @@ def rates(scheduler, run):
 print(json.dumps([list(rates(*each)) for each in json.loads(sys.argv[1])]))
 )";
 
-TEST(Schedule, PyTorchGoesOnWithTheSameRates) {
+TEST(Interop, PyTorchGoesOnWithTheSameRates) {
   const std::string python = env("LOCKSTEP_PYTORCH_PYTHON").value_or("python3");
   const auto run_python = [&](const Words& arguments) {
     return Program({.command = Words{"/usr/bin/env", python, "-W", "ignore", "-c"} + arguments}).wait();

@@ -104,7 +104,7 @@ Output run(const std::string& command) {
   return output;
 }
 
-TEST(PtWriter, PyTorchReadsIt) {
+TEST(Interop, PyTorchReadsWhatIsWritten) {
   constexpr int kNoPyTorch = 77;
   const char* python = std::getenv("LOCKSTEP_PYTORCH_PYTHON");
   const TempDir dir;

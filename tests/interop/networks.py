@@ -1,0 +1,24 @@
+"""Loads weights that Lockstep saved into the networks of torchvision and Pytorch-UNet, and compares what they compute.
+Usage: networks.py FILE…    (each has name, model, images, output)"""
+import sys
+from pathlib import Path
+
+import torch
+import torchvision
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'bench/peers'))
+import networks
+
+MAKE = {'resnet18': torchvision.models.resnet18, 'mobilenet_v2': torchvision.models.mobilenet_v2,
+        'unet': networks.UNet, 'lenet': networks.LeNet}
+
+for file in sys.argv[1:]:
+    saved = torch.load(file, weights_only=True)
+    net = MAKE[saved['name']]()
+    net.load_state_dict(saved['model'], strict=True)
+    with torch.no_grad():
+        output = net.eval()(saved['images'])
+    distance = ((output - saved['output']).norm() / output.norm()).item()
+    print(f"{saved['name']}: {distance:.1e}")
+    if not distance < 1e-5:
+        sys.exit(f'{file}: outputs differ by {distance} of their norm')
