@@ -6,12 +6,40 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
+#include <string>
+#include <vector>
 
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
+
+namespace {
+
+std::vector<std::string> g_disk_calls;  // "fsync PATH" and "rename FROM TO", in order
+
+std::string path_of(int fd) {
+  std::array<char, 4096> path{};
+  const ssize_t size = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
+  return std::string(path.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
+}
+
+}  // namespace
+
+// The program's own come before the C library's.
+extern "C" int fsync(int fd) {
+  g_disk_calls.push_back("fsync " + path_of(fd));
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+
+extern "C" int rename(const char* from, const char* to) noexcept {
+  g_disk_calls.push_back(std::string("rename ") + from + ' ' + to);
+  return static_cast<int>(syscall(SYS_rename, from, to));
+}
 
 namespace lockstep::checkpoint {
 namespace {
@@ -125,6 +153,18 @@ TEST_F(AtomicFileTest, LinksAreReplacedAtOnce) {
   EXPECT_EQ(read_file(dir_ / "last"), "B");
   EXPECT_EQ(fs::read_symlink(dir_ / "last"), "b");
   EXPECT_THROW(link_atomically("a", dir_ / "no/last"), IoError);
+}
+
+// A power failure after the rename must find the file's bytes on the disk, and one after the call the new name too.
+TEST_F(AtomicFileTest, TheBytesAreOnTheDiskBeforeTheNameAndTheNameBeforeTheReturn) {
+  const std::string folder = fs::canonical(dir_.path());
+  g_disk_calls.clear();
+  write_text(path_, "new");
+  EXPECT_THAT(g_disk_calls, testing::ElementsAre("fsync " + folder + "/file.tmp", "rename " + path_ + ".tmp " + path_,
+                                                 "fsync " + folder));
+  g_disk_calls.clear();
+  link_atomically("file", dir_ / "last");
+  EXPECT_THAT(g_disk_calls, testing::ElementsAre(testing::StartsWith("rename "), "fsync " + folder));
 }
 
 }  // namespace
