@@ -1,0 +1,36 @@
+// The names that the code in the docs takes for granted. Nothing here is ever called.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/nn/modules/linear.h>
+
+#include <utility>
+#include <vector>
+
+#include "lockstep/data/loader.h"
+#include "lockstep/optim/parameter_groups.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/optim/rules/sgd.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+
+namespace docs {
+
+using namespace lockstep;
+
+extern torch::nn::Linear net;
+extern std::shared_ptr<World> world;
+extern parallel::DistributedDataParallel ddp;
+extern optim::SGD optimizer;
+extern data::Loader loader;
+extern const data::StepBatch batch;
+extern const int64_t step, steps;
+extern const at::Tensor first, second;
+extern const std::vector<std::pair<at::Tensor, at::Tensor>> batches;
+struct LossOf {
+  at::Tensor operator()(const data::LaneBatch& lane) const;
+  at::Tensor operator()(const at::Tensor& lane) const;
+};
+extern const LossOf loss_of;
+at::Tensor my_entropy(const at::Tensor& logits, const at::Tensor& target);
+
+}  // namespace docs
