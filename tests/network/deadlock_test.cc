@@ -132,9 +132,9 @@ RANK_PROGRAM(late_but_coming) {
   const at::Tensor mine = at::ones({8}), theirs = at::zeros({8});
   const int other = context.rank ^ 1;
   const auto sent = comm.isend(mine, other), received = comm.irecv(theirs, other);
-  if (context.rank == 3) std::this_thread::sleep_for(std::chrono::seconds(5));
+  if (context.rank == 3) std::this_thread::sleep_for(std::chrono::seconds(3));
   const auto group = comm.split(context.rank % 2);
-  if (context.rank == 0) std::this_thread::sleep_for(std::chrono::seconds(5));
+  if (context.rank == 0) std::this_thread::sleep_for(std::chrono::seconds(3));
   group->barrier();
   received->wait();
   sent->wait();
