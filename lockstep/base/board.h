@@ -79,7 +79,7 @@ struct BoardRank {
 
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 3;
+  static constexpr uint32_t kVersion = 4;
 
   std::atomic<uint32_t> magic;
   uint32_t version;
@@ -87,6 +87,7 @@ struct Board {
   // 1 once Ctrl-C or SIGTERM has reached the launcher. Rank 0 reads it at every step, and all ranks stop together.
   std::atomic<uint32_t> stop_requested;
   std::atomic<uint64_t> first_step_ns;  // monotonic_ns() at the end of the run's first training step, 0 before
+  std::atomic<uint64_t> wanted_bytes;   // of memory that ranks are asking the system for now (MemoryClaim)
   BoardText<256> saved;                 // the name of the newest checkpoint, for reports
   std::array<BoardRank, kMaxLocalRanks> ranks;
 

@@ -27,10 +27,23 @@ class Stopwatch {
   int64_t start_ = monotonic_ns();
 };
 
+// The longest wait. Timeouts beyond it, as std::chrono::milliseconds::max(), count as this one, so that sums of times
+// stay in range.
+constexpr std::chrono::hours kLongestWait{24 * 365 * 10};
+
+// The time, or kLongestWait if that is shorter.
+template <typename Rep, typename Period>
+constexpr std::chrono::duration<Rep, Period> bounded(std::chrono::duration<Rep, Period> time) {
+  constexpr auto most = std::chrono::duration_cast<std::chrono::duration<Rep, Period>>(kLongestWait);
+  return time < most ? time : most;
+}
+
 // A point in time that a wait must not pass.
 class Deadline {
  public:
-  explicit Deadline(std::chrono::nanoseconds from_now) : end_(monotonic_ns() + from_now.count()) {}
+  template <typename Rep, typename Period>
+  explicit Deadline(std::chrono::duration<Rep, Period> from_now)
+      : end_(monotonic_ns() + std::chrono::nanoseconds(bounded(from_now)).count()) {}
   bool passed() const { return monotonic_ns() >= end_; }
   std::chrono::nanoseconds left() const { return std::chrono::nanoseconds(end_ - monotonic_ns()); }
   // The time left in milliseconds, at least one: some libraries take 0 for no limit.

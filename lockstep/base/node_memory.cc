@@ -4,30 +4,65 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
+#include <string_view>
 
 #include "lockstep/base/board.h"
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 
 namespace lockstep {
 namespace {
 
-// At least a board's, a communicator's and a pool's, all of them open.
-std::vector<int> descriptors_in(const std::string& value) {
+constexpr const char* kVariable = "LOCKSTEP_NODE_MEMORY";
+constexpr const char* kPrefix = "lockstep-";  // of the memfds' names
+
+// The numbers in a list such as "3,4,5"; none if it is not one.
+std::vector<int> numbers_in(const std::string& value) {
   std::vector<int> out;
   const char* at = value.data();
   for (const char* const end = at + value.size(); at <= end; ++at) {
     int fd = -1;
     const auto [next, error] = std::from_chars(at, end, fd);
-    if (error != std::errc() || fcntl(fd, F_GETFD) < 0 || (next != end && *next != ',')) {
-      throw ConfigError("LOCKSTEP_NODE_MEMORY=", value, ": not a list of open descriptors; only the launcher sets it");
-    }
+    if (error != std::errc() || fd < 0 || (next != end && *next != ',')) return {};
     out.push_back(fd);
     at = next;
+  }
+  return out;
+}
+
+// At least a board's, a communicator's and a pool's, all of them open.
+std::vector<int> descriptors_in(const std::string& value) {
+  std::vector<int> out = numbers_in(value);
+  if (out.empty() || std::any_of(out.begin(), out.end(), [](int fd) { return fcntl(fd, F_GETFD) < 0; })) {
+    throw ConfigError("LOCKSTEP_NODE_MEMORY=", value, ": not a list of open descriptors; only the launcher sets it");
   }
   if (out.size() < 3) throw ConfigError("LOCKSTEP_NODE_MEMORY=", value, ": too few descriptors");
   return out;
 }
+
+Descriptor duplicate(int fd) {
+  const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) throw IoError("shared memory: ", errno_text(errno), "; raise the limit on open files (ulimit -n)");
+  return Descriptor(copy);
+}
+
+// The launcher passes its memory through exec. What a worker starts itself, even before it joins the world, is not to
+// inherit it. The variable may be stale, inherited by a program further down, so only the launcher's own memfds count.
+bool close_inherited_on_exec() {
+  const auto value = env(kVariable);
+  for (const int fd : value ? numbers_in(*value) : std::vector<int>{}) {
+    std::array<char, 64> target{};
+    const ssize_t length = readlink(cat("/proc/self/fd/", fd).c_str(), target.data(), target.size());
+    const std::string_view name(target.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
+    if (name.starts_with(cat("/memfd:", kPrefix))) fcntl(fd, F_SETFD, fcntl(fd, F_GETFD) | FD_CLOEXEC);
+  }
+  return true;
+}
+
+[[maybe_unused]] const bool closed_on_exec = close_inherited_on_exec();  // before main
 
 }  // namespace
 
@@ -39,11 +74,11 @@ size_t pool_address_space(int local_ranks) {
 
 NodeMemory NodeMemory::create(int local_ranks) {
   NodeMemory memory;
-  memory.board = create_memfd("lockstep-board", sizeof(Board));
+  memory.board = create_memfd(cat(kPrefix, "board"), sizeof(Board));
   Board::create(Mapping(memory.board.get()).data(), local_ranks);
-  memory.comm = create_memfd("lockstep-comm", kCommBytes);
+  memory.comm = create_memfd(cat(kPrefix, "comm"), kCommBytes);
   for (int rank = 0; rank < local_ranks; ++rank) {
-    memory.pools.push_back(create_memfd(cat("lockstep-pool-", rank), pool_address_space(local_ranks)));
+    memory.pools.push_back(create_memfd(cat(kPrefix, "pool-", rank), pool_address_space(local_ranks)));
   }
   return memory;
 }
@@ -58,10 +93,7 @@ int NodeMemory::board_in(const std::string& value) { return descriptors_in(value
 
 NodeMemory NodeMemory::from_env(const std::string& value) {
   NodeMemory memory;
-  for (const int fd : descriptors_in(value)) {
-    fcntl(fd, F_SETFD, fcntl(fd, F_GETFD) | FD_CLOEXEC);
-    memory.pools.emplace_back(fd);
-  }
+  for (const int fd : descriptors_in(value)) memory.pools.push_back(duplicate(fd));
   memory.board = std::move(memory.pools[0]);
   memory.comm = std::move(memory.pools[1]);
   memory.pools.erase(memory.pools.begin(), memory.pools.begin() + 2);

@@ -1,6 +1,7 @@
 // The shared memory of one node's ranks: the board, the communicator's memory and one pool for each rank. The launcher
-// creates it, and its workers inherit the descriptors through exec. The memory is freed with the last process that
-// holds a descriptor.
+// creates it, and its workers inherit the descriptors through exec, which the programs that these start do not: a
+// program that links this library closes them on exec before its main begins. The memory is freed with the last process
+// that holds a descriptor.
 #pragma once
 
 #include <string>
@@ -22,10 +23,11 @@ struct NodeMemory {
 
   // The numbers of the descriptors, board, comm and pools, as LOCKSTEP_NODE_MEMORY passes them to a worker: "3,4,5,6".
   std::string to_env() const;
-  // Takes ownership of the descriptors that `value` lists. Throws ConfigError unless all of them are open
-  // and there are at least three: a board's, a communicator's and a pool's.
+  // The same memory by descriptors of its own; those that `value` lists stay open, so that a process may try again.
+  // Throws ConfigError unless all of them are open and there are at least three: a board's, a communicator's and a
+  // pool's; IoError.
   static NodeMemory from_env(const std::string& value);
-  // The board's descriptor, the first that `value` lists, without taking ownership. Throws as from_env().
+  // The board's descriptor, the first that `value` lists; it is not a copy. Throws as from_env().
   static int board_in(const std::string& value);
 };
 

@@ -1,13 +1,16 @@
 #include "lockstep/base/shared_memory.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 
@@ -64,17 +67,36 @@ Mapping::~Mapping() {
   if (data_ != nullptr) munmap(data_, size_);
 }
 
-void commit_memory(int fd, size_t offset, size_t bytes, const std::string& what) {
+// What is left is read after the claim was counted: whatever another rank has been promised is then either in the sum
+// of the claims or no longer left.
+MemoryClaim::MemoryClaim(std::atomic<uint64_t>* wanted, uint64_t bytes, const std::function<uint64_t()>& available)
+    : wanted_(wanted), bytes_(bytes) {
+  constexpr std::chrono::seconds kPatience{5};
+  for (const Deadline deadline(kPatience);; poll(nullptr, 0, 1)) {
+    const uint64_t all = wanted_ == nullptr ? bytes_ : wanted_->fetch_add(bytes_) + bytes_;
+    left_ = available();
+    granted_ = all <= left_ || (bytes_ <= left_ && deadline.passed());
+    if (granted_) return;
+    if (wanted_ != nullptr) wanted_->fetch_sub(bytes_);
+    if (all == bytes_ || bytes_ > left_) return;
+  }
+}
+
+MemoryClaim::~MemoryClaim() {
+  if (granted_ && wanted_ != nullptr) wanted_->fetch_sub(bytes_);
+}
+
+void commit_memory(int fd, size_t offset, size_t bytes, const std::string& what, std::atomic<uint64_t>* wanted) {
   // fallocate asks the kernel for every page at once; but where memory is overcommitted it would sooner end processes
   // than refuse, so the plain question comes first.
-  const uint64_t left = available_memory();
-  int error = bytes > left ? ENOMEM : 0;
+  const MemoryClaim claim(wanted, bytes, available_memory);
+  int error = claim.granted() ? 0 : ENOMEM;
   while (error == 0 && fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) {
     if (errno != EINTR) error = errno;
   }
   if (error != 0) {
     throw IoError("out of memory for ", what, ": asked for ", human_bytes(bytes), ", the machine (or this cgroup) has ",
-                  human_bytes(left), " left, ", errno_text(error), "; use fewer ranks or a smaller batch");
+                  human_bytes(claim.left()), " left, ", errno_text(error), "; use fewer ranks or a smaller batch");
   }
 }
 

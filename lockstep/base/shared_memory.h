@@ -2,7 +2,10 @@
 // system, so nothing is left behind when processes die, and the size of /dev/shm does not limit it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 namespace lockstep {
@@ -60,9 +63,33 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// Backs [offset, offset + bytes) of the memfd with memory now, so that a later access can't raise SIGBUS. Throws
-// IoError that says how much was asked for `what` and how much the machine had left.
-void commit_memory(int fd, size_t offset, size_t bytes, const std::string& what);
+// A rank's claim on memory that it is about to ask the system for. Ranks that ask at once count each other's claims, so
+// that none takes memory that another was promised.
+class MemoryClaim {
+ public:
+  // Claims `bytes` of what `available` says is left. `wanted`, the sum of all ranks' claims, is in memory that the
+  // ranks share, and outlives this; nullptr: nobody else asks. Where too little is left beside the others' claims, it
+  // waits for these to end, but for seconds at most: a claim that lasts longer is that of a rank that died or was
+  // stopped.
+  MemoryClaim(std::atomic<uint64_t>* wanted, uint64_t bytes, const std::function<uint64_t()>& available);
+  ~MemoryClaim();
+  MemoryClaim(const MemoryClaim&) = delete;
+  MemoryClaim& operator=(const MemoryClaim&) = delete;
+
+  bool granted() const { return granted_; }
+  // What was left when it was decided.
+  uint64_t left() const { return left_; }
+
+ private:
+  std::atomic<uint64_t>* wanted_;
+  uint64_t bytes_, left_ = 0;
+  bool granted_ = false;
+};
+
+// Backs [offset, offset + bytes) of the memfd with memory now, so that a later access can't raise SIGBUS. `wanted` as
+// in MemoryClaim. Throws IoError that says how much was asked for `what` and how much the machine had left.
+void commit_memory(int fd, size_t offset, size_t bytes, const std::string& what,
+                   std::atomic<uint64_t>* wanted = nullptr);
 
 // Gives the memory behind [offset, offset + bytes) back to the system. The range, which is page-aligned, reads as zeros
 // afterwards.

@@ -8,6 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 
 namespace lockstep {
@@ -62,6 +67,37 @@ TEST(SharedMemory, RunningOutIsAnErrorThatSaysSo) {
   } catch (const IoError& error) {
     EXPECT_THAT(error.what(), testing::StartsWith("out of memory for the pool: asked for 64 TiB"));
   }
+}
+
+// Each rank sees enough for itself alone, and takes its memory some time after it has looked.
+TEST(MemoryClaim, RanksThatAskAtOnceNeverGetMoreThanThereIs) {
+  std::atomic<uint64_t> wanted = 0, got = 0;
+  std::atomic<int64_t> left = 1000;
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 8; ++rank) {
+    ranks.emplace_back([&] {
+      for (int i = 0; i < 5; ++i) {
+        const MemoryClaim claim(&wanted, 70, [&] { return static_cast<uint64_t>(left.load()); });
+        if (!claim.granted()) continue;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        left -= 70;
+        ++got;
+      }
+    });
+  }
+  for (auto& rank : ranks) rank.join();
+  EXPECT_EQ(got, 14u) << "of 1000 bytes 14 times 70";
+  EXPECT_GE(left, 0);
+  EXPECT_EQ(wanted, 0u);
+}
+
+TEST(MemoryClaim, AClaimOfADeadRankIsNotWaitedForForever) {
+  std::atomic<uint64_t> wanted = 900;
+  const Stopwatch watch;
+  EXPECT_TRUE(MemoryClaim(&wanted, 500, [] { return uint64_t{1000}; }).granted());
+  EXPECT_LT(watch.seconds(), 20);
+  EXPECT_FALSE(MemoryClaim(&wanted, 1001, [] { return uint64_t{1000}; }).granted());
+  EXPECT_EQ(wanted, 900u);
 }
 
 TEST(SharedMemory, AForkedChildIsLeftOutWhenAsked) {
