@@ -44,6 +44,17 @@ void set_shape(Signature& signature, at::IntArrayRef sizes) {
                  [](int64_t size) { return static_cast<uint32_t>(std::min<int64_t>(size, UINT32_MAX)); });
 }
 
+// Adds the sizes and the layout in memory, for a fold adds what lies at the same place. The stride of a dimension of
+// one element says nothing about the layout.
+uint64_t hash_layout(uint64_t hash, const at::Tensor& tensor) {
+  hash = fnv1a(hash, static_cast<uint64_t>(tensor.dim()));
+  for (int64_t i = 0; i < tensor.dim(); ++i) {
+    hash = fnv1a(hash, static_cast<uint64_t>(tensor.size(i)));
+    if (tensor.numel() > 1 && tensor.size(i) > 1) hash = fnv1a(hash, static_cast<uint64_t>(tensor.stride(i)));
+  }
+  return hash;
+}
+
 // "[64]", "[2, 3]"; "" where ranks may differ.
 std::string shape_text(const Signature& signature) {
   if (signature.dims < 0) return signature.elements < 0 ? "" : cat(" [", signature.elements, ']');
@@ -67,6 +78,10 @@ std::vector<int64_t> even(int64_t elements, int size) {
 }
 
 void check_reducible(const Call& call, const at::Tensor& tensor) {
+  if (call.op == ReduceOp::kMean && c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/true)) {
+    throw ConfigError(name_of(call.kind), ": the mean of a ", tensor.toString(),
+                      " would be rounded; take the sum, or convert the tensor to a floating-point type");
+  }
   if (tensor.is_sparse() || !can_reduce(tensor.scalar_type(), call.op)) {
     throw BugError(name_of(call.kind), ": can't take the ", name_of(call.op), " of a ", tensor.toString());
   }
@@ -206,7 +221,7 @@ Signature signature_of(const Call& call) {
   signature.sizes_hash = kFnvSeed;
   for (const auto& tensor : call.tensors) {
     signature.elements += tensor.numel();
-    signature.sizes_hash = fnv1a(signature.sizes_hash, static_cast<uint64_t>(tensor.numel()));
+    signature.sizes_hash = hash_layout(signature.sizes_hash, tensor);
   }
   signature.sizes_hash = fnv1a(signature.sizes_hash, call.fold.label);
   return signature;
@@ -245,8 +260,9 @@ std::string difference_text(const std::vector<std::optional<Signature>>& by_rank
     }
     const std::string call = text_of(*by_rank[first], number);
     folds.insert(by_rank[first]->kind == OpKind::kFold);
-    text += cat(text.empty() ? "" : ", ", alike.size() == 1 ? "rank " : "ranks ", ranges(alike), " called ", call,
-                calls.insert(call).second ? "" : " of another step, bucket, --comm-dtype or list of sizes");
+    text +=
+        cat(text.empty() ? "" : ", ", alike.size() == 1 ? "rank " : "ranks ", ranges(alike), " called ", call,
+            calls.insert(call).second ? "" : " of another step, bucket, --comm-dtype, memory layout or list of sizes");
   }
   text += "; every rank must make the same calls in the same order";
   return folds.size() == 2 ? cat(text, ": ", kUnevenLoops) : text;

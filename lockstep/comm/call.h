@@ -73,8 +73,8 @@ struct Signature {
   OpKind kind;
   uint32_t dtype, detail, tensors;  // detail: the ReduceOp, the root or a fold's wire type
   int64_t elements;                 // in all tensors of the call together; -1 where ranks may differ
-  // Of a fold: of its tensors' numbers of elements and of its label. Of a call whose tensors have one shape on all
-  // ranks: of that shape.
+  // Of a fold: of its tensors' sizes and layouts in memory, and of its label. Of a call whose tensors have one shape on
+  // all ranks: of that shape.
   uint64_t sizes_hash;
 
   // The shape, for messages; sizes_hash has it, too. dims is -1 if there is none, or one of more dimensions.
@@ -112,7 +112,8 @@ void widen_leaves(Call& call);
 // Throws BugError for tensors that are not on the CPU.
 void check_on_cpu(const Call& call);
 
-// Throws BugError with the collective's name for a call that is wrong in a world of `size` ranks.
+// Throws BugError with the collective's name for a call that is wrong in a world of `size` ranks, and ConfigError for
+// the mean of integers, which would be rounded.
 void check_call(const Call& call, int size);
 
 // Makers of calls for Communicator::start().

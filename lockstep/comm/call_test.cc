@@ -32,6 +32,17 @@ TEST(Signature, SaysWhatMustBeEqual) {
   EXPECT_EQ(signature_of(calls::gather(a, at::ones({2, 10}), 0, 2)), signature_of(calls::gather(a, {}, 0, 2)));
 }
 
+TEST(Signature, AFoldsLayoutsMustBeEqual) {
+  const auto of = [](const at::Tensor& tensor) { return signature_of(calls::fold({tensor}, {.label = "x"})); };
+  const at::Tensor image = at::ones({2, 3, 4, 5});
+  EXPECT_NE(of(image), of(image.contiguous(at::MemoryFormat::ChannelsLast)));
+  EXPECT_NE(of(image), of(image.view({6, 4, 5})));
+  // Where only one order is possible strides may differ, as libtorch's do after some operations.
+  const at::Tensor kernel = at::ones({8, 3, 1, 1});
+  EXPECT_EQ(of(kernel), of(kernel.as_strided({8, 3, 1, 1}, {3, 1, 24, 24})));
+  EXPECT_EQ(of(at::ones({1}).as_strided({1, 1}, {5, 7})), of(at::ones({1, 1})));
+}
+
 TEST(Signature, IsToldInWords) {
   const at::Tensor a = at::ones({64});
   EXPECT_EQ(text_of(signature_of(calls::broadcast(a, 3)), 12), "broadcast #12 [64] Float from rank 3");

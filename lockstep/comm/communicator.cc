@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/copied_out.h"
 
@@ -38,6 +39,7 @@ std::string Communicator::describe() const { return cat(backend(), ", ", size(),
 
 std::shared_ptr<Work> Communicator::start(Call call) {
   check_call(call, size());
+  call.timeout = bounded(call.timeout);
   if (call.kind == OpKind::kFold) {
     if (!takes_leaves()) widen_leaves(call);
     return begin(std::move(call));

@@ -42,6 +42,7 @@ class Communicator {
   virtual const char* backend() const = 0;
   // The transport in words: "gloo over eth0 (10.0.0.2), 4 ranks".
   virtual std::string describe() const;
+
   // Whether a fold gives the same bits at any number of ranks.
   virtual bool same_bits() const { return true; }
 
@@ -58,7 +59,7 @@ class Communicator {
   // of it lives. A collective.
   virtual std::vector<at::Tensor> views_of(int /*root*/, const std::vector<at::Tensor>& /*mine*/) { return {}; }
 
-  // Begins a call (call.h). Throws BugError for a call that is wrong, as check_call() does.
+  // Begins a call (call.h). Throws as check_call() for a call that is wrong.
   std::shared_ptr<Work> start(Call call);
 
   // Makes progress on all calls under way, without waiting. To be called now and then during a computation.

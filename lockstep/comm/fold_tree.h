@@ -5,6 +5,8 @@
 // lanes first and then each other's results, and every addition is the same one at any world size.
 #pragma once
 
+#include <c10/util/SmallVector.h>
+
 #include <bit>
 #include <cstddef>
 #include <utility>
@@ -43,14 +45,15 @@ inline std::vector<Subtree> maximal_subtrees(const std::vector<bool>& owned) {
   return found;
 }
 
-// Folds values that arrive leaf by leaf, from left to right. It adds each node of the tree as soon as both of its parts
-// are there, and so holds at most log2(n) + 1 values. add(left, right) returns the sum of two values. One thread.
+// Folds values that arrive from left to right, those of leaves or of whole subtrees. It adds each node of the tree as
+// soon as both of its parts are there, and so holds at most log2(n) + 1 values. add(left, right) returns the sum of two
+// values. One thread.
 template <typename Value>
 class LeafFold {
  public:
+  // `leaves`: those of the subtree whose value it is.
   template <typename Add>
-  void push(Value value, Add&& add) {
-    size_t leaves = 1;
+  void push(Value value, Add&& add, size_t leaves = 1) {
     while (!parts_.empty() && parts_.back().leaves == leaves) {
       value = add(std::move(parts_.back().value), std::move(value));
       leaves *= 2;
@@ -58,7 +61,7 @@ class LeafFold {
     }
     parts_.push_back({leaves, std::move(value)});
   }
-  // The whole tree's value, after the last leaf. At least one leaf must have been pushed.
+  // The whole tree's value, after the last leaf. At least one value must have been pushed.
   template <typename Add>
   Value finish(Add&& add) {
     Value value = std::move(parts_.back().value);
@@ -73,7 +76,7 @@ class LeafFold {
     size_t leaves;
     Value value;
   };
-  std::vector<Part> parts_;
+  c10::SmallVector<Part, 8> parts_;
 };
 
 }  // namespace lockstep::comm

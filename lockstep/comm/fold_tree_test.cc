@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace lockstep::comm {
 namespace {
@@ -42,6 +44,25 @@ TEST(FoldTree, BlocksOfAPowerOfTwoLanesAreSubtrees) {
       LeafFold<std::string> over_ranks;
       for (size_t r = 0; r < ranks; ++r) over_ranks.push(streamed(r * block, block), add);
       EXPECT_EQ(over_ranks.finish(add), whole_tree(0, ranks * block)) << ranks << " ranks of " << block;
+    }
+  }
+}
+
+// Each division of the leaves among two owners: the values of their maximal subtrees give the whole tree's.
+TEST(FoldTree, StreamedSubtreesGiveTheTree) {
+  for (size_t n = 1; n <= 11; ++n) {
+    for (unsigned owners = 0; owners < 1u << n; ++owners) {
+      std::vector<bool> first(n), second(n);
+      for (size_t leaf = 0; leaf < n; ++leaf) first[leaf] = (owners >> leaf) % 2 == 1, second[leaf] = !first[leaf];
+      std::vector<Subtree> parts = maximal_subtrees(first);
+      for (const Subtree& part : maximal_subtrees(second)) parts.push_back(part);
+      std::sort(parts.begin(), parts.end(), [](const Subtree& a, const Subtree& b) { return a.first < b.first; });
+      LeafFold<std::string> fold;
+      for (const Subtree& part : parts) {
+        const auto from = static_cast<size_t>(part.first), count = static_cast<size_t>(part.count);
+        fold.push(whole_tree(from, count), add, count);
+      }
+      ASSERT_EQ(fold.finish(add), whole_tree(0, n)) << n << " leaves, owned as " << owners;
     }
   }
 }

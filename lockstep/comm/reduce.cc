@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -77,9 +78,7 @@ template <typename T>
 void divide_elements(void* data, int64_t divisor, int64_t count) {
   auto* x = static_cast<T*>(data);
   for (int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_integral_v<T>) {
-      x[i] = static_cast<T>(x[i] / divisor);
-    } else if constexpr (std::is_same_v<T, double>) {
+    if constexpr (std::is_same_v<T, double>) {
       x[i] /= static_cast<double>(divisor);
     } else {
       x[i] = static_cast<T>(static_cast<float>(x[i]) / static_cast<float>(divisor));
@@ -104,35 +103,68 @@ void with_integer(ScalarType dtype, Act&& act) {
   }
 }
 
-// Folds sources into `out` and returns the address of the result, which for a lone source is the source itself.
-struct Tree {
-  ScalarType dtype;
-  ReduceOp op;
-  std::optional<ScalarType> wire;
-  int64_t count;
+// The fold of one block. The root of the tree goes to the target at once; any other node goes to the place of one of
+// its parts if that is scratch memory.
+class BlockFold {
+ public:
+  BlockFold(ScalarType dtype, ReduceOp op, std::optional<ScalarType> wire, int64_t count, void* target,
+            FoldScratch& scratch)
+      : dtype_(dtype), op_(op), wire_(wire), count_(count), target_(target), scratch_(scratch) {}
 
-  const void* fold(std::span<const Source> sources, void* out, int depth) const {
-    if (sources.size() == 1) return leaf(sources[0], out);
-    if (sources.size() == 2 && op == ReduceOp::kSum && !wire && sources[0].narrow &&
-        sources[0].narrow == sources[1].narrow) {
-      add_widened(*format_of(*sources[0].narrow, {}), sources[0].data, sources[1].data, out, count);
-      return out;
+  // Returns the address of the result: the target or, for a lone source of the dtype, the source itself.
+  const void* operator()(std::span<const Source> sources) {
+    for (const Source& source : sources) leaves_ += source.leaves;
+    const auto add = [this](const Value& a, const Value& b) { return node(a, b); };
+    LeafFold<Value> fold;
+    for (const Source& source : sources) {
+      fold.push({source.data, source.narrow, nullptr, source.leaves}, add, source.leaves);
     }
-    // One block of the widest type per level of the tree: 64 sources make 6 levels, each with a right part of its own.
-    alignas(64) thread_local std::array<std::array<std::byte, kBlockElements * sizeof(double)>, 2 * 8> scratch;
-    const size_t left = left_part(sources.size());
-    const auto level = static_cast<size_t>(2 * depth);
-    const void* a = fold(sources.first(left), scratch[level].data(), depth + 1);
-    const void* b = fold(sources.subspan(left), scratch[level + 1].data(), depth + 1);
-    combine_block(dtype, op, a, b, out, count, wire);
-    return out;
+    const Value whole = fold.finish(add);
+    if (!whole.narrow) return whole.data;
+    widen(*format_of(*whole.narrow, {}), whole.data, target_, count_);
+    return target_;
   }
 
-  const void* leaf(const Source& source, void* out) const {
-    if (!source.narrow) return source.data;
-    widen(*format_of(*source.narrow, {}), source.data, out, count);
-    return out;
+ private:
+  struct Value {
+    const void* data;
+    std::optional<ScalarType> narrow;  // not widened yet
+    void* scratch;                     // null, or `data` in scratch memory
+    size_t leaves;
+  };
+
+  Value node(Value a, Value b) {
+    const bool is_root = a.leaves + b.leaves == leaves_;
+    if (op_ == ReduceOp::kSum && !wire_ && a.narrow && a.narrow == b.narrow) {
+      void* const out = is_root ? target_ : scratch_.take();
+      add_widened(*format_of(*a.narrow, {}), a.data, b.data, out, count_);
+      return {out, {}, is_root ? nullptr : out, a.leaves + b.leaves};
+    }
+    widen_value(a);
+    widen_value(b);
+    void* const place = a.scratch != nullptr ? a.scratch : b.scratch;
+    void* const out = is_root ? target_ : place != nullptr ? place : scratch_.take();
+    combine_block(dtype_, op_, a.data, b.data, out, count_, wire_);
+    if (a.scratch != out) scratch_.release(a.scratch);
+    if (b.scratch != out) scratch_.release(b.scratch);
+    return {out, {}, is_root ? nullptr : out, a.leaves + b.leaves};
   }
+
+  void widen_value(Value& value) {
+    if (!value.narrow) return;
+    value.scratch = scratch_.take();
+    widen(*format_of(*value.narrow, {}), value.data, value.scratch, count_);
+    value.data = value.scratch;
+    value.narrow.reset();
+  }
+
+  ScalarType dtype_;
+  ReduceOp op_;
+  std::optional<ScalarType> wire_;
+  int64_t count_;
+  void* target_;
+  FoldScratch& scratch_;
+  size_t leaves_ = 0;
 };
 
 }  // namespace
@@ -145,6 +177,7 @@ const char* name_of(ReduceOp op) {
 
 bool can_reduce(ScalarType dtype, ReduceOp op) {
   if (format_of(dtype, {})) return op != ReduceOp::kBitOr;
+  if (op == ReduceOp::kMean) return false;
   if (dtype == ScalarType::Bool) return op == ReduceOp::kMax || op == ReduceOp::kMin || op == ReduceOp::kBitOr;
   return dtype == ScalarType::Char || dtype == ScalarType::Byte || dtype == ScalarType::Short ||
          dtype == ScalarType::Int || dtype == ScalarType::Long;
@@ -168,7 +201,7 @@ void divide_block(ScalarType dtype, void* data, int64_t divisor, int64_t count) 
     case ScalarType::BFloat16:
       return divide_elements<c10::BFloat16>(data, divisor, count);
     default:
-      with_integer(dtype, [&](auto type) { divide_elements<decltype(type)>(data, divisor, count); });
+      throw BugError("the mean of ", c10::toString(dtype));
   }
 }
 
@@ -176,21 +209,26 @@ void round_to_wire(ScalarType wire, float* data, int64_t count) {
   copy_rounded(*format_of(ScalarType::Float, wire), data, data, count);
 }
 
-void reduce_block(ScalarType dtype, ReduceOp op, std::span<const void* const> sources, void* target, int64_t count,
-                  std::optional<ScalarType> wire) {
-  std::vector<Source> all;
-  all.reserve(sources.size());
-  for (const void* data : sources) all.push_back({data});
-  reduce_block(dtype, op, all, target, count, wire);
+void* FoldScratch::take() {
+  const auto index = static_cast<size_t>(std::countr_one(used_));
+  if (index == blocks_.size()) blocks_.push_back(std::make_unique_for_overwrite<Block>());
+  used_ |= uint64_t{1} << index;
+  return blocks_[index]->bytes.data();
+}
+
+void FoldScratch::release(const void* block) {
+  for (size_t index = 0; index < blocks_.size(); ++index) {
+    if (blocks_[index]->bytes.data() == block) used_ &= ~(uint64_t{1} << index);
+  }
 }
 
 void reduce_block(ScalarType dtype, ReduceOp op, std::span<const Source> sources, void* target, int64_t count,
-                  std::optional<ScalarType> wire) {
-  if (!can_reduce(dtype, op) || count > kBlockElements || sources.empty() || sources.size() > 128) {
+                  FoldScratch& scratch, std::optional<ScalarType> wire) {
+  if (!can_reduce(dtype, op) || count > kBlockElements || sources.empty()) {
     throw BugError("reduce_block: ", name_of(op), " of ", count, " elements of ", c10::toString(dtype), " from ",
                    sources.size(), " sources");
   }
-  const void* result = Tree{dtype, op, wire, count}.fold(sources, target, 0);
+  const void* result = BlockFold(dtype, op, wire, count, target, scratch)(sources);
   if (result != target) {
     const auto format = format_of(dtype, wire);
     if (format) {
@@ -201,7 +239,10 @@ void reduce_block(ScalarType dtype, ReduceOp op, std::span<const Source> sources
   } else if (wire && sources.size() == 1) {
     round_to_wire(*wire, static_cast<float*>(target), count);
   }
-  if (op == ReduceOp::kMean) divide_block(dtype, target, static_cast<int64_t>(sources.size()), count);
+  if (op != ReduceOp::kMean) return;
+  size_t leaves = 0;
+  for (const Source& source : sources) leaves += source.leaves;
+  divide_block(dtype, target, static_cast<int64_t>(leaves), count);
 }
 
 double square_sum(ScalarType dtype, const void* data, int64_t count) {

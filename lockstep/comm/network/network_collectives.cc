@@ -122,20 +122,20 @@ void barrier(Exchange& exchange) {
 
 void all_reduce(Exchange& exchange, const Call& call) {
   std::vector<at::Tensor> partials{call.output};
-  tree_join(exchange, leaves_plan(exchange.size()), call.op, call.op == ReduceOp::kMean, partials);
+  tree_join(exchange, leaves_plan(exchange.size()), call.op, partials);
 }
 
 // An all_reduce whose result only the root keeps: the other members reduce a copy of their input.
 void reduce(Exchange& exchange, const Call& call) {
   const bool is_root = exchange.self() == call.peer;
   std::vector<at::Tensor> partials{is_root ? call.output : call.input.clone()};
-  tree_join(exchange, leaves_plan(exchange.size()), call.op, call.op == ReduceOp::kMean, partials);
+  tree_join(exchange, leaves_plan(exchange.size()), call.op, partials);
 }
 
 void fold(Exchange& exchange, const Call& call) {
   FlatFold flat(call);
   std::vector<at::Tensor> partials{flat.values()};
-  tree_join(exchange, leaves_plan(exchange.size()), ReduceOp::kSum, /*mean=*/false, partials);
+  tree_join(exchange, leaves_plan(exchange.size()), ReduceOp::kSum, partials);
   flat.finish();
 }
 

@@ -23,8 +23,8 @@ JoinPlan leaves_plan(int size);
 
 // Combines the members' partial results in the tree's order. partials[i] holds the value of this member's i-th subtree;
 // all partials are contiguous, and of one size and dtype on all members. Afterwards partials[0] holds the whole tree's
-// value on every member, divided by the number of leaves if `mean`. Throws MeshError.
-void tree_join(Exchange& exchange, const JoinPlan& plan, ReduceOp op, bool mean, std::vector<at::Tensor>& partials);
+// value on every member, for kMean divided by the number of leaves. Throws MeshError.
+void tree_join(Exchange& exchange, const JoinPlan& plan, ReduceOp op, std::vector<at::Tensor>& partials);
 
 // Combines `rows`, [members, …], over all members in the tree's order; row k goes to `out`, […], of member k. Both are
 // contiguous. Throws MeshError.

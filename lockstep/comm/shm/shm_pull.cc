@@ -149,12 +149,12 @@ bool ShmPull::pull_sums() {
   if (parts_.empty() || next_ == parts_.size()) return false;
   int64_t count = parts_[0].count;
   for (const Part& part : parts_) count = std::min(count, available(part));
-  std::array<const void*, kMaxLocalRanks> sources;
+  std::array<Source, kMaxLocalRanks> sources;
   for (int64_t left = count; left > 0;) {
     const int64_t elements = std::min(left, kBlockElements);
-    for (size_t k = 0; k < parts_.size(); ++k) sources[k] = data_of(parts_[k]);
-    reduce_block(call_.output.scalar_type(), call_.op, {sources.data(), parts_.size()},
-                 parts_[0].to + parts_[0].pulled * element_size_, elements);
+    for (size_t k = 0; k < parts_.size(); ++k) sources[k] = {data_of(parts_[k])};
+    reduce_block(call_.output.scalar_type(), call_.op, std::span<const Source>(sources.data(), parts_.size()),
+                 parts_[0].to + parts_[0].pulled * element_size_, elements, protocol_.node().scratch());
     for (Part& part : parts_) part.pulled += elements;
     left -= elements;
   }

@@ -303,6 +303,7 @@ void check_mistakes(Communicator& comm) {
   EXPECT_THROW(comm.broadcast(at::ones({1}), comm.size()), BugError);
   EXPECT_THROW(comm.all_reduce(at::ones({1}, at::kComplexFloat), ReduceOp::kSum), BugError);
   EXPECT_THROW(comm.all_reduce(at::ones({1}), ReduceOp::kBitOr), BugError);
+  EXPECT_THROW(comm.all_reduce(at::ones({1}, at::kInt), ReduceOp::kMean), ConfigError) << "it would be rounded";
   EXPECT_THROW(comm.reduce_scatter(at::ones({comm.size() + 1}), ReduceOp::kSum), BugError);
   EXPECT_THROW(comm.fold({}, {}), BugError);
   EXPECT_THROW(comm.fold({at::ones({2})}, {.leaves = {at::ones({3}, at::kHalf)}}), BugError);

@@ -50,7 +50,6 @@ Tensor expected(const std::vector<Tensor>& values, ReduceOp op) {
   if (op != ReduceOp::kMean) return whole;
   const auto count = static_cast<int64_t>(values.size());
   const auto dtype = whole.scalar_type();
-  if (!at::isFloatingType(dtype)) return whole.to(at::kLong).div(count, "trunc").to(dtype);
   if (dtype == at::kDouble) return whole / static_cast<double>(count);
   return (whole.to(at::kFloat) / static_cast<float>(count)).to(dtype);
 }

@@ -35,8 +35,7 @@ at::Tensor combine_rows(ReduceOp op, const at::Tensor& rows) {
   LeafFold<at::Tensor> fold;
   for (int64_t k = 0; k < rows.size(0); ++k) fold.push(rows[k], add);
   at::Tensor value = fold.finish(add);
-  if (op != ReduceOp::kMean) return value;
-  return value.is_floating_point() ? at::div(value, rows.size(0)) : at::div(value, rows.size(0), "trunc");
+  return op == ReduceOp::kMean ? at::div(value, rows.size(0)) : value;
 }
 
 DeviceRow::DeviceRow(const std::vector<at::Tensor>& tensors, at::ScalarType wire, int ranks) {

@@ -8,7 +8,7 @@
 namespace lockstep::comm {
 
 // Reduces `rows`, [ranks, elements], over the ranks in the tree's order, to [elements]. fp16 and bf16 are added in fp32
-// and rounded at each node. kMean divides at the end (integers: rounded towards zero).
+// and rounded at each node. kMean divides at the end.
 at::Tensor combine_rows(ReduceOp op, const at::Tensor& rows);
 
 // A call's tensors as one flat tensor in the dtype in which they travel, padded with zeros to `ranks` equal slices.
