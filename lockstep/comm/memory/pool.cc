@@ -1,6 +1,8 @@
 #include "lockstep/comm/memory/pool.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -22,7 +24,7 @@ size_t page_up(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 }  // namespace
 
 Pool::Pool(Descriptor memfd, Options options)
-    : options_{page_up(options.granule)},
+    : options_{page_up(options.granule), std::move(options.wanted)},
       memfd_(std::move(memfd)),
       mapping_(memfd_.get(), 0, Mapping::OnFork::kLeaveOut),
       heap_(mapping_.size()) {}
@@ -30,13 +32,26 @@ Pool::Pool(Descriptor memfd, Options options)
 Pool::~Pool() = default;
 
 Pool* Pool::install(std::unique_ptr<Pool> pool) {
-  c10::SetCPUAllocator(pool.get(), /*priority=*/1);
-  return pool.release();
+  if (installed_ != nullptr) throw BugError("a second pool can't take the place of the first");
+  pool->former_ = c10::GetCPUAllocator();
+  installed_ = pool.release();
+  pthread_atfork(nullptr, nullptr, [] { installed_->leave_to_former(); });
+  c10::SetCPUAllocator(installed_, /*priority=*/1);
+  return installed_;
+}
+
+// In a forked child the pool's memory is left out, and another thread of the parent may have held the lock. The former
+// allocator makes the child's blocks, and those of the parent are never freed. Nothing else may be mapped where the
+// pool was, for addresses tell whose a block is.
+void Pool::leave_to_former() {
+  in_child_ = true;
+  mmap(mapping_.data(), mapping_.size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 c10::DataPtr Pool::allocate(size_t bytes) {
+  if (in_child_) return former_->allocate(bytes);
   const c10::Device cpu(c10::DeviceType::CPU);
-  if (bytes == 0) return {nullptr, nullptr, &Pool::release, cpu};
+  if (bytes == 0) return {nullptr, nullptr, raw_deleter(), cpu};
   if (bytes > mapping_.size()) throw_exhausted(bytes);
   const std::lock_guard lock(mutex_);
   BlockHeap::Block* block = take(bytes + BlockHeap::kAlignment);
@@ -47,7 +62,14 @@ c10::DataPtr Pool::allocate(size_t bytes) {
   std::byte* header = mapping_.data() + block->offset;
   std::memcpy(header, &block, sizeof block);
   void* data = header + BlockHeap::kAlignment;
-  return {data, data, &Pool::release, cpu};
+  return {data, data, raw_deleter(), cpu};
+}
+
+// oneDNN frees by bare address what libtorch's allocator of that moment has made: before the pool took its place, that
+// was the former one.
+void Pool::release_any(void* data) {
+  if (data != nullptr && !installed_->offset_of(data, 1)) return installed_->former_->raw_deallocate(data);
+  if (!installed_->in_child_) release(data);
 }
 
 void Pool::release(void* data) {
@@ -91,7 +113,7 @@ void Pool::back(BlockHeap::Block* block) {
   const size_t last = page_up(block->offset + block->size);
   trim(last - first);
   try {
-    commit_memory(memfd_.get(), first, last - first, "tensors");
+    commit_memory(memfd_.get(), first, last - first, "tensors", options_.wanted.get());
   } catch (...) {
     heap_.release(block);
     throw;

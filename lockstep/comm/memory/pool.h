@@ -9,7 +9,9 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,7 +24,8 @@ namespace lockstep::comm {
 class Pool final : public c10::Allocator {
  public:
   struct Options {
-    size_t granule = size_t{1} << 20;  // the bytes of memory that back small blocks at a time
+    size_t granule = size_t{1} << 20;                    // the bytes of memory that back small blocks at a time
+    std::shared_ptr<std::atomic<uint64_t>> wanted = {};  // see MemoryClaim
   };
 
   struct Stats {
@@ -40,10 +43,12 @@ class Pool final : public c10::Allocator {
 
   // Any thread. Throws IoError that says how much was asked for and how much is left, if the machine has too little.
   c10::DataPtr allocate(size_t bytes) override;
-  c10::DeleterFnPtr raw_deleter() const override { return &Pool::release; }
+  c10::DeleterFnPtr raw_deleter() const override { return this == installed_ ? &Pool::release_any : &Pool::release; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 
-  // Makes the pool libtorch's CPU allocator for the rest of the process. The process owns the pool from then on.
+  // Makes the pool libtorch's CPU allocator for the rest of the process. The process owns the pool from then on. Blocks
+  // of the former allocator still go back to it, and it serves forked children, which don't have the pool's memory.
+  // Throws BugError where a pool is installed already. One thread, while no other allocates.
   static Pool* install(std::unique_ptr<Pool> pool);
 
   // The offset of [data, data + bytes) in the pool; nothing unless all of the range is in the pool.
@@ -54,6 +59,8 @@ class Pool final : public c10::Allocator {
 
  private:
   static void release(void* block);
+  static void release_any(void* data);  // of the installed pool or of its predecessor
+  void leave_to_former();
   BlockHeap::Block* take(size_t bytes);
   void back(BlockHeap::Block* block);
   [[noreturn]] void throw_exhausted(size_t bytes) const;
@@ -61,7 +68,11 @@ class Pool final : public c10::Allocator {
   size_t give_back(size_t bound);
   size_t held_bytes() const;
 
+  inline static Pool* installed_ = nullptr;  // of this process
+
   Options options_;
+  c10::Allocator* former_ = nullptr;  // of the installed pool
+  bool in_child_ = false;             // whether this process is a forked child of the pool's
   Descriptor memfd_;
   Mapping mapping_;
   mutable std::mutex mutex_;

@@ -1,11 +1,15 @@
 #include "lockstep/comm/memory/pool.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <random>
 #include <thread>
 #include <vector>
@@ -121,6 +125,68 @@ TEST(PoolDeathTest, TakesThePlaceOfTheCpuAllocator) {
         _exit(inside && t.sum().item<float>() == 1000 ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
+}
+
+// The exit code of a process in which the pool is installed after tensors were made, oneDNN's own layout among them: it
+// frees by bare address.
+int drop_blocks_from_before() {
+  c10::Allocator* const former = c10::GetCPUAllocator();
+  at::Tensor plain = at::ones({1000});
+  at::Tensor dense = at::ones({2, 16, 8, 8}).to_mkldnn();
+  void* const raw = former->raw_allocate(100);
+  Pool::install(make_pool());
+  at::Tensor later = dense.add(dense);
+  plain.reset();
+  dense.reset();
+  c10::GetCPUAllocator()->raw_deallocate(raw);
+  const bool right = later.to_dense().sum().item<float>() == 2 * 2 * 16 * 8 * 8;
+  later.reset();
+  return right ? 0 : 1;
+}
+
+TEST(PoolDeathTest, BlocksFromBeforeGoBackToTheFormerAllocator) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(_exit(drop_blocks_from_before()), testing::ExitedWithCode(0), "");
+}
+
+// A child forked while another thread allocates: it makes tensors, and drops those of its parent.
+int allocate_in_a_child(at::Tensor& plain, at::Tensor& dense) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // a lock that nobody releases
+    at::Tensor own = at::full({1 << 20}, 2.0f);
+    const bool right = own[7].item<float>() == 2;
+    plain.reset();
+    dense.reset();
+    own.reset();
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+// The exit code of a process whose children allocate.
+int fork_children() {
+  at::set_num_threads(1);
+  const Pool* pool = Pool::install(make_pool());
+  at::Tensor plain = at::ones({1000});
+  at::Tensor dense = at::ones({2, 16, 8, 8}).to_mkldnn();
+  std::atomic<bool> ended = false;
+  std::thread other([&] {
+    while (!ended) c10::GetCPUAllocator()->allocate(5000);
+  });
+  int failed = 0;
+  for (int i = 0; i < 20; ++i) failed += allocate_in_a_child(plain, dense) == 0 ? 0 : 1;
+  ended = true;
+  other.join();
+  const bool kept = pool->offset_of(plain.data_ptr(), 4) && plain.sum().item<float>() == 1000;
+  return failed == 0 && kept ? 0 : 1;
+}
+
+TEST(PoolDeathTest, AForkedChildAllocatesFromTheFormerAllocator) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(_exit(fork_children()), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
