@@ -5,8 +5,10 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/fnv.h"
@@ -29,6 +31,15 @@ int64_t layout_hash(const at::Tensor& tensor) {
   for (const int64_t size : tensor.sizes()) hash = fnv1a(hash, static_cast<uint64_t>(size));
   for (const int64_t stride : tensor.strides()) hash = fnv1a(hash, static_cast<uint64_t>(stride));
   return static_cast<int64_t>(hash);
+}
+
+// Leaked, and yet in reach, so that no tool takes it for a mistake.
+template <typename Kept>
+void keep_forever(Kept kept) {
+  static std::mutex mutex;
+  static auto* const all = new std::vector<Kept>;
+  const std::lock_guard lock(mutex);
+  all->push_back(std::move(kept));
 }
 
 ShmProtocol protocol_of(ShmCommunicator::Options& options, ShmMemory memory, Pool& pool, Board* board) {
@@ -54,9 +65,17 @@ ShmCommunicator::ShmCommunicator(ShmProtocol protocol, PoolBlock own_segment)
   protocol_.node().add(this);
 }
 
+// Other ranks may still read and write the memory of a call that is not complete, its tensors and tables, so that it
+// must never serve anything else: it is kept to the end of the process.
 ShmCommunicator::~ShmCommunicator() {
   protocol_.node().remove(this);
-  for (const auto& message : messages_) message->withdraw();
+  for (const auto& message : messages_) {
+    message->withdraw();
+    if (!message->ended()) keep_forever(message);
+  }
+  for (const auto& call : collectives_) {
+    if (!call->is_complete()) keep_forever(call);
+  }
   if (is_group_) protocol_.segment().left.fetch_add(1);
   if (own_segment_) protocol_.node().retire(std::move(own_segment_), static_cast<uint32_t>(size()));
 }

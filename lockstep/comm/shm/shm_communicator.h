@@ -31,6 +31,7 @@ class ShmCommunicator final : public Communicator, private Progressable {
   ShmCommunicator(Options options, const NodeMemory& memory, Pool& pool, Board* board)
       : ShmCommunicator(std::move(options), ShmMemory(memory), pool, board) {}
   ShmCommunicator(Options options, ShmMemory memory, Pool& pool, Board* board);
+  // The memory of calls that are not complete on all ranks is kept to the end of the process.
   ~ShmCommunicator() override;
   ShmCommunicator(const ShmCommunicator&) = delete;
   ShmCommunicator& operator=(const ShmCommunicator&) = delete;

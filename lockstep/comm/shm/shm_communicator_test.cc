@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <thread>
@@ -220,6 +222,32 @@ TEST(ShmCommunicator, GroupsNameTheWorldsRanks) { expect_ranks_pass("group_messa
 TEST(ShmCommunicator, EveryKindWithThreadsAsRanks) {
   testing::NodeOfThreads node(4);
   node.run([](ShmCommunicator& comm) { testing::conformance(comm); });
+}
+
+TEST(ShmCommunicator, AFoldOfAnotherMemoryLayoutIsADesync) {
+  testing::NodeOfThreads node(2);
+  std::atomic<int> found = 0;
+  node.run([&](ShmCommunicator& comm) {
+    const at::Tensor image = at::ones({2, 3, 4, 4});
+    try {
+      comm.fold({comm.rank() == 0 ? image : image.contiguous(at::MemoryFormat::ChannelsLast)}, {.label = "w"})->wait();
+    } catch (const DesyncError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("memory layout"));
+      ++found;
+    }
+  });
+  EXPECT_EQ(found, 2);
+}
+
+TEST(ShmCommunicator, TheLongestTimeoutsDoNotOverflow) {
+  testing::NodeOfThreads node(2, std::chrono::milliseconds::max());
+  node.run([](ShmCommunicator& comm) {
+    if (comm.rank() == 1) usleep(200'000);  // the other sleeps in its wait
+    const at::Tensor one = at::ones({1});
+    comm.all_reduce(one, ReduceOp::kSum);
+    EXPECT_TRUE(comm.start(calls::barrier())->wait_for(std::chrono::nanoseconds::max()));
+    EXPECT_EQ(one.item<float>(), 2);
+  });
 }
 
 TEST(ShmCommunicator, SixtyFourRanksOnFewCores) {

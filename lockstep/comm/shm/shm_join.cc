@@ -7,9 +7,6 @@
 namespace lockstep::comm {
 namespace {
 
-// The operator of a partial reduction: a mean is a sum, divided at the end by the world's size.
-ReduceOp partial(ReduceOp op) { return op == ReduceOp::kMean ? ReduceOp::kSum : op; }
-
 at::Tensor pool_tensor(ShmNode& node, int64_t elements, at::ScalarType dtype) {
   auto block = std::make_shared<PoolBlock>(node.allocate(static_cast<size_t>(elements) * c10::elementSize(dtype)));
   return at::from_blob(
@@ -30,7 +27,7 @@ bool ShmJoin::reduce_chunk() {
     if (!join_->done()) return false;
     write_result();
   }
-  return true;
+  return !protocol_.node().is_aborted();
 }
 
 void ShmJoin::begin_join() {
@@ -44,7 +41,7 @@ void ShmJoin::begin_join() {
     for_each_block(elements(), slice, [&](size_t tensor, int64_t first, int64_t n, int64_t block) {
       sources.clear();
       for (const int rank : ranks) sources.push_back(source(rank, tensor, first, block));
-      reduce_block(dtype(), partial(op()), sources, to, n, wire());
+      reduce_block(dtype(), partial(op()), sources, to, n, protocol_.node().scratch(), wire());
       to += n * static_cast<int64_t>(c10::elementSize(dtype()));
     });
   }
@@ -57,7 +54,7 @@ void ShmJoin::write_result() {
   if (op() == ReduceOp::kMean) divide_block(dtype(), from, transport_.world_size(), partials_[0].numel());
   const Slice all = chunk(0), slice = slice_of(all.last - all.first, protocol_.rank(), transport_.rails());
   for_each_block(elements(), slice, [&](size_t tensor, int64_t first, int64_t n, int64_t block) {
-    deliver(from, tensor, first, n, block);
+    if (!protocol_.node().is_aborted()) deliver(from, tensor, first, n, block);
     from += n * static_cast<int64_t>(c10::elementSize(dtype()));
   });
   partials_.clear();

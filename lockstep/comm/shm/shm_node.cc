@@ -65,6 +65,11 @@ ShmNode::ShmNode(Options options, ShmMemory memory, Pool& pool, Board* board)
   }
 }
 
+ShmNode::~ShmNode() {
+  sweep();
+  for (auto& [segment, members] : retired_) segment.memory.release_context();
+}
+
 std::optional<uint64_t> ShmNode::offset_of(const void* data, size_t bytes) const {
   return bytes == 0 ? 0 : pool_.offset_of(data, bytes);
 }

@@ -14,6 +14,7 @@
 
 #include "lockstep/base/node_memory.h"
 #include "lockstep/comm/memory/pool.h"
+#include "lockstep/comm/reduce.h"
 #include "lockstep/comm/shm/peers.h"
 #include "lockstep/comm/shm/shm_segment.h"
 #include "lockstep/comm/shm/wait_reports.h"
@@ -66,6 +67,10 @@ class ShmNode {
 
   // `pool` is this rank's pool, over memory.pools[self]. It and `board` outlive this. Throws ConfigError.
   ShmNode(Options options, ShmMemory memory, Pool& pool, Board* board);
+  // Segments that not all of their group's ranks have left are kept to the end of the process.
+  ~ShmNode();
+  ShmNode(const ShmNode&) = delete;
+  ShmNode& operator=(const ShmNode&) = delete;
 
   int self() const { return options_.self; }
   int size() const { return options_.size; }
@@ -114,6 +119,11 @@ class ShmNode {
   // The text of the CommError for a wait whose time has passed.
   std::string timeout_text(const Waiting& waiting) const;
 
+  // For this rank's reductions, one after the other.
+  FoldScratch& scratch() { return scratch_; }
+
+  // Whether a rank of the node has given up.
+  bool is_aborted() const { return segment().aborted.load(std::memory_order_relaxed) != 0; }
   // Tells all ranks of the node that this one gives up.
   void abort(const std::string& reason) noexcept;
 
@@ -131,6 +141,7 @@ class ShmNode {
   int64_t spin_ns_;
   std::vector<Progressable*> progressables_;
   bool advancing_ = false;
+  FoldScratch scratch_;
   int64_t checked_ns_ = 0;
   std::vector<std::pair<PoolBlock, uint32_t>> retired_;  // segments and the sizes of their groups
 };

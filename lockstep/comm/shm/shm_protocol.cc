@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 
 namespace lockstep::comm {
@@ -15,7 +16,7 @@ ShmProtocol::ShmProtocol(std::shared_ptr<ShmNode> node, ShmSegment& segment, std
       local_ranks_(std::move(local_ranks)),
       rank_(
           static_cast<int>(std::find(local_ranks_.begin(), local_ranks_.end(), node_->self()) - local_ranks_.begin())),
-      timeout_(timeout) {}
+      timeout_(bounded(timeout)) {}
 
 bool ShmProtocol::all_past(const ShmSegment::Counters& counters, uint64_t call) const {
   for (int rank = 0; rank < size(); ++rank) {

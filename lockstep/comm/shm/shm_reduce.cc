@@ -26,6 +26,8 @@ namespace {
 //   finish:       all chunks are reduced
 //   release:      once all ranks have finished: the tensors belong to the caller again
 //
+// Once a rank has given up its tensors may serve something else, so no rank writes to another's memory any more.
+//
 // Every rank thus reads and writes each byte of the data once. None of these steps waits: advance() runs those
 // whose condition holds, so that stage, reduce and copy_back of different chunks overlap between ranks. A rank raises
 // its counters `staged` and `reduced` in the call's record (shm_segment.h) and rings the doorbell;
@@ -154,18 +156,20 @@ bool ShmReduce::reduce_chunk() {
   const Slice own = slice_of(whole.last - whole.first, protocol_.rank(), protocol_.size());
   std::array<Source, kMaxLocalRanks> sources;
   const int target = root_ < 0 ? protocol_.rank() : root_;
+  bool aborted = false;
   for_each_block(elements_, {whole.first + own.first, whole.first + own.last},
                  [&](size_t tensor, int64_t first, int64_t count, int64_t block) {
+                   if ((aborted = protocol_.node().is_aborted())) return;
                    for (int k = 0; k < protocol_.size(); ++k) {
                      sources[static_cast<size_t>(k)] = source(k, tensor, first, block);
                    }
                    std::byte* result = address(target, tensor, first, block);
                    reduce_block(dtype_, op_,
                                 std::span<const Source>(sources.data(), static_cast<size_t>(protocol_.size())), result,
-                                count, wire_);
+                                count, protocol_.node().scratch(), wire_);
                    deliver(result, tensor, first, count, block);
                  });
-  return true;
+  return !aborted;
 }
 
 void ShmReduce::deliver(const std::byte* from, size_t tensor, int64_t first, int64_t count, int64_t block) const {
@@ -214,7 +218,8 @@ bool ShmReduce::copy_back() {
 }
 
 bool ShmReduce::reduce() {
-  if (reduced_ == chunks_ || protocol_.least(number_, &OpRecord::staged) <= reduced_ || !reduce_chunk()) return false;
+  if (reduced_ == chunks_ || protocol_.least(number_, &OpRecord::staged) <= reduced_) return false;
+  if (protocol_.node().is_aborted() || !reduce_chunk()) return false;
   ++reduced_;
   if (chunked_) protocol_.raise(number_, &OpRecord::reduced, reduced_);
   return true;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/comm/shm/testing/threads.h"
 
 namespace lockstep::comm {
@@ -48,6 +50,43 @@ TEST(ShmReduce, StagedAndUnstagedRanksWorkTogether) {
               static_cast<size_t>(2 * ShmReduce::kSlots * ShmReduce::kChunkBlocks * kBlockElements) * sizeof(float))
         << "a staging ring is small";
   });
+}
+
+at::Tensor pool_tensor(Pool& pool, int64_t elements, float value) {
+  const auto memory = std::make_shared<c10::DataPtr>(pool.allocate(static_cast<size_t>(elements) * sizeof(float)));
+  return at::from_blob(
+             memory->get(), {elements}, [memory](void*) {}, at::kFloat)
+      .fill_(value);
+}
+
+TEST(ShmReduce, NobodyWritesToTheTensorsOfARankThatHasGivenUp) {
+  NodeOfThreads node(2);
+  ShmCommunicator zero(node.options(0), node.memory(), node.pool(0), node.board());
+  ShmCommunicator one(node.options(1), node.memory(), node.pool(1), node.board());
+  const at::Tensor own = pool_tensor(node.pool(1), 20000, 1);
+  one.fold({own}, {.label = "test"});
+  one.abort("enough");
+  own.fill_(5);
+  const auto work = zero.fold({pool_tensor(node.pool(0), 20000, 2)}, {.label = "test"});
+  zero.progress();
+  EXPECT_THROW(work->wait(), CommError);
+  EXPECT_TRUE(own.eq(5).all().item<bool>());
+}
+
+TEST(ShmReduce, TheMemoryOfADestroyedCommunicatorsCallsServesNothingElse) {
+  NodeOfThreads node(2);
+  ShmCommunicator zero(node.options(0), node.memory(), node.pool(0), node.board());
+  {
+    ShmCommunicator one(node.options(1), node.memory(), node.pool(1), node.board());
+    one.fold({pool_tensor(node.pool(1), 20000, 1)}, {.label = "test"});
+    one.fold({at::ones({20000})}, {.label = "from outside the pool"});
+  }
+  std::vector<at::Tensor> later;
+  for (int i = 0; i < 40; ++i) later.push_back(pool_tensor(node.pool(1), i < 20 ? 20000 : 100, 7));
+  const auto inside = zero.fold({pool_tensor(node.pool(0), 20000, 2)}, {.label = "test"});
+  const auto outside = zero.fold({at::ones({20000})}, {.label = "from outside the pool"});
+  EXPECT_FALSE(outside->wait_for(std::chrono::milliseconds(50))) << "the other rank never does its share";
+  for (const auto& tensor : later) EXPECT_TRUE(tensor.eq(7).all().item<bool>());
 }
 
 }  // namespace

@@ -65,6 +65,8 @@ class ShmCollective : public ShmWork {
   virtual bool needs_polling() const { return false; }
   // Whether this rank's share of the call is done.
   bool finished() const { return finished_; }
+  // Whether all ranks have done their share, after which none of them uses another's memory.
+  bool is_complete() const { return is_done() || protocol_.complete(number_); }
   // Whether later calls may do their share before this one has finished.
   virtual bool may_be_overtaken() const { return finished_; }
 
