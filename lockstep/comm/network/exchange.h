@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lockstep/comm/network/mesh.h"
@@ -12,6 +13,7 @@ namespace lockstep::comm {
 struct Members {
   std::vector<int> ranks;  // as ranks of the mesh, by their rank in the group
   int self = 0;            // this process's rank in the group
+  int number = 0;          // the group's (group_numbers.h)
   int size() const { return static_cast<int>(ranks.size()); }
 };
 
@@ -25,12 +27,22 @@ struct Piece {
 // One thread.
 class Exchange {
  public:
-  // `salt` is a hash of what must be equal on all members: the group and the call's signature. The messages' tags are
-  // made of it, the call's number, the round and the length. Members whose calls differ therefore never exchange a
-  // byte: they wait, and a rank that waits long compares its call with the others' (watch.h). `mesh` and `members`
-  // outlive this.
+  // `salt` is a hash of what must be equal on all members: the group and the call's signature. A collective's tags are
+  // made of the group's number and a hash of salt, the call's number, the round and the length. Members whose calls
+  // differ therefore never exchange a byte: they wait, and a rank that waits long compares its call with the others'
+  // (watch.h). `mesh` and `members` outlive this.
   Exchange(Mesh& mesh, const Members& members, uint64_t salt, uint64_t number, const Deadline& deadline)
       : mesh_(mesh), members_(members), salt_(salt), number_(number), deadline_(deadline) {}
+
+  // The messages of one tag between two members that may be under way at once: their numbers' lowest bits differ.
+  static constexpr uint64_t kMostMessages = 16;
+  // The same for a message of users': the tags are made of the group's number, the user's tag, and `number`, the
+  // message's number among those of its tag. User's tags up to 32767 are all different; others may be equal where their
+  // low 15 bits are, which the message's header shows.
+  Exchange(Mesh& mesh, const Members& members, uint64_t salt, uint64_t number, const Deadline& deadline, int user_tag)
+      : Exchange(mesh, members, salt, number, deadline) {
+    user_tag_ = user_tag;
+  }
 
   const Members& members() const { return members_; }
   int self() const { return members_.self; }
@@ -42,11 +54,13 @@ class Exchange {
 
  private:
   std::vector<Message> messages_of(const std::vector<Piece>& pieces) const;
+  uint32_t tag_of(size_t bytes) const;
 
   Mesh& mesh_;
   const Members& members_;
   uint64_t salt_, number_;
   uint64_t round_ = 0;
+  std::optional<int> user_tag_;
   Deadline deadline_;
 };
 

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/network/group_numbers.h"
 
 namespace lockstep::comm {
 namespace {
@@ -48,6 +50,53 @@ TEST(Exchange, NamesMembersByTheirRankInTheMeshAndLeavesOutWhatIsEmpty) {
   EXPECT_EQ(mesh.received.at(0).peer, 8);
   exchange({{1, data, 0}}, {});
   EXPECT_EQ(mesh.rounds, 1);
+}
+
+// Of one message.
+std::vector<uint32_t> tags_of_message(int group, int user_tag, uint64_t number) {
+  Notebook mesh;
+  const Members members{{5, 7, 8}, 0, group};
+  Exchange exchange(mesh, members, 99, number, Deadline(std::chrono::seconds(1)), user_tag);
+  const std::byte data{};
+  for (int round = 0; round < 3; ++round) exchange({{1, &data, 4}}, {});
+  std::vector<uint32_t> tags;
+  for (const Message& message : mesh.sent) tags.push_back(message.tag);
+  return tags;
+}
+
+TEST(Exchange, GroupsNeverHaveATagInCommon) {
+  std::map<uint32_t, int> group_of;
+  for (const int group : {0, 1, 2, 77, GroupNumbers::kMost - 1}) {
+    Notebook mesh;
+    const Members members{{5, 7, 8}, 0, group};
+    const std::byte data{};
+    for (uint64_t salt = 1; salt <= 20000; ++salt) {
+      Exchange exchange(mesh, members, salt * 0x123456789abcdef1, salt, Deadline(std::chrono::seconds(1)));
+      exchange({{1, &data, 8}}, {});
+    }
+    for (int tag = 0; tag < 5000; ++tag) {
+      for (const uint32_t each : tags_of_message(group, tag, 3)) mesh.sent.push_back({1, each, nullptr, 4, group});
+    }
+    for (const Message& message : mesh.sent) {
+      EXPECT_EQ(message.group, group);
+      EXPECT_LT(message.tag, 0x7ffffffeu) << "those above are the mesh's own";
+      ASSERT_EQ(group_of.emplace(message.tag, group).first->second, group);
+    }
+  }
+}
+
+TEST(Exchange, MessagesThatMayBeUnderWayAtOnceHaveTagsOfTheirOwn) {
+  std::set<uint32_t> tags;
+  size_t count = 0;
+  for (int user = 0; user < 32768; user += 13) {
+    for (uint64_t number = 100; number < 100 + Exchange::kMostMessages; ++number) {
+      for (const uint32_t tag : tags_of_message(7, user, number)) tags.insert(tag), ++count;
+    }
+  }
+  for (const int user : {-1, 1 << 20, (1 << 20) + 1, (1 << 24) + 77}) {
+    for (const uint32_t tag : tags_of_message(7, user, 1)) tags.insert(tag), ++count;
+  }
+  EXPECT_EQ(tags.size(), count);
 }
 
 TEST(Exchange, TagsTellApartWhatMustNotMeet) {

@@ -23,6 +23,7 @@ class LoopbackMesh final : public Mesh {
   int size() const override { return below_->size(); }
   std::string describe() const override { return below_->describe(); }
   void exchange(std::span<const Message> sends, std::span<const Message> receives, const Deadline& deadline) override;
+  void open_group(int number, const std::vector<int>& ranks) override { below_->open_group(number, ranks); }
   void check() noexcept override { below_->check(); }
   void abort() noexcept override;
 

@@ -17,7 +17,8 @@ struct Message {
   int peer;      // a rank of the mesh
   uint32_t tag;  // below 2^31; a send matches a receive only if their tags and lengths are equal
   std::byte* data;
-  size_t bytes;  // at least 1
+  size_t bytes;   // at least 1
+  int group = 0;  // the number of the group whose message it is, which the tag has, too (exchange.h)
 };
 
 // The reason why an exchange failed. It never leaves the network backend, which turns it into an Error that names the
@@ -53,6 +54,11 @@ class Mesh {
   // more.
   virtual void exchange(std::span<const Message> sends, std::span<const Message> receives,
                         const Deadline& deadline) = 0;
+
+  // Prepares the exchanges of a group of these ranks, all of which call it at once. Group 0, of all ranks, needs none.
+  // A number may be used again for another group once the former has ended. For a library that keeps its groups apart
+  // by more than tags.
+  virtual void open_group(int /*number*/, const std::vector<int>& /*ranks*/) {}
 
   // Called now and then: makes exchanges fail whose connection broke without the network library telling them. Returns
   // at once. Any thread that blocks SIGPIPE.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/fnv.h"
 #include "lockstep/base/sigpipe.h"
@@ -24,19 +25,24 @@ int index_of(const std::vector<int>& members, int rank) {
 
 }  // namespace
 
-NetworkCommunicator::NetworkCommunicator(Network network, std::vector<int> members, std::string name)
+NetworkCommunicator::NetworkCommunicator(Network network, std::vector<int> members, std::string name, int number)
     : network_(std::move(network)),
-      members_{members, index_of(members, network_.mesh->rank())},
+      members_{members, index_of(members, network_.mesh->rank()), number},
       watched_{std::move(name), std::move(members)},
-      salt_(fnv1a(kFnvSeed, watched_.name)) {}
+      salt_(fnv1a(kFnvSeed, watched_.name)) {
+  network_.timeout = bounded(network_.timeout);
+  network_.numbers->take(number);
+}
 
 NetworkCommunicator::~NetworkCommunicator() {
   // Calls under way go on to their end, unless an exception is ending this rank.
   if (std::uncaught_exceptions() > 0) network_.mesh->abort();
   for (auto& messenger : messengers_) messenger.thread.join();
+  network_.numbers->release(members_.number);
 }
 
-NetworkCommunicator::Task NetworkCommunicator::make_task(WatchedCall call, uint64_t salt, Act act) {
+NetworkCommunicator::Task NetworkCommunicator::make_task(WatchedCall call, uint64_t salt, std::optional<int> user_tag,
+                                                         Act act) {
   const auto wait = std::make_shared<std::atomic<uint64_t>>(0);  // the watch's number; 0 until the task runs
   const auto watch = network_.watch;
   auto work = std::make_shared<NetworkWork>(call.label, call.timeout,
@@ -48,11 +54,13 @@ NetworkCommunicator::Task NetworkCommunicator::make_task(WatchedCall call, uint6
                                                                .progress = progress_});
   watch->begin(call);
   const Deadline deadline(call.timeout);
-  auto run = [this, work, wait, deadline, salt, call = std::move(call), act = std::move(act)] {
+  auto run = [this, work, wait, deadline, salt, user_tag, call = std::move(call), act = std::move(act)] {
     std::exception_ptr failure;
     *wait = network_.watch->enter(call);
     try {
-      Exchange exchange(*network_.mesh, members_, salt_ ^ salt, call.number, deadline);
+      const uint64_t both = salt_ ^ salt;
+      Exchange exchange = user_tag ? Exchange(*network_.mesh, members_, both, call.number, deadline, *user_tag)
+                                   : Exchange(*network_.mesh, members_, both, call.number, deadline);
       act(exchange);
     } catch (const MeshError& error) {
       failure = network_.watch->explain(*wait, error);
@@ -75,7 +83,7 @@ std::shared_ptr<Work> NetworkCommunicator::start_collective(const Call& call, co
                                 .signature = signature,
                                 .label = call.label(),
                                 .timeout = timeout_of(call)},
-                               signature.hash(), std::move(act));
+                               signature.hash(), /*user_tag=*/{}, std::move(act));
   collectives_.push(std::move(run));
   return work;
 }
@@ -92,13 +100,13 @@ std::shared_ptr<Work> NetworkCommunicator::join(const Call& call, const JoinPlan
                                                 std::vector<at::Tensor> partials) {
   const auto held = std::make_shared<std::vector<at::Tensor>>(std::move(partials));
   return start_collective(call, signature_of(call),
-                          [held, plan, op = call.op, wire = call.fold.wire](Exchange& exchange) {
-                            if (!wire) return tree_join(exchange, plan, op, /*mean=*/false, *held);
+                          [held, plan, op = partial(call.op), wire = call.fold.wire](Exchange& exchange) {
+                            if (!wire) return tree_join(exchange, plan, op, *held);
                             std::vector<at::Tensor> narrow;
                             for (const auto& partial : *held)
                               narrow.push_back(at::empty(partial.sizes(), partial.options().dtype(*wire)));
                             for (size_t i = 0; i < narrow.size(); ++i) to_wire((*held)[i], narrow[i]);
-                            tree_join(exchange, plan, op, /*mean=*/false, narrow);
+                            tree_join(exchange, plan, op, narrow);
                             from_wire(narrow[0], (*held)[0]);
                           });
 }
@@ -109,7 +117,8 @@ std::shared_ptr<Work> NetworkCommunicator::start_message(Call call) {
     each.thread.join();
     return true;
   });
-  const uint64_t number = ++messages_[{call.kind, call.peer, call.tag}];
+  Channel& channel = channels_[{call.kind, call.peer, call.tag}];
+  const uint64_t number = ++channel.begun;
   const bool sends = call.kind == OpKind::kSend;
   const int peer = members_.ranks[static_cast<size_t>(call.peer)];
   const std::string end =
@@ -123,9 +132,18 @@ std::shared_ptr<Work> NetworkCommunicator::start_message(Call call) {
                       .tag = call.tag,
                       .channel = sends ? sent : received,
                       .needs = sends ? received : sent};
+  std::shared_ptr<NetworkWork> before;  // has the same tag in the mesh
+  if (channel.last.size() == Exchange::kMostMessages) {
+    before = std::move(channel.last.front());
+    channel.last.pop_front();
+  }
   const uint64_t salt = static_cast<uint64_t>(call.tag) * 0x9e3779b97f4a7c15;
-  auto [work, run] = make_task(std::move(watched), salt,
-                               [call = std::move(call)](Exchange& exchange) { run_message(exchange, call); });
+  const int tag = call.tag;
+  auto [work, run] = make_task(std::move(watched), salt, tag, [before, call = std::move(call)](Exchange& exchange) {
+    if (before) before->wait_for_end();
+    run_message(exchange, call);
+  });
+  channel.last.push_back(work);
   const SigpipeBlocked blocked;
   messengers_.push_back({work, std::thread(std::move(run))});
   return work;
@@ -139,8 +157,17 @@ std::unique_ptr<Communicator> NetworkCommunicator::group(const std::vector<int>&
     name += cat(member == members.front() ? ':' : ',', ranks.back());
   }
   if (!ranks.empty()) network_.watch->announce({name, ranks});
-  barrier();
-  return ranks.empty() ? nullptr : std::make_unique<NetworkCommunicator>(network_, std::move(ranks), std::move(name));
+  // None goes on before all have announced themselves.
+  const at::Tensor taken = network_.numbers->in_use();
+  all_reduce(taken, ReduceOp::kMax);
+  const int number = GroupNumbers::first_free(taken);
+  if (number < 0) {
+    throw ConfigError("a new group of ", size(), " ranks: ", GroupNumbers::kMost,
+                      " groups live already; destroy those that are no longer needed");
+  }
+  if (ranks.empty()) return nullptr;
+  network_.mesh->open_group(number, ranks);
+  return std::make_unique<NetworkCommunicator>(network_, std::move(ranks), std::move(name), number);
 }
 
 void NetworkCommunicator::abort(const std::string& reason) noexcept {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -14,6 +16,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/network/exchange.h"
+#include "lockstep/comm/network/group_numbers.h"
 #include "lockstep/comm/network/network_work.h"
 #include "lockstep/comm/network/tree_join.h"
 #include "lockstep/comm/network/watch.h"
@@ -25,13 +28,15 @@ struct Network {
   std::shared_ptr<Mesh> mesh;
   std::shared_ptr<Watch> watch;
   std::chrono::milliseconds timeout{600'000};
+  std::shared_ptr<GroupNumbers> numbers = std::make_shared<GroupNumbers>();
 };
 
 class NetworkCommunicator final : public Communicator {
  public:
   // The group of `members`, ranks of the world that include this one. `name` is the same on all of them and no other
-  // group's. All members have announced the group to their watch (Watch::announce).
-  NetworkCommunicator(Network network, std::vector<int> members, std::string name);
+  // group's, and so is `number` (group_numbers.h). All members have announced the group to their watch
+  // (Watch::announce).
+  NetworkCommunicator(Network network, std::vector<int> members, std::string name, int number = 0);
   ~NetworkCommunicator() override;
 
   int rank() const override { return members_.self; }
@@ -45,8 +50,8 @@ class NetworkCommunicator final : public Communicator {
   // Sets what a thread that waits for one of this communicator's calls does now and then; not for those of its groups.
   void set_progress(std::function<void()> progress) { progress_ = std::move(progress); }
 
-  // Begins a tree_join() of this group, as one of its numbered calls. `call` gives the operator, the wire type, the
-  // timeout and the name in error messages.
+  // Begins a tree_join() of this group, as one of its numbered calls, with the sum in place of a mean. `call` gives the
+  // operator, the wire type, the timeout and the name in error messages.
   std::shared_ptr<Work> join(const Call& call, const JoinPlan& plan, std::vector<at::Tensor> partials);
 
  protected:
@@ -64,7 +69,8 @@ class NetworkCommunicator final : public Communicator {
     std::shared_ptr<NetworkWork> work;
     std::function<void()> run;
   };
-  Task make_task(WatchedCall call, uint64_t salt, Act act);
+  // `user_tag` is that of a message.
+  Task make_task(WatchedCall call, uint64_t salt, std::optional<int> user_tag, Act act);
 
   Network network_;
   Members members_;
@@ -72,7 +78,13 @@ class NetworkCommunicator final : public Communicator {
   uint64_t salt_;
   std::function<void()> progress_;
   uint64_t calls_ = 0, groups_ = 0;
-  std::map<std::tuple<OpKind, int, int>, uint64_t> messages_;  // numbers of messages begun, by kind, peer and tag
+  // The messages begun of one kind, peer and tag. The last of them are kept, for a message begins when the one
+  // Exchange::kMostMessages before it has ended.
+  struct Channel {
+    uint64_t begun = 0;
+    std::deque<std::shared_ptr<NetworkWork>> last;
+  };
+  std::map<std::tuple<OpKind, int, int>, Channel> channels_;
   SerialThread collectives_;
   // Each message has a thread of its own: a send may wait for a receive that its peer begins after another.
   struct Messenger {

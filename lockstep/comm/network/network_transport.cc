@@ -35,7 +35,7 @@ NetworkTransport::NetworkTransport(Network network, const RankTable& table, int 
   if (own.local_rank >= rails_) return;
   const std::string name = cat("rail", own.local_rank);
   network.watch->announce({name, rail});
-  rail_ = std::make_unique<NetworkCommunicator>(std::move(network), std::move(rail), name);
+  rail_ = std::make_unique<NetworkCommunicator>(std::move(network), std::move(rail), name, GroupNumbers::kRail);
 }
 
 std::shared_ptr<Work> NetworkTransport::join(const Call& call, std::vector<at::Tensor> partials) {

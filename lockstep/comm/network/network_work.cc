@@ -26,6 +26,11 @@ bool NetworkWork::ended() const {
   return done_;
 }
 
+void NetworkWork::wait_for_end() {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return done_; });
+}
+
 bool NetworkWork::done() {
   if (hooks_.progress) hooks_.progress();
   return wait_for(nanoseconds(0));

@@ -34,6 +34,8 @@ class NetworkWork final : public Work {
 
   // Whether finish() has been called.
   bool ended() const;
+  // Waits for finish(). Any thread.
+  void wait_for_end();
   // Ends the call, with the error that it failed with or null. Called once, by the thread that carries the call out.
   void finish(std::exception_ptr error);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -30,6 +31,12 @@ std::string mpi_text(int code) {
   MPI_Error_string(code, text, &length);
   return {text, static_cast<size_t>(length)};
 }
+
+// A group's communicator. Its ranks are numbered as they are listed.
+struct MpiGroup {
+  MPI_Comm comm = MPI_COMM_NULL;
+  std::map<int, int> place;  // by rank of the mesh
+};
 
 // The pauses of a polling thread. It spins for a moment, then yields its core for about as long as the bytes take, then
 // sleeps for ever longer times, so that more ranks than cores make progress.
@@ -70,7 +77,7 @@ class MpiMesh final : public Mesh {
     if (found != 0) tag_bound_ = static_cast<uint32_t>(*static_cast<int*>(bound));
   }
 
-  // The communicator is left to MPI_Finalize, for freeing it would communicate.
+  // The communicators are left to MPI_Finalize, for freeing them would communicate.
   ~MpiMesh() override {
     if (start_.finalises && !broken_) MPI_Finalize();
   }
@@ -94,6 +101,8 @@ class MpiMesh final : public Mesh {
     for (const Message& message : sends) batch.post(message, /*sends=*/true);
     batch.wait(deadline);
   }
+
+  void open_group(int number, const std::vector<int>& ranks) override;
 
   void check() noexcept override {}  // MPI ends the job where a process dies
   void abort() noexcept override {
@@ -142,6 +151,14 @@ class MpiMesh final : public Mesh {
     awake_.wait_for(lock, time);
   }
 
+  // The communicator of a group's messages, and a peer's rank there.
+  std::pair<MPI_Comm, int> address_of(const Message& message) {
+    if (message.group == 0) return {start_.comm, message.peer};
+    const std::lock_guard lock(groups_mutex_);
+    const MpiGroup& group = *groups_.at(message.group);
+    return {group.comm, group.place.at(message.peer)};
+  }
+
   std::unique_lock<std::mutex> turn() {
     return start_.serialised ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   }
@@ -149,20 +166,46 @@ class MpiMesh final : public Mesh {
   Start start_;
   int rank_ = 0, size_ = 0;
   uint32_t tag_bound_ = 32767;
-  std::mutex mutex_, napping_;
+  std::mutex mutex_, napping_, groups_mutex_;
+  // A group that comes back, with its number and ranks, meets the communicator that it had.
+  std::map<std::pair<int, std::vector<int>>, MpiGroup> made_;
+  std::map<int, const MpiGroup*> groups_;  // the newest of each number
   std::condition_variable awake_;
   std::atomic<bool> broken_ = false;
 };
 
+// Tags may have too few bits to keep groups apart, so that each has a communicator of its own.
+void MpiMesh::open_group(int number, const std::vector<int>& ranks) {
+  MpiGroup* group = nullptr;
+  {
+    const std::lock_guard lock(groups_mutex_);
+    group = &made_[{number, ranks}];
+    groups_[number] = group;
+  }
+  if (group->comm != MPI_COMM_NULL) return;
+  for (size_t k = 0; k < ranks.size(); ++k) group->place[ranks[k]] = static_cast<int>(k);
+  const auto lock = turn();
+  MPI_Group all = MPI_GROUP_NULL, members = MPI_GROUP_NULL;
+  int code = MPI_Comm_group(start_.comm, &all);
+  if (code == MPI_SUCCESS) code = MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &members);
+  if (code == MPI_SUCCESS) code = MPI_Comm_create_group(start_.comm, members, number, &group->comm);
+  if (members != MPI_GROUP_NULL) MPI_Group_free(&members);
+  if (all != MPI_GROUP_NULL) MPI_Group_free(&all);
+  if (code != MPI_SUCCESS) {
+    throw CommError("backend mpi: rank ", rank_, ": no group of ", ranks.size(), " ranks: ", mpi_text(code));
+  }
+  MPI_Comm_set_errhandler(group->comm, MPI_ERRORS_RETURN);
+}
+
 void MpiMesh::Batch::post(const Message& message, bool sends) {
+  const auto [comm, peer] = mesh_.address_of(message);
   const auto lock = mesh_.turn();
   const int tag = mpi_tag(message.tag, mesh_.tag_bound_);
   for (size_t at = 0; at < message.bytes; at += kPiece) {
     const int bytes = static_cast<int>(std::min(kPiece, message.bytes - at));
     MPI_Request request = MPI_REQUEST_NULL;
-    const int code =
-        sends ? MPI_Isend(message.data + at, bytes, MPI_BYTE, message.peer, tag, mesh_.start_.comm, &request)
-              : MPI_Irecv(message.data + at, bytes, MPI_BYTE, message.peer, tag, mesh_.start_.comm, &request);
+    const int code = sends ? MPI_Isend(message.data + at, bytes, MPI_BYTE, peer, tag, comm, &request)
+                           : MPI_Irecv(message.data + at, bytes, MPI_BYTE, peer, tag, comm, &request);
     if (code != MPI_SUCCESS) fail(MeshError::Cause::kBroken, {message.peer}, mpi_text(code));
     requests_.push_back(request);
     pieces_.push_back({message.peer, bytes, sends});

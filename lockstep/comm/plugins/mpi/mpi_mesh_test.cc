@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/env.h"
@@ -119,6 +120,28 @@ TEST_F(MpiMeshTest, ManyExchangesFromTwoThreads) {
   std::thread other(run, 1000);
   run(2000);
   other.join();
+}
+
+// Two groups of all ranks, one of them in the opposite order, whose messages have equal tags.
+TEST_F(MpiMeshTest, GroupsAreKeptApartByMoreThanTags) {
+  std::vector<int> all, reversed;
+  for (int k = 0; k < size_; ++k) all.push_back(k), reversed.push_back(size_ - 1 - k);
+  for (int again = 0; again < 2; ++again) {
+    mesh_->open_group(3, all);
+    mesh_->open_group(4, reversed);
+    const int right = (rank_ + 1) % size_, left = (rank_ + size_ - 1) % size_;
+    Bytes out[2], in[2] = {Bytes(100), Bytes(100)};
+    for (const int k : {0, 1}) out[k] = Bytes(100, static_cast<std::byte>(10 * rank_ + k));
+    const auto move = [&](int k) {
+      const Message send{right, 5, out[k].data(), 100, 3 + k}, receive{left, 5, in[k].data(), 100, 3 + k};
+      return std::pair(send, receive);
+    };
+    const auto [send, receive] = move(0);
+    const auto [other_send, other_receive] = move(1);
+    const Message sends[] = {send, other_send}, receives[] = {other_receive, receive};
+    mesh_->exchange(sends, receives, Deadline(kLong));
+    for (const int k : {0, 1}) EXPECT_TRUE(in[k] == Bytes(100, static_cast<std::byte>(10 * left + k))) << k;
+  }
 }
 
 TEST_F(MpiMeshTest, ALateMessageTimesOutAndNamesThePeer) {
