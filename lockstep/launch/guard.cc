@@ -38,7 +38,7 @@ constexpr pid_t kGoHome = 0;
     if (got < 0 && errno == EINTR) continue;
     if (got != sizeof group) break;
     if (group == kGoHome) _exit(0);
-    if (count < groups.size()) groups[count++] = group;
+    groups.at(count++) = group;
   }
   for (size_t i = 0; i < count; ++i) kill(-groups[i], SIGKILL);
   _exit(0);
@@ -64,6 +64,9 @@ Guard::~Guard() {
 }
 
 void Guard::watch(pid_t group) {
+  if (group != kGoHome && ++watched_ > kMaxLocalRanks) {
+    throw BugError("the launcher's guard watches at most ", kMaxLocalRanks, " process groups");
+  }
   // A guard that somebody killed is no reason to stop a run: the kernel still ends the workers with the launcher.
   write_all(lifeline_.get(), {reinterpret_cast<const char*>(&group), sizeof group});
 }

@@ -19,11 +19,12 @@ class Guard {
   // Dismisses the guard, which then kills nobody.
   ~Guard();
 
-  // Adds a process group, of at most kMaxLocalRanks in all.
+  // Adds a process group. Throws BugError for more than kMaxLocalRanks in all.
   void watch(pid_t group);
 
  private:
   pid_t pid_ = -1;
+  int watched_ = 0;
   Descriptor lifeline_;
 };
 

@@ -7,7 +7,9 @@
 
 #include <csignal>
 
+#include "lockstep/base/board.h"
 #include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
 
 namespace lockstep::launch {
 namespace {
@@ -54,6 +56,12 @@ TEST(Guard, KillsNobodyWhenItIsSentHome) {
   EXPECT_FALSE(ended_within(group, 0.1));
   kill(group, SIGKILL);
   EXPECT_TRUE(ended_within(group, 5));
+}
+
+TEST(Guard, MoreGroupsThanANodeHasRanksAreRefused) {
+  Guard guard;
+  for (int k = 0; k < kMaxLocalRanks; ++k) guard.watch(1'000'000 + k);
+  EXPECT_THROW(guard.watch(2'000'000), BugError);
 }
 
 TEST(Guard, LeavesNoProcessBehind) {
