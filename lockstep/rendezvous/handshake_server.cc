@@ -88,6 +88,8 @@ void HandshakeServer::receive_hellos() {
       continue;
     }
     const auto hello = Hello::decode(packet->bytes);
+    const auto notice = hello ? std::nullopt : Notice::decode(packet->bytes);
+    if (notice && notice->kind == NoticeKind::kGivenUp) throw_error(notice->exit_code, notice->reason);
     if (hello) check_hello(*hello, pending_[i].who);
     Member member = std::move(pending_[i]);
     pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));

@@ -36,15 +36,21 @@ std::string socket_key(int node) { return cat("socket/", node); }
 // The value of that key: "lockstep-<hex> <node> <host name>".
 struct SocketName {
   std::string name;
-  std::string node;  // this_node() of local rank 0: abstract names are valid on one kernel in one network namespace
+  std::string node;  // this_node() of local rank 0
   std::string host;  // for messages
 };
 
+std::string namespace_of(const char* kind) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink(cat("/proc/self/ns/", kind), ignored).string();
+}
+
+// The ranks of a node have one kernel, one network namespace, in which abstract socket names are valid, and one PID
+// namespace, for they know each other by their pids.
 std::string this_node() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::error_code ignored;
-  return cat(boot, '/', std::filesystem::read_symlink("/proc/self/ns/net", ignored).string());
+  return cat(boot, '/', namespace_of("net"), '/', namespace_of("pid"));
 }
 
 std::string this_host() {
@@ -88,8 +94,19 @@ NodeMemory serve(const Place& place, int node, Store& store, const Deadline& dea
 void check_same_node(const Place& place, const SocketName& socket) {
   if (socket.node == this_node()) return;
   throw ConfigError("rank ", place.rank, " runs on ", this_host(), ", rank 0 on ", socket.host,
-                    " (or in another network namespace), but they are said to be on one node; set LOCAL_RANK and "
-                    "LOCAL_WORLD_SIZE, or use --backend gloo");
+                    " (or in another network or PID namespace), but they are said to be on one node; set LOCAL_RANK "
+                    "and LOCAL_WORLD_SIZE, or use --backend gloo");
+}
+
+// check_same_node() for a rank that is connected to rank 0, which is then told, and tells the others.
+void check_same_node(const Place& place, const SocketName& socket, const Descriptor& connection) {
+  try {
+    check_same_node(place, socket);
+  } catch (const ConfigError& error) {
+    send_packet(connection.get(),
+                Notice{.kind = NoticeKind::kGivenUp, .exit_code = error.exit_code(), .reason = error.what()}.encode());
+    throw;
+  }
 }
 
 // Connects to rank 0. A store that an earlier run left behind may name a socket that is gone: then this run's rank 0
@@ -99,7 +116,10 @@ Descriptor connect_to_server(const Place& place, int node, Store& store, const D
   const Stopwatch watch;
   while (const auto value = store.get(socket_key(node), deadline)) {
     if (const auto socket = parse_socket_name(*value)) {
-      if (Descriptor connection = connect_abstract(socket->name)) return connection;
+      if (Descriptor connection = connect_abstract(socket->name)) {
+        check_same_node(place, *socket, connection);
+        return connection;
+      }
       if (deadline.passed() || parse_address(place.rendezvous).path.empty()) check_same_node(place, *socket);
     }
     if (deadline.passed()) break;
@@ -235,7 +255,8 @@ void check_nodes(const comm::RankTable& table) {
     if (std::count(ranks.begin(), ranks.end(), -1) == 0 && std::ssize(ranks) == members) continue;
     const int first = *std::find_if(ranks.begin(), ranks.end(), [](int rank) { return rank >= 0; });
     throw ConfigError("the local ranks on node ", table[static_cast<size_t>(first)].host,
-                      " are not 0, 1, … each once; look at LOCAL_RANK there");
+                      " are not 0, 1, … each once; look at LOCAL_RANK there, and whether its ranks have one PID "
+                      "namespace");
   }
 }
 
@@ -267,7 +288,7 @@ comm::RankTable exchange_places(const Place& place, Store& store, const Deadline
         "two processes say that they are rank ", place.rank, " of ", place.size,
         "; give each its own rank (or, where ranks meet in a file: an earlier run left it; name a new one)");
   }
-  const std::string node = place.node >= 0 ? cat("node", place.node) : this_node();
+  const std::string node = place.node >= 0 ? cat("node", place.node, '/', namespace_of("pid")) : this_node();
   store.set(place_key(place.rank), encode({node, place.local_rank, place.size, this_host()}), deadline);
   if (place.rank == 0) publish_table(place, store, deadline);
   const Stopwatch watch;

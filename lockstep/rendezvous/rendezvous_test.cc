@@ -4,8 +4,10 @@
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -111,6 +113,49 @@ RANK_PROGRAM(meets_like_torchrun) {
 TEST(Meet, AsTorchrunSays) {
   const Environment environment = {{"MASTER_ADDR", "localhost"}, {"MASTER_PORT", std::to_string(free_port())}};
   expect_all(Ranks("meets_like_torchrun", 2, "", environment).wait(), 0, "");
+}
+
+// Goes on in a child in a PID namespace of its own, whose exit code this process takes over.
+void enter_pid_namespace() {
+  if (unshare(CLONE_NEWPID) != 0) throw IoError("unshare: ", errno_text(errno));
+  const pid_t child = fork();
+  if (child == 0) return;
+  int status = 0;
+  waitpid(child, &status, 0);
+  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+bool may_make_pid_namespaces() {
+  const pid_t child = fork();
+  if (child == 0) _exit(unshare(CLONE_NEWPID) == 0 ? 0 : 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status == 0;
+}
+
+RANK_PROGRAM(meets_from_two_pid_namespaces) {
+  unsetenv("LOCKSTEP_NODE_MEMORY");
+  const bool one_node = context.argument == "one node";
+  setenv("RANK", std::to_string(context.rank).c_str(), 1);
+  setenv("WORLD_SIZE", "2", 1);
+  setenv("LOCAL_RANK", one_node ? std::to_string(context.rank).c_str() : "0", 1);
+  setenv("LOCAL_WORLD_SIZE", one_node ? "2" : "1", 1);
+  if (context.rank == 1) enter_pid_namespace();
+  const auto world = init({.timeout = std::chrono::seconds(30)});
+  EXPECT_STREQ(world->communicator().backend(), "hierarchical");
+  const at::Tensor one = at::full({1}, 1.0f);
+  world->communicator().all_reduce(one, comm::ReduceOp::kSum);
+  EXPECT_EQ(one.item<float>(), 2);
+}
+
+TEST(Meet, RanksInDifferentPidNamespacesAreNotOneNode) {
+  if (!may_make_pid_namespaces()) GTEST_SKIP() << "this user may not make PID namespaces";
+  const auto environment = [] {
+    return Environment{{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(free_port())}};
+  };
+  expect_all(Ranks("meets_from_two_pid_namespaces", 2, "two nodes", environment()).wait(), 0, "");
+  expect_all(Ranks("meets_from_two_pid_namespaces", 2, "one node", environment()).wait(), ConfigError::kExitCode,
+             HasSubstr("or in another network or PID namespace), but they are said to be on one node"));
 }
 
 TEST(Meet, AtTheStoreOfTorchrunsAgentAttemptAfterAttempt) {
@@ -235,6 +280,14 @@ TEST(Meet, AnotherUserGetsNothing) {
   EXPECT_THAT(results[1].output, HasSubstr("rank 1 runs as user 65534, rank 0 (pid "));
 }
 
+// What this process's node is called in the store.
+std::string own_node() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  const auto name = [](const char* link) { return std::filesystem::read_symlink(link).string(); };
+  return cat(boot, '/', name("/proc/self/ns/net"), '/', name("/proc/self/ns/pid"));
+}
+
 // The result of rank 1 of 2 when the test plays rank 0. It writes `value` to the store, in which "SOCKET" stands for
 // the name of a socket on which it answers with `answer`.
 std::string join_impostor(const std::string& value, const std::string& answer, std::vector<int> descriptors = {}) {
@@ -246,7 +299,7 @@ std::string join_impostor(const std::string& value, const std::string& answer, s
   Store store(zero, deadline);
   const std::string name = cat("lockstep-", free_port());
   const Descriptor listener = listen_abstract(name);
-  store.set("socket/0", value == "SOCKET" ? cat(name, " here host") : value, deadline);
+  store.set("socket/0", value == "SOCKET" ? cat(name, ' ', own_node(), " host") : value, deadline);
   std::future<std::string> outcome = std::async(std::launch::async, [&]() -> std::string {
     try {
       share_node_memory(one, milliseconds(700));
