@@ -60,7 +60,6 @@ void name_resumed_run(train::TrainOptions& options) {
 
 InitOptions world_of(const train::TrainOptions& options) {
   return {.backend = train::backend_for(options.device, options.comm.backend),
-          .algorithm = options.comm.algorithm,
           .interfaces = options.comm.interfaces,
           .timeout = std::chrono::seconds(options.comm.timeout),
           .timeout_name = "--timeout"};

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
@@ -12,7 +13,6 @@
 #include "lockstep/comm/network/gloo_mesh.h"
 #include "lockstep/comm/plugins/mpi_plugin.h"
 #include "lockstep/comm/plugins/nccl_plugin.h"
-#include "lockstep/comm/ring_communicator.h"
 #include "lockstep/comm/shm/shm_communicator.h"
 #include "lockstep/comm/single_communicator.h"
 
@@ -157,14 +157,11 @@ const Backend& choose_backend(const std::string& wanted, const rendezvous::Place
   return place.size == 1 ? known_backend("single") : backend;
 }
 
-std::unique_ptr<Communicator> make_communicator(const BackendParts& parts, const WorldOptions& options) {
+std::unique_ptr<Communicator> make_communicator(const BackendParts& parts, const WorldOptions& wanted) {
+  WorldOptions options = wanted;
+  options.timeout = bounded(wanted.timeout);
   const Backend& backend = known_backend(options.backend);
   auto communicator = backend.make(backend, parts, options);
-  if (options.algorithm == "ring") {
-    communicator = std::make_unique<comm::RingCommunicator>(std::move(communicator));
-  } else if (options.algorithm != "fold") {
-    throw ConfigError("algorithm ", options.algorithm, ": expected fold or ring");
-  }
   if (wants_details()) {
     Logger::from_environment(cat("rank ", parts.place.rank)).info("comm: ", communicator->describe());
   }

@@ -55,7 +55,7 @@ std::span<const Backend> backends();
 // it does not exist or can't serve the world of `place`.
 const Backend& choose_backend(const std::string& wanted, const rendezvous::Place& place);
 
-// Makes the communicator of options.backend, one of backends(), with options.algorithm. All ranks call it at once.
+// Makes the communicator of options.backend, one of backends(). All ranks call it at once.
 // Throws ConfigError, CommError.
 std::unique_ptr<comm::Communicator> make_communicator(const BackendParts& parts, const WorldOptions& options);
 

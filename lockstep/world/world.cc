@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/fold_tree.h"
@@ -19,14 +20,30 @@
 namespace lockstep {
 namespace {
 
-// The pool lives as long as the process, for tensors may outlive the world. A second pool can't replace it.
-comm::Pool* install_pool(Descriptor memfd) {
-  static std::atomic<bool> installed = false;
-  if (installed.exchange(true)) throw BugError("lockstep::init was called twice in one process");
-  return comm::Pool::install(std::make_unique<comm::Pool>(std::move(memfd)));
+// Whether this process has joined its one world, or is about to.
+std::atomic<bool> joined = false;
+
+// Does a part of the joining. If it fails, the process may try again.
+template <typename Act>
+auto joining(Act&& act) -> decltype(act()) {
+  try {
+    return act();
+  } catch (...) {
+    joined = false;
+    throw;
+  }
 }
 
-Descriptor duplicate(const Descriptor& fd) { return Descriptor(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); }
+std::unique_ptr<comm::Pool> make_pool(const NodeMemory& memory, int local_rank) {
+  if (joined.exchange(true)) throw BugError("lockstep::init was called twice in one process");
+  return joining([&] {
+    const int memfd = memory.pools.at(static_cast<size_t>(local_rank)).get();
+    const auto board = std::make_shared<Mapping>(memory.board.get());  // of the pool, which outlives the world
+    comm::Pool::Options options;
+    options.wanted = {board, &Board::attach(board->data())->wanted_bytes};
+    return std::make_unique<comm::Pool>(Descriptor(fcntl(memfd, F_DUPFD_CLOEXEC, 0)), std::move(options));
+  });
+}
 
 }  // namespace
 
@@ -39,9 +56,13 @@ World::World(const rendezvous::Place& place, NodeMemory memory, const WorldOptio
       memory_(std::move(memory)),
       board_memory_(memory_.board.get()),
       board_(Board::attach(board_memory_.data())),
-      pool_(install_pool(duplicate(memory_.pools.at(static_cast<size_t>(place.local_rank))))),
+      new_pool_(make_pool(memory_, place.local_rank)),
+      pool_(new_pool_.get()),
       session_(std::move(session)),
-      communicator_(make_communicator({place_, memory_, *pool_, board_, session_.get()}, options)) {
+      communicator_(joining([&] {
+        return make_communicator({place_, memory_, *pool_, board_, session_.get()}, options);
+      })) {
+  comm::Pool::install(std::move(new_pool_));
   self().pid.store(getpid());
   self().state.store(RankState::kRunning);
 }
@@ -81,7 +102,6 @@ std::shared_ptr<World> init(const InitOptions& options) {
       [](const char* name) { return env(name); });
   const Backend& backend = choose_backend(options.backend, place);
   const WorldOptions world{.backend = std::string(backend.name),
-                           .algorithm = options.algorithm,
                            .interfaces = options.interfaces,
                            .timeout = options.timeout,
                            .timeout_name = options.timeout_name};
@@ -89,7 +109,7 @@ std::shared_ptr<World> init(const InitOptions& options) {
   if (backend.reach != Backend::Reach::kNetwork) {
     NodeMemory memory = inherited         ? NodeMemory::from_env(*inherited)
                         : place.size == 1 ? NodeMemory::create(1)
-                                          : rendezvous::share_node_memory(place, options.timeout);
+                                          : rendezvous::share_node_memory(place, bounded(options.timeout));
     return std::make_shared<World>(place, std::move(memory), world);
   }
   // Whatever this machine lacks ends the rank here, before another waits for it.

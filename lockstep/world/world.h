@@ -17,7 +17,6 @@ struct Session;
 
 struct WorldOptions {
   std::string backend = "single";  // one of backends() (backends.h)
-  std::string algorithm = "fold";  // or "ring", the usual algorithm, for comparison (ring_communicator.h)
   std::string interfaces = {};     // Gloo and NCCL: "eth0" or "eth0,eth1"; empty: the one that reaches the rendezvous
   std::chrono::milliseconds timeout{600'000};
   std::string timeout_name = "WorldOptions::timeout";  // what the user sets it by, for messages
@@ -26,9 +25,9 @@ struct WorldOptions {
 class World {
  public:
   // Joins the world that `place` describes, over the node memory that its launcher or local rank 0 created. Installs
-  // the rank's pool as libtorch's CPU allocator for the rest of the process, so there is one World in a process. A
-  // world that is connected by a network has a session. All ranks call it at once. Throws ConfigError, IoError,
-  // CommError.
+  // the rank's pool as libtorch's CPU allocator for the rest of the process, so there is one World in a process; after
+  // an error the process may try again. A world that is connected by a network has a session. All ranks call it at
+  // once. Throws ConfigError, IoError, CommError, and BugError for a second world.
   World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options);
   World(const rendezvous::Place& place, NodeMemory memory, const WorldOptions& options,
         std::unique_ptr<Session> session);
@@ -50,6 +49,7 @@ class World {
 
   comm::Communicator& communicator() const { return *communicator_; }
   comm::Pool& pool() const { return *pool_; }
+  const NodeMemory& memory() const { return whole_ ? whole_->memory() : memory_; }
   Board& board() const { return *board_; }
   BoardRank& self() const { return board_->ranks[static_cast<size_t>(place_.local_rank)]; }
 
@@ -59,6 +59,7 @@ class World {
   std::shared_ptr<World> whole_;  // of a group's world
   Mapping board_memory_;
   Board* board_;
+  std::unique_ptr<comm::Pool> new_pool_;  // until the world is joined; the process owns it then
   comm::Pool* pool_;
   std::unique_ptr<Session> session_;
   std::shared_ptr<comm::Communicator> communicator_;
@@ -66,7 +67,6 @@ class World {
 
 struct InitOptions {
   std::string backend = "auto";        // auto, single, shm, gloo, hierarchical, mpi, nccl
-  std::string algorithm = "fold";      // see WorldOptions
   std::string interfaces = {};         // see WorldOptions
   int rank = -1;                       // -1: from the environment that the launcher has set
   int world_size = -1;                 // -1: likewise
@@ -76,7 +76,8 @@ struct InitOptions {
 };
 
 // Joins the world that the options or the environment describe; a world of one rank if neither describes any. All ranks
-// call it at once. Throws ConfigError for contradictions, CommError if ranks are missing at the timeout, IoError.
+// call it at once. Throws ConfigError for contradictions, CommError if ranks are missing at the timeout, IoError; after
+// an error it may be called again.
 std::shared_ptr<World> init(const InitOptions& options = {});
 
 }  // namespace lockstep

@@ -50,6 +50,17 @@ RANK_PROGRAM(init_twice) {
 
 TEST(Init, IsForOnceAProcess) { expect_ranks_pass("init_twice", 1); }
 
+RANK_PROGRAM(init_again) {
+  unsetenv("LOCKSTEP_NODE_MEMORY");
+  const rendezvous::Place place{.rank = 0, .size = 2, .local_rank = 0, .local_size = 2};
+  EXPECT_THROW(World(place, NodeMemory::create(3), {.backend = "shm"}), ConfigError) << "memory of another world";
+  EXPECT_THROW(World(place, NodeMemory::create(2), {.backend = "tin cans"}), ConfigError);
+  const auto world = init();
+  EXPECT_TRUE(world->pool().offset_of(at::ones({10}).const_data_ptr(), 40));
+}
+
+TEST(Init, MayBeTriedAgainAfterAnError) { expect_ranks_pass("init_again", 1); }
+
 RANK_PROGRAM(place_from_the_environment) {
   for (const char* name : {"RANK", "LOCAL_RANK"}) setenv(name, std::to_string(context.rank).c_str(), 1);
   for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) setenv(name, std::to_string(context.size).c_str(), 1);

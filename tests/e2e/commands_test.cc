@@ -1,8 +1,10 @@
 // What the commands beside train print: one JSON value on standard output and nothing else, for scripts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "lockstep/base/board.h"
 #include "lockstep/base/env.h"
 #include "runs.h"
 
@@ -70,7 +72,7 @@ TEST(BenchStep, WithoutCommunicationNothingIsReduced) {
 }
 
 TEST(BenchAllreduce, MeasuresTheSizesThatAreAsked) {
-  const auto rows = json_of({"bench", "allreduce", "--sizes", "1K,64K", "--nproc", "2"});
+  const auto rows = json_of({"bench", "allreduce", "--backend", "shm", "--sizes", "1K,64K", "--nproc", "2"});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].at("bytes"), 1 << 10);
   EXPECT_EQ(rows[1].at("bytes"), 1 << 16);
@@ -83,8 +85,21 @@ TEST(BenchAllreduce, MeasuresTheSizesThatAreAsked) {
   }
 }
 
+TEST(BenchAllreduce, MeasuresSharedMemoryAndGlooOverAllCores) {
+  const auto rows = json_of({"bench", "allreduce", "--sizes", "1K,64K"});
+  ASSERT_EQ(rows.size(), 4u);
+  for (size_t k = 0; k < 4; ++k) {
+    EXPECT_EQ(rows[k].at("backend"), k < 2 ? "shm" : "gloo");
+    EXPECT_EQ(rows[k].at("ranks"), std::clamp(usable_cores(), 2, kMaxLocalRanks));
+    EXPECT_EQ(rows[k].at("bytes"), k % 2 == 0 ? 1 << 10 : 1 << 16);
+  }
+  const auto ring = json_of({"bench", "allreduce", "--sizes", "1K", "--algorithm", "ring", "--nproc", "3"});
+  ASSERT_EQ(ring.size(), 2u);
+  EXPECT_EQ(ring[1].at("ranks"), 3);
+}
+
 TEST(BenchAllreduce, AWorldOfOneHasNothingToCompare) {
-  const auto rows = json_of({"bench", "allreduce", "--sizes", "4"});
+  const auto rows = json_of({"bench", "allreduce", "--sizes", "4", "--nproc", "1"});
   EXPECT_EQ(rows.at(0).at("backend"), "single");
   EXPECT_FALSE(rows.at(0).contains("of_memory"));
 }

@@ -19,7 +19,7 @@ struct Usage {
 
 constexpr Usage kUsages[] = {
     {BenchKind::kStep, "lockstep bench step: forward, backward, all-reduce and update of a model"},
-    {BenchKind::kAllreduce, "lockstep bench allreduce: bytes of many sizes between processes"},
+    {BenchKind::kAllreduce, "lockstep bench allreduce: bytes of many sizes between processes, over shm and Gloo"},
     {BenchKind::kOptimizer, "lockstep bench optimizer: bytes that updates move, beside the fewest they can"},
     {BenchKind::kStartup, "lockstep bench startup: from the command to the end of the first step"},
     {BenchKind::kPrecision, "lockstep bench precision: fp32, bf16 and fp16 on one thread, remembered for --amp auto"},
@@ -69,6 +69,8 @@ void BenchOptions::declare_step(config::OptionSet& options) {
 void BenchOptions::declare_allreduce(config::OptionSet& options) {
   comm.declare(options, {{"nccl", "this bench is of CPU memory; use another, or auto"}});
   options.section("Options");
+  options.choice("algorithm", "ring: the usual one, beside which the fold can be set", &algorithm,
+                 {kBenchAlgorithms.begin(), kBenchAlgorithms.end()}, kNone);
   config::Option& bytes =
       options.form("sizes", "1K,1M,…", "bytes to reduce (default: 1K to 100M)", &sizes, read_sizes, write_sizes, kNone);
   bytes.get = [this]() -> std::optional<std::string> {
@@ -77,7 +79,7 @@ void BenchOptions::declare_allreduce(config::OptionSet& options) {
   };
   bytes.default_value = bytes.get();
   options.word("comm-dtype", "what is added and sent in", &comm_dtype, kNone);
-  processes.declare_nproc(options);
+  processes.declare_nproc_or_auto(options);
 }
 
 void BenchOptions::declare(config::OptionSet& options) {

@@ -35,6 +35,9 @@ constexpr auto words(BenchType) {
 // The networks of bench step, as the worker's table has them.
 constexpr auto kBenchModels = std::to_array<std::string_view>({"lenet", "resnet18", "unet", "mobilenet_v2"});
 
+// fold: the product's. ring: the usual ring all-reduce, which gives other bits at every number of processes.
+constexpr auto kBenchAlgorithms = std::to_array<std::string_view>({"fold", "ring"});
+
 // Each kind has the options of its own declare function.
 struct BenchOptions {
   BenchKind kind = BenchKind::kStep;
@@ -49,7 +52,8 @@ struct BenchOptions {
   parallel::ProcessOptions processes;
   bool no_comm = false;   // leave the all-reduce out
   bool overhead = false;  // with and without it by turns; the update unsharded on both sides
-  BackendOptions comm;
+  BackendOptions comm;    // bench allreduce: auto stands for shm and Gloo where all processes are on one node
+  std::string algorithm = "fold";
   std::vector<int64_t> sizes;  // bytes, multiples of 4; empty: 1 KiB to 100 MiB
   parallel::CommType comm_dtype = parallel::CommType::kFp32;
   int elements = 64 << 10;  // thousands (1024) of weights, for the caches to hold none

@@ -73,9 +73,11 @@ TEST(BenchCommand, ReadsEachKind) {
   EXPECT_EQ(data.processes.threads, 2);
   const auto reduce =
       bench("allreduce --backend gloo --sizes 1K,1M --algorithm ring --comm-dtype bf16 --nproc 4 --timeout 9 --json");
-  EXPECT_TRUE(reduce.comm.backend == "gloo" && reduce.comm.algorithm == "ring" && reduce.comm.timeout == 9);
+  EXPECT_TRUE(reduce.comm.backend == "gloo" && reduce.algorithm == "ring" && reduce.comm.timeout == 9);
   EXPECT_EQ(reduce.comm_dtype, parallel::CommType::kBf16);
   EXPECT_THAT(reduce.sizes, ElementsAre(1024, 1 << 20));
+  const auto plain = bench("allreduce");
+  EXPECT_TRUE(plain.comm.backend == "auto" && plain.algorithm == "fold" && plain.processes.nproc == 0) << "a core each";
 }
 
 TEST(BenchCommand, ReadsBackTheSame) {

@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
 #include "lockstep/apps/commands/bench_command.h"
 #include "lockstep/apps/commands/plain_commands.h"
+#include "lockstep/base/board.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
@@ -89,7 +91,9 @@ int bench(const Arguments& args) {
   if (const auto help = command.read(args)) return print(*help), 0;
   const apps::BenchOptions& options = command.options();
   if (options.kind == apps::BenchKind::kStartup) return bench_startup(options.processes.nproc, options.json);
-  return run_workers(command.arguments(), options.processes, options.json);
+  parallel::ProcessOptions processes = options.processes;
+  if (processes.nproc == 0) processes.nproc = std::clamp(usable_cores(), 2, kMaxLocalRanks);
+  return run_workers(command.arguments(), processes, options.json);
 }
 
 int inspect(const Arguments& args) {

@@ -42,6 +42,13 @@ void ProcessOptions::declare_nproc(config::OptionSet& options) {
   options.number("nproc", "N", "processes", &nproc, 1, kMaxLocalRanks, config::Effect::kNone);
 }
 
+void ProcessOptions::declare_nproc_or_auto(config::OptionSet& options) {
+  nproc = 0;
+  options
+      .form("nproc", "N|auto", "processes (auto: one a core, but two at least)", &nproc, read_nproc, write_nproc,
+            config::Effect::kNone)
+      .is_text = false;
+}
 void ProcessOptions::declare_threads(config::OptionSet& options) {
   options.number("threads", "N", "compute threads a process (default: cores / processes)", &threads, 0, 1024,
                  config::Effect::kNone);

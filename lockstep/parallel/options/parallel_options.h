@@ -41,11 +41,13 @@ struct ParallelOptions {
 
 // The options --nproc N and --threads N, or one of them, for commands without lanes.
 struct ProcessOptions {
-  int nproc = 1;
+  int nproc = 1;    // 0: auto
   int threads = 0;  // 0: default_threads()
 
   void declare(config::OptionSet& options);
   void declare_nproc(config::OptionSet& options);
+  // --nproc N|auto, whose default is auto: 0 in nproc.
+  void declare_nproc_or_auto(config::OptionSet& options);
   void declare_threads(config::OptionSet& options);
 };
 

@@ -92,8 +92,14 @@ std::vector<std::string> TrainCommand::arguments() const {
   return words;
 }
 
+// The files of runs before the ring became the bench's say how these reduced.
 std::vector<GivenOption> TrainCommand::from_file(const std::string& path) const {
-  return config::read_toml(path, choice_.shapes(rows_));
+  auto shapes = choice_.shapes(rows_);
+  shapes.push_back({.name = "algorithm", .value = "fold", .help = {}});
+  GivenOptions given = config::read_toml(path, shapes);
+  const std::string algorithm = take(given, "algorithm").value_or("fold");
+  if (algorithm == "fold") return given;
+  throw ConfigError(path, ": algorithm ", algorithm, ": a training folds; the ring is `bench allreduce`'s");
 }
 
 std::string TrainCommand::help(const std::vector<std::string>& args) {

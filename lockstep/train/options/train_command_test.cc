@@ -44,6 +44,18 @@ TEST(TrainCommand, AFlagThatIsTurnedOffStaysOffOnAResumedRun) {
   EXPECT_EQ(worker.options().optimizer.momentum, 0.9);
 }
 
+TEST(TrainCommand, TheRingIsNoChoiceAndOldFilesAreRead) {
+  EXPECT_THROW(TrainCommand("my_program", testing_support::recipes()).read({"spiral", "--algorithm", "ring"}, 4),
+               ConfigError);
+  const auto read = [](const char* algorithm) {
+    const std::string old = ::testing::TempDir() + "old.toml";
+    std::ofstream(old) << "recipe = \"spiral\"\nalgorithm = \"" << algorithm << "\"\n";
+    return TrainCommand("my_program", testing_support::recipes()).read({"--config", old}, 4);
+  };
+  EXPECT_EQ(read("fold"), std::nullopt);
+  EXPECT_THROW(read("ring"), ConfigError);
+}
+
 TEST(TrainCommand, AnEmptyFileNameIsRefused) {
   TrainCommand command("my_program", testing_support::recipes());
   EXPECT_THROW(command.read({"spiral", "--config="}, 4), ConfigError);

@@ -8,8 +8,6 @@ void BackendOptions::declare(config::OptionSet& options, const std::vector<confi
   names.insert(names.end(), kBackendNames.begin(), kBackendNames.end());
   options.section("Communication");
   options.choice("backend", "how processes talk", &backend, names, kNone, refused);
-  options.choice("algorithm", "ring: bits differ between world sizes", &algorithm,
-                 {kAlgorithmNames.begin(), kAlgorithmNames.end()}, kTrajectory);
   options.text("interface", "NAME[,NAME]", "network interfaces between nodes", &interfaces, kNone);
   options.number("timeout", "SECONDS", "that a process waits for the others", &timeout, 1, 86400, kNone);
 }

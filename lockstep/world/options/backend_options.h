@@ -14,12 +14,8 @@ namespace lockstep {
 constexpr auto kBackendNames =
     std::to_array<std::string_view>({"shm", "single", "gloo", "mpi", "hierarchical", "nccl"});
 
-// fold: gives the same bits at any world size. ring: the usual ring all-reduce, which does not.
-constexpr auto kAlgorithmNames = std::to_array<std::string_view>({"fold", "ring"});
-
 struct BackendOptions {
   std::string backend = "auto";
-  std::string algorithm = "fold";
   std::string interfaces;  // network interfaces, "eth0,eth1"; empty: the one that reaches the rendezvous
   int timeout = 600;       // seconds that a rank waits for the others
 

@@ -1,4 +1,4 @@
-#include "lockstep/comm/ring_communicator.h"
+#include "lockstep/apps/ring/ring_communicator.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -9,10 +9,14 @@
 #include "lockstep/comm/single_communicator.h"
 #include "lockstep/comm/testing/conformance.h"
 
-namespace lockstep::comm {
+namespace lockstep::apps {
 namespace {
 
-using testing::LocalWorld;
+using comm::Network;
+using comm::NetworkCommunicator;
+using comm::ReduceOp;
+using comm::Work;
+using comm::testing::LocalWorld;
 
 // Within a mesh a message is a header, an answer and the data.
 TEST(Ring, EachRankSendsTwiceAllButOneSlice) {
@@ -65,11 +69,11 @@ TEST(Ring, MeansAndOtherOps) {
 TEST(Ring, ConformsButForItsOrder) {
   LocalWorld{.size = 3}.run_networks([](const Network& network, int) {
     RingCommunicator ring(std::make_unique<NetworkCommunicator>(network, std::vector<int>{0, 1, 2}, "world"));
-    testing::check_movements(ring);
-    testing::check_under_way(ring);
-    testing::check_messages(ring);
-    testing::check_groups(ring);
-    testing::check_mistakes(ring);
+    comm::testing::check_movements(ring);
+    comm::testing::check_under_way(ring);
+    comm::testing::check_messages(ring);
+    comm::testing::check_groups(ring);
+    comm::testing::check_mistakes(ring);
   });
 }
 
@@ -77,7 +81,7 @@ TEST(Ring, PollingOneGoesOnWithThoseBefore) {
   LocalWorld{.size = 2}.run_networks([](const Network& network, int rank) {
     RingCommunicator ring(std::make_unique<NetworkCommunicator>(network, std::vector<int>{0, 1}, "world"));
     const at::Tensor a = at::ones({1000}), b = at::ones({1000});
-    const auto first = ring.start(calls::all_reduce(a)), second = ring.start(calls::all_reduce(b));
+    const auto first = ring.start(comm::calls::all_reduce(a)), second = ring.start(comm::calls::all_reduce(b));
     if (rank == 0) {
       while (!second->wait_for(std::chrono::milliseconds(10))) continue;
     } else {
@@ -90,11 +94,11 @@ TEST(Ring, PollingOneGoesOnWithThoseBefore) {
 }
 
 TEST(Ring, OfOne) {
-  RingCommunicator ring(std::make_unique<SingleCommunicator>());
+  RingCommunicator ring(std::make_unique<comm::SingleCommunicator>());
   const at::Tensor tensor = at::ones({3});
   ring.all_reduce(tensor, ReduceOp::kMean);
   EXPECT_TRUE(tensor.eq(1).all().item<bool>());
 }
 
 }  // namespace
-}  // namespace lockstep::comm
+}  // namespace lockstep::apps

@@ -1,5 +1,5 @@
-// A plain ring all-reduce in place of the fold, for comparison and for users who do not need equal bits: the order of
-// the additions depends on the number of ranks. Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters
+// A plain ring all-reduce in place of the fold, for `bench allreduce` to compare the two: the order of the additions
+// depends on the number of ranks. Patarasuk & Yuan, "Bandwidth optimal all-reduce algorithms for clusters
 // of workstations" (2009).
 #pragma once
 
@@ -10,15 +10,15 @@
 
 #include "lockstep/comm/communicator.h"
 
-namespace lockstep::comm {
+namespace lockstep::apps {
 
 class RingWork;
 
 // Wraps another communicator. Folds and all_reduces go around a ring of that communicator's messages: each of N ranks
 // sends 2(N-1) messages of 1/N of the data. All other calls are forwarded.
-class RingCommunicator final : public Communicator {
+class RingCommunicator final : public comm::Communicator {
  public:
-  explicit RingCommunicator(std::unique_ptr<Communicator> below);
+  explicit RingCommunicator(std::unique_ptr<comm::Communicator> below);
 
   int rank() const override { return below_->rank(); }
   int size() const override { return below_->size(); }
@@ -34,13 +34,13 @@ class RingCommunicator final : public Communicator {
   void abort(const std::string& reason) noexcept override { below_->abort(reason); }
 
  protected:
-  std::shared_ptr<Work> begin(Call call) override;
-  std::unique_ptr<Communicator> group(const std::vector<int>& members) override;
+  std::shared_ptr<comm::Work> begin(comm::Call call) override;
+  std::unique_ptr<comm::Communicator> group(const std::vector<int>& members) override;
 
  private:
-  std::unique_ptr<Communicator> below_;
+  std::unique_ptr<comm::Communicator> below_;
   int calls_ = 0;
   std::deque<std::shared_ptr<RingWork>> under_way_;
 };
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::apps

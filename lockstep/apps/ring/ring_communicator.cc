@@ -1,4 +1,4 @@
-#include "lockstep/comm/ring_communicator.h"
+#include "lockstep/apps/ring/ring_communicator.h"
 
 #include <ATen/ops/empty.h>
 
@@ -10,7 +10,15 @@
 #include "lockstep/comm/blocks.h"
 #include "lockstep/comm/flat_fold.h"
 
-namespace lockstep::comm {
+namespace lockstep::apps {
+
+using comm::Call;
+using comm::Communicator;
+using comm::OpKind;
+using comm::ReduceOp;
+using comm::Slice;
+using comm::Work;
+
 namespace {
 
 // A ring's messages have tags of their own, apart from the users' tags.
@@ -77,7 +85,7 @@ class RingWork final : public Work {
   int size() const { return below_.size(); }
   int slice_number(int behind) const { return ((below_.rank() - behind) % size() + size()) % size(); }
   at::Tensor slice(int number) const {
-    const Slice s = slice_of(values_.numel(), number, size());
+    const Slice s = comm::slice_of(values_.numel(), number, size());
     return values_.slice(0, s.first, s.last);
   }
 
@@ -90,8 +98,8 @@ class RingWork final : public Work {
     if (round_ == 2 * (size() - 1)) return finish();
     const at::Tensor coming = slice(incoming());
     received_ = round_ < size() - 1 ? at::empty(coming.sizes(), coming.options()) : coming;
-    Call receive = calls::receive(received_, slice_number(1), tag_);
-    Call send = calls::send(slice(outgoing()), slice_number(-1), tag_);
+    Call receive = comm::calls::receive(received_, slice_number(1), tag_);
+    Call send = comm::calls::send(slice(outgoing()), slice_number(-1), tag_);
     receive.timeout = send.timeout = call_.timeout;
     receive.what = send.what = call_.label() + " (ring)";
     receive_ = below_.start(std::move(receive));
@@ -100,13 +108,13 @@ class RingWork final : public Work {
 
   void add_received() {
     const at::Tensor own = slice(incoming());
-    combine_block(own.scalar_type(), call_.op, received_.const_data_ptr(), own.const_data_ptr(), own.data_ptr(),
-                  own.numel());
+    comm::combine_block(own.scalar_type(), call_.op, received_.const_data_ptr(), own.const_data_ptr(), own.data_ptr(),
+                        own.numel());
   }
 
   void finish() {
     if (call_.op == ReduceOp::kMean && size() > 1)
-      divide_block(values_.scalar_type(), values_.data_ptr(), size(), values_.numel());
+      comm::divide_block(values_.scalar_type(), values_.data_ptr(), size(), values_.numel());
     if (flat_) flat_->finish();
     ended_ns_ = monotonic_ns();
     earlier_.reset();
@@ -119,7 +127,7 @@ class RingWork final : public Work {
   Communicator& below_;
   Call call_;
   std::shared_ptr<RingWork> earlier_;
-  std::optional<FlatFold> flat_;
+  std::optional<comm::FlatFold> flat_;
   at::Tensor values_, received_;
   int tag_;
   int round_ = 0;
@@ -149,4 +157,4 @@ std::unique_ptr<Communicator> RingCommunicator::group(const std::vector<int>& me
   return group ? std::make_unique<RingCommunicator>(std::move(group)) : nullptr;
 }
 
-}  // namespace lockstep::comm
+}  // namespace lockstep::apps
