@@ -27,12 +27,6 @@ using std::chrono::steady_clock;
 
 constexpr auto kLook = std::chrono::milliseconds(5);
 
-std::string new_folder() {
-  std::string path = ::testing::TempDir() + "lockstep-e2e-XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) throw IoError(path, ": can't be made: ", errno_text(errno));
-  return path;
-}
-
 // "LOCKSTEP_E2E_MARK=<pid>.<n>": processes inherit it, so that even orphans are found.
 std::string new_mark() {
   static int count = 0;
@@ -89,15 +83,13 @@ pid_t spawn(const Program::Options& options, std::string mark, const std::string
 
 }  // namespace
 
-Program::Program(const Options& options) : mark_(new_mark()), output_(new_folder()), began_(steady_clock::now()) {
-  pid_ = spawn(options, mark_, output_);
+Program::Program(const Options& options) : mark_(new_mark()), began_(steady_clock::now()) {
+  pid_ = spawn(options, mark_, output_.path());
 }
 
 Program::~Program() {
   for (const pid_t pid : processes()) kill(pid, SIGKILL);
   if (!ended_) reap(/*block=*/true);
-  std::error_code ignored;
-  fs::remove_all(output_, ignored);
 }
 
 bool Program::reap(bool block) {
@@ -106,8 +98,8 @@ bool Program::reap(bool block) {
   ended_ = true;
   result_.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   result_.seconds = std::chrono::duration<double>(steady_clock::now() - began_).count();
-  result_.out = read_file(output_ + "/out");
-  result_.err = read_file(output_ + "/err");
+  result_.out = read_file(output_ / "out");
+  result_.err = read_file(output_ / "err");
   return true;
 }
 
@@ -124,7 +116,7 @@ void Program::signal(int number) const {
   if (!ended_) kill(pid_, number);
 }
 
-std::string Program::err() const { return read_file(output_ + "/err"); }
+std::string Program::err() const { return read_file(output_ / "err"); }
 
 std::vector<pid_t> Program::processes(std::string_view name) const {
   std::vector<pid_t> out;
@@ -159,13 +151,6 @@ bool eventually(const std::function<bool()>& condition, std::chrono::millisecond
     std::this_thread::sleep_for(kLook);
   }
   return true;
-}
-
-TempDir::TempDir() : path_(new_folder()) {}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
 }
 
 std::string read_file(const std::string& path) {

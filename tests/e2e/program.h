@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/testing/temp_dir.h"
+
 namespace lockstep::e2e {
 
 struct Result {
@@ -47,7 +49,7 @@ class Program {
   bool reap(bool block);
 
   std::string mark_;
-  std::string output_;  // folder
+  testing_support::TempDir output_;
   std::chrono::steady_clock::time_point began_;
   pid_t pid_ = -1;
   bool ended_ = false;
@@ -65,19 +67,7 @@ Result lockstep(const std::vector<std::string>& arguments, const std::string& fo
 bool eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds timeout = std::chrono::milliseconds(20000));
 
-// A folder that goes with its owner.
-class TempDir {
- public:
-  TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  ~TempDir();
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using testing_support::TempDir;
 
 std::string read_file(const std::string& path);                        // "" if it can't be read
 void write_file(const std::string& path, const std::string& content);  // throws IoError

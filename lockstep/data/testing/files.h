@@ -5,33 +5,22 @@
 #include <libdeflate.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/temp_dir.h"
 
 namespace lockstep::data::testing {
 
-class TempDir {
+class TempDir : public testing_support::TempDir {
  public:
-  TempDir() : path_(::testing::TempDir() + "lockstep-data-XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) throw IoError("mkdtemp failed");
-  }
-  ~TempDir() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
   std::string write(const std::string& name, const std::string& content) const {
     std::ofstream(*this / name, std::ios::binary) << content;
     return *this / name;
   }
-
- private:
-  std::string path_;
 };
 
 inline std::string gzip(const std::string& bytes, int level = 6) {

@@ -1,8 +1,5 @@
-// Files for tests: a folder that goes away, contents as strings, the fixtures.
+// Files for tests: contents as strings, the fixtures.
 #pragma once
-
-#include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,27 +7,11 @@
 #include <string>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/temp_dir.h"
 
 namespace lockstep::checkpoint::testing_support {
 
-class TempDir {
- public:
-  TempDir() : path_(::testing::TempDir() + "checkpoint_test_XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) throw IoError("no temporary folder");
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using lockstep::testing_support::TempDir;
 
 inline std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
