@@ -1,10 +1,7 @@
 #include "lockstep/checkpoint/checkpoint_store.h"
 
-#include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <iomanip>
-#include <sstream>
+#include <fstream>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/atomic_file.h"
@@ -16,55 +13,57 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "step-";
-constexpr std::string_view kSuffix = ".pt";
+constexpr size_t kBlock = 1 << 20;  // bytes
 
-std::string file_name(int64_t step) {
-  std::ostringstream name;
-  name << kPrefix << std::setw(6) << std::setfill('0') << step << kSuffix;
-  return name.str();
-}
-
-// The step of a file name, such as 500 of "step-000500.pt"; nothing for any other name.
-std::optional<int64_t> step_of(const std::string& name) {
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  const char* const last = name.data() + name.size() - kSuffix.size();
-  int64_t step = 0;
-  const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), last, step);
-  if (error != std::errc() || end != last || file_name(step) != name) return std::nullopt;
-  return step;
+void copy_into(ByteSink& sink, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string block(kBlock, '\0');
+  while (file && file.peek() != std::ifstream::traits_type::eof()) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    sink.write({block.data(), static_cast<size_t>(file.gcount())});
+  }
+  if (!file.eof()) throw IoError(path, ": can't be read");
 }
 
 }  // namespace
 
 CheckpointStore::CheckpointStore(std::string folder, Options options) : folder_(std::move(folder)), options_(options) {}
 
-std::string CheckpointStore::path_of(int64_t step) const { return folder_ + "/" + file_name(step); }
+std::string CheckpointStore::path_of(int64_t step) const { return folder_ + "/" + step_file_name(step); }
 
 std::string CheckpointStore::save(int64_t step, const Value& value) {
-  if (step < 0) throw BugError("a checkpoint of step ", step);
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error) throw IoError(folder_, ": can't be made: ", error.message(), "; choose another folder for the run");
+  make_folder(step);
   write_pt(value, path_of(step));
-  link_atomically(file_name(step), folder_ + "/last.pt");
+  link_atomically(step_file_name(step), folder_ + "/last.pt");
   prune();
   return path_of(step);
 }
 
-void CheckpointStore::mark_best(int64_t step) {
-  if (!fs::exists(path_of(step))) throw BugError(path_of(step), ": called the best checkpoint, but was not saved");
-  link_atomically(file_name(step), folder_ + "/best.pt");
+std::string CheckpointStore::adopt(int64_t step, const std::string& file) {
+  make_folder(step);
+  write_atomically(path_of(step), [&file](ByteSink& sink) { copy_into(sink, file); });
+  link_atomically(step_file_name(step), folder_ + "/last.pt");
+  return path_of(step);
 }
 
-std::vector<CheckpointStore::Saved> CheckpointStore::list() const {
-  std::vector<Saved> found;
+void CheckpointStore::make_folder(int64_t step) const {
+  if (step < 0) throw BugError("a checkpoint of step ", step);
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    if (const auto step = step_of(entry.path().filename().string())) found.push_back({*step, entry.path().string()});
-  }
-  std::sort(found.begin(), found.end(), [](const Saved& a, const Saved& b) { return a.step < b.step; });
-  return found;
+  fs::create_directories(folder_, error);
+  if (error) throw IoError(folder_, ": can't be made: ", error.message(), "; choose another folder for the run");
+}
+
+void CheckpointStore::mark_best(int64_t step) {
+  if (!fs::exists(path_of(step))) throw BugError(path_of(step), ": called the best checkpoint, but was not saved");
+  link_atomically(step_file_name(step), folder_ + "/best.pt");
+}
+
+std::vector<CheckpointStore::Saved> CheckpointStore::list() const { return step_files_in(folder_); }
+
+std::optional<int64_t> CheckpointStore::best() const {
+  std::error_code error;
+  const auto target = fs::read_symlink(folder_ + "/best.pt", error);
+  return error ? std::nullopt : step_of_name(target.filename().string());
 }
 
 std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest() const {
@@ -90,7 +89,7 @@ void CheckpointStore::cut_back(int64_t step) const {
   }
   const auto left = list();
   const std::string last = folder_ + "/last.pt", best = folder_ + "/best.pt";
-  if (!left.empty()) link_atomically(file_name(left.back().step), last);
+  if (!left.empty()) link_atomically(step_file_name(left.back().step), last);
   std::error_code ignored;
   if (fs::is_symlink(best, ignored) && !fs::exists(best, ignored)) fs::remove(best, ignored);
 }
@@ -98,7 +97,7 @@ void CheckpointStore::cut_back(int64_t step) const {
 bool CheckpointStore::is_linked(const Saved& saved) const {
   const auto points_there = [&](const char* link) {
     std::error_code ignored;
-    return fs::read_symlink(folder_ + link, ignored).string() == file_name(saved.step);
+    return fs::read_symlink(folder_ + link, ignored).string() == step_file_name(saved.step);
   };
   return points_there("/last.pt") || points_there("/best.pt");
 }
@@ -109,8 +108,7 @@ void CheckpointStore::prune() const {
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
     // A killed writer left it: the store has only one writer, which is not writing now.
-    if (name.starts_with(kPrefix) && name.ends_with(temporary_name(std::string(kSuffix))))
-      fs::remove(entry.path(), ignored);
+    if (name.starts_with(kStepPrefix) && name.ends_with(temporary_name(kStepSuffix))) fs::remove(entry.path(), ignored);
   }
   if (options_.keep_last <= 0) return;
   const std::vector<Saved> all = list();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/checkpoint/names/step_files.h"
 
 namespace lockstep::checkpoint {
 
@@ -16,10 +17,7 @@ class CheckpointStore {
   struct Options {
     int keep_last = 3;  // the newest ones that a save keeps, besides last.pt's and best.pt's; 0: it keeps all
   };
-  struct Saved {
-    int64_t step = 0;
-    std::string path;
-  };
+  using Saved = StepFile;
   struct Loaded {
     Saved saved;
     Value value;
@@ -33,8 +31,13 @@ class CheckpointStore {
   // Writes the checkpoint of a step (not negative), points last.pt to it and returns its path. Each of the two is
   // atomic. Throws IoError; the earlier checkpoints then remain.
   std::string save(int64_t step, const Value& value);
+  // Copies a file of another run as the checkpoint of a step, for a run that begins there, points last.pt to it and
+  // returns its path. Throws IoError.
+  std::string adopt(int64_t step, const std::string& file);
   // Points best.pt to the checkpoint of a step. Throws BugError if there is none.
   void mark_best(int64_t step);
+  // The step that best.pt points to; nothing if there is no best.pt.
+  std::optional<int64_t> best() const;
 
   // The checkpoints in ascending order of steps, readable or not.
   std::vector<Saved> list() const;
@@ -46,6 +49,7 @@ class CheckpointStore {
   void cut_back(int64_t step) const;
 
  private:
+  void make_folder(int64_t step) const;
   void prune() const;
   bool is_linked(const Saved& saved) const;
   std::string path_of(int64_t step) const;

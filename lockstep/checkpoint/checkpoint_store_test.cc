@@ -73,6 +73,25 @@ TEST_F(CheckpointStoreTest, CutsBack) {
   EXPECT_TRUE(std::filesystem::exists(folder / "last.pt")) << "no link leads nowhere";
 }
 
+TEST_F(CheckpointStoreTest, AdoptsAnotherRunsCheckpoint) {
+  CheckpointStore parent(dir_ / "parent"), store(folder_);
+  parent.save(7, state(7));
+  EXPECT_EQ(store.adopt(7, dir_ / "parent/last.pt"), folder_ + "/step-000007.pt");
+  EXPECT_EQ(step_in(read_pt(folder_ + "/last.pt")), 7);
+  EXPECT_FALSE(fs::is_symlink(folder_ + "/step-000007.pt")) << "it does not go with its parent";
+  EXPECT_EQ(read_file(folder_ + "/step-000007.pt"), read_file(dir_ / "parent/step-000007.pt"));
+  EXPECT_THROW(store.adopt(8, dir_ / "parent/none.pt"), IoError);
+  EXPECT_THAT(steps(), ElementsAre(7));
+}
+
+TEST_F(CheckpointStoreTest, KnowsTheBest) {
+  CheckpointStore store(folder_);
+  EXPECT_EQ(store.best(), std::nullopt);
+  store.save(3, state(3));
+  store.mark_best(3);
+  EXPECT_EQ(store.best(), 3);
+}
+
 TEST_F(CheckpointStoreTest, LoadsTheNewestThatCanBeRead) {
   CheckpointStore store(folder_);
   EXPECT_FALSE(store.load_newest().has_value());
