@@ -40,6 +40,7 @@ struct Option : OptionShape {
   std::function<void()> reset;                      // to the value that the field had when it was declared
   std::optional<std::string> default_value = {};    // that value
   bool given = false;                               // on the command line or in the user's file
+  std::optional<std::string> recalled = {};         // the value that a resumed run's own file gave
 
   // Sets the value that a bare --name stands for.
   Option& bare(std::string bare_value);

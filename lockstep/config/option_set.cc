@@ -90,10 +90,20 @@ void OptionSet::apply_as_given(std::span<const GivenOption> given) {
   }
 }
 
+void OptionSet::apply_as_recalled(std::span<const GivenOption> recalled) {
+  apply(recalled);
+  for (const auto& option : recalled) {
+    for (Option& row : rows_) {
+      if (row.name == option.name) row.recalled = row.get();
+    }
+  }
+}
+
 void OptionSet::reset() {
   for (Option& row : rows_) {
     row.reset();
     row.given = false;
+    row.recalled.reset();
   }
 }
 
@@ -101,7 +111,7 @@ std::vector<std::string> OptionSet::arguments() const {
   std::vector<std::string> words, options;
   for (const Option& row : rows_) {
     const auto value = row.get();
-    if (!value || (!row.given && value == row.default_value)) continue;
+    if (!value || (!row.given && (value == row.default_value || value == row.recalled))) continue;
     if (row.form == OptionForm::kWord) {
       words.push_back(*value);
     } else if (row.form != OptionForm::kFlag) {

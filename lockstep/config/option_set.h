@@ -98,10 +98,13 @@ class OptionSet {
   void apply(std::span<const GivenOption> given);
   // Does the same and marks the options as given by the user, so that arguments() repeats them.
   void apply_as_given(std::span<const GivenOption> given);
+  // Does the same with the options of a resumed run's own file, which arguments() leaves out: who reads its words
+  // recalls the file as well.
+  void apply_as_recalled(std::span<const GivenOption> recalled);
   void reset();
 
-  // Returns words for the command line that read back as the same options: those that differ from their defaults or
-  // were given by the user.
+  // Returns words for the command line that read back as the same options: those that differ from their defaults and
+  // are not recalled, and those that were given by the user.
   std::vector<std::string> arguments() const;
 
   // Returns every option that a run's bits depend on, with its value.

@@ -44,6 +44,17 @@ struct Set {
   Set() { paint.declare(rows); }
 };
 
+TEST(OptionSet, WhatIsRecalledIsNotPassedOn) {
+  Set set;
+  set.rows.apply_as_recalled(std::vector<GivenOption>{{"layers", "3"}, {"gloss", "0.25"}, {"wet", "off"}});
+  set.rows.apply_as_given(std::vector<GivenOption>{{"gloss", "0.25"}, {"wet", "on"}});
+  EXPECT_EQ(set.paint.layers, 3);
+  EXPECT_THAT(set.rows.arguments(), ElementsAre("--gloss=0.25", "--wet=on"));
+  set.rows.reset();
+  set.rows.apply(std::vector<GivenOption>{{"layers", "3"}});
+  EXPECT_THAT(set.rows.arguments(), ElementsAre("--layers=3"));
+}
+
 TEST(OptionSet, RowsAreTheFields) {
   Set set;
   const std::vector<GivenOption> given = {{"layers", "3"}, {"gloss", "0.25"}, {"colour", ""},  {"brush", "fine"},

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "lockstep/config/inputs.h"
 #include "lockstep/config/rules.h"
 
 namespace lockstep::config {
@@ -16,7 +17,7 @@ constexpr size_t kMostBytes = 1 << 20;
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw ConfigError("--config ", path, ": ", errno_text(errno));
+  if (const int error = errno; !file) throw ConfigError("--config ", path, ": ", errno_text(error), near_entry(path));
   std::string text(kMostBytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) throw ConfigError("--config ", path, ": can't be read; is it a file?");
