@@ -1,0 +1,21 @@
+// The files of a run's folder, which rank 0 alone writes.
+#pragma once
+
+#include <string>
+
+namespace lockstep::train {
+
+struct RunFiles {
+  std::string folder;
+
+  std::string config() const { return folder + "/config.toml"; }
+  std::string metrics() const { return folder + "/metrics.jsonl"; }
+  std::string final_json() const { return folder + "/final.json"; }
+  std::string checkpoints() const { return folder + "/checkpoints"; }
+  std::string interrupted() const { return checkpoints() + "/INTERRUPTED.pt"; }
+  std::string logs() const { return folder + "/logs"; }
+  std::string errors() const { return folder + "/errors"; }
+  std::string lock() const { return folder + "/lock"; }
+};
+
+}  // namespace lockstep::train

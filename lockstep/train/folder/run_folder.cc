@@ -1,0 +1,80 @@
+#include "lockstep/train/folder/run_folder.h"
+
+#include <filesystem>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/names/step_files.h"
+#include "lockstep/train/folder/run_files.h"
+
+namespace lockstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+// "runs/a" of "runs/a/checkpoints/last.pt", whatever the last is; empty for a file of another folder.
+std::string run_above(const fs::path& file) {
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (folder.filename() != "checkpoints") return "";
+  const fs::path named = file.parent_path();
+  if (named.filename() != "checkpoints") return folder.parent_path().string();
+  return named.parent_path().empty() ? "." : named.parent_path().string();
+}
+
+}  // namespace
+
+bool holds_checkpoint(const std::string& folder) {
+  std::error_code error;
+  const std::string checkpoints = RunFiles{folder}.checkpoints();
+  for (fs::directory_iterator each(checkpoints, error), end; !error && each != end; each.increment(error)) {
+    if (each->path().extension() == ".pt") return true;
+  }
+  return false;
+}
+
+bool holds_run(const std::string& folder) {
+  const RunFiles files{folder};
+  return is_there(files.final_json()) || is_there(files.metrics()) || holds_checkpoint(folder);
+}
+
+std::optional<std::string> newest_checkpoint(const std::string& folder) {
+  const RunFiles files{folder};
+  if (is_there(files.interrupted())) return files.interrupted();
+  const auto steps = checkpoint::step_files_in(files.checkpoints());
+  if (steps.empty()) return std::nullopt;
+  return steps.back().path;
+}
+
+std::string run_of(const std::string& file) {
+  if (const std::string run = run_above(file); !run.empty()) return run;
+  std::error_code error;
+  const fs::path target = fs::canonical(file, error);
+  return error ? "" : run_above(target);
+}
+
+bool is_newest(const std::string& file) {
+  const auto newest = newest_checkpoint(run_of(file));
+  return newest && same_place(*newest, file);
+}
+
+bool same_place(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error);
+}
+
+std::string checkpoint_at(const std::string& name, const std::string& path) {
+  if (!is_folder(path)) return path;
+  if (const auto newest = newest_checkpoint(path)) return *newest;
+  throw ConfigError(name, ' ', path, ": no run's folder with a checkpoint in its checkpoints/; name a file (.pt)");
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,119 @@
+#include "lockstep/train/folder/run_lock.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <sstream>
+#include <string_view>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/process_state.h"
+#include "lockstep/train/folder/run_files.h"
+
+namespace lockstep::train {
+namespace {
+
+constexpr int kPollMs = 10;
+
+// Whether the descriptor is of the file that the path leads to now.
+bool is_at(int descriptor, const std::string& path) {
+  struct stat ours {};
+  struct stat there {};
+  return fstat(descriptor, &ours) == 0 && stat(path.c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
+         ours.st_ino == there.st_ino;
+}
+
+// "pid 812 on node3", as the owner wrote it; "" where it has not yet.
+std::string read_owner(int file) {
+  std::array<char, 256> text;
+  const ssize_t got = pread(file, text.data(), text.size(), 0);
+  const std::string_view all(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  return std::string(all.substr(0, all.find('\n')));
+}
+
+std::string host_name() {
+  std::array<char, 256> host{};
+  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "?";
+}
+
+// Whether the owner was a process of this host that is no more. It was killed then, and its workers with it.
+bool has_ended(const std::string& owner) {
+  std::istringstream words(owner);
+  std::string pid_word, on, host;
+  int pid = 0;
+  if (!(words >> pid_word >> pid >> on >> host) || host != host_name()) return false;
+  const char state = process_state(pid);
+  return state == '\0' || state == 'Z' || state == 'X';
+}
+
+void write_owner(int file, const std::string& path) {
+  if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0 ||
+      !write_all(file, cat("pid ", getpid(), " on ", host_name(), '\n'))) {
+    throw IoError(path, ": can't be written: ", errno_text(errno), "; choose another folder with --out");
+  }
+}
+
+bool has_no_locks(int error) { return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL; }
+
+[[noreturn]] void refuse(const std::string& option, const std::string& owner) {
+  const char* const fate = has_ended(owner) ? " has ended, but processes that it started have not" : "";
+  throw ConfigError(option, ": a run is under way there", owner.empty() ? "" : cat(" (", owner, fate, ')'),
+                    "; wait for its end or stop it, or choose another folder with --out");
+}
+
+}  // namespace
+
+RunLock RunLock::take(const std::string& folder, const std::string& option) { return take(folder, option, Means{}); }
+
+RunLock RunLock::take(const std::string& folder, const std::string& option, const Means& means) {
+  const std::string path = RunFiles{folder}.lock();
+  const Deadline patience(means.patience);
+  for (;;) {
+    RunLock lock;
+    lock.file_ = Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (!lock.file_) {
+      throw IoError(folder, ": can't write here: ", errno_text(errno), "; choose another folder with --out");
+    }
+    if (means.lock_file(lock.descriptor(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno == EWOULDBLOCK) {
+        const std::string owner = read_owner(lock.descriptor());
+        if (!has_ended(owner) || patience.passed()) refuse(option, owner);
+        poll(nullptr, 0, kPollMs);
+        continue;
+      }
+      if (!has_no_locks(errno)) throw IoError(path, ": can't be locked: ", errno_text(errno));
+      lock.warning_ = cat(folder, ": this file system has no locks (", errno_text(errno),
+                          "), so nothing keeps a second run out of the folder");
+    }
+    // A run that never began removes its folder, and with it perhaps the file that was opened here.
+    if (!is_at(lock.descriptor(), path)) continue;
+    write_owner(lock.descriptor(), path);
+    return lock;
+  }
+}
+
+std::optional<RunLock> RunLock::inherited(const std::string& folder) {
+  const auto descriptor = env_int(kRunLockVariable, 0, std::numeric_limits<int>::max());
+  if (!descriptor) return std::nullopt;
+  const int file = static_cast<int>(*descriptor);
+  if (!is_at(file, RunFiles{folder}.lock())) {
+    throw ConfigError(kRunLockVariable, "=", *descriptor, ": not the lock of ", folder,
+                      "; the variable is for lockstep's own workers, unset it");
+  }
+  fcntl(file, F_SETFD, FD_CLOEXEC);
+  RunLock lock;
+  lock.file_ = Descriptor(file);
+  return lock;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,48 @@
+// The ownership of a run's folder: a lock on the file `lock` in it. The kernel takes it back when the last process that
+// holds its descriptor ends, however it ends. So the front passes the descriptor to its workers: the folder is free
+// when all of them are gone, and not before.
+#pragma once
+
+#include <sys/file.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/shared_memory.h"
+
+namespace lockstep::train {
+
+class RunLock {
+ public:
+  // What the lock is taken by. Tests give others.
+  struct Means {
+    int (*lock_file)(int descriptor, int operation) = ::flock;
+    std::chrono::milliseconds patience{10'000};  // with processes whose owner has ended
+  };
+
+  // Takes the lock of a folder, and writes this host and process to the file. `option` is what named the folder, for
+  // messages: "--out runs/a". If the owner was a process of this host that has ended, its workers are about to end as
+  // well, and the call waits for them. Throws ConfigError that names the owner if there is one, IoError if the folder
+  // can't be written.
+  static RunLock take(const std::string& folder, const std::string& option);
+  static RunLock take(const std::string& folder, const std::string& option, const Means& means);
+
+  // Returns the lock that the front has taken and passed to this process, closed to the processes that this one
+  // starts; nothing if there was none. Throws ConfigError if the variable of its descriptor, LOCKSTEP_RUN_LOCK, names
+  // something else than the folder's lock.
+  static std::optional<RunLock> inherited(const std::string& folder);
+
+  int descriptor() const { return file_.get(); }
+  // For people: that this file system has no locks, so that nothing keeps two runs apart; empty if it has.
+  const std::string& warning() const { return warning_; }
+
+ private:
+  Descriptor file_;
+  std::string warning_;
+};
+
+// The variable in which the front gives its workers the lock's descriptor.
+constexpr const char* kRunLockVariable = "LOCKSTEP_RUN_LOCK";
+
+}  // namespace lockstep::train

@@ -1,0 +1,125 @@
+#include "lockstep/train/folder/run_lock.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/base/testing/temp_dir.h"
+
+namespace lockstep::train {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class RunLockTest : public ::testing::Test {
+ protected:
+  void TearDown() override { unsetenv(kRunLockVariable); }
+  RunLock take() { return RunLock::take(dir_.path(), "--out runs/a"); }
+  bool is_free() {
+    return ::lockstep::testing_support::refusal([&] { take(); }).empty();
+  }
+  testing_support::TempDir dir_;
+};
+
+TEST_F(RunLockTest, ASecondOwnerIsRefusedByTheName) {
+  {
+    const RunLock lock = take();
+    EXPECT_EQ(lock.warning(), "");
+    EXPECT_THAT(::lockstep::testing_support::refusal([&] { take(); }),
+                AllOf(HasSubstr("--out runs/a: a run is under way there (pid " + std::to_string(getpid()) + " on "),
+                      HasSubstr("wait for its end")));
+    EXPECT_THROW(take(), ConfigError);
+  }
+  EXPECT_TRUE(is_free()) << "it goes with its owner";
+}
+
+TEST_F(RunLockTest, LastsAsLongAsAnyProcessHoldsItsDescriptor) {
+  std::optional<RunLock> front = take();
+  std::optional<Descriptor> worker(fcntl(front->descriptor(), F_DUPFD_CLOEXEC, 0));  // as a child inherits it
+  front.reset();
+  EXPECT_FALSE(is_free());
+  worker.reset();
+  EXPECT_TRUE(is_free());
+}
+
+// A killed front's workers end a moment after it.
+TEST_F(RunLockTest, WaitsForWhatAKilledOwnerHasLeft) {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  constexpr int kNobody = 1 << 23;  // above the kernel's largest process number
+  std::ofstream(dir_ / "lock") << "pid " << kNobody << " on " << host.data() << '\n';
+  static int calls = 0;
+  const auto free_at_last = [](int, int) {
+    errno = EWOULDBLOCK;
+    return ++calls < 3 ? -1 : 0;
+  };
+  EXPECT_NO_THROW(RunLock::take(dir_.path(), "--out runs/a", {.lock_file = free_at_last}));
+  EXPECT_EQ(calls, 3);
+  std::ofstream(dir_ / "lock") << "pid " << kNobody << " on " << host.data() << '\n';
+  const auto held = [](int, int) {
+    errno = EWOULDBLOCK;
+    return -1;
+  };
+  EXPECT_THAT(::lockstep::testing_support::refusal([&] {
+                RunLock::take(dir_.path(), "--out runs/a",
+                              {.lock_file = held, .patience = std::chrono::milliseconds(0)});
+              }),
+              HasSubstr("has ended, but processes that it started have not"));
+  std::ofstream(dir_ / "lock") << "pid " << kNobody << " on another-host\n";
+  EXPECT_THROW(RunLock::take(dir_.path(), "--out runs/a", {.lock_file = held}), ConfigError) << "at once";
+}
+
+TEST_F(RunLockTest, IsInheritedByItsDescriptor) {
+  EXPECT_FALSE(RunLock::inherited(dir_.path()));
+  const RunLock front = take();
+  const int passed = fcntl(front.descriptor(), F_DUPFD, 0);
+  setenv(kRunLockVariable, std::to_string(passed).c_str(), 1);
+  const testing_support::TempDir other;
+  EXPECT_THAT(::lockstep::testing_support::refusal([&] { RunLock::inherited(other.path()); }),
+              HasSubstr("not the lock of"));
+  const auto lock = RunLock::inherited(dir_.path());
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(lock->descriptor(), passed);
+  EXPECT_EQ(fcntl(passed, F_GETFD), FD_CLOEXEC) << "its own children do not hold it";
+}
+
+TEST_F(RunLockTest, AFileSystemWithoutLocksIsToldOf) {
+  const auto none = [](int, int) {
+    errno = ENOLCK;
+    return -1;
+  };
+  const RunLock lock = RunLock::take(dir_.path(), "--out runs/a", {.lock_file = none});
+  EXPECT_THAT(lock.warning(), HasSubstr("this file system has no locks"));
+  EXPECT_GE(lock.descriptor(), 0) << "the workers know by it that the folder is prepared";
+}
+
+TEST_F(RunLockTest, AFolderThatCantBeWrittenIsNamed) {
+  EXPECT_THROW(RunLock::take(dir_ / "none", "--out none"), IoError);
+}
+
+// The file was removed between its opening and its locking.
+TEST_F(RunLockTest, TakesTheFileThatIsThere) {
+  static std::string path;
+  path = dir_ / "lock";
+  const auto remove_first = [](int, int) {
+    std::error_code ignored;
+    if (!path.empty()) std::filesystem::remove(path, ignored);
+    path.clear();
+    return 0;
+  };
+  const RunLock lock = RunLock::take(dir_.path(), "--out runs/a", {.lock_file = remove_first});
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "lock"));
+}
+
+}  // namespace
+}  // namespace lockstep::train
