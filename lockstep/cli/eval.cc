@@ -2,12 +2,16 @@
 
 #include "lockstep/amp/cast_model.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/comm/text_exchange.h"
+#include "lockstep/data/subset.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/evaluation.h"
+#include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/options/eval_command.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/training_state.h"
@@ -22,6 +26,31 @@ amp::Policy policy_of(amp::AmpLevel level, World& world) {
   return amp::make_policy(train::amp_options(resolved.level, resolved.dtype));
 }
 
+// Says that the data are not those of the run that made the weights, as far as its files tell; empty if they are.
+std::string other_data(const train::EvalOptions& options, const std::optional<train::Origin>& origin,
+                       const data::Splits& data) {
+  const auto name = [](const std::string& path) { return path.empty() ? std::string("data made on the spot") : path; };
+  const bool same =
+      options.run_data && (*options.run_data == options.data || train::same_place(*options.run_data, options.data));
+  if (options.run_data && !same) {
+    return cat("evaluated on ", name(options.data), ", and the run was trained on ", name(*options.run_data));
+  }
+  if (same || !origin) return "";
+  const std::string& held_out = origin->option("validation");
+  const double percent = held_out.empty() ? 0 : config::read_number("validation", held_out, 0, 100);
+  const auto train = std::ssize(data::hold_out(data.train->size(), percent, /*seed=*/1).train);
+  if (train == origin->train_samples && data.train->sample_shape() == origin->sample_shape) return "";
+  return cat("evaluated on ", name(options.data), ", and the run was trained on other data: ", origin->train_samples,
+             " samples, where these have ", train, ", or samples of another shape");
+}
+
+nlohmann::ordered_json results(const train::Evaluation& result, std::optional<int64_t> step, const std::string& file) {
+  nlohmann::ordered_json all = {{"file", file}, {"step", nullptr}, {"samples", result.samples}, {"loss", result.loss}};
+  if (step) all["step"] = *step;
+  all.update(result.metrics);
+  return all;
+}
+
 }  // namespace
 
 int eval(const std::string& program, const Arguments& args, const Recipes& recipes) {
@@ -29,15 +58,18 @@ int eval(const std::string& program, const Arguments& args, const Recipes& recip
   if (const auto help = command.read(args)) return print(*help), 0;
   const train::EvalOptions& options = command.options();
   const auto world = init();
-  const checkpoint::Value root = checkpoint::read_pt(options.load);
-  if (const auto origin = train::find_origin(root, options.load)) command.take_recorded(origin->options);
+  // Rank 0's choice: of a run under way, another rank may have found a newer checkpoint.
+  const std::string file = comm::gather_texts(world->communicator(), options.load).at(0);
+  const checkpoint::Value root = checkpoint::read_pt(file);
+  const auto origin = train::find_origin(root, file);
+  if (origin) command.take_recorded(origin->options);
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   at::set_num_threads(options.processes.threads > 0 ? options.processes.threads
                                                     : parallel::default_threads(usable_cores(), world->size()));
   const auto data = recipe->open_data(options.data, 1);
   const auto model = recipe->make_model(1, *data.test);
-  checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, options.load),
-                              {.file = options.load, .convert_dtypes = true});
+  checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, file),
+                              {.file = file, .convert_dtypes = true});
   const amp::Policy amp = policy_of(options.amp, *world);
   const train::Defaults defaults = recipe->defaults("");
   train::set_memory_format(*model.module, defaults.channels_last);
@@ -46,10 +78,13 @@ int eval(const std::string& program, const Arguments& args, const Recipes& recip
       *recipe, model, *data.test, world->communicator(),
       {.chunk = options.batch_size.value_or(defaults.eval_batch), .channels_last = defaults.channels_last, .amp = amp});
   if (world->rank() != 0) return 0;
+  const std::string other = other_data(options, origin, data);
+  if (!other.empty()) Logger::from_environment("").warning(other);
   if (options.json) {
-    print(result.metrics.dump() + '\n');
+    print(results(result, origin ? std::optional(train::read_state(root, file).step) : std::nullopt, file).dump() +
+          '\n');
   } else {
-    std::string line = cat("loss ", result.loss);
+    std::string line = cat(file, ": loss ", result.loss);
     for (const auto& [name, value] : result.metrics.items()) line += cat(", ", name, ' ', value.dump());
     print(cat(line, " on ", result.samples, " test samples of ", data.test->description(), '\n'));
   }

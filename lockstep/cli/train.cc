@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
+#include <optional>
 
 #include "lockstep/amp/auto_level.h"
 #include "lockstep/base/cpu_features.h"
@@ -12,8 +12,10 @@
 #include "lockstep/base/topology.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/comm/text_exchange.h"
+#include "lockstep/launch/resumed.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/train/device.h"
+#include "lockstep/train/folder/run_lock.h"
 #include "lockstep/train/options/train_command.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/trainer.h"
@@ -38,24 +40,38 @@ void watch_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-// The run's folder, made by rank 0; without --out it is the next free runs/<recipe>-<n>. A collective.
-std::string make_run_folder(World& world, const train::TrainOptions& options) {
-  std::string folder = options.out;
+// The ownership of the run's folder.
+struct Folder {
+  std::optional<train::RunLock> of_front;           // lockstep's front has prepared it
+  std::optional<launch::RunDirectory> of_launcher;  // rank 0 has, where another launcher started the ranks
+};
+
+// Prepares the run's folder on rank 0, unless the front has done so, and completes --out and --resume on all ranks. A
+// collective.
+Folder take_folder(World& world, train::TrainOptions& options, const Logger& log) {
+  Folder folder{.of_front = train::RunLock::inherited(options.out), .of_launcher = {}};
+  if (folder.of_front) return folder;
   once(world, OnceScope::kWorld, [&] {
-    if (folder.empty()) folder = launch::RunDirectory::prepare(options).path();
-    std::error_code error;
-    std::filesystem::create_directories(folder + "/checkpoints", error);
-    if (error) throw IoError(folder, ": can't make this folder: ", error.message(), "; choose another --out");
+    folder.of_launcher = launch::RunDirectory::prepare(options);
+    options.out = folder.of_launcher->path();
+    if (options.resume) options.resume = folder.of_launcher->resume();
   });
-  return comm::gather_texts(world.communicator(), folder).at(0);
+  const std::string& warning = folder.of_launcher ? folder.of_launcher->lock().warning() : "";
+  if (!warning.empty()) log.warning(warning);
+  options.out = comm::gather_texts(world.communicator(), options.out).at(0);
+  if (options.resume) options.resume = comm::gather_texts(world.communicator(), *options.resume).at(0);
+  return folder;
 }
 
-// --resume named, and the run's folder where there is no --out.
-void name_resumed_run(train::TrainOptions& options) {
-  const auto resumed = launch::find_resumed(options);
-  if (!resumed) return;
-  options.resume = resumed->from;
-  if (options.out.empty()) options.out = resumed->run;
+// A mistake that ends the run before it began leaves nothing behind.
+train::Parts set_up(const train::TrainOptions& options, std::shared_ptr<train::Recipe> recipe,
+                    std::shared_ptr<World> world, const Folder& folder) {
+  try {
+    return train::set_up(options, std::move(recipe), std::move(world));
+  } catch (const Error&) {
+    if (folder.of_launcher) folder.of_launcher->discard_if_unused();
+    throw;
+  }
 }
 
 InitOptions world_of(const train::TrainOptions& options) {
@@ -97,12 +113,14 @@ int train(const std::string& program, const Arguments& args, const Recipes& reci
   if (const auto help = command.read(args, usable_cores(), find_config)) return print(*help), 0;
   watch_signals();
   train::TrainOptions& options = command.options();
-  name_resumed_run(options);
+  launch::check_inputs(options);
   const auto world = init(world_of(options));
-  options.out = make_run_folder(*world, options);
-  train::Parts parts = train::set_up(options, std::dynamic_pointer_cast<train::Recipe>(command.recipe()), world);
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();  // which names the rank in every line
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
+  const Folder folder = take_folder(*world, options, log);  // its own until the process ends
+  train::Parts parts = set_up(options, std::dynamic_pointer_cast<train::Recipe>(command.recipe()), world, folder);
+  parts.program = program;
+  parts.resume_command = command.resume_command(options.out);
   const bool leads = world->rank() == 0;
   if (leads) tell(parts, log);
   if (options.parallel.pin) log.debug("pinned to ", pin(*world));  // after set_up: --threads counts all cores

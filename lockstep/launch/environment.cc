@@ -11,6 +11,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/shared_memory.h"
+#include "lockstep/train/folder/run_lock.h"
 
 namespace lockstep::launch {
 namespace {
@@ -45,6 +46,8 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
     if (!rank.keep_threads || find(base, name) == base.end()) set(base, name, rank.threads);
   }
   set(base, "LOCKSTEP_NODE_MEMORY", rank.node_memory);
+  if (const auto old = find(base, train::kRunLockVariable); old != base.end()) base.erase(old);
+  if (rank.run_lock >= 0) set(base, train::kRunLockVariable, rank.run_lock);
   set(base, "LOCKSTEP_PROGRESS", rank.columns > 0 ? "tty" : "plain");
   if (rank.columns > 0) set(base, "COLUMNS", rank.columns);
   if (rank.plain) {

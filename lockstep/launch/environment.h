@@ -14,6 +14,7 @@ struct RankEnvironment {
   bool keep_threads = false;  // keep OMP_NUM_THREADS and MKL_NUM_THREADS if they are set already; else `threads` is a
                               // default, and LOCKSTEP_THREADS=auto says so
   std::string node_memory;    // the value of LOCKSTEP_NODE_MEMORY
+  int run_lock = -1;          // the descriptor of the run folder's lock; -1: none
   int columns = 0;            // the width of the terminal to which output goes; 0: no terminal
   bool plain = false;         // ask for no colours: a pseudo-terminal's output goes to log files too
   bool by_line = false;       // ask for standard output line by line: it goes to a pipe

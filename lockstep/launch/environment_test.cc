@@ -21,6 +21,11 @@ TEST(Environment, IsWhatTorchrunSets) {
                                             "LOCKSTEP_PROGRESS=tty", "COLUMNS=100"));
 }
 
+TEST(Environment, TheLockIsThisRunsAndNoOther) {
+  EXPECT_THAT(rank_environment({}, {.run_lock = 7}), Contains("LOCKSTEP_RUN_LOCK=7"));
+  EXPECT_THAT(rank_environment({"LOCKSTEP_RUN_LOCK=9"}, {}), testing::Not(Contains(StartsWith("LOCKSTEP_RUN_LOCK"))));
+}
+
 TEST(Environment, WithoutATerminal) {
   const auto variables = rank_environment({"COLUMNS=7"}, {});
   EXPECT_THAT(variables, Contains("LOCKSTEP_PROGRESS=plain"));

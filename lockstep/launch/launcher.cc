@@ -53,6 +53,7 @@ void Launcher::start_all(RankGroup& group) {
                        .threads = options_.threads,
                        .keep_threads = options_.keep_threads,
                        .node_memory = memory_.to_env(),
+                       .run_lock = options_.run_lock,
                        .columns = terminal_columns(options_.out_fd)};
   // A program asks isatty() whether a person reads along, so it gets a terminal only where there is one.
   const bool pty = options_.lines_at_once && rank.columns > 0;
@@ -62,6 +63,7 @@ void Launcher::start_all(RankGroup& group) {
       .command = options_.command, .environment = {}, .inherited = {}, .pty = pty, .columns = rank.columns};
   request.inherited = {memory_.board.get(), memory_.comm.get()};
   for (const auto& pool : memory_.pools) request.inherited.push_back(pool.get());
+  if (options_.run_lock >= 0) request.inherited.push_back(options_.run_lock);
   for (rank.rank = 0; rank.rank < options_.nproc; ++rank.rank) {
     request.environment = rank_environment(base, rank);
     group.start(rank.rank, request,

@@ -34,6 +34,7 @@ class Launcher {
     bool only_rank0_on_stdout = false;  // whether the other ranks' standard output goes to standard error
     bool quiet = false;                 // whether the ranks' output is kept off the terminal; reports are shown
     StopBy stop_by = StopBy::kBoard;
+    int run_lock = -1;  // the descriptor of the run folder's lock, which the ranks hold as well; -1: none
     // Whether lines come as they are printed. On a terminal the ranks' standard output is a pseudo-terminal; elsewhere
     // the environment asks for lines, and programs that use Lockstep or Python write them.
     bool lines_at_once = false;

@@ -3,86 +3,29 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/shared_memory.h"
+#include "lockstep/config/inputs.h"
+#include "lockstep/launch/resumed.h"
+#include "lockstep/launch/runs_root.h"
+#include "lockstep/train/folder/run_files.h"
+#include "lockstep/train/folder/run_folder.h"
 
 namespace lockstep::launch {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr auto kSubfolders = std::to_array<std::string_view>({"checkpoints", "logs", "errors"});
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 bool is_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error);
 }
 
-// The entries of a folder; none if it can't be read.
-std::vector<fs::path> entries(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code error;
-  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
-    out.push_back(each->path());
-  }
-  return out;
-}
-
-bool has_checkpoint(const fs::path& run) {
-  for (const auto& path : entries(run / "checkpoints")) {
-    if (path.extension() == ".pt") return true;
-  }
-  return false;
-}
-
-bool holds_run(const fs::path& run) {
-  return is_there(run / "final.json") || is_there(run / "metrics.jsonl") || has_checkpoint(run);
-}
-
-// n of a folder called "<recipe>-<n>"; 0 for any other.
-int number_of(const fs::path& folder, const std::string& recipe) {
-  const std::string name = folder.filename().string();
-  const std::string start = recipe + "-";
-  if (name.rfind(start, 0) != 0) return 0;
-  int number = 0;
-  const char* const end = name.data() + name.size();
-  const auto read = std::from_chars(name.data() + start.size(), end, number);
-  return read.ec == std::errc() && read.ptr == end && number > 0 ? number : 0;
-}
-
 [[noreturn]] void refuse(const fs::path& path, const std::string& what, const std::error_code& error) {
   throw IoError(path.string(), ": ", what, ": ", errno_text(error.value()), "; choose another folder with --out");
-}
-
-// Creates the folder and its parents. Returns the topmost one that did not exist, "" if all existed.
-std::string make_folders(const fs::path& path) {
-  fs::path topmost, at;
-  std::error_code error;
-  for (const auto& part : path) {
-    at /= part;
-    const bool made = fs::create_directory(at, error);
-    if (error && !is_folder(at)) {
-      std::error_code ignored;
-      if (!topmost.empty()) fs::remove_all(topmost, ignored);
-      refuse(at, "can't make this folder", error);
-    }
-    if (made && topmost.empty()) topmost = at;
-  }
-  return topmost.string();
 }
 
 void prove_writable(const fs::path& folder) {
@@ -92,121 +35,139 @@ void prove_writable(const fs::path& folder) {
   }
 }
 
-// Creates the folder of a new run. mkdir decides between two runs that start at the same moment.
-fs::path next_free(const fs::path& root, const std::string& recipe) {
-  int last = 0;
-  for (const auto& path : entries(root)) last = std::max(last, number_of(path, recipe));
-  for (int n = last + 1;; ++n) {
-    const fs::path path = root / cat(recipe, '-', n);
-    std::error_code error;
-    if (fs::create_directory(path, error)) return path;
-    if (error) refuse(path, "can't make this folder", error);
-  }
+std::string without_last_slash(std::string path) {
+  if (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
 }
 
-fs::path newest_run(const fs::path& root, const std::string& recipe) {
-  fs::path newest;
-  fs::file_time_type latest{};
-  for (const auto& path : entries(root)) {
-    if (number_of(path, recipe) == 0 || !has_checkpoint(path)) continue;
-    std::error_code error;
-    const auto written = fs::last_write_time(path / "checkpoints", error);  // a checkpoint is renamed into it
-    if (!error && (newest.empty() || written > latest)) {
-      newest = path;
-      latest = written;
-    }
+// Where a run goes.
+struct Place {
+  std::string folder;  // empty: the next free one
+  std::string option;  // what named it: "--out runs/a"
+  bool begins = true;  // a run begins there, so it must hold none yet
+};
+
+Place place_of(const train::TrainOptions& options, const std::optional<Resumed>& resumed) {
+  const bool is_own =
+      resumed && !resumed->run.empty() &&
+      (options.out.empty() || options.out == resumed->run || train::same_place(options.out, resumed->run));
+  if (!is_own) return {.folder = options.out, .option = cat("--out ", options.out)};
+  if (resumed->newest || options.overwrite) {
+    return {.folder = resumed->run, .option = cat("--resume ", resumed->from), .begins = false};
   }
-  if (newest.empty()) {
-    throw ConfigError("--resume: no run of ", recipe, " with a checkpoint under ", root.string(),
-                      "; name one, or leave --resume out");
-  }
-  return newest;
+  if (options.out.empty()) return {};
+  throw ConfigError("--resume ", resumed->from, ": ", options.out,
+                    " has later checkpoints; add --overwrite to drop them, or leave --out out for a folder of its own");
 }
 
-// The folder of a run or the checkpoint's file that --resume stands for.
-fs::path resumed(const train::TrainOptions& options, const fs::path& root) {
-  if (options.resume->empty() && options.out.empty()) return newest_run(root, options.recipe);
-  const fs::path from = options.resume->empty() ? options.out : *options.resume;
-  if (!is_there(from)) throw ConfigError("--resume ", from.string(), ": no such file or folder");
-  if (is_folder(from) && !has_checkpoint(from)) {
-    throw ConfigError("--resume ", from.string(),
-                      ": no checkpoint in its checkpoints/; leave --resume out to start anew");
+void check_unused(const std::string& folder, const std::string& option, bool overwrite) {
+  if (!train::holds_run(folder)) return;
+  if (train::holds_checkpoint(folder)) {
+    throw ConfigError(option, ": already holds a run; go on with it by --resume ", folder, ", or choose another --out");
   }
-  return from;
-}
-
-// The folder of the run that a checkpoint's file belongs to; nothing if it belongs to none.
-std::optional<fs::path> run_of(const fs::path& resumed_from) {
-  if (is_folder(resumed_from)) return resumed_from;
-  const fs::path folder = fs::absolute(resumed_from).parent_path();
-  if (folder.filename() != "checkpoints") return std::nullopt;
-  return resumed_from.parent_path().empty() ? folder.parent_path() : resumed_from.parent_path() / "..";
+  if (overwrite) return;
+  throw ConfigError(option,
+                    ": holds a run that saved no checkpoint; add --overwrite to begin anew there, or choose "
+                    "another --out");
 }
 
 }  // namespace
 
-std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root) {
-  if (!options.resume) return std::nullopt;
-  const fs::path from = resumed(options, runs_root);
-  return Resumed{from.string(), run_of(from).value_or(fs::path()).string()};
-}
-
-std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root) {
-  const auto resumed = find_resumed(options, runs_root);
-  if (!resumed || resumed->run.empty()) return "";
-  const fs::path config = fs::path(resumed->run) / "config.toml";
-  return is_there(config) ? config.string() : "";
-}
-
 RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std::string& runs_root) {
   RunDirectory run;
-  std::optional<fs::path> path;
-  if (!options.out.empty()) path = options.out;
-  if (options.resume) {
-    const fs::path from = resumed(options, runs_root);
-    run.resume_ = from.string();
-    if (!path) path = run_of(from);
-  } else if (path && holds_run(*path)) {
-    throw ConfigError("--out ", options.out, ": already holds a run; add --resume or choose another --out");
-  }
-  if (path) {
-    run.remember(make_folders(*path));
-  } else {
-    run.remember(make_folders(runs_root));
-    path = next_free(runs_root, options.recipe);
-    run.remember(path->string());
-  }
-  run.path_ = path->lexically_normal().string();
-  if (run.path_.size() > 1 && run.path_.back() == '/') run.path_.pop_back();
+  const auto resumed = find_resumed(options, runs_root);
+  const Place place = place_of(options, resumed);
+  if (resumed) run.resume_ = resumed->from;
   try {
-    for (const auto name : kSubfolders) run.remember(make_folders(*path / name));
-    prove_writable(*path);
-  } catch (const IoError&) {
+    if (place.folder.empty()) {
+      run.make_next_free(runs_root, options.recipe);
+    } else {
+      run.path_ = without_last_slash(fs::path(place.folder).lexically_normal().string());
+      run.make_folders(place.folder);
+    }
+    run.take_lock(place.folder.empty() ? cat("--out ", run.path_) : place.option);
+    if (place.begins) check_unused(run.path_, place.option, options.overwrite);
+    // The run may have gone on until its lock was free.
+    if (!place.begins && resumed->newest && resumed->from != resumed->run && !train::is_newest(resumed->from)) {
+      throw ConfigError("--resume ", resumed->from, ": the run has gone on meanwhile; try again");
+    }
+    const train::RunFiles files{run.path_};
+    for (const auto& folder : {files.checkpoints(), files.logs(), files.errors()}) run.make_folders(folder);
+    prove_writable(run.path_);
+  } catch (const Error&) {
     run.discard_if_unused();
     throw;
   }
   return run;
 }
 
-void RunDirectory::discard_if_unused() const {
-  std::error_code ignored;
-  if (holds_run(path_)) return;
-  for (const auto& made : made_) fs::remove_all(made, ignored);
+// Creates the folder and its parents.
+void RunDirectory::make_folders(const std::string& path) {
+  fs::path at;
+  for (const auto& part : fs::path(path)) {
+    at /= part;
+    std::error_code error;
+    if (fs::create_directory(at, error)) made_.push_back(at.string());
+    const std::error_code refused = error;
+    if (is_folder(at)) continue;
+    if (fs::exists(at, error))
+      throw IoError("--out ", path, ": ", at.string(), " is a file, not a folder; choose another --out");
+    refuse(at, "can't make this folder", refused);
+  }
 }
 
-void RunDirectory::remember(const std::string& made) {
-  if (!made.empty()) made_.push_back(made);
+// Creates the folder of a new run. mkdir decides between two runs that start at the same moment.
+void RunDirectory::make_next_free(const std::string& root, const std::string& recipe) {
+  make_folders(root);
+  int last = 0;
+  for (const auto& path : entries_of(root)) last = std::max(last, number_of(path, recipe));
+  for (int n = last + 1;; ++n) {
+    path_ = (fs::path(root) / cat(recipe, '-', n)).lexically_normal().string();
+    std::error_code error;
+    if (fs::create_directory(path_, error)) break;
+    if (error) refuse(path_, "can't make this folder", error);
+  }
+  made_.push_back(path_);
+}
+
+void RunDirectory::take_lock(const std::string& option) {
+  std::error_code error;
+  made_lock_ = !fs::exists(train::RunFiles{path_}.lock(), error);
+  lock_ = train::RunLock::take(path_, option);
+  watch_.emplace(path_);
+}
+
+bool RunDirectory::has_made(const std::string& folder) const {
+  return std::any_of(made_.begin(), made_.end(),
+                     [&folder](const auto& made) { return train::same_place(made, folder); });
+}
+
+void RunDirectory::discard_if_unused() const {
+  std::error_code ignored;
+  if (watch_) {
+    if (!watch_->holds()) return;
+    if (!train::holds_run(path_)) remove_files();
+    if (made_lock_) fs::remove(train::RunFiles{path_}.lock(), ignored);
+  }
+  for (auto made = made_.rbegin(); made != made_.rend(); ++made) fs::remove(*made, ignored);
+}
+
+// The files that a run writes before it begins, in folders that are its own.
+void RunDirectory::remove_files() const {
+  const train::RunFiles files{path_};
+  std::error_code ignored;
+  for (const auto& folder : {files.logs(), files.errors()}) {
+    if (!has_made(folder)) continue;
+    for (const auto& file : entries_of(folder)) fs::remove(file, ignored);
+  }
+  if (has_made(path_)) fs::remove(files.config(), ignored);
 }
 
 void check_inputs(const train::TrainOptions& options) {
-  if (!options.data.path.empty() && !is_there(options.data.path)) {
-    throw ConfigError("--data ", options.data.path,
-                      ": no such file or folder; leave --data out to train on data made on the spot");
+  if (!options.data.path.empty()) {
+    config::require_there("--data", options.data.path, "; leave --data out to train on data made on the spot");
   }
-  if (!options.load.empty() && (!is_there(options.load) || is_folder(options.load))) {
-    throw ConfigError("--load ", options.load, is_folder(options.load) ? ": a folder" : ": no such file",
-                      "; expected a checkpoint (.pt)");
-  }
+  if (!options.load.empty()) config::require_file("--load", options.load, "; expected a checkpoint (.pt)");
 }
 
 }  // namespace lockstep::launch

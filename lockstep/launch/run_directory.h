@@ -1,22 +1,30 @@
-// The folder of a run. It is chosen, created and proved writable before any process is started.
+// The folder of a run. It is chosen, created, locked and proved writable before any process is started.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "lockstep/train/folder/folder_watch.h"
+#include "lockstep/train/folder/run_lock.h"
 #include "lockstep/train/options/train_options.h"
 
 namespace lockstep::launch {
 
+// The owner of the folder: no other run can have it before this object and all copies of its lock's descriptor are
+// gone.
 class RunDirectory {
  public:
-  // Creates the folder that `options` ask for, with checkpoints/, logs/ and errors/:
-  //   --out DIR                 that folder; ConfigError if it holds a run already and --resume is not given
-  //   --resume DIR | FILE       without --out: the folder of the resumed run
-  //   --resume                  the newest run of the recipe under `runs_root` (or --out) that has a checkpoint
-  //   none of them              runs_root/<recipe>-<n>, the next free n
-  // Throws ConfigError or IoError, and then leaves nothing behind.
+  // Creates the folder that `options` ask for, with checkpoints/, logs/ and errors/, and takes its lock:
+  //   none of the options below     runs_root/<recipe>-<n>, the next free n
+  //   --out DIR                     that folder
+  //   --resume DIR | newest FILE    the folder of the resumed run
+  //   --resume                      the newest run of the recipe under `runs_root` (or --out) that has a checkpoint
+  //   --resume an older FILE        a new folder as without options, for later checkpoints stay; with --overwrite the
+  //                                 folder of the resumed run
+  //   --resume … --out another DIR  that folder
+  // A folder that is to begin a run and holds one is refused, unless that run saved no checkpoint and --overwrite is
+  // given. Throws ConfigError or IoError, and then leaves nothing behind.
   static RunDirectory prepare(const train::TrainOptions& options, const std::string& runs_root = "runs");
 
   const std::string& path() const { return path_; }
@@ -24,31 +32,26 @@ class RunDirectory {
   std::string errors() const { return path_ + "/errors"; }
   // The folder of a run or the checkpoint's file from which to resume; nothing for a fresh run.
   const std::optional<std::string>& resume() const { return resume_; }
+  const train::RunLock& lock() const { return *lock_; }
 
-  // Removes the folders that prepare() created if they hold no checkpoint, metrics or results, because a mistake ended
-  // the run before it began.
+  // Removes what prepare() created if it holds no checkpoint, metrics or results, because a mistake ended the run
+  // before it began. Folders go only if they are empty then.
   void discard_if_unused() const;
 
  private:
-  void remember(const std::string& made);
+  void make_folders(const std::string& path);
+  void make_next_free(const std::string& root, const std::string& recipe);
+  void take_lock(const std::string& option);
+  void remove_files() const;
+  bool has_made(const std::string& folder) const;
 
   std::string path_;
   std::optional<std::string> resume_;
-  std::vector<std::string> made_;  // folders that were not there before; removed with their subfolders
+  std::vector<std::string> made_;  // folders that were not there before, parents first
+  bool made_lock_ = false;
+  std::optional<train::RunLock> lock_;
+  std::optional<train::FolderWatch> watch_;
 };
-
-// What --resume stands for.
-struct Resumed {
-  std::string from;  // the folder of a run or a checkpoint's file
-  std::string run;   // the folder of the run that it belongs to; "" for a checkpoint in no run
-  bool operator==(const Resumed&) const = default;
-};
-
-// The run that `options` resume; nothing if they resume none. Throws ConfigError if there is nothing to resume.
-std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root = "runs");
-
-// The config.toml of the run that `options` resume; empty if there is none. Throws as find_resumed().
-std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root = "runs");
 
 // Throws ConfigError if a file or folder that the options name does not exist.
 void check_inputs(const train::TrainOptions& options);

@@ -3,30 +3,39 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/temp_dir.h"
+#include "lockstep/launch/resumed.h"
 
 namespace lockstep::launch {
 namespace {
 
 namespace fs = std::filesystem;
 
-class RunDirectoryTest : public testing::Test {
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class RunDirectoryTest : public ::testing::Test {
  protected:
-  RunDirectoryTest() {
-    std::string folder = testing::TempDir() + "runs-XXXXXX";
-    root_ = mkdtemp(folder.data());
-    runs_ = root_ + "/runs";
-    options_.recipe = "mnist";
-  }
+  RunDirectoryTest() { options_.recipe = "mnist"; }
   RunDirectory prepare() { return RunDirectory::prepare(options_, runs_); }
   std::string touch(const std::string& path) {
     fs::create_directories(fs::path(path).parent_path());
     std::ofstream(path) << "x";
     return path;
+  }
+  // A run with checkpoints of steps 200 and 400; best.pt is the first.
+  std::string make_run(const std::string& run) {
+    touch(run + "/checkpoints/step-000200.pt");
+    touch(run + "/checkpoints/step-000400.pt");
+    fs::create_symlink("step-000400.pt", run + "/checkpoints/last.pt");
+    fs::create_symlink("step-000200.pt", run + "/checkpoints/best.pt");
+    touch(run + "/metrics.jsonl");
+    return run;
   }
   template <typename Error>
   std::string refusal() {
@@ -38,7 +47,8 @@ class RunDirectoryTest : public testing::Test {
     return "accepted";
   }
 
-  std::string root_, runs_;
+  testing_support::TempDir dir_;
+  std::string root_ = dir_.path(), runs_ = root_ + "/runs";
   train::TrainOptions options_;
 };
 
@@ -62,43 +72,100 @@ TEST_F(RunDirectoryTest, OutIsMadeWithItsParents) {
 }
 
 TEST_F(RunDirectoryTest, ARunIsNotWrittenOver) {
+  options_.out = make_run(root_ + "/run");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("already holds a run; go on with it by --resume " + options_.out));
+  options_.overwrite = true;
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("already holds a run")) << "it has checkpoints to go on from";
+}
+
+TEST_F(RunDirectoryTest, ARunWithoutACheckpointBeginsAnew) {
+  const std::string run = root_ + "/run";
+  touch(run + "/metrics.jsonl");
+  options_.out = run;
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("holds a run that saved no checkpoint; add --overwrite"));
+  options_.out = "";
+  options_.resume = run;
+  EXPECT_THAT(refusal<ConfigError>(),
+              HasSubstr("has saved no checkpoint yet; begin it anew with --out " + run + " --overwrite"));
+  options_.resume.reset();
+  options_.out = run;
+  options_.overwrite = true;
+  EXPECT_EQ(prepare().path(), run) << "the advice of both";
+}
+
+TEST_F(RunDirectoryTest, HasOneOwner) {
   options_.out = root_ + "/run";
-  touch(options_.out + "/metrics.jsonl");
-  EXPECT_THAT(refusal<ConfigError>(), testing::HasSubstr("already holds a run; add --resume"));
+  const std::string held = "--out " + options_.out + ": a run is under way there (pid ";
+  {
+    const RunDirectory owner = prepare();
+    EXPECT_THAT(refusal<ConfigError>(), HasSubstr(held));
+    owner.discard_if_unused();
+    EXPECT_FALSE(fs::exists(options_.out));
+  }
+  EXPECT_EQ(prepare().path(), options_.out);
+  make_run(options_.out);
+  options_.resume = std::exchange(options_.out, "");
+  const RunDirectory owner = prepare();
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("--resume " + *options_.resume + ": a run is under way there"));
+  EXPECT_TRUE(fs::exists(*options_.resume + "/metrics.jsonl"));
 }
 
 TEST_F(RunDirectoryTest, WhatCantBeWrittenIsNamed) {
   for (const std::string out : {"/proc/lockstep/run", "/sys/kernel/run"}) {
     options_.out = out;
-    EXPECT_THAT(refusal<IoError>(),
-                testing::AllOf(testing::HasSubstr(fs::path(out).parent_path().string()), testing::HasSubstr("errno")));
+    EXPECT_THAT(refusal<IoError>(), AllOf(HasSubstr(fs::path(out).parent_path().string()), HasSubstr("errno")));
   }
-  options_.out = touch(root_ + "/file");
-  EXPECT_THAT(refusal<IoError>(), testing::HasSubstr(options_.out));
-  options_.out = root_ + "/file/run";
-  EXPECT_THAT(refusal<IoError>(), testing::HasSubstr("errno"));
+  const std::string file = touch(root_ + "/file");
+  for (const std::string& out : {file, file + "/run"}) {
+    options_.out = out;
+    EXPECT_THAT(refusal<IoError>(), HasSubstr("--out " + out + ": " + file + " is a file, not a folder"));
+  }
 }
 
 TEST_F(RunDirectoryTest, AFailureLeavesNothingBehind) {
   options_.out = root_ + "/new/" + std::string(300, 'x');
-  EXPECT_THAT(refusal<IoError>(), testing::HasSubstr("name too long"));
+  EXPECT_THAT(refusal<IoError>(), HasSubstr("name too long"));
   EXPECT_FALSE(fs::exists(root_ + "/new"));
 }
 
-TEST_F(RunDirectoryTest, ResumesANamedRun) {
-  const std::string run = root_ + "/old";
-  const std::string checkpoint = touch(run + "/checkpoints/last.pt");
-  options_.resume = run;
-  EXPECT_EQ(prepare().path(), run);
-  EXPECT_EQ(prepare().resume(), run);
-  options_.resume = checkpoint;
-  EXPECT_EQ(prepare().path(), run);
-  EXPECT_EQ(prepare().resume(), checkpoint);
-  options_.out = root_ + "/elsewhere";
-  EXPECT_EQ(prepare().path(), root_ + "/elsewhere");
+TEST_F(RunDirectoryTest, ResumesInPlaceFromTheNewest) {
+  const std::string run = make_run(root_ + "/old");
+  for (const std::string& from : {run, run + "/checkpoints/last.pt", run + "/checkpoints/step-000400.pt"}) {
+    options_.resume = from;
+    EXPECT_EQ(prepare().path(), run);
+    EXPECT_EQ(prepare().resume(), from);
+  }
   options_.out = run;
   options_.resume = "";
   EXPECT_EQ(prepare().resume(), run);
+}
+
+TEST_F(RunDirectoryTest, AnOlderCheckpointIsForked) {
+  const std::string run = make_run(root_ + "/old");
+  for (const std::string& from : {run + "/checkpoints/best.pt", run + "/checkpoints/step-000200.pt"}) {
+    options_.resume = from;
+    const RunDirectory fork = prepare();
+    EXPECT_EQ(fork.path(), runs_ + (from.ends_with("best.pt") ? "/mnist-1" : "/mnist-2"));
+    EXPECT_EQ(fork.resume(), from);
+  }
+  touch(run + "/checkpoints/INTERRUPTED.pt");
+  options_.resume = run + "/checkpoints/step-000400.pt";
+  EXPECT_EQ(prepare().path(), runs_ + "/mnist-3") << "the interrupted state is later";
+  options_.overwrite = true;
+  EXPECT_EQ(prepare().path(), run);
+  options_.overwrite = false;
+  options_.out = run + "/.";
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("has later checkpoints; add --overwrite to drop them"));
+  options_.overwrite = true;
+  EXPECT_EQ(prepare().path(), run);
+}
+
+TEST_F(RunDirectoryTest, AnotherFolderIsAForkThatHoldsNoRunYet) {
+  options_.resume = make_run(root_ + "/old");
+  options_.out = root_ + "/elsewhere";
+  EXPECT_EQ(prepare().path(), options_.out);
+  make_run(options_.out);
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("--out " + options_.out + ": already holds a run"));
 }
 
 TEST_F(RunDirectoryTest, ALoneCheckpointGetsANewRun) {
@@ -109,7 +176,7 @@ TEST_F(RunDirectoryTest, ALoneCheckpointGetsANewRun) {
 
 TEST_F(RunDirectoryTest, BareResumeTakesTheNewest) {
   options_.resume = "";
-  EXPECT_THAT(refusal<ConfigError>(), testing::HasSubstr("no run of mnist with a checkpoint"));
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("no run of mnist with a checkpoint"));
   touch(runs_ + "/mnist-1/checkpoints/last.pt");
   touch(runs_ + "/mnist-2/checkpoints/last.pt");
   touch(runs_ + "/mnist-3/metrics.jsonl");
@@ -120,9 +187,9 @@ TEST_F(RunDirectoryTest, BareResumeTakesTheNewest) {
 
 TEST_F(RunDirectoryTest, WhatCantBeResumed) {
   options_.resume = root_ + "/no-such-run";
-  EXPECT_THAT(refusal<ConfigError>(), testing::HasSubstr("no such file or folder"));
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("no such file or folder"));
   fs::create_directories(*options_.resume);
-  EXPECT_THAT(refusal<ConfigError>(), testing::HasSubstr("no checkpoint"));
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("no run's folder"));
 }
 
 TEST_F(RunDirectoryTest, DiscardsOnlyWhatItMadeAndNobodyUsed) {
@@ -139,6 +206,30 @@ TEST_F(RunDirectoryTest, DiscardsOnlyWhatItMadeAndNobodyUsed) {
   prepare().discard_if_unused();
   EXPECT_TRUE(fs::exists(options_.out));
   EXPECT_TRUE(fs::is_empty(options_.out));
+}
+
+TEST_F(RunDirectoryTest, OnlyEmptyFoldersGo) {
+  options_.out = root_ + "/new/a";
+  const auto run = prepare();
+  touch(run.errors() + "/attempt0.json");
+  touch(run.path() + "/config.toml");
+  touch(root_ + "/new/b/metrics.jsonl");  // another run's, meanwhile
+  run.discard_if_unused();
+  EXPECT_FALSE(fs::exists(options_.out));
+  EXPECT_TRUE(fs::exists(root_ + "/new/b/metrics.jsonl"));
+  const auto kept = prepare();
+  touch(kept.path() + "/notes.txt");
+  kept.discard_if_unused();
+  EXPECT_TRUE(fs::exists(kept.path() + "/notes.txt")) << "the user's own";
+}
+
+TEST_F(RunDirectoryTest, AFolderThatWasReplacedIsAnothers) {
+  options_.out = root_ + "/run";
+  const auto run = prepare();
+  fs::rename(options_.out, root_ + "/moved");
+  touch(options_.out + "/logs/rank0.log");
+  run.discard_if_unused();
+  EXPECT_TRUE(fs::exists(options_.out + "/logs/rank0.log"));
 }
 
 TEST_F(RunDirectoryTest, InputsMustBeThere) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
@@ -24,24 +25,28 @@ void JsonlSink::write(const Record& record) {
   }
 }
 
-bool cut_jsonl(const std::string& path, int64_t last) {
-  std::ifstream in(path);
-  if (!in) return false;
-  bool evaluated = false;
-  std::string kept;
+Cut copy_jsonl(const std::string& from, const std::string& to, int64_t last) {
+  std::ifstream in(from);
+  if (!in) return {};
+  Cut cut;
+  const std::string beside = to + ".tmp";
+  std::ofstream out(beside, std::ios::trunc);
   for (std::string line; std::getline(in, line) && !in.eof();) {
     const auto record = Record::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || record.value("step", int64_t{0}) > last) continue;
-    evaluated = evaluated || (record.value("kind", "") == "eval" && record.value("step", int64_t{0}) == last);
-    kept += line + '\n';
+    if (!record.is_object()) continue;
+    const auto step = record.value("step", int64_t{0});
+    if (step > last) {
+      cut.dropped_to = std::max(cut.dropped_to, step);
+      continue;
+    }
+    cut.evaluated = cut.evaluated || (record.value("kind", "") == "eval" && step == last);
+    out << line << '\n';
   }
-  const std::string beside = path + ".tmp";
-  std::ofstream out(beside, std::ios::trunc);
-  out << kept << std::flush;
-  if (!out || std::rename(beside.c_str(), path.c_str()) != 0) {
-    throw IoError(path, ": can't be cut back to step ", last, ": ", errno_text(errno));
+  out << std::flush;
+  if (!out || std::rename(beside.c_str(), to.c_str()) != 0) {
+    throw IoError(to, ": can't be written up to step ", last, ": ", errno_text(errno));
   }
-  return evaluated;
+  return cut;
 }
 
 }  // namespace lockstep::track

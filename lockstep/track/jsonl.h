@@ -20,8 +20,14 @@ class JsonlSink final : public MetricSink {
   Descriptor file_;
 };
 
-// Cuts the file back to the lines of steps up to `last`; half a line that a killed process left goes as well. Returns
-// whether an evaluation at step `last` remains. A missing file is fine. Throws IoError.
-bool cut_jsonl(const std::string& path, int64_t last);
+// What copy_jsonl() has found.
+struct Cut {
+  bool evaluated = false;  // an evaluation at the last step is among the lines that were kept
+  int64_t dropped_to = 0;  // the last step whose lines were left out; 0: none were
+};
+
+// Writes the lines of `from` for steps up to `last` to `to`, which may be the same file; half a line that a killed
+// process left is left out as well. Without a file `from` nothing is written. Throws IoError.
+Cut copy_jsonl(const std::string& from, const std::string& to, int64_t last);
 
 }  // namespace lockstep::track

@@ -33,15 +33,30 @@ TEST_F(Jsonl, IsCutBackToAStep) {
   JsonlSink sink(path_);
   for (int step = 1; step <= 5; ++step) sink.write({{"step", step}});
   std::ofstream(path_, std::ios::app) << "{\"step\": 2, \"half";
-  EXPECT_FALSE(cut_jsonl(path_, 3));
+  const Cut cut = copy_jsonl(path_, path_, 3);
+  EXPECT_FALSE(cut.evaluated);
+  EXPECT_EQ(cut.dropped_to, 5);
   EXPECT_EQ(text(), "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
-  EXPECT_FALSE(cut_jsonl(path_ + ".none", 3));
+  EXPECT_EQ(copy_jsonl(path_, path_, 3).dropped_to, 0);
+  EXPECT_FALSE(copy_jsonl(path_ + ".none", path_ + ".none", 3).evaluated);
+  EXPECT_NE(access((path_ + ".none").c_str(), F_OK), 0);
+}
+
+TEST_F(Jsonl, IsCopiedUpToAStep) {
+  JsonlSink sink(path_ + ".parent");
+  for (int step = 1; step <= 5; ++step) sink.write({{"step", step}});
+  EXPECT_EQ(copy_jsonl(path_ + ".parent", path_, 2).dropped_to, 5);
+  EXPECT_EQ(text(), "{\"step\":1}\n{\"step\":2}\n");
+  std::ostringstream parent;
+  parent << std::ifstream(path_ + ".parent").rdbuf();
+  EXPECT_NE(parent.str().find("{\"step\":5}\n"), std::string::npos) << "it stays as it is";
+  unlink((path_ + ".parent").c_str());
 }
 
 TEST_F(Jsonl, KnowsAnEvaluationOfTheLastStep) {
   JsonlSink(path_).write({{"kind", "eval"}, {"step", 3}});
-  EXPECT_FALSE(cut_jsonl(path_, 4));
-  EXPECT_TRUE(cut_jsonl(path_, 3));
+  EXPECT_FALSE(copy_jsonl(path_, path_, 4).evaluated);
+  EXPECT_TRUE(copy_jsonl(path_, path_, 3).evaluated);
 }
 
 TEST_F(Jsonl, AFolderThatIsNotThereIsAnError) { EXPECT_THROW(JsonlSink("/nonexistent/metrics.jsonl"), IoError); }

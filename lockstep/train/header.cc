@@ -26,6 +26,12 @@ std::string scaling_text(const Plan& plan) {
              plan.global_batch(), " ÷ ", scaling.base_batch, "),");
 }
 
+std::string listed(const std::vector<std::string>& items) {
+  std::string text;
+  for (const auto& item : items) text += cat(text.empty() ? "" : ", ", item);
+  return text;
+}
+
 std::string schedule_text(const Plan& plan) {
   const char* unit = plan.steps_per_unit == 1 ? "step" : "epoch";
   return cat("lr ", plan.schedule.base_lr, scaling_text(plan), ' ', schedule::describe(plan.schedule, unit));
@@ -34,8 +40,8 @@ std::string schedule_text(const Plan& plan) {
 }  // namespace
 
 std::string header(const HeaderFacts& facts, const Plan& plan) {
-  std::string text = cat("lockstep train ", facts.recipe, facts.recipe_options.empty() ? "" : " ", facts.recipe_options,
-                         " -> ", facts.folder, '\n');
+  std::string text = cat(facts.program, " train ", facts.recipe, facts.recipe_options.empty() ? "" : " ",
+                         facts.recipe_options, " -> ", facts.folder, '\n');
   text += cat("  device      ", facts.device, ", precision ", facts.precision,
               plan.channels_last ? ", channels_last" : "", '\n');
   text +=
@@ -56,7 +62,11 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   if (!facts.chosen.empty()) text += cat("  options     ", facts.chosen, '\n');
   text += cat("  steps       ", plan.total_steps, " (", plan.steps_per_epoch, " an epoch), from epoch ",
               plan.epoch_of(facts.first_step) + 1, " step ", facts.first_step, '\n');
-  if (!facts.resumed_from.empty()) text += cat("  resumed     ", facts.resumed_from, '\n');
+  if (!facts.resumed_from.empty()) {
+    text += facts.forked ? cat("  forked      from ", facts.resumed_from, "; its run stays as it is\n")
+                         : cat("  resumed     ", facts.resumed_from, '\n');
+  }
+  if (!facts.dropped.empty()) text += cat("  dropped     ", listed(facts.dropped), '\n');
   for (const auto& change : facts.changes) text += cat("  changed     ", change, '\n');
   text += facts.same_bits ? "  bits        the same at any number of ranks, for this build on this kind of CPU\n"
                           : "  bits        this world size only\n";

@@ -9,6 +9,7 @@
 namespace lockstep::train {
 
 struct HeaderFacts {
+  std::string program = "lockstep";  // how the user calls it
   std::string recipe;
   std::string recipe_options;  // its own: "--arch resnet18 --size 64"
   std::string folder;
@@ -27,6 +28,8 @@ struct HeaderFacts {
   std::string chosen;    // options that the bits depend on and that differ from their defaults: "--lr 0.05 --ema 0.99"
   int64_t first_step = 0;  // above 0: resumed
   std::string resumed_from;
+  bool forked = false;               // from another run's checkpoint
+  std::vector<std::string> dropped;  // what --overwrite has removed
   std::vector<std::string> changes;  // options changed by the resume: "--lr 0.1 -> 0.05"
 };
 

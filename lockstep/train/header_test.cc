@@ -53,6 +53,17 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   EXPECT_THAT(text, Not(HasSubstr("launcher")));
 }
 
+TEST(Header, SaysWhereAForkComesFromAndWhatWasDropped) {
+  Plan plan;
+  plan.steps_per_epoch = 1;
+  const std::string file = "runs/a/checkpoints/step-000200.pt";
+  EXPECT_THAT(header({.program = "my_program", .recipe = "spiral", .resumed_from = file, .forked = true}, plan),
+              testing::AllOf(HasSubstr("my_program train spiral"),
+                             HasSubstr("forked      from " + file + "; its run stays as it is\n")));
+  EXPECT_THAT(header({.recipe = "mnist", .resumed_from = file, .dropped = {"step-000300.pt", "best.pt"}}, plan),
+              HasSubstr("resumed     " + file + "\n  dropped     step-000300.pt, best.pt\n"));
+}
+
 TEST(Header, AScaledRateIsShown) {
   Plan plan;
   plan.lanes = 8;

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/toml_file.h"
+#include "lockstep/train/options/option_file.h"
 
 namespace lockstep::train {
 namespace {
@@ -39,7 +40,8 @@ void check_row(const Option& row, const Origin& run, const std::string& then, co
                     "; use the same, or start a new run with --load");
 }
 
-std::string line_of(const config::OptionSet& rows, bool (*shown)(const Option& row, const std::string& value)) {
+template <typename Shown>
+std::string line_of(const config::OptionSet& rows, const Shown& shown) {
   std::string text;
   for (const Option& row : rows.rows()) {
     const std::string value = row.get().value_or("");
@@ -72,7 +74,9 @@ config::Record RunRows::record() const {
   return record;
 }
 
-std::string RunRows::to_toml() const { return config::to_toml(rows_) + config::to_toml(own_); }
+std::string RunRows::to_toml() const {
+  return parent_line(options_.parent) + config::to_toml(rows_) + config::to_toml(own_);
+}
 
 void RunRows::check(const Origin& run, const Origin& checkpoint, const std::string& file) const {
   for (const Option& row : rows_.rows()) {
@@ -98,10 +102,11 @@ std::vector<std::string> RunRows::changes(const Origin& run, const Origin& check
   std::vector<std::string> lines;
   for (const config::OptionSet* rows : {&rows_, &own_}) {
     for (const Option& row : rows->rows()) {
-      const std::string* then = find(checkpoint.options, row.name);
-      if (row.effect != Effect::kTrajectory || then == nullptr) continue;
+      if (row.effect != Effect::kTrajectory) continue;
+      const std::string* recorded = find(checkpoint.options, row.name);
+      const std::string then = recorded == nullptr ? row.default_value.value_or("") : *recorded;
       const std::string& now = run.option(row.name);
-      if (now != *then) lines.push_back(cat(spelled(row, *then), " -> ", now.empty() ? "none" : now));
+      if (now != then) lines.push_back(cat(spelled(row, then), " -> ", now.empty() ? "none" : now));
     }
   }
   return lines;
@@ -111,10 +116,11 @@ std::string RunRows::recipe_text() const {
   return line_of(own_, [](const Option&, const std::string&) { return true; });
 }
 
-std::string RunRows::chosen_text() const {
-  return line_of(rows_, [](const Option& row, const std::string& value) {
+std::string RunRows::chosen_text(const config::Record& defaults) const {
+  return line_of(rows_, [&defaults](const Option& row, const std::string& value) {
+    const std::string* usual = find(defaults, row.name);
     return row.effect != Effect::kNone && row.form != config::OptionForm::kWord && !value.empty() &&
-           value != row.default_value;
+           value != row.default_value && (usual == nullptr || value != *usual);
   });
 }
 

@@ -29,7 +29,7 @@ class RunRows {
   RunRows(const TrainOptions& options, RecipeDescription& recipe);
 
   config::Record record() const;
-  // Returns the text of the run's own file, which holds everything that repeats the run.
+  // Returns the text of the run's own file, which repeats the run if the options are resolved.
   std::string to_toml() const;
 
   // Throws ConfigError that names the first option of kIdentity, or fact of the data, in which the run differs from its
@@ -37,13 +37,15 @@ class RunRows {
   // refused.
   void check(const Origin& run, const Origin& checkpoint, const std::string& file) const;
 
-  // Returns the changes of a resumed run: "--lr 0.1 -> 0.05" for each option of kTrajectory that differs.
+  // Returns the changes of a resumed run: "--lr 0.1 -> 0.05" for each option of kTrajectory that differs. One that the
+  // checkpoint does not record had its default.
   std::vector<std::string> changes(const Origin& run, const Origin& checkpoint) const;
 
   // Returns all of the recipe's own options: "--arch resnet18 --size 64".
   std::string recipe_text() const;
-  // Returns the options that the run's bits depend on and that differ from their defaults: "--lr 0.05 --clip 1".
-  std::string chosen_text() const;
+  // Returns the options that the run's bits depend on and that differ from their defaults and from those of the recipe,
+  // which `defaults` records: "--lr 0.05 --clip 1".
+  std::string chosen_text(const config::Record& defaults) const;
 
  private:
   TrainOptions options_;

@@ -69,6 +69,20 @@ TEST_F(OriginTest, ATrajectoryMayChangeAndIsTold) {
               ElementsAre("--lr 0.1 -> 0.05", "no --warmup -> 3"));
 }
 
+TEST_F(OriginTest, AChangeOfAnOptionThatCameLaterIsTold) {
+  Origin before = origin();
+  std::erase_if(before.options, [](const auto& option) { return option.name == "clip"; });
+  EXPECT_THAT(RunRows(options_, recipe_).changes(origin(), before), ElementsAre());
+  options_.optimizer.clip = 1;
+  EXPECT_THAT(RunRows(options_, recipe_).changes(origin(), before), ElementsAre("--clip 0 -> 1"));
+}
+
+TEST_F(OriginTest, AForkNamesItsParentInItsFile) {
+  EXPECT_THAT(RunRows(options_, recipe_).to_toml(), testing::Not(HasSubstr("parent")));
+  options_.parent = "runs/a/checkpoints/step-000200.pt";
+  EXPECT_THAT(RunRows(options_, recipe_).to_toml(), HasSubstr("parent = 'runs/a/checkpoints/step-000200.pt'\n"));
+}
+
 TEST_F(OriginTest, AnOptionThatCameLaterHadItsDefault) {
   Origin before = origin();
   std::erase_if(before.options, [](const auto& option) { return option.name == "ema"; });
@@ -85,7 +99,8 @@ TEST_F(OriginTest, TheHeadersTexts) {
   options_.quiet = true;
   const RunRows rows(options_, recipe_);
   EXPECT_EQ(rows.recipe_text(), "--turns 2");
-  EXPECT_EQ(rows.chosen_text(), "--lr 0.5");
+  EXPECT_EQ(rows.chosen_text({}), "--lr 0.5");
+  EXPECT_EQ(rows.chosen_text({{"lr", "0.5"}}), "") << "the recipe's own";
   EXPECT_THAT(rows.to_toml(), HasSubstr("\nturns = 2\n"));
 }
 

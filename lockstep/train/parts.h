@@ -10,10 +10,10 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/optim/any_optimizer.h"
+#include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/options/train_options.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/recipe.h"
-#include "lockstep/train/run_files.h"
 #include "lockstep/train/training_state.h"
 #include "lockstep/world/world.h"
 
@@ -21,6 +21,8 @@ namespace lockstep::train {
 
 struct Parts {
   TrainOptions options;
+  TrainOptions resolved;  // the same with everything that was left open resolved; config.toml holds these
+  config::Record usual;   // what a run with the recipe's defaults records
   std::shared_ptr<Recipe> recipe;
   std::shared_ptr<World> world;
   Plan plan;
@@ -33,7 +35,11 @@ struct Parts {
   c10::Device device{c10::kCPU};
   TrainingState state;
   RunFiles files;
+  std::string program = "lockstep";   // how the user calls it
+  std::string resume_command;         // the command line that goes on with this run
   std::string resumed_from;           // empty: a fresh run
+  bool forked = false;                // from another run's checkpoint
+  std::vector<std::string> dropped;   // what --overwrite has removed, for people
   std::vector<std::string> changes;   // options in which the resumed run differs from its checkpoint, for people
   bool evaluated = false;             // metrics.jsonl has an evaluation of the step that the run resumes from
   std::vector<std::string> warnings;  // for people: checkpoints that could not be read

@@ -107,6 +107,18 @@ TrainOptions fill_defaults(const TrainOptions& options, const Defaults& defaults
   return filled;
 }
 
+TrainOptions resolve_options(const TrainOptions& options, const Defaults& defaults, const Plan& plan) {
+  TrainOptions resolved = fill_defaults(options, defaults, plan.lanes);
+  resolved.epochs = static_cast<int>(plan.epochs);
+  // The warm-up of a rate that was scaled up begins at a rate of its own, which --warmup can't say.
+  if (!resolved.rate.warmup && !plan.schedule.warmup_start) resolved.rate.warmup = plan.schedule.warmup;
+  constexpr Interval kEveryEpoch{.count = 1, .unit = Interval::Unit::kEpochs};
+  if (!resolved.eval_every) resolved.eval_every = kEveryEpoch;
+  if (!resolved.save_every) resolved.save_every = kEveryEpoch;
+  if (!resolved.data.workers) resolved.data.workers = 0;
+  return resolved;
+}
+
 Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes, int64_t train_samples) {
   const TrainOptions filled = fill_defaults(options, defaults, lanes);
   Plan plan;
@@ -116,8 +128,9 @@ Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes,
   plan.epochs = *filled.epochs;
   plan.total_steps = plan.epochs * plan.steps_per_epoch;
   if (options.steps) {
-    // Without --epochs, --steps may ask for more than the recipe's epochs.
-    if (!options.epochs) plan.epochs = std::max(plan.epochs, (*options.steps - 1) / plan.steps_per_epoch + 1);
+    // Without --epochs, --steps may ask for more than the recipe's epochs, or the resumed run's.
+    if (!options.epochs || options.epochs_recalled)
+      plan.epochs = std::max(plan.epochs, (*options.steps - 1) / plan.steps_per_epoch + 1);
     plan.total_steps = std::min(*options.steps, plan.epochs * plan.steps_per_epoch);
   }
   plan.lr_scaling = lr_scaling(filled.rate, plan.global_batch());

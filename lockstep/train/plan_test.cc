@@ -137,6 +137,45 @@ TEST(Plan, DefaultsFillWhatIsNotSaid) {
   EXPECT_FALSE(fill_defaults(options, kDefaults, 4).optimizer.momentum) << "the recipe's goes with its own optimizer";
 }
 
+TEST(Plan, ResolvedOptionsMakeTheSamePlan) {
+  TrainOptions options;
+  options.steps = 1000;  // more than the recipe's epochs
+  options.global_batch_size = 64;
+  const Plan plan = make_plan(options, kDefaults, 2, 7000);
+  const TrainOptions resolved = resolve_options(options, kDefaults, plan);
+  EXPECT_EQ(resolved.epochs, 10);
+  EXPECT_EQ(resolved.rate.warmup, 100);
+  EXPECT_EQ(write_interval(*resolved.eval_every), "1epochs");
+  const Defaults others = {.batch_size = 1, .epochs = 1, .lr = 9, .optimizer = "adam", .schedule = "step"};
+  const Plan again = make_plan(resolved, others, 2, 7000);
+  EXPECT_EQ(again.total_steps, plan.total_steps);
+  EXPECT_EQ(again.batch_size, plan.batch_size);
+  EXPECT_EQ(again.optimizer, plan.optimizer);
+  EXPECT_EQ(again.eval_every, plan.eval_every);
+  for (const int64_t step : {0, 50, 100, 400, 999}) {
+    EXPECT_EQ(schedule::lr_at(again.schedule, step), schedule::lr_at(plan.schedule, step)) << step;
+  }
+}
+
+TEST(Plan, ResolvedOptionsKeepTheWarmUpOfAScaledRate) {
+  TrainOptions options;
+  options.rate.scale_lr = schedule::LrScale{schedule::LrRule::kLinear, {}};
+  const Plan plan = make_plan(options, kDefaults, 8, 7000);
+  const Plan again = make_plan(resolve_options(options, kDefaults, plan), kDefaults, 8, 7000);
+  for (const int64_t step : {0, 5, 139}) {
+    EXPECT_EQ(schedule::lr_at(again.schedule, step), schedule::lr_at(plan.schedule, step)) << step;
+  }
+}
+
+TEST(Plan, StepsMayAskForMoreThanTheResumedRunsEpochs) {
+  TrainOptions options;
+  options.steps = 1000;
+  options.epochs = 5;
+  EXPECT_EQ(make_plan(options, kDefaults, 2, 7000).total_steps, 550);
+  options.epochs_recalled = true;
+  EXPECT_EQ(make_plan(options, kDefaults, 2, 7000).total_steps, 1000);
+}
+
 TEST(Plan, OptionsOfTheRecipesOwnScheduleAreChecked) {
   TrainOptions options;
   options.rate.gamma = 0.5;

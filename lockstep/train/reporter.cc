@@ -4,6 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/option_set.h"
+#include "lockstep/train/text_file.h"
 
 namespace lockstep::train {
 namespace {
@@ -21,7 +22,9 @@ Reporter::Reporter(const Parts& parts, track::Progress::Options progress, Print 
     throw ConfigError("recipe ", parts_.recipe->name(), ": --", name,
                       " has the name of a result in final.json; give the option another");
   }
-  if (leads()) metrics_.emplace(parts_.files.metrics());
+  if (!leads()) return;
+  folder_.emplace(parts_.files.folder);
+  metrics_.emplace(parts_.files.metrics());
 }
 
 config::Record Reporter::own_options() const {
@@ -47,7 +50,7 @@ void Reporter::step(const StepReport& report) {
     record["skipped"] = true;
     record["overflow"] = report.overflow;
   }
-  metrics_->write(record);
+  write(record);
   show_progress(report);
 }
 
@@ -77,13 +80,22 @@ void Reporter::reductions(const parallel::DistributedDataParallel& ddp) {
                        {"in_flight_ms", ms(bucket.in_flight)},
                        {"waited_ms", ms(bucket.waited)}});
   }
-  metrics_->write({{"kind", "comm"},
-                   {"step", step},
-                   {"bytes", log.bytes},
-                   {"in_flight_ms", ms(log.in_flight)},
-                   {"waited_ms", ms(log.waited)},
-                   {"overlap", log.overlap()},
-                   {"buckets", buckets}});
+  write({{"kind", "comm"},
+         {"step", step},
+         {"bytes", log.bytes},
+         {"in_flight_ms", ms(log.in_flight)},
+         {"waited_ms", ms(log.waited)},
+         {"overlap", log.overlap()},
+         {"buckets", buckets}});
+}
+
+void Reporter::check_folder() const {
+  if (folder_) folder_->check();
+}
+
+void Reporter::write(const track::Record& record) {
+  check_folder();
+  metrics_->write(record);
 }
 
 void Reporter::evaluation(const Evaluation& evaluation, bool of_test_data) {
@@ -97,7 +109,7 @@ void Reporter::evaluation(const Evaluation& evaluation, bool of_test_data) {
     line += cat(", ", name, ' ', value.dump());
   }
   const bool is_there = parts_.evaluated && step == first_step_;
-  if (!is_there) metrics_->write(record);
+  if (!is_there) write(record);
   say(cat(line, " on ", evaluation.samples, of_test_data ? " test" : " validation", " samples"));
 }
 
@@ -106,7 +118,7 @@ void Reporter::saved(const std::string& checkpoint) { parts_.world->board().save
 void Reporter::stopped() {
   progress_.finish();
   say(cat("stopped at step ", parts_.state.step, ", saved ", parts_.files.interrupted(),
-          "; go on with: lockstep train ", parts_.recipe->name(), " --resume ", parts_.files.folder));
+          "; go on with: ", parts_.resume_command));
 }
 
 nlohmann::ordered_json Reporter::results(const Evaluation& evaluation, const std::string& weights_sha256,
@@ -130,6 +142,7 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
   auto final = results(evaluation, weights_sha256, ema_sha256);
   if (ema_sha256.empty()) final.erase("ema_sha256");
   for (const auto& [name, value] : own_options()) final[name] = value;
+  check_folder();
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();
   say(cat("done: ", parts_.state.step, " steps in ", std::lround(final["seconds"].get<double>()), " s; ",

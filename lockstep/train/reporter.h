@@ -13,6 +13,7 @@
 #include "lockstep/track/jsonl.h"
 #include "lockstep/track/progress.h"
 #include "lockstep/train/evaluation.h"
+#include "lockstep/train/folder/folder_watch.h"
 #include "lockstep/train/parts.h"
 
 namespace lockstep::train {
@@ -44,6 +45,9 @@ class Reporter {
   // Writes final.json: the last evaluation, the hashes of the weights and, unless empty, of their average.
   void done(const Evaluation& evaluation, const std::string& weights_sha256, const std::string& ema_sha256);
 
+  // Throws IoError if the run's folder was removed or replaced. To be called before a write to it.
+  void check_folder() const;
+
   // Prints a line for people, unless --quiet.
   void say(const std::string& line);
 
@@ -51,6 +55,7 @@ class Reporter {
   bool leads() const { return parts_.world->rank() == 0; }
   int64_t epoch() const { return parts_.plan.epoch_of(parts_.state.step - 1) + 1; }  // of the last step, from 1
   double samples_per_second() const { return seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0; }
+  void write(const track::Record& record);
   void show_progress(const StepReport& report);
   config::Record own_options() const;  // the recipe's
   nlohmann::ordered_json results(const Evaluation& evaluation, const std::string& weights_sha256,
@@ -58,7 +63,8 @@ class Reporter {
 
   const Parts& parts_;
   const int64_t first_step_;
-  std::optional<track::JsonlSink> metrics_;  // rank 0's
+  std::optional<FolderWatch> folder_;  // this one and the next are rank 0's
+  std::optional<track::JsonlSink> metrics_;
   track::Progress progress_;
   int64_t samples_ = 0;  // trained in this start
   double seconds_ = 0;   // spent on them

@@ -73,6 +73,24 @@ TEST_F(ReporterTest, ARecipesOptionMayNotHaveTheNameOfAResult) {
   EXPECT_THAT(::lockstep::testing_support::refusal([&] { make(); }), HasSubstr("--seconds has the name of a result"));
 }
 
+TEST_F(ReporterTest, AFolderThatWasReplacedEndsTheRunAtTheNextWrite) {
+  Reporter reporter = make();
+  std::filesystem::remove_all(folder_);
+  EXPECT_THROW(reporter.step({.samples = 8, .seconds = 0.5}), IoError);
+  std::filesystem::create_directories(folder_);
+  EXPECT_THROW(reporter.step({.samples = 8, .seconds = 0.5}), IoError);
+  EXPECT_THROW(reporter.evaluation({.metrics = {{"accuracy", 1}}}, /*of_test_data=*/true), IoError);
+  EXPECT_THROW(reporter.done({.metrics = {{"accuracy", 1}}}, "aa", ""), IoError);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "another's folder is left alone";
+}
+
+TEST_F(ReporterTest, AStopNamesTheCommandThatGoesOn) {
+  parts_.resume_command = "my_program train tiny --resume runs/tiny-1 --steps 30";
+  Reporter reporter = make();
+  reporter.stopped();
+  EXPECT_THAT(shown_, HasSubstr("; go on with: my_program train tiny --resume runs/tiny-1 --steps 30"));
+}
+
 TEST_F(ReporterTest, ASkippedStepNamesItsOverflow) {
   Reporter reporter = make();
   parts_.state.step = 1;

@@ -3,66 +3,30 @@
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
-#include <cstdio>
+#include <filesystem>
 #include <limits>
 
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/config/toml_file.h"
 #include "lockstep/data/subset.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
-#include "lockstep/track/jsonl.h"
 #include "lockstep/train/auto_amp.h"
+#include "lockstep/train/continuation.h"
 #include "lockstep/train/device.h"
+#include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/header.h"
 #include "lockstep/train/memory_format.h"
+#include "lockstep/train/text_file.h"
 #include "lockstep/world/seeds.h"
 
 namespace lockstep::train {
 namespace {
-
-// The checkpoint that a run resumes from.
-struct Resumed {
-  std::string file;
-  checkpoint::Value value;
-  TrainingState state;
-  std::vector<std::string> warnings;  // for each newer one that can't be read
-};
-
-Resumed read_file(const std::string& file) {
-  checkpoint::Value value = checkpoint::read_pt(file);
-  TrainingState state = read_state(value, file);
-  return {file, std::move(value), std::move(state), {}};
-}
-
-std::optional<Resumed> read_resumed(const TrainOptions& options) {
-  if (!options.resume) return std::nullopt;
-  const ResumePoint point = find_resume_point(*options.resume);
-  if (point.file && *point.file == *options.resume) return read_file(*point.file);
-  std::vector<std::string> warnings;
-  if (point.file) {
-    try {
-      return read_file(*point.file);
-    } catch (const DataError& error) {
-      warnings.push_back(error.what());
-    }
-  }
-  auto newest = checkpoint::CheckpointStore(RunFiles{point.folder}.checkpoints()).load_newest();
-  if (!newest) {
-    throw ConfigError("--resume ", *options.resume, ": the run has no checkpoint that can be read; start it anew",
-                      warnings.empty() ? "" : lockstep::cat(" (", warnings[0], ")"));
-  }
-  warnings.insert(warnings.end(), newest->warnings.begin(), newest->warnings.end());
-  TrainingState state = read_state(newest->value, newest->saved.path);
-  return Resumed{newest->saved.path, std::move(newest->value), std::move(state), std::move(warnings)};
-}
 
 void load_weights(const std::string& file, torch::nn::Module& module) {
   const checkpoint::Value root = checkpoint::read_pt(file);
@@ -91,13 +55,14 @@ struct Begun {
   TrainOptions options;
   std::shared_ptr<Recipe> recipe;
   std::shared_ptr<World> world;
-  std::optional<Resumed> resumed;
+  std::optional<ResumedCheckpoint> resumed;
   int lanes = 1;
   int threads = 1;
 };
 
 Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world) {
-  Begun run{options, std::move(recipe), std::move(world), read_resumed(options)};
+  Begun run{options, std::move(recipe), std::move(world), std::nullopt};
+  if (options.resume) run.resumed = read_resumed(*options.resume);
   const auto recorded = [&run](const char* name) { return static_cast<int>(run.resumed->state.origin.number(name)); };
   const parallel::ParallelOptions& asked = options.parallel;
   run.lanes = asked.lanes > 0 ? asked.lanes : run.resumed ? recorded("lanes") : run.world->size();
@@ -125,8 +90,9 @@ Fed open_data(Begun begun) {
 
 // A run with its plan, which needs the data's size. The options say what --amp auto stands for, too.
 struct Planned : Fed {
-  Defaults defaults;
   Plan plan;
+  TrainOptions resolved;
+  config::Record usual;  // the record of a run with the recipe's defaults
   amp::Options amp;
   std::string amp_why;
 };
@@ -143,25 +109,52 @@ std::string replace_auto(Begun& run) {
   return resolved.why;
 }
 
+std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+
+// The options that the run took, with everything that was left open resolved.
+TrainOptions resolved_options(const Fed& run, const Defaults& defaults, const Plan& plan, const amp::Policy& policy) {
+  TrainOptions resolved = resolve_options(run.options, defaults, plan);
+  resolved.parallel.threads = run.threads;
+  amp::PrecisionOptions& precision = resolved.precision;
+  if (!policy.casts()) precision.dtype = amp::PrecisionOptions{}.dtype;
+  if (!policy.casts()) precision.loss_scale = amp::PrecisionOptions{}.loss_scale;
+  precision.keep_batchnorm_fp32.reset();
+  if (policy.cast_model) precision.keep_batchnorm_fp32 = policy.keep_batchnorm_fp32;
+  // Wherever the file is read, it means the same data and weights.
+  for (std::string* path : {&resolved.data.path, &resolved.load}) {
+    if (!path->empty()) *path = absolute(*path);
+  }
+  if (resolved.load.empty()) resolved.load = resolved.loaded;
+  return resolved;
+}
+
+config::Record usual_record(const Fed& run, const Defaults& defaults, int batch_size) {
+  TrainOptions options;
+  options.recipe = run.options.recipe;
+  options.preset = run.options.preset;
+  options.batch_size = batch_size;  // the defaults of a schedule depend on it
+  const Plan plan = make_plan(options, defaults, run.lanes, run.data.train->size());
+  TrainOptions resolved = resolve_options(options, defaults, plan);
+  resolved.parallel.threads = run.threads;
+  return RunRows(resolved, *run.recipe).record();
+}
+
 Planned plan_run(Fed fed) {
-  Defaults defaults = fed.recipe->defaults(fed.options.preset);
+  const Defaults defaults = fed.recipe->defaults(fed.options.preset);
   Plan plan = make_plan(fed.options, defaults, fed.lanes, fed.data.train->size());
   std::string why = replace_auto(fed);
   const amp::PrecisionOptions& precision = fed.options.precision;
   amp::Options amp = amp_options(precision.amp, precision.dtype);
   amp.keep_batchnorm_fp32 = precision.keep_batchnorm_fp32;
   if (precision.loss_scale > 0 && amp.opt_level != amp::OptLevel::kO0) amp.loss_scale = precision.loss_scale;
-  return {{std::move(fed)}, std::move(defaults), std::move(plan), amp, std::move(why)};
+  TrainOptions resolved = resolved_options(fed, defaults, plan, amp::make_policy(amp));
+  config::Record usual = usual_record(fed, defaults, plan.batch_size);
+  return {{std::move(fed)}, std::move(plan), std::move(resolved), std::move(usual), amp, std::move(why)};
 }
 
-// The record of the run: its options with everything that was left open resolved.
+// The record of the run.
 Origin origin_of(const Planned& run) {
-  TrainOptions resolved = fill_defaults(run.options, run.defaults, run.lanes);
-  resolved.parallel.threads = run.threads;
-  const amp::Policy policy = amp::make_policy(run.amp);
-  if (!policy.casts()) resolved.precision.dtype = amp::PrecisionOptions{}.dtype;
-  if (policy.cast_model) resolved.precision.keep_batchnorm_fp32 = policy.keep_batchnorm_fp32;
-  return {.options = RunRows(resolved, *run.recipe).record(),
+  return {.options = RunRows(run.resolved, *run.recipe).record(),
           .sample_shape = run.data.train->sample_shape(),
           .train_samples = run.data.train->size()};
 }
@@ -213,7 +206,7 @@ Weighted load_start(Built built) {
                       .scheduler = scheduler_of(built)};
   std::vector<std::string> changes;
   if (built.resumed) {
-    const Resumed& resumed = *built.resumed;
+    const ResumedCheckpoint& resumed = *built.resumed;
     const RunRows rows(built.options, *built.recipe);
     rows.check(state.origin, resumed.state.origin, resumed.file);
     changes = rows.changes(state.origin, resumed.state.origin);
@@ -254,6 +247,8 @@ Optimized make_optimizer(Weighted run) {
 // Puts the parts together, and optimizer, scaler and schedule where the checkpoint left them.
 Parts restore_position(Optimized run) {
   Parts parts{.options = std::move(run.options),
+              .resolved = std::move(run.resolved),
+              .usual = std::move(run.usual),
               .recipe = std::move(run.recipe),
               .world = std::move(run.world),
               .plan = std::move(run.plan),
@@ -269,7 +264,7 @@ Parts restore_position(Optimized run) {
               .changes = std::move(run.changes)};
   parts.files.folder = parts.options.out;
   if (!run.resumed) return parts;
-  const Resumed& resumed = *run.resumed;
+  const ResumedCheckpoint& resumed = *run.resumed;
   restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.mixed->scaler());
   parts.state.step = resumed.state.step;
   parts.state.best = resumed.state.best;
@@ -278,16 +273,19 @@ Parts restore_position(Optimized run) {
       plateau_in(checkpoint::ValueView(resumed.value, resumed.file)["scheduler"], parts.state.scheduler);
   parts.resumed_from = resumed.file;
   parts.warnings = resumed.warnings;
+  parts.forked = !same_place(run_of(resumed.file), parts.files.folder);
+  if (parts.forked) parts.resolved.parent = absolute(resumed.file);
   return parts;
 }
 
 // Rank 0's half: the run's configuration, and a history that ends where the run goes on.
 void prepare_files(Parts& parts) {
   if (parts.world->rank() != 0) return;
-  write_text(parts.files.config(), RunRows(parts.options, *parts.recipe).to_toml());
-  parts.evaluated = track::cut_jsonl(parts.files.metrics(), parts.state.step);
-  checkpoint::CheckpointStore(parts.files.checkpoints()).cut_back(parts.state.step);
-  if (parts.resumed_from != parts.files.interrupted()) std::remove(parts.files.interrupted().c_str());
+  Continued done = parts.forked ? take_over(parts.files, parts.state.step, parts.resumed_from)
+                                : cut_back(parts.files, parts.state.step, parts.resumed_from);
+  write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
+  parts.evaluated = done.evaluated;
+  if (parts.options.overwrite) parts.dropped = std::move(done.dropped);
 }
 
 }  // namespace
@@ -328,7 +326,8 @@ std::string header_of(const Parts& parts) {
   const RunRows rows(parts.options, *parts.recipe);
   int64_t parameters = 0;
   for (const auto& parameter : parts.model.module->parameters()) parameters += parameter.numel();
-  return header({.recipe = parts.recipe->name(),
+  return header({.program = parts.program,
+                 .recipe = parts.recipe->name(),
                  .recipe_options = rows.recipe_text(),
                  .folder = parts.files.folder,
                  .device = device,
@@ -347,9 +346,11 @@ std::string header_of(const Parts& parts) {
                  .test_samples = size_of(parts.data.test),
                  .validation_samples = size_of(parts.data.validation),
                  .sharding = parts.sharding,
-                 .chosen = rows.chosen_text(),
+                 .chosen = rows.chosen_text(parts.usual),
                  .first_step = parts.state.step,
                  .resumed_from = parts.resumed_from,
+                 .forked = parts.forked,
+                 .dropped = parts.dropped,
                  .changes = parts.changes},
                 parts.plan);
 }

@@ -149,6 +149,7 @@ void Trainer::save() {
   const checkpoint::Value state = whole_state();
   saved_step_ = step_;
   if (!leads()) return;
+  reporter_.check_folder();
   const std::string path = store_.save(step_, state);
   if (evaluator_.is_best()) store_.mark_best(step_);
   std::remove(parts_.files.interrupted().c_str());
@@ -158,6 +159,7 @@ void Trainer::save() {
 void Trainer::interrupt() {
   const checkpoint::Value state = whole_state();
   if (!leads()) return;
+  reporter_.check_folder();
   checkpoint::write_pt(state, parts_.files.interrupted());
   reporter_.saved(parts_.files.interrupted());
   reporter_.stopped();

@@ -7,6 +7,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
@@ -27,7 +29,7 @@ class TrainerTest : public testing::Test {
   int train(
       TrainOptions options, const Trainer::StopAsked& stop_asked = [] { return false; }) {
     options.recipe = "tiny";
-    options.out = folder_;
+    if (options.out.empty()) options.out = folder_;
     const auto recipe = std::make_shared<testing_support::TinyRecipe>();
     Trainer trainer(
         set_up(options, recipe, testing_support::only_world()), {.seconds_between = 1e9},
@@ -45,7 +47,14 @@ class TrainerTest : public testing::Test {
     return steps;
   }
 
+  std::string config() const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ + "/config.toml").rdbuf();
+    return text.str();
+  }
+
   std::string folder_ = testing::TempDir() + "trainer." + std::to_string(getpid());
+  std::string fork_ = folder_ + ".fork";
   std::string shown_;
   std::vector<std::string> warnings_;
   Logger log_{{.level = LogLevel::kInfo, .prefix = "", .color = false},
@@ -84,6 +93,49 @@ TEST_F(TrainerTest, AStoppedRunGoesOnToTheSameWeights) {
     EXPECT_EQ(trained_steps().size(), 39u) << "every step once";
     EXPECT_FALSE(fs::exists(folder_ + "/checkpoints/INTERRUPTED.pt"));
   }
+}
+
+TEST_F(TrainerTest, AForkEndsWithTheSameWeightsAndLeavesItsParentAsItIs) {
+  TrainOptions options;
+  options.save_every = Interval{13, Interval::Unit::kSteps};
+  options.keep = 9;
+  train(options);
+  const auto whole = final_json();
+  const auto steps = trained_steps();
+  std::swap(folder_, fork_);
+  fs::create_directories(folder_ + "/checkpoints");
+  options.resume = fork_ + "/checkpoints/step-000013.pt";
+  options.steps = 26;
+  EXPECT_EQ(train(options), 0);
+  EXPECT_EQ(trained_steps().size(), 26u) << "its history is whole";
+  EXPECT_THAT(config(), testing::HasSubstr("parent = '" + *options.resume + "'\n"));
+  options.resume = folder_;
+  options.steps.reset();
+  options.parent = *options.resume;  // as the command recalls it
+  EXPECT_EQ(train(options), 0);
+  EXPECT_EQ(final_json()["weights_sha256"], whole["weights_sha256"]);
+  EXPECT_THAT(config(), testing::HasSubstr("parent = ")) << "it stays a fork";
+  std::swap(folder_, fork_);
+  EXPECT_EQ(final_json(), whole);
+  EXPECT_EQ(trained_steps(), steps);
+  for (const char* file : {"step-000013.pt", "step-000039.pt", "last.pt", "best.pt"}) {
+    EXPECT_TRUE(fs::exists(folder_ + "/checkpoints/" + file)) << file;
+  }
+  fs::remove_all(fork_);
+}
+
+TEST_F(TrainerTest, ItsConfigIsTheResolvedRun) {
+  TrainOptions options;
+  options.steps = 5;
+  options.data.path = "some/data";
+  train(options);
+  for (const char* line : {"epochs = 3\n", "lr = 0.5\n", "batch-size = 8\n", "optimizer = 'sgd'\n", "momentum = 0.9\n",
+                           "schedule = 'constant'\n", "warmup = 0\n", "channels-last = 'off'\n", "lanes = 1\n",
+                           "eval-every = '1epochs'\n", "steps = 5\n"}) {
+    EXPECT_THAT(config(), testing::HasSubstr(line));
+  }
+  EXPECT_THAT(config(), testing::HasSubstr("data = '" + fs::absolute("some/data").string() + "'\n"));
+  EXPECT_THAT(config(), testing::Not(testing::HasSubstr("threads = 0\n")));
 }
 
 TEST_F(TrainerTest, StopsEarlyWhereTheMetricNoLongerImproves) {

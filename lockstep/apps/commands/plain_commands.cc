@@ -9,7 +9,9 @@ void declare_json(config::OptionSet& options, bool* json) {
 }
 
 std::string InspectOptions::help(const std::string& rows) {
-  return "Usage: lockstep inspect FILE [options]\n\nWhat a .pt file holds: names, types, shapes, hashes.\n" + rows;
+  return "Usage: lockstep inspect FILE|RUN_DIR [options]\n\nWhat a .pt file, or the newest checkpoint of a run, holds: "
+         "names, types, shapes, hashes.\n" +
+         rows;
 }
 
 void InspectOptions::declare(config::OptionSet& options) {

@@ -46,7 +46,7 @@ double first_step_seconds(int nproc, int& code) {
   const TemporaryFolder folder;
   train::TrainCommand line("lockstep", recipes::describe_recipes());
   line.read({"mnist", "--out", folder.path(), "--nproc", std::to_string(nproc), "--steps", "1", "--quiet"}, nproc);
-  launch::RunDirectory::prepare(line.options());
+  const auto run = launch::RunDirectory::prepare(line.options());
   std::vector<std::string> command = {worker_program()};
   for (auto& argument : line.arguments()) command.push_back(std::move(argument));
   using launch::Launcher;
@@ -54,7 +54,8 @@ double first_step_seconds(int nproc, int& code) {
                      .nproc = nproc,
                      .threads = parallel::default_threads(usable_cores(), nproc),
                      .quiet = true,
-                     .stop_by = Launcher::StopBy::kSignal});
+                     .stop_by = Launcher::StopBy::kSignal,
+                     .run_lock = run.lock().descriptor()});
   const int64_t start = monotonic_ns();
   code = launcher.run();
   const auto end = static_cast<int64_t>(launcher.board().first_step_ns.load());

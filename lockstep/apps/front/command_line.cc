@@ -16,9 +16,9 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"train", "train RECIPE", "train a recipe: mnist, unet, …", train},
-    {"eval", "eval RECIPE --load FILE", "evaluate a checkpoint", eval},
+    {"eval", "eval RUN_DIR", "evaluate a run, or RECIPE --load FILE", eval},
     {"bench", "bench KIND", "measure this machine", bench},
-    {"inspect", "inspect FILE", "what a checkpoint holds", inspect},
+    {"inspect", "inspect FILE|RUN_DIR", "what a checkpoint holds", inspect},
     {"launch", "launch PROGRAM ARGS…", "any program, under the environment that torchrun sets", launch},
     {"doctor", "doctor", "what this machine has; a self-test of its transports", doctor},
 };

@@ -13,6 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/launcher.h"
+#include "lockstep/launch/resumed.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/recipes/options/recipe_options.h"
@@ -68,13 +69,15 @@ int train(const Arguments& args) {
   const auto run = launch::RunDirectory::prepare(options);
   options.out = run.path();
   options.resume = run.resume();
+  if (!run.lock().warning().empty()) Logger::from_environment("").warning(run.lock().warning());
   const parallel::ParallelOptions& processes = options.parallel;
   Launcher launcher({.command = worker_command(command.arguments()),
                      .nproc = processes.nproc,
                      .threads = threads_of(processes.threads, processes.lanes_of(processes.nproc)),
                      .log_dir = run.logs(),
                      .error_dir = run.errors(),
-                     .resume_command = cat("lockstep train ", options.recipe, " --resume ", run.path())});
+                     .resume_command = command.resume_command(run.path()),
+                     .run_lock = run.lock().descriptor()});
   const int code = launcher.run();
   if (launcher.ended_by_plain_mistake()) run.discard_if_unused();
   return code;

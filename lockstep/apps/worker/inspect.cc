@@ -2,6 +2,8 @@
 #include "lockstep/apps/commands/plain_commands.h"
 #include "lockstep/checkpoint/formats/describe.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/config/inputs.h"
+#include "lockstep/train/folder/run_folder.h"
 
 namespace lockstep::worker {
 namespace {
@@ -30,8 +32,14 @@ int inspect(const Arguments& args) {
   apps::Command<apps::InspectOptions> command;
   if (const auto help = command.read(args)) return print(*help), 0;
   const apps::InspectOptions& options = command.options();
-  const auto leaves = checkpoint::describe(checkpoint::read_pt(options.file));
-  print(options.json ? leaves.dump(1) + '\n' : table(leaves));
+  config::require_there("inspect", options.file);
+  const std::string file = train::checkpoint_at("inspect", options.file);
+  const auto leaves = checkpoint::describe(checkpoint::read_pt(file));
+  if (options.json) {
+    print(leaves.dump(1) + '\n');
+  } else {
+    print((file == options.file ? "" : file + "\n\n") + table(leaves));
+  }
   return 0;
 }
 

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/config/toml_file.h"
 #include "lockstep/optim/options/optimizer_options.h"
 #include "lockstep/train/options/eval_command.h"
@@ -197,7 +199,10 @@ TEST_F(TrainFile, TheCommandLineWinsOverTheFile) {
   EXPECT_FALSE(o.batch_size.has_value());
   EXPECT_EQ(o.global_batch_size, 8);
   EXPECT_EQ(dynamic_cast<const UNetOptions&>(*line->recipe()).size, 96);
-  EXPECT_EQ(train_line("imagenet --config " + path_)->options().recipe, "imagenet");
+  EXPECT_EQ(train_line("unet --config " + path_)->options().recipe, "unet");
+  EXPECT_THAT(refusal("mnist --config " + path_),
+              StartsWith("--config " + path_ + ": of the recipe unet, not of mnist"));
+  write("size = 96\n");
   EXPECT_THAT(refusal("mnist --config " + path_), HasSubstr("--size 96: goes with"));
   write("epochs = 'ten'\n");
   EXPECT_THAT(refusal("mnist --config " + path_), HasSubstr(path_ + ": --epochs ten: expected"));
@@ -225,6 +230,66 @@ TEST_F(TrainFile, AResumedRunsHoldsWhereNothingElseSpeaks) {
   EXPECT_EQ(train_words({words.begin() + 1, words.end()}, find)->options().seed, 1);
 }
 
+TEST_F(TrainFile, AResumedRunsFileSaysWhichRecipeItIs) {
+  write("recipe = \"unet\"\nload = \"first.pt\"\nparent = \"runs/a/checkpoints/step-000002.pt\"\nepochs = 3\n");
+  const auto find = [this](const train::TrainOptions&) { return path_; };
+  const Line line = train_words({"--resume", "x", "--steps", "9"}, find);
+  EXPECT_EQ(line->options().recipe, "unet");
+  EXPECT_EQ(line->options().loaded, "first.pt");
+  EXPECT_EQ(line->options().parent, "runs/a/checkpoints/step-000002.pt");
+  EXPECT_TRUE(line->options().epochs_recalled);
+  EXPECT_THAT(line->arguments(), ElementsAre("train", "unet", "--resume=x", "--steps=9"))
+      << "a worker recalls the rest itself";
+  EXPECT_FALSE(train_words({"--resume", "x", "--epochs", "3"}, find)->options().epochs_recalled);
+  EXPECT_THAT(testing_support::refusal([&] {
+                train_words({"mnist", "--resume", "x"}, find);
+              }),
+              StartsWith("--resume x: of the recipe unet, not of mnist"));
+  EXPECT_THAT(testing_support::refusal([&] { train_words({"--resume"}, find); }), HasSubstr("RECIPE is missing"))
+      << "the newest run of which recipe?";
+}
+
+TEST_F(TrainFile, WhatWentWithAnotherChoiceIsNotRecalled) {
+  write(
+      "recipe = \"unet\"\namp = \"O2\"\nkeep-batchnorm-fp32 = \"on\"\nloss-scale = 8\noptimizer = \"sgd\"\n"
+      "momentum = 0.9\nschedule = \"step\"\nstep-size = 4\nwarmup = 7\nlr-min = 0.001\n");
+  const auto find = [this](const train::TrainOptions&) { return path_; };
+  const Line same = train_words({"--resume", "x", "--amp", "auto", "--schedule", "step"}, find);
+  EXPECT_EQ(same->options().precision.loss_scale, 8);
+  EXPECT_EQ(same->options().rate.step_size, 4);
+  EXPECT_EQ(same->options().rate.warmup, 7);
+  const Line other = train_words(
+      {"--resume", "x", "--amp", "O1", "--optimizer", "adamw", "--schedule", "cosine", "--lr", "0.1"}, find);
+  EXPECT_FALSE(other->options().precision.keep_batchnorm_fp32);
+  EXPECT_FALSE(other->options().optimizer.momentum);
+  EXPECT_FALSE(other->options().rate.step_size);
+  EXPECT_FALSE(other->options().rate.warmup);
+  EXPECT_EQ(other->options().rate.lr_min, 0.001);
+}
+
+TEST_F(TrainFile, OfAForkIsNotTakenForAFreshRun) {
+  write("recipe = \"unet\"\nparent = \"runs/a/checkpoints/step-000002.pt\"\n");
+  EXPECT_THAT(refusal("--config " + path_), HasSubstr("add --resume runs/a/checkpoints/step-000002.pt and --out DIR"));
+  EXPECT_EQ(train_line("--resume y.pt --config " + path_)->options().resume, "y.pt");
+}
+
+TEST_F(TrainFile, ABatchSizeOfALaterPlaceWins) {
+  write("recipe = \"unet\"\nbatch-size = 4\nlanes = 2\n");
+  const std::string own = path_;
+  const auto find = [&own](const train::TrainOptions&) { return own; };
+  path_ += ".wanted";
+  write("global-batch-size = 16\n");
+  const Line line = train_words({"--resume", "x", "--config", path_}, find);
+  EXPECT_EQ(line->options().global_batch_size, 16);
+  EXPECT_FALSE(line->options().batch_size);
+}
+
+TEST(TrainLine, SaysHowItsRunGoesOn) {
+  EXPECT_EQ(train_line("mnist --lr 0.1 --steps 40 --quiet --load a.pt")->resume_command("runs/mnist-1"),
+            "lockstep train mnist --resume runs/mnist-1 --steps 40 --quiet");
+  EXPECT_EQ(train_line("mnist")->resume_command("my runs/it's"), "lockstep train mnist --resume 'my runs/it'\\''s'");
+}
+
 TEST(TrainHelp, NamesEveryOptionByComponent) {
   const std::string text = help_of("--help");
   const Line line_of_mnist = train_line("mnist");
@@ -243,35 +308,79 @@ TEST(TrainHelp, OfARecipeShowsItsOwnOptionsAlone) {
   EXPECT_THAT(help_of("mnist -h"), testing::Not(HasSubstr("--arch")));
 }
 
-TEST(EvalLine, IsRead) {
+// A checkpoint in no run's folder, and one in a run's.
+class EvalLine : public testing::Test {
+ protected:
+  EvalLine() {
+    std::filesystem::create_directories(run_ + "/checkpoints");
+    std::filesystem::create_directory(data_);
+    for (const auto& file : {lone_, run_ + "/checkpoints/step-000002.pt", checkpoint_}) std::ofstream(file) << "x";
+    std::ofstream(run_ + "/config.toml") << "recipe = 'unet'\nsize = 32\ndata = '" << data_ << "'\nlr = 0.5\n";
+  }
+  static std::string refused(const std::string& line) {
+    return testing_support::refusal([&] { train::EvalCommand("lockstep", describe_recipes()).read(words_of(line)); });
+  }
+
+  testing_support::TempDir dir_;
+  std::string lone_ = dir_ / "x.pt", run_ = dir_ / "run", data_ = dir_ / "data";
+  std::string checkpoint_ = run_ + "/checkpoints/step-000009.pt";
+};
+
+TEST_F(EvalLine, IsRead) {
   train::EvalCommand eval("lockstep", describe_recipes());
-  eval.read(words_of("mnist --load x.pt --nproc 2 --threads 1 --amp --json"));
+  eval.read(words_of("mnist --load " + lone_ + " --nproc 2 --threads 1 --amp --json"));
   const train::EvalOptions& options = eval.options();
-  EXPECT_EQ(options.recipe + options.load, "mnistx.pt");
+  EXPECT_EQ(options.recipe + options.load, "mnist" + lone_);
+  EXPECT_FALSE(options.run_data);
   EXPECT_TRUE(options.json && options.processes.nproc == 2 && options.processes.threads == 1);
   EXPECT_EQ(options.amp, amp::AmpLevel::kAuto);
   EXPECT_THAT(eval.arguments(),
-              ElementsAre("eval", "mnist", "--load=x.pt", "--nproc=2", "--threads=1", "--amp=auto", "--json"));
+              ElementsAre("eval", "mnist", "--load=" + lone_, "--nproc=2", "--threads=1", "--amp=auto", "--json"));
 }
 
-TEST(EvalLine, TheRecipesOptionsAreTheCheckpointsUnlessSaid) {
+TEST_F(EvalLine, ARunsFolderSaysTheRest) {
+  for (const std::string& line : {run_, checkpoint_, "unet --load " + checkpoint_, "--load " + run_}) {
+    train::EvalCommand eval("lockstep", describe_recipes());
+    eval.read(words_of(line));
+    EXPECT_EQ(eval.options().recipe, "unet") << line;
+    EXPECT_EQ(eval.options().load, checkpoint_) << line << ": the newest";
+    EXPECT_EQ(eval.options().data, data_) << line;
+    EXPECT_EQ(eval.options().run_data, data_) << line;
+    const auto words = eval.arguments();
+    train::EvalCommand worker("lockstep", describe_recipes());
+    worker.read({words.begin() + 1, words.end()});
+    EXPECT_EQ(worker.arguments(), words);
+    EXPECT_EQ(worker.options().run_data, data_);
+  }
+  train::EvalCommand other("lockstep", describe_recipes());
+  other.read(words_of(run_ + " --load " + run_ + "/checkpoints/step-000002.pt --data " + dir_.path()));
+  EXPECT_EQ(other.options().load, run_ + "/checkpoints/step-000002.pt");
+  EXPECT_EQ(other.options().data, dir_.path());
+  EXPECT_EQ(other.options().run_data, data_);
+}
+
+TEST_F(EvalLine, TheRecipesOptionsAreTheCheckpointsUnlessSaid) {
   train::EvalCommand eval("lockstep", describe_recipes());
-  eval.read(words_of("imagenet --load x --size 64"));
-  EXPECT_THAT(eval.arguments(), ElementsAre("eval", "imagenet", "--load=x", "--size=64"));
+  eval.read(words_of("imagenet --load " + lone_ + " --size 64"));
+  EXPECT_THAT(eval.arguments(), ElementsAre("eval", "imagenet", "--load=" + lone_, "--size=64"));
   eval.take_recorded({{"arch", "mobilenet_v2"}, {"size", "96"}, {"seed", "3"}});
   const auto& recipe = dynamic_cast<const ImagenetOptions&>(*eval.recipe());
   EXPECT_EQ(recipe.arch, Arch::kMobilenetV2);
   EXPECT_EQ(recipe.size, 64);
 }
 
-TEST(EvalLine, BadLines) {
-  const auto refused = [](const std::string& line) {
-    return testing_support::refusal([&] { train::EvalCommand("lockstep", describe_recipes()).read(words_of(line)); });
-  };
+TEST_F(EvalLine, BadLines) {
   EXPECT_THAT(refused("mnist"), StartsWith("eval: --load FILE is missing"));
-  EXPECT_THAT(refused("mnsit --load x"), StartsWith("mnsit: unknown recipe"));
+  EXPECT_THAT(refused(""), StartsWith("eval: --load FILE is missing"));
+  EXPECT_THAT(refused("mnsit --load " + lone_), StartsWith("mnsit: unknown recipe"));
+  EXPECT_THAT(refused("mnsit"), StartsWith("mnsit: unknown recipe"));
   EXPECT_THAT(refused("mnist --load x --jsn"), StartsWith("--jsn: unknown option; did you mean --json?"));
-  EXPECT_THAT(refused("mnist --load x --arch resnet18"), HasSubstr("mnist has no such option"));
+  EXPECT_THAT(refused("mnist --arch resnet18 --load " + lone_), HasSubstr("mnist has no such option"));
+  EXPECT_THAT(refused("mnist --load " + (dir_ / "y.pt")), HasSubstr("no such file or folder; did you mean " + lone_));
+  EXPECT_THAT(refused(dir_ / "rn"), HasSubstr("no such file or folder; did you mean " + run_));
+  EXPECT_THAT(refused("mnist --load " + lone_ + " --data " + (dir_ / "dat")), HasSubstr("did you mean " + data_));
+  EXPECT_THAT(refused(lone_), HasSubstr("no config.toml of a run says which recipe it is"));
+  EXPECT_THAT(refused(data_), HasSubstr("no run's folder with a checkpoint"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The command `eval RECIPE --load FILE [options]`.
+// The commands `eval RECIPE --load FILE [options]` and `eval RUN_DIR [options]`.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "lockstep/amp/options/precision_options.h"
 #include "lockstep/parallel/options/parallel_options.h"
+#include "lockstep/train/options/option_file.h"
 #include "lockstep/train/options/recipe_choice.h"
 
 namespace lockstep::train {
@@ -16,6 +17,8 @@ struct EvalOptions {
   std::string recipe;  // its name
   std::string load;    // never empty
   std::string data;    // empty: made on the spot
+  // The data that the checkpoint's run was trained on, if the checkpoint lies in a run's folder.
+  std::optional<std::string> run_data;
   std::optional<int> batch_size;
   parallel::ProcessOptions processes;
   amp::AmpLevel amp = amp::AmpLevel::kO0;
@@ -29,7 +32,9 @@ class EvalCommand {
  public:
   EvalCommand(std::string program, RecipeDescriptions recipes);
 
-  // As TrainCommand::read() and arguments().
+  // As TrainCommand::read() and arguments(). Where the checkpoint lies in a run's folder, the run's config.toml gives
+  // what the line leaves out: the recipe and the data. Of a folder the newest checkpoint is taken. Throws ConfigError
+  // for a checkpoint or data that are not there.
   std::optional<std::string> read(const std::vector<std::string>& args);
   std::vector<std::string> arguments() const;
 
@@ -41,6 +46,9 @@ class EvalCommand {
   void take_recorded(const config::Record& record);
 
  private:
+  bool is_recipe(const std::string& word) const;
+  OptionFile file_of_run() const;
+
   std::string program_;
   RecipeChoice choice_;
   EvalOptions options_;

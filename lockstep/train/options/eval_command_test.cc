@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/train/options/testing/recipes.h"
 
 namespace lockstep::train {
@@ -16,12 +19,15 @@ int turns_of(const EvalCommand& command) {
 }
 
 TEST(EvalCommand, TakesFromTheRecordWhatTheLineDoesNotSay) {
+  const lockstep::testing_support::TempDir dir;
+  const std::string file = dir / "a.pt";
+  std::ofstream(file) << "x";
   EvalCommand plain("my_program", testing_support::recipes());
-  EXPECT_EQ(plain.read({"spiral", "--load", "a.pt"}), std::nullopt);
+  EXPECT_EQ(plain.read({"spiral", "--load", file}), std::nullopt);
   plain.take_recorded({{"turns", "7"}});
   EXPECT_EQ(turns_of(plain), 7);
   EvalCommand given("my_program", testing_support::recipes());
-  EXPECT_EQ(given.read({"spiral", "--load", "a.pt", "--turns", "3"}), std::nullopt);
+  EXPECT_EQ(given.read({"spiral", "--load", file, "--turns", "3"}), std::nullopt);
   given.take_recorded({{"turns", "7"}});
   EXPECT_EQ(turns_of(given), 3);
 }

@@ -1,11 +1,13 @@
 #include "lockstep/train/options/train_command.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/tokenizer.h"
-#include "lockstep/config/toml_file.h"
 
 namespace lockstep::train {
 namespace {
@@ -13,23 +15,60 @@ namespace {
 using config::GivenOption;
 using GivenOptions = std::vector<GivenOption>;
 
-// Takes the option out of `given`; nothing if it is not there.
-std::optional<std::string> take(GivenOptions& given, std::string_view name) {
-  const auto found = std::find_if(given.begin(), given.end(), [name](const auto& each) { return each.name == name; });
-  if (found == given.end()) return std::nullopt;
-  std::string value = found->value;
-  given.erase(found);
-  return value;
+bool names(const GivenOptions& given, std::string_view name) { return value_of(given, name).has_value(); }
+
+// Drops from a resumed run's options those that go with a choice which `later` makes anew: the momentum of another
+// optimizer, the shape of another schedule.
+void drop_dependents(GivenOptions& recalled, const GivenOptions& later, const config::OptionSet& rows) {
+  const auto chosen_anew = [&](const char* name) {
+    const auto now = value_of(later, name), then = value_of(recalled, name);
+    return now && then && !now->empty() && *now != "auto" && now != then;
+  };
+  const auto drop = [&recalled](std::string_view name) { take(recalled, name); };
+  if (chosen_anew("amp")) drop("keep-batchnorm-fp32"), drop("loss-scale");
+  if (chosen_anew("optimizer")) drop("momentum"), drop("nesterov"), drop("weight-decay");
+  if (!chosen_anew("schedule")) return;
+  const std::array<std::string_view, 5> of_any_schedule = {"lr", "lr-min", "scale-lr", "schedule-unit",
+                                                           "schedule-steps"};
+  const std::string section = rows.find("schedule")->section;
+  for (const config::Option& row : rows.rows()) {
+    const bool stays = std::find(of_any_schedule.begin(), of_any_schedule.end(), row.name) != of_any_schedule.end();
+    if (row.section == section && !stays) drop(row.name);
+  }
 }
 
-bool names(const GivenOptions& given, std::string_view name) {
-  return std::any_of(given.begin(), given.end(), [name](const auto& each) { return each.name == name; });
-}
-
-// Both sizes given in one place is a mistake; the command line's over the file's is not.
+// Both sizes given in one place is a mistake; one given over the other of an earlier place is not.
 void resolve_batch_sizes(const GivenOptions& given, TrainOptions& options) {
   if (names(given, "batch-size") && !names(given, "global-batch-size")) options.global_batch_size.reset();
   if (names(given, "global-batch-size") && !names(given, "batch-size")) options.batch_size.reset();
+}
+
+// The options that say which run is meant; all others wait until its recipe is known.
+TrainOptions place_of(const GivenOptions& line, const OptionFile& told, const std::string& word) {
+  TrainOptions asked;
+  asked.recipe = word.empty() ? told.recipe : word;
+  asked.resume = value_of(line, "resume");
+  if (!asked.resume) asked.resume = value_of(told.options, "resume");
+  asked.out = value_of(line, "out").value_or(value_of(told.options, "out").value_or(""));
+  return asked;
+}
+
+// `what` is the option and the file or run that it names.
+void refuse_other_recipe(const std::string& what, const std::string& recipe, const std::string& name) {
+  if (recipe.empty() || recipe == name) return;
+  throw ConfigError(what, ": of the recipe ", recipe, ", not of ", name, "; leave ", name,
+                    " out, or name another file");
+}
+
+// A path as a shell reads it.
+std::string quoted(const std::string& path) {
+  const auto is_plain = [](char each) {
+    return std::isalnum(static_cast<unsigned char>(each)) || std::strchr("/._-+=@%,:", each) != nullptr;
+  };
+  if (std::all_of(path.begin(), path.end(), is_plain)) return path;
+  std::string text = "'";
+  for (const char each : path) text += each == '\'' ? "'\\''" : std::string(1, each);
+  return text + "'";
 }
 
 // `apply` names the option; this names the file too.
@@ -51,39 +90,57 @@ TrainCommand::TrainCommand(std::string program, RecipeDescriptions recipes)
 
 std::optional<std::string> TrainCommand::read(const std::vector<std::string>& args, int cores,
                                               const FindResumedConfig& find_resumed) {
-  auto shapes = choice_.shapes(rows_);
+  const auto keys = choice_.shapes(rows_);
+  auto shapes = keys;
   shapes.push_back({.name = "config", .value = "FILE.toml", .help = {}});
   config::Given line = tokenize(shapes, args, config::Rest::kOptions, choice_.names());
   if (line.help) return help(args);
   const auto config = take(line.options, "config");
-  const std::string file = config.value_or("");
-  GivenOptions told = config ? from_file(file) : GivenOptions{};
-  std::string name = take(told, "recipe").value_or("");
-  if (!line.words.empty() || name.empty()) name = only_word(line, cat(program_, " train"), "RECIPE");
+  if (config && config->empty()) throw ConfigError("--config: expected the name of a file");
+  const OptionFile told = read_option_file(config.value_or(""), keys);
+  const std::string word = line.words.empty() ? "" : only_word(line, cat(program_, " train"), "RECIPE");
+  const TrainOptions asked = place_of(line.options, told, word);
+  const bool any_run = asked.resume && asked.resume->empty() && asked.out.empty();
+  if (any_run && asked.recipe.empty()) only_word(line, cat(program_, " train"), "RECIPE");
+  const std::string resumed_config = asked.resume && find_resumed ? find_resumed(asked) : "";
+  OptionFile resumed = read_option_file(resumed_config, keys);
+
+  std::string name = word.empty() ? told.recipe : word;
+  if (name.empty()) name = resumed.recipe;
+  if (name.empty()) name = only_word(line, cat(program_, " train"), "RECIPE");
   recipe_ = choice_.choose(name, rows_);
-  choice_.refuse_others(told, name, rows_);
-  choice_.refuse_others(line.options, name, rows_);
-  const auto apply = [&](const std::string& resumed_config, const GivenOptions& resumed) {
-    rows_.reset();
-    options_.recipe = name;
-    of_file(resumed_config, [&] { rows_.apply(resumed); });
-    of_file(file, [&] { rows_.apply_as_given(told); });
-    rows_.apply_as_given(line.options);
-    resolve_batch_sizes(line.options, options_);
-  };
-  apply("", {});
-  const std::string resumed_config = options_.resume && find_resumed ? find_resumed(options_) : "";
-  if (!resumed_config.empty()) {
-    GivenOptions resumed = from_file(resumed_config);
-    take(resumed, "recipe");
-    choice_.refuse_others(resumed, name, rows_);
-    std::erase_if(resumed, [&](const GivenOption& option) { return rows_.find(option.name)->one_start; });
-    apply(resumed_config, resumed);
+  refuse_other_recipe(cat("--config ", told.path), told.recipe, name);
+  refuse_other_recipe(cat("--resume ", asked.resume.value_or("")), resumed.recipe, name);
+  if (!told.parent.empty() && !asked.resume) {
+    throw ConfigError("--config ", told.path, ": of a run that was forked from ", told.parent, "; add --resume ",
+                      told.parent, " and --out DIR to repeat it, or delete the key parent to begin anew");
   }
+  choice_.refuse_others(resumed.options, name, rows_);
+  choice_.refuse_others(told.options, name, rows_);
+  choice_.refuse_others(line.options, name, rows_);
+  apply(name, resumed, told, line.options);
   options_.resolve(cores);
   check_preset(*recipe_, options_.preset);
   recipe_->check();
   return std::nullopt;
+}
+
+void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const OptionFile& told,
+                         const std::vector<GivenOption>& line) {
+  rows_.reset();
+  options_.recipe = recipe;
+  options_.parent = resumed.parent;
+  options_.loaded = value_of(resumed.options, "load").value_or("");
+  std::erase_if(resumed.options, [&](const GivenOption& option) { return rows_.find(option.name)->one_start; });
+  drop_dependents(resumed.options, told.options, rows_);
+  drop_dependents(resumed.options, line, rows_);
+  options_.epochs_recalled =
+      names(resumed.options, "epochs") && !names(told.options, "epochs") && !names(line, "epochs");
+  of_file(resumed.path, [&] { rows_.apply_as_recalled(resumed.options); });
+  of_file(told.path, [&] { rows_.apply_as_given(told.options); });
+  resolve_batch_sizes(told.options, options_);
+  rows_.apply_as_given(line);
+  resolve_batch_sizes(line, options_);
 }
 
 std::vector<std::string> TrainCommand::arguments() const {
@@ -92,14 +149,14 @@ std::vector<std::string> TrainCommand::arguments() const {
   return words;
 }
 
-// The files of runs before the ring became the bench's say how these reduced.
-std::vector<GivenOption> TrainCommand::from_file(const std::string& path) const {
-  auto shapes = choice_.shapes(rows_);
-  shapes.push_back({.name = "algorithm", .value = "fold", .help = {}});
-  GivenOptions given = config::read_toml(path, shapes);
-  const std::string algorithm = take(given, "algorithm").value_or("fold");
-  if (algorithm == "fold") return given;
-  throw ConfigError(path, ": algorithm ", algorithm, ": a training folds; the ring is `bench allreduce`'s");
+std::string TrainCommand::resume_command(const std::string& folder) const {
+  std::string command = cat(program_, " train ", options_.recipe, " --resume ", quoted(folder));
+  for (const config::Option& row : rows_.rows()) {
+    const bool goes_on = row.name != "load" && row.name != "overwrite";  // these two said how the run began
+    if (!row.one_start || !row.given || !goes_on) continue;
+    command += cat(" --", row.name, row.form == config::OptionForm::kFlag ? "" : cat(' ', row.get().value_or("")));
+  }
+  return command;
 }
 
 std::string TrainCommand::help(const std::vector<std::string>& args) {
@@ -121,7 +178,8 @@ Examples:
   )",
              program_, " train ", named.empty() ? choice_.names()[0] : named, " --nproc 2 --amp --epochs 3\n  ",
              program_, " train ", named.empty() ? choice_.names()[0] : named, " --resume runs/",
-             named.empty() ? choice_.names()[0] : named, "-1\n");
+             named.empty() ? choice_.names()[0] : named, "-1\n  ", program_, " train --resume runs/",
+             named.empty() ? choice_.names()[0] : named, "-1/checkpoints/step-000200.pt   # an older one: a new run\n");
 }
 
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-// The command `train RECIPE [options]`: reads its line and writes one that reads back as the same options.
+// The command `train [RECIPE] [options]`: reads its line and writes one that reads back as the same options.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/train/options/option_file.h"
 #include "lockstep/train/options/recipe_choice.h"
 #include "lockstep/train/options/train_options.h"
 
 namespace lockstep::train {
 
-// Returns the path of the resumed run's option file, or an empty string if there is none. Throws ConfigError.
+// Returns the path of the resumed run's option file, or an empty string if there is none. Of the options, recipe, out
+// and resume are set. Throws ConfigError.
 using FindResumedConfig = std::function<std::string(const TrainOptions& options)>;
 
 // Used by one thread at a time.
@@ -23,6 +25,7 @@ class TrainCommand {
 
   // Reads the words after "train". Returns the text of --help if the line asks for it, else nothing. An option that
   // neither --config nor the line sets keeps the value that the resumed run had, unless it is an option of one start.
+  // The line need not name the recipe if --config or the resumed run does.
   // `cores`: the machine's, for --nproc auto. Throws ConfigError: one line that names the option, the value and the
   // allowed ones.
   std::optional<std::string> read(const std::vector<std::string>& args, int cores,
@@ -37,9 +40,14 @@ class TrainCommand {
   // Returns "train" and the words that read() reads as the same options.
   std::vector<std::string> arguments() const;
 
+  // Returns the command line that goes on with the run in `folder`, with those options of one start that this line
+  // gave.
+  std::string resume_command(const std::string& folder) const;
+
  private:
   std::string help(const std::vector<std::string>& args);
-  std::vector<config::GivenOption> from_file(const std::string& path) const;
+  void apply(const std::string& recipe, OptionFile& resumed, const OptionFile& told,
+             const std::vector<config::GivenOption>& line);
 
   std::string program_;
   RecipeChoice choice_;

@@ -42,6 +42,11 @@ void TrainOptions::declare_run(config::OptionSet& options) {
           [](const std::string&, const std::string& given) { return given; }, same, kNone)
       .bare("")
       .not_in_file();
+  options
+      .flag("overwrite", "with an older --resume FILE: go on in its run's folder and drop what came later", &overwrite,
+            kNone)
+      .of_one_start()
+      .not_in_file();
   options.text("load", "FILE", "weights to start from", &load, kNone).of_one_start();
   // A preset has no effect of its own on the record: the options that it sets are recorded.
   options.text("preset", "NAME", "another's settings", &preset, kNone);
@@ -97,6 +102,7 @@ void TrainOptions::check_start() const {
     throw ConfigError("--global-batch-size ", *global_batch_size, ": expected a multiple of the ", lanes, " lanes");
   }
   require(!(resume && !load.empty()), "--load and --resume: give only one of them; --resume brings its weights");
+  require(!overwrite || resume || !out.empty(), "--overwrite: goes with --resume or --out, which name a run's folder");
 }
 
 void TrainOptions::check_device() const {

@@ -51,6 +51,13 @@ struct TrainOptions {
   // If set, the run resumes from this run's folder or checkpoint. "" means the newest run; the launcher replaces it by
   // that run's path.
   std::optional<std::string> resume;
+  // Lets the run drop what its folder holds beyond the point where it begins: later checkpoints and metrics.
+  bool overwrite = false;
+
+  // The three below are no options: TrainCommand sets them from the file of the run that goes on.
+  std::string parent;            // the checkpoint from which that run was forked; empty: from none
+  std::string loaded;            // the weights that it started from; empty: fresh ones
+  bool epochs_recalled = false;  // epochs are that run's, and --steps may ask for more
 
   std::optional<int> batch_size;         // samples a lane
   std::optional<int> global_batch_size;  // samples of all lanes; never set together with batch_size

@@ -1,0 +1,19 @@
+// The folder of runs that nobody has named: runs/mnist-1, runs/mnist-2.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::launch {
+
+// Returns n of a folder called "<recipe>-<n>"; 0 for any other.
+int number_of(const std::filesystem::path& folder, const std::string& recipe);
+
+// Returns the entries of a folder; none if it can't be read.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
+
+// Returns the newest run of the recipe under `root` that has a checkpoint. Throws ConfigError if there is none.
+std::string newest_run(const std::string& root, const std::string& recipe);
+
+}  // namespace lockstep::launch

@@ -1,0 +1,99 @@
+#include "lockstep/train/continuation.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/checkpoint_store.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/track/jsonl.h"
+#include "lockstep/train/folder/run_folder.h"
+
+namespace lockstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+ResumedCheckpoint read_file(const std::string& file) {
+  checkpoint::Value value = checkpoint::read_pt(file);
+  TrainingState state = read_state(value, file);
+  return {file, std::move(value), std::move(state), {}};
+}
+
+// The steps of a run whose results a file holds; 0 if there is none.
+int64_t steps_in(const std::string& final_json) {
+  std::ifstream file(final_json);
+  const auto results = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  return results.is_object() && results.contains("steps") && results["steps"].is_number()
+             ? results["steps"].get<int64_t>()
+             : 0;
+}
+
+// Removes a file and notes its name, if it is there.
+void drop(const std::string& path, std::vector<std::string>& dropped) {
+  std::error_code error;
+  if (fs::remove(path, error)) dropped.push_back(fs::path(path).filename().string());
+  if (error) throw IoError(path, ": can't be removed: ", error.message());
+}
+
+}  // namespace
+
+ResumedCheckpoint read_resumed(const std::string& resume) {
+  std::error_code error;
+  if (!fs::is_directory(resume, error)) return read_file(resume);
+  const RunFiles files{resume};
+  std::vector<std::string> warnings;
+  if (is_file(files.interrupted())) {
+    try {
+      return read_file(files.interrupted());
+    } catch (const DataError& damaged) {
+      warnings.push_back(damaged.what());
+    }
+  }
+  auto newest = checkpoint::CheckpointStore(files.checkpoints()).load_newest();
+  if (!newest) {
+    throw ConfigError("--resume ", resume, ": the run has no checkpoint that can be read; start it anew",
+                      warnings.empty() ? "" : cat(" (", warnings[0], ")"));
+  }
+  warnings.insert(warnings.end(), newest->warnings.begin(), newest->warnings.end());
+  TrainingState state = read_state(newest->value, newest->saved.path);
+  return {newest->saved.path, std::move(newest->value), std::move(state), std::move(warnings)};
+}
+
+Continued cut_back(const RunFiles& files, int64_t step, const std::string& resumed_from) {
+  Continued done;
+  const checkpoint::CheckpointStore store(files.checkpoints());
+  for (const auto& saved : store.list()) {
+    if (saved.step > step) done.dropped.push_back(fs::path(saved.path).filename().string());
+  }
+  if (store.best().value_or(0) > step) done.dropped.emplace_back("best.pt");
+  store.cut_back(step);
+  if (resumed_from != files.interrupted()) drop(files.interrupted(), done.dropped);
+  const track::Cut cut = track::copy_jsonl(files.metrics(), files.metrics(), step);
+  done.evaluated = cut.evaluated;
+  if (cut.dropped_to > 0) done.dropped.push_back(cat("metrics of steps ", step + 1, " to ", cut.dropped_to));
+  if (steps_in(files.final_json()) > step) drop(files.final_json(), done.dropped);
+  return done;
+}
+
+Continued take_over(const RunFiles& files, int64_t step, const std::string& resumed_from) {
+  checkpoint::CheckpointStore store(files.checkpoints());
+  const RunFiles parent{run_of(resumed_from)};
+  const checkpoint::CheckpointStore parents(parent.checkpoints());
+  const auto best = parent.folder.empty() ? std::nullopt : parents.best();
+  if (best && *best <= step) {
+    store.adopt(*best, parent.checkpoints() + "/best.pt");
+    store.mark_best(*best);
+  }
+  store.adopt(step, resumed_from);
+  if (parent.folder.empty()) return {};
+  return {.evaluated = track::copy_jsonl(parent.metrics(), files.metrics(), step).evaluated, .dropped = {}};
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,42 @@
+// The files of a run that goes on: the checkpoint that it resumes from, and a folder that ends where it goes on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/train/folder/run_files.h"
+#include "lockstep/train/training_state.h"
+
+namespace lockstep::train {
+
+// The checkpoint that a run resumes from.
+struct ResumedCheckpoint {
+  std::string file;
+  checkpoint::Value value;
+  TrainingState state;
+  std::vector<std::string> warnings;  // for each newer one that can't be read
+};
+
+// Reads a checkpoint's file, or of a run's folder the newest checkpoint that can be read; an interrupted state is newer
+// than all others. Throws ConfigError if there is none, DataError.
+ResumedCheckpoint read_resumed(const std::string& resume);
+
+// What was done to a folder before its run goes on.
+struct Continued {
+  bool evaluated = false;            // metrics.jsonl has an evaluation of the step at which the run goes on
+  std::vector<std::string> dropped;  // for people: what lay in the folder and belongs to later steps
+};
+
+// Prepares the folder of a run that goes on in it at `step`: cuts the metrics and removes what belongs to later steps.
+// A run that begins goes on at step 0. `resumed_from` is the checkpoint's file; empty for a run that begins. Rank 0's.
+// Throws IoError.
+Continued cut_back(const RunFiles& files, int64_t step, const std::string& resumed_from);
+
+// Prepares the folder of a run that was forked from a checkpoint of another: copies the checkpoint, the other run's
+// best so far and its metrics up to there, so that the new folder stands for itself from its first moment. The other
+// run's folder stays as it is. Rank 0's. Throws IoError.
+Continued take_over(const RunFiles& files, int64_t step, const std::string& resumed_from);
+
+}  // namespace lockstep::train

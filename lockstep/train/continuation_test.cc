@@ -1,0 +1,99 @@
+#include "lockstep/train/continuation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "lockstep/base/testing/temp_dir.h"
+#include "lockstep/checkpoint/checkpoint_store.h"
+#include "lockstep/checkpoint/formats/value_view.h"
+
+namespace lockstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+checkpoint::Value state(int64_t step) { return checkpoint::Dict{{"meta", checkpoint::Dict{{"step", step}}}}; }
+
+std::string text_of(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+// A run of 4 steps with checkpoints of steps 2 and 4, and metrics of each step.
+class Continuation : public ::testing::Test {
+ protected:
+  Continuation() {
+    fs::create_directories(files_.folder);
+    checkpoint::CheckpointStore store(files_.checkpoints());
+    for (const int64_t step : {2, 4}) store.save(step, state(step));
+    store.mark_best(4);
+    std::ofstream metrics(files_.metrics());
+    for (int step = 1; step <= 4; ++step) metrics << "{\"kind\":\"eval\",\"step\":" << step << "}\n";
+    std::ofstream(files_.final_json()) << "{\"steps\": 4}";
+  }
+  std::string step_file(int64_t step) const { return files_.checkpoints() + "/" + checkpoint::step_file_name(step); }
+
+  const ::lockstep::testing_support::TempDir dir_;
+  const RunFiles files_{dir_ / "run"}, fork_{dir_ / "fork"};
+};
+
+TEST_F(Continuation, CuttingBackSaysWhatItDropped) {
+  const Continued done = cut_back(files_, 2, step_file(2));
+  EXPECT_THAT(done.dropped, ElementsAre("step-000004.pt", "best.pt", "metrics of steps 3 to 4", "final.json"));
+  EXPECT_TRUE(done.evaluated);
+  EXPECT_TRUE(fs::exists(step_file(2)));
+  EXPECT_FALSE(fs::exists(step_file(4)));
+  EXPECT_THAT(cut_back(files_, 2, step_file(2)).dropped, IsEmpty());
+}
+
+TEST_F(Continuation, ARunThatWasKilledAfterItsEndKeepsItsResults) {
+  std::ofstream(files_.metrics(), std::ios::app) << "{\"kind\":\"train\",\"step\":5}\n";
+  EXPECT_THAT(cut_back(files_, 4, step_file(4)).dropped, ElementsAre("metrics of steps 5 to 5"));
+  EXPECT_TRUE(fs::exists(files_.final_json()));
+}
+
+TEST_F(Continuation, AnInterruptedStateGoesUnlessTheRunGoesOnFromIt) {
+  std::ofstream(files_.interrupted()) << "x";
+  EXPECT_THAT(cut_back(files_, 4, files_.interrupted()).dropped, IsEmpty());
+  EXPECT_THAT(cut_back(files_, 4, step_file(4)).dropped, ElementsAre("INTERRUPTED.pt"));
+}
+
+TEST_F(Continuation, AForkStandsForItselfAndLeavesItsParentAlone) {
+  const std::string metrics = text_of(files_.metrics());
+  fs::create_directories(fork_.folder);
+  const Continued done = take_over(fork_, 2, step_file(2));
+  EXPECT_TRUE(done.evaluated);
+  EXPECT_EQ(text_of(fork_.metrics()), "{\"kind\":\"eval\",\"step\":1}\n{\"kind\":\"eval\",\"step\":2}\n");
+  const checkpoint::CheckpointStore store(fork_.checkpoints());
+  ASSERT_EQ(store.list().size(), 1u);
+  EXPECT_EQ(store.list()[0].step, 2);
+  EXPECT_EQ(store.best(), std::nullopt) << "the parent's is of a later step";
+  EXPECT_EQ(text_of(files_.metrics()), metrics);
+  EXPECT_TRUE(fs::exists(step_file(4)) && fs::exists(files_.final_json()));
+}
+
+TEST_F(Continuation, AForkTakesTheBestSoFar) {
+  checkpoint::CheckpointStore(files_.checkpoints()).mark_best(2);
+  fs::create_directories(fork_.folder);
+  take_over(fork_, 4, step_file(4));
+  const checkpoint::CheckpointStore store(fork_.checkpoints());
+  EXPECT_EQ(store.best(), 2);
+  EXPECT_EQ(fs::read_symlink(fork_.checkpoints() + "/last.pt"), "step-000004.pt");
+}
+
+TEST_F(Continuation, AForkOfALoneCheckpointHasNoHistory) {
+  fs::copy_file(step_file(2), dir_ / "lone.pt");
+  fs::create_directories(fork_.folder);
+  EXPECT_FALSE(take_over(fork_, 2, dir_ / "lone.pt").evaluated);
+  EXPECT_FALSE(fs::exists(fork_.metrics()));
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,11 @@
+// Small files of a run's folder.
+#pragma once
+
+#include <string>
+
+namespace lockstep::train {
+
+// Writes a small text file atomically. Throws IoError.
+void write_text(const std::string& path, const std::string& text);
+
+}  // namespace lockstep::train
