@@ -152,6 +152,22 @@ TEST(BadOptions, AreRefused) {
   }
 }
 
+// An input that is not there is the line's mistake, whatever command it is given to.
+TEST(BadOptions, MissingFilesAreNamedWithTheNearest) {
+  const TempDir dir;
+  write_file(dir / "last.pt", "x");
+  const std::string missing = dir / "lsat.pt", near = "did you mean " + (dir / "last.pt") + "?";
+  for (const Words& words :
+       {Words{"eval", "mnist", "--load", missing}, Words{"eval", missing}, Words{"inspect", missing},
+        Words{"train", "mnist", "--load", missing}, Words{"train", "mnist", "--resume", missing},
+        Words{"train", "--config", missing}, Words{"train", "mnist", "--data", missing}}) {
+    SCOPED_TRACE(::testing::PrintToString(words));
+    expect_one_line(lockstep(words, dir.path()), ConfigError::kExitCode, near);
+  }
+  const Words data = {"eval", "mnist", "--load", finished_run() + "/checkpoints/last.pt", "--data", missing};
+  expect_one_line(lockstep(data), ConfigError::kExitCode, near);
+}
+
 TEST(BadOptions, NameTheNearestCommandAndRecipe) {
   expect_one_line(lockstep({"trian", "mnist"}), 2, "train");
   expect_one_line(lockstep({"train", "mnits"}), 2, "mnist");
@@ -233,6 +249,15 @@ TEST(BadResume, LeavesTheRunAsItWas) {
     EXPECT_EQ(outcome_of(run), outcome_of(finished_run()));
     EXPECT_EQ(steps_logged(run), first_steps(kSteps));
   }
+}
+
+TEST(BadInput, AWorkerThatNoFrontStartedLeavesNothingBehind) {
+  const TempDir dir, data;
+  const auto result = Program({.command = {bin_folder() + "/lockstep-worker", "train", "mnist", "--data", data.path()},
+                               .folder = dir.path()})
+                          .wait();
+  EXPECT_EQ(result.exit_code, DataError::kExitCode) << result.err;
+  EXPECT_TRUE(fs::is_empty(dir.path())) << *fs::recursive_directory_iterator(dir.path());
 }
 
 TEST(BadInput, AnEnvironmentThatIsNotOurLaunchersIsNamed) {

@@ -1,6 +1,7 @@
 // A recipe that no line of the project knows (examples/own_recipe.cc) has what the project's own have.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "runs.h"
 
@@ -56,7 +57,32 @@ TEST(OwnRecipe, IsEvaluatedAsItsCheckpointSays) {
   const auto eval = alone({"eval", "spiral", "--load", dir / "run/checkpoints/last.pt", "--json"});
   expect_done(eval);
   const auto found = nlohmann::json::parse(eval.out, nullptr, /*allow_exceptions=*/false);
-  EXPECT_EQ(found, final_of(dir / "run").at("metrics"));
+  const auto metrics = final_of(dir / "run").at("metrics");
+  for (const auto& [name, value] : metrics.items()) EXPECT_EQ(found.at(name), value);
+  const auto by_folder = alone({"eval", dir / "run", "--json"});
+  expect_done(by_folder);
+  EXPECT_EQ(nlohmann::json::parse(by_folder.out).at("loss"), found.at("loss"));
+}
+
+TEST(OwnRecipe, AStopNamesItsOwnProgram) {
+  const TempDir dir;
+  Program run({.command = Words{program()} + kTrain + Words{"--epochs", "100000", "--out", dir / "run"}});
+  ASSERT_TRUE(eventually([&] { return !steps_logged(dir / "run").empty(); }));
+  run.signal(SIGINT);
+  const auto result = run.wait();
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("go on with: example_own_recipe train spiral --resume " + (dir / "run")));
+  EXPECT_THAT(result.out, HasSubstr("example_own_recipe train spiral --turns 1.5 -> "));
+}
+
+TEST(OwnRecipe, AFolderHoldsOneRun) {
+  const TempDir dir;
+  expect_done(alone(kTrain + Words{"--steps", "2", "--out", dir / "run"}));
+  const std::string before = read_file(dir / "run/metrics.jsonl");
+  const auto second = on_two_ranks(kTrain + Words{"--steps", "2", "--out", dir / "run"});
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_THAT(second.err, HasSubstr("already holds a run; go on with it by --resume"));
+  EXPECT_EQ(read_file(dir / "run/metrics.jsonl"), before);
 }
 
 TEST(OwnRecipe, ItsFileAndMistakesAreRead) {

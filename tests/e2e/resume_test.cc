@@ -81,7 +81,8 @@ TEST(Resume, FromAnEarlierCheckpointRepeatsWhatCameAfterIt) {
   const TempDir dir;
   const std::string run = dir / "run";
   run_on({"--nproc", "2", "--steps", std::to_string(kSteps), "--save-every", "3", "--keep", "10", "--out", run});
-  run_on({"--nproc", "4", "--steps", std::to_string(kSteps), "--resume", run + "/checkpoints/step-000006.pt"});
+  run_on({"--nproc", "4", "--steps", std::to_string(kSteps), "--overwrite", "--resume",
+          run + "/checkpoints/step-000006.pt"});
   expect_as_uninterrupted(run, finished_run(), kSteps);
 }
 
