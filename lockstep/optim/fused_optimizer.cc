@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/group_rates.h"
 #include "lockstep/optim/held_gradient.h"
 #include "lockstep/optim/kernels/average.h"
 #include "lockstep/optim/memory_order.h"
@@ -58,7 +59,8 @@ FusedOptimizer::FusedOptimizer(const std::vector<torch::optim::OptimizerParamGro
     parameters += group.params().size();
   }
   if (parameters == 0) throw ConfigError("the optimizer has no parameters");
-  for (auto& group : param_groups_) lr_scale_of(group);
+  const auto rate = has_rate() ? std::optional(defaults_->get_lr()) : common_rate(param_groups_);
+  if (rate) complete_scales("an optimizer", param_groups_, *rate);
 }
 
 // Calls visit(position, parameter) for all, in order.
@@ -167,32 +169,22 @@ at::Tensor FusedOptimizer::step(LossClosure closure) {
 }
 
 void FusedOptimizer::set_lr(double lr) {
-  for (auto& group : param_groups_) group.options().set_lr(lr * lr_scale_of(group));
+  const auto rate = common_rate(param_groups_);
+  if (!rate) refuse_rates(name(), param_groups_);
+  complete_scales(name(), param_groups_, *rate);  // a group that was added later has its ratio from then on
+  for (auto& group : param_groups_) group.options().set_lr(lr * *options_of(group).lr_scale);
 }
 
 double FusedOptimizer::lr() const {
-  const GroupOptions& first = options_of(param_groups_.front());
-  const double scale = first.lr_scale.value_or(1);
-  return scale > 0 ? first.get_lr() / scale : 0;
+  return common_rate(param_groups_).value_or(param_groups_.front().options().get_lr());
 }
+
+bool FusedOptimizer::has_rate() const { return static_cast<const GroupOptions&>(*defaults_).lr_scale.has_value(); }
 
 std::vector<double> FusedOptimizer::lr_scales() const {
   std::vector<double> scales;
   for (const auto& group : param_groups_) scales.push_back(options_of(group).lr_scale.value_or(1));
   return scales;
-}
-
-// A group that was added later has its ratio from then on.
-double FusedOptimizer::lr_scale_of(torch::optim::OptimizerParamGroup& group) {
-  auto& options = static_cast<GroupOptions&>(group.options());
-  if (!options.lr_scale) {
-    const double own = options.get_lr(), base = lr();
-    if (base == 0 && own != 0) {
-      throw ConfigError(name(), ": a group's rate is ", own, " where that of the first is 0; give its lr_scale");
-    }
-    options.lr_scale = own == base ? 1 : own / base;
-  }
-  return *options.lr_scale;
 }
 
 void FusedOptimizer::set_momentum(double momentum) {
@@ -209,7 +201,8 @@ OptimizerState FusedOptimizer::state_dict() const {
     const GroupOptions& options = options_of(param_groups_[g]);
     const std::span<const SlotSpec> specs = slots(options);
     GroupState& group = state.groups.emplace_back(GroupState{.options = options.to_pytorch(), .parameters = {}});
-    if (options.lr_scale.value_or(1) != 1) group.options.push_back({"lr_scale", *options.lr_scale});
+    const bool says_scale = options.lr_scale && (param_groups_.size() > 1 || *options.lr_scale != 1);
+    if (says_scale) group.options.push_back({"lr_scale", *options.lr_scale});
     for (size_t p = 0; p < param_groups_[g].params().size(); ++p, ++index) {
       group.parameters.push_back(index);
       if (g >= slots_.size() || p >= slots_[g].size()) continue;
@@ -226,16 +219,19 @@ OptimizerState FusedOptimizer::state_dict() const {
 void FusedOptimizer::load_state_dict(const OptimizerState& state, std::span<const std::string> names) {
   const PositionMap positions = match_groups(name(), state, param_groups_);
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> options;
+  std::vector<GroupOptions*> of_groups;
   std::vector<std::vector<Slots>> loaded(param_groups_.size());
   for (size_t g = 0; g < param_groups_.size(); ++g) {
     options.push_back(options_of(param_groups_[g]).clone());
-    static_cast<GroupOptions&>(*options[g]).from_pytorch(state.groups[g].options);
+    of_groups.push_back(static_cast<GroupOptions*>(options[g].get()));
+    of_groups[g]->from_pytorch(state.groups[g].options);
     loaded[g].resize(param_groups_[g].params().size());
   }
+  load_scales(state, of_groups);
   for (const ParameterState& of : state.parameters) {
     const Position at = find_position(name(), positions, of.index);
     const at::Tensor parameter = stepped(at.number, param_groups_[at.group].params()[at.index]);
-    const std::span<const SlotSpec> specs = slots(static_cast<const GroupOptions&>(*options[at.group]));
+    const std::span<const SlotSpec> specs = slots(*of_groups[at.group]);
     const std::string label = cat(name(), ": state of ", parameter_name(names, at.number));
     loaded[at.group][at.index] = load_slots(label, specs, parameter, of);
   }

@@ -106,13 +106,14 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   // Prepares all parameters at once, for an optimizer that has state before its first step.
   void prepare_all();
 
+  // Whether the optimizer has a rate of its own, beside those of its groups.
+  bool has_rate() const;
   // The groups with their options, over other parameters.
   std::vector<torch::optim::OptimizerParamGroup> groups_over(
       const std::vector<std::vector<at::Tensor>>& parameters) const;
 
  private:
   const GroupOptions& options_of(const torch::optim::OptimizerParamGroup& group) const;
-  double lr_scale_of(torch::optim::OptimizerParamGroup& group);
   template <typename Visit>
   void for_each_parameter(const Visit& visit) const;
   void update_one(const Position& position, const at::Tensor& parameter, const Update& update);

@@ -14,8 +14,9 @@ namespace lockstep::optim {
 
 class GroupOptions : public torch::optim::OptimizerOptions {
  public:
-  // The ratio of the group's rate to that of AnyOptimizer::set_lr(). Unset: the rates' ratio to the first group's when
-  // the optimizer is made.
+  // The ratio of the group's rate to that of AnyOptimizer::set_lr(). Unset: the ratio to the optimizer's own rate when
+  // it is made, or later when the group is added. An optimizer without a rate of its own has that of its groups if they
+  // are equal; else set_lr() throws.
   std::optional<double> lr_scale = {};
 
   virtual NamedOptions to_pytorch() const = 0;

@@ -126,6 +126,100 @@ TEST(ParameterGroups, RatesKeepTheirRatios) {
   EXPECT_EQ(sgd->lr_scales(), (std::vector<double>{1, 0.1, 2.5}));
 }
 
+std::vector<double> rates_of(FusedOptimizer& optimizer) {
+  std::vector<double> all;
+  for (const auto& group : optimizer.param_groups()) all.push_back(group.options().get_lr());
+  return all;
+}
+
+// PyTorch's fine-tuning order: the backbone with a rate of its own comes first.
+TEST(ParameterGroups, TheOptimizersRateIsTheBaseInAnyOrder) {
+  const Net net;
+  const std::vector<ParameterGroup> groups = {{net.encoder->parameters(), {{"lr", 0.001}}},
+                                              {net.head->parameters(), {}}};
+  const auto sgd = make_optimizer("sgd", groups, {{"lr", 0.1}});
+  EXPECT_EQ(sgd->lr(), 0.1);
+  sgd->set_lr(0.1);
+  EXPECT_EQ(rates_of(*sgd), (std::vector<double>{0.001, 0.1}));
+  SGD by_hand({param_group(net.encoder->parameters(), SgdOptions{.lr = 0.001}), {net.head->parameters()}}, {.lr = 0.1});
+  by_hand.set_lr(0.2);
+  EXPECT_EQ(rates_of(by_hand), (std::vector<double>{0.002, 0.2}));
+  by_hand.add_param_group({net.norm->parameters()});
+  by_hand.set_lr(0.4);
+  EXPECT_EQ(rates_of(by_hand), (std::vector<double>{0.004, 0.4, 0.4})) << "a group without options follows";
+}
+
+TEST(ParameterGroups, RatesOfNoCommonBaseAreRefusedByASchedule) {
+  const Net net;
+  const auto groups = [&](double first, double second) {
+    return std::vector{param_group(net.encoder->parameters(), SgdOptions{.lr = first}),
+                       param_group(net.head->parameters(), SgdOptions{.lr = second})};
+  };
+  SGD unequal(groups(0.001, 0.1)), equal(groups(0.1, 0.1));
+  EXPECT_EQ(rates_of(unequal), (std::vector<double>{0.001, 0.1}));
+  EXPECT_THAT(refusal([&] { unequal.set_lr(0.1); }),
+              HasSubstr("sgd: its groups have rates 0.001 and 0.1, and it has none of its own to which they could keep "
+                        "their ratio; give it options with a rate, or the groups lr_scale"));
+  EXPECT_THAT(refusal([&] {
+                unequal.over({net.encoder->parameters(), net.head->parameters()})->set_lr(0.1);
+              }),
+              HasSubstr("give it options with a rate"));
+  equal.set_lr(0.05);
+  EXPECT_EQ(rates_of(equal), (std::vector<double>{0.05, 0.05}));
+}
+
+// A ratio that was changed midway, as for a group that is unfrozen.
+TEST(ParameterGroups, RatiosComeBack) {
+  const Net net;
+  const auto make = [&](double first, double second) {
+    return make_optimizer("sgd",
+                          {{net.encoder->parameters(), {{"lr", first}}}, {net.head->parameters(), {{"lr", second}}}},
+                          {{"lr", 0.1}});
+  };
+  const auto one = make(0.1, 0.01), two = make(0.1, 0.01);
+  static_cast<GroupOptions&>(one->param_groups()[1].options()).lr_scale = 0.5;
+  one->set_lr(0.1);
+  two->load_state_dict(one->state_dict());
+  for (auto* each : {one.get(), two.get()}) each->set_lr(0.05);
+  EXPECT_EQ(rates_of(*two), rates_of(*one));
+  static_cast<GroupOptions&>(one->param_groups()[1].options()).lr_scale = 1;
+  two->load_state_dict(one->state_dict());
+  two->set_lr(0.05);
+  EXPECT_EQ(rates_of(*two), (std::vector<double>{0.05, 0.05}));
+}
+
+// PyTorch has no lr_scale: the ratios are those of the rates that its schedulers began with, or of the rates.
+TEST(ParameterGroups, RatiosOfPyTorchsCheckpointsAreThoseOfItsRates) {
+  const Net net;
+  const auto make = [&](double first, double second) {
+    return make_optimizer("sgd",
+                          {{net.encoder->parameters(), {{"lr", first}}}, {net.head->parameters(), {{"lr", second}}}},
+                          {{"lr", 0.1}});
+  };
+  const auto pytorchs = [&](std::vector<NamedOptions> options) {
+    OptimizerState state = make(0.1, 0.1)->state_dict();
+    for (size_t g = 0; g < 2; ++g) {
+      std::erase_if(state.groups[g].options,
+                    [](const auto& each) { return each.name == "lr_scale" || each.name == "lr"; });
+      for (const auto& option : options[g]) state.groups[g].options.push_back(option);
+    }
+    return state;
+  };
+  const auto after = [&](double first, double second, const std::vector<NamedOptions>& options) {
+    const auto sgd = make(first, second);
+    sgd->load_state_dict(pytorchs(options));
+    sgd->set_lr(0.1);
+    return rates_of(*sgd);
+  };
+  EXPECT_EQ(after(0.1, 0.1, {{{"lr", 0.1}}, {{"lr", 0.001}}}), (std::vector<double>{0.1, 0.001}));
+  EXPECT_EQ(after(0.1, 0.001, {{{"lr", 0.4}}, {{"lr", 0.4}}}), (std::vector<double>{0.1, 0.1}));
+  EXPECT_EQ(after(0.001, 0.1, {{{"lr", 0.001}}, {{"lr", 0.1}}}), (std::vector<double>{0.001, 0.1}));
+  EXPECT_EQ(after(0.1, 0.1, {{{"lr", 0.0}, {"initial_lr", 0.1}}, {{"lr", 0.0}, {"initial_lr", 0.05}}}),
+            (std::vector<double>{0.1, 0.05}))
+      << "at the end of a schedule";
+  EXPECT_EQ(after(0.1, 0.1, {{{"lr", 0.0}}, {{"lr", 0.02}}}), (std::vector<double>{0, 0.1})) << "frozen by its rate";
+}
+
 TEST(ParameterGroups, LarsAndLambDoWithoutTheirRatio) {
   const Net net;
   const auto groups = group_parameters(net, {.decay_all = false});

@@ -74,6 +74,8 @@ Adagrad::Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, A
   prepare_all();
 }
 
+Adagrad::Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups) : OptimizerOf(groups) { prepare_all(); }
+
 Adagrad::Adagrad(std::vector<at::Tensor> parameters, AdagradOptions options)
     : Adagrad({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
 

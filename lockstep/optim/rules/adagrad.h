@@ -33,7 +33,8 @@ struct AdagradOptions {
 // their rows change.
 class Adagrad final : public OptimizerOf<Adagrad, AdagradOptions> {
  public:
-  explicit Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, AdagradOptions options = {});
+  Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups, AdagradOptions options);
+  explicit Adagrad(const std::vector<torch::optim::OptimizerParamGroup>& groups);
   explicit Adagrad(std::vector<at::Tensor> parameters, AdagradOptions options = {});
 
  protected:
