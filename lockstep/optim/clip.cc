@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/held_gradient.h"
 
 namespace lockstep::optim {
 
@@ -31,11 +32,18 @@ std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters) {
 double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm) {
   if (!(max_norm >= 0)) throw ConfigError("clip_grad_norm: the norm ", max_norm, " is not 0 or more");
   at::NoGradGuard no_grad;
-  const std::vector<at::Tensor> gradients = gradients_of(parameters);
+  std::vector<at::Tensor> gradients = gradients_of(parameters);
   if (gradients.empty()) return 0;
   const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)), 2).item().toDouble();
   const double factor = clip_factor(norm, max_norm);
-  if (factor != 1) at::_foreach_mul_(gradients, factor);
+  if (factor == 1) return norm;
+  // No operator may read held gradients, those of masters, and write others.
+  const auto is_held = [](const at::Tensor& gradient) { return hold_of(gradient) != nullptr; };
+  const auto others = std::stable_partition(gradients.begin(), gradients.end(), is_held);
+  const std::vector<at::Tensor> of_masters(gradients.begin(), others), free(others, gradients.end());
+  for (const auto& part : {of_masters, free}) {
+    if (!part.empty()) at::_foreach_mul_(part, factor);
+  }
   return norm;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/held_gradient.h"
 
 namespace lockstep::optim {
 namespace {
@@ -53,6 +54,18 @@ TEST(ClipGradNorm, RefusesANegativeNorm) {
   const auto p = parameters(3, 4);
   EXPECT_THROW(clip_grad_norm(p, -1), ConfigError);
   EXPECT_THROW(clip_grad_norm(p, std::nan("")), ConfigError);
+}
+
+// As at O2: libtorch's optimizer steps masters, whose gradients are held, and BatchNorm's own fp32 weights.
+TEST(ClipGradNorm, TakesReadableHeldOnesWithOthers) {
+  const auto p = parameters(3, 4);
+  hold(p[1].grad(), {.why = "is a master's", .readable = true});
+  EXPECT_DOUBLE_EQ(clip_grad_norm(p, 1), 5);
+  EXPECT_NE(hold_of(p[1].grad()), nullptr);
+  EXPECT_EQ(hold_of(p[0].grad()), nullptr);
+  release(p[1].grad());
+  EXPECT_NEAR(p[0].grad().item().toDouble(), 0.6, 1e-6);
+  EXPECT_NEAR(p[1].grad().item().toDouble(), 0.8, 1e-6);
 }
 
 TEST(ClipGradNorm, CountsAParameterOnce) {
