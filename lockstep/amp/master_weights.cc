@@ -7,6 +7,8 @@
 #include <torch/optim/adagrad.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "lockstep/amp/multi_tensor.h"
@@ -39,22 +41,55 @@ MasterWeights::MasterWeights(torch::optim::Optimizer& optimizer, const ExactWeig
         "amp: the optimizer has taken steps already; initialize before the first one, and load its state "
         "after that");
   }
-  const c10::AutoGradMode no_grad(false);
-  for (auto& group : optimizer.param_groups()) {
-    for (auto& parameter : group.params()) {
-      if (parameter.element_size() >= 4) {
-        wide_.push_back(parameter);
-        continue;
-      }
-      const auto found = exact.find(parameter.unsafeGetTensorImpl());
-      const at::Tensor values = found == exact.end() ? parameter : found->second;
-      const at::Tensor master = at::empty_like(parameter, at::kFloat).copy_(values).requires_grad_();
-      entries_.push_back({parameter, master});
-      move_state(parameter, master);
-      parameter = master;
+  take_over(exact);
+  zero_grad();
+}
+
+bool MasterWeights::is_current() const {
+  auto known = known_.begin();
+  for (const auto& group : optimizer_.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      if (known == known_.end() || !parameter.is_same(*known++)) return false;
     }
   }
-  zero_grad();
+  return known == known_.end();
+}
+
+// Goes by the optimizer's groups as they are now: new 16-bit parameters get masters, and others keep theirs.
+void MasterWeights::take_over(const ExactWeights& exact) {
+  if (is_current() && !known_.empty()) return;
+  std::unordered_map<const c10::TensorImpl*, Entry> known;  // by master
+  for (auto* entries : {&entries_, &removed_}) {
+    for (Entry& entry : *entries) known.emplace(entry.master.unsafeGetTensorImpl(), std::move(entry));
+    entries->clear();
+  }
+  known_.clear();
+  wide_.clear();
+  for (auto& group : optimizer_.param_groups()) {
+    for (auto& parameter : group.params()) {
+      const auto found = known.find(parameter.unsafeGetTensorImpl());
+      if (found != known.end()) {
+        entries_.push_back(std::move(found->second));
+        known.erase(found);
+      } else if (parameter.element_size() < 4) {
+        entries_.push_back(give_master(parameter, exact));
+      } else {
+        wide_.push_back(parameter);
+      }
+      known_.push_back(parameter);
+    }
+  }
+  for (auto& [master, entry] : known) removed_.push_back(std::move(entry));
+}
+
+// Puts a master in the parameter's place in its group.
+MasterWeights::Entry MasterWeights::give_master(at::Tensor& parameter, const ExactWeights& exact) {
+  const c10::AutoGradMode no_grad(false);
+  const auto found = exact.find(parameter.unsafeGetTensorImpl());
+  const at::Tensor values = found == exact.end() ? parameter : found->second;
+  const at::Tensor master = at::empty_like(parameter, at::kFloat).copy_(values).requires_grad_();
+  move_state(parameter, master);
+  return {std::exchange(parameter, master), master};
 }
 
 // libtorch's Adagrad makes its state with its parameters.
@@ -71,6 +106,7 @@ void MasterWeights::move_state(const at::Tensor& weight, const at::Tensor& maste
 }
 
 bool MasterWeights::take_gradients(double scale) {
+  take_over();
   const c10::AutoGradMode no_grad(false);
   const optim::UseHeldGradients use;
   std::vector<at::Tensor> from, to;
@@ -110,6 +146,11 @@ void MasterWeights::hold_gradients() const {
 }
 
 void MasterWeights::step() {
+  if (!is_current()) {
+    throw ConfigError(
+        "amp: the optimizer's parameters have changed since its gradients were taken; change its groups before the "
+        "backward pass");
+  }
   follow_weights();
   for (const auto& entry : entries_) {
     if (entry.master.grad().defined()) optim::release(entry.master.grad());
@@ -120,6 +161,7 @@ void MasterWeights::step() {
 }
 
 void MasterWeights::zero_grad() {
+  take_over();
   for (const auto& parameter : optim::parameters_of(optimizer_)) parameter.mutable_grad().reset();
   hold_back();
 }
@@ -170,15 +212,11 @@ std::vector<at::Tensor> MasterWeights::masters() const {
 }
 
 std::vector<at::Tensor> MasterWeights::by_parameter() const {
+  std::unordered_set<const c10::TensorImpl*> masters;
+  for (const auto& entry : entries_) masters.insert(entry.master.unsafeGetTensorImpl());
   std::vector<at::Tensor> all = optim::parameters_of(optimizer_);
-  size_t next = 0;
   for (at::Tensor& each : all) {
-    const bool is_master = next < entries_.size() && entries_[next].master.is_same(each);
-    if (is_master) {
-      ++next;
-    } else {
-      each.reset();
-    }
+    if (!masters.contains(each.unsafeGetTensorImpl())) each.reset();
   }
   return all;
 }

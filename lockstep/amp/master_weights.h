@@ -14,6 +14,7 @@
 namespace lockstep::amp {
 
 // The optimizer's gradients are held (optim/held_gradient.h), for its own step() would leave the model as it is.
+// Parameters that are added to the optimizer later, or removed from it, are followed when gradients are taken.
 class MasterWeights {
  public:
   // Replaces the optimizer's 16-bit parameters by fp32 masters, of their exact values if these are given; the others
@@ -24,7 +25,8 @@ class MasterWeights {
   // master are multiplied in place. A master whose parameter has no gradient gets none. Returns whether all were
   // finite. The gradients can be read and clipped.
   bool take_gradients(double scale);
-  // Steps the optimizer by those gradients, and rounds the masters into the model.
+  // Steps the optimizer by those gradients, and rounds the masters into the model. Throws ConfigError if the optimizer
+  // has other parameters than when they were taken.
   void step();
   // Throws ConfigError if no gradients were taken since hold_back().
   void check_gradients() const;
@@ -48,12 +50,17 @@ class MasterWeights {
     optim::LastSeen seen = {};  // the weight
   };
 
+  bool is_current() const;
+  void take_over(const ExactWeights& exact = {});
+  Entry give_master(at::Tensor& parameter, const ExactWeights& exact);
   void move_state(const at::Tensor& weight, const at::Tensor& master);
   void hold_gradients() const;
   void follow_weights();
 
   torch::optim::Optimizer& optimizer_;
+  std::vector<at::Tensor> known_;  // the optimizer's parameters, masters among them
   std::vector<Entry> entries_;
+  std::vector<Entry> removed_;    // from the optimizer, whose group may come back
   std::vector<at::Tensor> wide_;  // parameters without a master
 };
 

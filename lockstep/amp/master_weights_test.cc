@@ -79,6 +79,48 @@ TEST_F(MasterWeightsTest, FollowAWeightThatIsWritten) {
   }
 }
 
+// Gradual unfreezing: its gradients are unscaled, and it gets a master of its own.
+TEST_F(MasterWeightsTest, AGroupThatIsAddedIsTakenOver) {
+  MasterWeights masters(sgd);
+  at::Tensor late = at::ones({3}, at::kBFloat16).requires_grad_(), late_wide = at::ones({2}).requires_grad_();
+  sgd.add_param_group(torch::optim::OptimizerParamGroup({late, late_wide}));
+  (late.sum() * 8 + late_wide.sum() * 8 + narrow.sum() * 8).backward();
+  EXPECT_TRUE(masters.take_gradients(1.0 / 8192));
+  masters.step();
+  ASSERT_EQ(masters.masters().size(), 2u);
+  EXPECT_TRUE(at::equal(masters.masters()[1], at::full({3}, 1 - 1.0f / 1024)));
+  EXPECT_TRUE(at::equal(late, at::ones({3}, at::kBFloat16)));
+  EXPECT_TRUE(at::equal(late_wide, at::full({2}, 1 - 1.0f / 1024)));
+  EXPECT_EQ(sgd.param_groups()[1].params()[0].scalar_type(), at::kFloat);
+  masters.zero_grad();
+  EXPECT_FALSE(late_wide.grad().defined());
+}
+
+TEST_F(MasterWeightsTest, AParameterThatIsRemovedIsLetGo) {
+  at::Tensor more = at::ones({3}, at::kBFloat16).requires_grad_();
+  sgd.add_param_group(torch::optim::OptimizerParamGroup({more}));
+  MasterWeights masters(sgd);
+  auto& first = sgd.param_groups()[0].params();
+  first.erase(first.begin());
+  (narrow.sum() + wide.sum() + more.sum()).backward();
+  masters.take_gradients(1);
+  masters.step();
+  EXPECT_TRUE(at::equal(narrow, at::ones({3}, at::kBFloat16)));
+  EXPECT_TRUE(at::equal(more, at::zeros({3}, at::kBFloat16)));
+  ASSERT_EQ(masters.by_parameter().size(), 2u);
+  EXPECT_FALSE(masters.by_parameter()[0].defined());
+  EXPECT_TRUE(masters.by_parameter()[1].is_same(masters.masters()[0]));
+}
+
+TEST_F(MasterWeightsTest, AGroupThatIsAddedAfterItsGradientsWereTakenIsRefused) {
+  MasterWeights masters(sgd);
+  at::Tensor late = at::ones({2}).requires_grad_();
+  (narrow.sum() + late.sum() * 8192).backward();
+  masters.take_gradients(1);
+  sgd.add_param_group(torch::optim::OptimizerParamGroup({late}));
+  EXPECT_THAT(refusal([&] { masters.step(); }), HasSubstr("the optimizer's parameters have changed"));
+}
+
 // It would step the masters, and the model would stay as it is.
 TEST_F(MasterWeightsTest, TheOptimizersOwnStepIsRefused) {
   MasterWeights masters(sgd);
