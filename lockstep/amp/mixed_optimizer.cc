@@ -3,7 +3,9 @@
 #include <ATen/ops/clamp.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/amp/multi_tensor.h"
@@ -18,12 +20,21 @@ bool scale_in_place(const std::vector<at::Tensor>& gradients, double factor) {
   return multi_tensor_scale(gradients, gradients, factor);
 }
 
+constexpr const char* kNotFinite =
+    "is not finite; MixedPrecision's step(), in place of the optimizer's own, skips this step";
+
+void check_all(const std::vector<at::Tensor>& weights, double loss_scale) {
+  for (const auto& weight : weights) {
+    if (weight.grad().defined()) optim::check_held("amp", weight.grad(), loss_scale);
+  }
+}
+
 // Frees the gradients of a loss of this scale for an optimizer that takes them as they are.
 void release_all(const optim::OptimizerRef& optimizer, double loss_scale) {
-  for (const auto& parameter : optim::parameters_of(optimizer)) {
-    if (!parameter.grad().defined()) continue;
-    optim::check_held("amp", parameter.grad(), loss_scale);
-    optim::release(parameter.grad());
+  const auto parameters = optim::parameters_of(optimizer);
+  check_all(parameters, loss_scale);
+  for (const auto& parameter : parameters) {
+    if (parameter.grad().defined()) optim::release(parameter.grad());
   }
 }
 
@@ -62,6 +73,7 @@ void MixedOptimizer::drop_copied_gradients() {
 }
 
 void MixedOptimizer::update(const optim::Update& update) {
+  unscaled_ = false;
   if (is_fused()) return optimizer_.ours()->update(update);
   if (masters_) {
     masters_->check_gradients();
@@ -82,11 +94,41 @@ void MixedOptimizer::update(const optim::Update& update) {
 }
 
 void MixedOptimizer::take_and_update(optim::Update update) {
-  if (copies_gradients()) take_gradients(std::exchange(update.grad_multiplier, 1));
+  if (unscaled_) throw ConfigError("amp: step() after unscale(); give it what unscale() has returned");
+  if (copies_gradients()) {
+    check_all(weights(), update.loss_scale);
+    take_gradients(std::exchange(update.grad_multiplier, 1));
+  }
   this->update(update);
 }
 
+void MixedOptimizer::unscale(double loss_scale) {
+  if (unscaled_) throw ConfigError("amp: unscale() a second time before the optimizer's step");
+  check_all(weights(), loss_scale);
+  const auto parameters = optim::parameters_of(optimizer_);
+  for (const auto& parameter : parameters) {
+    if (loss_scale == 1 || copies_gradients() || !parameter.grad().defined()) continue;
+    if (parameter.grad().element_size() >= 4) continue;
+    throw ConfigError("amp: unscale(): the gradient of shape ", parameter.sizes(), " is ", parameter.grad().toString(),
+                      ", in which small values would be lost; clip by step()'s options, or use one of libtorch's "
+                      "optimizers at O2, whose masters have fp32 gradients");
+  }
+  const bool takes = loss_scale != 1 || copies_gradients();
+  const bool finite = !takes || take_gradients(1 / loss_scale);
+  unscaled_ = true;
+  if (finite || loss_scale == 1) return;
+  for (const auto& parameter : parameters) {
+    if (parameter.grad().defined()) optim::hold(parameter.grad(), {.why = kNotFinite, .readable = true});
+  }
+}
+
+int64_t MixedOptimizer::gradients() const {
+  const auto all = weights();
+  return std::count_if(all.begin(), all.end(), [](const at::Tensor& each) { return each.grad().defined(); });
+}
+
 void MixedOptimizer::zero_grad() {
+  unscaled_ = false;
   if (!masters_) return optimizer_.zero_grad();
   masters_->zero_grad();
   masters_->drop_model_gradients();
@@ -124,11 +166,14 @@ std::vector<at::Tensor> MixedOptimizer::stepped() const {
 std::vector<at::Tensor> MixedOptimizer::weights() const {
   auto weights = optim::parameters_of(optimizer_);
   if (!masters_) return weights;
-  size_t at = 0;
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> weight_of;
   masters_->for_each([&](const at::Tensor& weight, const at::Tensor& master) {
-    while (!weights[at].is_same(master)) ++at;
-    weights[at] = weight;
+    weight_of.emplace(master.unsafeGetTensorImpl(), weight);
   });
+  for (at::Tensor& each : weights) {
+    const auto found = weight_of.find(each.unsafeGetTensorImpl());
+    if (found != weight_of.end()) each = found->second;
+  }
   return weights;
 }
 

@@ -14,7 +14,7 @@ namespace lockstep::amp {
 
 using MastersByWeight = std::unordered_map<c10::TensorImpl*, at::Tensor>;
 
-// One thread. The optimizer, which keeps its parameters and groups, outlives it.
+// One thread. The optimizer outlives it. A libtorch optimizer's groups may change between steps.
 class MixedOptimizer {
  public:
   // Made after the models were cast, as the policy says. Gives the optimizer's 16-bit parameters fp32 masters if it
@@ -38,9 +38,19 @@ class MixedOptimizer {
   // optimizers the gradients are multiplied and clipped in place. Throws ConfigError for gradients of another loss
   // scale than the update's.
   void update(const optim::Update& update);
-  // Takes the gradients that backward left, and steps the optimizer.
+  // Takes the gradients that backward left, and steps the optimizer. Throws ConfigError for gradients of another loss
+  // scale than the update's, and after unscale().
   void take_and_update(optim::Update update);
+  // Takes the loss scale out of the gradients, so that they can be changed before update(): those of masters, or the
+  // parameters' own. Gradients that are not finite are held until zero_grad(). Throws ConfigError for gradients of
+  // another loss scale, and for 16-bit ones, of which small ones would be lost.
+  void unscale(double loss_scale);
   void zero_grad();
+  // How many parameters have a gradient.
+  int64_t gradients() const;
+
+  // Forgets that unscale() was called, where the step is skipped.
+  void skip() { unscaled_ = false; }
 
   // The model's parameters that the optimizer updates, through all groups, with or without masters.
   std::vector<at::Tensor> weights() const;
@@ -65,6 +75,7 @@ class MixedOptimizer {
  private:
   optim::OptimizerRef optimizer_;
   bool master_weights_;
+  bool unscaled_ = false;                   // since the last update
   std::unique_ptr<MasterWeights> masters_;  // of one of libtorch's
 };
 

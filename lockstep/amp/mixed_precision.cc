@@ -22,7 +22,8 @@ MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
       policy_(make_policy(options)),
       device_(check_models(models)),
       initialized_(models, this),
-      scalers_(static_cast<size_t>(options.num_losses), LossScaler(scaler_options(options))) {
+      scalers_(static_cast<size_t>(options.num_losses), LossScaler(scaler_options(options))),
+      judged_(static_cast<size_t>(options.num_losses)) {
   check_device(device_, policy_);
   check_optimizers(optimizers, models, policy_);
   const ExactWeights exact = cast_models(models, policy_);
@@ -43,19 +44,53 @@ at::Tensor MixedPrecision::cast_input(const at::Tensor& input) const {
   return policy_.cast_model && input.is_floating_point() ? input.to(policy_.dtype) : input;
 }
 
+// The scale may have changed since the gradients were computed, by the step of another result that was there, too.
+void MixedPrecision::check_scale(const FoldedGradients& gradients, int loss_id) const {
+  const double now = loss_scale(loss_id), before = judged_[static_cast<size_t>(loss_id)].scale;
+  if (gradients.loss_scale == now || gradients.loss_scale == before) return;
+  throw ConfigError("amp: the gradients are those of a loss times ", gradients.loss_scale, ", and the loss scale is ",
+                    now, "; step each result of run() before the next but one, and give this to run: run(…, mixed)");
+}
+
 StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
                                 const StepOptions& options, int loss_id) {
-  if (gradients.loss_scale != loss_scale(loss_id)) {
-    throw ConfigError("amp: the gradients are those of a loss times ", gradients.loss_scale, ", and the loss scale is ",
-                      loss_scale(loss_id), "; give this to DistributedDataParallel::run: run(…, mixed)");
+  LossScaler& of = scaler(loss_id);
+  check_scale(gradients, loss_id);
+  if (gradients.unscaled && options.max_norm > 0) {
+    throw ConfigError("amp: max_norm after unscale(), where the norm may have changed; clip by optim::clip_grad_norm");
   }
-  const Verdict verdict = judge(scaler(loss_id), gradients.square_sum, options);
-  if (verdict.report.skipped) return verdict.report;
-  optim::Update update = verdict.update;
-  // The sum is of several optimizers' gradients together, of which LAMB wants its own.
-  if (optimizers.size() > 1) update.grad_norm = std::numeric_limits<double>::quiet_NaN();
-  for (const auto& optimizer : optimizers) find(optimizer).take_and_update(update);
+  Judged& judged = judged_[static_cast<size_t>(loss_id)];
+  const bool again = gradients.run != 0 && gradients.run == judged.run;
+  if (!again && gradients.loss_scale == of.scale()) judged.scale = of.scale();
+  const Verdict verdict = judge(of, gradients, options, again ? std::optional(judged.skipped) : std::nullopt);
+  judged.run = gradients.run;
+  judged.skipped = verdict.report.skipped;
+  for (const auto& optimizer : optimizers) {
+    MixedOptimizer& mixed = find(optimizer);
+    if (verdict.report.skipped) {
+      mixed.skip();
+      continue;
+    }
+    optim::Update update = verdict.update;
+    // LAMB wants the norm of its own gradients.
+    const bool has_all = mixed.is_fused() && mixed.gradients() == gradients.gradients;
+    if (!has_all || gradients.unscaled) update.grad_norm = std::numeric_limits<double>::quiet_NaN();
+    if (gradients.unscaled) {
+      mixed.update(update);
+    } else {
+      mixed.take_and_update(update);
+    }
+  }
   return verdict.report;
+}
+
+FoldedGradients MixedPrecision::unscale(const std::vector<optim::OptimizerRef>& optimizers,
+                                        const FoldedGradients& gradients, int loss_id) {
+  check_scale(gradients, loss_id);
+  for (const auto& optimizer : optimizers) find(optimizer).unscale(gradients.loss_scale);
+  FoldedGradients unscaled = gradients;
+  unscaled.unscaled = true;
+  return unscaled;
 }
 
 const LossScaler& MixedPrecision::scaler(int loss_id) const {
@@ -124,6 +159,7 @@ void MixedPrecision::load_state_dict(const State& state) {
     load_state(loaded.emplace_back(scaler(i)), found->second);
   }
   scalers_ = std::move(loaded);
+  judged_.assign(scalers_.size(), {});
 }
 
 void MixedPrecision::hold_masters() const {

@@ -16,6 +16,7 @@
 
 #include <torch/nn/module.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
@@ -80,7 +81,9 @@ class MixedPrecision {
 
   // Steps the optimizer and sets the next scale. `gradients`: what DistributedDataParallel::run has returned, which was
   // given this and the loss_id. Optimizers of lockstep/optim take one pass over memory. Skips the step if a gradient
-  // was not finite. Throws ConfigError for gradients of another scale.
+  // was not finite. One result is one verdict: several optimizers may be stepped by it one after the other, as in
+  // PyTorch with one update() after their steps. Two results may be computed before either is stepped. Throws
+  // ConfigError for gradients of another scale.
   StepReport step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
                   const StepOptions& options = {}, int loss_id = 0) {
     return step(std::vector{optimizer}, gradients, options, loss_id);
@@ -88,6 +91,16 @@ class MixedPrecision {
   // Steps several optimizers. One loss gave their gradients, and `gradients` is of all of them together.
   StepReport step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
                   const StepOptions& options = {}, int loss_id = 0);
+
+  // Takes the loss scale out of the optimizer's gradients, for code that reads or changes them before step(), which
+  // then gets what this returns: an adaptive clip, for one. They are those of master_params(optimizer). Where the scale
+  // is 1 it fills libtorch's masters' gradients. Throws ConfigError for gradients of another scale, and for 16-bit
+  // ones, in which small values would be lost (of this library's optimizers at O2, of all at O3).
+  FoldedGradients unscale(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients, int loss_id = 0) {
+    return unscale(std::vector{optimizer}, gradients, loss_id);
+  }
+  FoldedGradients unscale(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
+                          int loss_id = 0);
   void zero_grad(const optim::OptimizerRef& optimizer) { find(optimizer).zero_grad(); }
 
   double loss_scale(int loss_id = 0) const { return scaler(loss_id).scale(); }
@@ -96,6 +109,7 @@ class MixedPrecision {
   LossScaler& scaler(int loss_id = 0);
   int num_losses() const { return options_.num_losses; }
   bool has_scale(double loss_scale) const;  // whether it is one of the losses'
+  bool has_optimizers() const { return !optimizers_.empty(); }
 
   // Returns the tensors that the optimizer steps: fp32 masters at O2, elsewhere its parameters. Masters of
   // lockstep/optim's optimizers have no .grad; clip by step()'s options instead.
@@ -133,6 +147,14 @@ class MixedPrecision {
   const MixedOptimizer& find(const optim::OptimizerRef& optimizer) const { return optimizers_[index_of(optimizer)]; }
 
  private:
+  // The last result of a loss that was stepped.
+  struct Judged {
+    double scale = 0;  // of the loss, before the verdict
+    uint64_t run = 0;
+    bool skipped = false;
+  };
+
+  void check_scale(const FoldedGradients& gradients, int loss_id) const;
   at::Tensor cast_output(const at::Tensor& output) const;
   at::Tensor cast_input(const at::Tensor& input) const;
 
@@ -141,6 +163,7 @@ class MixedPrecision {
   at::Device device_;
   InitializedModels initialized_;
   std::vector<LossScaler> scalers_;
+  std::vector<Judged> judged_;  // by loss
   std::vector<MixedOptimizer> optimizers_;
 };
 

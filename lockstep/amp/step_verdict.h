@@ -2,7 +2,9 @@
 // clipping and unscaling. Only the update touches memory.
 #pragma once
 
+#include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/optim/any_optimizer.h"
@@ -18,6 +20,9 @@ struct StepOptions {
 struct FoldedGradients {
   double square_sum;  // with the scale in them
   double loss_scale;
+  int64_t gradients = -1;  // the number of parameters that have one; -1: unknown
+  uint64_t run = 0;        // tells the result of one run from those of all others; 0: unknown
+  bool unscaled = false;   // MixedPrecision::unscale() has taken the scale out of them; it is in square_sum still
 };
 
 struct StepReport {
@@ -27,11 +32,16 @@ struct StepReport {
 };
 
 // The decision about a step: its report, and how the update multiplies and clips unless the step is skipped. judge()
-// makes it from the sum of squares of the gradients, which are still scaled, and sets the next scale.
+// makes it from the sum of squares of the gradients, and sets the next scale.
 struct Verdict {
   StepReport report;
   optim::Update update;
 };
-Verdict judge(LossScaler& scaler, double square_sum, const StepOptions& options);
+//
+// Two losses may have been run before either is stepped: then the second one's gradients have the scale from before. Of
+// the present scale they only tell something if they overflowed with a smaller one. `known`: whether the step is
+// skipped, where the scaler has seen these gradients already.
+Verdict judge(LossScaler& scaler, const FoldedGradients& gradients, const StepOptions& options,
+              std::optional<bool> known = {});
 
 }  // namespace lockstep::amp

@@ -118,8 +118,9 @@ const Hold* hold_of(const at::Tensor& gradient) {
 void hold_scaled(const at::Tensor& gradient, double loss_scale) {
   if (loss_scale == 1) return release(gradient);
   hold(gradient,
-       {.why = "step by MixedPrecision's step(), which clips, too, and not by the optimizer itself (code that "
-               "takes the scale out opens a scope optim::UseHeldGradients)",
+       {.why =
+            "step by MixedPrecision's step(), which clips, too, and not by the optimizer itself (for code between the "
+            "two MixedPrecision's unscale() takes the scale out)",
         .loss_scale = loss_scale});
 }
 

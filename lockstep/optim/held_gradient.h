@@ -35,7 +35,8 @@ double loss_scale_of(const at::Tensor& gradient);
 // or for another reason.
 void check_held(std::string_view user, const at::Tensor& gradient, double loss_scale);
 
-// Within this scope operators take held gradients as any others. This thread only; scopes nest.
+// Within this scope operators take held gradients as any others. What they hold stays in them, so a step still takes
+// the loss scale out: amp::MixedPrecision::unscale() is for code that changes gradients. This thread only; scopes nest.
 class UseHeldGradients {
  public:
   UseHeldGradients();

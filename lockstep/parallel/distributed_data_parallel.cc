@@ -98,12 +98,13 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     note[3] = unfolded.hash;
     note[4] = weights;
     const auto told = comm.fold({notes}, {.label = cat("the loss of step ", step.number)});
-    double square_sum = 0;
+    StepResult result{.loss_scale = loss_scale, .run = next_run()};
     for (auto* each : stepped_) {
       each->reducer_.finish();
       each->network_.set_unfolded(false);
       each->log_fold();
-      square_sum += each->reducer_.square_sum();
+      result.square_sum += each->reducer_.square_sum();
+      result.gradients += gradients_in(each->weights_);
     }
     told->wait();
     check_notes(step, note, unfolded, weights);
@@ -114,7 +115,9 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     for (const auto* each : stepped_) hold_masters(*each->module_);
     end_step();
     ++runs_of_number_;
-    return {.loss = note[0], .square_sum = square_sum, .decision = note[1], .loss_scale = loss_scale};
+    result.loss = note[0];
+    result.decision = note[1];
+    return result;
   } catch (const std::exception& error) {
     for (auto* each : networks) each->reducer_.drop();
     for (const auto* each : present_) each->buffers().restore();

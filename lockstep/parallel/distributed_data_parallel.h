@@ -47,7 +47,11 @@ struct StepResult {
   double square_sum = 0;  // of the folded gradients, with the loss scale in them; finite iff all of them are
   double decision = 0;    // the value that rank 0 passed to run()
   double loss_scale = 1;  // the factor of the losses, which is in the gradients
-  operator amp::FoldedGradients() const { return {.square_sum = square_sum, .loss_scale = loss_scale}; }
+  int64_t gradients = 0;  // how many parameters have one
+  uint64_t run = 0;       // differs from that of every other run of the process
+  operator amp::FoldedGradients() const {
+    return {.square_sum = square_sum, .loss_scale = loss_scale, .gradients = gradients, .run = run};
+  }
 };
 
 // The cost of reducing all buckets in the last step; Reducer::log() has each bucket's.

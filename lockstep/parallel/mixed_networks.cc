@@ -1,6 +1,7 @@
 #include "lockstep/parallel/mixed_networks.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -24,6 +25,15 @@ void broadcast_masters(const torch::nn::Module& network, comm::Communicator& com
   for (const auto* mixed : all_of(network)) {
     for (const auto& master : mixed->masters_of(network.parameters())) comm.broadcast(master.detach(), 0);
   }
+}
+
+int64_t gradients_in(const std::vector<at::Tensor>& weights) {
+  return std::count_if(weights.begin(), weights.end(), [](const at::Tensor& each) { return each.grad().defined(); });
+}
+
+uint64_t next_run() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
 }
 
 void check_given(const torch::nn::Module& network, const amp::MixedPrecision& mixed, int64_t step) {

@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/comm/communicator.h"
@@ -12,6 +13,10 @@ namespace lockstep::parallel {
 
 // Gives all ranks rank 0's fp32 masters, of which the weights are the rounded copies. A collective.
 void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm);
+
+// How many of the weights have a gradient, and a number for each run of the process, for amp::FoldedGradients.
+int64_t gradients_in(const std::vector<at::Tensor>& weights);
+uint64_t next_run();
 
 // Throws ConfigError for a network of which `mixed` has no parameter.
 void check_given(const torch::nn::Module& network, const amp::MixedPrecision& mixed, int64_t step);

@@ -72,6 +72,7 @@ class ScaledLoss {
 class Amp : public lockstep::amp::MixedPrecision {
  public:
   using MixedPrecision::step;  // by folded gradients and their sum of squares
+  using MixedPrecision::unscale;
 
   // Does what initialize() does.
   Amp(const std::vector<torch::nn::Module*>& models, const std::vector<OptimizerRef>& optimizers,
