@@ -55,7 +55,7 @@ void CheckpointStore::make_folder(int64_t step) const {
 
 void CheckpointStore::mark_best(int64_t step) {
   if (!fs::exists(path_of(step))) throw BugError(path_of(step), ": called the best checkpoint, but was not saved");
-  link_atomically(step_file_name(step), folder_ + "/best.pt");
+  if (best() != step) link_atomically(step_file_name(step), folder_ + "/best.pt");
 }
 
 std::vector<CheckpointStore::Saved> CheckpointStore::list() const { return step_files_in(folder_); }

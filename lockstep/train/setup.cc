@@ -269,6 +269,7 @@ Parts restore_position(Optimized run) {
   parts.state.step = resumed.state.step;
   parts.state.best = resumed.state.best;
   parts.state.since_best = resumed.state.since_best;
+  parts.state.is_best = resumed.state.is_best;
   parts.state.scheduler.plateau =
       plateau_in(checkpoint::ValueView(resumed.value, resumed.file)["scheduler"], parts.state.scheduler);
   parts.resumed_from = resumed.file;
@@ -286,6 +287,10 @@ void prepare_files(Parts& parts) {
   write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
   parts.evaluated = done.evaluated;
   if (parts.options.overwrite) parts.dropped = std::move(done.dropped);
+  checkpoint::CheckpointStore store(parts.files.checkpoints());
+  const auto saved = store.list();
+  const bool is_there = !saved.empty() && saved.back().step == parts.state.step;
+  if (parts.state.is_best && is_there) store.mark_best(parts.state.step);  // a killed save may not have
 }
 
 }  // namespace

@@ -146,17 +146,19 @@ checkpoint::Value Trainer::whole_state() {
 }
 
 void Trainer::save() {
+  parts_.state.is_best = evaluator_.is_best();
   const checkpoint::Value state = whole_state();
   saved_step_ = step_;
   if (!leads()) return;
   reporter_.check_folder();
   const std::string path = store_.save(step_, state);
-  if (evaluator_.is_best()) store_.mark_best(step_);
+  if (parts_.state.is_best) store_.mark_best(step_);
   std::remove(parts_.files.interrupted().c_str());
   reporter_.saved(path);
 }
 
 void Trainer::interrupt() {
+  parts_.state.is_best = false;  // it is none of the store's
   const checkpoint::Value state = whole_state();
   if (!leads()) return;
   reporter_.check_folder();

@@ -138,6 +138,40 @@ TEST_F(TrainerTest, ItsConfigIsTheResolvedRun) {
   EXPECT_THAT(config(), testing::Not(testing::HasSubstr("threads = 0\n")));
 }
 
+// The header announces the change, so the optimizer's state of the checkpoint must not undo it.
+TEST_F(TrainerTest, AResumedRunTakesItsOwnOptionsOfTheOptimizer) {
+  const auto hash_with = [&](const std::function<void(optim::OptimizerOptions&)>& change) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ + "/checkpoints");
+    int asked = 0;
+    EXPECT_EQ(train({}, [&] { return ++asked == 10; }), kExitStoppedOnRequest);
+    TrainOptions options;
+    options.resume = folder_;
+    change(options.optimizer);
+    EXPECT_EQ(train(options), 0);
+    return final_json()["weights_sha256"].get<std::string>();
+  };
+  const std::string same = hash_with([](auto&) {});
+  EXPECT_NE(hash_with([](auto& options) { options.weight_decay = 0.5; }), same);
+  EXPECT_NE(hash_with([](auto& options) { options.momentum = 0.5; }), same);
+}
+
+// A process that is killed between the two: the checkpoint is there, and best.pt still points to an older one.
+TEST_F(TrainerTest, AKilledSaveOfTheBestIsLinkedByTheResume) {
+  TrainOptions options;
+  options.steps = 5;
+  options.eval_every = options.save_every = Interval{5, Interval::Unit::kSteps};
+  EXPECT_EQ(train(options), 0);
+  const fs::path best = folder_ + "/checkpoints/best.pt";
+  EXPECT_EQ(fs::read_symlink(best), "step-000005.pt");
+  fs::remove(best);
+  options.recipe = "tiny";
+  options.out = folder_;
+  options.resume = folder_;
+  set_up(options, std::make_shared<testing_support::TinyRecipe>(), testing_support::only_world());
+  EXPECT_EQ(fs::read_symlink(best), "step-000005.pt");
+}
+
 TEST_F(TrainerTest, StopsEarlyWhereTheMetricNoLongerImproves) {
   TrainOptions options;
   options.epochs = 100;

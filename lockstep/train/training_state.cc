@@ -122,7 +122,8 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
                           {"step", state.step},
                           {"steps_per_epoch", state.steps_per_epoch},
                           {"best", state.best},
-                          {"since_best", state.since_best}}}};
+                          {"since_best", state.since_best},
+                          {"is_best", state.is_best}}}};
   const auto averages = optimizer.averages();
   const auto defined = [](const at::Tensor& average) { return average.defined(); };
   if (std::any_of(averages.begin(), averages.end(), defined))
@@ -154,6 +155,7 @@ TrainingState read_state(const Value& value, const std::string& file) {
           .steps_per_epoch = meta["steps_per_epoch"].integer(),
           .best = meta["best"].number(),
           .since_best = meta.find("since_best") ? meta["since_best"].integer() : 0,
+          .is_best = meta.find("is_best") && meta["is_best"].boolean(),
           .origin = *origin};
 }
 
@@ -169,8 +171,12 @@ void restore(const Value& value, const std::string& file, const torch::nn::Modul
     throw ConfigError(file, ": its optimizer is ", kind, ", the run's ", std::string(optimizer.name()),
                       "; use --optimizer ", kind);
   }
-  optimizer.load_state_dict(loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file),
-                            names_in(optimizer, model));
+  optim::OptimizerState state = loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file);
+  const optim::OptimizerState own = optimizer.state_dict();
+  for (size_t g = 0; g < std::min(state.groups.size(), own.groups.size()); ++g) {
+    state.groups[g].options = own.groups[g].options;
+  }
+  optimizer.load_state_dict(state, names_in(optimizer, model));
   if (view.dict().contains("ema")) load_average(view["ema"], file, model, optimizer);
   loop::scaler_from_dict(view["amp"]["loss_scaler0"], scaler);
 }

@@ -22,6 +22,7 @@ struct TrainingState {
   int64_t steps_per_epoch = 1;
   double best = 0;  // the best value of the metric that decides best.pt; before the first evaluation below any value
   int64_t since_best = 0;  // evaluations at an interval since then
+  bool is_best = false;    // this checkpoint is the best so far
   Origin origin;
   Scheduler scheduler = {};  // not read by read_state(), for it is the run's own; plateau_in() reads what metrics made
 };
@@ -44,7 +45,8 @@ TrainingState read_state(const checkpoint::Value& value, const std::string& file
 // Copies weights and buffers from a checkpoint into the model. Throws ConfigError for another model's, DataError.
 void restore_model(const checkpoint::Value& value, const std::string& file, torch::nn::Module& model);
 
-// Restores optimizer, average and scaler, after restore_model(). The model gives the names. Throws ConfigError for
+// Restores the optimizer's state, average and scaler, after restore_model(). The optimizer keeps its own options, which
+// a resumed run may change. The model gives the names. A collective for a sharded optimizer. Throws ConfigError for
 // another optimizer's state, DataError.
 void restore(const checkpoint::Value& value, const std::string& file, const torch::nn::Module& model,
              optim::AnyOptimizer& optimizer, amp::LossScaler& scaler);
