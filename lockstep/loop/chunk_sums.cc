@@ -12,6 +12,7 @@ namespace lockstep::loop {
 
 std::vector<double> chunk_sums(comm::Communicator& comm, int64_t samples, int64_t chunk,
                                const std::function<std::vector<double>(int64_t first, int64_t count)>& measure) {
+  if (chunk < 1) throw ConfigError("an evaluation in chunks of ", chunk, " samples; expected 1 or more");
   const int64_t chunks = (samples + chunk - 1) / chunk;
   const comm::Slice own = comm::slice_of(chunks, comm.rank(), comm.size());
   const at::Tensor table = at::zeros({chunks, kMostSums + 1}, at::kDouble);  // a row: the number of sums, the sums

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/comm/single_communicator.h"
 
@@ -23,6 +24,14 @@ TEST(ChunkSums, AddsEveryChunkOnce) {
   EXPECT_THAT(firsts, ElementsAre(0, 4, 8));
   EXPECT_THAT(sums, ElementsAre(10, 1.5));
   EXPECT_THAT(chunk_sums(comm, 0, 4, [](int64_t, int64_t) { return std::vector<double>{1}; }), ElementsAre());
+}
+
+TEST(ChunkSums, RefusesChunksWithoutSamples) {
+  comm::SingleCommunicator comm;
+  const auto one = [](int64_t, int64_t) { return std::vector<double>{1}; };
+  for (const int64_t chunk : {0, -4}) {
+    EXPECT_THAT(refusal([&] { chunk_sums(comm, 10, chunk, one); }), HasSubstr(cat("chunks of ", chunk, " samples")));
+  }
 }
 
 TEST(ChunkSums, RefusesUnequalOrTooManySums) {

@@ -74,8 +74,9 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
   return measured;
 }
 
-Measured evaluate(const parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
+Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
                   int64_t chunk) {
+  ddp.sync_buffers();  // a forward outside of run() may have changed them
   const EvalMode eval({&ddp.module()});
   const auto parameters = ddp.module().parameters();
   const c10::Device device = parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();

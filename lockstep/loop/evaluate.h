@@ -42,11 +42,12 @@ struct EvaluateOptions {
 
 // Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode
 // (eval_mode.h). A batch's tensors are on options.device. A collective. Throws, on all ranks, what `sums_of` throws on
-// one; ConfigError for an empty data set, and if names differ between batches.
+// one; ConfigError for an empty data set, for a chunk below 1, and if names differ between batches.
 Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options = {});
 
 // The same with the wrapped network in eval mode, after which its layers have their own modes again, and on its device.
-Measured evaluate(const parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
+// All ranks get rank 0's buffers before.
+Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
                   int64_t chunk = 256);
 
 }  // namespace lockstep::loop

@@ -44,7 +44,7 @@ TEST(Evaluate, AddsOverEverySampleOnce) {
 TEST(Evaluate, PutsTheWrappedNetworkIntoEvalMode) {
   const auto world = testing_support::own_world();
   torch::nn::Linear net(1, 1);
-  const parallel::DistributedDataParallel ddp(net.ptr(), world);
+  parallel::DistributedDataParallel ddp(net.ptr(), world);
   evaluate(ddp, Numbers(10), [&](const data::Batch&) -> Sums {
     EXPECT_FALSE(net->is_training());
     return {};

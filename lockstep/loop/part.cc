@@ -1,5 +1,6 @@
 #include "lockstep/loop/part.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/optimizer_values.h"
 #include "lockstep/loop/scaler_values.h"
+#include "lockstep/optim/master_weights.h"
 #include "lockstep/optim/rules/libtorch_state.h"
 
 namespace lockstep::loop {
@@ -48,6 +50,7 @@ class NetworkPart final : public Part {
   }
 
   ByParameter loaded() override { return std::exchange(loaded_, {}); }
+  const torch::nn::Module* network() const override { return &network_; }
 
  private:
   torch::nn::Module& network_;
@@ -66,16 +69,72 @@ class OptimizerPart final : public Part {
 
   Value save(const ByParameter&) override {
     const auto state = ours_ != nullptr ? ours_->state_dict() : optim::libtorch_state(*libtorchs_);
-    return checkpoint::optimizer_to_dict(to_values(state));
+    Dict dict = checkpoint::optimizer_to_dict(to_values(state));
+    if (ours_ != nullptr) add_averages(ours_->averages(), dict);
+    return dict;
   }
 
   void load(const ValueView& saved) override {
     const auto state = from_values(checkpoint::optimizer_from_dict(saved), saved.where());
-    if (ours_ != nullptr) return ours_->load_state_dict(state);
-    optim::load_libtorch_state(*libtorchs_, state);
+    if (ours_ == nullptr) return optim::load_libtorch_state(*libtorchs_, state);
+    const std::vector<at::Tensor> averages = averages_in(saved, ours_->averages().size());
+    ours_->load_state_dict(state);
+    if (!averages.empty()) ours_->load_averages(averages);
+  }
+
+  ByParameter masters() override {
+    ByParameter found;
+    if (!has_masters_to_itself()) return found;
+    const auto weights = ours_->all_parameters(), masters = ours_->masters();
+    for (size_t i = 0; i < masters.size(); ++i) {
+      if (masters[i].defined()) found.emplace(weights[i].unsafeGetTensorImpl(), masters[i]);
+    }
+    return found;
+  }
+
+  void load_masters(const ByParameter& values) override {
+    if (!has_masters_to_itself()) return;
+    const auto weights = ours_->all_parameters();
+    std::vector<at::Tensor> masters(weights.size());
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const auto found = values.find(weights[i].unsafeGetTensorImpl());
+      if (found != values.end() && optim::is_narrow(weights[i])) masters[i] = found->second;
+    }
+    ours_->load_masters(masters);
   }
 
  private:
+  // Those of an optimizer in mixed precision are MixedPrecision's part.
+  bool has_masters_to_itself() const {
+    if (ours_ == nullptr || amp::MixedPrecision::find_for(ours_->all_parameters().front()) != nullptr) return false;
+    return !ours_->masters().empty();
+  }
+
+  static void add_averages(const std::vector<at::Tensor>& averages, Dict& dict) {
+    const auto defined = [](const at::Tensor& average) { return average.defined(); };
+    if (std::none_of(averages.begin(), averages.end(), defined)) return;
+    checkpoint::List list;
+    for (const at::Tensor& average : averages) list.push_back(average.defined() ? Value(average) : Value());
+    dict.set("averages", std::move(list));
+  }
+
+  // As many as this optimizer keeps, all undefined where the file is older than the first average.
+  static std::vector<at::Tensor> averages_in(const ValueView& saved, size_t kept) {
+    std::vector<at::Tensor> averages(kept);
+    const auto list = saved.find("averages");
+    if (!list) return averages;
+    if (kept == 0) {
+      throw ConfigError(saved.where(),
+                        ": the checkpoint has an average of the weights, and this loop keeps none; call ",
+                        "keep_average() before");
+    }
+    averages.clear();
+    for (const ValueView& item : list->items()) {
+      averages.push_back(item.value().is_none() ? at::Tensor() : item.tensor());
+    }
+    return averages;
+  }
+
   torch::optim::Optimizer* libtorchs_;  // this, if ours_ is null
   optim::AnyOptimizer* ours_;
 };
@@ -87,6 +146,7 @@ class MixedPrecisionPart final : public Part {
 
   Value save(const ByParameter&) override {
     Dict state{{"opt_level", amp::name_of(mixed_.policy().level)}};
+    if (mixed_.policy().casts()) state.set("dtype", dtype());
     for (int i = 0; i < mixed_.num_losses(); ++i) state.set(cat("loss_scaler", i), scaler_to_dict(mixed_.scaler(i)));
     return state;
   }
@@ -97,13 +157,26 @@ class MixedPrecisionPart final : public Part {
       throw ConfigError(saved.where(), ": the checkpoint is of opt level ", was, ", this loop of ", level, "; use ",
                         was, ", or load its networks alone");
     }
+    if (const auto half = saved.find("dtype"); half && half->text() != dtype()) {
+      throw ConfigError(saved.where(), ": the checkpoint is of ", half->text(), ", this loop of ", dtype(),
+                        "; use the same, or load its networks alone");
+    }
+    int losses = 0;
+    while (saved.find(cat("loss_scaler", losses))) ++losses;
+    if (losses != mixed_.num_losses()) {
+      throw ConfigError(saved.where(), ": the checkpoint is of ", losses, " losses, this loop has num_losses ",
+                        mixed_.num_losses());
+    }
     for (int i = 0; i < mixed_.num_losses(); ++i) scaler_from_dict(saved[cat("loss_scaler", i)], mixed_.scaler(i));
   }
 
   ByParameter masters() override { return mixed_.masters_by_weight(); }
   void load_masters(const ByParameter& values) override { mixed_.load_masters_by_weight(values); }
+  const amp::MixedPrecision* mixed() const override { return &mixed_; }
 
  private:
+  const char* dtype() const { return mixed_.policy().dtype == at::kHalf ? "fp16" : "bf16"; }
+
   amp::MixedPrecision& mixed_;
 };
 

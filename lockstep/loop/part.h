@@ -38,6 +38,9 @@ class Part {
   virtual void load_masters(const ByParameter&) {}
   // The values that the last load() found for parameters.
   virtual ByParameter loaded() { return {}; }
+  // The network or the mixed precision that the part is; nullptr for others.
+  virtual const torch::nn::Module* network() const { return nullptr; }
+  virtual const amp::MixedPrecision* mixed() const { return nullptr; }
 };
 
 // What can be a part besides those below: anything with a state of its own.
@@ -50,7 +53,8 @@ concept HasState = requires(T& part, const T& constant, const checkpoint::ValueV
 // All of them keep a reference.
 std::unique_ptr<Part> make_part(parallel::DistributedDataParallel& network);
 std::unique_ptr<Part> make_part(torch::nn::Module& network);  // equal on all ranks, such as an average of weights
-std::unique_ptr<Part> make_part(torch::optim::Optimizer& optimizer);  // libtorch's or Lockstep's
+// Libtorch's or Lockstep's. With an average of the weights (keep_average()) and, without MixedPrecision, with masters.
+std::unique_ptr<Part> make_part(torch::optim::Optimizer& optimizer);
 std::unique_ptr<Part> make_part(optim::FusedOptimizer& optimizer);
 std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer);
 std::unique_ptr<Part> make_part(amp::MixedPrecision& mixed);

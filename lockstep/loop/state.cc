@@ -52,9 +52,32 @@ State::State(World& world, int64_t& step, std::initializer_list<NamedPart> parts
     if (kOwnNames.contains(each.name)) throw ConfigError("loop state: the name ", each.name, " is the file's own");
     if (!names.insert(each.name).second) throw ConfigError("loop state: two parts have the name ", each.name);
   }
+  check_mixed();
 }
 
-Value State::value() {
+// What mixed precision has beside the networks' weights: else a resumed loop would begin it anew in silence.
+void State::check_mixed() const {
+  const auto has = [&](const amp::MixedPrecision* mixed) {
+    return std::any_of(parts_.begin(), parts_.end(),
+                       [&](const NamedPart& each) { return each.part->mixed() == mixed; });
+  };
+  for (const NamedPart& each : parts_) {
+    if (each.part->network() == nullptr) continue;
+    for (const at::Tensor& parameter : each.part->network()->parameters()) {
+      const auto* mixed = amp::MixedPrecision::find_for(parameter);
+      if (mixed == nullptr || !mixed->has_optimizers() || has(mixed)) continue;
+      const bool masters = mixed->policy().master_weights;
+      const bool scale = mixed->scaler().enabled() && mixed->scaler().options().dynamic;
+      if (!masters && !scale) continue;
+      throw ConfigError("loop state: ", each.name, " is in mixed precision, ", mixed->policy().name(), ", whose ",
+                        masters ? "fp32 masters" : "loss scale",
+                        " no part has; list the MixedPrecision, too: ", "{\"amp\", mixed}");
+    }
+  }
+}
+
+Value State::value_of(bool best) {
+  check_mixed();
   ByParameter masters;
   for (const NamedPart& each : parts_) masters.merge(each.part->masters());
   Dict root, kinds;
@@ -63,12 +86,14 @@ Value State::value() {
     kinds.set(each.name, each.part->kind());
   }
   root.set("rng", random_state());
-  root.set("meta", Dict{{"format", "lockstep"}, {"version", 2}, {"step", step_}, {"parts", kinds}});
+  Dict meta{{"format", "lockstep"}, {"version", 2}, {"step", step_}, {"parts", kinds}};
+  if (best) meta.set("is_best", true);
+  root.set("meta", std::move(meta));
   return root;
 }
 
 void State::save(checkpoint::CheckpointStore& store, bool best) {
-  const Value whole = value();
+  const Value whole = value_of(best);
   once(world_, OnceScope::kWorld, [&] {
     store.save(step_, whole);
     if (best) store.mark_best(step_);
@@ -123,7 +148,7 @@ void State::load(const Value& saved, const std::string& file) {
 }
 
 // Rank 0 chooses the file; a file that it can't read is out for all.
-bool State::load(const checkpoint::CheckpointStore& store) {
+bool State::load(checkpoint::CheckpointStore& store) {
   std::optional<checkpoint::CheckpointStore::Loaded> newest;
   std::string chosen;
   together(world_.communicator(), [&] {
@@ -139,6 +164,9 @@ bool State::load(const checkpoint::CheckpointStore& store) {
     for (const auto& warning : newest->warnings) Logger::from_environment("rank 0").warning(warning);
   }
   load(read, chosen);
+  if (ValueView(read, chosen)["meta"].find("is_best")) {
+    once(world_, OnceScope::kWorld, [&] { store.mark_best(newest->saved.step); });
+  }
   return true;
 }
 

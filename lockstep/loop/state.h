@@ -41,24 +41,27 @@ struct NamedPart {
 class State {
  public:
   // `step` counts the steps done. Throws ConfigError for a name that is given twice or is the file's own ("meta",
-  // "rng"), and for 16-bit networks whose fp32 masters no part has.
+  // "rng"), and for a network in mixed precision if no part has its fp32 masters, or its loss scale where that changes.
   State(World& world, int64_t& step, std::initializer_list<NamedPart> parts);
 
   // Loads the newest checkpoint that can be read, at any number of ranks. Returns whether there was one. All ranks read
   // the file, so they all have to see it. A newer file that can't be read is a warning. A collective. Throws
   // ConfigError for a checkpoint of other parts or other kinds of them, DataError if the store has checkpoints and none
-  // can be read.
-  bool load(const checkpoint::CheckpointStore& store);
+  // can be read. A checkpoint that was saved as the best becomes best.pt where a killed save has not made it that.
+  bool load(checkpoint::CheckpointStore& store);
   // The same for the value of a file.
   void load(const checkpoint::Value& saved, const std::string& file);
 
   // Rank 0 writes a checkpoint of this step, atomically; `best` makes it the store's best.pt. A collective. Throws, on
   // all ranks, IoError.
   void save(checkpoint::CheckpointStore& store, bool best = false);
-  // The file's content, which shares the parts' memory: whole on rank 0. A collective.
-  checkpoint::Value value();
+  // The file's content, which shares the parts' memory: whole on rank 0. A collective. Throws ConfigError as the
+  // constructor does, for networks that came into mixed precision after it.
+  checkpoint::Value value() { return value_of(/*best=*/false); }
 
  private:
+  checkpoint::Value value_of(bool best);
+  void check_mixed() const;
   void check_parts(const checkpoint::ValueView& saved) const;
 
   World& world_;

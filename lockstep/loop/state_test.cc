@@ -179,12 +179,124 @@ TEST(LoopState, NamesAreCheckedAtOnce) {
               HasSubstr("none of libtorch's SGD, Adam"));
 }
 
+// Left out, they would begin anew in silence: masters as rounded weights, the scale as the first one.
+TEST(LoopState, MastersAndScalesThatNoPartHasAreRefused) {
+  const auto sgd = [](const std::vector<at::Tensor>& p) { return optim::SGD(p, optim::SgdOptions{.lr = 0.01}); };
+  Loop<optim::SGD> masters(1, sgd, amp::OptLevel::kO2), scaled(1, sgd, amp::OptLevel::kO1);
+  const auto without_amp = [](Loop<optim::SGD>& loop) {
+    return refusal([&] { State(*loop.world, loop.step, {{"model", loop.ddp}, {"optimizer", loop.optimizer}}); });
+  };
+  EXPECT_THAT(without_amp(masters),
+              HasSubstr("model is in mixed precision, O2 float16, whose fp32 masters no part has"));
+  EXPECT_THAT(without_amp(scaled), HasSubstr("model is in mixed precision, O1 float16, whose loss scale no part has"));
+  torch::nn::Linear net = linear(1);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.01});
+  int64_t step = 0;
+  State early(*masters.world, step, {{"model", *net}, {"optimizer", optimizer}});
+  amp::MixedPrecision mixed({net.get()}, {&optimizer}, {.opt_level = amp::OptLevel::kO2});
+  EXPECT_THAT(refusal([&] { early.value(); }), HasSubstr("whose fp32 masters no part has")) << "cast after it was made";
+  torch::nn::Linear narrow = linear(1);
+  optim::SGD of_narrow(narrow->parameters(), {.lr = 0.01});
+  const amp::MixedPrecision neither({narrow.get()}, {&of_narrow}, {.opt_level = amp::OptLevel::kO1});
+  State(*masters.world, step, {{"model", *narrow}}).value();  // bf16 at O1
+}
+
+// Those of an optimizer without MixedPrecision.
+TEST(LoopState, MastersOfAnOptimizerByItselfContinue) {
+  struct OwnMasters {
+    torch::nn::Linear net;
+    optim::SGD optimizer;
+    int64_t step = 0;
+    explicit OwnMasters(uint64_t seed) : net(linear(seed)), optimizer((net->to(at::kBFloat16), net->parameters())) {
+      optimizer.keep_masters();
+    }
+    State state() { return State(*testing_support::own_world(), step, {{"optimizer", optimizer}, {"model", *net}}); }
+    void train() {
+      for (auto& parameter : net->parameters()) parameter.mutable_grad() = at::full_like(parameter, 0.3).detach();
+      optimizer.step();
+    }
+  };
+  OwnMasters whole(1), resumed(2);
+  whole.train();
+  const checkpoint::Value saved = whole.state().value();
+  resumed.state().load(saved, "run.pt");
+  for (OwnMasters* each : {&whole, &resumed}) each->train();
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(whole.optimizer.masters()[i], resumed.optimizer.masters()[i]));
+}
+
+TEST(LoopState, AveragesOfTheWeightsContinue) {
+  struct Averaged : TinyLoop {
+    optim::SGD sgd{net->parameters(), {.lr = 0.1}};
+    State state() { return State(*world, step, {{"model", *net}, {"optimizer", sgd}}); }
+    void train(int steps) {
+      for (int i = 0; i < steps; ++i) {
+        for (auto& parameter : net->parameters()) parameter.mutable_grad() = parameter.detach().clone();
+        sgd.step();
+      }
+    }
+  };
+  Averaged whole, resumed, without;
+  whole.sgd.keep_average(0.9);
+  resumed.sgd.keep_average(0.9);
+  const checkpoint::Value first = whole.state().value();  // before there is an average
+  resumed.state().load(first, "run.pt");
+  EXPECT_FALSE(resumed.sgd.averages()[0].defined());
+  whole.train(3);
+  const checkpoint::Value saved = whole.state().value();
+  resumed.state().load(saved, "run.pt");
+  EXPECT_TRUE(at::equal(whole.sgd.averages()[0], resumed.sgd.averages()[0]));
+  EXPECT_FALSE(whole.sgd.averages()[0].is_same(resumed.sgd.averages()[0]));
+  EXPECT_THAT(
+      refusal([&] { without.state().load(saved, "run.pt"); }),
+      HasSubstr("run.pt: optimizer: the checkpoint has an average of the weights, and this loop keeps none; call "
+                "keep_average() before"));
+  whole.train(2);
+  const at::Tensor went_on = whole.sgd.averages()[0].clone();
+  EXPECT_FALSE(at::equal(went_on, resumed.sgd.averages()[0]));
+}
+
+TEST(LoopState, AnotherDtypeOrNumberOfLossesIsSaid) {
+  torch::nn::Linear nets[3] = {linear(1), linear(1), linear(1)};
+  amp::MixedPrecision half({nets[0].get()}, {}, {.opt_level = amp::OptLevel::kO1, .dtype = at::kHalf, .num_losses = 2}),
+      bfloat({nets[1].get()}, {}, {.opt_level = amp::OptLevel::kO1, .num_losses = 2}),
+      one({nets[2].get()}, {}, {.opt_level = amp::OptLevel::kO1, .dtype = at::kHalf});
+  int64_t step = 0;
+  const auto state = [&](amp::MixedPrecision& mixed) {
+    return State(*testing_support::own_world(), step, {{"amp", mixed}});
+  };
+  const checkpoint::Value saved = state(half).value();
+  EXPECT_THAT(refusal([&] { state(bfloat).load(saved, "run.pt"); }),
+              HasSubstr("run.pt: amp: the checkpoint is of fp16, this loop of bf16"));
+  EXPECT_THAT(refusal([&] { state(one).load(saved, "run.pt"); }),
+              HasSubstr("run.pt: amp: the checkpoint is of 2 losses, this loop has num_losses 1"));
+}
+
 TEST(LoopState, AnotherOptLevelIsSaid) {
   const auto sgd = [](const std::vector<at::Tensor>& p) { return optim::SGD(p, optim::SgdOptions{.lr = 0.01}); };
   Loop<optim::SGD> one(1, sgd, amp::OptLevel::kO1), two(1, sgd, amp::OptLevel::kO2);
   const checkpoint::Value saved = one.state().value();
   EXPECT_THAT(refusal([&] { two.state().load(saved, "run.pt"); }),
               HasSubstr("run.pt: amp: the checkpoint is of opt level O1, this loop of O2; use O1"));
+}
+
+// A process that is killed between the two: the checkpoint is there, and best.pt still points to an older one.
+TEST(LoopState, AKilledSaveOfTheBestIsLinkedByTheNextLoad) {
+  const std::string folder = testing::TempDir() + "loop_state_best." + std::to_string(getpid());
+  TinyLoop loop;
+  checkpoint::CheckpointStore store(folder);
+  loop.state().save(store, /*best=*/true);
+  loop.step = 5;
+  loop.state().save(store, /*best=*/true);
+  EXPECT_EQ(std::filesystem::read_symlink(folder + "/best.pt"), "step-000005.pt");
+  std::filesystem::remove(folder + "/best.pt");
+  std::filesystem::create_symlink("step-000003.pt", folder + "/best.pt");
+  EXPECT_TRUE(loop.state().load(store));
+  EXPECT_EQ(std::filesystem::read_symlink(folder + "/best.pt"), "step-000005.pt");
+  loop.step = 7;
+  loop.state().save(store);
+  EXPECT_TRUE(loop.state().load(store));
+  EXPECT_EQ(std::filesystem::read_symlink(folder + "/best.pt"), "step-000005.pt") << "the newest is not the best";
+  std::filesystem::remove_all(folder);
 }
 
 TEST(LoopState, TheNewestReadableFileIsLoaded) {

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include "lockstep/loop/evaluate.h"
 #include "lockstep/loop/make_loader.h"
 #include "lockstep/loop/state.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/parallel/sharded_optimizer.h"
 #include "support/worlds.h"
 
 namespace lockstep::loop {
@@ -50,7 +53,7 @@ RANK_PROGRAM(exact_evaluation) {
   const auto world = join_world(context);
   at::manual_seed(1);
   torch::nn::Linear net(2, 1);
-  const parallel::DistributedDataParallel ddp(net.ptr(), world);
+  parallel::DistributedDataParallel ddp(net.ptr(), world);
   const Measured found = evaluate(
       ddp, Points(), [&](const auto& batch) { return squares(net, batch); }, 50);
   EXPECT_EQ(found.samples, 333);
@@ -78,6 +81,71 @@ RANK_PROGRAM(exact_evaluation) {
 }
 TEST(Loop, EvaluationIsExactAtAnyWorldSize) {
   for (const int size : {1, 2, 4}) expect_ranks_pass("exact_evaluation", size);
+}
+
+// A forward outside of run(), as for precise statistics: ranks have their own until rank 0's are brought.
+RANK_PROGRAM(evaluation_after_a_forward) {
+  const auto world = join_world(context);
+  torch::nn::BatchNorm1d net(2);
+  parallel::DistributedDataParallel ddp(net.ptr(), world);
+  const auto measured = [&] {
+    const auto sum_of = [&](const data::Batch& batch) -> Sums {
+      return {{"s", net->forward(batch.data).square().sum().item<double>()}};
+    };
+    return evaluate(ddp, Points(), sum_of, 50).mean("s");
+  };
+  net->forward(at::arange(8, at::kFloat).view({4, 2}) * (1 + context.rank));
+  const double found = measured();
+  ddp.sync_buffers();
+  EXPECT_EQ(measured(), found);
+  net->eval();
+  double alone = 0;
+  for (int64_t first = 0; first < 333; first += 50) {
+    std::vector<int64_t> indices;
+    for (int64_t i = first; i < std::min<int64_t>(333, first + 50); ++i) indices.push_back(i);
+    alone += net->forward(Points().batch(indices, 0).data).square().sum().item<double>();
+  }
+  EXPECT_EQ(found, alone / 333) << "by the statistics that a checkpoint has";
+}
+TEST(Loop, AnEvaluationIsByRankZerosBuffers) { expect_ranks_pass("evaluation_after_a_forward", 2); }
+
+// An average of the weights, sharded as the optimizer is.
+RANK_PROGRAM(sharded_average) {
+  const auto world = join_world(context);
+  const auto train = [&](torch::nn::Linear& net, parallel::ShardedOptimizer& optimizer, int steps) {
+    for (int i = 0; i < steps; ++i) {
+      for (auto& parameter : net->parameters()) parameter.mutable_grad() = parameter.detach() + i;
+      optimizer.update({});
+    }
+  };
+  at::manual_seed(1);
+  torch::nn::Linear net(40, 30), resumed(40, 30);
+  const auto make = [&](torch::nn::Linear& of) {
+    return std::make_unique<parallel::ShardedOptimizer>(optim::make_optimizer("adamw", of->parameters(), {{"lr", 0.1}}),
+                                                        world->communicator());
+  };
+  const auto one = make(net), two = make(resumed);
+  one->keep_average(0.9);
+  two->keep_average(0.9);
+  parallel::DistributedDataParallel first(net.ptr(), world), second(resumed.ptr(), world);
+  train(net, *one, 3);
+  int64_t step = 3;
+  checkpoint::CheckpointStore store(context.argument);
+  State(*world, step, {{"model", first}, {"optimizer", *one}}).save(store);
+  world->communicator().barrier();
+  EXPECT_TRUE(State(*world, step, {{"model", second}, {"optimizer", *two}}).load(store));
+  world->communicator().barrier();
+  train(net, *one, 2);
+  train(resumed, *two, 2);
+  const auto wanted = one->averages(), found = two->averages();
+  if (context.rank > 0) return world->communicator().barrier();
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(wanted[i], found[i]) && !at::equal(wanted[i], net->weight));
+  world->communicator().barrier();
+}
+TEST(Loop, AShardedAverageContinues) {
+  const std::string folder = testing::TempDir() + "sharded_average." + std::to_string(getpid());
+  expect_ranks_pass("sharded_average", 2, folder);
+  std::filesystem::remove_all(folder);
 }
 
 // Trains from the store's newest checkpoint to step 6 or `last`, and saves. Argument: "folder last".
