@@ -92,8 +92,10 @@ void ShardedOptimizer::share_weights() {
     }
     mine.push_back(parameter.detach());
   }
+  mine.push_back(at::zeros({comm_.size(), std::ssize(shards_)}, at::kByte));
   const std::vector<at::Tensor> views = comm_.views_of(kOwner, mine);
   shared_ = !views.empty();
+  if (shared_) written_ = views.back();
   for (size_t i = 0; i < shards_.size(); ++i) {
     if (!shared_) {
       comm_.broadcast(mine[i], kOwner);
@@ -160,13 +162,34 @@ void ShardedOptimizer::update_slices(const optim::Update& update) {
   end_writing();
 }
 
+void ShardedOptimizer::tell_writes() {
+  versions_.resize(shards_.size());
+  auto* row = written_.mutable_data_ptr<uint8_t>() + comm_.rank() * std::ssize(shards_);
+  for (size_t i = 0; i < shards_.size(); ++i) row[i] = shards_[i].parameter._version() != versions_[i] ? 1 : 0;
+}
+
+// What another rank has written counts as written here, so that this rank's masters follow it.
+void ShardedOptimizer::follow_writes() {
+  const auto* rows = written_.const_data_ptr<uint8_t>();
+  const size_t count = shards_.size(), all = count * static_cast<size_t>(comm_.size());
+  const size_t own = count * static_cast<size_t>(comm_.rank());
+  for (size_t at = 0; at < all; ++at) {
+    if (at - own < count || rows[at] == 0) continue;
+    shards_[at % count].parameter.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
 void ShardedOptimizer::begin_writing() {
-  if (shared_) comm_.barrier();
+  if (!shared_) return;
+  tell_writes();
+  comm_.barrier();
+  follow_writes();
 }
 
 void ShardedOptimizer::end_writing() {
   if (shared_) {
     comm_.barrier();
+    for (size_t i = 0; i < shards_.size(); ++i) versions_[i] = shards_[i].parameter._version();
   } else {
     gather_weights();
   }

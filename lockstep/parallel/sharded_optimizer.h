@@ -19,7 +19,8 @@
 namespace lockstep::parallel {
 
 // Parameters must be dense, on the CPU, and keep their memory format from here on. Other writes to shared weights
-// (loading, initialising) are done by one rank, between barriers. Each rank has its own buffers. Used by one thread.
+// (loading, initialising) are done by one rank, between barriers; all ranks' masters follow them at the next update.
+// Each rank has its own buffers. Used by one thread.
 class ShardedOptimizer final : public optim::AnyOptimizer {
  public:
   // Takes over the groups, options and state of `whole`, which is the same on all ranks and keeps no average yet. All
@@ -75,6 +76,8 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   std::vector<at::Tensor> gathered(std::vector<at::Tensor> slices) const;
   std::vector<at::Tensor> scattered(const char* what, std::vector<at::Tensor> whole) const;
   void update_slices(const optim::Update& update);
+  void tell_writes();
+  void follow_writes();
   void begin_writing();
   void end_writing();
   void gather_weights();
@@ -83,6 +86,10 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   std::vector<Shard> shards_;                      // by parameter, numbered through all groups
   std::unique_ptr<optim::FusedOptimizer> slices_;  // the optimizer over the slices; some slices may be empty
   bool shared_ = false;
+  // Of shared weights: by rank and parameter, in memory of all ranks, whether that rank has written it since the last
+  // update. Only the writer's process counts the versions of its tensor.
+  at::Tensor written_;
+  std::vector<uint32_t> versions_;  // by parameter, after the last update
   std::optional<double> average_decay_;
 };
 

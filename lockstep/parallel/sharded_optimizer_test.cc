@@ -216,6 +216,30 @@ RANK_PROGRAM(weights_live_once) {
 
 TEST(ShardedOptimizer, WeightsLiveOnceForAllRanks) { expect_ranks_pass("weights_live_once", 3); }
 
+// As a load of weights by one rank, or a clamp: only the writer's process counts the write.
+RANK_PROGRAM(masters_follow_writes) {
+  const auto world = join(context);
+  auto& comm = world->communicator();
+  const Tensors parameters = weights(7);
+  ShardedOptimizer sharded(make(cases()[0], parameters), comm);
+  sharded.keep_masters();
+  train(sharded, parameters, 0, 1);
+  for (int writer = 0; writer < comm.size(); ++writer) {
+    const at::NoGradGuard no_grad;
+    comm.barrier();
+    if (comm.rank() == writer) at::Tensor(parameters[3]).fill_(0.5 + writer);
+    comm.barrier();
+    for (const at::Tensor& parameter : parameters) parameter.mutable_grad() = at::zeros_like(parameter);
+    sharded.update({});
+    EXPECT_TRUE(at::equal(parameters[3], at::full_like(parameters[3], 0.5 + writer))) << "written by " << writer;
+    const Tensors masters = sharded.masters();
+    if (comm.rank() == 0) EXPECT_TRUE(masters[3].eq(0.5 + writer).all().item<bool>());
+  }
+  comm.barrier();
+}
+
+TEST(ShardedOptimizer, AllRanksMastersFollowWhatOneRankWrites) { expect_ranks_pass("masters_follow_writes", 3); }
+
 RANK_PROGRAM(other_layout) {
   const auto world = join(context);
   Tensors parameters = weights(7);
