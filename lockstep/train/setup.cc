@@ -9,6 +9,7 @@
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/state_dict.h"
