@@ -9,8 +9,8 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
-#include <vector>
 
+#include "lockstep/base/cgroup.h"
 #include "lockstep/base/error.h"
 
 namespace lockstep {
@@ -33,44 +33,9 @@ std::optional<int64_t> env_int(const char* name, int64_t least, int64_t most) {
   return value;
 }
 
-namespace {
-
-// The folders of this process's cgroup (version 2) from its own up to the root.
-std::vector<std::string> cgroup_folders() {
-  std::vector<std::string> folders;
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("0::", 0) != 0) continue;
-    for (std::string path = line.substr(3);; path.resize(path.find_last_of('/'))) {
-      folders.push_back("/sys/fs/cgroup" + path);
-      if (path.empty() || path == "/") break;
-    }
-  }
-  return folders;
-}
-
-// "max", for no limit, fails to parse.
-uint64_t read_number(const std::string& path, uint64_t fallback) {
-  std::ifstream file(path);
-  uint64_t value = 0;
-  return file >> value ? value : fallback;
-}
-
-}  // namespace
-
 CgroupLimits cgroup_limits() {
-  double cpus = std::numeric_limits<double>::infinity();
-  uint64_t memory = std::numeric_limits<uint64_t>::max();
-  for (const auto& folder : cgroup_folders()) {
-    std::ifstream file(folder + "/cpu.max");
-    double quota = 0, period = 0;
-    if (file >> quota >> period && period > 0) cpus = std::min(cpus, quota / period);
-    memory = std::min(memory, read_number(folder + "/memory.max", memory));
-  }
-  CgroupLimits limits;
-  if (std::isfinite(cpus)) limits.cpus = cpus;
-  if (memory != std::numeric_limits<uint64_t>::max()) limits.memory = memory;
-  return limits;
+  const Cgroups groups;
+  return {.cpus = groups.cpus(), .memory = groups.memory()};
 }
 
 int usable_cores() {
@@ -90,11 +55,7 @@ uint64_t available_memory() {
     uint64_t kib = 0;
     if (in >> name >> kib && name == "MemAvailable:") available = kib * 1024;
   }
-  for (const auto& folder : cgroup_folders()) {
-    const uint64_t limit = read_number(folder + "/memory.max", std::numeric_limits<uint64_t>::max());
-    const uint64_t used = read_number(folder + "/memory.current", 0);
-    if (limit != std::numeric_limits<uint64_t>::max()) available = std::min(available, limit - std::min(limit, used));
-  }
+  if (const auto left = Cgroups().memory_left()) available = std::min(available, *left);
   return available;
 }
 
