@@ -58,7 +58,7 @@ enum class RankState : uint32_t { kStarting = 0, kRunning = 1, kFailed = 2, kFin
 struct BoardRank {
   std::atomic<int32_t> pid;
   std::atomic<RankState> state;
-  std::atomic<int32_t> exit_code;       // with kFailed
+  std::atomic<int32_t> exit_code;       // with kFailed and kFinished
   std::atomic<uint64_t> step;           // the step being computed
   std::atomic<int64_t> beat_ns;         // the rank's heartbeat: monotonic_ns() when it last made progress
   std::atomic<uint64_t> sequence;       // collectives begun
@@ -69,6 +69,11 @@ struct BoardRank {
   BoardText<512> error;                 // with kFailed: the error as one line
   BoardText<128> overflow;              // the last step that the loss scaler skipped: "step 12: conv1.weight"
 
+  // Publishes that the rank has done all that it had to do, and exits with `code`: 0, or 75 if it was asked to stop.
+  void finish(int code) {
+    exit_code.store(code, std::memory_order_relaxed);
+    state.store(RankState::kFinished, std::memory_order_release);
+  }
   // Publishes that the rank failed: `code` is its exit code, `line` the error as one line.
   void fail(int code, std::string_view line) {
     error.set(line);
@@ -88,7 +93,9 @@ struct Board {
   std::atomic<uint32_t> stop_requested;
   std::atomic<uint64_t> first_step_ns;  // monotonic_ns() at the end of the run's first training step, 0 before
   std::atomic<uint64_t> wanted_bytes;   // of memory that ranks are asking the system for now (MemoryClaim)
-  BoardText<256> saved;                 // the name of the newest checkpoint, for reports
+  std::atomic<int32_t> columns;         // the width of the launcher's terminal; 0: its output goes elsewhere
+  std::atomic<int64_t> paused_ns;  // how long the launcher had its ranks stopped in all (Ctrl-Z): waits don't count it
+  BoardText<256> saved;            // the name of the newest checkpoint, for reports
   std::array<BoardRank, kMaxLocalRanks> ranks;
 
   // Initialises a board in `memory`, sizeof(Board) zeroed bytes that the caller owns.

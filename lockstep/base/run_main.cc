@@ -50,7 +50,10 @@ int run_main(const std::function<int()>& body) {
   std::optional<OwnEntry> entry;
   try {
     entry.emplace();
-    return body();
+    const int code = body();
+    // Also for a launcher that can't learn how this process ended: somebody else may have waited for it.
+    if (entry->self() != nullptr && (code == 0 || code == kExitStoppedOnRequest)) entry->self()->finish(code);
+    return code;
   } catch (const Error& error) {
     return fail(entry, error.exit_code(), error.what());
   } catch (const std::exception& error) {

@@ -32,9 +32,12 @@ TEST(RunMain, UnderOurLauncherTheLineGoesToTheBoard) {
   const NodeMemory memory = NodeMemory::create(2);
   setenv("LOCKSTEP_NODE_MEMORY", memory.to_env().c_str(), 1);
   setenv("LOCAL_RANK", "1", 1);
-  EXPECT_EQ(run_main([]() -> int { throw CommError("rank 0 is gone"); }), 69);
   const Mapping mapping(memory.board.get());
   const BoardRank& self = Board::attach(mapping.data())->ranks[1];
+  EXPECT_EQ(run_main([] { return kExitStoppedOnRequest; }), kExitStoppedOnRequest);
+  EXPECT_EQ(self.state.load(), RankState::kFinished) << "a launcher may be unable to learn how the process ended";
+  EXPECT_EQ(self.exit_code.load(), kExitStoppedOnRequest);
+  EXPECT_EQ(run_main([]() -> int { throw CommError("rank 0 is gone"); }), 69);
   EXPECT_EQ(self.error.get(), "rank 0 is gone");
   EXPECT_EQ(self.exit_code.load(), 69);
 
