@@ -30,6 +30,8 @@ struct OptionShape {
   bool one_start = false;  // holds for one start of a run: a resumed run does not take it from the run's own file
   bool in_file = true;     // written to a run's own file
   bool is_rules = false;   // rules (rules.h), in files an array of tables
+  bool is_list = false;    // values with commas between them, in files an array too
+  std::string when_off = "false";  // with kOptionalValue: what `false` in a file stands for
 };
 
 // An option that is bound to a field of a live object.
@@ -44,6 +46,9 @@ struct Option : OptionShape {
 
   // Sets the value that a bare --name stands for.
   Option& bare(std::string bare_value);
+  // Sets the value that `name = false` stands for in a file, where it is not "false".
+  Option& off(std::string value);
+  Option& of_list();
   Option& of_one_start();
   Option& not_in_file();
 };

@@ -14,6 +14,16 @@ Option& Option::bare(std::string bare_value) {
   return *this;
 }
 
+Option& Option::off(std::string value) {
+  when_off = std::move(value);
+  return *this;
+}
+
+Option& Option::of_list() {
+  is_list = true;
+  return *this;
+}
+
 Option& Option::of_one_start() {
   one_start = true;
   return *this;

@@ -38,12 +38,22 @@ std::vector<CLI::Option*> add_options(CLI::App& app, std::span<const OptionShape
   return added;
 }
 
-void parse(CLI::App& app, std::vector<std::string> args) {
+// "--lr: expected a value, as in --lr X".
+std::string missing_value(const std::string& spelled, std::span<const OptionShape> shapes) {
+  const auto shape = std::find_if(shapes.begin(), shapes.end(),
+                                  [&spelled](const OptionShape& each) { return "--" + each.name == spelled; });
+  return cat(spelled, ": expected a value", shape == shapes.end() ? "" : cat(", as in ", spelled, ' ', shape->value));
+}
+
+void parse(CLI::App& app, std::span<const OptionShape> shapes, std::vector<std::string> args) {
   std::reverse(args.begin(), args.end());
   try {
     app.parse(args);
   } catch (const CLI::CallForHelp&) {
     throw;
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string line = error.what();
+    throw ConfigError(missing_value(line.substr(0, line.find(':')), shapes), "; --help lists the options");
   } catch (const CLI::ParseError& error) {
     std::string line = error.what();
     std::replace(line.begin(), line.end(), '\n', ' ');
@@ -75,15 +85,18 @@ Given tokenize(std::span<const OptionShape> all, const std::vector<std::string>&
   const auto options = add_options(app, shapes);
   Given given;
   try {
-    parse(app, rest == Rest::kProgram ? args : bare_options_last(shapes, args, subjects));
+    parse(app, shapes, rest == Rest::kProgram ? args : bare_options_last(shapes, args, subjects));
   } catch (const CLI::CallForHelp&) {
     given.help = true;
     return given;
   }
   given.words = app.remaining();
+  // As for other programs, "--" ends the options.
+  const bool ended = rest == Rest::kProgram && !given.words.empty() && given.words[0] == "--";
+  if (ended) given.words.erase(given.words.begin());
   for (size_t i = 0; i < given.words.size(); ++i) {
     const bool is_option = given.words[i].size() > 1 && given.words[i][0] == '-';
-    if (is_option && (rest == Rest::kOptions || i == 0)) refuse_unknown(given.words[i], shapes);
+    if (is_option && !ended && (rest == Rest::kOptions || i == 0)) refuse_unknown(given.words[i], shapes);
   }
   for (size_t i = 0; i < shapes.size(); ++i) {
     if (options[i]->count() == 0) continue;

@@ -15,7 +15,10 @@ struct Given {
   bool help = false;                 // --help or -h
 };
 
-enum class Rest { kOptions, kProgram };  // kProgram: the first word that is no option begins another program's line
+enum class Rest {
+  kOptions,
+  kProgram
+};  // kProgram: the first word that is no option, or "--", begins another program's line
 
 // Splits a line. A word of `subjects`, such as a recipe's name, is never taken for an option's optional value. Throws
 // ConfigError for an unknown option (with the nearest known one), for one without its value, and for one given twice.

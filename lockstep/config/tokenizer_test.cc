@@ -66,13 +66,15 @@ TEST(Tokenizer, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refusal({"-x"}), HasSubstr("-x: unknown option"));
   EXPECT_THAT(refusal({"--word"}), HasSubstr("--word: unknown option")) << "it is no option of the line";
   EXPECT_EQ(refusal({"--lr", "1", "--lr", "2"}), "--lr: given twice; leave one of them out");
-  EXPECT_THAT(refusal({"mnist", "--lr"}), HasSubstr("--lr"));
+  EXPECT_EQ(refusal({"mnist", "--lr"}), "--lr: expected a value, as in --lr X; --help lists the options");
 }
 
 TEST(Tokenizer, AnotherProgramsLineIsLeftAlone) {
   EXPECT_EQ(tokens({"--epochs", "2", "prog", "--epochs", "7", "--help", "-x"}, Rest::kProgram),
             "epochs=2 | prog --epochs 7 --help -x");
   EXPECT_EQ(tokens({"prog", "--", "x"}, Rest::kProgram), "| prog -- x");
+  EXPECT_EQ(tokens({"--", "prog", "--epochs", "7", "--", "x"}, Rest::kProgram), "| prog --epochs 7 -- x");
+  EXPECT_EQ(tokens({"--epochs", "2", "--", "prog", "-x"}, Rest::kProgram), "epochs=2 | prog -x");
   EXPECT_THAT(refusal({"--epoch", "2", "prog"}, Rest::kProgram), HasSubstr("did you mean --epochs?"));
 }
 

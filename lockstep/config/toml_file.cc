@@ -41,7 +41,16 @@ std::string spell(const std::string& where, const toml::node& node) {
   if (const auto* value = node.as_floating_point()) return write_number(value->get());
   if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
   throw ConfigError(where, ": expected a number, a text or true/false, found ",
-                    node.is_table() ? "a table; options stand at the top of the file" : "something else");
+                    node.is_table()   ? "a table; options stand at the top of the file"
+                    : node.is_array() ? "an array"
+                                      : "something else");
+}
+
+// The values of an array with commas between them.
+std::string spell_list(const std::string& where, const toml::array& values) {
+  std::string text;
+  for (const toml::node& each : values) text += cat(text.empty() ? "" : ",", spell(where, each));
+  return text;
 }
 
 // An array of tables, each with its key "match", as rules in text.
@@ -60,6 +69,16 @@ std::string spell_rules(const std::string& where, const toml::array& tables) {
     if (rule.match.empty()) throw ConfigError(where, ": a table without the key match");
   }
   return write_rules(rules);
+}
+
+// A node as the value of the option that the shape is of.
+std::string spell_as(const OptionShape& shape, const std::string& where, const toml::node& node) {
+  if (shape.is_rules && node.is_array_of_tables()) return spell_rules(where, *node.as_array());
+  if (shape.is_list && node.is_array()) return spell_list(where, *node.as_array());
+  // `amp = true` is a bare --amp.
+  const auto* const on = shape.form == OptionForm::kOptionalValue ? node.as_boolean() : nullptr;
+  if (on != nullptr) return on->get() ? "" : shape.when_off;
+  return spell(where, node);
 }
 
 bool is_plain(const std::string& text) {
@@ -96,8 +115,7 @@ std::vector<GivenOption> read_toml(const std::string& path, std::span<const Opti
     }
     const auto shape =
         std::find_if(shapes.begin(), shapes.end(), [&name](const auto& each) { return each.name == name; });
-    const bool has_tables = shape->is_rules && node.is_array_of_tables();
-    given.push_back({.name = name, .value = has_tables ? spell_rules(where, *node.as_array()) : spell(where, node)});
+    given.push_back({.name = name, .value = spell_as(*shape, where, node)});
   }
   return given;
 }

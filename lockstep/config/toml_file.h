@@ -9,9 +9,10 @@
 
 namespace lockstep::config {
 
-// Returns the keys and values of a file as the command line would have given them ("lr" → "0.1"). Throws ConfigError
-// for a missing file, for text that is not TOML (with the line), for a key that is no option (with the nearest one),
-// and for a value that is not a plain one, or a table that is no option's.
+// Returns the keys and values of a file as the command line would have given them ("lr" → "0.1",
+// [10, 20] → "10,20" where the option is a list, true → a bare option where its value may be left out). Throws
+// ConfigError for a missing file, for text that is not TOML (with the line), for a key that is no option (with the
+// nearest one), and for a value that is not a plain one, or a table that is no option's.
 std::vector<GivenOption> read_toml(const std::string& path, std::span<const OptionShape> shapes);
 
 // Returns every option that is set and belongs in a run's file, defaults included, so that the file by itself repeats

@@ -19,6 +19,7 @@ struct SomeOptions {
   bool quiet = false;
   int nproc = 1;
   std::vector<Rule> groups;
+  std::string drops, level = "O0", stays = "on";
 
   void declare(OptionSet& options) {
     using enum Effect;
@@ -32,6 +33,9 @@ struct SomeOptions {
     options.flag("quiet", "", &quiet, kNone);
     options.number("nproc", "N", "", &nproc, 1, 64, kNone);
     options.rules("groups", "", &groups, kNone);
+    options.text("drops", "N[,N]", "", &drops, kNone).of_list();
+    options.text("level", "LEVEL", "", &level, kNone).bare("auto").off("O0");
+    options.text("stays", "on|off", "", &stays, kNone).bare("on");
   }
 };
 
@@ -67,6 +71,19 @@ class TomlFile : public testing::Test {
 TEST_F(TomlFile, ReadsPlainValues) {
   EXPECT_EQ(read("epochs = 3\nlr = 0.1\nrecipe = 'mnist'\nquiet = true\n"), "epochs=3 lr=0.1 quiet=true recipe=mnist ");
   EXPECT_EQ(read(""), "");
+}
+
+TEST_F(TomlFile, AnArrayIsAListWithCommas) {
+  EXPECT_EQ(read("drops = [10, 20]\n"), "drops=10,20 ");
+  EXPECT_EQ(read("drops = \"10,20\"\n"), "drops=10,20 ");
+  EXPECT_THAT(refusal("drops = [[10], 20]"),
+              HasSubstr("drops: expected a number, a text or true/false, found an array"));
+}
+
+TEST_F(TomlFile, TrueIsAnOptionWithoutItsValue) {
+  EXPECT_EQ(read("level = true\n"), "level= ");
+  EXPECT_EQ(read("level = false\n"), "level=O0 ");
+  EXPECT_EQ(read("stays = false\n"), "stays=false ");
 }
 
 TEST_F(TomlFile, RefusesTheRest) {

@@ -16,6 +16,21 @@ bool read_all(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Whether two words differ in nothing but capital letters.
+bool same_letters(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [lower](char x, char y) { return lower(x) == lower(y); });
+}
+
+// Whether one of the two begins with the other, and with enough of it to be no accident: "evaluate" and "eval",
+// "--batch" and "--batch-size".
+bool begins_alike(std::string_view a, std::string_view b) {
+  constexpr size_t kLeastLetters = 4;
+  const std::string_view shorter = a.size() < b.size() ? a : b, longer = a.size() < b.size() ? b : a;
+  const size_t letters = shorter.size() - std::min(shorter.find_first_not_of('-'), shorter.size());
+  return letters >= kLeastLetters && longer.starts_with(shorter);
+}
+
 template <typename Text>
 std::string list(std::span<const Text> words) {
   std::string out;
@@ -58,7 +73,11 @@ size_t read_word(std::string_view name, std::string_view text, std::span<const s
     if (word == text) throw ConfigError("--", name, " ", text, ": ", answer);
     std::erase(allowed, word);
   }
-  const auto found = std::find(words.begin(), words.end(), text);
+  auto found = std::find(words.begin(), words.end(), text);
+  if (found == words.end()) {
+    found =
+        std::find_if(words.begin(), words.end(), [text](std::string_view word) { return same_letters(word, text); });
+  }
   if (found == words.end()) throw ConfigError("--", name, " ", text, ": expected ", either(allowed));
   return static_cast<size_t>(found - words.begin());
 }
@@ -79,7 +98,10 @@ std::string either(std::span<const std::string_view> words) { return list(words)
 std::string either(std::span<const std::string> words) { return list(words); }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
-  const std::string near = nearest(word, candidates);
+  std::string near = nearest(word, candidates);
+  const auto alike = std::find_if(candidates.begin(), candidates.end(),
+                                  [word](const std::string& each) { return begins_alike(word, each); });
+  if (near.empty() && alike != candidates.end()) near = *alike;
   return near.empty() ? "" : cat("; did you mean ", near, "?");
 }
 

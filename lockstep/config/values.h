@@ -20,6 +20,7 @@ struct Refused {
 int64_t read_whole(std::string_view name, std::string_view text, int64_t least, int64_t most);
 double read_number(std::string_view name, std::string_view text, double least, double most);
 bool read_switch(std::string_view name, std::string_view text);  // on | off | true | false
+// The index of the word, in capital or small letters, among `words`.
 size_t read_word(std::string_view name, std::string_view text, std::span<const std::string_view> words,
                  std::span<const Refused> refused = {});
 

@@ -39,6 +39,8 @@ TEST(Values, Words) {
   const std::vector<std::string_view> words = {"O0", "O1", "auto"};
   const std::vector<Refused> refused = {{"01", "did you mean O1?"}, {"O0", "not here"}};
   EXPECT_EQ(read_word("amp", "auto", words, refused), 2u);
+  EXPECT_EQ(read_word("amp", "o1", words), 1u);
+  EXPECT_EQ(read_word("amp", "AUTO", words), 2u);
   EXPECT_EQ(refusal([&] { read_word("amp", "01", words, refused); }), "--amp 01: did you mean O1?");
   EXPECT_EQ(refusal([&] { read_word("amp", "O0", words, refused); }), "--amp O0: not here");
   EXPECT_EQ(refusal([&] { read_word("amp", "O2", words, refused); }), "--amp O2: expected O1 or auto");
@@ -54,6 +56,8 @@ TEST(Values, Suggestions) {
   const std::vector<std::string> options = {"--epochs", "--steps"};
   EXPECT_EQ(did_you_mean("--epoch", options), "; did you mean --epochs?");
   EXPECT_EQ(did_you_mean("--colour-of-the-sky", options), "");
+  EXPECT_EQ(did_you_mean("--stepsize", options), "; did you mean --steps?");
+  EXPECT_EQ(did_you_mean("evaluate", std::vector<std::string>{"train", "eval"}), "; did you mean eval?");
 }
 
 }  // namespace

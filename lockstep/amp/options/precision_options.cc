@@ -18,15 +18,9 @@ void declare_amp(config::OptionSet& options, AmpLevel* level, config::Effect eff
                                       "did you mean O2, with the letter O?", "did you mean O3, with the letter O?"};
   options
       .word("amp", "mixed precision (bare: auto)", level, effect,
-            {{"00", kLetterO[0]},
-             {"01", kLetterO[1]},
-             {"02", kLetterO[2]},
-             {"03", kLetterO[3]},
-             {"o0", kLetterO[0]},
-             {"o1", kLetterO[1]},
-             {"o2", kLetterO[2]},
-             {"o3", kLetterO[3]}})
-      .bare("auto");
+            {{"00", kLetterO[0]}, {"01", kLetterO[1]}, {"02", kLetterO[2]}, {"03", kLetterO[3]}})
+      .bare("auto")
+      .off("O0");
 }
 
 void PrecisionOptions::declare(config::OptionSet& options) {
@@ -40,6 +34,11 @@ void PrecisionOptions::declare(config::OptionSet& options) {
       .form("keep-batchnorm-fp32", "on|off", "--amp O2, O3: BatchNorm in fp32 (default: at O2; bare: on)",
             &keep_batchnorm_fp32, config::read_switch, write_switch, kIdentity)
       .bare("on");
+}
+
+void PrecisionOptions::check_given(const config::OptionSet& options) const {
+  if (amp != AmpLevel::kO0 || !options.find("dtype")->given || options.find("amp")->given) return;
+  throw ConfigError("--dtype ", config::word_of(dtype), " goes with --amp; add --amp, or leave it out for fp32");
 }
 
 void PrecisionOptions::check(bool resumed) const {

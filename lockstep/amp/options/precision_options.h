@@ -33,6 +33,9 @@ struct PrecisionOptions {
   std::optional<bool> keep_batchnorm_fp32;  // at O2 and O3; unset: the level's
 
   void declare(config::OptionSet& options);
+  // Throws ConfigError for a half type that the user has asked for in a run that has no mixed precision. `options` are
+  // those that declare() has declared.
+  void check_given(const config::OptionSet& options) const;
   // Throws ConfigError for options that don't go together. `resumed`: auto stands for the checkpoint's level, which may
   // also be O2 or O3.
   void check(bool resumed) const;

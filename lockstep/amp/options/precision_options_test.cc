@@ -28,6 +28,25 @@ TEST(PrecisionOptions, AreRead) {
   EXPECT_EQ(refusal([] { options_of({{"amp", "01"}}); }), "--amp 01: did you mean O1, with the letter O?");
 }
 
+TEST(PrecisionOptions, OptLevelsAreReadInSmallLettersToo) { EXPECT_EQ(options_of({{"amp", "o1"}}).amp, AmpLevel::kO1); }
+
+TEST(PrecisionOptions, AHalfTypeNeedsMixedPrecision) {
+  const auto check = [](const std::vector<config::GivenOption>& given) {
+    PrecisionOptions options;
+    config::OptionSet rows;
+    options.declare(rows);
+    rows.apply_as_given(given);
+    options.check_given(rows);
+  };
+  EXPECT_EQ(refusal([&] {
+              check({{"dtype", "fp16"}});
+            }),
+            "--dtype fp16 goes with --amp; add --amp, or leave it out for fp32");
+  check({{"dtype", "fp16"}, {"amp", "O1"}});
+  check({{"dtype", "bf16"}, {"amp", "O0"}});  // as a run's own file says it
+  check({});
+}
+
 TEST(PrecisionOptions, GoTogether) {
   options_of({{"amp", "O3"}, {"keep-batchnorm-fp32", "on"}, {"loss-scale", "8"}}).check(false);
   options_of({{"amp", "auto"}, {"keep-batchnorm-fp32", "on"}}).check(true);

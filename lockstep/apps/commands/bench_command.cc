@@ -112,7 +112,12 @@ void BenchOptions::declare(config::OptionSet& options) {
 std::optional<std::string> BenchCommand::read(const std::vector<std::string>& args) {
   const auto kind = std::find_if(args.begin(), args.end(), is_kind);
   if (std::any_of(args.begin(), args.end(), asks_for_help)) return bench_help();
-  if (kind == args.end()) throw ConfigError("bench", args.empty() ? "" : " " + args[0], ": expected ", kinds());
+  if (kind == args.end()) {
+    const auto all = config::word_list<BenchKind>();
+    const std::vector<std::string> names(all.begin(), all.end());
+    throw ConfigError("bench", args.empty() ? "" : " " + args[0], ": expected ", kinds(),
+                      args.empty() ? "" : config::did_you_mean(args[0], names));
+  }
   options_.kind = config::read_enum<BenchKind>("kind", *kind);
   options_.declare(rows_);
   std::vector<std::string> others(args.begin(), kind);

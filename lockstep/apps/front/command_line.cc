@@ -62,7 +62,8 @@ int run(const Arguments& words) {
   const Arguments args(words.begin() + 1, words.end());
   if (name == "--version" || name == "version") return print("lockstep " LOCKSTEP_VERSION "\n"), 0;
   if (name == "--help" || name == "-h" || name == "help") {
-    if (!args.empty()) return run({args[0], "--help"});
+    const bool is_own = args.empty() || args[0] == "help" || args[0].starts_with('-');
+    if (!is_own) return run({args[0], "--help"});
     return print(help()), 0;
   }
   for (const Command& command : kCommands) {

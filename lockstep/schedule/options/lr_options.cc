@@ -45,6 +45,7 @@ std::vector<Use> declare_shape_options(LrOptions& o, OptionSet& options) {
     return write_milestones(o.milestones);
   };
   milestones.default_value = milestones.get();
+  milestones.of_list();
   use(milestones, {"multistep"}, {"multistep"}, "10,25,50");
   use(options.number("gamma", "X", "the factor of a drop", &o.gamma, 1e-6, 1, kTrajectory),
       {"step", "multistep", "exponential"}, {"exponential"}, "0.95");

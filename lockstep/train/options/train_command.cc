@@ -119,6 +119,7 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
   choice_.refuse_others(told.options, name, rows_);
   choice_.refuse_others(line.options, name, rows_);
   apply(name, resumed, told, line.options);
+  options_.precision.check_given(rows_);
   options_.resolve(cores);
   check_preset(*recipe_, options_.preset);
   recipe_->check();

@@ -56,6 +56,17 @@ TEST(TrainCommand, TheRingIsNoChoiceAndOldFilesAreRead) {
   EXPECT_THROW(read("ring"), ConfigError);
 }
 
+TEST(TrainCommand, AHalfTypeWithoutMixedPrecisionIsRefused) {
+  const auto read = [](const std::vector<std::string>& args) {
+    TrainCommand command("my_program", testing_support::recipes());
+    command.read(args, 4);
+    return command.arguments();
+  };
+  EXPECT_THROW(read({"spiral", "--dtype", "fp16"}), ConfigError);
+  const auto arguments = read({"spiral", "--dtype", "fp16", "--amp", "O1"});
+  EXPECT_NO_THROW(read({arguments.begin() + 1, arguments.end()})) << "nor do the ranks refuse what the front has read";
+}
+
 TEST(TrainCommand, AnEmptyFileNameIsRefused) {
   TrainCommand command("my_program", testing_support::recipes());
   EXPECT_THROW(command.read({"spiral", "--config="}, 4), ConfigError);

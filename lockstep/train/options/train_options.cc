@@ -64,10 +64,10 @@ void TrainOptions::declare_evaluation(config::OptionSet& options) {
                                    config::Effect effect) {
     options.form(name, "N[steps|epochs]", help, field, read_interval, write_interval, effect);
   };
-  interval("eval-every", "evaluate (default: every epoch)", &eval_every, kTrajectory);  // a plateau's
+  interval("eval-every", "evaluate (default: every epoch; 0: at the end)", &eval_every, kTrajectory);  // a plateau's
   options.number("early-stop", "N", "end after N evaluations without a better metric", &early_stop, 0, 1'000'000,
                  kTrajectory);
-  interval("save-every", "save a checkpoint (default: every epoch)", &save_every, kNone);
+  interval("save-every", "save a checkpoint (default: every epoch; 0: at the end)", &save_every, kNone);
   options.number("keep", "N", "numbered checkpoints that stay", &keep, 1, 1'000'000, kNone);
 }
 
@@ -77,7 +77,7 @@ void TrainOptions::declare_machine(config::OptionSet& options) {
   options.toggle("deterministic", "same bits in every run", &deterministic, kTrajectory);
   options.word("on-nan", "when the loss is not finite", &on_nan, kNone);
   options.flag("detect-anomaly", "name the layer that a loss that is not finite comes from", &detect_anomaly, kNone);
-  options.flag("quiet", "no progress bar", &quiet, kNone).of_one_start();
+  options.flag("quiet", "errors, warnings and the last lines only", &quiet, kNone).of_one_start();
 }
 
 void TrainOptions::resolve(int cores) {
