@@ -33,7 +33,7 @@ std::string CheckpointStore::path_of(int64_t step) const { return folder_ + "/" 
 
 std::string CheckpointStore::save(int64_t step, const Value& value) {
   make_folder(step);
-  write_pt(value, path_of(step));
+  write_pt(value, path_of(step), options_.on_progress);
   link_atomically(step_file_name(step), folder_ + "/last.pt");
   prune();
   return path_of(step);

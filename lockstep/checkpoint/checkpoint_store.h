@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ class CheckpointStore {
  public:
   struct Options {
     int keep_last = 3;  // the newest ones that a save keeps, besides last.pt's and best.pt's; 0: it keeps all
+    std::function<void()> on_progress = {};  // called while a checkpoint is written (atomic_file.h)
   };
   using Saved = StepFile;
   struct Loaded {

@@ -9,6 +9,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/terminal.h"
 #include "lockstep/base/topology.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/comm/text_exchange.h"
@@ -99,10 +100,19 @@ std::string pin(const World& world) {
   return pin_rank(world.local_rank(), world.place().local_size, pool.data(), pool.size());
 }
 
-track::Progress::Options progress_options() {
+// The width of the terminal that shows this rank's output: our launcher keeps it on the board, elsewhere the terminal
+// is asked.
+int columns_now(const Board& board) {
+  if (const int told = board.columns.load(); told > 0) return told;
+  const int own = terminal_columns(STDOUT_FILENO);
+  return own > 0 ? own : static_cast<int>(env_int("COLUMNS", 0, 10000).value_or(80));
+}
+
+track::Progress::Options progress_options(const World& world, bool quiet) {
   return {.terminal = env("LOCKSTEP_PROGRESS").value_or("") == "tty" ||
                       (!env("LOCKSTEP_PROGRESS") && isatty(STDOUT_FILENO) == 1),
-          .columns = static_cast<int>(env_int("COLUMNS", 0, 10000).value_or(80))};
+          .columns = [&board = world.board()] { return columns_now(board); },
+          .quiet = quiet};
 }
 
 }  // namespace
@@ -114,6 +124,7 @@ int train(const std::string& program, const Arguments& args, const Recipes& reci
   watch_signals();
   train::TrainOptions& options = command.options();
   launch::check_inputs(options);
+  train::require_gpu(options.device);
   const auto world = init(world_of(options));
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();  // which names the rank in every line
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
@@ -124,11 +135,12 @@ int train(const std::string& program, const Arguments& args, const Recipes& reci
   const bool leads = world->rank() == 0;
   if (leads) tell(parts, log);
   if (options.parallel.pin) log.debug("pinned to ", pin(*world));  // after set_up: --threads counts all cores
-  const auto show = [quiet = options.quiet || !leads](const std::string& text) {
-    if (!quiet) print(text);
+  parts.program = program;
+  const auto show = [leads](const std::string& text) {
+    if (leads) print(text);
   };
   const auto stop_asked = [&board = world->board()] { return g_signals > 0 || board.stop_requested.load() != 0; };
-  train::Trainer trainer(std::move(parts), progress_options(), show, stop_asked, log);
+  train::Trainer trainer(std::move(parts), progress_options(*world, options.quiet || !leads), show, stop_asked, log);
   return trainer.run();
 }
 

@@ -24,29 +24,69 @@ TEST(Progress, LongRunsHaveHours) {
   EXPECT_NE(progress_text(state).find("ETA 3:04:05"), std::string::npos);
 }
 
+TEST(Progress, TheTimeLeftMayNotBeKnownYet) {
+  ProgressState state = kState;
+  state.seconds_left.reset();
+  EXPECT_NE(progress_text(state).find("ETA -:--"), std::string::npos);
+}
+
 TEST(Progress, TheBarFitsItsColumns) {
   const std::string bar = progress_bar(kState, 110);
   EXPECT_EQ(bar.substr(0, 32), "[#######.......................]");
-  for (const int columns : {1, 20, 70, 80, 81, 90, 200}) {
+  for (const int columns : {1, 20, 40, 70, 80, 81, 90, 200}) {
     EXPECT_LT(progress_bar(kState, columns).size(), static_cast<size_t>(columns)) << columns;
   }
 }
 
+TEST(Progress, FieldsGoFromTheMiddleWhereRoomIsShort) {
+  EXPECT_EQ(progress_bar(kState, 80),
+            "[###...........] epoch 2/5  step 140/560  loss 0.2301  5210 samples/s  ETA 1:12");
+  EXPECT_EQ(progress_bar(kState, 60), "[##........] epoch 2/5  step 140/560  loss 0.2301  ETA 1:12");
+  EXPECT_EQ(progress_bar(kState, 50), "epoch 2/5  step 140/560  loss 0.2301  ETA 1:12");
+  EXPECT_EQ(progress_bar(kState, 40), "step 140/560  loss 0.2301  ETA 1:12");
+  ProgressState longest = kState;
+  longest.step = longest.steps = 1'000'000'000;
+  longest.seconds_left = 100 * 3600;
+  EXPECT_EQ(progress_bar(longest, 40), "ETA 100:00:00") << "never more than a line";
+}
+
 TEST(Progress, PlainLinesOffATerminal) {
   std::string out;
-  Progress progress({.terminal = false, .columns = 80, .seconds_between = 0},
-                    [&](const std::string& text) { out += text; });
+  Progress progress({.terminal = false, .seconds_between = 0}, [&](const std::string& text) { out += text; });
   progress.update(kState);
   progress.line("saved");
-  EXPECT_EQ(out, progress_text(kState) + "\nsaved\n");
+  progress.finish();
+  EXPECT_EQ(out, progress_text(kState) + "\nsaved\n") << "the last line is not said twice";
 }
 
 TEST(Progress, ATerminalIsRedrawn) {
   std::string out;
-  Progress progress({.terminal = true, .columns = 120}, [&](const std::string& text) { out += text; });
+  Progress progress({.terminal = true, .columns = [] { return 120; }}, [&](const std::string& text) { out += text; });
   progress.update(kState);
   progress.line("saved");
   EXPECT_EQ(out, "\r\033[K" + progress_bar(kState, 120) + "\r\033[Ksaved\n");
+  progress.finish();
+  EXPECT_TRUE(out.ends_with("saved\n\r\033[K" + progress_bar(kState, 120) + "\n"));
+}
+
+TEST(Progress, TheBarFollowsTheTerminalsSize) {
+  std::string out;
+  int columns = 120;
+  Progress progress({.terminal = true, .columns = [&] { return columns; }},
+                    [&](const std::string& text) { out = text; });
+  progress.update(kState);
+  columns = 50;
+  progress.line("x");  // the bar of 107 characters lies on three lines of 50
+  EXPECT_EQ(out, "\r\033[2A\033[Jx\n");
+}
+
+TEST(Progress, QuietOnesStillPassLinesOn) {
+  std::string out;
+  Progress progress({.terminal = true, .quiet = true}, [&](const std::string& text) { out += text; });
+  progress.update(kState);
+  progress.line("the end");
+  progress.finish();
+  EXPECT_EQ(out, "the end\n");
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <ATen/Context.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
 
+#include <memory>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/base/error.h"
@@ -10,8 +12,27 @@
 
 namespace lockstep::train {
 
+int gpus_of_driver(const char* library) {
+  struct Close {
+    void operator()(void* handle) const { dlclose(handle); }
+  };
+  const std::unique_ptr<void, Close> driver(dlopen(library, RTLD_NOW | RTLD_LOCAL));
+  if (!driver) return 0;
+  auto* const init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver.get(), "cuInit"));
+  auto* const count = reinterpret_cast<int (*)(int*)>(dlsym(driver.get(), "cuDeviceGetCount"));
+  int gpus = 0;
+  return init != nullptr && count != nullptr && init(0) == 0 && count(&gpus) == 0 ? gpus : 0;
+}
+
+void require_gpu(DeviceKind kind) {
+  if (kind == DeviceKind::kCpu || gpus_of_driver() > 0) return;
+  throw ConfigError(
+      "--device cuda: no GPU can be used here; lockstep doctor says more. Leave --device out for the CPU");
+}
+
 c10::Device open_device(DeviceKind kind, int local_rank) {
   if (kind == DeviceKind::kCpu) return c10::Device(c10::kCPU);
+  require_gpu(kind);
   comm::plugin_symbol(comm::kCudaPlugin, "lockstep_make_nccl_communicator");
   if (!at::globalContext().hasCUDA()) {
     throw ConfigError(

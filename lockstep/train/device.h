@@ -9,6 +9,12 @@
 
 namespace lockstep::train {
 
+// Returns the number of GPUs that the CUDA driver has; 0 without a driver. `library` is the driver's name.
+int gpus_of_driver(const char* library = "libcuda.so.1");
+
+// Throws ConfigError if GPUs are asked for and there is none, whatever libraries this build has or lacks.
+void require_gpu(DeviceKind kind);
+
 // Returns the device of the rank with this local rank. Ranks share GPUs if there are fewer GPUs than ranks. For a GPU
 // it opens the CUDA plug-in, which must come before anything else asks libtorch for a GPU. Throws ConfigError if this
 // build or this machine has none.

@@ -18,6 +18,19 @@ TEST(Device, AGpuIsThereOrTheErrorSaysWhyNot) {
   }
 }
 
+TEST(Device, AMachineWithoutAGpuIsToldSoAndNotOfALibrary) {
+  EXPECT_EQ(gpus_of_driver("no-such-driver.so"), 0);
+  EXPECT_EQ(gpus_of_driver("libc.so.6"), 0);
+  EXPECT_NO_THROW(require_gpu(DeviceKind::kCpu));
+  if (gpus_of_driver() > 0) return;
+  try {
+    open_device(DeviceKind::kCuda, 0);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::StartsWith("--device cuda: no GPU"));
+  }
+}
+
 TEST(Device, GpusTalkThroughNccl) {
   EXPECT_EQ(backend_for(DeviceKind::kCuda, "auto"), "nccl");
   EXPECT_EQ(backend_for(DeviceKind::kCuda, "gloo"), "gloo");

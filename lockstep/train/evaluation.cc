@@ -37,7 +37,9 @@ Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Datase
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
   const auto total = loop::chunk_sums(comm, data.size(), options.chunk, [&](int64_t first, int64_t count) {
-    return measure_chunk(recipe, model, data, first, count, options);
+    auto chunk = measure_chunk(recipe, model, data, first, count, options);
+    if (options.on_chunk) options.on_chunk();
+    return chunk;
   });
   const std::vector<double> sums(total.begin() + 1, total.end());
   return {.loss = total[0] / static_cast<double>(data.size()),

@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/amp/opt_level.h"
@@ -24,7 +25,8 @@ struct EvaluationOptions {
   int64_t chunk = 256;  // samples; the result's bits depend on it
   bool channels_last = false;
   amp::Policy amp;
-  c10::Device device{c10::kCPU};  // the model's
+  c10::Device device{c10::kCPU};        // the model's
+  std::function<void()> on_chunk = {};  // called after each chunk that this rank has computed
 };
 
 // Evaluates a model. The data set is cut into fixed chunks, one rank computes each chunk, and the chunks' sums are

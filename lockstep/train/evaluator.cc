@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "lockstep/train/phase.h"
+
 namespace lockstep::train {
 
 using Split = EvaluationSchedule::Split;
@@ -14,6 +16,7 @@ Evaluator::Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp)
                 .has_validation = parts.data.validation != nullptr} {}
 
 Evaluation Evaluator::evaluate_on(Split split) {
+  const Phase phase(parts_.world->self(), cat("evaluating at step ", parts_.state.step));
   ddp_.sync_buffers();
   parts_.optimizer->exchange_averages();
   const auto& data = split == Split::kTest ? parts_.data.test : parts_.data.validation;
@@ -21,7 +24,8 @@ Evaluation Evaluator::evaluate_on(Split split) {
                                           {.chunk = parts_.plan.eval_batch,
                                            .channels_last = parts_.plan.channels_last,
                                            .amp = parts_.mixed->policy(),
-                                           .device = parts_.device});
+                                           .device = parts_.device,
+                                           .on_chunk = [this] { beat(parts_.world->self()); }});
   parts_.optimizer->exchange_averages();
   return evaluation;
 }

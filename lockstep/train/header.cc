@@ -32,6 +32,12 @@ std::string listed(const std::vector<std::string>& items) {
   return text;
 }
 
+// What a batch larger than the data becomes.
+std::string whole_data_text(const HeaderFacts& facts, const Plan& plan) {
+  if (facts.train_samples >= plan.global_batch()) return "";
+  return cat("; a step has all ", facts.train_samples, " samples, for there are no more");
+}
+
 std::string schedule_text(const Plan& plan) {
   const char* unit = plan.steps_per_unit == 1 ? "step" : "epoch";
   return cat("lr ", plan.schedule.base_lr, scaling_text(plan), ' ', schedule::describe(plan.schedule, unit));
@@ -47,7 +53,8 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   text +=
       cat("  ranks       ", facts.ranks, " (", facts.backend, "), ", facts.threads,
           facts.threads == 1 ? " thread" : " threads", " each, ", plan.lanes, plan.lanes == 1 ? " lane\n" : " lanes\n");
-  text += cat("  batch       ", plan.batch_size, " a lane, ", plan.global_batch(), " global\n");
+  text += cat("  batch       ", plan.batch_size, " a lane, ", plan.global_batch(), " global",
+              whole_data_text(facts, plan), '\n');
   if (facts.sync_bn) {
     const int own = plan.lanes / facts.ranks;
     text += cat("  sync-bn     statistics over all ", plan.lanes, " lanes",
@@ -61,7 +68,7 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
               facts.sharding, '\n');
   if (!facts.chosen.empty()) text += cat("  options     ", facts.chosen, '\n');
   text += cat("  steps       ", plan.total_steps, " (", plan.steps_per_epoch, " an epoch), from epoch ",
-              plan.epoch_of(facts.first_step) + 1, " step ", facts.first_step, '\n');
+              plan.epoch_of(facts.first_step) + 1, " step ", facts.first_step + 1, '\n');
   if (!facts.resumed_from.empty()) {
     text += facts.forked ? cat("  forked      from ", facts.resumed_from, "; its run stays as it is\n")
                          : cat("  resumed     ", facts.resumed_from, '\n');

@@ -40,14 +40,14 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .changes = {"--clip 0 -> 1"}};
   const std::string text = header(facts, plan);
   EXPECT_THAT(text, HasSubstr("ranks       2 (shm), 1 thread each, 4 lanes"));
-  EXPECT_THAT(text, HasSubstr("batch       32 a lane, 128 global"));
+  EXPECT_THAT(text, HasSubstr("batch       32 a lane, 128 global\n"));
   EXPECT_THAT(text, HasSubstr("statistics over all 4 lanes; 2 times the activations of a lane in memory"));
   EXPECT_THAT(text, HasSubstr("parameters  21,430"));
   EXPECT_THAT(text, HasSubstr("train       MNIST, 7000 images\n"));
   EXPECT_THAT(text,
               HasSubstr("lr 0.1 cosine to 0 at step 275, warm-up 50 steps, state and weights shared by 2 ranks\n"));
   EXPECT_THAT(text, HasSubstr("options     --lr 0.1 --ema 0.99\n"));
-  EXPECT_THAT(text, HasSubstr("from epoch 2 step 60"));
+  EXPECT_THAT(text, HasSubstr("from epoch 2 step 61\n")) << "steps count from 1";
   EXPECT_THAT(text, HasSubstr("resumed     last.pt\n  changed     --clip 0 -> 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("validation")));
   EXPECT_THAT(text, Not(HasSubstr("launcher")));
@@ -62,6 +62,17 @@ TEST(Header, SaysWhereAForkComesFromAndWhatWasDropped) {
                              HasSubstr("forked      from " + file + "; its run stays as it is\n")));
   EXPECT_THAT(header({.recipe = "mnist", .resumed_from = file, .dropped = {"step-000300.pt", "best.pt"}}, plan),
               HasSubstr("resumed     " + file + "\n  dropped     step-000300.pt, best.pt\n"));
+}
+
+TEST(Header, ABatchLargerThanTheDataSaysWhatItBecomes) {
+  Plan plan;
+  plan.lanes = 2;
+  plan.batch_size = 512;
+  plan.steps_per_epoch = 1;
+  const std::string text = header({.ranks = 1, .train_samples = 100}, plan);
+  EXPECT_THAT(text,
+              HasSubstr("batch       512 a lane, 1024 global; a step has all 100 samples, for there are no more\n"));
+  EXPECT_THAT(text, HasSubstr("from epoch 1 step 1\n"));
 }
 
 TEST(Header, AScaledRateIsShown) {

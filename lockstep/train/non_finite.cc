@@ -11,13 +11,24 @@ constexpr int kOverflowsToWarn = 17;
 
 }  // namespace
 
-void NonFinite::warn(double loss) const {
-  const std::string line = cat("step ", parts_.state.step + 1, ": the gradient of ", ddp_.reducer().first_not_finite(),
-                               " is not finite (loss ", loss, ')');
+void NonFinite::warn(double loss) {
+  last_ = parts_.state.step + 1;
+  if (count_++ > 0 && parts_.options.on_nan != OnNan::kStop) return;
+  first_ = last_;
+  const std::string line =
+      cat("step ", last_, ": the gradient of ", ddp_.reducer().first_not_finite(), " is not finite (loss ", loss, ')');
   if (parts_.options.on_nan == OnNan::kStop) {
     throw DataError(line, "; ended by --on-nan stop; lower --lr, or --clip the gradient");
   }
-  if (leads()) log_.warning(line, "; lower --lr, --clip the gradient, or end such runs by --on-nan stop");
+  if (leads()) {
+    log_.warning(line, "; lower --lr, --clip the gradient, or end such runs by --on-nan stop (further such steps are ",
+                 "counted and told at the end)");
+  }
+}
+
+void NonFinite::tell_count() const {
+  if (!leads() || count_ < 2) return;
+  log_.warning("the gradient was not finite in ", count_, " steps, from step ", first_, " to step ", last_);
 }
 
 std::string NonFinite::overflow(double loss, double scale) const {

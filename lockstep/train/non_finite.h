@@ -15,8 +15,11 @@ class NonFinite {
   NonFinite(const Parts& parts, const parallel::DistributedDataParallel& ddp, const Logger& log)
       : parts_(parts), ddp_(ddp), log_(log) {}
 
-  // Called without a loss scaler: warns on rank 0, or throws DataError with --on-nan stop.
-  void warn(double loss) const;
+  // Called without a loss scaler: warns on rank 0 at the first of such steps and counts them, or throws DataError with
+  // --on-nan stop.
+  void warn(double loss);
+  // Says, at the end of the run, how many steps it were if they were several.
+  void tell_count() const;
 
   // Called for a step that the loss scaler skips. Returns the first parameter whose gradient overflowed at `scale`.
   // Some overflows are normal while the scale settles; it warns after 17 in a row.
@@ -35,6 +38,7 @@ class NonFinite {
   const Parts& parts_;
   const parallel::DistributedDataParallel& ddp_;
   const Logger& log_;
+  int64_t count_ = 0, first_ = 0, last_ = 0;  // steps that warn() was called for, counted from 1
 };
 
 }  // namespace lockstep::train

@@ -40,10 +40,20 @@ class NonFiniteTest : public ::testing::Test {
 };
 
 TEST_F(NonFiniteTest, WarnsAndNamesTheParameter) {
-  const NonFinite non_finite(parts_, ddp_, log_);
+  NonFinite non_finite(parts_, ddp_, log_);
   non_finite.warn(1.5);
+  non_finite.tell_count();
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_THAT(warnings_[0], HasSubstr("step 1: the gradient of weight is not finite (loss 1.5)"));
+}
+
+TEST_F(NonFiniteTest, ManyStepsAreOneWarningAndACount) {
+  NonFinite non_finite(parts_, ddp_, log_);
+  for (parts_.state.step = 2; parts_.state.step < 44; ++parts_.state.step) non_finite.warn(1.5);
+  EXPECT_EQ(warnings_.size(), 1u);
+  non_finite.tell_count();
+  ASSERT_EQ(warnings_.size(), 2u);
+  EXPECT_EQ(warnings_[1], "warning: the gradient was not finite in 42 steps, from step 3 to step 44");
 }
 
 TEST_F(NonFiniteTest, AnOverflowIsOnTheBoard) {

@@ -1,6 +1,9 @@
 #include "lockstep/train/reporter.h"
 
+#include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <limits>
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/option_set.h"
@@ -11,6 +14,15 @@ namespace {
 
 // Steps whose reductions are written to metrics.jsonl.
 constexpr int64_t kFirstReductions = 10, kReductionsEvery = 100;
+
+// Seconds since 1970, to a thousandth.
+double wall_time() {
+  using namespace std::chrono;
+  const auto now = duration_cast<milliseconds>(system_clock::now().time_since_epoch());
+  return static_cast<double>(now.count()) / 1e3;
+}
+
+double to_microseconds(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
 }  // namespace
 
@@ -33,18 +45,31 @@ config::Record Reporter::own_options() const {
   return own.record();
 }
 
+void Reporter::begin_step() {
+  parts_.world->self().step.store(static_cast<uint64_t>(parts_.state.step + 1), std::memory_order_relaxed);
+}
+
 void Reporter::step(const StepReport& report) {
   auto& board = parts_.world->board();
-  parts_.world->self().step.store(static_cast<uint64_t>(parts_.state.step), std::memory_order_relaxed);
   parts_.world->self().beat_ns.store(monotonic_ns(), std::memory_order_relaxed);
   uint64_t none = 0;
   board.first_step_ns.compare_exchange_strong(none, static_cast<uint64_t>(monotonic_ns()));
   samples_ += report.samples;
   seconds_ += report.seconds;
+  pace_.step(report.samples, report.seconds);
   loss_ = report.loss;
   if (!leads()) return;
-  track::Record record = {{"kind", "train"},     {"step", parts_.state.step}, {"epoch", epoch()},
-                          {"loss", report.loss}, {"lr", report.lr},           {"gradient_norm", report.gradient_norm}};
+  track::Record record = {
+      {"kind", "train"},
+      {"step", parts_.state.step},
+      {"epoch", epoch()},
+      {"loss", report.loss},
+      {"lr", report.lr},
+      {"gradient_norm", report.gradient_norm},
+      {"time", wall_time()},
+      {"seconds", to_microseconds(report.seconds)},
+      {"samples_per_second", report.seconds > 0 ? std::round(static_cast<double>(report.samples) / report.seconds) : 0},
+      {"data_seconds", to_microseconds(report.data_seconds)}};
   if (parts_.mixed->scaler().enabled()) record["loss_scale"] = parts_.mixed->loss_scale();
   if (!report.overflow.empty()) {
     record["skipped"] = true;
@@ -55,15 +80,17 @@ void Reporter::step(const StepReport& report) {
 }
 
 void Reporter::show_progress(const StepReport& report) {
-  const auto left = static_cast<double>((parts_.plan.total_steps - parts_.state.step) * parts_.plan.global_batch());
+  // The last step of an epoch may have fewer samples.
+  const int64_t steps_left = parts_.plan.total_steps - parts_.state.step;
+  const int64_t samples_a_step = std::min(parts_.plan.global_batch(), parts_.data.train->size());
   progress_.update({.step = parts_.state.step,
                     .steps = parts_.plan.total_steps,
                     .epoch = epoch(),
                     .epochs = parts_.plan.epochs,
                     .loss = report.loss,
                     .lr = report.lr,
-                    .samples_per_second = samples_per_second(),
-                    .seconds_left = left / samples_per_second()});
+                    .samples_per_second = pace_.samples_per_second(),
+                    .seconds_left = pace_.seconds_for(steps_left * samples_a_step)});
 }
 
 // DistributedDataParallel's logging data of this rank, bucket by bucket.
@@ -98,27 +125,32 @@ void Reporter::write(const track::Record& record) {
   metrics_->write(record);
 }
 
-void Reporter::evaluation(const Evaluation& evaluation, bool of_test_data) {
+void Reporter::evaluation(const Evaluation& evaluation, bool of_test_data, bool is_best) {
   if (!leads()) return;
   const int64_t step = parts_.state.step;
-  track::Record record = {
-      {"kind", "eval"}, {"step", step}, {"epoch", epoch()}, {"loss", evaluation.loss}, {"samples", evaluation.samples}};
-  std::string line = cat("step ", step, ": loss ", evaluation.loss);
+  track::Record record = {{"kind", "eval"},
+                          {"step", step},
+                          {"epoch", epoch()},
+                          {"loss", evaluation.loss},
+                          {"samples", evaluation.samples},
+                          {"time", wall_time()}};
+  std::string line = cat("epoch ", epoch(), ", step ", step, ": loss ", evaluation.loss);
   for (const auto& [name, value] : evaluation.metrics.items()) {
     record[name] = value;
     line += cat(", ", name, ' ', value.dump());
   }
   const bool is_there = parts_.evaluated && step == first_step_;
   if (!is_there) write(record);
-  say(cat(line, " on ", evaluation.samples, of_test_data ? " test" : " validation", " samples"));
+  say(cat(line, " on ", evaluation.samples, of_test_data ? " test" : " validation", " samples",
+          is_best ? ", the best so far" : ""));
 }
 
 void Reporter::saved(const std::string& checkpoint) { parts_.world->board().saved.set(cat("checkpoint ", checkpoint)); }
 
 void Reporter::stopped() {
   progress_.finish();
-  say(cat("stopped at step ", parts_.state.step, ", saved ", parts_.files.interrupted(),
-          "; go on with: ", parts_.resume_command));
+  say_last(cat("stopped at step ", parts_.state.step, ", saved ", parts_.files.interrupted(),
+               "; go on with: ", parts_.resume_command));
 }
 
 nlohmann::ordered_json Reporter::results(const Evaluation& evaluation, const std::string& weights_sha256,
@@ -145,12 +177,30 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
   check_folder();
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();
-  say(cat("done: ", parts_.state.step, " steps in ", std::lround(final["seconds"].get<double>()), " s; ",
-          parts_.files.final_json(), ", weights ", weights_sha256.substr(0, 12), "…"));
+  say_last(cat("done: ", parts_.state.step, " steps in ", std::lround(final["seconds"].get<double>()), " s; ",
+               parts_.files.final_json(), ", weights ", weights_sha256.substr(0, 12), "…"));
+  std::error_code unknown;
+  const bool has_best = std::filesystem::exists(parts_.files.best(), unknown);
+  if (has_best) {
+    const bool has_metric = parts_.state.best > std::numeric_limits<double>::lowest();
+    say_last(cat("best: ", parts_.files.best(),
+                 has_metric ? cat(", ", parts_.recipe->best_by(), ' ', parts_.state.best) : ""));
+  }
+  const std::string& data = parts_.options.data.path;
+  say_last(cat("next: ", command("eval"), " --load ", has_best ? parts_.files.best() : parts_.files.last(),
+               data.empty() ? "" : cat(" --data ", data)));
+}
+
+std::string Reporter::command(const char* name) const {
+  return cat(parts_.program, ' ', name, ' ', parts_.recipe->name());
 }
 
 void Reporter::say(const std::string& line) {
-  if (leads() && !parts_.options.quiet) progress_.line(line);
+  if (!parts_.options.quiet) say_last(line);
+}
+
+void Reporter::say_last(const std::string& line) {
+  if (leads()) progress_.line(line);
 }
 
 }  // namespace lockstep::train

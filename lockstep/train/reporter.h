@@ -11,6 +11,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/track/jsonl.h"
+#include "lockstep/track/pace.h"
 #include "lockstep/track/progress.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/folder/folder_watch.h"
@@ -26,6 +27,7 @@ struct StepReport {
   std::string overflow = {};  // in a step that the loss scaler skips: the first parameter whose gradient is not finite
   int64_t samples = 0;        // of the global batch
   double seconds = 0;
+  double data_seconds = 0;  // of these: waiting for data
 };
 
 class Reporter {
@@ -36,10 +38,13 @@ class Reporter {
   // ConfigError for a recipe's option that has the name of a result.
   Reporter(const Parts& parts, track::Progress::Options progress, Print print);
 
+  // Tells the board that the next step begins.
+  void begin_step();
   void step(const StepReport& report);
   // Reports the buckets' reductions of the last step, in some steps only.
   void reductions(const parallel::DistributedDataParallel& ddp);
-  void evaluation(const Evaluation& evaluation, bool of_test_data);
+  // `is_best`: no evaluation of the run was better.
+  void evaluation(const Evaluation& evaluation, bool of_test_data, bool is_best);
   void saved(const std::string& checkpoint);
   void stopped();
   // Writes final.json: the last evaluation, the hashes of the weights and, unless empty, of their average.
@@ -50,10 +55,13 @@ class Reporter {
 
   // Prints a line for people, unless --quiet.
   void say(const std::string& line);
+  // Prints one of the last lines, with --quiet too.
+  void say_last(const std::string& line);
 
  private:
   bool leads() const { return parts_.world->rank() == 0; }
   int64_t epoch() const { return parts_.plan.epoch_of(parts_.state.step - 1) + 1; }  // of the last step, from 1
+  std::string command(const char* name) const;                                       // "lockstep train mnist"
   double samples_per_second() const { return seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0; }
   void write(const track::Record& record);
   void show_progress(const StepReport& report);
@@ -68,7 +76,8 @@ class Reporter {
   track::Progress progress_;
   int64_t samples_ = 0;  // trained in this start
   double seconds_ = 0;   // spent on them
-  double loss_ = 0;      // of the last step
+  track::Pace pace_;
+  double loss_ = 0;  // of the last step
   Stopwatch since_start_;
 };
 

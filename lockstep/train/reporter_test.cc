@@ -26,6 +26,7 @@ class ReporterTest : public ::testing::Test {
     parts_.mixed = std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{parts_.model.module.get()},
                                                          std::vector<optim::OptimizerRef>{},
                                                          amp::Options{.opt_level = amp::OptLevel::kO0});
+    parts_.data.train = std::make_shared<testing_support::Blobs>(100);
     parts_.plan.steps_per_epoch = 10;
     parts_.plan.total_steps = 20;
     parts_.plan.epochs = 2;
@@ -50,8 +51,11 @@ class ReporterTest : public ::testing::Test {
 
 TEST_F(ReporterTest, AStepIsARecordAndOnTheBoard) {
   Reporter reporter = make();
+  parts_.state.step = 10;
+  reporter.begin_step();
+  EXPECT_EQ(parts_.world->self().step.load(), 11u) << "the step being computed, from 1";
   parts_.state.step = 11;
-  reporter.step({.loss = 0.5, .lr = 0.1, .gradient_norm = 2, .samples = 8, .seconds = 0.5});
+  reporter.step({.loss = 0.5, .lr = 0.1, .gradient_norm = 2, .samples = 8, .seconds = 0.5, .data_seconds = 0.125});
   ASSERT_EQ(records().size(), 1u);
   const auto record = records()[0];
   EXPECT_EQ(record["kind"], "train");
@@ -59,7 +63,10 @@ TEST_F(ReporterTest, AStepIsARecordAndOnTheBoard) {
   EXPECT_EQ(record["epoch"], 2);
   EXPECT_EQ(record["loss"], 0.5);
   EXPECT_FALSE(record.contains("skipped"));
-  EXPECT_EQ(parts_.world->self().step.load(), 11u);
+  EXPECT_EQ(record["seconds"], 0.5);
+  EXPECT_EQ(record["data_seconds"], 0.125);
+  EXPECT_EQ(record["samples_per_second"], 16);
+  EXPECT_NEAR(record["time"].get<double>(), static_cast<double>(::time(nullptr)), 60);
 }
 
 TEST_F(ReporterTest, ARecipesOptionMayNotHaveTheNameOfAResult) {
@@ -104,13 +111,13 @@ TEST_F(ReporterTest, AnEvaluationThatIsThereAlreadyIsShownAndNotWrittenAgain) {
   parts_.evaluated = true;
   Reporter reporter = make();
   const Evaluation evaluation{.loss = 0.25, .samples = 50, .metrics = {{"accuracy", 0.5}}};
-  reporter.evaluation(evaluation, /*of_test_data=*/false);
+  reporter.evaluation(evaluation, /*of_test_data=*/false, /*is_best=*/false);
   EXPECT_TRUE(records().empty());
-  EXPECT_THAT(shown_, HasSubstr("step 10: loss 0.25, accuracy 0.5 on 50 validation samples"));
+  EXPECT_THAT(shown_, HasSubstr("epoch 1, step 10: loss 0.25, accuracy 0.5 on 50 validation samples\n"));
   parts_.state.step = 20;
-  reporter.evaluation(evaluation, /*of_test_data=*/true);
+  reporter.evaluation(evaluation, /*of_test_data=*/true, /*is_best=*/true);
   EXPECT_EQ(records().size(), 1u);
-  EXPECT_THAT(shown_, HasSubstr("step 20: loss 0.25, accuracy 0.5 on 50 test samples"));
+  EXPECT_THAT(shown_, HasSubstr("epoch 2, step 20: loss 0.25, accuracy 0.5 on 50 test samples, the best so far\n"));
 }
 
 TEST_F(ReporterTest, TheEndIsInFinalJson) {
@@ -125,6 +132,27 @@ TEST_F(ReporterTest, TheEndIsInFinalJson) {
   EXPECT_EQ(final["weights_sha256"], std::string(64, 'a'));
   EXPECT_FALSE(final.contains("ema_sha256"));
   EXPECT_THAT(shown_, HasSubstr("done: 20 steps"));
+  EXPECT_THAT(shown_, HasSubstr("next: lockstep eval tiny --load " + folder_ + "/checkpoints/last.pt\n"))
+      << "nothing was the best";
+}
+
+TEST_F(ReporterTest, QuietRunsKeepTheLastLines) {
+  parts_.options.quiet = true;
+  parts_.program = "my_program";
+  parts_.options.data.path = "digits";
+  parts_.state.best = 0.5;
+  std::filesystem::create_directories(parts_.files.checkpoints());
+  std::ofstream(parts_.files.best()) << "";
+  Reporter reporter = make();
+  parts_.state.step = 20;
+  reporter.say("epoch 2");
+  reporter.evaluation({.loss = 0.25, .samples = 50}, /*of_test_data=*/true, /*is_best=*/true);
+  EXPECT_EQ(shown_, "");
+  reporter.done({.loss = 0.5, .samples = 50}, std::string(64, 'a'), "");
+  EXPECT_THAT(shown_, ::testing::StartsWith("done: 20 steps in "));
+  EXPECT_THAT(shown_, HasSubstr("\nbest: " + parts_.files.best() + ", accuracy 0.5\n"));
+  EXPECT_THAT(shown_,
+              ::testing::EndsWith("\nnext: my_program eval tiny --load " + parts_.files.best() + " --data digits\n"));
 }
 
 }  // namespace

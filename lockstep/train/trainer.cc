@@ -9,6 +9,7 @@
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/train/memory_format.h"
+#include "lockstep/train/phase.h"
 
 namespace lockstep::train {
 namespace {
@@ -43,7 +44,8 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
             .keep_threads = true}),
       loader_(make_loader(parts_)),
       input_(loader_, parts_.device),
-      store_(parts_.files.checkpoints(), {.keep_last = parts_.options.keep}),
+      store_(parts_.files.checkpoints(),
+             {.keep_last = parts_.options.keep, .on_progress = [&self = parts_.world->self()] { beat(self); }}),
       evaluator_(parts_, ddp_),
       non_finite_(parts_, ddp_, log),
       reporter_(parts_, progress, std::move(print)),
@@ -71,8 +73,12 @@ int Trainer::run() {
 
 // One global batch: this rank's lanes forward and backward, the fold over all lanes, one update on all ranks.
 Trainer::StepOutcome Trainer::train_step() {
+  reporter_.begin_step();
   const Stopwatch watch;
   const data::StepBatch batch = input_.next();
+  const double data_seconds = watch.seconds();
+  const auto& paused_ns = parts_.world->board().paused_ns;
+  const int64_t paused_before_ns = paused_ns.load();
   const bool stop = leads() && stop_asked_();
   const auto result = run_lanes(batch, stop);
 
@@ -82,11 +88,11 @@ Trainer::StepOutcome Trainer::train_step() {
   const double lr = follow_schedule();
   // run_lanes() has ended on all ranks, and with it their use of shared weights.
   const amp::StepReport update = parts_.mixed->step(*parts_.optimizer, result, clip);
-  StepReport report{.loss = result.loss, .lr = lr, .gradient_norm = update.gradient_norm};
+  StepReport report{.loss = result.loss, .lr = lr, .gradient_norm = update.gradient_norm, .data_seconds = data_seconds};
   if (update.skipped) report.overflow = non_finite_.overflow(result.loss, result.loss_scale);
   ++step_;
   report.samples = batch.global_samples;
-  report.seconds = watch.seconds();
+  report.seconds = watch.seconds() - static_cast<double>(paused_ns.load() - paused_before_ns) * 1e-9;
   reporter_.step(report);
   reporter_.reductions(ddp_);
   return {report, result.decision != 0};
@@ -128,7 +134,9 @@ at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
 }
 
 void Trainer::evaluate(bool ends) {
-  if (evaluator_.evaluate(ends)) reporter_.evaluation(evaluator_.last(), evaluator_.last_was_test());
+  if (evaluator_.evaluate(ends)) {
+    reporter_.evaluation(evaluator_.last(), evaluator_.last_was_test(), evaluator_.is_best());
+  }
 }
 
 bool Trainer::nothing_left() const {
@@ -151,6 +159,7 @@ void Trainer::save() {
   saved_step_ = step_;
   if (!leads()) return;
   reporter_.check_folder();
+  const Phase phase(parts_.world->self(), cat("saving the checkpoint of step ", step_));
   const std::string path = store_.save(step_, state);
   if (parts_.state.is_best) store_.mark_best(step_);
   std::remove(parts_.files.interrupted().c_str());
@@ -160,9 +169,11 @@ void Trainer::save() {
 void Trainer::interrupt() {
   parts_.state.is_best = false;  // it is none of the store's
   const checkpoint::Value state = whole_state();
+  non_finite_.tell_count();
   if (!leads()) return;
   reporter_.check_folder();
-  checkpoint::write_pt(state, parts_.files.interrupted());
+  const Phase phase(parts_.world->self(), "saving " + parts_.files.interrupted());
+  checkpoint::write_pt(state, parts_.files.interrupted(), [this] { beat(parts_.world->self()); });
   reporter_.saved(parts_.files.interrupted());
   reporter_.stopped();
 }
@@ -190,6 +201,7 @@ void Trainer::finish() {
   evaluate(/*ends=*/true);
   if (saved_step_ != step_) save();
   const std::string weights = weights_sha256(), ema = ema_sha256();
+  non_finite_.tell_count();
   if (leads()) reporter_.done(evaluator_.last(), weights, ema);
 }
 

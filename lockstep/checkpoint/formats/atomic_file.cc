@@ -37,7 +37,8 @@ std::string advice(int error) {
 // Buffers small writes; large ones go straight to the file.
 class FileSink : public ByteSink {
  public:
-  FileSink(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  FileSink(int fd, std::string path, const std::function<void()>& on_progress)
+      : fd_(fd), path_(std::move(path)), on_progress_(on_progress) {}
 
   void write(std::string_view bytes) override {
     if (buffer_.size() + bytes.size() > kBuffer) flush();
@@ -54,20 +55,24 @@ class FileSink : public ByteSink {
   }
 
  private:
-  static constexpr size_t kBuffer = 1u << 20;
+  static constexpr size_t kBuffer = 1u << 20, kPart = 16u << 20;
 
   void write_out(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t count = ::write(fd_, bytes.data(), std::min<size_t>(bytes.size(), 1u << 30));
+      const ssize_t count = ::write(fd_, bytes.data(), std::min(bytes.size(), kPart));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) fail(path_, cat("can't write beyond ", human_bytes(written_)), errno);
       bytes.remove_prefix(static_cast<size_t>(count));
+      // The disk begins at once, so that the fsync at the end is short.
+      sync_file_range(fd_, static_cast<off_t>(written_), count, SYNC_FILE_RANGE_WRITE);
       written_ += static_cast<uint64_t>(count);
+      if (on_progress_) on_progress_();
     }
   }
 
   int fd_;
   std::string path_;
+  const std::function<void()>& on_progress_;
   std::string buffer_;
   uint64_t written_ = 0;
 };
@@ -127,9 +132,10 @@ void sync_folder(const std::string& path) {
 
 std::string temporary_name(const std::string& path) { return path + ".tmp"; }
 
-void write_atomically(const std::string& path, const std::function<void(ByteSink&)>& write) {
+void write_atomically(const std::string& path, const std::function<void(ByteSink&)>& write,
+                      const std::function<void()>& on_progress) {
   TemporaryFile file(path);
-  FileSink sink(file.fd(), path);
+  FileSink sink(file.fd(), path, on_progress);
   write(sink);
   sink.flush();
   file.rename();

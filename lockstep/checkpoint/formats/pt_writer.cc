@@ -21,8 +21,9 @@ void write_pt(const Value& value, ByteSink& sink) {
   zip.finish();
 }
 
-void write_pt(const Value& value, const std::string& path) {
-  write_atomically(path, [&](ByteSink& sink) { write_pt(value, sink); });
+void write_pt(const Value& value, const std::string& path, const std::function<void()>& on_progress) {
+  write_atomically(
+      path, [&](ByteSink& sink) { write_pt(value, sink); }, on_progress);
 }
 
 }  // namespace lockstep::checkpoint

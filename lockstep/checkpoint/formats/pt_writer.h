@@ -1,6 +1,7 @@
 // Writes .pt files that PyTorch's torch.load reads with weights_only=True.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "lockstep/checkpoint/formats/byte_sink.h"
@@ -14,7 +15,7 @@ namespace lockstep::checkpoint {
 // holds (an undefined or sparse tensor).
 void write_pt(const Value& value, ByteSink& sink);
 
-// Writes it to a file, atomically (see write_atomically).
-void write_pt(const Value& value, const std::string& path);
+// Writes it to a file, atomically (see write_atomically, also for `on_progress`).
+void write_pt(const Value& value, const std::string& path, const std::function<void()>& on_progress = {});
 
 }  // namespace lockstep::checkpoint

@@ -12,6 +12,8 @@ struct RunFiles {
   std::string metrics() const { return folder + "/metrics.jsonl"; }
   std::string final_json() const { return folder + "/final.json"; }
   std::string checkpoints() const { return folder + "/checkpoints"; }
+  std::string best() const { return checkpoints() + "/best.pt"; }
+  std::string last() const { return checkpoints() + "/last.pt"; }
   std::string interrupted() const { return checkpoints() + "/INTERRUPTED.pt"; }
   std::string logs() const { return folder + "/logs"; }
   std::string errors() const { return folder + "/errors"; }
