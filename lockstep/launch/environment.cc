@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,12 +77,6 @@ int free_port() {
     throw IoError("can't find a free port of 127.0.0.1: ", errno_text(errno));
   }
   return ntohs(address.sin_port);
-}
-
-int terminal_columns(int fd) {
-  if (isatty(fd) != 1) return 0;
-  winsize size{};
-  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 }  // namespace lockstep::launch

@@ -29,7 +29,4 @@ std::vector<std::string> own_environment();
 // A TCP port of 127.0.0.1 that nobody listened on a moment ago. Throws IoError.
 int free_port();
 
-// The width in columns of the terminal at `fd`; 0 if it is no terminal.
-int terminal_columns(int fd);
-
 }  // namespace lockstep::launch

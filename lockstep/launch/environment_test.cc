@@ -66,7 +66,5 @@ TEST(Environment, PortsAreFreeAndNotTheFirstComers) {
   EXPECT_LE(port, 65535);
 }
 
-TEST(Environment, NoTerminalHasNoColumns) { EXPECT_EQ(terminal_columns(-1), 0); }
-
 }  // namespace
 }  // namespace lockstep::launch

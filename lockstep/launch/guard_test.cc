@@ -47,6 +47,31 @@ TEST(Guard, KillsTheGroupsWhenTheLauncherIsKilled) {
   EXPECT_TRUE(ended_within(second, 1));
 }
 
+TEST(Guard, KillsWhatBearsTheMarkInWhateverSession) {
+  const std::string mark = run_mark();
+  const pid_t marked = fork();
+  if (marked == 0) {
+    setsid();
+    char* const arguments[] = {const_cast<char*>("sleep"), const_cast<char*>("100"), nullptr};
+    const std::string long_entry = "LONG=" + std::string(100'000, 'x');
+    char* const environment[] = {const_cast<char*>(long_entry.c_str()), const_cast<char*>(mark.c_str()), nullptr};
+    execve("/bin/sleep", arguments, environment);
+    _exit(1);
+  }
+  const pid_t other = sleeper();
+  usleep(100'000);  // both are sleep by now
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    const Guard guard(mark);
+    kill(getpid(), SIGKILL);
+  }
+  EXPECT_TRUE(ended_within(launcher, 5));
+  EXPECT_TRUE(ended_within(marked, 2));
+  EXPECT_FALSE(ended_within(other, 0.1));
+  kill(other, SIGKILL);
+  EXPECT_TRUE(ended_within(other, 5));
+}
+
 TEST(Guard, KillsNobodyWhenItIsSentHome) {
   const pid_t group = sleeper();
   {

@@ -10,6 +10,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/terminal.h"
 #include "lockstep/launch/environment.h"
 
 namespace lockstep::launch {
@@ -21,7 +22,11 @@ Board* board_in(const Mapping& memory) { return Board::attach(memory.data()); }
 
 }  // namespace
 
-Launcher::Launcher(Options options) : options_(std::move(options)), terminal_(options_.out_fd, options_.err_fd) {
+// What the logs keep may be left out on the terminal.
+Launcher::Launcher(Options options)
+    : options_(std::move(options)),
+      terminal_(options_.out_fd, options_.err_fd,
+                {.wraps = options_.own_workers, .leaves_out = !options_.log_dir.empty()}) {
   if (options_.nproc < 1 || options_.nproc > kMaxLocalRanks) {
     throw ConfigError("--nproc ", options_.nproc, ": expected a whole number from 1 to ", kMaxLocalRanks);
   }
@@ -40,10 +45,20 @@ int Launcher::run() {
     code = conclude(group, oom);
   }
   for (const auto stream : {Terminal::Stream::kOut, Terminal::Stream::kErr}) terminal_.sink(stream).flush();
-  if (code == 0 && options_.only_rank0_on_stdout && terminal_.sink(Terminal::Stream::kOut).lost()) {
+  constexpr std::chrono::seconds kForTheLogs{2};
+  terminal_.logs().drain(kForTheLogs);
+  if (code == 0) check_output();
+  return code;
+}
+
+// Output that went nowhere is an error where nothing else keeps it.
+void Launcher::check_output() {
+  if (!terminal_.sink(Terminal::Stream::kOut).lost()) return;
+  if (options_.log_dir.empty()) {
     throw IoError("standard output: what the command has to say can't be written (a full disk?)");
   }
-  return code;
+  terminal_.say(cat("warning: standard output: can't be written (a full disk?); the output is in ", options_.log_dir));
+  terminal_.sink(Terminal::Stream::kErr).flush();
 }
 
 void Launcher::start_all(RankGroup& group) {
@@ -55,6 +70,7 @@ void Launcher::start_all(RankGroup& group) {
                        .node_memory = memory_.to_env(),
                        .run_lock = options_.run_lock,
                        .columns = terminal_columns(options_.out_fd)};
+  board_->columns.store(rank.columns);
   // A program asks isatty() whether a person reads along, so it gets a terminal only where there is one.
   const bool pty = options_.lines_at_once && rank.columns > 0;
   rank.by_line = options_.lines_at_once && !pty;
@@ -82,20 +98,52 @@ void Launcher::supervise(RankGroup& group) {
     const bool signalled =
         group.wait(signals.descriptor(), failure_.wait_ms(monotonic_ns()), [&](RankProcess& p) { on_end(p); });
     if (signalled) {
-      while (const auto signal = signals.next()) on_signal(group, *signal);
+      while (const auto signal = signals.next()) on_signal(group, signals, *signal);
     }
     escalate(group);
   }
   group.finish(failure_.begun() || stop_signals_ > 0 ? 0 : kPatienceMs);
 }
 
-void Launcher::on_end(const RankProcess& process) {
-  const bool failed = note_end(board_->ranks[static_cast<size_t>(process.rank)], *process.status);
+void Launcher::on_end(RankProcess& process) {
+  BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
+  process.status = status_of(said, *process.status);
+  const bool failed = note_end(said, *process.status);
   const bool was_asked = stop_signals_ > 0 && options_.stop_by == StopBy::kSignal;
   if (failed && !was_asked) failure_.begin(process.ended_ns);
 }
 
-void Launcher::on_signal(RankGroup& group, int signal) {
+void Launcher::on_signal(RankGroup& group, const SignalWatch& signals, int signal) {
+  switch (signal) {
+    case SIGCHLD:
+      return group.reap_strays();
+    case SIGWINCH:
+      return resize(group);
+    case SIGTSTP:
+      return pause(group, signals);
+    default:
+      return on_stop_signal(group, signal);
+  }
+}
+
+// SIGSTOP, which no program can leave unheard: ranks that went on would wait for those that stop.
+void Launcher::pause(RankGroup& group, const SignalWatch& signals) {
+  const int64_t began_ns = monotonic_ns();
+  group.signal_running(SIGSTOP);
+  signals.stop_here();
+  board_->paused_ns.fetch_add(monotonic_ns() - began_ns);
+  group.signal_running(SIGCONT);
+  resize(group);
+}
+
+void Launcher::resize(RankGroup& group) {
+  const int columns = terminal_.sink(Terminal::Stream::kOut).columns();
+  if (columns == 0 || columns == board_->columns.load()) return;
+  board_->columns.store(columns);
+  group.resize(columns);
+}
+
+void Launcher::on_stop_signal(RankGroup& group, int signal) {
   last_stop_signal_ = signal;
   if (++stop_signals_ > 1) {
     group.signal_running(SIGKILL);
@@ -103,7 +151,7 @@ void Launcher::on_signal(RankGroup& group, int signal) {
     group.signal_running(signal);
   } else {
     board_->stop_requested.store(1);
-    terminal_.line(Terminal::Stream::kErr, "stopping after this step, with a checkpoint; once more stops at once");
+    terminal_.say("stopping after this step, with a checkpoint; once more stops at once");
   }
 }
 
@@ -120,6 +168,7 @@ RankOutcome Launcher::outcome_of(const RankProcess& process) const {
   outcome.pid = process.child.pid();
   outcome.ended = static_cast<double>(process.ended_ns - started_ns_) * 1e-9;
   outcome.stopped = process.stopped;
+  outcome.trained = board_->first_step_ns.load() != 0;
   return outcome;
 }
 
@@ -147,8 +196,8 @@ int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
   plain_mistake_ = is_plain_mistake(report.outcomes[*root]);
   if (!plain_mistake_) write_report_file(to_json(report));
   std::string text = to_text(report);
-  text.pop_back();  // line() adds the newline
-  terminal_.line(Terminal::Stream::kErr, text);
+  text.pop_back();  // say() adds the newline
+  terminal_.say(text);
   return code;
 }
 

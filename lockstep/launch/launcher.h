@@ -38,7 +38,8 @@ class Launcher {
     // Whether lines come as they are printed. On a terminal the ranks' standard output is a pseudo-terminal; elsewhere
     // the environment asks for lines, and programs that use Lockstep or Python write them.
     bool lines_at_once = false;
-    int out_fd = 1;  // the launcher's own streams
+    bool own_workers = false;  // the ranks are this project's: their lines may be broken where a terminal is narrow
+    int out_fd = 1;            // the launcher's own streams
     int err_fd = 2;
   };
 
@@ -47,8 +48,9 @@ class Launcher {
   // Starts the ranks, forwards their output, and returns the run's exit code when the last of them has ended: 0, 75,
   // the root cause's (128+N if signal N killed it), or 128+N if signal N stopped the run. When a rank fails, the others
   // end within a second. Rank 0's standard output is forwarded unchanged; all other lines get the prefix "[rank k] " if
-  // there are several ranks. To be called once, on the main thread, with no other thread that handles signals. Throws
-  // ConfigError or IoError if the ranks can't be started.
+  // there are several ranks. Ctrl-Z stops the ranks with the launcher, and they go on with it. A reader of the
+  // launcher's output that stands still holds up the ranks only if there are no logs. To be called once, on the main
+  // thread, with no other thread that handles signals. Throws ConfigError or IoError if the ranks can't be started.
   int run();
 
   // After run(): the board as the ranks left it.
@@ -59,8 +61,12 @@ class Launcher {
  private:
   void start_all(RankGroup& group);
   void supervise(RankGroup& group);
-  void on_end(const RankProcess& process);
-  void on_signal(RankGroup& group, int signal);
+  void on_end(RankProcess& process);
+  void pause(RankGroup& group, const SignalWatch& signals);
+  void resize(RankGroup& group);
+  void on_signal(RankGroup& group, const SignalWatch& signals, int signal);
+  void on_stop_signal(RankGroup& group, int signal);
+  void check_output();
   void escalate(RankGroup& group);
   int conclude(RankGroup& group, const OomWatch& oom);
   RankOutcome outcome_of(const RankProcess& process) const;

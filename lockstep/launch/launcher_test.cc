@@ -21,6 +21,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/launch/pty.h"
 #include "lockstep/launch/testing/alive.h"
+#include "lockstep/launch/testing/launcher_fixture.h"
 
 namespace lockstep::launch {
 namespace {
@@ -30,74 +31,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 using Options = Launcher::Options;
-
-std::string content(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-class LauncherTest : public testing::Test {
- protected:
-  LauncherTest() {
-    std::string folder = testing::TempDir() + "/launch-XXXXXX";
-    folder_ = mkdtemp(folder.data());
-    std::filesystem::create_directories(folder_ + "/logs");
-    std::filesystem::create_directories(folder_ + "/errors");
-    std::filesystem::create_directories(folder_ + "/pids");
-  }
-
-  Options shell(int nproc, const std::string& script) {
-    setenv("FOLDER", folder_.c_str(), 1);
-    return {.command = {"/bin/sh", "-c", script}, .nproc = nproc};
-  }
-  Options board_worker(int nproc, const std::string& mode) {
-    return {.command = {LOCKSTEP_BIN_DIR "/lockstep_launch_board_worker", mode}, .nproc = nproc};
-  }
-
-  // Runs the launcher in a process of its own, as the front is one; `meanwhile` gets its number.
-  int run(Options options, const std::function<void(pid_t)>& meanwhile = {}) {
-    const pid_t front = fork();
-    if (front == 0) _exit(as_front(std::move(options)));
-    if (meanwhile) meanwhile(front);
-    int status = 0;
-    waitpid(front, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-  int as_front(Options options) const {
-    const Descriptor out(open((folder_ + "/out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
-    const Descriptor err(open((folder_ + "/err").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
-    if (options.out_fd == STDOUT_FILENO) options.out_fd = out.get();
-    options.err_fd = err.get();
-    try {
-      Launcher launcher(options);
-      const int code = launcher.run();
-      if (launcher.ended_by_plain_mistake()) std::ofstream(folder_ + "/plain") << "yes";
-      return code;
-    } catch (const Error& error) {
-      std::ofstream(folder_ + "/err") << error.what();
-      return error.exit_code();
-    }
-  }
-  std::string out() const { return content(folder_ + "/out"); }
-  std::string err() const { return content(folder_ + "/err"); }
-
-  // The numbers that `count` scripts have left in pids/.
-  std::vector<pid_t> pids(size_t count) const {
-    std::vector<pid_t> found;
-    for (const Stopwatch watch; found.size() < count && watch.seconds() < 10; usleep(2000)) {
-      found.clear();
-      for (const auto& file : std::filesystem::directory_iterator(folder_ + "/pids")) {
-        const std::string text = content(file.path());
-        if (!text.empty() && text.back() == '\n') found.push_back(std::stoi(text));
-      }
-    }
-    EXPECT_EQ(found.size(), count);
-    return found;
-  }
-
-  std::string folder_;
-};
 
 // What is written to the terminal until it has all of `wanted`, or ten seconds have gone by.
 std::string shown(const Pty& terminal, const std::vector<std::string>& wanted) {
@@ -259,7 +192,7 @@ TEST_F(LauncherTest, AMistakeBeforeTheFirstStepIsOneLine) {
   Options options = board_worker(3, "data");
   options.error_dir = folder_ + "/errors";
   EXPECT_EQ(run(options), 65);
-  EXPECT_EQ(err(), "error: train.idx: byte 3: not an IDX file\n");
+  EXPECT_EQ(err(), "error: rank 0: train.idx: byte 3: not an IDX file\n");
   EXPECT_EQ(content(folder_ + "/plain"), "yes");
   EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/errors"));
 }
@@ -275,6 +208,36 @@ TEST_F(LauncherTest, AFailureInTrainingIsAReport) {
                            HasSubstr("  saved: checkpoint step-000005.pt\n"),
                            HasSubstr("  next: lockstep train mnist --resume runs/mnist-1\n")));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/plain"));
+}
+
+TEST_F(LauncherTest, AStarterThatIgnoresSigchldDoesNotMatter) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  Options options = shell(2, "[ $RANK = 1 ] && exit 3; exit 0");
+  const pid_t front = fork();
+  if (front == 0) _exit(as_front(std::move(options)));
+  ::signal(SIGCHLD, before);
+  int status = 0;
+  waitpid(front, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_THAT(err(), HasSubstr("exited with code 3"));
+}
+
+TEST_F(LauncherTest, ProcessesInASessionOfTheirOwnEndWithTheRun) {
+  const std::string daemon = "setsid sh -c 'echo $$ >$FOLDER/pids/daemon$RANK; exec sleep 100' & ";
+  Options options = shell(2, daemon + "while [ ! -s $FOLDER/pids/daemon$RANK ]; do sleep 0.01; done");
+  const Stopwatch watch;
+  EXPECT_EQ(run(options), 0);
+  EXPECT_LT(watch.seconds(), 5) << "although they hold standard output";
+  EXPECT_TRUE(gone_within(pids(2), 0.1));
+}
+
+TEST_F(LauncherTest, ProcessesInASessionOfTheirOwnEndWithTheFrontsKill9) {
+  std::vector<pid_t> all;
+  run(shell(2, "setsid sh -c 'echo $$ >$FOLDER/pids/daemon$RANK; exec sleep 100' & wait"), [&](pid_t front) {
+    all = pids(2);
+    kill(front, SIGKILL);
+  });
+  EXPECT_TRUE(gone_within(all, 2));
 }
 
 TEST_F(LauncherTest, StandardOutputCanBeRank0sAlone) {

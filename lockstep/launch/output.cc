@@ -1,6 +1,5 @@
 #include "lockstep/launch/output.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,10 +48,18 @@ void LineSplitter::finish(const OnLine& on_line) {
   returned_ = false;
 }
 
-Sink::Sink(int fd) : fd_(fd), is_terminal_(isatty(fd) == 1) {}
+Sink::Sink(int fd, bool leaves_out) : fd_(fd), is_terminal_(isatty(fd) == 1), leaves_out_(leaves_out) {}
 
 void Sink::write(std::string_view bytes) {
+  const bool full = pending_.size() > kMostWaiting || (left_out_ > 0 && waiting());
+  if (!leaves_out_ || !full) return write_all(bytes);
+  left_out_ += bytes.size();
+}
+
+void Sink::write_all(std::string_view bytes) {
   if (gone_) return;
+  if (left_out_ > 0) pending_ += cat("\n[", human_bytes(left_out_), " of output left out here; the logs have it]\n");
+  left_out_ = 0;
   pending_ += bytes;
   pump();
 }
@@ -62,6 +69,7 @@ void Sink::pump() {
 }
 
 void Sink::flush() {
+  if (left_out_ > 0) write_all("");  // says so
   for (pollfd state{.fd = fd_, .events = POLLOUT, .revents = 0}; waiting();) {
     if (poll(&state, 1, -1) == 1) write_some();
   }
@@ -79,30 +87,67 @@ void Sink::write_some() {
   }
 }
 
-Terminal::Terminal(int out_fd, int err_fd) : out_(out_fd), err_(err_fd), same_file_(same_file(out_fd, err_fd)) {}
+Terminal::Terminal(int out_fd, int err_fd) : Terminal(out_fd, err_fd, Options{}) {}
+
+Terminal::Terminal(int out_fd, int err_fd, Options options)
+    : options_(options),
+      out_(out_fd, options.leaves_out),
+      err_(err_fd, options.leaves_out),
+      same_file_(same_file(out_fd, err_fd)) {}
 
 void Terminal::raw(std::string_view bytes) {
   if (bytes.empty()) return;
-  out_.write(bytes);
+  out_.write(options_.wraps && out_.is_terminal() ? wrapped(bytes) : std::string(bytes));
   mid_line_ = bytes.back() != '\n';
 }
 
-void Terminal::line(Stream stream, std::string_view text) {
-  std::string whole;
-  if (mid_line_ && (stream == Stream::kOut || same_file_)) {
-    // A progress bar is rubbed out, for its next turn draws all of it; in a file the line before is ended.
-    whole = sink(stream).is_terminal() ? "\r\033[K" : "\n";
-    mid_line_ = false;
+// Breaks the lines that begin in these bytes and end in them. What stands before a line's text, as the codes that rub
+// out a progress bar, stays where it is.
+std::string Terminal::wrapped(std::string_view bytes) const {
+  const int columns = out_.columns();
+  std::string out;
+  bool begun = mid_line_;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t end = bytes.find('\n', at);
+    const std::string_view line = bytes.substr(at, end == std::string_view::npos ? end : end - at);
+    const size_t text = line.rfind("\033[K") != std::string_view::npos ? line.rfind("\033[K") + 3 : 0;
+    const bool whole = end != std::string_view::npos && (!begun || text > 0);
+    out += line.substr(0, text);
+    out += whole ? wrap_line(line.substr(text), columns) : std::string(line.substr(text));
+    if (end == std::string_view::npos) break;
+    out += '\n';
+    begun = false;
+    at = end + 1;
   }
-  whole += text;
-  whole += '\n';
-  sink(stream).write(whole);
+  return out;
+}
+
+// A progress bar is rubbed out, for its next turn draws all of it; in a file the line before is ended.
+std::string Terminal::begin_of_line(Stream stream) {
+  if (!mid_line_ || (stream == Stream::kErr && !same_file_)) return "";
+  mid_line_ = false;
+  return sink(stream).is_terminal() ? "\r\033[K" : "\n";
+}
+
+void Terminal::line(Stream stream, std::string_view text) {
+  const std::string begin = begin_of_line(stream);
+  Sink& to = sink(stream);
+  to.write(cat(begin, options_.wraps ? wrap_line(text, to.columns()) : std::string(text), '\n'));
+}
+
+void Terminal::say(std::string_view text) {
+  std::string whole = begin_of_line(Stream::kErr);
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    whole += wrap_line(text.substr(at, end - at), err_.columns()) + '\n';
+    at = end + 1;
+  }
+  err_.write_all(whole);
 }
 
 RankOutput::RankOutput(Options options, Terminal& terminal) : options_(std::move(options)), terminal_(terminal) {
   if (options_.log_path.empty()) return;
-  log_ = Descriptor(open(options_.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!log_) throw IoError(options_.log_path, ": can't be written: ", errno_text(errno), "; choose another folder");
+  log_ = LogWriter::open(options_.log_path);
 }
 
 void RankOutput::feed(Terminal::Stream stream, std::string_view bytes) {
@@ -115,15 +160,18 @@ void RankOutput::finish(Terminal::Stream stream) {
 }
 
 void RankOutput::note(std::string_view line) {
-  if (log_) write_all(log_.get(), cat(line, '\n'));
+  if (log_) terminal_.logs().write(log_, line);
 }
 
 void RankOutput::on_line(Terminal::Stream stream, std::string_view line) {
-  note(line);
-  last_.emplace_back(line.substr(0, kLastLineBytes));
+  const std::string text = without_escapes(line);
+  const auto to = options_.out_to_err && !is_raw(stream) ? Terminal::Stream::kErr : stream;
+  note(text);
+  const bool seen = !options_.silent && (to == Terminal::Stream::kErr || terminal_.is_one_place());
+  last_.push_back({text.substr(0, kLastLineBytes), seen});
   if (last_.size() > kLastLines) last_.pop_front();
   if (is_raw(stream) || options_.silent) return;
-  terminal_.line(options_.out_to_err ? Terminal::Stream::kErr : stream, cat(options_.prefix, line));
+  terminal_.line(to, cat(options_.prefix, line));
 }
 
 }  // namespace lockstep::launch

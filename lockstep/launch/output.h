@@ -2,12 +2,14 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
 
-#include "lockstep/base/shared_memory.h"
+#include "lockstep/base/terminal.h"
+#include "lockstep/launch/log_writer.h"
 
 namespace lockstep::launch {
 
@@ -27,18 +29,24 @@ class LineSplitter {
 };
 
 // One of the launcher's own output streams. write() never blocks: bytes that a slow reader has not taken yet wait here.
-// While clogged() is true, the caller should read no more output of the ranks and call pump() instead.
+// While holds_up() is true, the caller should read no more output of the ranks and call pump() instead. A sink that
+// leaves out never holds up: while its reader stands still (Ctrl-S, a pager), what comes beyond kMostWaiting bytes goes
+// nowhere, and a line says how much that was.
 class Sink {
  public:
-  explicit Sink(int fd);  // not owned
+  static constexpr size_t kMostWaiting = 64 * 1024;
+
+  explicit Sink(int fd, bool leaves_out = false);  // not owned
 
   void write(std::string_view bytes);
+  void write_all(std::string_view bytes);  // leaves nothing out
   bool waiting() const { return !pending_.empty(); }
-  bool clogged() const { return pending_.size() > 64 * 1024; }
+  bool holds_up() const { return !leaves_out_ && pending_.size() > kMostWaiting; }
   void pump();   // writes what the descriptor takes now, without blocking
   void flush();  // writes all that waits, and blocks until the reader has taken it or is gone
   int fd() const { return fd_; }
   bool is_terminal() const { return is_terminal_; }
+  int columns() const { return terminal_columns(fd_); }  // 0: no terminal
   bool lost() const { return lost_; }  // whether bytes could not be written although the reader was there
 
  private:
@@ -46,6 +54,8 @@ class Sink {
 
   int fd_;
   bool is_terminal_;
+  bool leaves_out_;
+  size_t left_out_ = 0;  // bytes since the last that were taken
   bool gone_ = false;
   bool lost_ = false;
   std::string pending_;
@@ -56,21 +66,43 @@ class Terminal {
  public:
   enum class Stream { kOut, kErr };
 
-  Terminal(int out_fd, int err_fd);
+  struct Options {
+    bool wraps = false;       // the ranks' lines are broken between words where a terminal is too narrow
+    bool leaves_out = false;  // a reader that stands still misses output (Sink)
+  };
 
-  void raw(std::string_view bytes);                 // writes bytes to standard output, unchanged
+  Terminal(int out_fd, int err_fd);
+  Terminal(int out_fd, int err_fd, Options options);
+
+  void raw(std::string_view bytes);                 // writes bytes to standard output, unchanged but for `wraps`
   void line(Stream stream, std::string_view text);  // writes a whole line; `text` has no newline
+  void say(std::string_view text);                  // writes the launcher's own lines to standard error
+  bool is_one_place() const { return same_file_; }  // whether both streams end in the same place
+  LogWriter& logs() { return logs_; }
   Sink& sink(Stream stream) { return stream == Stream::kOut ? out_ : err_; }
 
  private:
+  std::string begin_of_line(Stream stream);
+  std::string wrapped(std::string_view bytes) const;
+
+  Options options_;
   Sink out_, err_;
+  LogWriter logs_;
   bool same_file_;         // both end in the same file or terminal
   bool mid_line_ = false;  // whether the last raw byte was no newline
 };
 
-// The output of one rank: its standard output and error, its log file and the last lines of both.
+// The output of one rank: its standard output and error, its log file and the last lines of both. The log has neither
+// what was overwritten (a progress bar's redraws) nor escape codes.
 class RankOutput {
  public:
+  // One of the last lines, and whether it is where the launcher's own lines go, so that a reader has seen it.
+  struct LastLine {
+    std::string text;
+    bool seen = false;
+    bool operator==(const LastLine&) const = default;
+  };
+
   struct Options {
     std::string prefix;       // "[rank 1] ", before each line on the terminal
     bool raw_out = false;     // whether standard output is forwarded unchanged
@@ -85,7 +117,7 @@ class RankOutput {
   void feed(Terminal::Stream stream, std::string_view bytes);
   void finish(Terminal::Stream stream);
   void note(std::string_view line);  // writes a line of the launcher's own to the log only
-  const std::deque<std::string>& last_lines() const { return last_; }
+  const std::deque<LastLine>& last_lines() const { return last_; }
   const std::string& log_path() const { return options_.log_path; }
 
  private:
@@ -94,9 +126,9 @@ class RankOutput {
 
   Options options_;
   Terminal& terminal_;
-  Descriptor log_;
+  LogFile log_;
   std::array<LineSplitter, 2> splitters_;  // by stream
-  std::deque<std::string> last_;
+  std::deque<LastLine> last_;
 };
 
 }  // namespace lockstep::launch

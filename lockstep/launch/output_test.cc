@@ -54,6 +54,10 @@ class Output : public testing::Test {
     out_ = Descriptor(open((folder_ + "/out").c_str(), O_RDWR | O_CREAT | O_APPEND, 0600));
     err_ = Descriptor(open((folder_ + "/err").c_str(), O_RDWR | O_CREAT | O_APPEND, 0600));
   }
+  std::string log_of(Terminal& terminal, const std::string& name) {
+    EXPECT_TRUE(terminal.logs().drain(std::chrono::seconds(10)));
+    return content(name);
+  }
   std::string content(const std::string& name) {
     std::ostringstream text;
     text << std::ifstream(folder_ + "/" + name).rdbuf();
@@ -77,8 +81,8 @@ TEST_F(Output, Rank0GoesThroughUntouchedAndOthersArePrefixed) {
   one.finish(Stream::kOut);
   EXPECT_EQ(content("out"), "50 %\r100 %\n[rank 1] hello\n[rank 1] no newline\n");
   EXPECT_EQ(content("err"), "[rank 0] careful\n");
-  EXPECT_EQ(content("rank0.log"), "100 %\ncareful\n");
-  EXPECT_EQ(content("rank1.log"), "hello\nno newline\n");
+  EXPECT_EQ(log_of(terminal, "rank0.log"), "100 %\ncareful\n");
+  EXPECT_EQ(log_of(terminal, "rank1.log"), "hello\nno newline\n");
 }
 
 TEST_F(Output, MachineReadableOutputIsRank0sAlone) {
@@ -118,14 +122,89 @@ TEST_F(Output, AProgressBarIsRubbedOut) {
   EXPECT_EQ(shown, expected);
 }
 
+// A terminal that is `columns` wide, and what comes out of it.
+class Screen {
+ public:
+  explicit Screen(unsigned short columns) {
+    int primary = -1, secondary = -1;
+    const winsize size{.ws_row = 24, .ws_col = columns};
+    EXPECT_EQ(openpty(&primary, &secondary, nullptr, nullptr, &size), 0);
+    master_ = Descriptor(primary);
+    slave_ = Descriptor(secondary);
+  }
+  int fd() const { return slave_.get(); }
+  // What has been written, up to and with `last`.
+  std::string until(const std::string& last) const {
+    std::string shown;
+    while (shown.find(last) == std::string::npos) {  // a terminal hands it out in pieces, as it likes
+      char piece[100];
+      const ssize_t bytes = read(master_.get(), piece, sizeof piece);
+      if (bytes <= 0) break;
+      shown.append(piece, static_cast<size_t>(bytes));
+    }
+    return shown;
+  }
+
+ private:
+  Descriptor master_, slave_;
+};
+
+TEST_F(Output, LinesOfOurWorkersBreakBetweenWordsOnANarrowTerminal) {
+  const Screen screen(40);
+  Terminal terminal(screen.fd(), screen.fd(), {.wraps = true});
+  RankOutput zero({.raw_out = true, .log_path = folder_ + "/log"}, terminal);
+  const std::string line = "  optimizer   sgd, lr 0.05 cosine to 0 at step 75, warm-up 15 steps";
+  zero.feed(Stream::kOut,
+            line + "\n[##..] a bar that no line ends\r\033[Kepoch 1, step 5: loss 0.5 on 10 samples of it\n");
+  terminal.say("error: the end of it all, in more words than fit");
+  EXPECT_EQ(screen.until("fit\r\n"),
+            "  optimizer   sgd, lr 0.05 cosine to 0\r\n              at step 75, warm-up 15\r\n              steps\r\n"
+            "[##..] a bar that no line ends\r\033[Kepoch 1, step 5: loss 0.5 on 10 samples\r\n  of it\r\n"
+            "error: the end of it all, in more words\r\n  than fit\r\n");
+  EXPECT_EQ(log_of(terminal, "log").substr(0, line.size() + 1), line + "\n") << "a log is for searching";
+}
+
+TEST_F(Output, LinesOfOtherProgramsStayAsTheyAre) {
+  const Screen screen(20);
+  Terminal terminal(screen.fd(), screen.fd());
+  terminal.raw("one two three four five six\n");
+  terminal.line(Stream::kErr, "one two three four five six seven");
+  EXPECT_EQ(screen.until("seven\r\n"), "one two three four five six\r\none two three four five six seven\r\n");
+}
+
 TEST_F(Output, SilentRanksStillHaveLogsAndLastLines) {
   Terminal terminal(out_.get(), err_.get());
   RankOutput quiet({.raw_out = true, .silent = true, .log_path = folder_ + "/log"}, terminal);
   for (int i = 0; i < 9; ++i) quiet.feed(Stream::kOut, cat(i, '\n'));
   quiet.note("end");
   EXPECT_EQ(content("out"), "");
-  EXPECT_EQ(content("log"), "0\n1\n2\n3\n4\n5\n6\n7\n8\nend\n");
-  EXPECT_THAT(quiet.last_lines(), ElementsAre("4", "5", "6", "7", "8"));
+  EXPECT_EQ(log_of(terminal, "log"), "0\n1\n2\n3\n4\n5\n6\n7\n8\nend\n");
+  std::vector<std::string> last;
+  for (const auto& line : quiet.last_lines()) {
+    last.push_back(line.text);
+    EXPECT_FALSE(line.seen);
+  }
+  EXPECT_THAT(last, ElementsAre("4", "5", "6", "7", "8"));
+}
+
+TEST_F(Output, ALogHasNoRedrawsAndNoEscapeCodes) {
+  Terminal terminal(out_.get(), err_.get());
+  RankOutput zero({.raw_out = true, .log_path = folder_ + "/log"}, terminal);
+  zero.feed(Stream::kOut, "header\n\r\033[K[##..] step 1\r\033[K[####] step 2\r\033[Kstep 2: loss 0.5\n");
+  zero.feed(Stream::kErr, "\033[33mwarning: careful\033[0m\n");
+  EXPECT_EQ(log_of(terminal, "log"), "header\nstep 2: loss 0.5\nwarning: careful\n");
+}
+
+TEST_F(Output, LinesThatAreOnTheLaunchersOwnErrorStreamAreSeen) {
+  Terminal apart(out_.get(), err_.get()), together(out_.get(), out_.get());
+  RankOutput one({}, apart), other({}, together);
+  for (RankOutput* const output : {&one, &other}) {
+    output->feed(Stream::kOut, "out\n");
+    output->feed(Stream::kErr, "err\n");
+  }
+  using Last = RankOutput::LastLine;
+  EXPECT_THAT(one.last_lines(), ElementsAre(Last{"out", false}, Last{"err", true}));
+  EXPECT_THAT(other.last_lines(), ElementsAre(Last{"out", true}, Last{"err", true}));
 }
 
 TEST_F(Output, ALogThatCantBeWritten) {
@@ -140,7 +219,7 @@ TEST(Sink, ASlowReaderBlocksNobodyAndLosesNothing) {
   Sink sink(writer.get());
   const std::string text(300'000, 'x');
   sink.write(text);
-  EXPECT_TRUE(sink.clogged());
+  EXPECT_TRUE(sink.holds_up());
   std::string got;
   while (got.size() < text.size()) {
     char buffer[65536];
@@ -151,6 +230,30 @@ TEST(Sink, ASlowReaderBlocksNobodyAndLosesNothing) {
   }
   EXPECT_EQ(got, text);
   EXPECT_FALSE(sink.waiting());
+}
+
+// As Ctrl-S, or a pager that nobody pages on.
+TEST(Sink, AReaderThatStandsStillMissesOutputAndIsToldHowMuch) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Descriptor reader(ends[0]), writer(ends[1]);
+  Sink sink(writer.get(), /*leaves_out=*/true);
+  const std::string line(999, 'x');
+  for (int i = 0; i < 1000; ++i) {
+    sink.write(line + '\n');
+    EXPECT_FALSE(sink.holds_up());
+  }
+  sink.write_all("error: kept\n");
+  std::string got;
+  char buffer[65536];
+  while (sink.waiting() || got.find("kept") == std::string::npos) {
+    const ssize_t bytes = read(reader.get(), buffer, sizeof buffer);
+    ASSERT_GT(bytes, 0);
+    got.append(buffer, static_cast<size_t>(bytes));
+    sink.pump();
+  }
+  EXPECT_LT(got.size(), 200'000u);
+  EXPECT_NE(got.find(" KiB of output left out here; the logs have it]\nerror: kept\n"), std::string::npos);
 }
 
 TEST(Sink, AReaderThatIsGoneIsForgotten) {

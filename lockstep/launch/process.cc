@@ -1,6 +1,7 @@
 #include "lockstep/launch/process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -74,16 +75,27 @@ struct ChildPlan {
   _exit(127);
 }
 
-// Uses vfork instead of fork, because vfork copies no page tables and is safe whatever threads the caller has. All
-// signals are blocked meanwhile, for a handler of the parent's must not run in the child.
-pid_t start(const ChildPlan& plan) {
+int become_of(void* plan) { become(*static_cast<const ChildPlan*>(plan)); }
+
+// Starts the child as vfork would, which copies no page tables and is safe whatever threads the caller has, and with a
+// descriptor of the process in `pidfd` from the first: a child that ends at once may be reaped by others before its
+// number could be looked up. All signals are blocked meanwhile, for a handler of the parent's must not run in the
+// child.
+pid_t start(const ChildPlan& plan, Descriptor& pidfd) {
+  constexpr size_t kStackBytes = 64 * 1024;
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  std::vector<Line> stack(kStackBytes / sizeof(Line));
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = vfork();
-  if (pid == 0) become(plan);
+  int descriptor = -1;
+  const pid_t pid = clone(become_of, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD,
+                          const_cast<ChildPlan*>(&plan), &descriptor);
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid > 0) pidfd = Descriptor(descriptor);
   errno = error;
   return pid;
 }
@@ -96,6 +108,7 @@ void reap(pid_t pid) {
 }  // namespace
 
 std::string ExitStatus::text() const {
+  if (lost) return "ended, and other code of this program took its exit status (waitpid(-1), or SIGCHLD ignored)";
   if (signal == 0) return cat("exited with code ", code);
   const char* const name = sigabbrev_np(signal);
   return name != nullptr ? cat("was killed by SIG", name) : cat("was killed by signal ", signal);
@@ -119,7 +132,8 @@ Child::Child(const SpawnRequest& request) {
                            .out = request.piped ? output.write.get() : STDOUT_FILENO,
                            .err = request.piped ? errors.write.get() : STDERR_FILENO,
                            .failure = failure.write.get(),
-                           .parent = getpid()});
+                           .parent = getpid()},
+                          pidfd_);
   if (pid < 0) throw IoError("can't start ", program, ": ", errno_text(errno));
   failure.write = Descriptor();
   int error = 0;
@@ -128,14 +142,6 @@ Child::Child(const SpawnRequest& request) {
     throw ConfigError("can't run ", program, ": ", errno_text(error));
   }
   pid_ = pid;
-  // By number: glibc 2.36 declares it in a way that C++ cannot link.
-  pidfd_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd_) {
-    error = errno;
-    signal_group(SIGKILL);
-    reap(pid);
-    throw IoError("can't watch process ", pid, ": ", errno_text(error));
-  }
   out = std::move(output.read);
   err = std::move(errors.read);
   for (const int fd : {out.get(), err.get()}) {
@@ -157,14 +163,28 @@ Child::~Child() {
 
 std::optional<ExitStatus> Child::ended() const {
   siginfo_t info{};
-  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    if (errno == ECHILD) return ExitStatus{.code = BugError::kExitCode, .lost = true};
     return std::nullopt;
   }
+  if (info.si_pid == 0) return std::nullopt;
   if (info.si_code == CLD_EXITED) return ExitStatus{.code = info.si_status};
   return ExitStatus{.signal = info.si_status};
 }
 
-void Child::signal_group(int signal) const { kill(-pid_, signal); }
+void Child::signal_group(int signal) const {
+  constexpr unsigned kWholeGroup = 1U << 2;  // PIDFD_SIGNAL_PROCESS_GROUP, since Linux 6.9
+  if (pidfd_) {
+    if (syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, kWholeGroup) == 0 || errno == ESRCH) return;
+  }
+  // An older kernel: the number is the group's for sure as long as the child is not reaped.
+  const auto status = ended();
+  if (!status || !status->lost) kill(-pid_, signal);
+}
+
+void Child::resize(int columns) const {
+  if (set_columns(out.get(), columns)) signal_group(SIGWINCH);  // it is nobody's controlling terminal
+}
 
 std::string find_program(const std::string& program) {
   if (program.find('/') != std::string::npos) {

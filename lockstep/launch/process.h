@@ -15,6 +15,9 @@ namespace lockstep::launch {
 struct ExitStatus {
   int code = 0;    // with signal 0: the exit code
   int signal = 0;  // 0: it exited by itself
+  // Whether nobody can tell any more, because other code of this program has waited for it or ignores SIGCHLD. It then
+  // counts as failed, with the code of a misuse.
+  bool lost = false;
 
   bool ok() const { return code == 0 && signal == 0; }
   int exit_code() const { return signal != 0 ? 128 + signal : code; }
@@ -47,11 +50,14 @@ class Child {
   // to its end and closes it. A terminal's end is the error EIO.
   Descriptor out, err;
 
-  // How the process ended; nothing while it runs. It is not reaped yet, so that no other process can get its pid or its
-  // group's.
+  // How the process ended; nothing while it runs. It is not reaped yet (but by others: ExitStatus::lost), so that no
+  // other process can get its pid or its group's.
   std::optional<ExitStatus> ended() const;
-  // Sends the signal to all processes of the group, which includes those that the child has started.
+  // Sends the signal to all processes of the group, which includes those that the child has started; never to another
+  // group that got the same number.
   void signal_group(int signal) const;
+  // Tells the child's terminal, if it has one, its new width.
+  void resize(int columns) const;
 
  private:
   pid_t pid_ = -1;

@@ -68,6 +68,24 @@ TEST(Child, NamesTheSignalThatKilledIt) {
   EXPECT_FALSE(status.ok());
 }
 
+TEST(Child, WhoeverElseWaitedForItLeavesALostStatus) {
+  const Child child(shell("exit 3"));
+  EXPECT_EQ(waitpid(-1, nullptr, 0), child.pid());  // as a host program's own loop may do
+  const ExitStatus status = wait_for(child);
+  EXPECT_TRUE(status.lost);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(status.text(), testing::HasSubstr("took its exit status"));
+}
+
+TEST(Child, AProgramThatIgnoresSigchldGetsALostStatusAndNoSpin) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  {
+    const Child child(shell("exit 0"));
+    EXPECT_TRUE(wait_for(child).lost);
+  }
+  ::signal(SIGCHLD, before);
+}
+
 TEST(Child, GetsTheInheritedDescriptorsAndNoOthers) {
   const Descriptor given = create_memfd("given", 1), kept = create_memfd("kept", 1);
   SpawnRequest request =

@@ -13,6 +13,9 @@ struct Pty {
   Descriptor slave;   // the program's side; raw, and nobody's controlling terminal
 };
 
+// Sets the width of the terminal at a descriptor, of either end; false if there is none.
+bool set_columns(int descriptor, int columns);
+
 // Opens one that is `columns` wide; 0: 80. Nothing where the system has none to give.
 std::optional<Pty> open_pty(int columns);
 

@@ -30,7 +30,10 @@ pollfd entry(const Sink& sink) { return entry(sink.fd(), sink.waiting(), POLLOUT
 
 }  // namespace
 
-void RankGroup::start(int rank, const SpawnRequest& request, RankOutput::Options output) {
+void RankGroup::start(int rank, SpawnRequest request, RankOutput::Options output) {
+  const std::string name = mark_.substr(0, mark_.find('=') + 1);
+  std::erase_if(request.environment, [&name](const std::string& each) { return each.starts_with(name); });
+  request.environment.push_back(mark_);
   RankOutput to_terminal(std::move(output), terminal_);
   ranks_.push_back(std::make_unique<RankProcess>(
       RankProcess{.rank = rank, .child = Child(request), .output = std::move(to_terminal)}));
@@ -40,7 +43,7 @@ void RankGroup::start(int rank, const SpawnRequest& request, RankOutput::Options
 bool RankGroup::wait(int other_fd, int timeout_ms, const OnEnd& on_end) {
   Sink& out = terminal_.sink(Terminal::Stream::kOut);
   Sink& err = terminal_.sink(Terminal::Stream::kErr);
-  const bool reading = !out.clogged() && !err.clogged();  // a slow reader slows the ranks, as a pipe would
+  const bool reading = !out.holds_up() && !err.holds_up();  // a slow reader slows the ranks, as a pipe would
   std::vector<pollfd> entries = {entry(other_fd, other_fd >= 0), entry(out), entry(err)};
   const size_t first_rank = entries.size();
   for (const auto& process : ranks_) {
@@ -73,13 +76,28 @@ void RankGroup::signal_running(int signal) {
   }
 }
 
+void RankGroup::resize(int columns) {
+  for (const auto& process : ranks_) {
+    if (!process->status) process->child.resize(columns);
+  }
+}
+
+std::vector<pid_t> RankGroup::pids() const {
+  std::vector<pid_t> out;
+  for (const auto& process : ranks_) out.push_back(process->child.pid());
+  return out;
+}
+
 void RankGroup::finish(int patience_ms) {
   const Deadline deadline{std::chrono::milliseconds(patience_ms)};
   while (has_open_streams() && !deadline.passed()) wait(-1, 10, [](RankProcess&) {});
+  for (const auto& process : ranks_) process->child.signal_group(SIGKILL);
+  strays_.end(pids());
+  // What the pipes still hold; whoever can't be killed and writes on is not listened to for ever.
+  const Deadline enough{std::chrono::seconds(2)};
   for (const auto& process : ranks_) {
-    process->child.signal_group(SIGKILL);
     for (const auto stream : {Terminal::Stream::kOut, Terminal::Stream::kErr}) {
-      while (read_stream(*process, stream)) {
+      while (read_stream(*process, stream) && !enough.passed()) {
       }
       process->output.finish(stream);
     }

@@ -11,6 +11,7 @@
 #include "lockstep/launch/guard.h"
 #include "lockstep/launch/output.h"
 #include "lockstep/launch/process.h"
+#include "lockstep/launch/strays.h"
 
 namespace lockstep::launch {
 
@@ -29,10 +30,10 @@ class RankGroup {
   using OnEnd = std::function<void(RankProcess&)>;
 
   // `terminal` outlives this. Throws IoError if the guard can't be started.
-  explicit RankGroup(Terminal& terminal) : terminal_(terminal) {}
+  explicit RankGroup(Terminal& terminal) : mark_(run_mark()), guard_(mark_), terminal_(terminal) {}
 
-  // Starts a rank. Throws as the constructors of Child and RankOutput.
-  void start(int rank, const SpawnRequest& request, RankOutput::Options output);
+  // Starts a rank, whose environment gets the run's mark (guard.h). Throws as the constructors of Child and RankOutput.
+  void start(int rank, SpawnRequest request, RankOutput::Options output);
 
   // Waits, for at most `timeout_ms` (-1: no limit), until a rank writes or ends or `other_fd` (-1: none) is readable.
   // Forwards output and calls `on_end` for each rank that has ended. Returns whether `other_fd` is readable.
@@ -41,17 +42,24 @@ class RankGroup {
   bool all_ended() const;
   // Sends the signal to the groups of all ranks that have not ended.
   void signal_running(int signal);
-  // Forwards the rest of the output. Processes that the ranks have started get `patience_ms` to finish, and are then
-  // killed. To be called after all_ended().
+  // Tells the ranks' terminals, where they have some, their new width.
+  void resize(int columns);
+  // Takes the remains of processes that the ranks have started and left behind.
+  void reap_strays() const { strays_.reap(pids()); }
+  // Forwards the rest of the output. Processes that the ranks have started, in whatever session, get `patience_ms` to
+  // finish, and are then killed. To be called after all_ended().
   void finish(int patience_ms);
 
   std::vector<std::unique_ptr<RankProcess>>& ranks() { return ranks_; }
 
  private:
+  std::vector<pid_t> pids() const;
   bool has_open_streams() const;
   bool read_stream(RankProcess& process, Terminal::Stream stream);
 
+  std::string mark_;
   Guard guard_;
+  Strays strays_;
   Terminal& terminal_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
 };

@@ -81,6 +81,16 @@ TEST_F(RankGroupTest, WhatARankLeavesBehindIsKilled) {
   EXPECT_TRUE(gone_within({left_behind}, 1));
 }
 
+TEST_F(RankGroupTest, WhatARankLeavesBehindInAnotherSessionIsKilled) {
+  start(0, "setsid sh -c 'echo $$; exec yes' & sleep 0.2");  // which holds standard output, and fills it
+  run();
+  const Stopwatch watch;
+  group_->finish(50);
+  EXPECT_LT(watch.seconds(), 4);
+  const int left_behind = std::stoi(output().substr(3));
+  EXPECT_TRUE(gone_within({left_behind}, 0.5));
+}
+
 TEST_F(RankGroupTest, WhatARankLeavesBehindMayFinishItsWords) {
   start(0, "(sleep 0.1; echo late) &");
   run();

@@ -62,6 +62,12 @@ nlohmann::json to_json_value(const RankOutcome& outcome) {
 
 }  // namespace
 
+ExitStatus status_of(const BoardRank& said, const ExitStatus& status) {
+  const RankState state = said.state.load();
+  const bool told = state == RankState::kFinished || state == RankState::kFailed;
+  return status.lost && told ? ExitStatus{.code = said.exit_code.load()} : status;
+}
+
 bool note_end(BoardRank& said, const ExitStatus& status) {
   if (status.ok() || status.exit_code() == kExitStoppedOnRequest) {
     // The peers must not wait for a rank that has finished.
@@ -105,7 +111,7 @@ int exit_code(std::span<const RankOutcome> outcomes) {
 bool is_plain_mistake(const RankOutcome& outcome) {
   const int code = outcome.status.exit_code();
   const bool kind = code == ConfigError::kExitCode || code == DataError::kExitCode || code == IoError::kExitCode;
-  return kind && outcome.step == 0 && !outcome.error.empty();
+  return kind && !outcome.trained && !outcome.error.empty();
 }
 
 std::string headline(const Report& report) {
@@ -117,7 +123,11 @@ std::string headline(const Report& report) {
 
 std::string to_text(const Report& report) {
   const RankOutcome& root = report.outcomes[report.root];
-  if (is_plain_mistake(root)) return cat("error: ", root.error, '\n');
+  if (is_plain_mistake(root)) {
+    // Options are the same on all ranks; data are not.
+    const bool names_rank = root.status.exit_code() == DataError::kExitCode && report.outcomes.size() > 1;
+    return cat("error: ", names_rank ? cat("rank ", root.rank, ": ") : "", root.error, '\n');
+  }
   std::string out = cat("error: ", headline(report), '\n');
   const auto add = [&out](const char* name, const std::string& text) {
     if (!text.empty()) out += cat("  ", name, ": ", text, '\n');
@@ -125,11 +135,15 @@ std::string to_text(const Report& report) {
   add("when", when(root));
   add("others", others(report));
   add("saved", report.saved);
-  const bool has_lines = !report.last_lines.empty();
+  std::vector<std::string> lines;  // that the reader has not seen yet
+  for (const auto& line : report.last_lines) {
+    if (!line.seen) lines.push_back(line.text);
+  }
+  const bool has_lines = !lines.empty();
   if (!report.log_path.empty()) add("log", report.log_path + (has_lines ? " (last lines below)" : ""));
   if (!report.saved.empty()) add("next", report.resume_command);
   if (has_lines && report.log_path.empty()) out += "  its last lines:\n";
-  for (const auto& line : report.last_lines) out += cat("    ", line, '\n');
+  for (const auto& line : lines) out += cat("    ", line, '\n');
   return out;
 }
 
@@ -139,7 +153,8 @@ std::string to_json(const Report& report) {
   value["stop_seconds"] = report.stop_seconds;
   value["saved"] = report.saved;
   value["log"] = report.log_path;
-  value["last_lines"] = report.last_lines;
+  value["last_lines"] = nlohmann::json::array();
+  for (const auto& line : report.last_lines) value["last_lines"].push_back(line.text);
   value["ranks"] = nlohmann::json::array();
   for (const auto& outcome : report.outcomes) value["ranks"].push_back(to_json_value(outcome));
   return value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/board.h"
+#include "lockstep/launch/output.h"
 #include "lockstep/launch/process.h"
 
 namespace lockstep::launch {
@@ -22,17 +23,20 @@ struct RankOutcome {
   ExitStatus status;
   double ended = 0;      // seconds since the run's start
   bool stopped = false;  // whether the launcher stopped it because another rank failed
+  bool trained = false;  // whether the run has done a step
   uint64_t step = 0;     // this and the fields below are from the board
   std::string doing;     // what the rank was doing
   std::string error;     // the rank's own error, without "error: "
   std::string overflow;  // the last step that its loss scaler skipped
 };
 
+// How a rank ended, from the board where its process's own end can't be known (ExitStatus::lost).
+ExitStatus status_of(const BoardRank& said, const ExitStatus& status);
 // Records on the board how a rank ended, for peers and reports, if the rank has not done so itself. Returns whether the
 // rank failed.
 bool note_end(BoardRank& said, const ExitStatus& status);
-// The outcome from the rank's entry on the board and from how its process ended; rank, pid, `ended` and `stopped` are
-// left to the caller.
+// The outcome from the rank's entry on the board and from how its process ended; rank, pid, `ended`, `stopped`
+// and `trained` are left to the caller.
 RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status);
 
 // The index of the rank whose failure explains the others'. Among the ranks that failed by themselves it is the first
@@ -42,18 +46,19 @@ std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes);
 // The exit code of the whole run: the root cause's, otherwise 75 if a rank stopped on request, otherwise 0.
 int exit_code(std::span<const RankOutcome> outcomes);
 
-// Whether a mistake of the user's, or a bad file, ended the rank before any training, so that its error line says all.
+// Whether a mistake of the user's, or a bad file, ended the rank before the first step was done, so that its error line
+// says all.
 bool is_plain_mistake(const RankOutcome& outcome);
 
 struct Report {
   std::vector<RankOutcome> outcomes;
-  size_t root = 0;                     // the index of the root cause
-  std::string oom;                     // OomWatch::verdict()
-  double stop_seconds = 0;             // from the failure to the end of the last rank
-  std::string saved;                   // the newest checkpoint; "" if there is none
-  std::string log_path;                // the log of the root cause's rank; "" if there is none
-  std::deque<std::string> last_lines;  // the last lines that this rank wrote
-  std::string resume_command;          // the command that resumes from the checkpoint; "" if it is not known
+  size_t root = 0;                              // the index of the root cause
+  std::string oom;                              // OomWatch::verdict()
+  double stop_seconds = 0;                      // from the failure to the end of the last rank
+  std::string saved;                            // the newest checkpoint; "" if there is none
+  std::string log_path;                         // the log of the root cause's rank; "" if there is none
+  std::deque<RankOutput::LastLine> last_lines;  // the last lines that this rank wrote
+  std::string resume_command;                   // the command that resumes from the checkpoint; "" if it is not known
 };
 
 std::string headline(const Report& report);  // "rank 3 (pid 812) was killed by SIGKILL"

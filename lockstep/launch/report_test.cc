@@ -66,7 +66,7 @@ TEST(Report, HasTheContractsForm) {
   report.stop_seconds = 0.42;
   report.saved = "checkpoint step-001000.pt";
   report.log_path = "runs/unet-3/logs/rank3.log";
-  report.last_lines = {"step 1203", "step 1204"};
+  report.last_lines = {{"step 1203"}, {"step 1204"}};
   report.resume_command = "lockstep train unet --resume runs/unet-3";
   EXPECT_EQ(to_text(report),
             "error: rank 3 (pid 812) was killed by SIGKILL: out of memory (cgroup limit 8 GiB)\n"
@@ -84,8 +84,29 @@ TEST(Report, SaysOnlyWhatIsKnown) {
   report.outcomes = {ended(0, {.code = 3}, 1)};
   report.resume_command = "lockstep train unet --resume runs/unet-3";
   EXPECT_EQ(to_text(report), "error: rank 0 (pid 800) exited with code 3\n") << "nothing saved, nothing to resume";
-  report.last_lines = {"Traceback"};
+  report.last_lines = {{"Traceback"}};
   EXPECT_EQ(to_text(report), "error: rank 0 (pid 800) exited with code 3\n  its last lines:\n    Traceback\n");
+}
+
+TEST(Report, DoesNotRepeatWhatIsOnTheScreenAlready) {
+  Report report;
+  report.outcomes = {ended(0, {.code = 3}, 1)};
+  report.last_lines = {{.text = "Traceback", .seen = true}};
+  EXPECT_EQ(to_text(report), "error: rank 0 (pid 800) exited with code 3\n");
+  EXPECT_EQ(nlohmann::json::parse(to_json(report))["last_lines"][0], "Traceback");
+  report.last_lines.push_back({.text = "of its standard output"});
+  EXPECT_THAT(to_text(report), testing::EndsWith("  its last lines:\n    of its standard output\n"));
+}
+
+TEST(StatusOf, IsTheBoardsWhereTheProcessesOwnIsLost) {
+  BoardRank said{};
+  const ExitStatus lost{.code = 70, .lost = true};
+  EXPECT_TRUE(status_of(said, lost).lost) << "nobody knows";
+  said.finish(0);
+  EXPECT_TRUE(status_of(said, lost).ok());
+  EXPECT_EQ(status_of(said, {.signal = SIGKILL}).signal, SIGKILL);
+  said.fail(65, "damaged");
+  EXPECT_EQ(status_of(said, lost).exit_code(), 65);
 }
 
 TEST(Report, TellsTheFateOfEachRank) {
@@ -101,11 +122,16 @@ TEST(Report, AMistakeBeforeTheFirstStepIsOneLine) {
   Report report;
   report.outcomes = {ended(0, {.code = 65}, 1), stopped(1)};
   report.outcomes[0].error = "train.idx: byte 3: not an IDX file";
-  report.last_lines = {"noise"};
-  EXPECT_EQ(to_text(report), "error: train.idx: byte 3: not an IDX file\n");
+  report.last_lines = {{"noise"}};
+  EXPECT_EQ(to_text(report), "error: rank 0: train.idx: byte 3: not an IDX file\n")
+      << "other ranks may have other data";
   report.outcomes[0].step = 1;
+  EXPECT_EQ(to_text(report), "error: rank 0: train.idx: byte 3: not an IDX file\n") << "in the first step";
+  report.outcomes[0].status.code = 2;
+  EXPECT_EQ(to_text(report), "error: train.idx: byte 3: not an IDX file\n") << "all have the same options";
+  report.outcomes[0].trained = true;
   EXPECT_THAT(to_text(report), testing::HasSubstr("others:"));
-  report.outcomes[0].step = 0;
+  report.outcomes[0].trained = false;
   report.outcomes[0].status.code = 70;
   EXPECT_THAT(to_text(report), testing::HasSubstr("others:"));
 }
@@ -113,7 +139,7 @@ TEST(Report, AMistakeBeforeTheFirstStepIsOneLine) {
 TEST(Report, AsJson) {
   Report report;
   report.outcomes = {ended(0, {.signal = SIGSEGV}, 1), stopped(1)};
-  report.last_lines = {"not \xff UTF-8"};
+  report.last_lines = {{"not \xff UTF-8"}};
   const auto value = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(value["exit_code"], 139);
   EXPECT_EQ(value["rank"], 0);

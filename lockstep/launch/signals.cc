@@ -10,9 +10,12 @@
 namespace lockstep::launch {
 
 SignalWatch::SignalWatch() {
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &usual, &child_before_);
   sigset_t watched;
   sigemptyset(&watched);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH, SIGCHLD}) {
     struct sigaction current {};
     sigaction(signal, nullptr, &current);
     if (current.sa_handler != SIG_IGN) sigaddset(&watched, signal);
@@ -27,6 +30,7 @@ SignalWatch::SignalWatch() {
 
 SignalWatch::~SignalWatch() {
   sigaction(SIGPIPE, &pipe_before_, nullptr);
+  sigaction(SIGCHLD, &child_before_, nullptr);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
@@ -34,6 +38,15 @@ std::optional<int> SignalWatch::next() {
   signalfd_siginfo info{};
   if (read(descriptor_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
+}
+
+void SignalWatch::stop_here() const {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  raise(SIGTSTP);
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // it stops here
+  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 
 }  // namespace lockstep::launch

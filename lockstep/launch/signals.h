@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP as events of a descriptor.
+// SIGINT, SIGTERM, SIGHUP, SIGTSTP (Ctrl-Z), SIGWINCH and SIGCHLD as events of a descriptor.
 #pragma once
 
 #include <csignal>
@@ -8,11 +8,13 @@
 
 namespace lockstep::launch {
 
-// Takes over these signals, and ignores SIGPIPE, while the object lives. One thread: the program's only one, or the
+// Takes over these signals, and ignores SIGPIPE, while the object lives. Ends of children are known meanwhile even if
+// whoever started this program ignores SIGCHLD. One thread: the program's only one, or the
 // only one that does not block signals.
 class SignalWatch {
  public:
-  // Signals that were ignored when the program started (nohup, a shell's background job) stay ignored. Throws IoError.
+  // Signals that were ignored when the program started (nohup, a shell's background job) stay ignored, but for SIGCHLD.
+  // Throws IoError.
   SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
@@ -21,8 +23,12 @@ class SignalWatch {
   int descriptor() const { return descriptor_.get(); }  // readable once a signal has come
   std::optional<int> next();                            // the next signal that has come; does not wait
 
+  // Stops this process as SIGTSTP does by itself, and returns when it goes on.
+  void stop_here() const;
+
  private:
   sigset_t before_{};
+  struct sigaction child_before_ {};
   struct sigaction pipe_before_ {};
   Descriptor descriptor_;
 };

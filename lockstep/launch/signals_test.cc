@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace lockstep::launch {
@@ -43,6 +44,39 @@ TEST(SignalWatch, LeavesTheMaskAndSigpipeAsTheyWere) {
   struct sigaction pipe_action {};
   sigaction(SIGPIPE, nullptr, &pipe_action);
   EXPECT_EQ(pipe_action.sa_handler, SIG_DFL);
+}
+
+TEST(SignalWatch, KnowsOfChildrenEvenIfSigchldWasIgnored) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  {
+    SignalWatch watch;
+    const pid_t child = fork();
+    if (child == 0) _exit(7);
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(WEXITSTATUS(status), 7);
+    EXPECT_EQ(watch.next(), SIGCHLD);
+  }
+  EXPECT_EQ(::signal(SIGCHLD, before), SIG_IGN);
+}
+
+TEST(SignalWatch, StopsHereAsCtrlZDoes) {
+  const pid_t child = fork();
+  if (child == 0) {
+    setpgid(0, 0);
+    SignalWatch watch;
+    raise(SIGTSTP);
+    if (watch.next() != SIGTSTP) _exit(1);
+    watch.stop_here();
+    _exit(42);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(WIFSTOPPED(status));
+  EXPECT_EQ(WSTOPSIG(status), SIGTSTP) << "as the shell wants to see it";
+  kill(child, SIGCONT);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 42);
 }
 
 }  // namespace

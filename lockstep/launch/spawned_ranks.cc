@@ -12,6 +12,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/terminal.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/report.h"
 #include "lockstep/parallel/options/lanes.h"
@@ -119,6 +120,7 @@ void SpawnedRanks::wait_for_news() {
     Rank& rank = *ranks_[i];
     rank.status = rank.child.ended();
     rank.ended_ns = monotonic_ns();
+    if (rank.status) rank.status = status_of(board_->ranks[i], *rank.status);
     if (rank.status && note_end(board_->ranks[i], *rank.status)) escalation_.begin(rank.ended_ns);
   }
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "lockstep/base/clock.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/testing/alive.h"
@@ -36,6 +38,13 @@ TEST(SpawnedRanks, TheFirstFailureIsTold) {
               MatchesRegex("spawn: rank 2 \\(pid [0-9]+\\) exited with code 7, code 7"));
   EXPECT_THAT(failure_of("test $RANK = 1 && kill -9 $$; sleep 600"),
               MatchesRegex("spawn: rank 1 \\(pid [0-9]+\\) was killed by SIGKILL, code 137"));
+}
+
+// A shell says nothing on the board, as a rank of spawn() does at its end.
+TEST(SpawnedRanks, AProgramThatIgnoresSigchldLearnsOfTheirEndsAllTheSame) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  EXPECT_THAT(failure_of("exit 0"), testing::HasSubstr("took its exit status"));
+  ::signal(SIGCHLD, before);
 }
 
 TEST(SpawnedRanks, AStopOnRequestIsNoFailure) { EXPECT_EQ(failure_of("exit 75"), ""); }

@@ -39,7 +39,8 @@ int run_workers(const Arguments& arguments, const parallel::ProcessOptions& proc
                      .nproc = processes.nproc,
                      .threads = threads_of(processes.threads, processes.nproc),
                      .only_rank0_on_stdout = json,
-                     .stop_by = Launcher::StopBy::kSignal});
+                     .stop_by = Launcher::StopBy::kSignal,
+                     .own_workers = true});
   return launcher.run();
 }
 
@@ -77,7 +78,8 @@ int train(const Arguments& args) {
                      .log_dir = run.logs(),
                      .error_dir = run.errors(),
                      .resume_command = command.resume_command(run.path()),
-                     .run_lock = run.lock().descriptor()});
+                     .run_lock = run.lock().descriptor(),
+                     .own_workers = true});
   const int code = launcher.run();
   if (launcher.ended_by_plain_mistake()) run.discard_if_unused();
   return code;

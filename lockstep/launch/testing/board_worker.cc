@@ -1,7 +1,9 @@
-// A worker for the launcher's tests: does on the board what a training rank does. Usage: board_worker stop|data|step
+// A worker for the launcher's tests: does on the board what a training rank does. Usage: board_worker
+// stop|pause|columns|data|step
 #include <time.h>
 
 #include <cstdlib>
+#include <iostream>
 #include <string>
 
 #include "lockstep/base/board.h"
@@ -47,6 +49,17 @@ int main(int argc, char** argv) {
   if (mode == "stop") {
     me.state.store(RankState::kRunning);
     return stop_on_request(board);
+  }
+  if (mode == "pause") {  // until the launcher has been stopped for a while
+    while (board.paused_ns.load() == 0) nap();
+    return 0;
+  }
+  if (mode == "columns") {  // until the terminal's width changes
+    const int before = board.columns.load();
+    std::cout << before << std::endl;
+    while (board.columns.load() == before) nap();
+    std::cout << board.columns.load() << std::endl;
+    return 0;
   }
   if (mode == "data") return rank == 0 ? fail(me, 65, "train.idx: byte 3: not an IDX file") : miss_peer(board, me, 0);
   me.state.store(RankState::kRunning);
