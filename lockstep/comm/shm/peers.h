@@ -21,6 +21,9 @@ class Peers {
   // this rank waits.
   void check(std::span<const int> awaited, const std::string& at);
 
+  // monotonic_ns() when the peer last said that it made progress.
+  int64_t beat_of(int rank) const { return board_->ranks[static_cast<size_t>(rank)].beat_ns.load(); }
+
   // A peer's state in words: "rank 3 (pid 812) is stopped (SIGSTOP; kill -CONT 812)", "rank 2 (pid 811) is alive, at
   // step 17, waiting at barrier". A program that counts no steps is at none.
   std::string describe(int rank) const;

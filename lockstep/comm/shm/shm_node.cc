@@ -133,10 +133,22 @@ void ShmNode::look_for_circle(const Waiting& waiting) {
   check_peers(waiting);
 }
 
+int64_t ShmNode::running_ns() const {
+  return monotonic_ns() - peers_.board().paused_ns.load(std::memory_order_relaxed);
+}
+
+bool ShmNode::goes_on(const Waiting& waiting, int64_t began_ns) const {
+  const int64_t timeout = waiting.timeout.count(), now = running_ns();
+  if (now - began_ns <= timeout) return true;
+  const auto missing = waiting.missing();
+  return std::any_of(missing.begin(), missing.end(),
+                     [&](int rank) { return monotonic_ns() - peers_.beat_of(rank) <= timeout; });
+}
+
 bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) {
   if (spin(waiting, time)) return true;
-  const Deadline deadline(time), patience(waiting.timeout / 10), brief{std::chrono::nanoseconds(kLongNs)};
-  const int64_t began_ns = monotonic_ns();
+  const Deadline patience(waiting.timeout / 10), brief{std::chrono::nanoseconds(kLongNs)};
+  const int64_t began_ns = monotonic_ns(), end_ns = running_ns() + time.count();
   int64_t looked_ns = 0;
   bool warned = false, ready = false;
   peers_.self().doing.set("waiting at " + waiting.what);
@@ -145,7 +157,8 @@ bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) 
     const uint32_t seen = segment().event.load();
     advance();
     ready = waiting.ready();
-    if (ready || deadline.passed()) break;
+    const int64_t left = end_ns - running_ns();
+    if (ready || left <= 0) break;
     check_peers(waiting);
     if (!warned && patience.passed()) warn(waiting, seconds_since(began_ns)), warned = true;
     if (waiting.blocked && brief.passed() && monotonic_ns() - looked_ns >= kSleepNs) {
@@ -154,7 +167,6 @@ bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) 
     }
     const bool polling = std::any_of(progressables_.begin(), progressables_.end(),
                                      [](const Progressable* each) { return each->needs_polling(); });
-    const int64_t left = std::max<int64_t>(deadline.left().count(), 1);
     segment().sleep(seen, std::min(polling ? kPollNs : kSleepNs, left));
   }
   peers_.self().doing.set("");

@@ -106,6 +106,11 @@ class ShmNode {
     std::chrono::nanoseconds timeout;           // the call's; after a tenth of it a warning names the missing ranks
     std::function<WaitingRank()> blocked = {};  // this rank's wait, if it begins no call before the condition holds
   };
+  // Nanoseconds of a clock that stands still while the launcher has its ranks stopped (Ctrl-Z).
+  int64_t running_ns() const;
+  // Whether a wait that began at `began_ns` of that clock, and whose timeout has passed, goes on all the same: a
+  // missing rank has made progress (saved, evaluated) within the last timeout.
+  bool goes_on(const Waiting& waiting, int64_t began_ns) const;
   // Makes progress on all work until the condition holds, for at most `time`; returns whether it holds. Throws
   // CommError if an awaited peer died or finished or any rank gave up, DesyncError if ranks wait in a circle, and
   // whatever advance() throws.

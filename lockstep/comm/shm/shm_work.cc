@@ -7,7 +7,8 @@ namespace lockstep::comm {
 ShmWork::ShmWork(ShmProtocol& protocol, const Call& call, std::string what)
     : protocol_(protocol),
       what_(std::move(what)),
-      timeout_(call.timeout.count() > 0 ? call.timeout : protocol.timeout()) {}
+      timeout_(call.timeout.count() > 0 ? call.timeout : protocol.timeout()),
+      begun_running_ns_(protocol.node().running_ns()) {}
 
 void ShmWork::mark_done() {
   done_ = true;
@@ -35,7 +36,10 @@ bool ShmWork::result() const {
 void ShmWork::check() {
   if (done_ || !error_.empty() || !protocol_.node().check_is_due()) return;
   protocol_.node().check_peers(waiting());
-  if (!done_ && elapsed() > timeout_ + grace()) throw CommError(protocol_.node().timeout_text(waiting()));
+  const ShmNode& node = protocol_.node();
+  if (!done_ && !node.goes_on(waiting(), begun_running_ns_ + grace().count())) {
+    throw CommError(node.timeout_text(waiting()));
+  }
 }
 
 bool ShmWork::done() {
@@ -55,7 +59,10 @@ bool ShmWork::wait_for(std::chrono::nanoseconds time) { return wait_until(waitin
 void ShmWork::wait() {
   ShmNode::Waiting wait = waiting();
   wait.blocked = [this] { return blocked(); };
-  if (!wait_until(wait, timeout_ + grace())) throw CommError(protocol_.node().timeout_text(wait));
+  const int64_t began_ns = protocol_.node().running_ns() + grace().count();
+  for (auto time = timeout_ + grace(); !wait_until(wait, time); time = timeout_ / 10) {
+    if (!protocol_.node().goes_on(wait, began_ns)) throw CommError(protocol_.node().timeout_text(wait));
+  }
 }
 
 }  // namespace lockstep::comm

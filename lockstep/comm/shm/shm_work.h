@@ -50,6 +50,7 @@ class ShmWork : public Work {
   std::string what_;
   std::string error_;
   std::chrono::milliseconds timeout_;
+  int64_t begun_running_ns_;  // of ShmNode::running_ns()
   int64_t begun_ns_ = monotonic_ns(), done_ns_ = 0;
   bool done_ = false;
 };

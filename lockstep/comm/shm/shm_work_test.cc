@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/shm/testing/threads.h"
 
@@ -35,6 +36,40 @@ TEST(ShmWork, ACallsOwnTimeoutCounts) {
     Call call = calls::barrier();
     call.timeout = std::chrono::milliseconds(40);
     EXPECT_THROW(comm.start(call)->wait(), CommError);
+  });
+}
+
+// As rank 0 does that saves a large checkpoint, or evaluates for long.
+TEST(ShmWork, AWaitGoesOnWhileTheMissingRankMakesProgress) {
+  testing::NodeOfThreads node(2);
+  node.run([&](ShmCommunicator& comm) {
+    comm.start(calls::barrier())->wait();
+    Call call = calls::barrier();
+    call.timeout = std::chrono::milliseconds(400);
+    if (comm.rank() == 1) {
+      for (int i = 0; i < 20; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        node.board()->ranks[1].beat_ns.store(monotonic_ns());
+      }
+      call.timeout = std::chrono::seconds(20);
+    }
+    EXPECT_NO_THROW(comm.start(call)->wait());
+  });
+}
+
+TEST(ShmWork, APauseOfAllRanksDoesNotCount) {
+  testing::NodeOfThreads node(2);
+  node.run([&](ShmCommunicator& comm) {
+    comm.start(calls::barrier())->wait();
+    Call call = calls::barrier();
+    call.timeout = std::chrono::milliseconds(400);
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      node.board()->paused_ns.store(100'000'000'000);
+      std::this_thread::sleep_for(std::chrono::milliseconds(800));
+      call.timeout = std::chrono::seconds(20);
+    }
+    EXPECT_NO_THROW(comm.start(call)->wait());
   });
 }
 
