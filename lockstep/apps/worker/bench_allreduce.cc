@@ -35,9 +35,11 @@ constexpr int64_t kTurns = 5;           // what is compared is measured in turns
 class Timing {
  public:
   Timing(comm::Communicator& comm, std::function<void()> act) : comm_(comm), act_(std::move(act)) {
+    constexpr int kProbes = 6;
+    const Stopwatch watch;
     double probe = round(1);
-    for (int i = 0; i < 5; ++i) probe = std::min(probe, round(1));
-    agree(std::max(probe, 1e-9));
+    for (int i = 1; i < kProbes; ++i) probe = std::min(probe, round(1));
+    agree(std::max(probe, 1e-9), watch.seconds() / kProbes);
   }
 
   void take_turn() {
@@ -60,10 +62,10 @@ class Timing {
     return watch.seconds() / static_cast<double>(batch);
   }
 
-  // All ranks repeat as rank 0 says, whom one took `seconds`.
-  void agree(double seconds) {
+  // All ranks repeat as rank 0 says, whom one took `seconds` and a round, with its barrier, `whole`.
+  void agree(double seconds, double whole) {
     const double batch = std::clamp(kBatchSeconds / seconds, 1.0, 100.0);
-    const double rounds = std::clamp(kSeconds / (seconds * batch * kTurns), 2.0, 1000.0);
+    const double rounds = std::clamp(kSeconds / (std::max(seconds * batch, whole) * kTurns), 2.0, 1000.0);
     const at::Tensor both = at::tensor({std::floor(rounds), std::floor(batch)}, at::kDouble);
     comm_.broadcast(both, 0);
     rounds_ = static_cast<int64_t>(both[0].item<double>());
