@@ -224,6 +224,7 @@ Signature signature_of(const Call& call) {
     signature.sizes_hash = hash_layout(signature.sizes_hash, tensor);
   }
   signature.sizes_hash = fnv1a(signature.sizes_hash, call.fold.label);
+  signature.sizes_hash = fnv1a(signature.sizes_hash, call.fold.step);
   return signature;
 }
 

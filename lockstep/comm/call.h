@@ -34,6 +34,7 @@ const char* name_of(OpKind kind);
 
 struct FoldOptions {
   std::string label = {};       // the fold's name in error messages: "bucket 2/5 (layer3.conv1.weight …)"
+  uint64_t step = 0;            // the number of the step or pass that it belongs to: of another one is a DesyncError
   at::Tensor square_sums = {};  // optional output, fp64 [blocks of all tensors]: square_sum() of each folded block
   // For fp32 tensors: the dtype in which values travel, kBFloat16 or kHalf. Every node of the tree, leaves included, is
   // rounded to it. Without it values travel in the tensors' dtype.
@@ -73,8 +74,8 @@ struct Signature {
   OpKind kind;
   uint32_t dtype, detail, tensors;  // detail: the ReduceOp, the root or a fold's wire type
   int64_t elements;                 // in all tensors of the call together; -1 where ranks may differ
-  // Of a fold: of its tensors' sizes and layouts in memory, and of its label. Of a call whose tensors have one shape on
-  // all ranks: of that shape.
+  // Of a fold: of its tensors' sizes and layouts in memory, its label and its step. Of a call whose tensors have one
+  // shape on all ranks: of that shape.
   uint64_t sizes_hash;
 
   // The shape, for messages; sizes_hash has it, too. dims is -1 if there is none, or one of more dimensions.

@@ -22,6 +22,8 @@ TEST(Signature, SaysWhatMustBeEqual) {
   EXPECT_NE(signature_of(calls::broadcast(a, 0)), signature_of(calls::broadcast(a, 1)));
   EXPECT_NE(signature_of(calls::fold({a, b}, {.label = "x"})), signature_of(calls::fold({b, a}, {.label = "x"})));
   EXPECT_NE(signature_of(calls::fold({a}, {.label = "x"})), signature_of(calls::fold({a}, {.label = "y"})));
+  EXPECT_NE(signature_of(calls::fold({a}, {.label = "x", .step = 1})),
+            signature_of(calls::fold({a}, {.label = "x", .step = 2})));
   EXPECT_NE(signature_of(calls::fold({a}, {.label = "x"})),
             signature_of(calls::fold({a}, {.label = "x", .wire = at::kBFloat16})));
   // Ranks of an uneven exchange bring different numbers.

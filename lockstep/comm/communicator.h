@@ -103,7 +103,8 @@ class Communicator {
   // is empty. A collective over all ranks, each of which passes the group that it is in.
   std::unique_ptr<Communicator> make_group(const std::vector<int>& members) { return group(members); }
 
-  // Tells all ranks that this one gives up: their present or next wait throws CommError with `reason`.
+  // Tells all ranks that this one gives up: their present or next wait throws CommError with `reason`, unless the call
+  // is done, and no rank, this one among them, begins another.
   virtual void abort(const std::string& reason) noexcept = 0;
 
  protected:

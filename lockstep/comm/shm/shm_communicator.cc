@@ -121,8 +121,11 @@ std::shared_ptr<ShmCollective> ShmCommunicator::collective(const Call& call) {
   return std::make_shared<ShmReduce>(protocol_, call);
 }
 
+// A rank that has given up may go on all the same, at another step than the others, so it begins no call any more:
+// those that are complete are of one step.
 std::shared_ptr<Work> ShmCommunicator::begin(Call call) {
   check_on_cpu(call);
+  protocol_.node().check_given_up(call.label());
   if (call.kind == OpKind::kSend) {
     messages_.push_back(std::make_shared<ShmSend>(protocol_, call));
     return messages_.back();

@@ -21,10 +21,11 @@ namespace {
 // yields.
 constexpr int64_t kSpinNs = 100'000;
 constexpr int64_t kSpinOversubscribedNs = 50'000;
-constexpr int64_t kPauseNs = 2'000;       // after this time a spin yields its core to other threads
-constexpr int64_t kSleepNs = 20'000'000;  // the longest sleep between two checks of the peers
-constexpr int64_t kPollNs = 500'000;      // the longest sleep while some work needs polling
-constexpr int64_t kLongNs = 500'000'000;  // a wait that lasts longer may be one of a circle
+constexpr int64_t kPauseNs = 2'000;         // after this time a spin yields its core to other threads
+constexpr int64_t kSleepNs = 20'000'000;    // the longest sleep between two checks of the peers
+constexpr int64_t kPollNs = 500'000;        // the longest sleep while some work needs polling
+constexpr int64_t kLongNs = 500'000'000;    // a wait that lasts longer may be one of a circle
+constexpr std::chrono::seconds kReason{1};  // the longest wait for the reason of a rank that gives up
 
 // Ends this rank's report however its wait ends.
 struct EndOfReport {
@@ -180,14 +181,20 @@ bool ShmNode::check_is_due() {
   return true;
 }
 
+void ShmNode::check_given_up(const std::string& what) const {
+  uint32_t by = segment().aborted.load();
+  if (by == 0) return;
+  for (const Deadline end(kReason); by > kMaxLocalRanks && !end.passed(); by = segment().aborted.load()) sched_yield();
+  if (by > kMaxLocalRanks)
+    throw CommError("a rank gave up (rank ", peers_.world_rank_of(self()), " was at ", what, ")");
+  if (segment().desync.load()) throw DesyncError(segment().reason.get());
+  const int local_rank = static_cast<int>(by) - 1;
+  throw CommError("rank ", peers_.world_rank_of(local_rank), peers_.pid_of(local_rank),
+                  " gave up: ", segment().reason.get(), " (rank ", peers_.world_rank_of(self()), " was at ", what, ")");
+}
+
 void ShmNode::check_peers(const Waiting& waiting) {
-  if (const uint32_t by = segment().aborted.load(); by != 0 && by <= kMaxLocalRanks) {
-    if (segment().desync.load()) throw DesyncError(segment().reason.get());
-    const int local_rank = static_cast<int>(by) - 1;
-    throw CommError("rank ", peers_.world_rank_of(local_rank), peers_.pid_of(local_rank),
-                    " gave up: ", segment().reason.get(), " (rank ", peers_.world_rank_of(self()), " was at ",
-                    waiting.what, ")");
-  }
+  check_given_up(waiting.what);
   const auto awaited = waiting.awaited();
   try {
     peers_.check(awaited, waiting.what);

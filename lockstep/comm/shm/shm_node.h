@@ -119,6 +119,8 @@ class ShmNode {
   // wait_until().
   bool check_is_due();
   void check_peers(const Waiting& waiting);
+  // Throws CommError with the reason, or DesyncError, once any rank has given up. `what`: the call's name in messages.
+  void check_given_up(const std::string& what) const;
   // The missing ranks and their states: "rank 2 (pid 811), which is alive, …" or "ranks 2-3: rank 2 (pid 811) is …, …".
   std::string missing_text(const std::vector<int>& missing) const;
   // The text of the CommError for a wait whose time has passed.

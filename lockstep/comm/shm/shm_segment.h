@@ -66,10 +66,10 @@ struct ShmSegment {
   Counters sent;                              // messages that each rank has posted
   alignas(64) std::atomic<uint32_t> event;    // the doorbell, a futex
   alignas(64) std::atomic<uint32_t> waiters;  // number of ranks that sleep on it
-  std::atomic<uint32_t> aborted;              // 1 + the rank that gave up first; 0: none has
-  std::atomic<uint32_t> left;                 // number of ranks that have left the group of this segment
-  std::atomic<bool> desync;                   // whether `reason` is the text of a DesyncError
-  BoardText<512> reason;                      // why the rank in `aborted` gave up
+  std::atomic<uint32_t> aborted;  // 1 + the rank that gave up first; 0: none has; UINT32_MAX: one is about to
+  std::atomic<uint32_t> left;     // number of ranks that have left the group of this segment
+  std::atomic<bool> desync;       // whether `reason` is the text of a DesyncError
+  BoardText<512> reason;          // why the rank in `aborted` gave up
   std::array<WaitReport, kMaxLocalRanks> waits;
   std::array<std::array<OpRecord, kRing>, kMaxLocalRanks> records;
   std::array<std::array<MessageSlot, kMessages>, kMaxLocalRanks> messages;

@@ -73,5 +73,25 @@ TEST(ShmWork, APauseOfAllRanksDoesNotCount) {
   });
 }
 
+// A rank that gave up and goes on all the same is at another step than its peers, which may be late.
+TEST(ShmWork, ARankThatHasGivenUpBeginsNoCall) {
+  testing::NodeOfThreads node(2);
+  ShmCommunicator zero(node.options(0), node.memory(), node.pool(0), node.board());
+  ShmCommunicator one(node.options(1), node.memory(), node.pool(1), node.board());
+  const auto first = zero.start(calls::barrier()), second = one.start(calls::barrier());
+  for (int i = 0; i < 2; ++i) {
+    zero.progress();
+    one.progress();
+  }
+  const auto next = zero.start(calls::barrier());
+  one.abort("enough");
+  first->wait();
+  second->wait();
+  EXPECT_THROW(one.start(calls::barrier()), CommError);
+  EXPECT_THROW(one.isend(at::ones({1}), 0), CommError);
+  EXPECT_THROW(next->wait(), CommError);
+  EXPECT_THROW(zero.start(calls::barrier()), CommError);
+}
+
 }  // namespace
 }  // namespace lockstep::comm
