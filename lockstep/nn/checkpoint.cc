@@ -4,10 +4,14 @@
 #include <ATen/Context.h>
 #include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/alias.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -19,18 +23,11 @@ namespace {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-thread_local int t_checkpointing = 0, t_recomputing = 0;
+struct Call;
 
-class Counted {
- public:
-  explicit Counted(int& count) : count_(count) { ++count_; }
-  ~Counted() { --count_; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
- private:
-  int& count_;
-};
+thread_local std::vector<Call*> t_calls;  // whose functions are called for the first time, the innermost last
+thread_local int t_recomputing = 0;
+thread_local int t_searching = 0;  // searches for gradients of parameters that are under way
 
 // The states of the random generators of these devices and of the CPU's.
 class Generators {
@@ -89,10 +86,20 @@ std::vector<Autocast> autocast_now(const Tensors& inputs) {
   return now;
 }
 
+// The first call of the function.
+class FirstCall {
+ public:
+  explicit FirstCall(Call& call) { t_calls.push_back(&call); }
+  ~FirstCall() { t_calls.pop_back(); }
+  FirstCall(const FirstCall&) = delete;
+  FirstCall& operator=(const FirstCall&) = delete;
+};
+
 // Sets all that the call saw, and gives back what it finds at its end.
 class Recomputation {
  public:
   Recomputation(Call& call, const Tensors& inputs) : call_(call), autocast_(autocast_now(inputs)) {
+    ++t_recomputing;
     if (call_.generators) {
       generators_.emplace(inputs);
       call_.generators->restore();
@@ -107,13 +114,13 @@ class Recomputation {
     if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
     for (const auto& autocast : autocast_) autocast.restore();
     if (generators_) generators_->restore();
+    --t_recomputing;
   }
   Recomputation(const Recomputation&) = delete;
   Recomputation& operator=(const Recomputation&) = delete;
 
  private:
   Call& call_;
-  Counted checkpointing_{t_checkpointing}, recomputing_{t_recomputing};
   std::vector<Autocast> autocast_;
   std::optional<Generators> generators_;
   Tensors buffers_;
@@ -125,6 +132,42 @@ Tensors leaves_of(const Tensors& tensors) {
   for (const Tensor& tensor : tensors) leaves.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
   return leaves;
 }
+
+// The inputs with their graphs, and without their hooks: the gradients found here pass through those afterwards.
+Tensors aliases_of(const Tensors& tensors) {
+  const c10::AutoGradMode with_graph(true);
+  Tensors aliases;
+  for (const Tensor& tensor : tensors) aliases.push_back(tensor.requires_grad() ? at::alias(tensor) : tensor);
+  return aliases;
+}
+
+// A hook of a parameter that passes over what a node below finds for it. The node gives that to the parameter, and then
+// the hook runs.
+class OnceHook final : public torch::autograd::FunctionPreHook {
+ public:
+  explicit OnceHook(std::unique_ptr<FunctionPreHook> hook) : hook_(std::move(hook)) {}
+  Tensors operator()(const Tensors& gradients) override { return t_searching > 0 ? gradients : (*hook_)(gradients); }
+
+ private:
+  std::unique_ptr<FunctionPreHook> hook_;
+};
+
+// A node's search for the gradients of its function's parameters. autograd::grad runs the hooks of the tensors that it
+// is asked for. Other lanes may run as long as a search lasts, on threads of their own (SyncBatchNorm).
+class Search {
+ public:
+  explicit Search(const Tensors& parameters) {
+    for (const Tensor& parameter : parameters) {
+      for (auto& hook : torch::autograd::impl::hooks(parameter)) {
+        if (dynamic_cast<OnceHook*>(hook.get()) == nullptr) hook = std::make_unique<OnceHook>(std::move(hook));
+      }
+    }
+    ++t_searching;
+  }
+  ~Search() { --t_searching; }
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+};
 
 class Checkpoint : public torch::autograd::Function<Checkpoint> {
  public:
@@ -151,9 +194,11 @@ class Checkpoint : public torch::autograd::Function<Checkpoint> {
     const Tensors saved = context->get_saved_variables();
     const auto count = context->saved_data["inputs"].toInt();
     const Tensors given(saved.begin(), saved.begin() + count);
-    Tensors variables = twice ? given : leaves_of(given);
+    const Tensors parameters(saved.begin() + count, saved.end());
+    Tensors variables = twice ? aliases_of(given) : leaves_of(given);
     const Tensors outputs = recompute(*call, variables);
-    variables.insert(variables.end(), saved.begin() + count, saved.end());
+    variables.insert(variables.end(), parameters.begin(), parameters.end());
+    const Search search(parameters);
     return gradients_of(context, outputs, gradients, variables, twice);
   }
 
@@ -193,8 +238,16 @@ class Checkpoint : public torch::autograd::Function<Checkpoint> {
 
 }  // namespace
 
-bool is_checkpointing() { return t_checkpointing > 0; }
+bool is_checkpointing() { return !t_calls.empty() || is_recomputing(); }
 bool is_recomputing() { return t_recomputing > 0; }
+
+void keep_in_recomputation(const Tensor& buffer) {
+  for (Call* call : t_calls) {
+    Tensors& kept = call->options.buffers;
+    const auto is_it = [&](const Tensor& each) { return each.is_same(buffer); };
+    if (std::none_of(kept.begin(), kept.end(), is_it)) kept.push_back(buffer);
+  }
+}
 
 Tensors checkpoint(const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs,
                    const CheckpointOptions& options) {
@@ -207,7 +260,7 @@ Tensors checkpoint(const std::function<Tensors(const Tensors&)>& function, const
   const Tensors leaves = leaves_of(inputs);
   const uint64_t begin = at::sequence_number::peek();
   {
-    const Counted checkpointing(t_checkpointing);
+    const FirstCall first(*call);
     call->outputs = function(leaves);
   }
   const Tensors parameters = parameters_reached(call->outputs, leaves, begin, options.buffers);

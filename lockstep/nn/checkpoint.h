@@ -17,8 +17,8 @@ namespace lockstep::nn {
 
 struct CheckpointOptions {
   bool preserve_rng_state = true;  // the recomputation draws the same random numbers (dropout)
-  // Tensors that `function` changes in place, which the recomputation must not change again: libtorch's BatchNorms have
-  // such buffers. This project's BatchNorms, SyncBatchNorm among them, need no mention.
+  // Tensors that `function` changes in place, which the recomputation must not change again: libtorch's BatchNorms and
+  // InstanceNorms have such buffers. This project's BatchNorms, SyncBatchNorm among them, need no mention.
   std::vector<at::Tensor> buffers = {};
 };
 
@@ -27,8 +27,10 @@ struct CheckpointOptions {
 // network without it, but where one call uses a parameter or an input several times: its parts are added to each other
 // before they are added to those of other calls. With gradients disabled it is a plain call.
 //
+// Hooks of parameters and inputs (Tensor::register_hook) run once, as without it.
+//
 // Throws ConfigError for a tensor with a graph that `function` uses and that is not among the inputs, and for a
-// BatchNorm of libtorch's in training whose buffers are not in the options.
+// BatchNorm or InstanceNorm of libtorch's in training whose buffers are not in the options.
 std::vector<at::Tensor> checkpoint(
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)>& function,
     const std::vector<at::Tensor>& inputs, const CheckpointOptions& options = {});
@@ -39,5 +41,8 @@ at::Tensor checkpoint(const std::function<at::Tensor(const at::Tensor& input)>& 
 // not count its use twice.
 bool is_checkpointing();
 bool is_recomputing();
+// Called by a layer within a function that is checkpointed: the recomputation gives `buffer` back the value that it
+// finds, as it does with CheckpointOptions::buffers. Elsewhere it does nothing.
+void keep_in_recomputation(const at::Tensor& buffer);
 
 }  // namespace lockstep::nn

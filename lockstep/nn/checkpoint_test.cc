@@ -153,6 +153,60 @@ TEST(Checkpoint, BatchNormCountsABatchOnce) {
   checkpoint([&](const Tensor& in) { return evaluated->forward(in); }, x).sum().backward();
 }
 
+// What libtorch calls BatchNorm with are copies of the statistics, one for each sample.
+std::vector<Tensor> instance_statistics(bool with, const at::IntArrayRef& sizes, bool name_buffers) {
+  at::manual_seed(5);
+  const Tensor mean = at::zeros({3}), var = at::ones({3}), weight = at::ones({3}).requires_grad_();
+  const Tensor bias = at::zeros({3}).requires_grad_(), x = at::randn(sizes).requires_grad_();
+  CheckpointOptions options;
+  if (name_buffers) options.buffers = {mean, var};
+  const auto function = [&](const Tensor& in) {
+    return at::instance_norm(in, weight, bias, mean, var, /*use_input_stats=*/true, 0.1, 1e-5, /*cudnn_enabled=*/false);
+  };
+  (with ? checkpoint(function, x, options) : function(x)).pow(3).sum().backward();
+  return {mean, var, x.grad(), weight.grad()};
+}
+
+TEST(Checkpoint, InstanceNormCountsABatchOnce) {
+  for (const int64_t samples : {1, 4}) {
+    expect_same_bits(instance_statistics(true, {samples, 3, 5}, true),
+                     instance_statistics(false, {samples, 3, 5}, false));
+    EXPECT_THAT(refusal([&] {
+                  instance_statistics(true, {samples, 3, 5}, false);
+                }),
+                HasSubstr("BatchNorm or InstanceNorm of libtorch's"));
+  }
+}
+
+// A hook of a parameter, or of the input, halves the gradient.
+std::vector<Tensor> hooked(bool with, bool create_graph) {
+  at::manual_seed(6);
+  torch::nn::Linear layer(4, 4);
+  const Tensor x = at::randn({2, 4}).requires_grad_(), hidden = x * 3;
+  std::vector<int> calls(2);
+  const auto halve = [&calls](size_t hook) {
+    return [&calls, hook](const Tensor& gradient) {
+      ++calls[hook];
+      return gradient * 0.5;
+    };
+  };
+  layer->weight.register_hook(halve(0));
+  hidden.register_hook(halve(1));
+  const auto function = [&](const Tensor& in) { return layer->forward(in).tanh(); };
+  const Tensor y = with ? checkpoint(function, hidden) : function(hidden);
+  const auto found = torch::autograd::grad({y.square().sum()}, {x, layer->weight}, {}, true, create_graph);
+  EXPECT_EQ(calls, (std::vector<int>{1, 1})) << "create_graph: " << create_graph;
+  y.square().sum().backward({}, /*retain_graph=*/true, create_graph);
+  return {found[0].detach(), found[1].detach(), x.grad().detach(), layer->weight.grad().detach()};
+}
+
+TEST(Checkpoint, HooksOfParametersAndInputsRunOnce) {
+  for (const bool create_graph : {false, true}) {
+    const auto with = hooked(true, create_graph), without = hooked(false, create_graph);
+    for (size_t i = 0; i < with.size(); ++i) EXPECT_TRUE(at::allclose(with[i], without[i], 1e-5, 1e-6)) << i;
+  }
+}
+
 TEST(Checkpoint, AGraphFromOutsideIsRefused) {
   const Tensor x = at::ones({2}).requires_grad_(), outside = x * 2;
   EXPECT_THAT(refusal([&] { checkpoint([&](const Tensor& in) { return in * outside; }, x); }),

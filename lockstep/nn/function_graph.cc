@@ -27,13 +27,22 @@ bool is_kept_cast(const Node& node) {
          dynamic_cast<const AccumulateGrad*>(edges[0].function.get()) != nullptr;
 }
 
+// InstanceNorm of libtorch's is a BatchNorm over copies of its statistics, one for each sample, which the graph alone
+// holds; it then writes their mean to its own. Which those are nothing tells but their number.
+bool contains_copied(const std::vector<at::Tensor>& tensors, const at::Tensor& mean) {
+  constexpr size_t kGraphAndCaller = 2;
+  return mean.use_count() <= kGraphAndCaller && std::any_of(tensors.begin(), tensors.end(), [&](const auto& each) {
+           return each.dim() == 1 && each.is_floating_point() && each.numel() > 0 && mean.numel() % each.numel() == 0;
+         });
+}
+
 // Whether the node is of kind BatchNorm, and its forward has changed statistics that nobody gives back.
 template <typename BatchNorm>
 bool changed_statistics(Node* node, const std::vector<at::Tensor>& buffers) {
   auto* const norm = dynamic_cast<BatchNorm*>(node);
   if (norm == nullptr || !norm->training) return false;
   const at::Tensor mean = norm->running_mean_.unpack();
-  return mean.defined() && !contains(buffers, mean);
+  return mean.defined() && !contains(buffers, mean) && !contains_copied(buffers, mean);
 }
 
 void check(const std::shared_ptr<Node>& node, uint64_t begin, const std::vector<at::Tensor>& buffers) {
@@ -46,8 +55,8 @@ void check(const std::shared_ptr<Node>& node, uint64_t begin, const std::vector<
   if (changed_statistics<NativeBatchNormBackward0>(node.get(), buffers) ||
       changed_statistics<CudnnBatchNormBackward0>(node.get(), buffers)) {
     throw ConfigError(
-        "checkpoint: a BatchNorm of libtorch's would update its running statistics again in the recomputation; name "
-        "the module's buffers() in CheckpointOptions::buffers, or use lockstep::nn::BatchNorm2d");
+        "checkpoint: a BatchNorm or InstanceNorm of libtorch's would update its running statistics again in the "
+        "recomputation; name the module's buffers() in CheckpointOptions::buffers, or use lockstep::nn::BatchNorm2d");
   }
 }
 
