@@ -12,9 +12,16 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/nn/batch_norm.h"
+#include "lockstep/nn/checkpoint.h"
 
 namespace lockstep::parallel {
 namespace {
+
+// The statistics of a BatchNorm of libtorch's.
+struct Statistics {
+  at::Tensor mean;   // the running mean, by which the layer is recognised; undefined where it keeps none
+  at::Tensor count;  // of the batches
+};
 
 // libtorch's BatchNorms can't be replaced by another class: their owners hold them by type, and their forward is not
 // virtual. But their forward calls at::batch_norm, which goes through the dispatcher. Once a plain BatchNorm is
@@ -27,24 +34,34 @@ class ConvertedLayers {
     return layers;
   }
 
-  void add(const at::Tensor& mark, std::shared_ptr<SyncGroup> group) {
+  // A converted layer: its group, null for a layer that was not converted, and its count of batches.
+  struct Layer {
+    std::shared_ptr<SyncGroup> group;
+    at::Tensor count;
+  };
+
+  void add(const Statistics& statistics, std::shared_ptr<SyncGroup> group) {
     const std::lock_guard lock(mutex_);
     if (!installed_) install();
     std::erase_if(layers_, [](const auto& entry) { return entry.second.mark.expired(); });
-    layers_.insert_or_assign(mark.unsafeGetTensorImpl(), Entry{Mark(mark.getIntrusivePtr()), std::move(group)});
+    layers_.insert_or_assign(
+        statistics.mean.unsafeGetTensorImpl(),
+        Entry{Mark(statistics.mean.getIntrusivePtr()), Mark(statistics.count.getIntrusivePtr()), std::move(group)});
   }
 
-  std::shared_ptr<SyncGroup> find(const at::Tensor& mark) const {
-    if (!mark.defined()) return nullptr;
+  Layer find(const at::Tensor& mean) const {
+    if (!mean.defined()) return {};
     const std::lock_guard lock(mutex_);
-    const auto found = layers_.find(mark.unsafeGetTensorImpl());
-    return found == layers_.end() || found->second.mark.expired() ? nullptr : found->second.group;
+    const auto found = layers_.find(mean.unsafeGetTensorImpl());
+    if (found == layers_.end() || found->second.mark.expired()) return {};
+    return {.group = found->second.group, .count = at::Tensor(found->second.count.lock())};
   }
 
  private:
   using Mark = c10::weak_intrusive_ptr<c10::TensorImpl, at::UndefinedTensorImpl>;
   struct Entry {
-    Mark mark;  // an address may be used again
+    Mark mark;  // the running mean: an address may be used again
+    Mark count;
     std::shared_ptr<SyncGroup> group;
   };
 
@@ -61,11 +78,12 @@ at::Tensor dispatched(const at::Tensor& input, const std::optional<at::Tensor>& 
                       const std::optional<at::Tensor>& running_var, bool training, double momentum, double eps,
                       bool cudnn_enabled) {
   const auto given = [](const std::optional<at::Tensor>& tensor) { return tensor.value_or(at::Tensor()); };
-  const auto group = training ? ConvertedLayers::all().find(given(running_mean)) : nullptr;
+  const auto [group, count] = training ? ConvertedLayers::all().find(given(running_mean)) : ConvertedLayers::Layer();
   if (group == nullptr) {
     return at::native::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps,
                                   cudnn_enabled);
   }
+  if (count.defined()) nn::keep_in_recomputation(count);  // the layer's forward has counted this batch
   return nn::batch_norm(input,
                         {.weight = given(weight),
                          .bias = given(bias),
@@ -86,10 +104,12 @@ void ConvertedLayers::install() {
   installed_ = true;
 }
 
-// Returns the running mean, by which a BatchNorm of libtorch's is recognised; undefined where it keeps none, and then
-// its forward does not say whether it trains. Nothing for other modules.
-std::optional<at::Tensor> mark_of(const torch::nn::Module& part) {
-  const auto of = [](const auto* norm) { return norm == nullptr ? std::nullopt : std::optional(norm->running_mean); };
+// Nothing for modules that are no BatchNorm of libtorch's. Where one keeps no statistics, its forward does not say
+// whether it trains.
+std::optional<Statistics> statistics_of(const torch::nn::Module& part) {
+  const auto of = [](const auto* norm) {
+    return norm == nullptr ? std::nullopt : std::optional(Statistics{norm->running_mean, norm->num_batches_tracked});
+  };
   if (const auto found = of(part.as<torch::nn::BatchNorm1d>())) return found;
   if (const auto found = of(part.as<torch::nn::BatchNorm2d>())) return found;
   return of(part.as<torch::nn::BatchNorm3d>());
@@ -107,21 +127,21 @@ bool convert(const std::string& name, torch::nn::Module& part, const std::shared
     norm->set_exchange(group);
     return true;
   }
-  const auto mark = mark_of(part);
-  if (!mark) return false;
-  if (!mark->defined()) {
+  const auto statistics = statistics_of(part);
+  if (!statistics) return false;
+  if (!statistics->mean.defined()) {
     throw ConfigError("SyncBatchNorm: ", name,
                       " keeps no running statistics, by which it could be told from others; make it with "
                       "track_running_stats(true), or use this project's nn::BatchNorm2d");
   }
-  ConvertedLayers::all().add(*mark, group);
+  ConvertedLayers::all().add(*statistics, group);
   return true;
 }
 
 std::shared_ptr<SyncGroup> group_of(const torch::nn::Module& part) {
   if (const auto* norm = part.as<nn::BatchNorm2d>()) return std::dynamic_pointer_cast<SyncGroup>(norm->exchange());
-  const auto mark = mark_of(part);
-  return mark ? ConvertedLayers::all().find(*mark) : nullptr;
+  const auto statistics = statistics_of(part);
+  return statistics ? ConvertedLayers::all().find(statistics->mean).group : nullptr;
 }
 
 }  // namespace

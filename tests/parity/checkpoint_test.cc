@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
@@ -112,6 +113,9 @@ std::string trained(const std::shared_ptr<World>& world, Way way, const DdpOptio
   Net net;
   net->way = way;
   if (sync) convert_sync_batchnorm(*net, world->communicator());
+  for (const Tensor& hooked : {net->first->weight, net->norm->weight}) {
+    hooked.register_hook([](const Tensor& gradient) { return gradient * 0.5; });
+  }
   DistributedDataParallel ddp(net.ptr(), world, options);
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   const Tensor data = at::randn({kLanes * kSamples, 6});
@@ -127,6 +131,31 @@ std::string trained(const std::shared_ptr<World>& world, Way way, const DdpOptio
     optimizer.step();
   }
   return bits_of(*net);
+}
+
+// libtorch's BatchNorm counts its batches itself, and averages over all of them.
+RANK_PROGRAM(counted_once) {
+  const auto world = join_world(context);
+  std::vector<Tensor> without;
+  for (const bool with : {false, true}) {
+    torch::nn::BatchNorm1d norm(torch::nn::BatchNorm1dOptions(6).momentum(std::nullopt));
+    convert_sync_batchnorm(*norm, world->communicator());
+    const DistributedDataParallel ddp(norm.ptr(), world);
+    const Function function = [&](const Tensor& x) { return norm->forward(x); };
+    const Function twice = [&](const Tensor& x) { return nn::checkpoint(function, x.tanh()); };
+    for (int pass = 0; pass < 3; ++pass) {
+      const Tensor x = ((at::arange(12, at::kFloat) + context.rank + pass).view({2, 6}).sin()).requires_grad_();
+      (with ? nn::checkpoint(twice, x) : function(x.tanh())).pow(3).mean().backward();
+    }
+    const std::vector<Tensor> statistics = {norm->running_mean, norm->running_var, norm->num_batches_tracked,
+                                            norm->weight.grad()};
+    EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 3);
+    for (size_t i = 0; i < without.size(); ++i) EXPECT_TRUE(at::equal(statistics[i], without[i])) << i;
+    without = statistics;
+  }
+}
+TEST(ActivationCheckpoint, AConvertedBatchNormCountsABatchOnce) {
+  for (const int ranks : {1, 2}) expect_ranks_pass("counted_once", ranks);
 }
 
 // Argument: the file that rank 0 writes the bits to.
