@@ -1,20 +1,20 @@
 #include "lockstep/parallel/buffer_keeper.h"
 
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/equal.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/packed_memory.h"
 #include "lockstep/parallel/state_broadcast.h"
 
 namespace lockstep::parallel {
 namespace {
 
-constexpr int64_t kAlignment = 64;  // of each buffer, in bytes
-
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t version_of(const at::Tensor& buffer) { return buffer.is_inference() ? 0 : int64_t{buffer._version()}; }
 
 }  // namespace
 
@@ -22,46 +22,55 @@ BufferKeeper::BufferKeeper(const torch::nn::Module& module, bool travel) : trave
   const c10::AutoGradMode no_grad(false);
   std::vector<std::pair<at::Device, std::vector<Packed>>> by_device;
   std::unordered_set<const c10::TensorImpl*> seen;
-  for (const auto& item : module.named_buffers()) {
-    const at::Tensor& buffer = item.value();
-    if (buffer.layout() != at::kStrided) {
-      throw ConfigError("DistributedDataParallel: the buffer ", item.key(), " is sparse; keep it dense");
+  const auto add_buffers = [&](const torch::nn::Module& layer, const std::string& prefix) {
+    for (const auto& item : layer.named_buffers(/*recurse=*/false)) {
+      const at::Tensor& buffer = item.value();
+      if (buffer.layout() != at::kStrided) {
+        throw ConfigError("DistributedDataParallel: the buffer ", prefix, item.key(), " is sparse; keep it dense");
+      }
+      if (buffer.numel() == 0 || !seen.insert(buffer.unsafeGetTensorImpl()).second) continue;
+      const auto is_there = [&](const auto& group) { return group.first == buffer.device(); };
+      auto found = std::find_if(by_device.begin(), by_device.end(), is_there);
+      if (found == by_device.end()) found = by_device.insert(found, {buffer.device(), {}});
+      const bool is_statistic = item.key() == "running_mean" || item.key() == "running_var";
+      found->second.push_back({.name = prefix + item.key(),
+                               .buffer = buffer,
+                               .part = {},
+                               .start = {},
+                               .norm = is_statistic ? &layer : nullptr});
     }
-    if (buffer.numel() == 0 || !seen.insert(buffer.unsafeGetTensorImpl()).second) continue;
-    const auto is_there = [&](const auto& group) { return group.first == buffer.device(); };
-    auto found = std::find_if(by_device.begin(), by_device.end(), is_there);
-    if (found == by_device.end()) found = by_device.insert(found, {buffer.device(), {}});
-    found->second.push_back({.name = item.key(), .buffer = buffer, .part = {}});
+  };
+  add_buffers(module, "");
+  for (const auto& part : module.named_modules("", /*include_self=*/false)) {
+    add_buffers(*part.value(), part.key() + '.');
+    layers_.push_back(part.value());
   }
-  for (auto& [device, buffers] : by_device) {
-    now_.push_back(pack(std::move(buffers)));
-    start_.push_back(now_.back().clone());
-    kept_.push_back(now_.back().clone());
-  }
+  for (auto& [device, buffers] : by_device) keep(std::move(buffers));
 }
 
-// Moves the buffers of one device into one piece of memory, which it returns.
-at::Tensor BufferKeeper::pack(std::vector<Packed> buffers) {
-  int64_t bytes = 0;
-  for (const Packed& each : buffers) bytes += aligned(static_cast<int64_t>(each.buffer.nbytes()));
-  const at::Tensor all = at::zeros({bytes}, at::TensorOptions(at::kByte).device(buffers[0].buffer.device()));
-  int64_t first = 0;
-  for (Packed& each : buffers) {
-    const auto size = static_cast<int64_t>(each.buffer.nbytes());
-    each.part = all.narrow(0, first, size).view(each.buffer.scalar_type()).view(each.buffer.sizes());
-    each.part.copy_(each.buffer);
-    each.buffer.set_data(each.part);
-    first += aligned(size);
-    buffers_.push_back(std::move(each));
+// Moves the buffers of one device into one piece of memory.
+void BufferKeeper::keep(std::vector<Packed> buffers) {
+  std::vector<at::Tensor> tensors;
+  for (const Packed& each : buffers) tensors.push_back(each.buffer);
+  const PackedMemory now = pack(tensors), start = pack(tensors);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    buffers[i].part = now.parts[i];
+    buffers[i].start = start.parts[i];
+    buffers[i].version = version_of(tensors[i]);
+    buffers[i].buffer.set_data(now.parts[i]);
+    buffers_.push_back(std::move(buffers[i]));
   }
-  return all;
+  now_.push_back(now.all);
+  start_.push_back(start.all);
+  kept_.push_back(now.all.clone());
 }
 
-// A buffer may have got other memory since: torch::load gives it that of the file.
-void BufferKeeper::take_back() {
+// A buffer may have got other memory since: torch::load gives it that of the file, and another keeper its own.
+void BufferKeeper::take_back(Taken& taken) {
   const c10::AutoGradMode no_grad(false);
-  for (const auto& [name, buffer, part] : buffers_) {
-    if (buffer.const_data_ptr() == part.const_data_ptr()) continue;
+  for (const Packed& each : buffers_) {
+    const auto& [name, buffer, part, start, norm, version] = each;
+    if (!taken.insert(buffer.unsafeGetTensorImpl()).second || each.is_here()) continue;
     if (buffer.sizes() != part.sizes() || buffer.scalar_type() != part.scalar_type() ||
         buffer.device() != part.device()) {
       throw ConfigError("DistributedDataParallel: the buffer ", name, " is ", buffer.toString(), ' ', buffer.sizes(),
@@ -82,9 +91,9 @@ void BufferKeeper::copy(std::vector<at::Tensor>& to, const std::vector<at::Tenso
 }
 
 // A forward outside of steps may have changed them on this rank alone, and nothing tells of it.
-void BufferKeeper::begin_step(comm::Communicator& comm) {
+void BufferKeeper::begin_step(comm::Communicator& comm, Taken& taken) {
   mark_changed();
-  sync(comm);
+  sync(comm, taken);
   copy(start_, now_);
   copy(kept_, now_);
   in_step_ = true;
@@ -118,11 +127,33 @@ void BufferKeeper::leave(size_t turn) {
 
 void BufferKeeper::enter(size_t turn) { copy(now_, left_[turn]); }
 
-void BufferKeeper::sync(comm::Communicator& comm) {
-  take_back();
+void BufferKeeper::sync(comm::Communicator& comm, Taken& taken) {
+  take_back(taken);
+  send(comm);
+}
+
+void BufferKeeper::send(comm::Communicator& comm) {
   if (!travel_ || !changed_) return;
   for (const auto& each : now_) broadcast_tensor(each, comm, 0);
   changed_ = false;
+}
+
+void BufferKeeper::sync_after_pass(comm::Communicator& comm, Taken& taken) {
+  take_back(taken);
+  std::vector<Packed*> changed;  // in place, since the pass before
+  for (Packed& each : buffers_) {
+    const int64_t version = version_of(each.buffer);
+    const bool is_changed = std::exchange(each.version, version) != version,
+               is_read = !each.norm || !each.norm->is_training();
+    if (each.is_here() && is_changed && is_read) changed.push_back(&each);
+  }
+  if (!changed.empty()) copy(start_, now_);
+  send(comm);
+  for (Packed* each : changed) {
+    if (at::equal(each->part, each->start)) continue;
+    each->buffer.unsafeGetTensorImpl()->bump_version();
+    ++each->version;
+  }
 }
 
 }  // namespace lockstep::parallel

@@ -92,5 +92,91 @@ TEST(Buffers, AStepThatFailsAtItsEndLeavesThemAsTheyWere) {
   for (const int size : {1, 2}) expect_ranks_pass("failing_step", size);
 }
 
+// Two networks over one BatchNorm whose weights are frozen, of which one is stepped. Argument: the file to write to.
+RANK_PROGRAM(shared_by_two) {
+  const auto world = join_world(context);
+  torch::nn::BatchNorm1d norm(4);
+  for (auto& parameter : norm->parameters()) parameter.requires_grad_(false);
+  struct Head : torch::nn::Module {
+    torch::nn::BatchNorm1d norm{nullptr};
+    torch::nn::Linear layer{nullptr};
+    Head(const torch::nn::BatchNorm1d& shared, uint64_t seed) {
+      norm = register_module("norm", shared);
+      layer = register_module("layer", linear(seed));
+    }
+  };
+  const auto one = std::make_shared<Head>(norm, 1), two = std::make_shared<Head>(norm, 2);
+  DistributedDataParallel first(one, world), second(two, world);
+  const auto own = world->own_lanes(4);
+  for (int64_t number = 0; number < 3; ++number) {
+    const auto& stepped = number == 1 ? two : one;
+    StepPlan step{.number = number, .samples = 8, .lanes = {}};
+    for (int lane = own.first; lane < own.last; ++lane) step.lanes.push_back({lane, 2});
+    stepped->zero_grad();
+    (number == 1 ? second : first).run(step, [&](size_t i) {
+      const int lane = step.lanes[i].index;
+      return stepped->layer->forward(norm->forward(input(lane) * (1 + lane))).square().mean();
+    });
+  }
+  EXPECT_TRUE(same_on_all_ranks(norm->running_mean, *world));
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 3);
+  if (context.rank > 0) return;
+  std::ofstream file(context.argument);
+  for (int i = 0; i < 4; ++i) file << std::hexfloat << norm->running_mean[i].item<double>() << ' ';
+}
+TEST(Buffers, ThoseThatTwoNetworksShareFollowTheLanes) {
+  const std::string reference = written_by("shared_by_two", 1);
+  for (const int size : {2, 4}) EXPECT_EQ(written_by("shared_by_two", size), reference) << size << " ranks";
+}
+
+struct ScaledImpl : torch::nn::Module {
+  Tensor weight = register_parameter("weight", at::ones({1}));
+  Tensor scale = register_buffer("scale", at::ones({1}));
+};
+TORCH_MODULE(Scaled);
+
+// Two passes over one forward, whose graph has saved a buffer that differs between ranks.
+RANK_PROGRAM(saved_buffer) {
+  const auto world = join_world(context);
+  Scaled net;
+  DistributedDataParallel ddp(net.ptr(), world);
+  const bool differs = context.argument == "differs";
+  {
+    const at::NoGradGuard no_grad;
+    net->scale.fill_(differs ? 1 + context.rank : 3);
+  }
+  const Tensor first = (net->weight * net->scale).sum(), second = (net->weight * 10 * net->scale).sum();
+  ddp.backward(first);
+  const std::string text = failure([&] { ddp.backward(second); });
+  if (differs) {
+    EXPECT_THAT(text, HasSubstr("modified by an inplace operation"));
+  } else {
+    EXPECT_EQ(text, "");
+    EXPECT_EQ(net->weight.grad()[0].item<float>(), 33);
+  }
+}
+TEST(Buffers, APassAfterAnotherDoesNotUseRank0sInPlaceOfItsForwards) {
+  for (const char* which : {"differs", "alike"}) expect_ranks_pass("saved_buffer", 2, which);
+}
+
+// A BatchNorm's statistics differ between ranks before every sync, but no pass reads them.
+RANK_PROGRAM(two_losses_of_a_forward) {
+  const auto world = join_world(context);
+  Normed net;
+  DistributedDataParallel ddp(net.ptr(), world);
+  for (int step = 0; step < 2; ++step) {
+    net->zero_grad();
+    {
+      const at::NoGradGuard no_grad;
+      net->norm->running_mean.copy_(at::ones({3}));  // as a load on all ranks does
+    }
+    const Tensor y = net->norm->forward(net->layer->forward(input(context.rank)));
+    y.pow(3).mean().backward(/*gradient=*/{}, /*retain_graph=*/true);
+    y.pow(4).mean().backward();
+  }
+  EXPECT_TRUE(same_on_all_ranks(net->layer->weight.grad(), *world));
+}
+TEST(Buffers, StatisticsMayDifferBetweenTwoPassesOfAForward) { expect_ranks_pass("two_losses_of_a_forward", 2); }
+
 }  // namespace
 }  // namespace lockstep::parallel
