@@ -43,9 +43,10 @@ Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> paramete
   for (const auto& parameter : parameters_) log_.bytes += static_cast<int64_t>(parameter.nbytes());
 }
 
-void Bucket::begin(double loss_scale, double multiply) {
+void Bucket::begin(double loss_scale, double multiply, uint64_t step) {
   drop();
   in_.loss_scale = loss_scale;
+  in_.step = step;
   multiply_ = multiply;
   missing_ = parameters_.size();
 }
@@ -81,9 +82,11 @@ void Bucket::launch(comm::Communicator& comm) {
     if (travelling_.empty()) travelling_ = in_.gradients;
     for (auto& gradient : travelling_) gradient = gradient.cpu();
   }
-  work_ = comm.fold(
-      travelling_.empty() ? in_.gradients : travelling_,
-      {.label = in_.label, .square_sums = square_sums_, .wire = reduction_.wire, .leaves = std::exchange(leaves_, {})});
+  work_ = comm.fold(travelling_.empty() ? in_.gradients : travelling_, {.label = in_.label,
+                                                                        .step = in_.step,
+                                                                        .square_sums = square_sums_,
+                                                                        .wire = reduction_.wire,
+                                                                        .leaves = std::exchange(leaves_, {})});
 }
 
 std::vector<at::Tensor> Bucket::finish() {

@@ -43,8 +43,9 @@ class Bucket {
   Bucket(size_t index, std::string label, std::vector<at::Tensor> parameters, at::Tensor square_sums,
          Reduction reduction);
 
-  // Begins a step; one that was left half-way is forgotten. `multiply`: the factor of the sums over ranks.
-  void begin(double loss_scale = 1, double multiply = 1);
+  // Begins a step; one that was left half-way is forgotten. `multiply`: the factor of the sums over ranks. `step`: its
+  // number, the same on all ranks.
+  void begin(double loss_scale = 1, double multiply = 1, uint64_t step = 0);
   // Takes the gradient of parameter `k` of the bucket. The gradient owns its memory; with always_fp32 it may be fp32.
   void put(size_t k, at::Tensor gradient);
   // The same for a bf16 or fp16 gradient of an fp32 parameter, which nobody writes to any more. The sum is fp32.

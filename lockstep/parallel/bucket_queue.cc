@@ -31,7 +31,6 @@ Reduction reduction_of(const at::Tensor& parameter, comm::Communicator& comm, co
 BucketQueue::BucketQueue(const std::vector<NamedParameter>& parameters, comm::Communicator& comm,
                          const DdpOptions& options)
     : comm_(comm), positions_(parameters.size()) {
-  if (options.comm_hook != nullptr) options.comm_hook->attach(comm);
   std::vector<ParameterSize> sizes;
   std::vector<Member> dense;
   int64_t blocks = 0;
@@ -75,8 +74,9 @@ void BucketQueue::add_bucket(const std::vector<NamedParameter>& parameters, std:
 }
 
 void BucketQueue::begin_step(double loss_scale, double multiply) {
+  ++steps_;
   launched_ = 0;
-  for (auto& bucket : buckets_) bucket.begin(loss_scale, multiply);
+  for (auto& bucket : buckets_) bucket.begin(loss_scale, multiply, steps_);
 }
 
 void BucketQueue::put(size_t parameter, at::Tensor gradient) {

@@ -21,7 +21,8 @@ class BucketQueue {
   // The communicator outlives it.
   BucketQueue(const std::vector<NamedParameter>& parameters, comm::Communicator& comm, const DdpOptions& options);
 
-  // `loss_scale`: of the step's gradients (GradBucket). `multiply`: the factor of their sums over ranks.
+  // `loss_scale`: of the step's gradients (GradBucket). `multiply`: the factor of their sums over ranks. Steps are
+  // numbered as they begin, and those of one number are folded together.
   void begin_step(double loss_scale = 1, double multiply = 1);
   // Takes a parameter's gradient, which owns its memory, into its bucket.
   void put(size_t parameter, at::Tensor gradient);
@@ -60,6 +61,7 @@ class BucketQueue {
   std::vector<std::vector<Member>> members_;  // by bucket
   std::vector<Position> positions_;           // by parameter; unused for sparse ones
   at::Tensor square_sums_;                    // fp64, one for each block of each parameter, in the order of buckets
+  uint64_t steps_ = 0;                        // that have begun
   size_t launched_ = 0;                       // buckets of this step that are launched
 };
 

@@ -13,7 +13,9 @@ class CompressHook final : public CommHook {
   std::optional<at::ScalarType> wire() const override { return wire_; }
   std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) override {
     const bool narrower = bucket.gradients[0].scalar_type() == at::kFloat;
-    return comm.fold(bucket.gradients, {.label = bucket.label, .wire = narrower ? std::optional(wire_) : std::nullopt});
+    return comm.fold(
+        bucket.gradients,
+        {.label = bucket.label, .step = bucket.step, .wire = narrower ? std::optional(wire_) : std::nullopt});
   }
 
  private:

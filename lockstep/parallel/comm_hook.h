@@ -3,8 +3,10 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::parallel {
 
@@ -23,6 +26,7 @@ struct GradBucket {
   // This rank's gradients: dense, of one dtype, on one device. Their sum over ranks is the gradient of the mean loss.
   std::vector<at::Tensor> gradients;
   double loss_scale = 1;  // in the gradients; 1 in passes by hand, whose scale nobody knows
+  uint64_t step = 0;      // the number of the step or pass, for comm::FoldOptions
 };
 
 class CommHook {
@@ -49,8 +53,9 @@ class CommHook {
   // state that is not of this kind of hook.
   virtual void load_state_dict(const State& state);
 
-  // Called by the DistributedDataParallel that the hook serves; the communicator outlives the hook's use.
-  virtual void attach(comm::Communicator& /*comm*/) {}
+  // Called by the DistributedDataParallel that the hook serves. Throws ConfigError where a hook that keeps a state
+  // serves another network already.
+  virtual void attach(std::shared_ptr<World> /*world*/, const std::shared_ptr<torch::nn::Module>& /*network*/) {}
 };
 
 // Returns a hook that adds fp32 gradients rounded to `wire`, kHalf or kBFloat16, and sends them so, as

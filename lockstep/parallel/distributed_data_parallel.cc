@@ -1,32 +1,36 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/fnv.h"
+#include "lockstep/base/exception_text.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/state_broadcast.h"
 #include "lockstep/parallel/step_checks.h"
+#include "lockstep/parallel/step_notes.h"
 #include "lockstep/parallel/threads.h"
 
 namespace lockstep::parallel {
 namespace {
 
-// Checks that the model may be wrapped and that all ranks hold the same, before anything uses it.
-std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> module, comm::Communicator& comm,
+// Checks that the model may be wrapped and that all ranks hold the same, before anything uses it: an earlier wrapper of
+// one that is refused goes on as it was.
+std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> module, const std::shared_ptr<World>& world,
                                          const DdpOptions& options) {
+  comm::Communicator& comm = world->communicator();
   WrappedNetwork::check(*module);
   check_same_model(*module, options.describe(*module), comm);
+  find_sync_group(*module);
+  if (options.comm_hook != nullptr) options.comm_hook->attach(world, module);
   if (options.broadcast_state) {
     broadcast_state(*module, comm, 0);
-    broadcast_masters(*module, comm);
+    broadcast_masters(*module, comm, 0);
   }
   return module;
 }
@@ -35,7 +39,7 @@ std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> modu
 
 DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Module> module,
                                                  std::shared_ptr<World> world, const DdpOptions& options)
-    : module_(agree(std::move(module), world->communicator(), options)),
+    : module_(agree(std::move(module), world, options)),
       world_(std::move(world)),
       options_(options),
       buffers_(*module_, options.broadcast_buffers),
@@ -85,19 +89,13 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
     if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
     begin_step(networks, step, loss_scale);
-    double weights = 0;
-    for (const auto* each : stepped_) weights += each->options_.broadcast_state ? fingerprint(each->weights_) : 0;
-    const double loss = run_lanes(step, loss_of, loss_scale);
-    // The step's other messages to all ranks travel with its fold.
-    const at::Tensor notes = at::zeros({5}, at::kDouble);
-    auto* note = notes.mutable_data_ptr<double>();
-    note[0] = loss;
-    note[1] = world_->rank() == 0 ? decision : 0;
-    for (const auto& lane : step.lanes) note[2] += static_cast<double>(lane.samples);
-    const Unfolded unfolded = unfolded_gradients();
-    note[3] = unfolded.hash;
-    note[4] = weights;
-    const auto told = comm.fold({notes}, {.label = cat("the loss of step ", step.number)});
+    StepNotes own{.decision = world_->rank() == 0 ? decision : 0};
+    for (const auto* each : stepped_) own.weights += each->options_.broadcast_state ? fingerprint(each->weights_) : 0;
+    own.loss = run_lanes(step, loss_of, loss_scale);
+    for (const auto& lane : step.lanes) own.samples += static_cast<double>(lane.samples);
+    const std::vector<std::string> unfolded = unfolded_gradients();
+    own.unfolded = hash_of(unfolded);
+    NotesFold notes(own, step.number, comm);
     StepResult result{.loss_scale = loss_scale, .run = next_run()};
     for (auto* each : stepped_) {
       each->reducer_.finish();
@@ -106,23 +104,24 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       result.square_sum += each->reducer_.square_sum();
       result.gradients += gradients_in(each->weights_);
     }
-    told->wait();
-    check_notes(step, note, unfolded, weights);
+    const StepNotes sum = notes.wait();
+    check_notes(sum, own, step.samples, unfolded, cat("step ", step.number), *world_);
+    BufferKeeper::Taken taken;
     for (const auto* each : present_) {
       each->buffers().end_step();
-      each->buffers().sync(comm);
+      each->buffers().sync(comm, taken);
     }
     for (const auto* each : stepped_) hold_masters(*each->module_);
     end_step();
     ++runs_of_number_;
-    result.loss = note[0];
-    result.decision = note[1];
+    result.loss = sum.loss;
+    result.decision = sum.decision;
     return result;
-  } catch (const std::exception& error) {
+  } catch (...) {
     for (auto* each : networks) each->reducer_.drop();
     for (const auto* each : present_) each->buffers().restore();
     end_step();
-    comm.abort(error.what());
+    comm.abort(exception_text());
     throw;
   }
 }
@@ -140,33 +139,14 @@ void DistributedDataParallel::check_usable(const char* call) const {
                     "from it, or call this after the step");
 }
 
-void DistributedDataParallel::check_notes(const StepPlan& step, const double* note, const Unfolded& unfolded,
-                                          double weights) const {
-  if (note[2] != static_cast<double>(step.samples)) {
-    throw ConfigError("step ", step.number, ": the lanes of all ranks hold ", note[2], " samples, the global batch ",
-                      step.samples, "; every lane must be some rank's");
-  }
-  if (note[3] != unfolded.hash * world_->size()) {
-    throw ConfigError("step ", step.number, ": .grad holds gradients that were not folded, on rank ", world_->rank(),
-                      " of ", unfolded.names.empty() ? "no parameter" : some_of(unfolded.names),
-                      ", on another rank of others",
-                      "; zero_grad() them, or give all ranks those of the same parameters");
-  }
-  check_same_weights(weights, note[4], world_->size(), cat("step ", step.number, ", rank ", world_->rank()));
-}
-
-// The hash is a whole number, so that its sum over ranks is exact.
-DistributedDataParallel::Unfolded DistributedDataParallel::unfolded_gradients() const {
-  Unfolded unfolded;
-  uint64_t hash = kFnvSeed;
+// By names and the numbers of their networks, which are the same on all ranks.
+std::vector<std::string> DistributedDataParallel::unfolded_gradients() const {
+  std::vector<std::string> names;
   for (const auto* each : stepped_) {
-    for (const auto& name : each->reducer_.local_gradients()) {
-      unfolded.names.push_back(name);
-      hash = fnv1a(fnv1a(hash, name), each->network_.number());
-    }
+    const std::string network = stepped_.size() > 1 ? cat(" of network ", each->network_.number()) : "";
+    for (const auto& name : each->reducer_.local_gradients()) names.push_back(name + network);
   }
-  unfolded.hash = unfolded.names.empty() ? 0 : static_cast<double>(hash >> 24);
-  return unfolded;
+  return names;
 }
 
 // Other networks that take part are not stepped: they get no gradients, and their buffers follow the lanes.
@@ -176,8 +156,9 @@ void DistributedDataParallel::begin_step(const std::vector<DistributedDataParall
   if (std::exchange(number_, step.number) != step.number) runs_of_number_ = 0;
   stepped_ = networks;
   present_ = network_.all();
+  BufferKeeper::Taken taken;
   for (auto* each : present_) {
-    each->buffers().begin_step(world_->communicator());
+    each->buffers().begin_step(world_->communicator(), taken);
     if (each->sync() != nullptr && each->sync() != sync_) each->sync()->close(lanes > 1);
     if (!is_stepped(*each)) each->set_gradients_aside();
     each->set_in_step(true);
@@ -296,9 +277,9 @@ void DistributedDataParallel::backward(const at::Tensor& loss) {
     reducer_.expect(loss);
     loss.backward();
     reducer_.finish_pass();
-  } catch (const std::exception& error) {
+  } catch (...) {
     reducer_.drop();
-    world_->communicator().abort(error.what());
+    world_->communicator().abort(exception_text());
     throw;
   }
 }
@@ -332,7 +313,8 @@ void DistributedDataParallel::end_pass() {
   network_.set_unfolded(false);
   log_fold();
   if (joining_ != nullptr) return;  // join() ends with those of the longest rank
-  for (auto* each : network_.all()) each->buffers().sync(world_->communicator());
+  BufferKeeper::Taken taken;
+  for (auto* each : network_.all()) each->buffers().sync_after_pass(world_->communicator(), taken);
 }
 
 void DistributedDataParallel::join(const std::function<void()>& loop, const JoinOptions& options) {
@@ -351,9 +333,9 @@ void DistributedDataParallel::join(const std::function<void()>& loop, const Join
       throw ConfigError("join: the loop ended within no_sync(), before the backward that folds; give it one");
     }
     follow_the_others(options);
-  } catch (const std::exception& error) {
+  } catch (...) {
     joining_ = nullptr;
-    world_->communicator().abort(error.what());
+    world_->communicator().abort(exception_text());
     throw;
   }
   joining_ = nullptr;
@@ -382,6 +364,7 @@ void DistributedDataParallel::follow_the_others(const JoinOptions& options) {
   const auto* first = passes.const_data_ptr<int64_t>();
   const int longest = static_cast<int>(std::max_element(first, first + world_->size()) - first);
   broadcast_state(*module_, world_->communicator(), longest);
+  broadcast_masters(*module_, world_->communicator(), longest);
 }
 
 bool DistributedDataParallel::same_bits() const {

@@ -144,17 +144,18 @@ class DistributedDataParallel {
   // of our errors alone, not of those of the user's hooks.
   void backward(const at::Tensor& loss);
   // Runs `loop`, a hand-driven loop whose number of steps may differ between ranks. A rank whose loop has ended takes
-  // part in the others' folds with +0 until all have ended. Then every rank gets the weights and buffers of the rank
-  // that made most steps, but not its optimizer's state. The loop may make no other collectives, such as those of
-  // ShardedOptimizer. A collective. Throws ConfigError on all ranks if one has run out of data and
-  // throw_on_early_termination is set.
+  // part in the others' folds with +0 until all have ended. Then every rank gets the weights, their fp32 masters and
+  // the buffers of the rank that made most steps, but not its optimizer's state. The loop may make no other
+  // collectives, such as those of ShardedOptimizer. A collective. Throws ConfigError on all ranks if one has run out of
+  // data and throw_on_early_termination is set.
   void join(const std::function<void()>& loop, const JoinOptions& options = {});
 
   // Gives all ranks rank 0's buffers, as run() and every pass that folds do at their ends. To be called where a forward
   // outside of them has changed buffers. A collective.
   void sync_buffers() {
+    BufferKeeper::Taken taken;
     buffers_.mark_changed();
-    buffers_.sync(world_->communicator());
+    buffers_.sync(world_->communicator(), taken);
   }
 
   // Whether the weights' bits do not depend on the number of ranks.
@@ -173,13 +174,7 @@ class DistributedDataParallel {
   void begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step, double loss_scale);
   void end_step() noexcept;
   bool is_stepped(const WrappedNetwork& network) const;
-  // The gradients that are this rank's alone, by names and as a number that equals other ranks' for the same names.
-  struct Unfolded {
-    std::vector<std::string> names;
-    double hash = 0;
-  };
-  Unfolded unfolded_gradients() const;
-  void check_notes(const StepPlan& step, const double* note, const Unfolded& unfolded, double weights) const;
+  std::vector<std::string> unfolded_gradients() const;
   double run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                   double loss_scale);
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/state_broadcast.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -21,9 +22,9 @@ std::vector<const amp::MixedPrecision*> all_of(const torch::nn::Module& network)
 
 }  // namespace
 
-void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm) {
+void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm, int root) {
   for (const auto* mixed : all_of(network)) {
-    for (const auto& master : mixed->masters_of(network.parameters())) comm.broadcast(master.detach(), 0);
+    for (const auto& master : mixed->masters_of(network.parameters())) broadcast_tensor(master, comm, root);
   }
 }
 

@@ -11,8 +11,8 @@
 
 namespace lockstep::parallel {
 
-// Gives all ranks rank 0's fp32 masters, of which the weights are the rounded copies. A collective.
-void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm);
+// Gives all ranks the root's fp32 masters, of which the weights are the rounded copies. A collective.
+void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm, int root);
 
 // How many of the weights have a gradient, and a number for each run of the process, for amp::FoldedGradients.
 int64_t gradients_in(const std::vector<at::Tensor>& weights);

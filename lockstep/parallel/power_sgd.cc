@@ -39,12 +39,13 @@ class PowerSgdWork final : public comm::Work {
                comm::Communicator& comm, const PowerSgdOptions& options)
       : matrices_(std::move(matrices)),
         label_(bucket.label),
+        step_(bucket.step),
         scale_(bucket.loss_scale),
         comm_(comm),
         options_(options) {
     std::vector<at::Tensor> first = std::move(whole);
     for (const auto& matrix : matrices_) first.push_back(matrix.p);
-    first_ = comm_.fold(std::move(first), {.label = label_ + ", P"});
+    first_ = comm_.fold(std::move(first), {.label = label_ + ", P", .step = step_});
   }
 
   bool done() override { return finished_; }  // only wait() begins the second half
@@ -70,7 +71,7 @@ class PowerSgdWork final : public comm::Work {
       qs.push_back(matrix.q);
     }
     if (!qs.empty()) {
-      second_ = comm_.fold(std::move(qs), {.label = label_ + ", Q"});
+      second_ = comm_.fold(std::move(qs), {.label = label_ + ", Q", .step = step_});
       second_->wait();
     }
     for (auto& matrix : matrices_) finish(matrix);
@@ -94,6 +95,7 @@ class PowerSgdWork final : public comm::Work {
 
   std::vector<Matrix> matrices_;
   std::string label_;
+  uint64_t step_;
   double scale_;
   comm::Communicator& comm_;
   const PowerSgdOptions& options_;
@@ -107,7 +109,13 @@ class PowerSgd final : public CommHook {
 
   std::string name() const override { return cat("PowerSGD of rank ", options_.matrix_approximation_rank); }
 
-  void attach(comm::Communicator& comm) override { comm_ = &comm; }
+  void attach(std::shared_ptr<World> world, const std::shared_ptr<torch::nn::Module>& network) override {
+    if (world_ != nullptr && (network_.owner_before(network) || network.owner_before(network_))) {
+      throw ConfigError(name(), " serves another network, whose errors it keeps; make a hook for each");
+    }
+    world_ = std::move(world);
+    network_ = network;
+  }
 
   State state_dict() override {
     const c10::AutoGradMode no_grad(false);
@@ -120,7 +128,8 @@ class PowerSgd final : public CommHook {
         state.emplace("q." + place, memory.q);
         if (!memory.error.defined()) continue;
         state.emplace("scale." + place, at::full({}, memory.scale, at::kDouble));
-        state.emplace("errors." + place, comm_ == nullptr ? memory.error.unsqueeze(0) : comm_->gather(memory.error, 0));
+        state.emplace("errors." + place,
+                      world_ == nullptr ? memory.error.unsqueeze(0) : world_->communicator().gather(memory.error, 0));
       }
     }
     return state;
@@ -140,7 +149,9 @@ class PowerSgd final : public CommHook {
   std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) override {
     const c10::AutoGradMode no_grad(false);
     if (bucket.index == 0) ++step_;
-    if (step_ <= options_.start_powerSGD_iter) return comm.fold(bucket.gradients, {.label = bucket.label});
+    if (step_ <= options_.start_powerSGD_iter) {
+      return comm.fold(bucket.gradients, {.label = bucket.label, .step = bucket.step});
+    }
     std::vector<Matrix> matrices;
     std::vector<at::Tensor> whole;
     auto& memories = memories_[bucket.index];
@@ -185,8 +196,8 @@ class PowerSgd final : public CommHook {
 
   // [ranks that saved, …] -> this rank's error.
   at::Tensor own_error(const at::Tensor& errors) const {
-    const int ranks = comm_ == nullptr ? 1 : comm_->size();
-    if (errors.size(0) == ranks) return errors[comm_ == nullptr ? 0 : comm_->rank()].clone();
+    const int ranks = world_ == nullptr ? 1 : world_->size();
+    if (errors.size(0) == ranks) return errors[world_ == nullptr ? 0 : world_->rank()].clone();
     return errors.sum(0).div_(ranks);
   }
 
@@ -225,7 +236,8 @@ class PowerSgd final : public CommHook {
   static constexpr size_t kMostGradients = 1 << 20;  // of a bucket
 
   PowerSgdOptions options_;
-  comm::Communicator* comm_ = nullptr;
+  std::shared_ptr<World> world_;  // of the network; null before there is one
+  std::weak_ptr<torch::nn::Module> network_;
   int64_t step_ = 0;
   std::map<size_t, std::vector<Memory>> memories_;  // by bucket
 };

@@ -27,8 +27,8 @@ struct PowerSgdOptions {
   void check() const;  // throws ConfigError
 };
 
-// Returns a hook for floating-point gradients on the CPU or a GPU. It serves one DistributedDataParallel. Throws
-// ConfigError for options out of range.
+// Returns a hook for floating-point gradients on the CPU or a GPU. It serves one network, which may be
+// wrapped anew, and keeps its world alive. Throws ConfigError for options out of range.
 //
 // Its state is the number of steps, each matrix' Q, which all ranks have alike, and every rank's error. Loaded on as
 // many ranks it gives the bits of the run that went on. On another number of ranks each gets an equal share of the

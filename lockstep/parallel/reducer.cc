@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/exception_text.h"
 #include "lockstep/optim/held_gradient.h"
 #include "lockstep/parallel/gradients/joint_finish.h"
 #include "lockstep/parallel/gradients/ownership.h"
@@ -151,15 +152,15 @@ bool Reducer::begin_by_itself() {
 void Reducer::finish_by_itself() {
   try {
     finish_pass();
-  } catch (const std::exception& error) {
-    fail(error);
+  } catch (...) {
+    fail(exception_text());
     throw;
   }
 }
 
-void Reducer::fail(const std::exception& error) noexcept {
+void Reducer::fail(const std::string& why) noexcept {
   drop();
-  comm_.abort(error.what());
+  comm_.abort(why);
 }
 
 void Reducer::expect(const at::Tensor& loss) {
@@ -216,15 +217,16 @@ void Reducer::on_gradient(size_t index) {
   const std::lock_guard lock(mutex_);
   try {
     accept(index);
-  } catch (const std::exception& error) {
-    if (step_.by_itself || !step_.active) fail(error);  // whoever has announced a step tells of its errors himself
+  } catch (...) {
+    if (step_.by_itself || !step_.active)
+      fail(exception_text());  // whoever has announced a step tells of its errors himself
     throw;
   }
 }
 
 void Reducer::accept(size_t index) {
   if (index >= parameters_.size()) refuse_new(frozen_[index - parameters_.size()].name);
-  if (step_.by_itself && step_.pass.expired()) step_.active = false;  // that pass ended with an error elsewhere
+  if (step_.by_itself && step_.pass.expired()) step_.active = false;  // it ended with an error elsewhere
   // What backward has added to in place is this rank's alone.
   if (!step_.active && !begin_by_itself()) return installed_.forget(index, parameters_[index].tensor.grad());
   if (low_precision_ && low_precision_->was_taken(index)) return;

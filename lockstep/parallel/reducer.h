@@ -139,7 +139,7 @@ class Reducer {
   void predivide(Step& step) const;
   bool begin_by_itself();
   void finish_by_itself();
-  void fail(const std::exception& error) noexcept;
+  void fail(const std::string& why) noexcept;
   void clear_gradients() noexcept;
   void add_zero(size_t index);
   bool may_lack() const;

@@ -9,6 +9,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
+#include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/base/testing/refusal.h"
 #include "loops.h"
@@ -283,6 +284,32 @@ RANK_PROGRAM(joined_buffers) {
   EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1 + 2 * (context.size - 1));
 }
 TEST(AnyLoop, JoinEndsWithTheBuffersOfTheLongestRank) { expect_ranks_pass("joined_buffers", 3); }
+
+// The weights are rounded copies of fp32 masters, which the optimizer steps.
+RANK_PROGRAM(joined_masters) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  torch::optim::SGD sgd(net->parameters(), 0.1);
+  amp::MixedPrecision mixed({net.get()}, {sgd},
+                            {.opt_level = amp::OptLevel::kO2, .dtype = at::kBFloat16, .loss_scale = 1.0});
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto step = [&] {
+    net->forward(input(context.rank).to(at::kBFloat16)).to(at::kFloat).square().mean().backward();
+    mixed.step(sgd, amp::FoldedGradients{.square_sum = ddp.reducer().square_sum(), .loss_scale = 1});
+    mixed.zero_grad(sgd);
+  };
+  const auto expect_same = [&] {
+    for (const auto& master : mixed.masters_of(net->parameters())) EXPECT_TRUE(same_on_all_ranks(master, *world));
+    EXPECT_TRUE(same_on_all_ranks(net->weight.view(at::kShort), *world));
+  };
+  ddp.join([&] {
+    for (int turn = 0; turn < 2 + 10 * context.rank; ++turn) step();
+  });
+  expect_same();
+  step();
+  expect_same();
+}
+TEST(AnyLoop, JoinEndsWithTheMastersOfTheLongestRank) { expect_ranks_pass("joined_masters", 2); }
 
 RANK_PROGRAM(sync_outside) {
   const auto world = join_world(context);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/parallel/power_sgd.h"
 #include "loops.h"
 
 namespace lockstep::parallel {
@@ -102,6 +103,44 @@ TEST(Mistakes, AWrapperThatWasReplacedIsRefused) {
   expect_ranks_pass("wrapped_anew", 2);
   expect_ranks_pass("wrapped_anew", 2, "unused");
 }
+
+// Its parts were converted one by one.
+RANK_PROGRAM(wrapped_in_vain) {
+  const auto world = join_world(context);
+  struct Normed : torch::nn::Module {
+    torch::nn::BatchNorm1d one{nullptr}, two{nullptr};
+    torch::nn::Linear layer{nullptr};
+    Normed() {
+      one = register_module("one", torch::nn::BatchNorm1d(4));
+      two = register_module("two", torch::nn::BatchNorm1d(4));
+      layer = register_module("layer", linear(1));
+    }
+  };
+  const auto net = std::make_shared<Normed>();
+  auto alone = linear(1);
+  const DistributedDataParallel first(net, world, {.find_unused_parameters = true});
+  convert_sync_batchnorm(*net->one, world->communicator());
+  convert_sync_batchnorm(*net->two, world->communicator());
+  EXPECT_THAT(failure([&] { DistributedDataParallel(net, world); }), HasSubstr("convert the whole module at once"));
+  loss_of(net->layer, context.rank).backward();
+  mean_over_ranks(alone, context.size).backward();
+  expect_gradient(net->layer, alone);
+}
+TEST(Mistakes, AWrapperThatIsRefusedLeavesTheOneBeforeAsItWas) { expect_ranks_pass("wrapped_in_vain", 2); }
+
+RANK_PROGRAM(one_hook_for_two) {
+  const auto world = join_world(context);
+  auto net = linear(1), other = linear(2);
+  const auto hook = power_sgd_hook({});
+  const DdpOptions options{.comm_hook = hook};
+  const DistributedDataParallel first(net.ptr(), world, options);
+  EXPECT_THAT(failure([&] { DistributedDataParallel(other.ptr(), world, options); }),
+              HasSubstr("serves another network, whose errors it keeps; make a hook for each"));
+  const DistributedDataParallel anew(net.ptr(), world, options);
+  loss_of(net, context.rank).backward();
+  EXPECT_TRUE(same_on_all_ranks(net->weight.grad(), *world));
+}
+TEST(Mistakes, AHookWithAStateServesOneNetwork) { expect_ranks_pass("one_hook_for_two", 2); }
 
 struct TunedImpl : torch::nn::Module {
   torch::nn::Linear body{nullptr}, head{nullptr};

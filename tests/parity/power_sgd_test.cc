@@ -65,6 +65,22 @@ RANK_PROGRAM(power_sgd_run) {
   if (context.rank == 0) std::ofstream(folder + "/bits") << bits;
 }
 
+RANK_PROGRAM(hook_that_outlives_its_world) {
+  auto world = join_world(context);
+  const auto hook = power_sgd_hook({.matrix_approximation_rank = 1, .start_powerSGD_iter = 1});
+  {
+    torch::nn::Linear net(20, 30);
+    const DistributedDataParallel ddp(net.ptr(), world, {.comm_hook = hook});
+    for (int step = 0; step < 2; ++step) net->forward(at::randn({4, 20})).square().mean().backward();
+  }
+  world.reset();
+  const auto state = hook->state_dict();
+  int64_t errors = 0;
+  for (const auto& [name, value] : state) errors += name.starts_with("errors.") && value.defined() ? value.size(0) : 0;
+  if (context.rank == 0) EXPECT_EQ(errors, context.size);
+}
+TEST(PowerSgdHook, HasItsStateAfterItsNetworkAndWorld) { expect_ranks_pass("hook_that_outlives_its_world", 2); }
+
 struct PowerSgdLoop : testing::Test {
   std::string folder = testing::TempDir() + "power_sgd." + std::to_string(getpid());
   PowerSgdLoop() { std::filesystem::create_directories(folder); }

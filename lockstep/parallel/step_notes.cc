@@ -1,0 +1,49 @@
+#include "lockstep/parallel/step_notes.h"
+
+#include <ATen/ops/empty.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/fnv.h"
+#include "lockstep/parallel/gradients/named_parameter.h"
+#include "lockstep/parallel/step_checks.h"
+
+namespace lockstep::parallel {
+
+NotesFold::NotesFold(const StepNotes& own, int64_t step, comm::Communicator& comm)
+    : notes_(at::empty({5}, at::kDouble)) {
+  auto* note = notes_.mutable_data_ptr<double>();
+  note[0] = own.loss;
+  note[1] = own.decision;
+  note[2] = own.samples;
+  note[3] = own.unfolded;
+  note[4] = own.weights;
+  work_ = comm.fold({notes_}, {.label = cat("the loss of step ", step)});
+}
+
+StepNotes NotesFold::wait() {
+  work_->wait();
+  const auto* note = notes_.const_data_ptr<double>();
+  return {.loss = note[0], .decision = note[1], .samples = note[2], .unfolded = note[3], .weights = note[4]};
+}
+
+double hash_of(const std::vector<std::string>& names) {
+  uint64_t hash = kFnvSeed;
+  for (const auto& name : names) hash = fnv1a(hash, name);
+  return names.empty() ? 0 : static_cast<double>(hash >> 24);
+}
+
+void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, const std::vector<std::string>& unfolded,
+                 const std::string& whose, const World& world) {
+  if (sum.samples != static_cast<double>(samples)) {
+    throw ConfigError(whose, ": the lanes of all ranks hold ", sum.samples, " samples, the global batch ", samples,
+                      "; every lane must be some rank's");
+  }
+  if (sum.unfolded != own.unfolded * world.size()) {
+    throw ConfigError(whose, ": .grad holds gradients that were not folded, on rank ", world.rank(), " of ",
+                      unfolded.empty() ? "no parameter" : some_of(unfolded),
+                      ", on another rank of others; zero_grad() them, or give all ranks those of the same parameters");
+  }
+  check_same_weights(own.weights, sum.weights, world.size(), cat(whose, ", rank ", world.rank()));
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,45 @@
+// What the ranks of a step tell each other beside its gradients: a few numbers, which travel as one small fold.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/communicator.h"
+#include "lockstep/world/world.h"
+
+namespace lockstep::parallel {
+
+// Each adds up over ranks.
+struct StepNotes {
+  double loss = 0;      // this rank's share of the global batch's mean loss
+  double decision = 0;  // rank 0's; 0 on others
+  double samples = 0;   // of this rank's lanes
+  double unfolded = 0;  // hash_of() the parameters with gradients that are this rank's alone
+  double weights = 0;   // their fingerprint (step_checks.h)
+};
+
+class NotesFold {
+ public:
+  // Begins the fold of this rank's notes. All ranks do so at the same place of the step.
+  NotesFold(const StepNotes& own, int64_t step, comm::Communicator& comm);
+  // Returns the sums over ranks, in the order of the fold's tree. Throws as Communicator's waits.
+  StepNotes wait();
+
+ private:
+  at::Tensor notes_;
+  std::shared_ptr<comm::Work> work_;
+};
+
+// A whole number, so that its sum over ranks is exact; 0 for no names.
+double hash_of(const std::vector<std::string>& names);
+
+// Throws ConfigError unless the lanes of all ranks hold `samples` samples, all ranks have `unfolded` gradients of the
+// same parameters, and all hold the same weights. `whose`: "step 3".
+void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, const std::vector<std::string>& unfolded,
+                 const std::string& whose, const World& world);
+
+}  // namespace lockstep::parallel
