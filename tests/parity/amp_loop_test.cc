@@ -408,15 +408,16 @@ RANK_PROGRAM(unscaled_by_hand) {
     MixedPrecision mixed({net.get()}, {optimizer.ref()},
                          {.opt_level = amp::parse_opt_level(level), .dtype = at::kHalf});
     DistributedDataParallel ddp(net.ptr(), world);
+    const Tensor before = mixed.master_params(optimizer.ref())[0].detach().clone();
     for (int64_t number = 0; number < 5; ++number) {
       const StepPlan step = plan(*world, number);
       const auto result = ddp.run(
-          step, [&](size_t i) { return loss_of(net, step, i, number == 2 ? HUGE_VAL : 1.0); }, mixed);
+          step, [&](size_t i) { return loss_of(net, step, i, number == 2 ? HUGE_VAL : 1.0 / 16); }, mixed);
       amp::StepReport report;
       if (by_hand) {
         const auto unscaled = mixed.unscale(optimizer.ref(), result);
-        EXPECT_THAT(refusal([&] { mixed.step(optimizer.ref(), result); }), HasSubstr("step() after unscale()"));
         if (number != 2) {
+          EXPECT_THAT(refusal([&] { mixed.step(optimizer.ref(), result); }), HasSubstr("step() after unscale()"));
           for (const Tensor& each : mixed.master_params(optimizer.ref())) {
             EXPECT_LT(each.grad().abs().max().item<double>(), 100);
             each.grad().mul_(0.25);
@@ -433,9 +434,10 @@ RANK_PROGRAM(unscaled_by_hand) {
       EXPECT_EQ(mixed.loss_scale(), number < 2 ? 65536 : 32768);
       mixed.zero_grad(optimizer.ref());
     }
-    results.push_back(mixed.master_params(optimizer.ref())[0].detach().clone());
+    results.push_back(mixed.master_params(optimizer.ref())[0].detach() - before);
   }
-  EXPECT_TRUE(at::allclose(results[0], results[1], 1e-4)) << (results[0] - results[1]).abs().max();
+  EXPECT_GT(results[0].abs().max().item<double>(), 1e-3);
+  EXPECT_TRUE(at::allclose(results[0], results[1], 0.01, 1e-6)) << (results[0] - results[1]).abs().max();
 }
 TEST(AmpLoop, UnscaledGradientsCanBeChangedBeforeTheStep) {
   for (const char* argument : {"O1 ours", "O1 libtorch", "O2 libtorch", "O1 sharded"}) {
