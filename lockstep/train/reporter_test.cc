@@ -86,7 +86,7 @@ TEST_F(ReporterTest, AFolderThatWasReplacedEndsTheRunAtTheNextWrite) {
   EXPECT_THROW(reporter.step({.samples = 8, .seconds = 0.5}), IoError);
   std::filesystem::create_directories(folder_);
   EXPECT_THROW(reporter.step({.samples = 8, .seconds = 0.5}), IoError);
-  EXPECT_THROW(reporter.evaluation({.metrics = {{"accuracy", 1}}}, /*of_test_data=*/true), IoError);
+  EXPECT_THROW(reporter.evaluation({.metrics = {{"accuracy", 1}}}, /*of_test_data=*/true, /*is_best=*/false), IoError);
   EXPECT_THROW(reporter.done({.metrics = {{"accuracy", 1}}}, "aa", ""), IoError);
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "another's folder is left alone";
 }
