@@ -93,7 +93,7 @@ TEST(Resume, PassesOverADamagedCheckpoint) {
   run_on({"--nproc", "2", "--steps", "8", "--save-every", "4", "--out", run});
   fs::resize_file(run + "/checkpoints/step-000008.pt", 100000);
   const std::string out = run_on({"--nproc", "1", "--steps", std::to_string(kSteps), "--resume", run});
-  EXPECT_NE(out.find("from epoch 2 step 4\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("from epoch 2 step 5\n"), std::string::npos) << out;
   expect_as_uninterrupted(run, finished_run(), kSteps);
 }
 
@@ -133,7 +133,7 @@ TEST(Resume, AfterCtrlC) {
   EXPECT_EQ(done, first_steps(std::ssize(done)));
 
   const std::string out = run_on(kLong + Words{"--nproc", "4", "--resume", run});
-  const std::string place = cat("from epoch ", done.size() / kStepsPerEpoch + 1, " step ", done.size(), '\n');
+  const std::string place = cat("from epoch ", done.size() / kStepsPerEpoch + 1, " step ", done.size() + 1, '\n');
   EXPECT_NE(out.find(place), std::string::npos) << place << "\n" << out;
   expect_as_uninterrupted(run, undisturbed(), kLongSteps);
   EXPECT_FALSE(fs::exists(run + "/checkpoints/INTERRUPTED.pt"));

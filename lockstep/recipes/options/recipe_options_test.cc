@@ -130,7 +130,6 @@ TEST(TrainLine, BadLines) {
       {"mnist --lr -1", "--lr -1: expected a number"},
       {"mnist --optimizer rmspropp", cat("--optimizer rmspropp: expected ", config::either(optimizer_names()))},
       {"mnist --amp 01", "--amp 01: did you mean O1, with the letter O?"},
-      {"mnist --amp o2", "--amp o2: did you mean O2, with the letter O?"},
       {"mnist --amp O4", "--amp O4: expected O0, O1, O2, O3 or auto"},
       {"mnist --amp O1 --keep-batchnorm-fp32", "--keep-batchnorm-fp32 goes with --amp O2 and O3"},
       {"mnist --schedule cosin", "--schedule cosin: expected constant, step, multistep,"},
