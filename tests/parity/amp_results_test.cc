@@ -133,6 +133,7 @@ RANK_PROGRAM(unscaled_by_hand) {
       mixed.zero_grad(optimizer.ref());
     }
     results.push_back(mixed.master_params(optimizer.ref())[0].detach() - before);
+    world->communicator().barrier();  // shared weights are rank 0's
   }
   EXPECT_GT(results[0].abs().max().item<double>(), 1e-3);
   EXPECT_TRUE(at::allclose(results[0], results[1], 0.01, 1e-6)) << (results[0] - results[1]).abs().max();
