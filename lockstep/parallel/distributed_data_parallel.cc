@@ -105,7 +105,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       result.gradients += gradients_in(each->weights_);
     }
     const StepNotes sum = notes.wait();
-    check_notes(sum, own, step.samples, unfolded, cat("step ", step.number), *world_);
+    check_notes(sum, own, step.samples, unfolded, cat("step ", step.number), comm);
     BufferKeeper::Taken taken;
     for (const auto* each : present_) {
       each->buffers().end_step();

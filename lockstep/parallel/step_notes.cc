@@ -33,17 +33,17 @@ double hash_of(const std::vector<std::string>& names) {
 }
 
 void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, const std::vector<std::string>& unfolded,
-                 const std::string& whose, const World& world) {
+                 const std::string& whose, const comm::Communicator& comm) {
   if (sum.samples != static_cast<double>(samples)) {
     throw ConfigError(whose, ": the lanes of all ranks hold ", sum.samples, " samples, the global batch ", samples,
                       "; every lane must be some rank's");
   }
-  if (sum.unfolded != own.unfolded * world.size()) {
-    throw ConfigError(whose, ": .grad holds gradients that were not folded, on rank ", world.rank(), " of ",
+  if (sum.unfolded != own.unfolded * comm.size()) {
+    throw ConfigError(whose, ": .grad holds gradients that were not folded, on rank ", comm.rank(), " of ",
                       unfolded.empty() ? "no parameter" : some_of(unfolded),
                       ", on another rank of others; zero_grad() them, or give all ranks those of the same parameters");
   }
-  check_same_weights(own.weights, sum.weights, world.size(), cat(whose, ", rank ", world.rank()));
+  check_same_weights(own.weights, sum.weights, comm.size(), cat(whose, ", rank ", comm.rank()));
 }
 
 }  // namespace lockstep::parallel

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
-#include "lockstep/world/world.h"
 
 namespace lockstep::parallel {
 
@@ -40,6 +39,6 @@ double hash_of(const std::vector<std::string>& names);
 // Throws ConfigError unless the lanes of all ranks hold `samples` samples, all ranks have `unfolded` gradients of the
 // same parameters, and all hold the same weights. `whose`: "step 3".
 void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, const std::vector<std::string>& unfolded,
-                 const std::string& whose, const World& world);
+                 const std::string& whose, const comm::Communicator& comm);
 
 }  // namespace lockstep::parallel
