@@ -65,9 +65,9 @@ TEST(ShmReduce, NobodyWritesToTheTensorsOfARankThatHasGivenUp) {
   ShmCommunicator one(node.options(1), node.memory(), node.pool(1), node.board());
   const at::Tensor own = pool_tensor(node.pool(1), 20000, 1);
   one.fold({own}, {.label = "test"});
+  const auto work = zero.fold({pool_tensor(node.pool(0), 20000, 2)}, {.label = "test"});
   one.abort("enough");
   own.fill_(5);
-  const auto work = zero.fold({pool_tensor(node.pool(0), 20000, 2)}, {.label = "test"});
   zero.progress();
   EXPECT_THROW(work->wait(), CommError);
   EXPECT_TRUE(own.eq(5).all().item<bool>());
