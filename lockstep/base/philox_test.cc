@@ -37,6 +37,18 @@ TEST(RandomStream, IsAFunctionOfItsKey) {
   EXPECT_NE(draw(1, Purpose::kAugment, 2, 3 + (1ull << 32)), reference);
 }
 
+// Neighbours would otherwise draw each other's numbers a block later.
+TEST(RandomStream, StreamsOfNeighboursHaveNoNumberInCommon) {
+  std::set<uint32_t> numbers;
+  for (uint32_t epoch = 0; epoch < 4; ++epoch) {
+    for (uint64_t index = 0; index < 4; ++index) {
+      RandomStream stream(1, Purpose::kAugment, epoch, index);
+      for (int i = 0; i < 64; ++i) numbers.insert(stream.bits());
+    }
+  }
+  EXPECT_EQ(numbers.size(), 4u * 4 * 64);
+}
+
 TEST(RandomStream, HasTheMomentsOfItsDistributions) {
   RandomStream stream(7, Purpose::kInit, 0, 0);
   const int n = 100000;

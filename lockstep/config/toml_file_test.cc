@@ -70,6 +70,7 @@ class TomlFile : public testing::Test {
 
 TEST_F(TomlFile, ReadsPlainValues) {
   EXPECT_EQ(read("epochs = 3\nlr = 0.1\nrecipe = 'mnist'\nquiet = true\n"), "epochs=3 lr=0.1 quiet=true recipe=mnist ");
+  EXPECT_EQ(read("quiet = false\n"), "quiet=false ");
   EXPECT_EQ(read(""), "");
 }
 

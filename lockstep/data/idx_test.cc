@@ -54,6 +54,7 @@ TEST(Idx, ReadsTwoGzipMembers) {
 TEST(Idx, SaysWhereAFileIsCutShort) {
   const std::string sound = idx_images(3);
   EXPECT_THAT(images_error(sound.substr(0, 1000)), AllOf(HasSubstr("2368 bytes"), HasSubstr("1000 are there")));
+  EXPECT_THAT(images_error(sound.substr(0, 2367)), HasSubstr("2367 are there"));
   EXPECT_THAT(images_error(gzip(sound.substr(0, 1000))), AllOf(HasSubstr("2368 bytes"), HasSubstr("1000 are there")));
   EXPECT_THAT(images_error(gzip(sound).substr(0, 200)),
               AllOf(HasSubstr("cut short (200 bytes of it are there, 2368 were to come out"), HasSubstr("again")));

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+
 #include "lockstep/base/error.h"
 #include "lockstep/data/synthetic_digits.h"
 
@@ -32,6 +35,23 @@ class Numbers final : public Dataset {
  private:
   int64_t size_;
   int64_t bad_;
+};
+
+// Numbers whose sample 20 can't be read the first time.
+class OnceDamaged final : public Dataset {
+ public:
+  int64_t size() const override { return sound_.size(); }
+  Batch batch(std::span<const int64_t> indices, uint32_t epoch) const override {
+    const bool asked = std::find(indices.begin(), indices.end(), 20) != indices.end();
+    return (asked && !failed_.exchange(true) ? damaged_ : sound_).batch(indices, epoch);
+  }
+  std::vector<int64_t> sample_shape() const override { return sound_.sample_shape(); }
+  int64_t classes() const override { return sound_.classes(); }
+  std::string description() const override { return sound_.description(); }
+
+ private:
+  Numbers sound_{50}, damaged_{50, 20};
+  mutable std::atomic<bool> failed_ = false;
 };
 
 LaneSampler sampler(int64_t size, bool shuffle = true) {
@@ -95,6 +115,17 @@ TEST_P(LoaderTest, ThrowsAtTheDamagedStepAndStaysThere) {
   }
   loader.seek({.epoch = 0, .step = 2});
   EXPECT_EQ(targets(loader.next().lanes[0]), (std::vector<int64_t>{24, 25, 26}));
+}
+
+TEST_P(LoaderTest, AStepThatFailedOnceIsWholeTheNextTime) {
+  Loader loader(std::make_shared<OnceDamaged>(), sampler(50, false), options(0, 4));
+  loader.next();
+  EXPECT_THROW(loader.next(), DataError) << "in lane 2";
+  const StepBatch batch = loader.next();
+  EXPECT_EQ(batch.position, (Position{0, 1}));
+  for (size_t lane = 0; lane < 4; ++lane) {
+    EXPECT_EQ(targets(batch.lanes[lane])[0], 12 + 3 * static_cast<int64_t>(lane));
+  }
 }
 
 TEST(Loader, GivesTheSameBitsForAnyNumberOfWorkers) {

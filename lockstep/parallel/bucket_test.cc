@@ -38,6 +38,17 @@ TEST_F(BucketTest, FlatGradientsAreViewsOfOneTensor) {
   EXPECT_EQ(sums.sum().item<double>(), 4 * (12 + 24));
 }
 
+TEST_F(BucketTest, FlatGradientsDoNotOverlap) {
+  Bucket bucket(0, "bucket", {a, b}, sums, {.flat = true});
+  bucket.begin();
+  bucket.put(0, at::full_like(a, 2));
+  bucket.put(1, at::full_like(b, 3));
+  bucket.launch(comm);
+  const auto seen = bucket.finish();
+  EXPECT_TRUE(at::equal(seen[0], at::full_like(a, 2)));
+  EXPECT_TRUE(at::equal(seen[1], at::full_like(b, 3)));
+}
+
 TEST_F(BucketTest, OthersStayWhereTheyAre) {
   const auto seen = reduced({});
   EXPECT_FALSE(seen[0].is_alias_of(seen[1]));

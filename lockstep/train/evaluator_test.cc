@@ -47,6 +47,21 @@ TEST_F(EvaluatorTest, EvaluatesAStepOnceAndKeepsTheBest) {
   EXPECT_FALSE(evaluator.is_best());
 }
 
+TEST_F(EvaluatorTest, TrainingGoesOnFromTheWeightsAndNotFromTheirAverages) {
+  parts_.optimizer->keep_average(0.5);
+  const at::Tensor weight = parts_.model.module->parameters()[0];
+  for (int step = 0; step < 2; ++step) {
+    weight.mutable_grad() = at::ones_like(weight);
+    parts_.optimizer->update({});
+  }
+  const at::Tensor before = weight.detach().clone();
+  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
+  Evaluator evaluator(parts_, ddp);
+  parts_.state.step = 5;
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_TRUE(at::equal(weight, before));
+}
+
 TEST_F(EvaluatorTest, ThePlateauObservesTheValidationPartAtTheEndToo) {
   parts_.data.validation = std::make_shared<testing_support::Blobs>(20);
   parts_.state.scheduler.options.shape = schedule::PlateauLr{};

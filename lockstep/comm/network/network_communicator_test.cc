@@ -115,6 +115,36 @@ TEST(NetworkCommunicator, ATimeoutNamesWhoIsMissingAndThatItLives) {
   });
 }
 
+TEST(NetworkCommunicator, ACallsOwnTimeoutCounts) {
+  LocalWorld{}.run([](NetworkCommunicator& comm) {
+    comm.barrier();
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      return;
+    }
+    Call call = calls::barrier();
+    call.timeout = std::chrono::milliseconds(200);
+    try {
+      comm.start(std::move(call))->wait();
+      ADD_FAILURE() << "no error";
+    } catch (const CommError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("waited 0.2 s for rank 1"));
+    }
+  });
+}
+
+TEST(NetworkCommunicator, NobodyPassesABarrierThatSomebodyHasNotReached) {
+  for (const int size : {2, 3, 4, 7}) {
+    std::atomic<int> arrived = 0;
+    LocalWorld{.size = size}.run([&](NetworkCommunicator& comm) {
+      if (comm.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      ++arrived;
+      comm.barrier();
+      EXPECT_EQ(arrived.load(), size) << "rank " << comm.rank();
+    });
+  }
+}
+
 TEST(NetworkCommunicator, AMessageOfAnotherSizeIsAnErrorOnBothSides) {
   LocalWorld{}.run([](NetworkCommunicator& comm) {
     const at::Tensor tensor = at::zeros({3 + comm.rank()});

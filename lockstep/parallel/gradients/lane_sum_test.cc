@@ -27,5 +27,18 @@ TEST(LaneSum, AddsInTreeOrder) {
   EXPECT_TRUE(at::equal(sum.finish(), expected)) << "what was cleared adds nothing";
 }
 
+// As the fold over ranks does, or the bits would depend on how many lanes a rank has.
+TEST(LaneSum, RoundsEveryLaneAndEverySumToTheWire) {
+  const auto rounded = [](const at::Tensor& value) { return value.to(at::kBFloat16).to(at::kFloat); };
+  LaneSum sum(at::kBFloat16);
+  std::vector<at::Tensor> lanes;
+  for (size_t i = 0; i < 3; ++i) {
+    lanes.push_back(at::randn({1000}));
+    sum.push(i, lanes[i].clone());
+    lanes[i] = rounded(lanes[i]);
+  }
+  EXPECT_TRUE(at::equal(sum.finish(), rounded(rounded(lanes[0] + lanes[1]) + lanes[2])));
+}
+
 }  // namespace
 }  // namespace lockstep::parallel
