@@ -12,7 +12,7 @@
 namespace lockstep {
 
 struct NodeMemory {
-  static constexpr size_t kCommBytes = size_t{1} << 20;
+  static constexpr size_t kCommBytes = size_t{2} << 20;
 
   Descriptor board;               // holds a Board
   Descriptor comm;                // kCommBytes of zeros, for the communicator

@@ -89,7 +89,8 @@ class Communicator {
   void scatter(const at::Tensor& rows, const at::Tensor& out, int root);  // the root's rows, [size, …]: row k to rank k
   void send(const at::Tensor& tensor, int to, int tag = 0);
   void receive(const at::Tensor& tensor, int from, int tag = 0);  // writes to `tensor`
-  // The same without waiting: they return the message under way. `tensor` is not to be touched before it is done.
+  // The same without waiting: they return the message under way. `tensor` is not to be touched before it is done. Over
+  // shared memory the peers see a rank's oldest 128 messages; those beyond come up as they are received.
   std::shared_ptr<Work> isend(const at::Tensor& tensor, int to, int tag = 0);
   std::shared_ptr<Work> irecv(const at::Tensor& tensor, int from, int tag = 0);
   void barrier();  // returns when every rank has called it

@@ -7,15 +7,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/base/board.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/plugins/plugin.h"
 #include "lockstep/comm/rank_table.h"
-
-namespace c10d {
-class Store;
-}
 
 namespace lockstep::comm {
 

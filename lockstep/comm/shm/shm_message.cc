@@ -19,21 +19,32 @@ void ShmMessage::fail(int from, int to, const MessageSlot& slot) {
   call_.output.reset();
 }
 
+bool ShmMessage::is_full() const {
+  const auto& slots = protocol_.segment().messages[static_cast<size_t>(protocol_.rank())];
+  return call_.kind == OpKind::kSend && std::none_of(slots.begin(), slots.end(), [](const MessageSlot& slot) {
+           return slot.state.load() == MessageSlot::kFree;
+         });
+}
+
 WaitingRank ShmMessage::blocked() const {
   const int peer = protocol_.world_rank(call_.peer);
   return {.rank = protocol_.world_rank(protocol_.rank()),
           .kind = call_.kind,
           .peer = peer,
           .tag = call_.tag,
-          .what = message_text(call_, peer),
+          .what = message_text(call_, peer) +
+                  (is_full() ? cat(", with ", ShmSegment::kMessages, " messages under way and room for no more") : ""),
           .waits_for = met() ? std::vector<int>{} : std::vector<int>{peer}};
 }
 
 void ShmSend::post() {
   auto& segment = protocol_.segment();
   const auto self = static_cast<size_t>(protocol_.rank());
-  for (auto& slot : segment.messages[self]) {
+  auto& used = segment.used[self].value;
+  for (size_t i = 0; i < ShmSegment::kMessages; ++i) {
+    MessageSlot& slot = segment.messages[self][i];
     if (slot.state.load() != MessageSlot::kFree) continue;
+    if (i >= used.load()) used.store(i + 1);
     slot_ = &slot;
     auto& sent = segment.sent[self].value;
     slot.to = call_.peer;
@@ -85,7 +96,7 @@ MessageSlot* ShmReceive::find() const {
   auto& segment = protocol_.segment();
   const uint64_t sent = segment.sent[from].value.load();
   MessageSlot* first = nullptr;
-  for (auto& slot : segment.messages[from]) {
+  for (auto& slot : segment.messages_of(call_.peer)) {
     if (slot.state.load() != MessageSlot::kPosted || slot.to != protocol_.rank() || slot.tag != call_.tag) continue;
     if (slot.number < sent && (first == nullptr || slot.number < first->number)) first = &slot;
   }
@@ -107,7 +118,7 @@ bool ShmReceive::claim(MessageSlot* slot) {
 
 // Whether no earlier message of the channel is posted.
 bool ShmReceive::is_first(const MessageSlot& slot) const {
-  const auto& slots = protocol_.segment().messages[static_cast<size_t>(call_.peer)];
+  const auto slots = protocol_.segment().messages_of(call_.peer);
   return std::none_of(slots.begin(), slots.end(), [&](const MessageSlot& other) {
     return other.state.load() == MessageSlot::kPosted && other.to == slot.to && other.tag == slot.tag &&
            other.number < slot.number;

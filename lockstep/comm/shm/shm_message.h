@@ -38,6 +38,8 @@ class ShmMessage : public ShmWork {
   WaitingRank blocked() const override;
   // Whether the peer has begun the other end of the message.
   virtual bool met() const = 0;
+  // Whether this is a send and its rank has as many messages under way as there are slots.
+  bool is_full() const;
   void fail(int from, int to, const MessageSlot& slot);
 
   Call call_;

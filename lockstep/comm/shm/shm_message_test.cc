@@ -34,6 +34,39 @@ TEST(ShmMessage, MoreThanThereAreSlotsFor) {
   });
 }
 
+TEST(ShmMessage, AHundredTagsAreReceivedInAnyOrder) {
+  NodeOfThreads node(2);
+  node.run([](ShmCommunicator& comm) {
+    constexpr int kCount = 100;
+    std::vector<std::shared_ptr<Work>> sent;
+    for (int tag = 0; comm.rank() == 0 && tag < kCount; ++tag)
+      sent.push_back(comm.isend(at::full({3}, tag, at::kFloat), 1, tag));
+    for (int tag = kCount - 1; comm.rank() == 1 && tag >= 0; --tag) {
+      const at::Tensor received = at::zeros({3});
+      comm.receive(received, 0, tag);
+      EXPECT_EQ(received[2].item<int>(), tag);
+    }
+    for (auto& work : sent) work->wait();
+  });
+}
+
+TEST(ShmMessage, ARankWithoutRoomForMoreMessagesSaysSo) {
+  NodeOfThreads node(2, std::chrono::milliseconds(2000));
+  node.run([](ShmCommunicator& comm) {
+    constexpr int kCount = static_cast<int>(ShmSegment::kMessages) + 1;
+    const at::Tensor tensor = at::zeros({1});
+    std::vector<std::shared_ptr<Work>> sent;
+    try {
+      for (int tag = 0; comm.rank() == 0 && tag < kCount; ++tag) sent.push_back(comm.isend(tensor, 1, tag));
+      if (comm.rank() == 1) comm.receive(tensor, 0, kCount - 1);
+      for (auto& work : sent) work->wait();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("messages under way and room for no more"));
+    }
+  });
+}
+
 TEST(ShmMessage, BothSidesAreToldOfAMismatch) {
   NodeOfThreads node(2);
   node.run([](ShmCommunicator& comm) {

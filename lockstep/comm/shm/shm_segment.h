@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "lockstep/base/board.h"
@@ -54,8 +55,8 @@ struct alignas(64) WaitReport {
 };
 
 struct ShmSegment {
-  static constexpr uint64_t kRing = 64;    // calls that may be under way at once
-  static constexpr size_t kMessages = 32;  // messages of one sender that may be posted at once
+  static constexpr uint64_t kRing = 64;     // calls that may be under way at once
+  static constexpr size_t kMessages = 128;  // messages of one sender that may be posted at once; more wait for a slot
 
   struct alignas(64) Counter {
     std::atomic<uint64_t> value;
@@ -73,6 +74,13 @@ struct ShmSegment {
   std::array<WaitReport, kMaxLocalRanks> waits;
   std::array<std::array<OpRecord, kRing>, kMaxLocalRanks> records;
   std::array<std::array<MessageSlot, kMessages>, kMaxLocalRanks> messages;
+  Counters used;  // how many of its slots each rank has ever used: the first ones
+
+  // The slots that a rank has ever used.
+  std::span<MessageSlot> messages_of(int rank) {
+    const auto of = static_cast<size_t>(rank);
+    return std::span(messages[of]).first(used[of].value.load());
+  }
 
   // Rings the doorbell, which wakes all sleeping ranks. A rank rings after each change that others may wait for.
   void ring();
