@@ -164,10 +164,12 @@ void Watch::State::run_round(std::unique_lock<std::mutex>& lock) {
   const auto told_histories = lasting.empty() ? std::map<std::string, History>{} : histories;
   const std::string reason = told ? "" : own_reason;
   const auto own = own_blocked();
+  // Under the lock, for the board may go with the watch, which the thread outlives where the store does not answer.
+  const std::string heartbeat = peers.own_heartbeat(own);
   lock.unlock();
   for (const auto& group : groups) bulletin->announce(group);
   if (!reason.empty()) bulletin->give_up({cat(who(options.rank), " gave up: ", reason)});
-  bulletin->heartbeat(peers.own_heartbeat(own));
+  bulletin->heartbeat(heartbeat);
   const std::string circle = own ? peers.look_for_circle(*bulletin, *own) : "";
   if (!circle.empty()) bulletin->give_up({circle, /*desync=*/true});
   const auto given_up = lasting.empty() ? std::nullopt : bulletin->given_up();
