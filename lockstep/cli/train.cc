@@ -135,7 +135,6 @@ int train(const std::string& program, const Arguments& args, const Recipes& reci
   const bool leads = world->rank() == 0;
   if (leads) tell(parts, log);
   if (options.parallel.pin) log.debug("pinned to ", pin(*world));  // after set_up: --threads counts all cores
-  parts.program = program;
   const auto show = [leads](const std::string& text) {
     if (leads) print(text);
   };

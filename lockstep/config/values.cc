@@ -41,6 +41,13 @@ std::string list(std::span<const Text> words) {
   return out;
 }
 
+template <typename Text>
+std::string join(std::span<const Text> words, std::string_view between) {
+  std::string out;
+  for (const auto& word : words) out += cat(out.empty() ? "" : between, word);
+  return out;
+}
+
 }  // namespace
 
 int64_t read_whole(std::string_view name, std::string_view text, int64_t least, int64_t most) {
@@ -88,11 +95,8 @@ std::string write_number(double value) {
   return {text.data(), end};
 }
 
-std::string joined(std::span<const std::string_view> words, std::string_view between) {
-  std::string out;
-  for (const auto word : words) out += cat(out.empty() ? "" : between, word);
-  return out;
-}
+std::string joined(std::span<const std::string_view> words, std::string_view between) { return join(words, between); }
+std::string joined(std::span<const std::string> words, std::string_view between) { return join(words, between); }
 
 std::string either(std::span<const std::string_view> words) { return list(words); }
 std::string either(std::span<const std::string> words) { return list(words); }

@@ -29,6 +29,7 @@ std::string write_number(double value);
 
 // "a|b|c".
 std::string joined(std::span<const std::string_view> words, std::string_view between);
+std::string joined(std::span<const std::string> words, std::string_view between);
 
 // "a, b or c".
 std::string either(std::span<const std::string_view> words);

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "lockstep/base/text.h"
+#include "lockstep/config/values.h"
 
 namespace lockstep::train {
 namespace {
@@ -24,12 +25,6 @@ std::string scaling_text(const Plan& plan) {
   const LrScaling& scaling = *plan.lr_scaling;
   return cat(" = ", scaling.unscaled_lr, " × ", scaling.factor, " (", scaling.rule, ", global batch ",
              plan.global_batch(), " ÷ ", scaling.base_batch, "),");
-}
-
-std::string listed(const std::vector<std::string>& items) {
-  std::string text;
-  for (const auto& item : items) text += cat(text.empty() ? "" : ", ", item);
-  return text;
 }
 
 // What a batch larger than the data becomes.
@@ -73,7 +68,7 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
     text += facts.forked ? cat("  forked      from ", facts.resumed_from, "; its run stays as it is\n")
                          : cat("  resumed     ", facts.resumed_from, '\n');
   }
-  if (!facts.dropped.empty()) text += cat("  dropped     ", listed(facts.dropped), '\n');
+  if (!facts.dropped.empty()) text += cat("  dropped     ", config::joined(facts.dropped, ", "), '\n');
   for (const auto& change : facts.changes) text += cat("  changed     ", change, '\n');
   text += facts.same_bits ? "  bits        the same at any number of ranks, for this build on this kind of CPU\n"
                           : "  bits        this world size only\n";

@@ -2,13 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/command.h"
 #include "lockstep/checkpoint/formats/describe.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
@@ -89,28 +88,14 @@ TEST(PtWriter, WritesTheBytesThatPyTorchWasSeenToRead) {
             nlohmann::ordered_json::parse(read_file(testdata() + "/written_by_lockstep.expected.json")).dump(1));
 }
 
-struct Output {
-  int status = 0;
-  std::string text;
-};
-
-Output run(const std::string& command) {
-  Output output;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) throw IoError("can't run ", command);
-  char buffer[4096];
-  while (const size_t count = fread(buffer, 1, sizeof buffer, pipe)) output.text.append(buffer, count);
-  output.status = WEXITSTATUS(pclose(pipe));
-  return output;
-}
-
 TEST(Interop, PyTorchReadsWhatIsWritten) {
   constexpr int kNoPyTorch = 77;
   const char* python = std::getenv("LOCKSTEP_PYTORCH_PYTHON");
   const TempDir dir;
   write_pt(example(), dir / "e.pt");
-  const Output output = run(cat(python == nullptr ? "python3" : python, " ", testdata(), "/verify_with_pytorch.py ",
-                                dir / "e.pt", python == nullptr ? " 2>/dev/null" : ""));
+  const auto output = lockstep::testing_support::run_command(cat(python == nullptr ? "python3" : python, " ",
+                                                                 testdata(), "/verify_with_pytorch.py ", dir / "e.pt",
+                                                                 python == nullptr ? " 2>/dev/null" : ""));
   if (output.status == kNoPyTorch || output.status == 127) {
     GTEST_SKIP() << "no Python with PyTorch; name one in LOCKSTEP_PYTORCH_PYTHON";
   }
