@@ -91,6 +91,7 @@ TEST(Prefetcher, DropsWhatWasBegunBeforeASeek) {
         if (unit == 0 && !began.exchange(true)) {
           while (!go_on) std::this_thread::sleep_for(milliseconds(1));
         }
+        if (unit >= 100) std::this_thread::sleep_for(milliseconds(50));  // so that what unit 0 leaves behind is seen
         return numbered(unit);
       },
       0, {.workers = 1, .ahead = 2});

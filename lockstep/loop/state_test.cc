@@ -86,6 +86,7 @@ void expect_it_continues(Optimizer made_of(const std::vector<at::Tensor>&), amp:
   at::manual_seed(7);
   whole.train(3);
   const checkpoint::Value saved = whole.state().value();
+  const at::Tensor random = at::globalContext().defaultGenerator(at::kCPU).get_state();
   Loop<Optimizer> resumed(2, made_of, level);
   at::manual_seed(8);
   resumed.state().load(saved, "run.pt");
@@ -95,6 +96,7 @@ void expect_it_continues(Optimizer made_of(const std::vector<at::Tensor>&), amp:
   EXPECT_TRUE(resumed.flag);
   EXPECT_TRUE(at::equal(resumed.average, at::ones({2})));
   EXPECT_EQ(resumed.stopping.best(), 0.25);
+  EXPECT_TRUE(at::equal(at::globalContext().defaultGenerator(at::kCPU).get_state(), random));
   const at::Tensor state = at::globalContext().defaultGenerator(at::kCPU).get_state();
   resumed.train(3);
   at::Generator(at::globalContext().defaultGenerator(at::kCPU)).set_state(state);

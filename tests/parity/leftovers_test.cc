@@ -69,6 +69,23 @@ TEST(Leftovers, APassWithoutSyncAddsToTheGradientOfAStep) {
   expect_ranks_pass("no_sync_after_a_step", 2, std::to_string(free_port()));
 }
 
+RANK_PROGRAM(leftovers_of_two_lanes) {
+  const auto world = join_world(context);
+  const int r = context.rank, w = context.size;
+  auto net = linear(1), alone = linear(1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  {
+    const auto scope = ddp.no_sync();
+    loss_of(net, r, 3).backward();
+  }
+  ddp.run({.samples = 2 * w, .lanes = {{2 * r, 1}, {2 * r + 1, 1}}}, [&](size_t) { return loss_of(net, r, 5); });
+  mean_over_ranks(alone, w, 8).backward();
+  expect_gradient(net, alone);
+}
+TEST(Leftovers, CountOnceHoweverManyLanesARankHas) {
+  for (const int size : {1, 2}) expect_ranks_pass("leftovers_of_two_lanes", size);
+}
+
 RANK_PROGRAM(leftovers_with_options) {
   const auto world = join_world(context);
   const int r = context.rank, w = context.size;
