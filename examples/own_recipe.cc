@@ -1,7 +1,7 @@
 // A recipe of one's own, which a program trains as lockstep trains its: the same options, files, resuming and bits.
 // Points on two spirals, told apart by a small network; --turns is the recipe's own option.
 //
-//   lockstep launch --nproc 2 example_own_recipe train spiral --turns 3 --lanes 2 --out runs/spiral-1
+//   example_own_recipe train spiral --turns 3 --nproc 2 --out runs/spiral-1
 //   example_own_recipe eval spiral --load runs/spiral-1/checkpoints/best.pt
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>

@@ -6,8 +6,10 @@
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/ranks.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/subset.h"
+#include "lockstep/launch/start.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/evaluation.h"
@@ -53,10 +55,13 @@ nlohmann::ordered_json results(const train::Evaluation& result, std::optional<in
 
 }  // namespace
 
-int eval(const std::string& program, const Arguments& args, const Recipes& recipes) {
-  train::EvalCommand command(program, {recipes.begin(), recipes.end()});
+int eval(const Program& program, const Arguments& args, const Recipes& recipes) {
+  train::EvalCommand command(program.name, {recipes.begin(), recipes.end()});
   if (const auto help = command.read(args)) return print(*help), 0;
   const train::EvalOptions& options = command.options();
+  if (starts_ranks(program, options.processes.nproc)) {
+    return launch::start_ranks(program.of_ranks, command.arguments(), options.processes, options.json);
+  }
   const auto world = init();
   // Rank 0's choice: of a run under way, another rank may have found a newer checkpoint.
   const std::string file = comm::gather_texts(world->communicator(), options.load).at(0);

@@ -11,13 +11,13 @@
 namespace lockstep::cli {
 namespace {
 
-int run(const std::string& program, const Arguments& args, const Recipes& recipes) {
+int run(const Program& program, const Arguments& args, const Recipes& recipes) {
   const std::string name = args.empty() ? "" : args[0];
   const Arguments rest(args.empty() ? args.end() : args.begin() + 1, args.end());
   if (name == "train") return train(program, rest, recipes);
   if (name == "eval") return eval(program, rest, recipes);
   if (name == "--help" || name == "-h") {
-    print(cat("Usage: ", program, " train|eval RECIPE [options]\n\n`", program,
+    print(cat("Usage: ", program.name, " train|eval RECIPE [options]\n\n`", program.name,
               " train --help` lists the recipes and options.\n"));
     return 0;
   }
@@ -29,7 +29,8 @@ int run(const std::string& program, const Arguments& args, const Recipes& recipe
 }  // namespace
 
 int main(int argc, char** argv, const Recipes& recipes) {
-  const std::string program = std::filesystem::path(argv[0]).filename().string();
+  const Program program{.name = std::filesystem::path(argv[0]).filename().string(),
+                        .of_ranks = std::filesystem::read_symlink("/proc/self/exe").string()};
   // Without the teardown of libtorch, which frees for a tenth of a second what the kernel frees at once.
   _exit(run_main([&] { return run(program, {argv + 1, argv + argc}, recipes); }));
 }

@@ -2,7 +2,7 @@
 //
 //   int main(int argc, char** argv) { return lockstep::cli::main(argc, argv, {std::make_shared<Spiral>()}); }
 //
-//   lockstep launch --nproc 2 ./my_program train spiral --turns 3 --out runs/spiral-1
+//   ./my_program train spiral --turns 3 --nproc 2 --out runs/spiral-1
 //   ./my_program eval spiral --load runs/spiral-1/checkpoints/best.pt
 #pragma once
 

@@ -12,9 +12,11 @@
 #include "lockstep/base/terminal.h"
 #include "lockstep/base/topology.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/ranks.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/launch/resumed.h"
 #include "lockstep/launch/run_directory.h"
+#include "lockstep/launch/start.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/folder/run_lock.h"
 #include "lockstep/train/options/train_command.h"
@@ -117,12 +119,15 @@ track::Progress::Options progress_options(const World& world, bool quiet) {
 
 }  // namespace
 
-int train(const std::string& program, const Arguments& args, const Recipes& recipes) {
-  train::TrainCommand command(program, {recipes.begin(), recipes.end()});
+int train(const Program& program, const Arguments& args, const Recipes& recipes) {
+  train::TrainCommand command(program.name, {recipes.begin(), recipes.end()});
   const auto find_config = [](const train::TrainOptions& asked) { return launch::find_resumed_config(asked); };
-  if (const auto help = command.read(args, usable_cores(), find_config)) return print(*help), 0;
-  watch_signals();
+  const parallel::Machine machine{.cores = usable_cores(), .launched = is_launched() || program.of_ranks.empty()};
+  if (const auto help = command.read(args, machine, find_config)) return print(*help), 0;
   train::TrainOptions& options = command.options();
+  if (starts_ranks(program, options.parallel.nproc, command.rows().find("nproc")->given))
+    return launch::start_training(program.of_ranks, command);
+  watch_signals();
   launch::check_inputs(options);
   train::require_gpu(options.device);
   const auto world = init(world_of(options));
@@ -130,7 +135,7 @@ int train(const std::string& program, const Arguments& args, const Recipes& reci
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
   const Folder folder = take_folder(*world, options, log);  // its own until the process ends
   train::Parts parts = set_up(options, std::dynamic_pointer_cast<train::Recipe>(command.recipe()), world, folder);
-  parts.program = program;
+  parts.program = program.name;
   parts.resume_command = command.resume_command(options.out);
   const bool leads = world->rank() == 0;
   if (leads) tell(parts, log);

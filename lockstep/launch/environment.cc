@@ -20,6 +20,10 @@ auto find(std::vector<std::string>& variables, const std::string& name) {
                       [start = name + "="](const std::string& each) { return each.rfind(start, 0) == 0; });
 }
 
+// How often a thread of libgomp looks whether there is work before it sleeps. libgomp's own number is ten times as
+// large, and a thread that another process keeps from its core then holds up those that wait (decision 17).
+constexpr int kSpins = 30000;
+
 template <typename Value>
 void set(std::vector<std::string>& variables, const std::string& name, const Value& value) {
   const auto found = find(variables, name);
@@ -44,6 +48,8 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
   for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
     if (!rank.keep_threads || find(base, name) == base.end()) set(base, name, rank.threads);
   }
+  const bool waits_as_told = find(base, "GOMP_SPINCOUNT") != base.end() || find(base, "OMP_WAIT_POLICY") != base.end();
+  if (rank.threads > 1 && !waits_as_told) set(base, "GOMP_SPINCOUNT", kSpins);
   set(base, "LOCKSTEP_NODE_MEMORY", rank.node_memory);
   if (const auto old = find(base, train::kRunLockVariable); old != base.end()) base.erase(old);
   if (rank.run_lock >= 0) set(base, train::kRunLockVariable, rank.run_lock);

@@ -10,7 +10,7 @@ struct RankEnvironment {
   int rank = 0;
   int world_size = 1;
   int master_port = 0;
-  int threads = 1;
+  int threads = 1;            // several wait awake for a short time only, unless `base` says how they wait
   bool keep_threads = false;  // keep OMP_NUM_THREADS and MKL_NUM_THREADS if they are set already; else `threads` is a
                               // default, and LOCKSTEP_THREADS=auto says so
   std::string node_memory;    // the value of LOCKSTEP_NODE_MEMORY

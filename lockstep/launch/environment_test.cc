@@ -18,7 +18,13 @@ TEST(Environment, IsWhatTorchrunSets) {
               testing::UnorderedElementsAre("PATH=/bin", "RANK=2", "LOCAL_RANK=2", "GROUP_RANK=0", "WORLD_SIZE=3",
                                             "LOCAL_WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=4711",
                                             "OMP_NUM_THREADS=5", "MKL_NUM_THREADS=5", "LOCKSTEP_NODE_MEMORY=3,4,5",
-                                            "LOCKSTEP_PROGRESS=tty", "COLUMNS=100"));
+                                            "GOMP_SPINCOUNT=30000", "LOCKSTEP_PROGRESS=tty", "COLUMNS=100"));
+}
+
+TEST(Environment, ThreadsWaitAwakeForAShortTimeUnlessToldOtherwise) {
+  EXPECT_THAT(rank_environment({}, {.threads = 1}), Not(Contains(StartsWith("GOMP_SPINCOUNT="))));
+  EXPECT_THAT(rank_environment({"GOMP_SPINCOUNT=7"}, {.threads = 2}), Contains("GOMP_SPINCOUNT=7"));
+  EXPECT_THAT(rank_environment({"OMP_WAIT_POLICY=active"}, {.threads = 2}), Not(Contains(StartsWith("GOMP_SPIN"))));
 }
 
 TEST(Environment, TheLockIsThisRunsAndNoOther) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -22,13 +24,38 @@ const Words kTrain = {"train", "spiral", "--turns", "1.5", "--lanes", "2", "--th
 
 TEST(OwnRecipe, HasTheSameBitsAtAnyWorldSize) {
   const TempDir dir;
-  expect_done(alone(kTrain + Words{"--out", dir / "one"}));
+  expect_done(alone(kTrain + Words{"--nproc", "1", "--out", dir / "one"}));
   const auto two = on_two_ranks(kTrain + Words{"--out", dir / "two"});
   expect_done(two);
   EXPECT_THAT(two.out, HasSubstr("train spiral --turns 1.5 -> "));
   EXPECT_TRUE(outcome_of(dir / "one").contains("weights_sha256"));
   EXPECT_EQ(outcome_of(dir / "two"), outcome_of(dir / "one"));
   EXPECT_EQ(final_of(dir / "one").at("turns"), "1.5");
+}
+
+TEST(OwnRecipe, StartsItsRanksItself) {
+  const TempDir dir;
+  expect_done(alone(kTrain + Words{"--nproc", "1", "--out", dir / "one"}));
+  const auto two = alone(kTrain + Words{"--nproc", "2", "--out", dir / "two"});
+  expect_done(two);
+  EXPECT_THAT(two.out, HasSubstr("ranks       2 (shm)"));
+  EXPECT_EQ(outcome_of(dir / "two"), outcome_of(dir / "one"));
+  const auto eval = alone({"eval", dir / "two", "--nproc", "2", "--json"});
+  expect_done(eval);
+  EXPECT_EQ(nlohmann::json::parse(eval.out).at("accuracy"), final_of(dir / "one").at("metrics").at("accuracy"));
+}
+
+TEST(OwnRecipe, AKilledRankOfItsOwnEndsTheRun) {
+  const TempDir dir;
+  Program run({.command = Words{program()} + kTrain +
+                          Words{"--nproc", "2", "--epochs", "100000", "--save-every", "1", "--out", dir / "run"}});
+  ASSERT_TRUE(eventually([&] { return steps_logged(dir / "run").size() > 2; }));
+  auto processes = run.processes("example_own_rec");  // the kernel cuts names
+  ASSERT_EQ(processes.size(), 3u);
+  kill(*std::max_element(processes.begin(), processes.end()), SIGKILL);
+  const auto result = run.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("example_own_recipe train spiral --resume " + (dir / "run")));
 }
 
 TEST(OwnRecipe, ChoosesARunsFolder) {

@@ -35,7 +35,7 @@ const std::string& finished_run(const Words& more) {
   static std::map<Words, std::string> made;
   if (const auto known = made.find(more); known != made.end()) return known->second;
   const std::string run = folder / ("run-" + std::to_string(made.size()));
-  const auto result = lockstep(train_words({"--steps", std::to_string(kSteps), "--out", run}) + more);
+  const auto result = lockstep(train_words({"--steps", std::to_string(kSteps), "--nproc", "1", "--out", run}) + more);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return made.emplace(more, run).first->second;
 }

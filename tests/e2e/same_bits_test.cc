@@ -1,9 +1,12 @@
 // A run's numbers are those of (seed, data, config, lanes): never of how many processes compute them.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/env.h"
+#include "lockstep/parallel/options/lanes.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -48,6 +51,22 @@ TEST(SameBits, WithTheOptimizerShardedOrNot) {
     EXPECT_EQ(result.out.find(", state") == std::string::npos, header.empty()) << result.out;
     EXPECT_EQ(outcome_of(dir / "run"), reference) << header;
   }
+}
+
+TEST(SameBits, OnAnyNumberOfCoresWhereNothingIsSaid) {
+  const TempDir dir;
+  const Words words = {"train", "mnist", "--data", digits_folder(), "--batch-size", "8", "--steps", "5"};
+  const auto one = Program({.command = Words{"/usr/bin/env", "taskset", "-c", std::to_string(sched_getcpu()),
+                                             bin_folder() + "/lockstep"} +
+                                       words + Words{"--out", dir / "one"}})
+                       .wait();
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  const auto all = lockstep(words + Words{"--out", dir / "all"});
+  EXPECT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_EQ(final_of(dir / "one").value("world_size", 0), 1);
+  EXPECT_EQ(final_of(dir / "all").value("world_size", 0), parallel::fitting_nproc(usable_cores(), kLanes));
+  EXPECT_EQ(final_of(dir / "one").value("lanes", 0), kLanes);
+  EXPECT_EQ(outcome_of(dir / "all"), outcome_of(dir / "one"));
 }
 
 TEST(SameBits, OnPinnedCores) {

@@ -45,7 +45,8 @@ class TemporaryFolder {
 double first_step_seconds(int nproc, int& code) {
   const TemporaryFolder folder;
   train::TrainCommand line("lockstep", recipes::describe_recipes());
-  line.read({"mnist", "--out", folder.path(), "--nproc", std::to_string(nproc), "--steps", "1", "--quiet"}, nproc);
+  line.read({"mnist", "--out", folder.path(), "--nproc", std::to_string(nproc), "--steps", "1", "--quiet"},
+            {.cores = nproc});
   const auto run = launch::RunDirectory::prepare(line.options());
   std::vector<std::string> command = {worker_program()};
   for (auto& argument : line.arguments()) command.push_back(std::move(argument));

@@ -14,37 +14,13 @@
 #include "lockstep/base/log.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/resumed.h"
-#include "lockstep/launch/run_directory.h"
+#include "lockstep/launch/start.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/recipes/options/recipe_options.h"
 #include "lockstep/train/options/eval_command.h"
 #include "lockstep/train/options/train_command.h"
 
 namespace lockstep::front {
-namespace {
-
-using Launcher = launch::Launcher;
-
-std::vector<std::string> worker_command(const std::vector<std::string>& arguments) {
-  std::vector<std::string> command = {worker_program()};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  return command;
-}
-
-int threads_of(int wanted, int lanes) { return wanted > 0 ? wanted : parallel::default_threads(usable_cores(), lanes); }
-
-// A command that keeps no run: its results go to standard output.
-int run_workers(const Arguments& arguments, const parallel::ProcessOptions& processes, bool json) {
-  Launcher launcher({.command = worker_command(arguments),
-                     .nproc = processes.nproc,
-                     .threads = threads_of(processes.threads, processes.nproc),
-                     .only_rank0_on_stdout = json,
-                     .stop_by = Launcher::StopBy::kSignal,
-                     .own_workers = true});
-  return launcher.run();
-}
-
-}  // namespace
 
 std::string worker_program() {
   std::error_code error;
@@ -63,32 +39,15 @@ void print(const std::string& text) {
 int train(const Arguments& args) {
   train::TrainCommand command("lockstep", recipes::describe_recipes());
   const auto find_config = [](const train::TrainOptions& asked) { return launch::find_resumed_config(asked); };
-  if (const auto help = command.read(args, usable_cores(), find_config)) return print(*help), 0;
-  train::TrainOptions& options = command.options();
-  worker_program();  // it is there, before anything is made
-  launch::check_inputs(options);
-  const auto run = launch::RunDirectory::prepare(options);
-  options.out = run.path();
-  options.resume = run.resume();
-  if (!run.lock().warning().empty()) Logger::from_environment("").warning(run.lock().warning());
-  const parallel::ParallelOptions& processes = options.parallel;
-  Launcher launcher({.command = worker_command(command.arguments()),
-                     .nproc = processes.nproc,
-                     .threads = threads_of(processes.threads, processes.lanes_of(processes.nproc)),
-                     .log_dir = run.logs(),
-                     .error_dir = run.errors(),
-                     .resume_command = command.resume_command(run.path()),
-                     .run_lock = run.lock().descriptor(),
-                     .own_workers = true});
-  const int code = launcher.run();
-  if (launcher.ended_by_plain_mistake()) run.discard_if_unused();
-  return code;
+  if (const auto help = command.read(args, {.cores = usable_cores()}, find_config)) return print(*help), 0;
+  return launch::start_training(worker_program(), command);
 }
 
 int eval(const Arguments& args) {
   train::EvalCommand command("lockstep", recipes::describe_recipes());
   if (const auto help = command.read(args)) return print(*help), 0;
-  return run_workers(command.arguments(), command.options().processes, command.options().json);
+  return launch::start_ranks(worker_program(), command.arguments(), command.options().processes,
+                             command.options().json);
 }
 
 int bench(const Arguments& args) {
@@ -98,13 +57,13 @@ int bench(const Arguments& args) {
   if (options.kind == apps::BenchKind::kStartup) return bench_startup(options.processes.nproc, options.json);
   parallel::ProcessOptions processes = options.processes;
   if (processes.nproc == 0) processes.nproc = std::clamp(usable_cores(), 2, kMaxLocalRanks);
-  return run_workers(command.arguments(), processes, options.json);
+  return launch::start_ranks(worker_program(), command.arguments(), processes, options.json);
 }
 
 int inspect(const Arguments& args) {
   apps::Command<apps::InspectOptions> command;
   if (const auto help = command.read(args)) return print(*help), 0;
-  return run_workers(command.arguments(), {}, command.options().json);
+  return launch::start_ranks(worker_program(), command.arguments(), {}, command.options().json);
 }
 
 int launch(const Arguments& args) {
@@ -120,9 +79,11 @@ int launch(const Arguments& args) {
     if (error) throw IoError("--log-dir ", options.log_dir, ": ", errno_text(error.value()));
   }
   const parallel::ProcessOptions& processes = options.processes;
+  using launch::Launcher;
   Launcher launcher({.command = std::move(command),
                      .nproc = processes.nproc,
-                     .threads = threads_of(processes.threads, processes.nproc),
+                     .threads = processes.threads > 0 ? processes.threads
+                                                      : parallel::default_threads(usable_cores(), processes.nproc),
                      .keep_threads = processes.threads == 0,
                      .log_dir = options.log_dir,
                      .stop_by = Launcher::StopBy::kSignal,

@@ -12,8 +12,8 @@ namespace {
 int run(const Arguments& words) {
   const std::string name = words.empty() ? "" : words[0];
   const Arguments args(words.empty() ? words.end() : words.begin() + 1, words.end());
-  if (name == "train") return cli::train("lockstep", args, recipes::make_recipes());
-  if (name == "eval") return cli::eval("lockstep", args, recipes::make_recipes());
+  if (name == "train") return cli::train({"lockstep"}, args, recipes::make_recipes());
+  if (name == "eval") return cli::eval({"lockstep"}, args, recipes::make_recipes());
   if (name == "bench") return bench(args);
   if (name == "inspect") return inspect(args);
   throw ConfigError(name, ": lockstep-worker trains, evaluates, measures and inspects; all else is lockstep's");

@@ -1,26 +1,32 @@
 #include "lockstep/parallel/options/parallel_options.h"
 
+#include <algorithm>
+
 #include "lockstep/base/board.h"
 #include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::parallel {
 namespace {
 
+using Options = ParallelOptions;
+
 int read_nproc(const std::string& name, const std::string& text) {
-  return text == "auto" ? 0 : static_cast<int>(config::read_whole(name, text, 1, kMaxLocalRanks));
+  return text == "auto" ? Options::kAuto : static_cast<int>(config::read_whole(name, text, 1, kMaxLocalRanks));
 }
 
-std::string write_nproc(int nproc) { return nproc == 0 ? "auto" : std::to_string(nproc); }
+std::string write_nproc(int nproc) { return nproc <= Options::kAuto ? "auto" : std::to_string(nproc); }
 
 }  // namespace
 
 void ParallelOptions::declare(config::OptionSet& options) {
   using enum config::Effect;
   options.section("Processes");
-  options.form("nproc", "N|auto", "processes (auto: one a core)", &nproc, read_nproc, write_nproc, kNone).is_text =
-      false;
-  options.number("lanes", "S", "slices of the global batch (default: the number of processes)", &lanes, 0, 65536,
-                 kIdentity);
+  options
+      .form("nproc", "N|auto", "processes (auto: one a core; default: by the cores and the recipe's lanes)", &nproc,
+            read_nproc, write_nproc, kNone)
+      .is_text = false;
+  options.number("lanes", "S", "slices of the global batch (default: N of --nproc, else the recipe's)", &lanes, 0,
+                 65536, kIdentity);
   options.number("threads", "N", "compute threads a process (default: cores / lanes)", &threads, 0, 1024, kTrajectory);
   options.flag("pin", "pin processes to cores", &pin, kNone);
   options.flag("sync-bn", "BatchNorm's statistics over all lanes of a step", &sync_bn, kIdentity);
@@ -28,8 +34,14 @@ void ParallelOptions::declare(config::OptionSet& options) {
   options.word("comm-dtype", "what gradients are added and sent in", &comm_dtype, kIdentity);
 }
 
-void ParallelOptions::resolve(int cores) {
-  if (nproc == 0) nproc = fitting_nproc(cores, lanes);
+void ParallelOptions::resolve(const Machine& machine, int recipe_lanes) {
+  if (machine.launched) {
+    nproc = std::max(nproc, 1);
+  } else if (nproc == kUnsaid && lanes == 0) {
+    lanes = recipe_lanes;
+    threads = std::max(threads, 1);
+  }
+  if (nproc <= kAuto) nproc = fitting_nproc(machine.cores / std::max(threads, 1), lanes);
   check_lanes(nproc, lanes);
 }
 

@@ -22,19 +22,27 @@ constexpr auto words(ShardOptimizer) {
       {{ShardOptimizer::kAuto, "auto"}, {ShardOptimizer::kOn, "on"}, {ShardOptimizer::kOff, "off"}});
 }
 
+// Where a command runs.
+struct Machine {
+  int cores = 1;          // that this process may use
+  bool launched = false;  // a launcher has started the ranks already, and --nproc means nothing
+};
+
 struct ParallelOptions {
-  int nproc = 1;    // 0 stands for "auto" until resolve()
-  int lanes = 0;    // 0: the world size
-  int threads = 0;  // intra-op threads a rank; 0: default_threads() (lanes.h)
+  static constexpr int kAuto = 0, kUnsaid = -1;
+  int nproc = kUnsaid;  // a number after resolve()
+  int lanes = 0;        // 0: the world size
+  int threads = 0;      // intra-op threads a rank; 0: default_threads() (lanes.h)
   bool pin = false;
   bool sync_bn = false;  // BatchNorm over all lanes
   ShardOptimizer shard_optimizer = ShardOptimizer::kAuto;
   CommType comm_dtype = CommType::kFp32;
 
   void declare(config::OptionSet& options);
-  // Replaces nproc "auto" by a number, for a machine of `cores` cores. Throws ConfigError for lanes that can't be
-  // divided among the processes.
-  void resolve(int cores);
+  // Replaces what nproc leaves open by a number: as many ranks as there are cores for their threads. A run that says
+  // neither nproc nor lanes gets the recipe's lanes, and a thread a rank, so that its bits depend on no number of
+  // cores. Throws ConfigError for lanes that can't be divided among the processes.
+  void resolve(const Machine& machine, int recipe_lanes);
   // Returns the lanes of a world of `world_size` ranks.
   int lanes_of(int world_size) const { return lanes == 0 ? world_size : lanes; }
 };

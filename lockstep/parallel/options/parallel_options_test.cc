@@ -2,23 +2,47 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
+#include <vector>
+
 namespace lockstep::parallel {
 namespace {
 
-TEST(ParallelOptions, AutoBecomesANumber) {
+constexpr int kRecipeLanes = 4;
+
+// The options that the words set, resolved on this machine: ranks, lanes and threads.
+std::array<int, 3> resolved(const std::vector<config::GivenOption>& given, const Machine& machine) {
   ParallelOptions options;
   config::OptionSet rows;
   options.declare(rows);
-  const config::GivenOption given{"nproc", "auto"};
-  rows.apply({&given, 1});
-  options.resolve(3);
-  EXPECT_EQ(options.nproc, 3);
-  options.nproc = 0;
-  options.lanes = 8;
-  options.resolve(3);
-  EXPECT_EQ(options.nproc, 2);
-  options.nproc = 3;
-  EXPECT_THROW(options.resolve(3), ConfigError);
+  rows.apply(given);
+  options.resolve(machine, kRecipeLanes);
+  return {options.nproc, options.lanes, options.threads};
+}
+
+TEST(ParallelOptions, AutoIsOneRankACore) {
+  EXPECT_EQ(resolved({{"nproc", "auto"}}, {.cores = 3}), (std::array{3, 0, 0}));
+  EXPECT_EQ(resolved({{"nproc", "auto"}, {"lanes", "8"}}, {.cores = 3}), (std::array{2, 8, 0}));
+  EXPECT_EQ(resolved({{"nproc", "auto"}, {"threads", "2"}}, {.cores = 8}), (std::array{4, 0, 2}));
+  EXPECT_THROW(resolved({{"nproc", "3"}, {"lanes", "8"}}, {.cores = 3}), ConfigError);
+}
+
+TEST(ParallelOptions, WhatIsUnsaidHasTheSameLanesAndThreadsOnAnyMachine) {
+  for (const auto [cores, ranks] : {std::pair{1, 1}, {2, 2}, {3, 2}, {4, 4}, {64, 4}}) {
+    EXPECT_EQ(resolved({}, {.cores = cores}), (std::array{ranks, kRecipeLanes, 1})) << cores << " cores";
+  }
+  EXPECT_EQ(resolved({{"threads", "2"}}, {.cores = 4}), (std::array{2, kRecipeLanes, 2}));
+}
+
+TEST(ParallelOptions, EitherOfRanksAndLanesLeavesTheRecipesOut) {
+  EXPECT_EQ(resolved({{"nproc", "3"}}, {.cores = 64}), (std::array{3, 0, 0}));
+  EXPECT_EQ(resolved({{"lanes", "6"}}, {.cores = 4}), (std::array{3, 6, 0}));
+}
+
+TEST(ParallelOptions, RanksThatAreThereDecide) {
+  EXPECT_EQ(resolved({}, {.cores = 8, .launched = true}), (std::array{1, 0, 0})) << "lanes will be the world size";
+  EXPECT_EQ(resolved({{"nproc", "auto"}}, {.cores = 8, .launched = true}), (std::array{1, 0, 0}));
 }
 
 TEST(ParallelOptions, LanesFollowTheWorldSizeUnlessSaid) {

@@ -34,7 +34,7 @@ std::vector<std::string> words_of(const std::string& line) {
 
 Line train_words(const std::vector<std::string>& words, const train::FindResumedConfig& find_resumed = {}) {
   auto command = std::make_unique<train::TrainCommand>("lockstep", describe_recipes());
-  EXPECT_EQ(command->read(words, 4, find_resumed), std::nullopt);
+  EXPECT_EQ(command->read(words, {.cores = 4}, find_resumed), std::nullopt);
   return command;
 }
 
@@ -47,7 +47,7 @@ std::vector<std::string> optimizer_names() {
 }
 
 std::string help_of(const std::string& line) {
-  return train::TrainCommand("lockstep", describe_recipes()).read(words_of(line), 4).value_or("no help");
+  return train::TrainCommand("lockstep", describe_recipes()).read(words_of(line), {.cores = 4}).value_or("no help");
 }
 
 std::string refusal(const std::string& line) {
@@ -168,10 +168,13 @@ TEST(TrainLine, ReadsBackTheSame) {
     EXPECT_EQ(to_toml(again->rows()), to_toml(first->rows()));
     EXPECT_EQ(again->options().resume, first->options().resume);
   }
-  EXPECT_THAT(train_line("mnist --epochs 3 --quiet --amp")->arguments(),
-              ElementsAre("train", "mnist", "--epochs=3", "--amp=auto", "--quiet"));
-  EXPECT_THAT(train_line("mnist --epochs 3 --seed 1")->arguments(),
-              ElementsAre("train", "mnist", "--epochs=3", "--seed=1"))
+  EXPECT_THAT(
+      train_line("mnist --epochs 3 --quiet --amp")->arguments(),
+      ElementsAre("train", "mnist", "--epochs=3", "--amp=auto", "--nproc=4", "--lanes=4", "--threads=1", "--quiet"))
+      << "the ranks get the numbers that were chosen";
+  EXPECT_THAT(train_line("mnist --nproc 2")->arguments(), ElementsAre("train", "mnist", "--nproc=2"));
+  EXPECT_THAT(train_line("mnist --nproc 1 --seed 1")->arguments(),
+              ElementsAre("train", "mnist", "--seed=1", "--nproc=1"))
       << "what was said is said again, or a worker would take it from the resumed run";
 }
 
@@ -237,7 +240,7 @@ TEST_F(TrainFile, AResumedRunsFileSaysWhichRecipeItIs) {
   EXPECT_EQ(line->options().loaded, "first.pt");
   EXPECT_EQ(line->options().parent, "runs/a/checkpoints/step-000002.pt");
   EXPECT_TRUE(line->options().epochs_recalled);
-  EXPECT_THAT(line->arguments(), ElementsAre("train", "unet", "--resume=x", "--steps=9"))
+  EXPECT_THAT(line->arguments(), ElementsAre("train", "unet", "--resume=x", "--steps=9", "--nproc=1"))
       << "a worker recalls the rest itself";
   EXPECT_FALSE(train_words({"--resume", "x", "--epochs", "3"}, find)->options().epochs_recalled);
   EXPECT_THAT(testing_support::refusal([&] {

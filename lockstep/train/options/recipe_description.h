@@ -17,6 +17,9 @@ class RecipeDescription {
   // Declares the recipe's own options, bound to fields of this object. They are read before any other function is
   // called.
   virtual void declare(config::OptionSet& /*options*/) {}
+  // Returns the lanes of a run that says neither --nproc nor --lanes. Its bits depend on them, so that they are no
+  // number of the machine's.
+  virtual int lanes() const { return 4; }
   // Throws ConfigError for values that a check of each option alone can't refuse.
   virtual void check() const {}
 };

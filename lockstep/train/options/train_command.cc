@@ -88,7 +88,7 @@ TrainCommand::TrainCommand(std::string program, RecipeDescriptions recipes)
   options_.declare(rows_);
 }
 
-std::optional<std::string> TrainCommand::read(const std::vector<std::string>& args, int cores,
+std::optional<std::string> TrainCommand::read(const std::vector<std::string>& args, const parallel::Machine& machine,
                                               const FindResumedConfig& find_resumed) {
   const auto keys = choice_.shapes(rows_);
   auto shapes = keys;
@@ -120,7 +120,7 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
   choice_.refuse_others(line.options, name, rows_);
   apply(name, resumed, told, line.options);
   options_.precision.check_given(rows_);
-  options_.resolve(cores);
+  options_.resolve(machine, recipe_->lanes());
   check_preset(*recipe_, options_.preset);
   recipe_->check();
   return std::nullopt;

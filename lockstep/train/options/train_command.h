@@ -26,9 +26,9 @@ class TrainCommand {
   // Reads the words after "train". Returns the text of --help if the line asks for it, else nothing. An option that
   // neither --config nor the line sets keeps the value that the resumed run had, unless it is an option of one start.
   // The line need not name the recipe if --config or the resumed run does.
-  // `cores`: the machine's, for --nproc auto. Throws ConfigError: one line that names the option, the value and the
-  // allowed ones.
-  std::optional<std::string> read(const std::vector<std::string>& args, int cores,
+  // `machine` says how many ranks what is left open becomes. Throws ConfigError: one line that names the option, the
+  // value and the allowed ones.
+  std::optional<std::string> read(const std::vector<std::string>& args, const parallel::Machine& machine,
                                   const FindResumedConfig& find_resumed = {});
 
   // The options, after read(). The front changes them when it chooses a run's folder.

@@ -16,14 +16,14 @@ using ::testing::HasSubstr;
 
 TEST(TrainCommand, WritesTheLineThatItReads) {
   TrainCommand command("my_program", testing_support::recipes());
-  EXPECT_EQ(command.read({"spiral", "--turns", "4", "--nproc", "2", "--lr=0.5"}, 4), std::nullopt);
+  EXPECT_EQ(command.read({"spiral", "--turns", "4", "--nproc", "2", "--lr=0.5"}, {.cores = 4}), std::nullopt);
   EXPECT_EQ(command.options().recipe, "spiral");
   EXPECT_EQ(command.options().parallel.nproc, 2);
   std::vector<std::string> arguments = command.arguments();
   ASSERT_EQ(arguments.at(0), "train");
   arguments.erase(arguments.begin());
   TrainCommand again("my_program", testing_support::recipes());
-  EXPECT_EQ(again.read(arguments, 4), std::nullopt);
+  EXPECT_EQ(again.read(arguments, {.cores = 4}), std::nullopt);
   EXPECT_EQ(again.arguments(), command.arguments());
   EXPECT_EQ(dynamic_cast<const testing_support::Spiral&>(*again.recipe()).turns, 4);
 }
@@ -34,23 +34,24 @@ TEST(TrainCommand, AFlagThatIsTurnedOffStaysOffOnAResumedRun) {
   std::ofstream(wanted) << "nesterov = false\n";
   const FindResumedConfig find_resumed = [&](const TrainOptions&) { return resumed; };
   TrainCommand front("my_program", testing_support::recipes());
-  front.read({"spiral", "--resume=runs/a", "--config=" + wanted}, 4, find_resumed);
+  front.read({"spiral", "--resume=runs/a", "--config=" + wanted}, {.cores = 4}, find_resumed);
   EXPECT_FALSE(front.options().optimizer.nesterov);
   std::vector<std::string> arguments = front.arguments();
   arguments.erase(arguments.begin());
   TrainCommand worker("my_program", testing_support::recipes());
-  worker.read(arguments, 4, find_resumed);
+  worker.read(arguments, {.cores = 4}, find_resumed);
   EXPECT_FALSE(worker.options().optimizer.nesterov);
   EXPECT_EQ(worker.options().optimizer.momentum, 0.9);
 }
 
 TEST(TrainCommand, TheRingIsNoChoiceAndOldFilesAreRead) {
-  EXPECT_THROW(TrainCommand("my_program", testing_support::recipes()).read({"spiral", "--algorithm", "ring"}, 4),
-               ConfigError);
+  EXPECT_THROW(
+      TrainCommand("my_program", testing_support::recipes()).read({"spiral", "--algorithm", "ring"}, {.cores = 4}),
+      ConfigError);
   const auto read = [](const char* algorithm) {
     const std::string old = ::testing::TempDir() + "old.toml";
     std::ofstream(old) << "recipe = \"spiral\"\nalgorithm = \"" << algorithm << "\"\n";
-    return TrainCommand("my_program", testing_support::recipes()).read({"--config", old}, 4);
+    return TrainCommand("my_program", testing_support::recipes()).read({"--config", old}, {.cores = 4});
   };
   EXPECT_EQ(read("fold"), std::nullopt);
   EXPECT_THROW(read("ring"), ConfigError);
@@ -59,7 +60,7 @@ TEST(TrainCommand, TheRingIsNoChoiceAndOldFilesAreRead) {
 TEST(TrainCommand, AHalfTypeWithoutMixedPrecisionIsRefused) {
   const auto read = [](const std::vector<std::string>& args) {
     TrainCommand command("my_program", testing_support::recipes());
-    command.read(args, 4);
+    command.read(args, {.cores = 4});
     return command.arguments();
   };
   EXPECT_THROW(read({"spiral", "--dtype", "fp16"}), ConfigError);
@@ -69,12 +70,12 @@ TEST(TrainCommand, AHalfTypeWithoutMixedPrecisionIsRefused) {
 
 TEST(TrainCommand, AnEmptyFileNameIsRefused) {
   TrainCommand command("my_program", testing_support::recipes());
-  EXPECT_THROW(command.read({"spiral", "--config="}, 4), ConfigError);
+  EXPECT_THROW(command.read({"spiral", "--config="}, {.cores = 4}), ConfigError);
 }
 
 TEST(TrainCommand, HelpNamesTheProgramAndTheRecipesOptions) {
   TrainCommand command("my_program", testing_support::recipes());
-  const std::string help = command.read({"spiral", "--help"}, 4).value_or("");
+  const std::string help = command.read({"spiral", "--help"}, {.cores = 4}).value_or("");
   EXPECT_THAT(help, HasSubstr("my_program train"));
   EXPECT_THAT(help, HasSubstr("--turns N"));
 }

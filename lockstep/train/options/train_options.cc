@@ -80,8 +80,12 @@ void TrainOptions::declare_machine(config::OptionSet& options) {
   options.flag("quiet", "errors, warnings and the last lines only", &quiet, kNone).of_one_start();
 }
 
-void TrainOptions::resolve(int cores) {
-  parallel.resolve(cores);
+void TrainOptions::resolve(const parallel::Machine& machine, int recipe_lanes) {
+  // A GPU computes one rank's lanes one after the other. A checkpoint without its run's file knows its lanes, and a
+  // single rank may have any number of them.
+  const bool one_rank = device == DeviceKind::kCuda || comm.backend == "single" || (resume && parallel.lanes == 0);
+  if (one_rank && parallel.nproc == parallel::ParallelOptions::kUnsaid) parallel.nproc = 1;
+  parallel.resolve(machine, recipe_lanes);
   check_start();
   check_device();
   if (optimizer.name || optimizer.momentum || optimizer.nesterov) optimizer.check(optimizer.name.value_or("sgd"));

@@ -85,9 +85,8 @@ struct TrainOptions {
   bool quiet = false;
 
   void declare(config::OptionSet& options);
-  // Throws ConfigError for options that do not go together. Replaces nproc "auto" by a number, for a machine of `cores`
-  // cores.
-  void resolve(int cores);
+  // Throws ConfigError for options that do not go together. Replaces what nproc leaves open by a number.
+  void resolve(const parallel::Machine& machine, int recipe_lanes);
 
  private:
   void declare_run(config::OptionSet& options);

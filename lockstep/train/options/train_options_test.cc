@@ -17,7 +17,7 @@ using O = TrainOptions;
 std::string refusal(const std::function<void(O&)>& change) {
   O options;
   change(options);
-  return testing_support::refusal([&] { options.resolve(4); });
+  return testing_support::refusal([&] { options.resolve({.cores = 4}, /*recipe_lanes=*/4); });
 }
 
 TEST(TrainOptions, DefaultsAreFine) {

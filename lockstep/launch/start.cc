@@ -1,0 +1,54 @@
+#include "lockstep/launch/start.h"
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
+#include "lockstep/launch/launcher.h"
+#include "lockstep/launch/run_directory.h"
+#include "lockstep/parallel/options/lanes.h"
+
+namespace lockstep::launch {
+namespace {
+
+std::vector<std::string> command_line(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+int threads_of(int wanted, int lanes) { return wanted > 0 ? wanted : parallel::default_threads(usable_cores(), lanes); }
+
+}  // namespace
+
+int start_training(const std::string& rank_program, train::TrainCommand& command) {
+  train::TrainOptions& options = command.options();
+  check_inputs(options);
+  const auto run = RunDirectory::prepare(options);
+  options.out = run.path();
+  options.resume = run.resume();
+  if (!run.lock().warning().empty()) Logger::from_environment("").warning(run.lock().warning());
+  const parallel::ParallelOptions& processes = options.parallel;
+  Launcher launcher({.command = command_line(rank_program, command.arguments()),
+                     .nproc = processes.nproc,
+                     .threads = threads_of(processes.threads, processes.lanes_of(processes.nproc)),
+                     .log_dir = run.logs(),
+                     .error_dir = run.errors(),
+                     .resume_command = command.resume_command(run.path()),
+                     .run_lock = run.lock().descriptor(),
+                     .own_workers = true});
+  const int code = launcher.run();
+  if (launcher.ended_by_plain_mistake()) run.discard_if_unused();
+  return code;
+}
+
+int start_ranks(const std::string& rank_program, const std::vector<std::string>& arguments,
+                const parallel::ProcessOptions& processes, bool json) {
+  Launcher launcher({.command = command_line(rank_program, arguments),
+                     .nproc = processes.nproc,
+                     .threads = threads_of(processes.threads, processes.nproc),
+                     .only_rank0_on_stdout = json,
+                     .stop_by = Launcher::StopBy::kSignal,
+                     .own_workers = true});
+  return launcher.run();
+}
+
+}  // namespace lockstep::launch

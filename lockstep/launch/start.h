@@ -1,0 +1,22 @@
+// The commands that train and evaluate, for the process that starts their ranks on this machine and waits for them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/parallel/options/parallel_options.h"
+#include "lockstep/train/options/train_command.h"
+
+namespace lockstep::launch {
+
+// `rank_program` is the path of the program that is started as each rank, with the command's own words. Each returns
+// the run's exit code, and throws ConfigError or IoError if no rank could be started. To be called on the main thread.
+
+// Prepares the run's folder, which then is in the options, and trains. `command` has been read.
+int start_training(const std::string& rank_program, train::TrainCommand& command);
+
+// A command that keeps no run: its results go to standard output, with `json` those of rank 0 alone.
+int start_ranks(const std::string& rank_program, const std::vector<std::string>& arguments,
+                const parallel::ProcessOptions& processes, bool json);
+
+}  // namespace lockstep::launch
