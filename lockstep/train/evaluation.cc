@@ -29,11 +29,22 @@ std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, cons
   return sums;
 }
 
+// The evaluation that the sums over all samples make.
+Evaluation to_evaluation(const Recipe& recipe, const std::vector<double>& total, int64_t samples) {
+  return {.loss = total[0] / static_cast<double>(samples),
+          .samples = samples,
+          .metrics = recipe.metrics({total.begin() + 1, total.end()}, samples)};
+}
+
+void check_not_empty(const data::Dataset& data) {
+  if (data.size() == 0) throw DataError(data.description(), ": no samples to evaluate");
+}
+
 }  // namespace
 
 Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Dataset& data, comm::Communicator& comm,
                     const EvaluationOptions& options) {
-  if (data.size() == 0) throw DataError(data.description(), ": no samples to evaluate");
+  check_not_empty(data);
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
   const auto total = loop::chunk_sums(comm, data.size(), options.chunk, [&](int64_t first, int64_t count) {
@@ -41,10 +52,15 @@ Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Datase
     if (options.on_chunk) options.on_chunk();
     return chunk;
   });
-  const std::vector<double> sums(total.begin() + 1, total.end());
-  return {.loss = total[0] / static_cast<double>(data.size()),
-          .samples = data.size(),
-          .metrics = recipe.metrics(sums, data.size())};
+  return to_evaluation(recipe, total, data.size());
+}
+
+Evaluation evaluate_sample(const Recipe& recipe, const Model& model, const data::Dataset& data,
+                           const EvaluationOptions& options) {
+  check_not_empty(data);
+  const loop::EvalMode eval_mode({model.module.get()});
+  const c10::AutoGradMode no_grad(false);
+  return to_evaluation(recipe, measure_chunk(recipe, model, data, 0, 1, options), 1);
 }
 
 }  // namespace lockstep::train

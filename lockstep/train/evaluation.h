@@ -35,4 +35,8 @@ struct EvaluationOptions {
 Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Dataset& data, comm::Communicator& comm,
                     const EvaluationOptions& options);
 
+// Evaluates the first sample alone, on this rank alone, in the same way.
+Evaluation evaluate_sample(const Recipe& recipe, const Model& model, const data::Dataset& data,
+                           const EvaluationOptions& options);
+
 }  // namespace lockstep::train

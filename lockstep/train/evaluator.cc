@@ -1,7 +1,6 @@
 #include "lockstep/train/evaluator.h"
 
-#include <limits>
-
+#include "lockstep/train/best_metric.h"
 #include "lockstep/train/phase.h"
 
 namespace lockstep::train {
@@ -41,8 +40,9 @@ bool Evaluator::evaluate(bool ends) {
   last_step_ = step;
   last_split_ = split;
   last_ = evaluate_on(last_split_);
-  const double metric = last_.metrics.value(parts_.recipe->best_by(), std::numeric_limits<double>::lowest());
-  if (metric > parts_.state.best) {
+  const BestMetric best(*parts_.recipe);
+  const double metric = best.in(last_);
+  if (best.is_better(metric, parts_.state.best)) {
     parts_.state.best = metric;
     best_step_ = step;
     parts_.state.since_best = 0;

@@ -47,6 +47,25 @@ TEST_F(EvaluatorTest, EvaluatesAStepOnceAndKeepsTheBest) {
   EXPECT_FALSE(evaluator.is_best());
 }
 
+struct ByLoss : testing_support::TinyRecipe {
+  std::string best_by() const override { return "loss"; }
+};
+
+TEST_F(EvaluatorTest, LessIsBetterWhereTheRecipeSaysSo) {
+  parts_.recipe = std::make_shared<ByLoss>();
+  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
+  Evaluator evaluator(parts_, ddp);
+  parts_.state.best = 100;
+  parts_.state.step = 5;
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_TRUE(evaluator.is_best());
+  EXPECT_EQ(parts_.state.best, evaluator.last().loss);
+  parts_.state.best = 0;  // no loss is better
+  parts_.state.step = 6;
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_FALSE(evaluator.is_best());
+}
+
 TEST_F(EvaluatorTest, TrainingGoesOnFromTheWeightsAndNotFromTheirAverages) {
   parts_.optimizer->keep_average(0.5);
   const at::Tensor weight = parts_.model.module->parameters()[0];

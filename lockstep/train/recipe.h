@@ -53,8 +53,11 @@ class Recipe : public RecipeDescription {
   virtual std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const = 0;
   // Returns the metrics of final.json, from the sums over all samples: {"accuracy": 0.98}.
   virtual nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const = 0;
-  // Returns the name of the metric that decides best.pt; more is better.
+  // Returns the name of the metric that decides best.pt and --early-stop: one of metrics(), whatever the samples, or
+  // "loss".
   virtual std::string best_by() const = 0;
+  // Returns whether less of that metric is better.
+  virtual bool lower_is_better() const { return best_by() == "loss"; }
 };
 
 }  // namespace lockstep::train

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/option_set.h"
+#include "lockstep/train/best_metric.h"
 #include "lockstep/train/text_file.h"
 
 namespace lockstep::train {
@@ -182,9 +182,9 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
   std::error_code unknown;
   const bool has_best = std::filesystem::exists(parts_.files.best(), unknown);
   if (has_best) {
-    const bool has_metric = parts_.state.best > std::numeric_limits<double>::lowest();
-    say_last(cat("best: ", parts_.files.best(),
-                 has_metric ? cat(", ", parts_.recipe->best_by(), ' ', parts_.state.best) : ""));
+    const BestMetric metric(*parts_.recipe);
+    const bool is_known = parts_.state.best != metric.worst();
+    say_last(cat("best: ", parts_.files.best(), is_known ? cat(", ", metric.name, ' ', parts_.state.best) : ""));
   }
   const std::string& data = parts_.options.data.path;
   say_last(cat("next: ", command("eval"), " --load ", has_best ? parts_.files.best() : parts_.files.last(),

@@ -4,7 +4,6 @@
 #include <c10/core/GradMode.h>
 
 #include <filesystem>
-#include <limits>
 
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
@@ -18,12 +17,14 @@
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/auto_amp.h"
+#include "lockstep/train/best_metric.h"
 #include "lockstep/train/continuation.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/header.h"
 #include "lockstep/train/memory_format.h"
 #include "lockstep/train/text_file.h"
+#include "lockstep/train/trial_evaluation.h"
 #include "lockstep/world/seeds.h"
 
 namespace lockstep::train {
@@ -160,7 +161,7 @@ Origin origin_of(const Planned& run) {
           .train_samples = run.data.train->size()};
 }
 
-// Throws ConfigError where a plateau would have nothing to go by.
+// Throws ConfigError for a plateau of another metric than the recipe's.
 Scheduler scheduler_of(const Planned& run) {
   const Plan& plan = run.plan;
   Scheduler scheduler{plan.schedule, plan.steps_per_unit, plan.plateau_metric};
@@ -169,9 +170,8 @@ Scheduler scheduler_of(const Planned& run) {
     throw ConfigError("--plateau-metric ", plan.plateau_metric, ": ", run.recipe->name(), " has loss and ",
                       run.recipe->best_by());
   }
-  if (run.data.validation == nullptr && run.data.test == nullptr) {
-    throw ConfigError(
-        "--schedule plateau: needs evaluations, and there is no data for them; hold some out by --validation");
+  if (run.recipe->lower_is_better() && plan.plateau_metric == run.recipe->best_by()) {
+    std::get<schedule::PlateauLr>(scheduler.options.shape).mode = schedule::PlateauMode::kMin;
   }
   return scheduler;
 }
@@ -202,7 +202,8 @@ struct Weighted : Built {
 Weighted load_start(Built built) {
   TrainingState state{.step = 0,
                       .steps_per_epoch = built.plan.steps_per_epoch,
-                      .best = std::numeric_limits<double>::lowest(),
+                      .best = BestMetric(*built.recipe).worst(),
+                      .best_by = BestMetric(*built.recipe).text(),
                       .origin = origin_of(built),
                       .scheduler = scheduler_of(built)};
   std::vector<std::string> changes;
@@ -210,6 +211,10 @@ Weighted load_start(Built built) {
     const ResumedCheckpoint& resumed = *built.resumed;
     const RunRows rows(built.options, *built.recipe);
     rows.check(state.origin, resumed.state.origin, resumed.file);
+    if (const std::string& was = resumed.state.best_by; !was.empty() && was != state.best_by) {
+      throw ConfigError(resumed.file, ": its best.pt goes by ", was, "; the recipe's goes by ", state.best_by,
+                        " now; start a new run with --load");
+    }
     changes = rows.changes(state.origin, resumed.state.origin);
     restore_model(resumed.value, resumed.file, *built.model.module);
   } else if (!built.options.load.empty()) {
@@ -314,6 +319,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
   Fed fed = open_data(begin(options, std::move(recipe), std::move(world)));
   Built built = build_model(plan_run(std::move(fed)));
   Parts parts = restore_position(make_optimizer(load_start(std::move(built))));
+  try_evaluation(parts);
   prepare_files(parts);
   return parts;
 }

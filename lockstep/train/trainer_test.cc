@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/testing/only_world.h"
 #include "lockstep/train/testing/tiny_recipe.h"
@@ -30,9 +32,8 @@ class TrainerTest : public testing::Test {
       TrainOptions options, const Trainer::StopAsked& stop_asked = [] { return false; }) {
     options.recipe = "tiny";
     if (options.out.empty()) options.out = folder_;
-    const auto recipe = std::make_shared<testing_support::TinyRecipe>();
     Trainer trainer(
-        set_up(options, recipe, testing_support::only_world()), {.seconds_between = 1e9},
+        set_up(options, recipe_, testing_support::only_world()), {.seconds_between = 1e9},
         [this](const std::string& text) { shown_ += text; }, stop_asked, log_);
     return trainer.run();
   }
@@ -53,6 +54,7 @@ class TrainerTest : public testing::Test {
     return text.str();
   }
 
+  std::shared_ptr<Recipe> recipe_ = std::make_shared<testing_support::TinyRecipe>();
   std::string folder_ = testing::TempDir() + "trainer." + std::to_string(getpid());
   std::string fork_ = folder_ + ".fork";
   std::string shown_;
@@ -75,6 +77,46 @@ TEST_F(TrainerTest, LearnsAndWritesItsFiles) {
   EXPECT_THAT(shown_, testing::HasSubstr("done: 39 steps"));
   EXPECT_THAT(shown_, testing::HasSubstr("\nbest: " + folder_ + "/checkpoints/best.pt, accuracy "));
   EXPECT_THAT(shown_, testing::HasSubstr(", the best so far\n"));
+}
+
+struct ByError : testing_support::TinyRecipe {
+  std::string best_by() const override { return "error"; }
+  bool lower_is_better() const override { return true; }
+  nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override {
+    return {{"error", 1 - sums[0] / static_cast<double>(samples)}};
+  }
+};
+
+TEST_F(TrainerTest, LessMayBeBetterForTheBestForEarlyStoppingAndForAPlateau) {
+  recipe_ = std::make_shared<ByError>();
+  TrainOptions options;
+  options.early_stop = 3;
+  options.epochs = 100;
+  options.rate.schedule = "plateau";
+  options.rate.plateau_metric = "error";
+  EXPECT_EQ(train(options), 0);
+  EXPECT_LT(final_json()["steps"], 1300);
+  const auto root = checkpoint::read_pt(folder_ + "/checkpoints/last.pt");
+  const double best = read_state(root, "last.pt").best;
+  EXPECT_LT(best, 0.1);
+  EXPECT_EQ(checkpoint::ValueView(root, "last.pt")["scheduler"]["mode"].text(), "min");
+  EXPECT_THAT(shown_, testing::HasSubstr(cat("checkpoints/best.pt, error ", best, '\n')));
+
+  recipe_ = std::make_shared<testing_support::TinyRecipe>();
+  options.resume = folder_;
+  options.rate.plateau_metric = "accuracy";
+  EXPECT_THAT(lockstep::testing_support::refusal([&] { train(options); }),
+              testing::HasSubstr("its best.pt goes by error, less is better; the recipe's goes by accuracy, more is"));
+}
+
+struct NamedBadly : testing_support::TinyRecipe {
+  std::string best_by() const override { return "acuracy"; }
+};
+
+TEST_F(TrainerTest, ARecipeWhoseBestMetricIsNoneDoesNotBegin) {
+  recipe_ = std::make_shared<NamedBadly>();
+  EXPECT_THROW(train({}), ConfigError);
+  EXPECT_FALSE(fs::exists(folder_ + "/config.toml"));
 }
 
 TEST_F(TrainerTest, AStoppedRunGoesOnToTheSameWeights) {

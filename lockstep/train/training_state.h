@@ -20,7 +20,8 @@ namespace lockstep::train {
 struct TrainingState {
   int64_t step = 0;  // steps done
   int64_t steps_per_epoch = 1;
-  double best = 0;  // the best value of the metric that decides best.pt; before the first evaluation below any value
+  double best = 0;      // the best value of the metric that decides best.pt; before the first evaluation worse than any
+  std::string best_by;  // BestMetric::text(); empty in a checkpoint that is older than this field
   int64_t since_best = 0;  // evaluations at an interval since then
   bool is_best = false;    // this checkpoint is the best so far
   Origin origin;
