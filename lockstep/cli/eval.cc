@@ -1,6 +1,9 @@
 #include <ATen/Parallel.h>
 
+#include "lockstep/amp/auto_level.h"
 #include "lockstep/amp/cast_model.h"
+#include "lockstep/amp/rates.h"
+#include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
@@ -21,11 +24,16 @@
 namespace lockstep::cli {
 namespace {
 
-// Auto is taken as it is fastest, not as the checkpoint's run had it: another machine may evaluate it.
-amp::Policy policy_of(amp::AmpLevel level, World& world) {
-  train::ResolvedAmp resolved{level, amp::HalfType::kBf16, ""};
-  if (level == amp::AmpLevel::kAuto) resolved = train::resolve_amp(resolved.dtype, train::DeviceKind::kCpu, world);
-  return amp::make_policy(train::amp_options(resolved.level, resolved.dtype));
+amp::Policy policy_of(const train::ResolvedAmp& resolved) {
+  amp::Options options = train::amp_options(resolved.level, resolved.dtype);
+  options.keep_batchnorm_fp32 = resolved.keep_batchnorm_fp32;
+  return amp::make_policy(options);
+}
+
+// ", at O1 bfloat16 (as in the run)"; empty in fp32.
+std::string precision_text(const amp::Policy& policy, const std::string& why) {
+  if (!policy.casts()) return "";
+  return cat(", at ", policy.name(), why.empty() ? "" : cat(" (", why, ')'));
 }
 
 // Says that the data are not those of the run that made the weights, as far as its files tell; empty if they are.
@@ -68,6 +76,7 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const checkpoint::Value root = checkpoint::read_pt(file);
   const auto origin = train::find_origin(root, file);
   if (origin) command.take_recorded(origin->options);
+  const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, *world);
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   at::set_num_threads(options.processes.threads > 0 ? options.processes.threads
                                                     : parallel::default_threads(usable_cores(), world->size()));
@@ -75,7 +84,10 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const auto model = recipe->make_model(1, *data.test);
   checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, file),
                               {.file = file, .convert_dtypes = true});
-  const amp::Policy amp = policy_of(options.amp, *world);
+  const amp::Policy amp = policy_of(precision);
+  const Logger log = Logger::from_environment("");
+  const std::string slow = amp::slow_warning(amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
+  if (world->rank() == 0 && !slow.empty()) log.warning(slow);
   const train::Defaults defaults = recipe->defaults("");
   train::set_memory_format(*model.module, defaults.channels_last);
   amp::cast_models({model.module.get()}, amp);
@@ -84,14 +96,15 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
       {.chunk = options.batch_size.value_or(defaults.eval_batch), .channels_last = defaults.channels_last, .amp = amp});
   if (world->rank() != 0) return 0;
   const std::string other = other_data(options, origin, data);
-  if (!other.empty()) Logger::from_environment("").warning(other);
+  if (!other.empty()) log.warning(other);
   if (options.json) {
     print(results(result, origin ? std::optional(train::read_state(root, file).step) : std::nullopt, file).dump() +
           '\n');
   } else {
     std::string line = cat(file, ": loss ", result.loss);
     for (const auto& [name, value] : result.metrics.items()) line += cat(", ", name, ' ', value.dump());
-    print(cat(line, " on ", result.samples, " test samples of ", data.test->description(), '\n'));
+    print(cat(line, " on ", result.samples, " test samples of ", data.test->description(),
+              precision_text(amp, precision.why), '\n'));
   }
   return 0;
 }

@@ -43,4 +43,22 @@ ResolvedAmp amp_of_checkpoint(const Origin& origin) {
   return resolved;
 }
 
+ResolvedAmp amp_of_evaluation(const amp::RecordedPrecisionOptions& given, const std::optional<Origin>& origin,
+                              World& world) {
+  ResolvedAmp resolved{AmpLevel::kO0, HalfType::kBf16, ""};
+  if (given.amp) {
+    resolved.level = *given.amp;
+  } else if (origin) {
+    resolved = amp_of_checkpoint(*origin);
+    resolved.why = "as in the run";
+  }
+  if (given.dtype && !given.amp && resolved.level == AmpLevel::kO0) {
+    throw ConfigError("--dtype ", config::word_of(*given.dtype), " goes with --amp, and ",
+                      origin ? "the run had none" : "the checkpoint is of no run", "; add --amp, or leave it out");
+  }
+  if (given.dtype) resolved.dtype = *given.dtype;
+  if (resolved.level == AmpLevel::kAuto) return resolve_amp(resolved.dtype, DeviceKind::kCpu, world);
+  return resolved;
+}
+
 }  // namespace lockstep::train

@@ -96,6 +96,24 @@ TEST(AmpCheckpoints, MastersAreFp32AndLoadAnywhere) {
   EXPECT_THAT(result.err, HasSubstr("it was trained with --amp O2, this run has --amp O1"));
 }
 
+TEST(AmpCheckpoints, AreEvaluatedInThePrecisionOfTheirRun) {
+  const TempDir dir;
+  auto result = lockstep(train_words({"--amp", "O1", "--dtype", "fp16", "--out", dir / "one"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto loss_at = [&](const Words& more) {
+    const auto eval = lockstep(Words{"eval", dir / "one", "--json"} + more);
+    EXPECT_EQ(eval.exit_code, 0) << eval.err;
+    return nlohmann::json::parse(eval.out, nullptr, /*allow_exceptions=*/false).value("loss", 0.0);
+  };
+  const double trained = final_of(dir / "one").at("loss");
+  EXPECT_EQ(loss_at({}), trained);
+  EXPECT_EQ(loss_at({"--nproc", "2"}), trained);
+  EXPECT_NE(loss_at({"--amp", "O0"}), trained);
+  EXPECT_NE(loss_at({"--dtype", "bf16"}), trained);
+  EXPECT_EQ(loss_at({"--amp", "O1", "--dtype", "fp16"}), trained);
+  EXPECT_THAT(lockstep({"eval", dir / "one"}).out, HasSubstr(", at O1 float16 (as in the run)\n"));
+}
+
 TEST(AmpCheckpoints, OfSixteenBitsLoadWhereAllIsFp32) {
   const TempDir dir;
   auto result = lockstep(train_words({"--amp", "O3", "--dtype", "fp16", "--steps", "4", "--out", dir / "three"}));

@@ -11,16 +11,26 @@ std::string write_loss_scale(double scale) { return scale == 0 ? "dynamic" : con
 
 std::string write_switch(bool on) { return on ? "on" : "off"; }
 
-}  // namespace
-
-void declare_amp(config::OptionSet& options, AmpLevel* level, config::Effect effect) {
+template <typename Level>
+void add_amp(config::OptionSet& options, const char* help, Level* level, config::Effect effect) {
   constexpr const char* kLetterO[] = {"did you mean O0, with the letter O?", "did you mean O1, with the letter O?",
                                       "did you mean O2, with the letter O?", "did you mean O3, with the letter O?"};
   options
-      .word("amp", "mixed precision (bare: auto)", level, effect,
+      .word("amp", help, level, effect,
             {{"00", kLetterO[0]}, {"01", kLetterO[1]}, {"02", kLetterO[2]}, {"03", kLetterO[3]}})
       .bare("auto")
       .off("O0");
+}
+
+}  // namespace
+
+void declare_amp(config::OptionSet& options, AmpLevel* level, config::Effect effect) {
+  add_amp(options, "mixed precision (bare: auto)", level, effect);
+}
+
+void RecordedPrecisionOptions::declare(config::OptionSet& options, config::Effect effect) {
+  add_amp(options, "mixed precision (left out: the run's; bare: auto)", &amp, effect);
+  options.word("dtype", "the half type of --amp", &dtype, effect);
 }
 
 void PrecisionOptions::declare(config::OptionSet& options) {

@@ -26,6 +26,14 @@ constexpr auto words(HalfType) {
 // Declares --amp [LEVEL], the same for every command that has it.
 void declare_amp(config::OptionSet& options, AmpLevel* level, config::Effect effect);
 
+// The level and half type of a command that is about a run's checkpoint: unset, they are the run's.
+struct RecordedPrecisionOptions {
+  std::optional<AmpLevel> amp;
+  std::optional<HalfType> dtype;
+
+  void declare(config::OptionSet& options, config::Effect effect);
+};
+
 struct PrecisionOptions {
   AmpLevel amp = AmpLevel::kO0;
   HalfType dtype = HalfType::kBf16;         // with amp

@@ -41,7 +41,7 @@ void EvalOptions::declare(config::OptionSet& options) {
                kNone);
   options.number("batch-size", "N", "samples at a time", &batch_size, 1, 1 << 24, kNone);
   processes.declare(options);
-  amp::declare_amp(options, &amp, kNone);
+  precision.declare(options, kNone);
   options.flag("json", "machine-readable output", &json, kNone);
 }
 

@@ -21,7 +21,7 @@ struct EvalOptions {
   std::optional<std::string> run_data;
   std::optional<int> batch_size;
   parallel::ProcessOptions processes;
-  amp::AmpLevel amp = amp::AmpLevel::kO0;
+  amp::RecordedPrecisionOptions precision;
   bool json = false;
 
   void declare(config::OptionSet& options);
