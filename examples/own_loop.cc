@@ -75,9 +75,13 @@ int train(const std::string& folder, int64_t steps) {
 
   int64_t step = 0;
   loop::EarlyStopping stopping({.patience = 5});
-  loop::State state(
-      *world, step,
-      {{"model", ddp}, {"optimizer", optimizer}, {"amp", mixed}, {"sampler", loader}, {"stopping", stopping}});
+  loop::State state(*world, step,
+                    {{"model", ddp},
+                     {"optimizer", optimizer},
+                     {"amp", mixed},
+                     {"schedule", schedule},
+                     {"sampler", loader},
+                     {"stopping", stopping}});
   checkpoint::CheckpointStore store(folder + "/checkpoints");
   if (state.load(store) && leads) std::printf("resumed at step %ld\n", static_cast<long>(step));
 

@@ -9,6 +9,7 @@
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/optimizer_values.h"
 #include "lockstep/loop/scaler_values.h"
+#include "lockstep/loop/schedule_values.h"
 #include "lockstep/optim/master_weights.h"
 #include "lockstep/optim/rules/libtorch_state.h"
 
@@ -215,6 +216,23 @@ class LoaderPart final : public Part {
   data::Loader& loader_;
 };
 
+// A loop makes its schedule anew, perhaps of other arguments: what is saved is what the rates so far depended on.
+class SchedulePart final : public Part {
+ public:
+  explicit SchedulePart(const schedule::ScheduleOptions& schedule) : schedule_(schedule) {}
+  std::string kind() const override { return "a schedule"; }
+  Value save(const ByParameter&) override { return to_values(schedule_); }
+  void load(const ValueView& saved) override {
+    const std::string differs = difference(saved.dict(), to_values(schedule_));
+    if (differs.empty()) return;
+    throw ConfigError(saved.where(), ": the checkpoint is of another schedule, whose ", differs,
+                      " in this loop; give it the former one, or load the checkpoint's networks alone");
+  }
+
+ private:
+  const schedule::ScheduleOptions& schedule_;
+};
+
 class HookPart final : public Part {
  public:
   explicit HookPart(parallel::CommHook& hook) : hook_(hook) {}
@@ -292,6 +310,9 @@ std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer) {
 std::unique_ptr<Part> make_part(amp::MixedPrecision& mixed) { return std::make_unique<MixedPrecisionPart>(mixed); }
 std::unique_ptr<Part> make_part(parallel::CommHook& hook) { return std::make_unique<HookPart>(hook); }
 std::unique_ptr<Part> make_part(data::Loader& loader) { return std::make_unique<LoaderPart>(loader); }
+std::unique_ptr<Part> make_part(const schedule::ScheduleOptions& schedule) {
+  return std::make_unique<SchedulePart>(schedule);
+}
 std::unique_ptr<Part> make_part(int64_t& number) {
   return plain_part(number, "a whole number", [](const ValueView& saved) { return saved.integer(); });
 }

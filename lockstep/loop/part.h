@@ -17,6 +17,7 @@
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/optim/fused_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/schedule/schedule.h"
 
 namespace lockstep::loop {
 
@@ -60,6 +61,7 @@ std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer);
 std::unique_ptr<Part> make_part(amp::MixedPrecision& mixed);
 std::unique_ptr<Part> make_part(parallel::CommHook& hook);  // PowerSGD's matrices and errors
 std::unique_ptr<Part> make_part(data::Loader& loader);  // the place in the data; another seed or batch size is refused
+std::unique_ptr<Part> make_part(const schedule::ScheduleOptions& schedule);  // another schedule is refused
 std::unique_ptr<Part> make_part(int64_t& number);
 std::unique_ptr<Part> make_part(double& number);
 std::unique_ptr<Part> make_part(bool& flag);

@@ -3,8 +3,8 @@
 //
 //   int64_t step = 0;
 //   double best = 0;
-//   loop::State state(*world, step, {{"model", ddp}, {"optimizer", optimizer}, {"amp", mixed}, {"sampler", loader},
-//                                    {"best", best}});
+//   loop::State state(*world, step, {{"model", ddp}, {"optimizer", optimizer}, {"amp", mixed}, {"schedule", schedule},
+//                                    {"sampler", loader}, {"best", best}});
 //   checkpoint::CheckpointStore store("runs/mine/checkpoints");
 //   state.load(store);  // goes on where the newest checkpoint was saved, if there is one
 //   while (step < steps) {

@@ -273,6 +273,20 @@ TEST(LoopState, AnotherDtypeOrNumberOfLossesIsSaid) {
               HasSubstr("run.pt: amp: the checkpoint is of 2 losses, this loop has num_losses 1"));
 }
 
+TEST(LoopState, AnotherScheduleIsSaid) {
+  int64_t step = 0;
+  const auto world = testing_support::own_world();
+  const schedule::ScheduleOptions was{.shape = schedule::CosineLr{.t_max = 1000}, .base_lr = 0.1};
+  const checkpoint::Value saved = State(*world, step, {{"schedule", was}}).value();
+  schedule::ScheduleOptions now = was;
+  State resumed(*world, step, {{"schedule", now}});
+  resumed.load(saved, "run.pt");
+  now.shape = schedule::CosineLr{.t_max = 2000};
+  EXPECT_EQ(refusal([&] { resumed.load(saved, "run.pt"); }),
+            "run.pt: schedule: the checkpoint is of another schedule, whose t_max was 1000, and is 2000 in this loop; "
+            "give it the former one, or load the checkpoint's networks alone");
+}
+
 TEST(LoopState, AnotherOptLevelIsSaid) {
   const auto sgd = [](const std::vector<at::Tensor>& p) { return optim::SGD(p, optim::SgdOptions{.lr = 0.01}); };
   Loop<optim::SGD> one(1, sgd, amp::OptLevel::kO1), two(1, sgd, amp::OptLevel::kO2);

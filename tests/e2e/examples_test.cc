@@ -65,6 +65,9 @@ TEST(Examples, ALoopOfOnesOwnIsKilledAndResumedOnOtherRanks) {
   EXPECT_EQ(last.exit_code, 0) << last.err;
   EXPECT_THAT(last.out, ::testing::StartsWith("resumed at step "));
   EXPECT_EQ(last_line(last.out), last_line(whole.out));
+  const Result longer = Program({.command = {program, dir / "whole", "2000"}}).wait();
+  EXPECT_EQ(longer.exit_code, 2);
+  EXPECT_THAT(longer.err, ::testing::HasSubstr("t_max was 1000, and is 2000 in this loop"));
 }
 
 }  // namespace
