@@ -30,7 +30,12 @@ LaneSampler::LaneSampler(SamplerOptions options) : options_(options) {
   }
   if (options.dataset_size < 1) throw DataError("the data set to train on holds no samples");
   global_batch_ = options.lanes * options.batch_size;
-  steps_per_epoch_ = (options.dataset_size - 1) / global_batch_ + 1;
+  steps_per_epoch_ = options.drop_last ? options.dataset_size / global_batch_  //
+                                       : (options.dataset_size - 1) / global_batch_ + 1;
+  if (steps_per_epoch_ == 0) {
+    throw ConfigError("drop_last: the ", options.dataset_size, " samples are fewer than a global batch of ",
+                      options.lanes, " × ", options.batch_size, ", so no step is left; use smaller batches");
+  }
 }
 
 int64_t LaneSampler::global_batch_samples(int64_t step_in_epoch) const {

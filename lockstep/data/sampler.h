@@ -12,7 +12,8 @@ struct SamplerOptions {
   int lanes = 1;
   int64_t batch_size = 1;  // samples a lane; the global batch has lanes × batch_size
   uint64_t seed = 0;
-  bool shuffle = true;  // false: in the data set's own order, every epoch
+  bool shuffle = true;     // false: in the data set's own order, every epoch
+  bool drop_last = false;  // an epoch's last global batch is left out where it is smaller than the others
 };
 
 // [first, first + count)
@@ -27,11 +28,12 @@ struct Range {
 Range lane_range(int64_t samples, int lanes, int lane);
 
 // Deals the samples of an epoch to steps and lanes. With S lanes of B samples, the global batch of step t holds
-// positions [t·S·B, (t+1)·S·B) of the epoch's random order; the last one holds what is left. Immutable; any thread may
-// call.
+// positions [t·S·B, (t+1)·S·B) of the epoch's random order; the last one holds what is left, unless drop_last leaves it
+// out. Immutable; any thread may call.
 class LaneSampler {
  public:
-  // Throws ConfigError for lanes or a batch size out of range, DataError for an empty data set.
+  // Throws ConfigError for lanes or a batch size out of range, and for a drop_last that leaves nothing; DataError for
+  // an empty data set.
   explicit LaneSampler(SamplerOptions options);
 
   const SamplerOptions& options() const { return options_; }

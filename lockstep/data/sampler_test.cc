@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 
 namespace lockstep::data {
 namespace {
@@ -71,6 +72,22 @@ TEST(LaneSampler, KeepsTheRaggedLastBatch) {
   const LaneSampler small({.dataset_size = 3, .lanes = 4, .batch_size = 8});
   EXPECT_EQ(small.lane(0, 0, 2).size(), 1u);
   EXPECT_TRUE(small.lane(0, 0, 3).empty());
+}
+
+TEST(LaneSampler, LeavesTheRaggedLastBatchOutWhereToldTo) {
+  const LaneSampler sampler({.dataset_size = 100, .lanes = 4, .batch_size = 8, .seed = 5, .drop_last = true});
+  const LaneSampler whole({.dataset_size = 100, .lanes = 4, .batch_size = 8, .seed = 5});
+  EXPECT_EQ(sampler.steps_per_epoch(), 3);
+  EXPECT_EQ(sampler.global_batch_samples(2), 32);
+  EXPECT_EQ(global_batch(sampler, 1, 2), global_batch(whole, 1, 2));
+  EXPECT_EQ(LaneSampler({.dataset_size = 96, .lanes = 4, .batch_size = 8, .drop_last = true}).steps_per_epoch(), 3);
+  const auto left = [](int64_t size) {
+    return LaneSampler({.dataset_size = size, .lanes = 4, .batch_size = 8, .drop_last = true}).steps_per_epoch();
+  };
+  EXPECT_EQ(left(32), 1);
+  EXPECT_EQ(testing_support::refusal([&] { left(31); }),
+            "drop_last: the 31 samples are fewer than a global batch of 4 × 8, so no step is left; use smaller "
+            "batches");
 }
 
 TEST(LaneSampler, GivesTheSameGlobalBatchForAnyNumberOfLanes) {

@@ -16,5 +16,13 @@ TEST(MakeLoader, HasThisRanksLanesOfTheWholeDataSet) {
   EXPECT_EQ(loader.next().lanes.size(), 2u);
 }
 
+TEST(MakeLoader, MayLeaveTheLastBatchOut) {
+  const auto world = testing_support::own_world();
+  const auto digits = data::synthetic_digits({.seed = 1, .train_size = 20, .test_size = 4}).train;
+  data::Loader loader = make_loader(*world, digits, {.lanes = 2, .batch_size = 3, .seed = 1, .drop_last = true});
+  for (int step = 0; step < 3; ++step) EXPECT_EQ(loader.next().global_samples, 6);
+  EXPECT_EQ(loader.position(), (data::Position{.epoch = 1, .step = 0}));
+}
+
 }  // namespace
 }  // namespace lockstep::loop

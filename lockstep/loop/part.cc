@@ -194,11 +194,11 @@ class LoaderPart final : public Part {
 
   void load(const ValueView& saved) override {
     for (const auto& [name, value] : options()) {
-      const auto was = saved.find(name);
-      if (was && was->integer() != value) {
-        throw ConfigError(saved.where(), ": the checkpoint was trained with ", name, ' ', was->integer(),
-                          ", this loop has ", value);
-      }
+      const auto found = saved.find(name);
+      if (!found && name != "drop_last") continue;  // the trainer's files have neither seed nor shuffle
+      const int64_t was = found ? found->integer() : 0;
+      if (was == value) continue;
+      throw ConfigError(saved.where(), ": the checkpoint was trained with ", name, ' ', was, ", this loop has ", value);
     }
     loader_.seek({.epoch = static_cast<uint32_t>(saved["epoch"].integer()), .step = saved["step"].integer()});
   }
@@ -210,7 +210,8 @@ class LoaderPart final : public Part {
             {"batch_size", options.batch_size},
             {"dataset_size", options.dataset_size},
             {"seed", static_cast<int64_t>(options.seed)},
-            {"shuffle", options.shuffle ? 1 : 0}};
+            {"shuffle", options.shuffle ? 1 : 0},
+            {"drop_last", options.drop_last ? 1 : 0}};
   }
 
   data::Loader& loader_;

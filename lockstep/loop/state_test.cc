@@ -14,7 +14,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/data/synthetic_digits.h"
 #include "lockstep/loop/early_stopping.h"
+#include "lockstep/loop/make_loader.h"
 #include "lockstep/loop/testing/own_world.h"
 #include "lockstep/optim/rules/adam.h"
 #include "lockstep/optim/rules/sgd.h"
@@ -271,6 +273,21 @@ TEST(LoopState, AnotherDtypeOrNumberOfLossesIsSaid) {
               HasSubstr("run.pt: amp: the checkpoint is of fp16, this loop of bf16"));
   EXPECT_THAT(refusal([&] { state(one).load(saved, "run.pt"); }),
               HasSubstr("run.pt: amp: the checkpoint is of 2 losses, this loop has num_losses 1"));
+}
+
+TEST(LoopState, AnotherNumberOfStepsAnEpochIsSaid) {
+  int64_t step = 0;
+  const auto world = testing_support::own_world();
+  const auto digits = data::synthetic_digits({.seed = 1, .train_size = 20, .test_size = 4}).train;
+  data::Loader whole = make_loader(*world, digits, {.lanes = 2, .batch_size = 3, .seed = 1});
+  data::Loader dropping = make_loader(*world, digits, {.lanes = 2, .batch_size = 3, .seed = 1, .drop_last = true});
+  const checkpoint::Value saved = State(*world, step, {{"sampler", whole}}).value();
+  State resumed(*world, step, {{"sampler", dropping}});
+  EXPECT_EQ(refusal([&] { resumed.load(saved, "run.pt"); }),
+            "run.pt: sampler: the checkpoint was trained with drop_last 0, this loop has 1");
+  const checkpoint::Dict older{{"meta", checkpoint::Dict{{"step", 0}}},
+                               {"sampler", checkpoint::Dict{{"epoch", 0}, {"step", 0}}}};
+  EXPECT_THAT(refusal([&] { resumed.load(older, "run.pt"); }), HasSubstr("trained with drop_last 0"));
 }
 
 TEST(LoopState, AnotherScheduleIsSaid) {

@@ -124,7 +124,12 @@ Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes,
   Plan plan;
   plan.lanes = lanes;
   plan.batch_size = *filled.batch_size;
-  plan.steps_per_epoch = (train_samples + plan.global_batch() - 1) / plan.global_batch();
+  plan.steps_per_epoch = options.data.drop_last ? train_samples / plan.global_batch()
+                                                : (train_samples + plan.global_batch() - 1) / plan.global_batch();
+  if (options.data.drop_last && plan.steps_per_epoch == 0) {
+    throw ConfigError("--drop-last: the ", train_samples, " samples are fewer than a global batch of ",
+                      plan.global_batch(), ", so no step is left; lower --batch-size");
+  }
   plan.epochs = *filled.epochs;
   plan.total_steps = plan.epochs * plan.steps_per_epoch;
   if (options.steps) {

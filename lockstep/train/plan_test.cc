@@ -24,6 +24,15 @@ TEST(Plan, TakesTheRecipesDefaults) {
   EXPECT_EQ(plan.step_in_epoch(111), 1);
 }
 
+TEST(Plan, TheRaggedLastBatchMayBeLeftOut) {
+  TrainOptions options;
+  options.data.drop_last = true;
+  EXPECT_EQ(make_plan(options, kDefaults, 2, 7000).steps_per_epoch, 109);
+  EXPECT_EQ(make_plan(options, kDefaults, 2, 64).steps_per_epoch, 1);
+  EXPECT_EQ(testing_support::refusal([&] { make_plan(options, kDefaults, 2, 63); }),
+            "--drop-last: the 63 samples are fewer than a global batch of 64, so no step is left; lower --batch-size");
+}
+
 TEST(Plan, StepsOnlyStop) {
   TrainOptions options;
   options.steps = 37;

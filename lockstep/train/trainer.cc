@@ -20,7 +20,8 @@ data::Loader make_loader(const Parts& parts) {
   data::LaneSampler sampler({.dataset_size = parts.data.train->size(),
                              .lanes = parts.plan.lanes,
                              .batch_size = parts.plan.batch_size,
-                             .seed = static_cast<uint64_t>(parts.options.seed)});
+                             .seed = static_cast<uint64_t>(parts.options.seed),
+                             .drop_last = parts.options.data.drop_last});
   return data::Loader(
       parts.data.train, sampler,
       {.first_lane = own.first, .last_lane = own.last, .workers = parts.options.data.workers.value_or(0)},

@@ -168,6 +168,18 @@ TEST_F(TrainerTest, AForkEndsWithTheSameWeightsAndLeavesItsParentAsItIs) {
   fs::remove_all(fork_);
 }
 
+TEST_F(TrainerTest, WithoutItsLastBatchAnEpochIsAStepShorter) {
+  TrainOptions options;
+  options.data.drop_last = true;
+  EXPECT_EQ(train(options), 0);
+  EXPECT_EQ(final_json()["steps"], 36);  // 3 epochs of 12 steps
+  const auto root = checkpoint::read_pt(folder_ + "/checkpoints/last.pt");
+  EXPECT_EQ(checkpoint::ValueView(root, "last.pt")["sampler"]["drop_last"].integer(), 1);
+  TrainOptions resumed;
+  resumed.resume = folder_;
+  EXPECT_THAT(lockstep::testing_support::refusal([&] { train(resumed); }), testing::HasSubstr("--drop-last"));
+}
+
 TEST_F(TrainerTest, ItsConfigIsTheResolvedRun) {
   TrainOptions options;
   options.steps = 5;

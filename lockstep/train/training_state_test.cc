@@ -17,15 +17,18 @@ struct SmallRun {
   torch::nn::Linear net{torch::nn::LinearOptions(3, 2)};
   std::unique_ptr<optim::FusedOptimizer> optimizer;
   amp::LossScaler scaler;
-  TrainingState state{
-      .step = 7,
-      .steps_per_epoch = 5,
-      .best = 0.5,
-      .origin = {
-          .options =
-              {{"recipe", "mnist"}, {"lanes", "4"}, {"batch-size", "32"}, {"seed", "3"}, {"amp", "O1"}, {"lr", ""}},
-          .sample_shape = {3, 64, 64},
-          .train_samples = 600}};
+  TrainingState state{.step = 7,
+                      .steps_per_epoch = 5,
+                      .best = 0.5,
+                      .origin = {.options = {{"recipe", "mnist"},
+                                             {"lanes", "4"},
+                                             {"batch-size", "32"},
+                                             {"seed", "3"},
+                                             {"amp", "O1"},
+                                             {"drop-last", "false"},
+                                             {"lr", ""}},
+                                 .sample_shape = {3, 64, 64},
+                                 .train_samples = 600}};
 
   explicit SmallRun(const std::string& kind = "adam") {
     optimizer = optim::make_optimizer(kind, net->parameters(), {{"lr", 0.1}});

@@ -9,6 +9,7 @@ void DataOptions::declare(config::OptionSet& options) {
   options.text("data", "DIR", "folder of the data set (left out: data made on the spot)", &path, kNone);
   options.number("validation", "PCT", "percent of the training data held out", &validation, 0, 90, kIdentity);
   options.number("workers", "N", "threads a process that load data", &workers, 0, 256, kNone);
+  options.flag("drop-last", "leave out an epoch's last batch if it is smaller", &drop_last, kIdentity);
 }
 
 }  // namespace lockstep::data

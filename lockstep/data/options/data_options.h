@@ -12,6 +12,7 @@ struct DataOptions {
   std::string path;                  // of the data set; empty: data made on the spot
   std::optional<double> validation;  // percent of the training data held out
   std::optional<int> workers;        // loader threads a process; unset: none
+  bool drop_last = false;            // an epoch's last, smaller batch is left out
 
   void declare(config::OptionSet& options);
 };

@@ -11,13 +11,16 @@ TEST(DataOptions, AreReadAndRecorded) {
   DataOptions data;
   config::OptionSet rows;
   data.declare(rows);
-  rows.apply(std::vector<config::GivenOption>{{"data", "digits"}, {"validation", "12.5"}, {"workers", "3"}});
+  rows.apply(std::vector<config::GivenOption>{
+      {"data", "digits"}, {"validation", "12.5"}, {"workers", "3"}, {"drop-last", "true"}});
   EXPECT_EQ(data.path, "digits");
   EXPECT_EQ(data.validation, 12.5);
   EXPECT_EQ(data.workers, 3);
   const config::Record record = rows.record();
-  ASSERT_EQ(record.size(), 1u);  // where the data lie and who loads them bears on no bit
+  EXPECT_TRUE(data.drop_last);
+  ASSERT_EQ(record.size(), 2u);  // where the data lie and who loads them bears on no bit
   EXPECT_EQ(record[0].name, "validation");
+  EXPECT_EQ(record[1].name, "drop-last");
 }
 
 TEST(DataOptions, HoldOutNoMoreThanNineTenths) {

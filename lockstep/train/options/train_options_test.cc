@@ -79,8 +79,8 @@ TEST(TrainOptions, WhatARunIs) {
     if (row.effect == config::Effect::kIdentity) identity.push_back(row.name);
   }
   EXPECT_THAT(identity,
-              testing::UnorderedElementsAre("recipe", "batch-size", "seed", "validation", "optimizer", "decay-all",
-                                            "param-groups", "ema", "amp", "dtype", "keep-batchnorm-fp32",
+              testing::UnorderedElementsAre("recipe", "batch-size", "seed", "validation", "drop-last", "optimizer",
+                                            "decay-all", "param-groups", "ema", "amp", "dtype", "keep-batchnorm-fp32",
                                             "channels-last", "lanes", "sync-bn", "comm-dtype"));
 }
 
