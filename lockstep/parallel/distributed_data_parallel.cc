@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/exception_text.h"
 #include "lockstep/base/philox.h"
+#include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/state_broadcast.h"
@@ -246,13 +247,18 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   if (lane > 0) {
     for (const auto* each : present_) each->buffers().begin_lane();
   }
-  const at::Tensor loss = loss_of(lane);
-  check_loss(loss, cat("step ", step.number, ", lane ", index));
-  for (auto* each : stepped_) each->reducer_.expect(loss);
-  const double factor = weight * loss_scale;
-  // A loss in 16 bits times its scale may be too large for them.
-  const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
-  (factor == 1 ? loss : wide * factor).backward();
+  at::Tensor loss;
+  try {
+    loss = loss_of(lane);
+    check_loss(loss, cat("step ", step.number, ", lane ", index));
+    for (auto* each : stepped_) each->reducer_.expect(loss);
+    const double factor = weight * loss_scale;
+    // A loss in 16 bits times its scale may be too large for them.
+    const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
+    (factor == 1 ? loss : wide * factor).backward();
+  } catch (...) {
+    rethrow_from_lane(step.number, index, samples);
+  }
   for (auto* each : stepped_) each->reducer_.end_lane();
   for (const auto* each : present_) each->buffers().end_lane(index, lane);
   return weight * loss.item<double>();

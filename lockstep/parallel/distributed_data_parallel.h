@@ -82,7 +82,7 @@ class DistributedDataParallel {
   // result. Several runs of one number add up, as losses of one step, and each draws its own random numbers. A loop
   // calls zero_grad() after its update: other gradients that are left are an error, unless the parameters' versions
   // show the update. So are weights that differ between ranks. A collective. If anything throws, all ranks are told,
-  // .grad is left undefined, and buffers are as before.
+  // .grad is left undefined, and buffers are as before; what a lane threw names step and lane (lane_errors.h).
   //
   // Gradients of another loss scale than 1 are held (optim/held_gradient.h) until amp::MixedPrecision::step takes the
   // scale out. Throws ConfigError for a network in mixed precision if the scale is none of its own.

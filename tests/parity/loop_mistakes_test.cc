@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
@@ -41,6 +42,21 @@ TEST(LoopMistakes, ALossWithoutAGraphNamesItsLane) {
   const auto results = Ranks("lost_graph", 2).wait();
   EXPECT_EQ(results[1].exit_code, 2) << results[1].output;
   EXPECT_THAT(results[1].output, HasSubstr("step 5, lane 1: the loss has no graph"));
+  EXPECT_EQ(results[0].exit_code, 69) << results[0].output;
+}
+
+RANK_PROGRAM(one_sample) {
+  const auto world = join_world(context);
+  torch::nn::BatchNorm1d net(4);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const bool last = context.rank == context.size - 1;
+  parallel::StepPlan step{.number = 7, .samples = 2 * context.size - 1, .lanes = {{context.rank, last ? 1 : 2}}};
+  ddp.run(step, [&](size_t) { return net->forward(at::ones({last ? 1 : 2, 4})).sum(); });
+}
+TEST(LoopMistakes, ALaneOfOneSampleIsNamedWhereBatchNormCanNotTakeIt) {
+  const auto results = Ranks("one_sample", 2).wait();
+  EXPECT_NE(results[1].exit_code, 0);
+  EXPECT_THAT(results[1].output, HasSubstr("step 7, lane 1, whose batch has one sample; leave an epoch's last"));
   EXPECT_EQ(results[0].exit_code, 69) << results[0].output;
 }
 

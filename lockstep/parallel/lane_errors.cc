@@ -1,0 +1,46 @@
+#include "lockstep/parallel/lane_errors.h"
+
+#include <c10/util/Exception.h>
+
+#include <stdexcept>
+#include <string>
+#include <typeinfo>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/remote_error.h"
+
+namespace lockstep::parallel {
+namespace {
+
+// Whether a copy of the exit code and the text is the same error. Those of the network name places of their own.
+bool is_plain(const Error& error) {
+  const std::type_info& type = typeid(error);
+  return type == typeid(ConfigError) || type == typeid(DataError) || type == typeid(BugError) ||
+         type == typeid(IoError);
+}
+
+bool names_a_step(const std::string& text) { return text.starts_with("step "); }
+
+}  // namespace
+
+void rethrow_from_lane(int64_t step, int lane, int64_t samples) {
+  const std::string where = cat("step ", step, ", lane ", lane);
+  try {
+    throw;
+  } catch (c10::Error& error) {
+    const bool lacks_samples = samples == 1 && error.msg().find("more than 1 value per channel") != std::string::npos;
+    error.add_context(lacks_samples ? where +
+                                          ", whose batch has one sample; leave an epoch's last, smaller batch out "
+                                          "by drop_last (train --drop-last), or use another batch size"
+                                    : where);
+    throw;
+  } catch (const Error& error) {
+    if (!is_plain(error) || names_a_step(error.what())) throw;
+    throw_error(error.exit_code(), cat(where, ": ", error.what()));
+  } catch (const std::runtime_error& error) {
+    if (typeid(error) != typeid(std::runtime_error)) throw;
+    throw std::runtime_error(cat(where, ": ", error.what()));
+  }
+}
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,13 @@
+// The place of what a lane's function throws: the step and the lane.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::parallel {
+
+// To be called in a catch block: throws the exception on with "step 3, lane 2" in its text, if it is libtorch's, this
+// library's or a std::runtime_error; any other type, which somebody may catch, as it is. Its type stays. Of a lane of
+// one sample, BatchNorm's error says how to leave such a batch out.
+[[noreturn]] void rethrow_from_lane(int64_t step, int lane, int64_t samples);
+
+}  // namespace lockstep::parallel

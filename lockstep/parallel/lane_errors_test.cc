@@ -1,0 +1,64 @@
+#include "lockstep/parallel/lane_errors.h"
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+
+#include <functional>
+#include <stdexcept>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The first line of the E that comes from lane 2 of step 3, where `act` has thrown.
+template <typename E>
+std::string from_lane(const std::function<void()>& act, int64_t samples = 4) {
+  try {
+    try {
+      act();
+    } catch (...) {
+      rethrow_from_lane(3, 2, samples);
+    }
+  } catch (const E& error) {
+    EXPECT_EQ(typeid(error), typeid(E));
+    return first_line(error.what());
+  }
+  return "";
+}
+
+TEST(LaneErrors, NameStepAndLaneAndKeepTheirTypes) {
+  EXPECT_EQ(from_lane<ConfigError>([] { throw ConfigError("no mask"); }), "step 3, lane 2: no mask");
+  EXPECT_EQ(from_lane<DataError>([] { throw DataError("a bad file"); }), "step 3, lane 2: a bad file");
+  EXPECT_EQ(from_lane<std::runtime_error>([] { throw std::runtime_error("own"); }), "step 3, lane 2: own");
+  EXPECT_THAT(from_lane<c10::Error>([] { at::ones({2}).view({3}); }), EndsWith(" (step 3, lane 2)"));
+}
+
+TEST(LaneErrors, ThoseWithAPlaceOrATypeOfTheirOwnStay) {
+  EXPECT_EQ(from_lane<ConfigError>([] { throw ConfigError("step 3, rank 1: no mask"); }), "step 3, rank 1: no mask");
+  EXPECT_EQ(from_lane<CommError>([] { throw CommError("rank 1 is gone"); }), "rank 1 is gone");
+  struct Own : std::runtime_error {
+    using std::runtime_error::runtime_error;
+  };
+  EXPECT_EQ(from_lane<Own>([] { throw Own("stop"); }), "stop");
+  EXPECT_THROW(from_lane<ConfigError>([] { throw 5; }), int);
+}
+
+TEST(LaneErrors, ABatchNormOfOneSampleSaysHowToDropIt) {
+  torch::nn::BatchNorm1d norm(3);
+  const auto normalise = [&] { norm->forward(at::ones({1, 3})); };
+  EXPECT_THAT(from_lane<c10::Error>(normalise, 1),
+              HasSubstr("step 3, lane 2, whose batch has one sample; leave an epoch's last, smaller batch out by "
+                        "drop_last (train --drop-last)"));
+  EXPECT_THAT(from_lane<c10::Error>(normalise, 4), Not(HasSubstr("drop_last")));
+}
+
+}  // namespace
+}  // namespace lockstep::parallel
