@@ -3,8 +3,8 @@
 // weights, to the last bit.
 //
 //   lockstep launch --nproc 2 example_own_loop runs/spiral [STEPS]      (or torchrun, mpirun, srun)
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -18,6 +18,7 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/run_main.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/data/tensor_dataset.h"
 #include "lockstep/loop/early_stopping.h"
 #include "lockstep/loop/evaluate.h"
 #include "lockstep/loop/make_loader.h"
@@ -27,29 +28,14 @@
 
 using namespace lockstep;
 
-// Points on two spirals with some noise; every sample is a function of its number.
-struct Spirals : data::Dataset {
-  explicit Spirals(int64_t first, int64_t size) : first_(first), size_(size) {}
-  int64_t size() const override { return size_; }
-  int64_t classes() const override { return 2; }
-  std::vector<int64_t> sample_shape() const override { return {2}; }
-  std::string description() const override { return "two spirals"; }
-  data::Batch batch(std::span<const int64_t> indices, uint32_t) const override {
-    const auto n = static_cast<int64_t>(indices.size());
-    data::Batch batch{at::empty({n, 2}), at::empty({n}, at::kLong)};
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t number = first_ + indices[static_cast<size_t>(i)], spiral = number % 2;
-      const double radius = std::fmod(0.618 * static_cast<double>(number), 1),
-                   noise = 0.02 * std::sin(37.0 * static_cast<double>(number));
-      const double angle = 3 * M_PI * radius + M_PI * static_cast<double>(spiral);
-      batch.data[i][0] = (radius + noise) * std::cos(angle);
-      batch.data[i][1] = (radius + noise) * std::sin(angle);
-      batch.target[i] = spiral;
-    }
-    return batch;
-  }
-  int64_t first_, size_;
-};
+// Points on two spirals with some noise, each a function of its number.
+std::shared_ptr<data::Dataset> spirals(int64_t first, int64_t size) {
+  const at::Tensor number = at::arange(first, first + size, at::kDouble), spiral = number.remainder(2);
+  const at::Tensor angle = M_PI * (3 * number.mul(0.618).frac() + spiral);
+  const at::Tensor radius = number.mul(0.618).frac() + 0.02 * number.mul(37).sin();
+  return std::make_shared<data::TensorDataset>(
+      at::stack({radius * angle.cos(), radius * angle.sin()}, 1).to(at::kFloat), spiral.to(at::kLong));
+}
 
 torch::nn::Sequential make_net() {
   namespace nn = torch::nn;
@@ -69,8 +55,7 @@ int train(const std::string& folder, int64_t steps) {
   parallel::DistributedDataParallel ddp(net.ptr(), world);
   const schedule::ScheduleOptions schedule{.shape = schedule::CosineLr{.t_max = steps}, .base_lr = 0.01};
 
-  const auto points = std::make_shared<Spirals>(0, 1000);
-  const Spirals held_out(1000, 333);
+  const auto points = spirals(0, 1000), held_out = spirals(1000, 333);
   data::Loader loader = loop::make_loader(*world, points, {.lanes = 4, .batch_size = 16, .seed = 1});
 
   int64_t step = 0;
@@ -94,7 +79,7 @@ int train(const std::string& folder, int64_t steps) {
     mixed.zero_grad(optimizer);
     if (++step % 50 != 0 && step != steps) continue;
 
-    const auto found = loop::evaluate(ddp, held_out, [&](const data::Batch& some) -> loop::Sums {
+    const auto found = loop::evaluate(ddp, *held_out, [&](const data::Batch& some) -> loop::Sums {
       const at::Tensor output = mixed.forward(net, some.data);
       return {{"correct", output.argmax(1).eq(some.target).sum().item<double>()},
               {"loss", at::cross_entropy_loss(output, some.target, {}, at::Reduction::Sum).item<double>()}};

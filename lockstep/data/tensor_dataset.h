@@ -1,0 +1,35 @@
+// A data set of tensors that are in memory, as torch.utils.data.TensorDataset.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lockstep/data/dataset.h"
+
+namespace lockstep::data {
+
+// Row i of every tensor is sample i:
+//   TensorDataset(points, labels)
+//   TensorDataset(images, masks, {{"weight", weights}})
+// Batches copy the rows; the tensors share their memory with the caller's, who does not write there any more.
+class TensorDataset final : public Dataset {
+ public:
+  // `data` is [samples, …], `target` (if defined) and `more` too, each of any dtype, on the CPU. Where the target is
+  // int64, its classes are counted: the largest value and those below it. Throws ConfigError for a tensor without
+  // samples' rows, of another number of rows, or on another device.
+  explicit TensorDataset(at::Tensor data, at::Tensor target = {}, std::map<std::string, at::Tensor> more = {});
+
+  int64_t size() const override { return all_.size(); }
+  Batch batch(std::span<const int64_t> indices, uint32_t epoch) const override;
+  std::vector<int64_t> sample_shape() const override { return all_.data.sizes().slice(1).vec(); }
+  int64_t classes() const override { return classes_; }
+  std::string description() const override;
+
+ private:
+  Batch all_;
+  int64_t classes_ = 0;
+};
+
+}  // namespace lockstep::data

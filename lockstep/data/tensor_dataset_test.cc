@@ -1,0 +1,67 @@
+#include "lockstep/data/tensor_dataset.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/data/loader.h"
+
+namespace lockstep::data {
+namespace {
+
+using ::lockstep::testing_support::refusal;
+using ::testing::HasSubstr;
+
+TEST(TensorDataset, GivesTheRowsAskedFor) {
+  const at::Tensor points = at::arange(12, at::kFloat).view({6, 2}), labels = at::tensor({0, 1, 2, 0, 1, 2}, at::kLong);
+  const at::Tensor masks = at::arange(24, at::kHalf).view({6, 2, 2}) > 5;
+  const TensorDataset set(points, labels, {{"mask", masks}});
+  EXPECT_EQ(set.size(), 6);
+  EXPECT_EQ(set.sample_shape(), std::vector<int64_t>{2});
+  EXPECT_EQ(set.classes(), 3);
+  EXPECT_EQ(set.description(), "tensors data, target, mask, 6 samples");
+  const std::vector<int64_t> asked = {4, 0, 4};
+  const at::Tensor index = at::tensor(asked, at::kLong);
+  const Batch batch = set.batch(asked, 0);
+  EXPECT_TRUE(at::equal(batch.data, points.index_select(0, index)));
+  EXPECT_TRUE(at::equal(batch.target, labels.index_select(0, index)));
+  EXPECT_TRUE(at::equal(batch["mask"], masks.index_select(0, index)));
+  batch.data.zero_();
+  EXPECT_EQ(points[4][0].item<float>(), 8) << "a batch is a copy";
+  EXPECT_EQ(set.batch({}, 0).data.sizes(), (std::vector<int64_t>{0, 2}));
+  EXPECT_THROW(set.batch(std::vector<int64_t>{6}, 0), BugError);
+}
+
+TEST(TensorDataset, TakesViewsGraphsAndRegressions) {
+  const at::Tensor whole = at::arange(12, at::kFloat).view({2, 6}).requires_grad_();
+  const TensorDataset set(whole.t(), whole.t().sum(1));  // not contiguous
+  EXPECT_EQ(set.classes(), 0);
+  const Batch batch = set.batch(std::vector<int64_t>{5}, 0);
+  EXPECT_TRUE(at::equal(batch.data, at::tensor({5.0F, 11.0F}).view({1, 2})));
+  EXPECT_EQ(batch.target.item<float>(), 16);
+  EXPECT_FALSE(batch.data.requires_grad());
+  const TensorDataset alone(at::zeros({3, 1}));
+  EXPECT_FALSE(alone.batch(std::vector<int64_t>{1}, 0).target.defined());
+}
+
+TEST(TensorDataset, RefusesTensorsThatAreNoSamples) {
+  const at::Tensor four = at::zeros({4, 2});
+  EXPECT_EQ(refusal([&] { TensorDataset(four, at::zeros({3})); }),
+            "TensorDataset: target has 3 rows, and data has 4; each has one for every sample");
+  EXPECT_THAT(refusal([&] { TensorDataset(four, {}, {{"mask", at::zeros({5})}}); }), HasSubstr("mask has 5 rows"));
+  EXPECT_THAT(refusal([&] { TensorDataset(four, {}, {{"mask", {}}}); }), HasSubstr("mask is an undefined tensor"));
+  EXPECT_THAT(refusal([&] { TensorDataset{at::Tensor{}}; }), HasSubstr("data is an undefined tensor"));
+  EXPECT_THAT(refusal([&] { TensorDataset(at::zeros({})); }), HasSubstr("data is one number"));
+  EXPECT_THAT(refusal([&] { TensorDataset(at::zeros({4}, at::kMeta)); }), HasSubstr("data is on meta"));
+}
+
+TEST(TensorDataset, IsLoadedByWorkers) {
+  const auto set = std::make_shared<TensorDataset>(at::arange(10, at::kFloat).view({10, 1}));
+  Loader loader(set, LaneSampler({.dataset_size = 10, .batch_size = 4, .shuffle = false}), {.workers = 2});
+  loader.next();
+  EXPECT_TRUE(at::equal(loader.next().lanes[0].data.flatten(), at::tensor({4.0F, 5.0F, 6.0F, 7.0F})));
+}
+
+}  // namespace
+}  // namespace lockstep::data
