@@ -13,6 +13,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/synthetic_digits.h"
 #include "lockstep/loop/early_stopping.h"
@@ -329,6 +330,27 @@ TEST(LoopState, AKilledSaveOfTheBestIsLinkedByTheNextLoad) {
   loop.state().save(store);
   EXPECT_TRUE(loop.state().load(store));
   EXPECT_EQ(std::filesystem::read_symlink(folder + "/best.pt"), "step-000005.pt") << "the newest is not the best";
+  std::filesystem::remove_all(folder);
+}
+
+TEST(LoopState, TheBestsWeightsComeBackByThemselves) {
+  const std::string folder = testing::TempDir() + "loop_state_weights." + std::to_string(getpid());
+  TinyLoop loop;
+  checkpoint::CheckpointStore store(folder);
+  const std::string weights = checkpoint::weights_sha256(*loop.net);
+  loop.state().save(store, /*best=*/true);
+  {
+    const at::NoGradGuard no_grad;
+    loop.net->weight.zero_();
+  }
+  loop.step = 5;
+  loop.state().save(store);
+  const std::string best = folder + "/best.pt";
+  const checkpoint::Value saved = checkpoint::read_pt(best);
+  checkpoint::load_state_dict(*loop.net, checkpoint::find_model_state(saved, best),
+                              {.file = best, .convert_dtypes = true});
+  EXPECT_EQ(checkpoint::weights_sha256(*loop.net), weights);
+  EXPECT_EQ(loop.step, 5);
   std::filesystem::remove_all(folder);
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the C++ code of the docs as one source file, each block a function that sees the names of context.h. Blocks of
-pages that check.py compares with examples are left out. Usage: blocks.py ROOT OUT.cc"""
+"""Writes the C++ code of the docs as one source file, each block a function that sees the names of context.h. Of the
+pages that check.py compares with examples it takes blocks of ```c++, and check.py those of ```cpp.
+Usage: blocks.py ROOT OUT.cc"""
 import re
 import sys
 from pathlib import Path
@@ -11,10 +12,8 @@ includes, functions = ['#include "context.h"'], []
 # Names of a page may be those of the context, and results stay unused.
 pragmas = ''.join(f'#pragma GCC diagnostic ignored "-W{each}"\n' for each in ('shadow', 'unused-variable'))
 for page in [root / 'README.md', *sorted((root / 'docs').rglob('*.md'))]:
-    if page.name in COMPARED:
-        continue
     text = page.read_text()
-    for block in re.finditer(r'```(?:cpp|c\+\+)\n(.*?)```', text, re.S):
+    for block in re.finditer(r'```c\+\+\n(.*?)```' if page.name in COMPARED else r'```(?:cpp|c\+\+)\n(.*?)```', text, re.S):
         line = text.count('\n', 0, block.start(1)) + 1
         includes += re.findall(r'^#include .*$', block[1], re.M)
         body = re.sub(r'^#include .*$', '', block[1], flags=re.M)

@@ -7,11 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/loop/early_stopping.h"
+#include "lockstep/loop/evaluate.h"
+#include "lockstep/loop/state.h"
 #include "lockstep/optim/parameter_groups.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/optim/rules/sgd.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/schedule/schedule.h"
 
 namespace docs {
 
@@ -24,6 +30,9 @@ extern optim::SGD optimizer;
 extern data::Loader loader;
 extern const data::StepBatch batch;
 extern const int64_t step, steps;
+extern loop::State state;
+extern checkpoint::CheckpointStore store;
+extern const loop::Measured found;
 extern const at::Tensor first, second;
 extern const std::vector<std::pair<at::Tensor, at::Tensor>> batches;
 struct LossOf {
