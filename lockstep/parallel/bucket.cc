@@ -59,7 +59,7 @@ void Bucket::put(size_t k, at::Tensor gradient) {
   }
   if (reduction_.flat) {
     parts_[k].copy_(gradient);
-    gradient = parts_[k];
+    gradient = parts_[k].detach();  // no view, which zero_grad() can't detach; a hold of it ends with the step
   }
   --missing_;
   in_.gradients[k] = std::move(gradient);

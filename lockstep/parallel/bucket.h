@@ -1,8 +1,8 @@
 // A bucket: the gradients of some parameters, from the first that backward gives until their sum over ranks is there.
 //
 // Where the ranks can read each other's memory, each gradient stays where backward has put it. Elsewhere (networks,
-// GPUs) the bucket is one flat tensor: each gradient is copied into it once, and the parameters' .grad become its
-// parts.
+// GPUs) the bucket is one flat tensor: each gradient is copied into it once, and the parameters' .grad share its
+// memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -54,8 +54,8 @@ class Bucket {
 
   // Begins the reduction of a full bucket. All ranks launch their buckets in the same order.
   void launch(comm::Communicator& comm);
-  // Waits until the gradients are reduced. Returns them by parameter; those of a flat bucket share its memory, which
-  // the next step writes to.
+  // Waits until the gradients are reduced. Returns them by parameter, new tensors in every step that are no autograd
+  // views; those of a flat bucket share its memory, which the next step writes to.
   std::vector<at::Tensor> finish();
   void drop() noexcept;  // forgets the gradients of a step that failed
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/comm/single_communicator.h"
+#include "lockstep/optim/held_gradient.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -30,7 +31,7 @@ struct BucketTest : testing::Test {
   }
 };
 
-TEST_F(BucketTest, FlatGradientsAreViewsOfOneTensor) {
+TEST_F(BucketTest, FlatGradientsShareOnePieceOfMemory) {
   const auto seen = reduced({.flat = true});
   EXPECT_TRUE(seen[0].is_alias_of(seen[1]));
   EXPECT_EQ(seen[1].strides(), b.strides());
@@ -47,6 +48,24 @@ TEST_F(BucketTest, FlatGradientsDoNotOverlap) {
   const auto seen = bucket.finish();
   EXPECT_TRUE(at::equal(seen[0], at::full_like(a, 2)));
   EXPECT_TRUE(at::equal(seen[1], at::full_like(b, 3)));
+}
+
+TEST_F(BucketTest, FlatGradientsMayBeDetachedAndHeld) {
+  Bucket bucket(0, "bucket", {a, b}, sums, {.flat = true});
+  std::vector<Tensor> seen;
+  for (int step = 1; step < 3; ++step) {
+    bucket.begin();
+    bucket.put(0, at::full_like(a, step));
+    bucket.put(1, at::full_like(b, step));
+    bucket.launch(comm);
+    seen = bucket.finish();
+    for (Tensor& gradient : seen) {
+      EXPECT_NO_THROW(gradient.detach_()) << "as an optimizer's zero_grad() does";
+      optim::hold_scaled(gradient, 8);
+    }
+  }
+  for (const Tensor& gradient : seen) optim::release(gradient);
+  EXPECT_TRUE(at::equal(seen[0], at::full_like(a, 2)));
 }
 
 TEST_F(BucketTest, OthersStayWhereTheyAre) {

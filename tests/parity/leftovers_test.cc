@@ -5,7 +5,6 @@
 
 #include "lockstep/amp/autocast.h"
 #include "loops.h"
-#include "support/ports.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -13,20 +12,7 @@ namespace {
 using at::Tensor;
 using testing::HasSubstr;
 using testing_support::expect_ranks_pass;
-using testing_support::free_port;
 using testing_support::join_world;
-using testing_support::RankContext;
-
-// Over shared memory, where a gradient stays where backward made it, or over a network, where it is a part of its
-// bucket. The argument is the network's port, or empty.
-std::shared_ptr<World> join_over(RankContext& context) {
-  if (context.argument.empty()) return join_world(context);
-  unsetenv("LOCKSTEP_NODE_MEMORY");
-  return init({.backend = "gloo",
-               .rank = context.rank,
-               .world_size = context.size,
-               .init_method = "tcp://127.0.0.1:" + context.argument});
-}
 
 // Backward adds to a gradient in place, which leaves it the tensor that a step has installed.
 RANK_PROGRAM(no_sync_after_a_step) {
@@ -66,7 +52,7 @@ RANK_PROGRAM(no_sync_after_a_step) {
 TEST(Leftovers, APassWithoutSyncAddsToTheGradientOfAStep) {
   expect_ranks_pass("no_sync_after_a_step", 1);
   expect_ranks_pass("no_sync_after_a_step", 2);
-  expect_ranks_pass("no_sync_after_a_step", 2, std::to_string(free_port()));
+  expect_ranks_pass("no_sync_after_a_step", 2, network());
 }
 
 RANK_PROGRAM(leftovers_of_two_lanes) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "support/ports.h"
 #include "support/worlds.h"
 
 namespace lockstep::parallel {
@@ -36,6 +37,18 @@ inline void expect_gradient(const torch::nn::Linear& net, const torch::nn::Linea
   EXPECT_TRUE(at::allclose(net->weight.grad(), alone->weight.grad(), tolerance, tolerance / 10));
   EXPECT_TRUE(at::allclose(net->bias.grad(), alone->bias.grad(), tolerance, tolerance / 10));
 }
+
+// Over shared memory, where a gradient stays where backward made it, or over Gloo, where it is a part of its bucket.
+// The program's argument is network(), or empty.
+inline std::shared_ptr<World> join_over(testing_support::RankContext& context) {
+  if (context.argument.empty()) return testing_support::join_world(context);
+  unsetenv("LOCKSTEP_NODE_MEMORY");
+  return init({.backend = "gloo",
+               .rank = context.rank,
+               .world_size = context.size,
+               .init_method = "tcp://127.0.0.1:" + context.argument});
+}
+inline std::string network() { return std::to_string(testing_support::free_port()); }
 
 // A step of one lane a rank.
 inline StepPlan one_lane_each(const World& world, int64_t number = 0) {
