@@ -1,7 +1,6 @@
 #include "lockstep/parallel/reducer.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
@@ -317,7 +316,7 @@ void Reducer::install(std::vector<at::Tensor> gradients) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const bool unused = static_graph_ ? static_graph_->unused(i) : unused_.unused(i);
     at::Tensor gradient = unused ? at::Tensor() : std::move(gradients[i]);
-    if (gradient.defined() && parameters_[i].tensor.is_complex()) gradient = at::view_as_complex(gradient);
+    if (gradient.defined() && parameters_[i].tensor.is_complex()) gradient = as_complex(gradient);
     installed_.add(parameters_[i], gradient);
     if (gradient.defined()) optim::hold_scaled(gradient, step_.loss_scale);
     exchange_grad(parameters_[i], gradient);

@@ -207,11 +207,12 @@ TEST(AnyLoop, EachLossOfAStepDrawsItsOwnRandomNumbers) {
   EXPECT_EQ(written_by("draws_of_one_step", 2), written_by("draws_of_one_step", 1));
 }
 
+struct Complex : torch::nn::Module {
+  Tensor weight = register_parameter("weight", at::complex(at::ones({3}), at::ones({3}) * 2));
+};
+
 RANK_PROGRAM(complex_parameters) {
-  const auto world = join_world(context);
-  struct Complex : torch::nn::Module {
-    Tensor weight = register_parameter("weight", at::complex(at::ones({3}), at::ones({3}) * 2));
-  };
+  const auto world = join_over(context);
   const auto net = std::make_shared<Complex>();
   DistributedDataParallel ddp(net, world);
   const auto loss = [&](int rank) { return at::real(net->weight * net->weight * at::arange(3)).sum() * (rank + 1); };
@@ -229,6 +230,34 @@ RANK_PROGRAM(complex_parameters) {
 }
 TEST(AnyLoop, ComplexParametersAreFolded) {
   for (const int size : {1, 2}) expect_ranks_pass("complex_parameters", size);
+  expect_ranks_pass("complex_parameters", 2, network());
+}
+
+RANK_PROGRAM(complex_loop) {
+  const auto world = join_over(context);
+  const auto net = std::make_shared<Complex>();
+  torch::optim::SGD optimizer(net->parameters(), /*lr=*/0.25);
+  DistributedDataParallel ddp(net, world);
+  const auto loss = [&](double factor) { return at::real(net->weight * at::arange(3)).sum() * factor; };
+  const Tensor begin = net->weight.detach().clone();
+  double factors = 0;
+  for (int step = 0; step < 3; ++step) {
+    loss(context.rank + 1).backward();
+    {
+      const auto scope = ddp.no_sync();
+      loss(4).backward();  // adds in place to what the pass has installed
+    }
+    loss(step).backward();
+    factors += (context.size + 1) / 2.0 + 4 + step;
+    EXPECT_TRUE(at::allclose(at::real(net->weight.grad()), at::arange(3) * ((context.size + 1) / 2.0 + 4 + step)));
+    optimizer.step();
+    optimizer.zero_grad(/*set_to_none=*/step % 2 == 0);
+  }
+  EXPECT_TRUE(at::allclose(net->weight, begin - at::arange(3) * (0.25 * factors)));
+}
+TEST(AnyLoop, ComplexParametersTakePartInEveryCallOfALoop) {
+  for (const int size : {1, 2}) expect_ranks_pass("complex_loop", size);
+  expect_ranks_pass("complex_loop", 2, network());
 }
 
 // A network that is trained and evaluated within another's lanes: each lane begins with the buffers of the step's

@@ -1,5 +1,6 @@
 #include "lockstep/parallel/gradients/named_parameter.h"
 
+#include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/view_as_real.h>
 #include <c10/core/GradMode.h>
 #include <torch/nn/modules/embedding.h>
@@ -77,6 +78,8 @@ at::Tensor as_real(at::Tensor gradient) {
   const c10::AutoGradMode no_grad(false);
   return at::view_as_real(gradient.resolve_conj().contiguous());
 }
+
+at::Tensor as_complex(const at::Tensor& gradient) { return at::view_as_complex(gradient).detach(); }
 
 std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters) {
   std::vector<at::Tensor> tensors;

@@ -37,6 +37,9 @@ std::string some_of(const std::vector<std::string>& names);
 std::vector<NamedParameter> real_views(std::vector<NamedParameter> parameters);
 // The same of a parameter's gradient.
 at::Tensor as_real(at::Tensor gradient);
+// The inverse for a gradient of a complex parameter. The result shares its memory and is no autograd view, which
+// zero_grad() could not detach.
+at::Tensor as_complex(const at::Tensor& gradient);
 
 std::vector<at::Tensor> tensors_of(const std::vector<NamedParameter>& parameters);
 

@@ -43,6 +43,14 @@ TEST(Frozen, IsTheRest) {
   EXPECT_EQ(kept[0].name, "first");
 }
 
+TEST(AsComplex, IsTheSameMemoryAndNoView) {
+  const at::Tensor real = as_real(at::complex(at::ones({3}), at::ones({3}) * 2));
+  at::Tensor gradient = as_complex(real);
+  EXPECT_TRUE(gradient.is_alias_of(real));
+  EXPECT_TRUE(at::equal(at::imag(gradient), at::full({3}, 2.0f)));
+  EXPECT_NO_THROW(gradient.detach_());
+}
+
 TEST(SomeOf, NamesThree) {
   EXPECT_EQ(some_of({"a", "b", "c"}), "a, b, c");
   EXPECT_EQ(some_of({"a", "b", "c", "d", "e"}), "a, b, c and 2 more");
