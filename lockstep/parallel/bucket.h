@@ -44,7 +44,7 @@ class Bucket {
          Reduction reduction);
 
   // Begins a step; one that was left half-way is forgotten. `multiply`: the factor of the sums over ranks. `step`: its
-  // number, the same on all ranks.
+  // number (GradBucket), the same on all ranks.
   void begin(double loss_scale = 1, double multiply = 1, uint64_t step = 0);
   // Takes the gradient of parameter `k` of the bucket. The gradient owns its memory; with always_fp32 it may be fp32.
   void put(size_t k, at::Tensor gradient);

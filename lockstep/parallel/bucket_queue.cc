@@ -74,9 +74,9 @@ void BucketQueue::add_bucket(const std::vector<NamedParameter>& parameters, std:
 }
 
 void BucketQueue::begin_step(double loss_scale, double multiply) {
-  ++steps_;
+  const uint64_t unfinished = begun_++ - finished_;
   launched_ = 0;
-  for (auto& bucket : buckets_) bucket.begin(loss_scale, multiply, steps_);
+  for (auto& bucket : buckets_) bucket.begin(loss_scale, multiply, (unfinished << 32) + begun_);
 }
 
 void BucketQueue::put(size_t parameter, at::Tensor gradient) {
@@ -97,6 +97,7 @@ std::vector<at::Tensor> BucketQueue::finish() {
     std::vector<at::Tensor> reduced = buckets_[b].finish();
     for (size_t k = 0; k < reduced.size(); ++k) sums[members_[b][k].parameter] = std::move(reduced[k]);
   }
+  ++finished_;
   return sums;
 }
 

@@ -21,8 +21,9 @@ class BucketQueue {
   // The communicator outlives it.
   BucketQueue(const std::vector<NamedParameter>& parameters, comm::Communicator& comm, const DdpOptions& options);
 
-  // `loss_scale`: of the step's gradients (GradBucket). `multiply`: the factor of their sums over ranks. Steps are
-  // numbered as they begin, and those of one number are folded together.
+  // `loss_scale`: of the step's gradients (GradBucket). `multiply`: the factor of their sums over ranks. The step's
+  // number (GradBucket) tells how many have begun and how many of those were not finished: a rank on which one has
+  // failed is not folded with ranks that have finished it.
   void begin_step(double loss_scale = 1, double multiply = 1);
   // Takes a parameter's gradient, which owns its memory, into its bucket.
   void put(size_t parameter, at::Tensor gradient);
@@ -61,7 +62,7 @@ class BucketQueue {
   std::vector<std::vector<Member>> members_;  // by bucket
   std::vector<Position> positions_;           // by parameter; unused for sparse ones
   at::Tensor square_sums_;                    // fp64, one for each block of each parameter, in the order of buckets
-  uint64_t steps_ = 0;                        // that have begun
+  uint64_t begun_ = 0, finished_ = 0;         // steps
   size_t launched_ = 0;                       // buckets of this step that are launched
 };
 

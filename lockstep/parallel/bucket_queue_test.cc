@@ -16,10 +16,12 @@ using at::Tensor;
 struct BucketQueueTest : testing::Test {
   comm::SingleCommunicator comm;
   std::vector<size_t> launched;
+  std::vector<uint64_t> steps;  // of the first bucket
   Tensor first = at::ones({4}), table = at::ones({4, 2}), second = at::ones({3}), third = at::ones({2});
   DdpOptions options{.buckets = {.bucket_mb = 1e-6, .first_bucket_mb = 1e-6},
                      .comm_hook = make_hook("note", [this](const GradBucket& bucket, comm::Communicator& world) {
                        launched.push_back(bucket.index);
+                       if (bucket.index == 0) steps.push_back(bucket.step);
                        return world.fold(bucket.gradients, {.label = bucket.label});
                      })};
   BucketQueue queue{
@@ -67,6 +69,29 @@ TEST_F(BucketQueueTest, AFailedStepLeavesNothing) {
   queue.begin_step();
   for (const size_t parameter : {3, 2, 0}) put(parameter, at::ones({parameter == 0 ? 4 : parameter == 2 ? 3 : 2}));
   EXPECT_TRUE(at::equal(queue.finish()[3], third));
+}
+
+TEST_F(BucketQueueTest, AStepThatWasLeftHalfWayIsInTheNumbersOfLaterOnes) {
+  const auto numbers = [&](int fails) {
+    BucketQueue alone({{"third", third}}, comm, options);
+    steps.clear();
+    for (int step = 0; step < 4; ++step) {
+      alone.begin_step();
+      alone.put(0, third.clone());
+      alone.launch_full();
+      if (step == fails) {
+        alone.drop();
+      } else {
+        alone.finish();
+      }
+    }
+    return steps;
+  };
+  const auto never = numbers(-1), once = numbers(1);
+  EXPECT_EQ(once, numbers(1));
+  ASSERT_EQ(once.size(), 4u);
+  for (const size_t step : {0, 1}) EXPECT_EQ(once[step], never[step]);
+  for (const size_t step : {2, 3}) EXPECT_NE(once[step], never[step]);
 }
 
 }  // namespace

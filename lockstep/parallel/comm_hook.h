@@ -26,7 +26,7 @@ struct GradBucket {
   // This rank's gradients: dense, of one dtype, on one device. Their sum over ranks is the gradient of the mean loss.
   std::vector<at::Tensor> gradients;
   double loss_scale = 1;  // in the gradients; 1 in passes by hand, whose scale nobody knows
-  uint64_t step = 0;      // the number of the step or pass, for comm::FoldOptions
+  uint64_t step = 0;      // differs from those of other steps and passes, for comm::FoldOptions
 };
 
 class CommHook {

@@ -6,6 +6,7 @@
 #include <torch/nn/modules/batchnorm.h>
 
 #include <chrono>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -109,6 +110,39 @@ RANK_PROGRAM(goes_on_after_plain_backward) {
 TEST(FailedPass, PassesOfDifferentNumbersAreNotFolded) {
   expect_ranks_pass("goes_on_after_plain_backward", 2, "one");
   for (const int size : {1, 2}) expect_ranks_pass("goes_on_after_plain_backward", size, "all");
+}
+
+// Argument: "one" or "all", and network(), if any. In step 1 backward fails at the input, after all buckets are
+// launched, so that the other rank finishes its pass.
+RANK_PROGRAM(goes_on_after_a_late_error) {
+  std::istringstream argument(context.argument);
+  std::string port;
+  argument >> context.argument >> port;
+  const auto world = join_over(context, port);
+  Pair net;
+  const DistributedDataParallel ddp(net.ptr(), world);
+  for (int step = 0; step < 4; ++step) {
+    net->zero_grad();
+    const Tensor data = (input(context.rank) + step).requires_grad_(), doubled = data * 2;
+    if (step == 1 && fails_here(context)) {
+      doubled.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("a user's own"); });
+    }
+    const std::string text =
+        failure([&] { net->second->forward(net->first->forward(doubled)).square().mean().backward(); });
+    if (step == 1 && fails_here(context)) {
+      EXPECT_THAT(text, HasSubstr("a user's own"));
+    } else if (step < 2 || context.argument == "all") {
+      EXPECT_EQ(text, "") << "step " << step;
+    } else {
+      EXPECT_THAT(text, HasSubstr("of another step")) << "step " << step << " of rank " << context.rank;
+    }
+  }
+}
+TEST(FailedPass, OneThatOtherRanksHaveFinishedIsNotGoneOnAfter) {
+  for (const std::string who : {"one", "all"}) {
+    expect_ranks_pass("goes_on_after_a_late_error", 2, who);
+    expect_ranks_pass("goes_on_after_a_late_error", 2, who + ' ' + network());
+  }
 }
 
 // What rank 0 throws is no std::exception.

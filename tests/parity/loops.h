@@ -39,14 +39,15 @@ inline void expect_gradient(const torch::nn::Linear& net, const torch::nn::Linea
 }
 
 // Over shared memory, where a gradient stays where backward made it, or over Gloo, where it is a part of its bucket.
-// The program's argument is network(), or empty.
-inline std::shared_ptr<World> join_over(testing_support::RankContext& context) {
-  if (context.argument.empty()) return testing_support::join_world(context);
+// `port` is network(), or empty.
+inline std::shared_ptr<World> join_over(testing_support::RankContext& context, const std::string& port) {
+  if (port.empty()) return testing_support::join_world(context);
   unsetenv("LOCKSTEP_NODE_MEMORY");
-  return init({.backend = "gloo",
-               .rank = context.rank,
-               .world_size = context.size,
-               .init_method = "tcp://127.0.0.1:" + context.argument});
+  return init(
+      {.backend = "gloo", .rank = context.rank, .world_size = context.size, .init_method = "tcp://127.0.0.1:" + port});
+}
+inline std::shared_ptr<World> join_over(testing_support::RankContext& context) {
+  return join_over(context, context.argument);
 }
 inline std::string network() { return std::to_string(testing_support::free_port()); }
 
