@@ -90,8 +90,7 @@ void Reducer::clear_gradients() noexcept {
   for (const auto& parameter : parameters_) exchange_grad(parameter);
   for (auto& sum : lane_sums_) sum.clear();
   sparse_.clear();
-  common_.clear();
-  local_.clear();
+  leftovers_.clear();
 }
 
 // Backward steals a gradient where .grad is undefined, and would add to what is there.
@@ -100,8 +99,7 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
          .number = settings.number,
          .loss_scale = settings.loss_scale,
          .lanes = lanes});
-  common_.assign(parameters_.size(), {});
-  local_.assign(parameters_.size(), {});
+  leftovers_.begin_step(parameters_.size());
   const c10::AutoGradMode no_grad(false);
   const optim::UseHeldGradients held;
   for (size_t i = 0; i < parameters_.size(); ++i) {
@@ -113,24 +111,23 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
     there = as_real(std::move(there));
     if (!own) {
       check_scale(parameters_[i], scale, step_.loss_scale);
-      local_[i] = there / (options_.gradient_average ? comm_.size() : 1);
+      leftovers_.set_local(i, there / (options_.gradient_average ? comm_.size() : 1));
+      use(i);
     } else if (!installed_.is_used(i, parameters_[i], there)) {
       const bool same_step = settings.number == installed_.number() && settings.number != StepSettings::kNoNumber;
       if (!same_step && !std::isfinite(square_sum_)) continue;  // of a step that was skipped
       if (!same_step) installed_.refuse_unused(parameters_[i], settings.number);
       check_scale(parameters_[i], scale, step_.loss_scale);
       // The part of a flat bucket is about to be written.
-      common_[i] = there.is_sparse() ? there : owned(std::move(there), folded_[i].tensor);
+      leftovers_.set_common(i, there.is_sparse() ? there : owned(there, folded_[i].tensor));
+      use(i);
     }
-    if (local_[i].defined() || common_[i].defined()) use(i);
   }
 }
 
 std::vector<std::string> Reducer::local_gradients() const {
   std::vector<std::string> names;
-  for (size_t i = 0; i < local_.size(); ++i) {
-    if (local_[i].defined()) names.push_back(parameters_[i].name);
-  }
+  for (const size_t index : leftovers_.local_ones()) names.push_back(parameters_[index].name);
   return names;
 }
 
@@ -242,12 +239,12 @@ void Reducer::take(size_t index, at::Tensor gradient) {
 }
 
 // What this rank alone has from before is a part of its first lane's gradient.
-bool Reducer::adds_local(size_t index) const { return step_.lane == 0 && !local_.empty() && local_[index].defined(); }
+bool Reducer::adds_local(size_t index) const { return step_.lane == 0 && leftovers_.local(index).defined(); }
 
 void Reducer::add_to_lanes(size_t index, at::Tensor gradient) {
   check_first(index);
   if (options_.allreduce_always_fp32 && gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
-  if (adds_local(index)) gradient.add_(local_[index]);
+  if (adds_local(index)) gradient.add_(leftovers_.local(index));
   if (step_.leaf_scale != 1) gradient.mul_(step_.leaf_scale);
   LaneSum& lanes = lane_sums_[index];
   lanes.push(step_.lane, std::move(gradient));
@@ -292,23 +289,11 @@ void Reducer::finish() {
   sparse_.fold(step_.scale * step_.leaf_scale * step_.multiply, comm_, gradients);
   unused_.finish(comm_);
   if (static_graph_) static_graph_->finish(comm_);
-  add_common(gradients);
+  if (leftovers_.add_common(gradients)) buckets_.take_square_sums(gradients);
   install(std::move(gradients));
   square_sum_ = sparse_.add_square_sums(buckets_.square_sum());
   step_.active = step_.by_itself = false;
-  common_.clear();
-  local_.clear();
-}
-
-void Reducer::add_common(std::vector<at::Tensor>& gradients) {
-  const c10::AutoGradMode no_grad(false);
-  bool any = false;
-  for (size_t i = 0; i < common_.size(); ++i) {
-    if (!common_[i].defined()) continue;
-    any = true;
-    gradients[i] = common_[i].is_sparse() ? common_[i] + gradients[i] : gradients[i].add_(common_[i]);
-  }
-  if (any) buckets_.take_square_sums(gradients);
+  leftovers_.clear();
 }
 
 void Reducer::install(std::vector<at::Tensor> gradients) {
@@ -333,7 +318,7 @@ void Reducer::drop() noexcept {
 void Reducer::add_rows(size_t index, at::Tensor gradient) {
   check_first(index);
   if (adds_local(index)) {
-    gradient = gradient.defined() ? gradient + local_[index] : local_[index];
+    gradient = gradient.defined() ? gradient + leftovers_.local(index) : leftovers_.local(index);
   }
   sparse_.push(index, step_.lane, gradient);
   if (sparse_.lanes(index) == step_.lanes) step_.ready[index] = true;

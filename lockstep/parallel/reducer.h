@@ -37,6 +37,7 @@
 #include "lockstep/parallel/gradients/static_graph.h"
 #include "lockstep/parallel/gradients/unused_parameters.h"
 #include "lockstep/parallel/installed_gradients.h"
+#include "lockstep/parallel/leftover_gradients.h"
 
 namespace lockstep::parallel {
 
@@ -157,7 +158,6 @@ class Reducer {
   void add_to_lanes(size_t index, at::Tensor gradient);
   void put_in_bucket(size_t index, at::Tensor sum);
   void launch_full(size_t index);
-  void add_common(std::vector<at::Tensor>& gradients);
   void install(std::vector<at::Tensor> gradients);
 
   void refuse_given() const;
@@ -174,9 +174,7 @@ class Reducer {
   std::vector<NamedParameter> folded_;  // the same, real views of complex ones
   std::vector<LaneSum> lane_sums_;      // by parameter
   InstalledGradients installed_;        // by the last finish()
-  // The gradients to which a step of lanes adds, by parameter; undefined ones and empty lists for none.
-  std::vector<at::Tensor> common_;  // the same on all ranks: added after the fold
-  std::vector<at::Tensor> local_;   // this rank's, divided by the number of ranks: added to the first lane's
+  LeftoverGradients leftovers_;         // local ones are divided by the number of ranks
   BucketQueue buckets_;
   Step step_;
   double square_sum_ = 0;
