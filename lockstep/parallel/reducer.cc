@@ -163,10 +163,15 @@ void Reducer::expect(const at::Tensor& loss) {
   refuse_given();
   if (low_precision_ && step_.lanes == 1 && !step_.by_hand && local_gradients().empty())
     low_precision_->hook_casts(loss);
-  for (const size_t index : unused_.unused_in(loss)) add_zero(index);
+  for (const size_t index : unused_.unused_in(loss)) add_unreached(index);
   for (size_t i = parameters_.size(); static_graph_ && i-- > 0;) {
-    if (static_graph_->expects(i, step_.lane, 0)) add_zero(i);
+    if (static_graph_->expects(i, step_.lane, 0)) add_unreached(i);
   }
+}
+
+// Of a pass by hand, finish_pass() folds what is in .grad from before.
+void Reducer::add_unreached(size_t index) {
+  if (!step_.by_hand || !parameters_[index].tensor.grad().defined()) add_zero(index);
 }
 
 void Reducer::end_lane() {

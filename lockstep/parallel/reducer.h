@@ -94,7 +94,7 @@ class Reducer {
   void finish_pass();
 
   // Prepares for the backward of `loss`, the selected lane's or pass's. Parameters that the loss does not reach add +0
-  // where the options ask for that.
+  // where the options ask for that, unless a pass by hand finds a gradient from before in their .grad.
   void expect(const at::Tensor& loss);
   // Called after a lane's backward: where the options ask for it, parameters that got no gradient add +0.
   void end_lane();
@@ -142,6 +142,7 @@ class Reducer {
   void finish_by_itself();
   void fail(const std::string& why) noexcept;
   void clear_gradients() noexcept;
+  void add_unreached(size_t index);
   void add_zero(size_t index);
   bool may_lack() const;
   at::Tensor take_rest(size_t index);  // what a static graph's lane has kept of a parameter's gradients

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
 
 #include "lockstep/amp/autocast.h"
 #include "loops.h"
@@ -91,6 +92,48 @@ RANK_PROGRAM(leftovers_with_options) {
 }
 TEST(Leftovers, EveryOptionTreatsThemAsGradients) {
   for (const int size : {1, 2, 4}) expect_ranks_pass("leftovers_with_options", size);
+}
+
+// A pass by hand that does not reach `a`, where some ranks have a gradient of it from before.
+void pass_beside_a_leftover(const std::shared_ptr<World>& world, const DdpOptions& options, bool announced,
+                            int ranks_with_one) {
+  auto a = linear(1), b = linear(2), a_alone = linear(1), b_alone = linear(2);
+  torch::nn::Sequential net(a, b);
+  DistributedDataParallel ddp(net.ptr(), world, options);
+  const auto pass = [&] {
+    const Tensor loss = loss_of(b, world->rank());
+    if (announced) {
+      ddp.backward(loss);
+    } else {
+      loss.backward();
+    }
+  };
+  mean_over_ranks(b_alone, world->size()).backward();
+  for (int rank = 0; rank < ranks_with_one; ++rank) (loss_of(a_alone, rank) / world->size()).backward();
+  for (const bool leftover : {false, true, false}) {
+    net->zero_grad();
+    if (leftover && world->rank() < ranks_with_one) {
+      const auto scope = ddp.no_sync();
+      loss_of(a, world->rank()).backward();
+    }
+    pass();
+    expect_gradient(b, b_alone);
+    ASSERT_EQ(a->weight.grad().defined(), leftover) << "on rank " << world->rank();
+    if (leftover) expect_gradient(a, a_alone);
+  }
+}
+
+RANK_PROGRAM(leftovers_of_an_unreached_parameter) {
+  const auto world = join_over(context);
+  for (const DdpOptions& options : {DdpOptions{.find_unused_parameters = true}, DdpOptions{.static_graph = true}}) {
+    for (const bool announced : {true, false}) {
+      for (int ranks = 1; ranks <= context.size; ++ranks) pass_beside_a_leftover(world, options, announced, ranks);
+    }
+  }
+}
+TEST(Leftovers, OfAParameterThatALossDoesNotReachAreFolded) {
+  for (const int size : {1, 2}) expect_ranks_pass("leftovers_of_an_unreached_parameter", size);
+  expect_ranks_pass("leftovers_of_an_unreached_parameter", 2, network());
 }
 
 // Autocast keeps the cast of a weight, so that a step and a pass by hand share it, with its hooks.

@@ -14,7 +14,7 @@ StaticGraph::StaticGraph(std::vector<NamedParameter> parameters)
     : parameters_(std::move(parameters)), usual_(parameters_.size()), used_(parameters_.size()) {}
 
 void StaticGraph::begin_step() {
-  std::fill(used_.begin(), used_.end(), false);
+  std::fill(used_.begin(), used_.end(), 0);
   for (Lane& lane : lanes_) {
     lane.count.assign(parameters_.size(), 0);
     lane.parts.assign(parameters_.size(), {});
@@ -61,8 +61,17 @@ at::Tensor StaticGraph::rest(size_t parameter, size_t lane) {
 }
 
 void StaticGraph::finish(comm::Communicator& comm) {
-  if (known_) return;
+  if (!known_) learn(comm);
   known_ = true;
+  if (std::find(usual_.begin(), usual_.end(), 0) == usual_.end()) return;
+  const at::Tensor ranks = at::zeros({static_cast<int64_t>(used_.size())}, at::kDouble);
+  std::copy(used_.begin(), used_.end(), ranks.mutable_data_ptr<double>());
+  comm.fold({ranks}, {.label = "the gradients that a static graph keeps"})->wait();
+  std::copy_n(ranks.const_data_ptr<double>(), used_.size(), used_.begin());
+}
+
+// The first step's counts, of all ranks.
+void StaticGraph::learn(comm::Communicator& comm) {
   const auto parameters = static_cast<int64_t>(parameters_.size());
   const at::Tensor counts = at::zeros({2, parameters}, at::kDouble);  // lanes with gradients, and their gradients
   auto* const lanes = counts.mutable_data_ptr<double>();

@@ -29,12 +29,13 @@ class StaticGraph {
   bool expects(size_t parameter, size_t lane, size_t gradients) const;
   // Whether the lane has had a gradient of the parameter in this step.
   bool has(size_t parameter, size_t lane) const { return lane < lanes_.size() && lanes_[lane].count[parameter] > 0; }
-  // Counts a use that is no gradient of this step: of one from before that is kept.
-  void use(size_t parameter) { used_[parameter] = true; }
-  // Ends the step. A collective, in the first one.
+  // Counts a use that is no gradient of this step: of one from before that is kept. Ranks may differ in it.
+  void use(size_t parameter) { used_[parameter] = 1; }
+  // Ends the step. A collective, in the first one and where no rank had a gradient of some parameter in that.
   void finish(comm::Communicator& comm);
-  // After finish(): whether no lane of any rank had a gradient of the parameter in the first step.
-  bool unused(size_t parameter) const { return known_ && usual_[parameter] == 0 && !used_[parameter]; }
+  // After finish(): whether no lane of any rank had a gradient of the parameter in the first step, and no rank has
+  // counted a use of it in this one.
+  bool unused(size_t parameter) const { return usual_[parameter] == 0 && used_[parameter] == 0; }
 
  private:
   struct Lane {
@@ -43,13 +44,14 @@ class StaticGraph {
     std::vector<at::Tensor> parts;  // by parameter: the sum so far
   };
   Lane& lane_at(size_t lane);
+  void learn(comm::Communicator& comm);
   size_t expected(size_t parameter, size_t lane) const;
 
   std::vector<NamedParameter> parameters_;
   std::vector<Lane> lanes_;
   std::vector<size_t> usual_;  // by parameter: gradients of a lane that has any, over all ranks
-  std::vector<bool> used_;
-  bool known_ = false;  // the first step is over
+  std::vector<double> used_;   // by parameter: ranks that have counted a use; before finish() this rank
+  bool known_ = false;         // the first step is over
 };
 
 }  // namespace lockstep::parallel

@@ -62,10 +62,12 @@ TEST_F(StaticGraphTest, WhatHadNoGradientHasNone) {
   count();
   EXPECT_FALSE(graph.unused(0));
   EXPECT_TRUE(graph.unused(2));
-  graph.use(2);
-  EXPECT_FALSE(graph.unused(2)) << "one from before is kept in this step";
-  graph.begin_step();
-  EXPECT_TRUE(graph.unused(2));
+  for (const bool kept : {true, false}) {
+    graph.begin_step();
+    if (kept) graph.use(2);
+    graph.finish(comm);
+    EXPECT_EQ(graph.unused(2), !kept) << "one from before is kept in one step";
+  }
 }
 
 }  // namespace
