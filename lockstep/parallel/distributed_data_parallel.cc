@@ -101,7 +101,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     for (auto* each : stepped_) {
       each->reducer_.finish();
       each->network_.set_unfolded(false);
-      each->log_fold();
+      add_to_board(each->comm_log(), world_->self());
       result.square_sum += each->reducer_.square_sum();
       result.gradients += gradients_in(each->weights_);
     }
@@ -264,15 +264,6 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   return weight * loss.item<double>();
 }
 
-// Writes the fold's cost to the board.
-void DistributedDataParallel::log_fold() {
-  const CommLog log = comm_log();
-  BoardRank& board = world_->self();
-  board.reduced_bytes.fetch_add(static_cast<uint64_t>(log.bytes), std::memory_order_relaxed);
-  board.reduce_ns.fetch_add(static_cast<int64_t>(log.in_flight * 1e9), std::memory_order_relaxed);
-  board.reduce_wait_ns.fetch_add(static_cast<int64_t>(log.waited * 1e9), std::memory_order_relaxed);
-}
-
 void DistributedDataParallel::backward(const at::Tensor& loss) {
   check_usable("backward");
   try {
@@ -317,7 +308,7 @@ std::optional<PassSettings> DistributedDataParallel::begin_pass() {
 
 void DistributedDataParallel::end_pass() {
   network_.set_unfolded(false);
-  log_fold();
+  add_to_board(comm_log(), world_->self());
   if (joining_ != nullptr) return;  // join() ends with those of the longest rank
   BufferKeeper::Taken taken;
   for (auto* each : network_.all()) each->buffers().sync_after_pass(world_->communicator(), taken);
@@ -375,17 +366,6 @@ void DistributedDataParallel::follow_the_others(const JoinOptions& options) {
 
 bool DistributedDataParallel::same_bits() const {
   return world_->communicator().same_bits() && (options_.comm_hook == nullptr || options_.comm_hook->same_bits());
-}
-
-CommLog DistributedDataParallel::comm_log() const {
-  CommLog log;
-  for (size_t i = 0; i < reducer_.buckets(); ++i) {
-    const BucketLog& bucket = reducer_.log(i);
-    log.bytes += bucket.bytes;
-    log.in_flight += bucket.in_flight;
-    log.waited += bucket.waited;
-  }
-  return log;
 }
 
 }  // namespace lockstep::parallel

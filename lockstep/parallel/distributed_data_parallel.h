@@ -21,6 +21,7 @@
 
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/parallel/buffer_keeper.h"
+#include "lockstep/parallel/comm_log.h"
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/reducer.h"
@@ -52,14 +53,6 @@ struct StepResult {
   operator amp::FoldedGradients() const {
     return {.square_sum = square_sum, .loss_scale = loss_scale, .gradients = gradients, .run = run};
   }
-};
-
-// The cost of reducing all buckets in the last step; Reducer::log() has each bucket's.
-struct CommLog {
-  int64_t bytes = 0;     // of gradients, on this rank
-  double in_flight = 0;  // seconds from launch to end, added up over buckets
-  double waited = 0;     // of those, seconds in which this rank waited
-  double overlap() const { return in_flight > 0 ? 1 - waited / in_flight : 0; }  // share of the time that backward hid
 };
 
 struct JoinOptions {
@@ -160,7 +153,7 @@ class DistributedDataParallel {
 
   // Whether the weights' bits do not depend on the number of ranks.
   bool same_bits() const;
-  CommLog comm_log() const;  // of the last step
+  CommLog comm_log() const { return comm_log_of(reducer_); }  // of the last step
 
   torch::nn::Module& module() const { return *module_; }
   World& world() const { return *world_; }
@@ -180,7 +173,6 @@ class DistributedDataParallel {
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   double run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   void switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to);
-  void log_fold();
   std::optional<PassSettings> begin_pass();
   void end_pass();
   double ranks_going_on(bool self) const;
