@@ -157,6 +157,7 @@ void DistributedDataParallel::begin_step(const std::vector<DistributedDataParall
   if (std::exchange(number_, step.number) != step.number) runs_of_number_ = 0;
   stepped_ = networks;
   present_ = network_.all();
+  in_function_.assign(lanes, false);
   BufferKeeper::Taken taken;
   for (auto* each : present_) {
     each->buffers().begin_step(world_->communicator(), taken);
@@ -225,9 +226,15 @@ void DistributedDataParallel::switch_lane(const std::vector<size_t>& lanes, size
     for (const auto* each : present_) each->buffers().leave(from);
   }
   if (to == LaneTurns::kNone) return;
+  set_in_function(lanes[to], in_function_[lanes[to]]);
   for (auto* each : stepped_) each->reducer_.set_lane(lanes[to]);
   if (!generators_.enter(to)) return;  // the lane begins
   for (const auto* each : present_) each->buffers().enter(to);
+}
+
+void DistributedDataParallel::set_in_function(size_t lane, bool in_function) {
+  in_function_[lane] = in_function;
+  for (auto* each : present_) each->set_in_function(in_function);
 }
 
 // Runs forward and backward of one lane. Returns its share of the global batch's mean loss.
@@ -249,7 +256,9 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   }
   at::Tensor loss;
   try {
+    set_in_function(lane, true);
     loss = loss_of(lane);
+    set_in_function(lane, false);
     check_loss(loss, cat("step ", step.number, ", lane ", index));
     for (auto* each : stepped_) each->reducer_.expect(loss);
     const double factor = weight * loss_scale;
@@ -283,7 +292,12 @@ void DistributedDataParallel::backward(const at::Tensor& loss) {
 
 // Returns nothing under no_sync(). A collective in join().
 std::optional<PassSettings> DistributedDataParallel::begin_pass() {
-  if (network_.is_set_aside()) return std::nullopt;                  // in a step of others
+  if (network_.is_set_aside()) {  // in a step of others
+    if (!network_.is_in_function()) return std::nullopt;
+    throw ConfigError("a backward pass through network ", network_.number(),
+                      ", which is not stepped, within the function of a step; return the sum of all losses from it, "
+                      "or call it after the step");
+  }
   for (auto* each : network_.all()) each->buffers().mark_changed();  // a frozen one may take part
   if (no_sync_ > 0) {
     network_.set_unfolded(true);

@@ -168,6 +168,7 @@ class DistributedDataParallel {
   void end_step() noexcept;
   bool is_stepped(const WrappedNetwork& network) const;
   std::vector<std::string> unfolded_gradients() const;
+  void set_in_function(size_t lane, bool in_function);
   double run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                   double loss_scale);
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
@@ -188,6 +189,7 @@ class DistributedDataParallel {
   std::vector<at::Tensor> weights_;                // that are trained
   std::vector<DistributedDataParallel*> stepped_;  // in a step: those that are folded, this one first
   std::vector<WrappedNetwork*> present_;           // in a step: all of the world, whose buffers follow the lanes
+  std::vector<bool> in_function_;                  // in a step, by lane: its function is under way
   int64_t number_ = -1;                            // of the last step
   uint64_t runs_of_number_ = 0;                    // that are over, one for each of its losses
   LaneGenerators generators_;

@@ -47,8 +47,11 @@ class WrappedNetwork {
   void check_parameters() const;
 
   // Whether a step of lanes is under way in which this network takes part.
-  void set_in_step(bool in_step) { in_step_ = in_step; }
+  void set_in_step(bool in_step) { in_step_ = in_step, in_function_ = false; }
   bool is_in_step() const { return in_step_; }
+  // Whether the lane under way is in the step's function, rather than in the backward that follows it.
+  void set_in_function(bool in_function) { in_function_ = in_function; }
+  bool is_in_function() const { return in_function_; }
 
   // Takes all gradients out of .grad, and puts them back in place of those that a step of other networks has left.
   void set_gradients_aside();
@@ -70,7 +73,7 @@ class WrappedNetwork {
   std::shared_ptr<SyncGroup> sync_;
   uint32_t number_ = 0;
   std::vector<at::Tensor> aside_;  // by parameter
-  bool in_step_ = false, unfolded_ = false;
+  bool in_step_ = false, in_function_ = false, unfolded_ = false;
 };
 
 // Whether one of these parameters belongs to a wrapped network whose gradients are unfolded.

@@ -2,6 +2,10 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <optional>
 
 #include "lockstep/parallel/power_sgd.h"
 #include "loops.h"
@@ -34,6 +38,11 @@ RANK_PROGRAM(nested) {
     if (context.argument == "backward") ddp.backward(loss_of(net, 0));
     if (context.argument == "backward of another") second.backward(loss_of(other, 0));
     if (context.argument == "join") second.join([&] { loss_of(other, 0).backward(); });
+    if (context.argument.starts_with("other")) {
+      std::optional<DistributedDataParallel::NoSync> off;
+      if (context.argument == "other, no_sync") off.emplace(second);
+      loss_of(other, 0).backward();
+    }
     if (context.argument.starts_with("plain")) loss_of(net, 0).backward();
   };
   EXPECT_THAT(failure([&] {
@@ -46,10 +55,36 @@ RANK_PROGRAM(nested) {
 }
 TEST(Mistakes, AStepOrPassWithinAStepIsRefused) {
   for (const char* inner : {"run", "run of another", "run_together", "backward", "backward of another", "join", "plain",
-                            "plain, two lanes", "plain, static graph"}) {
+                            "plain, two lanes", "plain, static graph", "other", "other, no_sync"}) {
     SCOPED_TRACE(inner);
     expect_ranks_pass("nested", 2, inner);
   }
+}
+
+// Lane 0's backward waits for lane 1 at the layer, in whose function the mistake is.
+RANK_PROGRAM(nested_by_turns) {
+  const auto world = join_over(context);
+  auto net = linear(1), other = linear(2);
+  torch::nn::Sequential first(net, torch::nn::BatchNorm1d(3));
+  convert_sync_batchnorm(*first, world->communicator());
+  DistributedDataParallel ddp(first.ptr(), world);
+  const DistributedDataParallel second(other.ptr(), world);
+  StepPlan step{.number = 0, .samples = context.size * 2, .lanes = {{2 * context.rank, 1}, {2 * context.rank + 1, 1}}};
+  const auto run = [&](bool nested) {
+    return failure([&] {
+      ddp.run(step, [&](size_t lane) {
+        const Tensor out = first->forward(input(context.rank) * (1.0 + static_cast<double>(lane)));
+        if (nested && lane == 1) loss_of(other, 0).backward();
+        return other->forward(at::cat({out, out.narrow(1, 0, 1)}, 1)).square().mean();
+      });
+    });
+  };
+  EXPECT_EQ(run(false), "") << "the step's own backward may reach other networks";
+  EXPECT_THAT(run(true), HasSubstr("network 1, which is not stepped, within the function of a step"));
+}
+TEST(Mistakes, APassOfAnotherNetworkWithinAStepIsRefusedInEveryLane) {
+  for (const int size : {1, 2}) expect_ranks_pass("nested_by_turns", size);
+  expect_ranks_pass("nested_by_turns", 2, network());
 }
 
 RANK_PROGRAM(the_same_network_twice) {
