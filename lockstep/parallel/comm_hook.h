@@ -45,6 +45,10 @@ class CommHook {
   // ranks, in place. Works are waited for in the order of the buckets, so their wait() may begin further collectives.
   virtual std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) = 0;
 
+  // Called once all buckets of a step are reduced. `finite`: whether all gradients are, the same on all ranks. A step
+  // where they are not may be skipped, so a hook keeps nothing of it. A step that fails before it begins anew.
+  virtual void end_step(bool /*finite*/) {}
+
   // What the hook keeps between steps, by name, for a checkpoint: whole on rank 0 alone. Tensors may be the hook's own,
   // which its next step changes. Empty for a hook that keeps nothing. A collective.
   using State = std::map<std::string, at::Tensor>;

@@ -23,6 +23,12 @@ struct Memory {
   double scale = 1;  // the loss scale that is in the error
 };
 
+// What a step is to leave, once all of its gradients are known to be finite.
+struct Staged {
+  Memory* memory;
+  Memory value;
+};
+
 // One gradient under way.
 struct Matrix {
   at::Tensor gradient;  // as the bucket has it
@@ -36,13 +42,14 @@ at::Tensor as_matrix(const at::Tensor& gradient) { return gradient.reshape({grad
 class PowerSgdWork final : public comm::Work {
  public:
   PowerSgdWork(std::vector<Matrix> matrices, std::vector<at::Tensor> whole, const GradBucket& bucket,
-               comm::Communicator& comm, const PowerSgdOptions& options)
+               comm::Communicator& comm, const PowerSgdOptions& options, std::vector<Staged>& staged)
       : matrices_(std::move(matrices)),
         label_(bucket.label),
         step_(bucket.step),
         scale_(bucket.loss_scale),
         comm_(comm),
-        options_(options) {
+        options_(options),
+        staged_(staged) {
     std::vector<at::Tensor> first = std::move(whole);
     for (const auto& matrix : matrices_) first.push_back(matrix.p);
     first_ = comm_.fold(std::move(first), {.label = label_ + ", P", .step = step_});
@@ -79,18 +86,18 @@ class PowerSgdWork final : public comm::Work {
   }
 
  private:
-  // The step has to be skipped: its gradients say so, and errors and Qs stay those of the step before.
+  // The step has to be skipped, and its gradients say so.
   void overflow() {
     for (auto& matrix : matrices_) matrix.gradient.fill_(std::numeric_limits<float>::quiet_NaN());
     finished_ = true;
   }
 
-  void finish(Matrix& matrix) const {
+  void finish(Matrix& matrix) {
     const at::Tensor sum = at::matmul(matrix.p, matrix.q.t());
     matrix.gradient.copy_(sum.view(matrix.gradient.sizes()));
-    if (options_.use_error_feedback) matrix.memory->error = matrix.m.sub_(sum, 1.0 / comm_.size());
-    matrix.memory->scale = scale_;
-    matrix.memory->q = matrix.q;
+    at::Tensor error;
+    if (options_.use_error_feedback) error = matrix.m.sub_(sum, 1.0 / comm_.size());
+    staged_.push_back({matrix.memory, {.q = matrix.q, .error = error, .scale = scale_}});
   }
 
   std::vector<Matrix> matrices_;
@@ -99,6 +106,7 @@ class PowerSgdWork final : public comm::Work {
   double scale_;
   comm::Communicator& comm_;
   const PowerSgdOptions& options_;
+  std::vector<Staged>& staged_;
   std::shared_ptr<comm::Work> first_, second_;
   bool finished_ = false;
 };
@@ -138,6 +146,7 @@ class PowerSgd final : public CommHook {
   void load_state_dict(const State& state) override {
     const c10::AutoGradMode no_grad(false);
     memories_.clear();
+    staged_.clear();
     const auto iteration = state.find("iteration");
     if (iteration == state.end()) throw ConfigError(name(), ": the state has no \"iteration\": it is of another hook");
     step_ = iteration->second.item<int64_t>();
@@ -148,7 +157,10 @@ class PowerSgd final : public CommHook {
 
   std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) override {
     const c10::AutoGradMode no_grad(false);
-    if (bucket.index == 0) ++step_;
+    if (bucket.index == 0) {
+      ++step_;
+      staged_.clear();
+    }
     if (step_ <= options_.start_powerSGD_iter) {
       return comm.fold(bucket.gradients, {.label = bucket.label, .step = bucket.step});
     }
@@ -167,7 +179,14 @@ class PowerSgd final : public CommHook {
         whole.push_back(gradient);
       }
     }
-    return std::make_shared<PowerSgdWork>(std::move(matrices), std::move(whole), bucket, comm, options_);
+    return std::make_shared<PowerSgdWork>(std::move(matrices), std::move(whole), bucket, comm, options_, staged_);
+  }
+
+  void end_step(bool finite) override {
+    for (Staged& each : staged_) {
+      if (finite) *each.memory = std::move(each.value);
+    }
+    staged_.clear();
   }
 
  private:
@@ -217,10 +236,11 @@ class PowerSgd final : public CommHook {
     at::Tensor m = as_matrix(gradient).clone();
     if (memory.error.defined()) m.add_(memory.error, scale / memory.scale);
     const int64_t r = std::min({m.size(0), m.size(1), options_.matrix_approximation_rank});
-    if (!memory.q.defined() || !options_.warm_start) memory.q = random_q(m, r, stream);
-    orthogonalize(memory.q, options_.orthogonalization_epsilon);
-    const at::Tensor p = at::matmul(m, memory.q);
-    return {.gradient = gradient, .m = m, .p = p, .q = memory.q, .memory = &memory};
+    const bool begins_anew = !memory.q.defined() || !options_.warm_start;
+    const at::Tensor q = begins_anew ? random_q(m, r, stream) : memory.q.clone();
+    orthogonalize(q, options_.orthogonalization_epsilon);
+    const at::Tensor p = at::matmul(m, q);
+    return {.gradient = gradient, .m = m, .p = p, .q = q, .memory = &memory};
   }
 
   // The same on all ranks.
@@ -240,6 +260,7 @@ class PowerSgd final : public CommHook {
   std::weak_ptr<torch::nn::Module> network_;
   int64_t step_ = 0;
   std::map<size_t, std::vector<Memory>> memories_;  // by bucket
+  std::vector<Staged> staged_;                      // of the step under way
 };
 
 }  // namespace

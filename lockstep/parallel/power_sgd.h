@@ -4,7 +4,8 @@
 //
 // There are W ranks, and M is one rank's gradient plus its error of the last step. P = Σ M Q, summed over ranks, and P
 // is orthogonalised. Q = Σ Mᵀ P. Every rank's gradient becomes P Qᵀ, the sum over ranks, and its error M - P Qᵀ / W.
-// The next step begins with this Q. The bits depend on the number of ranks.
+// The next step begins with this Q. A step in which some gradient of the network is not finite, and which may be
+// skipped for it, leaves errors and Qs as they were. The bits depend on the number of ranks.
 #pragma once
 
 #include <cstdint>

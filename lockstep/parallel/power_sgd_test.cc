@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "lockstep/base/error.h"
@@ -23,9 +24,18 @@ struct PowerSgd : testing::Test {
   PowerSgd() { at::manual_seed(3); }  // which libtorch's generator is not by itself
 };
 
-void reduce(CommHook& hook, const std::vector<Tensor>& gradients, double loss_scale = 1) {
+// A step of these buckets.
+void reduce_buckets(CommHook& hook, const std::vector<std::vector<Tensor>>& buckets, double loss_scale = 1) {
   comm::SingleCommunicator comm;
-  hook.begin({.index = 0, .label = "bucket", .gradients = gradients, .loss_scale = loss_scale}, comm)->wait();
+  bool finite = true;
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    hook.begin({.index = i, .label = "bucket", .gradients = buckets[i], .loss_scale = loss_scale}, comm)->wait();
+    for (const Tensor& gradient : buckets[i]) finite = finite && gradient.isfinite().all().item<bool>();
+  }
+  hook.end_step(finite);
+}
+void reduce(CommHook& hook, const std::vector<Tensor>& gradients, double loss_scale = 1) {
+  reduce_buckets(hook, std::vector<std::vector<Tensor>>{gradients}, loss_scale);
 }
 
 TEST_F(PowerSgd, MakesColumnsOrthonormal) {
@@ -110,13 +120,55 @@ TEST_F(PowerSgd, AnOverflowAndANewLossScaleLeaveNoTrace) {
   }
 }
 
+CommHook::State copy_of_state(CommHook& hook) {
+  CommHook::State state = hook.state_dict();
+  for (auto& [name, tensor] : state) tensor = tensor.clone();
+  return state;
+}
+
+bool equal_but_for_iteration(const CommHook::State& a, const CommHook::State& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first && (x.first == "iteration" || at::equal(x.second, y.second));
+  });
+}
+
+TEST_F(PowerSgd, AStepThatIsNotFiniteInOneBucketLeavesNoTraceOfTheOthers) {
+  const Tensor infinite = at::full({5}, std::numeric_limits<float>::infinity());
+  for (const bool warm : {true, false}) {
+    PowerSgdOptions options = kOptions;
+    options.warm_start = warm;
+    const auto hook = power_sgd_hook(options);
+    const auto matrix = [] { return at::randn({16, 12}); };
+    const auto step = [&](const Tensor& last) {
+      const CommHook::State before = copy_of_state(*hook);
+      reduce_buckets(*hook, {{matrix()}, {matrix(), last}});
+      return equal_but_for_iteration(before, hook->state_dict());
+    };
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(step(at::ones({5})), i == 0);
+    EXPECT_TRUE(step(infinite)) << "a vector, which is folded whole";
+    EXPECT_TRUE(step(infinite));
+    EXPECT_FALSE(step(at::ones({5})));
+  }
+}
+
+TEST_F(PowerSgd, AStepThatFailsLeavesNoTrace) {
+  const auto hook = power_sgd_hook(kOptions);
+  for (int step = 0; step < 2; ++step) reduce(*hook, {at::randn({16, 12})});
+  const CommHook::State before = copy_of_state(*hook);
+  comm::SingleCommunicator comm;
+  for (const bool begun_anew : {false, true}) {
+    hook->begin({.index = 0, .label = "bucket", .gradients = {at::randn({16, 12})}}, comm)->wait();
+    if (begun_anew) reduce(*hook, {at::full({16, 12}, std::numeric_limits<float>::infinity())});
+    EXPECT_TRUE(equal_but_for_iteration(before, hook->state_dict()));
+  }
+}
+
 TEST_F(PowerSgd, ItsStateGoesOnInAnother) {
   const auto first = power_sgd_hook(kOptions), second = power_sgd_hook(kOptions);
   std::vector<Tensor> gradients;
   for (int step = 0; step < 6; ++step) gradients.push_back(at::randn({16, 12}));
   for (int step = 0; step < 3; ++step) reduce(*first, {gradients[step].clone(), at::ones({3})}, 8);
-  CommHook::State saved = first->state_dict();
-  for (auto& [name, tensor] : saved) tensor = tensor.clone();
+  const CommHook::State saved = copy_of_state(*first);
   EXPECT_EQ(saved.at("iteration").item<int64_t>(), 3);
   EXPECT_EQ(saved.at("errors.0.0").sizes(), (std::vector<int64_t>{1, 16, 12}));
   second->load_state_dict(saved);

@@ -297,6 +297,7 @@ void Reducer::finish() {
   if (leftovers_.add_common(gradients)) buckets_.take_square_sums(gradients);
   install(std::move(gradients));
   square_sum_ = sparse_.add_square_sums(buckets_.square_sum());
+  if (options_.comm_hook != nullptr) options_.comm_hook->end_step(std::isfinite(square_sum_));
   step_.active = step_.by_itself = false;
   leftovers_.clear();
 }

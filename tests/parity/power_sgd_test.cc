@@ -8,6 +8,8 @@
 #include <torch/nn/modules/linear.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -15,8 +17,7 @@
 #include "lockstep/base/hash.h"
 #include "lockstep/loop/state.h"
 #include "lockstep/optim/rules/sgd.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
-#include "support/worlds.h"
+#include "loops.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -80,6 +81,43 @@ RANK_PROGRAM(hook_that_outlives_its_world) {
   if (context.rank == 0) EXPECT_EQ(errors, context.size);
 }
 TEST(PowerSgdHook, HasItsStateAfterItsNetworkAndWorld) { expect_ranks_pass("hook_that_outlives_its_world", 2); }
+
+// In step 2 a gradient of the last bucket that is filled is infinite on one rank, and it is folded whole.
+RANK_PROGRAM(power_sgd_overflow) {
+  const auto world = join_over(context);
+  at::manual_seed(2);
+  torch::nn::Linear first(20, 30), last(30, 20);
+  torch::nn::Sequential net(first, last);
+  const auto hook = power_sgd_hook({.matrix_approximation_rank = 2, .start_powerSGD_iter = 1});
+  DistributedDataParallel ddp(net.ptr(), world,
+                              {.buckets = {.bucket_mb = 1e-5, .first_bucket_mb = 1e-5}, .comm_hook = hook});
+  const auto state = [&] {
+    auto copies = hook->state_dict();
+    std::erase_if(copies, [](const auto& each) { return each.first == "iteration" || !each.second.defined(); });
+    for (auto& [name, tensor] : copies) tensor = tensor.clone();
+    return copies;
+  };
+  for (int64_t step = 0; step < 4; ++step) {
+    const auto before = state();
+    net->zero_grad();
+    const auto result = ddp.run(one_lane_each(*world, step), [&](size_t) {
+      const Tensor loss = net->forward(at::randn({4, 20}) + context.rank).square().mean();
+      const bool overflows = step == 2 && context.rank + 1 == context.size;
+      return overflows ? loss + first->bias.sum() * HUGE_VAL : loss;
+    });
+    EXPECT_EQ(std::isfinite(result.square_sum), step != 2);
+    const auto after = state();
+    const bool unchanged =
+        std::equal(before.begin(), before.end(), after.begin(), after.end(),
+                   [](const auto& a, const auto& b) { return a.first == b.first && at::equal(a.second, b.second); });
+    EXPECT_EQ(unchanged, step == 0 || step == 2) << "step " << step << " of rank " << context.rank;
+    EXPECT_EQ(after.empty(), step == 0);
+  }
+}
+TEST(PowerSgdHook, KeepsNothingOfAStepThatIsSkipped) {
+  for (const int size : {1, 2}) expect_ranks_pass("power_sgd_overflow", size);
+  expect_ranks_pass("power_sgd_overflow", 2, network());
+}
 
 struct PowerSgdLoop : testing::Test {
   std::string folder = testing::TempDir() + "power_sgd." + std::to_string(getpid());
