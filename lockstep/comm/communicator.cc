@@ -33,6 +33,11 @@ int64_t row_elements(const at::Tensor& tensor) {
   return c10::multiply_integers(tensor.sizes().slice(std::min<size_t>(1, tensor.sizes().size())));
 }
 
+// Counts a write as an operation in place does: autograd and fp32 masters go by a tensor's version.
+void count_write(const at::Tensor& tensor) {
+  if (tensor.defined() && !tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+}
+
 }  // namespace
 
 std::string Communicator::describe() const { return cat(backend(), ", ", size(), size() == 1 ? " rank" : " ranks"); }
@@ -41,17 +46,20 @@ std::shared_ptr<Work> Communicator::start(Call call) {
   check_call(call, size());
   call.timeout = bounded(call.timeout);
   if (call.kind == OpKind::kFold) {
+    for (const at::Tensor& tensor : call.tensors) count_write(tensor);
     if (!takes_leaves()) widen_leaves(call);
     return begin(std::move(call));
   }
   const bool in_place = call.input.is_same(call.output);
+  const bool is_written = !(call.kind == OpKind::kBroadcast && call.peer == rank());  // the root keeps its values
+  if (is_written) count_write(call.output);
   if (call.input.defined()) call.input = call.input.detach().contiguous();
   if (!call.output.defined()) return begin(std::move(call));
   const at::Tensor output = call.output.detach();
   call.output = in_place ? call.input : output.is_contiguous() ? output : at::empty(output.sizes(), output.options());
   const at::Tensor dense = call.output;
   auto work = begin(std::move(call));
-  if (output.is_contiguous()) return work;
+  if (output.is_contiguous() || !is_written) return work;
   return std::make_shared<CopiedOut>(std::move(work), dense, output);
 }
 

@@ -59,7 +59,8 @@ class Communicator {
   // of it lives. A collective.
   virtual std::vector<at::Tensor> views_of(int /*root*/, const std::vector<at::Tensor>& /*mine*/) { return {}; }
 
-  // Begins a call (call.h). Throws as check_call() for a call that is wrong.
+  // Begins a call (call.h). The tensors that it writes get new versions, as by an operation in place: a graph that has
+  // saved one of them says so in its backward pass. Throws as check_call() for a call that is wrong.
   std::shared_ptr<Work> start(Call call);
 
   // Makes progress on all calls under way, without waiting. To be called now and then during a computation.

@@ -27,6 +27,14 @@ const Tensor& mine(const Communicator& comm, const std::vector<Tensor>& all) {
   return all[static_cast<size_t>(comm.rank())];
 }
 
+// Whether `call` gives `tensor` a new version, as an operation in place does.
+template <typename Act>
+bool counts(const Tensor& tensor, const Act& call) {
+  const auto before = tensor._version();
+  call();
+  return tensor._version() != before;
+}
+
 void check_reduction(Communicator& comm, at::ScalarType dtype, ReduceOp op, int64_t n, Layout layout) {
   const auto all = inputs(comm.size(), dtype, {n});
   const Tensor whole = expected(all, op);
@@ -218,6 +226,24 @@ void check_movements(Communicator& comm) {
   comm.barrier();
 }
 
+void check_versions(Communicator& comm) {
+  const Tensor tensor = at::zeros({6, 4}), weight = at::zeros({6}).requires_grad_(), other = at::zeros({6, 4});
+  for (const Tensor& each : {tensor, tensor.t(), weight}) {
+    EXPECT_TRUE(counts(each, [&] { comm.all_reduce(each, ReduceOp::kSum); }));
+    EXPECT_EQ(counts(each, [&] { comm.broadcast(each, 0); }), comm.rank() != 0) << "the root only sends";
+    EXPECT_TRUE(counts(each, [&] { comm.fold({each.detach()}, {.label = "versions"})->wait(); }));
+    EXPECT_FALSE(counts(each, [&] { comm.all_gather(each); }));
+  }
+  EXPECT_TRUE(counts(tensor, [&] {
+    const auto sent = comm.isend(other, comm.rank());
+    comm.receive(tensor, comm.rank());
+    sent->wait();
+  }));
+  const c10::InferenceMode mode;
+  const Tensor inference = at::ones({3});  // has no version
+  comm.broadcast(inference, 0);
+}
+
 void check_under_way(Communicator& comm) {
   constexpr int kCalls = 150;  // more than any backend's own limit
   std::vector<std::shared_ptr<Work>> works;
@@ -327,6 +353,7 @@ void conformance(Communicator& comm) {
   check_reductions(comm);
   check_folds(comm);
   check_movements(comm);
+  check_versions(comm);
   check_under_way(comm);
   check_messages(comm);
   check_groups(comm);

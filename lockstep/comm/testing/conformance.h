@@ -12,6 +12,7 @@ void conformance(Communicator& comm);
 void check_reductions(Communicator& comm);  // every op and dtype, small sizes, any layout
 void check_folds(Communicator& comm);       // many tensors, square sums, 16-bit wire
 void check_movements(Communicator& comm);   // all_gather, all_to_all and the like, even and uneven
+void check_versions(Communicator& comm);    // autograd's, of what calls write
 void check_under_way(Communicator& comm);   // many calls under way at once, waited for in any order
 void check_messages(Communicator& comm);
 void check_groups(Communicator& comm);
