@@ -82,8 +82,8 @@ class AnyOptimizer {
   // Gives each fp16 or bf16 weight an fp32 master (Micikevicius et al., ICLR 2018), a copy of the weight as it is.
   // update() then steps the master with fp32 state and writes the weight as its rounded copy in the same pass; an
   // average is the master's. A weight that is written by others, such as a broadcast, becomes its master again; a write
-  // through Tensor::data(), which libtorch does not count, is not seen. Call it before the first step and before state
-  // is loaded, else ConfigError.
+  // through Tensor::data(), which libtorch does not count, is not seen. DistributedDataParallel gives all ranks the
+  // masters with the weights. Call it before the first step and before state is loaded, else ConfigError.
   virtual void keep_masters() = 0;
 
   // The masters, by parameter through all groups; undefined where the weight has more than 16 bits, empty where none

@@ -260,7 +260,7 @@ void FusedOptimizer::exchange_averages() {
 
 void FusedOptimizer::keep_masters() {
   if (has_stepped_) throw ConfigError(name(), ": masters of the weights are made before the first step, not after it");
-  masters_.emplace(all_parameters());
+  masters_ = std::make_unique<MasterWeights>(all_parameters());
   follow_parameters();
 }
 

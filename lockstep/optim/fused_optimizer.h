@@ -126,7 +126,7 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
 
   std::vector<std::vector<Slots>> slots_;  // by group and index in it; grown on demand
   bool has_stepped_ = false;
-  std::optional<MasterWeights> masters_;
+  std::unique_ptr<MasterWeights> masters_;
   std::optional<WeightAverages> averages_;
 };
 

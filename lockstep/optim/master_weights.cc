@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -9,6 +12,21 @@
 #include "lockstep/optim/slots.h"
 
 namespace lockstep::optim {
+namespace {
+
+// Whose master of a weight it is, and its number there.
+struct Place {
+  const MasterWeights* owner;
+  size_t number;
+};
+
+std::mutex places_mutex;
+std::unordered_map<const c10::TensorImpl*, std::vector<Place>>& places() {
+  static auto* const by_weight = new std::unordered_map<const c10::TensorImpl*, std::vector<Place>>;
+  return *by_weight;  // it outlives static optimizers
+}
+
+}  // namespace
 
 bool is_narrow(const at::Tensor& weight) {
   return weight.scalar_type() == at::kHalf || weight.scalar_type() == at::kBFloat16;
@@ -28,18 +46,50 @@ at::Tensor following(const at::Tensor& master, const at::Tensor& weight) {
   return at::equal(rounded, weight) ? master : at::where(rounded == weight, master, weight.to(at::kFloat));
 }
 
-MasterWeights::MasterWeights(const std::vector<at::Tensor>& weights) : masters_(weights.size()), seen_(weights.size()) {
+MasterWeights::MasterWeights(const std::vector<at::Tensor>& weights) {
   at::NoGradGuard no_grad;
   for (size_t i = 0; i < weights.size(); ++i) {
+    add(i, weights[i]);
     if (is_narrow(weights[i])) masters_[i] = weights[i].detach().to(at::kFloat);
   }
 }
 
-const at::Tensor& MasterWeights::prepare(size_t number, const at::Tensor& weight) {
-  if (masters_.size() <= number) {  // a group was added
+void MasterWeights::add(size_t number, const at::Tensor& weight) {
+  if (weights_.size() <= number) {
+    weights_.resize(number + 1);
     masters_.resize(number + 1);
     seen_.resize(number + 1);
   }
+  weights_[number] = weight;
+  const std::lock_guard lock(places_mutex);
+  places()[weight.unsafeGetTensorImpl()].push_back({this, number});
+}
+
+MasterWeights::~MasterWeights() {
+  const std::lock_guard lock(places_mutex);
+  for (const at::Tensor& weight : weights_) {
+    const auto found = places().find(weight.unsafeGetTensorImpl());
+    if (found == places().end()) continue;
+    std::erase_if(found->second, [this](const Place& place) { return place.owner == this; });
+    if (found->second.empty()) places().erase(found);
+  }
+}
+
+std::vector<at::Tensor> MasterWeights::kept_of(std::span<const at::Tensor> weights) {
+  std::vector<at::Tensor> masters;
+  const std::lock_guard lock(places_mutex);
+  for (const at::Tensor& weight : weights) {
+    const auto found = places().find(weight.unsafeGetTensorImpl());
+    if (found == places().end()) continue;
+    for (const auto& [owner, number] : found->second) {
+      if (owner->masters_[number].defined()) masters.push_back(owner->masters_[number]);
+    }
+  }
+  return masters;
+}
+
+const at::Tensor& MasterWeights::prepare(size_t number, const at::Tensor& weight) {
+  if (weights_.size() <= number || !weights_[number].defined()) add(number, weight);  // a group was added
   at::Tensor& master = masters_[number];
   if (!is_narrow(weight)) return master;
   at::NoGradGuard no_grad;

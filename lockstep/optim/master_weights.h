@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,12 @@ class MasterWeights {
  public:
   // Copies the weights as they are.
   explicit MasterWeights(const std::vector<at::Tensor>& weights);
+  ~MasterWeights();
+  MasterWeights(const MasterWeights&) = delete;
+  MasterWeights& operator=(const MasterWeights&) = delete;
+
+  // Returns the masters that are kept of these weights by any MasterWeights of the process, in the weights' order.
+  static std::vector<at::Tensor> kept_of(std::span<const at::Tensor> weights);
 
   // The master of `weight` for its next step, laid out as the weight is now, and made if there is none yet; undefined
   // for a weight of more than 16 bits. It follows a weight that was written since settle().
@@ -50,7 +57,9 @@ class MasterWeights {
   void round_into(const std::vector<at::Tensor>& weights) const;
 
  private:
-  std::vector<at::Tensor> masters_;
+  void add(size_t number, const at::Tensor& weight);
+
+  std::vector<at::Tensor> weights_, masters_;
   std::vector<LastSeen> seen_;  // the weights
 };
 

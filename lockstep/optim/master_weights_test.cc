@@ -53,6 +53,27 @@ TEST(MasterWeights, LoadCopiesAndRounds) {
   EXPECT_TRUE(masters.all()[2].eq(1).all().item<bool>());
 }
 
+TEST(MasterWeights, AreFoundByTheirWeights) {
+  const Tensors w = weights();
+  const at::Tensor late = at::ones({2}, at::kHalf), stranger = at::ones({2}, at::kHalf);
+  const auto is_found = [](const at::Tensor& weight, const at::Tensor& master) {
+    const Tensors found = MasterWeights::kept_of(Tensors{weight});
+    return found.size() == 1 && found[0].is_same(master);
+  };
+  {
+    MasterWeights masters(w);
+    EXPECT_TRUE(is_found(w[0], masters.all()[0]) && is_found(w[2], masters.all()[2]));
+    EXPECT_EQ(MasterWeights::kept_of(Tensors{w[2], w[1], w[0], stranger}).size(), 2u) << "a wide weight has none";
+    masters.prepare(4, late);  // of a group whose first parameter has no gradient yet
+    EXPECT_TRUE(is_found(late, masters.all()[4]));
+    masters.prepare(0, w[0].detach().contiguous(at::MemoryFormat::ChannelsLast));
+    EXPECT_TRUE(is_found(w[0], masters.all()[0])) << "laid out anew";
+    const MasterWeights others({w[0]});
+    EXPECT_EQ(MasterWeights::kept_of(w).size(), 3u) << "two optimizers";
+  }
+  EXPECT_TRUE(MasterWeights::kept_of(Tensors{w[0], w[2], late}).empty());
+}
+
 TEST(MasterWeights, SayWhatDoesNotFit) {
   const Tensors w = weights();
   MasterWeights masters(w);

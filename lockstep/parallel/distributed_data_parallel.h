@@ -64,7 +64,8 @@ struct JoinOptions {
 // ConfigError.
 class DistributedDataParallel {
  public:
-  // Checks that all ranks hold the same model, and gives them rank 0's parameters and buffers. A collective. Throws
+  // Checks that all ranks hold the same model, and gives them rank 0's parameters, with the fp32 masters of those that
+  // have some, and buffers. An optimizer that keeps masters does so on all ranks. A collective. Throws
   // ConfigError that names the first difference and its rank. A module that is wrapped anew belongs to the later
   // wrapper: from then on run(), backward() and join() of the earlier one throw ConfigError.
   DistributedDataParallel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<World> world,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <unordered_set>
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/master_weights.h"
 #include "lockstep/parallel/state_broadcast.h"
 
 namespace lockstep::parallel {
@@ -23,8 +25,14 @@ std::vector<const amp::MixedPrecision*> all_of(const torch::nn::Module& network)
 }  // namespace
 
 void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm, int root) {
+  const auto parameters = network.parameters();
+  std::vector<at::Tensor> masters = optim::MasterWeights::kept_of(parameters);
   for (const auto* mixed : all_of(network)) {
-    for (const auto& master : mixed->masters_of(network.parameters())) broadcast_tensor(master, comm, root);
+    for (const auto& master : mixed->masters_of(parameters)) masters.push_back(master);
+  }
+  std::unordered_set<const c10::TensorImpl*> sent;  // both know those of Lockstep's optimizers in mixed precision
+  for (const auto& master : masters) {
+    if (sent.insert(master.unsafeGetTensorImpl()).second) broadcast_tensor(master, comm, root);
   }
 }
 

@@ -1,4 +1,5 @@
-// What data parallelism does for a network that is in mixed precision (amp::MixedPrecision).
+// What data parallelism does for a network that is in mixed precision (amp::MixedPrecision), or whose optimizer keeps
+// masters of 16-bit weights.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -11,7 +12,8 @@
 
 namespace lockstep::parallel {
 
-// Gives all ranks the root's fp32 masters, of which the weights are the rounded copies. A collective.
+// Gives all ranks the root's fp32 masters, of which the weights are the rounded copies; not those of a sharded
+// optimizer, of which ranks have slices. A collective.
 void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm, int root);
 
 // How many of the weights have a gradient, and a number for each run of the process, for amp::FoldedGradients.

@@ -57,5 +57,38 @@ TEST(Masters, FollowWeightsThatWereWrittenOnRankZeroAndSent) {
   }
 }
 
+// An optimizer's own masters, without MixedPrecision. Argument: "join", or "wrap" after rank 0 has loaded masters.
+RANK_PROGRAM(kept_masters) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  net->to(at::kBFloat16);
+  optim::SGD optimizer(net->parameters(), {.lr = 0.01});
+  optimizer.keep_masters();
+  if (context.argument == "wrap" && context.rank == 0) {
+    optimizer.load_masters({at::full({3, 4}, 1.001), at::full({3}, 2.001)});
+  }
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto step = [&] {
+    optimizer.zero_grad();
+    narrow_loss(net, context.rank).backward();
+    optimizer.step();
+  };
+  const auto expect_same = [&] {
+    for (const Tensor& master : optimizer.masters()) EXPECT_TRUE(same_on_all_ranks(master, *world));
+    EXPECT_TRUE(same_on_all_ranks(net->weight.view(at::kShort), *world));
+  };
+  if (context.argument == "wrap") EXPECT_EQ(optimizer.masters()[0][0][0].item<float>(), 1.001F);
+  for (int turn = 0; context.argument == "join" && turn < 2; ++turn) {
+    ddp.join([&] {
+      for (int i = 0; i < 2 + 5 * context.rank; ++i) step();
+    });
+    expect_same();
+  }
+  step();
+  expect_same();
+}
+TEST(Masters, ThatAnOptimizerKeepsAreThoseOfTheLongestRankAfterAJoin) { expect_ranks_pass("kept_masters", 2, "join"); }
+TEST(Masters, ThatAnOptimizerKeepsAreRankZerosAfterWrapping) { expect_ranks_pass("kept_masters", 2, "wrap"); }
+
 }  // namespace
 }  // namespace lockstep::parallel
