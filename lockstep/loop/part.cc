@@ -12,6 +12,7 @@
 #include "lockstep/loop/schedule_values.h"
 #include "lockstep/optim/master_weights.h"
 #include "lockstep/optim/rules/libtorch_state.h"
+#include "lockstep/optim/weight_averages.h"
 
 namespace lockstep::loop {
 namespace {
@@ -69,6 +70,7 @@ class OptimizerPart final : public Part {
   }
 
   Value save(const ByParameter&) override {
+    if (ours_ != nullptr) optim::check_own_weights(*ours_, "a checkpoint");
     const auto state = ours_ != nullptr ? ours_->state_dict() : optim::libtorch_state(*libtorchs_);
     Dict dict = checkpoint::optimizer_to_dict(to_values(state));
     if (ours_ != nullptr) add_averages(ours_->averages(), dict);
@@ -78,6 +80,7 @@ class OptimizerPart final : public Part {
   void load(const ValueView& saved) override {
     const auto state = from_values(checkpoint::optimizer_from_dict(saved), saved.where());
     if (ours_ == nullptr) return optim::load_libtorch_state(*libtorchs_, state);
+    optim::check_own_weights(*ours_, "loading");
     const std::vector<at::Tensor> averages = averages_in(saved, ours_->averages().size());
     ours_->load_state_dict(state);
     if (!averages.empty()) ours_->load_averages(averages);

@@ -76,8 +76,11 @@ class AnyOptimizer {
   virtual void load_averages(const std::vector<at::Tensor>& averages) = 0;
 
   // Swaps weights and averages: call it before an evaluation of the averages, and again after it. A parameter without
-  // an average stays as it is.
+  // an average stays as it is. In between, update() and keep_average() are a ConfigError, and so is loop::State's
+  // saving or loading: a checkpoint has both.
   virtual void exchange_averages() = 0;
+  // Whether the weights have the values of their averages.
+  virtual bool has_exchanged_averages() const = 0;
 
   // Gives each fp16 or bf16 weight an fp32 master (Micikevicius et al., ICLR 2018), a copy of the weight as it is.
   // update() then steps the master with fp32 state and writes the weight as its rounded copy in the same pass; an

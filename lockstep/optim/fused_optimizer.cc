@@ -74,6 +74,7 @@ void FusedOptimizer::for_each_parameter(const Visit& visit) const {
 }
 
 void FusedOptimizer::update(const Update& update) {
+  check_own_weights(*this, "an update");
   if (update.grad_multiplier < 0) throw BugError("gradients multiplied by ", update.grad_multiplier);
   if (!(update.clip_value >= 0)) throw BugError("gradients clipped to ", update.clip_value);
   for_each_parameter([&](const Position&, const at::Tensor& parameter) {
@@ -241,7 +242,10 @@ void FusedOptimizer::load_state_dict(const OptimizerState& state, std::span<cons
       [&](const Position& position, const at::Tensor&) { has_stepped_ = has_stepped_ || has_counted(position); });
 }
 
-void FusedOptimizer::keep_average(double decay) { averages_.emplace(decay, all_parameters().size()); }
+void FusedOptimizer::keep_average(double decay) {
+  check_own_weights(*this, "keep_average()");
+  averages_.emplace(decay, all_parameters().size());
+}
 
 std::vector<at::Tensor> FusedOptimizer::averages() const {
   return averages_ ? averages_->all() : std::vector<at::Tensor>();

@@ -48,6 +48,7 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   std::vector<at::Tensor> averages() const override;
   void load_averages(const std::vector<at::Tensor>& averages) override;
   void exchange_averages() override;
+  bool has_exchanged_averages() const override { return averages_ && averages_->are_exchanged(); }
 
   void keep_masters() override;
   std::vector<at::Tensor> masters() const override;

@@ -47,7 +47,7 @@ void WeightAverages::load(std::string_view owner, const std::vector<at::Tensor>&
 
 void WeightAverages::exchange(const std::vector<at::Tensor>& weights) {
   at::NoGradGuard no_grad;
-  const bool back = !own_.empty();
+  const bool back = are_exchanged();
   own_.resize(averages_.size());
   for (size_t i = 0; i < averages_.size(); ++i) {
     if (!averages_[i].defined()) continue;
@@ -55,6 +55,12 @@ void WeightAverages::exchange(const std::vector<at::Tensor>& weights) {
     weights[i].copy_(back ? own_[i] : averages_[i]);
   }
   if (back) own_.clear();
+}
+
+void check_own_weights(const AnyOptimizer& optimizer, std::string_view act) {
+  if (!optimizer.has_exchanged_averages()) return;
+  throw ConfigError(optimizer.name(), ": ", act,
+                    " while the weights have the values of their averages; call exchange_averages() again before");
 }
 
 }  // namespace lockstep::optim

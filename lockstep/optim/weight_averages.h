@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/optim/any_optimizer.h"
+
 namespace lockstep::optim {
 
 // The averages of some weights, which are told apart by their numbers. One thread.
@@ -30,11 +32,16 @@ class WeightAverages {
   // Gives the weights the values of their averages, and on the next call their own back. A weight without an average
   // stays.
   void exchange(const std::vector<at::Tensor>& weights);
+  // Whether the weights have the values of their averages.
+  bool are_exchanged() const { return !own_.empty(); }
 
  private:
   double decay_;
   std::vector<at::Tensor> averages_;
   std::vector<at::Tensor> own_;  // the own values of weights that have their averages'
 };
+
+// Throws ConfigError for an optimizer whose weights have the values of their averages: `act` takes them for its own.
+void check_own_weights(const AnyOptimizer& optimizer, std::string_view act);
 
 }  // namespace lockstep::optim

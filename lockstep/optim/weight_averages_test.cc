@@ -2,9 +2,12 @@
 #include "lockstep/optim/weight_averages.h"
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/optim/rules/sgd.h"
 
 namespace lockstep::optim {
 namespace {
@@ -54,6 +57,28 @@ TEST(WeightAverages, AreFp32OfNarrowWeights) {
     averages.load("sgd", weights, {average.to(type)});
     EXPECT_EQ(averages.all()[0].scalar_type(), at::kFloat) << "older checkpoints have 16 bits";
   }
+}
+
+// Its changes to the averages would be gone with the next exchange.
+TEST(WeightAverages, AreNotStepped) {
+  const at::Tensor weight = at::ones({3}).requires_grad_();
+  SGD optimizer({weight}, {.lr = 1});
+  optimizer.keep_average(0.5);
+  const auto step = [&] {
+    weight.mutable_grad() = at::ones({3});
+    optimizer.step();
+  };
+  step();
+  step();
+  EXPECT_FALSE(optimizer.has_exchanged_averages());
+  optimizer.exchange_averages();
+  EXPECT_TRUE(optimizer.has_exchanged_averages());
+  EXPECT_THAT(testing_support::refusal(step),
+              testing::HasSubstr("sgd: an update while the weights have the values of their averages"));
+  EXPECT_THROW(optimizer.keep_average(0.9), ConfigError);
+  optimizer.exchange_averages();
+  step();
+  EXPECT_EQ(weight[0].item<float>(), -2);
 }
 
 TEST(WeightAverages, LoadCopies) {

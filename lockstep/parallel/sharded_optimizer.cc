@@ -145,6 +145,7 @@ void ShardedOptimizer::update(const optim::Update& update) {
 }
 
 void ShardedOptimizer::update_slices(const optim::Update& update) {
+  optim::check_own_weights(*this, "an update");
   const c10::AutoGradMode no_grad(false);
   const optim::UseHeldGradients use;
   for (const Shard& shard : shards_) {

@@ -55,6 +55,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   std::vector<at::Tensor> averages() const override;
   void load_averages(const std::vector<at::Tensor>& averages) override;
   void exchange_averages() override;
+  bool has_exchanged_averages() const override { return slices_->has_exchanged_averages(); }
 
   void keep_masters() override { slices_->keep_masters(); }
   std::vector<at::Tensor> masters() const override;

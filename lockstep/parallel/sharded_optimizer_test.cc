@@ -127,6 +127,7 @@ void check_case(comm::Communicator& comm, const Case& c, bool shares) {
   if (leads) expect_equal(masters, whole->masters(), "masters");
   whole->exchange_averages();
   sharded.exchange_averages();
+  EXPECT_TRUE(sharded.has_exchanged_averages());
   expect_equal(ours, theirs, "averages in the weights' place");
   whole->exchange_averages();
   sharded.exchange_averages();
