@@ -166,6 +166,11 @@ void MixedPrecision::hold_masters() const {
   for (const auto& optimizer : optimizers_) optimizer.hold_masters();
 }
 
+bool MixedPrecision::keeps_masters_of(const optim::OptimizerRef& optimizer) const {
+  return policy_.master_weights && std::any_of(optimizers_.begin(), optimizers_.end(),
+                                               [&](const MixedOptimizer& of) { return of.optimizer() == optimizer; });
+}
+
 size_t MixedPrecision::index_of(const optim::OptimizerRef& optimizer) const {
   const auto found = std::find_if(optimizers_.begin(), optimizers_.end(),
                                   [&](const MixedOptimizer& of) { return of.optimizer() == optimizer; });

@@ -123,6 +123,8 @@ class MixedPrecision {
   void load_masters(const optim::OptimizerRef& optimizer, const std::vector<at::Tensor>& masters) {
     find(optimizer).load_masters(masters);
   }
+  // Whether this has given the optimizer's 16-bit parameters masters: at O2, of those in the list.
+  bool keeps_masters_of(const optim::OptimizerRef& optimizer) const;
   // Returns the masters that each rank has to itself of these parameters, in their order.
   std::vector<at::Tensor> masters_of(std::span<const at::Tensor> parameters) const;
 

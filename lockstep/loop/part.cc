@@ -108,9 +108,11 @@ class OptimizerPart final : public Part {
   }
 
  private:
-  // Those of an optimizer in mixed precision are MixedPrecision's part.
+  // Those that MixedPrecision gave to an optimizer are its part. An optimizer may keep masters where it gives none.
   bool has_masters_to_itself() const {
-    if (ours_ == nullptr || amp::MixedPrecision::find_for(ours_->all_parameters().front()) != nullptr) return false;
+    if (ours_ == nullptr) return false;
+    const auto* mixed = amp::MixedPrecision::find_for(ours_->all_parameters().front());
+    if (mixed != nullptr && mixed->keeps_masters_of(*ours_)) return false;
     return !ours_->masters().empty();
   }
 

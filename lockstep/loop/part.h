@@ -54,8 +54,9 @@ concept HasState = requires(T& part, const T& constant, const checkpoint::ValueV
 // All of them keep a reference.
 std::unique_ptr<Part> make_part(parallel::DistributedDataParallel& network);
 std::unique_ptr<Part> make_part(torch::nn::Module& network);  // equal on all ranks, such as an average of weights
-// Libtorch's or Lockstep's. With an average of the weights (keep_average()) and, without MixedPrecision, with masters.
-// Between two exchange_averages() saving and loading are a ConfigError: the file has the weights and the averages.
+// Libtorch's or Lockstep's. With an average of the weights (keep_average()) and masters that MixedPrecision has not
+// given it. Between two exchange_averages() saving and loading are a ConfigError: the file has the weights and the
+// averages.
 std::unique_ptr<Part> make_part(torch::optim::Optimizer& optimizer);
 std::unique_ptr<Part> make_part(optim::FusedOptimizer& optimizer);
 std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer);

@@ -47,5 +47,40 @@ TEST(OptimizerPart, IsNotSavedOrLoadedWhileTheWeightsAreTheAverages) {
   state.load(saved, "run.pt");
 }
 
+// Argument: the level at which MixedPrecision gives no masters, and whether it has the optimizer.
+void expect_own_masters(const amp::Options& options, bool is_listed) {
+  const auto world = testing_support::own_world();
+  struct Loop {
+    Loop(uint64_t seed, const amp::Options& options, bool is_listed)
+        : net(linear(seed)),
+          optimizer(net->parameters(), {.lr = 0.001}),
+          mixed({net.get()},
+                is_listed ? std::vector<optim::OptimizerRef>{optimizer} : std::vector<optim::OptimizerRef>(), options) {
+      optimizer.follow_parameters();
+      optimizer.keep_masters();
+    }
+    torch::nn::Linear net;
+    optim::SGD optimizer;
+    amp::MixedPrecision mixed;
+  } whole(1, options, is_listed), resumed(2, options, is_listed);
+  int64_t steps = 0;
+  const auto state_of = [&](Loop& loop) {
+    return State(*world, steps, {{"model", *loop.net}, {"optimizer", loop.optimizer}, {"amp", loop.mixed}});
+  };
+  step(whole.optimizer);
+  const checkpoint::Value saved = state_of(whole).value();
+  EXPECT_EQ(checkpoint::ValueView(saved, "run.pt")["model"]["weight"].tensor().scalar_type(), at::kFloat);
+  state_of(resumed).load(saved, "run.pt");
+  const auto one = whole.optimizer.masters(), other = resumed.optimizer.masters();
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(at::equal(one[i], other[i]));
+    EXPECT_FALSE(at::equal(one[i], one[i].to(at::kBFloat16).to(at::kFloat))) << "the weights alone would not do";
+  }
+}
+TEST(OptimizerPart, HasTheMastersThatMixedPrecisionHasNotGivenIt) {
+  expect_own_masters({.opt_level = amp::OptLevel::kO3}, /*is_listed=*/true);
+  expect_own_masters({.opt_level = amp::OptLevel::kO2}, /*is_listed=*/false);
+}
+
 }  // namespace
 }  // namespace lockstep::loop
