@@ -4,7 +4,6 @@
 //
 //   lockstep launch --nproc 2 example_own_loop runs/spiral [STEPS]      (or torchrun, mpirun, srun)
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -46,7 +45,6 @@ torch::nn::Sequential make_net() {
 int train(const std::string& folder, int64_t steps) {
   const auto world = init();
   const bool leads = world->rank() == 0;
-  at::set_num_threads(1);
   torch::manual_seed(1);
 
   auto net = make_net();

@@ -9,6 +9,7 @@
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
+#include "lockstep/parallel/threads.h"
 
 namespace lockstep::loop {
 namespace {
@@ -53,6 +54,8 @@ double Measured::sum(const std::string& name) const {
 
 Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options) {
   if (data.size() == 0) throw ConfigError("evaluation: the data set has no samples: ", data.description());
+  if (options.lanes > 0) parallel::choose_threads(options.lanes);
+  const parallel::OneThreadUnlessChosen same_at_any_number_of_ranks;
   const c10::AutoGradMode no_grad(false);
   Sums first_sums;
   const auto measure = [&](int64_t first, int64_t count) {
@@ -75,12 +78,12 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
 }
 
 Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
-                  int64_t chunk) {
+                  int64_t chunk, int lanes) {
   ddp.sync_buffers();  // a forward outside of run() may have changed them
   const EvalMode eval({&ddp.module()});
   const auto parameters = ddp.module().parameters();
   const c10::Device device = parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();
-  return evaluate(ddp.world(), data, sums_of, {.chunk = chunk, .device = device});
+  return evaluate(ddp.world(), data, sums_of, {.chunk = chunk, .device = device, .lanes = lanes});
 }
 
 }  // namespace lockstep::loop

@@ -38,6 +38,9 @@ struct Measured {
 struct EvaluateOptions {
   int64_t chunk = 256;  // samples in a batch; the results' bits depend on it
   c10::Device device{c10::kCPU};
+  // Of the loop, by which libtorch's threads are chosen (threads.h). 0: as make_loader() or run() has chosen them
+  // before; where neither has, an evaluation has one thread.
+  int lanes = 0;
 };
 
 // Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode
@@ -48,6 +51,6 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
 // The same with the wrapped network in eval mode, after which its layers have their own modes again, and on its device.
 // All ranks get rank 0's buffers before.
 Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
-                  int64_t chunk = 256);
+                  int64_t chunk = 256, int lanes = 0);
 
 }  // namespace lockstep::loop

@@ -6,7 +6,23 @@ namespace lockstep::parallel {
 // Sets libtorch's intra-op threads to this machine's cores ÷ `lanes`, as `lockstep train` does, unless somebody has
 // chosen them: OMP_NUM_THREADS is set by the user or by another launcher, or the program has called set_num_threads().
 // Some of libtorch's kernels add in the order of their threads' parts, so the bits of a run are the same at any number
-// of ranks only if a rank's number of threads is. `lanes`: of all ranks. Called by the thread that runs the steps.
+// of ranks only if a rank's number of threads is. `lanes`: of all ranks. Called by the thread that runs the steps; its
+// first call counts.
 void choose_threads(int lanes);
+// Leaves this thread's number as it is from now on.
+void keep_threads();
+
+// One thread as long as it exists, where nothing has chosen their number yet: a number that is the same at any number
+// of ranks.
+class OneThreadUnlessChosen {
+ public:
+  OneThreadUnlessChosen();
+  ~OneThreadUnlessChosen();
+  OneThreadUnlessChosen(const OneThreadUnlessChosen&) = delete;
+  OneThreadUnlessChosen& operator=(const OneThreadUnlessChosen&) = delete;
+
+ private:
+  int before_ = 0;  // 0: they are chosen
+};
 
 }  // namespace lockstep::parallel

@@ -1,5 +1,6 @@
 // What a loop of one's own has beside ddp and amp, on real ranks.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/evaluate.h"
@@ -81,6 +83,45 @@ RANK_PROGRAM(exact_evaluation) {
 }
 TEST(Loop, EvaluationIsExactAtAnyWorldSize) {
   for (const int size : {1, 2, 4}) expect_ranks_pass("exact_evaluation", size);
+}
+
+// Argument: what has chosen the threads before the first step. The launcher's number depends on the ranks'.
+RANK_PROGRAM(threads_of_an_evaluation) {
+  const auto world = join_world(context);
+  const std::string& by = context.argument;
+  torch::nn::Linear net(2, 1);
+  parallel::DistributedDataParallel ddp(net.ptr(), world, {.keep_threads = by == "kept"});
+  const int before = at::get_num_threads(), by_lanes = std::max(1, usable_cores() / 2);
+  if (by == "loader") make_loader(*world, std::make_shared<Points>(), {.lanes = 2, .batch_size = 7, .seed = 3});
+  int within = 0;
+  const auto count = [&](const data::Batch&) -> Sums {
+    within = at::get_num_threads();
+    return {{"n", 1}};
+  };
+  evaluate(ddp, Points(), count, 50, by == "lanes" ? 2 : 0);
+  EXPECT_EQ(within, by == "nothing" ? 1 : by == "kept" || by == "environment" ? before : by_lanes);
+  EXPECT_EQ(at::get_num_threads(), by == "nothing" ? before : within);
+  const auto run = [&](int64_t number) {
+    ddp.run({.number = number, .samples = 2, .lanes = {{context.rank, 2 / context.size}}}, [&](size_t) {
+      return net->forward(at::ones({1, 2})).mean();
+    });
+  };
+  run(0);
+  const int stepped = at::get_num_threads();
+  evaluate(ddp, Points(), count, 50);
+  EXPECT_EQ(within, stepped) << "as before the first step of a resumed loop that has a loader";
+  if (by == "loader") EXPECT_EQ(stepped, by_lanes);
+}
+TEST(Loop, AnEvaluationsThreadsDoNotDependOnTheNumberOfRanks) {
+  for (const char* by : {"nothing", "loader", "lanes", "kept", "environment"}) {
+    std::map<std::string, std::string> environment = {{"OMP_NUM_THREADS", "3"}, {"MKL_NUM_THREADS", "3"}};
+    if (by != std::string("environment")) environment.emplace("LOCKSTEP_THREADS", "auto");
+    for (const int ranks : {1, 2}) {
+      for (const auto& result : testing_support::Ranks("threads_of_an_evaluation", ranks, by, environment).wait()) {
+        EXPECT_EQ(result.exit_code, 0) << by << result.output;
+      }
+    }
+  }
 }
 
 // A forward outside of run(), as for precise statistics: ranks have their own until rank 0's are brought.
