@@ -42,7 +42,7 @@ std::string CheckpointStore::save(int64_t step, const Value& value) {
 std::string CheckpointStore::adopt(int64_t step, const std::string& file) {
   make_folder(step);
   write_atomically(path_of(step), [&file](ByteSink& sink) { copy_into(sink, file); });
-  link_atomically(step_file_name(step), folder_ + "/last.pt");
+  link_atomically(step_file_name(list().back().step), folder_ + "/last.pt");
   return path_of(step);
 }
 

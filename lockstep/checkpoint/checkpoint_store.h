@@ -33,8 +33,8 @@ class CheckpointStore {
   // Writes the checkpoint of a step (not negative), points last.pt to it and returns its path. Each of the two is
   // atomic. Throws IoError; the earlier checkpoints then remain.
   std::string save(int64_t step, const Value& value);
-  // Copies a file of another run as the checkpoint of a step, for a run that begins there, points last.pt to it and
-  // returns its path. Throws IoError.
+  // Copies a file of another run as the checkpoint of a step, for a run that was forked from it, points last.pt to the
+  // newest and returns the copy's path. Throws IoError.
   std::string adopt(int64_t step, const std::string& file);
   // Points best.pt to the checkpoint of a step. Throws BugError if there is none.
   void mark_best(int64_t step);

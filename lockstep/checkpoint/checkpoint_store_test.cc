@@ -82,6 +82,8 @@ TEST_F(CheckpointStoreTest, AdoptsAnotherRunsCheckpoint) {
   EXPECT_EQ(read_file(folder_ + "/step-000007.pt"), read_file(dir_ / "parent/step-000007.pt"));
   EXPECT_THROW(store.adopt(8, dir_ / "parent/none.pt"), IoError);
   EXPECT_THAT(steps(), ElementsAre(7));
+  store.adopt(5, dir_ / "parent/last.pt");
+  EXPECT_EQ(fs::read_symlink(folder_ + "/last.pt"), "step-000007.pt") << "the newest stays the last";
 }
 
 TEST_F(CheckpointStoreTest, KnowsTheBest) {

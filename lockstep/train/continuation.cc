@@ -7,8 +7,10 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/comm/text_exchange.h"
 #include "lockstep/track/jsonl.h"
 #include "lockstep/train/folder/run_folder.h"
+#include "lockstep/world/once.h"
 
 namespace lockstep::train {
 namespace {
@@ -24,6 +26,32 @@ ResumedCheckpoint read_file(const std::string& file) {
   checkpoint::Value value = checkpoint::read_pt(file);
   TrainingState state = read_state(value, file);
   return {file, std::move(value), std::move(state), {}};
+}
+
+// Nothing if the file is no longer there.
+std::optional<ResumedCheckpoint> read_if_there(const std::string& file) {
+  try {
+    return read_file(file);
+  } catch (const DataError&) {
+    std::error_code error;
+    if (fs::exists(file, error)) throw;
+    return std::nullopt;
+  }
+}
+
+// Rank 0 throws its own error. The others wait for as long as it reads, and find it gone then.
+std::optional<ResumedCheckpoint> read_first(const std::string& resume, World& world) {
+  std::optional<ResumedCheckpoint> read;
+  std::exception_ptr failed;
+  once(world, OnceScope::kWorld, [&] {
+    try {
+      read = read_resumed(resume);
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  });
+  if (failed) std::rethrow_exception(failed);
+  return read;
 }
 
 // The steps of a run whose results a file holds; 0 if there is none.
@@ -46,7 +74,7 @@ void drop(const std::string& path, std::vector<std::string>& dropped) {
 
 ResumedCheckpoint read_resumed(const std::string& resume) {
   std::error_code error;
-  if (!fs::is_directory(resume, error)) return read_file(resume);
+  if (!fs::is_directory(resume, error)) return read_file(numbered_checkpoint(resume));
   const RunFiles files{resume};
   std::vector<std::string> warnings;
   if (is_file(files.interrupted())) {
@@ -66,6 +94,20 @@ ResumedCheckpoint read_resumed(const std::string& resume) {
   return {newest->saved.path, std::move(newest->value), std::move(state), std::move(warnings)};
 }
 
+ResumedCheckpoint read_resumed(const std::string& resume, World& world) {
+  if (world.size() == 1) return read_resumed(resume);
+  constexpr int kAttempts = 10;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::optional<ResumedCheckpoint> read = read_first(resume, world);
+    const std::string file = comm::gather_texts(world.communicator(), read ? read->file : "").at(0);
+    if (world.rank() != 0) read = read_if_there(file);
+    const auto steps = comm::gather_texts(world.communicator(), read ? cat(read->state.step) : "gone");
+    if (std::equal(steps.begin() + 1, steps.end(), steps.begin())) return *std::move(read);
+  }
+  throw IoError("--resume ", resume,
+                ": the run replaced its checkpoints while the ranks read them; name an older file");
+}
+
 Continued cut_back(const RunFiles& files, int64_t step, const std::string& resumed_from) {
   Continued done;
   const checkpoint::CheckpointStore store(files.checkpoints());
@@ -82,16 +124,15 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
   return done;
 }
 
-Continued take_over(const RunFiles& files, int64_t step, const std::string& resumed_from) {
+Continued take_over(const RunFiles& files, const ResumedCheckpoint& from) {
+  const int64_t step = from.state.step;
   checkpoint::CheckpointStore store(files.checkpoints());
-  const RunFiles parent{run_of(resumed_from)};
+  const RunFiles parent{run_of(from.file)};
   const checkpoint::CheckpointStore parents(parent.checkpoints());
   const auto best = parent.folder.empty() ? std::nullopt : parents.best();
-  if (best && *best <= step) {
-    store.adopt(*best, parent.checkpoints() + "/best.pt");
-    store.mark_best(*best);
-  }
-  store.adopt(step, resumed_from);
+  store.save(step, from.value);
+  if (best && *best < step) store.adopt(*best, parent.checkpoints() + "/" + checkpoint::step_file_name(*best));
+  if (best && *best <= step) store.mark_best(*best);
   if (parent.folder.empty()) return {};
   return {.evaluated = track::copy_jsonl(parent.metrics(), files.metrics(), step).evaluated, .dropped = {}};
 }

@@ -8,6 +8,7 @@
 #include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/training_state.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::train {
 
@@ -20,8 +21,13 @@ struct ResumedCheckpoint {
 };
 
 // Reads a checkpoint's file, or of a run's folder the newest checkpoint that can be read; an interrupted state is newer
-// than all others. Throws ConfigError if there is none, DataError.
+// than all others. A link is followed first, so that `file` names what was read. Throws ConfigError if there is none,
+// DataError.
 ResumedCheckpoint read_resumed(const std::string& resume);
+
+// The same on all ranks: rank 0 decides which file it is, for the run that it belongs to may be under way and write
+// others meanwhile. Only rank 0 has warnings. A collective.
+ResumedCheckpoint read_resumed(const std::string& resume, World& world);
 
 // What was done to a folder before its run goes on.
 struct Continued {
@@ -34,9 +40,9 @@ struct Continued {
 // Throws IoError.
 Continued cut_back(const RunFiles& files, int64_t step, const std::string& resumed_from);
 
-// Prepares the folder of a run that was forked from a checkpoint of another: copies the checkpoint, the other run's
-// best so far and its metrics up to there, so that the new folder stands for itself from its first moment. The other
-// run's folder stays as it is. Rank 0's. Throws IoError.
-Continued take_over(const RunFiles& files, int64_t step, const std::string& resumed_from);
+// Prepares the folder of a run that was forked from a checkpoint of another: writes the checkpoint as it was read, and
+// copies the other run's best so far and its metrics up to there, so that the new folder stands for itself from its
+// first moment. The other run's folder stays as it is. Rank 0's. Throws IoError.
+Continued take_over(const RunFiles& files, const ResumedCheckpoint& from);
 
 }  // namespace lockstep::train

@@ -6,10 +6,13 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/comm/text_exchange.h"
+#include "support/worlds.h"
 
 namespace lockstep::train {
 namespace {
@@ -18,7 +21,16 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-checkpoint::Value state(int64_t step) { return checkpoint::Dict{{"meta", checkpoint::Dict{{"step", step}}}}; }
+// As much of a run's checkpoint as read_state() reads.
+checkpoint::Value state(int64_t step) {
+  using checkpoint::Dict;
+  return Dict{{"sampler", Dict{{"dataset_size", int64_t{8}}}},
+              {"meta", Dict{{"step", step},
+                            {"steps_per_epoch", int64_t{1}},
+                            {"best", 0.5},
+                            {"options", Dict{{"recipe", "tiny"}}},
+                            {"sample_shape", checkpoint::List{}}}}};
+}
 
 std::string text_of(const std::string& file) {
   std::ostringstream text;
@@ -68,7 +80,7 @@ TEST_F(Continuation, AnInterruptedStateGoesUnlessTheRunGoesOnFromIt) {
 TEST_F(Continuation, AForkStandsForItselfAndLeavesItsParentAlone) {
   const std::string metrics = text_of(files_.metrics());
   fs::create_directories(fork_.folder);
-  const Continued done = take_over(fork_, 2, step_file(2));
+  const Continued done = take_over(fork_, read_resumed(step_file(2)));
   EXPECT_TRUE(done.evaluated);
   EXPECT_EQ(text_of(fork_.metrics()), "{\"kind\":\"eval\",\"step\":1}\n{\"kind\":\"eval\",\"step\":2}\n");
   const checkpoint::CheckpointStore store(fork_.checkpoints());
@@ -82,16 +94,59 @@ TEST_F(Continuation, AForkStandsForItselfAndLeavesItsParentAlone) {
 TEST_F(Continuation, AForkTakesTheBestSoFar) {
   checkpoint::CheckpointStore(files_.checkpoints()).mark_best(2);
   fs::create_directories(fork_.folder);
-  take_over(fork_, 4, step_file(4));
+  take_over(fork_, read_resumed(step_file(4)));
   const checkpoint::CheckpointStore store(fork_.checkpoints());
   EXPECT_EQ(store.best(), 2);
   EXPECT_EQ(fs::read_symlink(fork_.checkpoints() + "/last.pt"), "step-000004.pt");
 }
 
+// The run goes on after the checkpoint was read: the link then leads to a later step.
+TEST_F(Continuation, AForkIsOfTheCheckpointThatWasRead) {
+  fs::create_directories(fork_.folder);
+  const ResumedCheckpoint from = read_resumed(files_.last());
+  EXPECT_EQ(from.file, step_file(4)) << "the name says which it is";
+  checkpoint::CheckpointStore(files_.checkpoints(), {.keep_last = 1}).save(6, state(6));
+  take_over(fork_, from);
+  EXPECT_EQ(fs::read_symlink(fork_.last()), "step-000004.pt");
+  EXPECT_EQ(read_resumed(fork_.last()).state.step, 4);
+}
+
+// Saves steps 10, 11, … until the test ends.
+class WritingRun {
+ public:
+  explicit WritingRun(const RunFiles& files) : store_(files.checkpoints(), {.keep_last = 2}) {
+    store_.save(9, state(9));
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      for (int64_t step = 10; !stop.stop_requested(); ++step) store_.save(step, state(step));
+    });
+  }
+
+ private:
+  checkpoint::CheckpointStore store_;
+  std::jthread thread_;
+};
+
+RANK_PROGRAM(reads_a_run_under_way) {
+  const auto world = ::lockstep::testing_support::join_world(context);
+  for (int i = 0; i < 20; ++i) {
+    for (const std::string& resume : {context.argument, RunFiles{context.argument}.last()}) {
+      const ResumedCheckpoint read = read_resumed(resume, *world);
+      const std::string own = cat(read.state.step, ' ', read.file);
+      for (const auto& each : comm::gather_texts(world->communicator(), own)) EXPECT_EQ(each, own);
+      EXPECT_EQ(fs::path(read.file).filename(), checkpoint::step_file_name(read.state.step));
+    }
+  }
+}
+
+TEST_F(Continuation, RanksReadTheSameCheckpointOfARunUnderWay) {
+  const WritingRun run(files_);
+  ::lockstep::testing_support::expect_ranks_pass("reads_a_run_under_way", 3, files_.folder);
+}
+
 TEST_F(Continuation, AForkOfALoneCheckpointHasNoHistory) {
   fs::copy_file(step_file(2), dir_ / "lone.pt");
   fs::create_directories(fork_.folder);
-  EXPECT_FALSE(take_over(fork_, 2, dir_ / "lone.pt").evaluated);
+  EXPECT_FALSE(take_over(fork_, read_resumed(dir_ / "lone.pt")).evaluated);
   EXPECT_FALSE(fs::exists(fork_.metrics()));
 }
 

@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
@@ -64,7 +65,7 @@ struct Begun {
 
 Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world) {
   Begun run{options, std::move(recipe), std::move(world), std::nullopt};
-  if (options.resume) run.resumed = read_resumed(*options.resume);
+  if (options.resume) run.resumed = read_resumed(*options.resume, *run.world);
   const auto recorded = [&run](const char* name) { return static_cast<int>(run.resumed->state.origin.number(name)); };
   const parallel::ParallelOptions& asked = options.parallel;
   run.lanes = asked.lanes > 0 ? asked.lanes : run.resumed ? recorded("lanes") : run.world->size();
@@ -251,7 +252,7 @@ Optimized make_optimizer(Weighted run) {
 }
 
 // Puts the parts together, and optimizer, scaler and schedule where the checkpoint left them.
-Parts restore_position(Optimized run) {
+Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& from) {
   Parts parts{.options = std::move(run.options),
               .resolved = std::move(run.resolved),
               .usual = std::move(run.usual),
@@ -269,8 +270,8 @@ Parts restore_position(Optimized run) {
               .files = {},
               .changes = std::move(run.changes)};
   parts.files.folder = parts.options.out;
-  if (!run.resumed) return parts;
-  const ResumedCheckpoint& resumed = *run.resumed;
+  if (!from) return parts;
+  const ResumedCheckpoint& resumed = *from;
   restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.mixed->scaler());
   parts.state.step = resumed.state.step;
   parts.state.best = resumed.state.best;
@@ -286,10 +287,10 @@ Parts restore_position(Optimized run) {
 }
 
 // Rank 0's half: the run's configuration, and a history that ends where the run goes on.
-void prepare_files(Parts& parts) {
+void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
   if (parts.world->rank() != 0) return;
-  Continued done = parts.forked ? take_over(parts.files, parts.state.step, parts.resumed_from)
-                                : cut_back(parts.files, parts.state.step, parts.resumed_from);
+  Continued done =
+      parts.forked ? take_over(parts.files, *from) : cut_back(parts.files, parts.state.step, parts.resumed_from);
   write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
   parts.evaluated = done.evaluated;
   if (parts.options.overwrite) parts.dropped = std::move(done.dropped);
@@ -318,9 +319,11 @@ void set_memory_format(torch::nn::Module& module, bool channels_last) {
 Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world) {
   Fed fed = open_data(begin(options, std::move(recipe), std::move(world)));
   Built built = build_model(plan_run(std::move(fed)));
-  Parts parts = restore_position(make_optimizer(load_start(std::move(built))));
+  Optimized run = make_optimizer(load_start(std::move(built)));
+  const std::optional<ResumedCheckpoint> from = std::exchange(run.resumed, std::nullopt);
+  Parts parts = restore_position(std::move(run), from);
   try_evaluation(parts);
-  prepare_files(parts);
+  prepare_files(parts, from);
   return parts;
 }
 

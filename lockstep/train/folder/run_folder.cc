@@ -61,6 +61,18 @@ std::string run_of(const std::string& file) {
   return error ? "" : run_above(target);
 }
 
+std::string numbered_checkpoint(const std::string& file) {
+  constexpr int kMostLinks = 40;  // as many as the kernel follows
+  fs::path at = file;
+  for (int links = 0; links < kMostLinks && !checkpoint::step_of_name(at.filename().string()); ++links) {
+    std::error_code error;
+    const fs::path target = fs::read_symlink(at, error);
+    if (error) return file;
+    at = at.parent_path() / target;
+  }
+  return same_place(run_of(file), run_of(at.string())) ? at.string() : file;
+}
+
 bool is_newest(const std::string& file) {
   const auto newest = newest_checkpoint(run_of(file));
   return newest && same_place(*newest, file);

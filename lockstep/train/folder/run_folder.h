@@ -21,6 +21,10 @@ std::optional<std::string> newest_checkpoint(const std::string& folder);
 // lies, or to which it is a link. Empty if it belongs to none.
 std::string run_of(const std::string& file);
 
+// Returns the numbered checkpoint of its run to which a link leads, as last.pt does now: what is read by that name is
+// one step's, whatever the run writes meanwhile. Any other file's path is returned as it is.
+std::string numbered_checkpoint(const std::string& file);
+
 // Whether `file` is the newest checkpoint of its run, or a link to it.
 bool is_newest(const std::string& file);
 

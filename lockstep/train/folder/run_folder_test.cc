@@ -65,6 +65,22 @@ TEST_F(RunFolderTest, AFileBelongsToItsRun) {
   fs::current_path(before);
 }
 
+TEST_F(RunFolderTest, ALinkLeadsToANumberedCheckpoint) {
+  const std::string file = touch("checkpoints/step-000010.pt"), other = touch("other.pt");
+  const std::string checkpoints = run_ + "/checkpoints";
+  fs::create_symlink("step-000010.pt", checkpoints + "/last.pt");
+  fs::create_symlink(checkpoints + "/last.pt", dir_ / "model.pt");
+  EXPECT_EQ(numbered_checkpoint(checkpoints + "/last.pt"), file);
+  EXPECT_EQ(numbered_checkpoint(dir_ / "model.pt"), file) << "over another link";
+  EXPECT_EQ(numbered_checkpoint(file), file);
+  EXPECT_EQ(numbered_checkpoint(other), other);
+  EXPECT_EQ(numbered_checkpoint(dir_ / "none.pt"), dir_ / "none.pt");
+  fs::create_symlink(other, checkpoints + "/mine.pt");
+  EXPECT_EQ(numbered_checkpoint(checkpoints + "/mine.pt"), checkpoints + "/mine.pt") << "its step has no name";
+  fs::create_symlink("round.pt", checkpoints + "/round.pt");
+  EXPECT_EQ(numbered_checkpoint(checkpoints + "/round.pt"), checkpoints + "/round.pt");
+}
+
 TEST_F(RunFolderTest, OnlyTheLastStepIsTheNewest) {
   const std::string older = touch("checkpoints/step-000009.pt"), newest = touch("checkpoints/step-000010.pt");
   fs::create_symlink("step-000010.pt", run_ + "/checkpoints/last.pt");
