@@ -63,6 +63,15 @@ int64_t steps_in(const std::string& final_json) {
              : 0;
 }
 
+// The interrupted state becomes a numbered checkpoint like the others, so that none is taken for newer than those which
+// the run saves from here on.
+void number(const RunFiles& files, int64_t step) {
+  const std::string to = cat(files.checkpoints(), '/', checkpoint::step_file_name(step));
+  std::error_code error;
+  fs::rename(files.interrupted(), to, error);
+  if (error) throw IoError(files.interrupted(), ": can't be renamed to ", to, ": ", error.message());
+}
+
 // Removes a file and notes its name, if it is there.
 void drop(const std::string& path, std::vector<std::string>& dropped) {
   std::error_code error;
@@ -76,15 +85,19 @@ ResumedCheckpoint read_resumed(const std::string& resume) {
   std::error_code error;
   if (!fs::is_directory(resume, error)) return read_file(numbered_checkpoint(resume));
   const RunFiles files{resume};
+  const checkpoint::CheckpointStore store(files.checkpoints());
   std::vector<std::string> warnings;
+  std::optional<ResumedCheckpoint> interrupted;
   if (is_file(files.interrupted())) {
     try {
-      return read_file(files.interrupted());
+      interrupted = read_file(files.interrupted());
     } catch (const DataError& damaged) {
       warnings.push_back(damaged.what());
     }
   }
-  auto newest = checkpoint::CheckpointStore(files.checkpoints()).load_newest();
+  const auto saved = store.list();
+  if (interrupted && (saved.empty() || saved.back().step <= interrupted->state.step)) return *std::move(interrupted);
+  auto newest = store.load_newest();
   if (!newest) {
     throw ConfigError("--resume ", resume, ": the run has no checkpoint that can be read; start it anew",
                       warnings.empty() ? "" : cat(" (", warnings[0], ")"));
@@ -115,8 +128,12 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
     if (saved.step > step) done.dropped.push_back(fs::path(saved.path).filename().string());
   }
   if (store.best().value_or(0) > step) done.dropped.emplace_back("best.pt");
+  if (resumed_from == files.interrupted()) {
+    number(files, step);
+  } else {
+    drop(files.interrupted(), done.dropped);
+  }
   store.cut_back(step);
-  if (resumed_from != files.interrupted()) drop(files.interrupted(), done.dropped);
   const track::Cut cut = track::copy_jsonl(files.metrics(), files.metrics(), step);
   done.evaluated = cut.evaluated;
   if (cut.dropped_to > 0) done.dropped.push_back(cat("metrics of steps ", step + 1, " to ", cut.dropped_to));

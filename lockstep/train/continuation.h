@@ -20,9 +20,9 @@ struct ResumedCheckpoint {
   std::vector<std::string> warnings;  // for each newer one that can't be read
 };
 
-// Reads a checkpoint's file, or of a run's folder the newest checkpoint that can be read; an interrupted state is newer
-// than all others. A link is followed first, so that `file` names what was read. Throws ConfigError if there is none,
-// DataError.
+// Reads a checkpoint's file, or of a run's folder the newest checkpoint that can be read: the interrupted state, unless
+// there is one of a later step. A link is followed first, so that `file` names what was read. Throws ConfigError if
+// there is none, DataError.
 ResumedCheckpoint read_resumed(const std::string& resume);
 
 // The same on all ranks: rank 0 decides which file it is, for the run that it belongs to may be under way and write
@@ -35,7 +35,8 @@ struct Continued {
   std::vector<std::string> dropped;  // for people: what lay in the folder and belongs to later steps
 };
 
-// Prepares the folder of a run that goes on in it at `step`: cuts the metrics and removes what belongs to later steps.
+// Prepares the folder of a run that goes on in it at `step`: cuts the metrics, removes what belongs to later steps, and
+// gives the interrupted state that it goes on from its step's number; any other is removed.
 // A run that begins goes on at step 0. `resumed_from` is the checkpoint's file; empty for a run that begins. Rank 0's.
 // Throws IoError.
 Continued cut_back(const RunFiles& files, int64_t step, const std::string& resumed_from);

@@ -10,7 +10,8 @@
 
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
-#include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/comm/text_exchange.h"
 #include "support/worlds.h"
 
@@ -71,10 +72,26 @@ TEST_F(Continuation, ARunThatWasKilledAfterItsEndKeepsItsResults) {
   EXPECT_TRUE(fs::exists(files_.final_json()));
 }
 
-TEST_F(Continuation, AnInterruptedStateGoesUnlessTheRunGoesOnFromIt) {
-  std::ofstream(files_.interrupted()) << "x";
-  EXPECT_THAT(cut_back(files_, 4, files_.interrupted()).dropped, IsEmpty());
+TEST_F(Continuation, AnInterruptedStateThatTheRunGoesOnFromIsNumbered) {
+  checkpoint::write_pt(state(5), files_.interrupted());
+  const ResumedCheckpoint from = read_resumed(files_.folder);
+  EXPECT_EQ(from.state.step, 5);
+  EXPECT_THAT(cut_back(files_, 5, from.file).dropped, IsEmpty());
+  EXPECT_FALSE(fs::exists(files_.interrupted()));
+  EXPECT_EQ(fs::read_symlink(files_.last()), "step-000005.pt");
+  EXPECT_EQ(read_resumed(files_.folder).state.step, 5) << "a run that is killed before its first save";
+}
+
+TEST_F(Continuation, AnInterruptedStateThatTheRunDoesNotGoOnFromGoes) {
+  checkpoint::write_pt(state(5), files_.interrupted());
   EXPECT_THAT(cut_back(files_, 4, step_file(4)).dropped, ElementsAre("INTERRUPTED.pt"));
+}
+
+TEST_F(Continuation, AnInterruptedStateCountsOnlyIfNoneIsOfALaterStep) {
+  checkpoint::write_pt(state(3), files_.interrupted());
+  EXPECT_EQ(read_resumed(files_.folder).file, step_file(4));
+  checkpoint::write_pt(state(4), files_.interrupted());
+  EXPECT_EQ(read_resumed(files_.folder).file, files_.interrupted());
 }
 
 TEST_F(Continuation, AForkStandsForItselfAndLeavesItsParentAlone) {

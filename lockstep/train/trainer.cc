@@ -163,7 +163,6 @@ void Trainer::save() {
   const Phase phase(parts_.world->self(), cat("saving the checkpoint of step ", step_));
   const std::string path = store_.save(step_, state);
   if (parts_.state.is_best) store_.mark_best(step_);
-  std::remove(parts_.files.interrupted().c_str());
   reporter_.saved(path);
 }
 

@@ -13,8 +13,8 @@ bool holds_checkpoint(const std::string& folder);
 // Whether a run has written results to `folder`: metrics, final.json or a checkpoint.
 bool holds_run(const std::string& folder);
 
-// Returns the newest checkpoint of a run, readable or not: its interrupted state, for a run that goes on removes that,
-// or else the one of the last step. Nothing if it has none.
+// Returns the newest checkpoint of a run, readable or not: its interrupted state, to which a run that goes on gives a
+// number before it saves others, or else the one of the last step. Nothing if it has none.
 std::optional<std::string> newest_checkpoint(const std::string& folder);
 
 // Returns the folder of the run that a checkpoint's file belongs to: the one with the checkpoints/ in which the file
