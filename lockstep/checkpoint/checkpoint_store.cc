@@ -68,12 +68,13 @@ std::optional<int64_t> CheckpointStore::best() const {
 
 std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest() const {
   const std::vector<Saved> all = list();
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, damaged;
   for (auto saved = all.rbegin(); saved != all.rend(); ++saved) {
     try {
-      return Loaded{*saved, read_pt(saved->path), warnings};
-    } catch (const Error& error) {
+      return Loaded{*saved, read_pt(saved->path), warnings, damaged};
+    } catch (const DataError& error) {
       warnings.push_back(error.what());
+      damaged.push_back(saved->path);
     }
   }
   if (warnings.empty()) return std::nullopt;

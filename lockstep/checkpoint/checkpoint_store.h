@@ -23,7 +23,8 @@ class CheckpointStore {
   struct Loaded {
     Saved saved;
     Value value;
-    std::vector<std::string> warnings;  // one for each newer checkpoint that could not be read: why
+    std::vector<std::string> warnings;  // one for each newer checkpoint that is damaged: why
+    std::vector<std::string> damaged;   // the paths of these
   };
 
   // `folder` is the run's checkpoints/. The first save creates it.
@@ -43,8 +44,8 @@ class CheckpointStore {
 
   // The checkpoints in ascending order of steps, readable or not.
   std::vector<Saved> list() const;
-  // The newest checkpoint that can be read; nothing if the folder has none. Throws DataError if it has some and none
-  // can be read.
+  // The newest checkpoint that is not damaged; nothing if the folder has none. Throws DataError if it has some and all
+  // are damaged, IoError where the machine does not let it read a newer one.
   std::optional<Loaded> load_newest() const;
   // Removes the checkpoints of later steps, for a run that resumes at `step` and writes them anew. last.pt then points
   // to the newest that remains; best.pt is removed with its checkpoint. Throws IoError.

@@ -105,6 +105,17 @@ TEST_F(CheckpointStoreTest, LoadsTheNewestThatCanBeRead) {
   EXPECT_EQ(loaded->saved.step, 2);
   EXPECT_EQ(step_in(loaded->value), 2);
   EXPECT_THAT(loaded->warnings, ElementsAre(HasSubstr("step-000003.pt: ")));
+  EXPECT_THAT(loaded->damaged, ElementsAre(newest));
+}
+
+// Its content may be good: a disk that comes and goes, another user's file.
+TEST_F(CheckpointStoreTest, ANewestThatCantBeOpenedIsNotPassedOver) {
+  CheckpointStore store(folder_);
+  for (int64_t step = 1; step <= 2; ++step) store.save(step, state(step));
+  const std::string newest = folder_ + "/step-000002.pt";
+  fs::remove(newest);
+  fs::create_symlink(newest, newest);  // to itself, for root may open anything
+  EXPECT_THAT(error_of<IoError>([&] { store.load_newest(); }), HasSubstr("step-000002.pt: can't be opened"));
 }
 
 TEST_F(CheckpointStoreTest, SaysThatNoneCanBeRead) {

@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kAttempts = 10;  // to read a run under way, which removes checkpoints that it no longer keeps
+
 bool is_file(const std::string& path) {
   std::error_code error;
   return fs::is_regular_file(path, error);
@@ -25,7 +27,7 @@ bool is_file(const std::string& path) {
 ResumedCheckpoint read_file(const std::string& file) {
   checkpoint::Value value = checkpoint::read_pt(file);
   TrainingState state = read_state(value, file);
-  return {file, std::move(value), std::move(state), {}};
+  return {file, std::move(value), std::move(state)};
 }
 
 // Nothing if the file is no longer there.
@@ -37,6 +39,16 @@ std::optional<ResumedCheckpoint> read_if_there(const std::string& file) {
     if (fs::exists(file, error)) throw;
     return std::nullopt;
   }
+}
+
+// Reads the numbered file to which a link leads, or any other file by its own name.
+ResumedCheckpoint read_numbered(const std::string& resume) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::string file = numbered_checkpoint(resume);
+    if (file == resume) break;
+    if (auto read = read_if_there(file)) return *std::move(read);
+  }
+  return read_file(resume);
 }
 
 // Rank 0 throws its own error. The others wait for as long as it reads, and find it gone then.
@@ -63,13 +75,16 @@ int64_t steps_in(const std::string& final_json) {
              : 0;
 }
 
+void rename(const std::string& path, const std::string& to) {
+  std::error_code error;
+  fs::rename(path, to, error);
+  if (error) throw IoError(path, ": can't be renamed to ", to, ": ", error.message());
+}
+
 // The interrupted state becomes a numbered checkpoint like the others, so that none is taken for newer than those which
 // the run saves from here on.
 void number(const RunFiles& files, int64_t step) {
-  const std::string to = cat(files.checkpoints(), '/', checkpoint::step_file_name(step));
-  std::error_code error;
-  fs::rename(files.interrupted(), to, error);
-  if (error) throw IoError(files.interrupted(), ": can't be renamed to ", to, ": ", error.message());
+  rename(files.interrupted(), cat(files.checkpoints(), '/', checkpoint::step_file_name(step)));
 }
 
 // Removes a file and notes its name, if it is there.
@@ -83,16 +98,17 @@ void drop(const std::string& path, std::vector<std::string>& dropped) {
 
 ResumedCheckpoint read_resumed(const std::string& resume) {
   std::error_code error;
-  if (!fs::is_directory(resume, error)) return read_file(numbered_checkpoint(resume));
+  if (!fs::is_directory(resume, error)) return read_numbered(resume);
   const RunFiles files{resume};
   const checkpoint::CheckpointStore store(files.checkpoints());
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings, damaged;
   std::optional<ResumedCheckpoint> interrupted;
   if (is_file(files.interrupted())) {
     try {
       interrupted = read_file(files.interrupted());
-    } catch (const DataError& damaged) {
-      warnings.push_back(damaged.what());
+    } catch (const DataError& error) {
+      warnings.emplace_back(error.what());
+      damaged.push_back(files.interrupted());
     }
   }
   const auto saved = store.list();
@@ -103,13 +119,23 @@ ResumedCheckpoint read_resumed(const std::string& resume) {
                       warnings.empty() ? "" : cat(" (", warnings[0], ")"));
   }
   warnings.insert(warnings.end(), newest->warnings.begin(), newest->warnings.end());
+  damaged.insert(damaged.end(), newest->damaged.begin(), newest->damaged.end());
   TrainingState state = read_state(newest->value, newest->saved.path);
-  return {newest->saved.path, std::move(newest->value), std::move(state), std::move(warnings)};
+  return {newest->saved.path, std::move(newest->value), std::move(state), std::move(warnings), std::move(damaged)};
+}
+
+std::vector<std::string> set_aside(const ResumedCheckpoint& from) {
+  std::vector<std::string> warnings = from.warnings;
+  for (size_t i = 0; i < from.damaged.size(); ++i) {
+    const std::string to = from.damaged[i] + ".damaged";
+    rename(from.damaged[i], to);
+    warnings[i] += cat("; it is ", to, " now");
+  }
+  return warnings;
 }
 
 ResumedCheckpoint read_resumed(const std::string& resume, World& world) {
   if (world.size() == 1) return read_resumed(resume);
-  constexpr int kAttempts = 10;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::optional<ResumedCheckpoint> read = read_first(resume, world);
     const std::string file = comm::gather_texts(world.communicator(), read ? read->file : "").at(0);

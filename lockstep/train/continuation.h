@@ -17,17 +17,22 @@ struct ResumedCheckpoint {
   std::string file;
   checkpoint::Value value;
   TrainingState state;
-  std::vector<std::string> warnings;  // for each newer one that can't be read
+  std::vector<std::string> warnings = {};  // for each newer one that is damaged
+  std::vector<std::string> damaged = {};   // the paths of these
 };
 
 // Reads a checkpoint's file, or of a run's folder the newest checkpoint that can be read: the interrupted state, unless
-// there is one of a later step. A link is followed first, so that `file` names what was read. Throws ConfigError if
-// there is none, DataError.
+// there is one of a later step. Damaged ones are passed over. A link is followed first, so that `file` names what was
+// read. Throws ConfigError if there is none, DataError, IoError.
 ResumedCheckpoint read_resumed(const std::string& resume);
 
 // The same on all ranks: rank 0 decides which file it is, for the run that it belongs to may be under way and write
 // others meanwhile. Only rank 0 has warnings. A collective.
 ResumedCheckpoint read_resumed(const std::string& resume, World& world);
+
+// Keeps the damaged checkpoints of a run that goes on under names of their own, with ".damaged" added. Returns the
+// warnings, which name these. Rank 0's. Throws IoError.
+std::vector<std::string> set_aside(const ResumedCheckpoint& from);
 
 // What was done to a folder before its run goes on.
 struct Continued {
@@ -36,9 +41,8 @@ struct Continued {
 };
 
 // Prepares the folder of a run that goes on in it at `step`: cuts the metrics, removes what belongs to later steps, and
-// gives the interrupted state that it goes on from its step's number; any other is removed.
-// A run that begins goes on at step 0. `resumed_from` is the checkpoint's file; empty for a run that begins. Rank 0's.
-// Throws IoError.
+// gives the interrupted state that it goes on from its step's number; any other is removed. A run that begins goes on
+// at step 0. `resumed_from` is the checkpoint's file; empty for a run that begins. Rank 0's. Throws IoError.
 Continued cut_back(const RunFiles& files, int64_t step, const std::string& resumed_from);
 
 // Prepares the folder of a run that was forked from a checkpoint of another: writes the checkpoint as it was read, and

@@ -19,8 +19,12 @@ namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // As much of a run's checkpoint as read_state() reads.
 checkpoint::Value state(int64_t step) {
@@ -94,6 +98,16 @@ TEST_F(Continuation, AnInterruptedStateCountsOnlyIfNoneIsOfALaterStep) {
   EXPECT_EQ(read_resumed(files_.folder).file, files_.interrupted());
 }
 
+TEST_F(Continuation, ADamagedCheckpointIsKeptAside) {
+  fs::resize_file(step_file(4), 100);
+  const ResumedCheckpoint from = read_resumed(files_.folder);
+  EXPECT_EQ(from.file, step_file(2));
+  EXPECT_THAT(set_aside(from),
+              ElementsAre(AllOf(HasSubstr("step-000004.pt: "), HasSubstr("step-000004.pt.damaged now"))));
+  EXPECT_THAT(cut_back(files_, 2, from.file).dropped, Not(Contains("step-000004.pt")));
+  EXPECT_EQ(fs::file_size(step_file(4) + ".damaged"), 100u);
+}
+
 TEST_F(Continuation, AForkStandsForItselfAndLeavesItsParentAlone) {
   const std::string metrics = text_of(files_.metrics());
   fs::create_directories(fork_.folder);
@@ -131,10 +145,13 @@ TEST_F(Continuation, AForkIsOfTheCheckpointThatWasRead) {
 // Saves steps 10, 11, … until the test ends.
 class WritingRun {
  public:
-  explicit WritingRun(const RunFiles& files) : store_(files.checkpoints(), {.keep_last = 2}) {
+  explicit WritingRun(const RunFiles& files) : store_(files.checkpoints(), {.keep_last = 3}) {
     store_.save(9, state(9));
     thread_ = std::jthread([this](const std::stop_token& stop) {
-      for (int64_t step = 10; !stop.stop_requested(); ++step) store_.save(step, state(step));
+      for (int64_t step = 10; !stop.stop_requested(); ++step) {
+        store_.save(step, state(step));
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
     });
   }
 

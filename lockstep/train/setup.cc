@@ -289,6 +289,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
 // Rank 0's half: the run's configuration, and a history that ends where the run goes on.
 void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
   if (parts.world->rank() != 0) return;
+  if (from && !parts.forked) parts.warnings = set_aside(*from);
   Continued done =
       parts.forked ? take_over(parts.files, *from) : cut_back(parts.files, parts.state.step, parts.resumed_from);
   write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
