@@ -1,7 +1,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <optional>
 
 #include "lockstep/amp/auto_level.h"
@@ -9,6 +8,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/stop_request.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/base/topology.h"
 #include "lockstep/cli/commands.h"
@@ -28,10 +28,10 @@ namespace lockstep::cli {
 namespace {
 
 // A signal handler can reach nothing but this.
-std::atomic<int> g_signals = 0;
+StopRequest g_stop;
 
 void on_signal(int number) {
-  if (g_signals.fetch_add(1) > 0) _exit(128 + number);  // the second one ends at once
+  if (g_stop.take(number) == StopRequest::Meaning::kOnceMore) _exit(128 + number);
 }
 
 // Our launcher keeps signals from its workers and asks through the board; elsewhere they come here.
@@ -39,8 +39,11 @@ void watch_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction current {};
+    sigaction(signal, nullptr, &current);
+    if (current.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup stays in force
+  }
 }
 
 // The ownership of the run's folder.
@@ -143,7 +146,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   const auto show = [leads](const std::string& text) {
     if (leads) print(text);
   };
-  const auto stop_asked = [&board = world->board()] { return g_signals > 0 || board.stop_requested.load() != 0; };
+  const auto stop_asked = [&board = world->board()] { return g_stop.asked() || board.stop_requested.load() != 0; };
   train::Trainer trainer(std::move(parts), progress_options(*world, options.quiet || !leads), show, stop_asked, log);
   return trainer.run();
 }

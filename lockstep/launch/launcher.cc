@@ -102,14 +102,14 @@ void Launcher::supervise(RankGroup& group) {
     }
     escalate(group);
   }
-  group.finish(failure_.begun() || stop_signals_ > 0 ? 0 : kPatienceMs);
+  group.finish(failure_.begun() || stop_.asked() ? 0 : kPatienceMs);
 }
 
 void Launcher::on_end(RankProcess& process) {
   BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
   process.status = status_of(said, *process.status);
   const bool failed = note_end(said, *process.status);
-  const bool was_asked = stop_signals_ > 0 && options_.stop_by == StopBy::kSignal;
+  const bool was_asked = stop_.asked() && options_.stop_by == StopBy::kSignal;
   if (failed && !was_asked) failure_.begin(process.ended_ns);
 }
 
@@ -144,8 +144,11 @@ void Launcher::resize(RankGroup& group) {
 }
 
 void Launcher::on_stop_signal(RankGroup& group, int signal) {
-  last_stop_signal_ = signal;
-  if (++stop_signals_ > 1) {
+  const auto meaning = stop_.take(signal);
+  if (meaning == StopRequest::Meaning::kTheSame) return;
+  stop_signal_ = signal;
+  if (meaning == StopRequest::Meaning::kOnceMore) {
+    at_once_ = true;
     group.signal_running(SIGKILL);
   } else if (options_.stop_by == StopBy::kSignal) {
     group.signal_running(signal);
@@ -180,8 +183,8 @@ int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
     last_end = std::max(last_end, process->ended_ns);
   }
   const int code = exit_code(report.outcomes);
-  const bool passed_on = stop_signals_ == 1 && options_.stop_by == StopBy::kSignal && !failure_.begun();
-  if ((passed_on || stop_signals_ > 1) && code != 0 && code != kExitStoppedOnRequest) return 128 + last_stop_signal_;
+  const bool passed_on = stop_.asked() && options_.stop_by == StopBy::kSignal && !failure_.begun();
+  if ((passed_on || at_once_) && code != 0 && code != kExitStoppedOnRequest) return 128 + stop_signal_;
   const auto root = root_cause(report.outcomes);
   if (!root) return code;
   report.root = *root;

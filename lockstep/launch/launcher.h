@@ -8,6 +8,7 @@
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/node_memory.h"
+#include "lockstep/base/stop_request.h"
 #include "lockstep/launch/escalation.h"
 #include "lockstep/launch/oom.h"
 #include "lockstep/launch/output.h"
@@ -20,7 +21,8 @@ namespace lockstep::launch {
 class Launcher {
  public:
   // How the first Ctrl-C, SIGTERM or SIGHUP reaches the ranks. kBoard: our workers see it on the board, finish their
-  // step, save a checkpoint and exit with 75. kSignal: the ranks get the signal. A second signal kills them.
+  // step, save a checkpoint and exit with 75. kSignal: the ranks get the signal. Asked once more
+  // (StopRequest), it kills them.
   enum class StopBy { kBoard, kSignal };
 
   struct Options {
@@ -79,9 +81,10 @@ class Launcher {
   Board* board_ = nullptr;
   int64_t started_ns_ = 0;
 
-  Escalation failure_;    // begun when the first rank failed
-  int stop_signals_ = 0;  // the number of signals that asked the run to stop
-  int last_stop_signal_ = 0;
+  Escalation failure_;  // begun when the first rank failed
+  StopRequest stop_;
+  int stop_signal_ = 0;   // the last one that counted
+  bool at_once_ = false;  // the run was asked to stop once more
   bool plain_mistake_ = false;
 };
 

@@ -63,6 +63,7 @@ TEST_F(LauncherTest, OnATerminalLinesOfAnyProgramComeAsTheyArePrintedAndSurviveA
     const std::string text = shown(*terminal, {"0 dumb 1\n", "[rank 1] 1 dumb 1\n"});
     EXPECT_THAT(text, AllOf(HasSubstr("0 dumb 1\n"), HasSubstr("[rank 1] 1 dumb 1\n")));
     kill(front, SIGINT);
+    sleep(1);
     kill(front, SIGINT);
   });
   EXPECT_NE(code, 0);
@@ -168,14 +169,45 @@ TEST_F(LauncherTest, ASecondSignalKillsAtOnce) {
   Options options = shell(2, "trap '' INT TERM; echo $$ >$FOLDER/pids/$RANK; while :; do sleep 0.01; done");
   const int code = run(options, [&](pid_t front) {
     const auto all = pids(2);
-    kill(front, SIGINT);
+    kill(front, SIGTERM);
+    usleep(1'200'000);
+    kill(front, SIGHUP);
     usleep(100'000);
-    EXPECT_TRUE(std::all_of(all.begin(), all.end(), alive));
+    EXPECT_TRUE(std::all_of(all.begin(), all.end(), alive)) << "nobody asks twice by closing a terminal";
     kill(front, SIGINT);
   });
   EXPECT_EQ(code, 128 + SIGINT);
   EXPECT_TRUE(gone_within(pids(2), 0.1));
   EXPECT_THAT(err(), AllOf(HasSubstr("once more stops at once"), Not(HasSubstr("error:"))));
+}
+
+// A terminal that is closed, a service manager, timeout: each sends several signals for one end.
+TEST_F(LauncherTest, SignalsThatComeTogetherAreOneRequest) {
+  for (const auto& [first, second] : {std::pair(SIGHUP, SIGHUP), std::pair(SIGTERM, SIGHUP), std::pair(SIGHUP, SIGTERM),
+                                      std::pair(SIGTERM, SIGTERM)}) {
+    EXPECT_EQ(run(board_worker(3, "stop"),
+                  [&, first = first, second = second](pid_t front) {
+                    usleep(200'000);
+                    kill(front, first);
+                    usleep(10'000);  // one signal of a kind waits at most
+                    kill(front, second);
+                  }),
+              kExitStoppedOnRequest);
+  }
+}
+
+TEST_F(LauncherTest, SignalsThatComeTogetherAreOneRequestOfAProgramToo) {
+  Options options =
+      shell(2, "trap 'sleep 0.3; exit 0' TERM; echo $$ >$FOLDER/pids/$RANK; while :; do sleep 0.01; done");
+  options.stop_by = Launcher::StopBy::kSignal;
+  EXPECT_EQ(run(options,
+                [&](pid_t front) {
+                  pids(2);
+                  kill(front, SIGTERM);
+                  usleep(10'000);
+                  kill(front, SIGHUP);
+                }),
+            0);
 }
 
 TEST_F(LauncherTest, WorkersStopThroughTheBoard) {

@@ -3,8 +3,10 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "endless_run.h"
+#include "lockstep/base/stop_request.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -22,6 +24,16 @@ TEST_P(Stop, TheFirstSavesACheckpoint) {
   EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(1)));
 }
 
+// As when a terminal is closed, a session ends or timeout has enough.
+TEST_P(Stop, SignalsThatComeTogetherAreOneRequest) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  run.program.signal(GetParam());
+  run.program.signal(SIGHUP);
+  EXPECT_EQ(run.program.wait().exit_code, 75);
+  EXPECT_TRUE(std::filesystem::exists(run.folder() + "/checkpoints/INTERRUPTED.pt"));
+}
+
 // A rank that stands still would never come to the end of its step.
 TEST_P(Stop, TheSecondEndsAtOnce) {
   EndlessRun run(2);
@@ -30,6 +42,7 @@ TEST_P(Stop, TheSecondEndsAtOnce) {
   run.program.signal(GetParam());
   ASSERT_TRUE(eventually([&] { return run.program.err().find("once more") != std::string::npos; }));
   EXPECT_EQ(run.program.processes("lockstep-worker").size(), 2u);
+  std::this_thread::sleep_for(std::chrono::nanoseconds(StopRequest::kOneRequestNs));
   const auto second = std::chrono::steady_clock::now();
   run.program.signal(GetParam());
   const auto result = run.program.wait();

@@ -28,7 +28,9 @@ int fail(lockstep::BoardRank& me, int code, const std::string& line) {
 
 // Runs until the launcher says stop, as a rank that saves a checkpoint would.
 int stop_on_request(const Board& board) {
+  constexpr int kNapsToSave = 40;
   while (board.stop_requested.load() == 0) nap();
+  for (int i = 0; i < kNapsToSave; ++i) nap();
   return lockstep::kExitStoppedOnRequest;
 }
 

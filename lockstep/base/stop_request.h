@@ -1,0 +1,33 @@
+// The request to end a run that comes as signals, and which of them ask for it once more.
+#pragma once
+
+#include <signal.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "lockstep/base/clock.h"
+
+namespace lockstep {
+
+// One end may come as several signals: a terminal that is closed sends SIGHUP twice, a service manager SIGTERM and
+// SIGHUP, timeout one to the program and one to its group. Who asks again does so a second later, and not by SIGHUP.
+// Usable in a signal handler; one thread takes the signals, any may ask.
+class StopRequest {
+ public:
+  static constexpr int64_t kOneRequestNs = 1'000'000'000;
+  enum class Meaning { kFirst, kTheSame, kOnceMore };
+
+  Meaning take(int signal, int64_t now_ns = monotonic_ns()) {
+    int64_t asked_ns = 0;
+    if (asked_ns_.compare_exchange_strong(asked_ns, now_ns)) return Meaning::kFirst;
+    return signal == SIGHUP || now_ns - asked_ns < kOneRequestNs ? Meaning::kTheSame : Meaning::kOnceMore;
+  }
+  bool asked() const { return asked_ns_.load() != 0; }
+
+ private:
+  std::atomic<int64_t> asked_ns_ = 0;  // 0: not asked
+  static_assert(std::atomic<int64_t>::is_always_lock_free);
+};
+
+}  // namespace lockstep
