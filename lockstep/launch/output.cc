@@ -1,5 +1,6 @@
 #include "lockstep/launch/output.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +17,13 @@ namespace {
 
 constexpr size_t kLastLines = 5;
 constexpr size_t kLastLineBytes = 400;
-constexpr size_t kPipeBytes = 4096;  // poll's "writable" promises room for this much (PIPE_BUF)
+constexpr size_t kPipeBytes =
+    4096;  // a pipe's "writable" promises room for this much (PIPE_BUF); a terminal's does not
+
+// Another description of the same terminal, which does not block; none where the system does not give one.
+Descriptor open_anew(int terminal) {
+  return Descriptor(open(cat("/proc/self/fd/", terminal).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
 
 bool same_file(int one, int other) {
   struct stat a {
@@ -48,7 +55,9 @@ void LineSplitter::finish(const OnLine& on_line) {
   returned_ = false;
 }
 
-Sink::Sink(int fd, bool leaves_out) : fd_(fd), is_terminal_(isatty(fd) == 1), leaves_out_(leaves_out) {}
+Sink::Sink(int fd, bool leaves_out) : fd_(fd), is_terminal_(isatty(fd) == 1), leaves_out_(leaves_out) {
+  if (is_terminal_) own_ = open_anew(fd);
+}
 
 void Sink::write(std::string_view bytes) {
   const bool full = pending_.size() > kMostWaiting || (left_out_ > 0 && waiting());
@@ -65,18 +74,22 @@ void Sink::write_all(std::string_view bytes) {
 }
 
 void Sink::pump() {
-  for (pollfd state{.fd = fd_, .events = POLLOUT, .revents = 0}; waiting() && poll(&state, 1, 0) == 1;) write_some();
+  for (pollfd state{.fd = fd(), .events = POLLOUT, .revents = 0}; waiting() && poll(&state, 1, 0) == 1;) {
+    if (!write_some()) return;
+  }
 }
 
 void Sink::flush() {
   if (left_out_ > 0) write_all("");  // says so
-  for (pollfd state{.fd = fd_, .events = POLLOUT, .revents = 0}; waiting();) {
-    if (poll(&state, 1, -1) == 1) write_some();
+  for (pollfd state{.fd = fd(), .events = POLLOUT, .revents = 0}; waiting();) {
+    if (poll(&state, 1, -1) == 1 && !write_some()) poll(nullptr, 0, kRestMs);
   }
 }
 
-void Sink::write_some() {
-  const ssize_t written = ::write(fd_, pending_.data(), std::min(pending_.size(), kPipeBytes));
+// False if the descriptor takes nothing now.
+bool Sink::write_some() {
+  const ssize_t written = ::write(fd(), pending_.data(), std::min(pending_.size(), kPipeBytes));
+  rests_ = written < 0 && errno == EAGAIN;
   if (written >= 0) {
     pending_.erase(0, static_cast<size_t>(written));
   } else if (errno != EINTR && errno != EAGAIN) {
@@ -85,6 +98,7 @@ void Sink::write_some() {
     lost_ = errno != EPIPE;
     pending_.clear();
   }
+  return !rests_;
 }
 
 Terminal::Terminal(int out_fd, int err_fd) : Terminal(out_fd, err_fd, Options{}) {}

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "lockstep/base/shared_memory.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/log_writer.h"
 
@@ -41,21 +42,27 @@ class Sink {
   void write(std::string_view bytes);
   void write_all(std::string_view bytes);  // leaves nothing out
   bool waiting() const { return !pending_.empty(); }
+  // Whether the descriptor last took nothing although it was writable, as a terminal with little room does. It is then
+  // to be pumped after kRestMs, not waited for.
+  bool rests() const { return rests_ && waiting(); }
+  static constexpr int kRestMs = 20;
   bool holds_up() const { return !leaves_out_ && pending_.size() > kMostWaiting; }
   void pump();   // writes what the descriptor takes now, without blocking
   void flush();  // writes all that waits, and blocks until the reader has taken it or is gone
-  int fd() const { return fd_; }
+  int fd() const { return own_ ? own_.get() : fd_; }
   bool is_terminal() const { return is_terminal_; }
   int columns() const { return terminal_columns(fd_); }  // 0: no terminal
   bool lost() const { return lost_; }  // whether bytes could not be written although the reader was there
 
  private:
-  void write_some();
+  bool write_some();
 
   int fd_;
+  Descriptor own_;  // of a terminal: it does not block, and leaves those who share the other one alone
   bool is_terminal_;
   bool leaves_out_;
   size_t left_out_ = 0;  // bytes since the last that were taken
+  bool rests_ = false;
   bool gone_ = false;
   bool lost_ = false;
   std::string pending_;

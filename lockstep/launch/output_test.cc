@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/launch/pty.h"
 
 namespace lockstep::launch {
 namespace {
@@ -230,6 +231,33 @@ TEST(Sink, ASlowReaderBlocksNobodyAndLosesNothing) {
   }
   EXPECT_EQ(got, text);
   EXPECT_FALSE(sink.waiting());
+}
+
+// A terminal says that it is writable, and a write of more than it has room for blocks.
+TEST(Sink, ATerminalThatStandsStillBlocksNobodyAndLosesNothing) {
+  constexpr unsigned kMostSeconds = 20;
+  const auto pty = open_pty(80);
+  ASSERT_TRUE(pty.has_value());
+  Sink sink(pty->slave.get());
+  std::string text;
+  alarm(kMostSeconds);  // a write that blocks is never heard of again
+  for (int i = 0; !sink.holds_up(); ++i) {
+    const std::string line = cat(i, std::string(3000, 'x'), '\n');
+    sink.write(line);
+    text += line;
+  }
+  EXPECT_EQ(fcntl(pty->slave.get(), F_GETFL) & O_NONBLOCK, 0) << "others who write there may block";
+  std::string got;
+  while (got.size() < text.size()) {
+    char buffer[65536];
+    const ssize_t bytes = read(pty->master.get(), buffer, sizeof buffer);
+    ASSERT_GT(bytes, 0);
+    got.append(buffer, static_cast<size_t>(bytes));
+    sink.pump();
+  }
+  alarm(0);
+  EXPECT_EQ(got, text);
+  EXPECT_FALSE(sink.waiting() || sink.rests());
 }
 
 // As Ctrl-S, or a pager that nobody pages on.

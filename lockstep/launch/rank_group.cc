@@ -26,7 +26,7 @@ pollfd entry(int fd, bool wanted, short events = POLLIN) {
   return {.fd = wanted ? fd : -1, .events = events, .revents = 0};
 }
 
-pollfd entry(const Sink& sink) { return entry(sink.fd(), sink.waiting(), POLLOUT); }
+pollfd entry(const Sink& sink) { return entry(sink.fd(), sink.waiting() && !sink.rests(), POLLOUT); }
 
 }  // namespace
 
@@ -51,9 +51,11 @@ bool RankGroup::wait(int other_fd, int timeout_ms, const OnEnd& on_end) {
     entries.push_back(entry(process->child.out.get(), reading));
     entries.push_back(entry(process->child.err.get(), reading));
   }
-  if (poll(entries.data(), entries.size(), timeout_ms) <= 0) return false;
+  if (out.rests() || err.rests()) timeout_ms = timeout_ms < 0 ? Sink::kRestMs : std::min(timeout_ms, Sink::kRestMs);
+  const int ready = poll(entries.data(), entries.size(), timeout_ms);
   out.pump();
   err.pump();
+  if (ready <= 0) return false;
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const pollfd* const mine = &entries[first_rank + 3 * i];
     if (mine[kOut].revents != 0) read_stream(*ranks_[i], Terminal::Stream::kOut);
