@@ -66,15 +66,6 @@ std::optional<ResumedCheckpoint> read_first(const std::string& resume, World& wo
   return read;
 }
 
-// The steps of a run whose results a file holds; 0 if there is none.
-int64_t steps_in(const std::string& final_json) {
-  std::ifstream file(final_json);
-  const auto results = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  return results.is_object() && results.contains("steps") && results["steps"].is_number()
-             ? results["steps"].get<int64_t>()
-             : 0;
-}
-
 void rename(const std::string& path, const std::string& to) {
   std::error_code error;
   fs::rename(path, to, error);
@@ -122,6 +113,14 @@ ResumedCheckpoint read_resumed(const std::string& resume) {
   damaged.insert(damaged.end(), newest->damaged.begin(), newest->damaged.end());
   TrainingState state = read_state(newest->value, newest->saved.path);
   return {newest->saved.path, std::move(newest->value), std::move(state), std::move(warnings), std::move(damaged)};
+}
+
+int64_t steps_in(const std::string& final_json) {
+  std::ifstream file(final_json);
+  const auto results = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  return results.is_object() && results.contains("steps") && results["steps"].is_number()
+             ? results["steps"].get<int64_t>()
+             : 0;
 }
 
 std::vector<std::string> set_aside(const ResumedCheckpoint& from) {

@@ -30,6 +30,9 @@ ResumedCheckpoint read_resumed(const std::string& resume);
 // others meanwhile. Only rank 0 has warnings. A collective.
 ResumedCheckpoint read_resumed(const std::string& resume, World& world);
 
+// Returns the steps of the run whose results a file holds; 0 if there is none.
+int64_t steps_in(const std::string& final_json);
+
 // Keeps the damaged checkpoints of a run that goes on under names of their own, with ".damaged" added. Returns the
 // warnings, which name these. Rank 0's. Throws IoError.
 std::vector<std::string> set_aside(const ResumedCheckpoint& from);

@@ -1,13 +1,13 @@
 #include "lockstep/train/trainer.h"
 
 #include <cmath>
-#include <filesystem>
 
 #include "lockstep/amp/anomaly.h"
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/train/continuation.h"
 #include "lockstep/train/memory_format.h"
 #include "lockstep/train/phase.h"
 
@@ -140,9 +140,9 @@ void Trainer::evaluate(bool ends) {
   }
 }
 
+// A run that was extended and killed at its new end still has the results of its old one.
 bool Trainer::nothing_left() const {
-  return (step_ >= parts_.plan.total_steps || evaluator_.stops_early()) &&
-         std::filesystem::exists(parts_.files.final_json());
+  return (step_ >= parts_.plan.total_steps || evaluator_.stops_early()) && steps_in(parts_.files.final_json()) == step_;
 }
 
 bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || at_interval(step_, every); }

@@ -180,6 +180,23 @@ TEST_F(TrainerTest, WithoutItsLastBatchAnEpochIsAStepShorter) {
   EXPECT_THAT(lockstep::testing_support::refusal([&] { train(resumed); }), testing::HasSubstr("--drop-last"));
 }
 
+TEST_F(TrainerTest, AnExtendedRunThatIsKilledAtItsEndIsFinishedByTheResume) {
+  TrainOptions options;
+  options.steps = 5;
+  train(options);
+  const auto of_5 = final_json();
+  options.resume = folder_;
+  options.steps = 7;
+  train(options);
+  const auto of_7 = final_json();
+  std::ofstream(folder_ + "/final.json") << of_5.dump();  // as it is until the very end
+  train(options);
+  EXPECT_EQ(final_json()["steps"], 7);
+  EXPECT_EQ(final_json()["weights_sha256"], of_7["weights_sha256"]);
+  train(options);
+  EXPECT_THAT(shown_, testing::HasSubstr("nothing left to do: 7 of 7 steps"));
+}
+
 TEST_F(TrainerTest, ItsConfigIsTheResolvedRun) {
   TrainOptions options;
   options.steps = 5;
