@@ -1,5 +1,6 @@
 #include "lockstep/train/continuation.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -72,17 +73,50 @@ void rename(const std::string& path, const std::string& to) {
   if (error) throw IoError(path, ": can't be renamed to ", to, ": ", error.message());
 }
 
+std::string numbered(const RunFiles& files, int64_t step) {
+  return cat(files.checkpoints(), '/', checkpoint::step_file_name(step));
+}
+
 // The interrupted state becomes a numbered checkpoint like the others, so that none is taken for newer than those which
 // the run saves from here on.
-void number(const RunFiles& files, int64_t step) {
-  rename(files.interrupted(), cat(files.checkpoints(), '/', checkpoint::step_file_name(step)));
-}
+void number(const RunFiles& files, int64_t step) { rename(files.interrupted(), numbered(files, step)); }
 
 // Removes a file and notes its name, if it is there.
 void drop(const std::string& path, std::vector<std::string>& dropped) {
   std::error_code error;
   if (fs::remove(path, error)) dropped.push_back(fs::path(path).filename().string());
   if (error) throw IoError(path, ": can't be removed: ", error.message());
+}
+
+// The checkpoint comes after the metrics, for without it the folder can't be resumed, and before the parent's best: at
+// any moment the newest is the step from which the run goes on.
+Continued copy_history(const RunFiles& files, const ResumedCheckpoint& from) {
+  const int64_t step = from.state.step;
+  const RunFiles parent{run_of(from.file)};
+  Continued done;
+  if (!parent.folder.empty()) done.evaluated = track::copy_jsonl(parent.metrics(), files.metrics(), step).evaluated;
+  checkpoint::CheckpointStore store(files.checkpoints());
+  store.save(step, from.value);
+  if (parent.folder.empty()) return done;
+  const auto best = checkpoint::CheckpointStore(parent.checkpoints()).best();
+  if (!best || *best > step || !is_file(numbered(parent, *best))) return done;
+  if (*best < step) store.adopt(*best, numbered(parent, *best));
+  store.mark_best(*best);
+  return done;
+}
+
+// Removes what copy_history() has made. `before` are the checkpoints that were there.
+void remove_history(const RunFiles& files, const std::vector<checkpoint::StepFile>& before) {
+  std::error_code ignored;
+  for (const auto& saved : checkpoint::step_files_in(files.checkpoints())) {
+    const bool is_own =
+        std::none_of(before.begin(), before.end(), [&](const auto& each) { return each.step == saved.step; });
+    if (is_own) fs::remove(saved.path, ignored);
+  }
+  for (const std::string& link : {files.last(), files.best()}) {
+    if (!fs::exists(link, ignored)) fs::remove(link, ignored);
+  }
+  fs::remove(files.metrics(), ignored);
 }
 
 }  // namespace
@@ -167,16 +201,13 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
 }
 
 Continued take_over(const RunFiles& files, const ResumedCheckpoint& from) {
-  const int64_t step = from.state.step;
-  checkpoint::CheckpointStore store(files.checkpoints());
-  const RunFiles parent{run_of(from.file)};
-  const checkpoint::CheckpointStore parents(parent.checkpoints());
-  const auto best = parent.folder.empty() ? std::nullopt : parents.best();
-  store.save(step, from.value);
-  if (best && *best < step) store.adopt(*best, parent.checkpoints() + "/" + checkpoint::step_file_name(*best));
-  if (best && *best <= step) store.mark_best(*best);
-  if (parent.folder.empty()) return {};
-  return {.evaluated = track::copy_jsonl(parent.metrics(), files.metrics(), step).evaluated, .dropped = {}};
+  const auto before = checkpoint::step_files_in(files.checkpoints());
+  try {
+    return copy_history(files, from);
+  } catch (...) {
+    remove_history(files, before);
+    throw;
+  }
 }
 
 }  // namespace lockstep::train

@@ -50,7 +50,7 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
 
 // Prepares the folder of a run that was forked from a checkpoint of another: writes the checkpoint as it was read, and
 // copies the other run's best so far and its metrics up to there, so that the new folder stands for itself from its
-// first moment. The other run's folder stays as it is. Rank 0's. Throws IoError.
+// first moment; where that fails, nothing of it remains. The other run's folder stays as it is. Rank 0's. Throws IoError.
 Continued take_over(const RunFiles& files, const ResumedCheckpoint& from);
 
 }  // namespace lockstep::train

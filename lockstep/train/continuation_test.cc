@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
@@ -175,6 +176,25 @@ RANK_PROGRAM(reads_a_run_under_way) {
 TEST_F(Continuation, RanksReadTheSameCheckpointOfARunUnderWay) {
   const WritingRun run(files_);
   ::lockstep::testing_support::expect_ranks_pass("reads_a_run_under_way", 3, files_.folder);
+}
+
+// A best.pt whose file was removed by hand is none.
+TEST_F(Continuation, AForkOfARunWhoseBestIsGoneHasNone) {
+  checkpoint::CheckpointStore(files_.checkpoints()).mark_best(2);
+  fs::remove(step_file(2));
+  fs::create_directories(fork_.folder);
+  take_over(fork_, read_resumed(step_file(4)));
+  EXPECT_EQ(checkpoint::CheckpointStore(fork_.checkpoints()).best(), std::nullopt);
+  EXPECT_EQ(fs::read_symlink(fork_.last()), "step-000004.pt");
+}
+
+TEST_F(Continuation, AForkThatFailsLeavesNothing) {
+  checkpoint::CheckpointStore(files_.checkpoints()).mark_best(2);
+  const ResumedCheckpoint from = read_resumed(step_file(4));
+  fs::create_directories(fork_.best() + "/in the way");
+  EXPECT_THROW(take_over(fork_, from), IoError);
+  EXPECT_TRUE(checkpoint::step_files_in(fork_.checkpoints()).empty());
+  EXPECT_FALSE(fs::is_symlink(fork_.last()) || fs::exists(fork_.metrics()));
 }
 
 TEST_F(Continuation, AForkOfALoneCheckpointHasNoHistory) {

@@ -290,9 +290,15 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
 void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
   if (parts.world->rank() != 0) return;
   if (from && !parts.forked) parts.warnings = set_aside(*from);
-  Continued done =
-      parts.forked ? take_over(parts.files, *from) : cut_back(parts.files, parts.state.step, parts.resumed_from);
-  write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
+  const auto write_config = [&] { write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml()); };
+  Continued done;
+  if (parts.forked) {
+    write_config();  // first: a folder with a checkpoint says what it is
+    done = take_over(parts.files, *from);
+  } else {
+    done = cut_back(parts.files, parts.state.step, parts.resumed_from);
+    write_config();
+  }
   parts.evaluated = done.evaluated;
   if (parts.options.overwrite) parts.dropped = std::move(done.dropped);
   checkpoint::CheckpointStore store(parts.files.checkpoints());

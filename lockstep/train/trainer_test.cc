@@ -197,6 +197,19 @@ TEST_F(TrainerTest, AnExtendedRunThatIsKilledAtItsEndIsFinishedByTheResume) {
   EXPECT_THAT(shown_, testing::HasSubstr("nothing left to do: 7 of 7 steps"));
 }
 
+// A fork's folder that has a checkpoint has its config.toml, too, whenever the run is killed.
+TEST_F(TrainerTest, AForkSaysWhatItIsBeforeItHasACheckpoint) {
+  TrainOptions options;
+  options.steps = 5;
+  train(options);
+  std::swap(folder_, fork_);
+  fs::create_directories(folder_ + "/config.toml/in the way");
+  options.resume = fork_ + "/checkpoints/step-000005.pt";
+  EXPECT_THROW(train(options), IoError);
+  EXPECT_FALSE(fs::exists(folder_ + "/checkpoints/step-000005.pt"));
+  fs::remove_all(fork_);
+}
+
 TEST_F(TrainerTest, ItsConfigIsTheResolvedRun) {
   TrainOptions options;
   options.steps = 5;
