@@ -126,13 +126,16 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
   return std::nullopt;
 }
 
-void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const OptionFile& told,
+void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const OptionFile& file,
                          const std::vector<GivenOption>& line) {
   rows_.reset();
   options_.recipe = recipe;
   options_.parent = resumed.parent;
   options_.loaded = value_of(resumed.options, "load").value_or("");
   std::erase_if(resumed.options, [&](const GivenOption& option) { return rows_.find(option.name)->one_start; });
+  OptionFile told = file;
+  // A fork's own file: its parent began with these weights, and --resume brings what became of them.
+  if (!told.parent.empty()) options_.loaded = take(told.options, "load").value_or(options_.loaded);
   drop_dependents(resumed.options, told.options, rows_);
   drop_dependents(resumed.options, line, rows_);
   options_.epochs_recalled =

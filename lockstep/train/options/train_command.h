@@ -46,7 +46,7 @@ class TrainCommand {
 
  private:
   std::string help(const std::vector<std::string>& args);
-  void apply(const std::string& recipe, OptionFile& resumed, const OptionFile& told,
+  void apply(const std::string& recipe, OptionFile& resumed, const OptionFile& file,
              const std::vector<config::GivenOption>& line);
 
   std::string program_;

@@ -44,6 +44,25 @@ TEST(TrainCommand, AFlagThatIsTurnedOffStaysOffOnAResumedRun) {
   EXPECT_EQ(worker.options().optimizer.momentum, 0.9);
 }
 
+// As the message advises that refuses it without --resume.
+TEST(TrainCommand, TheFileOfAForkIsRepeatedFromItsParent) {
+  const std::string parents = ::testing::TempDir() + "parent.toml", forks = ::testing::TempDir() + "fork.toml";
+  std::ofstream(parents) << "recipe = \"spiral\"\nload = \"first.pt\"\n";
+  std::ofstream(forks) << parent_line("d/checkpoints/step-000005.pt") << "recipe = \"spiral\"\nload = \"first.pt\"\n";
+  const FindResumedConfig find_resumed = [&](const TrainOptions&) { return parents; };
+  TrainCommand front("my_program", testing_support::recipes());
+  front.read({"--config", forks, "--resume", "d/checkpoints/step-000005.pt", "--out", "f"}, 4, find_resumed);
+  EXPECT_EQ(front.options().load, "") << "its weights come with --resume";
+  EXPECT_EQ(front.options().loaded, "first.pt");
+  std::vector<std::string> arguments = front.arguments();
+  arguments.erase(arguments.begin());
+  TrainCommand worker("my_program", testing_support::recipes());
+  worker.read(arguments, 4, find_resumed);
+  EXPECT_EQ(worker.options().loaded, "first.pt");
+  EXPECT_THROW(front.read({"--config", parents, "--resume", "d/checkpoints/step-000005.pt"}, 4, find_resumed),
+               ConfigError);
+}
+
 TEST(TrainCommand, TheRingIsNoChoiceAndOldFilesAreRead) {
   EXPECT_THROW(
       TrainCommand("my_program", testing_support::recipes()).read({"spiral", "--algorithm", "ring"}, {.cores = 4}),
