@@ -29,9 +29,7 @@ Evaluation Evaluator::evaluate_on(Split split) {
   return evaluation;
 }
 
-bool Evaluator::stops_early() const {
-  return parts_.options.early_stop > 0 && parts_.state.since_best >= parts_.options.early_stop;
-}
+bool Evaluator::stops_early() const { return parts_.stops_early(); }
 
 bool Evaluator::evaluate(bool ends) {
   const int64_t step = parts_.state.step;

@@ -43,6 +43,9 @@ struct Parts {
   std::vector<std::string> changes;   // options in which the resumed run differs from its checkpoint, for people
   bool evaluated = false;             // metrics.jsonl has an evaluation of the step that the run resumes from
   std::vector<std::string> warnings;  // for people: checkpoints that could not be read
+
+  // Whether --early-stop ends the run at this step.
+  bool stops_early() const { return options.early_stop > 0 && state.since_best >= options.early_stop; }
 };
 
 }  // namespace lockstep::train

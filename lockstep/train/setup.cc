@@ -297,7 +297,7 @@ void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
     done = take_over(parts.files, *from);
   } else {
     done = cut_back(parts.files, parts.state.step, parts.resumed_from);
-    write_config();
+    if (!nothing_left(parts)) write_config();
   }
   parts.evaluated = done.evaluated;
   if (parts.options.overwrite) parts.dropped = std::move(done.dropped);
@@ -332,6 +332,12 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
   try_evaluation(parts);
   prepare_files(parts, from);
   return parts;
+}
+
+// A run that was extended and killed at its new end still has the results of its old one.
+bool nothing_left(const Parts& parts) {
+  const bool at_end = parts.state.step >= parts.plan.total_steps || parts.stops_early();
+  return at_end && steps_in(parts.files.final_json()) == parts.state.step;
 }
 
 std::string header_of(const Parts& parts) {

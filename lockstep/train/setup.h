@@ -17,6 +17,9 @@ namespace lockstep::train {
 // Throws ConfigError, DataError.
 Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world);
 
+// Whether the run has ended at its step, with the results in final.json, so that a resume has nothing to do.
+bool nothing_left(const Parts& parts);
+
 // Returns the header's text for these parts.
 std::string header_of(const Parts& parts);
 

@@ -7,9 +7,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/train/continuation.h"
 #include "lockstep/train/memory_format.h"
 #include "lockstep/train/phase.h"
+#include "lockstep/train/setup.h"
 
 namespace lockstep::train {
 namespace {
@@ -53,7 +53,7 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
       stop_asked_(std::move(stop_asked)) {}
 
 int Trainer::run() {
-  if (nothing_left()) {
+  if (nothing_left(parts_)) {
     reporter_.say(cat("nothing left to do: ", step_, " of ", parts_.plan.total_steps, " steps are done; raise ",
                       evaluator_.stops_early() ? "--early-stop" : "--epochs or --steps"));
     return 0;
@@ -138,11 +138,6 @@ void Trainer::evaluate(bool ends) {
   if (evaluator_.evaluate(ends)) {
     reporter_.evaluation(evaluator_.last(), evaluator_.last_was_test(), evaluator_.is_best());
   }
-}
-
-// A run that was extended and killed at its new end still has the results of its old one.
-bool Trainer::nothing_left() const {
-  return (step_ >= parts_.plan.total_steps || evaluator_.stops_early()) && steps_in(parts_.files.final_json()) == step_;
 }
 
 bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || at_interval(step_, every); }

@@ -45,7 +45,6 @@ class Trainer {
   std::string weights_sha256();
   std::string ema_sha256();
   void finish();
-  bool nothing_left() const;
   bool due(int64_t every) const;
   bool leads() const { return parts_.world->rank() == 0; }
 

@@ -193,8 +193,11 @@ TEST_F(TrainerTest, AnExtendedRunThatIsKilledAtItsEndIsFinishedByTheResume) {
   train(options);
   EXPECT_EQ(final_json()["steps"], 7);
   EXPECT_EQ(final_json()["weights_sha256"], of_7["weights_sha256"]);
+  const std::string before = config();
+  options.rate.lr = 0.25;
   train(options);
   EXPECT_THAT(shown_, testing::HasSubstr("nothing left to do: 7 of 7 steps"));
+  EXPECT_EQ(config(), before) << "it says what the run was";
 }
 
 // A fork's folder that has a checkpoint has its config.toml, too, whenever the run is killed.
