@@ -39,7 +39,7 @@ Cut copy_jsonl(const std::string& from, const std::string& to, int64_t last) {
       cut.dropped_to = std::max(cut.dropped_to, step);
       continue;
     }
-    cut.evaluated = cut.evaluated || (record.value("kind", "") == "eval" && step == last);
+    if (record.value("kind", "") == "eval" && step == last) cut.evaluated.push_back(record.value("split", ""));
     out << line << '\n';
   }
   out << std::flush;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/track/metric_sink.h"
@@ -22,8 +23,8 @@ class JsonlSink final : public MetricSink {
 
 // What copy_jsonl() has found.
 struct Cut {
-  bool evaluated = false;  // an evaluation at the last step is among the lines that were kept
-  int64_t dropped_to = 0;  // the last step whose lines were left out; 0: none were
+  std::vector<std::string> evaluated;  // the splits of the evaluations at the last step, of the lines that were kept
+  int64_t dropped_to = 0;              // the last step whose lines were left out; 0: none were
 };
 
 // Writes the lines of `from` for steps up to `last` to `to`, which may be the same file; half a line that a killed

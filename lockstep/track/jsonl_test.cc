@@ -1,5 +1,6 @@
 #include "lockstep/track/jsonl.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,6 +12,9 @@
 
 namespace lockstep::track {
 namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 class Jsonl : public testing::Test {
  protected:
@@ -34,11 +38,11 @@ TEST_F(Jsonl, IsCutBackToAStep) {
   for (int step = 1; step <= 5; ++step) sink.write({{"step", step}});
   std::ofstream(path_, std::ios::app) << "{\"step\": 2, \"half";
   const Cut cut = copy_jsonl(path_, path_, 3);
-  EXPECT_FALSE(cut.evaluated);
+  EXPECT_THAT(cut.evaluated, IsEmpty());
   EXPECT_EQ(cut.dropped_to, 5);
   EXPECT_EQ(text(), "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
   EXPECT_EQ(copy_jsonl(path_, path_, 3).dropped_to, 0);
-  EXPECT_FALSE(copy_jsonl(path_ + ".none", path_ + ".none", 3).evaluated);
+  EXPECT_THAT(copy_jsonl(path_ + ".none", path_ + ".none", 3).evaluated, IsEmpty());
   EXPECT_NE(access((path_ + ".none").c_str(), F_OK), 0);
 }
 
@@ -54,9 +58,10 @@ TEST_F(Jsonl, IsCopiedUpToAStep) {
 }
 
 TEST_F(Jsonl, KnowsAnEvaluationOfTheLastStep) {
-  JsonlSink(path_).write({{"kind", "eval"}, {"step", 3}});
-  EXPECT_FALSE(copy_jsonl(path_, path_, 4).evaluated);
-  EXPECT_TRUE(copy_jsonl(path_, path_, 3).evaluated);
+  JsonlSink sink(path_);
+  for (const char* split : {"validation", "test"}) sink.write({{"kind", "eval"}, {"step", 3}, {"split", split}});
+  EXPECT_THAT(copy_jsonl(path_, path_, 4).evaluated, IsEmpty());
+  EXPECT_THAT(copy_jsonl(path_, path_, 3).evaluated, ElementsAre("validation", "test"));
 }
 
 TEST_F(Jsonl, AFolderThatIsNotThereIsAnError) { EXPECT_THROW(JsonlSink("/nonexistent/metrics.jsonl"), IoError); }

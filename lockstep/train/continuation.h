@@ -39,8 +39,8 @@ std::vector<std::string> set_aside(const ResumedCheckpoint& from);
 
 // What was done to a folder before its run goes on.
 struct Continued {
-  bool evaluated = false;            // metrics.jsonl has an evaluation of the step at which the run goes on
-  std::vector<std::string> dropped;  // for people: what lay in the folder and belongs to later steps
+  std::vector<std::string> evaluated;  // the splits of which metrics.jsonl has evaluations at the run's step
+  std::vector<std::string> dropped;    // for people: what lay in the folder and belongs to later steps
 };
 
 // Prepares the folder of a run that goes on in it at `step`: cuts the metrics, removes what belongs to later steps, and
@@ -50,7 +50,8 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
 
 // Prepares the folder of a run that was forked from a checkpoint of another: writes the checkpoint as it was read, and
 // copies the other run's best so far and its metrics up to there, so that the new folder stands for itself from its
-// first moment; where that fails, nothing of it remains. The other run's folder stays as it is. Rank 0's. Throws IoError.
+// first moment; where that fails, nothing of it remains. The other run's folder stays as it is. Rank 0's. Throws
+// IoError.
 Continued take_over(const RunFiles& files, const ResumedCheckpoint& from);
 
 }  // namespace lockstep::train

@@ -38,6 +38,8 @@ checkpoint::Value state(int64_t step) {
                             {"sample_shape", checkpoint::List{}}}}};
 }
 
+std::string record(int64_t step) { return cat(R"({"kind":"eval","split":"test","step":)", step, "}\n"); }
+
 std::string text_of(const std::string& file) {
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
@@ -53,7 +55,7 @@ class Continuation : public ::testing::Test {
     for (const int64_t step : {2, 4}) store.save(step, state(step));
     store.mark_best(4);
     std::ofstream metrics(files_.metrics());
-    for (int step = 1; step <= 4; ++step) metrics << "{\"kind\":\"eval\",\"step\":" << step << "}\n";
+    for (int step = 1; step <= 4; ++step) metrics << record(step);
     std::ofstream(files_.final_json()) << "{\"steps\": 4}";
   }
   std::string step_file(int64_t step) const { return files_.checkpoints() + "/" + checkpoint::step_file_name(step); }
@@ -65,7 +67,7 @@ class Continuation : public ::testing::Test {
 TEST_F(Continuation, CuttingBackSaysWhatItDropped) {
   const Continued done = cut_back(files_, 2, step_file(2));
   EXPECT_THAT(done.dropped, ElementsAre("step-000004.pt", "best.pt", "metrics of steps 3 to 4", "final.json"));
-  EXPECT_TRUE(done.evaluated);
+  EXPECT_THAT(done.evaluated, ElementsAre("test"));
   EXPECT_TRUE(fs::exists(step_file(2)));
   EXPECT_FALSE(fs::exists(step_file(4)));
   EXPECT_THAT(cut_back(files_, 2, step_file(2)).dropped, IsEmpty());
@@ -113,8 +115,8 @@ TEST_F(Continuation, AForkStandsForItselfAndLeavesItsParentAlone) {
   const std::string metrics = text_of(files_.metrics());
   fs::create_directories(fork_.folder);
   const Continued done = take_over(fork_, read_resumed(step_file(2)));
-  EXPECT_TRUE(done.evaluated);
-  EXPECT_EQ(text_of(fork_.metrics()), "{\"kind\":\"eval\",\"step\":1}\n{\"kind\":\"eval\",\"step\":2}\n");
+  EXPECT_THAT(done.evaluated, ElementsAre("test"));
+  EXPECT_EQ(text_of(fork_.metrics()), record(1) + record(2));
   const checkpoint::CheckpointStore store(fork_.checkpoints());
   ASSERT_EQ(store.list().size(), 1u);
   EXPECT_EQ(store.list()[0].step, 2);
@@ -200,7 +202,7 @@ TEST_F(Continuation, AForkThatFailsLeavesNothing) {
 TEST_F(Continuation, AForkOfALoneCheckpointHasNoHistory) {
   fs::copy_file(step_file(2), dir_ / "lone.pt");
   fs::create_directories(fork_.folder);
-  EXPECT_FALSE(take_over(fork_, read_resumed(dir_ / "lone.pt")).evaluated);
+  EXPECT_THAT(take_over(fork_, read_resumed(dir_ / "lone.pt")).evaluated, IsEmpty());
   EXPECT_FALSE(fs::exists(fork_.metrics()));
 }
 

@@ -35,14 +35,14 @@ struct Parts {
   c10::Device device{c10::kCPU};
   TrainingState state;
   RunFiles files;
-  std::string program = "lockstep";   // how the user calls it
-  std::string resume_command;         // the command line that goes on with this run
-  std::string resumed_from;           // empty: a fresh run
-  bool forked = false;                // from another run's checkpoint
-  std::vector<std::string> dropped;   // what --overwrite has removed, for people
-  std::vector<std::string> changes;   // options in which the resumed run differs from its checkpoint, for people
-  bool evaluated = false;             // metrics.jsonl has an evaluation of the step that the run resumes from
-  std::vector<std::string> warnings;  // for people: checkpoints that could not be read
+  std::string program = "lockstep";    // how the user calls it
+  std::string resume_command;          // the command line that goes on with this run
+  std::string resumed_from;            // empty: a fresh run
+  bool forked = false;                 // from another run's checkpoint
+  std::vector<std::string> dropped;    // what --overwrite has removed, for people
+  std::vector<std::string> changes;    // options in which the resumed run differs from its checkpoint, for people
+  std::vector<std::string> evaluated;  // splits whose evaluation at the step that it resumes from is in metrics.jsonl
+  std::vector<std::string> warnings;   // for people: checkpoints that could not be read
 
   // Whether --early-stop ends the run at this step.
   bool stops_early() const { return options.early_stop > 0 && state.since_best >= options.early_stop; }

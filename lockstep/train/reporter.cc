@@ -1,5 +1,6 @@
 #include "lockstep/train/reporter.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -128,21 +129,18 @@ void Reporter::write(const track::Record& record) {
 void Reporter::evaluation(const Evaluation& evaluation, bool of_test_data, bool is_best) {
   if (!leads()) return;
   const int64_t step = parts_.state.step;
-  track::Record record = {{"kind", "eval"},
-                          {"step", step},
-                          {"epoch", epoch()},
-                          {"loss", evaluation.loss},
-                          {"samples", evaluation.samples},
+  const std::string split = of_test_data ? "test" : "validation";
+  track::Record record = {{"kind", "eval"},     {"split", split},          {"step", step},
+                          {"epoch", epoch()},   {"loss", evaluation.loss}, {"samples", evaluation.samples},
                           {"time", wall_time()}};
   std::string line = cat("epoch ", epoch(), ", step ", step, ": loss ", evaluation.loss);
   for (const auto& [name, value] : evaluation.metrics.items()) {
     record[name] = value;
     line += cat(", ", name, ' ', value.dump());
   }
-  const bool is_there = parts_.evaluated && step == first_step_;
+  const bool is_there = step == first_step_ && std::count(parts_.evaluated.begin(), parts_.evaluated.end(), split) > 0;
   if (!is_there) write(record);
-  say(cat(line, " on ", evaluation.samples, of_test_data ? " test" : " validation", " samples",
-          is_best ? ", the best so far" : ""));
+  say(cat(line, " on ", evaluation.samples, ' ', split, " samples", is_best ? ", the best so far" : ""));
 }
 
 void Reporter::saved(const std::string& checkpoint) { parts_.world->board().saved.set(cat("checkpoint ", checkpoint)); }

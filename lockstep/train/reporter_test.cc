@@ -108,15 +108,18 @@ TEST_F(ReporterTest, ASkippedStepNamesItsOverflow) {
 
 TEST_F(ReporterTest, AnEvaluationThatIsThereAlreadyIsShownAndNotWrittenAgain) {
   parts_.state.step = 10;
-  parts_.evaluated = true;
+  parts_.evaluated = {"validation"};
   Reporter reporter = make();
   const Evaluation evaluation{.loss = 0.25, .samples = 50, .metrics = {{"accuracy", 0.5}}};
   reporter.evaluation(evaluation, /*of_test_data=*/false, /*is_best=*/false);
   EXPECT_TRUE(records().empty());
   EXPECT_THAT(shown_, HasSubstr("epoch 1, step 10: loss 0.25, accuracy 0.5 on 50 validation samples\n"));
+  reporter.evaluation(evaluation, /*of_test_data=*/true, /*is_best=*/false);
+  ASSERT_EQ(records().size(), 1u) << "a run that was killed in its last evaluation";
+  EXPECT_EQ(records()[0]["split"], "test");
   parts_.state.step = 20;
   reporter.evaluation(evaluation, /*of_test_data=*/true, /*is_best=*/true);
-  EXPECT_EQ(records().size(), 1u);
+  EXPECT_EQ(records().size(), 2u);
   EXPECT_THAT(shown_, HasSubstr("epoch 2, step 20: loss 0.25, accuracy 0.5 on 50 test samples, the best so far\n"));
 }
 

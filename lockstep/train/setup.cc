@@ -299,7 +299,7 @@ void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
     done = cut_back(parts.files, parts.state.step, parts.resumed_from);
     if (!nothing_left(parts)) write_config();
   }
-  parts.evaluated = done.evaluated;
+  parts.evaluated = std::move(done.evaluated);
   if (parts.options.overwrite) parts.dropped = std::move(done.dropped);
   checkpoint::CheckpointStore store(parts.files.checkpoints());
   const auto saved = store.list();
