@@ -14,6 +14,7 @@
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/comm/text_exchange.h"
+#include "lockstep/config/values.h"
 #include "lockstep/launch/resumed.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/launch/start.h"
@@ -90,6 +91,8 @@ InitOptions world_of(const train::TrainOptions& options) {
 void tell(const train::Parts& parts, const Logger& log) {
   const train::TrainOptions& options = parts.options;
   if (!options.quiet) print(train::header_of(parts));
+  // Else the header says so.
+  if (options.quiet && !parts.dropped.empty()) log.warning("dropped ", config::joined(parts.dropped, ", "));
   const bool chosen = parts.amp_why.empty();  // by the user, not by --amp auto
   const std::string slow =
       amp::slow_warning(parts.mixed->policy(), detect_cpu_features(), amp::read_rates(amp::cache_folder()));

@@ -82,6 +82,12 @@ TEST_F(RunFolder, OverwritingSaysWhatGoes) {
   EXPECT_NE(outcome_of(run_), whole);
 }
 
+TEST_F(RunFolder, OverwritingQuietlySaysItToo) {
+  const auto result = lockstep({"train", "--resume", checkpoint(2), "--overwrite", "--quiet", "--steps", "3"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("warning: dropped step-000003.pt, step-000004.pt, "));
+}
+
 TEST_F(RunFolder, ItsConfigRepeatsIt) {
   run_on({"train", "--config", run_ + "/config.toml", "--out", dir_ / "again"}, "/");
   EXPECT_EQ(outcome_of(dir_ / "again"), outcome_of(run_));
