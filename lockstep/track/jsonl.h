@@ -21,14 +21,17 @@ class JsonlSink final : public MetricSink {
   Descriptor file_;
 };
 
-// What copy_jsonl() has found.
+// The lines of a file for steps up to a last one, and what was found.
 struct Cut {
+  std::string text;                    // these lines
+  bool is_there = true;                // the file
+  bool whole = true;                   // the text is all of it
   std::vector<std::string> evaluated;  // the splits of the evaluations at the last step, of the lines that were kept
   int64_t dropped_to = 0;              // the last step whose lines were left out; 0: none were
 };
 
-// Writes the lines of `from` for steps up to `last` to `to`, which may be the same file; half a line that a killed
-// process left is left out as well. Without a file `from` nothing is written. Throws IoError.
-Cut copy_jsonl(const std::string& from, const std::string& to, int64_t last);
+// Reads a file up to the lines of step `last`; half a line that a killed process left is left out as well. Throws
+// IoError.
+Cut cut_jsonl(const std::string& path, int64_t last);
 
 }  // namespace lockstep::track

@@ -37,31 +37,37 @@ TEST_F(Jsonl, IsCutBackToAStep) {
   JsonlSink sink(path_);
   for (int step = 1; step <= 5; ++step) sink.write({{"step", step}});
   std::ofstream(path_, std::ios::app) << "{\"step\": 2, \"half";
-  const Cut cut = copy_jsonl(path_, path_, 3);
+  const Cut cut = cut_jsonl(path_, 3);
   EXPECT_THAT(cut.evaluated, IsEmpty());
   EXPECT_EQ(cut.dropped_to, 5);
-  EXPECT_EQ(text(), "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
-  EXPECT_EQ(copy_jsonl(path_, path_, 3).dropped_to, 0);
-  EXPECT_THAT(copy_jsonl(path_ + ".none", path_ + ".none", 3).evaluated, IsEmpty());
-  EXPECT_NE(access((path_ + ".none").c_str(), F_OK), 0);
+  EXPECT_EQ(cut.text, "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
+  EXPECT_FALSE(cut.whole);
+  EXPECT_FALSE(cut_jsonl(path_ + ".none", 3).is_there);
 }
 
-TEST_F(Jsonl, IsCopiedUpToAStep) {
-  JsonlSink sink(path_ + ".parent");
-  for (int step = 1; step <= 5; ++step) sink.write({{"step", step}});
-  EXPECT_EQ(copy_jsonl(path_ + ".parent", path_, 2).dropped_to, 5);
-  EXPECT_EQ(text(), "{\"step\":1}\n{\"step\":2}\n");
-  std::ostringstream parent;
-  parent << std::ifstream(path_ + ".parent").rdbuf();
-  EXPECT_NE(parent.str().find("{\"step\":5}\n"), std::string::npos) << "it stays as it is";
-  unlink((path_ + ".parent").c_str());
+TEST_F(Jsonl, IsWholeWhereNothingIsCut) {
+  JsonlSink sink(path_);
+  for (int step = 1; step <= 3; ++step) sink.write({{"step", step}});
+  const Cut cut = cut_jsonl(path_, 3);
+  EXPECT_TRUE(cut.is_there && cut.whole);
+  EXPECT_EQ(cut.text, text());
+  EXPECT_EQ(cut.dropped_to, 0);
+  std::ofstream(path_, std::ios::app) << "{\"step\"";
+  EXPECT_FALSE(cut_jsonl(path_, 3).whole) << "half a line";
+}
+
+// As where a disk fails: what was not read must not count as cut.
+TEST_F(Jsonl, WhatCantBeReadIsAnError) {
+  EXPECT_THROW(cut_jsonl(testing::TempDir(), 3), IoError);
+  EXPECT_EQ(symlink(path_.c_str(), path_.c_str()), 0);  // to itself
+  EXPECT_THROW(cut_jsonl(path_, 3), IoError);
 }
 
 TEST_F(Jsonl, KnowsAnEvaluationOfTheLastStep) {
   JsonlSink sink(path_);
   for (const char* split : {"validation", "test"}) sink.write({{"kind", "eval"}, {"step", 3}, {"split", split}});
-  EXPECT_THAT(copy_jsonl(path_, path_, 4).evaluated, IsEmpty());
-  EXPECT_THAT(copy_jsonl(path_, path_, 3).evaluated, ElementsAre("validation", "test"));
+  EXPECT_THAT(cut_jsonl(path_, 4).evaluated, IsEmpty());
+  EXPECT_THAT(cut_jsonl(path_, 3).evaluated, ElementsAre("validation", "test"));
 }
 
 TEST_F(Jsonl, AFolderThatIsNotThereIsAnError) { EXPECT_THROW(JsonlSink("/nonexistent/metrics.jsonl"), IoError); }

@@ -11,6 +11,7 @@
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/track/jsonl.h"
 #include "lockstep/train/folder/run_folder.h"
+#include "lockstep/train/text_file.h"
 #include "lockstep/world/once.h"
 
 namespace lockstep::train {
@@ -94,7 +95,11 @@ Continued copy_history(const RunFiles& files, const ResumedCheckpoint& from) {
   const int64_t step = from.state.step;
   const RunFiles parent{run_of(from.file)};
   Continued done;
-  if (!parent.folder.empty()) done.evaluated = track::copy_jsonl(parent.metrics(), files.metrics(), step).evaluated;
+  if (!parent.folder.empty()) {
+    const track::Cut metrics = track::cut_jsonl(parent.metrics(), step);
+    if (metrics.is_there) write_text(files.metrics(), metrics.text);
+    done.evaluated = metrics.evaluated;
+  }
   checkpoint::CheckpointStore store(files.checkpoints());
   store.save(step, from.value);
   if (parent.folder.empty()) return done;
@@ -193,7 +198,8 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
     drop(files.interrupted(), done.dropped);
   }
   store.cut_back(step);
-  const track::Cut cut = track::copy_jsonl(files.metrics(), files.metrics(), step);
+  const track::Cut cut = track::cut_jsonl(files.metrics(), step);
+  if (!cut.whole) write_text(files.metrics(), cut.text);
   done.evaluated = cut.evaluated;
   if (cut.dropped_to > 0) done.dropped.push_back(cat("metrics of steps ", step + 1, " to ", cut.dropped_to));
   if (steps_in(files.final_json()) > step) drop(files.final_json(), done.dropped);
