@@ -231,17 +231,19 @@ void check_versions(Communicator& comm) {
   for (const Tensor& each : {tensor, tensor.t(), weight}) {
     EXPECT_TRUE(counts(each, [&] { comm.all_reduce(each, ReduceOp::kSum); }));
     EXPECT_EQ(counts(each, [&] { comm.broadcast(each, 0); }), comm.rank() != 0) << "the root only sends";
-    EXPECT_TRUE(counts(each, [&] { comm.fold({each.detach()}, {.label = "versions"})->wait(); }));
     EXPECT_FALSE(counts(each, [&] { comm.all_gather(each); }));
   }
+  EXPECT_TRUE(counts(tensor, [&] { comm.fold({tensor}, {.label = "versions"})->wait(); }));
   EXPECT_TRUE(counts(tensor, [&] {
     const auto sent = comm.isend(other, comm.rank());
     comm.receive(tensor, comm.rank());
     sent->wait();
   }));
-  const c10::InferenceMode mode;
-  const Tensor inference = at::ones({3});  // has no version
-  comm.broadcast(inference, 0);
+  const auto without_version = [] {
+    const c10::InferenceMode mode;
+    return at::ones({3}, at::kDouble);
+  };
+  comm.all_reduce(without_version(), ReduceOp::kSum);
 }
 
 void check_under_way(Communicator& comm) {
