@@ -29,7 +29,7 @@ TEST(ParallelOptions, AutoIsOneRankACore) {
 }
 
 TEST(ParallelOptions, WhatIsUnsaidHasTheSameLanesAndThreadsOnAnyMachine) {
-  for (const auto [cores, ranks] : {std::pair{1, 1}, {2, 2}, {3, 2}, {4, 4}, {64, 4}}) {
+  for (const auto& [cores, ranks] : {std::pair{1, 1}, {2, 2}, {3, 2}, {4, 4}, {64, 4}}) {
     EXPECT_EQ(resolved({}, {.cores = cores}), (std::array{ranks, kRecipeLanes, 1})) << cores << " cores";
   }
   EXPECT_EQ(resolved({{"threads", "2"}}, {.cores = 4}), (std::array{2, kRecipeLanes, 2}));
