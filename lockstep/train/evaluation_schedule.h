@@ -16,20 +16,16 @@ struct EvaluationSchedule {
   bool has_validation = false;  // some of the training data are held out
 
   // Returns whether the run evaluates after `step` steps: it does at every interval and at the end.
-  bool due(int64_t step) const { return at_end(step) || at_interval(step, every); }
+  bool due(int64_t step) const { return step >= total_steps || at_interval(step, every); }
 
-  // Returns the data of that evaluation. If there is a validation split, the test split is for the end alone.
-  Split split(int64_t step) const { return has_validation && !at_end(step) ? Split::kValidation : Split::kTest; }
+  // Returns the data of these evaluations, by which best.pt, --early-stop and a plateau go. If it is the validation
+  // split, the test split is evaluated once more, after the last of them.
+  Split split() const { return has_validation ? Split::kValidation : Split::kTest; }
 
-  // Returns whether a plateau schedule observes this step's metrics. It does at every interval, where any run with
-  // these options evaluates, however often it is stopped. It does not at the run's end, which depends on --steps.
+  // Returns whether a plateau schedule observes this step's metrics, and --early-stop counts it. They do at every
+  // interval, where any run with these options evaluates, however often it is stopped. They do not at the run's end,
+  // which depends on --steps.
   bool plateau_due(int64_t step) const { return at_interval(step, every); }
-
-  // Returns the data that a plateau schedule observes, the same at every interval.
-  Split plateau_split() const { return has_validation ? Split::kValidation : Split::kTest; }
-
- private:
-  bool at_end(int64_t step) const { return step >= total_steps; }
 };
 
 }  // namespace lockstep::train

@@ -20,19 +20,17 @@ TEST(EvaluationSchedule, WithoutAnIntervalTheEndAloneIsDue) {
   EXPECT_FALSE(schedule.plateau_due(10));
 }
 
-TEST(EvaluationSchedule, TestDataAreForTheEndWhereThereIsAValidationPart) {
+TEST(EvaluationSchedule, GoesByTheValidationPartWhereThereIsOne) {
   const EvaluationSchedule held_out{.every = 5, .total_steps = 10, .has_validation = true};
-  EXPECT_EQ(held_out.split(5), Split::kValidation);
-  EXPECT_EQ(held_out.split(10), Split::kTest);
+  EXPECT_EQ(held_out.split(), Split::kValidation);
   const EvaluationSchedule none{.every = 5, .total_steps = 10};
-  EXPECT_EQ(none.split(5), Split::kTest);
+  EXPECT_EQ(none.split(), Split::kTest);
 }
 
-TEST(EvaluationSchedule, APlateauGoesByTheSameDataAtEveryInterval) {
+TEST(EvaluationSchedule, APlateauGoesByEveryInterval) {
   const EvaluationSchedule held_out{.every = 5, .total_steps = 10, .has_validation = true};
   EXPECT_TRUE(held_out.plateau_due(5));
   EXPECT_TRUE(held_out.plateau_due(10));  // as it would be in a longer run
-  EXPECT_EQ(held_out.plateau_split(), Split::kValidation);
   const EvaluationSchedule uneven{.every = 4, .total_steps = 10};
   EXPECT_FALSE(uneven.plateau_due(10));
 }

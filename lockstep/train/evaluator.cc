@@ -33,30 +33,33 @@ bool Evaluator::stops_early() const { return parts_.stops_early(); }
 
 bool Evaluator::evaluate(bool ends) {
   const int64_t step = parts_.state.step;
-  const Split split = ends ? Split::kTest : schedule_.split(step);
+  const Split split = ends ? Split::kTest : schedule_.split();
   if (last_step_ == step && last_split_ == split) return false;
   last_step_ = step;
   last_split_ = split;
   last_ = evaluate_on(last_split_);
+  if (split == schedule_.split()) judge(/*counts=*/!ends && schedule_.plateau_due(step));
+  return true;
+}
+
+// The evaluation at a run's end depends on --steps, so it may be the best but counts for no early stop: a run that is
+// extended must go on as one that was not stopped.
+void Evaluator::judge(bool counts) {
   const BestMetric best(*parts_.recipe);
   const double metric = best.in(last_);
-  if (best.is_better(metric, parts_.state.best)) {
-    parts_.state.best = metric;
-    best_step_ = step;
-    parts_.state.since_best = 0;
-  } else if (!ends && schedule_.plateau_due(step)) {
-    ++parts_.state.since_best;
-  }
-  return true;
+  const bool is_better = best.is_better(metric, parts_.state.best);
+  if (counts) parts_.state.since_best = is_better ? 0 : parts_.state.since_best + 1;
+  if (!is_better) return;
+  parts_.state.best = metric;
+  best_step_ = parts_.state.step;
 }
 
 void Evaluator::observe_plateau() {
   Scheduler& scheduler = parts_.state.scheduler;
   const int64_t step = parts_.state.step;
   if (!scheduler.goes_by_metric() || !schedule_.plateau_due(step)) return;
-  const Split split = schedule_.plateau_split();
-  const Evaluation seen = split == last_split_ ? last_ : evaluate_on(split);
-  scheduler.observe(step, scheduler.metric == "loss" ? seen.loss : seen.metrics.at(scheduler.metric).get<double>());
+  const bool by_loss = scheduler.metric == "loss";
+  scheduler.observe(step, by_loss ? last_.loss : last_.metrics.at(scheduler.metric).get<double>());
 }
 
 }  // namespace lockstep::train

@@ -18,25 +18,27 @@ class Evaluator {
 
   bool due() const { return schedule_.due(parts_.state.step); }
 
-  // Evaluates after the current step, unless that has been done; `ends`: the run ends here, so on the test data.
-  // Returns whether it was done now. A collective.
+  // Evaluates after the current step, unless that has been done: on the data that decide what is best, or, if the run
+  // `ends` here, on the test data, which decide it only where there are no others. Returns whether it was done now. A
+  // collective.
   bool evaluate(bool ends = false);
 
   // Returns whether --early-stop ends the run: the metric has not become better for so many evaluations.
   bool stops_early() const;
 
-  // Gives this step's metrics to a plateau schedule, if the run has one. Evaluates again if the plateau observes other
-  // data. The metrics are equal on all ranks. A collective.
+  // Gives the metrics of this step's evaluation, which has been made, to a plateau schedule, if the run has one. They
+  // are equal on all ranks.
   void observe_plateau();
 
   // The last evaluation, and whether it was of the test data.
   const Evaluation& last() const { return last_; }
   bool last_was_test() const { return last_split_ == EvaluationSchedule::Split::kTest; }
   // Returns whether the last evaluation is this step's and the best so far.
-  bool is_best() const { return best_step_ == parts_.state.step; }
+  bool is_best() const { return best_step_ == parts_.state.step && last_split_ == schedule_.split(); }
 
  private:
   Evaluation evaluate_on(EvaluationSchedule::Split split);
+  void judge(bool counts);
 
   Parts& parts_;
   parallel::DistributedDataParallel& ddp_;

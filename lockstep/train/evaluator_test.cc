@@ -91,10 +91,43 @@ TEST_F(EvaluatorTest, ThePlateauObservesTheValidationPartAtTheEndToo) {
   EXPECT_EQ(parts_.state.scheduler.plateau.metrics, 0);
   parts_.state.step = 10;
   evaluator.evaluate();
-  EXPECT_TRUE(evaluator.last_was_test());
-  EXPECT_EQ(evaluator.last().samples, 50);
+  EXPECT_FALSE(evaluator.last_was_test());
+  EXPECT_EQ(evaluator.last().samples, 20);
   evaluator.observe_plateau();
   EXPECT_EQ(parts_.state.scheduler.plateau.metrics, 1);
+}
+
+TEST_F(EvaluatorTest, TestDataDoNotCompeteWithTheValidationPart) {
+  parts_.data.validation = std::make_shared<testing_support::Blobs>(20);
+  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
+  Evaluator evaluator(parts_, ddp);
+  parts_.state.step = 10;
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_TRUE(evaluator.is_best());
+  const double best = parts_.state.best;
+  parts_.state.best = -1;  // any accuracy is better
+  EXPECT_TRUE(evaluator.evaluate(/*ends=*/true));
+  EXPECT_TRUE(evaluator.last_was_test());
+  EXPECT_EQ(parts_.state.best, -1);
+  EXPECT_FALSE(evaluator.is_best()) << "of the validation part it was: " << best;
+}
+
+TEST_F(EvaluatorTest, OnlyIntervalsCountForAnEarlyStop) {
+  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
+  Evaluator evaluator(parts_, ddp);
+  parts_.plan.total_steps = 12;
+  parts_.state.since_best = 3;
+  parts_.state.step = 12;
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_TRUE(evaluator.is_best());
+  EXPECT_EQ(parts_.state.since_best, 3) << "a longer run does not evaluate here";
+  parts_.state.step = 15;
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_EQ(parts_.state.since_best, 4) << "it is no better";
+  parts_.state.best = -1;
+  parts_.state.step = 20;
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_EQ(parts_.state.since_best, 0);
 }
 
 }  // namespace
