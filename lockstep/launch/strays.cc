@@ -22,7 +22,7 @@ namespace {
 pid_t parent_of(pid_t pid) {
   std::ifstream file(cat("/proc/", pid, "/stat"));
   std::string text;
-  std::getline(file, text, '\0');  // empty, and no exception, if the process ends now
+  std::getline(file, text, '\0');            // empty, and no exception, if the process ends now
   const size_t name_end = text.rfind(") ");  // "812 (a name) S 1 …": the name may hold anything
   pid_t parent = 0;
   if (name_end == std::string::npos || name_end + 4 > text.size()) return 0;
