@@ -29,8 +29,9 @@ int run(const Program& program, const Arguments& args, const Recipes& recipes) {
 }  // namespace
 
 int main(int argc, char** argv, const Recipes& recipes) {
+  std::error_code no_proc;  // then it can't be started anew
   const Program program{.name = std::filesystem::path(argv[0]).filename().string(),
-                        .of_ranks = std::filesystem::read_symlink("/proc/self/exe").string()};
+                        .of_ranks = std::filesystem::read_symlink("/proc/self/exe", no_proc).string()};
   // Without the teardown of libtorch, which frees for a tenth of a second what the kernel frees at once.
   _exit(run_main([&] { return run(program, {argv + 1, argv + argc}, recipes); }));
 }

@@ -81,6 +81,8 @@ train::Parts set_up(const train::TrainOptions& options, std::shared_ptr<train::R
   }
 }
 
+[[noreturn]] void throw_unwritable() { throw IoError("standard output: can't be written"); }
+
 InitOptions world_of(const train::TrainOptions& options) {
   return {.backend = train::backend_for(options.device, options.comm.backend),
           .interfaces = options.comm.interfaces,
@@ -146,8 +148,9 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   const bool leads = world->rank() == 0;
   if (leads) tell(parts, log);
   if (options.parallel.pin) log.debug("pinned to ", pin(*world));  // after set_up: --threads counts all cores
+  // A terminal that was closed takes nothing, and asks the run to stop: it saves first.
   const auto show = [leads](const std::string& text) {
-    if (leads) print(text);
+    if (leads && !write_all(STDOUT_FILENO, text) && !g_stop.asked()) throw_unwritable();
   };
   const auto stop_asked = [&board = world->board()] { return g_stop.asked() || board.stop_requested.load() != 0; };
   train::Trainer trainer(std::move(parts), progress_options(*world, options.quiet || !leads), show, stop_asked, log);
@@ -155,7 +158,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
 }
 
 void print(const std::string& text) {
-  if (!write_all(STDOUT_FILENO, text)) throw IoError("standard output: can't be written");
+  if (!write_all(STDOUT_FILENO, text)) throw_unwritable();
 }
 
 }  // namespace lockstep::cli

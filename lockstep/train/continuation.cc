@@ -192,7 +192,7 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
     if (saved.step > step) done.dropped.push_back(fs::path(saved.path).filename().string());
   }
   if (store.best().value_or(0) > step) done.dropped.emplace_back("best.pt");
-  if (resumed_from == files.interrupted()) {
+  if (!resumed_from.empty() && same_place(resumed_from, files.interrupted())) {
     number(files, step);
   } else {
     drop(files.interrupted(), done.dropped);

@@ -89,6 +89,13 @@ TEST_F(Continuation, AnInterruptedStateThatTheRunGoesOnFromIsNumbered) {
   EXPECT_EQ(read_resumed(files_.folder).state.step, 5) << "a run that is killed before its first save";
 }
 
+TEST_F(Continuation, AnInterruptedStateIsTheSameHoweverItsPathIsSpelt) {
+  checkpoint::write_pt(state(5), files_.interrupted());
+  const auto from = read_resumed(files_.folder + "/");
+  EXPECT_EQ(cut_back(files_, 5, from.file).dropped, std::vector<std::string>{});
+  EXPECT_TRUE(fs::exists(step_file(5)));
+}
+
 TEST_F(Continuation, AnInterruptedStateThatTheRunDoesNotGoOnFromGoes) {
   checkpoint::write_pt(state(5), files_.interrupted());
   EXPECT_THAT(cut_back(files_, 4, step_file(4)).dropped, ElementsAre("INTERRUPTED.pt"));

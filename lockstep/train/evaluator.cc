@@ -47,9 +47,12 @@ bool Evaluator::evaluate(bool ends) {
 void Evaluator::judge(bool counts) {
   const BestMetric best(*parts_.recipe);
   const double metric = best.in(last_);
-  const bool is_better = best.is_better(metric, parts_.state.best);
-  if (counts) parts_.state.since_best = is_better ? 0 : parts_.state.since_best + 1;
-  if (!is_better) return;
+  if (counts) {
+    const bool is_better = best.is_better(metric, parts_.state.best_at_interval);
+    if (is_better) parts_.state.best_at_interval = metric;
+    parts_.state.since_best = is_better ? 0 : parts_.state.since_best + 1;
+  }
+  if (!best.is_better(metric, parts_.state.best)) return;
   parts_.state.best = metric;
   best_step_ = parts_.state.step;
 }

@@ -205,6 +205,7 @@ Weighted load_start(Built built) {
                       .steps_per_epoch = built.plan.steps_per_epoch,
                       .best = BestMetric(*built.recipe).worst(),
                       .best_by = BestMetric(*built.recipe).text(),
+                      .best_at_interval = BestMetric(*built.recipe).worst(),
                       .origin = origin_of(built),
                       .scheduler = scheduler_of(built)};
   std::vector<std::string> changes;
@@ -275,6 +276,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
   restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.mixed->scaler());
   parts.state.step = resumed.state.step;
   parts.state.best = resumed.state.best;
+  parts.state.best_at_interval = resumed.state.best_at_interval;
   parts.state.since_best = resumed.state.since_best;
   parts.state.is_best = resumed.state.is_best;
   parts.state.scheduler.plateau =

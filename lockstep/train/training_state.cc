@@ -124,6 +124,7 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
                           {"steps_per_epoch", state.steps_per_epoch},
                           {"best", state.best},
                           {"best_by", state.best_by},
+                          {"best_at_interval", state.best_at_interval},
                           {"since_best", state.since_best},
                           {"is_best", state.is_best}}}};
   const auto averages = optimizer.averages();
@@ -157,6 +158,7 @@ TrainingState read_state(const Value& value, const std::string& file) {
           .steps_per_epoch = meta["steps_per_epoch"].integer(),
           .best = meta["best"].number(),
           .best_by = meta.find("best_by") ? meta["best_by"].text() : "",
+          .best_at_interval = meta[meta.find("best_at_interval") ? "best_at_interval" : "best"].number(),
           .since_best = meta.find("since_best") ? meta["since_best"].integer() : 0,
           .is_best = meta.find("is_best") && meta["is_best"].boolean(),
           .origin = *origin};

@@ -22,8 +22,11 @@ struct TrainingState {
   int64_t steps_per_epoch = 1;
   double best = 0;      // the best value of the metric that decides best.pt; before the first evaluation worse than any
   std::string best_by;  // BestMetric::text(); empty in a checkpoint that is older than this field
-  int64_t since_best = 0;  // evaluations at an interval since then
-  bool is_best = false;    // this checkpoint is the best so far
+  // By which --early-stop goes: the best value at an interval, and the number of intervals since then. An evaluation at
+  // a run's end is none of them, for it depends on --steps.
+  double best_at_interval = 0;
+  int64_t since_best = 0;
+  bool is_best = false;  // this checkpoint is the best so far
   Origin origin;
   Scheduler scheduler = {};  // not read by read_state(), for it is the run's own; plateau_in() reads what metrics made
 };

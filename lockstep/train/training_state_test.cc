@@ -20,6 +20,7 @@ struct SmallRun {
   TrainingState state{.step = 7,
                       .steps_per_epoch = 5,
                       .best = 0.5,
+                      .best_at_interval = 0.25,
                       .origin = {.options = {{"recipe", "mnist"},
                                              {"lanes", "4"},
                                              {"batch-size", "32"},
@@ -51,6 +52,7 @@ TEST(TrainingState, EverythingComesBack) {
   const TrainingState state = read_state(saved, "a.pt");
   EXPECT_EQ(state.step, 7);
   EXPECT_EQ(state.best, 0.5);
+  EXPECT_EQ(state.best_at_interval, 0.25);
   EXPECT_EQ(state.origin.options, one.state.origin.options);
   EXPECT_EQ(state.origin.sample_shape, std::vector<int64_t>({3, 64, 64}));
   EXPECT_EQ(state.origin.train_samples, 600);

@@ -1,7 +1,10 @@
 // Ctrl-C and SIGTERM: the first one saves, the second one ends at once; nothing stays behind.
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <thread>
 
@@ -32,6 +35,26 @@ TEST_P(Stop, SignalsThatComeTogetherAreOneRequest) {
   run.program.signal(SIGHUP);
   EXPECT_EQ(run.program.wait().exit_code, 75);
   EXPECT_TRUE(std::filesystem::exists(run.folder() + "/checkpoints/INTERRUPTED.pt"));
+}
+
+// Under torchrun, mpirun or srun the worker itself writes to the terminal, which takes nothing any more.
+TEST(StopWithoutALauncher, AClosedTerminalSavesACheckpoint) {
+  const TempDir dir;
+  int master = -1, slave = -1;
+  std::array<char, 64> name{};
+  ASSERT_EQ(openpty(&master, &slave, name.data(), nullptr, nullptr), 0);
+  const Words words = train_words({"--epochs", "1000000", "--out", dir / "run"});
+  Words command = {"/bin/sh", "-c", "terminal=$0; exec \"$@\" >$terminal 2>&1", name.data(),
+                   bin_folder() + "/lockstep-worker"};
+  Program program({.command = command + words});
+  ASSERT_TRUE(eventually([&] { return steps_logged(dir / "run").size() >= 5; }));
+  program.signal(SIGSTOP);  // so that it writes nothing in between
+  program.signal(SIGHUP);
+  close(master);
+  close(slave);
+  program.signal(SIGCONT);
+  EXPECT_EQ(program.wait().exit_code, 75);
+  EXPECT_TRUE(std::filesystem::exists(dir / "run/checkpoints/INTERRUPTED.pt"));
 }
 
 // A rank that stands still would never come to the end of its step.
