@@ -3,6 +3,7 @@
 #include <c10/core/GradMode.h>
 
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -54,8 +55,11 @@ double Measured::sum(const std::string& name) const {
 
 Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options) {
   if (data.size() == 0) throw ConfigError("evaluation: the data set has no samples: ", data.description());
-  if (options.lanes > 0) parallel::choose_threads(options.lanes);
-  const parallel::OneThreadUnlessChosen same_at_any_number_of_ranks;
+  std::optional<parallel::OneThreadUnlessChosen> same_at_any_number_of_ranks;
+  if (!options.keep_threads) {
+    if (options.lanes > 0) parallel::propose_threads(options.lanes);
+    same_at_any_number_of_ranks.emplace();
+  }
   const c10::AutoGradMode no_grad(false);
   Sums first_sums;
   const auto measure = [&](int64_t first, int64_t count) {
@@ -83,7 +87,8 @@ Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& d
   const EvalMode eval({&ddp.module()});
   const auto parameters = ddp.module().parameters();
   const c10::Device device = parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();
-  return evaluate(ddp.world(), data, sums_of, {.chunk = chunk, .device = device, .lanes = lanes});
+  return evaluate(ddp.world(), data, sums_of,
+                  {.chunk = chunk, .device = device, .lanes = lanes, .keep_threads = ddp.keeps_threads()});
 }
 
 }  // namespace lockstep::loop

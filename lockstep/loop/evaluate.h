@@ -38,9 +38,10 @@ struct Measured {
 struct EvaluateOptions {
   int64_t chunk = 256;  // samples in a batch; the results' bits depend on it
   c10::Device device{c10::kCPU};
-  // Of the loop, by which libtorch's threads are chosen (threads.h). 0: as make_loader() or run() has chosen them
-  // before; where neither has, an evaluation has one thread.
+  // Of the loop, by which libtorch's threads are proposed (threads.h) if neither make_loader() nor run() has set them
+  // before. 0: an evaluation has one thread then.
   int lanes = 0;
+  bool keep_threads = false;  // libtorch's threads stay as they are
 };
 
 // Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode
@@ -49,7 +50,7 @@ struct EvaluateOptions {
 Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options = {});
 
 // The same with the wrapped network in eval mode, after which its layers have their own modes again, and on its device.
-// All ranks get rank 0's buffers before.
+// All ranks get rank 0's buffers before. Threads stay as they are if it was wrapped with .keep_threads.
 Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
                   int64_t chunk = 256, int lanes = 0);
 

@@ -10,14 +10,15 @@
 namespace lockstep::loop {
 
 // Returns a loader of this rank's share of the lanes; options.dataset_size is the data set's. `workers`: threads that
-// make batches ahead of time. Chooses libtorch's threads by the lanes (threads.h), so that an evaluation before the
-// first step has as many as those after it. Throws ConfigError for lanes that the world's ranks can't share, DataError
-// for an empty data set.
+// make batches ahead of time. Proposes libtorch's threads by the lanes (threads.h), so that an evaluation before the
+// first step has a number that does not depend on the ranks'; of several loaders the first one's, until run() has its
+// own. `keep_threads` leaves the number as it is: for networks that are wrapped with .keep_threads. Throws ConfigError
+// for lanes that the world's ranks can't share, DataError for an empty data set.
 inline data::Loader make_loader(const World& world, const std::shared_ptr<const data::Dataset>& dataset,
-                                data::SamplerOptions options, int workers = 0) {
+                                data::SamplerOptions options, int workers = 0, bool keep_threads = false) {
   options.dataset_size = dataset->size();
   const World::Lanes own = world.own_lanes(options.lanes);
-  parallel::choose_threads(options.lanes);
+  if (!keep_threads) parallel::propose_threads(options.lanes);
   return data::Loader(dataset, data::LaneSampler(options),
                       {.first_lane = own.first, .last_lane = own.last, .workers = workers});
 }

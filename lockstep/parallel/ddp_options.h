@@ -21,7 +21,7 @@ struct DdpOptions {
   bool broadcast_state = true;    // rank 0's weights and buffers go to all ranks at construction
   bool broadcast_buffers = true;  // rank 0's buffers go to all ranks after each step; false: each has its own
 
-  bool keep_threads = false;  // libtorch's threads stay as they are (threads.h)
+  bool keep_threads = false;  // this network's run() and evaluations leave libtorch's threads as they are (threads.h)
 
   bool find_unused_parameters = false;  // walks each lane's graph before its backward (unused_parameters.h)
   bool static_graph = false;  // all steps use the same parameters as the first, equally often (static_graph.h)

@@ -25,7 +25,6 @@ namespace {
 std::shared_ptr<torch::nn::Module> agree(std::shared_ptr<torch::nn::Module> module, const std::shared_ptr<World>& world,
                                          const DdpOptions& options) {
   comm::Communicator& comm = world->communicator();
-  if (options.keep_threads) keep_threads();
   WrappedNetwork::check(*module);
   check_same_model(*module, options.describe(*module), comm);
   find_sync_group(*module);
@@ -89,7 +88,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
   const LaneGenerators::Kept kept(generators_);
   try {
     if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
-    choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
+    if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
     begin_step(networks, step, loss_scale);
     StepNotes own{.decision = world_->rank() == 0 ? decision : 0};
     for (const auto* each : stepped_) own.weights += each->options_.broadcast_state ? fingerprint(each->weights_) : 0;

@@ -159,6 +159,7 @@ class DistributedDataParallel {
   torch::nn::Module& module() const { return *module_; }
   World& world() const { return *world_; }
   const Reducer& reducer() const { return reducer_; }
+  bool keeps_threads() const { return options_.keep_threads; }
   const std::shared_ptr<CommHook>& comm_hook() const { return options_.comm_hook; }  // null without one
 
  private:

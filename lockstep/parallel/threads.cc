@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "lockstep/base/env.h"
 
@@ -13,26 +14,42 @@ namespace {
 // environment says.
 const int threads_at_start = at::get_num_threads();
 
-thread_local bool settled = false;
+// What this thread has set: the number may be libtorch's own by chance.
+thread_local bool chosen = false, proposed = false;
 
-bool are_chosen() {
+// The last proposal of any thread, with which those begin that come later. 0: none.
+std::atomic<int> proposal = 0;
+
+bool by_environment() {
   const bool by_our_launcher = env("LOCKSTEP_THREADS") == "auto";  // which then counts cores by rank
-  const bool by_others = env("OMP_NUM_THREADS") && !by_our_launcher;
-  return settled || by_others || at::get_num_threads() != threads_at_start;
+  return env("OMP_NUM_THREADS") && !by_our_launcher;
 }
+
+bool are_chosen_or_proposed() {
+  return chosen || proposed || by_environment() || at::get_num_threads() != threads_at_start;
+}
+
+int by_lanes(int lanes) { return std::max(1, usable_cores() / std::max(1, lanes)); }
 
 }  // namespace
 
 void choose_threads(int lanes) {
-  if (are_chosen()) return;
-  settled = true;  // the number may be libtorch's own by chance
-  at::set_num_threads(std::max(1, usable_cores() / std::max(1, lanes)));
+  if (chosen || by_environment()) return;
+  const int now = at::get_num_threads();
+  if (now != threads_at_start && now != proposal) return;
+  chosen = true;
+  at::set_num_threads(by_lanes(lanes));
 }
 
-void keep_threads() { settled = true; }
+void propose_threads(int lanes) {
+  if (are_chosen_or_proposed()) return;
+  proposed = true;
+  proposal = by_lanes(lanes);
+  at::set_num_threads(proposal);
+}
 
 OneThreadUnlessChosen::OneThreadUnlessChosen() {
-  if (are_chosen()) return;
+  if (are_chosen_or_proposed()) return;
   before_ = at::get_num_threads();
   at::set_num_threads(1);
 }

@@ -7,13 +7,14 @@ namespace lockstep::parallel {
 // chosen them: OMP_NUM_THREADS is set by the user or by another launcher, or the program has called set_num_threads().
 // Some of libtorch's kernels add in the order of their threads' parts, so the bits of a run are the same at any number
 // of ranks only if a rank's number of threads is. `lanes`: of all ranks. Called by the thread that runs the steps; its
-// first call counts.
+// first call counts, whatever propose_threads() has set before.
 void choose_threads(int lanes);
-// Leaves this thread's number as it is from now on.
-void keep_threads();
+// The same for what comes before the first step, such as a loader: sets the number until choose_threads(), and leaves
+// it where that or an earlier proposal has set it.
+void propose_threads(int lanes);
 
-// One thread as long as it exists, where nothing has chosen their number yet: a number that is the same at any number
-// of ranks.
+// One thread as long as it exists, where nothing has chosen or proposed their number yet: a number that is the same at
+// any number of ranks.
 class OneThreadUnlessChosen {
  public:
   OneThreadUnlessChosen();

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/testing/refusal.h"
@@ -101,12 +102,9 @@ RANK_PROGRAM(threads_of_an_evaluation) {
   evaluate(ddp, Points(), count, 50, by == "lanes" ? 2 : 0);
   EXPECT_EQ(within, by == "nothing" ? 1 : by == "kept" || by == "environment" ? before : by_lanes);
   EXPECT_EQ(at::get_num_threads(), by == "nothing" ? before : within);
-  const auto run = [&](int64_t number) {
-    ddp.run({.number = number, .samples = 2, .lanes = {{context.rank, 2 / context.size}}}, [&](size_t) {
-      return net->forward(at::ones({1, 2})).mean();
-    });
-  };
-  run(0);
+  parallel::StepPlan plan{.samples = 2, .lanes = {{0, 1}, {1, 1}}};
+  if (context.size == 2) plan.lanes = {{context.rank, 1}};
+  ddp.run(plan, [&](size_t) { return net->forward(at::ones({1, 2})).mean(); });
   const int stepped = at::get_num_threads();
   evaluate(ddp, Points(), count, 50);
   EXPECT_EQ(within, stepped) << "as before the first step of a resumed loop that has a loader";
@@ -118,6 +116,55 @@ TEST(Loop, AnEvaluationsThreadsDoNotDependOnTheNumberOfRanks) {
     if (by != std::string("environment")) environment.emplace("LOCKSTEP_THREADS", "auto");
     for (const int ranks : {1, 2}) {
       for (const auto& result : testing_support::Ranks("threads_of_an_evaluation", ranks, by, environment).wait()) {
+        EXPECT_EQ(result.exit_code, 0) << by << result.output;
+      }
+    }
+  }
+}
+
+// Argument: what sets the threads for other lanes than the steps'.
+RANK_PROGRAM(threads_for_other_lanes) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(2, 1), other(2, 1);
+  parallel::DistributedDataParallel kept(other.ptr(), world, {.keep_threads = true}), ddp(net.ptr(), world);
+  const auto count = [&](const data::Batch&) -> Sums { return {{"n", 1}}; };
+  const auto step = [&](parallel::DistributedDataParallel& of, torch::nn::Linear& layer, int lanes) {
+    parallel::StepPlan plan{.samples = lanes, .lanes = {}};
+    const auto own = world->own_lanes(lanes);
+    for (int lane = own.first; lane < own.last; ++lane) plan.lanes.push_back({lane, 1});
+    of.run(plan, [&](size_t) { return layer->forward(at::ones({1, 2})).mean(); });
+    return at::get_num_threads();
+  };
+  const auto threads_of = [](int lanes) { return std::max(1, usable_cores() / lanes); };
+  const int before = at::get_num_threads();
+  const auto points = std::make_shared<Points>();
+  const data::SamplerOptions few{.lanes = context.size, .batch_size = 7, .seed = 3};
+  make_loader(*world, points, few, /*workers=*/0, /*keep_threads=*/true);
+  EXPECT_EQ(step(kept, other, context.size), before);
+  evaluate(kept, Points(), count, 50, /*lanes=*/1);
+  EXPECT_EQ(at::get_num_threads(), before);
+  // One lane has another number of threads than four even on two cores; a loader of one can't be shared by two ranks.
+  if (context.argument == "evaluation") evaluate(ddp, Points(), count, 50, /*lanes=*/1);
+  if (context.argument == "loader") make_loader(*world, points, few);
+  EXPECT_EQ(at::get_num_threads(), threads_of(context.argument == "loader" ? context.size : 1));
+  EXPECT_EQ(step(kept, other, context.size), at::get_num_threads());
+  EXPECT_EQ(step(ddp, net, 4), threads_of(4));
+  make_loader(*world, points, few);
+  evaluate(ddp, Points(), count, 50, /*lanes=*/1);
+  EXPECT_EQ(at::get_num_threads(), threads_of(4)) << "what run() has chosen stays";
+  EXPECT_EQ(step(ddp, net, 4), threads_of(4));
+  std::thread([&] {
+    at::set_num_threads(before);
+    EXPECT_EQ(step(kept, other, context.size), before);
+  }).join();
+}
+TEST(Loop, TheStepsThreadsAreByTheirOwnLanes) {
+  for (const char* by : {"loader", "evaluation"}) {
+    // The launcher's number for a rank a core, which no proposal for one lane is by chance.
+    const std::map<std::string, std::string> environment = {
+        {"OMP_NUM_THREADS", "1"}, {"MKL_NUM_THREADS", "1"}, {"LOCKSTEP_THREADS", "auto"}};
+    for (const int ranks : {1, 2}) {
+      for (const auto& result : testing_support::Ranks("threads_for_other_lanes", ranks, by, environment).wait()) {
         EXPECT_EQ(result.exit_code, 0) << by << result.output;
       }
     }
