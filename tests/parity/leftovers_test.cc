@@ -56,6 +56,27 @@ TEST(Leftovers, APassWithoutSyncAddsToTheGradientOfAStep) {
   expect_ranks_pass("no_sync_after_a_step", 2, network());
 }
 
+// A program's own broadcast is an update of the parameter on all ranks, the root included.
+RANK_PROGRAM(broadcast_between_losses) {
+  const auto world = join_over(context);
+  auto net = linear(1), alone = linear(1);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto loss = [&](double factor) {
+    ddp.run(one_lane_each(*world, 3), [&](size_t) { return loss_of(net, context.rank, factor); });
+  };
+  loss(1);
+  world->communicator().broadcast(net->weight, 0);
+  loss(5);
+  EXPECT_TRUE(same_on_all_ranks(net->weight.grad(), *world));
+  EXPECT_TRUE(same_on_all_ranks(net->bias.grad(), *world));
+  mean_over_ranks(alone, context.size, 5).backward();
+  EXPECT_TRUE(at::allclose(net->weight.grad(), alone->weight.grad(), 1e-5, 1e-6));
+}
+TEST(Leftovers, ABroadcastBetweenTwoLossesCountsAlikeOnAllRanks) {
+  expect_ranks_pass("broadcast_between_losses", 2);
+  expect_ranks_pass("broadcast_between_losses", 2, network());
+}
+
 RANK_PROGRAM(leftovers_of_two_lanes) {
   const auto world = join_world(context);
   const int r = context.rank, w = context.size;
