@@ -22,7 +22,7 @@ at::Tensor rows_of(const at::Tensor& tensor, const std::string& name, int64_t sa
     throw ConfigError("TensorDataset: ", name, " has ", tensor.size(0), " rows, and data has ", samples,
                       "; each has one for every sample");
   }
-  return tensor.detach().contiguous();
+  return tensor.detach().resolve_conj().resolve_neg().contiguous();
 }
 
 // By hand, for index_select may use threads.

@@ -45,6 +45,16 @@ TEST(TensorDataset, TakesViewsGraphsAndRegressions) {
   EXPECT_FALSE(alone.batch(std::vector<int64_t>{1}, 0).target.defined());
 }
 
+// libtorch notes a conjugate or a negation beside the memory, and leaves that as it is.
+TEST(TensorDataset, TakesConjugatesThatAreNotYetComputed) {
+  const at::Tensor waves = at::complex(at::arange(6, at::kFloat), at::ones({6})).view({3, 2});
+  const TensorDataset set(at::conj(waves), at::imag(at::conj(waves)));
+  const Batch batch = set.batch(std::vector<int64_t>{2, 0, 1}, 0);
+  const at::Tensor wanted = at::conj(waves).resolve_conj().index_select(0, at::tensor({2, 0, 1}, at::kLong));
+  EXPECT_TRUE(at::equal(batch.data, wanted));
+  EXPECT_TRUE(at::equal(batch.target, at::full({3, 2}, -1.0F)));
+}
+
 TEST(TensorDataset, RefusesTensorsThatAreNoSamples) {
   const at::Tensor four = at::zeros({4, 2});
   EXPECT_EQ(refusal([&] { TensorDataset(four, at::zeros({3})); }),
