@@ -95,6 +95,19 @@ Match match(const NamedTensors& model, const NamedTensors& file, bool convert) {
 
 std::string joined(at::IntArrayRef sizes) { return c10::Join(",", sizes); }
 
+// The match of a state dict that may be copied into the module.
+Match fitting(const torch::nn::Module& module, const Dict& state, const LoadOptions& options) {
+  const NamedTensors model = named_state(module);
+  Match found = match(model, named_tensors(state, model, options.file), options.convert_dtypes);
+  if (options.strict) {
+    add_names("the file lacks ", found.report.missing, found.differences);
+    add_names("the model lacks ", found.report.unexpected, found.differences);
+  }
+  if (found.differences.empty() && found.copies.empty()) found.differences.push_back("no name is in both");
+  if (!found.differences.empty()) refuse(options.file, found.differences);
+  return found;
+}
+
 }  // namespace
 
 NamedTensors named_state(const torch::nn::Module& module) {
@@ -110,17 +123,14 @@ Dict state_dict(const torch::nn::Module& module) {
 }
 
 LoadReport load_state_dict(torch::nn::Module& module, const Dict& state, const LoadOptions& options) {
-  const NamedTensors model = named_state(module);
-  Match found = match(model, named_tensors(state, model, options.file), options.convert_dtypes);
-  if (options.strict) {
-    add_names("the file lacks ", found.report.missing, found.differences);
-    add_names("the model lacks ", found.report.unexpected, found.differences);
-  }
-  if (found.differences.empty() && found.copies.empty()) found.differences.push_back("no name is in both");
-  if (!found.differences.empty()) refuse(options.file, found.differences);
+  Match found = fitting(module, state, options);
   const at::NoGradGuard no_grad;
   for (auto& [to, from] : found.copies) to.copy_(from);
   return std::move(found.report);
+}
+
+void check_state_dict(const torch::nn::Module& module, const Dict& state, const LoadOptions& options) {
+  fitting(module, state, options);
 }
 
 Dict find_model_state(const Value& root, const std::string& file) {

@@ -38,6 +38,8 @@ struct LoadReport {
 // before it copies anything, so that an error leaves the module unchanged. Throws ConfigError that names the first
 // differences in names, shapes or types, DataError where the dict holds something other than tensors.
 LoadReport load_state_dict(torch::nn::Module& module, const Dict& state, const LoadOptions& options = {});
+// Throws what load_state_dict would, and copies nothing.
+void check_state_dict(const torch::nn::Module& module, const Dict& state, const LoadOptions& options = {});
 
 // Finds the model's state dict in a file that may hold more: under "model", "model_state_dict" or "state_dict", else
 // the file's own tensors. Throws DataError that names `file` and says what it holds instead.

@@ -42,6 +42,10 @@ class NetworkPart final : public Part {
     return state;
   }
 
+  void check(const ValueView& saved) override {
+    checkpoint::check_state_dict(network_, saved.dict(), {.file = saved.where(), .convert_dtypes = true});
+  }
+
   void load(const ValueView& saved) override {
     checkpoint::load_state_dict(network_, saved.dict(), {.file = saved.where(), .convert_dtypes = true});
     for (const auto& item : network_.named_parameters()) {
@@ -77,10 +81,16 @@ class OptimizerPart final : public Part {
     return dict;
   }
 
+  void check(const ValueView& saved) override {
+    from_values(checkpoint::optimizer_from_dict(saved), saved.where());
+    if (ours_ == nullptr) return;
+    optim::check_own_weights(*ours_, "loading");
+    averages_in(saved, ours_->averages().size());
+  }
+
   void load(const ValueView& saved) override {
     const auto state = from_values(checkpoint::optimizer_from_dict(saved), saved.where());
     if (ours_ == nullptr) return optim::load_libtorch_state(*libtorchs_, state);
-    optim::check_own_weights(*ours_, "loading");
     const std::vector<at::Tensor> averages = averages_in(saved, ours_->averages().size());
     ours_->load_state_dict(state);
     if (!averages.empty()) ours_->load_averages(averages);
@@ -157,7 +167,7 @@ class MixedPrecisionPart final : public Part {
     return state;
   }
 
-  void load(const ValueView& saved) override {
+  void check(const ValueView& saved) override {
     const std::string level = amp::name_of(mixed_.policy().level), &was = saved["opt_level"].text();
     if (was != level) {
       throw ConfigError(saved.where(), ": the checkpoint is of opt level ", was, ", this loop of ", level, "; use ",
@@ -173,6 +183,9 @@ class MixedPrecisionPart final : public Part {
       throw ConfigError(saved.where(), ": the checkpoint is of ", losses, " losses, this loop has num_losses ",
                         mixed_.num_losses());
     }
+  }
+
+  void load(const ValueView& saved) override {
     for (int i = 0; i < mixed_.num_losses(); ++i) scaler_from_dict(saved[cat("loss_scaler", i)], mixed_.scaler(i));
   }
 
@@ -197,7 +210,7 @@ class LoaderPart final : public Part {
     return state;
   }
 
-  void load(const ValueView& saved) override {
+  void check(const ValueView& saved) override {
     for (const auto& [name, value] : options()) {
       const auto found = saved.find(name);
       if (!found && name != "drop_last") continue;  // the trainer's files have neither seed nor shuffle
@@ -205,6 +218,9 @@ class LoaderPart final : public Part {
       if (was == value) continue;
       throw ConfigError(saved.where(), ": the checkpoint was trained with ", name, ' ', was, ", this loop has ", value);
     }
+  }
+
+  void load(const ValueView& saved) override {
     loader_.seek({.epoch = static_cast<uint32_t>(saved["epoch"].integer()), .step = saved["step"].integer()});
   }
 
@@ -228,12 +244,13 @@ class SchedulePart final : public Part {
   explicit SchedulePart(const schedule::ScheduleOptions& schedule) : schedule_(schedule) {}
   std::string kind() const override { return "a schedule"; }
   Value save(const ByParameter&) override { return to_values(schedule_); }
-  void load(const ValueView& saved) override {
+  void check(const ValueView& saved) override {
     const std::string differs = difference(saved.dict(), to_values(schedule_));
     if (differs.empty()) return;
     throw ConfigError(saved.where(), ": the checkpoint is of another schedule, whose ", differs,
                       " in this loop; give it the former one, or load the checkpoint's networks alone");
   }
+  void load(const ValueView&) override {}
 
  private:
   const schedule::ScheduleOptions& schedule_;
@@ -266,14 +283,14 @@ class TensorPart final : public Part {
   explicit TensorPart(at::Tensor& tensor) : tensor_(tensor) {}
   std::string kind() const override { return "a tensor"; }
   Value save(const ByParameter&) override { return tensor_.detach(); }
-  void load(const ValueView& saved) override {
+  void check(const ValueView& saved) override {
     const at::Tensor& value = saved.tensor();
     if (value.sizes() != tensor_.sizes() || value.scalar_type() != tensor_.scalar_type()) {
       throw ConfigError(saved.where(), ": the checkpoint has ", value.toString(), value.sizes(), ", this loop ",
                         tensor_.toString(), tensor_.sizes());
     }
-    tensor_.detach().copy_(value);
   }
+  void load(const ValueView& saved) override { tensor_.detach().copy_(saved.tensor()); }
 
  private:
   at::Tensor& tensor_;
@@ -286,6 +303,7 @@ class PlainPart final : public Part {
   PlainPart(T& value, const char* kind, Read read) : value_(value), kind_(kind), read_(read) {}
   std::string kind() const override { return kind_; }
   Value save(const ByParameter&) override { return value_; }
+  void check(const ValueView& saved) override { read_(saved); }
   void load(const ValueView& saved) override { value_ = read_(saved); }
 
  private:

@@ -31,7 +31,10 @@ class Part {
   virtual std::string kind() const = 0;
   // The part's value; tensors share its memory. May be a collective; then the value is whole on rank 0 alone.
   virtual checkpoint::Value save(const ByParameter& masters) = 0;
-  // Takes over the value. Throws ConfigError for what does not fit, DataError.
+  // Refuses what load() would, as far as that can be told without changing anything: all parts of a loop are checked
+  // before the first is loaded. Throws ConfigError for what does not fit, DataError.
+  virtual void check(const checkpoint::ValueView& /*saved*/) {}
+  // Takes over a value that was checked. Throws as check() does.
   virtual void load(const checkpoint::ValueView& saved) = 0;
   // The fp32 masters that this part steps, by weight.
   virtual ByParameter masters() { return {}; }

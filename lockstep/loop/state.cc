@@ -137,6 +137,8 @@ void State::load(const Value& saved, const std::string& file) {
     throw DataError(file, ": no checkpoint of a loop: it has no \"meta\"; for its weights use load_state_dict()");
   }
   check_parts(view);
+  const int64_t step = view["meta"]["step"].integer();
+  for (const NamedPart& each : parts_) each.part->check(view[each.name]);
   ByParameter values;
   for (const NamedPart& each : parts_) {
     each.part->load(view[each.name]);
@@ -144,7 +146,7 @@ void State::load(const Value& saved, const std::string& file) {
   }
   for (const NamedPart& each : parts_) each.part->load_masters(values);
   if (const auto random = view.find("rng")) set_random_state(*random);
-  step_ = view["meta"]["step"].integer();
+  step_ = step;
 }
 
 // Rank 0 chooses the file; a file that it can't read is out for all.

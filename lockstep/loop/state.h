@@ -46,8 +46,9 @@ class State {
 
   // Loads the newest checkpoint that can be read, at any number of ranks. Returns whether there was one. All ranks read
   // the file, so they all have to see it. A newer file that can't be read is a warning. A collective. Throws
-  // ConfigError for a checkpoint of other parts or other kinds of them, DataError if the store has checkpoints and none
-  // can be read. A checkpoint that was saved as the best becomes best.pt where a killed save has not made it that.
+  // ConfigError for a checkpoint of other parts or other kinds of them, and for one that does not fit: another network,
+  // schedule or sampler leaves all parts as they were. Throws DataError if the store has checkpoints and none can be
+  // read. A checkpoint that was saved as the best becomes best.pt where a killed save has not made it that.
   bool load(checkpoint::CheckpointStore& store);
   // The same for the value of a file.
   void load(const checkpoint::Value& saved, const std::string& file);

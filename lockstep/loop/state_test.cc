@@ -305,6 +305,24 @@ TEST(LoopState, AnotherScheduleIsSaid) {
             "give it the former one, or load the checkpoint's networks alone");
 }
 
+TEST(LoopState, ARefusedLoadLeavesTheLoopAsItWas) {
+  TinyLoop was, loop;
+  was.optimizer.param_groups()[0].options().set_lr(0.5);
+  was.net->weight.data().add_(1);
+  was.step = 7;
+  const schedule::ScheduleOptions first{.shape = schedule::CosineLr{.t_max = 1000}, .base_lr = 0.1};
+  const schedule::ScheduleOptions other{.shape = schedule::CosineLr{.t_max = 2000}, .base_lr = 0.1};
+  const auto state_of = [](TinyLoop& of, const schedule::ScheduleOptions& schedule) {
+    return State(*of.world, of.step, {{"model", *of.net}, {"optimizer", of.optimizer}, {"schedule", schedule}});
+  };
+  const checkpoint::Value saved = state_of(was, first).value();
+  const std::string weights = checkpoint::weights_sha256(*loop.net);
+  EXPECT_THAT(refusal([&] { state_of(loop, other).load(saved, "run.pt"); }), HasSubstr("another schedule"));
+  EXPECT_EQ(checkpoint::weights_sha256(*loop.net), weights);
+  EXPECT_EQ(loop.optimizer.param_groups()[0].options().get_lr(), 0.1);
+  EXPECT_EQ(loop.step, 3);
+}
+
 TEST(LoopState, AnotherOptLevelIsSaid) {
   const auto sgd = [](const std::vector<at::Tensor>& p) { return optim::SGD(p, optim::SgdOptions{.lr = 0.01}); };
   Loop<optim::SGD> one(1, sgd, amp::OptLevel::kO1), two(1, sgd, amp::OptLevel::kO2);
