@@ -25,6 +25,7 @@ function(lockstep_module name)
     add_library(${target} INTERFACE)
     set(scope INTERFACE)
   endif()
+  target_compile_features(${target} ${scope} cxx_std_20)
   add_library(lockstep::${own} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${own})
 

@@ -14,6 +14,8 @@ namespace {
 // the lanes that have begun with two casts of one weight, whose gradients are rounded apart.
 std::atomic<c10::ScalarType> cached_dtype = c10::ScalarType::Undefined;
 
+thread_local uint64_t opened = 0;
+
 void hold_casts_to(c10::ScalarType dtype) {
   if (cached_dtype.exchange(dtype) != dtype) at::autocast::clear_cache();
 }
@@ -28,6 +30,7 @@ CastCacheScope::~CastCacheScope() {
 
 AutocastScope::AutocastScope(const Policy& policy, c10::DeviceType device) : active_(policy.cast_ops), device_(device) {
   if (!active_) return;
+  ++opened;
   if (policy.dtype == at::kHalf) widen_slow_half_convolutions();
   was_enabled_ = at::autocast::is_autocast_enabled(device_);
   previous_dtype_ = at::autocast::get_autocast_dtype(device_);
@@ -36,6 +39,8 @@ AutocastScope::AutocastScope(const Policy& policy, c10::DeviceType device) : act
   at::autocast::set_autocast_enabled(device_, true);
   at::autocast::increment_nesting();
 }
+
+uint64_t autocast_scopes_opened() { return opened; }
 
 AutocastScope::~AutocastScope() {
   if (!active_) return;

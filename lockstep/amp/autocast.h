@@ -4,6 +4,8 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
+#include <cstdint>
+
 #include "lockstep/amp/opt_level.h"
 
 namespace lockstep::amp {
@@ -23,6 +25,9 @@ class AutocastScope {
   bool was_enabled_ = false;
   c10::ScalarType previous_dtype_ = c10::ScalarType::BFloat16;
 };
+
+// The number of scopes with casts that this thread has opened, which tells whether a function has computed in one.
+uint64_t autocast_scopes_opened();
 
 // Keeps the weights that autocast has cast until the outermost scope of either kind ends. Put around a training step,
 // it lets the step's lanes share one cast of each weight. The weights must not change within it, nor be used without

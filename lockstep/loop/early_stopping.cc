@@ -23,9 +23,17 @@ bool EarlyStopping::observe(double metric) {
   return false;
 }
 
-checkpoint::Dict EarlyStopping::state_dict() const { return {{"best", best_}, {"failures", failures_}}; }
+checkpoint::Dict EarlyStopping::state_dict() const {
+  return {{"best", best_}, {"failures", failures_}, {"lower_is_better", options_.lower_is_better}};
+}
 
 void EarlyStopping::load_state_dict(const checkpoint::ValueView& saved) {
+  const auto lower = saved.find("lower_is_better");
+  if (lower && lower->boolean() != options_.lower_is_better) {
+    throw ConfigError(saved.where(), ": the checkpoint's early stopping has lower_is_better ",
+                      lower->boolean() ? "on" : "off", ", this loop's has it ",
+                      options_.lower_is_better ? "on" : "off");
+  }
   best_ = saved["best"].number();
   failures_ = saved["failures"].integer();
 }

@@ -30,7 +30,8 @@ class EarlyStopping {
   int64_t failures() const { return failures_; }  // metrics in a row that did not improve
 
   checkpoint::Dict state_dict() const;
-  void load_state_dict(const checkpoint::ValueView& saved);  // throws DataError
+  // Throws DataError, and ConfigError if it was saved where the other direction is better.
+  void load_state_dict(const checkpoint::ValueView& saved);
 
  private:
   EarlyStoppingOptions options_;

@@ -45,6 +45,13 @@ TEST(EarlyStopping, ContinuesFromItsState) {
   EXPECT_EQ(resumed.best(), 0.5);
 }
 
+TEST(EarlyStopping, AnotherDirectionIsRefused) {
+  const checkpoint::Value saved = EarlyStopping({.lower_is_better = true}).state_dict();
+  EarlyStopping resumed;
+  EXPECT_THAT(refusal([&] { resumed.load_state_dict(checkpoint::ValueView(saved, "run.pt")); }),
+              HasSubstr("lower_is_better on, this loop's has it off"));
+}
+
 TEST(EarlyStopping, RefusesOptionsBelowZero) {
   EXPECT_THAT(refusal([] { EarlyStopping({.patience = -1}); }), HasSubstr("a patience of -1"));
   EXPECT_THAT(refusal([] { EarlyStopping({.min_delta = -1}); }), HasSubstr("a min_delta of -1"));

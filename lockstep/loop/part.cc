@@ -241,7 +241,7 @@ class LoaderPart final : public Part {
 // A loop makes its schedule anew, perhaps of other arguments: what is saved is what the rates so far depended on.
 class SchedulePart final : public Part {
  public:
-  explicit SchedulePart(const schedule::ScheduleOptions& schedule) : schedule_(schedule) {}
+  explicit SchedulePart(const schedule::ScheduleOptions& schedule) : schedule_(schedule) { schedule.check(); }
   std::string kind() const override { return "a schedule"; }
   Value save(const ByParameter&) override { return to_values(schedule_); }
   void check(const ValueView& saved) override {

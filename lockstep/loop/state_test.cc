@@ -299,6 +299,8 @@ TEST(LoopState, AnotherScheduleIsSaid) {
   schedule::ScheduleOptions now = was;
   State resumed(*world, step, {{"schedule", now}});
   resumed.load(saved, "run.pt");
+  const schedule::ScheduleOptions too_short{.shape = schedule::CosineLr{.t_max = -10}, .base_lr = 0.1, .warmup = 100};
+  EXPECT_THAT(refusal([&] { State(*world, step, {{"schedule", too_short}}); }), HasSubstr("cosine over -10 steps"));
   now.shape = schedule::CosineLr{.t_max = 2000};
   EXPECT_EQ(refusal([&] { resumed.load(saved, "run.pt"); }),
             "run.pt: schedule: the checkpoint is of another schedule, whose t_max was 1000, and is 2000 in this loop; "

@@ -256,9 +256,13 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   }
   at::Tensor loss;
   try {
+    const uint64_t scopes = amp::autocast_scopes_opened();
     set_in_function(lane, true);
     loss = loss_of(lane);
     set_in_function(lane, false);
+    if (lane == 0) {
+      for (const auto* each : stepped_) check_autocast(*each->module_, scopes);
+    }
     check_loss(loss, cat("step ", step.number, ", lane ", index));
     for (auto* each : stepped_) each->reducer_.expect(loss);
     const double factor = weight * loss_scale;

@@ -1,10 +1,13 @@
 #include "lockstep/parallel/mixed_networks.h"
 
+#include <ATen/autocast_mode.h>
+
 #include <algorithm>
 #include <atomic>
 #include <unordered_set>
 #include <vector>
 
+#include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
 #include "lockstep/optim/master_weights.h"
 #include "lockstep/parallel/state_broadcast.h"
@@ -58,6 +61,18 @@ void check_scale(const torch::nn::Module& network, double loss_scale, int64_t st
     throw ConfigError("step ", step, ": the network is in mixed precision, ", mixed->policy().name(),
                       ", with a loss scale of ", mixed->loss_scale(), ", and run() was given ", loss_scale,
                       "; give it the MixedPrecision: run(step, batch, loss_of, mixed)");
+  }
+}
+
+void check_autocast(const torch::nn::Module& network, uint64_t opened_before) {
+  const bool opened = amp::autocast_scopes_opened() != opened_before || at::autocast::is_autocast_enabled(at::kCPU) ||
+                      at::autocast::is_autocast_enabled(at::kCUDA);
+  if (opened) return;
+  for (const auto* mixed : all_of(network)) {
+    if (!mixed->policy().cast_ops) continue;
+    throw ConfigError("the network is in mixed precision, ", mixed->policy().name(),
+                      ", and the step's function computed without its casts; give run() the MixedPrecision: run(step, "
+                      "batch, loss_of, mixed), or call mixed.forward in the function");
   }
 }
 

@@ -54,6 +54,24 @@ RANK_PROGRAM(two_optimizers) {
 }
 TEST(AmpLoop, TwoOptimizersOfOneResultShareItsVerdict) { expect_ranks_pass("two_optimizers", 2); }
 
+// In bf16 there is no scale that would tell.
+RANK_PROGRAM(without_mixed) {
+  const auto world = join_world(context);
+  Net net(1);
+  const auto optimizer = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.01}});
+  MixedPrecision mixed({net.get()}, {*optimizer}, {.opt_level = OptLevel::kO1, .dtype = at::kBFloat16});
+  DistributedDataParallel ddp(net.ptr(), world);
+  const StepPlan step = plan(*world, 0);
+  const auto loss = [&](size_t i) { return loss_of(net, step, i, 1); };
+  ddp.run(step, loss, mixed);
+  mixed.zero_grad(*optimizer);
+  ddp.run(plan(*world, 1), [&](size_t i) { return mixed.forward([&] { return loss(i); }); });
+  mixed.zero_grad(*optimizer);
+  EXPECT_THAT(refusal([&] { ddp.run(plan(*world, 2), loss); }),
+              HasSubstr("mixed precision, O1 bfloat16, and the step's function computed without its casts"));
+}
+TEST(AmpLoop, ARunThatIsNotGivenItsMixedPrecisionIsRefused) { expect_ranks_pass("without_mixed", 2); }
+
 // A GAN whose two losses were run before either is stepped: the second result has the scale from before.
 RANK_PROGRAM(two_results) {
   const auto world = join_world(context);
