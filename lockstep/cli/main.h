@@ -10,9 +10,9 @@
 
 namespace lockstep::cli {
 
-// Runs the command and ends the process. An error is one line on standard error, and the exit code says whose mistake it
-// is. Several ranks are this program, started anew with `argv` from the command on: what main() takes from its line itself
-// is not theirs, and belongs into the recipe's declare() or the environment.
+// Runs the command and ends the process. An error is one line on standard error, and the exit code says whose mistake
+// it is. Several ranks are this program, started anew with `argv` from the command on: what main() takes from its line
+// itself is not theirs, and belongs into the recipe's declare() or the environment.
 [[noreturn]] int main(int argc, char** argv, const Recipes& recipes);
 
 }  // namespace lockstep::cli
