@@ -40,8 +40,6 @@ AutocastScope::AutocastScope(const Policy& policy, c10::DeviceType device) : act
   at::autocast::increment_nesting();
 }
 
-uint64_t autocast_scopes_opened() { return opened; }
-
 AutocastScope::~AutocastScope() {
   if (!active_) return;
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
@@ -49,5 +47,7 @@ AutocastScope::~AutocastScope() {
   at::autocast::set_autocast_enabled(device_, was_enabled_);
   at::autocast::set_autocast_dtype(device_, previous_dtype_);
 }
+
+uint64_t autocast_scopes_opened() { return opened; }
 
 }  // namespace lockstep::amp

@@ -7,13 +7,18 @@
 
 namespace lockstep {
 
-char process_state(int pid) {
+std::string process_fields(int pid) {
   std::ifstream file(cat("/proc/", pid, "/stat"));
   std::string text;
   std::getline(file, text, '\0');  // empty, and no exception, if the process ends now
   // "812 (a name) T …": the name may hold anything, brackets too.
   const size_t name_end = text.rfind(") ");
-  return name_end == std::string::npos || name_end + 2 >= text.size() ? '\0' : text[name_end + 2];
+  return name_end == std::string::npos ? "" : text.substr(name_end + 2);
+}
+
+char process_state(int pid) {
+  const std::string fields = process_fields(pid);
+  return fields.empty() ? '\0' : fields[0];
 }
 
 bool process_stopped(int pid) {

@@ -1,7 +1,13 @@
 // The state of another process, as the kernel reports it.
 #pragma once
 
+#include <string>
+
 namespace lockstep {
+
+// The kernel's fields of the process from its state on: "S 1 812 …", state, parent, group. Empty if there is no such
+// process, or it ends meanwhile.
+std::string process_fields(int pid);
 
 // The letter of the process's state: R runs, S and D sleep, T and t are stopped, Z and X have ended. NUL if there is no
 // such process.

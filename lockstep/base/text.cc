@@ -1,11 +1,19 @@
 #include "lockstep/base/text.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
 namespace lockstep {
+
+std::string write_number(double value) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
+}
 
 std::string human_bytes(uint64_t bytes) {
   if (bytes < 1024) return cat(bytes, bytes == 1 ? " byte" : " bytes");

@@ -20,6 +20,9 @@ std::string cat(const Parts&... parts) {
 // The first line of a library's message, without the stack trace that may follow.
 inline std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
+// The shortest text that reads back as the same number.
+std::string write_number(double value);
+
 // "1.5 GiB", "312 MiB", "17 bytes".
 std::string human_bytes(uint64_t bytes);
 

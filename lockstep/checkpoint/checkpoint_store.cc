@@ -68,17 +68,17 @@ std::optional<int64_t> CheckpointStore::best() const {
 
 std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest() const {
   const std::vector<Saved> all = list();
-  std::vector<std::string> warnings, damaged;
+  std::vector<Damaged> damaged;
   for (auto saved = all.rbegin(); saved != all.rend(); ++saved) {
     try {
-      return Loaded{*saved, read_pt(saved->path), warnings, damaged};
+      return Loaded{*saved, read_pt(saved->path), damaged};
     } catch (const DataError& error) {
-      warnings.push_back(error.what());
-      damaged.push_back(saved->path);
+      damaged.push_back({saved->path, error.what()});
     }
   }
-  if (warnings.empty()) return std::nullopt;
-  throw DataError("none of ", all.size(), " checkpoints in ", folder_, " can be read; the newest: ", warnings.front());
+  if (damaged.empty()) return std::nullopt;
+  throw DataError("none of ", all.size(), " checkpoints in ", folder_,
+                  " can be read; the newest: ", damaged.front().why);
 }
 
 void CheckpointStore::cut_back(int64_t step) const {

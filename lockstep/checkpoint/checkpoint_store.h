@@ -20,11 +20,13 @@ class CheckpointStore {
     std::function<void()> on_progress = {};  // called while a checkpoint is written (atomic_file.h)
   };
   using Saved = StepFile;
+  struct Damaged {
+    std::string path, why;
+  };
   struct Loaded {
     Saved saved;
     Value value;
-    std::vector<std::string> warnings;  // one for each newer checkpoint that is damaged: why
-    std::vector<std::string> damaged;   // the paths of these
+    std::vector<Damaged> damaged;  // the newer checkpoints, which can't be read
   };
 
   // `folder` is the run's checkpoints/. The first save creates it.

@@ -78,8 +78,7 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   if (origin) command.take_recorded(origin->options);
   const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, *world);
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
-  at::set_num_threads(options.processes.threads > 0 ? options.processes.threads
-                                                    : parallel::default_threads(usable_cores(), world->size()));
+  at::set_num_threads(parallel::threads_or_default(options.processes.threads, usable_cores(), world->size()));
   const auto data = recipe->open_data(options.data, 1);
   const auto model = recipe->make_model(1, *data.test);
   checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, file),

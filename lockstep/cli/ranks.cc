@@ -16,8 +16,8 @@ bool is_launched() {
 bool starts_ranks(const Program& program, int nproc, bool asked) {
   if (nproc == 1 || is_launched()) return false;
   if (program.of_ranks.empty() && asked) {
-    throw ConfigError("--nproc ", nproc, ": ",
-                      "no launcher has started this rank; start several by lockstep, torchrun, mpirun or srun");
+    throw ConfigError("--nproc ", nproc,
+                      ": no launcher has started this rank; start several by lockstep, torchrun, mpirun or srun");
   }
   return !program.of_ranks.empty();
 }

@@ -1,7 +1,6 @@
 #include "lockstep/config/values.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <vector>
@@ -87,12 +86,6 @@ size_t read_word(std::string_view name, std::string_view text, std::span<const s
   }
   if (found == words.end()) throw ConfigError("--", name, " ", text, ": expected ", either(allowed));
   return static_cast<size_t>(found - words.begin());
-}
-
-std::string write_number(double value) {
-  std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return {text.data(), end};
 }
 
 std::string joined(std::span<const std::string_view> words, std::string_view between) { return join(words, between); }

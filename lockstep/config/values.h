@@ -24,9 +24,6 @@ bool read_switch(std::string_view name, std::string_view text);  // on | off | t
 size_t read_word(std::string_view name, std::string_view text, std::span<const std::string_view> words,
                  std::span<const Refused> refused = {});
 
-// Returns the shortest text that reads back as the same number.
-std::string write_number(double value);
-
 // "a|b|c".
 std::string joined(std::span<const std::string_view> words, std::string_view between);
 std::string joined(std::span<const std::string> words, std::string_view between);

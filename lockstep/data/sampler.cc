@@ -20,6 +20,10 @@ Range lane_range(int64_t samples, int lanes, int lane) {
   return {.first = lane * share + std::min<int64_t>(lane, longer), .count = share + (lane < longer ? 1 : 0)};
 }
 
+int64_t steps_of_epoch(int64_t samples, int64_t global_batch, bool drop_last) {
+  return drop_last ? samples / global_batch : (samples + global_batch - 1) / global_batch;
+}
+
 LaneSampler::LaneSampler(SamplerOptions options) : options_(options) {
   if (options.lanes < 1 || options.lanes > kMostLanes) {
     throw ConfigError("lanes: ", options.lanes, " is out of range; 1 to ", kMostLanes, " are possible");
@@ -30,8 +34,7 @@ LaneSampler::LaneSampler(SamplerOptions options) : options_(options) {
   }
   if (options.dataset_size < 1) throw DataError("the data set to train on holds no samples");
   global_batch_ = options.lanes * options.batch_size;
-  steps_per_epoch_ = options.drop_last ? options.dataset_size / global_batch_  //
-                                       : (options.dataset_size - 1) / global_batch_ + 1;
+  steps_per_epoch_ = steps_of_epoch(options.dataset_size, global_batch_, options.drop_last);
   if (steps_per_epoch_ == 0) {
     throw ConfigError("drop_last: the ", options.dataset_size, " samples are fewer than a global batch of ",
                       options.lanes, " × ", options.batch_size, ", so no step is left; use smaller batches");

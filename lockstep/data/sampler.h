@@ -27,6 +27,9 @@ struct Range {
 // than the last. Lanes beyond `samples` get nothing.
 Range lane_range(int64_t samples, int lanes, int lane);
 
+// Returns the steps of an epoch; 0 where drop_last leaves none.
+int64_t steps_of_epoch(int64_t samples, int64_t global_batch, bool drop_last);
+
 // Deals the samples of an epoch to steps and lanes. With S lanes of B samples, the global batch of step t holds
 // positions [t·S·B, (t+1)·S·B) of the epoch's random order; the last one holds what is left, unless drop_last leaves it
 // out. Immutable; any thread may call.

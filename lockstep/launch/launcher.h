@@ -21,8 +21,8 @@ namespace lockstep::launch {
 class Launcher {
  public:
   // How the first Ctrl-C, SIGTERM or SIGHUP reaches the ranks. kBoard: our workers see it on the board, finish their
-  // step, save a checkpoint and exit with 75. kSignal: the ranks get the signal. Asked once more
-  // (StopRequest), it kills them.
+  // step, save a checkpoint and exit with 75. kSignal: the ranks get the signal. Asked once more (StopRequest), it
+  // kills them.
   enum class StopBy { kBoard, kSignal };
 
   struct Options {

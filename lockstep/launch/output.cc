@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kLastLines = 5;
 constexpr size_t kLastLineBytes = 400;
-constexpr size_t kPipeBytes =
-    4096;  // a pipe's "writable" promises room for this much (PIPE_BUF); a terminal's does not
+// A pipe that is writable has room for this much (PIPE_BUF); a terminal may have less.
+constexpr size_t kPipeBytes = 4096;
 
 // Another description of the same terminal, which does not block; none where the system does not give one.
 Descriptor open_anew(int terminal) {

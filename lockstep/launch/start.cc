@@ -15,8 +15,6 @@ std::vector<std::string> command_line(const std::string& program, const std::vec
   return words;
 }
 
-int threads_of(int wanted, int lanes) { return wanted > 0 ? wanted : parallel::default_threads(usable_cores(), lanes); }
-
 }  // namespace
 
 int start_training(const std::string& rank_program, train::TrainCommand& command) {
@@ -27,14 +25,15 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
   options.resume = run.resume();
   if (!run.lock().warning().empty()) Logger::from_environment("").warning(run.lock().warning());
   const parallel::ParallelOptions& processes = options.parallel;
-  Launcher launcher({.command = command_line(rank_program, command.arguments()),
-                     .nproc = processes.nproc,
-                     .threads = threads_of(processes.threads, processes.lanes_of(processes.nproc)),
-                     .log_dir = run.logs(),
-                     .error_dir = run.errors(),
-                     .resume_command = command.resume_command(run.path()),
-                     .run_lock = run.lock().descriptor(),
-                     .own_workers = true});
+  Launcher launcher(
+      {.command = command_line(rank_program, command.arguments()),
+       .nproc = processes.nproc,
+       .threads = parallel::threads_or_default(processes.threads, usable_cores(), processes.lanes_of(processes.nproc)),
+       .log_dir = run.logs(),
+       .error_dir = run.errors(),
+       .resume_command = command.resume_command(run.path()),
+       .run_lock = run.lock().descriptor(),
+       .own_workers = true});
   const int code = launcher.run();
   if (launcher.ended_by_plain_mistake()) run.discard_if_unused();
   return code;
@@ -44,7 +43,7 @@ int start_ranks(const std::string& rank_program, const std::vector<std::string>&
                 const parallel::ProcessOptions& processes, bool json) {
   Launcher launcher({.command = command_line(rank_program, arguments),
                      .nproc = processes.nproc,
-                     .threads = threads_of(processes.threads, processes.nproc),
+                     .threads = parallel::threads_or_default(processes.threads, usable_cores(), processes.nproc),
                      .only_rank0_on_stdout = json,
                      .stop_by = Launcher::StopBy::kSignal,
                      .own_workers = true});

@@ -8,25 +8,20 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <string>
 
 #include "lockstep/base/clock.h"
-#include "lockstep/base/text.h"
+#include "lockstep/base/process_state.h"
 
 namespace lockstep::launch {
 namespace {
 
 // The parent of a process; 0 if there is no such process.
 pid_t parent_of(pid_t pid) {
-  std::ifstream file(cat("/proc/", pid, "/stat"));
-  std::string text;
-  std::getline(file, text, '\0');            // empty, and no exception, if the process ends now
-  const size_t name_end = text.rfind(") ");  // "812 (a name) S 1 …": the name may hold anything
+  const std::string fields = process_fields(pid);  // "S 1 …"
   pid_t parent = 0;
-  if (name_end == std::string::npos || name_end + 4 > text.size()) return 0;
-  std::from_chars(text.data() + name_end + 4, text.data() + text.size(), parent);
+  if (fields.size() > 2) std::from_chars(fields.data() + 2, fields.data() + fields.size(), parent);
   return parent;
 }
 

@@ -1,8 +1,5 @@
 #include "lockstep/loop/schedule_values.h"
 
-#include <array>
-#include <charconv>
-
 #include "lockstep/base/text.h"
 
 namespace lockstep::loop {
@@ -53,15 +50,9 @@ Dict shape_values(const PlateauLr& o) {
           {"cooldown", o.cooldown},   {"eps", o.eps}};
 }
 
-// The shortest text that has all bits of a number.
-std::string text_of(double number) {
-  std::array<char, 32> text;
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
-}
-
 std::string text_of(const Value* value) {
   if (value == nullptr || value->is_none()) return "unset";
-  if (const auto* number = value->get_if<double>()) return text_of(*number);
+  if (const auto* number = value->get_if<double>()) return write_number(*number);
   if (const auto* number = value->get_if<int64_t>()) return std::to_string(*number);
   if (const auto* flag = value->get_if<bool>()) return *flag ? "on" : "off";
   if (const auto* text = value->get_if<std::string>()) return *text;

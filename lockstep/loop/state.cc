@@ -163,7 +163,7 @@ bool State::load(checkpoint::CheckpointStore& store) {
   Value read;
   together(world_.communicator(), [&] { read = newest ? std::move(newest->value) : checkpoint::read_pt(chosen); });
   if (newest) {
-    for (const auto& warning : newest->warnings) Logger::from_environment("rank 0").warning(warning);
+    for (const auto& each : newest->damaged) Logger::from_environment("rank 0").warning(each.why);
   }
   load(read, chosen);
   if (ValueView(read, chosen)["meta"].find("is_best")) {

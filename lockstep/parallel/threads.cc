@@ -2,10 +2,10 @@
 
 #include <ATen/Parallel.h>
 
-#include <algorithm>
 #include <atomic>
 
 #include "lockstep/base/env.h"
+#include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -29,8 +29,6 @@ bool are_chosen_or_proposed() {
   return chosen || proposed || by_environment() || at::get_num_threads() != threads_at_start;
 }
 
-int by_lanes(int lanes) { return std::max(1, usable_cores() / std::max(1, lanes)); }
-
 }  // namespace
 
 void choose_threads(int lanes) {
@@ -38,13 +36,13 @@ void choose_threads(int lanes) {
   const int now = at::get_num_threads();
   if (now != threads_at_start && now != proposal) return;
   chosen = true;
-  at::set_num_threads(by_lanes(lanes));
+  at::set_num_threads(default_threads(usable_cores(), lanes));
 }
 
 void propose_threads(int lanes) {
   if (are_chosen_or_proposed()) return;
   proposed = true;
-  proposal = by_lanes(lanes);
+  proposal = default_threads(usable_cores(), lanes);
   at::set_num_threads(proposal);
 }
 

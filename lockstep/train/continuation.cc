@@ -131,14 +131,13 @@ ResumedCheckpoint read_resumed(const std::string& resume) {
   if (!fs::is_directory(resume, error)) return read_numbered(resume);
   const RunFiles files{resume};
   const checkpoint::CheckpointStore store(files.checkpoints());
-  std::vector<std::string> warnings, damaged;
+  std::vector<checkpoint::CheckpointStore::Damaged> damaged;
   std::optional<ResumedCheckpoint> interrupted;
   if (is_file(files.interrupted())) {
     try {
       interrupted = read_file(files.interrupted());
     } catch (const DataError& error) {
-      warnings.emplace_back(error.what());
-      damaged.push_back(files.interrupted());
+      damaged.push_back({files.interrupted(), error.what()});
     }
   }
   const auto saved = store.list();
@@ -146,12 +145,11 @@ ResumedCheckpoint read_resumed(const std::string& resume) {
   auto newest = store.load_newest();
   if (!newest) {
     throw ConfigError("--resume ", resume, ": the run has no checkpoint that can be read; start it anew",
-                      warnings.empty() ? "" : cat(" (", warnings[0], ")"));
+                      damaged.empty() ? "" : cat(" (", damaged[0].why, ")"));
   }
-  warnings.insert(warnings.end(), newest->warnings.begin(), newest->warnings.end());
   damaged.insert(damaged.end(), newest->damaged.begin(), newest->damaged.end());
   TrainingState state = read_state(newest->value, newest->saved.path);
-  return {newest->saved.path, std::move(newest->value), std::move(state), std::move(warnings), std::move(damaged)};
+  return {newest->saved.path, std::move(newest->value), std::move(state), std::move(damaged)};
 }
 
 int64_t steps_in(const std::string& final_json) {
@@ -163,11 +161,11 @@ int64_t steps_in(const std::string& final_json) {
 }
 
 std::vector<std::string> set_aside(const ResumedCheckpoint& from) {
-  std::vector<std::string> warnings = from.warnings;
-  for (size_t i = 0; i < from.damaged.size(); ++i) {
-    const std::string to = from.damaged[i] + ".damaged";
-    rename(from.damaged[i], to);
-    warnings[i] += cat("; it is ", to, " now");
+  std::vector<std::string> warnings;
+  for (const auto& [path, why] : from.damaged) {
+    const std::string to = path + ".damaged";
+    rename(path, to);
+    warnings.push_back(cat(why, "; it is ", to, " now"));
   }
   return warnings;
 }

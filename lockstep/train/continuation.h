@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/training_state.h"
@@ -17,8 +18,7 @@ struct ResumedCheckpoint {
   std::string file;
   checkpoint::Value value;
   TrainingState state;
-  std::vector<std::string> warnings = {};  // for each newer one that is damaged
-  std::vector<std::string> damaged = {};   // the paths of these
+  std::vector<checkpoint::CheckpointStore::Damaged> damaged = {};  // the newer ones, which can't be read
 };
 
 // Reads a checkpoint's file, or of a run's folder the newest checkpoint that can be read: the interrupted state, unless
@@ -27,7 +27,7 @@ struct ResumedCheckpoint {
 ResumedCheckpoint read_resumed(const std::string& resume);
 
 // The same on all ranks: rank 0 decides which file it is, for the run that it belongs to may be under way and write
-// others meanwhile. Only rank 0 has warnings. A collective.
+// others meanwhile. Only rank 0 knows of damaged ones. A collective.
 ResumedCheckpoint read_resumed(const std::string& resume, World& world);
 
 // Returns the steps of the run whose results a file holds; 0 if there is none.

@@ -29,8 +29,6 @@ Evaluation Evaluator::evaluate_on(Split split) {
   return evaluation;
 }
 
-bool Evaluator::stops_early() const { return parts_.stops_early(); }
-
 bool Evaluator::evaluate(bool ends) {
   const int64_t step = parts_.state.step;
   const Split split = ends ? Split::kTest : schedule_.split();

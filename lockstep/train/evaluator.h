@@ -23,9 +23,6 @@ class Evaluator {
   // collective.
   bool evaluate(bool ends = false);
 
-  // Returns whether --early-stop ends the run: the metric has not become better for so many evaluations.
-  bool stops_early() const;
-
   // Gives the metrics of this step's evaluation, which has been made, to a plateau schedule, if the run has one. They
   // are equal on all ranks.
   void observe_plateau();

@@ -4,8 +4,7 @@
 
 #include <limits>
 
-#include "lockstep/optim/rules/make_optimizer.h"
-#include "lockstep/train/testing/only_world.h"
+#include "lockstep/train/testing/tiny_parts.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
 namespace lockstep::train {
@@ -14,14 +13,7 @@ namespace {
 class EvaluatorTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    parts_.recipe = std::make_shared<testing_support::TinyRecipe>();
-    parts_.world = testing_support::only_world();
-    parts_.data = parts_.recipe->open_data("", 1);
-    parts_.model = parts_.recipe->make_model(1, *parts_.data.train);
-    parts_.optimizer = optim::make_optimizer("sgd", parts_.model.module->parameters());
-    parts_.mixed = std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{parts_.model.module.get()},
-                                                         std::vector<optim::OptimizerRef>{*parts_.optimizer},
-                                                         amp::Options{.opt_level = amp::OptLevel::kO0});
+    parts_ = testing_support::parts_of(std::make_shared<testing_support::TinyRecipe>());
     parts_.state.best = std::numeric_limits<double>::lowest();
     parts_.plan.eval_every = 5;
     parts_.plan.total_steps = 10;

@@ -44,7 +44,7 @@ struct Parts {
   std::vector<std::string> evaluated;  // splits whose evaluation at the step that it resumes from is in metrics.jsonl
   std::vector<std::string> warnings;   // for people: checkpoints that could not be read
 
-  // Whether --early-stop ends the run at this step.
+  // Whether --early-stop ends the run: the metric has not become better for so many evaluations.
   bool stops_early() const { return options.early_stop > 0 && state.since_best >= options.early_stop; }
 };
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/sampler.h"
 #include "lockstep/schedule/lr_scale.h"
 #include "lockstep/schedule/options/schedules.h"
 
@@ -124,8 +125,7 @@ Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes,
   Plan plan;
   plan.lanes = lanes;
   plan.batch_size = *filled.batch_size;
-  plan.steps_per_epoch = options.data.drop_last ? train_samples / plan.global_batch()
-                                                : (train_samples + plan.global_batch() - 1) / plan.global_batch();
+  plan.steps_per_epoch = data::steps_of_epoch(train_samples, plan.global_batch(), options.data.drop_last);
   if (options.data.drop_last && plan.steps_per_epoch == 0) {
     throw ConfigError("--drop-last: the ", train_samples, " samples are fewer than a global batch of ",
                       plan.global_batch(), ", so no step is left; lower --batch-size");

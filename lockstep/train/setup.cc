@@ -282,7 +282,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
   parts.state.scheduler.plateau =
       plateau_in(checkpoint::ValueView(resumed.value, resumed.file)["scheduler"], parts.state.scheduler);
   parts.resumed_from = resumed.file;
-  parts.warnings = resumed.warnings;
+  for (const auto& each : resumed.damaged) parts.warnings.push_back(each.why);
   parts.forked = !same_place(run_of(resumed.file), parts.files.folder);
   if (parts.forked) parts.resolved.parent = absolute(resumed.file);
   return parts;

@@ -55,10 +55,10 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
 int Trainer::run() {
   if (nothing_left(parts_)) {
     reporter_.say(cat("nothing left to do: ", step_, " of ", parts_.plan.total_steps, " steps are done; raise ",
-                      evaluator_.stops_early() ? "--early-stop" : "--epochs or --steps"));
+                      parts_.stops_early() ? "--early-stop" : "--epochs or --steps"));
     return 0;
   }
-  while (step_ < parts_.plan.total_steps && !evaluator_.stops_early()) {
+  while (step_ < parts_.plan.total_steps && !parts_.stops_early()) {
     const StepOutcome outcome = train_step();
     if (evaluator_.due()) evaluate();
     evaluator_.observe_plateau();
@@ -189,7 +189,7 @@ std::string Trainer::ema_sha256() {
 }
 
 void Trainer::finish() {
-  if (evaluator_.stops_early()) {
+  if (parts_.stops_early()) {
     reporter_.say(cat("stopped early at step ", step_, ": no better ", parts_.recipe->best_by(), " for ",
                       parts_.state.since_best, " evaluations"));
   }

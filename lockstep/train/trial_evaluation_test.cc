@@ -7,8 +7,7 @@
 #include <functional>
 
 #include "lockstep/base/testing/refusal.h"
-#include "lockstep/optim/rules/make_optimizer.h"
-#include "lockstep/train/testing/only_world.h"
+#include "lockstep/train/testing/tiny_parts.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
 namespace lockstep::train {
@@ -17,6 +16,7 @@ namespace {
 using ::lockstep::testing_support::refusal;
 using ::testing::HasSubstr;
 using testing_support::Blobs;
+using testing_support::parts_of;
 
 struct NamedBadly : testing_support::TinyRecipe {
   std::string best_by() const override { return "acuracy"; }
@@ -31,29 +31,13 @@ struct Measured : testing_support::TinyRecipe {
   std::function<void(const data::Batch&)> act;
 };
 
-class TryEvaluation : public ::testing::Test {
- protected:
-  Parts parts_of(std::shared_ptr<Recipe> recipe) {
-    Parts parts;
-    parts.recipe = std::move(recipe);
-    parts.world = testing_support::only_world();
-    parts.data = parts.recipe->open_data("", 1);
-    parts.model = parts.recipe->make_model(1, *parts.data.train);
-    parts.optimizer = optim::make_optimizer("sgd", parts.model.module->parameters());
-    parts.mixed = std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{parts.model.module.get()},
-                                                        std::vector<optim::OptimizerRef>{*parts.optimizer},
-                                                        amp::Options{.opt_level = amp::OptLevel::kO0});
-    return parts;
-  }
-};
-
-TEST_F(TryEvaluation, RefusesABestByThatNamesNoMetric) {
+TEST(TryEvaluation, RefusesABestByThatNamesNoMetric) {
   const Parts parts = parts_of(std::make_shared<NamedBadly>());
   EXPECT_EQ(refusal([&] { try_evaluation(parts); }),
             "recipe tiny: best_by() is \"acuracy\", which is no number of an evaluation; there are loss, accuracy");
 }
 
-TEST_F(TryEvaluation, FindsAMeasureThatThrows) {
+TEST(TryEvaluation, FindsAMeasureThatThrows) {
   const Parts own = parts_of(std::make_shared<Measured>([](const data::Batch&) { throw ConfigError("no masks"); }));
   EXPECT_THAT(refusal([&] { try_evaluation(own); }),
               "recipe tiny: its evaluation fails, tried on one test sample before the run: no masks");
@@ -68,7 +52,7 @@ TEST_F(TryEvaluation, FindsAMeasureThatThrows) {
   }
 }
 
-TEST_F(TryEvaluation, TakesOneSampleInEvalModeWithoutAGraph) {
+TEST(TryEvaluation, TakesOneSampleInEvalModeWithoutAGraph) {
   std::vector<int64_t> sizes;
   bool trains = true, has_graph = true;
   const torch::nn::Module* module = nullptr;
@@ -85,7 +69,7 @@ TEST_F(TryEvaluation, TakesOneSampleInEvalModeWithoutAGraph) {
   EXPECT_TRUE(module->is_training());
 }
 
-TEST_F(TryEvaluation, LeavesTheGeneratorAsItWas) {
+TEST(TryEvaluation, LeavesTheGeneratorAsItWas) {
   Parts parts = parts_of(std::make_shared<Measured>([](const data::Batch&) { at::rand({100}); }));
   at::manual_seed(5);
   const at::Tensor expected = at::rand({4});
@@ -94,7 +78,7 @@ TEST_F(TryEvaluation, LeavesTheGeneratorAsItWas) {
   EXPECT_TRUE(at::equal(at::rand({4}), expected));
 }
 
-TEST_F(TryEvaluation, WantsTestData) {
+TEST(TryEvaluation, WantsTestData) {
   Parts parts = parts_of(std::make_shared<testing_support::TinyRecipe>());
   parts.data.test = nullptr;
   EXPECT_THAT(refusal([&] { try_evaluation(parts); }), HasSubstr("open_data() gives no test data"));

@@ -7,7 +7,7 @@ double read_loss_scale(const std::string& name, const std::string& text) {
   return text == "dynamic" ? 0 : config::read_number(name, text, 1e-6, 1e12);
 }
 
-std::string write_loss_scale(double scale) { return scale == 0 ? "dynamic" : config::write_number(scale); }
+std::string write_loss_scale(double scale) { return scale == 0 ? "dynamic" : write_number(scale); }
 
 std::string write_switch(bool on) { return on ? "on" : "off"; }
 

@@ -82,8 +82,7 @@ int launch(const Arguments& args) {
   using launch::Launcher;
   Launcher launcher({.command = std::move(command),
                      .nproc = processes.nproc,
-                     .threads = processes.threads > 0 ? processes.threads
-                                                      : parallel::default_threads(usable_cores(), processes.nproc),
+                     .threads = parallel::threads_or_default(processes.threads, usable_cores(), processes.nproc),
                      .keep_threads = processes.threads == 0,
                      .log_dir = options.log_dir,
                      .stop_by = Launcher::StopBy::kSignal,

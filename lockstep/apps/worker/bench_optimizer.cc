@@ -110,8 +110,7 @@ std::string table(const nlohmann::ordered_json& rows) {
 
 int bench_optimizer(const BenchOptions& options) {
   at::NoGradGuard no_grad;
-  at::set_num_threads(options.processes.threads > 0 ? options.processes.threads
-                                                    : parallel::default_threads(usable_cores(), 1));
+  at::set_num_threads(parallel::threads_or_default(options.processes.threads, usable_cores(), 1));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const bool masters : {false, true}) {
     for (const Case& each : cases()) rows.push_back(measure(each, int64_t{options.elements} << 10, masters));

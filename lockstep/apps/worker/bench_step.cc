@@ -195,8 +195,7 @@ int bench_step(const BenchOptions& options) {
   if (options.no_comm && options.overhead) throw ConfigError("--no-comm and --overhead: give only one of them");
   const auto world = init();
   auto& comm = world->communicator();
-  at::set_num_threads(options.processes.threads > 0 ? options.processes.threads
-                                                    : parallel::default_threads(usable_cores(), world->size()));
+  at::set_num_threads(parallel::threads_or_default(options.processes.threads, usable_cores(), world->size()));
   Bench bench(options, world);
   const int64_t steps = steps_to_measure(bench, comm);
   std::vector<double> times;

@@ -36,5 +36,6 @@ int fitting_nproc(int cores, int lanes) {
 }
 
 int default_threads(int cores, int lanes) { return std::max(1, cores / std::max(1, lanes)); }
+int threads_or_default(int wanted, int cores, int lanes) { return wanted > 0 ? wanted : default_threads(cores, lanes); }
 
 }  // namespace lockstep::parallel

@@ -14,5 +14,7 @@ int fitting_nproc(int cores, int lanes);
 // Returns the intra-op threads of a rank: cores ÷ lanes, at least 1. It divides by lanes and not by ranks, so that a
 // run on another number of ranks computes with the same number of threads, hence the same bits.
 int default_threads(int cores, int lanes);
+// The number that is wanted, or the default where that is 0.
+int threads_or_default(int wanted, int cores, int lanes);
 
 }  // namespace lockstep::parallel

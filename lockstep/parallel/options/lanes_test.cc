@@ -42,6 +42,8 @@ TEST(World, ThreadsFollowLanesNotRanks) {
   EXPECT_EQ(default_threads(16, 4), 4);
   EXPECT_EQ(default_threads(2, 4), 1);
   EXPECT_EQ(default_threads(7, 2), 3);
+  EXPECT_EQ(threads_or_default(0, 16, 4), 4);
+  EXPECT_EQ(threads_or_default(5, 16, 4), 5);
 }
 
 }  // namespace

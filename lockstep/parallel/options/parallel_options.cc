@@ -8,13 +8,11 @@
 namespace lockstep::parallel {
 namespace {
 
-using Options = ParallelOptions;
-
 int read_nproc(const std::string& name, const std::string& text) {
-  return text == "auto" ? Options::kAuto : static_cast<int>(config::read_whole(name, text, 1, kMaxLocalRanks));
+  return text == "auto" ? ParallelOptions::kAuto : static_cast<int>(config::read_whole(name, text, 1, kMaxLocalRanks));
 }
 
-std::string write_nproc(int nproc) { return nproc <= Options::kAuto ? "auto" : std::to_string(nproc); }
+std::string write_nproc(int nproc) { return nproc <= ParallelOptions::kAuto ? "auto" : std::to_string(nproc); }
 
 }  // namespace
 
