@@ -30,6 +30,8 @@ MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
   for (const auto& optimizer : optimizers) optimizers_.emplace_back(optimizer, policy_, exact);
 }
 
+MixedPrecision::~MixedPrecision() = default;
+
 const MixedPrecision* MixedPrecision::find_for(const at::Tensor& parameter) {
   return InitializedModels::owner_of(parameter);
 }

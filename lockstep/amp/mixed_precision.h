@@ -45,6 +45,7 @@ class MixedPrecision {
   // that do not go together.
   MixedPrecision(const std::vector<torch::nn::Module*>& models, const std::vector<optim::OptimizerRef>& optimizers,
                  const Options& options);
+  ~MixedPrecision();
 
   // Returns the one that a parameter's model was given to; nullptr if there is none.
   static const MixedPrecision* find_for(const at::Tensor& parameter);

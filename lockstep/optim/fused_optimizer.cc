@@ -63,6 +63,8 @@ FusedOptimizer::FusedOptimizer(const std::vector<torch::optim::OptimizerParamGro
   if (rate) complete_scales("an optimizer", param_groups_, *rate);
 }
 
+FusedOptimizer::~FusedOptimizer() = default;
+
 // Calls visit(position, parameter) for all, in order.
 template <typename Visit>
 void FusedOptimizer::for_each_parameter(const Visit& visit) const {

@@ -27,6 +27,8 @@ namespace lockstep::optim {
 
 class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
  public:
+  ~FusedOptimizer() override;
+
   void update(const Update& update) override;
 
   // torch::optim::Optimizer's form: calls the closure, if any, which computes the loss, and then update({}).

@@ -27,30 +27,42 @@ class OptimizerOf : public FusedOptimizer {
 
   // The options are those of groups without their own. Their rate is the optimizer's, to which all groups' rates keep
   // their ratio under set_lr().
-  OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups, Options options)
-      : FusedOptimizer(groups, with_rate(std::move(options))) {}
-  explicit OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups)
-      : FusedOptimizer(groups, std::make_unique<Group<Options>>(Options{})) {}
-  explicit OptimizerOf(std::vector<at::Tensor> parameters, Options options = {})
-      : OptimizerOf({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
+  OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups, Options options);
+  explicit OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups);
+  explicit OptimizerOf(std::vector<at::Tensor> parameters, Options options = {});
 
   std::string_view name() const override { return Options::kName; }
-  std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const override {
-    if (!has_rate()) return std::make_unique<Self>(groups_over(parameters));
-    return std::make_unique<Self>(groups_over(parameters), values_of(*defaults_));
-  }
-
- private:
-  static std::unique_ptr<GroupOptions> with_rate(Options options) {
-    auto group = std::make_unique<Group<Options>>(std::move(options));
-    group->lr_scale = 1;
-    return group;
-  }
+  std::unique_ptr<FusedOptimizer> over(const std::vector<std::vector<at::Tensor>>& parameters) const override;
 
  protected:
   static const Options& values_of(const torch::optim::OptimizerOptions& options) {
     return static_cast<const Group<Options>&>(options).values;
   }
 };
+
+// An optimizer's header declares its instance extern, and its source has it: programs need not compile what follows.
+
+template <typename Self, typename O>
+OptimizerOf<Self, O>::OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups, Options options)
+    : FusedOptimizer(groups, [&] {
+        auto group = std::make_unique<Group<Options>>(std::move(options));
+        group->lr_scale = 1;
+        return group;
+      }()) {}
+
+template <typename Self, typename O>
+OptimizerOf<Self, O>::OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups)
+    : FusedOptimizer(groups, std::make_unique<Group<Options>>(Options{})) {}
+
+template <typename Self, typename O>
+OptimizerOf<Self, O>::OptimizerOf(std::vector<at::Tensor> parameters, Options options)
+    : OptimizerOf({torch::optim::OptimizerParamGroup(std::move(parameters))}, options) {}
+
+template <typename Self, typename O>
+std::unique_ptr<FusedOptimizer> OptimizerOf<Self, O>::over(
+    const std::vector<std::vector<at::Tensor>>& parameters) const {
+  if (!has_rate()) return std::make_unique<Self>(groups_over(parameters));
+  return std::make_unique<Self>(groups_over(parameters), values_of(*defaults_));
+}
 
 }  // namespace lockstep::optim

@@ -51,6 +51,8 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       weights_(tensors_of(trainable(named_parameters(*module_)))),
       generators_(*module_) {}
 
+DistributedDataParallel::~DistributedDataParallel() = default;
+
 StepResult DistributedDataParallel::run(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                         double loss_scale, double decision) {
   return run_with({this}, step, loss_of, loss_scale, decision);

@@ -70,6 +70,7 @@ class DistributedDataParallel {
   // wrapper: from then on run(), backward() and join() of the earlier one throw ConfigError.
   DistributedDataParallel(std::shared_ptr<torch::nn::Module> module, std::shared_ptr<World> world,
                           const DdpOptions& options = {});
+  ~DistributedDataParallel();
 
   // Runs one step. `loss_of(i)` computes the loss of lanes[i], a scalar with a graph; it is not called for an empty
   // lane. `loss_scale` multiplies the losses before backward. `decision`: rank 0's value reaches all ranks in the

@@ -101,5 +101,7 @@ void Adagrad::step_one(const GroupOptions& options, const Step& step, Slots& slo
   step_parameter(rule, step.operands({&slots[kSum]}), step.extras);
 }
 
+template class OptimizerOf<Adagrad, AdagradOptions>;
+
 }  // namespace lockstep::optim
 #endif

@@ -43,6 +43,7 @@ class Adagrad final : public OptimizerOf<Adagrad, AdagradOptions> {
   void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;
 };
+extern template class OptimizerOf<Adagrad, AdagradOptions>;
 
 // The numbers of one step, and its arithmetic on the CPU and on other devices (see kernels/step.h).
 struct AdagradRule {

@@ -112,6 +112,8 @@ void AdamOf<Decoupled>::step_one(const GroupOptions& options, const FusedOptimiz
   step_parameter(rule, step.operands({&slots[kAverage], &slots[kAverageSquare], largest}), step.extras);
 }
 
+template class OptimizerOf<Adam, AdamOptions>;
+template class OptimizerOf<AdamW, AdamWOptions>;
 template class AdamOf<false>;
 template class AdamOf<true>;
 

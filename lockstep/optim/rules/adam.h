@@ -49,6 +49,10 @@ class AdamOf final : public OptimizerOf<AdamOf<Decoupled>, AdamOptionsOf<Decoupl
 };
 using Adam = AdamOf<false>;
 using AdamW = AdamOf<true>;
+extern template class OptimizerOf<Adam, AdamOptions>;
+extern template class OptimizerOf<AdamW, AdamWOptions>;
+extern template class AdamOf<false>;
+extern template class AdamOf<true>;
 
 // The numbers of one step, and its arithmetic on the CPU and on other devices (see kernels/step.h).
 struct AdamRule {

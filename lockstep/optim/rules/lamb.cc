@@ -178,5 +178,7 @@ void Lamb::step_one(const GroupOptions& options, const Step& step, Slots& slots)
   step_lamb(rule, scaled ? o.lr * std::sqrt(sums.weight / sums.other) : o.lr, operands, step.extras);
 }
 
+template class OptimizerOf<Lamb, LambOptions>;
+
 }  // namespace lockstep::optim
 #endif

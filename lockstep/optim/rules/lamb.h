@@ -54,6 +54,7 @@ class Lamb final : public OptimizerOf<Lamb, LambOptions> {
   void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;
 };
+extern template class OptimizerOf<Lamb, LambOptions>;
 
 // The numbers of one step. Its update is exp_avg / correction, over √exp_avg_sq / root_correction + eps, plus
 // decoupled_decay · weight.

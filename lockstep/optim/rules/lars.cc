@@ -53,4 +53,6 @@ void Lars::step_one(const GroupOptions& options, const Step& step, Slots& slots)
   step_parameter(rule, operands, {.clip = trust * step.extras.clip, .average_share = step.extras.average_share});
 }
 
+template class OptimizerOf<Lars, LarsOptions>;
+
 }  // namespace lockstep::optim

@@ -44,5 +44,6 @@ class Lars final : public OptimizerOf<Lars, LarsOptions> {
   std::span<const SlotSpec> slots(const GroupOptions& options) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;
 };
+extern template class OptimizerOf<Lars, LarsOptions>;
 
 }  // namespace lockstep::optim

@@ -107,5 +107,7 @@ void NAdam::step_one(const GroupOptions& options, const Step& step, Slots& slots
   step_parameter(rule, step.operands({&slots[kAverage], &slots[kAverageSquare]}), step.extras);
 }
 
+template class OptimizerOf<NAdam, NAdamOptions>;
+
 }  // namespace lockstep::optim
 #endif

@@ -43,6 +43,7 @@ class NAdam final : public OptimizerOf<NAdam, NAdamOptions> {
   void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;
 };
+extern template class OptimizerOf<NAdam, NAdamOptions>;
 
 // The numbers of one step, and its arithmetic on the CPU and on other devices (see kernels/step.h).
 struct NadamRule {

@@ -77,4 +77,6 @@ void NovoGrad::step_one(const GroupOptions& options, const Step& step, Slots& sl
                  {.clip = inside * step.extras.clip, .average_share = step.extras.average_share});
 }
 
+template class OptimizerOf<NovoGrad, NovoGradOptions>;
+
 }  // namespace lockstep::optim

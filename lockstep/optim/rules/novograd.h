@@ -54,5 +54,6 @@ class NovoGrad final : public OptimizerOf<NovoGrad, NovoGradOptions> {
   void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;
 };
+extern template class OptimizerOf<NovoGrad, NovoGradOptions>;
 
 }  // namespace lockstep::optim

@@ -116,5 +116,7 @@ void RMSprop::step_one(const GroupOptions& options, const Step& step, Slots& slo
   step_parameter(rule, step.operands(state), step.extras);
 }
 
+template class OptimizerOf<RMSprop, RmspropOptions>;
+
 }  // namespace lockstep::optim
 #endif

@@ -42,6 +42,7 @@ class RMSprop final : public OptimizerOf<RMSprop, RmspropOptions> {
   void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;
 };
+extern template class OptimizerOf<RMSprop, RmspropOptions>;
 
 // The numbers of one step, and its arithmetic on the CPU and on other devices (see kernels/step.h).
 struct RmspropRule {

@@ -107,5 +107,7 @@ void SGD::step_one(const GroupOptions& options, const Step& step, Slots& slots) 
   step_parameter(rule, step.operands({used ? &buffer : nullptr}), step.extras);
 }
 
+template class OptimizerOf<SGD, SgdOptions>;
+
 }  // namespace lockstep::optim
 #endif

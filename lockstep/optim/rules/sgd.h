@@ -40,6 +40,7 @@ class SGD final : public OptimizerOf<SGD, SgdOptions> {
   std::span<const SlotSpec> slots(const GroupOptions& options) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;
 };
+extern template class OptimizerOf<SGD, SgdOptions>;
 
 // The numbers of one step, and its arithmetic on the CPU and on other devices (see kernels/step.h).
 struct SgdRule {
