@@ -52,7 +52,9 @@ std::shared_ptr<Work> Communicator::start(Call call) {
   }
   const bool in_place = call.input.is_same(call.output);
   const bool is_written = !(call.kind == OpKind::kBroadcast && call.peer == rank());  // the root keeps its values
-  count_write(call.output);  // the root's, too: what goes by versions must decide alike on all ranks
+  // A weight of the root's counts, too: what goes by versions must decide alike on all ranks. Its activations do not:
+  // backward may need them as they are.
+  if (is_written || call.output.is_leaf()) count_write(call.output);
   if (call.input.defined()) call.input = call.input.detach().contiguous();
   if (!call.output.defined()) return begin(std::move(call));
   const at::Tensor output = call.output.detach();

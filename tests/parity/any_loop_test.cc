@@ -42,6 +42,23 @@ TEST(AnyLoop, PlainBackwardIsFolded) {
   for (const int size : {1, 2, 4}) expect_ranks_pass("plain_backward", size);
 }
 
+// The root's backward needs what it has sent.
+RANK_PROGRAM(activation_is_sent) {
+  const auto world = join_world(context);
+  auto net = linear(1);
+  const Tensor sent = context.rank == 0 ? at::sigmoid(net->forward(at::ones({2, 4}))) : at::empty({2, 3});
+  world->communicator().broadcast(sent, 0);
+  if (context.rank == 0) {
+    (sent * sent).mean().backward();
+    EXPECT_TRUE(net->weight.grad().defined());
+  } else {
+    EXPECT_GT(sent.min().item<float>(), 0);
+  }
+}
+TEST(AnyLoop, AnActivationThatWasSentHasItsBackward) {
+  for (const int size : {1, 2}) expect_ranks_pass("activation_is_sent", size);
+}
+
 RANK_PROGRAM(several_losses) {
   const auto world = join_world(context);
   auto net = linear(1), alone = linear(1);

@@ -199,7 +199,7 @@ void reduce(const at::Tensor& tensor, int dst, comm::ReduceOp op, const Group& g
 
 void broadcast(const at::Tensor& tensor, int src, const Group& group) {
   const Member member("broadcast", group);
-  member->broadcast(tensor.detach(), member.number_of(src));
+  member->broadcast(tensor, member.number_of(src));
 }
 
 void all_gather(const std::vector<at::Tensor>& tensor_list, const at::Tensor& tensor, const Group& group) {
