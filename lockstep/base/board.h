@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace lockstep {
 
@@ -43,6 +44,7 @@ class BoardText {
       }
       std::atomic_thread_fence(std::memory_order_acquire);
       if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) break;
+      if (still > 0) std::this_thread::yield();  // to a writer that waits for this core
     }
     return text;  // a partial text if the writer died in the middle
   }

@@ -5,6 +5,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
 #include <thread>
 
 #include "lockstep/base/env.h"
@@ -61,6 +63,13 @@ TEST(Topology, SaysWhatThereIs) {
   EXPECT_THROW(Topology::synthetic("a heap of cores"), ConfigError);
 }
 
+// A process may use what any of its threads may, and a sanitizer has a thread of its own.
+void set_affinity_of_all_threads(const cpu_set_t& cores) {
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    ASSERT_EQ(sched_setaffinity(std::stoi(thread.path().filename()), sizeof cores, &cores), 0);
+  }
+}
+
 TEST(Topology, OfThisMachineHoldsOnlyWhatThisProcessMayUse) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
@@ -68,9 +77,9 @@ TEST(Topology, OfThisMachineHoldsOnlyWhatThisProcessMayUse) {
   EXPECT_EQ(cores.size(), static_cast<size_t>(CPU_COUNT(&before)));
   CPU_ZERO(&one);
   CPU_SET(static_cast<size_t>(cores.back()), &one);
-  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  set_affinity_of_all_threads(one);
   EXPECT_THAT(Topology::of_this_machine().cores_of(0, 1), ElementsAre(cores.back()));
-  sched_setaffinity(0, sizeof before, &before);
+  set_affinity_of_all_threads(before);
 }
 
 TEST(Topology, PinsThisProcess) {
