@@ -35,8 +35,10 @@ void on_signal(int number) {
   if (g_stop.take(number) == StopRequest::Meaning::kOnceMore) _exit(128 + number);
 }
 
-// Our launcher keeps signals from its workers and asks through the board; elsewhere they come here.
+// Our launcher keeps signals from its workers and asks through the board; elsewhere they come here. A reader of the
+// output that goes away is an error of write(), not a signal.
 void watch_signals() {
+  signal(SIGPIPE, SIG_IGN);
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
@@ -148,13 +150,16 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   const bool leads = world->rank() == 0;
   if (leads) tell(parts, log);
   if (options.parallel.pin) log.debug("pinned to ", pin(*world));  // after set_up: --threads counts all cores
-  // A terminal that was closed takes nothing, and asks the run to stop: it saves first.
-  const auto show = [leads](const std::string& text) {
-    if (leads && !write_all(STDOUT_FILENO, text) && !g_stop.asked()) throw_unwritable();
+  // A closed terminal, a full disk: the run stops as on request, for it saves then.
+  bool unwritable = false;
+  const auto show = [&](const std::string& text) {
+    if (leads && !unwritable) unwritable = !write_all(STDOUT_FILENO, text);
   };
-  const auto stop_asked = [&board = world->board()] { return g_stop.asked() || board.stop_requested.load() != 0; };
+  const auto stop_asked = [&] { return g_stop.asked() || unwritable || world->board().stop_requested.load() != 0; };
   train::Trainer trainer(std::move(parts), progress_options(*world, options.quiet || !leads), show, stop_asked, log);
-  return trainer.run();
+  const int code = trainer.run();
+  if (unwritable && !g_stop.asked()) throw_unwritable();
+  return code;
 }
 
 void print(const std::string& text) {

@@ -182,7 +182,10 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
   if (has_best) {
     const BestMetric metric(*parts_.recipe);
     const bool is_known = parts_.state.best != metric.worst();
-    say_last(cat("best: ", parts_.files.best(), is_known ? cat(", ", metric.name, ' ', parts_.state.best) : ""));
+    say_last(cat("best: ", parts_.files.best(),
+                 is_known
+                     ? cat(", ", metric.lower_is_better ? "lowest " : "highest ", metric.name, ' ', parts_.state.best)
+                     : ""));
   }
   const std::string& data = parts_.options.data.path;
   say_last(cat("next: ", command("eval"), " --load ", has_best ? parts_.files.best() : parts_.files.last(),

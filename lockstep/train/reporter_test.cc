@@ -153,7 +153,7 @@ TEST_F(ReporterTest, QuietRunsKeepTheLastLines) {
   EXPECT_EQ(shown_, "");
   reporter.done({.loss = 0.5, .samples = 50}, std::string(64, 'a'), "");
   EXPECT_THAT(shown_, ::testing::StartsWith("done: 20 steps in "));
-  EXPECT_THAT(shown_, HasSubstr("\nbest: " + parts_.files.best() + ", accuracy 0.5\n"));
+  EXPECT_THAT(shown_, HasSubstr("\nbest: " + parts_.files.best() + ", highest accuracy 0.5\n"));
   EXPECT_THAT(shown_,
               ::testing::EndsWith("\nnext: my_program eval tiny --load " + parts_.files.best() + " --data digits\n"));
 }

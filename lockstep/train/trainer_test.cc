@@ -75,7 +75,7 @@ TEST_F(TrainerTest, LearnsAndWritesItsFiles) {
     EXPECT_TRUE(fs::exists(folder_ + file)) << file;
   }
   EXPECT_THAT(shown_, testing::HasSubstr("done: 39 steps"));
-  EXPECT_THAT(shown_, testing::HasSubstr("\nbest: " + folder_ + "/checkpoints/best.pt, accuracy "));
+  EXPECT_THAT(shown_, testing::HasSubstr("\nbest: " + folder_ + "/checkpoints/best.pt, highest accuracy "));
   EXPECT_THAT(shown_, testing::HasSubstr(", the best so far\n"));
 }
 
@@ -100,7 +100,7 @@ TEST_F(TrainerTest, LessMayBeBetterForTheBestForEarlyStoppingAndForAPlateau) {
   const double best = read_state(root, "last.pt").best;
   EXPECT_LT(best, 0.1);
   EXPECT_EQ(checkpoint::ValueView(root, "last.pt")["scheduler"]["mode"].text(), "min");
-  EXPECT_THAT(shown_, testing::HasSubstr(cat("checkpoints/best.pt, error ", best, '\n')));
+  EXPECT_THAT(shown_, testing::HasSubstr(cat("checkpoints/best.pt, lowest error ", best, '\n')));
 
   recipe_ = std::make_shared<testing_support::TinyRecipe>();
   options.resume = folder_;

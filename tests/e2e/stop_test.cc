@@ -57,6 +57,19 @@ TEST(StopWithoutALauncher, AClosedTerminalSavesACheckpoint) {
   EXPECT_TRUE(std::filesystem::exists(dir / "run/checkpoints/INTERRUPTED.pt"));
 }
 
+// The first line that can't be written stops the run as a request does: the reader of the output goes away.
+TEST(StopWithoutALauncher, OutputThatCanNotBeWrittenSavesACheckpointAndIsAnError) {
+  const TempDir dir;
+  const Words command = {"/bin/bash", "-c",
+                         "set -o pipefail; metrics=$0; \"$@\" | until [ -s $metrics ]; do sleep 0.05; done",
+                         dir / "run/metrics.jsonl", bin_folder() + "/lockstep-worker"};
+  Program program({.command = command + train_words({"--epochs", "1000000", "--out", dir / "run"})});
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 74);
+  EXPECT_NE(result.err.find("standard output: can't be written"), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(dir / "run/checkpoints/INTERRUPTED.pt"));
+}
+
 // A rank that stands still would never come to the end of its step.
 TEST_P(Stop, TheSecondEndsAtOnce) {
   EndlessRun run(2);
