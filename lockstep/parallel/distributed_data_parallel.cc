@@ -262,10 +262,10 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
     set_in_function(lane, true);
     loss = loss_of(lane);
     set_in_function(lane, false);
-    if (lane == 0) {
-      for (const auto* each : stepped_) check_autocast(*each->module_, scopes);
-    }
     check_loss(loss, cat("step ", step.number, ", lane ", index));
+    if (lane == 0) {
+      for (const auto* each : stepped_) check_autocast(*each->module_, loss, scopes);
+    }
     for (auto* each : stepped_) each->reducer_.expect(loss);
     const double factor = weight * loss_scale;
     // A loss in 16 bits times its scale may be too large for them.

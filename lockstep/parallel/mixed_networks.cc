@@ -1,6 +1,7 @@
 #include "lockstep/parallel/mixed_networks.h"
 
 #include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +24,20 @@ std::vector<const amp::MixedPrecision*> all_of(const torch::nn::Module& network)
     if (mixed != nullptr && std::find(all.begin(), all.end(), mixed) == all.end()) all.push_back(mixed);
   }
   return all;
+}
+
+// Whether a loss's graph has a cast, such as autocast's of a weight.
+bool has_casts(const at::Tensor& loss) {
+  std::vector<const torch::autograd::Node*> left{loss.grad_fn().get()};
+  std::unordered_set<const torch::autograd::Node*> seen;
+  while (!left.empty()) {
+    const auto* node = left.back();
+    left.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    if (node->name() == "ToCopyBackward0") return true;
+    for (const auto& edge : node->next_edges()) left.push_back(edge.function.get());
+  }
+  return false;
 }
 
 }  // namespace
@@ -64,15 +79,17 @@ void check_scale(const torch::nn::Module& network, double loss_scale, int64_t st
   }
 }
 
-void check_autocast(const torch::nn::Module& network, uint64_t opened_before) {
+void check_autocast(const torch::nn::Module& network, const at::Tensor& loss, uint64_t opened_before) {
   const bool opened = amp::autocast_scopes_opened() != opened_before || at::autocast::is_autocast_enabled(at::kCPU) ||
                       at::autocast::is_autocast_enabled(at::kCUDA);
   if (opened) return;
   for (const auto* mixed : all_of(network)) {
-    if (!mixed->policy().cast_ops) continue;
-    throw ConfigError("the network is in mixed precision, ", mixed->policy().name(),
+    const amp::Policy& policy = mixed->policy();
+    if (!policy.cast_ops || policy.cast_model || has_casts(loss)) continue;  // 16-bit weights compute in 16 bits
+    throw ConfigError("the network is in mixed precision, ", policy.name(),
                       ", and the step's function computed without its casts; give run() the MixedPrecision: run(step, "
-                      "batch, loss_of, mixed), or call mixed.forward in the function");
+                      "batch, loss_of, mixed), or call mixed.forward in the function; for a step in fp32 do that, too, "
+                      "and open amp::DisableCasts in the function");
   }
 }
 

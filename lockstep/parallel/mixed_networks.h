@@ -27,9 +27,10 @@ void check_given(const torch::nn::Module& network, const amp::MixedPrecision& mi
 // underflow, or that are divided by a scale which they don't have.
 void check_scale(const torch::nn::Module& network, double loss_scale, int64_t step);
 
-// Throws ConfigError for a network whose level has an autocast if a step's function has opened none: it has computed in
-// fp32, as where run() was not given the MixedPrecision. `opened_before`: amp::autocast_scopes_opened() at its begin.
-void check_autocast(const torch::nn::Module& network, uint64_t opened_before);
+// Throws ConfigError for a network whose level casts operations if a step's function has cast nothing: it has computed
+// in fp32, as where run() was not given the MixedPrecision. Nothing was cast if no autocast was open and `loss` has no
+// cast in its graph. `opened_before`: amp::autocast_scopes_opened() at the function's begin.
+void check_autocast(const torch::nn::Module& network, const at::Tensor& loss, uint64_t opened_before);
 
 // Holds back the optimizers that step masters of the network (MasterWeights).
 void hold_masters(const torch::nn::Module& network);

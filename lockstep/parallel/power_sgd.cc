@@ -145,14 +145,15 @@ class PowerSgd final : public CommHook {
 
   void load_state_dict(const State& state) override {
     const c10::AutoGradMode no_grad(false);
-    memories_.clear();
-    staged_.clear();
     const auto iteration = state.find("iteration");
     if (iteration == state.end()) throw ConfigError(name(), ": the state has no \"iteration\": it is of another hook");
-    step_ = iteration->second.item<int64_t>();
+    Memories loaded;
     for (const auto& [key, value] : state) {
-      if (key != "iteration") load(key, value);
+      if (key != "iteration") load(key, value, loaded);
     }
+    memories_ = std::move(loaded);
+    staged_.clear();
+    step_ = iteration->second.item<int64_t>();
   }
 
   std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) override {
@@ -190,8 +191,10 @@ class PowerSgd final : public CommHook {
   }
 
  private:
+  using Memories = std::map<size_t, std::vector<Memory>>;  // by bucket
+
   // Takes over a value whose key is "q", "scale" or "errors", the bucket and the number in it: "q.0.3".
-  void load(const std::string& key, const at::Tensor& value) {
+  void load(const std::string& key, const at::Tensor& value, Memories& loaded) const {
     const size_t first = key.find('.'), second = key.find('.', first + 1);
     const auto is_number = [&](size_t begin, size_t end) {
       return begin < end &&
@@ -203,7 +206,7 @@ class PowerSgd final : public CommHook {
       throw ConfigError(name(), ": the state has \"", key, "\", which is of another hook");
     }
     const std::string what = key.substr(0, first);
-    auto& memories = memories_[std::stoul(key.substr(first + 1, second - first - 1))];
+    auto& memories = loaded[std::stoul(key.substr(first + 1, second - first - 1))];
     const size_t number = std::stoul(key.substr(second + 1));
     if (number >= kMostGradients)
       throw ConfigError(name(), ": the state has \"", key, "\", which no bucket is large enough for");
@@ -259,8 +262,8 @@ class PowerSgd final : public CommHook {
   std::shared_ptr<World> world_;  // of the network; null before there is one
   std::weak_ptr<torch::nn::Module> network_;
   int64_t step_ = 0;
-  std::map<size_t, std::vector<Memory>> memories_;  // by bucket
-  std::vector<Staged> staged_;                      // of the step under way
+  Memories memories_;
+  std::vector<Staged> staged_;  // of the step under way
 };
 
 }  // namespace

@@ -195,11 +195,14 @@ TEST_F(PowerSgd, RefusesTheStateOfOthers) {
   const auto hook = power_sgd_hook(kOptions);
   EXPECT_THAT(refusal([&] { hook->load_state_dict({}); }), HasSubstr("no \"iteration\""));
   const Tensor one = at::ones({}, at::kLong);
+  reduce(*hook, {at::randn({16, 12})});
+  const size_t kept = hook->state_dict().size();
   for (const char* key : {"q", "q.0", "q.x.1", "q.0.1.2"}) {
     EXPECT_THAT(refusal([&] {
                   hook->load_state_dict({{"iteration", one}, {key, at::ones({3, 2})}});
                 }),
                 HasSubstr("of another hook"));
+    EXPECT_EQ(hook->state_dict().size(), kept) << "what is refused changes nothing";
   }
   hook->load_state_dict({{"iteration", one}, {"q.0.0", at::ones({3, 2})}});
   EXPECT_THAT(refusal([&] { reduce(*hook, {at::randn({16, 12})}); }), HasSubstr("does not fit bucket"));

@@ -15,7 +15,8 @@ namespace {
 const int threads_at_start = at::get_num_threads();
 
 // What this thread has set: the number may be libtorch's own by chance.
-thread_local bool chosen = false, proposed = false;
+thread_local bool chosen = false;
+thread_local int proposed = 0;  // 0: nothing
 
 // The last proposal of any thread, with which those begin that come later. 0: none.
 std::atomic<int> proposal = 0;
@@ -26,7 +27,7 @@ bool by_environment() {
 }
 
 bool are_chosen_or_proposed() {
-  return chosen || proposed || by_environment() || at::get_num_threads() != threads_at_start;
+  return chosen || proposed > 0 || by_environment() || at::get_num_threads() != threads_at_start;
 }
 
 }  // namespace
@@ -34,16 +35,17 @@ bool are_chosen_or_proposed() {
 void choose_threads(int lanes) {
   if (chosen || by_environment()) return;
   const int now = at::get_num_threads();
-  if (now != threads_at_start && now != proposal) return;
+  const bool by_program = proposed > 0 ? now != proposed : now != threads_at_start && now != proposal;
+  if (by_program) return;
   chosen = true;
   at::set_num_threads(default_threads(usable_cores(), lanes));
 }
 
 void propose_threads(int lanes) {
   if (are_chosen_or_proposed()) return;
-  proposed = true;
-  proposal = default_threads(usable_cores(), lanes);
-  at::set_num_threads(proposal);
+  proposed = default_threads(usable_cores(), lanes);
+  proposal = proposed;
+  at::set_num_threads(proposed);
 }
 
 OneThreadUnlessChosen::OneThreadUnlessChosen() {

@@ -1,11 +1,16 @@
 // Steps by what run() returns, on real ranks: one verdict for each result, whoever is stepped by it and whatever is
 // done in between.
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/optim/sgd.h>
 
+#include <functional>
+#include <future>
+
 #include "amp_loops.h"
+#include "lockstep/amp/cast_functions.h"
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
@@ -71,6 +76,46 @@ RANK_PROGRAM(without_mixed) {
               HasSubstr("mixed precision, O1 bfloat16, and the step's function computed without its casts"));
 }
 TEST(AmpLoop, ARunThatIsNotGivenItsMixedPrecisionIsRefused) { expect_ranks_pass("without_mixed", 2); }
+
+// Steps that compute as their level says, or in fp32 on purpose, without run() knowing of the autocast.
+RANK_PROGRAM(casts_of_ones_own) {
+  const auto world = join_world(context);
+  Net net(1), narrow(2);
+  const auto optimizer = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.01}});
+  MixedPrecision mixed({net.get()}, {*optimizer}, {.opt_level = OptLevel::kO1, .dtype = at::kBFloat16});
+  MixedPrecision of_narrow({narrow.get()}, {}, {.opt_level = OptLevel::kO3, .dtype = at::kBFloat16});
+  DistributedDataParallel ddp(net.ptr(), world), ddp_narrow(narrow.ptr(), world);
+  int64_t number = 0;
+  const auto run = [&](const std::function<Tensor(const StepPlan&, size_t)>& loss) {
+    const StepPlan step = plan(*world, number++);
+    ddp.run(step, [&](size_t i) { return loss(step, i); });
+    net->zero_grad();
+  };
+  run([&](const StepPlan& step, size_t i) {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    const Tensor loss = loss_of(net, step, i, 1);
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    return loss;
+  });
+  run([&](const StepPlan& step, size_t i) {
+    return std::async(std::launch::async, [&] { return mixed.forward([&] { return loss_of(net, step, i, 1); }); })
+        .get();
+  });
+  const StepPlan in_fp32 = plan(*world, number++);
+  ddp.run(
+      in_fp32,
+      [&](size_t i) {
+        const amp::DisableCasts none;
+        return loss_of(net, in_fp32, i, 1);
+      },
+      mixed);
+  const StepPlan step = plan(*world, 0);
+  ddp_narrow.run(step, [&](size_t i) {
+    const Tensor x = at::ones({step.lanes[i].samples, 4});
+    return narrow->forward(of_narrow.cast_inputs(x)).to(at::kFloat).square().mean();
+  });
+}
+TEST(AmpLoop, CastsOfOnesOwnArePossible) { expect_ranks_pass("casts_of_ones_own", 2); }
 
 // A GAN whose two losses were run before either is stepped: the second result has the scale from before.
 RANK_PROGRAM(two_results) {

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/threads.h"
 #include "support/worlds.h"
 
 namespace lockstep::parallel {
@@ -117,7 +118,10 @@ TEST(LoopMistakes, ANumberThatDoesNotRiseDrawsNewMasks) {
 RANK_PROGRAM(threads_by_lanes) {
   const auto world = join_world(context);
   torch::nn::Linear net(4, 3);
+  const int at_start = at::get_num_threads();
+  if (context.argument == "back") propose_threads(4);
   if (context.argument == "program") at::set_num_threads(7);
+  if (context.argument == "back") at::set_num_threads(at_start);
   DistributedDataParallel ddp(net.ptr(), world, {.keep_threads = context.argument == "kept"});
   const int before = at::get_num_threads();
   ddp.run(plan(*world, 0, 4), [&](size_t) { return loss_of(net); });
@@ -136,6 +140,7 @@ TEST(LoopMistakes, ThreadsFollowTheLanesUnlessSomebodyHasChosenThem) {
   }
   run(2, "environment", {{"OMP_NUM_THREADS", "3"}, {"MKL_NUM_THREADS", "3"}});
   run(2, "program", {{"OMP_NUM_THREADS", "3"}, {"MKL_NUM_THREADS", "3"}, {"LOCKSTEP_THREADS", "auto"}});
+  run(2, "back", {{"OMP_NUM_THREADS", "3"}, {"MKL_NUM_THREADS", "3"}, {"LOCKSTEP_THREADS", "auto"}});
   run(1, "kept", {{"OMP_NUM_THREADS", "3"}, {"MKL_NUM_THREADS", "3"}, {"LOCKSTEP_THREADS", "auto"}});
 }
 
