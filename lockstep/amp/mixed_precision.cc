@@ -164,6 +164,12 @@ void MixedPrecision::load_state_dict(const State& state) {
   judged_.assign(scalers_.size(), {});
 }
 
+void MixedPrecision::add_libtorchs(std::vector<optim::OptimizerRef>& to) const {
+  for (const auto& each : optimizers_) {
+    if (!each.is_fused()) to.push_back(each.optimizer());
+  }
+}
+
 void MixedPrecision::hold_masters() const {
   for (const auto& optimizer : optimizers_) optimizer.hold_masters();
 }

@@ -111,6 +111,7 @@ class MixedPrecision {
   int num_losses() const { return options_.num_losses; }
   bool has_scale(double loss_scale) const;  // whether it is one of the losses'
   bool has_optimizers() const { return !optimizers_.empty(); }
+  void add_libtorchs(std::vector<optim::OptimizerRef>& to) const;  // the optimizers among these that are libtorch's
 
   // Returns the tensors that the optimizer steps: fp32 masters at O2, elsewhere its parameters. Masters of
   // lockstep/optim's optimizers have no .grad; clip by step()'s options instead.

@@ -27,13 +27,17 @@ checkpoint::Dict EarlyStopping::state_dict() const {
   return {{"best", best_}, {"failures", failures_}, {"lower_is_better", options_.lower_is_better}};
 }
 
-void EarlyStopping::load_state_dict(const checkpoint::ValueView& saved) {
+void EarlyStopping::check_state_dict(const checkpoint::ValueView& saved) const {
   const auto lower = saved.find("lower_is_better");
   if (lower && lower->boolean() != options_.lower_is_better) {
     throw ConfigError(saved.where(), ": the checkpoint's early stopping has lower_is_better ",
                       lower->boolean() ? "on" : "off", ", this loop's has it ",
                       options_.lower_is_better ? "on" : "off");
   }
+}
+
+void EarlyStopping::load_state_dict(const checkpoint::ValueView& saved) {
+  check_state_dict(saved);
   best_ = saved["best"].number();
   failures_ = saved["failures"].integer();
 }

@@ -31,6 +31,7 @@ class EarlyStopping {
 
   checkpoint::Dict state_dict() const;
   // Throws DataError, and ConfigError if it was saved where the other direction is better.
+  void check_state_dict(const checkpoint::ValueView& saved) const;
   void load_state_dict(const checkpoint::ValueView& saved);
 
  private:

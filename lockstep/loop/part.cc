@@ -85,15 +85,20 @@ class OptimizerPart final : public Part {
     from_values(checkpoint::optimizer_from_dict(saved), saved.where());
     if (ours_ == nullptr) return;
     optim::check_own_weights(*ours_, "loading");
-    averages_in(saved, ours_->averages().size());
+    kept_averages_ = ours_->averages().size();
+    averages_in(saved, kept_averages_);
   }
 
   void load(const ValueView& saved) override {
     const auto state = from_values(checkpoint::optimizer_from_dict(saved), saved.where());
     if (ours_ == nullptr) return optim::load_libtorch_state(*libtorchs_, state);
-    const std::vector<at::Tensor> averages = averages_in(saved, ours_->averages().size());
+    const std::vector<at::Tensor> averages = averages_in(saved, kept_averages_);
     ours_->load_state_dict(state);
     if (!averages.empty()) ours_->load_averages(averages);
+  }
+
+  bool is(const optim::OptimizerRef& optimizer) const override {
+    return ours_ != nullptr ? optimizer.ours() == ours_ : optimizer.libtorchs() == libtorchs_;
   }
 
   ByParameter masters() override {
@@ -153,6 +158,7 @@ class OptimizerPart final : public Part {
 
   torch::optim::Optimizer* libtorchs_;  // this, if ours_ is null
   optim::AnyOptimizer* ours_;
+  size_t kept_averages_ = 0;  // as of check(), for a sharded optimizer has to gather them
 };
 
 class MixedPrecisionPart final : public Part {
@@ -241,10 +247,14 @@ class LoaderPart final : public Part {
 // A loop makes its schedule anew, perhaps of other arguments: what is saved is what the rates so far depended on.
 class SchedulePart final : public Part {
  public:
-  explicit SchedulePart(const schedule::ScheduleOptions& schedule) : schedule_(schedule) { schedule.check(); }
+  explicit SchedulePart(const schedule::ScheduleOptions& schedule) : schedule_(schedule) {}
   std::string kind() const override { return "a schedule"; }
-  Value save(const ByParameter&) override { return to_values(schedule_); }
+  Value save(const ByParameter&) override {
+    schedule_.check();
+    return to_values(schedule_);
+  }
   void check(const ValueView& saved) override {
+    schedule_.check();
     const std::string differs = difference(saved.dict(), to_values(schedule_));
     if (differs.empty()) return;
     throw ConfigError(saved.where(), ": the checkpoint is of another schedule, whose ", differs,

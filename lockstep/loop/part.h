@@ -16,6 +16,7 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/optim/fused_optimizer.h"
+#include "lockstep/optim/optimizer_ref.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/schedule/schedule.h"
 
@@ -32,7 +33,7 @@ class Part {
   // The part's value; tensors share its memory. May be a collective; then the value is whole on rank 0 alone.
   virtual checkpoint::Value save(const ByParameter& masters) = 0;
   // Refuses what load() would, as far as that can be told without changing anything: all parts of a loop are checked
-  // before the first is loaded. Throws ConfigError for what does not fit, DataError.
+  // as they are before the first is loaded. Throws ConfigError for what does not fit, DataError.
   virtual void check(const checkpoint::ValueView& /*saved*/) {}
   // Takes over a value that was checked. Throws as check() does.
   virtual void load(const checkpoint::ValueView& saved) = 0;
@@ -45,6 +46,8 @@ class Part {
   // The network or the mixed precision that the part is; nullptr for others.
   virtual const torch::nn::Module* network() const { return nullptr; }
   virtual const amp::MixedPrecision* mixed() const { return nullptr; }
+  // Whether the part is this optimizer.
+  virtual bool is(const optim::OptimizerRef&) const { return false; }
 };
 
 // What can be a part besides those below: anything with a state of its own.
@@ -52,6 +55,11 @@ template <typename T>
 concept HasState = requires(T& part, const T& constant, const checkpoint::ValueView& saved) {
   { constant.state_dict() } -> std::convertible_to<checkpoint::Value>;
   part.load_state_dict(saved);
+};
+// Where it can refuse a state without changing anything, it does so in a member of this name.
+template <typename T>
+concept ChecksState = requires(const T& constant, const checkpoint::ValueView& saved) {
+  constant.check_state_dict(saved);
 };
 
 // All of them keep a reference.
@@ -79,6 +87,9 @@ class StatefulPart final : public Part {
   explicit StatefulPart(T& part) : part_(part) {}
   std::string kind() const override { return "a state of its own"; }
   checkpoint::Value save(const ByParameter&) override { return part_.state_dict(); }
+  void check(const checkpoint::ValueView& saved) override {
+    if constexpr (ChecksState<T>) part_.check_state_dict(saved);
+  }
   void load(const checkpoint::ValueView& saved) override { part_.load_state_dict(saved); }
 
  private:

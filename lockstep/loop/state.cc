@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
@@ -76,8 +77,34 @@ void State::check_mixed() const {
   }
 }
 
+// An optimizer that has stepped a network and that no part is: a resumed loop would begin its moments anew in silence.
+// Of libtorch's those are seen that a MixedPrecision steps.
+void State::check_optimizers() const {
+  std::unordered_map<const c10::TensorImpl*, std::string> network_of;
+  std::vector<optim::OptimizerRef> optimizers;
+  for (auto* each : optim::AnyOptimizer::of_this_thread()) optimizers.emplace_back(each);
+  for (const NamedPart& each : parts_) {
+    if (const auto* mixed = each.part->mixed()) mixed->add_libtorchs(optimizers);
+    if (each.part->network() == nullptr) continue;
+    for (const at::Tensor& parameter : each.part->network()->parameters()) {
+      network_of.emplace(parameter.unsafeGetTensorImpl(), each.name);
+    }
+  }
+  for (const auto& optimizer : optimizers) {
+    const auto is_it = [&](const NamedPart& each) { return each.part->is(optimizer); };
+    if (!optimizer.has_stepped() || std::any_of(parts_.begin(), parts_.end(), is_it)) continue;
+    for (const at::Tensor& parameter : optim::parameters_of(optimizer)) {
+      const auto network = network_of.find(parameter.unsafeGetTensorImpl());
+      if (network == network_of.end()) continue;
+      throw ConfigError("loop state: no part has the optimizer that steps ", network->second,
+                        ", and a resumed loop would begin it anew; list it, too: {\"optimizer\", optimizer}");
+    }
+  }
+}
+
 Value State::value_of(bool best) {
   check_mixed();
+  check_optimizers();
   ByParameter masters;
   for (const NamedPart& each : parts_) masters.merge(each.part->masters());
   Dict root, kinds;

@@ -54,15 +54,18 @@ class State {
   void load(const checkpoint::Value& saved, const std::string& file);
 
   // Rank 0 writes a checkpoint of this step, atomically; `best` makes it the store's best.pt. A collective. Throws, on
-  // all ranks, IoError.
+  // all ranks, IoError, and ConfigError as value() does.
   void save(checkpoint::CheckpointStore& store, bool best = false);
   // The file's content, which shares the parts' memory: whole on rank 0. A collective. Throws ConfigError as the
-  // constructor does, for networks that came into mixed precision after it.
+  // constructor does, for networks that came into mixed precision after it; for an optimizer that has stepped a network
+  // of the list and is not in it (of libtorch's, one that a MixedPrecision steps); and for a schedule that is not
+  // whole.
   checkpoint::Value value() { return value_of(/*best=*/false); }
 
  private:
   checkpoint::Value value_of(bool best);
   void check_mixed() const;
+  void check_optimizers() const;
   void check_parts(const checkpoint::ValueView& saved) const;
 
   World& world_;

@@ -206,6 +206,22 @@ TEST(LoopState, MastersAndScalesThatNoPartHasAreRefused) {
   State(*masters.world, step, {{"model", *narrow}}).value();  // bf16 at O1
 }
 
+TEST(LoopState, AnOptimizerThatNoPartIsIsRefused) {
+  const auto adam = [](const std::vector<at::Tensor>& p) { return optim::AdamW(p, {.lr = 0.01}); };
+  const auto libtorchs = [](const std::vector<at::Tensor>& p) { return torch::optim::Adam(p, 0.01); };
+  Loop<optim::AdamW> ours(1, adam, amp::OptLevel::kO1), unused(1, adam, amp::OptLevel::kO1);
+  Loop<torch::optim::Adam> theirs(1, libtorchs, amp::OptLevel::kO1);
+  const auto without_optimizer = [](auto& loop) {
+    return refusal([&] { State(*loop.world, loop.step, {{"model", loop.ddp}, {"amp", loop.mixed}}).value(); });
+  };
+  ours.train(1);
+  theirs.train(1);
+  const char* const expected = "no part has the optimizer that steps model, and a resumed loop would begin it anew";
+  EXPECT_THAT(without_optimizer(ours), HasSubstr(expected));
+  EXPECT_THAT(without_optimizer(theirs), HasSubstr(expected));
+  EXPECT_EQ(without_optimizer(unused), "") << "it has not stepped";
+}
+
 // Those of an optimizer without MixedPrecision.
 TEST(LoopState, MastersOfAnOptimizerByItselfContinue) {
   struct OwnMasters {
@@ -300,7 +316,8 @@ TEST(LoopState, AnotherScheduleIsSaid) {
   State resumed(*world, step, {{"schedule", now}});
   resumed.load(saved, "run.pt");
   const schedule::ScheduleOptions too_short{.shape = schedule::CosineLr{.t_max = -10}, .base_lr = 0.1, .warmup = 100};
-  EXPECT_THAT(refusal([&] { State(*world, step, {{"schedule", too_short}}); }), HasSubstr("cosine over -10 steps"));
+  State unfinished(*world, step, {{"schedule", too_short}});  // whose length may be set later
+  EXPECT_THAT(refusal([&] { unfinished.value(); }), HasSubstr("cosine over -10 steps"));
   now.shape = schedule::CosineLr{.t_max = 2000};
   EXPECT_EQ(refusal([&] { resumed.load(saved, "run.pt"); }),
             "run.pt: schedule: the checkpoint is of another schedule, whose t_max was 1000, and is 2000 in this loop; "
@@ -320,6 +337,12 @@ TEST(LoopState, ARefusedLoadLeavesTheLoopAsItWas) {
   const checkpoint::Value saved = state_of(was, first).value();
   const std::string weights = checkpoint::weights_sha256(*loop.net);
   EXPECT_THAT(refusal([&] { state_of(loop, other).load(saved, "run.pt"); }), HasSubstr("another schedule"));
+  EarlyStopping up, down({.lower_is_better = true});
+  const auto with_stopping = [](TinyLoop& of, EarlyStopping& stopping) {
+    return State(*of.world, of.step, {{"model", *of.net}, {"optimizer", of.optimizer}, {"stopping", stopping}});
+  };
+  const checkpoint::Value stopped = with_stopping(was, up).value();
+  EXPECT_THAT(refusal([&] { with_stopping(loop, down).load(stopped, "run.pt"); }), HasSubstr("lower_is_better"));
   EXPECT_EQ(checkpoint::weights_sha256(*loop.net), weights);
   EXPECT_EQ(loop.optimizer.param_groups()[0].options().get_lr(), 0.1);
   EXPECT_EQ(loop.step, 3);

@@ -29,7 +29,12 @@ struct Update {
 
 class AnyOptimizer {
  public:
-  virtual ~AnyOptimizer() = default;
+  virtual ~AnyOptimizer();
+  AnyOptimizer(const AnyOptimizer&) = delete;
+  AnyOptimizer& operator=(const AnyOptimizer&) = delete;
+
+  // Those that the calling thread has made and that are there.
+  static std::vector<AnyOptimizer*> of_this_thread();
 
   // PyTorch's name: "sgd", "adamw" …
   virtual std::string_view name() const = 0;
@@ -96,6 +101,9 @@ class AnyOptimizer {
   // Copies `masters` into the masters and rounds them into the weights. Undefined ones are skipped. Throws ConfigError
   // unless they are as many and of equal shapes.
   virtual void load_masters(const std::vector<at::Tensor>& masters) = 0;
+
+ protected:
+  AnyOptimizer();
 };
 
 }  // namespace lockstep::optim
