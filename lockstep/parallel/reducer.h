@@ -117,6 +117,7 @@ class Reducer {
 
   size_t buckets() const { return buckets_.size(); }
   const BucketLog& log(size_t bucket) const { return buckets_.log(bucket); }  // of the last step
+  size_t walks() const { return unused_.walks(); }  // over graphs, in search of unused parameters, since construction
 
  private:
   // The step under way: of lanes, or a pass by hand, which is one lane.

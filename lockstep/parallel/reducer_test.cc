@@ -272,6 +272,27 @@ TEST(ReducerOptions, AStaticGraphIsKnownFromItsFirstStep) {
   EXPECT_THAT(refusal([&] { step((a + b).sum()); }), HasSubstr("static_graph: b got a gradient"));
 }
 
+TEST(ReducerOptions, AStaticGraphIsNotWalkedOver) {
+  comm::SingleCommunicator comm;
+  const Tensor a = at::ones({3}).requires_grad_(), b = at::ones({3}).requires_grad_();
+  const auto walks = [&](const DdpOptions& options) {
+    Reducer reducer({{"a", a}, {"b", b}}, comm, options);
+    for (int step = 0; step < 3; ++step) {
+      a.mutable_grad() = Tensor();
+      reducer.begin_step(1);
+      const Tensor loss = (a * 2).sum();
+      reducer.expect(loss);
+      loss.backward();
+      reducer.end_lane();
+      reducer.finish();
+    }
+    return reducer.walks();
+  };
+  EXPECT_EQ(walks({.find_unused_parameters = true}), 3u) << "one a lane";
+  EXPECT_EQ(walks({.static_graph = true}), 0u);
+  EXPECT_EQ(walks({.find_unused_parameters = true, .static_graph = true}), 0u) << "the first step's gradients tell";
+}
+
 TEST(ReducerOptions, SparseGradientsOfLanesAreAdded) {
   comm::SingleCommunicator comm;
   const Tensor table = at::randn({6, 2}).requires_grad_(), dense = at::ones({2}).requires_grad_();

@@ -195,6 +195,25 @@ RANK_PROGRAM(apex_predivide) {
 }
 TEST(ApexParallel, PredivideHasApexsOrder) { expect_ranks_pass("apex_predivide", 3); }
 
+// The first layer's gradient comes last: by then the other layers' buckets are under way, unless they are delayed.
+RANK_PROGRAM(apex_delay) {
+  const auto world = join_world(context);
+  const auto begun = [&] { return world->self().sequence.load(); };
+  for (const bool delay : {false, true}) {
+    torch::nn::Linear first(2, 3), second(3, 4), third(4, 1);
+    torch::nn::Sequential net(first, second, third);
+    DistributedDataParallel ddp(net.ptr(), world, {.message_size = 1, .delay_allreduce = delay});
+    ASSERT_EQ(ddp.reducer().buckets(), 6u);
+    uint64_t before = begun(), during = before;
+    first->weight.register_hook([&](const Tensor&) { during = begun(); });
+    net->forward(filled(context.rank + 1)).sum().backward();
+    if (delay) EXPECT_EQ(during, before) << "no fold before backward's end";
+    if (!delay) EXPECT_GE(during, before + 4) << "those of the second and the third layer";
+    EXPECT_GE(begun(), before + 6) << "all of them in the end";
+  }
+}
+TEST(ApexParallel, DelayAllReduceFoldsWhenBackwardIsOver) { expect_ranks_pass("apex_delay", 2); }
+
 RANK_PROGRAM(apex_reducer) {
   const auto world = join_world(context);
   at::manual_seed(static_cast<uint64_t>(context.rank));

@@ -18,6 +18,7 @@ void UnusedParameters::begin_step() { std::fill(lanes_using_.begin(), lanes_usin
 
 std::vector<size_t> UnusedParameters::unused_in(const at::Tensor& loss) {
   if (!walks_) return {};
+  ++walked_;
   const std::vector<bool> used = reached_parameters({loss}, tensors_of(parameters_));
   std::vector<size_t> unused;
   for (size_t i = used.size(); i-- > 0;) {

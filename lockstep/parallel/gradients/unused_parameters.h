@@ -31,10 +31,13 @@ class UnusedParameters {
 
   // After finish(): whether no lane of any rank has used the parameter. False without the option.
   bool unused(size_t parameter) const { return unused_[parameter]; }
+  // The number of graphs that were walked over since construction.
+  size_t walks() const { return walked_; }
 
  private:
   std::vector<NamedParameter> parameters_;
   bool walks_;
+  size_t walked_ = 0;
   std::vector<double> lanes_using_;  // by parameter: lanes of this rank that use it in this step
   std::vector<bool> unused_;         // by parameter: as the last step found
 };

@@ -22,6 +22,7 @@ TEST_F(UnusedParametersTest, NothingIsSearchedUnlessAsked) {
   UnusedParameters unused(parameters, false);
   unused.begin_step();
   EXPECT_EQ(unused.unused_in(of_a), Numbers());
+  EXPECT_EQ(unused.walks(), 0u);
   unused.finish(comm);
   EXPECT_FALSE(unused.unused(1));
 }
@@ -37,6 +38,7 @@ TEST_F(UnusedParametersTest, EveryStepIsSearched) {
   EXPECT_TRUE(unused.unused(2));
   unused.begin_step();
   EXPECT_EQ(unused.unused_in(of_all), Numbers());
+  EXPECT_EQ(unused.walks(), 3u);
   unused.finish(comm);
   EXPECT_FALSE(unused.unused(2)) << "as the last step found";
 }
