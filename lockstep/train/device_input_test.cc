@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/testing/gpu.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
@@ -36,11 +36,8 @@ void expect_the_loaders(at::Device device) {
 TEST(DeviceInput, OnTheCpuIsTheLoader) { expect_the_loaders(at::kCPU); }
 
 TEST(DeviceInput, OnAGpuRunsAhead) {
-  try {
-    expect_the_loaders(open_device(DeviceKind::kCuda, 0));
-  } catch (const ConfigError& error) {
-    GTEST_SKIP() << "needs a GPU: " << error.what();
-  }
+  LOCKSTEP_NEEDS_GPU();
+  expect_the_loaders(open_device(DeviceKind::kCuda, 0));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/comm/plugins/nccl/nccl_world.h"
 #include "lockstep/comm/plugins/nccl_plugin.h"
 

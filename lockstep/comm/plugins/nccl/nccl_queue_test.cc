@@ -1,6 +1,7 @@
 // The queue is inside the plug-in, and is seen through what it makes of works.
 #include <ATen/ATen.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/comm/plugins/nccl/nccl_world.h"
 
 namespace lockstep::comm {

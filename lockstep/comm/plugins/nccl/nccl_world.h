@@ -5,10 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <string>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/testing/gpu.h"
 #include "lockstep/comm/plugins/nccl_plugin.h"
 #include "lockstep/comm/single_communicator.h"
 
@@ -23,18 +22,5 @@ inline std::unique_ptr<Communicator> make_nccl_world(std::chrono::milliseconds t
                       .timeout = timeout};
   return std::unique_ptr<Communicator>(make(options));
 }
-
-// The reason why this machine can't have such a world; empty if it can.
-inline std::string why_no_gpu() {
-  try {
-    make_nccl_world();
-    return "";
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-}
-
-#define LOCKSTEP_NEEDS_GPU() \
-  if (const std::string why = testing::why_no_gpu(); !why.empty()) GTEST_SKIP() << "needs a GPU: " << why
 
 }  // namespace lockstep::comm::testing
