@@ -1,10 +1,12 @@
-// Examples whose weights do not depend on the number of ranks.
+// The examples end with 0, their losses fall, and what they print does not depend on the number of ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <sstream>
 #include <thread>
 
 #include "runs.h"
@@ -13,6 +15,89 @@ namespace lockstep::e2e {
 namespace {
 
 using ::testing::HasSubstr;
+
+Result example(const std::string& name, const Words& words = {}) {
+  return Program({.command = Words{bin_folder() + "/example_" + name} + words}).wait();
+}
+
+Result example_on(int ranks, const std::string& name, const Words& words = {}) {
+  return lockstep(Words{"launch", "--nproc", std::to_string(ranks), bin_folder() + "/example_" + name} + words);
+}
+
+// The losses by step, of lines such as "step 20: loss 1.23599935". A line of another form is an error of the test.
+std::map<int, double> losses_of(const std::string& text) {
+  std::map<int, double> losses;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    int step = 0, read = 0;
+    double loss = 0;
+    const bool whole = std::sscanf(line.c_str(), "step %d: loss %lf%n", &step, &loss, &read) == 2 &&
+                       static_cast<size_t>(read) == line.size();
+    EXPECT_TRUE(whole) << line;
+    losses[step] = loss;
+  }
+  return losses;
+}
+
+// After 20 steps of two lines, and with no other end than 0.
+void expect_learnt(const Result& result, double loss) {
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto losses = losses_of(result.out);
+  ASSERT_EQ(losses.size(), 2u) << result.out << result.err;
+  EXPECT_LT(losses.at(20), losses.at(10));
+  EXPECT_LT(losses.at(20), loss);
+  EXPECT_GT(losses.at(20), 0);
+}
+
+constexpr double kLearnt = 1.5;  // ten digits, guessed: 2.3
+
+TEST(Examples, OneProcessAndManyLearnTheSame) {
+  const Result single = example("single_process", {"20"});
+  expect_learnt(single, kLearnt);
+  const Result one = example("data_parallel", {"20"});
+  expect_learnt(one, kLearnt);
+  for (const int step : {10, 20}) {
+    EXPECT_NEAR(losses_of(one.out).at(step), losses_of(single.out).at(step), 5e-3) << "one batch in four lanes";
+  }
+  for (const int ranks : {2, 4}) {
+    const Result several = example_on(ranks, "data_parallel", {"20"});
+    EXPECT_EQ(several.exit_code, 0) << several.err;
+    EXPECT_EQ(several.out, one.out) << ranks << " ranks";
+  }
+}
+
+TEST(Examples, MixedPrecisionLearnsAtEveryLevel) {
+  for (const char* level : {"O0", "O1", "O2", "O3"}) {
+    SCOPED_TRACE(level);
+    expect_learnt(example("mixed_precision", {"20", level, "fp16"}), kLearnt);
+  }
+  const Result one = example("mixed_precision", {"20"});
+  for (const int ranks : {2, 4}) {
+    const Result several = example_on(ranks, "mixed_precision", {"20"});
+    expect_learnt(several, kLearnt);
+    EXPECT_EQ(several.out, one.out) << ranks << " ranks";
+  }
+  EXPECT_EQ(example("mixed_precision", {"20", "O7"}).exit_code, 2);
+}
+
+TEST(Examples, SpawnedRanksLearn) { expect_learnt(example("spawn", {"20"}), 0.1); }
+
+TEST(Examples, CollectivesDoWhatTheirLinesSay) {
+  const std::vector<std::pair<int, const char*>> expected = {
+      {1,
+       "all_reduce: 1 1 \nbroadcast: 0 0 \nall_gather: 0 \nreduce_scatter: 0 \nall_to_all: 0 \nring: 0 \nsplit: 0 \n"},
+      {2,
+       "all_reduce: 3 3 \nbroadcast: 0 0 \nall_gather: 0 1 \nreduce_scatter: 0 2 \nall_to_all: 0 1 \nring: 1 \n"
+       "split: 0 \n"},
+      {4,
+       "all_reduce: 10 10 \nbroadcast: 0 0 \nall_gather: 0 1 4 9 \nreduce_scatter: 0 4 8 12 \nall_to_all: 0 1 2 3 \n"
+       "ring: 3 \nsplit: 2 \n"}};
+  for (const auto& [ranks, lines] : expected) {
+    const Result result = example_on(ranks, "collectives");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out, lines + std::string("once: by rank 0, while the others wait\n")) << ranks << " ranks";
+  }
+}
 
 TEST(Examples, TheGanHasTheSameBitsAtAnyWorldSize) {
   const std::string program = bin_folder() + "/example_gan";
