@@ -7,11 +7,13 @@
 #include <numeric>
 #include <vector>
 
+#include "lockstep/base/plain_nan.h"
+
 namespace lockstep {
 
 std::string write_number(double value) {
   std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), plain_nan(value)).ptr;
   return {text.data(), end};
 }
 

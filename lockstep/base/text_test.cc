@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace lockstep {
@@ -13,6 +14,11 @@ TEST(Text, TakesTheFirstLine) {
   EXPECT_EQ(first_line("no such device\nframe #0: …\nframe #1: …"), "no such device");
   EXPECT_EQ(first_line("one"), "one");
   EXPECT_EQ(first_line(""), "");
+}
+
+TEST(Text, WritesNumbers) {
+  EXPECT_EQ(write_number(0.1), "0.1");
+  EXPECT_EQ(write_number(-std::nan("")), "nan") << "whatever its sign";
 }
 
 TEST(Text, NamesBytes) {

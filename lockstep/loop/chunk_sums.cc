@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/plain_nan.h"
 #include "lockstep/comm/blocks.h"
 #include "lockstep/world/once.h"
 
@@ -39,6 +40,7 @@ std::vector<double> chunk_sums(comm::Communicator& comm, int64_t samples, int64_
     }
     for (size_t i = 0; i < total.size(); ++i) total[i] += row(number)[1 + i];
   }
+  std::transform(total.begin(), total.end(), total.begin(), plain_nan);
   return total;
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/comm/single_communicator.h"
@@ -24,6 +26,13 @@ TEST(ChunkSums, AddsEveryChunkOnce) {
   EXPECT_THAT(firsts, ElementsAre(0, 4, 8));
   EXPECT_THAT(sums, ElementsAre(10, 1.5));
   EXPECT_THAT(chunk_sums(comm, 0, 4, [](int64_t, int64_t) { return std::vector<double>{1}; }), ElementsAre());
+}
+
+TEST(ChunkSums, NoNumberPrintsAsNan) {
+  comm::SingleCommunicator comm;
+  const auto sums = chunk_sums(comm, 10, 4, [](int64_t, int64_t) { return std::vector<double>{-std::nan("")}; });
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(cat(sums[0]), "nan");
 }
 
 TEST(ChunkSums, RefusesChunksWithoutSamples) {

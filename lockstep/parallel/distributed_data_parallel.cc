@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/exception_text.h"
 #include "lockstep/base/philox.h"
+#include "lockstep/base/plain_nan.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
@@ -117,7 +118,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     for (const auto* each : stepped_) hold_masters(*each->module_);
     end_step();
     ++runs_of_number_;
-    result.loss = sum.loss;
+    result.loss = plain_nan(sum.loss);
     result.decision = sum.decision;
     return result;
   } catch (...) {

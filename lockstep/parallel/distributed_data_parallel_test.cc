@@ -9,6 +9,7 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "lockstep/base/error.h"
@@ -262,6 +263,21 @@ RANK_PROGRAM(decision) {
 }
 
 TEST(DistributedDataParallel, RankZerosDecisionTravelsWithTheFold) { expect_ranks_pass("decision", 3); }
+
+RANK_PROGRAM(nan_loss) {
+  const auto world = join_world(context);
+  Net net(1);
+  const Data data;
+  DistributedDataParallel ddp(net.ptr(), world, {});
+  const auto result = ddp.run(plan(*world, context.size, 8), [&](size_t) {
+    return data.loss(*net, context.rank, 8) * (context.rank == 0 ? -std::nan("") : 1);
+  });
+  EXPECT_EQ(cat(result.loss), "nan") << "and not -nan";
+}
+
+TEST(DistributedDataParallel, ALossThatIsNoNumberHasNoSign) {
+  for (const int size : {1, 2}) expect_ranks_pass("nan_loss", size);
+}
 
 RANK_PROGRAM(lanes_missing) {
   const auto world = join_world(context);

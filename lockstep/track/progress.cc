@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "lockstep/base/plain_nan.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::track {
@@ -12,7 +13,7 @@ namespace {
 
 std::string fixed(const char* format, double value) {
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
+  std::snprintf(text.data(), text.size(), format, plain_nan(value));
   return text.data();
 }
 

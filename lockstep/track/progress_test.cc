@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace lockstep::track {
 namespace {
 
@@ -16,6 +18,12 @@ const ProgressState kState = {.step = 140,
 
 TEST(Progress, SaysAllThatMatters) {
   EXPECT_EQ(progress_text(kState), "epoch 2/5  step 140/560  loss 0.2301  lr 0.0438  5210 samples/s  ETA 1:12");
+}
+
+TEST(Progress, ALossThatIsNoNumberHasNoSign) {
+  ProgressState state = kState;
+  state.loss = -std::nan("");
+  EXPECT_NE(progress_text(state).find("  loss nan  "), std::string::npos) << progress_text(state);
 }
 
 TEST(Progress, LongRunsHaveHours) {
