@@ -32,6 +32,21 @@ void require_file(std::string_view option, const std::string& path, std::string_
   if (!is_there(path)) throw ConfigError(option, ' ', path, ": no such file", near_entry(path), advice);
 }
 
+void require_folder_place(std::string_view option, const std::string& path, std::string_view advice) {
+  fs::path at;
+  for (const auto& part : fs::path(path)) {
+    at /= part;
+    std::error_code error;
+    if (fs::is_directory(at, error)) continue;
+    if (error && error != std::errc::no_such_file_or_directory) return;  // whoever makes the folder says why he can't
+    if (is_there(at)) throw ConfigError(option, ' ', path, ": ", at.string(), " is a file, not a folder", advice);
+    if (fs::is_symlink(at, error)) {
+      throw ConfigError(option, ' ', path, ": ", at.string(), " is a link that leads nowhere", advice);
+    }
+    return;
+  }
+}
+
 std::string near_entry(const std::string& path) {
   // The first folder or name of the path that is not there is the one that is misspelt.
   fs::path there, missing, rest;

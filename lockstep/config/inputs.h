@@ -14,6 +14,10 @@ void require_there(std::string_view option, const std::string& path, std::string
 // Does the same, and throws ConfigError for what is no file.
 void require_file(std::string_view option, const std::string& path, std::string_view advice = "");
 
+// Throws ConfigError if a file, or a link that leads nowhere, is in the place of a folder that is to be at `path`:
+// there, or in that of a folder above it. What is not there yet is none.
+void require_folder_place(std::string_view option, const std::string& path, std::string_view advice = "");
+
 // Returns "; did you mean runs/mnist-1?" for a path that is not there, or an empty string if no entry is near.
 std::string near_entry(const std::string& path);
 

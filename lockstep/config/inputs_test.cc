@@ -30,6 +30,21 @@ TEST_F(InputsTest, WhatIsThereIsFine) {
   EXPECT_NO_THROW(require_file("--load", dir_ / "mnist-1/checkpoints/last.pt"));
 }
 
+TEST_F(InputsTest, AFileInAFoldersPlaceIsNamed) {
+  EXPECT_NO_THROW(require_folder_place("--out", dir_ / "mnist-1/checkpoints"));
+  EXPECT_NO_THROW(require_folder_place("--out", dir_ / "new/run"));
+  EXPECT_NO_THROW(require_folder_place("--out", ""));
+  const std::string file = dir_ / "mnist-1/checkpoints/last.pt", link = dir_ / "link";
+  std::filesystem::create_symlink("nowhere", link);
+  for (const std::string& path : {file, file + "/", file + "/a/b"}) {
+    EXPECT_THAT(refusal([&] { require_folder_place("--out", path, "; choose another"); }),
+                HasSubstr("--out " + path + ": " + file))
+        << path;
+  }
+  EXPECT_THAT(refusal([&] { require_folder_place("--out", link + "/run"); }),
+              EndsWith(link + " is a link that leads nowhere"));
+}
+
 TEST_F(InputsTest, AMissingOneIsNamedWithTheNearest) {
   EXPECT_THAT(refusal([&] { require_file("--load", dir_ / "mnist-1/checkpoints/lst.pt"); }),
               EndsWith("/lst.pt: no such file; did you mean " + (dir_ / "mnist-1/checkpoints/last.pt") + "?"));

@@ -103,16 +103,13 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std
 
 // Creates the folder and its parents.
 void RunDirectory::make_folders(const std::string& path) {
+  config::require_folder_place("--out", path, "; choose another --out");
   fs::path at;
   for (const auto& part : fs::path(path)) {
     at /= part;
     std::error_code error;
     if (fs::create_directory(at, error)) made_.push_back(at.string());
-    const std::error_code refused = error;
-    if (is_folder(at)) continue;
-    if (fs::exists(at, error))
-      throw IoError("--out ", path, ": ", at.string(), " is a file, not a folder; choose another --out");
-    refuse(at, "can't make this folder", refused);
+    if (!is_folder(at)) refuse(at, "can't make this folder", error);
   }
 }
 

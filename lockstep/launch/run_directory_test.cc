@@ -115,11 +115,23 @@ TEST_F(RunDirectoryTest, WhatCantBeWrittenIsNamed) {
     options_.out = out;
     EXPECT_THAT(refusal<IoError>(), AllOf(HasSubstr(fs::path(out).parent_path().string()), HasSubstr("errno")));
   }
-  const std::string file = touch(root_ + "/file");
-  for (const std::string& out : {file, file + "/run"}) {
+}
+
+TEST_F(RunDirectoryTest, AFileInTheFoldersPlaceIsAMistake) {
+  const std::string file = touch(root_ + "/file"), link = root_ + "/link", run = root_ + "/run";
+  fs::create_symlink("nowhere", link);
+  touch(run + "/logs");
+  const std::vector<std::pair<std::string, std::string>> all = {
+      {file, file + " is a file, not a folder"},
+      {file + "/run", file + " is a file, not a folder"},
+      {link + "/run", link + " is a link that leads nowhere"}};
+  for (const auto& [out, why] : all) {
     options_.out = out;
-    EXPECT_THAT(refusal<IoError>(), HasSubstr("--out " + out + ": " + file + " is a file, not a folder"));
+    EXPECT_THAT(refusal<ConfigError>(), HasSubstr("--out " + out + ": " + why));
   }
+  options_.out = run;
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr(run + "/logs is a file, not a folder"));
+  EXPECT_TRUE(fs::is_regular_file(file) && fs::is_symlink(link) && fs::is_regular_file(run + "/logs"));
 }
 
 TEST_F(RunDirectoryTest, AFailureLeavesNothingBehind) {

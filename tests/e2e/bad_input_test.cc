@@ -177,11 +177,17 @@ TEST(BadOptions, NameTheNearestCommandAndRecipe) {
 TEST(BadOut, IsRefused) {
   const TempDir dir;
   write_file(dir / "file", "a file");
-  for (const std::string& out : {dir / "file", dir / "file/run", std::string("/proc/lockstep/run")}) {
+  const std::string unwritable = "/proc/lockstep/run";
+  expect_one_line(lockstep(train_words({"--nproc", "2", "--out", unwritable})), IoError::kExitCode, "/proc/lockstep");
+  const std::string file = dir / "file", mistake = ": " + file + " is a file, not a folder";
+  for (const std::string& out : {file, file + "/run"}) {
     SCOPED_TRACE(out);
-    expect_one_line(lockstep(train_words({"--nproc", "2", "--out", out})), IoError::kExitCode, out.substr(0, 14));
+    for (const Words& words : {train_words({"--nproc", "2", "--out", out}), train_words({"--nproc", "1", "--out", out}),
+                               Words{"launch", "--log-dir", out, "true"}}) {
+      expect_one_line(lockstep(words), ConfigError::kExitCode, out + mistake);
+    }
   }
-  EXPECT_EQ(read_file(dir / "file"), "a file");
+  EXPECT_EQ(read_file(file), "a file");
 }
 
 TEST(BadOut, OfAFinishedRunIsKept) {

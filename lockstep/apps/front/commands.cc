@@ -12,6 +12,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/config/inputs.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/resumed.h"
 #include "lockstep/launch/start.h"
@@ -74,6 +75,7 @@ int launch(const Arguments& args) {
   if (std::filesystem::path(command[0]).extension() == ".py") command.insert(command.begin(), "python3");
   command[0] = launch::find_program(command[0]);
   if (!options.log_dir.empty()) {
+    config::require_folder_place("--log-dir", options.log_dir, "; choose another folder");
     std::error_code error;
     std::filesystem::create_directories(options.log_dir, error);
     if (error) throw IoError("--log-dir ", options.log_dir, ": ", errno_text(error.value()));
