@@ -15,11 +15,13 @@
 #include "lockstep/launch/start.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/train/auto_amp.h"
+#include "lockstep/train/continuation.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/options/eval_command.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/training_state.h"
+#include "lockstep/world/once.h"
 
 namespace lockstep::cli {
 namespace {
@@ -72,7 +74,9 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   }
   const auto world = init();
   // Rank 0's choice: of a run under way, another rank may have found a newer checkpoint.
-  const std::string file = comm::gather_texts(world->communicator(), options.load).at(0);
+  train::NamedCheckpoint named{options.load};
+  once(*world, OnceScope::kWorld, [&] { named = train::find_checkpoint("--load", options.load); });
+  const std::string file = comm::gather_texts(world->communicator(), named.file).at(0);
   const checkpoint::Value root = checkpoint::read_pt(file);
   const auto origin = train::find_origin(root, file);
   if (origin) command.take_recorded(origin->options);
@@ -85,6 +89,7 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
                               {.file = file, .convert_dtypes = true});
   const amp::Policy amp = policy_of(precision);
   const Logger log = Logger::from_environment("");
+  for (const auto& warning : named.warnings) log.warning(warning);
   const std::string slow = amp::slow_warning(amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
   if (world->rank() == 0 && !slow.empty()) log.warning(slow);
   const train::Defaults defaults = recipe->defaults("");

@@ -124,12 +124,14 @@ void remove_history(const RunFiles& files, const std::vector<checkpoint::StepFil
   fs::remove(files.metrics(), ignored);
 }
 
-}  // namespace
-
-ResumedCheckpoint read_resumed(const std::string& resume) {
+bool is_folder(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(resume, error)) return read_numbered(resume);
-  const RunFiles files{resume};
+  return fs::is_directory(path, error);
+}
+
+// Of a run's folder; nothing if it has no checkpoint.
+std::optional<ResumedCheckpoint> read_newest(const std::string& folder) {
+  const RunFiles files{folder};
   const checkpoint::CheckpointStore store(files.checkpoints());
   std::vector<checkpoint::CheckpointStore::Damaged> damaged;
   std::optional<ResumedCheckpoint> interrupted;
@@ -143,13 +145,36 @@ ResumedCheckpoint read_resumed(const std::string& resume) {
   const auto saved = store.list();
   if (interrupted && (saved.empty() || saved.back().step <= interrupted->state.step)) return *std::move(interrupted);
   auto newest = store.load_newest();
-  if (!newest) {
-    throw ConfigError("--resume ", resume, ": the run has no checkpoint that can be read; start it anew",
-                      damaged.empty() ? "" : cat(" (", damaged[0].why, ")"));
-  }
+  if (!newest && damaged.empty()) return std::nullopt;
+  if (!newest) throw DataError(damaged[0].why, "; ", folder, " has no other checkpoint, start the run anew");
   damaged.insert(damaged.end(), newest->damaged.begin(), newest->damaged.end());
   TrainingState state = read_state(newest->value, newest->saved.path);
-  return {newest->saved.path, std::move(newest->value), std::move(state), std::move(damaged)};
+  return ResumedCheckpoint{newest->saved.path, std::move(newest->value), std::move(state), std::move(damaged)};
+}
+
+}  // namespace
+
+ResumedCheckpoint read_resumed(const std::string& resume) {
+  if (!is_folder(resume)) return read_numbered(resume);
+  if (auto newest = read_newest(resume)) return *std::move(newest);
+  throw ConfigError("--resume ", resume, ": the run has no checkpoint; start it anew");
+}
+
+void refuse_going_back(const RunFiles& files, const ResumedCheckpoint& from, const std::string& resume) {
+  const auto saved = checkpoint::step_files_in(files.checkpoints());
+  if (is_folder(resume) || saved.empty() || saved.back().step <= from.state.step) return;
+  throw ConfigError("--resume ", resume, ": of step ", from.state.step, ", and the run has a later checkpoint, ",
+                    saved.back().path, "; go on from that by --resume ", files.folder,
+                    ", fork this one by --out and another folder, or add --overwrite to drop what is later");
+}
+
+NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path) {
+  if (!is_folder(path)) return {path};
+  const auto newest = read_newest(path);
+  if (!newest) throw ConfigError(name, ' ', path, ": the run has no checkpoint");
+  NamedCheckpoint named{newest->file};
+  for (const auto& each : newest->damaged) named.warnings.push_back(cat(each.why, "; taking ", newest->file));
+  return named;
 }
 
 int64_t steps_in(const std::string& final_json) {

@@ -30,6 +30,19 @@ ResumedCheckpoint read_resumed(const std::string& resume);
 // others meanwhile. Only rank 0 knows of damaged ones. A collective.
 ResumedCheckpoint read_resumed(const std::string& resume, World& world);
 
+// Refuses a file, named by `resume`, from which the run of this folder would go back in place: throws ConfigError if
+// the folder has a checkpoint of a later step, such as where an interrupted state is older than its name says.
+void refuse_going_back(const RunFiles& files, const ResumedCheckpoint& from, const std::string& resume);
+
+// The checkpoint that a path names for those who only read it: the file itself, or of a run's folder the one from which
+// a resume would go on. `name` says what named the path, for messages: "inspect", "--load". Throws ConfigError,
+// DataError, IoError.
+struct NamedCheckpoint {
+  std::string file;
+  std::vector<std::string> warnings = {};  // newer ones, which can't be read
+};
+NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path);
+
 // Returns the steps of the run whose results a file holds; 0 if there is none.
 int64_t steps_in(const std::string& final_json);
 

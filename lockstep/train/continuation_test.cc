@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
@@ -26,6 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using testing_support::refusal;
 
 // As much of a run's checkpoint as read_state() reads.
 checkpoint::Value state(int64_t step) {
@@ -106,6 +108,31 @@ TEST_F(Continuation, AnInterruptedStateCountsOnlyIfNoneIsOfALaterStep) {
   EXPECT_EQ(read_resumed(files_.folder).file, step_file(4));
   checkpoint::write_pt(state(4), files_.interrupted());
   EXPECT_EQ(read_resumed(files_.folder).file, files_.interrupted());
+}
+
+TEST_F(Continuation, AnInterruptedStateThatIsNotTheNewestIsNotGoneBackTo) {
+  checkpoint::write_pt(state(3), files_.interrupted());
+  EXPECT_THAT(refusal([&] { refuse_going_back(files_, read_resumed(files_.interrupted()), files_.interrupted()); }),
+              AllOf(HasSubstr("INTERRUPTED.pt: of step 3, and the run has a later checkpoint, " + step_file(4)),
+                    HasSubstr("--overwrite")));
+  for (const std::string& newest : {files_.folder, files_.last(), step_file(4)}) {
+    EXPECT_EQ(refusal([&] { refuse_going_back(files_, read_resumed(newest), newest); }), "") << newest;
+  }
+}
+
+TEST_F(Continuation, AFolderStandsForTheCheckpointThatAResumeWouldTake) {
+  EXPECT_EQ(find_checkpoint("inspect", step_file(2)).file, step_file(2));
+  checkpoint::write_pt(state(3), files_.interrupted());
+  EXPECT_EQ(find_checkpoint("inspect", files_.folder).file, step_file(4)) << "not by its name";
+  EXPECT_THAT(find_checkpoint("inspect", files_.folder).warnings, IsEmpty());
+  checkpoint::write_pt(state(5), files_.interrupted());
+  EXPECT_EQ(find_checkpoint("inspect", files_.folder).file, files_.interrupted());
+  fs::remove(files_.interrupted());
+  fs::resize_file(step_file(4), 100);
+  const auto named = find_checkpoint("inspect", files_.folder);
+  EXPECT_EQ(named.file, step_file(2));
+  EXPECT_THAT(named.warnings, ElementsAre(AllOf(HasSubstr(step_file(4)), HasSubstr("taking " + step_file(2)))));
+  EXPECT_THAT(refusal([&] { find_checkpoint("inspect", dir_.path()); }), HasSubstr("no checkpoint"));
 }
 
 TEST_F(Continuation, ADamagedCheckpointIsKeptAside) {

@@ -331,6 +331,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
   Optimized run = make_optimizer(load_start(std::move(built)));
   const std::optional<ResumedCheckpoint> from = std::exchange(run.resumed, std::nullopt);
   Parts parts = restore_position(std::move(run), from);
+  if (from && !parts.forked && !options.overwrite) refuse_going_back(parts.files, *from, *options.resume);
   try_evaluation(parts);
   prepare_files(parts, from);
   return parts;

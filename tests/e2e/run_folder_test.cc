@@ -107,6 +107,33 @@ TEST_F(RunFolder, IsResumedEvaluatedAndInspectedByItsNameAlone) {
   EXPECT_EQ(leaves.at("meta/step").at("value"), 5);
 }
 
+// An interrupted state of an earlier step, as a copy of a folder may hold.
+TEST_F(RunFolder, AStaleInterruptedStateIsNotTakenByItsName) {
+  const std::string stale = run_ + "/checkpoints/INTERRUPTED.pt";
+  fs::copy_file(checkpoint(2), stale);
+  const auto checkpoints = contents_of(run_ + "/checkpoints");
+  const auto outcome = outcome_of(run_);
+  expect_refused(lockstep({"train", "--resume", stale, "--steps", "4"}),
+                 "INTERRUPTED.pt: of step 2, and the run has a later checkpoint, " + checkpoint(4));
+  EXPECT_EQ(contents_of(run_ + "/checkpoints"), checkpoints);
+  EXPECT_EQ(steps_logged(run_), first_steps(kFew));
+  EXPECT_EQ(outcome_of(run_), outcome);
+  EXPECT_EQ(nlohmann::json::parse(run_on({"eval", run_, "--json"})).at("file"), checkpoint(4));
+  EXPECT_THAT(run_on({"inspect", run_}), ::testing::StartsWith(checkpoint(4) + "\n"));
+  EXPECT_THAT(run_on({"train", "--resume", stale, "--steps", "4", "--out", dir_ / "fork"}),
+              HasSubstr("forked      from " + stale));
+  EXPECT_EQ(outcome_of(dir_ / "fork"), outcome_of(run_));
+}
+
+TEST_F(RunFolder, ADamagedCheckpointIsPassedOverAloud) {
+  fs::resize_file(checkpoint(4), 100);
+  for (const Words& words : {Words{"eval", run_, "--json"}, Words{"inspect", run_, "--json"}}) {
+    const auto result = lockstep(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("warning: " + checkpoint(4)), HasSubstr("; taking " + checkpoint(3))));
+  }
+}
+
 TEST_F(RunFolder, AnEvaluationOnOtherDataSaysSo) {
   write_digits(dir_ / "other", 50, 20);
   const auto own = lockstep({"eval", run_});

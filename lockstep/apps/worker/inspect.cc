@@ -1,8 +1,10 @@
 #include "commands.h"
 #include "lockstep/apps/commands/plain_commands.h"
+#include "lockstep/base/log.h"
 #include "lockstep/checkpoint/formats/describe.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/config/inputs.h"
+#include "lockstep/train/continuation.h"
 #include "lockstep/train/folder/run_folder.h"
 
 namespace lockstep::worker {
@@ -33,7 +35,9 @@ int inspect(const Arguments& args) {
   if (const auto help = command.read(args)) return print(*help), 0;
   const apps::InspectOptions& options = command.options();
   config::require_there("inspect", options.file);
-  const std::string file = train::checkpoint_at("inspect", options.file);
+  train::checkpoint_at("inspect", options.file);  // throws for a folder without one
+  const auto [file, warnings] = train::find_checkpoint("inspect", options.file);
+  for (const auto& warning : warnings) Logger::from_environment("").warning(warning);
   const auto leaves = checkpoint::describe(checkpoint::read_pt(file));
   if (options.json) {
     print(leaves.dump(1) + '\n');

@@ -68,8 +68,8 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
     throw ConfigError("eval: --load FILE is missing: which checkpoint is to be evaluated? Name it, or a run's folder");
   }
   config::require_there(option, named);
-  options_.load = checkpoint_at(option, named);
-  const OptionFile run = file_of_run();
+  options_.load = named;
+  const OptionFile run = file_of_run(checkpoint_at(option, named));
   if (word.empty()) word = run.recipe;
   if (word.empty()) {
     throw ConfigError(option, ' ', named, ": no config.toml of a run says which recipe it is; name it: ", program_,
@@ -98,8 +98,8 @@ bool EvalCommand::is_recipe(const std::string& word) const {
 }
 
 // The config.toml of the run that the checkpoint lies in.
-OptionFile EvalCommand::file_of_run() const {
-  const std::string run = run_of(options_.load);
+OptionFile EvalCommand::file_of_run(const std::string& checkpoint) const {
+  const std::string run = run_of(checkpoint);
   std::error_code error;
   if (run.empty() || !std::filesystem::exists(RunFiles{run}.config(), error)) return {};
   TrainOptions train;

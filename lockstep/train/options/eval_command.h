@@ -15,7 +15,7 @@ namespace lockstep::train {
 
 struct EvalOptions {
   std::string recipe;  // its name
-  std::string load;    // never empty
+  std::string load;    // a checkpoint, or the folder of a run; never empty
   std::string data;    // empty: made on the spot
   // The data that the checkpoint's run was trained on, if the checkpoint lies in a run's folder.
   std::optional<std::string> run_data;
@@ -33,8 +33,8 @@ class EvalCommand {
   EvalCommand(std::string program, RecipeDescriptions recipes);
 
   // As TrainCommand::read() and arguments(). Where the checkpoint lies in a run's folder, the run's config.toml gives
-  // what the line leaves out: the recipe and the data. Of a folder the newest checkpoint is taken. Throws ConfigError
-  // for a checkpoint or data that are not there.
+  // what the line leaves out: the recipe and the data. Throws ConfigError for data or a checkpoint that are not there,
+  // and for a folder without one.
   std::optional<std::string> read(const std::vector<std::string>& args);
   std::vector<std::string> arguments() const;
 
@@ -47,7 +47,7 @@ class EvalCommand {
 
  private:
   bool is_recipe(const std::string& word) const;
-  OptionFile file_of_run() const;
+  OptionFile file_of_run(const std::string& checkpoint) const;
 
   std::string program_;
   RecipeChoice choice_;
