@@ -20,6 +20,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/sigpipe.h"
 
 namespace lockstep::launch {
 namespace {
@@ -111,8 +112,14 @@ Guard::Guard(const std::string& mark) {
 Guard::~Guard() {
   watch(kGoHome);
   lifeline_ = Descriptor();
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  while (pid_ > 0 && waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+}
+
+bool Guard::lost() {
+  if (pid_ < 0 || waitpid(pid_, nullptr, WNOHANG) != pid_) return false;
+  pid_ = -1;
+  return true;
 }
 
 std::string run_mark() { return cat("LOCKSTEP_LAUNCH=", getpid(), '.', monotonic_ns()); }
@@ -122,6 +129,7 @@ void Guard::watch(pid_t group) {
     throw BugError("the launcher's guard watches at most ", kMaxLocalRanks, " process groups");
   }
   // A guard that somebody killed is no reason to stop a run: the kernel still ends the workers with the launcher.
+  const SigpipeBlocked no_signal;
   write_all(lifeline_.get(), {reinterpret_cast<const char*>(&group), sizeof group});
 }
 

@@ -22,11 +22,15 @@ class Guard {
   // Dismisses the guard, which then kills nobody.
   ~Guard();
 
+  // Returns true once if somebody has killed the guard: the kernel still ends the workers with the launcher, but nobody
+  // ends what they have started.
+  bool lost();
+
   // Adds a process group. Throws BugError for more than kMaxLocalRanks in all.
   void watch(pid_t group);
 
  private:
-  pid_t pid_ = -1;
+  pid_t pid_ = -1;  // -1: lost
   int watched_ = 0;
   Descriptor lifeline_;
 };

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
 
 namespace lockstep::launch {
 namespace {
@@ -70,6 +72,27 @@ TEST(Guard, KillsWhatBearsTheMarkInWhateverSession) {
   EXPECT_FALSE(ended_within(other, 0.1));
   kill(other, SIGKILL);
   EXPECT_TRUE(ended_within(other, 5));
+}
+
+// By whoever takes it for the launcher, whose command line it has.
+TEST(Guard, ThatIsKilledEndsNobody) {
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    Guard guard;
+    const bool too_early = guard.lost();
+    pid_t killed = 0;
+    for (const Stopwatch watch; watch.seconds() < 5 && killed == 0; usleep(1000)) {
+      std::ifstream children(cat("/proc/self/task/", getpid(), "/children"));
+      if (children >> killed) kill(killed, SIGKILL);
+    }
+    bool lost = false;
+    for (const Stopwatch watch; watch.seconds() < 5 && !lost; usleep(1000)) lost = guard.lost();
+    guard.watch(getpid());
+    _exit(!too_early && lost && !guard.lost() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(launcher, &status, 0), launcher);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Guard, KillsNobodyWhenItIsSentHome) {

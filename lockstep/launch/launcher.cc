@@ -116,6 +116,11 @@ void Launcher::on_end(RankProcess& process) {
 void Launcher::on_signal(RankGroup& group, const SignalWatch& signals, int signal) {
   switch (signal) {
     case SIGCHLD:
+      if (group.guard_lost()) {
+        terminal_.say(
+            "warning: lockstep-guard was killed, the run goes on; if the launcher is killed as well, programs that the "
+            "ranks have started may be left");
+      }
       return group.reap_strays();
     case SIGWINCH:
       return resize(group);

@@ -46,6 +46,8 @@ class RankGroup {
   void resize(int columns);
   // Takes the remains of processes that the ranks have started and left behind.
   void reap_strays() const { strays_.reap(pids()); }
+  // As Guard::lost().
+  bool guard_lost() { return guard_.lost(); }
   // Forwards the rest of the output. Processes that the ranks have started, in whatever session, get `patience_ms` to
   // finish, and are then killed. To be called after all_ended().
   void finish(int patience_ms);

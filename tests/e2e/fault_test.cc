@@ -56,5 +56,32 @@ TEST(KilledFront, IsOutlivedByNobody) {
   EXPECT_EQ(run.program.wait().exit_code, 128 + SIGKILL);
 }
 
+// The process that has the launcher's command line, and is its child.
+void kill_guard(const EndlessRun& run) {
+  const auto guards = run.program.processes("lockstep-guard");
+  ASSERT_EQ(guards.size(), 1u);
+  kill(guards[0], SIGKILL);
+  EXPECT_TRUE(eventually([&] { return run.program.err().rfind("warning: lockstep-guard was killed", 0) == 0; }))
+      << run.program.err();
+}
+
+TEST(KilledGuard, IsToldAndTheRunEndsAsItWould) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  kill_guard(run);
+  run.program.signal(SIGTERM);
+  const auto result = run.program.wait();
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(1)));
+}
+
+TEST(KilledGuard, IsNotNeededForTheRanksEnd) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  kill_guard(run);
+  run.program.signal(SIGKILL);
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(2)));
+}
+
 }  // namespace
 }  // namespace lockstep::e2e
