@@ -20,16 +20,21 @@ enum class Purpose : uint8_t {
   kSynthetic = 4,
   kKernels = 5,
   kSplit = 6,
-  kCompression = 7
+  kCompression = 7,
+  kMix = 8,
+  kReplacement = 9,
+  kWeighted = 10,
+  kBlocks = 11
 };
 
-// The endless stream of numbers of (seed, purpose, epoch, index), which any process can draw at any time. The index,
-// below 2^56, is the number of a sample, or of a draw where samples repeat. One thread.
+// The stream of numbers of (seed, purpose, epoch, index, slot), which any process can draw at any time. The index,
+// below 2^56, is the number of a sample, or of a draw where samples repeat. Slots, below 4096, part the numbers of an
+// index among those who draw for it: each has 2^22 numbers of its own. One thread.
 class RandomStream {
  public:
-  RandomStream(uint64_t seed, Purpose purpose, uint32_t epoch, uint64_t index)
+  RandomStream(uint64_t seed, Purpose purpose, uint32_t epoch, uint64_t index, uint32_t slot = 0)
       : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
-        counter_{0, epoch, static_cast<uint32_t>(index),
+        counter_{slot << 20, epoch, static_cast<uint32_t>(index),
                  static_cast<uint32_t>(purpose) << 24 | (static_cast<uint32_t>(index >> 32) & 0xffffffu)} {}
 
   uint32_t bits();  // 32 random bits

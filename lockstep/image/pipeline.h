@@ -1,0 +1,36 @@
+// The transforms of a data set, planned before an image is decoded.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/draw.h"
+#include "lockstep/image/decoder.h"
+#include "lockstep/image/label_map.h"
+#include "lockstep/image/transform.h"
+
+namespace lockstep::image {
+
+// Immutable; any thread, each with a decoder, scratch and sample of its own.
+class Pipeline {
+ public:
+  explicit Pipeline(std::vector<std::shared_ptr<const Transform>> transforms = {});
+  std::string text() const;  // "RandomResizedCrop 224, flip 0.5"; "as it is" without transforms
+
+  struct Times {
+    int64_t decode_ns = 0, transform_ns = 0;
+  };
+
+  // Plans for `draw`, decodes what is needed of the opened image, and of its mask if there is one, and applies the
+  // rest. `mask` and `classes` are both null, or neither is. Adds to `times`. Throws DataError that names the image.
+  void run(Decoder& image, Decoder* mask, const LabelMap* classes, const Draw& draw, Scratch& scratch, Sample& out,
+           Times& times) const;
+
+ private:
+  std::vector<std::shared_ptr<const Transform>> transforms_;
+  std::vector<uint32_t> slots_;  // of each
+};
+
+}  // namespace lockstep::image

@@ -1,0 +1,52 @@
+// An image of 8-bit pixels in rows from the top.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace lockstep::image {
+
+struct Size {
+  int width = 0, height = 0;
+  bool operator==(const Size&) const = default;
+};
+
+struct Rect {
+  int x = 0, y = 0, width = 0, height = 0;
+  Size size() const { return {width, height}; }
+  bool operator==(const Rect&) const = default;
+};
+
+// An image of one channel (grey levels, class numbers), a byte a pixel, or of three, four bytes a pixel: R, G, B and
+// one that says nothing. Rows begin at 64-byte marks and may be read 64 bytes past their end. The memory is kept for
+// smaller images. One thread at a time.
+class Pixels {
+ public:
+  Pixels() = default;
+  // Contents are undefined afterwards. Throws IoError if memory is short.
+  void reshape(Size size, int channels);
+
+  Size size() const { return size_; }
+  int width() const { return size_.width; }
+  int height() const { return size_.height; }
+  int channels() const { return channels_; }
+  bool empty() const { return size_.width == 0 || size_.height == 0; }
+  int step() const { return channels_ == 1 ? 1 : 4; }  // bytes a pixel
+  size_t stride() const { return stride_; }            // bytes a row
+  uint8_t* row(int y) { return memory_.get() + static_cast<size_t>(y) * stride_; }
+  const uint8_t* row(int y) const { return memory_.get() + static_cast<size_t>(y) * stride_; }
+  uint8_t* at(int x, int y) { return row(y) + x * step(); }
+  const uint8_t* at(int x, int y) const { return row(y) + x * step(); }
+
+ private:
+  struct Free {
+    void operator()(uint8_t* memory) const;
+  };
+  std::unique_ptr<uint8_t[], Free> memory_;
+  size_t bytes_ = 0, stride_ = 0;
+  Size size_;
+  int channels_ = 1;
+};
+
+}  // namespace lockstep::image
