@@ -1,0 +1,78 @@
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "lockstep/base/error.h"
+#include "lockstep/image/encode.h"
+#include "lockstep/image/exif_block.h"
+#include "lockstep/image/jpeg_errors.h"
+
+namespace lockstep::image {
+namespace {
+
+// How many pixels share a chroma sample, across and down.
+struct Factors {
+  int across, down;
+};
+Factors factors_of(Subsampling subsampling) {
+  constexpr std::array kFactors = {Factors{1, 1}, Factors{2, 1}, Factors{2, 2}, Factors{1, 2}, Factors{4, 1}};
+  return kFactors.at(static_cast<size_t>(subsampling));
+}
+
+void set_up(jpeg_compress_struct& jpeg, const Pixels& pixels, const JpegOptions& options) {
+  jpeg.image_width = static_cast<JDIMENSION>(pixels.width());
+  jpeg.image_height = static_cast<JDIMENSION>(pixels.height());
+  jpeg.input_components = pixels.step();
+  jpeg.in_color_space = pixels.channels() == 1 ? JCS_GRAYSCALE : options.cmyk ? JCS_CMYK : JCS_EXT_RGBX;
+  jpeg_set_defaults(&jpeg);
+  jpeg_set_quality(&jpeg, options.quality, TRUE);
+  if (pixels.channels() == 3 && !options.cmyk) {
+    const Factors factors = factors_of(options.subsampling);
+    jpeg.comp_info[0].h_samp_factor = factors.across;
+    jpeg.comp_info[0].v_samp_factor = factors.down;
+  }
+  if (options.progressive) jpeg_simple_progression(&jpeg);
+}
+
+void write_orientation(jpeg_compress_struct& jpeg, int orientation) {
+  std::array<uint8_t, 6 + kExifBlockBytes> body{'E', 'x', 'i', 'f'};
+  write_exif_block(orientation, body.data() + 6);
+  jpeg_write_marker(&jpeg, JPEG_APP0 + 1, body.data(), static_cast<unsigned>(body.size()));
+}
+
+}  // namespace
+
+std::vector<uint8_t> encode_jpeg(const Pixels& pixels, const JpegOptions& options) {
+  JpegErrors errors;
+  jpeg_compress_struct jpeg{};
+  jpeg.err = &errors;
+  unsigned char* memory = nullptr;
+  unsigned long bytes = 0;
+  Pixels inks;  // the complements of C, M and Y are R, G and B where there is no black
+  if (options.cmyk && pixels.channels() == 3) {
+    inks.reshape(pixels.size(), 3);
+    for (int y = 0; y < pixels.height(); ++y) {
+      std::memcpy(inks.row(y), pixels.row(y), 4 * static_cast<size_t>(pixels.width()));
+      for (int x = 0; x < pixels.width(); ++x) inks.at(x, y)[3] = 255;
+    }
+  }
+  const Pixels& from = inks.empty() ? pixels : inks;
+  const bool done = errors.run([&] {
+    jpeg_create_compress(&jpeg);
+    jpeg_mem_dest(&jpeg, &memory, &bytes);
+    set_up(jpeg, pixels, options);
+    jpeg_start_compress(&jpeg, TRUE);
+    if (options.orientation != 0) write_orientation(jpeg, options.orientation);
+    for (int y = 0; y < from.height(); ++y) {
+      JSAMPROW row = const_cast<JSAMPROW>(from.row(y));  // libjpeg does not write to it
+      jpeg_write_scanlines(&jpeg, &row, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+  });
+  jpeg_destroy_compress(&jpeg);
+  const std::unique_ptr<unsigned char, void (*)(void*)> owner(memory, std::free);
+  if (!done) throw BugError("encoding a JPEG: ", errors.text);
+  return {memory, memory + bytes};
+}
+
+}  // namespace lockstep::image

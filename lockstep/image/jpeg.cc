@@ -1,0 +1,174 @@
+#include "lockstep/image/jpeg.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "lockstep/base/error.h"
+#include "lockstep/image/exif.h"
+#include "lockstep/image/jpeg_errors.h"
+
+namespace lockstep::image {
+namespace {
+
+// Whether the end of the image is somewhere behind `scan`. Data of a scan can't hold its marker, so that a file that
+// was cut has none.
+bool has_end(std::span<const uint8_t> bytes, size_t scan) {
+  for (size_t at = bytes.size(); at-- > scan + 1;) {
+    if (bytes[at] == 0xd9 && bytes[at - 1] == 0xff) return true;
+  }
+  return false;
+}
+
+// Adobe's programs store the complement of each ink. (Pillow's conversion, in its integers.)
+void cmyk_to_rgb(uint8_t* pixels, int count) {
+  for (uint8_t* pixel = pixels; pixel < pixels + 4 * ptrdiff_t{count}; pixel += 4) {
+    const uint32_t white = pixel[3];
+    for (int c = 0; c < 3; ++c) {
+      const uint32_t product = (255u - pixel[c]) * white + 128;
+      pixel[c] = static_cast<uint8_t>(white - ((product + (product >> 8)) >> 8));
+    }
+  }
+}
+
+unsigned unsigned_of(int value) { return static_cast<unsigned>(value); }
+
+}  // namespace
+
+struct JpegReader::State {
+  State() {
+    jpeg.err = &errors;
+    if (!errors.run([&] { jpeg_create_decompress(&jpeg); })) throw IoError("libjpeg: ", errors.text);
+    jpeg.client_data = this;
+    progress.progress_monitor = [](j_common_ptr common) {
+      auto& self = *static_cast<State*>(common->client_data);
+      if (self.jpeg.input_scan_number > self.most_scans) self.errors.fail("it has too many scans");
+    };
+    jpeg.progress = &progress;
+  }
+  ~State() { jpeg_destroy_decompress(&jpeg); }
+  State(const State&) = delete;
+
+  [[noreturn]] void fail() {
+    const unsigned row = jpeg.output_scanline;
+    const bool memory = std::string_view(errors.text).find("emory") != std::string_view::npos;
+    jpeg_abort_decompress(&jpeg);
+    if (memory) throw IoError(name, ": ", errors.text, ": use fewer --workers");
+    if (row == 0) throw DataError(name, ": a damaged JPEG (", errors.text, "); remove or replace the file");
+    throw DataError(name, ": a damaged JPEG (", errors.text, " at row ", row, " of ", jpeg.image_height,
+                    "); remove or replace the file");
+  }
+
+  void set_up(int channels) {
+    const bool inks = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
+    jpeg.out_color_space = inks ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_EXT_RGBX;
+    jpeg.dct_method = JDCT_ISLOW;
+    jpeg.do_fancy_upsampling = TRUE;
+    jpeg.do_block_smoothing = FALSE;
+  }
+
+  // The eighths in which the image is decoded: the fewest with which `crop` is no smaller than `wanted`.
+  unsigned scale_for(const Rect& crop, Size wanted) const {
+    unsigned eighths = 8;
+    while (fast && eighths > 1 && unsigned_of(crop.width) * (eighths / 2) >= unsigned_of(wanted.width) * 8 &&
+           unsigned_of(crop.height) * (eighths / 2) >= unsigned_of(wanted.height) * 8) {
+      eighths /= 2;
+    }
+    return eighths;
+  }
+
+  // Asks for the columns of `crop`, and some on each side: upsampling takes the first and the last column that are
+  // decoded for the image's edges. Returns the first column that comes. Libjpeg begins at a block's edge.
+  int choose_columns(const Rect& crop) {
+    const int width = static_cast<int>(jpeg.output_width), margin = 4 * jpeg.max_h_samp_factor;
+    const int first = std::max(0, crop.x - margin), last = std::min(width, crop.x + crop.width + margin);
+    if (first == 0 && last == width) return 0;
+    JDIMENSION x = unsigned_of(first), taken = unsigned_of(last - first);
+    jpeg_crop_scanline(&jpeg, &x, &taken);
+    return static_cast<int>(x);
+  }
+
+  // Rows above are skipped from the top, where libjpeg does it exactly; rows below are never looked at.
+  void read(const Rect& crop, Pixels& out) {
+    if (crop.y > 0) jpeg_skip_scanlines(&jpeg, unsigned_of(crop.y));
+    std::array<JSAMPROW, 16> rows;
+    for (int y = 0; y < crop.height;) {
+      const int count = std::min(static_cast<int>(rows.size()), crop.height - y);
+      for (int i = 0; i < count; ++i) rows[static_cast<size_t>(i)] = out.row(y + i);
+      const int read = static_cast<int>(jpeg_read_scanlines(&jpeg, rows.data(), unsigned_of(count)));
+      if (read == 0) errors.fail("no rows come");
+      y += read;
+    }
+  }
+
+  JpegErrors errors;
+  jpeg_progress_mgr progress{};
+  jpeg_decompress_struct jpeg{};
+  std::string name;
+  int most_scans = 0;
+  bool fast = false;
+};
+
+JpegReader::JpegReader() : state_(std::make_unique<State>()) {}
+JpegReader::~JpegReader() = default;
+
+ImageInfo JpegReader::open(const EncodedImage& image) {
+  State& state = *state_;
+  jpeg_decompress_struct& jpeg = state.jpeg;
+  jpeg_abort_decompress(&jpeg);
+  state.name = image.name;
+  state.most_scans = image.options.limits.scans;
+  state.fast = image.options.fast;
+  const bool read = state.errors.run([&] {
+    jpeg_mem_src(&jpeg, image.bytes.data(), image.bytes.size());
+    jpeg_read_header(&jpeg, TRUE);
+  });
+  jpeg.output_scanline = 0;
+  if (!read) state.fail();
+  const Size size{static_cast<int>(jpeg.image_width), static_cast<int>(jpeg.image_height)};
+  check_limits(image.name, size, image.bytes.size(), image.options.limits);
+  if (jpeg.jpeg_color_space == JCS_UNKNOWN) {
+    throw DataError(image.name, ": a JPEG of ", jpeg.num_components, " channels is neither grey nor of colours");
+  }
+  const JpegSegments segments = jpeg_segments(image.bytes);
+  if (!has_end(image.bytes, segments.scan)) {
+    throw DataError(image.name, ": a damaged JPEG (it ends early, after ", image.bytes.size(),
+                    " bytes); remove or replace the file");
+  }
+  ImageInfo info{.format = Format::kJpeg, .stored = size, .channels = jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
+  if (image.options.exif) {
+    const int orientation = exif_orientation(segments.exif);
+    info.exif_orientation = orientation != 0;
+    info.orientation = std::max(1, orientation);
+  }
+  return info;
+}
+
+Rect JpegReader::decode(const Rect& crop, Size wanted, int channels, Pixels& out) {
+  State& state = *state_;
+  jpeg_decompress_struct& jpeg = state.jpeg;
+  const unsigned scale = state.scale_for(crop, wanted);
+  const int eighths = static_cast<int>(scale);
+  Rect scaled{crop.x * eighths / 8, crop.y * eighths / 8, 0, 0};
+  scaled.width = (crop.x * eighths + crop.width * eighths + 7) / 8 - scaled.x;
+  scaled.height = (crop.y * eighths + crop.height * eighths + 7) / 8 - scaled.y;
+  int first = 0;
+  const bool started = state.errors.run([&] {
+    state.set_up(channels);
+    jpeg.scale_num = scale;
+    jpeg.scale_denom = 8;
+    jpeg_start_decompress(&jpeg);
+    first = state.choose_columns(scaled);
+  });
+  if (!started) state.fail();
+  out.reshape({static_cast<int>(jpeg.output_width), scaled.height}, channels);
+  if (!state.errors.run([&] { state.read(scaled, out); })) state.fail();
+  if (jpeg.out_color_space == JCS_CMYK) {
+    for (int y = 0; y < out.height(); ++y) cmyk_to_rgb(out.row(y), out.width());
+  }
+  jpeg_abort_decompress(&jpeg);
+  return {scaled.x - first, 0, scaled.width, scaled.height};
+}
+
+}  // namespace lockstep::image

@@ -1,0 +1,33 @@
+#include "lockstep/image/pixels.h"
+
+#include <cstdlib>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::image {
+namespace {
+
+constexpr size_t kMark = 64;  // bytes: a row's alignment, and what may be read past its end
+
+}  // namespace
+
+void Pixels::Free::operator()(uint8_t* memory) const { std::free(memory); }
+
+void Pixels::reshape(Size size, int channels) {
+  channels_ = channels;
+  size_ = size;
+  stride_ = (static_cast<size_t>(size.width) * static_cast<size_t>(step()) + kMark - 1) / kMark * kMark;
+  const size_t bytes = stride_ * static_cast<size_t>(size.height) + kMark;
+  if (bytes <= bytes_) return;
+  memory_.reset();
+  bytes_ = 0;
+  memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(kMark, bytes)));
+  if (!memory_) {
+    size_ = {};
+    throw IoError("no memory for an image of ", size.width, " x ", size.height, " pixels (", bytes >> 20,
+                  " MiB): use fewer --workers, or smaller images");
+  }
+  bytes_ = bytes;
+}
+
+}  // namespace lockstep::image
