@@ -1,0 +1,88 @@
+#include "lockstep/image/pipeline.h"
+
+#include <map>
+#include <utility>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+
+namespace lockstep::image {
+namespace {
+
+// A mask with an orientation of its own keeps it. Else it is turned as the image is, unless it is upright already.
+void orient_mask(const Decoder& image, Decoder& mask) {
+  const ImageInfo &of_image = image.info(), &of_mask = mask.info();
+  if (!of_mask.exif_orientation && of_mask.stored == of_image.stored) mask.orient(of_image.orientation);
+  const Size size = mask.info().upright(), wanted = of_image.upright();
+  if (size == wanted) return;
+  throw DataError(mask.name(), ": a mask of ", size.width, " x ", size.height, " pixels, and its image ", image.name(),
+                  " has ", wanted.width, " x ", wanted.height, "; a mask has its image's size");
+}
+
+// Decodes what `geometry` needs and carries it out.
+void decode_image(Decoder& decoder, Geometry geometry, Scratch& scratch, Pixels& out, Pipeline::Times& times) {
+  const int64_t begin = monotonic_ns();
+  const bool fast = decoder.options().fast;
+  const Rect crop = fast ? geometry.source : needed(geometry, Filter::kBilinear);
+  const Rect place = decoder.decode(crop, fast ? geometry.resized : crop.size(), scratch.image);
+  const int64_t decoded = monotonic_ns();
+  Rect held{crop.x - place.x, crop.y - place.y, scratch.image.width(), scratch.image.height()};
+  if (place.size() != crop.size()) {  // smaller: what is at hand counts as the image
+    held = {0, 0, held.width, held.height};
+    geometry.image = held.size();
+    geometry.source = place;
+  }
+  scratch.resizer.resize(scratch.image, held, geometry, Filter::kBilinear, out);
+  times.decode_ns += decoded - begin;
+  times.transform_ns += monotonic_ns() - decoded;
+}
+
+void decode_mask(Decoder& decoder, const LabelMap& classes, Geometry geometry, Scratch& scratch, Pixels& out,
+                 Pipeline::Times& times) {
+  const int64_t begin = monotonic_ns();
+  decoder.decode_values(scratch.values);
+  const int64_t decoded = monotonic_ns();
+  classes.map(scratch.values, geometry.image, decoder.name(), scratch.mask);
+  geometry.fill = 0;
+  scratch.resizer.resize(scratch.mask, whole(geometry.image).source, geometry, Filter::kNearest, out);
+  times.decode_ns += decoded - begin;
+  times.transform_ns += monotonic_ns() - decoded;
+}
+
+}  // namespace
+
+Pipeline::Pipeline(std::vector<std::shared_ptr<const Transform>> transforms) : transforms_(std::move(transforms)) {
+  std::map<Slot, uint32_t> used;
+  for (const auto& transform : transforms_) {
+    slots_.push_back(static_cast<uint32_t>(transform->slot()) + used[transform->slot()]++);
+  }
+}
+
+std::string Pipeline::text() const {
+  std::string text;
+  for (const auto& transform : transforms_) text += (text.empty() ? "" : ", ") + transform->text();
+  return text.empty() ? "as it is" : text;
+}
+
+void Pipeline::run(Decoder& image, Decoder* mask, const LabelMap* classes, const Draw& draw, Scratch& scratch,
+                   Sample& out, Times& times) const {
+  if (mask != nullptr) orient_mask(image, *mask);
+  Geometry geometry = whole(image.info().upright());
+  size_t next = 0;
+  for (; next < transforms_.size(); ++next) {
+    const auto planned = transforms_[next]->plan(geometry, draw.stream(slots_[next]));
+    if (!planned) break;
+    geometry = *planned;
+  }
+  decode_image(image, geometry, scratch, out.image, times);
+  if (mask != nullptr) {
+    decode_mask(*mask, *classes, geometry, scratch, out.mask, times);
+  } else {
+    out.mask.reshape({}, 1);
+  }
+  const int64_t begin = monotonic_ns();
+  for (; next < transforms_.size(); ++next) transforms_[next]->apply(out, draw.stream(slots_[next]), scratch);
+  times.transform_ns += monotonic_ns() - begin;
+}
+
+}  // namespace lockstep::image

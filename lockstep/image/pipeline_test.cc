@@ -1,0 +1,151 @@
+#include "lockstep/image/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/image/crops.h"
+#include "lockstep/image/encode.h"
+#include "lockstep/image/flips.h"
+#include "lockstep/image/testing/pictures.h"
+
+namespace lockstep::image {
+namespace {
+
+using namespace testing_support;
+
+using Transforms = std::vector<std::shared_ptr<const Transform>>;
+
+// Has no plan, and does nothing to pixels: what comes after it is applied to them.
+class Nothing : public Transform {
+ public:
+  std::string text() const override { return "nothing"; }
+  Slot slot() const override { return Slot::kOwn; }
+  void apply(Sample&, RandomStream, Scratch&) const override {}
+};
+
+Pixels run(const Transforms& transforms, const std::vector<uint8_t>& bytes, const Draw& draw,
+           const DecodeOptions& options = {}) {
+  Decoder decoder;
+  Scratch scratch;
+  Sample sample;
+  Pipeline::Times times;
+  decoder.open(bytes, "picture", options);
+  Pipeline(transforms).run(decoder, nullptr, nullptr, draw, scratch, sample, times);
+  EXPECT_GT(times.decode_ns, 0);
+  return std::move(sample.image);
+}
+
+TEST(Pipeline, APlanIsWhatItsTransformsDoOneByOne) {
+  const auto bytes = encode_jpeg(picture({130, 90}));
+  const auto nothing = std::make_shared<Nothing>();
+  const Transforms lists[] = {{},
+                              {random_resized_crop({32, 32}), flip_x()},
+                              {resize_shorter(40), center_crop({32, 32})},
+                              {center_crop({100, 60}), random_crop({64, 64}, 4), flip_y()},
+                              {flip_x(1), random_crop({50, 50})},
+                              {random_crop({40, 40}), random_crop({60, 60}), resize_to({20, 20})}};
+  for (const Transforms& list : lists) {
+    Transforms stepwise = {nothing};
+    stepwise.insert(stepwise.end(), list.begin(), list.end());
+    for (uint64_t i = 0; i < 20; ++i) {
+      const Draw draw{5, 1, i};
+      ASSERT_EQ(difference(run(list, bytes, draw), run(stepwise, bytes, draw)), 0) << Pipeline(list).text();
+    }
+  }
+}
+
+TEST(Pipeline, ARejectedDrawShiftsNobody) {
+  const auto bytes = encode_jpeg(picture({130, 90}));
+  const auto flipped = [&](const Transforms& list, uint64_t i) {
+    const Draw draw{5, 1, i};
+    const Pixels plain = run({list[0]}, bytes, draw);
+    return difference(run(list, bytes, draw), plain) != 0;
+  };
+  // Crops that never fit draw ten times as many numbers; the flips stay the same.
+  for (uint64_t i = 0; i < 30; ++i) {
+    EXPECT_EQ(flipped({random_resized_crop({32, 32}, {.scale_low = 0.99}), flip_x()}, i),
+              flipped({random_resized_crop({32, 32}), flip_x()}, i));
+  }
+}
+
+TEST(Pipeline, EqualTransformsDrawNumbersOfTheirOwn) {
+  const auto bytes = encode_jpeg(picture({130, 90}));
+  int even = 0;
+  for (uint64_t i = 0; i < 40; ++i) {
+    even += difference(run({flip_x(), flip_x()}, bytes, {5, 1, i}), run({}, bytes, {5, 1, i})) == 0;
+  }
+  EXPECT_TRUE(even > 5 && even < 35) << even;
+}
+
+TEST(Pipeline, FastDecodingResizesWhatIsLeft) {
+  const auto bytes = encode_jpeg(flat({400, 300}, 3, 90));
+  const Pixels fast = run({random_resized_crop({32, 32}), flip_x()}, bytes, {1, 2, 3}, {.fast = true});
+  EXPECT_EQ(difference(fast, flat({32, 32}, 3, fast.at(0, 0)[0])), 0);
+  EXPECT_EQ(fast.size(), (Size{32, 32}));
+}
+
+TEST(Pipeline, NamesItsTransforms) {
+  EXPECT_EQ(Pipeline().text(), "as it is");
+  EXPECT_EQ(Pipeline({random_resized_crop({224, 224}), flip_x()}).text(), "RandomResizedCrop 224, flip 0.5");
+}
+
+// The image and its mask, both raw, of equal values.
+struct Pair {
+  explicit Pair(Size size) : size(size), bytes(static_cast<size_t>(size.width * size.height)) {
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i % 3);
+  }
+  void open(Decoder& decoder, const char* name) const {
+    decoder.open_raw(bytes, {.size = size, .channels = 1}, name, {.channels = 1});
+  }
+  Size size;
+  std::vector<uint8_t> bytes;
+};
+
+TEST(Pipeline, AMaskFollowsItsImage) {
+  const Pair pair({40, 30});
+  const LabelMap classes({0, 1, 2});
+  const Pipeline pipeline(
+      {center_crop({36, 36}), random_crop({32, 32}), flip_x(), flip_y()});  // moves pixels, mixes none
+  Decoder image, mask;
+  Scratch scratch;
+  Sample sample;
+  Pipeline::Times times;
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    for (uint64_t i = 0; i < 10; ++i) {
+      pair.open(image, "image");
+      pair.open(mask, "mask");
+      image.orient(orientation);
+      pipeline.run(image, &mask, &classes, {1, 0, i}, scratch, sample, times);
+      ASSERT_EQ(sample.mask.size(), (Size{32, 32}));
+      ASSERT_EQ(difference(sample.image, sample.mask), 0) << orientation;
+    }
+  }
+}
+
+TEST(Pipeline, AMaskHasItsImagesSize) {
+  const LabelMap classes({0, 1, 2});
+  Decoder image, mask;
+  Scratch scratch;
+  Sample sample;
+  Pipeline::Times times;
+  const auto run_pair = [&](const Pair& of_image, const Pair& of_mask, int orientation) {
+    of_image.open(image, "a.png");
+    of_mask.open(mask, "a_mask.png");
+    image.orient(orientation);
+    Pipeline().run(image, &mask, &classes, {}, scratch, sample, times);
+  };
+  run_pair(Pair({40, 30}), Pair({30, 40}), 6);  // the mask is upright
+  EXPECT_EQ(sample.mask.size(), (Size{30, 40}));
+  EXPECT_EQ(sample.mask.at(1, 0)[0], 1);
+  try {
+    run_pair(Pair({40, 30}), Pair({30, 40}), 1);
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(),
+                 "a_mask.png: a mask of 30 x 40 pixels, and its image a.png has 40 x 30; a mask has its image's size");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::image
