@@ -1,9 +1,11 @@
 #include "lockstep/image/decoder.h"
 
 #include "lockstep/base/error.h"
+#include "lockstep/image/gif.h"
 #include "lockstep/image/grey.h"
 #include "lockstep/image/jpeg.h"
 #include "lockstep/image/orientation.h"
+#include "lockstep/image/png.h"
 #include "lockstep/image/raw.h"
 
 namespace lockstep::image {
@@ -12,6 +14,8 @@ struct Decoder::State {
   FormatReader& reader_for(std::span<const uint8_t> bytes) {
     const auto format = format_of(bytes);
     if (format == Format::kJpeg) return jpeg;
+    if (format == Format::kPng) return png;
+    if (format == Format::kGif) return gif;
     if (bytes.empty()) throw DataError(name, ": the file is empty; remove or replace it");
     throw DataError(name, ": it is no image that is read here (JPEG, PNG, GIF); remove the file, or convert it");
   }
@@ -30,6 +34,8 @@ struct Decoder::State {
   }
 
   JpegReader jpeg;
+  PngReader png;
+  GifReader gif;
   RawReader raw;
   FormatReader* reader = nullptr;  // of the open image, until it is decoded
   ImageInfo info;

@@ -25,7 +25,8 @@ enum class PngColour : uint8_t { kAsPixels, kPalette, kAlpha };
 struct PngOptions {
   // kPalette: the pixels, of one channel, are numbers of the palette of grey levels 255 - n. kAlpha adds a channel.
   PngColour colour = PngColour::kAsPixels;
-  int bits = 8;         // 1, 2, 4 (one channel; its lowest bits), 8, 16 (v · 257)
+  int bits = 8;  // 1, 2, 4 (one channel; its lowest bits), 8, 16 (v · 257)
+  bool interlaced = false;
   int orientation = 0;  // EXIF's, 1 to 8; 0: no EXIF
 };
 // Throws BugError for what can't be encoded.

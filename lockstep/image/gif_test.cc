@@ -1,0 +1,95 @@
+#include "lockstep/image/gif.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lockstep/base/error.h"
+#include "lockstep/image/testing/encode_gif.h"
+#include "lockstep/image/testing/pictures.h"
+
+namespace lockstep::image {
+namespace {
+
+using namespace testing_support;
+using ::testing::HasSubstr;
+
+std::string refusal(const std::vector<uint8_t>& bytes, const DecodeOptions& options = {}) {
+  try {
+    decoded(bytes, options);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<uint32_t> values_of(const std::vector<uint8_t>& bytes) {
+  Decoder decoder;
+  decoder.open(bytes, "mask");
+  std::vector<uint32_t> values;
+  decoder.decode_values(values);
+  return values;
+}
+
+TEST(Gif, ReadsTheFirstFrame) {
+  const Pixels numbers = picture({29, 23}, 1);
+  for (const bool interlaced : {false, true}) {
+    for (const int frames : {1, 3}) {
+      const auto bytes = encode_gif(numbers, {.interlaced = interlaced, .frames = frames});
+      const Pixels pixels = decoded(bytes);
+      const auto values = values_of(bytes);
+      ASSERT_EQ(pixels.size(), numbers.size());
+      for (int y = 0; y < 23; ++y) {
+        for (int x = 0; x < 29; ++x) {
+          ASSERT_EQ(pixels.at(x, y)[0], numbers.at(x, y)[0]);
+          ASSERT_EQ(pixels.at(x, y)[1], 255 - numbers.at(x, y)[0]);
+          ASSERT_EQ(pixels.at(x, y)[2], 7);
+          ASSERT_EQ(values[static_cast<size_t>(y * 29 + x)], numbers.at(x, y)[0]);
+        }
+      }
+    }
+  }
+}
+
+TEST(Gif, ACropIsASliceOfTheWhole) {
+  const auto bytes = encode_gif(picture({29, 23}, 1));
+  const Pixels all = decoded(bytes);
+  RandomStream random(1, Purpose::kSynthetic, 0, 0);
+  for (int i = 0; i < 50; ++i) {
+    const Rect rect = random_rect(random, all.size());
+    ASSERT_EQ(difference(decoded(bytes, {}, rect), slice(all, rect)), 0);
+    ASSERT_EQ(decoded(bytes, {.channels = 1}, rect).channels(), 1);
+  }
+}
+
+TEST(Gif, ASmallFrameLiesOnColourZero) {
+  const Pixels numbers = flat({4, 3}, 1, 9);
+  const auto values = values_of(encode_gif(numbers, {.screen = {8, 6}, .left = 2, .top = 1}));
+  for (int i = 0; i < 48; ++i) {
+    const int x = i % 8 - 2, y = i / 8 - 1;
+    EXPECT_EQ(values[static_cast<size_t>(i)], x >= 0 && x < 4 && y >= 0 && y < 3 ? 9u : 0u) << i;
+  }
+}
+
+TEST(Gif, DamageIsRefused) {
+  const auto sound = encode_gif(picture({29, 23}, 1));
+  for (size_t length = 6; length + 1 < sound.size(); length += 29) {
+    EXPECT_THAT(refusal({sound.begin(), sound.begin() + static_cast<ptrdiff_t>(length)}), HasSubstr("a damaged GIF ("))
+        << length;
+  }
+  EXPECT_THAT(refusal(encode_gif(flat({4, 3}, 1, 9), {.screen = {8, 6}, .left = 5})),
+              HasSubstr("not within the image"));
+  auto colourless = sound;
+  colourless[10] &= 0x7f;  // says that no colours follow the screen's size
+  colourless.erase(colourless.begin() + 13, colourless.begin() + 13 + 768);
+  EXPECT_THAT(refusal(colourless), HasSubstr("no colours"));
+  auto short_of_colours = sound;
+  short_of_colours[10] ^= 1;  // 128 of them
+  short_of_colours.erase(short_of_colours.begin() + 13 + 384, short_of_colours.begin() + 13 + 768);
+  EXPECT_THAT(refusal(short_of_colours), HasSubstr("none of its colours"));
+  EXPECT_THAT(refusal(sound, {.limits = {.pixels = 100}}), HasSubstr("29 x 23 pixels are more than 100"));
+}
+
+}  // namespace
+}  // namespace lockstep::image
