@@ -10,12 +10,13 @@
 #include <cstdlib>
 
 #include "lockstep/data/loader.h"
-#include "lockstep/data/synthetic_digits.h"
+#include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/world/world.h"
 
 namespace data = lockstep::data;
+namespace datasets = lockstep::datasets;
 namespace parallel = lockstep::parallel;
 
 constexpr int kLanes = 4;
@@ -25,7 +26,7 @@ int main(int argc, char** argv) {
   at::set_num_threads(1);
   const auto world = lockstep::init();
 
-  const data::Splits digits = data::synthetic_digits({.seed = 1});
+  const data::Splits digits = datasets::synthetic_digits({.seed = 1});
   lockstep::models::LeNet net(lockstep::models::LeNetOptions{}, /*seed=*/1);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   parallel::DistributedDataParallel ddp(net.ptr(), world);

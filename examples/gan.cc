@@ -19,11 +19,12 @@
 
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/synthetic_digits.h"
+#include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/world/world.h"
 
 namespace data = lockstep::data;
+namespace datasets = lockstep::datasets;
 namespace nn = torch::nn;
 namespace parallel = lockstep::parallel;
 using at::Tensor;
@@ -65,7 +66,7 @@ int main(int argc, char** argv) {
   torch::optim::Adam to_tell(discriminator->parameters(), torch::optim::AdamOptions(1e-3).betas({0.5, 0.999}));
   parallel::DistributedDataParallel g(generator, world), d(discriminator, world);
 
-  const data::Splits digits = data::synthetic_digits({.seed = 1});
+  const data::Splits digits = datasets::synthetic_digits({.seed = 1});
   const data::LaneSampler sampler(
       {.dataset_size = digits.train->size(), .lanes = kLanes, .batch_size = 64 / kLanes, .seed = 1});
   const auto own = world->own_lanes(kLanes);

@@ -13,19 +13,20 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/synthetic_digits.h"
+#include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/world/world.h"
 
 namespace amp = lockstep::amp;
 namespace data = lockstep::data;
+namespace datasets = lockstep::datasets;
 
 constexpr int kLanes = 4;
 
 int run(int64_t steps, const amp::Options& options) {
   const auto world = lockstep::init();
-  const data::Splits digits = data::synthetic_digits({.seed = 1});
+  const data::Splits digits = datasets::synthetic_digits({.seed = 1});
   lockstep::models::LeNet net(lockstep::models::LeNetOptions{}, /*seed=*/1);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   amp::MixedPrecision mixed({net.get()}, {optimizer}, options);  // casts the model, makes masters

@@ -10,16 +10,17 @@
 #include <cstdlib>
 
 #include "lockstep/data/loader.h"
-#include "lockstep/data/synthetic_digits.h"
+#include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/models/lenet.h"
 
 namespace data = lockstep::data;
+namespace datasets = lockstep::datasets;
 
 int main(int argc, char** argv) {
   const int64_t steps = argc > 1 ? std::atoll(argv[1]) : 200;
   at::set_num_threads(1);
 
-  const data::Splits digits = data::synthetic_digits({.seed = 1});
+  const data::Splits digits = datasets::synthetic_digits({.seed = 1});
   lockstep::models::LeNet net(lockstep::models::LeNetOptions{}, /*seed=*/1);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
 

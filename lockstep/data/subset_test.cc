@@ -7,10 +7,13 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/synthetic_digits.h"
+#include "lockstep/data/tensor_dataset.h"
 
 namespace lockstep::data {
 namespace {
+
+// Sample i is the number i.
+std::shared_ptr<const Dataset> numbers(int64_t size) { return std::make_shared<TensorDataset>(at::arange(size)); }
 
 using ::testing::HasSubstr;
 
@@ -37,7 +40,7 @@ TEST(HoldOut, RoundsDownAndChecksItsShare) {
 }
 
 TEST(Subset, RenumbersItsBase) {
-  const auto base = synthetic_digits({.train_size = 20}).train;
+  const auto base = numbers(20);
   const auto some = subset(base, {19, 4}, "two");
   EXPECT_EQ(some->size(), 2);
   EXPECT_EQ(some->description(), "two");
@@ -47,12 +50,12 @@ TEST(Subset, RenumbersItsBase) {
 }
 
 TEST(WithValidation, HoldsOutTrainingSamples) {
-  const Splits splits = synthetic_digits({.train_size = 200, .test_size = 10});
+  const Splits splits{.train = numbers(200), .test = numbers(10), .validation = nullptr};
   const Splits held = with_validation(splits, 10, 1);
   EXPECT_EQ(held.train->size(), 180);
   EXPECT_EQ(held.validation->size(), 20);
   EXPECT_EQ(held.test, splits.test);
-  EXPECT_THAT(held.validation->description(), HasSubstr("validating on 20 of digits drawn on the spot"));
+  EXPECT_THAT(held.validation->description(), HasSubstr("validating on 20 of tensors data, 200 samples"));
   EXPECT_EQ(with_validation(splits, 0, 1).train, splits.train);
 }
 

@@ -15,7 +15,7 @@
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/data/synthetic_digits.h"
+#include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/loop/early_stopping.h"
 #include "lockstep/loop/make_loader.h"
 #include "lockstep/loop/testing/own_world.h"
@@ -295,7 +295,7 @@ TEST(LoopState, AnotherDtypeOrNumberOfLossesIsSaid) {
 TEST(LoopState, AnotherNumberOfStepsAnEpochIsSaid) {
   int64_t step = 0;
   const auto world = testing_support::own_world();
-  const auto digits = data::synthetic_digits({.seed = 1, .train_size = 20, .test_size = 4}).train;
+  const auto digits = datasets::synthetic_digits({.seed = 1, .train_size = 20, .test_size = 4}).train;
   data::Loader whole = make_loader(*world, digits, {.lanes = 2, .batch_size = 3, .seed = 1});
   data::Loader dropping = make_loader(*world, digits, {.lanes = 2, .batch_size = 3, .seed = 1, .drop_last = true});
   const checkpoint::Value saved = State(*world, step, {{"sampler", whole}}).value();

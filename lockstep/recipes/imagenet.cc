@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/textured_shapes.h"
+#include "lockstep/datasets/drawn/textured_shapes.h"
 #include "lockstep/models/mobilenet_v2.h"
 #include "lockstep/models/resnet.h"
 
@@ -36,7 +36,7 @@ train::Defaults Imagenet::defaults(const std::string& preset) const {
 
 data::Splits Imagenet::open_data(const std::string& path, uint64_t seed) const {
   if (!path.empty()) throw ConfigError("--data ", path, ": imagenet's images are drawn on the spot; leave --data out");
-  return data::textured_shapes({.seed = seed, .side = options_.size});
+  return datasets::textured_shapes({.seed = seed, .side = options_.size});
 }
 
 train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) const {

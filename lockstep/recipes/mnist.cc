@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/mnist.h"
-#include "lockstep/data/synthetic_digits.h"
+#include "lockstep/datasets/drawn/synthetic_digits.h"
+#include "lockstep/datasets/mnist.h"
 #include "lockstep/models/lenet.h"
 
 namespace lockstep::recipes {
@@ -29,7 +29,7 @@ train::Defaults Mnist::defaults(const std::string& preset) const {
 }
 
 data::Splits Mnist::open_data(const std::string& path, uint64_t seed) const {
-  return path.empty() ? data::synthetic_digits({.seed = seed}) : data::open_mnist(path);
+  return path.empty() ? datasets::synthetic_digits({.seed = seed}) : datasets::open_mnist(path);
 }
 
 train::Model Mnist::make_model(uint64_t seed, const data::Dataset& data) const {

@@ -6,7 +6,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/shape_masks.h"
+#include "lockstep/datasets/drawn/shape_masks.h"
 #include "lockstep/models/unet.h"
 
 namespace lockstep::recipes {
@@ -44,7 +44,7 @@ train::Defaults UNet::defaults(const std::string& preset) const {
 
 data::Splits UNet::open_data(const std::string& path, uint64_t seed) const {
   if (!path.empty()) throw ConfigError("--data ", path, ": unet's images are drawn on the spot; leave --data out");
-  return data::shape_masks({.seed = seed, .side = options_.size});
+  return datasets::shape_masks({.seed = seed, .side = options_.size});
 }
 
 train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
@@ -73,12 +73,12 @@ std::vector<double> UNet::measure(const at::Tensor& output, const data::Batch& b
 nlohmann::ordered_json UNet::metrics(const std::vector<double>& sums, int64_t /*samples*/) const {
   std::vector<double> dice;
   double total = 0;
-  for (size_t label = 0; label < data::kMaskClasses; ++label) {
+  for (size_t label = 0; label < datasets::kMaskClasses; ++label) {
     const double both = sums[2 * label], either = sums[2 * label + 1];
     dice.push_back(either > 0 ? 2 * both / either : 1);  // a class that is nowhere was found everywhere
     if (label > 0) total += dice.back();
   }
-  return {{"dice", total / (data::kMaskClasses - 1)}, {"dice_per_class", dice}};
+  return {{"dice", total / (datasets::kMaskClasses - 1)}, {"dice_per_class", dice}};
 }
 
 }  // namespace lockstep::recipes

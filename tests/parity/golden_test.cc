@@ -15,7 +15,7 @@
 
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/data/mnist.h"
+#include "lockstep/datasets/mnist.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/optim/clip.h"
 #include "lockstep/optim/rules/make_optimizer.h"
@@ -132,7 +132,7 @@ TEST_P(Golden, IsMatched) {
   ASSERT_EQ(losses.size(), static_cast<size_t>(steps));
   const Tolerances tolerance = tolerances();
 
-  const auto digits = data::open_mnist(kDigits).train;
+  const auto digits = datasets::open_mnist(kDigits).train;
   const Network net = network_of(GetParam().name);
   checkpoint::load_state_dict(*net.module, state_in(base() + ".init.pt"));
   const auto parameters = net.module->parameters();

@@ -6,7 +6,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/mnist.h"
+#include "lockstep/datasets/mnist.h"
 
 namespace lockstep::worker {
 
@@ -34,7 +34,7 @@ int bench(const Arguments& args) {
 
 // Measures how fast --threads threads make batches of a data set.
 int bench_data(const BenchOptions& options) {
-  const auto data = data::open_mnist(options.data).train;
+  const auto data = datasets::open_mnist(options.data).train;
   data::LaneSampler sampler({.dataset_size = data->size(), .lanes = 1, .batch_size = options.batch_size, .seed = 1});
   data::Loader loader(data, sampler,
                       {.first_lane = 0, .last_lane = 1, .workers = std::max(1, options.processes.threads)});

@@ -1,0 +1,128 @@
+// What every Dataset promises, on every implementation.
+#include "lockstep/data/dataset.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "lockstep/data/subset.h"
+#include "lockstep/datasets/drawn/shape_masks.h"
+#include "lockstep/datasets/drawn/synthetic_digits.h"
+#include "lockstep/datasets/drawn/textured_shapes.h"
+#include "lockstep/datasets/mnist.h"
+#include "lockstep/datasets/testing/mnist_files.h"
+
+namespace lockstep::datasets {
+namespace {
+
+struct Implementation {
+  const char* name;
+  std::function<std::shared_ptr<const data::Dataset>()> open;
+  bool masks = false;
+};
+
+std::shared_ptr<const data::Dataset> open_idx() {
+  const testing::TempDir dir;
+  write_mnist(dir, ".gz");
+  return open_mnist(dir.path()).train;
+}
+
+std::shared_ptr<const data::Dataset> open_json() {
+  const testing::TempDir dir;
+  const std::string part = testing::json_part({1, 2, 3, 4, 5, 6, 7, 8, 9, 0});
+  return open_mnist(dir.write("mnist.json.gz", testing::gzip("[" + part + "," + part + "," + part + "]"))).train;
+}
+
+std::shared_ptr<const data::Dataset> open_digits() { return synthetic_digits({.seed = 1, .train_size = 30}).train; }
+
+std::shared_ptr<const data::Dataset> open_textures() {
+  return textured_shapes({.seed = 1, .side = 16, .train_size = 30}).train;
+}
+
+std::shared_ptr<const data::Dataset> open_masks() {
+  return shape_masks({.seed = 1, .side = 16, .train_size = 30}).train;
+}
+
+std::shared_ptr<const data::Dataset> open_subset() {
+  return data::subset(open_digits(), {29, 3, 5, 7, 11, 13, 17, 19, 23, 0}, "ten of thirty");
+}
+
+class DatasetTest : public ::testing::TestWithParam<Implementation> {
+ protected:
+  std::vector<int64_t> target_shape(int64_t rows) const {
+    if (!GetParam().masks) return {rows};
+    return {rows, set_->sample_shape()[1], set_->sample_shape()[2]};
+  }
+
+  const std::shared_ptr<const data::Dataset> set_ = GetParam().open();
+};
+
+INSTANTIATE_TEST_SUITE_P(All, DatasetTest,
+                         ::testing::Values(Implementation{"idx", open_idx}, Implementation{"json", open_json},
+                                           Implementation{"digits", open_digits},
+                                           Implementation{"textures", open_textures},
+                                           Implementation{"masks", open_masks, true},
+                                           Implementation{"subset", open_subset}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(DatasetTest, GivesTensorsReadyForAModel) {
+  ASSERT_GE(set_->size(), 10);
+  const data::Batch batch = set_->batch(std::vector<int64_t>{0, set_->size() - 1, 4}, 0);
+  EXPECT_EQ(batch.size(), 3);
+  std::vector<int64_t> shape = set_->sample_shape();
+  shape.insert(shape.begin(), 3);
+  EXPECT_EQ(batch.data.sizes(), shape);
+  EXPECT_EQ(batch.data.scalar_type(), at::kFloat);
+  EXPECT_TRUE(batch.data.is_contiguous());
+  EXPECT_GE(batch.data.min().item<float>(), 0.f);
+  EXPECT_LE(batch.data.max().item<float>(), 1.f);
+  EXPECT_EQ(batch.target.sizes(), target_shape(3));
+  EXPECT_EQ(batch.target.scalar_type(), at::kLong);
+  EXPECT_GE(batch.target.min().item<int64_t>(), 0);
+  EXPECT_LT(batch.target.max().item<int64_t>(), set_->classes());
+  EXPECT_FALSE(set_->description().empty());
+}
+
+TEST_P(DatasetTest, KeepsTheOrderAskedForAndRepeats) {
+  const data::Batch batch = set_->batch(std::vector<int64_t>{7, 2, 7}, 0);
+  for (const int row : {0, 1, 2}) {
+    const data::Batch alone = set_->batch(std::vector<int64_t>{row == 1 ? 2 : 7}, 0);
+    EXPECT_TRUE(at::equal(batch.data[row], alone.data[0]));
+    EXPECT_TRUE(at::equal(batch.target[row], alone.target[0]));
+  }
+}
+
+TEST_P(DatasetTest, GivesNoRowsForNoIndices) {
+  const data::Batch batch = set_->batch({}, 0);
+  std::vector<int64_t> shape = set_->sample_shape();
+  shape.insert(shape.begin(), 0);
+  EXPECT_EQ(batch.data.sizes(), shape);
+  EXPECT_EQ(batch.target.sizes(), target_shape(0));
+}
+
+TEST_P(DatasetTest, RefusesNumbersOutOfRange) {
+  EXPECT_THROW(set_->batch(std::vector<int64_t>{0, set_->size()}, 0), BugError);
+  EXPECT_THROW(set_->batch(std::vector<int64_t>{-1}, 0), BugError);
+}
+
+TEST_P(DatasetTest, GivesTheSameBitsToSeveralThreadsAtOnce) {
+  const std::vector<int64_t> indices = {9, 0, 5, 3};
+  const data::Batch expected = set_->batch(indices, 2);
+  std::vector<int> equal(4);
+  std::vector<std::thread> threads;
+  for (int& result : equal) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        const data::Batch batch = set_->batch(indices, 2);
+        result += at::equal(batch.data, expected.data) && at::equal(batch.target, expected.target);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(equal, std::vector<int>(4, 20));
+}
+
+}  // namespace
+}  // namespace lockstep::datasets
