@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     const data::StepBatch batch = loader.next();
     optimizer.zero_grad();
     const auto result = ddp.run(step, batch, [&](const data::LaneBatch& lane) {
-      return at::cross_entropy_loss(net->forward(lane.data), lane.target);
+      return at::cross_entropy_loss(net->forward(lane.data()), lane.target());
     });
     optimizer.step();
     if (step % 10 == 9 && world->rank() == 0) {

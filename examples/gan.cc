@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
     to_tell.zero_grad();
     const auto telling = d.run(step, batch, [&](const data::LaneBatch& lane) {
       const Tensor fake = generator->forward(at::randn({lane.size(), kNoise})).detach();
-      return loss_of(discriminator->forward(lane.data), 1) + loss_of(discriminator->forward(fake), 0);
+      return loss_of(discriminator->forward(lane.data()), 1) + loss_of(discriminator->forward(fake), 0);
     });
     to_tell.step();
     to_fool.zero_grad();

@@ -39,7 +39,7 @@ int run(int64_t steps, const amp::Options& options) {
 
   for (int64_t step = 0; step < steps; ++step) {
     const auto loss_of = [&](const data::LaneBatch& lane) {
-      return at::cross_entropy_loss(net->forward(lane.data), lane.target);
+      return at::cross_entropy_loss(net->forward(lane.data()), lane.target());
     };
     const auto result = ddp.run(step, loader.next(), loss_of, mixed);  // casts, scales, folds
     mixed.step(optimizer, result);  // or skips after an overflow; sets the next scale

@@ -71,16 +71,18 @@ int train(const std::string& folder, int64_t steps) {
   while (step < steps && !stopping.ended()) {
     const auto batch = loader.next();
     optimizer.set_lr(schedule::lr_at(schedule, step));
-    const auto loss_of = [&](const auto& lane) { return at::cross_entropy_loss(net->forward(lane.data), lane.target); };
+    const auto loss_of = [&](const auto& lane) {
+      return at::cross_entropy_loss(net->forward(lane.data()), lane.target());
+    };
     const auto result = ddp.run(step, batch, loss_of, mixed);
     mixed.step(optimizer, result, {.max_norm = 1});
     mixed.zero_grad(optimizer);
     if (++step % 50 != 0 && step != steps) continue;
 
     const auto found = loop::evaluate(ddp, *held_out, [&](const data::Batch& some) -> loop::Sums {
-      const at::Tensor output = mixed.forward(net, some.data);
-      return {{"correct", output.argmax(1).eq(some.target).sum().item<double>()},
-              {"loss", at::cross_entropy_loss(output, some.target, {}, at::Reduction::Sum).item<double>()}};
+      const at::Tensor output = mixed.forward(net, some.data());
+      return {{"correct", output.argmax(1).eq(some.target()).sum().item<double>()},
+              {"loss", at::cross_entropy_loss(output, some.target(), {}, at::Reduction::Sum).item<double>()}};
     });
     state.save(store, stopping.observe(found.mean("correct")));
     if (leads) {

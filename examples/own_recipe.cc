@@ -21,21 +21,22 @@ class Spirals final : public lockstep::data::Dataset {
 
   int64_t size() const override { return size_; }
   int64_t classes() const override { return 2; }
-  std::vector<int64_t> sample_shape() const override { return {2}; }
   std::string description() const override { return "two spirals, " + std::to_string(size_) + " points"; }
 
-  lockstep::data::Batch batch(std::span<const int64_t> indices, uint32_t /*epoch*/) const override {
-    const auto n = static_cast<int64_t>(indices.size());
-    lockstep::data::Batch batch{at::zeros({n, 2}), at::zeros({n}, at::kLong)};
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t index = indices[static_cast<size_t>(i)], spiral = index % 2;
-      const double radius = static_cast<double>(index + 1) / static_cast<double>(size_);
-      const double angle = 2 * M_PI * turns_ * radius + M_PI * static_cast<double>(spiral);
-      batch.data[i][0] = radius * std::cos(angle);
-      batch.data[i][1] = radius * std::sin(angle);
-      batch.target[i] = spiral;
-    }
-    return batch;
+  std::string fingerprint() const override { return description() + " " + std::to_string(turns_); }
+
+  std::vector<lockstep::data::Field> fields() const override {
+    return {{.name = "data", .dtype = at::kFloat, .shape = {2}}, {.name = "target", .dtype = at::kLong, .shape = {}}};
+  }
+
+  void read(int64_t index, const lockstep::Draw& /*draw*/, std::span<at::Tensor> rows,
+            lockstep::data::ReadStats& /*stats*/) const override {
+    const int64_t spiral = index % 2;
+    const double radius = static_cast<double>(index + 1) / static_cast<double>(size_);
+    const double angle = 2 * M_PI * turns_ * radius + M_PI * static_cast<double>(spiral);
+    rows[0][0] = radius * std::cos(angle);
+    rows[0][1] = radius * std::sin(angle);
+    rows[1].fill_(spiral);
   }
 
  private:
@@ -69,16 +70,16 @@ class Spiral final : public lockstep::train::Recipe {
     at::manual_seed(seed);
     const auto net = std::make_shared<Net>();
     return {.module = net, .forward = [net](const lockstep::data::Batch& batch) {
-              return net->last(at::tanh(net->first(batch.data)));
+              return net->last(at::tanh(net->first(batch.data())));
             }};
   }
 
   at::Tensor loss(const at::Tensor& output, const lockstep::data::Batch& batch) const override {
-    return at::cross_entropy_loss(output.to(at::kFloat), batch.target);
+    return at::cross_entropy_loss(output.to(at::kFloat), batch.target());
   }
 
   std::vector<double> measure(const at::Tensor& output, const lockstep::data::Batch& batch) const override {
-    return {output.argmax(1).eq(batch.target).sum().item<double>()};
+    return {output.argmax(1).eq(batch.target()).sum().item<double>()};
   }
 
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override {

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     const data::StepBatch batch = loader.next();
     optimizer.zero_grad();
     const auto& lane = batch.lanes[0];
-    const at::Tensor loss = at::cross_entropy_loss(net->forward(lane.data), lane.target);
+    const at::Tensor loss = at::cross_entropy_loss(net->forward(lane.data()), lane.target());
     loss.backward();
     optimizer.step();
     if (step % 10 == 9) std::printf("step %ld: loss %.9g\n", static_cast<long>(step + 1), loss.item<double>());

@@ -1,34 +1,33 @@
-// The interface of all data sets: samples by number, as tensors ready for a model.
+// The interface of all data sets: samples by number, written into rows of tensors that are ready for a model.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "lockstep/base/draw.h"
+#include "lockstep/base/listed.h"
+#include "lockstep/data/batch.h"
+
 namespace lockstep::data {
 
-// A batch of samples. Row i of every tensor belongs to the i-th index asked for.
-struct Batch {
-  at::Tensor data;  // [n, …sample_shape()], contiguous (images: float32 [n, channels, height, width], from 0 to 1)
-  at::Tensor
-      target;  // int64 classes [n] or of each pixel [n, height, width]; or values float32 [n, …]; may be undefined
-  std::map<std::string, at::Tensor> more = {};  // further tensors of any dtype by name: "mask", "weight"
+// One of the tensors that a sample is made of.
+struct Field {
+  std::string name;
+  at::ScalarType dtype;
+  std::vector<int64_t> shape;  // of one sample: {3, 224, 224}; {} for a number
+  bool channels_last = false;  // a [C, H, W] lies in memory as H, W, C
+};
 
-  int64_t size() const { return data.size(0); }
-  // One of `more`. Throws ConfigError that lists their names for any other name.
-  const at::Tensor& operator[](const std::string& name) const;
-  // Calls visit(at::Tensor&) for every tensor that is defined.
-  template <typename Visit>
-  void for_each_tensor(const Visit& visit) {
-    if (data.defined()) visit(data);
-    if (target.defined()) visit(target);
-    for (auto& [name, tensor] : more) visit(tensor);
-  }
+// Where the time of reading went.
+struct ReadStats {
+  int64_t read_ns = 0, decode_ns = 0, transform_ns = 0;
+  int64_t bytes = 0;  // of files
+  ReadStats& operator+=(const ReadStats& other);
 };
 
 // A set of samples, numbered from 0. Any number of threads may call it at once.
@@ -38,19 +37,38 @@ class Dataset {
 
   virtual int64_t size() const = 0;
 
-  // Returns the samples of these numbers in this order. Repeats are fine; an empty list gives tensors of 0 rows. The
-  // same (indices, epoch) give the same bits in every process; `epoch` only matters where samples are augmented. Works
-  // on the calling thread alone. Throws DataError for a damaged sample, BugError for a number out of range.
-  virtual Batch batch(std::span<const int64_t> indices, uint32_t epoch) const = 0;
+  // The tensors of a sample, the same at every call. The first one is "data".
+  virtual std::vector<Field> fields() const = 0;
 
-  // The shape of one sample, without the batch's dimension: {1, 28, 28}.
-  virtual std::vector<int64_t> sample_shape() const = 0;
+  // Writes sample `index` into `rows`: one for each field, of its dtype, shape and strides, on the CPU, and written
+  // whole. A function of the index and the draw alone, which only matters where samples are augmented. Adds to `stats`.
+  // Threads have rows of their own; it works on the calling thread alone. Throws DataError that names the sample where
+  // it is damaged, IoError where the machine failed, BugError for a number out of range.
+  virtual void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats& stats) const = 0;
 
-  // The number of classes of the targets; 0: they are none, as in a regression.
-  virtual int64_t classes() const { return 0; }
+  // A short text that changes with the samples, and not with where they lie. A run is resumed with equal data alone.
+  virtual std::string fingerprint() const = 0;
 
   // A line for a run's header: what the data is and where it comes from.
   virtual std::string description() const = 0;
+
+  // The number of classes of the targets; 0: they are none, as in a regression.
+  virtual int64_t classes() const { return 0; }
+  // The class of a sample where that is known without reading it, else -1.
+  virtual int64_t class_of(int64_t /*index*/) const { return -1; }
+  // What errors call a sample: "sample 12", or its file.
+  virtual std::string name_of(int64_t index) const;
+  // The same samples as an evaluation reads them, not augmented. Null: they never are.
+  virtual std::shared_ptr<const Dataset> for_evaluation() const { return nullptr; }
+  // Tells which samples will be read soon. Returns at once.
+  virtual void will_need(std::span<const int64_t> /*indices*/) const {}
+  // Whether reading a sample takes so long that threads of its own are worth while.
+  virtual bool decodes() const { return false; }
+  // The files that the samples lie in, where a changed one is to be named.
+  virtual std::vector<Listed> listing() const { return {}; }
+
+  // The shape of a sample's first tensor: {1, 28, 28}.
+  std::vector<int64_t> sample_shape() const { return fields().front().shape; }
 };
 
 // The parts of one data set.
@@ -60,7 +78,7 @@ struct Splits {
   std::shared_ptr<const Dataset> validation;  // null where there is none
 };
 
-// Throws BugError unless all indices lie in [0, size).
-void check_indices(std::span<const int64_t> indices, int64_t size);
+// Throws BugError unless the index lies in [0, size).
+void check_index(int64_t index, int64_t size);
 
 }  // namespace lockstep::data

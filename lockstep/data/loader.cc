@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/read_batch.h"
 
 namespace lockstep::data {
 namespace {
@@ -40,7 +41,8 @@ Batch Loader::Source::make(uint64_t unit) const {
   const auto number = static_cast<int64_t>(unit / static_cast<uint64_t>(lanes));
   const int lane = first_lane + static_cast<int>(unit % static_cast<uint64_t>(lanes));
   const auto epoch = static_cast<uint32_t>(number / sampler.steps_per_epoch());
-  return dataset->batch(sampler.lane(epoch, number % sampler.steps_per_epoch(), lane), epoch);
+  const auto samples = sampler.lane(epoch, number % sampler.steps_per_epoch(), lane);
+  return read_batch(*dataset, samples, epoch, sampler.options().seed);
 }
 
 uint64_t Loader::Source::first_unit(Position position) const {

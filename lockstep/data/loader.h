@@ -19,7 +19,7 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
-// One lane's samples: data, target and size() as in Batch; 0 rows where the lane is empty.
+// One lane's samples; 0 rows where the lane is empty.
 struct LaneBatch : Batch {
   int lane = 0;
 };

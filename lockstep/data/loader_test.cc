@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
 
 #include "lockstep/base/error.h"
@@ -17,18 +16,16 @@ class Numbers final : public Dataset {
  public:
   explicit Numbers(int64_t size, int64_t bad = -1) : size_(size), bad_(bad) {}
   int64_t size() const override { return size_; }
-  Batch batch(std::span<const int64_t> indices, uint32_t epoch) const override {
-    check_indices(indices, size_);
-    Batch batch{.data = at::empty({static_cast<int64_t>(indices.size()), 1}),
-                .target = at::empty({static_cast<int64_t>(indices.size())}, at::kLong)};
-    for (size_t i = 0; i < indices.size(); ++i) {
-      if (indices[i] == bad_) throw DataError("sample ", bad_, " is damaged");
-      batch.target.mutable_data_ptr<int64_t>()[i] = indices[i] + 1000 * epoch;
-      batch.data.mutable_data_ptr<float>()[i] = static_cast<float>(indices[i]);
-    }
-    return batch;
+  std::vector<Field> fields() const override {
+    return {{.name = "data", .dtype = at::kFloat, .shape = {1}}, {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
-  std::vector<int64_t> sample_shape() const override { return {1}; }
+  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats&) const override {
+    check_index(index, size_);
+    if (index == bad_) throw DataError("sample ", bad_, " is damaged");
+    rows[0].fill_(index);
+    rows[1].fill_(static_cast<int64_t>(draw.number) + 1000 * draw.epoch);
+  }
+  std::string fingerprint() const override { return "numbers"; }
   int64_t classes() const override { return size_; }
   std::string description() const override { return "numbers"; }
 
@@ -41,11 +38,11 @@ class Numbers final : public Dataset {
 class OnceDamaged final : public Dataset {
  public:
   int64_t size() const override { return sound_.size(); }
-  Batch batch(std::span<const int64_t> indices, uint32_t epoch) const override {
-    const bool asked = std::find(indices.begin(), indices.end(), 20) != indices.end();
-    return (asked && !failed_.exchange(true) ? damaged_ : sound_).batch(indices, epoch);
+  std::vector<Field> fields() const override { return sound_.fields(); }
+  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats& stats) const override {
+    (index == 20 && !failed_.exchange(true) ? damaged_ : sound_).read(index, draw, rows, stats);
   }
-  std::vector<int64_t> sample_shape() const override { return sound_.sample_shape(); }
+  std::string fingerprint() const override { return sound_.fingerprint(); }
   int64_t classes() const override { return sound_.classes(); }
   std::string description() const override { return sound_.description(); }
 
@@ -59,7 +56,7 @@ LaneSampler sampler(int64_t size, bool shuffle = true) {
 }
 
 std::vector<int64_t> targets(const Batch& batch) {
-  const auto* first = batch.target.const_data_ptr<int64_t>();
+  const auto* first = batch.target().const_data_ptr<int64_t>();
   return {first, first + batch.size()};
 }
 
@@ -85,7 +82,7 @@ TEST_P(LoaderTest, YieldsItsLanesStepAfterStep) {
         auto expected = order.lane(epoch, step, lane.lane);
         for (auto& sample : expected) sample += 1000 * epoch;
         EXPECT_EQ(targets(lane), expected);
-        EXPECT_EQ(lane.data.size(0), lane.size());
+        EXPECT_EQ(lane.data().size(0), lane.size());
       }
       EXPECT_EQ(batch.lanes[0].lane, 1);
       EXPECT_EQ(batch.lanes[1].lane, 2);
@@ -137,8 +134,8 @@ TEST(Loader, GivesTheSameBitsForAnyNumberOfWorkers) {
     const StepBatch b = helped.next();
     ASSERT_EQ(a.lanes.size(), b.lanes.size());
     for (size_t i = 0; i < a.lanes.size(); ++i) {
-      EXPECT_TRUE(at::equal(a.lanes[i].data, b.lanes[i].data));
-      EXPECT_TRUE(at::equal(a.lanes[i].target, b.lanes[i].target));
+      EXPECT_TRUE(at::equal(a.lanes[i].data(), b.lanes[i].data()));
+      EXPECT_TRUE(at::equal(a.lanes[i].target(), b.lanes[i].target()));
     }
   }
 }

@@ -17,10 +17,10 @@ using ::testing::HasSubstr;
 
 Batch numbered(uint64_t unit) {
   const at::Tensor number = at::full({1}, static_cast<int64_t>(unit), at::kLong);
-  return {.data = number, .target = number};
+  return Batch::of(number, number);
 }
 
-uint64_t number(const Batch& batch) { return static_cast<uint64_t>(*batch.data.const_data_ptr<int64_t>()); }
+uint64_t number(const Batch& batch) { return static_cast<uint64_t>(*batch.data().const_data_ptr<int64_t>()); }
 
 // Waits until `done`, at most ten seconds.
 template <typename Done>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/fingerprint.h"
 #include "lockstep/data/permutation.h"
 
 namespace lockstep::data {
@@ -17,19 +18,45 @@ class Subset final : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
 
-  Batch batch(std::span<const int64_t> indices, uint32_t epoch) const override {
-    check_indices(indices, size());
-    std::vector<int64_t> of_base;
-    of_base.reserve(indices.size());
-    for (const int64_t index : indices) of_base.push_back(indices_[static_cast<size_t>(index)]);
-    return base_->batch(of_base, epoch);
+  std::vector<Field> fields() const override { return base_->fields(); }
+
+  // The draw is of the number in this set, as the samples of any other set are numbered.
+  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats& stats) const override {
+    base_->read(of_base(index), draw, rows, stats);
   }
 
-  std::vector<int64_t> sample_shape() const override { return base_->sample_shape(); }
-  int64_t classes() const override { return base_->classes(); }
+  std::string fingerprint() const override {
+    Fingerprint of_indices;
+    of_indices.add(std::span(indices_));
+    return cat(base_->fingerprint(), ", part ", of_indices.hex());
+  }
+
   std::string description() const override { return description_; }
+  int64_t classes() const override { return base_->classes(); }
+  int64_t class_of(int64_t index) const override { return base_->class_of(of_base(index)); }
+  std::string name_of(int64_t index) const override { return base_->name_of(of_base(index)); }
+
+  std::shared_ptr<const Dataset> for_evaluation() const override {
+    auto plain = base_->for_evaluation();
+    return plain == nullptr ? nullptr : std::make_shared<Subset>(std::move(plain), indices_, description_);
+  }
+
+  void will_need(std::span<const int64_t> indices) const override {
+    std::vector<int64_t> all;
+    all.reserve(indices.size());
+    for (const int64_t index : indices) all.push_back(of_base(index));
+    base_->will_need(all);
+  }
+
+  bool decodes() const override { return base_->decodes(); }
+  std::vector<Listed> listing() const override { return base_->listing(); }
 
  private:
+  int64_t of_base(int64_t index) const {
+    check_index(index, size());
+    return indices_[static_cast<size_t>(index)];
+  }
+
   std::shared_ptr<const Dataset> base_;
   std::vector<int64_t> indices_;
   std::string description_;
@@ -58,7 +85,7 @@ HoldOut hold_out(int64_t size, double percent, uint64_t seed) {
 
 std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> base, std::vector<int64_t> indices,
                                       std::string description) {
-  check_indices(indices, base->size());
+  for (const int64_t index : indices) check_index(index, base->size());
   return std::make_shared<Subset>(std::move(base), std::move(indices), std::move(description));
 }
 

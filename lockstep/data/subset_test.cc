@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/read_batch.h"
 #include "lockstep/data/tensor_dataset.h"
 
 namespace lockstep::data {
@@ -44,8 +45,8 @@ TEST(Subset, RenumbersItsBase) {
   const auto some = subset(base, {19, 4}, "two");
   EXPECT_EQ(some->size(), 2);
   EXPECT_EQ(some->description(), "two");
-  EXPECT_TRUE(
-      at::equal(some->batch(std::vector<int64_t>{1, 0}, 0).data, base->batch(std::vector<int64_t>{4, 19}, 0).data));
+  EXPECT_TRUE(at::equal(read_batch(*some, std::vector<int64_t>{1, 0}).data(),
+                        read_batch(*base, std::vector<int64_t>{4, 19}).data()));
   EXPECT_THROW(subset(base, {20}, "beyond"), BugError);
 }
 

@@ -1,12 +1,11 @@
 #include "lockstep/data/tensor_dataset.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/fingerprint.h"
 
 namespace lockstep::data {
 namespace {
@@ -25,54 +24,66 @@ at::Tensor rows_of(const at::Tensor& tensor, const std::string& name, int64_t sa
   return tensor.detach().resolve_conj().resolve_neg().contiguous();
 }
 
-// By hand, for index_select may use threads.
-at::Tensor copied_rows(const at::Tensor& from, std::span<const int64_t> indices) {
-  std::vector<int64_t> shape = from.sizes().vec();
-  shape[0] = std::ssize(indices);
-  at::Tensor rows = at::empty(shape, from.options());
-  if (from.numel() == 0) return rows;
-  const auto bytes = static_cast<size_t>(from.numel() / from.size(0) * from.element_size());
-  const auto* source = static_cast<const char*>(from.const_data_ptr());
-  auto* target = static_cast<char*>(rows.mutable_data_ptr());
-  for (size_t i = 0; i < indices.size(); ++i) {
-    std::memcpy(target + i * bytes, source + static_cast<size_t>(indices[i]) * bytes, bytes);
-  }
-  return rows;
+int64_t bytes_of_row(const at::Tensor& tensor) {
+  return tensor.size(0) == 0 ? 0 : static_cast<int64_t>(tensor.nbytes()) / tensor.size(0);
 }
 
 int64_t classes_in(const at::Tensor& target) {
-  if (!target.defined() || target.scalar_type() != at::kLong || target.numel() == 0) return 0;
+  if (target.scalar_type() != at::kLong || target.numel() == 0) return 0;
   const auto* values = target.const_data_ptr<int64_t>();
   return std::max<int64_t>(0, *std::max_element(values, values + target.numel()) + 1);
 }
 
 }  // namespace
 
-TensorDataset::TensorDataset(at::Tensor data, at::Tensor target, std::map<std::string, at::Tensor> more)
-    : all_{.data = std::move(data), .target = std::move(target), .more = std::move(more)} {
-  if (!all_.data.defined()) throw ConfigError("TensorDataset: data is an undefined tensor");
-  const int64_t samples = all_.data.dim() > 0 ? all_.data.size(0) : 0;
-  all_.data = rows_of(all_.data, "data", samples);
-  if (all_.target.defined()) all_.target = rows_of(all_.target, "target", samples);
-  for (auto& [name, tensor] : all_.more) {
+TensorDataset::TensorDataset(at::Tensor data, at::Tensor target, std::map<std::string, at::Tensor> more) {
+  if (!data.defined()) throw ConfigError("TensorDataset: data is an undefined tensor");
+  all_ = Batch::of(std::move(data), std::move(target));
+  for (auto& [name, tensor] : more) {
     if (!tensor.defined()) throw ConfigError("TensorDataset: ", name, " is an undefined tensor");
-    tensor = rows_of(tensor, name, samples);
+    if (all_.has(name)) throw ConfigError("TensorDataset: two tensors are named ", name);
+    all_.tensors.emplace_back(name, std::move(tensor));
   }
-  classes_ = classes_in(all_.target);
+  const int64_t samples = all_.data().dim() > 0 ? all_.size() : 0;
+  for (auto& [name, tensor] : all_.tensors) tensor = rows_of(tensor, name, samples);
+  if (all_.has("target")) classes_ = classes_in(all_.target());
 }
 
-Batch TensorDataset::batch(std::span<const int64_t> indices, uint32_t) const {
-  check_indices(indices, size());
-  Batch batch = all_;
-  batch.for_each_tensor([&](at::Tensor& tensor) { tensor = copied_rows(tensor, indices); });
-  return batch;
+std::vector<Field> TensorDataset::fields() const {
+  std::vector<Field> fields;
+  for (const auto& [name, tensor] : all_.tensors) {
+    fields.push_back({.name = name, .dtype = tensor.scalar_type(), .shape = tensor.sizes().slice(1).vec()});
+  }
+  return fields;
+}
+
+void TensorDataset::read(int64_t index, const Draw&, std::span<at::Tensor> rows, ReadStats&) const {
+  check_index(index, size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const at::Tensor& from = all_.tensors[i].second;
+    const int64_t bytes = bytes_of_row(from);
+    if (bytes == 0) continue;
+    const auto* first = static_cast<const char*>(from.const_data_ptr());
+    std::memcpy(rows[i].mutable_data_ptr(), first + index * bytes, static_cast<size_t>(bytes));
+  }
+}
+
+int64_t TensorDataset::class_of(int64_t index) const {
+  if (classes_ == 0 || all_.target().dim() != 1) return -1;
+  check_index(index, size());
+  return all_.target().const_data_ptr<int64_t>()[index];
+}
+
+std::string TensorDataset::fingerprint() const {
+  Fingerprint bytes;
+  for (const auto& [name, tensor] : all_.tensors) bytes.add(tensor.const_data_ptr(), tensor.nbytes());
+  return cat("tensors ", bytes.hex());
 }
 
 std::string TensorDataset::description() const {
-  std::string names = "tensors data";
-  if (all_.target.defined()) names += ", target";
-  for (const auto& [name, tensor] : all_.more) names += cat(", ", name);
-  return cat(names, ", ", size(), " samples");
+  std::string names;
+  for (const auto& [name, tensor] : all_.tensors) names += cat(names.empty() ? "" : ", ", name);
+  return cat("tensors ", names, ", ", size(), " samples");
 }
 
 }  // namespace lockstep::data

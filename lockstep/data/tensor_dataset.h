@@ -13,7 +13,7 @@ namespace lockstep::data {
 // Row i of every tensor is sample i:
 //   TensorDataset(points, labels)
 //   TensorDataset(images, masks, {{"weight", weights}})
-// Batches copy the rows; the tensors share their memory with the caller's, who does not write there any more.
+// A batch has copies of the rows; the tensors share their memory with the caller's, who does not write there any more.
 class TensorDataset final : public Dataset {
  public:
   // `data` is [samples, …], `target` (if defined) and `more` too, each of any dtype, on the CPU. Where the target is
@@ -22,13 +22,15 @@ class TensorDataset final : public Dataset {
   explicit TensorDataset(at::Tensor data, at::Tensor target = {}, std::map<std::string, at::Tensor> more = {});
 
   int64_t size() const override { return all_.size(); }
-  Batch batch(std::span<const int64_t> indices, uint32_t epoch) const override;
-  std::vector<int64_t> sample_shape() const override { return all_.data.sizes().slice(1).vec(); }
-  int64_t classes() const override { return classes_; }
+  std::vector<Field> fields() const override;
+  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats& stats) const override;
+  std::string fingerprint() const override;  // of all bytes
   std::string description() const override;
+  int64_t classes() const override { return classes_; }
+  int64_t class_of(int64_t index) const override;
 
  private:
-  Batch all_;
+  Batch all_;  // contiguous
   int64_t classes_ = 0;
 };
 

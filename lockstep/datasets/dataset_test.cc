@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <numeric>
 #include <thread>
 
+#include "lockstep/data/read_batch.h"
+#include "lockstep/data/sample_rows.h"
 #include "lockstep/data/subset.h"
+#include "lockstep/data/tensor_dataset.h"
 #include "lockstep/datasets/drawn/shape_masks.h"
 #include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/datasets/drawn/textured_shapes.h"
@@ -49,6 +53,10 @@ std::shared_ptr<const data::Dataset> open_subset() {
   return data::subset(open_digits(), {29, 3, 5, 7, 11, 13, 17, 19, 23, 0}, "ten of thirty");
 }
 
+std::shared_ptr<const data::Dataset> open_tensors() {
+  return std::make_shared<data::TensorDataset>(at::arange(60, at::kFloat).view({20, 3}) / 60, at::arange(20));
+}
+
 class DatasetTest : public ::testing::TestWithParam<Implementation> {
  protected:
   std::vector<int64_t> target_shape(int64_t rows) const {
@@ -64,59 +72,104 @@ INSTANTIATE_TEST_SUITE_P(All, DatasetTest,
                                            Implementation{"digits", open_digits},
                                            Implementation{"textures", open_textures},
                                            Implementation{"masks", open_masks, true},
-                                           Implementation{"subset", open_subset}),
+                                           Implementation{"subset", open_subset},
+                                           Implementation{"tensors", open_tensors}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(DatasetTest, GivesTensorsReadyForAModel) {
   ASSERT_GE(set_->size(), 10);
-  const data::Batch batch = set_->batch(std::vector<int64_t>{0, set_->size() - 1, 4}, 0);
+  const data::Batch batch = data::read_batch(*set_, std::vector<int64_t>{0, set_->size() - 1, 4});
   EXPECT_EQ(batch.size(), 3);
   std::vector<int64_t> shape = set_->sample_shape();
   shape.insert(shape.begin(), 3);
-  EXPECT_EQ(batch.data.sizes(), shape);
-  EXPECT_EQ(batch.data.scalar_type(), at::kFloat);
-  EXPECT_TRUE(batch.data.is_contiguous());
-  EXPECT_GE(batch.data.min().item<float>(), 0.f);
-  EXPECT_LE(batch.data.max().item<float>(), 1.f);
-  EXPECT_EQ(batch.target.sizes(), target_shape(3));
-  EXPECT_EQ(batch.target.scalar_type(), at::kLong);
-  EXPECT_GE(batch.target.min().item<int64_t>(), 0);
-  EXPECT_LT(batch.target.max().item<int64_t>(), set_->classes());
+  EXPECT_EQ(batch.data().sizes(), shape);
+  EXPECT_EQ(batch.data().scalar_type(), at::kFloat);
+  EXPECT_TRUE(batch.data().is_contiguous());
+  EXPECT_GE(batch.data().min().item<float>(), 0.f);
+  EXPECT_LE(batch.data().max().item<float>(), 1.f);
+  EXPECT_EQ(batch.target().sizes(), target_shape(3));
+  EXPECT_EQ(batch.target().scalar_type(), at::kLong);
+  EXPECT_GE(batch.target().min().item<int64_t>(), 0);
+  EXPECT_LT(batch.target().max().item<int64_t>(), set_->classes());
   EXPECT_FALSE(set_->description().empty());
 }
 
 TEST_P(DatasetTest, KeepsTheOrderAskedForAndRepeats) {
-  const data::Batch batch = set_->batch(std::vector<int64_t>{7, 2, 7}, 0);
+  const data::Batch batch = data::read_batch(*set_, std::vector<int64_t>{7, 2, 7});
   for (const int row : {0, 1, 2}) {
-    const data::Batch alone = set_->batch(std::vector<int64_t>{row == 1 ? 2 : 7}, 0);
-    EXPECT_TRUE(at::equal(batch.data[row], alone.data[0]));
-    EXPECT_TRUE(at::equal(batch.target[row], alone.target[0]));
+    const data::Batch alone = data::read_batch(*set_, std::vector<int64_t>{row == 1 ? 2 : 7});
+    EXPECT_TRUE(at::equal(batch.data()[row], alone.data()[0]));
+    EXPECT_TRUE(at::equal(batch.target()[row], alone.target()[0]));
   }
 }
 
+// What a row holds before, and what lies beside it, make no difference and stay as they are.
+TEST_P(DatasetTest, WritesItsRowsWholeAndNothingElse) {
+  const data::Batch wanted = data::read_batch(*set_, std::vector<int64_t>{5});
+  for (const int before : {0, 77}) {
+    data::SampleRows rows(set_->fields(), 3);
+    data::Batch batch = rows.batch();
+    batch.for_each_tensor([&](at::Tensor& tensor) { tensor.fill_(before); });
+    data::ReadStats stats;
+    set_->read(5, {.seed = 1, .epoch = 2, .number = 5}, rows.row(1), stats);
+    for (size_t i = 0; i < batch.tensors.size(); ++i) {
+      const auto& [name, tensor] = batch.tensors[i];
+      EXPECT_TRUE(at::equal(tensor[1], wanted.tensors[i].second[0])) << name;
+      EXPECT_TRUE(tensor[0].eq(before).all().item<bool>()) << name;
+      EXPECT_TRUE(tensor[2].eq(before).all().item<bool>()) << name;
+    }
+  }
+}
+
+TEST_P(DatasetTest, ItsFirstTensorIsData) {
+  const auto fields = set_->fields();
+  ASSERT_EQ(fields.size(), 2u);
+  EXPECT_EQ(fields[0].name, "data");
+  EXPECT_EQ(fields[1].name, "target");
+}
+
+TEST_P(DatasetTest, KnowsItsClassesAndNames) {
+  EXPECT_EQ(set_->name_of(3).empty(), false);
+  for (const int64_t index : {0, 7}) {
+    const int64_t known = set_->class_of(index);
+    const data::Batch batch = data::read_batch(*set_, std::vector<int64_t>{index});
+    if (known != -1) EXPECT_EQ(batch.target().item<int64_t>(), known);
+  }
+}
+
+TEST_P(DatasetTest, IsToldFromOthersByItsFingerprint) {
+  EXPECT_EQ(set_->fingerprint(), GetParam().open()->fingerprint()) << "it depends on the samples alone";
+  std::vector<int64_t> part(static_cast<size_t>(set_->size() - 1));
+  std::iota(part.begin(), part.end(), 0);
+  const auto less = data::subset(set_, part, "less");
+  EXPECT_NE(set_->fingerprint(), less->fingerprint());
+  part.front() = set_->size() - 1;
+  EXPECT_NE(data::subset(set_, part, "other")->fingerprint(), less->fingerprint());
+}
+
 TEST_P(DatasetTest, GivesNoRowsForNoIndices) {
-  const data::Batch batch = set_->batch({}, 0);
+  const data::Batch batch = data::read_batch(*set_, {});
   std::vector<int64_t> shape = set_->sample_shape();
   shape.insert(shape.begin(), 0);
-  EXPECT_EQ(batch.data.sizes(), shape);
-  EXPECT_EQ(batch.target.sizes(), target_shape(0));
+  EXPECT_EQ(batch.data().sizes(), shape);
+  EXPECT_EQ(batch.target().sizes(), target_shape(0));
 }
 
 TEST_P(DatasetTest, RefusesNumbersOutOfRange) {
-  EXPECT_THROW(set_->batch(std::vector<int64_t>{0, set_->size()}, 0), BugError);
-  EXPECT_THROW(set_->batch(std::vector<int64_t>{-1}, 0), BugError);
+  EXPECT_THROW(data::read_batch(*set_, std::vector<int64_t>{0, set_->size()}), BugError);
+  EXPECT_THROW(data::read_batch(*set_, std::vector<int64_t>{-1}), BugError);
 }
 
 TEST_P(DatasetTest, GivesTheSameBitsToSeveralThreadsAtOnce) {
   const std::vector<int64_t> indices = {9, 0, 5, 3};
-  const data::Batch expected = set_->batch(indices, 2);
+  const data::Batch expected = data::read_batch(*set_, indices, 2);
   std::vector<int> equal(4);
   std::vector<std::thread> threads;
   for (int& result : equal) {
     threads.emplace_back([&] {
       for (int i = 0; i < 20; ++i) {
-        const data::Batch batch = set_->batch(indices, 2);
-        result += at::equal(batch.data, expected.data) && at::equal(batch.target, expected.target);
+        const data::Batch batch = data::read_batch(*set_, indices, 2);
+        result += at::equal(batch.data(), expected.data()) && at::equal(batch.target(), expected.target());
       }
     });
   }

@@ -1,13 +1,12 @@
 #include "lockstep/datasets/grey_images.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/fingerprint.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -32,26 +31,33 @@ class GreyImageSet final : public data::Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(images_.labels.size()); }
 
-  data::Batch batch(std::span<const int64_t> indices, uint32_t /*epoch*/) const override {
-    data::check_indices(indices, size());
-    const auto n = static_cast<int64_t>(indices.size());
-    data::Batch batch{.data = at::empty({n, 1, images_.rows, images_.columns}, at::kFloat),
-                      .target = at::empty({n}, at::kLong)};
-    const auto pixels_each = static_cast<size_t>(images_.rows * images_.columns);
-    auto* data = batch.data.mutable_data_ptr<float>();
-    auto* target = batch.target.mutable_data_ptr<int64_t>();
-    for (const int64_t index : indices) {
-      const auto at = static_cast<size_t>(index);
-      std::visit([&](const auto& all) { write_pixels(std::span(all).subspan(at * pixels_each, pixels_each), data); },
-                 images_.pixels);
-      data += pixels_each;
-      *target++ = images_.labels[at];
-    }
-    return batch;
+  std::vector<data::Field> fields() const override {
+    return {{.name = "data", .dtype = at::kFloat, .shape = {1, images_.rows, images_.columns}},
+            {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
 
-  std::vector<int64_t> sample_shape() const override { return {1, images_.rows, images_.columns}; }
+  void read(int64_t index, const Draw& /*draw*/, std::span<at::Tensor> rows,
+            data::ReadStats& /*stats*/) const override {
+    data::check_index(index, size());
+    const auto at = static_cast<size_t>(index), pixels_each = static_cast<size_t>(images_.rows * images_.columns);
+    auto* to = rows[0].mutable_data_ptr<float>();
+    std::visit([&](const auto& all) { write_pixels(std::span(all).subspan(at * pixels_each, pixels_each), to); },
+               images_.pixels);
+    *rows[1].mutable_data_ptr<int64_t>() = images_.labels[at];
+  }
+
+  std::string fingerprint() const override {
+    data::Fingerprint bytes;
+    std::visit([&](const auto& all) { bytes.add(std::span(all)); }, images_.pixels);
+    bytes.add(std::span(images_.labels));
+    return cat("images ", bytes.hex());
+  }
+
   int64_t classes() const override { return images_.classes; }
+  int64_t class_of(int64_t index) const override {
+    data::check_index(index, size());
+    return images_.labels[static_cast<size_t>(index)];
+  }
   std::string description() const override {
     return cat(images_.name, ", ", size(), " images of ", images_.rows, "×", images_.columns);
   }

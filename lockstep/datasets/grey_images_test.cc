@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "lockstep/data/read_batch.h"
 #include "lockstep/datasets/files/testing/files.h"
 
 namespace lockstep::datasets {
@@ -22,11 +23,11 @@ GreyImages all_bytes() {
 
 TEST(GreyImages, DividesEveryByteAsAFloatBy255) {
   const auto set = make_dataset(all_bytes());
-  const data::Batch batch = set->batch(std::vector<int64_t>{0, 1}, 0);
-  const auto* data = batch.data.const_data_ptr<float>();
+  const data::Batch batch = data::read_batch(*set, std::vector<int64_t>{0, 1});
+  const auto* data = batch.data().const_data_ptr<float>();
   for (int byte = 0; byte < 256; ++byte) EXPECT_EQ(data[byte], static_cast<float>(byte) / 255.f) << byte;
-  EXPECT_TRUE(at::equal(batch.data.flatten(), at::arange(256, at::kByte).to(at::kFloat) / 255));
-  EXPECT_TRUE(at::equal(batch.target, at::tensor({1, 0}, at::kLong)));
+  EXPECT_TRUE(at::equal(batch.data().flatten(), at::arange(256, at::kByte).to(at::kFloat) / 255));
+  EXPECT_TRUE(at::equal(batch.target(), at::tensor({1, 0}, at::kLong)));
 }
 
 TEST(GreyImages, KeepsSharesAsTheyAre) {
@@ -36,7 +37,8 @@ TEST(GreyImages, KeepsSharesAsTheyAre) {
                                  .columns = 2,
                                  .classes = 5,
                                  .name = "set"});
-  EXPECT_TRUE(at::equal(set->batch(std::vector<int64_t>{1}, 0).data, at::tensor({.3f, 1.f}).view({1, 1, 1, 2})));
+  EXPECT_TRUE(
+      at::equal(data::read_batch(*set, std::vector<int64_t>{1}).data(), at::tensor({.3f, 1.f}).view({1, 1, 1, 2})));
 }
 
 TEST(GreyImages, ChecksCountsAndLabels) {

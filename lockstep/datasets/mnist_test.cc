@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/data/read_batch.h"
 #include "lockstep/datasets/testing/mnist_files.h"
 
 namespace lockstep::datasets {
@@ -32,10 +33,10 @@ TEST(Mnist, OpensPlainAndPackedDirectories) {
     EXPECT_EQ(splits.test->size(), 5);
     EXPECT_EQ(splits.validation, nullptr);
     EXPECT_EQ(splits.train->description(), "MNIST train from " + dir.path() + ", 12 images of 28×28");
-    const data::Batch batch = splits.train->batch(std::vector<int64_t>{11, 0}, 0);
-    EXPECT_EQ(batch.target[0].item<int64_t>(), 1);
-    EXPECT_EQ(batch.data[1][0][0][1].item<float>(), 7.f / 255.f);
-    EXPECT_EQ(batch.data[0][0][0][0].item<float>(), static_cast<float>((7 * 11 * 784) % 256) / 255.f);
+    const data::Batch batch = data::read_batch(*splits.train, std::vector<int64_t>{11, 0});
+    EXPECT_EQ(batch.target()[0].item<int64_t>(), 1);
+    EXPECT_EQ(batch.data()[1][0][0][1].item<float>(), 7.f / 255.f);
+    EXPECT_EQ(batch.data()[0][0][0][0].item<float>(), static_cast<float>((7 * 11 * 784) % 256) / 255.f);
   }
 }
 
@@ -46,7 +47,7 @@ TEST(Mnist, OpensTheJsonFileByNameOrDirectory) {
     const data::Splits splits = open_mnist(given);
     EXPECT_EQ(splits.train->size(), 2);
     ASSERT_NE(splits.validation, nullptr);
-    EXPECT_EQ(splits.validation->batch(std::vector<int64_t>{0}, 0).target.item<int64_t>(), 1);
+    EXPECT_EQ(data::read_batch(*splits.validation, std::vector<int64_t>{0}).target().item<int64_t>(), 1);
     EXPECT_EQ(splits.test->size(), 1);
     EXPECT_THAT(splits.test->description(), HasSubstr(path));
   }
@@ -115,10 +116,10 @@ TEST(Mnist, ReadsTheRealDigits) {
   ASSERT_EQ(json.validation->size(), 250);
   ASSERT_EQ(json.test->size(), 250);
   const std::vector<int64_t> some = {0, 7, 1499};
-  const data::Batch from_json = json.train->batch(some, 0);
-  const data::Batch from_idx = splits.train->batch(some, 0);
-  EXPECT_TRUE(at::equal(from_json.target, from_idx.target));
-  EXPECT_TRUE(at::allclose(from_json.data, from_idx.data, 0, .0006));  // the JSON file rounds to 3 digits
+  const data::Batch from_json = data::read_batch(*json.train, some);
+  const data::Batch from_idx = data::read_batch(*splits.train, some);
+  EXPECT_TRUE(at::equal(from_json.target(), from_idx.target()));
+  EXPECT_TRUE(at::allclose(from_json.data(), from_idx.data(), 0, .0006));  // the JSON file rounds to 3 digits
 }
 
 }  // namespace

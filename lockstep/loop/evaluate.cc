@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/text_exchange.h"
+#include "lockstep/data/read_batch.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
 #include "lockstep/parallel/threads.h"
@@ -24,7 +25,7 @@ std::string names_of(const Sums& sums) {
 data::Batch batch_of(const data::Dataset& data, int64_t first, int64_t count, c10::Device device) {
   std::vector<int64_t> indices(static_cast<size_t>(count));
   std::iota(indices.begin(), indices.end(), first);
-  data::Batch batch = data.batch(indices, 0);
+  data::Batch batch = data::read_batch(data, indices);
   batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(device); });
   return batch;
 }

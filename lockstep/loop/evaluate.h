@@ -2,9 +2,9 @@
 // number of ranks.
 //
 //   const auto found = loop::evaluate(ddp, *valid, [&](const data::Batch& batch) -> loop::Sums {
-//     const auto output = net->forward(batch.data);
-//     return {{"loss", at::cross_entropy_loss(output, batch.target, {}, at::Reduction::Sum).item<double>()},
-//             {"correct", output.argmax(1).eq(batch.target).sum().item<double>()}};
+//     const auto output = net->forward(batch.data());
+//     return {{"loss", at::cross_entropy_loss(output, batch.target(), {}, at::Reduction::Sum).item<double>()},
+//             {"correct", output.argmax(1).eq(batch.target()).sum().item<double>()}};
 //   });
 //   found.mean("correct")  // the accuracy
 #pragma once

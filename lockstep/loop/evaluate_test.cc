@@ -18,12 +18,14 @@ using ::testing::HasSubstr;
 struct Numbers final : data::Dataset {
   explicit Numbers(int64_t size) : size_(size) {}
   int64_t size() const override { return size_; }
-  std::vector<int64_t> sample_shape() const override { return {1}; }
+  std::vector<data::Field> fields() const override {
+    return {{.name = "data", .dtype = at::kFloat, .shape = {1}}, {.name = "even", .dtype = at::kBool, .shape = {1}}};
+  }
+  std::string fingerprint() const override { return "numbers"; }
   std::string description() const override { return "numbers"; }
-  data::Batch batch(std::span<const int64_t> indices, uint32_t) const override {
-    const at::Tensor numbers = at::empty({static_cast<int64_t>(indices.size()), 1});
-    for (size_t i = 0; i < indices.size(); ++i) numbers[static_cast<int64_t>(i)][0] = indices[i];
-    return {.data = numbers, .target = {}, .more = {{"even", numbers.fmod(2).eq(0)}}};
+  void read(int64_t index, const Draw&, std::span<at::Tensor> rows, data::ReadStats&) const override {
+    rows[0].fill_(index);
+    rows[1].fill_(index % 2 == 0);
   }
   int64_t size_;
 };
@@ -33,7 +35,7 @@ TEST(Evaluate, AddsOverEverySampleOnce) {
   const Numbers data(1000);
   const auto found = evaluate(*world, data, [](const data::Batch& batch) -> Sums {
     EXPECT_FALSE(c10::GradMode::is_enabled());
-    return {{"sum", batch.data.sum().item<double>()}, {"even", batch["even"].sum().item<double>()}};
+    return {{"sum", batch.data().sum().item<double>()}, {"even", batch["even"].sum().item<double>()}};
   });
   EXPECT_EQ(found.samples, 1000);
   EXPECT_EQ(found.sum("sum"), 999 * 500);
@@ -57,13 +59,13 @@ TEST(Evaluate, RefusesWhatHasNoMean) {
   EXPECT_THAT(refusal([&] { evaluate(*world, Numbers(0), [](const data::Batch&) { return Sums(); }); }),
               HasSubstr("the data set has no samples: numbers"));
   const auto changing = [](const data::Batch& batch) -> Sums {
-    return batch.data[0].item<double>() == 0 ? Sums{{"a", 1}} : Sums{{"b", 1}};
+    return batch.data()[0].item<double>() == 0 ? Sums{{"a", 1}} : Sums{{"b", 1}};
   };
   EXPECT_THAT(refusal([&] { evaluate(*world, Numbers(1000), changing); }),
               HasSubstr("the sums a for one batch and b for another"));
   const auto asks = [](const data::Batch& batch) -> Sums { return {{"x", batch["mask"].sum().item<double>()}}; };
   EXPECT_THAT(refusal([&] { evaluate(*world, Numbers(10), asks); }),
-              HasSubstr("the batch has no tensor mask; beside data and target it has even"));
+              HasSubstr("the batch has no tensor mask; it has data, even"));
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace {
 
 template <typename Net>
 train::Model model_of(Net net) {
-  return {.module = net.ptr(), .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data); }};
+  return {.module = net.ptr(),
+          .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); }};
 }
 
 }  // namespace
@@ -47,11 +48,11 @@ train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) cons
 }
 
 at::Tensor Imagenet::loss(const at::Tensor& output, const data::Batch& batch) const {
-  return at::cross_entropy_loss(output.to(at::kFloat), batch.target);
+  return at::cross_entropy_loss(output.to(at::kFloat), batch.target());
 }
 
 std::vector<double> Imagenet::measure(const at::Tensor& output, const data::Batch& batch) const {
-  const at::Tensor of_target = output.gather(1, batch.target.unsqueeze(1));
+  const at::Tensor of_target = output.gather(1, batch.target().unsqueeze(1));
   const at::Tensor above = output.le(of_target).logical_not().sum(1);  // a score that is not a number is above all
   const auto within = [&above](int64_t places) { return static_cast<double>(above.lt(places).sum().item<int64_t>()); };
   return {within(1), within(5)};

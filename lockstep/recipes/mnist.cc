@@ -34,15 +34,16 @@ data::Splits Mnist::open_data(const std::string& path, uint64_t seed) const {
 
 train::Model Mnist::make_model(uint64_t seed, const data::Dataset& data) const {
   models::LeNet net(models::LeNetOptions{.classes = data.classes()}, seed);
-  return {.module = net.ptr(), .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data); }};
+  return {.module = net.ptr(),
+          .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); }};
 }
 
 at::Tensor Mnist::loss(const at::Tensor& output, const data::Batch& batch) const {
-  return at::cross_entropy_loss(output.to(at::kFloat), batch.target);
+  return at::cross_entropy_loss(output.to(at::kFloat), batch.target());
 }
 
 std::vector<double> Mnist::measure(const at::Tensor& output, const data::Batch& batch) const {
-  return {static_cast<double>(output.argmax(1).eq(batch.target).sum().item<int64_t>())};
+  return {static_cast<double>(output.argmax(1).eq(batch.target()).sum().item<int64_t>())};
 }
 
 nlohmann::ordered_json Mnist::metrics(const std::vector<double>& sums, int64_t samples) const {

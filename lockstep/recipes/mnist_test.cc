@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/read_batch.h"
 
 namespace lockstep::recipes {
 namespace {
@@ -19,13 +20,13 @@ TEST(Mnist, JoinsDataModelLossAndMetrics) {
   const auto model = mnist.make_model(1, *data.train);
   std::vector<int64_t> indices(20);
   std::iota(indices.begin(), indices.end(), 0);
-  const auto batch = data.train->batch(indices, 0);
+  const auto batch = data::read_batch(*data.train, indices);
   const at::Tensor output = model.forward(batch);
   EXPECT_EQ(output.sizes(), at::IntArrayRef({20, 10}));
   const at::Tensor loss = mnist.loss(output, batch);
   EXPECT_NEAR(loss.item<double>(), std::log(10.0), 1.5);
   const auto sums = mnist.measure(output, batch);
-  const double accuracy = output.argmax(1).eq(batch.target).to(at::kDouble).mean().item<double>();
+  const double accuracy = output.argmax(1).eq(batch.target()).to(at::kDouble).mean().item<double>();
   EXPECT_EQ(mnist.metrics(sums, 20)["accuracy"].get<double>(), accuracy);
 }
 

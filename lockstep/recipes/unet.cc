@@ -51,19 +51,20 @@ train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
   const models::UNetOptions options{
       .in_channels = data.sample_shape()[0], .classes = data.classes(), .width = options_.width};
   models::UNet net(options, seed);
-  return {.module = net.ptr(), .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data); }};
+  return {.module = net.ptr(),
+          .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); }};
 }
 
 at::Tensor UNet::loss(const at::Tensor& output, const data::Batch& batch) const {
   const at::Tensor scores = output.to(at::kFloat);
-  return at::cross_entropy_loss(scores, batch.target) + dice_loss(scores, batch.target);
+  return at::cross_entropy_loss(scores, batch.target()) + dice_loss(scores, batch.target());
 }
 
 std::vector<double> UNet::measure(const at::Tensor& output, const data::Batch& batch) const {
   const at::Tensor predicted = output.argmax(1);
   std::vector<double> sums;
   for (int64_t label = 0; label < output.size(1); ++label) {
-    const at::Tensor here = predicted.eq(label), there = batch.target.eq(label);
+    const at::Tensor here = predicted.eq(label), there = batch.target().eq(label);
     sums.push_back(count(here.logical_and(there)));
     sums.push_back(count(here) + count(there));
   }

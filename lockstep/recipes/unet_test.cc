@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/read_batch.h"
 
 namespace lockstep::recipes {
 namespace {
@@ -14,26 +15,26 @@ const UNet kUNet = [] {
   return UNet(options);
 }();
 
-data::Batch with(const at::Tensor& target) { return {.data = {}, .target = target}; }
+data::Batch with(const at::Tensor& target) { return data::Batch::of({}, target); }
 
 // Scores that are sure of these classes.
 at::Tensor sure_of(const at::Tensor& target) {
   return at::one_hot(target, 4).permute({0, 3, 1, 2}).to(at::kFloat) * 100;
 }
 
-data::Batch some_masks() { return kUNet.open_data("", 1).train->batch(std::vector<int64_t>{0, 1, 2}, 0); }
+data::Batch some_masks() { return data::read_batch(*kUNet.open_data("", 1).train, std::vector<int64_t>{0, 1, 2}); }
 
 TEST(UNetRecipe, JoinsDataModelAndLoss) {
   const auto data = kUNet.open_data("", 1);
   const auto model = kUNet.make_model(1, *data.train);
-  const auto batch = data.train->batch(std::vector<int64_t>{0, 1}, 0);
+  const auto batch = data::read_batch(*data.train, std::vector<int64_t>{0, 1});
   const at::Tensor output = model.forward(batch);
   EXPECT_EQ(output.sizes(), at::IntArrayRef({2, 4, 32, 32}));
   EXPECT_GT(kUNet.loss(output, batch).item<double>(), 0.5);
 }
 
 TEST(UNetRecipe, NoLossAndFullDiceForTheMaskItself) {
-  const at::Tensor target = some_masks().target;
+  const at::Tensor target = some_masks().target();
   EXPECT_NEAR(kUNet.loss(sure_of(target), with(target)).item<double>(), 0, 1e-6);
   const auto metrics = kUNet.metrics(kUNet.measure(sure_of(target), with(target)), 3);
   EXPECT_EQ(metrics["dice"].get<double>(), 1);
@@ -42,7 +43,7 @@ TEST(UNetRecipe, NoLossAndFullDiceForTheMaskItself) {
 
 // So that lanes' losses, weighted by their samples, are the global batch's.
 TEST(UNetRecipe, TheLossIsAMeanOverImages) {
-  const at::Tensor target = some_masks().target, output = at::randn({3, 4, 32, 32});
+  const at::Tensor target = some_masks().target(), output = at::randn({3, 4, 32, 32});
   const auto loss = [&](int64_t first, int64_t last) {
     return kUNet.loss(output.slice(0, first, last), with(target.slice(0, first, last))).item<double>();
   };

@@ -26,9 +26,9 @@ void expect_the_loaders(at::Device device) {
     ASSERT_EQ(got.lanes.size(), want.lanes.size());
     for (size_t i = 0; i < got.lanes.size(); ++i) {
       EXPECT_EQ(got.lanes[i].lane, want.lanes[i].lane);
-      EXPECT_EQ(got.lanes[i].data.device(), device);
-      EXPECT_TRUE(at::equal(got.lanes[i].data.cpu(), want.lanes[i].data));
-      EXPECT_TRUE(at::equal(got.lanes[i].target.cpu(), want.lanes[i].target));
+      EXPECT_EQ(got.lanes[i].data().device(), device);
+      EXPECT_TRUE(at::equal(got.lanes[i].data().cpu(), want.lanes[i].data()));
+      EXPECT_TRUE(at::equal(got.lanes[i].target().cpu(), want.lanes[i].target()));
     }
   }
 }

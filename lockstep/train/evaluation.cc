@@ -7,6 +7,7 @@
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
+#include "lockstep/data/read_batch.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
 #include "lockstep/train/memory_format.h"
@@ -19,9 +20,9 @@ std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, cons
                                   int64_t count, const EvaluationOptions& options) {
   std::vector<int64_t> indices(static_cast<size_t>(count));
   std::iota(indices.begin(), indices.end(), first);
-  data::Batch batch = data.batch(indices, 0);
+  data::Batch batch = data::read_batch(data, indices);
   batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(options.device); });
-  batch.data = batch.data.contiguous(memory_format(options.channels_last));
+  batch.data() = batch.data().contiguous(memory_format(options.channels_last));
   const amp::AutocastScope autocast(options.amp, options.device.type());
   const at::Tensor output = model.forward(batch);
   std::vector<double> sums = {recipe.loss(output, batch).item<double>() * static_cast<double>(count)};

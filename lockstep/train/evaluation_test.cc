@@ -39,8 +39,8 @@ TEST(Evaluation, LeavesTheModuleAsItWas) {
   torch::nn::Sequential net(torch::nn::BatchNorm1d(2), torch::nn::Linear(2, 3));
   net->train();
   net[0]->eval();  // frozen
-  evaluate(recipe, {.module = net.ptr(), .forward = [&](const auto& batch) { return net->forward(batch.data); }}, data,
-           comm, {});
+  evaluate(recipe, {.module = net.ptr(), .forward = [&](const auto& batch) { return net->forward(batch.data()); }},
+           data, comm, {});
   EXPECT_TRUE(net->is_training() && net[1]->is_training());
   EXPECT_FALSE(net[0]->is_training());
 }

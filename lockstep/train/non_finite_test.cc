@@ -17,7 +17,7 @@ class NonFiniteTest : public ::testing::Test {
   NonFiniteTest() : parts_(make_parts()), ddp_(parts_.model.module, parts_.world) {
     // One step whose gradient is not finite.
     ddp_.run({.number = 0, .samples = 1, .lanes = {{0, 1}}}, [this](size_t) {
-      return parts_.model.forward({.data = at::full({1, 2}, 1e38), .target = {}}).mul(1e38).sum();
+      return parts_.model.forward(data::Batch::of(at::full({1, 2}, 1e38))).mul(1e38).sum();
     });
   }
 

@@ -125,7 +125,7 @@ at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
   std::optional<amp::AnomalyWatch> watch;  // SyncBatchNorm's lanes are on threads of their own
   if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
   data::Batch batch = lane;
-  batch.data = lane.data.contiguous(memory_format(parts_.plan.channels_last));
+  batch.data() = lane.data().contiguous(memory_format(parts_.plan.channels_last));
   const at::Tensor output = parts_.model.forward(batch);
   at::Tensor loss = parts_.recipe->loss(output, batch);
   if (watch && !std::isfinite(loss.item<double>())) {

@@ -41,7 +41,8 @@ TEST(TryEvaluation, FindsAMeasureThatThrows) {
   const Parts own = parts_of(std::make_shared<Measured>([](const data::Batch&) { throw ConfigError("no masks"); }));
   EXPECT_THAT(refusal([&] { try_evaluation(own); }),
               "recipe tiny: its evaluation fails, tried on one test sample before the run: no masks");
-  const Parts libtorchs = parts_of(std::make_shared<Measured>([](const data::Batch& batch) { batch.data.view({3}); }));
+  const Parts libtorchs =
+      parts_of(std::make_shared<Measured>([](const data::Batch& batch) { batch.data().view({3}); }));
   try {
     try_evaluation(libtorchs);
     FAIL() << "not refused";

@@ -15,6 +15,7 @@
 
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/data/read_batch.h"
 #include "lockstep/datasets/mnist.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/optim/clip.h"
@@ -144,8 +145,8 @@ TEST_P(Golden, IsMatched) {
   for (int64_t step = 0; step < steps; ++step) {
     std::vector<int64_t> indices(static_cast<size_t>(batch_size));
     std::iota(indices.begin(), indices.end(), step * batch_size);
-    const data::Batch batch = digits->batch(indices, 0);
-    const at::Tensor loss = at::cross_entropy_loss(net.forward(batch.data), batch.target);
+    const data::Batch batch = data::read_batch(*digits, indices);
+    const at::Tensor loss = at::cross_entropy_loss(net.forward(batch.data()), batch.target());
     const double expected = losses[static_cast<size_t>(step)];
     ASSERT_NEAR(loss.item().toDouble(), expected, tolerance.loss * expected) << "step " << step;
     optimizer->zero_grad();

@@ -15,6 +15,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/data/read_batch.h"
 #include "lockstep/loop/evaluate.h"
 #include "lockstep/loop/make_loader.h"
 #include "lockstep/loop/state.h"
@@ -33,23 +34,21 @@ using testing_support::refusal;
 // Sample i is a point of fractions that add up to other bits in another order.
 struct Points final : data::Dataset {
   int64_t size() const override { return 333; }
-  std::vector<int64_t> sample_shape() const override { return {2}; }
+  std::vector<data::Field> fields() const override {
+    return {{.name = "data", .dtype = at::kFloat, .shape = {2}}, {.name = "target", .dtype = at::kFloat, .shape = {1}}};
+  }
+  std::string fingerprint() const override { return "points"; }
   std::string description() const override { return "points"; }
-  data::Batch batch(std::span<const int64_t> indices, uint32_t) const override {
-    const auto n = static_cast<int64_t>(indices.size());
-    data::Batch batch{at::empty({n, 2}), at::empty({n, 1})};
-    for (int64_t i = 0; i < n; ++i) {
-      const auto number = static_cast<double>(indices[static_cast<size_t>(i)]);
-      batch.data[i][0] = std::sin(number);
-      batch.data[i][1] = std::cos(3 * number);
-      batch.target[i][0] = std::sin(2 * number);  // a regression: there are no classes
-    }
-    return batch;
+  void read(int64_t index, const Draw&, std::span<at::Tensor> rows, data::ReadStats&) const override {
+    const auto number = static_cast<double>(index);
+    rows[0][0] = std::sin(number);
+    rows[0][1] = std::cos(3 * number);
+    rows[1][0] = std::sin(2 * number);  // a regression: there are no classes
   }
 };
 
 Sums squares(torch::nn::Linear& net, const data::Batch& batch) {
-  return {{"loss", at::mse_loss(net->forward(batch.data), batch.target, at::Reduction::Sum).item<double>()}};
+  return {{"loss", at::mse_loss(net->forward(batch.data()), batch.target(), at::Reduction::Sum).item<double>()}};
 }
 
 RANK_PROGRAM(exact_evaluation) {
@@ -64,7 +63,7 @@ RANK_PROGRAM(exact_evaluation) {
   for (int64_t first = 0; first < 333; first += 50) {
     std::vector<int64_t> indices;
     for (int64_t i = first; i < std::min<int64_t>(333, first + 50); ++i) indices.push_back(i);
-    alone += squares(net, Points().batch(indices, 0)).at("loss");
+    alone += squares(net, data::read_batch(Points(), indices)).at("loss");
   }
   EXPECT_EQ(found.sum("loss"), alone);  // to the last bit, at any number of ranks
   // Two chunks: at 4 ranks some have none, and know the names all the same.
@@ -178,7 +177,7 @@ RANK_PROGRAM(evaluation_after_a_forward) {
   parallel::DistributedDataParallel ddp(net.ptr(), world);
   const auto measured = [&] {
     const auto sum_of = [&](const data::Batch& batch) -> Sums {
-      return {{"s", net->forward(batch.data).square().sum().item<double>()}};
+      return {{"s", net->forward(batch.data()).square().sum().item<double>()}};
     };
     return evaluate(ddp, Points(), sum_of, 50).mean("s");
   };
@@ -191,7 +190,7 @@ RANK_PROGRAM(evaluation_after_a_forward) {
   for (int64_t first = 0; first < 333; first += 50) {
     std::vector<int64_t> indices;
     for (int64_t i = first; i < std::min<int64_t>(333, first + 50); ++i) indices.push_back(i);
-    alone += net->forward(Points().batch(indices, 0).data).square().sum().item<double>();
+    alone += net->forward(data::read_batch(Points(), indices).data()).square().sum().item<double>();
   }
   EXPECT_EQ(found, alone / 333) << "by the statistics that a checkpoint has";
 }
@@ -254,7 +253,7 @@ RANK_PROGRAM(train_and_save) {
   while (step < last) {
     const auto batch = loader.next();
     ddp.run(step, batch,
-            [&](const data::LaneBatch& lane) { return at::mse_loss(net->forward(lane.data), lane.target); });
+            [&](const data::LaneBatch& lane) { return at::mse_loss(net->forward(lane.data()), lane.target()); });
     optimizer.step();
     optimizer.zero_grad();
     noise += at::rand({1}).item<double>();  // of the generator, outside of lanes

@@ -13,7 +13,10 @@ namespace lockstep::datasets {
 class DrawnImages : public data::Dataset {
  public:
   int64_t size() const final { return size_; }
-  std::vector<int64_t> sample_shape() const final { return {3, side_, side_}; }
+  // A function of all that decides a sample.
+  std::string fingerprint() const final {
+    return cat(kind_, ", seed ", seed_, ", part ", split_, ", ", size_, " of ", side_);
+  }
   std::string description() const final {
     return cat(kind_, " drawn on the spot (seed ", seed_, "), ", split_ == 0 ? "train" : "test", ", ", size_,
                " images of ", side_, "×", side_);
@@ -26,6 +29,8 @@ class DrawnImages : public data::Dataset {
     if (size_ < 1) throw ConfigError(kind_, ": ", size_, " of them are out of range; ask for at least 1");
     if (side_ < 16 || side_ > 4096) throw ConfigError(kind_, ": ", side_, " pixels a side, not 16 to 4096");
   }
+
+  data::Field image() const { return {.name = "data", .dtype = at::kFloat, .shape = {3, side_, side_}}; }
 
   const uint64_t seed_;
   const uint32_t split_;  // 0: train, 1: test

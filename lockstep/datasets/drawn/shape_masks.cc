@@ -1,7 +1,5 @@
 #include "lockstep/datasets/drawn/shape_masks.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 
 #include "lockstep/base/philox.h"
@@ -47,20 +45,16 @@ class ShapeMasks final : public DrawnImages {
   ShapeMasks(const ShapeMasksOptions& options, uint32_t split, int64_t size)
       : DrawnImages("shapes with masks", options.seed, split, options.side, size) {}
 
-  data::Batch batch(std::span<const int64_t> indices, uint32_t /*epoch*/) const override {
-    data::check_indices(indices, size());
-    const auto n = static_cast<int64_t>(indices.size());
+  std::vector<data::Field> fields() const override {
+    return {image(), {.name = "target", .dtype = at::kLong, .shape = {side_, side_}}};
+  }
+
+  void read(int64_t index, const Draw& /*draw*/, std::span<at::Tensor> rows,
+            data::ReadStats& /*stats*/) const override {
+    data::check_index(index, size());
     const size_t area = static_cast<size_t>(side_) * static_cast<size_t>(side_);
-    data::Batch batch{.data = at::empty({n, 3, side_, side_}, at::kFloat),
-                      .target = at::empty({n, side_, side_}, at::kLong)};
-    auto* data = batch.data.mutable_data_ptr<float>();
-    auto* target = batch.target.mutable_data_ptr<int64_t>();
-    for (const int64_t index : indices) {
-      draw_shape_mask(seed_, split_, static_cast<uint64_t>(index), side_, {data, 3 * area}, {target, area});
-      data += 3 * area;
-      target += area;
-    }
-    return batch;
+    draw_shape_mask(seed_, split_, static_cast<uint64_t>(index), side_, {rows[0].mutable_data_ptr<float>(), 3 * area},
+                    {rows[1].mutable_data_ptr<int64_t>(), area});
   }
 
   int64_t classes() const override { return kMaskClasses; }

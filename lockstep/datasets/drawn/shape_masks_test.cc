@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/read_batch.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -13,24 +14,24 @@ namespace {
 data::Batch some(const ShapeMasksOptions& options, int64_t count) {
   std::vector<int64_t> numbers(static_cast<size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 0);
-  return shape_masks(options).train->batch(numbers, 0);
+  return data::read_batch(*shape_masks(options).train, numbers);
 }
 
 TEST(ShapeMasks, AreAFunctionOfSeedSplitAndIndex) {
   const data::Batch one = some({.seed = 1, .side = 32}, 4), other = some({.seed = 2, .side = 32}, 4);
-  const data::Batch again = shape_masks({.seed = 1, .side = 32}).train->batch(std::vector<int64_t>{2}, 5);
-  EXPECT_TRUE(at::equal(again.data[0], one.data[2]));
-  EXPECT_TRUE(at::equal(again.target[0], one.target[2]));
-  EXPECT_FALSE(at::equal(one.data, other.data));
-  const data::Batch test = shape_masks({.seed = 1, .side = 32}).test->batch(std::vector<int64_t>{2}, 0);
-  EXPECT_FALSE(at::equal(test.data[0], one.data[2]));
+  const data::Batch again = data::read_batch(*shape_masks({.seed = 1, .side = 32}).train, std::vector<int64_t>{2}, 5);
+  EXPECT_TRUE(at::equal(again.data()[0], one.data()[2]));
+  EXPECT_TRUE(at::equal(again.target()[0], one.target()[2]));
+  EXPECT_FALSE(at::equal(one.data(), other.data()));
+  const data::Batch test = data::read_batch(*shape_masks({.seed = 1, .side = 32}).test, std::vector<int64_t>{2});
+  EXPECT_FALSE(at::equal(test.data()[0], one.data()[2]));
 }
 
 TEST(ShapeMasks, HoldGroundAndEveryShape) {
   const data::Batch batch = some({.side = 32}, 300);
-  EXPECT_EQ(batch.target.sizes(), at::IntArrayRef({300, 32, 32}));
+  EXPECT_EQ(batch.target().sizes(), at::IntArrayRef({300, 32, 32}));
   const at::Tensor shares =
-      at::bincount(batch.target.flatten(), {}, kMaskClasses).to(at::kDouble) / batch.target.numel();
+      at::bincount(batch.target().flatten(), {}, kMaskClasses).to(at::kDouble) / batch.target().numel();
   EXPECT_GT(shares[0].item<double>(), .5);
   for (int64_t shape = 1; shape < kMaskClasses; ++shape) {
     EXPECT_GT(shares[shape].item<double>(), .04) << shape;
@@ -41,8 +42,8 @@ TEST(ShapeMasks, HoldGroundAndEveryShape) {
 // Pixels on the two sides of a mask's edge differ more than neighbours within one class.
 TEST(ShapeMasks, AgreeWithTheImages) {
   const data::Batch batch = some({.side = 64}, 100);
-  const at::Tensor step = (batch.data.slice(3, 1) - batch.data.slice(3, 0, -1)).abs().mean(1);
-  const at::Tensor edge = batch.target.slice(2, 1).ne(batch.target.slice(2, 0, -1));
+  const at::Tensor step = (batch.data().slice(3, 1) - batch.data().slice(3, 0, -1)).abs().mean(1);
+  const at::Tensor edge = batch.target().slice(2, 1).ne(batch.target().slice(2, 0, -1));
   const double across = step.masked_select(edge).mean().item<double>();
   const double within = step.masked_select(edge.logical_not()).mean().item<double>();
   EXPECT_GT(across, 3 * within);

@@ -1,7 +1,5 @@
 #include "lockstep/datasets/drawn/synthetic_digits.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -102,22 +100,21 @@ class SyntheticDigits final : public data::Dataset {
 
   int64_t size() const override { return size_; }
 
-  data::Batch batch(std::span<const int64_t> indices, uint32_t /*epoch*/) const override {
-    data::check_indices(indices, size_);
-    const auto n = static_cast<int64_t>(indices.size());
-    data::Batch batch{.data = at::empty({n, 1, Ink::kSide, Ink::kSide}, at::kFloat),
-                      .target = at::empty({n}, at::kLong)};
-    auto* data = batch.data.mutable_data_ptr<float>();
-    auto* target = batch.target.mutable_data_ptr<int64_t>();
-    for (const int64_t index : indices) {
-      *target++ =
-          draw_digit(seed_, split_, static_cast<uint64_t>(index), std::span<float, Ink::kPixels>(data, Ink::kPixels));
-      data += Ink::kPixels;
-    }
-    return batch;
+  std::vector<data::Field> fields() const override {
+    return {{.name = "data", .dtype = at::kFloat, .shape = {1, Ink::kSide, Ink::kSide}},
+            {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
 
-  std::vector<int64_t> sample_shape() const override { return {1, Ink::kSide, Ink::kSide}; }
+  void read(int64_t index, const Draw& /*draw*/, std::span<at::Tensor> rows,
+            data::ReadStats& /*stats*/) const override {
+    data::check_index(index, size_);
+    const std::span<float, Ink::kPixels> pixels(rows[0].mutable_data_ptr<float>(), Ink::kPixels);
+    *rows[1].mutable_data_ptr<int64_t>() = draw_digit(seed_, split_, static_cast<uint64_t>(index), pixels);
+  }
+
+  // A function of all that decides a sample.
+  std::string fingerprint() const override { return cat("digits, seed ", seed_, ", part ", split_, ", ", size_); }
+
   int64_t classes() const override { return 10; }
   std::string description() const override {
     return cat("digits drawn on the spot (seed ", seed_, "), ", split_ == 0 ? "train" : "test", ", ", size_,

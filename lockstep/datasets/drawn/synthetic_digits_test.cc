@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/read_batch.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -41,18 +42,18 @@ TEST(SyntheticDigits, IsAFunctionOfSeedSplitAndIndex) {
   EXPECT_FALSE(at::equal(image, draw(1, 1, 5)));
   EXPECT_FALSE(at::equal(image, draw(1, 0, 6)));
   const data::Splits splits = synthetic_digits({.seed = 1});
-  EXPECT_TRUE(at::equal(splits.train->batch(numbers(3, 4), 7).data[2][0], image));
+  EXPECT_TRUE(at::equal(data::read_batch(*splits.train, numbers(3, 4), 7).data()[2][0], image));
 }
 
 TEST(SyntheticDigits, DrawsAllDigitsAboutEquallyOften) {
-  const at::Tensor counts = at::bincount(synthetic_digits().train->batch(numbers(0, 5000), 0).target);
+  const at::Tensor counts = at::bincount(data::read_batch(*synthetic_digits().train, numbers(0, 5000)).target());
   ASSERT_EQ(counts.size(0), 10);
   EXPECT_GT(counts.min().item<int64_t>(), 400);
   EXPECT_LT(counts.max().item<int64_t>(), 600);
 }
 
 TEST(SyntheticDigits, AreInkOnAnEmptyGround) {
-  const at::Tensor data = synthetic_digits().train->batch(numbers(0, 500), 0).data.view({500, 784});
+  const at::Tensor data = data::read_batch(*synthetic_digits().train, numbers(0, 500)).data().view({500, 784});
   EXPECT_GT(std::get<0>(data.max(1)).min().item<float>(), .3f);
   EXPECT_LT(data.mean(1).max().item<float>(), .5f);
   EXPECT_GT(data.mean(1).min().item<float>(), .01f);
@@ -65,15 +66,15 @@ TEST(SyntheticDigits, LeaveALinearModelWanting) {
   torch::nn::Linear net(784, 10);
   torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(.05).momentum(.9));
   for (int64_t step = 0; step < 400; ++step) {
-    const data::Batch batch = splits.train->batch(numbers(step * 128, 128), 0);
-    const auto loss = torch::nn::functional::cross_entropy(net(batch.data.flatten(1)), batch.target);
+    const data::Batch batch = data::read_batch(*splits.train, numbers(step * 128, 128));
+    const auto loss = torch::nn::functional::cross_entropy(net(batch.data().flatten(1)), batch.target());
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
   }
   const torch::NoGradGuard no_grad;
-  const data::Batch test = splits.test->batch(numbers(0, 3000), 0);
-  const auto right = (net(test.data.flatten(1)).argmax(1) == test.target).sum().item<int64_t>();
+  const data::Batch test = data::read_batch(*splits.test, numbers(0, 3000));
+  const auto right = (net(test.data().flatten(1)).argmax(1) == test.target()).sum().item<int64_t>();
   EXPECT_GT(right, 3000 * .70);
   EXPECT_LT(right, 3000 * .90);
 }

@@ -1,7 +1,5 @@
 #include "lockstep/datasets/drawn/textured_shapes.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 
 #include "lockstep/base/philox.h"
@@ -38,21 +36,20 @@ class TexturedShapes final : public DrawnImages {
   TexturedShapes(const TexturedShapesOptions& options, uint32_t split, int64_t size)
       : DrawnImages("textured shapes", options.seed, split, options.side, size) {}
 
-  data::Batch batch(std::span<const int64_t> indices, uint32_t /*epoch*/) const override {
-    data::check_indices(indices, size());
-    const auto n = static_cast<int64_t>(indices.size());
+  std::vector<data::Field> fields() const override {
+    return {image(), {.name = "target", .dtype = at::kLong, .shape = {}}};
+  }
+
+  void read(int64_t index, const Draw& /*draw*/, std::span<at::Tensor> rows,
+            data::ReadStats& /*stats*/) const override {
+    data::check_index(index, size());
     const size_t values = size_t{3} * static_cast<size_t>(side_) * static_cast<size_t>(side_);
-    data::Batch batch{.data = at::empty({n, 3, side_, side_}, at::kFloat), .target = at::empty({n}, at::kLong)};
-    auto* data = batch.data.mutable_data_ptr<float>();
-    auto* target = batch.target.mutable_data_ptr<int64_t>();
-    for (const int64_t index : indices) {
-      *target++ = draw_textured_shape(seed_, split_, static_cast<uint64_t>(index), side_, {data, values});
-      data += values;
-    }
-    return batch;
+    *rows[1].mutable_data_ptr<int64_t>() = draw_textured_shape(seed_, split_, static_cast<uint64_t>(index), side_,
+                                                               {rows[0].mutable_data_ptr<float>(), values});
   }
 
   int64_t classes() const override { return kTexturedClasses; }
+  int64_t class_of(int64_t index) const override { return index % kTexturedClasses; }
 };
 
 }  // namespace

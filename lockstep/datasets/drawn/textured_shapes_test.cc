@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/read_batch.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -29,26 +30,26 @@ TEST(TexturedShapes, AreAFunctionOfSeedSplitAndIndex) {
   EXPECT_FALSE(at::equal(image, draw(1, 1, 5)));
   EXPECT_FALSE(at::equal(image, draw(1, 0, 15)));
   const data::Splits splits = textured_shapes({.seed = 1, .side = 32});
-  EXPECT_TRUE(at::equal(splits.train->batch(std::vector<int64_t>{3, 5}, 7).data[1], image));
+  EXPECT_TRUE(at::equal(data::read_batch(*splits.train, std::vector<int64_t>{3, 5}, 7).data()[1], image));
 }
 
 TEST(TexturedShapes, HoldEveryClassEquallyOften) {
   const auto test = textured_shapes({.side = 16}).test;
-  const at::Tensor counts = at::bincount(test->batch(numbers(test->size()), 0).target);
+  const at::Tensor counts = at::bincount(data::read_batch(*test, numbers(test->size())).target());
   EXPECT_TRUE(at::equal(counts, at::full({kTexturedClasses}, test->size() / kTexturedClasses, at::kLong)));
 }
 
 // Two images of a class share neither place nor colours: the nearest mean image tells little.
 TEST(TexturedShapes, ClassesAreNotTheirMeanImages) {
   const auto data = textured_shapes({.side = 16, .train_size = 2000}).train;
-  const data::Batch batch = data->batch(numbers(2000), 0);
-  const at::Tensor images = batch.data.flatten(1), known = images.slice(0, 0, 1500), asked = images.slice(0, 1500);
+  const data::Batch batch = data::read_batch(*data, numbers(2000));
+  const at::Tensor images = batch.data().flatten(1), known = images.slice(0, 0, 1500), asked = images.slice(0, 1500);
   std::vector<at::Tensor> means;
   for (int64_t label = 0; label < kTexturedClasses; ++label) {
-    means.push_back(known.index_select(0, batch.target.slice(0, 0, 1500).eq(label).nonzero().squeeze(1)).mean(0));
+    means.push_back(known.index_select(0, batch.target().slice(0, 0, 1500).eq(label).nonzero().squeeze(1)).mean(0));
   }
   const at::Tensor guess = at::cdist(asked, at::stack(means)).argmin(1);
-  EXPECT_LT(guess.eq(batch.target.slice(0, 1500)).sum().item<int64_t>(), 150);
+  EXPECT_LT(guess.eq(batch.target().slice(0, 1500)).sum().item<int64_t>(), 150);
 }
 
 TEST(TexturedShapes, RefuseWhatCantBeDrawn) {

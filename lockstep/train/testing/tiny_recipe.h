@@ -16,19 +16,17 @@ class Blobs final : public data::Dataset {
  public:
   explicit Blobs(int64_t size) : size_(size) {}
   int64_t size() const override { return size_; }
-  data::Batch batch(std::span<const int64_t> indices, uint32_t) const override {
-    const auto n = static_cast<int64_t>(indices.size());
-    data::Batch batch{at::zeros({n, 2}), at::zeros({n}, at::kLong)};
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t index = indices[static_cast<size_t>(i)], label = index % 3;
-      batch.target.mutable_data_ptr<int64_t>()[i] = label;
-      auto* point = batch.data.mutable_data_ptr<float>() + 2 * i;
-      point[0] = static_cast<float>(label) - 1 + 0.01f * static_cast<float>(index % 17);
-      point[1] = static_cast<float>(label * label) + 0.01f * static_cast<float>(index % 13);
-    }
-    return batch;
+  std::vector<data::Field> fields() const override {
+    return {{.name = "data", .dtype = at::kFloat, .shape = {2}}, {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
-  std::vector<int64_t> sample_shape() const override { return {2}; }
+  void read(int64_t index, const Draw&, std::span<at::Tensor> rows, data::ReadStats&) const override {
+    const int64_t label = index % 3;
+    auto* point = rows[0].mutable_data_ptr<float>();
+    point[0] = static_cast<float>(label) - 1 + 0.01f * static_cast<float>(index % 17);
+    point[1] = static_cast<float>(label * label) + 0.01f * static_cast<float>(index % 13);
+    *rows[1].mutable_data_ptr<int64_t>() = label;
+  }
+  std::string fingerprint() const override { return "blobs"; }
   int64_t classes() const override { return 3; }
   std::string description() const override { return "blobs"; }
 
@@ -49,13 +47,13 @@ class TinyRecipe : public Recipe {
     at::manual_seed(seed);
     torch::nn::Linear net(torch::nn::LinearOptions(2, 3));
     return {.module = net.ptr(),
-            .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data); }};
+            .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); }};
   }
   at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override {
-    return at::cross_entropy_loss(output, batch.target);
+    return at::cross_entropy_loss(output, batch.target());
   }
   std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const override {
-    return {static_cast<double>(output.argmax(1).eq(batch.target).sum().item<int64_t>())};
+    return {static_cast<double>(output.argmax(1).eq(batch.target()).sum().item<int64_t>())};
   }
   nlohmann::ordered_json metrics(const std::vector<double>& sums, int64_t samples) const override {
     return {{"accuracy", sums[0] / static_cast<double>(samples)}};

@@ -1,0 +1,32 @@
+// The memory of a batch, with a view of each of its rows.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lockstep/data/dataset.h"
+
+namespace lockstep::data {
+
+// Tensors of some rows for the fields of a data set. What they hold is undefined until the rows are written. Threads
+// may write rows of their own at once.
+class SampleRows {
+ public:
+  SampleRows() = default;
+  SampleRows(const std::vector<Field>& fields, int64_t rows);
+
+  const Batch& batch() const { return batch_; }
+  // The views of row `row`, one for each field.
+  std::span<at::Tensor> row(int64_t row) {
+    return std::span(views_).subspan(static_cast<size_t>(row) * batch_.tensors.size(), batch_.tensors.size());
+  }
+
+ private:
+  Batch batch_;
+  std::vector<at::Tensor> views_;  // row after row
+};
+
+// The memory format of a field's batches.
+at::MemoryFormat format_of(const Field& field);
+
+}  // namespace lockstep::data
