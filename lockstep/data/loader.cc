@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/data/read_batch.h"
 
 namespace lockstep::data {
 namespace {
@@ -19,6 +19,7 @@ void check(const LoaderOptions& options, const Dataset& dataset, const LaneSampl
   if (options.prefetch < 1 || options.prefetch > kMostPrefetch) {
     throw ConfigError("prefetch: ", options.prefetch, " steps are out of range; 1 to ", kMostPrefetch, " are possible");
   }
+  if (options.prefetch_bytes < 1) throw ConfigError("prefetch_bytes: ", options.prefetch_bytes, " is not above 0");
   if (options.first_lane < 0 || options.first_lane >= options.last_lane ||
       options.last_lane > sampler.options().lanes) {
     throw BugError("a loader of lanes [", options.first_lane, ", ", options.last_lane, ") of ",
@@ -29,20 +30,31 @@ void check(const LoaderOptions& options, const Dataset& dataset, const LaneSampl
   }
 }
 
-// Each worker has room for at least one unit, so that none is idle.
-size_t units_ahead(const LoaderOptions& options) {
-  return static_cast<size_t>(
-      std::max(options.prefetch * (options.last_lane - options.first_lane), options.workers + 1));
+// The samples of the largest batch.
+int64_t most_rows(const LaneSampler& sampler) {
+  return lane_range(sampler.global_batch_samples(0), sampler.options().lanes, 0).count;
+}
+
+// The most units that are read ahead: of the steps asked for, but no more than their memory allows, and one step.
+size_t units_ahead(const LoaderOptions& options, const Dataset& dataset, int64_t rows) {
+  const int64_t lanes = options.last_lane - options.first_lane;
+  const int64_t bytes = std::max<int64_t>(1, bytes_of(dataset.fields(), rows));
+  return static_cast<size_t>(std::max(lanes, std::min(options.prefetch * lanes, options.prefetch_bytes / bytes)));
 }
 
 }  // namespace
 
-Batch Loader::Source::make(uint64_t unit) const {
+std::vector<SampleRead> Loader::Source::samples(uint64_t unit) const {
   const auto number = static_cast<int64_t>(unit / static_cast<uint64_t>(lanes));
   const int lane = first_lane + static_cast<int>(unit % static_cast<uint64_t>(lanes));
   const auto epoch = static_cast<uint32_t>(number / sampler.steps_per_epoch());
-  const auto samples = sampler.lane(epoch, number % sampler.steps_per_epoch(), lane);
-  return read_batch(*dataset, samples, epoch, sampler.options().seed);
+  std::vector<SampleRead> samples;
+  for (const int64_t index : sampler.lane(epoch, number % sampler.steps_per_epoch(), lane)) {
+    samples.push_back(
+        {.index = index,
+         .draw = {.seed = sampler.options().seed, .epoch = epoch, .number = static_cast<uint64_t>(index)}});
+  }
+  return samples;
 }
 
 uint64_t Loader::Source::first_unit(Position position) const {
@@ -55,30 +67,36 @@ uint64_t Loader::Source::first_unit(Position position) const {
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, LaneSampler sampler, LoaderOptions options, Position start)
     : source_((check(options, *dataset, sampler),
-               std::make_shared<Source>(Source{.dataset = std::move(dataset),
-                                               .sampler = std::move(sampler),
+               std::make_shared<Source>(Source{.sampler = std::move(sampler),
                                                .first_lane = options.first_lane,
                                                .lanes = options.last_lane - options.first_lane}))),
       position_(start),
-      prefetcher_([source = source_](uint64_t unit) { return source->make(unit); }, source_->first_unit(start),
-                  {.workers = options.workers, .ahead = units_ahead(options), .timeout = options.timeout}) {}
+      queue_(dataset, [source = source_](uint64_t unit) { return source->samples(unit); }, most_rows(source_->sampler),
+             source_->first_unit(start),
+             {.workers = options.workers,
+              .ahead = units_ahead(options, *dataset, most_rows(source_->sampler)),
+              .timeout = options.timeout}) {}
 
 StepBatch Loader::next() {
   StepBatch step{.position = position_, .global_samples = sampler().global_batch_samples(position_.step), .lanes = {}};
+  const int64_t start = monotonic_ns();
   try {
     for (int i = 0; i < source_->lanes; ++i) {
-      step.lanes.push_back({prefetcher_.next(), source_->first_lane + i});
+      SampleQueue::Unit unit = queue_.next();
+      step.stats += unit.stats;
+      step.lanes.push_back({std::move(unit.batch), source_->first_lane + i});
     }
   } catch (...) {
     seek(position_);  // lanes of this step may have been taken already
     throw;
   }
+  step.wait_ns = monotonic_ns() - start;
   if (++position_.step == sampler().steps_per_epoch()) position_ = {.epoch = position_.epoch + 1, .step = 0};
   return step;
 }
 
 void Loader::seek(Position position) {
-  prefetcher_.seek(source_->first_unit(position));
+  queue_.seek(source_->first_unit(position));
   position_ = position;
 }
 

@@ -1,4 +1,4 @@
-// The batches of a rank's own lanes, step after step and epoch after epoch. Worker threads make them ahead of time.
+// The batches of a rank's own lanes, step after step and epoch after epoch. Worker threads read them ahead of time.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/prefetcher.h"
+#include "lockstep/data/sample_queue.h"
 #include "lockstep/data/sampler.h"
 
 namespace lockstep::data {
@@ -28,13 +28,16 @@ struct StepBatch {
   Position position;
   int64_t global_samples = 0;    // over all lanes of all ranks
   std::vector<LaneBatch> lanes;  // this rank's lanes, ascending
+  ReadStats stats = {};          // of reading them, whoever did
+  int64_t wait_ns = 0;           // the time that next() took
 };
 
 struct LoaderOptions {
   int first_lane = 0;
   int last_lane = 1;                                           // one past the last of this rank's lanes
-  int workers = 0;                                             // threads; 0: next() makes the batches itself
-  int prefetch = 3;                                            // steps made ahead
+  int workers = 0;                                             // threads; 0: next() reads the samples itself
+  int prefetch = 3;                                            // steps read ahead, and no more than
+  int64_t prefetch_bytes = int64_t{256} << 20;                 // so many bytes of batches, but at least one step
   std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a worker
 };
 
@@ -60,17 +63,16 @@ class Loader {
   // The part that the workers share. Each batch is a unit; units are numbered through all steps and, within a step,
   // through this rank's lanes.
   struct Source {
-    std::shared_ptr<const Dataset> dataset;
     LaneSampler sampler;
     int first_lane;
     int lanes;
-    Batch make(uint64_t unit) const;
+    std::vector<SampleRead> samples(uint64_t unit) const;
     uint64_t first_unit(Position position) const;  // BugError for a step that the epoch does not have
   };
 
   std::shared_ptr<const Source> source_;
   Position position_;
-  Prefetcher prefetcher_;
+  SampleQueue queue_;
 };
 
 }  // namespace lockstep::data

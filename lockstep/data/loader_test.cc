@@ -3,25 +3,33 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <set>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/fnv.h"
 #include "lockstep/data/tensor_dataset.h"
 
 namespace lockstep::data {
 namespace {
 
-// Sample i is the number i (+ 1000 · epoch); sample `bad` is damaged.
+// Sample i is the number i (+ 1000 · epoch); the samples `bad` are damaged.
 class Numbers final : public Dataset {
  public:
-  explicit Numbers(int64_t size, int64_t bad = -1) : size_(size), bad_(bad) {}
+  // Counts what is read in *read, if that is given.
+  explicit Numbers(int64_t size, std::vector<int64_t> bad = {}, std::atomic<int64_t>* read = nullptr)
+      : size_(size), bad_(std::move(bad)), read_(read) {}
   int64_t size() const override { return size_; }
   std::vector<Field> fields() const override {
     return {{.name = "data", .dtype = at::kFloat, .shape = {1}}, {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
-  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats&) const override {
+  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats& stats) const override {
     check_index(index, size_);
-    if (index == bad_) throw DataError("sample ", bad_, " is damaged");
+    if (std::find(bad_.begin(), bad_.end(), index) != bad_.end()) throw DataError("sample ", index, " is damaged");
+    if (read_ != nullptr) ++*read_;
+    stats.bytes += 100;
     rows[0].fill_(index);
     rows[1].fill_(static_cast<int64_t>(draw.number) + 1000 * draw.epoch);
   }
@@ -31,7 +39,8 @@ class Numbers final : public Dataset {
 
  private:
   int64_t size_;
-  int64_t bad_;
+  std::vector<int64_t> bad_;
+  std::atomic<int64_t>* read_;
 };
 
 // Numbers whose sample 20 can't be read the first time.
@@ -47,7 +56,7 @@ class OnceDamaged final : public Dataset {
   std::string description() const override { return sound_.description(); }
 
  private:
-  Numbers sound_{50}, damaged_{50, 20};
+  Numbers sound_{50}, damaged_{50, {20}};
   mutable std::atomic<bool> failed_ = false;
 };
 
@@ -66,7 +75,7 @@ class LoaderTest : public ::testing::TestWithParam<int> {
     return {.first_lane = first, .last_lane = last, .workers = GetParam()};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Workers, LoaderTest, ::testing::Values(0, 1, 3));
+INSTANTIATE_TEST_SUITE_P(Workers, LoaderTest, ::testing::Values(0, 1, 2, 7));
 
 TEST_P(LoaderTest, YieldsItsLanesStepAfterStep) {
   const LaneSampler order = sampler(50);
@@ -104,7 +113,7 @@ TEST_P(LoaderTest, StartsAndSeeksAnywhere) {
 }
 
 TEST_P(LoaderTest, ThrowsAtTheDamagedStepAndStaysThere) {
-  Loader loader(std::make_shared<Numbers>(50, 20), sampler(50, false), options(0, 4));
+  Loader loader(std::make_shared<Numbers>(50, std::vector<int64_t>{20}), sampler(50, false), options(0, 4));
   loader.next();
   for (int i = 0; i < 3; ++i) {
     EXPECT_THROW(loader.next(), DataError);
@@ -125,19 +134,92 @@ TEST_P(LoaderTest, AStepThatFailedOnceIsWholeTheNextTime) {
   }
 }
 
-TEST(Loader, GivesTheSameBitsForAnyNumberOfWorkers) {
-  const auto images = std::make_shared<TensorDataset>(at::rand({100, 1, 28, 28}), at::arange(100));
-  Loader alone(images, sampler(100), {.last_lane = 4});
-  Loader helped(images, sampler(100), {.last_lane = 4, .workers = 3, .prefetch = 2});
-  for (int step = 0; step < 20; ++step) {
-    const StepBatch a = alone.next();
-    const StepBatch b = helped.next();
-    ASSERT_EQ(a.lanes.size(), b.lanes.size());
-    for (size_t i = 0; i < a.lanes.size(); ++i) {
-      EXPECT_TRUE(at::equal(a.lanes[i].data(), b.lanes[i].data()));
-      EXPECT_TRUE(at::equal(a.lanes[i].target(), b.lanes[i].target()));
+// All that the batches of `epochs` epochs hold, in one number.
+uint64_t hash_of(Loader& loader, uint32_t epochs) {
+  uint64_t hash = kFnvSeed;
+  while (loader.position().epoch < epochs) {
+    const StepBatch step = loader.next();
+    for (const LaneBatch& lane : step.lanes) {
+      for (const auto& [name, tensor] : lane.tensors) {
+        hash = fnv1a(hash, std::string_view(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()));
+      }
+      hash = fnv1a(hash, static_cast<uint64_t>(lane.lane));
     }
   }
+  return hash;
+}
+
+std::shared_ptr<const Dataset> images() {
+  at::manual_seed(3);
+  return std::make_shared<TensorDataset>(at::rand({100, 1, 28, 28}), at::arange(100));
+}
+
+TEST_P(LoaderTest, GivesTheSameBitsOverThreeEpochs) {
+  Loader alone(images(), sampler(100), {.last_lane = 4});
+  LoaderOptions helped = options(0, 4);
+  helped.prefetch = 2;
+  Loader loader(images(), sampler(100), helped);
+  EXPECT_EQ(hash_of(loader, 3), hash_of(alone, 3));
+}
+
+TEST_P(LoaderTest, ResumesAtTenRandomPositions) {
+  Loader loader(images(), sampler(100), options(0, 4));
+  RandomStream random(1, Purpose::kShuffle, 0, 0);
+  for (int i = 0; i < 10; ++i) {
+    const Position at{.epoch = random.below(3), .step = random.below(9)};
+    Loader fresh(images(), sampler(100), {.last_lane = 4}, at);
+    loader.seek(at);
+    EXPECT_EQ(hash_of(loader, 3), hash_of(fresh, 3)) << at.epoch << ", " << at.step;
+  }
+}
+
+TEST_P(LoaderTest, NamesTheFirstBadSampleAtAnyNumberOfThreads) {
+  const auto set = std::make_shared<Numbers>(48, std::vector<int64_t>{9, 6, 7});
+  const LaneSampler one_lane({.dataset_size = 48, .batch_size = 12, .shuffle = false});
+  for (int i = 0; i < 20; ++i) {
+    Loader loader(set, one_lane, options(0, 1));
+    try {
+      loader.next();
+      FAIL() << "not refused";
+    } catch (const DataError& error) {
+      EXPECT_STREQ(error.what(), "sample 6 is damaged");
+    }
+  }
+}
+
+TEST_P(LoaderTest, SaysWhatReadingTook) {
+  Loader loader(std::make_shared<Numbers>(50), sampler(50), options(0, 4));
+  const StepBatch step = loader.next();
+  EXPECT_EQ(step.stats.bytes, 12 * 100) << "100 bytes a sample, by Numbers";
+  EXPECT_GT(step.wait_ns, 0);
+}
+
+// Batches that are let go of come back to the pool.
+TEST_P(LoaderTest, TakesNoMoreMemoryAfterTwentyEpochs) {
+  Loader loader(std::make_shared<Numbers>(50), sampler(50), options(0, 4));
+  std::set<const void*> blocks;
+  while (loader.position().epoch < 20) {
+    for (const LaneBatch& lane : loader.next().lanes) {
+      if (lane.size() > 0) blocks.insert(lane.data().const_data_ptr());
+    }
+  }
+  EXPECT_LE(blocks.size(), 4u * (3 + 2)) << "four lanes of three steps ahead, and of those that are looked at";
+}
+
+// The bound is on bytes, but a step is always whole.
+TEST(Loader, MemoryIsBoundedInBytes) {
+  std::atomic<int64_t> read = 0;
+  const auto set = std::make_shared<Numbers>(5000, std::vector<int64_t>(), &read);
+  const int64_t lane_bytes = 3 * (4 + 8);
+  const auto read_ahead = [&](int64_t bytes) {
+    read = 0;
+    Loader loader(set, sampler(5000), {.last_lane = 4, .workers = 2, .prefetch = 64, .prefetch_bytes = bytes});
+    const Deadline soon(std::chrono::milliseconds(50));
+    while (!soon.passed()) std::this_thread::yield();
+    return read.load();
+  };
+  EXPECT_EQ(read_ahead(10 * lane_bytes), 10 * 3);
+  EXPECT_EQ(read_ahead(1), 4 * 3) << "the lanes of a step";
 }
 
 TEST(Loader, ChecksItsOptions) {
@@ -145,6 +227,7 @@ TEST(Loader, ChecksItsOptions) {
   EXPECT_THROW(Loader(numbers, sampler(50), {.workers = -1}), ConfigError);
   EXPECT_THROW(Loader(numbers, sampler(50), {.workers = 100000}), ConfigError);
   EXPECT_THROW(Loader(numbers, sampler(50), {.prefetch = 0}), ConfigError);
+  EXPECT_THROW(Loader(numbers, sampler(50), {.prefetch_bytes = 0}), ConfigError);
   EXPECT_THROW(Loader(numbers, sampler(50), {.first_lane = 2, .last_lane = 5}), BugError);
   EXPECT_THROW(Loader(numbers, sampler(50), {.first_lane = 2, .last_lane = 2}), BugError);
   EXPECT_THROW(Loader(numbers, sampler(49), {}), BugError);

@@ -2,10 +2,16 @@
 
 #include <ATen/core/TensorBase.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/ScalarType.h>
 #include <c10/core/TensorImpl.h>
 
 namespace lockstep::data {
 namespace {
+
+at::MemoryFormat format_of(const Field& field) {
+  const bool last = field.channels_last && field.shape.size() == 3;
+  return last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+}
 
 // As batch.select(0, row), which takes ten times as long by way of the dispatcher.
 at::Tensor view_of_row(const at::Tensor& batch, int64_t row) {
@@ -31,8 +37,14 @@ SampleRows::SampleRows(const std::vector<Field>& fields, int64_t rows) {
   }
 }
 
-at::MemoryFormat format_of(const Field& field) {
-  return field.channels_last && field.shape.size() == 3 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+int64_t bytes_of(const std::vector<Field>& fields, int64_t rows) {
+  int64_t bytes = 0;
+  for (const Field& field : fields) {
+    int64_t values = rows;
+    for (const int64_t dimension : field.shape) values *= dimension;
+    bytes += values * static_cast<int64_t>(c10::elementSize(field.dtype));
+  }
+  return bytes;
 }
 
 }  // namespace lockstep::data

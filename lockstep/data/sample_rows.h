@@ -26,7 +26,7 @@ class SampleRows {
   std::vector<at::Tensor> views_;  // row after row
 };
 
-// The memory format of a field's batches.
-at::MemoryFormat format_of(const Field& field);
+// The bytes that so many rows of the fields take.
+int64_t bytes_of(const std::vector<Field>& fields, int64_t rows);
 
 }  // namespace lockstep::data

@@ -1,0 +1,79 @@
+#include "lockstep/data/batch_pool.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+namespace lockstep::data {
+namespace {
+
+const std::vector<Field> kFields = {{"data", at::kFloat, {2, 3}}, {"target", at::kLong, {}}};
+
+TEST(BatchPool, GivesBlocksOfOneSize) {
+  BatchPool pool(kFields, 4);
+  EXPECT_EQ(pool.block_bytes(), 4 * (6 * 4 + 8));
+  const auto block = pool.take();
+  EXPECT_EQ(block->batch().data().sizes(), at::IntArrayRef({4, 2, 3}));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(block->batch().data().data_ptr()) % 64, 0u);
+}
+
+TEST(BatchPool, GivesNoBlockTwiceAtATime) {
+  BatchPool pool(kFields, 4);
+  std::set<const void*> seen;
+  std::vector<std::shared_ptr<SampleRows>> taken;
+  for (int i = 0; i < 5; ++i) {
+    taken.push_back(pool.take());
+    EXPECT_TRUE(seen.insert(taken.back()->batch().data().data_ptr()).second);
+  }
+  EXPECT_EQ(pool.blocks(), 5);
+  taken.clear();
+  for (int i = 0; i < 5; ++i) taken.push_back(pool.take());
+  EXPECT_EQ(pool.blocks(), 5) << "those that came back";
+}
+
+TEST(BatchPool, ABatchOwnsItsBlock) {
+  BatchPool pool(kFields, 4);
+  Batch batch = batch_in(pool.take(), 3);
+  EXPECT_EQ(batch.data().sizes(), at::IntArrayRef({3, 2, 3}));
+  EXPECT_EQ(batch.target().sizes(), at::IntArrayRef({3}));
+  const void* memory = batch.data().data_ptr();
+  at::Tensor last = batch.target().slice(0, 1);  // one view is enough
+  batch = {};
+  EXPECT_NE(pool.take()->batch().data().data_ptr(), memory);
+  last.reset();
+  const auto first = pool.take(), second = pool.take();
+  EXPECT_TRUE(first->batch().data().data_ptr() == memory || second->batch().data().data_ptr() == memory);
+  EXPECT_EQ(pool.blocks(), 2);
+}
+
+TEST(BatchPool, ItsBatchesMayOutliveIt) {
+  Batch batch;
+  {
+    BatchPool pool(kFields, 4);
+    batch = batch_in(pool.take(), 4);
+    batch.target().fill_(7);
+  }
+  EXPECT_EQ(batch.target().sum().item<int64_t>(), 28);
+  std::thread([mine = std::move(batch)]() mutable { mine = {}; }).join();
+}
+
+TEST(BatchPool, ServesSeveralThreads) {
+  BatchPool pool(kFields, 4);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&pool, thread] {
+      for (int i = 0; i < 200; ++i) {
+        Batch batch = batch_in(pool.take(), 4);
+        batch.target().fill_(thread);
+        EXPECT_TRUE(batch.target().eq(thread).all().item<bool>());
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_LE(pool.blocks(), 4);
+}
+
+}  // namespace
+}  // namespace lockstep::data
