@@ -3,17 +3,14 @@
 
 namespace lockstep::comm {
 
-// Keeps c10d's own warnings off standard error while the object lives, unless the user asked for them by
-// TORCH_CPP_LOG_LEVEL.
+// Keeps c10d's own warnings off standard error while such an object lives, unless the user asked for them by
+// TORCH_CPP_LOG_LEVEL. Any thread.
 class QuietC10d {
  public:
   QuietC10d();
   ~QuietC10d();
   QuietC10d(const QuietC10d&) = delete;
   QuietC10d& operator=(const QuietC10d&) = delete;
-
- private:
-  int level_;
 };
 
 }  // namespace lockstep::comm

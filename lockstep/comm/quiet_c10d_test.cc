@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <memory>
+
 namespace lockstep::comm {
 namespace {
 
@@ -14,6 +16,17 @@ TEST(QuietC10d, SilencesWarningsWhileItLives) {
     const QuietC10d quiet;
     EXPECT_GT(FLAGS_caffe2_log_level, 2);
   }
+  EXPECT_EQ(FLAGS_caffe2_log_level, before);
+}
+
+// As in ranks that are threads of one process.
+TEST(QuietC10d, TheLastOneBringsTheWarningsBack) {
+  unsetenv("TORCH_CPP_LOG_LEVEL");
+  const int before = FLAGS_caffe2_log_level;
+  auto first = std::make_unique<QuietC10d>(), second = std::make_unique<QuietC10d>();
+  first.reset();
+  EXPECT_GT(FLAGS_caffe2_log_level, 2);
+  second.reset();
   EXPECT_EQ(FLAGS_caffe2_log_level, before);
 }
 
