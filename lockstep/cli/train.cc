@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <utility>
 
 #include "lockstep/amp/auto_level.h"
 #include "lockstep/base/cpu_features.h"
@@ -62,13 +63,15 @@ Folder take_folder(World& world, train::TrainOptions& options, const Logger& log
   if (folder.of_front) return folder;
   once(world, OnceScope::kWorld, [&] {
     folder.of_launcher = launch::RunDirectory::prepare(options);
-    options.out = folder.of_launcher->path();
-    if (options.resume) options.resume = folder.of_launcher->resume();
+    launch::go_on(options, *folder.of_launcher);
   });
   const std::string& warning = folder.of_launcher ? folder.of_launcher->lock().warning() : "";
   if (!warning.empty()) log.warning(warning);
   options.out = comm::gather_texts(world.communicator(), options.out).at(0);
-  if (options.resume) options.resume = comm::gather_texts(world.communicator(), *options.resume).at(0);
+  const std::string resume = comm::gather_texts(world.communicator(), options.resume.value_or("")).at(0);
+  if (resume.empty()) return folder;
+  options.resume = resume;
+  if (!options.load.empty()) options.loaded = std::exchange(options.load, "");
   return folder;
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/inputs.h"
@@ -71,12 +72,28 @@ void check_unused(const std::string& folder, const std::string& option, bool ove
                     "another --out");
 }
 
+// The newest folder under `root` in which an earlier start of one of these jobs has begun a run; "" if there is none.
+std::string folder_of_restarted(const std::string& root, const std::string& recipe, std::vector<LaunchedJob> jobs) {
+  std::erase_if(jobs, [](const LaunchedJob& job) { return !job.one_command; });
+  fs::path newest;
+  for (const auto& path : entries_of(root)) {
+    if (number_of(path, recipe) <= number_of(newest, recipe)) continue;
+    if (is_restart(train::RunLock::job_of(path), jobs)) newest = path;
+  }
+  return newest.string();
+}
+
 }  // namespace
 
-RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std::string& runs_root) {
+RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std::string& runs_root,
+                                   const std::vector<LaunchedJob>& jobs) {
   RunDirectory run;
   const auto resumed = find_resumed(options, runs_root);
-  const Place place = place_of(options, resumed);
+  Place place = place_of(options, resumed);
+  if (place.folder.empty()) {
+    place.folder = folder_of_restarted(runs_root, options.recipe, jobs);
+    place.option = cat("--out ", place.folder);
+  }
   if (resumed) run.resume_ = resumed->from;
   try {
     if (place.folder.empty()) {
@@ -86,7 +103,9 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std
       run.make_folders(place.folder);
     }
     run.take_lock(place.folder.empty() ? cat("--out ", run.path_) : place.option);
-    if (place.begins) check_unused(run.path_, place.option, options.overwrite);
+    const bool restarted = place.begins && is_restart(run.lock_->job(), jobs);
+    if (restarted && train::holds_checkpoint(run.path_)) run.resume_ = run.path_;
+    if (place.begins && !restarted) check_unused(run.path_, place.option, options.overwrite);
     // The run may have gone on until its lock was free.
     if (!place.begins && resumed->newest && resumed->from != resumed->run && !train::is_newest(resumed->from)) {
       throw ConfigError("--resume ", resumed->from, ": the run has gone on meanwhile; try again");
@@ -94,6 +113,7 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std
     const train::RunFiles files{run.path_};
     for (const auto& folder : {files.checkpoints(), files.logs(), files.errors()}) run.make_folders(folder);
     prove_writable(run.path_);
+    run.lock_->set_job(names_of(jobs));
   } catch (const Error&) {
     run.discard_if_unused();
     throw;
@@ -158,6 +178,12 @@ void RunDirectory::remove_files() const {
     for (const auto& file : entries_of(folder)) fs::remove(file, ignored);
   }
   if (has_made(path_)) fs::remove(files.config(), ignored);
+}
+
+void go_on(train::TrainOptions& options, const RunDirectory& run) {
+  options.out = run.path();
+  options.resume = run.resume();
+  if (options.resume && !options.load.empty()) options.loaded = std::exchange(options.load, "");
 }
 
 void check_inputs(const train::TrainOptions& options) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/launch/launched_job.h"
 #include "lockstep/train/folder/folder_watch.h"
 #include "lockstep/train/folder/run_lock.h"
 #include "lockstep/train/options/train_options.h"
@@ -24,8 +25,11 @@ class RunDirectory {
   //                                 folder of the resumed run
   //   --resume … --out another DIR  that folder
   // A folder that is to begin a run and holds one is refused, unless that run saved no checkpoint and --overwrite is
-  // given. Throws ConfigError or IoError, and then leaves nothing behind.
-  static RunDirectory prepare(const train::TrainOptions& options, const std::string& runs_root = "runs");
+  // given. It is not refused if the run is that of an earlier start of one of `jobs`: the run goes on from its newest
+  // checkpoint then, or begins anew if it has none. A further start of a job of one command takes that job's folder
+  // under `runs_root`, too. Throws ConfigError or IoError, and then leaves nothing behind.
+  static RunDirectory prepare(const train::TrainOptions& options, const std::string& runs_root = "runs",
+                              const std::vector<LaunchedJob>& jobs = find_jobs());
 
   const std::string& path() const { return path_; }
   std::string logs() const { return path_ + "/logs"; }
@@ -52,6 +56,10 @@ class RunDirectory {
   std::optional<train::RunLock> lock_;
   std::optional<train::FolderWatch> watch_;
 };
+
+// Makes the options those of a run in this folder: sets --out and --resume. A run that goes on takes no weights of
+// --load.
+void go_on(train::TrainOptions& options, const RunDirectory& run);
 
 // Throws ConfigError if a file or folder that the options name does not exist.
 void check_inputs(const train::TrainOptions& options);

@@ -140,6 +140,59 @@ TEST_F(RunDirectoryTest, AFailureLeavesNothingBehind) {
   EXPECT_FALSE(fs::exists(root_ + "/new"));
 }
 
+// torchrun and Slurm start a job's processes anew by the same command line.
+TEST_F(RunDirectoryTest, AFurtherStartOfAJobGoesOnWithItsRun) {
+  const LaunchedJob first{.name = "torchrun agent 1 (2) on here", .one_command = true}, other{.name = "slurm 7 of one"};
+  LaunchedJob again = first, other_again = other;
+  again.restarted = other_again.restarted = true;
+  const auto prepared = [&](const std::vector<LaunchedJob>& jobs) {
+    const auto run = RunDirectory::prepare(options_, runs_, jobs);
+    return std::pair(run.path(), run.resume());
+  };
+  using Prepared = std::pair<std::string, std::optional<std::string>>;
+  const std::string run = options_.out = root_ + "/run";
+  EXPECT_EQ(prepared({first}), Prepared(run, std::nullopt));
+  touch(run + "/metrics.jsonl");
+  EXPECT_EQ(prepared({again, other}), Prepared(run, std::nullopt)) << "anew, for it has no checkpoint";
+  touch(run + "/checkpoints/step-000200.pt");
+  EXPECT_EQ(prepared({again}), Prepared(run, run));
+  const std::vector<std::vector<LaunchedJob>> strangers = {{}, {first}, {other}, {other_again}};
+  for (const auto& jobs : strangers) EXPECT_THROW(prepared(jobs), ConfigError);
+  EXPECT_EQ(prepared({again}), Prepared(run, run)) << "who was refused has left no name";
+  options_.resume = run;
+  EXPECT_EQ(prepared({}), Prepared(run, run));
+  options_.resume.reset();
+  EXPECT_THROW(prepared({again}), ConfigError) << "a run that went on otherwise is no longer the job's";
+}
+
+TEST_F(RunDirectoryTest, AFurtherStartFindsTheFolderThatNobodyHasNamed) {
+  LaunchedJob job{.name = "torchrun agent 1 (2) on here", .one_command = true}, many{.name = "slurm 7 of one"};
+  const auto path = [&] { return RunDirectory::prepare(options_, runs_, {job, many}).path(); };
+  EXPECT_EQ(path(), runs_ + "/mnist-1");
+  touch(runs_ + "/mnist-1/checkpoints/step-000200.pt");
+  EXPECT_EQ(prepare().path(), runs_ + "/mnist-2");
+  many.restarted = true;
+  EXPECT_EQ(path(), runs_ + "/mnist-3") << "a job of many commands may have begun any of them";
+  fs::remove_all(runs_ + "/mnist-3");
+  job.restarted = true;
+  const auto run = RunDirectory::prepare(options_, runs_, {job});
+  EXPECT_EQ(run.path(), runs_ + "/mnist-1");
+  EXPECT_EQ(run.resume(), run.path());
+}
+
+TEST_F(RunDirectoryTest, ARunThatGoesOnTakesNoOtherWeights) {
+  const auto run = prepare();
+  options_.load = "weights.pt";
+  go_on(options_, run);
+  EXPECT_EQ(options_.out, run.path());
+  EXPECT_EQ(options_.load, "weights.pt");
+  options_.out.clear();
+  options_.resume = make_run(root_ + "/old");
+  go_on(options_, prepare());
+  EXPECT_EQ(options_.load, "");
+  EXPECT_EQ(options_.loaded, "weights.pt");
+}
+
 TEST_F(RunDirectoryTest, ResumesInPlaceFromTheNewest) {
   const std::string run = make_run(root_ + "/old");
   for (const std::string& from : {run, run + "/checkpoints/last.pt", run + "/checkpoints/step-000400.pt"}) {

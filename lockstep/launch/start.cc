@@ -21,8 +21,7 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
   train::TrainOptions& options = command.options();
   check_inputs(options);
   const auto run = RunDirectory::prepare(options);
-  options.out = run.path();
-  options.resume = run.resume();
+  go_on(options, run);
   if (!run.lock().warning().empty()) Logger::from_environment("").warning(run.lock().warning());
   const parallel::ParallelOptions& processes = options.parallel;
   Launcher launcher(

@@ -32,12 +32,26 @@ bool is_at(int descriptor, const std::string& path) {
          ours.st_ino == there.st_ino;
 }
 
-// "pid 812 on node3", as the owner wrote it; "" where it has not yet.
-std::string read_owner(int file) {
-  std::array<char, 256> text;
+// The two lines of the file; "" where they are not written.
+struct Lines {
+  std::string owner;  // "pid 812 on node3"
+  std::string job;
+};
+
+constexpr std::string_view kJob = "job ";
+
+Lines read_lines(int file) {
+  std::array<char, 1024> text;
   const ssize_t got = pread(file, text.data(), text.size(), 0);
-  const std::string_view all(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
-  return std::string(all.substr(0, all.find('\n')));
+  std::istringstream all(std::string(text.data(), got > 0 ? static_cast<size_t>(got) : 0));
+  Lines lines;
+  std::getline(all, lines.owner);
+  if (std::getline(all, lines.job) && lines.job.starts_with(kJob)) {
+    lines.job.erase(0, kJob.size());
+  } else {
+    lines.job.clear();
+  }
+  return lines;
 }
 
 std::string host_name() {
@@ -55,9 +69,10 @@ bool has_ended(const std::string& owner) {
   return state == '\0' || state == 'Z' || state == 'X';
 }
 
-void write_owner(int file, const std::string& path) {
+void write_lines(int file, const std::string& path, const std::string& job) {
+  const std::string owner = cat("pid ", getpid(), " on ", host_name(), '\n');
   if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0 ||
-      !write_all(file, cat("pid ", getpid(), " on ", host_name(), '\n'))) {
+      !write_all(file, job.empty() ? owner : cat(owner, kJob, job, '\n'))) {
     throw IoError(path, ": can't be written: ", errno_text(errno), "; choose another folder with --out");
   }
 }
@@ -86,7 +101,7 @@ RunLock RunLock::take(const std::string& folder, const std::string& option, cons
     if (means.lock_file(lock.descriptor(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK) {
-        const std::string owner = read_owner(lock.descriptor());
+        const std::string owner = read_lines(lock.descriptor()).owner;
         if (!has_ended(owner) || patience.passed()) refuse(option, owner);
         poll(nullptr, 0, kPollMs);
         continue;
@@ -97,9 +112,20 @@ RunLock RunLock::take(const std::string& folder, const std::string& option, cons
     }
     // A run that never began removes its folder, and with it perhaps the file that was opened here.
     if (!is_at(lock.descriptor(), path)) continue;
-    write_owner(lock.descriptor(), path);
+    lock.path_ = path;
+    lock.set_job(read_lines(lock.descriptor()).job);
     return lock;
   }
+}
+
+void RunLock::set_job(const std::string& job) {
+  job_ = job;
+  write_lines(descriptor(), path_, job);
+}
+
+std::string RunLock::job_of(const std::string& folder) {
+  const Descriptor file(open(RunFiles{folder}.lock().c_str(), O_RDONLY | O_CLOEXEC));
+  return file ? read_lines(file.get()).job : "";
 }
 
 std::optional<RunLock> RunLock::inherited(const std::string& folder) {

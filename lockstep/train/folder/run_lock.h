@@ -33,13 +33,20 @@ class RunLock {
   // something else than the folder's lock.
   static std::optional<RunLock> inherited(const std::string& folder);
 
+  // The job whose run it is, as set_job() has named it, whoever has held the lock since; empty if none has. `job` is
+  // one line. Throws IoError.
+  const std::string& job() const { return job_; }
+  void set_job(const std::string& job);
+  // The same of a folder whose lock need not be free.
+  static std::string job_of(const std::string& folder);
+
   int descriptor() const { return file_.get(); }
   // For people: that this file system has no locks, so that nothing keeps two runs apart; empty if it has.
   const std::string& warning() const { return warning_; }
 
  private:
   Descriptor file_;
-  std::string warning_;
+  std::string path_, job_, warning_;
 };
 
 // The variable in which the front gives its workers the lock's descriptor.

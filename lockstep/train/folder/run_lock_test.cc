@@ -79,6 +79,22 @@ TEST_F(RunLockTest, WaitsForWhatAKilledOwnerHasLeft) {
   EXPECT_THROW(RunLock::take(dir_.path(), "--out runs/a", {.lock_file = held}), ConfigError) << "at once";
 }
 
+TEST_F(RunLockTest, NamesTheJobUntilAnotherIsNamed) {
+  EXPECT_EQ(RunLock::job_of(dir_.path()), "");
+  {
+    RunLock lock = take();
+    EXPECT_EQ(lock.job(), "");
+    lock.set_job("slurm 4711 of alps");
+    EXPECT_EQ(RunLock::job_of(dir_.path()), "slurm 4711 of alps");
+    EXPECT_THAT(::lockstep::testing_support::refusal([&] { take(); }),
+                HasSubstr("(pid " + std::to_string(getpid()) + " on "));
+  }
+  RunLock later = take();
+  EXPECT_EQ(later.job(), "slurm 4711 of alps") << "who only took the lock has not run there";
+  later.set_job("");
+  EXPECT_EQ(RunLock::job_of(dir_.path()), "");
+}
+
 TEST_F(RunLockTest, IsInheritedByItsDescriptor) {
   EXPECT_FALSE(RunLock::inherited(dir_.path()));
   const RunLock front = take();
