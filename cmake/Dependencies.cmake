@@ -10,7 +10,7 @@ pkg_check_modules(libhwy REQUIRED IMPORTED_TARGET libhwy)
 # Kernels are compiled once for each instruction set: AVX-512, AVX2, and SSE2 for machines that have neither.
 target_compile_definitions(PkgConfig::libhwy INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
-pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
+pkg_check_modules(tomlplusplus REQUIRED tomlplusplus) # its headers
 pkg_check_modules(libjpeg REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
 pkg_check_modules(libgif REQUIRED IMPORTED_TARGET libgif)

@@ -1,5 +1,7 @@
 #include "lockstep/config/toml_file.h"
 
+// Compiled here, for its library would need the C++ runtime of the system's (apps/front/CMakeLists.txt).
+#define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
 #include <algorithm>

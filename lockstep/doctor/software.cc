@@ -119,7 +119,7 @@ Software find_software() {
 }
 
 std::vector<std::string> misfits(const Software& s) {
-  std::vector<std::string> out;
+  std::vector<std::string> out = s.unloadable;
   const auto say = [&out](const auto&... parts) { out.push_back(cat(parts...)); };
   if (!s.libtorch) say("libtorch: not in ", s.torch_folder, "; install it again, or name its folder and build anew");
   if (s.libtorch && s.built_against && s.libtorch != s.built_against) {

@@ -27,6 +27,7 @@ struct Software {
   std::string mpi;  // "Open MPI v4.1.4"
   std::string torch_folder;
   std::vector<Gpu> gpus;
+  std::vector<std::string> unloadable;  // libraries of lockstep-worker, as loader_misfits() describes them
 };
 
 // Opens the libraries and asks them. Never throws.

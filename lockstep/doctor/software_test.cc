@@ -36,6 +36,13 @@ TEST(Misfits, AMachineWithoutGpusNeedsNoCuda) {
   EXPECT_THAT(misfits({.libtorch = Version{2, 11, 0}, .libtorch_cuda = Version{13, 0}}), IsEmpty());
 }
 
+TEST(Misfits, WhatTheLoaderLacksComesFirst) {
+  auto s = sound();
+  s.libtorch = Version{2, 10, 0};
+  s.unloadable = {"libstdc++.so.6: too old"};
+  EXPECT_THAT(misfits(s), ElementsAre("libstdc++.so.6: too old", HasSubstr("libtorch 2.10.0")));
+}
+
 TEST(Misfits, AnOldDriver) {
   auto s = sound();
   s.driver = Version{550, 54, 15};

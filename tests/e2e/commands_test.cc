@@ -1,4 +1,5 @@
 // What the commands beside train print: one JSON value on standard output and nothing else, for scripts.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -135,6 +136,35 @@ TEST(Doctor, TellsPeopleTheSame) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("\nshm         ok: "), std::string::npos) << result.out;
   EXPECT_EQ(result.err, "");
+}
+
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kFrontHasItsRuntime = false;
+#else
+constexpr bool kFrontHasItsRuntime = true;
+#endif
+
+// As in a conda environment whose folder is in LD_LIBRARY_PATH.
+TEST(Doctor, NamesALibstdcxxThatIsTooOld) {
+  if (!kFrontHasItsRuntime) GTEST_SKIP() << "lockstep brings its C++ runtime only without sanitizers";
+  const TempDir dir;
+  const std::string library = dir / "libstdc++.so.6";
+  write_file(dir / "old.map", "GLIBCXX_3.4 { global: f; local: *; };\nCXXABI_1.3 {};\n");
+  write_file(dir / "old.c", "int f(void) { return 1; }\n");
+  const auto made = Program({.command = {"/usr/bin/env", "cc", "-shared", "-fPIC", "-Wl,-soname,libstdc++.so.6",
+                                         "-Wl,--version-script=" + (dir / "old.map"), "-o", library, dir / "old.c"}})
+                        .wait();
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const Words old = {"/usr/bin/env", "LD_LIBRARY_PATH=" + dir.path()};
+  const auto result = Program({.command = old + lockstep_command({"doctor"}).command}).wait();
+  EXPECT_EQ(result.exit_code, 69) << result.err;
+  EXPECT_THAT(result.out,
+              ::testing::HasSubstr("misfit      libstdc++.so.6: the loader finds " + library + ", which is too old"));
+  EXPECT_THAT(result.out, ::testing::HasSubstr("take " + dir.path() + " out of LD_LIBRARY_PATH"));
 }
 
 TEST(Version, IsOneLine) {

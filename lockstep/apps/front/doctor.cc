@@ -7,8 +7,10 @@
 
 #include "commands.h"
 #include "lockstep/apps/commands/plain_commands.h"
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/doctor/loader.h"
 #include "lockstep/doctor/report.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/process.h"
@@ -75,6 +77,9 @@ int doctor(const Arguments& args) {
   apps::Command<apps::DoctorOptions> command;
   if (const auto help = command.read(args)) return print(*help), 0;
   doctor::Diagnosis diagnosis{doctor::look_at_machine(), doctor::find_software(), {}, {}};
+  const Outcome listed = run_quietly(doctor::loader_command(worker_program()), 1);
+  if (listed.asked_to_stop()) return listed.code;
+  diagnosis.software.unloadable = doctor::loader_misfits(listed.out + listed.err, env("LD_LIBRARY_PATH").value_or(""));
   const Outcome measured = run_quietly(doctor::precision_command(worker_program()), 1);
   if (measured.asked_to_stop()) return measured.code;
   diagnosis.precision = doctor::judge_precision(measured.code, measured.out, measured.err);
