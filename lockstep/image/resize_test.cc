@@ -2,13 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "lockstep/base/fnv.h"
 #include "lockstep/base/testing/instruction_sets.h"
 #include "lockstep/image/testing/pictures.h"
 #include "lockstep/image/testing/pillow.h"
+#include "lockstep/image/testing/recorded.h"
 
 namespace lockstep::image {
 namespace {
@@ -63,25 +60,11 @@ TEST(Resize, IsWithinOneOfPillowsAlgorithm) {
 }
 
 TEST(Resize, IsWithinOneOfWhatPillowRecorded) {
-  std::ifstream file(LOCKSTEP_SOURCE_DIR "/tests/fixtures/resize.json");
-  const auto recorded = nlohmann::json::parse(file);
-  for (const auto& item : recorded.at("cases")) {
-    Pixels in, expected;
+  const auto all = recorded();
+  for (const auto& item : all.at("resizes")) {
     const int channels = item.at("channels");
-    in.reshape({item.at("size")[0], item.at("size")[1]}, channels);
-    expected.reshape({item.at("to")[0], item.at("to")[1]}, channels);
-    for (int y = 0; y < in.height(); ++y) {
-      for (int x = 0; x < in.width(); ++x) {
-        for (int c = 0; c < channels; ++c)
-          in.at(x, y)[c] = static_cast<uint8_t>(x * x * 7 + y * 31 + x * y * 3 + c * 85);
-      }
-    }
-    size_t i = 0;
-    for (int y = 0; y < expected.height(); ++y) {
-      for (int x = 0; x < expected.width(); ++x) {
-        for (int c = 0; c < channels; ++c) expected.at(x, y)[c] = item.at("pixels")[i++];
-      }
-    }
+    const Pixels in = recorded_picture({item.at("size")[0], item.at("size")[1]}, channels);
+    const Pixels expected = recorded_pixels(item.at("pixels"), {item.at("to")[0], item.at("to")[1]}, channels);
     EXPECT_EQ(difference(pillow_resize(in, expected.size()), expected), 0);
     EXPECT_LE(difference(resized_to(in, expected.size()), expected), 1);
   }
@@ -110,11 +93,7 @@ TEST(Resize, EveryInstructionSetGivesTheSameBits) {
     for (const int channels : {1, 3}) {
       for (const Size from : {Size{101, 57}, Size{13, 90}}) {
         const Pixels out = resized_by(resizer, picture(from, channels), flipped_x(*resized(whole(from), {37, 41})));
-        for (int y = 0; y < out.height(); ++y) {
-          for (int x = 0; x < out.width(); ++x) {
-            for (int c = 0; c < channels; ++c) hash = fnv1a(hash, out.at(x, y)[c]);
-          }
-        }
+        hash = hash_of(out, hash);
       }
     }
     if (expected == 0) expected = hash;

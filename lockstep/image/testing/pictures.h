@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "lockstep/base/fnv.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/image/decoder.h"
 #include "lockstep/image/pixels.h"
@@ -52,6 +53,16 @@ inline Pixels slice(const Pixels& from, const Rect& part) {
     }
   }
   return to;
+}
+
+// A hash of all values.
+inline uint64_t hash_of(const Pixels& pixels, uint64_t hash = kFnvSeed) {
+  for (int y = 0; y < pixels.height(); ++y) {
+    for (int x = 0; x < pixels.width(); ++x) {
+      for (int c = 0; c < pixels.channels(); ++c) hash = fnv1a(hash, pixels.at(x, y)[c]);
+    }
+  }
+  return hash;
 }
 
 // The greatest difference of two images; 256 if their shapes differ.
