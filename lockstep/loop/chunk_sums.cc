@@ -10,11 +10,23 @@
 #include "lockstep/world/once.h"
 
 namespace lockstep::loop {
+namespace {
+
+int64_t chunks_of(int64_t samples, int64_t chunk) {
+  if (chunk < 1) throw ConfigError("an evaluation in chunks of ", chunk, " samples; expected 1 or more");
+  return (samples + chunk - 1) / chunk;
+}
+
+}  // namespace
+
+OwnSamples own_samples(comm::Communicator& comm, int64_t samples, int64_t chunk) {
+  const comm::Slice own = comm::slice_of(chunks_of(samples, chunk), comm.rank(), comm.size());
+  return {.first = std::min(samples, own.first * chunk), .last = std::min(samples, own.last * chunk)};
+}
 
 std::vector<double> chunk_sums(comm::Communicator& comm, int64_t samples, int64_t chunk,
                                const std::function<std::vector<double>(int64_t first, int64_t count)>& measure) {
-  if (chunk < 1) throw ConfigError("an evaluation in chunks of ", chunk, " samples; expected 1 or more");
-  const int64_t chunks = (samples + chunk - 1) / chunk;
+  const int64_t chunks = chunks_of(samples, chunk);
   const comm::Slice own = comm::slice_of(chunks, comm.rank(), comm.size());
   const at::Tensor table = at::zeros({chunks, kMostSums + 1}, at::kDouble);  // a row: the number of sums, the sums
   auto* rows = table.mutable_data_ptr<double>();

@@ -12,10 +12,17 @@ namespace lockstep::loop {
 // The most sums that can be added at once.
 constexpr int64_t kMostSums = 64;
 
+// The samples that this rank computes, the first and one past the last; equal where it has none.
+struct OwnSamples {
+  int64_t first = 0;
+  int64_t last = 0;
+};
+OwnSamples own_samples(comm::Communicator& comm, int64_t samples, int64_t chunk);
+
 // Cuts `samples` samples into chunks of `chunk` each, of which the last may be shorter. One rank calls
-// measure(first sample, samples) for each chunk; the results are added in the order of the chunks. Every call returns
-// the same number of sums. A collective. Throws, on all ranks, what `measure` throws on one, and ConfigError if the
-// numbers of sums differ, and for a chunk below 1.
+// measure(first sample, samples) for each chunk, in order; the results are added in the order of the chunks. Every call
+// returns the same number of sums. A collective. Throws, on all ranks, what `measure` throws on one, and ConfigError if
+// the numbers of sums differ, and for a chunk below 1.
 std::vector<double> chunk_sums(comm::Communicator& comm, int64_t samples, int64_t chunk,
                                const std::function<std::vector<double>(int64_t first, int64_t count)>& measure);
 

@@ -35,6 +35,15 @@ TEST(ChunkSums, NoNumberPrintsAsNan) {
   EXPECT_EQ(cat(sums[0]), "nan");
 }
 
+TEST(ChunkSums, OwnSamplesAreThoseThatAreMeasured) {
+  comm::SingleCommunicator comm;
+  const OwnSamples own = own_samples(comm, 10, 4);
+  EXPECT_EQ(own.first, 0);
+  EXPECT_EQ(own.last, 10);
+  EXPECT_EQ(own_samples(comm, 0, 4).last, 0);
+  EXPECT_THAT(refusal([&] { own_samples(comm, 10, 0); }), HasSubstr("chunks of 0 samples"));
+}
+
 TEST(ChunkSums, RefusesChunksWithoutSamples) {
   comm::SingleCommunicator comm;
   const auto one = [](int64_t, int64_t) { return std::vector<double>{1}; };

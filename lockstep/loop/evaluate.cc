@@ -2,13 +2,12 @@
 
 #include <c10/core/GradMode.h>
 
-#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/text_exchange.h"
-#include "lockstep/data/read_batch.h"
+#include "lockstep/data/chunk_reader.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
 #include "lockstep/parallel/threads.h"
@@ -20,14 +19,6 @@ std::string names_of(const Sums& sums) {
   std::string names;
   for (const auto& [name, sum] : sums) names += cat(names.empty() ? "" : ", ", name);
   return names;
-}
-
-data::Batch batch_of(const data::Dataset& data, int64_t first, int64_t count, c10::Device device) {
-  std::vector<int64_t> indices(static_cast<size_t>(count));
-  std::iota(indices.begin(), indices.end(), first);
-  data::Batch batch = data::read_batch(data, indices);
-  batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(device); });
-  return batch;
 }
 
 // All ranks' first non-empty names; those of the others are the same. A rank may have had no batch.
@@ -62,9 +53,14 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
     same_at_any_number_of_ranks.emplace();
   }
   const c10::AutoGradMode no_grad(false);
+  const OwnSamples own = own_samples(world.communicator(), data.size(), options.chunk);
+  std::optional<data::ChunkReader> reader;  // made where its errors are all ranks'
   Sums first_sums;
-  const auto measure = [&](int64_t first, int64_t count) {
-    const Sums sums = sums_of(batch_of(data, first, count, options.device));
+  const auto measure = [&](int64_t /*first*/, int64_t /*count*/) {
+    if (!reader) reader.emplace(data, own.first, own.last, options.chunk, options.workers);
+    data::Batch batch = reader->next();
+    batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(options.device); });
+    const Sums sums = sums_of(batch);
     if (first_sums.empty()) first_sums = sums;
     if (names_of(sums) != names_of(first_sums)) {
       throw ConfigError("an evaluation gave the sums ", names_of(first_sums), " for one batch and ", names_of(sums),

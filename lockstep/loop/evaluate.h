@@ -42,6 +42,7 @@ struct EvaluateOptions {
   // before. 0: an evaluation has one thread then.
   int lanes = 0;
   bool keep_threads = false;  // libtorch's threads stay as they are
+  int workers = 0;            // threads that read ahead; 0: none do
 };
 
 // Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode

@@ -2,11 +2,12 @@
 
 #include <c10/core/GradMode.h>
 
-#include <numeric>
+#include <optional>
 #include <vector>
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
+#include "lockstep/data/chunk_reader.h"
 #include "lockstep/data/read_batch.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
@@ -16,11 +17,9 @@ namespace lockstep::train {
 namespace {
 
 // The sums of one chunk: its loss times its samples, then the recipe's.
-std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, const data::Dataset& data, int64_t first,
-                                  int64_t count, const EvaluationOptions& options) {
-  std::vector<int64_t> indices(static_cast<size_t>(count));
-  std::iota(indices.begin(), indices.end(), first);
-  data::Batch batch = data::read_batch(data, indices);
+std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, data::Batch batch,
+                                  const EvaluationOptions& options) {
+  const int64_t count = batch.size();
   batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(options.device); });
   batch.data() = batch.data().contiguous(memory_format(options.channels_last));
   const amp::AutocastScope autocast(options.amp, options.device.type());
@@ -48,8 +47,11 @@ Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Datase
   check_not_empty(data);
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
-  const auto total = loop::chunk_sums(comm, data.size(), options.chunk, [&](int64_t first, int64_t count) {
-    auto chunk = measure_chunk(recipe, model, data, first, count, options);
+  const loop::OwnSamples own = loop::own_samples(comm, data.size(), options.chunk);
+  std::optional<data::ChunkReader> reader;  // made where its errors are all ranks'
+  const auto total = loop::chunk_sums(comm, data.size(), options.chunk, [&](int64_t /*first*/, int64_t /*count*/) {
+    if (!reader) reader.emplace(data, own.first, own.last, options.chunk, options.workers);
+    auto chunk = measure_chunk(recipe, model, reader->next(), options);
     if (options.on_chunk) options.on_chunk();
     return chunk;
   });
@@ -61,7 +63,8 @@ Evaluation evaluate_sample(const Recipe& recipe, const Model& model, const data:
   check_not_empty(data);
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
-  return to_evaluation(recipe, measure_chunk(recipe, model, data, 0, 1, options), 1);
+  const std::vector<int64_t> first = {0};
+  return to_evaluation(recipe, measure_chunk(recipe, model, data::read_batch(data, first), options), 1);
 }
 
 }  // namespace lockstep::train

@@ -26,6 +26,7 @@ struct EvaluationOptions {
   bool channels_last = false;
   amp::Policy amp;
   c10::Device device{c10::kCPU};        // the model's
+  int workers = 0;                      // threads that read ahead; 0: none do
   std::function<void()> on_chunk = {};  // called after each chunk that this rank has computed
 };
 

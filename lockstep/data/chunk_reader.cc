@@ -1,0 +1,38 @@
+#include "lockstep/data/chunk_reader.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace lockstep::data {
+namespace {
+
+constexpr int64_t kAheadBytes = int64_t{256} << 20;
+constexpr int64_t kMostAhead = 3;  // chunks
+
+std::vector<SampleRead> samples_between(int64_t first, int64_t last) {
+  std::vector<SampleRead> samples;
+  for (int64_t index = first; index < last; ++index) {
+    samples.push_back({.index = index, .draw = {.number = static_cast<uint64_t>(index)}});
+  }
+  return samples;
+}
+
+size_t chunks_ahead(const Dataset& dataset, int64_t chunk) {
+  const int64_t bytes = std::max<int64_t>(1, bytes_of(dataset.fields(), chunk));
+  return static_cast<size_t>(std::clamp<int64_t>(kAheadBytes / bytes, 1, kMostAhead));
+}
+
+}  // namespace
+
+ChunkReader::ChunkReader(const Dataset& dataset, int64_t first, int64_t last, int64_t chunk, int workers)
+    : queue_(std::shared_ptr<const Dataset>(std::shared_ptr<void>(), &dataset),
+             [first, last, chunk](uint64_t unit) {
+               const int64_t begin = first + static_cast<int64_t>(unit) * chunk;
+               return samples_between(begin, std::min(last, begin + chunk));
+             },
+             std::min(chunk, last - first), 0,
+             {.workers = workers,
+              .ahead = chunks_ahead(dataset, std::min(chunk, last - first)),
+              .end = static_cast<uint64_t>((last - first + chunk - 1) / chunk)}) {}
+
+}  // namespace lockstep::data
