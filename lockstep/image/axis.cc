@@ -45,6 +45,7 @@ Axis make_axis(int in, int out) {
   Axis axis;
   axis.taps = (most + kTapGroup - 1) / kTapGroup * kTapGroup;
   axis.first.resize(static_cast<size_t>(out));
+  axis.count.resize(static_cast<size_t>(out));
   axis.weights.resize(static_cast<size_t>(out) * static_cast<size_t>(axis.taps) + kReadBeyond);
   std::vector<double> exact;
   for (int x = 0; x < out; ++x) {
@@ -58,8 +59,12 @@ Axis make_axis(int in, int out) {
       sum += weight;
     }
     for (double& weight : exact) weight /= sum;
+    int16_t* const weights = axis.weights.data() + static_cast<size_t>(x) * static_cast<size_t>(axis.taps);
+    round_weights(exact, weights);
+    int count = taps.last - taps.first;
+    while (count > 1 && weights[count - 1] == 0) --count;
     axis.first[static_cast<size_t>(x)] = taps.first;
-    round_weights(exact, axis.weights.data() + static_cast<size_t>(x) * static_cast<size_t>(axis.taps));
+    axis.count[static_cast<size_t>(x)] = count;
   }
   return axis;
 }

@@ -22,11 +22,12 @@ inline int nearest_of(int in, int out, int x) {
 }
 
 constexpr int kWeightBits = 15;  // weights add up to about 2^15
-constexpr int kTapGroup = 4;     // the number of weights of a pixel is a multiple of this
+constexpr int kTapGroup = 4;     // weights are read in groups of so many
 
 struct Axis {
-  int taps = 0;                  // weights of a pixel, filled up with zeros
+  int taps = 0;                  // room for the weights of a pixel: whole groups, filled up with zeros
   std::vector<int> first;        // [out]: the first pixel that has a weight
+  std::vector<int> count;        // [out]: how many have one, up to the last that is not 0
   std::vector<int16_t> weights;  // [out, taps], and room for a vector's reading beyond
 };
 Axis make_axis(int in, int out);

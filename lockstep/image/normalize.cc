@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstddef>
 
+#include "lockstep/base/error.h"
+
 namespace lockstep::image {
 namespace {
 
@@ -66,6 +68,8 @@ void store_as(const Pixels& from, const Bits& bits, T* to, bool channels_last) {
 
 NormalizeTable::NormalizeTable(const Normalize& normalize, Type type) : type_(type) {
   for (size_t c = 0; c < 3; ++c) {
+    if (!(normalize.std[c] > 0))
+      throw ConfigError("normalising: a standard deviation of ", normalize.std[c], ": it is above 0");
     for (uint32_t v = 0; v < 256; ++v) {
       const float value = (static_cast<float>(v) / 255 - normalize.mean[c]) / normalize.std[c];
       bits_[c][v] = type == Type::kU8 ? v : bits_of(value, type);

@@ -18,7 +18,8 @@ struct Normalize {
 // Immutable; any thread.
 class NormalizeTable {
  public:
-  // A value v becomes (v / 255 - mean) / std in fp32, rounded to `type` once; kU8 stays as it is.
+  // A value v becomes (v / 255 - mean) / std in fp32, rounded to `type` once; kU8 stays as it is. Throws
+  // ConfigError unless `std` is positive.
   NormalizeTable(const Normalize& normalize, Type type);
 
   // Writes [channels, height, width] to `to`, which has exactly that room: as C, H, W or, with channels_last, H, W, C.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/image/testing/pictures.h"
 
 namespace lockstep::image {
@@ -83,7 +84,7 @@ TEST(NormalizeTable, HalfTypesAreRoundedToNearestEven) {
   for (int v = 0; v < 256; ++v) all.at(v, 0)[0] = static_cast<uint8_t>(v);
   for (const float mean : {0.485f, 0.0f, 1.0f, 3e-6f}) {
     for (const float deviation : {0.229f, 1.0f, 1000.0f, 1e5f, 0.00390625f, 255.0f / 2048}) {
-      const Normalize normalize{{mean}, {deviation}};
+      const Normalize normalize{{mean, 0, 0}, {deviation, 1, 1}};
       const auto values = stored<float>(all, normalize, Type::kF32, false);
       const auto brain = stored<uint16_t>(all, normalize, Type::kBf16, false);
       const auto half = stored<uint16_t>(all, normalize, Type::kF16, false);
@@ -93,6 +94,10 @@ TEST(NormalizeTable, HalfTypesAreRoundedToNearestEven) {
       }
     }
   }
+}
+
+TEST(NormalizeTable, DeviationsArePositive) {
+  EXPECT_THROW(NormalizeTable({{0, 0, 0}, {1, 0, 1}}, Type::kF32), ConfigError);
 }
 
 TEST(StoreClasses, AreWholeNumbers) {

@@ -24,6 +24,7 @@ const int16_t* weights_of(const ResizePass& pass, int x) {
 int first_of(const ResizePass& pass, int x) {
   return pass.axis.first[static_cast<size_t>(pass.begin + x)] + pass.origin;
 }
+int count_of(const ResizePass& pass, int x) { return pass.axis.count[static_cast<size_t>(pass.begin + x)]; }
 size_t place_of(const ResizePass& pass, int x) { return static_cast<size_t>(pass.flip ? pass.count - 1 - x : x); }
 
 // 4 pixels of 4 bytes, or 2 where vectors are short, become 16-bit lanes in which the channels of neighbours are pairs:
@@ -67,9 +68,10 @@ void resize_some_rows(const ResizePass& pass, const uint8_t* from, uint8_t* to) 
   for (int x = 0; x < pass.count; ++x) {
     const int16_t* weights = weights_of(pass, x);
     const uint8_t* pixels = from + 4 * static_cast<ptrdiff_t>(first_of(pass, x));
+    const int taps = count_of(pass, x);
     Accumulator sums[kRows], more[kRows];
     for (size_t r = 0; r < kRows; ++r) sums[r] = more[r] = hn::Zero(d32);
-    for (int tap = 0; tap < pass.axis.taps; tap += kPixels) {
+    for (int tap = 0; tap < taps; tap += kPixels) {
       const auto k = hn::BitCast(
           d, hn::TableLookupBytes(hn::BitCast(hn::Repartition<uint8_t, Lanes>(), hn::LoadDup128(d, weights + tap)),
                                   weight_pattern));
@@ -105,7 +107,7 @@ void grey_rows(const ResizePass& pass) {
       const int16_t* weights = weights_of(pass, x);
       const uint8_t* pixels = from + first_of(pass, x);
       int sum = kHalf;
-      for (int tap = 0; tap < pass.axis.taps; ++tap) sum += weights[tap] * pixels[tap];
+      for (int tap = 0; tap < count_of(pass, x); ++tap) sum += weights[tap] * pixels[tap];
       to[place_of(pass, x)] = static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
     }
   }
@@ -158,14 +160,13 @@ struct ColumnSums {
   V32 sums[4], more[4];
 };
 
-// Weights of padding are 0; their rows need not exist, so that the last row that has a weight stands in for them.
+// The weight after the last one of an odd number is 0, and its row need not exist: the last row stands in for it.
 void columns(const ResizePass& pass) {
   const ColumnSums::D8 d8;
   const size_t step = hn::Lanes(d8);
   for (int y = 0; y < pass.count; ++y) {
     const int16_t* weights = weights_of(pass, y);
-    int taps = pass.axis.taps;
-    while (taps > 1 && weights[taps - 1] == 0) --taps;
+    const int taps = count_of(pass, y);
     const uint8_t* const rows =
         pass.from.first + static_cast<ptrdiff_t>(first_of(pass, y)) * static_cast<ptrdiff_t>(pass.from.stride);
     uint8_t* const to = pass.to.first + place_of(pass, y) * pass.to.stride;
