@@ -56,36 +56,43 @@ hn::Vec<FourSums> rounded(V sums) {
   }
 }
 
-// Resizes kRows rows at once, which share the loads of the weights.
+// Resizes kRows rows at once, which share the loads of the weights. What the pass says is copied first: for all that
+// the compiler knows, a byte that is written may be a part of it.
 template <size_t kRows>
 void resize_some_rows(const ResizePass& pass, const uint8_t* from, uint8_t* to) {
   const Lanes d;
   const Bytes d8;
   const Sums d32;
+  const hn::Repartition<uint8_t, Lanes> all_bytes;
+  const hn::FixedTag<uint8_t, 4> pixel_bytes;
   const Patterns patterns;
   const auto pixel_pattern = hn::LoadU(d8, patterns.pixels);
-  const auto weight_pattern = hn::LoadU(hn::Repartition<uint8_t, Lanes>(), patterns.weights);
-  for (int x = 0; x < pass.count; ++x) {
-    const int16_t* weights = weights_of(pass, x);
-    const uint8_t* pixels = from + 4 * static_cast<ptrdiff_t>(first_of(pass, x));
-    const int taps = count_of(pass, x);
+  const auto weight_pattern = hn::LoadU(all_bytes, patterns.weights);
+  const int *const firsts = pass.axis.first.data() + pass.begin, *const counts = pass.axis.count.data() + pass.begin;
+  const size_t from_stride = pass.from.stride, to_stride = pass.to.stride, room = static_cast<size_t>(pass.axis.taps);
+  const ptrdiff_t step = pass.flip ? -4 : 4;
+  const int count = pass.count;
+  const int16_t* weights = weights_of(pass, 0);
+  from += 4 * static_cast<ptrdiff_t>(pass.origin);
+  to += pass.flip ? 4 * static_cast<ptrdiff_t>(count - 1) : 0;
+  for (int x = 0; x < count; ++x, weights += room, to += step) {
+    const uint8_t* const pixels = from + 4 * static_cast<ptrdiff_t>(firsts[x]);
+    const int taps = counts[x];
     Accumulator sums[kRows], more[kRows];
     for (size_t r = 0; r < kRows; ++r) sums[r] = more[r] = hn::Zero(d32);
     for (int tap = 0; tap < taps; tap += kPixels) {
-      const auto k = hn::BitCast(
-          d, hn::TableLookupBytes(hn::BitCast(hn::Repartition<uint8_t, Lanes>(), hn::LoadDup128(d, weights + tap)),
-                                  weight_pattern));
+      const auto both = hn::BitCast(all_bytes, hn::LoadDup128(d, weights + tap));
+      const auto k = hn::BitCast(d, hn::TableLookupBytes(both, weight_pattern));
       for (size_t r = 0; r < kRows; ++r) {
-        const auto bytes = hn::LoadU(d8, pixels + r * pass.from.stride + 4 * tap);
+        const auto bytes = hn::LoadU(d8, pixels + r * from_stride + 4 * tap);
         const auto pairs = hn::PromoteTo(d, hn::TableLookupBytes(bytes, pixel_pattern));
         sums[r] = hn::ReorderWidenMulAccumulate(d32, pairs, k, sums[r], more[r]);
       }
     }
-    uint8_t* const target = to + 4 * place_of(pass, x);
     for (size_t r = 0; r < kRows; ++r) {
       const auto four = rounded(hn::RearrangeToOddPlusEven(sums[r], more[r]));
-      const auto bytes = hn::DemoteTo(hn::FixedTag<uint8_t, 4>(), hn::DemoteTo(hn::FixedTag<int16_t, 4>(), four));
-      hn::StoreU(bytes, hn::FixedTag<uint8_t, 4>(), target + r * pass.to.stride);
+      const auto bytes = hn::DemoteTo(pixel_bytes, hn::DemoteTo(hn::FixedTag<int16_t, 4>(), four));
+      hn::StoreU(bytes, pixel_bytes, to + r * to_stride);
     }
   }
 }
