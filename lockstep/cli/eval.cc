@@ -56,6 +56,13 @@ std::string other_data(const train::EvalOptions& options, const std::optional<tr
              " samples, where these have ", train, ", or samples of another shape");
 }
 
+// The run's own number of threads gives its evaluation's bits.
+int threads_of(const parallel::ProcessOptions& processes, const std::optional<train::Origin>& origin,
+               const World& world) {
+  const int of_run = origin ? static_cast<int>(origin->number("threads")) : 0;
+  return parallel::threads_or_default(processes.threads > 0 ? processes.threads : of_run, usable_cores(), world.size());
+}
+
 nlohmann::ordered_json results(const train::Evaluation& result, std::optional<int64_t> step, const std::string& file) {
   nlohmann::ordered_json all = {{"file", file}, {"step", nullptr}, {"samples", result.samples}, {"loss", result.loss}};
   if (step) all["step"] = *step;
@@ -82,7 +89,7 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   if (origin) command.take_recorded(origin->options);
   const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, *world);
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
-  at::set_num_threads(parallel::threads_or_default(options.processes.threads, usable_cores(), world->size()));
+  at::set_num_threads(threads_of(options.processes, origin, *world));
   const auto data = recipe->open_data(options.data, 1);
   const auto model = recipe->make_model(1, *data.test);
   checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, file),

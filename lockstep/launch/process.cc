@@ -75,7 +75,9 @@ struct ChildPlan {
   _exit(127);
 }
 
+#ifndef LOCKSTEP_THREAD_SANITIZER
 int become_of(void* plan) { become(*static_cast<const ChildPlan*>(plan)); }
+#endif
 
 // Starts the child as vfork would, which copies no page tables and is safe whatever threads the caller has, and with a
 // descriptor of the process in `pidfd` from the first: a child that ends at once may be reaped by others before its
