@@ -62,7 +62,7 @@ class Spiral final : public lockstep::train::Recipe {
     return {.batch_size = 16, .epochs = 4, .lr = 0.01, .optimizer = "adamw", .schedule = "cosine"};
   }
 
-  lockstep::data::Splits open_data(const std::string& /*path*/, uint64_t /*seed*/) const override {
+  lockstep::data::Splits open_data(const lockstep::train::DataRequest& /*request*/) const override {
     return {std::make_shared<Spirals>(400, turns_), std::make_shared<Spirals>(90, turns_), nullptr};
   }
 

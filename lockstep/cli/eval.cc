@@ -11,6 +11,7 @@
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/comm/text_exchange.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/data/subset.h"
 #include "lockstep/launch/start.h"
 #include "lockstep/parallel/options/lanes.h"
@@ -19,6 +20,7 @@
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/options/eval_command.h"
+#include "lockstep/train/run_data.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/training_state.h"
 #include "lockstep/world/once.h"
@@ -36,6 +38,16 @@ amp::Policy policy_of(const train::ResolvedAmp& resolved) {
 std::string precision_text(const amp::Policy& policy, const std::string& why) {
   if (!policy.casts()) return "";
   return cat(", at ", policy.name(), why.empty() ? "" : cat(" (", why, ')'));
+}
+
+// The samples that the run's own test was on. Where the data have no test part they were held out of the others, by the
+// run's seed.
+std::shared_ptr<const data::Dataset> test_part(const data::Splits& data, const std::optional<train::Origin>& origin) {
+  if (data.test != nullptr || !origin) return data::complete(data, std::nullopt, /*seed=*/1).splits.test;
+  const std::string& held_out = origin->option("validation");
+  const auto seed = static_cast<uint64_t>(origin->number("seed"));
+  const double percent = held_out.empty() ? 0 : config::read_number("validation", held_out, 0, 100);
+  return data::complete(data, percent, seed).splits.test;
 }
 
 // Says that the data are not those of the run that made the weights, as far as its files tell; empty if they are.
@@ -90,8 +102,10 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, *world);
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   at::set_num_threads(threads_of(options.processes, origin, *world));
-  const auto data = recipe->open_data(options.data, 1);
-  const auto model = recipe->make_model(1, *data.test);
+  const train::Defaults defaults = recipe->defaults("");
+  const auto data = recipe->open_data(train::request_of(*world, options.data, 1, defaults.channels_last));
+  const auto test = test_part(data, origin);
+  const auto model = recipe->make_model(1, *test);
   checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, file),
                               {.file = file, .convert_dtypes = true});
   const amp::Policy amp = policy_of(precision);
@@ -99,12 +113,14 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   for (const auto& warning : named.warnings) log.warning(warning);
   const std::string slow = amp::slow_warning(amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
   if (world->rank() == 0 && !slow.empty()) log.warning(slow);
-  const train::Defaults defaults = recipe->defaults("");
   train::set_memory_format(*model.module, defaults.channels_last);
   amp::cast_models({model.module.get()}, amp);
-  const auto result = train::evaluate(
-      *recipe, model, *data.test, world->communicator(),
-      {.chunk = options.batch_size.value_or(defaults.eval_batch), .channels_last = defaults.channels_last, .amp = amp});
+  const auto result =
+      train::evaluate(*recipe, model, *test, world->communicator(),
+                      {.chunk = options.batch_size.value_or(defaults.eval_batch),
+                       .channels_last = defaults.channels_last,
+                       .amp = amp,
+                       .workers = data::usual_workers(*test, usable_cores(), world->place().local_size)});
   if (world->rank() != 0) return 0;
   const std::string other = other_data(options, origin, data);
   if (!other.empty()) log.warning(other);
@@ -114,7 +130,7 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   } else {
     std::string line = cat(file, ": loss ", result.loss);
     for (const auto& [name, value] : result.metrics.items()) line += cat(", ", name, ' ', value.dump());
-    print(cat(line, " on ", result.samples, " test samples of ", data.test->description(),
+    print(cat(line, " on ", result.samples, " test samples of ", test->description(),
               precision_text(amp, precision.why), '\n'));
   }
   return 0;

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -71,12 +72,16 @@ class Dataset {
   std::vector<int64_t> sample_shape() const { return fields().front().shape; }
 };
 
-// The parts of one data set.
+// The parts of one data set. One that has no test or validation part leaves that null (subset.h: complete()).
 struct Splits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
-  std::shared_ptr<const Dataset> validation;  // null where there is none
+  std::shared_ptr<const Dataset> validation;
+  double usual_validation = 0;  // percent to hold out where there is no test part and nobody says how much
 };
+
+// Computes a text on one rank and returns it on all, so that a million files are listed once. Null: each for itself.
+using OnOneRank = std::function<std::string(const std::function<std::string()>& compute)>;
 
 // Throws BugError unless the index lies in [0, size).
 void check_index(int64_t index, int64_t size);

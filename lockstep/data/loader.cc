@@ -1,10 +1,9 @@
-#include "lockstep/data/loader.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/data/loader.h"
 
 namespace lockstep::data {
 namespace {
@@ -43,6 +42,10 @@ size_t units_ahead(const LoaderOptions& options, const Dataset& dataset, int64_t
 }
 
 }  // namespace
+
+int usual_workers(const Dataset& dataset, int cores, int processes) {
+  return dataset.decodes() ? std::clamp(cores / std::max(1, processes), 1, kMostWorkers) : 0;
+}
 
 std::vector<SampleRead> Loader::Source::samples(uint64_t unit) const {
   const auto number = static_cast<int64_t>(unit / static_cast<uint64_t>(lanes));

@@ -41,6 +41,9 @@ struct LoaderOptions {
   std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a worker
 };
 
+// The threads that load a data set where nobody says how many: its share of `cores` for one that decodes, else none.
+int usual_workers(const Dataset& dataset, int cores, int processes);
+
 // Yields the same batches, bit for bit, for any number of workers. One consumer thread.
 class Loader {
  public:

@@ -16,7 +16,7 @@ namespace lockstep::data {
 namespace {
 
 // Sample i is the number i (+ 1000 · epoch); the samples `bad` are damaged.
-class Numbers final : public Dataset {
+class Numbers : public Dataset {
  public:
   // Counts what is read in *read, if that is given.
   explicit Numbers(int64_t size, std::vector<int64_t> bad = {}, std::atomic<int64_t>* read = nullptr)
@@ -220,6 +220,16 @@ TEST(Loader, MemoryIsBoundedInBytes) {
   };
   EXPECT_EQ(read_ahead(10 * lane_bytes), 10 * 3);
   EXPECT_EQ(read_ahead(1), 4 * 3) << "the lanes of a step";
+}
+
+TEST(Loader, DataThatDecodesHasItsShareOfTheCores) {
+  struct Decoding : Numbers {
+    using Numbers::Numbers;
+    bool decodes() const override { return true; }
+  };
+  EXPECT_EQ(usual_workers(Numbers(5), 8, 2), 0);
+  EXPECT_EQ(usual_workers(Decoding(5), 8, 2), 4);
+  EXPECT_EQ(usual_workers(Decoding(5), 2, 4), 1);
 }
 
 TEST(Loader, ChecksItsOptions) {

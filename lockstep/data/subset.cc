@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -62,13 +64,33 @@ class Subset final : public Dataset {
   std::string description_;
 };
 
+// The first sample of each class that has samples, but none to train on. Empty where classes are not known cheaply.
+std::vector<int64_t> emptied_classes(const Dataset& data, const HoldOut& parts) {
+  std::set<int64_t> trained;
+  for (const int64_t index : parts.train) trained.insert(data.class_of(index));
+  std::vector<int64_t> emptied;
+  for (const int64_t index : parts.validation) {
+    if (trained.insert(data.class_of(index)).second) emptied.push_back(index);
+  }
+  return emptied;
+}
+
+int64_t held_of(int64_t size, double percent) {
+  return static_cast<int64_t>(std::floor(static_cast<double>(size) * percent / 100));
+}
+
+std::shared_ptr<const Dataset> as_evaluated(const std::shared_ptr<const Dataset>& data) {
+  auto plain = data->for_evaluation();
+  return plain == nullptr ? data : plain;
+}
+
 }  // namespace
 
 HoldOut hold_out(int64_t size, double percent, uint64_t seed) {
   if (!(percent >= 0 && percent < 100)) {
     throw ConfigError("validation: ", percent, " percent are out of range; from 0 to below 100 are possible");
   }
-  const auto held = static_cast<int64_t>(std::floor(static_cast<double>(size) * percent / 100));
+  const int64_t held = held_of(size, percent);
   if (percent > 0 && held == 0) {
     throw ConfigError("validation: ", percent, " percent of ", size, " samples are not even one; ask for more");
   }
@@ -89,17 +111,42 @@ std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> base, std::
   return std::make_shared<Subset>(std::move(base), std::move(indices), std::move(description));
 }
 
-Splits with_validation(const Splits& splits, double percent, uint64_t seed) {
-  HoldOut parts = hold_out(splits.train->size(), percent, seed);
-  if (parts.validation.empty()) return splits;
-  const auto name = [&](const char* what, const std::vector<int64_t>& part) {
-    return cat(what, " ", part.size(), " of ", splits.train->description(), " (", percent, " % held out)");
-  };
-  const std::string train = name("training on", parts.train);
-  const std::string validation = name("validating on", parts.validation);
-  return {.train = subset(splits.train, std::move(parts.train), train),
-          .test = splits.test,
-          .validation = subset(splits.train, std::move(parts.validation), validation)};
+Completed complete(const Splits& splits, std::optional<double> percent, uint64_t seed) {
+  const auto& train = splits.train;
+  Completed done{.splits = splits, .held_out = std::nullopt};
+  HoldOut parts;
+  if (percent) {
+    parts = hold_out(train->size(), *percent, seed);
+    if (const auto emptied = emptied_classes(*train, parts); !emptied.empty()) {
+      throw ConfigError("--validation ", *percent, ": ", emptied.size(), " of the ", train->classes(),
+                        " classes would have no sample left to train on (", train->name_of(emptied.front()),
+                        " is of one); leave it out, or give samples of their own to validate on");
+    }
+  } else if (splits.test == nullptr && splits.validation == nullptr && splits.usual_validation > 0 &&
+             held_of(train->size(), splits.usual_validation) > 0) {
+    percent = splits.usual_validation;
+    parts = hold_out(train->size(), *percent, seed);
+    if (!emptied_classes(*train, parts).empty()) parts.validation.clear();
+  }
+  if (!parts.validation.empty()) {
+    const auto name = [&](const char* what, const std::vector<int64_t>& part) {
+      return cat(what, " ", part.size(), " of ", train->description(), " (", *percent, " % held out)");
+    };
+    done.held_out = percent;
+    done.splits.validation = subset(as_evaluated(train), parts.validation, name("validating on", parts.validation));
+    done.splits.train = subset(train, parts.train, name("training on", parts.train));
+  } else if (splits.validation != nullptr) {
+    done.splits.validation = as_evaluated(splits.validation);
+  }
+  if (done.splits.test == nullptr) done.splits.test = done.splits.validation;
+  if (done.splits.test == nullptr) {
+    std::vector<int64_t> all(static_cast<size_t>(train->size()));
+    std::iota(all.begin(), all.end(), 0);
+    done.splits.test = subset(as_evaluated(train), std::move(all),
+                              cat("the training samples themselves, for there are no others: ", train->description()));
+  }
+  done.splits.test = as_evaluated(done.splits.test);
+  return done;
 }
 
 }  // namespace lockstep::data

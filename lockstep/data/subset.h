@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,17 @@ HoldOut hold_out(int64_t size, double percent, uint64_t seed);
 std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> base, std::vector<int64_t> indices,
                                       std::string description);
 
-// Holds out `percent` of the training samples as the validation part, in place of the one that `splits` may have. With
-// percent 0 the splits stay as they are.
-Splits with_validation(const Splits& splits, double percent, uint64_t seed);
+// The parts that a run trains on, validates on and ends on, and the percent that was held out for that.
+struct Completed {
+  Splits splits;
+  std::optional<double> held_out;  // null: nothing was
+};
+
+// Makes the parts that `splits` lacks. Holds out `percent` of the training samples as the validation part, in place of
+// one that there may be; where nothing is asked for and there is neither test nor validation part, the data set's usual
+// percent, if that leaves every class a sample to train on. The test part is then, if there is none, the validation
+// part, and else the training samples themselves. Parts that are not trained on are read for_evaluation(). Throws
+// ConfigError for a percent that leaves a class without training samples.
+Completed complete(const Splits& splits, std::optional<double> percent, uint64_t seed);
 
 }  // namespace lockstep::data

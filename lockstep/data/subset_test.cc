@@ -50,14 +50,99 @@ TEST(Subset, RenumbersItsBase) {
   EXPECT_THROW(subset(base, {20}, "beyond"), BugError);
 }
 
-TEST(WithValidation, HoldsOutTrainingSamples) {
+// Sample i is of class i mod `classes`; what is read is 1 more where it is augmented.
+class Classes final : public Dataset {
+ public:
+  Classes(int64_t size, int64_t classes, bool augmented = true)
+      : size_(size), classes_(classes), augmented_(augmented) {}
+  int64_t size() const override { return size_; }
+  std::vector<Field> fields() const override { return {{.name = "data", .dtype = at::kLong, .shape = {}}}; }
+  void read(int64_t index, const Draw&, std::span<at::Tensor> rows, ReadStats&) const override {
+    rows[0].fill_(index + (augmented_ ? 1 : 0));
+  }
+  std::string fingerprint() const override { return "classes"; }
+  std::string description() const override { return "photographs"; }
+  int64_t classes() const override { return classes_; }
+  int64_t class_of(int64_t index) const override { return index % classes_; }
+  std::string name_of(int64_t index) const override { return cat(index % classes_, "/", index, ".jpg"); }
+  std::shared_ptr<const Dataset> for_evaluation() const override {
+    return std::make_shared<Classes>(size_, classes_, false);
+  }
+
+ private:
+  int64_t size_, classes_;
+  bool augmented_;
+};
+
+Splits train_alone(int64_t size, int64_t classes) {
+  return {.train = std::make_shared<Classes>(size, classes),
+          .test = nullptr,
+          .validation = nullptr,
+          .usual_validation = 10};
+}
+
+bool is_augmented(const Dataset& data) {
+  Batch batch = read_batch(data, std::vector<int64_t>{0});
+  return data.name_of(0).find(cat("/", batch.data().item<int64_t>(), ".")) == std::string::npos;
+}
+
+TEST(Complete, HoldsOutTrainingSamples) {
   const Splits splits{.train = numbers(200), .test = numbers(10), .validation = nullptr};
-  const Splits held = with_validation(splits, 10, 1);
-  EXPECT_EQ(held.train->size(), 180);
-  EXPECT_EQ(held.validation->size(), 20);
-  EXPECT_EQ(held.test, splits.test);
-  EXPECT_THAT(held.validation->description(), HasSubstr("validating on 20 of tensors data, 200 samples"));
-  EXPECT_EQ(with_validation(splits, 0, 1).train, splits.train);
+  const Completed done = complete(splits, 10, 1);
+  EXPECT_EQ(done.splits.train->size(), 180);
+  EXPECT_EQ(done.splits.validation->size(), 20);
+  EXPECT_EQ(done.splits.test, splits.test);
+  EXPECT_EQ(done.held_out, 10);
+  EXPECT_THAT(done.splits.validation->description(), HasSubstr("validating on 20 of tensors data, 200 samples"));
+  EXPECT_EQ(complete(splits, 0, 1).splits.train, splits.train);
+  EXPECT_EQ(complete(splits, std::nullopt, 1).splits.train, splits.train);
+  EXPECT_FALSE(complete(splits, std::nullopt, 1).held_out);
+  EXPECT_THROW(complete(splits, 0.1, 1), ConfigError);
+}
+
+TEST(Complete, WhatIsNotTrainedOnIsNotAugmented) {
+  const Completed done = complete(train_alone(200, 4), 25, 1);
+  EXPECT_TRUE(is_augmented(*done.splits.train));
+  EXPECT_FALSE(is_augmented(*done.splits.validation));
+  EXPECT_FALSE(is_augmented(*done.splits.test));
+}
+
+TEST(Complete, WithoutATestPartTheUsualPercentIsHeldOut) {
+  const Completed done = complete(train_alone(200, 4), std::nullopt, 1);
+  EXPECT_EQ(done.held_out, 10);
+  EXPECT_EQ(done.splits.train->size(), 180);
+  EXPECT_EQ(done.splits.test->size(), 20);
+  Splits own = train_alone(200, 4);
+  own.validation = std::make_shared<Classes>(8, 4);
+  const Completed given = complete(own, std::nullopt, 1);
+  EXPECT_EQ(given.splits.train->size(), 200);
+  EXPECT_EQ(given.splits.test->size(), 8);
+  EXPECT_FALSE(is_augmented(*given.splits.test));
+}
+
+// 250 classes of one photograph each.
+TEST(Complete, NoClassLosesItsLastSample) {
+  const Completed done = complete(train_alone(250, 250), std::nullopt, 1);
+  EXPECT_FALSE(done.held_out);
+  EXPECT_EQ(done.splits.train->size(), 250);
+  EXPECT_EQ(done.splits.validation, nullptr);
+  EXPECT_EQ(done.splits.test->size(), 250);
+  EXPECT_FALSE(is_augmented(*done.splits.test));
+  EXPECT_THAT(done.splits.test->description(), HasSubstr("the training samples themselves, for there are no others"));
+  try {
+    complete(train_alone(250, 250), 10, 1);
+    FAIL() << "not refused";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("--validation 10: 25 of the 250 classes would have no sample left to train on"));
+    EXPECT_THAT(error.what(), HasSubstr(".jpg is of one)"));
+  }
+}
+
+TEST(Complete, FewSamplesAreNotHeldOutUnasked) {
+  const Completed done = complete(train_alone(9, 1), std::nullopt, 1);
+  EXPECT_EQ(done.splits.train->size(), 9);
+  EXPECT_EQ(done.splits.test->size(), 9);
 }
 
 }  // namespace

@@ -35,9 +35,10 @@ train::Defaults Imagenet::defaults(const std::string& preset) const {
           .eval_batch = 64};
 }
 
-data::Splits Imagenet::open_data(const std::string& path, uint64_t seed) const {
-  if (!path.empty()) throw ConfigError("--data ", path, ": imagenet's images are drawn on the spot; leave --data out");
-  return datasets::textured_shapes({.seed = seed, .side = options_.size});
+data::Splits Imagenet::open_data(const train::DataRequest& request) const {
+  if (!request.path.empty())
+    throw ConfigError("--data ", request.path, ": imagenet's images are drawn on the spot; leave --data out");
+  return datasets::textured_shapes({.seed = request.seed, .side = options_.size});
 }
 
 train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) const {

@@ -14,7 +14,7 @@ class Imagenet final : public Described<ImagenetOptions> {
  public:
   using Described::Described;
   train::Defaults defaults(const std::string& preset) const override;
-  data::Splits open_data(const std::string& path, uint64_t seed) const override;
+  data::Splits open_data(const train::DataRequest& request) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
   at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override;
   // Counts the images whose right class has the highest score, and those where it has one of the five highest.

@@ -23,7 +23,7 @@ const Imagenet kResnet(small(Arch::kResnet18)), kMobilenet(small(Arch::kMobilene
 
 TEST(Imagenet, JoinsDataModelAndLoss) {
   for (const Imagenet* recipe : {&kResnet, &kMobilenet}) {
-    const auto data = recipe->open_data("", 1);
+    const auto data = recipe->open_data({.seed = 1});
     const auto model = recipe->make_model(1, *data.train);
     const auto batch = data::read_batch(*data.train, std::vector<int64_t>{0, 1, 2, 3});
     const at::Tensor output = model.forward(batch);
@@ -33,7 +33,7 @@ TEST(Imagenet, JoinsDataModelAndLoss) {
 }
 
 TEST(Imagenet, WeightsAreAFunctionOfTheSeed) {
-  const auto data = kResnet.open_data("", 1);
+  const auto data = kResnet.open_data({.seed = 1});
   const auto weights = [&](uint64_t seed) { return kResnet.make_model(seed, *data.train).module->parameters()[0]; };
   EXPECT_TRUE(at::equal(weights(1), weights(1)));
   EXPECT_FALSE(at::equal(weights(1), weights(2)));
@@ -55,7 +55,7 @@ TEST(Imagenet, ScoresThatAreNoNumbersAreWrong) {
   EXPECT_EQ(kResnet.measure(scores, data::Batch::of({}, at::zeros({3}, at::kLong))), (std::vector<double>{0, 0}));
 }
 
-TEST(Imagenet, ItsOwnDataAreNotThereYet) { EXPECT_THROW(kResnet.open_data("/data/imagenet", 1), ConfigError); }
+TEST(Imagenet, ItsOwnDataAreNotThereYet) { EXPECT_THROW(kResnet.open_data({.path = "/data/imagenet"}), ConfigError); }
 
 }  // namespace
 }  // namespace lockstep::recipes

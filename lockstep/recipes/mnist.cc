@@ -28,8 +28,8 @@ train::Defaults Mnist::defaults(const std::string& preset) const {
           .channels_last = true};
 }
 
-data::Splits Mnist::open_data(const std::string& path, uint64_t seed) const {
-  return path.empty() ? datasets::synthetic_digits({.seed = seed}) : datasets::open_mnist(path);
+data::Splits Mnist::open_data(const train::DataRequest& request) const {
+  return request.path.empty() ? datasets::synthetic_digits({.seed = request.seed}) : datasets::open_mnist(request.path);
 }
 
 train::Model Mnist::make_model(uint64_t seed, const data::Dataset& data) const {

@@ -14,7 +14,7 @@ namespace {
 
 TEST(Mnist, JoinsDataModelLossAndMetrics) {
   const Mnist mnist;
-  const auto data = mnist.open_data("", 1);
+  const auto data = mnist.open_data({.seed = 1});
   EXPECT_EQ(data.train->size(), 60000);
   EXPECT_EQ(data.test->size(), 10000);
   const auto model = mnist.make_model(1, *data.train);
@@ -32,7 +32,7 @@ TEST(Mnist, JoinsDataModelLossAndMetrics) {
 
 TEST(Mnist, WeightsAreAFunctionOfTheSeed) {
   const Mnist mnist;
-  const auto data = mnist.open_data("", 1);
+  const auto data = mnist.open_data({.seed = 1});
   const auto weights = [&](uint64_t seed) { return mnist.make_model(seed, *data.train).module->parameters()[0]; };
   EXPECT_TRUE(at::equal(weights(1), weights(1)));
   EXPECT_FALSE(at::equal(weights(1), weights(2)));

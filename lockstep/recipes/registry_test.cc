@@ -31,7 +31,8 @@ TEST(Registry, OptionsReachTheRecipe) {
     if (options.find("size") == nullptr) continue;
     const config::GivenOption size{"size", "32"};
     options.apply({&size, 1});
-    EXPECT_EQ(recipe->open_data("", 1).train->sample_shape(), std::vector<int64_t>({3, 32, 32})) << recipe->name();
+    EXPECT_EQ(recipe->open_data({.seed = 1}).train->sample_shape(), std::vector<int64_t>({3, 32, 32}))
+        << recipe->name();
   }
 }
 

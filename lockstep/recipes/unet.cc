@@ -42,9 +42,10 @@ train::Defaults UNet::defaults(const std::string& preset) const {
           .eval_batch = 16};
 }
 
-data::Splits UNet::open_data(const std::string& path, uint64_t seed) const {
-  if (!path.empty()) throw ConfigError("--data ", path, ": unet's images are drawn on the spot; leave --data out");
-  return datasets::shape_masks({.seed = seed, .side = options_.size});
+data::Splits UNet::open_data(const train::DataRequest& request) const {
+  if (!request.path.empty())
+    throw ConfigError("--data ", request.path, ": unet's images are drawn on the spot; leave --data out");
+  return datasets::shape_masks({.seed = request.seed, .side = options_.size});
 }
 
 train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {

@@ -22,10 +22,12 @@ at::Tensor sure_of(const at::Tensor& target) {
   return at::one_hot(target, 4).permute({0, 3, 1, 2}).to(at::kFloat) * 100;
 }
 
-data::Batch some_masks() { return data::read_batch(*kUNet.open_data("", 1).train, std::vector<int64_t>{0, 1, 2}); }
+data::Batch some_masks() {
+  return data::read_batch(*kUNet.open_data({.seed = 1}).train, std::vector<int64_t>{0, 1, 2});
+}
 
 TEST(UNetRecipe, JoinsDataModelAndLoss) {
-  const auto data = kUNet.open_data("", 1);
+  const auto data = kUNet.open_data({.seed = 1});
   const auto model = kUNet.make_model(1, *data.train);
   const auto batch = data::read_batch(*data.train, std::vector<int64_t>{0, 1});
   const at::Tensor output = model.forward(batch);
@@ -62,7 +64,7 @@ TEST(UNetRecipe, DiceIsOfAllPixelsTogether) {
   EXPECT_DOUBLE_EQ(metrics["dice"].get<double>(), (dice[1] + 1 + 1) / 3);
 }
 
-TEST(UNetRecipe, ItsOwnDataAreNotThereYet) { EXPECT_THROW(kUNet.open_data("/data/scans", 1), ConfigError); }
+TEST(UNetRecipe, ItsOwnDataAreNotThereYet) { EXPECT_THROW(kUNet.open_data({.path = "/data/scans"}), ConfigError); }
 
 }  // namespace
 }  // namespace lockstep::recipes

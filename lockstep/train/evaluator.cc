@@ -24,7 +24,7 @@ Evaluation Evaluator::evaluate_on(Split split) {
                                            .channels_last = parts_.plan.channels_last,
                                            .amp = parts_.mixed->policy(),
                                            .device = parts_.device,
-                                           .workers = parts_.options.data.workers.value_or(0),
+                                           .workers = parts_.workers,
                                            .on_chunk = [this] { beat(parts_.world->self()); }});
   parts_.optimizer->exchange_averages();
   return evaluation;

@@ -78,7 +78,8 @@ std::string RunRows::to_toml() const {
   return parent_line(options_.parent) + config::to_toml(rows_) + config::to_toml(own_);
 }
 
-void RunRows::check(const Origin& run, const Origin& checkpoint, const std::string& file) const {
+void RunRows::check(const Origin& run, const Origin& checkpoint, const std::string& file,
+                    const std::string& changed_file) const {
   for (const Option& row : rows_.rows()) {
     if (row.effect == Effect::kNone) continue;
     const std::string* then = find(checkpoint.options, row.name);
@@ -94,8 +95,15 @@ void RunRows::check(const Origin& run, const Origin& checkpoint, const std::stri
     throw ConfigError(file, ": it was trained with ", what, ' ', then, ", this run has ", now,
                       "; give the same --data, or start a new run with --load");
   };
+  const bool known = !checkpoint.fingerprint.empty() && !run.fingerprint.empty();
+  const bool other = known && run.fingerprint != checkpoint.fingerprint;
+  if (other && !changed_file.empty()) {
+    throw ConfigError(file, ": it was trained on other data: ", changed_file,
+                      "; give the same --data, or start a new run with --load");
+  }
   check_fact("samples of", text_of(run.sample_shape), text_of(checkpoint.sample_shape));
   check_fact("training samples", run.train_samples, checkpoint.train_samples);
+  if (other) check_fact("other data:", run.fingerprint, checkpoint.fingerprint);
 }
 
 std::vector<std::string> RunRows::changes(const Origin& run, const Origin& checkpoint) const {

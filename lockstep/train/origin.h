@@ -15,6 +15,7 @@ struct Origin {
   config::Record options;             // each that has an Effect, with the value that the run took
   std::vector<int64_t> sample_shape;  // {3, 64, 64}
   int64_t train_samples = 0;
+  std::string fingerprint = {};  // of all training data; empty in files of versions that did not have it
 
   bool operator==(const Origin&) const = default;
   // Returns the recorded value of an option. Throws DataError if it is not recorded.
@@ -34,8 +35,9 @@ class RunRows {
 
   // Throws ConfigError that names the first option of kIdentity, or fact of the data, in which the run differs from its
   // checkpoint. An option that the checkpoint does not record had its default; a missing option of the recipe's own is
-  // refused.
-  void check(const Origin& run, const Origin& checkpoint, const std::string& file) const;
+  // refused. `changed_file` says which file of the data is another one, if that is known: "cats/new.jpg was added".
+  void check(const Origin& run, const Origin& checkpoint, const std::string& file,
+             const std::string& changed_file = "") const;
 
   // Returns the changes of a resumed run: "--lr 0.1 -> 0.05" for each option of kTrajectory that differs. One that the
   // checkpoint does not record had its default.

@@ -58,6 +58,26 @@ TEST_F(OriginTest, FactsOfTheDataMustAgree) {
   EXPECT_THAT(refusal(before), HasSubstr("training samples 599, this run has 600"));
 }
 
+TEST_F(OriginTest, OtherDataOfTheSameSizeAreRefused) {
+  Origin before = origin(), now = origin();
+  const auto refusal_of = [&](const std::string& changed) {
+    return testing_support::refusal([&] { RunRows(options_, recipe_).check(now, before, "a.pt", changed); });
+  };
+  now.fingerprint = "files 2";
+  EXPECT_EQ(refusal_of(""), "") << "a checkpoint that does not say its data's";
+  before.fingerprint = "files 2";
+  EXPECT_EQ(refusal_of("cats/new.jpg was added"), "") << "a copy";
+  before.fingerprint = "files 1";
+  EXPECT_EQ(refusal_of(""),
+            "a.pt: it was trained with other data: files 1, this run has files 2; give the same --data, or start a new "
+            "run with --load");
+  before.train_samples = 599;
+  EXPECT_EQ(refusal_of("cats/new.jpg was added"),
+            "a.pt: it was trained on other data: cats/new.jpg was added; give the same --data, or start a new run with "
+            "--load");
+  EXPECT_THAT(refusal_of(""), HasSubstr("training samples 599"));
+}
+
 TEST_F(OriginTest, ATrajectoryMayChangeAndIsTold) {
   options_.rate.lr = 0.1;
   const Origin before = origin();

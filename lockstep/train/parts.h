@@ -27,6 +27,7 @@ struct Parts {
   std::shared_ptr<World> world;
   Plan plan;
   data::Splits data;
+  int workers = 0;  // threads that load data
   Model model;
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;                        // of the optimizer, for people; empty: it is whole

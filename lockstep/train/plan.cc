@@ -116,7 +116,6 @@ TrainOptions resolve_options(const TrainOptions& options, const Defaults& defaul
   constexpr Interval kEveryEpoch{.count = 1, .unit = Interval::Unit::kEpochs};
   if (!resolved.eval_every) resolved.eval_every = kEveryEpoch;
   if (!resolved.save_every) resolved.save_every = kEveryEpoch;
-  if (!resolved.data.workers) resolved.data.workers = 0;
   return resolved;
 }
 

@@ -50,7 +50,7 @@ TrainOptions fill_defaults(const TrainOptions& options, const Defaults& defaults
 
 // Returns the options with everything that was left open as the plan has it, so that they repeat the run by themselves:
 // fill_defaults(), and the numbers that the plan derives. What each start chooses anew for its ranks stays open: the
-// backend, and whether the optimizer is sharded.
+// backend, the threads that load data, and whether the optimizer is sharded.
 TrainOptions resolve_options(const TrainOptions& options, const Defaults& defaults, const Plan& plan);
 
 // Makes the plan. Throws ConfigError for options that do not fit together, such as a global batch that the lanes can't

@@ -35,14 +35,24 @@ struct Defaults {
   int eval_batch = 256;               // samples that evaluation computes at a time
 };
 
+// What a run asks of its data.
+struct DataRequest {
+  std::string path;                   // empty: data made on the spot, keyed by the seed
+  uint64_t seed = 0;                  // of the run
+  bool channels_last = false;         // the layout in memory that the model takes images in
+  at::ScalarType dtype = at::kFloat;  // of images
+  int threads = 1;                    // that opening may use
+  data::OnOneRank on_one_rank = {};   // for what every rank would find out alike, such as the list of all files
+};
+
 // The base RecipeDescription has its name, presets and own options. These options are read before any function below is
 // called. From then on the recipe is immutable, and any thread may call it.
 class Recipe : public RecipeDescription {
  public:
   // Returns the defaults of a preset, one of presets(), or "" for the recipe's own.
   virtual Defaults defaults(const std::string& preset) const = 0;
-  // Opens the data at `path`. An empty path means data made on the spot, keyed by the seed. Throws DataError.
-  virtual data::Splits open_data(const std::string& path, uint64_t seed) const = 0;
+  // Opens the data. A collective where it uses request.on_one_rank. Throws DataError.
+  virtual data::Splits open_data(const DataRequest& request) const = 0;
   // Makes a model whose initial weights depend on the seed alone.
   virtual Model make_model(uint64_t seed, const data::Dataset& data) const = 0;
 

@@ -13,17 +13,18 @@
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/data/subset.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/best_metric.h"
 #include "lockstep/train/continuation.h"
+#include "lockstep/train/data_list.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/header.h"
 #include "lockstep/train/memory_format.h"
+#include "lockstep/train/run_data.h"
 #include "lockstep/train/text_file.h"
 #include "lockstep/train/trial_evaluation.h"
 #include "lockstep/world/seeds.h"
@@ -79,16 +80,18 @@ Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::sh
   return run;
 }
 
-// A run whose data are open.
+// A run whose data are open. The options say how much was held out of them, too.
 struct Fed : Begun {
   data::Splits data;
+  std::string fingerprint;
+  int workers = 0;
 };
 
+// A collective.
 Fed open_data(Begun begun) {
-  const auto seed = static_cast<uint64_t>(begun.options.seed);
-  data::Splits data = begun.recipe->open_data(begun.options.data.path, seed);
-  if (begun.options.data.validation) data = data::with_validation(data, *begun.options.data.validation, seed);
-  return {{std::move(begun)}, std::move(data)};
+  RunData data = open_run_data(*begun.recipe, begun.options, begun.lanes, *begun.world);
+  if (data.held_out) begun.options.data.validation = data.held_out;
+  return {{std::move(begun)}, std::move(data.splits), std::move(data.fingerprint), data.workers};
 }
 
 // A run with its plan, which needs the data's size. The options say what --amp auto stands for, too.
@@ -159,7 +162,8 @@ Planned plan_run(Fed fed) {
 Origin origin_of(const Planned& run) {
   return {.options = RunRows(run.resolved, *run.recipe).record(),
           .sample_shape = run.data.train->sample_shape(),
-          .train_samples = run.data.train->size()};
+          .train_samples = run.data.train->size(),
+          .fingerprint = run.fingerprint};
 }
 
 // Throws ConfigError for a plateau of another metric than the recipe's.
@@ -212,7 +216,9 @@ Weighted load_start(Built built) {
   if (built.resumed) {
     const ResumedCheckpoint& resumed = *built.resumed;
     const RunRows rows(built.options, *built.recipe);
-    rows.check(state.origin, resumed.state.origin, resumed.file);
+    const bool other = state.origin.fingerprint != resumed.state.origin.fingerprint;
+    rows.check(state.origin, resumed.state.origin, resumed.file,
+               other ? changed_file(run_of(resumed.file), *built.data.train) : "");
     if (const std::string& was = resumed.state.best_by; !was.empty() && was != state.best_by) {
       throw ConfigError(resumed.file, ": its best.pt goes by ", was, "; the recipe's goes by ", state.best_by,
                         " now; start a new run with --load");
@@ -261,6 +267,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .world = std::move(run.world),
               .plan = std::move(run.plan),
               .data = std::move(run.data),
+              .workers = run.workers,
               .model = std::move(run.model),
               .optimizer = std::move(run.optimizer),
               .sharding = std::move(run.sharding),
@@ -292,7 +299,12 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
 void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
   if (parts.world->rank() != 0) return;
   if (from && !parts.forked) parts.warnings = set_aside(*from);
-  const auto write_config = [&] { write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml()); };
+  const auto write_config = [&] {
+    write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
+    if (const auto files = parts.data.train->listing(); !files.empty()) {
+      write_text(parts.files.data_list(), to_text(files));
+    }
+  };
   Continued done;
   if (parts.forked) {
     write_config();  // first: a folder with a checkpoint says what it is

@@ -22,11 +22,10 @@ data::Loader make_loader(const Parts& parts) {
                              .batch_size = parts.plan.batch_size,
                              .seed = static_cast<uint64_t>(parts.options.seed),
                              .drop_last = parts.options.data.drop_last});
-  return data::Loader(
-      parts.data.train, sampler,
-      {.first_lane = own.first, .last_lane = own.last, .workers = parts.options.data.workers.value_or(0)},
-      {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
-       .step = parts.plan.step_in_epoch(parts.state.step)});
+  return data::Loader(parts.data.train, sampler,
+                      {.first_lane = own.first, .last_lane = own.last, .workers = parts.workers},
+                      {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
+                       .step = parts.plan.step_in_epoch(parts.state.step)});
 }
 
 std::optional<at::ScalarType> wire_of(const TrainOptions& options) {

@@ -119,6 +119,7 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
                           {"version", 2},
                           {"options", dict_of(origin.options)},
                           {"sample_shape", list_of(origin.sample_shape)},
+                          {"fingerprint", origin.fingerprint},
                           {"optimizer", std::string(optimizer.name())},
                           {"step", state.step},
                           {"steps_per_epoch", state.steps_per_epoch},
@@ -142,7 +143,8 @@ std::optional<Origin> find_origin(const Value& value, const std::string& file) {
   if (!meta.dict().contains("options")) return std::nullopt;
   return Origin{.options = record_in(meta["options"]),
                 .sample_shape = numbers_of(meta["sample_shape"]),
-                .train_samples = view["sampler"]["dataset_size"].integer()};
+                .train_samples = view["sampler"]["dataset_size"].integer(),
+                .fingerprint = meta.find("fingerprint") ? meta["fingerprint"].text() : ""};
 }
 
 TrainingState read_state(const Value& value, const std::string& file) {

@@ -29,7 +29,8 @@ struct SmallRun {
                                              {"drop-last", "false"},
                                              {"lr", ""}},
                                  .sample_shape = {3, 64, 64},
-                                 .train_samples = 600}};
+                                 .train_samples = 600,
+                                 .fingerprint = "files 9f31"}};
 
   explicit SmallRun(const std::string& kind = "adam") {
     optimizer = optim::make_optimizer(kind, net->parameters(), {{"lr", 0.1}});
@@ -56,6 +57,7 @@ TEST(TrainingState, EverythingComesBack) {
   EXPECT_EQ(state.origin.options, one.state.origin.options);
   EXPECT_EQ(state.origin.sample_shape, std::vector<int64_t>({3, 64, 64}));
   EXPECT_EQ(state.origin.train_samples, 600);
+  EXPECT_EQ(state.origin.fingerprint, "files 9f31");
   restore_model(saved, "a.pt", *two.net);
   restore(saved, "a.pt", *two.net, *two.optimizer, two.scaler);
   EXPECT_TRUE(at::equal(two.net->weight, one.net->weight));

@@ -11,7 +11,7 @@ namespace lockstep::data {
 struct DataOptions {
   std::string path;                  // of the data set; empty: data made on the spot
   std::optional<double> validation;  // percent of the training data held out
-  std::optional<int> workers;        // loader threads a process; unset: none
+  std::optional<int> workers;        // loader threads a process; unset: for data that decodes its share of the cores
   bool drop_last = false;            // an epoch's last, smaller batch is left out
 
   void declare(config::OptionSet& options);

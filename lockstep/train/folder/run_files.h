@@ -17,6 +17,7 @@ struct RunFiles {
   std::string interrupted() const { return checkpoints() + "/INTERRUPTED.pt"; }
   std::string logs() const { return folder + "/logs"; }
   std::string errors() const { return folder + "/errors"; }
+  std::string data_list() const { return folder + "/data.list"; }
   std::string lock() const { return folder + "/lock"; }
 };
 

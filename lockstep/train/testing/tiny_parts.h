@@ -15,7 +15,7 @@ inline Parts parts_of(std::shared_ptr<Recipe> recipe) {
   Parts parts;
   parts.recipe = std::move(recipe);
   parts.world = only_world();
-  parts.data = parts.recipe->open_data("", 1);
+  parts.data = parts.recipe->open_data({.seed = 1});
   parts.model = parts.recipe->make_model(1, *parts.data.train);
   parts.optimizer = optim::make_optimizer("sgd", parts.model.module->parameters());
   parts.mixed = std::make_unique<amp::MixedPrecision>(std::vector<torch::nn::Module*>{parts.model.module.get()},

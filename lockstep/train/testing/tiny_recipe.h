@@ -12,7 +12,7 @@
 
 namespace lockstep::train::testing_support {
 
-class Blobs final : public data::Dataset {
+class Blobs : public data::Dataset {
  public:
   explicit Blobs(int64_t size) : size_(size) {}
   int64_t size() const override { return size_; }
@@ -40,7 +40,7 @@ class TinyRecipe : public Recipe {
   Defaults defaults(const std::string&) const override {
     return {.batch_size = 8, .epochs = 3, .lr = 0.5, .momentum = 0.9};
   }
-  data::Splits open_data(const std::string&, uint64_t) const override {
+  data::Splits open_data(const DataRequest&) const override {
     return {std::make_shared<Blobs>(100), std::make_shared<Blobs>(50), nullptr};
   }
   Model make_model(uint64_t seed, const data::Dataset&) const override {
