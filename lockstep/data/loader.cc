@@ -1,9 +1,10 @@
+#include "lockstep/data/loader.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/data/loader.h"
 
 namespace lockstep::data {
 namespace {
@@ -52,10 +53,9 @@ std::vector<SampleRead> Loader::Source::samples(uint64_t unit) const {
   const int lane = first_lane + static_cast<int>(unit % static_cast<uint64_t>(lanes));
   const auto epoch = static_cast<uint32_t>(number / sampler.steps_per_epoch());
   std::vector<SampleRead> samples;
-  for (const int64_t index : sampler.lane(epoch, number % sampler.steps_per_epoch(), lane)) {
+  for (const Pick& pick : sampler.picks(epoch, number % sampler.steps_per_epoch(), lane)) {
     samples.push_back(
-        {.index = index,
-         .draw = {.seed = sampler.options().seed, .epoch = epoch, .number = static_cast<uint64_t>(index)}});
+        {.index = pick.index, .draw = {.seed = sampler.options().seed, .epoch = epoch, .number = pick.number}});
   }
   return samples;
 }

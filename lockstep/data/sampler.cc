@@ -1,10 +1,8 @@
 #include "lockstep/data/sampler.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/permutation.h"
 
 namespace lockstep::data {
 namespace {
@@ -34,27 +32,35 @@ LaneSampler::LaneSampler(SamplerOptions options) : options_(options) {
   }
   if (options.dataset_size < 1) throw DataError("the data set to train on holds no samples");
   global_batch_ = options.lanes * options.batch_size;
-  steps_per_epoch_ = steps_of_epoch(options.dataset_size, global_batch_, options.drop_last);
+  if (options_.order == nullptr) {
+    options_.order = options.shuffle ? shuffled(options.dataset_size, options.seed) : in_order(options.dataset_size);
+  }
+  const int64_t positions = options_.order->size();
+  steps_per_epoch_ = steps_of_epoch(positions, global_batch_, options.drop_last);
   if (steps_per_epoch_ == 0) {
-    throw ConfigError("drop_last: the ", options.dataset_size, " samples are fewer than a global batch of ",
-                      options.lanes, " × ", options.batch_size, ", so no step is left; use smaller batches");
+    throw ConfigError("drop_last: the ", positions, " samples are fewer than a global batch of ", options.lanes, " × ",
+                      options.batch_size, ", so no step is left; use smaller batches");
   }
 }
 
 int64_t LaneSampler::global_batch_samples(int64_t step_in_epoch) const {
   check_step(step_in_epoch);
-  return std::min(global_batch_, options_.dataset_size - step_in_epoch * global_batch_);
+  return std::min(global_batch_, options_.order->size() - step_in_epoch * global_batch_);
+}
+
+std::vector<Pick> LaneSampler::picks(uint32_t epoch, int64_t step_in_epoch, int lane) const {
+  if (lane < 0 || lane >= options_.lanes) throw BugError("lane ", lane, " of ", options_.lanes, " was asked for");
+  const Range range = lane_range(global_batch_samples(step_in_epoch), options_.lanes, lane);
+  const int64_t first = step_in_epoch * global_batch_ + range.first;
+  std::vector<Pick> picks;
+  picks.reserve(static_cast<size_t>(range.count));
+  for (int64_t i = 0; i < range.count; ++i) picks.push_back(options_.order->at(epoch, first + i));
+  return picks;
 }
 
 std::vector<int64_t> LaneSampler::lane(uint32_t epoch, int64_t step_in_epoch, int lane) const {
-  if (lane < 0 || lane >= options_.lanes) throw BugError("lane ", lane, " of ", options_.lanes, " was asked for");
-  const Range range = lane_range(global_batch_samples(step_in_epoch), options_.lanes, lane);
-  std::vector<int64_t> samples(static_cast<size_t>(range.count));
-  std::iota(samples.begin(), samples.end(), step_in_epoch * global_batch_ + range.first);
-  if (options_.shuffle) {
-    const Permutation order(static_cast<uint64_t>(options_.dataset_size), options_.seed, epoch);
-    for (int64_t& sample : samples) sample = static_cast<int64_t>(order(static_cast<uint64_t>(sample)));
-  }
+  std::vector<int64_t> samples;
+  for (const Pick& pick : picks(epoch, step_in_epoch, lane)) samples.push_back(pick.index);
   return samples;
 }
 

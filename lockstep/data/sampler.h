@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "lockstep/data/order.h"
 
 namespace lockstep::data {
 
@@ -14,6 +17,7 @@ struct SamplerOptions {
   uint64_t seed = 0;
   bool shuffle = true;     // false: in the data set's own order, every epoch
   bool drop_last = false;  // an epoch's last global batch is left out where it is smaller than the others
+  std::shared_ptr<const Order> order = nullptr;  // of an epoch; null: by `shuffle`, each sample once
 };
 
 // [first, first + count)
@@ -31,7 +35,7 @@ Range lane_range(int64_t samples, int lanes, int lane);
 int64_t steps_of_epoch(int64_t samples, int64_t global_batch, bool drop_last);
 
 // Deals the samples of an epoch to steps and lanes. With S lanes of B samples, the global batch of step t holds
-// positions [t·S·B, (t+1)·S·B) of the epoch's random order; the last one holds what is left, unless drop_last leaves it
+// positions [t·S·B, (t+1)·S·B) of the epoch's order; the last one holds what is left, unless drop_last leaves it
 // out. Immutable; any thread may call.
 class LaneSampler {
  public:
@@ -45,7 +49,9 @@ class LaneSampler {
   // The number of samples in a step's global batch: lanes × batch_size, fewer in the epoch's last step.
   int64_t global_batch_samples(int64_t step_in_epoch) const;
 
-  // The samples of a lane, in order; none for an empty lane.
+  // What a lane reads, in order; nothing for an empty lane.
+  std::vector<Pick> picks(uint32_t epoch, int64_t step_in_epoch, int lane) const;
+  // The numbers of its samples.
   std::vector<int64_t> lane(uint32_t epoch, int64_t step_in_epoch, int lane) const;
 
  private:

@@ -122,5 +122,20 @@ TEST(LaneSampler, ChecksItsOptions) {
   EXPECT_THROW(sampler.lane(0, 0, 2), BugError);
 }
 
+// Eight draws an epoch of three samples.
+TEST(LaneSampler, GoesByAnOrderThatIsGiven) {
+  const auto order = weighted({1, 2, 1}, 8, 4);
+  const LaneSampler sampler({.dataset_size = 3, .lanes = 2, .batch_size = 3, .order = order});
+  EXPECT_EQ(sampler.steps_per_epoch(), 2);
+  EXPECT_EQ(sampler.global_batch_samples(1), 2);
+  int64_t position = 0;
+  for (int64_t step = 0; step < 2; ++step) {
+    for (const int lane : {0, 1}) {
+      for (const Pick& pick : sampler.picks(5, step, lane)) EXPECT_EQ(pick, order->at(5, position++));
+    }
+  }
+  EXPECT_EQ(position, 8);
+}
+
 }  // namespace
 }  // namespace lockstep::data
