@@ -1,4 +1,5 @@
-// Reads data files whole, within bounds: anything but a readable regular file of a sane size is a DataError.
+// Reads data files, whole or in part, within bounds: anything but a readable regular file of a sane size is a
+// DataError, and what the machine did, such as an input/output error, is an IoError.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/shared_memory.h"
 
@@ -28,7 +30,8 @@ class Bytes {
   size_t size_ = 0;
 };
 
-// A file open for reading. Throws DataError that names the file if it is missing, unreadable or no regular file.
+// A file open for reading. Throws DataError that names the file if it is missing, unreadable or no regular file. Any
+// thread.
 class DataFile {
  public:
   explicit DataFile(const std::string& path);
@@ -36,15 +39,26 @@ class DataFile {
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
 
+  // Throws DataError if the file has more than `most` bytes.
+  void check_size(uint64_t most) const;
   // The first `count` bytes, or all where the file has fewer.
   Bytes head(size_t count) const;
   // The whole file. Throws DataError if it has more than `most` bytes.
   Bytes all(uint64_t most) const;
+  // The bytes [offset, offset + count) in `memory`, which is resized to them. Throws DataError if the file ends before.
+  std::span<const uint8_t> part(uint64_t offset, size_t count, std::vector<uint8_t>& memory) const;
+  // Tells the system that the bytes will be read soon. Returns at once.
+  void will_need(uint64_t offset, uint64_t count) const;
 
  private:
+  void read(uint64_t offset, std::span<uint8_t> to) const;
+
   std::string path_;
   Descriptor file_;
   uint64_t size_ = 0;
 };
+
+// The whole file at `path`, in `memory`, which is resized to it. Throws as DataFile does.
+std::span<const uint8_t> read_whole(const std::string& path, std::vector<uint8_t>& memory, uint64_t most = 1 << 30);
 
 }  // namespace lockstep::datasets

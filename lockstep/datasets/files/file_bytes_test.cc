@@ -26,6 +26,24 @@ TEST(DataFile, ReadsHeadAndAll) {
   EXPECT_EQ(text(file.all(10)), "0123456789");
 }
 
+TEST(DataFile, ReadsPartsIntoMemoryThatIsKept) {
+  const TempDir dir;
+  const DataFile file(dir.write("a", "0123456789"));
+  std::vector<uint8_t> memory;
+  const auto part = [&](uint64_t offset, size_t count) {
+    const auto bytes = file.part(offset, count, memory);
+    return std::string(bytes.begin(), bytes.end());
+  };
+  file.will_need(2, 5);
+  EXPECT_EQ(part(2, 5), "23456");
+  EXPECT_EQ(part(9, 1), "9");
+  EXPECT_EQ(part(10, 0), "");
+  EXPECT_THAT(data_error([&] { part(9, 2); }), AllOf(HasSubstr(dir / "a: byte 9"), HasSubstr("cut short")));
+  EXPECT_THAT(data_error([&] { part(1ull << 63, 1ull << 63); }), HasSubstr("cut short"));
+  EXPECT_EQ(read_whole(dir / "a", memory).size(), 10u);
+  EXPECT_THAT(data_error([&] { read_whole(dir / "a", memory, 9); }), HasSubstr("too many"));
+}
+
 TEST(DataFile, RefusesMoreThanTheLimit) {
   const TempDir dir;
   const DataFile file(dir.write("a", "0123456789"));
@@ -42,6 +60,8 @@ TEST(DataFile, RefusesDirectoriesAndPipesWithoutWaiting) {
   EXPECT_THAT(data_error([&] { DataFile(dir.path()); }), HasSubstr("is a directory"));
   ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(data_error([&] { DataFile(dir / "pipe"); }), HasSubstr("pipe"));
+  ASSERT_EQ(mknod((dir / "socket").c_str(), S_IFSOCK | 0600, 0), 0);
+  EXPECT_THAT(data_error([&] { DataFile(dir / "socket"); }), HasSubstr("socket"));
 }
 
 TEST(DataFile, NamesAnUnreadableFile) {

@@ -1,0 +1,18 @@
+// A fast hash that finds damage and changes; no defence against forgery.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep::datasets {
+
+// XXH3, 64 bits.
+uint64_t xxh3(std::span<const uint8_t> bytes);
+uint64_t xxh3(std::string_view text);
+
+// 16 lower-case hexadecimal digits.
+std::string hex(uint64_t hash);
+
+}  // namespace lockstep::datasets

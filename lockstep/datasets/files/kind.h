@@ -1,0 +1,30 @@
+// What kind of data set lies at a path.
+#pragma once
+
+#include <string>
+
+namespace lockstep::datasets {
+
+enum class Kind {
+  kUnknown,
+  kClassFolders,  // cats/1.jpg, dogs/2.jpg
+  kTrainAndVal,   // train/ and mostly val/, each of class folders
+  kPairs,         // imgs/ and masks/, or their other names
+  kPacked,        // manifest.json, or train/manifest.json
+  kRecordIo,      // x.rec, or train.rec
+  kCifar10,       // data_batch_1.bin …
+  kCifar100,      // train.bin
+  kMnist,         // idx files or JSON
+};
+
+// Looks at names alone. Throws IoError where the machine failed; what is missing or unreadable is kUnknown.
+Kind kind_of(const std::string& path);
+
+// The names that the folders of images and of their masks may have, "" for none: {"imgs", "masks"}.
+struct PairFolders {
+  std::string images, masks;
+  bool found() const { return !masks.empty(); }
+};
+PairFolders pair_folders(const std::string& path);
+
+}  // namespace lockstep::datasets
