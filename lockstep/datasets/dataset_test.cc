@@ -12,11 +12,15 @@
 #include "lockstep/data/sample_rows.h"
 #include "lockstep/data/subset.h"
 #include "lockstep/data/tensor_dataset.h"
+#include "lockstep/datasets/class_folders.h"
 #include "lockstep/datasets/drawn/shape_masks.h"
 #include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/datasets/drawn/textured_shapes.h"
+#include "lockstep/datasets/image_dataset.h"
 #include "lockstep/datasets/mnist.h"
 #include "lockstep/datasets/testing/mnist_files.h"
+#include "lockstep/datasets/testing/picture_files.h"
+#include "lockstep/image/crops.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -57,6 +61,15 @@ std::shared_ptr<const data::Dataset> open_tensors() {
   return std::make_shared<data::TensorDataset>(at::arange(60, at::kFloat).view({20, 3}) / 60, at::arange(20));
 }
 
+std::shared_ptr<const data::Dataset> open_folders() {
+  static const testing::TempDir dir;
+  if (std::filesystem::is_empty(dir.path())) testing::write_classes(dir, "", {"cats", "dogs", "eels"}, 4);
+  const auto as_they_are = std::make_shared<image::Pipeline>(
+      std::vector<std::shared_ptr<const image::Transform>>{image::resize_to({20, 16})});
+  return image_dataset(class_folders(dir.path()), {.train = as_they_are, .evaluation = as_they_are, .result = {20, 16}},
+                       true);
+}
+
 class DatasetTest : public ::testing::TestWithParam<Implementation> {
  protected:
   std::vector<int64_t> target_shape(int64_t rows) const {
@@ -67,14 +80,13 @@ class DatasetTest : public ::testing::TestWithParam<Implementation> {
   const std::shared_ptr<const data::Dataset> set_ = GetParam().open();
 };
 
-INSTANTIATE_TEST_SUITE_P(All, DatasetTest,
-                         ::testing::Values(Implementation{"idx", open_idx}, Implementation{"json", open_json},
-                                           Implementation{"digits", open_digits},
-                                           Implementation{"textures", open_textures},
-                                           Implementation{"masks", open_masks, true},
-                                           Implementation{"subset", open_subset},
-                                           Implementation{"tensors", open_tensors}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, DatasetTest,
+    ::testing::Values(Implementation{"idx", open_idx}, Implementation{"json", open_json},
+                      Implementation{"digits", open_digits}, Implementation{"textures", open_textures},
+                      Implementation{"masks", open_masks, true}, Implementation{"folders", open_folders},
+                      Implementation{"subset", open_subset}, Implementation{"tensors", open_tensors}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(DatasetTest, GivesTensorsReadyForAModel) {
   ASSERT_GE(set_->size(), 10);

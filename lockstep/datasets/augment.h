@@ -1,0 +1,17 @@
+// The pipelines that --augment names.
+#pragma once
+
+#include "lockstep/datasets/image_setup.h"
+#include "lockstep/datasets/open_options.h"
+
+namespace lockstep::datasets {
+
+// Photographs of any size, as torchvision trains and evaluates on them: standard is RandomResizedCrop and a flip,
+// strong adds RandAugment and RandomErasing; evaluation resizes to 256 of 224 and takes the middle.
+ImageSetup photograph_setup(const OpenOptions& options);
+
+// Images of one small size, such as CIFAR's 32 x 32: standard is a crop after padding by an eighth, and a flip;
+// evaluation takes them whole.
+ImageSetup small_image_setup(const OpenOptions& options, image::Size stored, const image::Normalize& normalize);
+
+}  // namespace lockstep::datasets

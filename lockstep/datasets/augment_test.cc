@@ -1,0 +1,48 @@
+#include "lockstep/datasets/augment.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::datasets {
+namespace {
+
+std::string training(std::optional<Augment> augment) {
+  return photograph_setup({.images = {.augment = augment}}).train->text();
+}
+
+TEST(Augment, OfPhotographsIsTorchvisions) {
+  EXPECT_EQ(training(Augment::kNone), "Resize 256, CenterCrop 224");
+  EXPECT_EQ(training(Augment::kFlip), "Resize 256, CenterCrop 224, flip 0.5");
+  EXPECT_EQ(training(Augment::kStandard), "RandomResizedCrop 224, flip 0.5");
+  EXPECT_EQ(training(std::nullopt), training(Augment::kStandard));
+  EXPECT_EQ(training(Augment::kStrong),
+            training(Augment::kStandard) + ", RandAugment 2 of magnitude 9, RandomErasing 0.1");
+  for (const Augment augment : {Augment::kNone, Augment::kStrong}) {
+    EXPECT_EQ(photograph_setup({.images = {.augment = augment}}).evaluation->text(), "Resize 256, CenterCrop 224");
+  }
+}
+
+TEST(Augment, OfSmallImagesCropsAfterPadding) {
+  const ImageSetup same = small_image_setup({.size = 32}, {32, 32}, {});
+  EXPECT_EQ(same.train->text(), "RandomCrop 32 (padding 4), flip 0.5");
+  EXPECT_EQ(same.evaluation->text(), "as it is");
+  const ImageSetup larger = small_image_setup({.images = {.augment = Augment::kNone}, .size = 64}, {32, 32}, {});
+  EXPECT_EQ(larger.train->text(), "Resize to 64");
+  EXPECT_EQ(larger.evaluation->text(), "Resize to 64");
+}
+
+TEST(Augment, PassesTheOptionsOn) {
+  const ImageSetup setup = photograph_setup({.images = {.augment = Augment::kFlip, .exif = false, .fast_decode = true},
+                                             .size = 64,
+                                             .channels_last = true,
+                                             .dtype = at::kBFloat16});
+  EXPECT_FALSE(setup.decode.exif);
+  EXPECT_TRUE(setup.decode.fast);
+  EXPECT_EQ(setup.result, (image::Size{64, 64}));
+  EXPECT_TRUE(setup.channels_last);
+  EXPECT_EQ(setup.dtype, at::kBFloat16);
+  EXPECT_EQ(text_of(setup, true), "flip: Resize 73, CenterCrop 64, flip 0.5");
+  EXPECT_EQ(text_of(setup, false), "Resize 73, CenterCrop 64");
+}
+
+}  // namespace
+}  // namespace lockstep::datasets

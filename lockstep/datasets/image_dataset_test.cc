@@ -1,0 +1,154 @@
+#include "lockstep/datasets/image_dataset.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/data/read_batch.h"
+#include "lockstep/data/sample_rows.h"
+#include "lockstep/datasets/class_folders.h"
+#include "lockstep/datasets/testing/picture_files.h"
+#include "lockstep/image/crops.h"
+#include "lockstep/image/flips.h"
+
+namespace lockstep::datasets {
+namespace {
+
+using testing::data_error;
+using ::testing::HasSubstr;
+using testing::TempDir;
+using testing::write_deep;
+
+std::shared_ptr<const image::Pipeline> pipeline(std::vector<std::shared_ptr<const image::Transform>> transforms) {
+  return std::make_shared<image::Pipeline>(std::move(transforms));
+}
+
+ImageSetup setup(image::Size size) {
+  return {.train = pipeline({image::random_resized_crop(size), image::flip_x()}),
+          .evaluation = pipeline({image::center_crop(size)}),
+          .augment = "standard",
+          .result = size};
+}
+
+class ImageDatasetTest : public ::testing::Test {
+ protected:
+  ImageDatasetTest() { testing::write_classes(dir_, "", {"cats", "dogs"}, 3); }
+  std::shared_ptr<const data::Dataset> open(const ImageSetup& with, bool augmented = false) const {
+    return image_dataset(class_folders(dir_.path()), with, augmented);
+  }
+  at::Tensor first(const ImageSetup& with, bool augmented = false, uint32_t epoch = 0) const {
+    return data::read_batch(*open(with, augmented), std::vector<int64_t>{0}, epoch, 1).data();
+  }
+  const TempDir dir_;
+};
+
+TEST_F(ImageDatasetTest, HasPixelsAndClasses) {
+  const auto set = open(setup({24, 20}));
+  EXPECT_EQ(set->sample_shape(), (std::vector<int64_t>{3, 20, 24}));
+  EXPECT_EQ(set->classes(), 2);
+  const data::Batch batch = data::read_batch(*set, std::vector<int64_t>{0, 5});
+  EXPECT_EQ(batch.target()[0].item<int64_t>(), 0);
+  EXPECT_EQ(batch.target()[1].item<int64_t>(), 1);
+  image::Decoder decoder;
+  std::vector<uint8_t> memory;
+  const auto size = decoder.open(class_folders(dir_.path())->read(0, memory).bytes, "first").upright();
+  image::Pixels pixels;
+  decoder.decode({0, 0, size.width, size.height}, size, pixels);
+  const int x = (size.width - 24) / 2 + 3, y = (size.height - 20) / 2 + 2;
+  for (int c = 0; c < 3; ++c) {
+    EXPECT_EQ(batch.data()[0][c][2][3].item<float>(), static_cast<float>(pixels.at(x, y)[c]) / 255) << c;
+  }
+}
+
+TEST_F(ImageDatasetTest, ComesInEachTypeAndLayout) {
+  const at::Tensor wanted = first(setup({24, 24}));
+  for (const at::ScalarType dtype : {at::kByte, at::kFloat, at::kBFloat16, at::kHalf}) {
+    for (const bool channels_last : {false, true}) {
+      ImageSetup with = setup({24, 24});
+      with.dtype = dtype;
+      with.channels_last = channels_last;
+      const at::Tensor data = first(with);
+      EXPECT_EQ(data.scalar_type(), dtype);
+      EXPECT_EQ(data.is_contiguous(at::MemoryFormat::ChannelsLast), channels_last);
+      EXPECT_TRUE(at::equal(data, dtype == at::kByte ? (wanted * 255).round().to(dtype) : wanted.to(dtype))) << dtype;
+    }
+  }
+  ImageSetup with = setup({24, 24});
+  with.dtype = at::kDouble;
+  EXPECT_THROW(open(with), ConfigError);
+}
+
+TEST_F(ImageDatasetTest, IsNormalised) {
+  ImageSetup with = setup({24, 24});
+  const at::Tensor plain = first(with);
+  with.normalize = {.mean = {0.5f, 0.25f, 0}, .std = {0.5f, 0.25f, 2}};
+  const at::Tensor mean = at::tensor({0.5f, 0.25f, 0.f}).view({1, 3, 1, 1});
+  const at::Tensor std = at::tensor({0.5f, 0.25f, 2.f}).view({1, 3, 1, 1});
+  EXPECT_TRUE(at::equal(first(with), (plain - mean) / std));
+}
+
+TEST_F(ImageDatasetTest, IsAugmentedByTheDrawAndNotForEvaluation) {
+  const ImageSetup with = setup({24, 24});
+  EXPECT_TRUE(at::equal(first(with, true, 3), first(with, true, 3)));
+  EXPECT_FALSE(at::equal(first(with, true, 3), first(with, true, 4)));
+  EXPECT_TRUE(at::equal(first(with, false, 3), first(with, false, 4)));
+  const auto evaluated = open(with, true)->for_evaluation();
+  ASSERT_NE(evaluated, nullptr);
+  EXPECT_TRUE(at::equal(data::read_batch(*evaluated, std::vector<int64_t>{0}).data(), first(with)));
+  EXPECT_EQ(evaluated->for_evaluation(), nullptr);
+}
+
+TEST_F(ImageDatasetTest, SaysWhatIsDoneToItsImages) {
+  EXPECT_THAT(open(setup({24, 24}), true)->description(),
+              HasSubstr("6 JPEGs of 2 classes in " + dir_.path() + "; standard: RandomResizedCrop 24, "));
+  EXPECT_THAT(open(setup({24, 24}))->description(), HasSubstr("; CenterCrop 24"));
+}
+
+TEST_F(ImageDatasetTest, TellsWhereItsTimeWent) {
+  const auto set = open(setup({24, 24}));
+  data::SampleRows rows(set->fields(), 1);
+  data::ReadStats stats;
+  set->read(0, {}, rows.row(0), stats);
+  EXPECT_GT(stats.read_ns, 0);
+  EXPECT_GT(stats.decode_ns, 0);
+  EXPECT_GT(stats.transform_ns, 0);
+  EXPECT_EQ(stats.bytes, static_cast<int64_t>(std::filesystem::file_size(dir_ / "cats/0.jpg")));
+}
+
+TEST_F(ImageDatasetTest, NamesADamagedImageAndReadsOn) {
+  dir_.write("cats/0.jpg", testing::jpeg().substr(0, 300));
+  dir_.write("cats/1.jpg", "<html>not found</html>");
+  dir_.write("cats/2.jpg", "");
+  const auto set = open(setup({24, 24}));
+  for (const int64_t index : {0, 1, 2}) {
+    EXPECT_THAT(data_error([&] { data::read_batch(*set, std::vector<int64_t>{index}); }),
+                HasSubstr(cat("cats/", index, ".jpg: ")));
+  }
+  EXPECT_EQ(data::read_batch(*set, std::vector<int64_t>{3}).size(), 1);
+}
+
+TEST_F(ImageDatasetTest, RefusesTransformsThatGiveAnotherSize) {
+  ImageSetup with = setup({24, 24});
+  with.result = {25, 24};
+  EXPECT_THROW(first(with), ConfigError);
+}
+
+TEST_F(ImageDatasetTest, ComesInGrey) {
+  ImageSetup with = setup({24, 24});
+  with.decode.channels = 1;
+  EXPECT_EQ(first(with).sizes(), (std::vector<int64_t>{1, 1, 24, 24}));
+}
+
+TEST_F(ImageDatasetTest, TurnsImagesAsTheyAreMarked) {
+  const auto pixels = image::testing_support::picture({40, 30}, 3, 1);
+  dir_.write("cats/0.jpg", testing::text_of(image::encode_jpeg(pixels, {.orientation = 6})));
+  dir_.write("cats/1.jpg", testing::text_of(image::encode_jpeg(pixels)));
+  ImageSetup with = setup({24, 24});
+  const auto both = [&] { return data::read_batch(*open(with), std::vector<int64_t>{0, 1}).data(); };
+  EXPECT_TRUE(at::equal(both()[0], both()[1].rot90(-1, {1, 2})));
+  with.decode.exif = false;
+  EXPECT_TRUE(at::equal(both()[0], both()[1]));
+}
+
+}  // namespace
+}  // namespace lockstep::datasets

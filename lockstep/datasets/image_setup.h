@@ -1,0 +1,31 @@
+// How the images of a data set become tensors.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <memory>
+#include <string>
+
+#include "lockstep/image/decoder.h"
+#include "lockstep/image/normalize.h"
+#include "lockstep/image/pipeline.h"
+
+namespace lockstep::datasets {
+
+struct ImageSetup {
+  std::shared_ptr<const image::Pipeline> train, evaluation;  // both give images of the size `result`
+  std::string augment;                                       // what the header calls the training one: "standard"
+  image::Size result;
+  image::Normalize normalize = {};
+  image::DecodeOptions decode = {};   // its channels are the result's
+  at::ScalarType dtype = at::kFloat;  // uint8 (not normalised), float32, bfloat16 or float16
+  bool channels_last = false;         // how a [C, H, W] lies in memory
+};
+
+// The type of pixels for a tensor's. Throws ConfigError for types that images don't come in.
+image::Type pixel_type(at::ScalarType dtype);
+
+// "standard: RandomResizedCrop 224, flip 0.5" for training, "Resize 256, CenterCrop 224" for evaluation.
+std::string text_of(const ImageSetup& setup, bool augmented);
+
+}  // namespace lockstep::datasets

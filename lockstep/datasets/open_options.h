@@ -1,0 +1,21 @@
+// What a recipe says when it opens images.
+#pragma once
+
+#include <string>
+
+#include "lockstep/data/dataset.h"
+#include "lockstep/datasets/options/image_options.h"
+
+namespace lockstep::datasets {
+
+struct OpenOptions {
+  std::string path;
+  ImageOptions images = {};
+  int size = 224;                     // pixels a side of the result; of masks the shorter side
+  bool channels_last = false;         // how images lie in memory
+  at::ScalarType dtype = at::kFloat;  // of images
+  int threads = 1;                    // for scanning masks and the like
+  data::OnOneRank on_one_rank = {};
+};
+
+}  // namespace lockstep::datasets
