@@ -18,6 +18,7 @@ class Described : public train::Recipe {
   std::string name() const final { return options_.name(); }
   std::vector<std::string> presets() const final { return options_.presets(); }
   void declare(config::OptionSet& options) final { options_.declare(options); }
+  void resolve(const std::string& data) final { options_.resolve(data); }
   void check() const final { options_.check(); }
 
  protected:

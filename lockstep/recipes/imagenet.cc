@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/datasets/drawn/textured_shapes.h"
+#include "lockstep/datasets/open_images.h"
 #include "lockstep/models/mobilenet_v2.h"
 #include "lockstep/models/resnet.h"
 
@@ -36,9 +37,15 @@ train::Defaults Imagenet::defaults(const std::string& preset) const {
 }
 
 data::Splits Imagenet::open_data(const train::DataRequest& request) const {
-  if (!request.path.empty())
-    throw ConfigError("--data ", request.path, ": imagenet's images are drawn on the spot; leave --data out");
-  return datasets::textured_shapes({.seed = request.seed, .side = options_.size});
+  if (request.path.empty())
+    return datasets::textured_shapes({.seed = request.seed, .side = options_.size.value_or(64)});
+  return datasets::open_images({.path = request.path,
+                                .images = options_.images,
+                                .size = options_.size.value_or(224),
+                                .channels_last = request.channels_last,
+                                .dtype = request.dtype,
+                                .threads = request.threads,
+                                .on_one_rank = request.on_one_rank});
 }
 
 train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) const {

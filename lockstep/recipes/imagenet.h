@@ -1,5 +1,5 @@
-// Image classification with ResNet-18 (He et al., 2015) or MobileNetV2 (Sandler et al., 2018). So far the images are
-// textured shapes that are drawn on the spot.
+// Image classification with ResNet-18 (He et al., 2015) or MobileNetV2 (Sandler et al., 2018), on images of one's own
+// (datasets/open_images.h) or on textured shapes that are drawn on the spot.
 #pragma once
 
 #include <string>

@@ -55,7 +55,9 @@ TEST(Imagenet, ScoresThatAreNoNumbersAreWrong) {
   EXPECT_EQ(kResnet.measure(scores, data::Batch::of({}, at::zeros({3}, at::kLong))), (std::vector<double>{0, 0}));
 }
 
-TEST(Imagenet, ItsOwnDataAreNotThereYet) { EXPECT_THROW(kResnet.open_data({.path = "/data/imagenet"}), ConfigError); }
+TEST(Imagenet, DataThatAreNoImagesAreRefused) {
+  EXPECT_THROW(kResnet.open_data({.path = "/no/such/folder"}), DataError);
+}
 
 }  // namespace
 }  // namespace lockstep::recipes

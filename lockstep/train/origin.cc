@@ -80,15 +80,12 @@ std::string RunRows::to_toml() const {
 
 void RunRows::check(const Origin& run, const Origin& checkpoint, const std::string& file,
                     const std::string& changed_file) const {
-  for (const Option& row : rows_.rows()) {
-    if (row.effect == Effect::kNone) continue;
-    const std::string* then = find(checkpoint.options, row.name);
-    check_row(row, run, then == nullptr ? row.default_value.value_or("") : *then, file);
-  }
-  for (const Option& row : own_.rows()) {
-    if (row.effect == Effect::kNone) continue;
-    const std::string* then = find(checkpoint.options, row.name);
-    check_row(row, run, then == nullptr ? "" : *then, file);
+  for (const config::OptionSet* rows : {&rows_, &own_}) {
+    for (const Option& row : rows->rows()) {
+      if (row.effect == Effect::kNone) continue;
+      const std::string* then = find(checkpoint.options, row.name);
+      check_row(row, run, then == nullptr ? row.default_value.value_or("") : *then, file);
+    }
   }
   const auto check_fact = [&file](const char* what, const auto& now, const auto& then) {
     if (now == then) return;

@@ -3,30 +3,41 @@
 #include <memory>
 
 #include "lockstep/base/error.h"
+#include "lockstep/datasets/files/kind.h"
 
 namespace lockstep::recipes {
 namespace {
 
-void declare_size(config::OptionSet& options, int* size) {
-  options.number("size", "PX", "pixels a side of images", size, 16, 4096, config::Effect::kIdentity);
+template <typename Int>
+void declare_size(config::OptionSet& options, const char* help, Int* size) {
+  options.number("size", "PX", help, size, 16, 4096, config::Effect::kIdentity);
 }
 
 }  // namespace
 
 void ImagenetOptions::declare(config::OptionSet& options) {
   options.word("arch", "the network", &arch, config::Effect::kIdentity);
-  declare_size(options, &size);
+  declare_size(options, "pixels a side of images (left out: 64 of drawn ones, 224 of --data, 32 of CIFAR's)", &size);
+  images.declare(options);
+}
+
+void ImagenetOptions::resolve(const std::string& data) {
+  using datasets::Kind;
+  if (data.empty() && images.augment) throw ConfigError("--augment: goes with --data; drawn images are not augmented");
+  if (size) return;
+  const Kind kind = data.empty() ? Kind::kUnknown : datasets::kind_of(data);
+  size = data.empty() ? 64 : kind == Kind::kCifar10 || kind == Kind::kCifar100 ? 32 : 224;
 }
 
 void ImagenetOptions::check() const {
   // Below, convolutions see nothing but padding, and oneDNN's gradients of such weights are not the same in every
   // process.
-  if (size < 32)
-    throw ConfigError("--size ", size, ": imagenet's networks halve images five times; expected 32 or more");
+  if (size && *size < 32)
+    throw ConfigError("--size ", *size, ": imagenet's networks halve images five times; expected 32 or more");
 }
 
 void UNetOptions::declare(config::OptionSet& options) {
-  declare_size(options, &size);
+  declare_size(options, "pixels a side of images", &size);
   options.number("width", "N", "channels of the first level; each further one has twice as many", &width, 1, 1024,
                  config::Effect::kIdentity);
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lockstep/datasets/options/image_options.h"
 #include "lockstep/train/options/recipe_choice.h"
 
 namespace lockstep::recipes {
@@ -21,10 +23,12 @@ constexpr auto words(Arch) {
 
 struct ImagenetOptions : train::RecipeDescription {
   Arch arch = Arch::kResnet18;
-  int size = 64;  // pixels a side of images
+  std::optional<int> size;  // pixels a side of images; left out: 64 of drawn ones, 224 of files, 32 of CIFAR's
+  datasets::ImageOptions images;
 
   std::string name() const override { return "imagenet"; }
   void declare(config::OptionSet& options) override;
+  void resolve(const std::string& data) override;
   void check() const override;
 };
 

@@ -81,7 +81,6 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
   for (const auto& each : line.options) {
     if (rows_.find(each.name) == nullptr) choice_.refuse_others({&each, 1}, options_.recipe, own_rows_);
   }
-  recipe_->check();
   if (!run.path.empty() && run.recipe == options_.recipe) {
     options_.run_data = value_of(run.options, "data").value_or("");
     if (!value_of(line.options, "data")) options_.data = *options_.run_data;
@@ -89,6 +88,8 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
   if (!options_.data.empty()) {
     config::require_there("--data", options_.data, "; leave --data out to evaluate on the run's own");
   }
+  recipe_->resolve(options_.data);
+  recipe_->check();
   return std::nullopt;
 }
 

@@ -20,6 +20,9 @@ class RecipeDescription {
   // Returns the lanes of a run that says neither --nproc nor --lanes. Its bits depend on them, so that they are no
   // number of the machine's.
   virtual int lanes() const { return 4; }
+  // Sets the options that were left out to what they stand for with these data (a path, or "" for data made on the
+  // spot). Called once all options are read, before check(). Throws ConfigError for options that go with other data.
+  virtual void resolve(const std::string& /*data*/) {}
   // Throws ConfigError for values that a check of each option alone can't refuse.
   virtual void check() const {}
 };

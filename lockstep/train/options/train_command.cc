@@ -122,6 +122,7 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
   options_.precision.check_given(rows_);
   options_.resolve(machine, recipe_->lanes());
   check_preset(*recipe_, options_.preset);
+  recipe_->resolve(options_.data.path);
   recipe_->check();
   return std::nullopt;
 }

@@ -1,0 +1,116 @@
+// `lockstep train imagenet --data`: folders of one's own pictures, a class each.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "pictures.h"
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Three classes of eight pictures, made at the first call.
+const std::string& folders() {
+  static const TempDir dir;
+  static const bool written = (write_class_folders(dir / "pictures", 3, 8), true);
+  static const std::string path = written ? dir / "pictures" : "";
+  return path;
+}
+
+Words train_images(const std::string& run, const Words& more, const std::string& data = folders()) {
+  return Words{"train",        "imagenet", "--data",    data, "--size", "32",   "--lanes", "4",
+               "--batch-size", "2",        "--threads", "1",  "--lr",   "0.01", "--out",   run} +
+         more;
+}
+
+nlohmann::json outcome_after(const Words& words, const std::string& run) {
+  const auto result = lockstep(words, ".", std::chrono::seconds(200));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return outcome_of(run);
+}
+
+class Images : public ::testing::TestWithParam<const char*> {};
+
+// Random crops and flips, decoded by other threads of other ranks; then a resume in the middle of an epoch.
+TEST_P(Images, GiveTheSameBitsAtAnyNumberOfRanksAndThreadsAndAfterAResume) {
+  const TempDir dir;
+  const Words network = {"--arch", GetParam(), "--augment", "standard"};
+  const Words whole = network + Words{"--steps", "5", "--epochs", "2"};
+  const auto one = outcome_after(train_images(dir / "1", whole + Words{"--nproc", "1", "--workers", "0"}), dir / "1");
+  EXPECT_EQ(one.at("weights_sha256").get<std::string>().size(), 64u);
+  for (const auto& [nproc, workers] : {std::pair("2", "2"), std::pair("4", "1")}) {
+    const std::string run = dir / nproc;
+    EXPECT_EQ(outcome_after(train_images(run, whole + Words{"--nproc", nproc, "--workers", workers}), run), one)
+        << nproc;
+  }
+  const std::string run = dir / "resumed";
+  outcome_after(train_images(run, network + Words{"--steps", "2", "--epochs", "2", "--nproc", "2"}), run);
+  EXPECT_EQ(outcome_after({"train", "--resume", run, "--steps", "5", "--nproc", "1"}, run), one) << "resumed";
+}
+INSTANTIATE_TEST_SUITE_P(All, Images, ::testing::Values("resnet18", "mobilenet_v2"));
+
+// A class has a colour of its own.
+TEST(TrainedImages, AreLearntAndEvaluated) {
+  const TempDir dir;
+  const auto words = train_images(dir / "run", {"--arch", "mobilenet_v2", "--epochs", "12", "--nproc", "2", "--lr",
+                                                "0.05", "--augment", "flip", "--validation", "25"});
+  const auto found = outcome_after(words, dir / "run");
+  EXPECT_GT(found.at("metrics").at("top1").get<double>(), 0.5);
+  const auto result = lockstep({"eval", dir / "run", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out).at("top1"), found.at("metrics").at("top1"));
+}
+
+TEST(TrainedImages, AFileThatIsAddedBeforeAResumeIsNamed) {
+  const TempDir dir;
+  fs::copy(folders(), dir / "pictures", fs::copy_options::recursive);
+  const auto words = train_images(dir / "run", {"--steps", "1", "--arch", "mobilenet_v2"}, dir / "pictures");
+  ASSERT_EQ(lockstep(words).exit_code, 0);
+  fs::copy(dir / "pictures/class_00/0.jpg", dir / "pictures/class_00/new.jpg");
+  const auto result = lockstep({"train", "--resume", dir / "run", "--steps", "2"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("class_00/new.jpg was added"), std::string::npos) << result.err;
+}
+
+// The newcomer's folder: a photograph for each class.
+TEST(TrainedImages, OfOneAClassTrainAndAreNotHeldOut) {
+  const TempDir dir;
+  write_class_folders(dir / "pictures", 12, 1);
+  const Words more = {"--steps", "1", "--arch", "mobilenet_v2"};
+  const auto result = lockstep(train_images(dir / "run", more, dir / "pictures"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE((result.out + result.err).find("test: the training samples themselves"), std::string::npos)
+      << result.out << result.err;
+  const auto refused = lockstep(train_images(dir / "other", more + Words{"--validation", "25"}, dir / "pictures"));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("classes would have no"), std::string::npos) << refused.err;
+}
+
+TEST(TrainedImages, PicturesThatAreNoneAreNamed) {
+  const TempDir dir;
+  write_class_folders(dir / "pictures", 2, 4);
+  write_file(dir / "pictures/class_01/2.jpg", "<!DOCTYPE html><html>no such picture</html>");
+  const auto result = lockstep(train_images(dir / "run", {"--arch", "mobilenet_v2", "--nproc", "2"}, dir / "pictures"));
+  EXPECT_EQ(result.exit_code, 65);
+  EXPECT_NE(result.err.find("class_01/2.jpg"), std::string::npos) << result.err;
+  fs::create_directory(dir / "none");
+  const auto none = lockstep(train_images(dir / "none_run", {}, dir / "none"));
+  EXPECT_EQ(none.exit_code, 65);
+  EXPECT_NE(none.err.find("looked for"), std::string::npos) << none.err;
+}
+
+TEST(Photographs, TrainAtOnce) {
+  const std::string data = LOCKSTEP_SOURCE_DIR "/../shared/data/photos";
+  if (!fs::exists(data)) GTEST_SKIP() << data << " is not there";
+  const TempDir dir;
+  const auto result = lockstep({"train", "imagenet", "--data", data, "--arch", "mobilenet_v2", "--size", "64",
+                                "--steps", "3", "--nproc", "2", "--out", dir / "run"},
+                               ".", std::chrono::seconds(200));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(steps_logged(dir / "run"), first_steps(3));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
