@@ -36,8 +36,8 @@ class Pixels {
   size_t stride() const { return stride_; }            // bytes a row
   uint8_t* row(int y) { return memory_.get() + static_cast<size_t>(y) * stride_; }
   const uint8_t* row(int y) const { return memory_.get() + static_cast<size_t>(y) * stride_; }
-  uint8_t* at(int x, int y) { return row(y) + x * step(); }
-  const uint8_t* at(int x, int y) const { return row(y) + x * step(); }
+  uint8_t* at(int x, int y) { return row(y) + static_cast<ptrdiff_t>(x) * step(); }
+  const uint8_t* at(int x, int y) const { return row(y) + static_cast<ptrdiff_t>(x) * step(); }
 
  private:
   struct Free {

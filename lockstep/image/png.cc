@@ -133,9 +133,9 @@ Rect PngReader::decode(const Rect& crop, Size /*wanted*/, int channels, Pixels& 
         state.memory.data() + static_cast<size_t>(crop.y + y) * state.row_bytes() + ptrdiff_t{step} * crop.x;
     uint8_t* to = out.row(y);
     if (step == out.step()) {
-      std::memcpy(to, from, static_cast<size_t>(crop.width * step));
+      std::memcpy(to, from, static_cast<size_t>(crop.width) * static_cast<size_t>(step));
     } else {
-      for (int x = 0; x < crop.width; ++x) to[x] = from[4 * x];  // grey as colour: all three are equal
+      for (int x = 0; x < crop.width; ++x) to[x] = from[ptrdiff_t{4} * x];  // grey as colour: all three are equal
     }
   }
   return {0, 0, crop.width, crop.height};

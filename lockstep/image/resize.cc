@@ -64,7 +64,7 @@ void put_on_ground(const Pixels& part, int x, int y, uint8_t value, Pixels& out)
 struct Resizer::State {
   // The weights of an axis, until the next call. Crops of every size come; what is kept stays below a few MB.
   const Axis& axis_of(int in, int out) {
-    constexpr size_t kMostWeights = 1 << 21;
+    constexpr size_t kMostWeights = 1 << 20;
     if (weights > kMostWeights) {
       axes.clear();
       weights = 0;
