@@ -5,6 +5,7 @@
 
 #include "lockstep/image/crops.h"
 #include "lockstep/image/erasing.h"
+#include "lockstep/image/fit.h"
 #include "lockstep/image/flips.h"
 #include "lockstep/image/rand_augment.h"
 
@@ -15,31 +16,37 @@ using Transforms = std::vector<std::shared_ptr<const image::Transform>>;
 
 constexpr image::Normalize kImageNet{.mean = {0.485f, 0.456f, 0.406f}, .std = {0.229f, 0.224f, 0.225f}};
 
-// `plain` is what evaluation does, `cropping` what standard does in its place.
-ImageSetup setup_of(const OpenOptions& options, const Transforms& plain, const Transforms& cropping) {
+bool crops(Augment augment) { return augment == Augment::kStandard || augment == Augment::kStrong; }
+
+ImageSetup setup_of(const OpenOptions& options, image::Size result, const Transforms& train,
+                    const Transforms& evaluation) {
+  return {.train = std::make_shared<image::Pipeline>(train),
+          .evaluation = std::make_shared<image::Pipeline>(evaluation),
+          .augment = config::word_of(options.images.augment.value_or(Augment::kStandard)),
+          .result = result,
+          .decode = {.exif = options.images.exif, .fast = options.images.fast_decode},
+          .dtype = options.dtype,
+          .channels_last = options.channels_last};
+}
+
+// Images with classes. `plain` is what evaluation does, `cropping` what standard does in its place.
+ImageSetup class_setup(const OpenOptions& options, const Transforms& plain, const Transforms& cropping) {
   const Augment augment = options.images.augment.value_or(Augment::kStandard);
-  const bool crops = augment == Augment::kStandard || augment == Augment::kStrong;
-  Transforms train = crops ? cropping : plain;
+  Transforms train = crops(augment) ? cropping : plain;
   if (augment != Augment::kNone) train.push_back(image::flip_x());
   if (augment == Augment::kStrong) {
     train.push_back(image::rand_augment());
     train.push_back(image::random_erasing({.share = 0.1}));
   }
-  return {.train = std::make_shared<image::Pipeline>(std::move(train)),
-          .evaluation = std::make_shared<image::Pipeline>(plain),
-          .augment = config::word_of(augment),
-          .result = {options.size, options.size},
-          .decode = {.exif = options.images.exif, .fast = options.images.fast_decode},
-          .dtype = options.dtype,
-          .channels_last = options.channels_last};
+  return setup_of(options, {options.size, options.size}, train, plain);
 }
 
 }  // namespace
 
 ImageSetup photograph_setup(const OpenOptions& options) {
   const image::Size size{options.size, options.size};
-  ImageSetup setup = setup_of(options, {image::resize_shorter(options.size * 256 / 224), image::center_crop(size)},
-                              {image::random_resized_crop(size)});
+  ImageSetup setup = class_setup(options, {image::resize_shorter(options.size * 256 / 224), image::center_crop(size)},
+                                 {image::random_resized_crop(size)});
   setup.normalize = kImageNet;
   return setup;
 }
@@ -49,9 +56,23 @@ ImageSetup small_image_setup(const OpenOptions& options, image::Size stored, con
   Transforms plain, cropping;
   if (stored != size) plain = cropping = {image::resize_to(size)};
   cropping.push_back(image::random_crop(size, options.size / 8));
-  ImageSetup setup = setup_of(options, plain, cropping);
+  ImageSetup setup = class_setup(options, plain, cropping);
   setup.normalize = normalize;
   return setup;
+}
+
+ImageSetup pair_setup(const OpenOptions& options, image::Size result) {
+  const Augment augment = options.images.augment.value_or(Augment::kStandard);
+  const double ratio = static_cast<double>(result.width) / result.height;
+  Transforms train = {image::fit(result)};
+  if (crops(augment)) {
+    train = {image::random_resized_crop(result,
+                                        {.scale_low = 0.5, .scale_high = 1, .ratio_low = ratio, .ratio_high = ratio})};
+  }
+  if (augment != Augment::kNone) train.push_back(image::flip_x());
+  if (crops(augment)) train.push_back(image::flip_y());
+  if (augment == Augment::kStrong) train.push_back(image::rand_augment());
+  return setup_of(options, result, train, {image::fit(result)});
 }
 
 }  // namespace lockstep::datasets

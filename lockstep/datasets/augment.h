@@ -14,4 +14,8 @@ ImageSetup photograph_setup(const OpenOptions& options);
 // evaluation takes them whole.
 ImageSetup small_image_setup(const OpenOptions& options, image::Size stored, const image::Normalize& normalize);
 
+// Images with masks, of the size `result`: standard flips both ways and takes a part of at least half an image, strong
+// adds RandAugment; evaluation takes the largest part in the middle. Values are from 0 to 1.
+ImageSetup pair_setup(const OpenOptions& options, image::Size result);
+
 }  // namespace lockstep::datasets

@@ -30,6 +30,18 @@ TEST(Augment, OfSmallImagesCropsAfterPadding) {
   EXPECT_EQ(larger.evaluation->text(), "Resize to 64");
 }
 
+TEST(Augment, OfMasksFlipsBothWaysAndKeepsHalfAnImage) {
+  const auto training = [](Augment augment) {
+    return pair_setup({.images = {.augment = augment}}, {96, 64}).train->text();
+  };
+  EXPECT_EQ(training(Augment::kNone), "Fit 96 x 64");
+  EXPECT_EQ(training(Augment::kFlip), "Fit 96 x 64, flip 0.5");
+  EXPECT_EQ(training(Augment::kStandard),
+            "RandomResizedCrop 96 x 64 (0.5 to 1) (ratio 1.5 to 1.5), flip 0.5, flip upside down 0.5");
+  EXPECT_EQ(training(Augment::kStrong), training(Augment::kStandard) + ", RandAugment 2 of magnitude 9");
+  EXPECT_EQ(pair_setup({}, {96, 64}).evaluation->text(), "Fit 96 x 64");
+}
+
 TEST(Augment, PassesTheOptionsOn) {
   const ImageSetup setup = photograph_setup({.images = {.augment = Augment::kFlip, .exif = false, .fast_decode = true},
                                              .size = 64,

@@ -18,6 +18,7 @@
 #include "lockstep/datasets/drawn/textured_shapes.h"
 #include "lockstep/datasets/image_dataset.h"
 #include "lockstep/datasets/mnist.h"
+#include "lockstep/datasets/pair_dataset.h"
 #include "lockstep/datasets/testing/mnist_files.h"
 #include "lockstep/datasets/testing/picture_files.h"
 #include "lockstep/image/crops.h"
@@ -70,6 +71,21 @@ std::shared_ptr<const data::Dataset> open_folders() {
                        true);
 }
 
+std::shared_ptr<const data::Dataset> open_pairs_of_files() {
+  static const testing::TempDir dir;
+  if (std::filesystem::is_empty(dir.path())) {
+    const auto mask = testing::text_of(image::encode_png(image::testing_support::flat({30, 20}, 1, 255)));
+    for (uint64_t i = 0; i < 12; ++i) {
+      testing::write_deep(dir, cat("imgs/", i, ".jpg"), testing::jpeg({30, 20}, i));
+      testing::write_deep(dir, cat("masks/", i, ".png"), mask);
+    }
+  }
+  const auto as_they_are = std::make_shared<image::Pipeline>(
+      std::vector<std::shared_ptr<const image::Transform>>{image::resize_to({20, 16})});
+  return pair_dataset(find_pairs(dir.path()), image::LabelMap({0, 255}),
+                      {.train = as_they_are, .evaluation = as_they_are, .result = {20, 16}}, true);
+}
+
 class DatasetTest : public ::testing::TestWithParam<Implementation> {
  protected:
   std::vector<int64_t> target_shape(int64_t rows) const {
@@ -85,7 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Implementation{"idx", open_idx}, Implementation{"json", open_json},
                       Implementation{"digits", open_digits}, Implementation{"textures", open_textures},
                       Implementation{"masks", open_masks, true}, Implementation{"folders", open_folders},
-                      Implementation{"subset", open_subset}, Implementation{"tensors", open_tensors}),
+                      Implementation{"pairs", open_pairs_of_files, true}, Implementation{"subset", open_subset},
+                      Implementation{"tensors", open_tensors}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(DatasetTest, GivesTensorsReadyForAModel) {

@@ -1,0 +1,132 @@
+#include "lockstep/datasets/open_pairs.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "lockstep/data/read_batch.h"
+#include "lockstep/datasets/testing/picture_files.h"
+#include "lockstep/image/testing/encode_gif.h"
+
+namespace lockstep::datasets {
+namespace {
+
+using ::testing::AllOf;
+using testing::data_error;
+using ::testing::HasSubstr;
+using testing::TempDir;
+using testing::write_deep;
+
+// The left half is of class 0, the right one of class 1.
+image::Pixels halves(image::Size size, uint8_t right) {
+  image::Pixels pixels = image::testing_support::flat(size, 1, 0);
+  for (int y = 0; y < size.height; ++y) {
+    for (int x = size.width / 2; x < size.width; ++x) *pixels.at(x, y) = right;
+  }
+  return pixels;
+}
+
+void write_pairs(const TempDir& dir, const std::string& prefix, int count, image::Size size, int channels = 3) {
+  for (int i = 0; i < count; ++i) {
+    write_deep(dir, cat(prefix, "imgs/", i, ".jpg"), testing::jpeg(size, static_cast<uint64_t>(i), channels));
+    write_deep(dir, cat(prefix, "masks/", i, "_mask.gif"),
+               testing::text_of(image::testing_support::encode_gif(halves(size, 1))));
+  }
+}
+
+TEST(OpenPairs, OpensOneFolder) {
+  const TempDir dir;
+  write_pairs(dir, "", 3, {96, 64});
+  const data::Splits splits = open_pairs({.path = dir.path(), .size = 32, .threads = 2});
+  EXPECT_EQ(splits.train->size(), 3);
+  EXPECT_EQ(splits.train->sample_shape(), (std::vector<int64_t>{3, 32, 48}));
+  EXPECT_EQ(splits.train->classes(), 2);
+  EXPECT_EQ(splits.usual_validation, 10);
+  EXPECT_EQ(splits.test, nullptr);
+  const auto plain = splits.train->for_evaluation();
+  const data::Batch batch = data::read_batch(*plain, std::vector<int64_t>{0});
+  EXPECT_EQ(batch.target()[0][5][3].item<int64_t>(), 0);
+  EXPECT_EQ(batch.target()[0][5][40].item<int64_t>(), 1);
+  EXPECT_THAT(splits.train->description(), HasSubstr("standard: RandomResizedCrop 48 x 32"));
+}
+
+TEST(OpenPairs, OpensTrainAndVal) {
+  const TempDir dir;
+  write_pairs(dir, "train/", 3, {64, 64});
+  write_pairs(dir, "val/", 2, {80, 64});
+  const data::Splits splits = open_pairs({.path = dir.path(), .size = 64});
+  ASSERT_NE(splits.test, nullptr);
+  EXPECT_EQ(splits.test->size(), 2);
+  EXPECT_EQ(data::read_batch(*splits.test, std::vector<int64_t>{0, 1}).data().sizes(),
+            (std::vector<int64_t>{2, 3, 64, 64}))
+      << "of the training images' size";
+}
+
+TEST(OpenPairs, HasOneChannelWhereAllImagesAreGrey) {
+  const TempDir dir;
+  write_pairs(dir, "", 2, {64, 64}, 1);
+  EXPECT_EQ(open_pairs({.path = dir.path(), .size = 64}).train->sample_shape()[0], 1);
+  write_deep(dir, "imgs/1.jpg", testing::jpeg({64, 64}));
+  EXPECT_EQ(open_pairs({.path = dir.path(), .size = 64}).train->sample_shape()[0], 3);
+}
+
+TEST(OpenPairs, RoundsSidesTo16) {
+  const TempDir dir;
+  write_pairs(dir, "", 1, {120, 83});
+  EXPECT_EQ(open_pairs({.path = dir.path(), .size = 40}).train->sample_shape(), (std::vector<int64_t>{3, 48, 64}));
+  EXPECT_EQ(open_pairs({.path = dir.path(), .size = 1}).train->sample_shape(), (std::vector<int64_t>{3, 16, 16}));
+}
+
+TEST(OpenPairs, AsksOneRankForAllThatIsRead) {
+  const TempDir dir;
+  write_pairs(dir, "", 2, {64, 64});
+  int asked = 0;
+  const data::OnOneRank once = [&](const std::function<std::string()>& compute) {
+    ++asked;
+    return compute();
+  };
+  const auto here = open_pairs({.path = dir.path(), .size = 32}).train;
+  EXPECT_EQ(open_pairs({.path = dir.path(), .size = 32, .on_one_rank = once}).train->fingerprint(),
+            here->fingerprint());
+  EXPECT_EQ(asked, 4) << "images, masks, their values, channels and size";
+}
+
+TEST(OpenPairs, RefusesLostPartnersByName) {
+  const TempDir dir;
+  write_pairs(dir, "", 3, {64, 64});
+  write_deep(dir, "imgs/lost.jpg", "");
+  EXPECT_THAT(data_error([&] { open_pairs({.path = dir.path()}); }),
+              HasSubstr("1 of 4 images have no mask: imgs/lost.jpg; add"));
+  std::filesystem::remove(dir / "imgs/lost.jpg");
+  std::filesystem::remove(dir / "imgs/0.jpg");
+  EXPECT_THAT(data_error([&] { open_pairs({.path = dir.path()}); }),
+              HasSubstr("1 of 3 masks have no image: masks/0_mask.gif; add"));
+}
+
+TEST(OpenPairs, RefusesClassFolders) {
+  const TempDir dir;
+  testing::write_classes(dir, "", {"cats"}, 1);
+  EXPECT_THAT(data_error([&] { open_pairs({.path = dir.path()}); }),
+              AllOf(HasSubstr("no images and masks"), HasSubstr("found 1 folder (cats)")));
+}
+
+// 24 micrographs, where a clone has them beside itself.
+TEST(OpenPairs, OpensTheMembrane) {
+  const std::string path = LOCKSTEP_SOURCE_DIR "/../shared/data/membrane";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path;
+  const data::Splits splits = open_pairs({.path = path, .size = 256, .threads = 2});
+  ASSERT_EQ(splits.train->size(), 24);
+  EXPECT_EQ(splits.train->sample_shape(), (std::vector<int64_t>{1, 256, 256}));
+  EXPECT_EQ(splits.train->classes(), 2);
+  EXPECT_THAT(splits.train->description(), HasSubstr("masks: 0 -> class 0, 255 -> class 1"));
+  std::vector<int64_t> all(24);
+  std::iota(all.begin(), all.end(), 0);
+  const double share = data::read_batch(*splits.train, all).target().to(at::kFloat).mean().item<double>();
+  EXPECT_GT(share, 0.05);
+  EXPECT_LT(share, 0.95);
+}
+
+}  // namespace
+}  // namespace lockstep::datasets
