@@ -5,8 +5,11 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 #include "lockstep/datasets/drawn/shape_masks.h"
+#include "lockstep/datasets/open_pairs.h"
 #include "lockstep/models/unet.h"
 
 namespace lockstep::recipes {
@@ -43,9 +46,14 @@ train::Defaults UNet::defaults(const std::string& preset) const {
 }
 
 data::Splits UNet::open_data(const train::DataRequest& request) const {
-  if (!request.path.empty())
-    throw ConfigError("--data ", request.path, ": unet's images are drawn on the spot; leave --data out");
-  return datasets::shape_masks({.seed = request.seed, .side = options_.size});
+  if (request.path.empty()) return datasets::shape_masks({.seed = request.seed, .side = options_.size.value_or(64)});
+  return datasets::open_pairs({.path = request.path,
+                               .images = options_.images,
+                               .size = options_.size.value_or(256),
+                               .channels_last = request.channels_last,
+                               .dtype = request.dtype,
+                               .threads = request.threads,
+                               .on_one_rank = request.on_one_rank});
 }
 
 train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
@@ -75,12 +83,13 @@ std::vector<double> UNet::measure(const at::Tensor& output, const data::Batch& b
 nlohmann::ordered_json UNet::metrics(const std::vector<double>& sums, int64_t /*samples*/) const {
   std::vector<double> dice;
   double total = 0;
-  for (size_t label = 0; label < datasets::kMaskClasses; ++label) {
+  const size_t classes = sums.size() / 2;
+  for (size_t label = 0; label < classes; ++label) {
     const double both = sums[2 * label], either = sums[2 * label + 1];
     dice.push_back(either > 0 ? 2 * both / either : 1);  // a class that is nowhere was found everywhere
     if (label > 0) total += dice.back();
   }
-  return {{"dice", total / (datasets::kMaskClasses - 1)}, {"dice_per_class", dice}};
+  return {{"dice", total / static_cast<double>(std::max<size_t>(2, classes) - 1)}, {"dice_per_class", dice}};
 }
 
 }  // namespace lockstep::recipes

@@ -1,4 +1,5 @@
-// Image segmentation with U-Net (Ronneberger et al., 2015). So far the images are shapes that are drawn on the spot.
+// Image segmentation with U-Net (Ronneberger et al., 2015), on images and masks of one's own (datasets/open_pairs.h) or
+// on shapes that are drawn on the spot.
 #pragma once
 
 #include <string>

@@ -64,7 +64,9 @@ TEST(UNetRecipe, DiceIsOfAllPixelsTogether) {
   EXPECT_DOUBLE_EQ(metrics["dice"].get<double>(), (dice[1] + 1 + 1) / 3);
 }
 
-TEST(UNetRecipe, ItsOwnDataAreNotThereYet) { EXPECT_THROW(kUNet.open_data({.path = "/data/scans"}), ConfigError); }
+TEST(UNetRecipe, DataThatAreNoImagesAreRefused) {
+  EXPECT_THROW(kUNet.open_data({.path = "/no/such/folder"}), DataError);
+}
 
 }  // namespace
 }  // namespace lockstep::recipes

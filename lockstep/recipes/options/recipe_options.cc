@@ -8,9 +8,12 @@
 namespace lockstep::recipes {
 namespace {
 
-template <typename Int>
-void declare_size(config::OptionSet& options, const char* help, Int* size) {
+void declare_size(config::OptionSet& options, const char* help, std::optional<int>* size) {
   options.number("size", "PX", help, size, 16, 4096, config::Effect::kIdentity);
+}
+
+void check_augment(const datasets::ImageOptions& images, const std::string& data) {
+  if (data.empty() && images.augment) throw ConfigError("--augment: goes with --data; drawn images are not augmented");
 }
 
 }  // namespace
@@ -23,7 +26,7 @@ void ImagenetOptions::declare(config::OptionSet& options) {
 
 void ImagenetOptions::resolve(const std::string& data) {
   using datasets::Kind;
-  if (data.empty() && images.augment) throw ConfigError("--augment: goes with --data; drawn images are not augmented");
+  check_augment(images, data);
   if (size) return;
   const Kind kind = data.empty() ? Kind::kUnknown : datasets::kind_of(data);
   size = data.empty() ? 64 : kind == Kind::kCifar10 || kind == Kind::kCifar100 ? 32 : 224;
@@ -37,9 +40,15 @@ void ImagenetOptions::check() const {
 }
 
 void UNetOptions::declare(config::OptionSet& options) {
-  declare_size(options, "pixels a side of images", &size);
+  declare_size(options, "pixels of images' shorter side (left out: 64 of drawn ones, 256 of --data)", &size);
+  images.declare(options);
   options.number("width", "N", "channels of the first level; each further one has twice as many", &width, 1, 1024,
                  config::Effect::kIdentity);
+}
+
+void UNetOptions::resolve(const std::string& data) {
+  check_augment(images, data);
+  if (!size) size = data.empty() ? 64 : 256;
 }
 
 // A new recipe is one more line here.

@@ -33,11 +33,13 @@ struct ImagenetOptions : train::RecipeDescription {
 };
 
 struct UNetOptions : train::RecipeDescription {
-  int size = 64;   // pixels a side of images
-  int width = 64;  // channels of the first level
+  std::optional<int> size;  // pixels of images' shorter side; left out: 64 of drawn ones, 256 of files
+  int width = 64;           // channels of the first level
+  datasets::ImageOptions images;
 
   std::string name() const override { return "unet"; }
   void declare(config::OptionSet& options) override;
+  void resolve(const std::string& data) override;
 };
 
 // Returns all descriptions, each with its defaults. A test compares them with the recipes themselves
