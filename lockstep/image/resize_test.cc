@@ -56,7 +56,7 @@ TEST(Resize, IsWithinOneOfPillowsAlgorithm) {
     }
   }
   EXPECT_LE(deviation.most, 1);
-  EXPECT_LT(static_cast<double>(deviation.differ), 0.01 * static_cast<double>(deviation.values));
+  EXPECT_LT(static_cast<double>(deviation.differ), 0.004 * static_cast<double>(deviation.values));
 }
 
 TEST(Resize, IsWithinOneOfWhatPillowRecorded) {
