@@ -8,14 +8,16 @@
 
 namespace lockstep::image {
 
-enum class Subsampling : uint8_t { k444, k422, k420, k440, k411 };
+enum class Subsampling : uint8_t { k444, k422, k420, k440, k411, k410 };
 
 struct JpegOptions {
   int quality = 90;  // 1 to 100
   Subsampling subsampling = Subsampling::k420;
   bool progressive = false;
-  int orientation = 0;  // EXIF's, 1 to 8; 0: no EXIF
-  bool cmyk = false;    // stores the image as CMYK, as Adobe's programs do
+  bool interleaved = true;  // else each channel is a scan of its own
+  int restart_rows = 0;     // rows of blocks between restart markers; 0: none
+  int orientation = 0;      // EXIF's, 1 to 8; 0: no EXIF
+  bool cmyk = false;        // stores the image as CMYK, as Adobe's programs do
 };
 // Throws BugError for what can't be encoded.
 std::vector<uint8_t> encode_jpeg(const Pixels& pixels, const JpegOptions& options = {});

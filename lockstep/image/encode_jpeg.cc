@@ -15,9 +15,13 @@ struct Factors {
   int across, down;
 };
 Factors factors_of(Subsampling subsampling) {
-  constexpr std::array kFactors = {Factors{1, 1}, Factors{2, 1}, Factors{2, 2}, Factors{1, 2}, Factors{4, 1}};
+  constexpr std::array kFactors = {Factors{1, 1}, Factors{2, 1}, Factors{2, 2},
+                                   Factors{1, 2}, Factors{4, 1}, Factors{4, 2}};
   return kFactors.at(static_cast<size_t>(subsampling));
 }
+
+constexpr std::array kSeparateScans = {jpeg_scan_info{1, {0}, 0, 63, 0, 0}, jpeg_scan_info{1, {1}, 0, 63, 0, 0},
+                                       jpeg_scan_info{1, {2}, 0, 63, 0, 0}, jpeg_scan_info{1, {3}, 0, 63, 0, 0}};
 
 void set_up(jpeg_compress_struct& jpeg, const Pixels& pixels, const JpegOptions& options) {
   jpeg.image_width = static_cast<JDIMENSION>(pixels.width());
@@ -32,6 +36,11 @@ void set_up(jpeg_compress_struct& jpeg, const Pixels& pixels, const JpegOptions&
     jpeg.comp_info[0].v_samp_factor = factors.down;
   }
   if (options.progressive) jpeg_simple_progression(&jpeg);
+  if (!options.interleaved) {
+    jpeg.scan_info = kSeparateScans.data();
+    jpeg.num_scans = jpeg.num_components;
+  }
+  jpeg.restart_in_rows = options.restart_rows;
 }
 
 void write_orientation(jpeg_compress_struct& jpeg, int orientation) {
