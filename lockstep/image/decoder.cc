@@ -4,6 +4,7 @@
 #include "lockstep/image/gif.h"
 #include "lockstep/image/grey.h"
 #include "lockstep/image/jpeg.h"
+#include "lockstep/image/npy.h"
 #include "lockstep/image/orientation.h"
 #include "lockstep/image/png.h"
 #include "lockstep/image/raw.h"
@@ -16,8 +17,9 @@ struct Decoder::State {
     if (format == Format::kJpeg) return jpeg;
     if (format == Format::kPng) return png;
     if (format == Format::kGif) return gif;
+    if (format == Format::kNpy) return npy;
     if (bytes.empty()) throw DataError(name, ": the file is empty; remove or replace it");
-    throw DataError(name, ": it is no image that is read here (JPEG, PNG, GIF); remove the file, or convert it");
+    throw DataError(name, ": it is no image that is read here (JPEG, PNG, GIF, npy); remove the file, or convert it");
   }
 
   const ImageInfo& open(FormatReader& with, std::span<const uint8_t> bytes) {
@@ -36,6 +38,7 @@ struct Decoder::State {
   JpegReader jpeg;
   PngReader png;
   GifReader gif;
+  NpyReader npy;
   RawReader raw;
   FormatReader* reader = nullptr;  // of the open image, until it is decoded
   ImageInfo info;
