@@ -12,6 +12,7 @@
 #include "lockstep/data/sample_rows.h"
 #include "lockstep/data/subset.h"
 #include "lockstep/data/tensor_dataset.h"
+#include "lockstep/datasets/cifar.h"
 #include "lockstep/datasets/class_folders.h"
 #include "lockstep/datasets/drawn/shape_masks.h"
 #include "lockstep/datasets/drawn/synthetic_digits.h"
@@ -19,6 +20,7 @@
 #include "lockstep/datasets/image_dataset.h"
 #include "lockstep/datasets/mnist.h"
 #include "lockstep/datasets/pair_dataset.h"
+#include "lockstep/datasets/testing/cifar_files.h"
 #include "lockstep/datasets/testing/mnist_files.h"
 #include "lockstep/datasets/testing/picture_files.h"
 #include "lockstep/image/crops.h"
@@ -86,6 +88,14 @@ std::shared_ptr<const data::Dataset> open_pairs_of_files() {
                       {.train = as_they_are, .evaluation = as_they_are, .result = {20, 16}}, true);
 }
 
+std::shared_ptr<const data::Dataset> open_cifar() {
+  static const testing::TempDir dir;
+  if (std::filesystem::is_empty(dir.path())) testing::write_cifar10(dir);
+  const auto as_they_are = std::make_shared<image::Pipeline>();
+  return image_dataset(cifar(dir.path(), Cifar::k10, CifarPart::kTrain),
+                       {.train = as_they_are, .evaluation = as_they_are, .result = kCifarSize}, true);
+}
+
 class DatasetTest : public ::testing::TestWithParam<Implementation> {
  protected:
   std::vector<int64_t> target_shape(int64_t rows) const {
@@ -101,8 +111,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Implementation{"idx", open_idx}, Implementation{"json", open_json},
                       Implementation{"digits", open_digits}, Implementation{"textures", open_textures},
                       Implementation{"masks", open_masks, true}, Implementation{"folders", open_folders},
-                      Implementation{"pairs", open_pairs_of_files, true}, Implementation{"subset", open_subset},
-                      Implementation{"tensors", open_tensors}),
+                      Implementation{"cifar", open_cifar}, Implementation{"pairs", open_pairs_of_files, true},
+                      Implementation{"subset", open_subset}, Implementation{"tensors", open_tensors}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(DatasetTest, GivesTensorsReadyForAModel) {

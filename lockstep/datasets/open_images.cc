@@ -4,6 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/datasets/augment.h"
+#include "lockstep/datasets/cifar.h"
 #include "lockstep/datasets/class_folders.h"
 #include "lockstep/datasets/files/kind.h"
 #include "lockstep/datasets/found_there.h"
@@ -15,7 +16,8 @@ namespace {
 constexpr double kUsualValidation = 10;  // percent
 
 constexpr const char* kLookedFor =
-    "looked for train/ and val/ of class folders (train/cats/1.jpg), and class folders (cats/1.jpg)";
+    "looked for train/ and val/ of class folders (train/cats/1.jpg), class folders (cats/1.jpg), and CIFAR's "
+    "data_batch_1.bin or train.bin";
 
 data::Splits open_folders(const OpenOptions& options, const std::string& train, const std::string& test) {
   const ImageSetup setup = photograph_setup(options);
@@ -26,6 +28,12 @@ data::Splits open_folders(const OpenOptions& options, const std::string& train, 
     splits.test = image_dataset(others, setup, false);
   }
   return splits;
+}
+
+data::Splits open_cifar(const OpenOptions& options, Cifar kind) {
+  const ImageSetup setup = small_image_setup(options, kCifarSize, cifar_normalize(kind));
+  return {.train = image_dataset(cifar(options.path, kind, CifarPart::kTrain), setup, true),
+          .test = image_dataset(cifar(options.path, kind, CifarPart::kTest), setup, false)};
 }
 
 // The folder beside train/ that a run is tested on; empty if there is none.
@@ -48,6 +56,10 @@ data::Splits open_images(const OpenOptions& options) {
       return open_folders(options, path, "");
     case Kind::kTrainAndVal:
       return open_folders(options, path + "/train", test_folder(path));
+    case Kind::kCifar10:
+      return open_cifar(options, Cifar::k10);
+    case Kind::kCifar100:
+      return open_cifar(options, Cifar::k100);
     case Kind::kPairs:
       throw DataError(shown(path), ": these are images and their masks (", pair_folders(path).images, "/ and ",
                       pair_folders(path).masks,

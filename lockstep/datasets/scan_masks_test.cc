@@ -5,6 +5,7 @@
 
 #include "lockstep/datasets/testing/picture_files.h"
 #include "lockstep/image/testing/encode_gif.h"
+#include "lockstep/image/testing/encode_npy.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -43,9 +44,10 @@ TEST_F(MaskScan, FindsAllValuesOfAllFormats) {
   add(testing::text_of(image::encode_png(mask_of({0, 255}))));
   add(testing::text_of(image::encode_png(mask_of({7}), {.colour = image::PngColour::kPalette})));
   add(testing::text_of(image::testing_support::encode_gif(mask_of({0, 1}))));
+  add(testing::text_of(image::testing_support::encode_npy("'<i8'", "(1, 1)", {9, 1, 0, 0, 0, 0, 0, 0})));
   const Pairs pairs = add(testing::text_of(image::encode_png(mask_of({128, 255}))));
   for (const int threads : {1, 2, 7}) {
-    EXPECT_THAT(scan_masks(pairs, threads), ElementsAre(0, 1, 7, 128, 255)) << threads;
+    EXPECT_THAT(scan_masks(pairs, threads), ElementsAre(0, 1, 7, 128, 255, 265)) << threads;
   }
 }
 
