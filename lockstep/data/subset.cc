@@ -129,12 +129,12 @@ Completed complete(const Splits& splits, std::optional<double> percent, uint64_t
     if (!emptied_classes(*train, parts).empty()) parts.validation.clear();
   }
   if (!parts.validation.empty()) {
-    const auto name = [&](const char* what, const std::vector<int64_t>& part) {
-      return cat(what, " ", part.size(), " of ", train->description(), " (", *percent, " % held out)");
+    const auto part_of = [&](const std::shared_ptr<const Dataset>& whole, const std::vector<int64_t>& part) {
+      return subset(whole, part, cat(part.size(), " of ", whole->description(), " (", *percent, " % held out)"));
     };
     done.held_out = percent;
-    done.splits.validation = subset(as_evaluated(train), parts.validation, name("validating on", parts.validation));
-    done.splits.train = subset(train, parts.train, name("training on", parts.train));
+    done.splits.validation = part_of(as_evaluated(train), parts.validation);
+    done.splits.train = part_of(train, parts.train);
   } else if (splits.validation != nullptr) {
     done.splits.validation = as_evaluated(splits.validation);
   }
@@ -142,8 +142,10 @@ Completed complete(const Splits& splits, std::optional<double> percent, uint64_t
   if (done.splits.test == nullptr) {
     std::vector<int64_t> all(static_cast<size_t>(train->size()));
     std::iota(all.begin(), all.end(), 0);
-    done.splits.test = subset(as_evaluated(train), std::move(all),
-                              cat("the training samples themselves, for there are no others: ", train->description()));
+    const auto evaluated = as_evaluated(train);
+    done.splits.test =
+        subset(evaluated, std::move(all),
+               cat("the training samples themselves, for there are no others: ", evaluated->description()));
   }
   done.splits.test = as_evaluated(done.splits.test);
   return done;

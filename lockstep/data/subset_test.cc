@@ -93,7 +93,7 @@ TEST(Complete, HoldsOutTrainingSamples) {
   EXPECT_EQ(done.splits.validation->size(), 20);
   EXPECT_EQ(done.splits.test, splits.test);
   EXPECT_EQ(done.held_out, 10);
-  EXPECT_THAT(done.splits.validation->description(), HasSubstr("validating on 20 of tensors data, 200 samples"));
+  EXPECT_THAT(done.splits.validation->description(), HasSubstr("20 of tensors data, 200 samples"));
   EXPECT_EQ(complete(splits, 0, 1).splits.train, splits.train);
   EXPECT_EQ(complete(splits, std::nullopt, 1).splits.train, splits.train);
   EXPECT_FALSE(complete(splits, std::nullopt, 1).held_out);

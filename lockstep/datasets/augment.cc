@@ -24,7 +24,7 @@ ImageSetup setup_of(const OpenOptions& options, image::Size result, const Transf
           .evaluation = std::make_shared<image::Pipeline>(evaluation),
           .augment = config::word_of(options.images.augment.value_or(Augment::kStandard)),
           .result = result,
-          .decode = {.exif = options.images.exif, .fast = options.images.fast_decode},
+          .decode = {.exif = options.images.turns(), .fast = options.images.fast_decode},
           .dtype = options.dtype,
           .channels_last = options.channels_last};
 }

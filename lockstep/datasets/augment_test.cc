@@ -43,7 +43,7 @@ TEST(Augment, OfMasksFlipsBothWaysAndKeepsHalfAnImage) {
 }
 
 TEST(Augment, PassesTheOptionsOn) {
-  const ImageSetup setup = photograph_setup({.images = {.augment = Augment::kFlip, .exif = false, .fast_decode = true},
+  const ImageSetup setup = photograph_setup({.images = {.augment = Augment::kFlip, .exif = Exif::kOff, .fast_decode = true},
                                              .size = 64,
                                              .channels_last = true,
                                              .dtype = at::kBFloat16});

@@ -62,7 +62,7 @@ ImagesFound look_at_images(const Pairs& pairs, bool exif) {
 
 ImagesFound look_at_images_once(const Pairs& pairs, const OpenOptions& options) {
   const auto look = [&] {
-    const ImagesFound found = look_at_images(pairs, options.images.exif);
+    const ImagesFound found = look_at_images(pairs, options.images.turns());
     return cat(found.channels, " ", found.first.width, " ", found.first.height);
   };
   std::istringstream text(options.on_one_rank ? options.on_one_rank(look) : look());

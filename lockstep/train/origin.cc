@@ -33,6 +33,8 @@ std::string text_of(const std::vector<int64_t>& shape) {
   return text;
 }
 
+bool is_flag(const Option& row) { return row.form == config::OptionForm::kFlag; }
+
 void check_row(const Option& row, const Origin& run, const std::string& then, const std::string& file) {
   const std::string& now = run.option(row.name);
   if (row.effect != Effect::kIdentity || now == then) return;
@@ -80,12 +82,16 @@ std::string RunRows::to_toml() const {
 
 void RunRows::check(const Origin& run, const Origin& checkpoint, const std::string& file,
                     const std::string& changed_file) const {
-  for (const config::OptionSet* rows : {&rows_, &own_}) {
-    for (const Option& row : rows->rows()) {
-      if (row.effect == Effect::kNone) continue;
-      const std::string* then = find(checkpoint.options, row.name);
-      check_row(row, run, then == nullptr ? row.default_value.value_or("") : *then, file);
-    }
+  for (const Option& row : rows_.rows()) {
+    if (row.effect == Effect::kNone) continue;
+    const std::string* then = find(checkpoint.options, row.name);
+    check_row(row, run, then == nullptr ? row.default_value.value_or("") : *then, file);
+  }
+  for (const Option& row : own_.rows()) {
+    if (row.effect == Effect::kNone) continue;
+    const std::string* then = find(checkpoint.options, row.name);
+    // The recipe had no such option then.
+    check_row(row, run, then != nullptr ? *then : is_flag(row) ? "false" : "", file);
   }
   const auto check_fact = [&file](const char* what, const auto& now, const auto& then) {
     if (now == then) return;
@@ -118,7 +124,9 @@ std::vector<std::string> RunRows::changes(const Origin& run, const Origin& check
 }
 
 std::string RunRows::recipe_text() const {
-  return line_of(own_, [](const Option&, const std::string&) { return true; });
+  return line_of(own_, [](const Option& row, const std::string& value) {
+    return !value.empty() && !(is_flag(row) && value == "false");
+  });
 }
 
 std::string RunRows::chosen_text(const config::Record& defaults) const {

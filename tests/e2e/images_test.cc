@@ -11,17 +11,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Three classes of eight pictures, made at the first call.
+// Three classes of 16 pictures, made at the first call.
 const std::string& folders() {
   static const TempDir dir;
-  static const bool written = (write_class_folders(dir / "pictures", 3, 8), true);
+  static const bool written = (write_class_folders(dir / "pictures", 3, 16), true);
   static const std::string path = written ? dir / "pictures" : "";
   return path;
 }
 
 Words train_images(const std::string& run, const Words& more, const std::string& data = folders()) {
-  return Words{"train",        "imagenet", "--data",    data, "--size", "32",   "--lanes", "4",
-               "--batch-size", "2",        "--threads", "1",  "--lr",   "0.01", "--out",   run} +
+  return Words{"train", "imagenet",  "--data", data,   "--size", "64",    "--lanes", "4",          "--batch-size",
+               "2",     "--threads", "1",      "--lr", "0.01",   "--out", run,       "--drop-last"} +
          more;
 }
 

@@ -17,10 +17,16 @@ constexpr auto words(Augment) {
                                                {Augment::kStrong, "strong"}});
 }
 
+enum class Exif { kOn, kOff };
+constexpr auto words(Exif) { return std::to_array<config::Word<Exif>>({{Exif::kOn, "on"}, {Exif::kOff, "off"}}); }
+
 struct ImageOptions {
   std::optional<Augment> augment;  // unset: standard
-  bool exif = true;                // turn images as their EXIF orientation says
+  std::optional<Exif> exif;        // unset: on
   bool fast_decode = false;        // scale JPEGs while decoding: other pixels, in less time
+
+  // Whether images are turned as their EXIF orientation says.
+  bool turns() const { return exif != Exif::kOff; }
 
   void declare(config::OptionSet& options);
 };

@@ -15,7 +15,8 @@ TEST(ImageOptions, AreReadAndRecorded) {
   EXPECT_FALSE(images.augment);
   rows.apply(std::vector<config::GivenOption>{{"augment", "strong"}, {"exif", "off"}, {"fast-decode", "true"}});
   EXPECT_EQ(images.augment, Augment::kStrong);
-  EXPECT_FALSE(images.exif);
+  EXPECT_FALSE(images.turns());
+  EXPECT_TRUE(ImageOptions().turns());
   EXPECT_TRUE(images.fast_decode);
 }
 
