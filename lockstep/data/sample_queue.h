@@ -5,7 +5,7 @@
 // them work on the batch that is wanted first; a reader that finds none left opens the next unit, if there is room
 // for it. The unit is ready when its last run has come back. The consumer takes units in order, and while the one that
 // it wants is not ready, it is a reader itself, of this unit alone: without threads it reads all of it. Who reads a
-// sample, and when, has no part in what is read.
+// sample, and when, has no part in what is read. Only waits for other threads are timed, not the consumer's own reads.
 #pragma once
 
 #include <atomic>

@@ -5,9 +5,11 @@
 #include <optional>
 #include <vector>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/chunk_reader.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
 #include "lockstep/parallel/threads.h"
@@ -54,10 +56,11 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
   }
   const c10::AutoGradMode no_grad(false);
   const OwnSamples own = own_samples(world.communicator(), data.size(), options.chunk);
+  const int workers = options.workers.value_or(data::usual_workers(data, usable_cores(), world.place().local_size));
   std::optional<data::ChunkReader> reader;  // made where its errors are all ranks'
   Sums first_sums;
   const auto measure = [&](int64_t /*first*/, int64_t /*count*/) {
-    if (!reader) reader.emplace(data, own.first, own.last, options.chunk, options.workers);
+    if (!reader) reader.emplace(data, own.first, own.last, options.chunk, workers);
     data::Batch batch = reader->next();
     batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(options.device); });
     const Sums sums = sums_of(batch);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "lockstep/data/dataset.h"
@@ -41,8 +42,8 @@ struct EvaluateOptions {
   // Of the loop, by which libtorch's threads are proposed (threads.h) if neither make_loader() nor run() has set them
   // before. 0: an evaluation has one thread then.
   int lanes = 0;
-  bool keep_threads = false;  // libtorch's threads stay as they are
-  int workers = 0;            // threads that read ahead; 0: none do
+  bool keep_threads = false;        // libtorch's threads stay as they are
+  std::optional<int> workers = {};  // threads that read ahead; unset: as data::usual_workers() has it
 };
 
 // Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode
