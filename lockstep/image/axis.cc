@@ -38,17 +38,20 @@ Taps taps_of(int in, int out, int x) {
           std::min(in, static_cast<int>(center + filter.support + 0.5))};
 }
 
-Axis make_axis(int in, int out) {
+Axis make_axis(int in, int out, Taps wanted) {
   const Filter1d filter(in, out);
   const double inverse = 1.0 / filter.support;
   const int most = static_cast<int>(std::ceil(filter.support)) * 2 + 1;
   Axis axis;
   axis.taps = (most + kTapGroup - 1) / kTapGroup * kTapGroup;
-  axis.first.resize(static_cast<size_t>(out));
-  axis.count.resize(static_cast<size_t>(out));
-  axis.weights.resize(static_cast<size_t>(out) * static_cast<size_t>(axis.taps) + kReadBeyond);
+  axis.begin = wanted.first;
+  const auto n = static_cast<size_t>(wanted.last - wanted.first);
+  axis.first.resize(n);
+  axis.count.resize(n);
+  axis.weights.resize(n * static_cast<size_t>(axis.taps) + kReadBeyond);
   std::vector<double> exact;
-  for (int x = 0; x < out; ++x) {
+  for (int x = wanted.first; x < wanted.last; ++x) {
+    const auto place = static_cast<size_t>(x - wanted.first);
     const Taps taps = taps_of(in, out, x);
     const double center = filter.center(x);
     exact.clear();
@@ -59,12 +62,12 @@ Axis make_axis(int in, int out) {
       sum += weight;
     }
     for (double& weight : exact) weight /= sum;
-    int16_t* const weights = axis.weights.data() + static_cast<size_t>(x) * static_cast<size_t>(axis.taps);
+    int16_t* const weights = axis.weights.data() + place * static_cast<size_t>(axis.taps);
     round_weights(exact, weights);
     int count = taps.last - taps.first;
     while (count > 1 && weights[count - 1] == 0) --count;
-    axis.first[static_cast<size_t>(x)] = taps.first;
-    axis.count[static_cast<size_t>(x)] = count;
+    axis.first[place] = taps.first;
+    axis.count[place] = count;
   }
   return axis;
 }

@@ -10,7 +10,7 @@
 
 namespace lockstep::image {
 
-// The pixels [first, last) that have weights.
+// The pixels [first, last): of an axis, those that have weights; of its result, those that are wanted.
 struct Taps {
   int first = 0, last = 0;
 };
@@ -24,12 +24,15 @@ inline int nearest_of(int in, int out, int x) {
 constexpr int kWeightBits = 15;  // weights add up to about 2^15
 constexpr int kTapGroup = 4;     // weights are read in groups of so many
 
+// The weights of the pixels [begin, begin + n) of the result.
 struct Axis {
+  int begin = 0;
   int taps = 0;                  // room for the weights of a pixel: whole groups, filled up with zeros
-  std::vector<int> first;        // [out]: the first pixel that has a weight
-  std::vector<int> count;        // [out]: how many have one, up to the last that is not 0
-  std::vector<int16_t> weights;  // [out, taps], and room for a vector's reading beyond
+  std::vector<int> first;        // [n]: the first pixel that has a weight
+  std::vector<int> count;        // [n]: how many have one, up to the last that is not 0
+  std::vector<int16_t> weights;  // [n, taps], and room for a vector's reading beyond
 };
-Axis make_axis(int in, int out);
+Axis make_axis(int in, int out, Taps wanted);
+inline Axis make_axis(int in, int out) { return make_axis(in, out, {0, out}); }
 
 }  // namespace lockstep::image

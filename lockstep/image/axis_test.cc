@@ -33,6 +33,22 @@ TEST(Axis, ASizeThatStaysHasOneWeight) {
   }
 }
 
+TEST(Axis, AWindowHasTheWeightsOfTheWhole) {
+  for (const auto& [in, out] : {std::pair{20, 500}, {500, 500}, {4000, 300}}) {
+    const Axis whole = make_axis(in, out), window = make_axis(in, out, {100, 160});
+    ASSERT_EQ(window.begin, 100);
+    ASSERT_EQ(window.first.size(), 60u);
+    for (size_t x = 0; x < 60; ++x) {
+      ASSERT_EQ(window.first[x], whole.first[100 + x]);
+      ASSERT_EQ(window.count[x], whole.count[100 + x]);
+      for (size_t i = 0; i < static_cast<size_t>(whole.taps); ++i) {
+        ASSERT_EQ(window.weights[x * static_cast<size_t>(window.taps) + i],
+                  whole.weights[(100 + x) * static_cast<size_t>(whole.taps) + i]);
+      }
+    }
+  }
+}
+
 TEST(Axis, NearestIsTheMiddle) {
   EXPECT_EQ(nearest_of(4, 2, 0), 1);
   EXPECT_EQ(nearest_of(4, 2, 1), 3);

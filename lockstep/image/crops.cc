@@ -15,12 +15,14 @@ std::string text_of(Size size) {
 }
 
 void check_size(const char* name, Size size) {
-  if (size.width < 1 || size.height < 1)
-    throw ConfigError(name, " ", size.width, " x ", size.height, ": sizes are at least 1");
+  const auto possible = [](int side) { return side >= 1 && side <= kMostSide; };
+  if (!possible(size.width) || !possible(size.height)) {
+    throw ConfigError(name, " ", size.width, " x ", size.height, ": sizes are 1 to ", kMostSide);
+  }
 }
 
-// The nearest whole number, ties to even, as Python rounds.
-int rounded(double x) { return static_cast<int>(std::nearbyint(x)); }
+// The nearest whole number, ties to even, as Python rounds. What is no size of an image is cut off.
+int rounded(double x) { return static_cast<int>(std::min(std::nearbyint(x), 2.0 * kMostSide)); }
 
 class Crop : public Transform {
  public:
@@ -101,7 +103,10 @@ class Resize : public Crop {
  private:
   Size size_for(Size image) const {
     const auto longer = [&](int shorter_side, int longer_side) {
-      return static_cast<int>(int64_t{shorter_} * longer_side / shorter_side);
+      const int64_t side = int64_t{shorter_} * longer_side / shorter_side;
+      if (side <= kMostSide) return static_cast<int>(side);
+      throw DataError(text(), " of ", image.width, " x ", image.height, " pixels gives a side of ", side,
+                      ", and sides have at most ", kMostSide, "; remove the file, or crop it first");
     };
     return image.width <= image.height ? Size{shorter_, longer(image.width, image.height)}
                                        : Size{longer(image.height, image.width), shorter_};
@@ -180,7 +185,9 @@ std::shared_ptr<const Transform> center_crop(Size size) {
 
 std::shared_ptr<const Transform> random_crop(Size size, int padding) {
   check_size("RandomCrop", size);
-  if (padding < 0) throw ConfigError("RandomCrop: a padding of ", padding, " pixels: it is at least 0");
+  if (padding < 0 || padding > kMostSide) {
+    throw ConfigError("RandomCrop: a padding of ", padding, " pixels: it is 0 to ", kMostSide);
+  }
   return std::make_shared<RandomCrop>(size, padding);
 }
 

@@ -13,7 +13,8 @@ struct ResizedCropOptions {
 };
 std::shared_ptr<const Transform> random_resized_crop(Size size, const ResizedCropOptions& options = {});
 
-// The shorter side becomes `pixels`, the longer one as torchvision rounds it.
+// The shorter side becomes `pixels`, the longer one as torchvision rounds it. Planning throws DataError if that has
+// more than kMostSide.
 std::shared_ptr<const Transform> resize_shorter(int pixels);
 std::shared_ptr<const Transform> resize_to(Size size);
 

@@ -68,6 +68,14 @@ TEST(Resize, TheLongerSideIsCutOff) {
   EXPECT_EQ(plan(resize_to({7, 9}), {375, 500}).result(), (Size{7, 9}));
 }
 
+TEST(Resize, ASideThatIsTooLongIsRefused) {
+  EXPECT_EQ(plan(resize_shorter(256), {1, 65536}).result(), (Size{256, 1 << 24}));
+  EXPECT_THROW(plan(resize_shorter(256), {1, 65537}), DataError);
+  EXPECT_THROW(plan(resize_shorter(256), {10000000, 1}), DataError);  // 2^31 and more
+  EXPECT_THROW(resize_to({5, (1 << 24) + 1}), ConfigError);
+  EXPECT_THROW(random_crop({5, 5}, (1 << 24) + 1), ConfigError);
+}
+
 TEST(CenterCrop, RoundsHalfToEvenAndFillsSmallImages) {
   EXPECT_EQ(plan(center_crop({224, 224}), {341, 256}).window, (Rect{58, 16, 224, 224}));  // 58.5
   EXPECT_EQ(plan(center_crop({224, 224}), {343, 227}).window, (Rect{60, 2, 224, 224}));   // 59.5, 1.5

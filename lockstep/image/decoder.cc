@@ -4,6 +4,7 @@
 #include "lockstep/image/gif.h"
 #include "lockstep/image/grey.h"
 #include "lockstep/image/jpeg.h"
+#include "lockstep/image/named.h"
 #include "lockstep/image/npy.h"
 #include "lockstep/image/orientation.h"
 #include "lockstep/image/png.h"
@@ -35,6 +36,25 @@ struct Decoder::State {
     return *std::exchange(reader, nullptr);
   }
 
+  Rect decode(const Rect& crop, Size wanted, Pixels& out) {
+    const Size upright = info.upright();
+    if (crop.x < 0 || crop.y < 0 || crop.width < 1 || crop.height < 1 || crop.width > upright.width - crop.x ||
+        crop.height > upright.height - crop.y) {
+      throw BugError(name, ": a crop that is not within the image");
+    }
+    const bool turns = info.orientation != 1, reduced = options.channels == 1 && info.channels == 3;
+    const int channels = info.channels == 1 && options.channels == 1 ? 1 : 3;
+    Pixels& first = turns ? turned : reduced ? colours : out;
+    if (info.orientation > 4) wanted = {wanted.height, wanted.width};
+    Rect place = take().decode(stored_rect(crop, info.stored, info.orientation), wanted, channels, first);
+    if (turns) {
+      turn(first, place, info.orientation, reduced ? colours : out);
+      place = {0, 0, (reduced ? colours : out).width(), (reduced ? colours : out).height()};
+    }
+    if (reduced) to_grey(colours, out);
+    return place;
+  }
+
   JpegReader jpeg;
   PngReader png;
   GifReader gif;
@@ -59,7 +79,7 @@ const DecodeOptions& Decoder::options() const { return state_->options; }
 const ImageInfo& Decoder::open(std::span<const uint8_t> bytes, const std::string& name, const DecodeOptions& options) {
   state_->name = name;
   state_->options = options;
-  return state_->open(state_->reader_for(bytes), bytes);
+  return named(name, [&]() -> const ImageInfo& { return state_->open(state_->reader_for(bytes), bytes); });
 }
 
 const ImageInfo& Decoder::open_raw(std::span<const uint8_t> bytes, const RawLayout& layout, const std::string& name,
@@ -67,36 +87,20 @@ const ImageInfo& Decoder::open_raw(std::span<const uint8_t> bytes, const RawLayo
   state_->name = name;
   state_->options = options;
   state_->raw.set_layout(layout);
-  return state_->open(state_->raw, bytes);
+  return named(name, [&]() -> const ImageInfo& { return state_->open(state_->raw, bytes); });
 }
 
 void Decoder::orient(int orientation) { state_->info.orientation = orientation; }
 
 Rect Decoder::decode(const Rect& crop, Size wanted, Pixels& out) {
-  State& state = *state_;
-  const ImageInfo& info = state.info;
-  const Size upright = info.upright();
-  if (crop.x < 0 || crop.y < 0 || crop.width < 1 || crop.height < 1 || crop.width > upright.width - crop.x ||
-      crop.height > upright.height - crop.y) {
-    throw BugError(state.name, ": a crop that is not within the image");
-  }
-  const bool turned = info.orientation != 1, reduced = state.options.channels == 1 && info.channels == 3;
-  const int channels = info.channels == 1 && state.options.channels == 1 ? 1 : 3;
-  Pixels& first = turned ? state.turned : reduced ? state.colours : out;
-  if (info.orientation > 4) wanted = {wanted.height, wanted.width};
-  Rect place = state.take().decode(stored_rect(crop, info.stored, info.orientation), wanted, channels, first);
-  if (turned) {
-    turn(first, place, info.orientation, reduced ? state.colours : out);
-    place = {0, 0, (reduced ? state.colours : out).width(), (reduced ? state.colours : out).height()};
-  }
-  if (reduced) to_grey(state.colours, out);
-  return place;
+  return named(state_->name, [&] { return state_->decode(crop, wanted, out); });
 }
-
 void Decoder::decode_values(std::vector<uint32_t>& values) {
   State& state = *state_;
-  state.take().decode_values(state.info, values);
-  turn(values, state.info.stored, state.info.orientation);
+  named(state.name, [&] {
+    state.take().decode_values(state.info, values);
+    turn(values, state.info.stored, state.info.orientation);
+  });
 }
 
 }  // namespace lockstep::image

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <numeric>
 #include <string>
 
 #include "lockstep/base/error.h"
 #include "lockstep/image/encode.h"
 #include "lockstep/image/grey.h"
+#include "lockstep/image/named.h"
 #include "lockstep/image/testing/pictures.h"
 
 namespace lockstep::image {
@@ -59,6 +61,32 @@ TEST(Decoder, AnImageIsDecodedOnce) {
   EXPECT_THROW(decoder.decode({60, 0, 5, 5}, {1, 1}, pixels), BugError);
   decoder.decode({0, 0, 1, 1}, {1, 1}, pixels);
   EXPECT_THROW(decoder.decode({0, 0, 1, 1}, {1, 1}, pixels), BugError);
+}
+
+TEST(Decoder, EveryErrorNamesTheImage) {
+  const std::string name = "a.png";
+  EXPECT_THROW(named(name, []() -> int { throw std::bad_alloc(); }), IoError);
+  const auto line_of = [&](const auto& error) -> std::string {
+    try {
+      named(name, [&] { throw error; });
+    } catch (const Error& named) {
+      return named.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(line_of(std::bad_alloc()), "a.png: no memory to read it; use fewer --workers");
+  EXPECT_EQ(line_of(IoError("no memory")), "a.png: no memory");
+  EXPECT_EQ(line_of(DataError("a.png: damaged")), "a.png: damaged");
+  Decoder decoder;
+  std::vector<uint32_t> values;
+  decoder.open(encode_png(picture({4, 4})), name);
+  decoder.decode_values(values);
+  try {
+    decoder.decode_values(values);
+    FAIL();
+  } catch (const BugError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a.png: "));
+  }
 }
 
 TEST(Decoder, ColoursBecomeGreyAsPillowRoundsThem) {

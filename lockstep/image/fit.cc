@@ -7,8 +7,10 @@
 namespace lockstep::image {
 namespace {
 
-// a · b / c, rounded to the nearest and at least 1.
-int scaled(int a, int b, int c) { return std::max(1, static_cast<int>((int64_t{a} * b + c / 2) / c)); }
+// a · b / c, rounded to the nearest, at least 1 and at most kMostSide.
+int scaled(int a, int b, int c) {
+  return static_cast<int>(std::clamp<int64_t>((int64_t{a} * b + c / 2) / c, 1, kMostSide));
+}
 
 class Fit final : public Transform {
  public:
@@ -39,8 +41,8 @@ class Fit final : public Transform {
 }  // namespace
 
 std::shared_ptr<const Transform> fit(Size size) {
-  if (size.width < 1 || size.height < 1)
-    throw ConfigError("Fit ", size.width, " x ", size.height, ": sizes are at least 1");
+  if (size.width < 1 || size.height < 1 || size.width > kMostSide || size.height > kMostSide)
+    throw ConfigError("Fit ", size.width, " x ", size.height, ": sizes are 1 to ", kMostSide);
   return std::make_shared<Fit>(size);
 }
 

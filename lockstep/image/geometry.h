@@ -12,6 +12,8 @@ namespace lockstep::image {
 // one, for class numbers.
 enum class Filter : uint8_t { kBilinear, kNearest };
 
+constexpr int kMostSide = 1 << 24;  // pixels: of an image, and of its resized form
+
 struct Geometry {
   Size image;                           // upright
   Rect source;                          // the part that is resized, within the image; the filter doesn't look beyond it

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/image/named.h"
 
 namespace lockstep::image {
 namespace {
@@ -69,19 +70,23 @@ void Pipeline::run(Decoder& image, Decoder* mask, const LabelMap* classes, const
   if (mask != nullptr) orient_mask(image, *mask);
   Geometry geometry = whole(image.info().upright());
   size_t next = 0;
-  for (; next < transforms_.size(); ++next) {
-    const auto planned = transforms_[next]->plan(geometry, draw.stream(slots_[next]));
-    if (!planned) break;
-    geometry = *planned;
-  }
-  decode_image(image, geometry, scratch, out.image, times);
+  named(image.name(), [&] {
+    for (; next < transforms_.size(); ++next) {
+      const auto planned = transforms_[next]->plan(geometry, draw.stream(slots_[next]));
+      if (!planned) break;
+      geometry = *planned;
+    }
+    decode_image(image, geometry, scratch, out.image, times);
+  });
   if (mask != nullptr) {
-    decode_mask(*mask, *classes, geometry, scratch, out.mask, times);
+    named(mask->name(), [&] { decode_mask(*mask, *classes, geometry, scratch, out.mask, times); });
   } else {
     out.mask.reshape({}, 1);
   }
   const int64_t begin = monotonic_ns();
-  for (; next < transforms_.size(); ++next) transforms_[next]->apply(out, draw.stream(slots_[next]), scratch);
+  named(image.name(), [&] {
+    for (; next < transforms_.size(); ++next) transforms_[next]->apply(out, draw.stream(slots_[next]), scratch);
+  });
   times.transform_ns += monotonic_ns() - begin;
 }
 

@@ -24,7 +24,8 @@ class Pipeline {
   };
 
   // Plans for `draw`, decodes what is needed of the opened image, and of its mask if there is one, and applies the
-  // rest. `mask` and `classes` are both null, or neither is. Adds to `times`. Throws DataError that names the image.
+  // rest. `mask` and `classes` are both null, or neither is. Adds to `times`. Throws DataError and IoError that name
+  // the image or the mask.
   void run(Decoder& image, Decoder* mask, const LabelMap* classes, const Draw& draw, Scratch& scratch, Sample& out,
            Times& times) const;
 

@@ -13,6 +13,7 @@ namespace lockstep::image {
 namespace {
 
 using namespace testing_support;
+using ::testing::StartsWith;
 
 using Transforms = std::vector<std::shared_ptr<const Transform>>;
 
@@ -88,6 +89,22 @@ TEST(Pipeline, FastDecodingResizesWhatIsLeft) {
 TEST(Pipeline, NamesItsTransforms) {
   EXPECT_EQ(Pipeline().text(), "as it is");
   EXPECT_EQ(Pipeline({random_resized_crop({224, 224}), flip_x()}).text(), "RandomResizedCrop 224, flip 0.5");
+}
+
+TEST(Pipeline, ErrorsOfPlansAndPixelsNameTheImage) {
+  const Transforms evaluation = {resize_shorter(256), center_crop({224, 224})};
+  const auto refusal = [](const Transforms& transforms, Size size) -> std::string {
+    try {
+      run(transforms, encode_png(flat(size, 1, 9)), {});
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(evaluation, {1, 65000}), "");
+  EXPECT_THAT(refusal(evaluation, {1, 70000}), StartsWith("picture: Resize 256 of 1 x 70000 pixels gives a side of"));
+  EXPECT_THAT(refusal({resize_shorter(256)}, {1, 65000}), StartsWith("picture: the transforms make 256 x 16640000"));
+  EXPECT_THAT(refusal({std::make_shared<Nothing>(), resize_shorter(256)}, {1, 70000}), StartsWith("picture: Resize"));
 }
 
 // The image and its mask, both raw, of equal values.

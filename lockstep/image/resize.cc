@@ -1,11 +1,13 @@
 #include "lockstep/image/resize.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/image/resize_passes.h"
 
 namespace lockstep::image {
@@ -15,6 +17,15 @@ namespace {
 Taps inside(int from, int length, int size) {
   const int first = std::clamp(from, 0, size);
   return {first, std::clamp(from + length, first, size)};
+}
+
+// Memory is taken for no more pixels than that.
+void check_area(int64_t width, int64_t height) {
+  constexpr int64_t kMostPixels = 1 << 28;
+  if (width * height > kMostPixels) {
+    throw DataError("the transforms make ", width, " x ", height, " pixels of it, and at most ", kMostPixels,
+                    " are possible; remove the file, or crop it");
+  }
 }
 
 // What one call does: the pixels `across` and `down` of the resized image are written.
@@ -62,19 +73,22 @@ void put_on_ground(const Pixels& part, int x, int y, uint8_t value, Pixels& out)
 }  // namespace
 
 struct Resizer::State {
-  // The weights of an axis, until the next call. Crops of every size come; what is kept stays below a few MB.
-  const Axis& axis_of(int in, int out) {
+  // The weights of an axis, at least of the pixels `wanted`, until the next call. Crops of every size come; what is
+  // kept stays below a few MB. Windows of a short axis share its weights; of a long one only the window has some.
+  const Axis& axis_of(int in, int out, Taps wanted) {
     constexpr size_t kMostWeights = 1 << 20;
+    constexpr int kShort = 4096;  // pixels
+    if (out <= kShort) wanted = {0, out};
     if (weights > kMostWeights) {
       axes.clear();
       weights = 0;
     }
-    const auto [place, added] = axes.try_emplace({in, out});
-    if (added) {
-      place->second = make_axis(in, out);
-      weights += place->second.weights.size();
-    }
-    return place->second;
+    const std::array key{in, out, wanted.first, wanted.last};
+    const auto found = axes.find(key);
+    if (found != axes.end()) return found->second;
+    Axis axis = make_axis(in, out, wanted);
+    weights += axis.weights.size();
+    return axes.emplace(key, std::move(axis)).first->second;
   }
 
   // Pixels that are not mixed: nearest ones, flips, and crops without a resize.
@@ -105,11 +119,13 @@ struct Resizer::State {
   // Resizes the rows `used` of the source.
   void mix_rows(const Task& task, Taps used, bool flip_y, Pixels& out) {
     const Geometry& g = task.geometry;
+    check_area(task.size().width, used.last - used.first);
     out.reshape({task.size().width, used.last - used.first}, task.in.channels());
+    const Axis& axis = axis_of(g.source.width, g.resized.width, task.across);
     ResizePass pass{.from = {task.in.row(task.top() + used.first), task.in.stride()},
                     .to = {out.row(0), out.stride()},
-                    .axis = axis_of(g.source.width, g.resized.width),
-                    .begin = task.across.first,
+                    .axis = axis,
+                    .begin = task.across.first - axis.begin,
                     .count = out.width(),
                     .origin = task.left(),
                     .other = out.height(),
@@ -122,18 +138,19 @@ struct Resizer::State {
   void mix_columns(const Task& task, const Pixels& in, int left, int top, Pixels& out) {
     const Geometry& g = task.geometry;
     out.reshape(task.size(), in.channels());
+    const Axis& axis = axis_of(g.source.height, g.resized.height, task.down);
     resize_columns({.from = {in.at(left, 0), in.stride()},
                     .to = {out.row(0), out.stride()},
-                    .axis = axis_of(g.source.height, g.resized.height),
-                    .begin = task.down.first,
+                    .axis = axis,
+                    .begin = task.down.first - axis.begin,
                     .count = out.height(),
                     .origin = top,
                     .other = out.width() * out.step(),
                     .flip = g.flip_y});
   }
 
-  std::map<std::pair<int, int>, Axis> axes;
-  size_t weights = 0;  // of all axes
+  std::map<std::array<int, 4>, Axis> axes;  // by length, result's length, and the pixels that have weights
+  size_t weights = 0;                       // of all axes
   Pixels between, part;
   std::vector<int> columns, rows;
 };
@@ -145,6 +162,7 @@ Resizer& Resizer::operator=(Resizer&&) noexcept = default;
 
 void Resizer::resize(const Pixels& in, const Rect& held, const Geometry& geometry, Filter filter, Pixels& out) {
   const Rect& window = geometry.window;
+  check_area(window.width, window.height);
   const Task task{in, held, geometry, inside(window.x, window.width, geometry.resized.width),
                   inside(window.y, window.height, geometry.resized.height)};
   const bool filled = task.size() != window.size();

@@ -17,7 +17,7 @@ class Resizer {
   Resizer& operator=(Resizer&&) noexcept;
 
   // Writes the geometry's result to `out`. `in` holds the rectangle `held` of the image, which includes what is
-  // needed().
+  // needed(). Throws DataError if the result has more than 2^28 pixels, and IoError if memory is short.
   void resize(const Pixels& in, const Rect& held, const Geometry& geometry, Filter filter, Pixels& out);
 
  private:

@@ -20,7 +20,7 @@ struct ResizePass {
   RowsOf<const uint8_t> from;
   RowsOf<uint8_t> to;
   const Axis& axis;
-  int begin = 0, count = 0;  // the pixels of the resized axis that are wanted
+  int begin = 0, count = 0;  // the pixels that are wanted, counted from axis.begin
   int origin = 0;            // what is added to a tap for its place in `from`, in pixels or rows
   int other = 0;             // the other axis: rows, or bytes a row
   bool flip = false;         // writes the last pixel first

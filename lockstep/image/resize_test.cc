@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/testing/instruction_sets.h"
 #include "lockstep/image/testing/pictures.h"
 #include "lockstep/image/testing/pillow.h"
@@ -130,6 +131,18 @@ TEST(Resize, AWindowIsASliceOfTheWhole) {
     }
     ASSERT_EQ(difference(out, turned), 0) << i;
   }
+}
+
+// Of a long axis only the window has weights: those of the whole one would take a quarter of a gigabyte.
+TEST(Resize, AWindowOfALongThinImageIsItsMiddle) {
+  Resizer resizer;
+  const Pixels in = picture({1, 65000});
+  const Geometry all = *resized(whole(in.size()), {256, 16640000});
+  const Geometry part = *cropped(all, {16, 8319888, 224, 224});
+  const Pixels out = resized_by(resizer, in, part);
+  EXPECT_EQ(difference(slice(out, {0, 112, 1, 1}), slice(out, {223, 112, 1, 1})), 0);
+  for (int c = 0; c < 3; ++c) EXPECT_NEAR(out.at(7, 112)[c], (in.at(0, 32499)[c] + in.at(0, 32500)[c]) / 2.0, 1.5);
+  EXPECT_THROW(resized_by(resizer, in, all), DataError);
 }
 
 TEST(Resize, WhatLiesBeyondIsFilled) {
