@@ -51,7 +51,8 @@ class Decoder {
   // Called once after an open(). Throws DataError that names the image, and IoError if memory is short.
   Rect decode(const Rect& crop, Size wanted, Pixels& out);
 
-  // Decodes the whole image, upright, as the values of a mask, row by row: grey levels, the numbers of a palette, or
+  // Decodes the whole image, upright, as the values of a mask, row by row: grey levels, the numbers of a palette
+  // (of a GIF's grey palette its levels), or
   // R | G << 8 | B << 16. In place of decode().
   void decode_values(std::vector<uint32_t>& values);
 

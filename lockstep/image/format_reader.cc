@@ -1,11 +1,13 @@
 #include "lockstep/image/format_reader.h"
 
+#include "lockstep/image/set_size.h"
+
 namespace lockstep::image {
 
 void FormatReader::decode_values(const ImageInfo& info, std::vector<uint32_t>& values) {
   const Size size = info.stored;
   decode({0, 0, size.width, size.height}, size, info.channels, pixels_);
-  values.resize(static_cast<size_t>(size.width) * static_cast<size_t>(size.height));
+  set_size(values, static_cast<size_t>(size.width) * static_cast<size_t>(size.height));
   uint32_t* to = values.data();
   for (int y = 0; y < size.height; ++y) {
     const uint8_t* from = pixels_.row(y);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lockstep/base/error.h"
+#include "lockstep/image/set_size.h"
 
 namespace lockstep::image {
 namespace {
@@ -58,7 +59,8 @@ struct GifReader::State {
     const ColorMapObject* const map = frame.ColorMap != nullptr ? frame.ColorMap : gif->SColorMap;
     if (map == nullptr) fail("it has no colours");
     colours.assign(map->Colors, map->Colors + map->ColorCount);
-    numbers.assign(static_cast<size_t>(width) * static_cast<size_t>(height), 0);
+    set_size(numbers, static_cast<size_t>(width) * static_cast<size_t>(height));
+    std::fill(numbers.begin(), numbers.end(), uint8_t{0});
     // Interlaced: every eighth row, those between, and so on.
     struct Turn {
       int first, step;
@@ -116,8 +118,15 @@ Rect GifReader::decode(const Rect& crop, Size /*wanted*/, int /*channels*/, Pixe
 }
 
 void GifReader::decode_values(const ImageInfo& /*info*/, std::vector<uint32_t>& values) {
+  const State& state = *state_;
   state_->read_frame();
-  values.assign(state_->numbers.begin(), state_->numbers.end());
+  set_size(values, state.numbers.size());
+  std::copy(state.numbers.begin(), state.numbers.end(), values.begin());
+  const bool grey = std::all_of(state.colours.begin(), state.colours.end(), [](const GifColorType& colour) {
+    return colour.Red == colour.Green && colour.Red == colour.Blue;
+  });
+  if (!grey) return;
+  for (uint32_t& value : values) value = state.colours[value].Red;
 }
 
 }  // namespace lockstep::image

@@ -7,7 +7,8 @@
 
 namespace lockstep::image {
 
-// A frame that is smaller than the image lies on colour 0. The values of a mask are the numbers of the palette.
+// A frame that is smaller than the image lies on colour 0. The values of a mask are grey levels if
+// the palette has no other colours, for writers number those anew in each file; else they are the palette's numbers.
 class GifReader : public FormatReader {
  public:
   GifReader();

@@ -72,6 +72,17 @@ TEST(Gif, ASmallFrameLiesOnColourZero) {
   }
 }
 
+TEST(Gif, GreyMasksHaveTheirLevelsHoweverTheyAreNumbered) {
+  Pixels numbers = flat({2, 1}, 1, 0);
+  numbers.at(1, 0)[0] = 1;
+  const auto values = [&](const std::vector<int>& greys) {
+    return values_of(encode_gif(numbers, {.bits = 2, .greys = greys}));
+  };
+  EXPECT_EQ(values({0, 255}), (std::vector<uint32_t>{0, 255}));
+  EXPECT_EQ(values({255, 0}), (std::vector<uint32_t>{255, 0}));
+  EXPECT_EQ(values({128, 7}), (std::vector<uint32_t>{128, 7}));
+}
+
 TEST(Gif, DamageIsRefused) {
   const auto sound = encode_gif(picture({29, 23}, 1));
   for (size_t length = 6; length + 1 < sound.size(); length += 29) {

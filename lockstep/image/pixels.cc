@@ -7,7 +7,8 @@
 namespace lockstep::image {
 namespace {
 
-constexpr size_t kMark = 64;  // bytes: a row's alignment, and what may be read past its end
+constexpr size_t kMark = 64;        // bytes: a row's alignment, and what may be read past its end
+constexpr size_t kMuch = 64 << 20;  // bytes: more than that is given back when a much smaller image comes
 
 }  // namespace
 
@@ -18,7 +19,7 @@ void Pixels::reshape(Size size, int channels) {
   size_ = size;
   stride_ = (static_cast<size_t>(size.width) * static_cast<size_t>(step()) + kMark - 1) / kMark * kMark;
   const size_t bytes = stride_ * static_cast<size_t>(size.height) + kMark;
-  if (bytes <= bytes_) return;
+  if (bytes <= bytes_ && (bytes_ <= kMuch || bytes >= bytes_ / 4)) return;
   memory_.reset();
   bytes_ = 0;
   memory_.reset(static_cast<uint8_t*>(std::aligned_alloc(kMark, bytes)));

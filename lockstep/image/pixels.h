@@ -20,7 +20,7 @@ struct Rect {
 
 // An image of one channel (grey levels, class numbers), a byte a pixel, or of three, four bytes a pixel: R, G, B and
 // one that says nothing. Rows begin at 64-byte marks and may be read 64 bytes past their end. The memory is kept for
-// smaller images. One thread at a time.
+// smaller images, unless it is more than 64 MiB and four times what they need. One thread at a time.
 class Pixels {
  public:
   Pixels() = default;
@@ -34,6 +34,7 @@ class Pixels {
   bool empty() const { return size_.width == 0 || size_.height == 0; }
   int step() const { return channels_ == 1 ? 1 : 4; }  // bytes a pixel
   size_t stride() const { return stride_; }            // bytes a row
+  size_t capacity() const { return bytes_; }           // bytes of memory
   uint8_t* row(int y) { return memory_.get() + static_cast<size_t>(y) * stride_; }
   const uint8_t* row(int y) const { return memory_.get() + static_cast<size_t>(y) * stride_; }
   uint8_t* at(int x, int y) { return row(y) + static_cast<ptrdiff_t>(x) * step(); }

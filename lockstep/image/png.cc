@@ -1,12 +1,15 @@
 #include "lockstep/image/png.h"
 
+#include <libdeflate.h>
 #include <spng.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "lockstep/base/error.h"
 #include "lockstep/image/exif.h"
+#include "lockstep/image/set_size.h"
 
 namespace lockstep::image {
 namespace {
@@ -25,18 +28,27 @@ struct Extras {
   bool transparent = false;
 };
 
-// A chunk is a length, a type of 4 letters, so many bytes, and a checksum, which libspng looks at.
-Extras extras_of(std::span<const uint8_t> bytes) {
+// A chunk is a length, a type of 4 letters, so many bytes, and a checksum of type and bytes. All are looked at here,
+// and not by libspng, which leaves out the last chunk of pixels: whether a file is sound must not depend on the part of
+// it that is decoded. A type in small letters may be passed over, and is if it is damaged.
+Extras extras_of(std::span<const uint8_t> bytes, const std::string& name) {
   Extras extras;
   for (size_t at = 8; at + 12 <= bytes.size();) {
     const size_t length = number_at(bytes, at);
     if (length > bytes.size() - at - 12) break;
-    const auto* type = reinterpret_cast<const char*>(bytes.data() + at + 4);
-    if (std::memcmp(type, "eXIf", 4) == 0) extras.exif = bytes.subspan(at + 8, length);
-    if (std::memcmp(type, "tRNS", 4) == 0) extras.transparent = true;
+    const std::string_view type(reinterpret_cast<const char*>(bytes.data() + at + 4), 4);
+    const bool sound = libdeflate_crc32(0, bytes.data() + at + 4, length + 4) == number_at(bytes, at + 8 + length);
+    const bool needed = (type[0] & 0x20) == 0;
+    if (needed && !sound) {
+      throw DataError(name, ": a damaged PNG (the checksum of the chunk at byte ", at,
+                      " is wrong); remove or replace the file");
+    }
+    if (type == "IEND") return extras;
+    if (type == "eXIf" && sound) extras.exif = bytes.subspan(at + 8, length);
+    if (type == "tRNS" && sound) extras.transparent = true;
     at += 12 + length;
   }
-  return extras;
+  throw DataError(name, ": a damaged PNG (it ends early, after ", bytes.size(), " bytes); remove or replace the file");
 }
 
 bool is_grey(const spng_ihdr& header) {
@@ -72,7 +84,7 @@ struct PngReader::State {
   void read_whole(int format) {
     size_t bytes = 0;
     check(spng_decoded_image_size(context.get(), format, &bytes));
-    memory.resize(bytes);
+    set_size(memory, bytes);
     check(spng_decode_image(context.get(), memory.data(), bytes, format, 0));
   }
 
@@ -96,12 +108,13 @@ ImageInfo PngReader::open(const EncodedImage& image) {
   constexpr uint32_t kMostPixels = 1 << 24;
   state.check(spng_set_image_limits(context, kMostPixels, kMostPixels));
   state.check(spng_set_chunk_limits(context, kMostChunk, kMostChunks));
+  state.check(spng_set_crc_action(context, SPNG_CRC_USE, SPNG_CRC_DISCARD));
   state.check(spng_set_png_buffer(context, image.bytes.data(), image.bytes.size()));
   state.check(spng_get_ihdr(context, &state.header));
   const spng_ihdr& header = state.header;
   const Size size{static_cast<int>(header.width), static_cast<int>(header.height)};
   check_limits(image.name, size, image.bytes.size(), image.options.limits);
-  const Extras extras = extras_of(image.bytes);
+  const Extras extras = extras_of(image.bytes, image.name);
   ImageInfo info{.format = Format::kPng, .stored = size, .channels = is_grey(header) ? 1 : 3, .bits = header.bit_depth};
   info.palette = header.color_type == SPNG_COLOR_TYPE_INDEXED;
   info.alpha = extras.transparent || header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA ||
@@ -147,18 +160,19 @@ void PngReader::decode_values(const ImageInfo& info, std::vector<uint32_t>& valu
   const bool wide = state.header.color_type == SPNG_COLOR_TYPE_GRAYSCALE && bits == 16;
   if (!info.palette && !wide) return FormatReader::decode_values(info, values);
   state.read_whole(SPNG_FMT_PNG);
-  values.clear();
   const auto width = static_cast<size_t>(info.stored.width), height = static_cast<size_t>(info.stored.height);
+  set_size(values, width * height);
+  uint32_t* to = values.data();
   for (size_t y = 0; y < height; ++y) {
     const uint8_t* const row = state.memory.data() + y * state.row_bytes();
     for (size_t x = 0; x < width; ++x) {
       if (wide) {
         uint16_t value;  // in this machine's byte order
         std::memcpy(&value, row + 2 * x, sizeof(value));
-        values.push_back(value);
+        *to++ = value;
       } else {
         const size_t bit = x * static_cast<size_t>(bits);  // the first pixel is in a byte's upper bits
-        values.push_back(row[bit / 8] >> (8 - static_cast<size_t>(bits) - bit % 8) & ((1u << bits) - 1));
+        *to++ = row[bit / 8] >> (8 - static_cast<size_t>(bits) - bit % 8) & ((1u << bits) - 1);
       }
     }
   }

@@ -16,7 +16,8 @@ struct GifOptions {
   Size screen;  // the frame's size if it is empty
   int left = 0, top = 0;
   bool interlaced = false;
-  int bits = 8;  // of a palette of 2^bits colours: number n is (n, 255 - n, 7)
+  int bits = 8;              // of a palette of 2^bits colours: number n is (n, 255 - n, 7),
+  std::vector<int> greys{};  // or these grey levels, and black
   int frames = 1;
 };
 
@@ -35,7 +36,9 @@ inline std::vector<uint8_t> encode_gif(const Pixels& numbers, const GifOptions& 
   EGifSetGifVersion(gif, true);
   std::vector<GifColorType> colours(size_t{1} << options.bits);
   for (size_t n = 0; n < colours.size(); ++n) {
-    colours[n] = {static_cast<uint8_t>(n), static_cast<uint8_t>(255 - n), 7};
+    const auto grey = static_cast<uint8_t>(n < options.greys.size() ? options.greys[n] : 0);
+    colours[n] = options.greys.empty() ? GifColorType{static_cast<uint8_t>(n), static_cast<uint8_t>(255 - n), 7}
+                                       : GifColorType{grey, grey, grey};
   }
   ColorMapObject* const map = GifMakeMapObject(static_cast<int>(colours.size()), colours.data());
   const Size screen = options.screen.width == 0 ? numbers.size() : options.screen;
