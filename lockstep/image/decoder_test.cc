@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <new>
 #include <numeric>
 #include <string>
@@ -50,6 +51,19 @@ TEST(Decoder, LimitsAreCheckedBeforeMemoryIsTaken) {
   }
   EXPECT_THAT(refusal(bytes), HasSubstr("60000 x 60000 pixels are more than 178956970"));
   EXPECT_THAT(refusal(bytes, {.limits = {.pixels = int64_t{1} << 40}}), HasSubstr("more than a file of "));
+}
+
+TEST(Decoder, WhatAFileCanHoldIsCountedInItsOwnBits) {
+  const Pixels mask = flat({12000, 9000}, 1, 0);
+  const auto bits = encode_png(mask, {.bits = 1});  // 13 MB in 13 KB
+  EXPECT_LT(bits.size(), 20000u);
+  EXPECT_EQ(refusal(bits), "");
+  EXPECT_EQ(refusal(bits, {.limits = {.expansion = 0}}), "");
+  EXPECT_THAT(refusal(encode_png(mask), {.limits = {.expansion = 0}}), HasSubstr("more than a file of "));
+  Decoder decoder;
+  EXPECT_THROW(decoder.open_raw(bits, {.size = {2147483647, 2147483647}}, "raw"), DataError);
+  EXPECT_THROW(decoder.open_raw(bits, {.size = {2147483647, 2147483647}}, "raw", {.limits = {.pixels = INT64_MAX}}),
+               DataError);
 }
 
 TEST(Decoder, AnImageIsDecodedOnce) {

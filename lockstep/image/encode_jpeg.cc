@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/image/encode.h"
@@ -22,6 +24,44 @@ Factors factors_of(Subsampling subsampling) {
 
 constexpr std::array kSeparateScans = {jpeg_scan_info{1, {0}, 0, 63, 0, 0}, jpeg_scan_info{1, {1}, 0, 63, 0, 0},
                                        jpeg_scan_info{1, {2}, 0, 63, 0, 0}, jpeg_scan_info{1, {3}, 0, 63, 0, 0}};
+
+// A vector that grows while libjpeg writes. (Libjpeg's own memory can't be freed safely after an error.)
+struct Destination : jpeg_destination_mgr {
+  Destination() : jpeg_destination_mgr{} {
+    init_destination = [](j_compress_ptr jpeg) { grow(jpeg); };
+    empty_output_buffer = [](j_compress_ptr jpeg) -> boolean {
+      grow(jpeg);
+      return TRUE;
+    };
+    term_destination = [](j_compress_ptr jpeg) {
+      auto& self = *static_cast<Destination*>(jpeg->dest);
+      self.bytes.resize(self.bytes.size() - self.free_in_buffer);
+    };
+  }
+
+  // Doubles the room, of which all is taken.
+  static void grow(j_compress_ptr jpeg) {
+    auto& self = *static_cast<Destination*>(jpeg->dest);
+    const size_t taken = self.bytes.size();
+    if (!self.resize(std::max(size_t{1} << 16, 2 * taken))) {
+      static_cast<JpegErrors*>(jpeg->err)->fail("no memory");
+    }
+    self.next_output_byte = self.bytes.data() + taken;
+    self.free_in_buffer = self.bytes.size() - taken;
+  }
+
+  // No exception may pass libjpeg.
+  bool resize(size_t size) noexcept {
+    try {
+      bytes.resize(size);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return true;
+  }
+
+  std::vector<uint8_t> bytes;
+};
 
 void set_up(jpeg_compress_struct& jpeg, const Pixels& pixels, const JpegOptions& options) {
   jpeg.image_width = static_cast<JDIMENSION>(pixels.width());
@@ -55,8 +95,7 @@ std::vector<uint8_t> encode_jpeg(const Pixels& pixels, const JpegOptions& option
   JpegErrors errors;
   jpeg_compress_struct jpeg{};
   jpeg.err = &errors;
-  unsigned char* memory = nullptr;
-  unsigned long bytes = 0;
+  Destination destination;
   Pixels inks;  // the complements of C, M and Y are R, G and B where there is no black
   if (options.cmyk && pixels.channels() == 3) {
     inks.reshape(pixels.size(), 3);
@@ -68,7 +107,7 @@ std::vector<uint8_t> encode_jpeg(const Pixels& pixels, const JpegOptions& option
   const Pixels& from = inks.empty() ? pixels : inks;
   const bool done = errors.run([&] {
     jpeg_create_compress(&jpeg);
-    jpeg_mem_dest(&jpeg, &memory, &bytes);
+    jpeg.dest = &destination;
     set_up(jpeg, pixels, options);
     jpeg_start_compress(&jpeg, TRUE);
     if (options.orientation != 0) write_orientation(jpeg, options.orientation);
@@ -79,9 +118,8 @@ std::vector<uint8_t> encode_jpeg(const Pixels& pixels, const JpegOptions& option
     jpeg_finish_compress(&jpeg);
   });
   jpeg_destroy_compress(&jpeg);
-  const std::unique_ptr<unsigned char, void (*)(void*)> owner(memory, std::free);
   if (!done) throw BugError("encoding a JPEG: ", errors.text);
-  return {memory, memory + bytes};
+  return std::move(destination.bytes);
 }
 
 }  // namespace lockstep::image

@@ -47,20 +47,23 @@ int exif_orientation(std::span<const uint8_t> bytes) {
   return 0;
 }
 
-// Segments are 0xff, a marker, and a length that counts itself. 0xff may be repeated before a marker.
+// Segments are 0xff, a marker, and a length that counts itself. 0xff may be repeated before a marker. Other bytes
+// between segments are passed over, as libjpeg does, and so are the markers that stand alone.
 JpegSegments jpeg_segments(std::span<const uint8_t> jpeg) {
-  constexpr uint8_t kApp1 = 0xe1, kScan = 0xda;
+  constexpr uint8_t kApp1 = 0xe1, kScan = 0xda, kAlone = 0x01, kFirstRestart = 0xd0, kLastRestart = 0xd7;
   JpegSegments segments;
-  for (size_t at = 2; at + 4 <= jpeg.size() && jpeg[at] == 0xff;) {
+  size_t at = 2;
+  while (at + 4 <= jpeg.size()) {
     const uint8_t marker = jpeg[at + 1];
-    if (marker == 0xff) {
+    if (jpeg[at] != 0xff || marker == 0xff) {
       ++at;
       continue;
     }
-    if (marker == kScan) {
-      segments.scan = at;
-      break;
+    if (marker <= kAlone || (marker >= kFirstRestart && marker <= kLastRestart)) {
+      at += 2;
+      continue;
     }
+    if (marker == kScan) break;
     const size_t length = size_t{jpeg[at + 2]} << 8 | jpeg[at + 3];
     const auto rest = jpeg.subspan(at + 4);
     if (length < 2 || length - 2 > rest.size()) break;
@@ -70,6 +73,7 @@ JpegSegments jpeg_segments(std::span<const uint8_t> jpeg) {
     }
     at += 2 + length;
   }
+  segments.end = at;
   return segments;
 }
 

@@ -14,7 +14,7 @@ int exif_orientation(std::span<const uint8_t> block);
 // What the segments of a JPEG tell that stand before its first scan.
 struct JpegSegments {
   std::span<const uint8_t> exif;  // the first block of EXIF data; empty without one
-  size_t scan = 0;                // where the first scan begins; 0 if it is not found
+  size_t end = 0;                 // where the first scan begins, or what can't be read as a segment
 };
 JpegSegments jpeg_segments(std::span<const uint8_t> jpeg);
 

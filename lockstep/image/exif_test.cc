@@ -46,11 +46,15 @@ TEST(Exif, SegmentsAreWalkedToTheFirstScan) {
   jpeg.insert(jpeg.end(), {0xff, 0xda, 0, 2, 0});
   EXPECT_EQ(jpeg_segments(jpeg).exif.size(), 1u);
   EXPECT_EQ(jpeg_segments(jpeg).exif[0], 7);
-  EXPECT_EQ(jpeg_segments(jpeg).scan, 20u);
+  EXPECT_EQ(jpeg_segments(jpeg).end, 20u);
+  auto with_more = jpeg;
+  with_more.insert(with_more.begin() + 8, {7, 0xff, 0, 0xff, 0xd0, 8});  // as libjpeg, over stray bytes and a restart
+  EXPECT_EQ(jpeg_segments(with_more).exif.size(), 1u);
+  EXPECT_EQ(jpeg_segments(with_more).end, 26u);
   for (size_t length = 0; length < jpeg.size(); ++length) jpeg_segments(std::span(jpeg).first(length));
   jpeg[5] = 1;  // a length that does not even count itself
   EXPECT_TRUE(jpeg_segments(jpeg).exif.empty());
-  EXPECT_EQ(jpeg_segments(jpeg).scan, 0u);
+  EXPECT_EQ(jpeg_segments(jpeg).end, 2u);
 }
 
 }  // namespace

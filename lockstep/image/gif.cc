@@ -94,7 +94,7 @@ ImageInfo GifReader::open(const EncodedImage& image) {
   state.gif.reset(DGifOpen(&state, State::read, &error));
   if (!state.gif) state.fail(GifErrorString(error));
   const Size size{state.gif->SWidth, state.gif->SHeight};
-  check_limits(image.name, size, image.bytes.size(), image.options.limits);
+  check_limits(image.name, size, 8, image.bytes.size(), image.options.limits);
   return {.format = Format::kGif, .stored = size, .palette = true};
 }
 

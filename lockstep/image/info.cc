@@ -19,7 +19,7 @@ constexpr std::array kSignatures = {Signature{Format::kJpeg, "\xff\xd8\xff"sv},
                                     Signature{Format::kPng, "\x89PNG\r\n\x1a\n"sv}, Signature{Format::kGif, "GIF87a"sv},
                                     Signature{Format::kGif, "GIF89a"sv}, Signature{Format::kNpy, "\x93NUMPY"sv}};
 
-constexpr int64_t kFreeBytes = 16 << 20;  // decoded bytes that a file of any size may have
+constexpr double kFreeBytes = 16 << 20;  // without compression; a file of any size may have them
 
 }  // namespace
 
@@ -38,17 +38,19 @@ const char* format_name(Format format) {
   return kNames.at(static_cast<size_t>(format));
 }
 
-void check_limits(const std::string& name, Size size, size_t file_bytes, const Limits& limits) {
-  const int64_t pixels = int64_t{size.width} * size.height;
+void check_limits(const std::string& name, Size size, int bits, size_t file_bytes, const Limits& limits) {
   if (size.width < 1 || size.height < 1) {
     throw DataError(name, ": an image of ", size.width, " x ", size.height, " pixels has none; remove the file");
   }
-  const bool bomb = (3 * pixels - kFreeBytes) / limits.expansion > static_cast<int64_t>(file_bytes);
-  if (pixels > limits.pixels || bomb) {
-    throw DataError(name, ": ", size.width, " x ", size.height, " pixels are more than ",
-                    pixels > limits.pixels ? cat(limits.pixels, ", the most that is read")
-                                           : cat("a file of ", file_bytes, " bytes can hold"),
+  const int64_t pixels = int64_t{size.width} * size.height;
+  const auto refuse = [&](const std::string& most) {
+    throw DataError(name, ": ", size.width, " x ", size.height, " pixels are more than ", most,
                     "; remove the file, or store it smaller");
+  };
+  if (pixels > limits.pixels) refuse(cat(limits.pixels, ", the most that is read"));
+  const double bytes = static_cast<double>(pixels) * bits / 8;
+  if (bytes > kFreeBytes + static_cast<double>(limits.expansion) * static_cast<double>(file_bytes)) {
+    refuse(cat("a file of ", file_bytes, " bytes can hold"));
   }
 }
 

@@ -28,7 +28,8 @@ struct ImageInfo {
 struct Limits {
   int64_t pixels = 178'956'970;  // Pillow's
   int scans = 500;               // of a progressive JPEG
-  int64_t expansion = 4096;      // decoded bytes for each byte of the file, beyond the first 16 MiB
+  int64_t scanned = 1LL << 33;   // pixels times scans
+  int64_t expansion = 4096;      // bytes for each byte of the file, beyond the first 16 MiB
 };
 
 // The format that the first bytes tell; nothing if it is none that is read here.
@@ -37,7 +38,8 @@ std::optional<Format> format_of(std::span<const uint8_t> bytes);
 // "JPEG", "PNG", …
 const char* format_name(Format format);
 
-// Throws DataError(name, ": …") if a header asks for more than the limits.
-void check_limits(const std::string& name, Size size, size_t file_bytes, const Limits& limits);
+// Throws DataError(name, ": …") if a header asks for more than the limits. A pixel of the file has `bits` without
+// compression.
+void check_limits(const std::string& name, Size size, int bits, size_t file_bytes, const Limits& limits);
 
 }  // namespace lockstep::image

@@ -12,10 +12,10 @@
 namespace lockstep::image {
 namespace {
 
-// Whether the end of the image is somewhere behind `scan`. Data of a scan can't hold its marker, so that a file that
-// was cut has none.
-bool has_end(std::span<const uint8_t> bytes, size_t scan) {
-  for (size_t at = bytes.size(); at-- > scan + 1;) {
+// Whether the end of the image is somewhere behind its segments. Data of a scan can't hold its marker, so that a file
+// that was cut has none.
+bool has_end(std::span<const uint8_t> bytes, size_t segments) {
+  for (size_t at = bytes.size(); at-- > segments + 1;) {
     if (bytes[at] == 0xd9 && bytes[at - 1] == 0xff) return true;
   }
   return false;
@@ -43,7 +43,10 @@ struct JpegReader::State {
     jpeg.client_data = this;
     progress.progress_monitor = [](j_common_ptr common) {
       auto& self = *static_cast<State*>(common->client_data);
-      if (self.jpeg.input_scan_number > self.most_scans) self.errors.fail("it has too many scans");
+      const int64_t scans = self.jpeg.input_scan_number,
+                    pixels = int64_t{self.jpeg.image_width} * self.jpeg.image_height;
+      if (scans > self.limits.scans) self.errors.fail("it has too many scans");
+      if (scans * pixels > self.limits.scanned) self.errors.fail("it has too many scans for its size");
     };
     jpeg.progress = &progress;
   }
@@ -106,7 +109,7 @@ struct JpegReader::State {
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct jpeg{};
   std::string name;
-  int most_scans = 0;
+  Limits limits;
   bool fast = false;
 };
 
@@ -118,7 +121,7 @@ ImageInfo JpegReader::open(const EncodedImage& image) {
   jpeg_decompress_struct& jpeg = state.jpeg;
   jpeg_abort_decompress(&jpeg);
   state.name = image.name;
-  state.most_scans = image.options.limits.scans;
+  state.limits = image.options.limits;
   state.fast = image.options.fast;
   const bool read = state.errors.run([&] {
     jpeg_mem_src(&jpeg, image.bytes.data(), image.bytes.size());
@@ -127,12 +130,12 @@ ImageInfo JpegReader::open(const EncodedImage& image) {
   jpeg.output_scanline = 0;
   if (!read) state.fail();
   const Size size{static_cast<int>(jpeg.image_width), static_cast<int>(jpeg.image_height)};
-  check_limits(image.name, size, image.bytes.size(), image.options.limits);
+  check_limits(image.name, size, 8 * jpeg.num_components, image.bytes.size(), image.options.limits);
   if (jpeg.jpeg_color_space == JCS_UNKNOWN) {
     throw DataError(image.name, ": a JPEG of ", jpeg.num_components, " channels is neither grey nor of colours");
   }
   const JpegSegments segments = jpeg_segments(image.bytes);
-  if (!has_end(image.bytes, segments.scan)) {
+  if (!has_end(image.bytes, segments.end)) {
     throw DataError(image.name, ": a damaged JPEG (it ends early, after ", image.bytes.size(),
                     " bytes); remove or replace the file");
   }

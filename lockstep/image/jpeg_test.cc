@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "lockstep/base/error.h"
@@ -139,6 +140,39 @@ TEST(Jpeg, TooManyScansAreRefused) {
   const auto bytes = encode_jpeg(picture({40, 30}), {.progressive = true});
   EXPECT_EQ(refusal(bytes, {}, {.limits = {.scans = 20}}), "");
   EXPECT_THAT(refusal(bytes, {}, {.limits = {.scans = 3}}), HasSubstr("too many scans"));
+}
+
+TEST(Jpeg, ScansOfALargeImageAreCountedByItsPixels) {
+  const auto bytes = encode_jpeg(picture({40, 30}), {.progressive = true});  // 10 scans
+  EXPECT_EQ(refusal(bytes, {}, {.limits = {.scanned = 10 * 40 * 30}}), "");
+  EXPECT_THAT(refusal(bytes, {}, {.limits = {.scanned = 10 * 40 * 30 - 1}}), HasSubstr("too many scans for its size"));
+}
+
+// Some cameras write 0 for the last coefficient of a baseline scan.
+TEST(Jpeg, ABaselineScanMayNameNoCoefficients) {
+  auto bytes = encode_jpeg(picture({40, 30}));
+  const Pixels all = decoded(bytes);
+  const std::vector<uint8_t> names = {0, 63, 0};
+  const auto place = std::search(bytes.begin(), bytes.end(), names.begin(), names.end());
+  ASSERT_NE(place, bytes.end());
+  place[1] = 0;
+  EXPECT_EQ(difference(decoded(bytes), all), 0);
+}
+
+TEST(Jpeg, BytesLeftBeforeARestartAreDamage) {
+  auto bytes = encode_jpeg(picture({40, 64}), {.restart_rows = 1});
+  const std::vector<uint8_t> restart = {0xff, 0xd0};
+  const auto place = std::search(bytes.begin(), bytes.end(), restart.begin(), restart.end());
+  ASSERT_NE(place, bytes.end());
+  ASSERT_EQ(refusal(bytes), "");
+  bytes.insert(place, 16, 0x55);
+  EXPECT_THAT(refusal(bytes), HasSubstr("a damaged JPEG (Corrupt JPEG data: "));
+}
+
+TEST(Jpeg, AnOrientationBehindStrayBytesIsRead) {
+  auto bytes = encode_jpeg(picture({40, 30}), {.orientation = 6});
+  bytes.insert(bytes.begin() + 2 + 18, {0, 7});  // behind JFIF's segment
+  EXPECT_EQ(decoded(bytes).size(), (Size{30, 40}));
 }
 
 TEST(Jpeg, AReaderGoesOnAfterADamagedFile) {

@@ -55,6 +55,19 @@ bool is_grey(const spng_ihdr& header) {
   return header.color_type == SPNG_COLOR_TYPE_GRAYSCALE || header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA;
 }
 
+int samples_of(const spng_ihdr& header) {  // of a pixel
+  switch (header.color_type) {
+    case SPNG_COLOR_TYPE_TRUECOLOR:
+      return 3;
+    case SPNG_COLOR_TYPE_GRAYSCALE_ALPHA:
+      return 2;
+    case SPNG_COLOR_TYPE_TRUECOLOR_ALPHA:
+      return 4;
+    default:
+      return 1;
+  }
+}
+
 struct Close {
   void operator()(spng_ctx* context) const { spng_ctx_free(context); }
 };
@@ -113,7 +126,7 @@ ImageInfo PngReader::open(const EncodedImage& image) {
   state.check(spng_get_ihdr(context, &state.header));
   const spng_ihdr& header = state.header;
   const Size size{static_cast<int>(header.width), static_cast<int>(header.height)};
-  check_limits(image.name, size, image.bytes.size(), image.options.limits);
+  check_limits(image.name, size, header.bit_depth * samples_of(header), image.bytes.size(), image.options.limits);
   const Extras extras = extras_of(image.bytes, image.name);
   ImageInfo info{.format = Format::kPng, .stored = size, .channels = is_grey(header) ? 1 : 3, .bits = header.bit_depth};
   info.palette = header.color_type == SPNG_COLOR_TYPE_INDEXED;

@@ -8,7 +8,7 @@ ImageInfo RawReader::open(const EncodedImage& image) {
   const Size size = layout_.size;
   const size_t expected =
       static_cast<size_t>(layout_.channels) * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
-  check_limits(image.name, size, image.bytes.size(), image.options.limits);
+  check_limits(image.name, size, 8 * layout_.channels, image.bytes.size(), image.options.limits);
   if (image.bytes.size() != expected) {
     throw DataError(image.name, ": ", image.bytes.size(), " bytes where ", size.width, " x ", size.height,
                     " pixels of ", layout_.channels, " channels need ", expected);
