@@ -17,6 +17,11 @@ std::vector<SampleRead> samples_between(int64_t first, int64_t last) {
   return samples;
 }
 
+std::shared_ptr<const Dataset> owned_if_possible(const Dataset& dataset) {
+  auto owned = dataset.weak_from_this().lock();
+  return owned != nullptr ? owned : std::shared_ptr<const Dataset>(std::shared_ptr<void>(), &dataset);
+}
+
 size_t chunks_ahead(const Dataset& dataset, int64_t chunk) {
   const int64_t bytes = std::max<int64_t>(1, bytes_of(dataset.fields(), chunk));
   return static_cast<size_t>(std::clamp<int64_t>(kAheadBytes / bytes, 1, kMostAhead));
@@ -25,7 +30,7 @@ size_t chunks_ahead(const Dataset& dataset, int64_t chunk) {
 }  // namespace
 
 ChunkReader::ChunkReader(const Dataset& dataset, int64_t first, int64_t last, int64_t chunk, int workers)
-    : queue_(std::shared_ptr<const Dataset>(std::shared_ptr<void>(), &dataset),
+    : queue_(owned_if_possible(dataset),
              [first, last, chunk](uint64_t unit) {
                const int64_t begin = first + static_cast<int64_t>(unit) * chunk;
                return samples_between(begin, std::min(last, begin + chunk));

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <numeric>
 
 #include "lockstep/base/error.h"
@@ -38,6 +39,18 @@ TEST_P(ChunkReaderTest, TakesChunksLargerThanTheData) {
 TEST_P(ChunkReaderTest, MayBeDroppedBeforeItsEnd) {
   ChunkReader reader(data_, 0, 20, 2, GetParam());
   EXPECT_EQ(reader.next().size(), 2);
+}
+
+TEST_P(ChunkReaderTest, OwnsTheDataSetWhereSomebodyDoes) {
+  auto owned = std::make_shared<const TensorDataset>(at::arange(6));
+  const std::weak_ptr<const TensorDataset> lives = owned;
+  {
+    ChunkReader reader(*owned, 0, 6, 4, GetParam());
+    owned.reset();
+    EXPECT_FALSE(lives.expired());
+    EXPECT_EQ(reader.next().size(), 4);
+  }
+  EXPECT_TRUE(lives.expired());
 }
 
 }  // namespace

@@ -31,8 +31,9 @@ struct ReadStats {
   ReadStats& operator+=(const ReadStats& other);
 };
 
-// A set of samples, numbered from 0. Any number of threads may call it at once.
-class Dataset {
+// A set of samples, numbered from 0. Any number of threads may call it at once. Where a std::shared_ptr owns it,
+// threads that read it own it too.
+class Dataset : public std::enable_shared_from_this<Dataset> {
  public:
   virtual ~Dataset() = default;
 

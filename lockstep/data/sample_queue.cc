@@ -1,6 +1,11 @@
 #include "lockstep/data/sample_queue.h"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -13,70 +18,112 @@ namespace {
 constexpr size_t kMostOfARun = 8;   // samples
 constexpr size_t kUnitsToldOf = 2;  // so many units after the one that is opened
 
+// A unit that is being read, or ready.
+struct Open {
+  std::vector<SampleRead> samples;
+  std::shared_ptr<SampleRows> block;  // null for an empty lane
+  size_t claimed = 0;                 // samples that readers have taken; they are the first ones
+  size_t left = 0;                    // samples that are not read yet
+  ReadStats stats;
+  std::exception_ptr error;           // of the first sample that failed
+  size_t failed = 0;                  // its place
+  std::atomic<bool> dropped = false;  // nobody wants it any more
+};
+
+// Some samples of a unit that one reader reads.
+struct Run {
+  std::shared_ptr<Open> unit;
+  size_t first = 0;
+  size_t count = 0;
+  std::vector<int64_t> soon;  // samples to tell the data set of beforehand
+};
+
+struct Outcome {
+  ReadStats stats;
+  std::exception_ptr error;
+  size_t failed = 0;
+};
+
+// What a thread reads just now.
+struct alignas(64) Desk {
+  std::atomic<int64_t> index = -1;  // of the sample; -1: none
+  std::atomic<int64_t> since = 0;   // monotonic_ns()
+  bool gone = false;                // the thread ends
+
+  void put(int64_t sample) {
+    since.store(monotonic_ns(), std::memory_order_release);
+    index.store(sample, std::memory_order_release);
+  }
+  void clear() { index.store(-1, std::memory_order_release); }
+};
+
+// The length of one wait of the many that make up a timeout. A process that is stopped in one loses no more than it.
+std::chrono::nanoseconds slice_of(std::chrono::nanoseconds timeout) {
+  return std::clamp<std::chrono::nanoseconds>(timeout / 16, std::chrono::milliseconds(1), std::chrono::seconds(1));
+}
+
 }  // namespace
 
-SampleQueue::SampleQueue(std::shared_ptr<const Dataset> dataset, Plan plan, int64_t most_rows, uint64_t first,
-                         SampleQueueOptions options)
-    : dataset_(std::move(dataset)),
-      plan_(std::move(plan)),
-      options_(options),
-      pool_(dataset_->fields(), most_rows),
-      next_(first) {
-  try {
-    for (int i = 0; i < options.workers; ++i)
-      threads_.emplace_back([this, &desk = desks_.emplace_back()] { work(desk); });
-  } catch (const std::system_error& error) {
-    stop();
-    throw IoError("can't start ", options.workers, " threads to load data: ", error.what(), "; ask for fewer workers");
-  }
-}
+struct SampleQueue::State {
+  State(std::shared_ptr<const Dataset> the_dataset, Plan the_plan, int64_t most_rows, uint64_t first,
+        SampleQueueOptions the_options)
+      : dataset(std::move(the_dataset)),
+        plan(std::move(the_plan)),
+        options(the_options),
+        pool(dataset->fields(), most_rows),
+        next(first),
+        desks(options.workers > 0 ? static_cast<size_t>(options.workers) + 1 : 0) {}
 
-SampleQueue::~SampleQueue() { stop(); }
+  const std::shared_ptr<const Dataset> dataset;
+  const Plan plan;
+  const SampleQueueOptions options;
+  BatchPool pool;
 
-SampleQueue::Unit SampleQueue::next() {
-  std::unique_lock lock(mutex_);
+  std::mutex mutex;                             // guards all below but what is atomic
+  std::condition_variable room;                 // for workers: there may be samples to take
+  std::condition_variable help;                 // for the helper: the consumer waits
+  std::condition_variable ready;                // for the consumer: a unit is ready
+  std::condition_variable gone;                 // for the destructor: a thread ends
+  std::deque<std::shared_ptr<Open>> units;      // those from `next` on
+  std::deque<std::vector<SampleRead>> planned;  // the units after them
+  std::vector<int64_t> soon;                    // samples of those that the data set was not told of yet
+  uint64_t next;                                // the unit that next() returns
+  bool waits = false;                           // the consumer, for the first unit
+  bool stopping = false;
+  std::deque<Desk> desks;  // the workers', then the helper's
+
+  void work(Desk& desk, bool helps);
+  void serve(std::unique_lock<std::mutex>& lock, const Run& run, Desk* desk);
+  bool find_run(Run& run);
+  bool take_run(const std::shared_ptr<Open>& unit, Run& run);
+  void open_unit();
+  Outcome read(const Run& run, Desk* desk) const;
+  void finish(const Run& run, const Outcome& outcome);
+  void wait_for(std::unique_lock<std::mutex>& lock, const Open& unit);
+  [[noreturn]] void throw_late() const;
+  void drop_all();
+  bool may_leave(const Desk& desk) const;
+};
+
+// A thread's life.
+void SampleQueue::State::work(Desk& desk, bool helps) {
+  std::unique_lock lock(mutex);
   while (true) {
     Run run;
-    if (units_.empty()) open_unit(run);
-    const std::shared_ptr<Open> wanted = units_.front();
-    if (wanted->left == 0) break;
-    if (take_run(wanted, run)) {
-      serve(lock, std::move(run), nullptr);
-    } else if (!ready_.wait_for(lock, bounded(options_.timeout), [&] { return wanted->left == 0; })) {
-      throw_late();
+    if (helps) {
+      help.wait(lock, [&] { return stopping || (waits && take_run(units.front(), run)); });
+    } else {
+      room.wait(lock, [&] { return stopping || find_run(run); });
     }
+    if (stopping) break;
+    serve(lock, run, &desk);
   }
-  const std::shared_ptr<Open> unit = units_.front();
-  if (unit->error) std::rethrow_exception(unit->error);
-  units_.pop_front();
-  ++next_;
-  lock.unlock();
-  room_.notify_all();
-  if (unit->block == nullptr) return {.batch = SampleRows(dataset_->fields(), 0).batch(), .stats = {}};
-  return {.batch = batch_in(unit->block, std::ssize(unit->samples)), .stats = unit->stats};
-}
-
-void SampleQueue::seek(uint64_t unit) {
-  std::deque<std::shared_ptr<Open>> dropped;  // freed when the lock is released
-  const std::lock_guard lock(mutex_);
-  dropped.swap(units_);
-  planned_.clear();
-  next_ = unit;
-  room_.notify_all();
-}
-
-void SampleQueue::work(Desk& desk) {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    Run run;
-    room_.wait(lock, [&] { return stopping_ || find_run(run); });
-    if (stopping_) return;
-    serve(lock, std::move(run), &desk);
-  }
+  desk.gone = true;
+  gone.notify_one();
 }
 
 // Reads without the lock.
-void SampleQueue::serve(std::unique_lock<std::mutex>& lock, Run run, Desk* desk) {
+void SampleQueue::State::serve(std::unique_lock<std::mutex>& lock, const Run& run, Desk* desk) {
   lock.unlock();
   const Outcome outcome = read(run, desk);
   lock.lock();
@@ -84,43 +131,43 @@ void SampleQueue::serve(std::unique_lock<std::mutex>& lock, Run run, Desk* desk)
 }
 
 // A run of the oldest unit that has samples left, or of a new one.
-bool SampleQueue::find_run(Run& run) {
-  for (const auto& unit : units_) {
+bool SampleQueue::State::find_run(Run& run) {
+  for (const auto& unit : units) {
     if (take_run(unit, run)) return true;
   }
-  while (units_.size() < options_.ahead && next_ + units_.size() < options_.end) {
-    open_unit(run);
-    room_.notify_all();
-    if (take_run(units_.back(), run)) return true;  // else it is an empty lane's
+  while (units.size() < options.ahead && next + units.size() < options.end) {
+    open_unit();
+    room.notify_all();
+    if (take_run(units.back(), run)) return true;  // else it is an empty lane's
   }
   return false;
 }
 
-bool SampleQueue::take_run(const std::shared_ptr<Open>& unit, Run& run) const {
+bool SampleQueue::State::take_run(const std::shared_ptr<Open>& unit, Run& run) {
   const size_t samples = unit->samples.size();
   if (unit->claimed == samples) return false;
-  const auto workers = static_cast<size_t>(options_.workers);
+  const auto workers = static_cast<size_t>(options.workers);
   const size_t fair = workers == 0 ? samples : std::clamp(samples / (4 * workers), size_t{1}, kMostOfARun);
   run.unit = unit;
   run.first = unit->claimed;
   run.count = std::min(fair, samples - unit->claimed);
+  run.soon = std::exchange(soon, {});
   unit->claimed += run.count;
   return true;
 }
 
-void SampleQueue::open_unit(Run& run) {
-  const uint64_t number = next_ + units_.size();
-  if (number >= options_.end) throw BugError("unit ", number, " of ", options_.end, " was asked for");
-  units_.push_back(std::make_shared<Open>());
-  Open& unit = *units_.back();
+void SampleQueue::State::open_unit() {
+  const uint64_t number = next + units.size();
+  units.push_back(std::make_shared<Open>());
+  Open& unit = *units.back();
   try {
-    while (planned_.size() <= kUnitsToldOf && number + planned_.size() < options_.end) {
-      planned_.push_back(plan_(number + planned_.size()));
-      for (const SampleRead& sample : planned_.back()) run.soon.push_back(sample.index);
+    while (planned.size() <= kUnitsToldOf && number + planned.size() < options.end) {
+      planned.push_back(plan(number + planned.size()));
+      for (const SampleRead& sample : planned.back()) soon.push_back(sample.index);
     }
-    unit.samples = std::move(planned_.front());
-    planned_.pop_front();
-    if (!unit.samples.empty()) unit.block = pool_.take();
+    unit.samples = std::move(planned.front());
+    planned.pop_front();
+    if (!unit.samples.empty()) unit.block = pool.take();
     unit.left = unit.samples.size();
   } catch (...) {
     unit.error = std::current_exception();  // for next(): workers have nobody to tell
@@ -128,28 +175,29 @@ void SampleQueue::open_unit(Run& run) {
   }
 }
 
-SampleQueue::Outcome SampleQueue::read(const Run& run, Desk* desk) const {
+Outcome SampleQueue::State::read(const Run& run, Desk* desk) const {
   Outcome outcome;
   size_t place = run.first;
+  const auto on_desk = [&](int64_t index) {
+    if (desk != nullptr) desk->put(index);
+  };
   try {
-    if (!run.soon.empty()) dataset_->will_need(run.soon);
-    for (; place < run.first + run.count; ++place) {
+    on_desk(run.unit->samples[place].index);
+    if (!run.soon.empty()) dataset->will_need(run.soon);
+    for (; place < run.first + run.count && !run.unit->dropped; ++place) {
       const SampleRead& sample = run.unit->samples[place];
-      if (desk != nullptr) {
-        desk->since = monotonic_ns();
-        desk->index = sample.index;
-      }
-      dataset_->read(sample.index, sample.draw, run.unit->block->row(static_cast<int64_t>(place)), outcome.stats);
+      on_desk(sample.index);
+      dataset->read(sample.index, sample.draw, run.unit->block->row(static_cast<int64_t>(place)), outcome.stats);
     }
   } catch (...) {
     outcome.error = std::current_exception();
     outcome.failed = place;
   }
-  if (desk != nullptr) desk->index = -1;
+  if (desk != nullptr) desk->clear();
   return outcome;
 }
 
-void SampleQueue::finish(const Run& run, const Outcome& outcome) {
+void SampleQueue::State::finish(const Run& run, const Outcome& outcome) {
   Open& unit = *run.unit;
   unit.stats += outcome.stats;
   unit.left -= run.count;
@@ -162,27 +210,119 @@ void SampleQueue::finish(const Run& run, const Outcome& outcome) {
     unit.left -= unit.samples.size() - unit.claimed;
     unit.claimed = unit.samples.size();
   }
-  if (unit.left == 0) ready_.notify_one();
+  if (unit.left == 0) ready.notify_one();
 }
 
-void SampleQueue::throw_late() const {
-  const Desk* slowest = nullptr;
-  for (const Desk& desk : desks_) {
-    if (desk.index >= 0 && (slowest == nullptr || desk.since < slowest->since)) slowest = &desk;
+void SampleQueue::State::wait_for(std::unique_lock<std::mutex>& lock, const Open& unit) {
+  waits = true;
+  help.notify_one();
+  std::chrono::nanoseconds patience = bounded(options.timeout);
+  while (unit.left > 0 && patience.count() > 0) {
+    const auto slice = std::min(patience, slice_of(options.timeout));
+    ready.wait_for(lock, slice, [&] { return unit.left == 0; });
+    patience -= slice;
   }
-  const double seconds = std::chrono::duration<double>(options_.timeout).count();
-  if (slowest == nullptr) throw IoError("loading data: a batch was not ready after ", seconds, " s");
-  throw IoError("loading data: ", dataset_->name_of(slowest->index), " has been read for ",
-                seconds_since(slowest->since), " s; does the file system that the data lies on hang?");
+  waits = false;
+  if (unit.left > 0) throw_late();
+}
+
+void SampleQueue::State::throw_late() const {
+  int64_t slowest = -1, since = 0;
+  for (const Desk& desk : desks) {
+    const int64_t its_index = desk.index, its_since = desk.since;
+    if (its_index < 0 || (slowest >= 0 && its_since >= since)) continue;
+    slowest = its_index;
+    since = its_since;
+  }
+  const double seconds = std::chrono::duration<double>(options.timeout).count();
+  if (slowest < 0) throw IoError("loading data: a batch was not ready after ", seconds, " s");
+  throw IoError("loading data: ", dataset->name_of(slowest), " has been read for ", seconds_since(since),
+                " s; does the file system that the data lies on hang?");
+}
+
+// Makes readers of what is open stop after the sample that they are at.
+void SampleQueue::State::drop_all() {
+  for (const auto& unit : units) unit->dropped = true;
+  units.clear();
+  planned.clear();
+  soon.clear();
+}
+
+// Whether the destructor needn't wait for the thread any more.
+bool SampleQueue::State::may_leave(const Desk& desk) const {
+  const bool owned = dataset.use_count() > 0;
+  const bool hangs = desk.index >= 0 && monotonic_ns() - desk.since > bounded(options.timeout).count();
+  return desk.gone || (owned && hangs);
+}
+
+SampleQueue::SampleQueue(std::shared_ptr<const Dataset> dataset, Plan plan, int64_t most_rows, uint64_t first,
+                         SampleQueueOptions options)
+    : state_(std::make_shared<State>(std::move(dataset), std::move(plan), most_rows, first, options)) {
+  try {
+    for (Desk& desk : state_->desks) {
+      const bool helps = &desk == &state_->desks.back();
+      threads_.emplace_back([state = state_, &desk, helps] { state->work(desk, helps); });
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    throw IoError("can't start ", options.workers, " threads to load data: ", error.what(), "; ask for fewer workers");
+  }
+}
+
+SampleQueue::~SampleQueue() { stop(); }
+
+const BatchPool& SampleQueue::pool() const { return state_->pool; }
+
+SampleQueue::Unit SampleQueue::next() {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  if (state.next >= state.options.end) throw BugError("unit ", state.next, " of ", state.options.end, " was asked for");
+  if (state.units.empty()) {
+    state.open_unit();
+    state.room.notify_all();
+  }
+  const std::shared_ptr<Open> unit = state.units.front();
+  if (state.options.workers > 0) {
+    state.wait_for(lock, *unit);
+  } else if (Run all; state.take_run(unit, all)) {
+    state.serve(lock, all, nullptr);
+  }
+  if (unit->error) std::rethrow_exception(unit->error);
+  state.units.pop_front();
+  ++state.next;
+  lock.unlock();
+  state.room.notify_all();
+  if (unit->block == nullptr) return {.batch = SampleRows(state.dataset->fields(), 0).batch(), .stats = {}};
+  return {.batch = batch_in(unit->block, std::ssize(unit->samples)), .stats = unit->stats};
+}
+
+void SampleQueue::seek(uint64_t unit) {
+  const std::lock_guard lock(state_->mutex);
+  state_->drop_all();
+  state_->next = unit;
+  state_->room.notify_all();
 }
 
 void SampleQueue::stop() {
+  State& state = *state_;
+  std::vector<std::thread*> ended;
   {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    std::unique_lock lock(state.mutex);
+    state.stopping = true;
+    state.drop_all();
+    state.room.notify_all();
+    state.help.notify_all();
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      const Desk& desk = state.desks[i];
+      while (!state.may_leave(desk)) state.gone.wait_for(lock, slice_of(state.options.timeout));
+      if (desk.gone) {
+        ended.push_back(&threads_[i]);
+      } else {
+        threads_[i].detach();
+      }
+    }
   }
-  room_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread* thread : ended) thread->join();
   threads_.clear();
 }
 

@@ -3,6 +3,12 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
@@ -11,7 +17,6 @@ namespace lockstep::data {
 namespace {
 
 using std::chrono::milliseconds;
-using ::testing::HasSubstr;
 
 // A data set whose sample is its number, after act(number).
 class Acting final : public Dataset {
@@ -161,23 +166,94 @@ TEST(SampleQueue, DropsWhatWasBegunBeforeASeek) {
   expect_unit(queue, 101);
 }
 
-TEST(SampleQueue, NamesTheSampleThatIsReadTooLong) {
-  std::atomic<bool> began = false;
-  std::atomic<bool> go_on = false;
-  const auto hanging = std::make_shared<Acting>([&](int64_t index) {
+TEST(SampleQueue, StopsWhatWasBegunBeforeASeekAfterTheSampleThatItIsAt) {
+  std::atomic<bool> began = false, go_on = false, went_on = false;
+  const auto data = std::make_shared<Acting>([&](int64_t index) {
+    if (index == 1) went_on = true;
     if (index != 0) return;
     began = true;
     while (!go_on) std::this_thread::sleep_for(milliseconds(1));
   });
-  SampleQueue queue(hanging, ten, kRows, 0, {.workers = 1, .ahead = 1, .timeout = milliseconds(30)});
+  SampleQueue queue(data, ten, kRows, 0, {.workers = 1, .ahead = 2});  // a run is of two samples
   wait_until([&] { return began.load(); });
-  try {
-    queue.next();
-    ADD_FAILURE() << "no IoError";
-  } catch (const IoError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("loading data: sample 0 has been read for 0"));
-  }
+  queue.seek(100);
   go_on = true;
+  expect_unit(queue, 100);
+  EXPECT_FALSE(went_on);
+}
+
+// A gate that samples wait at; whoever waits there owns it.
+struct Gate {
+  std::atomic<int> waiting = 0;
+  std::atomic<bool> open = false;
+  void pass() {
+    ++waiting;
+    while (!open) std::this_thread::sleep_for(milliseconds(1));
+  }
+};
+
+TEST(SampleQueue, ASampleThatHangsIsNamedAndHoldsNobody) {
+  const auto gate = std::make_shared<Gate>();
+  std::weak_ptr<Acting> data;
+  {
+    const auto hanging = std::make_shared<Acting>([gate](int64_t index) {
+      if (index >= kRows) gate->pass();  // all of them
+    });
+    data = hanging;
+    SampleQueue queue(hanging, ten, kRows, 0, {.workers = 2, .ahead = 1, .timeout = milliseconds(50)});
+    expect_unit(queue, 0);
+    for (int i = 0; i < 2; ++i) {
+      try {
+        queue.next();
+        ADD_FAILURE() << "no IoError";
+      } catch (const IoError& error) {
+        EXPECT_THAT(error.what(), ::testing::MatchesRegex("loading data: sample 1[012] has been read for .*"));
+      }
+    }
+    EXPECT_EQ(gate->waiting, 3) << "two workers and the helper";
+  }
+  EXPECT_FALSE(data.expired()) << "the threads that were left behind own it";
+  gate->open = true;
+  wait_until([&] { return data.expired(); });
+}
+
+TEST(SampleQueue, WaitsForADataSetThatItDoesNotOwn) {
+  const auto gate = std::make_shared<Gate>();
+  std::atomic<bool> done = false;
+  const Acting hanging([gate, &done](int64_t) {
+    gate->pass();
+    done = true;
+  });
+  std::thread opener;
+  {
+    const std::shared_ptr<const Dataset> not_owned(std::shared_ptr<void>(), &hanging);
+    SampleQueue queue(not_owned, ten, kRows, 0, {.workers = 1, .ahead = 1, .timeout = milliseconds(20)});
+    EXPECT_THROW(queue.next(), IoError);
+    opener = std::thread([gate] {
+      std::this_thread::sleep_for(milliseconds(50));
+      gate->open = true;
+    });
+  }
+  EXPECT_TRUE(done);
+  opener.join();
+}
+
+// Reads a unit whose first sample takes 100 ms and stops the process for a second before. Ends the process.
+[[noreturn]] void read_while_stopped() {
+  const auto stopping = std::make_shared<Acting>([](int64_t index) {
+    if (index != 0) return;
+    const std::string pid = std::to_string(getpid());
+    if (std::system(("kill -STOP " + pid + "; sleep 1; kill -CONT " + pid).c_str()) != 0) std::exit(3);
+    std::this_thread::sleep_for(milliseconds(100));
+  });
+  SampleQueue queue(stopping, ten, kRows, 0, {.workers = 1, .ahead = 1, .timeout = milliseconds(700)});
+  expect_unit(queue, 0);
+  std::exit(::testing::Test::HasFailure() ? 1 : 0);
+}
+
+TEST(SampleQueueDeathTest, AStoppedProcessIsNotLate) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(read_while_stopped(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
