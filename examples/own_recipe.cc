@@ -29,7 +29,7 @@ class Spirals final : public lockstep::data::Dataset {
     return {{.name = "data", .dtype = at::kFloat, .shape = {2}}, {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
 
-  void read(int64_t index, const lockstep::Draw& /*draw*/, std::span<at::Tensor> rows,
+  void read(int64_t index, const lockstep::Draw& /*draw*/, std::span<const at::Tensor> rows,
             lockstep::data::ReadStats& /*stats*/) const override {
     const int64_t spiral = index % 2;
     const double radius = static_cast<double>(index + 1) / static_cast<double>(size_);

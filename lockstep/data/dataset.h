@@ -46,7 +46,7 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   // whole. A function of the index and the draw alone, which only matters where samples are augmented. Adds to `stats`.
   // Threads have rows of their own; it works on the calling thread alone. Throws DataError that names the sample where
   // it is damaged, IoError where the machine failed, BugError for a number out of range.
-  virtual void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats& stats) const = 0;
+  virtual void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, ReadStats& stats) const = 0;
 
   // A short text that changes with the samples, and not with where they lie. A run is resumed with equal data alone.
   virtual std::string fingerprint() const = 0;

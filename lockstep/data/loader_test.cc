@@ -25,7 +25,7 @@ class Numbers : public Dataset {
   std::vector<Field> fields() const override {
     return {{.name = "data", .dtype = at::kFloat, .shape = {1}}, {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
-  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats& stats) const override {
+  void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, ReadStats& stats) const override {
     check_index(index, size_);
     if (std::find(bad_.begin(), bad_.end(), index) != bad_.end()) throw DataError("sample ", index, " is damaged");
     if (read_ != nullptr) ++*read_;
@@ -48,7 +48,7 @@ class OnceDamaged final : public Dataset {
  public:
   int64_t size() const override { return sound_.size(); }
   std::vector<Field> fields() const override { return sound_.fields(); }
-  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats& stats) const override {
+  void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, ReadStats& stats) const override {
     (index == 20 && !failed_.exchange(true) ? damaged_ : sound_).read(index, draw, rows, stats);
   }
   std::string fingerprint() const override { return sound_.fingerprint(); }

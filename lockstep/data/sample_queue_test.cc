@@ -24,7 +24,7 @@ class Acting final : public Dataset {
   explicit Acting(std::function<void(int64_t)> act = {}) : act_(std::move(act)) {}
   int64_t size() const override { return 1 << 30; }
   std::vector<Field> fields() const override { return {{.name = "data", .dtype = at::kLong, .shape = {}}}; }
-  void read(int64_t index, const Draw&, std::span<at::Tensor> rows, ReadStats& stats) const override {
+  void read(int64_t index, const Draw&, std::span<const at::Tensor> rows, ReadStats& stats) const override {
     if (act_) act_(index);
     *rows[0].mutable_data_ptr<int64_t>() = index;
     ++stats.bytes;

@@ -17,7 +17,7 @@ class SampleRows {
 
   const Batch& batch() const { return batch_; }
   // The views of row `row`, one for each field.
-  std::span<at::Tensor> row(int64_t row) {
+  std::span<const at::Tensor> row(int64_t row) const {
     return std::span(views_).subspan(static_cast<size_t>(row) * batch_.tensors.size(), batch_.tensors.size());
   }
 

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <type_traits>
+#include <utility>
+
 namespace lockstep::data {
 namespace {
 
@@ -38,6 +41,9 @@ TEST(SampleRows, AreTheRowsOfTheBatch) {
   EXPECT_TRUE(at::equal(rows.batch().target(), at::arange(5)));
   EXPECT_TRUE(at::equal(rows.batch()["seen"].select(1, 1).select(1, 2).select(1, 3), at::arange(5).to(at::kBFloat16)));
 }
+
+// `rows[0] = tensor` would write nothing, and lose the view of the row for good.
+static_assert(!std::is_assignable_v<decltype(std::declval<SampleRows&>().row(0)[0]), at::Tensor>);
 
 TEST(SampleRows, MayBeNone) {
   const SampleRows rows(kFields, 0);

@@ -23,7 +23,7 @@ class Subset final : public Dataset {
   std::vector<Field> fields() const override { return base_->fields(); }
 
   // The draw is of the number in this set, as the samples of any other set are numbered.
-  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, ReadStats& stats) const override {
+  void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, ReadStats& stats) const override {
     base_->read(of_base(index), draw, rows, stats);
   }
 

@@ -57,7 +57,7 @@ class Classes final : public Dataset {
       : size_(size), classes_(classes), augmented_(augmented) {}
   int64_t size() const override { return size_; }
   std::vector<Field> fields() const override { return {{.name = "data", .dtype = at::kLong, .shape = {}}}; }
-  void read(int64_t index, const Draw&, std::span<at::Tensor> rows, ReadStats&) const override {
+  void read(int64_t index, const Draw&, std::span<const at::Tensor> rows, ReadStats&) const override {
     rows[0].fill_(index + (augmented_ ? 1 : 0));
   }
   std::string fingerprint() const override { return "classes"; }

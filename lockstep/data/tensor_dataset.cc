@@ -57,7 +57,7 @@ std::vector<Field> TensorDataset::fields() const {
   return fields;
 }
 
-void TensorDataset::read(int64_t index, const Draw&, std::span<at::Tensor> rows, ReadStats&) const {
+void TensorDataset::read(int64_t index, const Draw&, std::span<const at::Tensor> rows, ReadStats&) const {
   check_index(index, size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const at::Tensor& from = all_.tensors[i].second;

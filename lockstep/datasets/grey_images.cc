@@ -36,7 +36,7 @@ class GreyImageSet final : public data::Dataset {
             {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
 
-  void read(int64_t index, const Draw& /*draw*/, std::span<at::Tensor> rows,
+  void read(int64_t index, const Draw& /*draw*/, std::span<const at::Tensor> rows,
             data::ReadStats& /*stats*/) const override {
     data::check_index(index, size());
     const auto at = static_cast<size_t>(index), pixels_each = static_cast<size_t>(images_.rows * images_.columns);

@@ -36,7 +36,7 @@ class ImageDataset final : public data::Dataset {
             {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
 
-  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, data::ReadStats& stats) const override {
+  void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, data::ReadStats& stats) const override {
     data::check_index(index, size());
     const auto desk = desks_.take();
     const int64_t begin = monotonic_ns();

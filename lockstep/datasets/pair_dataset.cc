@@ -47,7 +47,7 @@ class PairDataset final : public data::Dataset {
             {.name = "target", .dtype = at::kLong, .shape = {height, width}}};
   }
 
-  void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, data::ReadStats& stats) const override {
+  void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, data::ReadStats& stats) const override {
     const Pair& pair = at(index);
     const auto desk = desks_.take();
     const int64_t begin = monotonic_ns();

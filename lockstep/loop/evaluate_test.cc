@@ -23,7 +23,7 @@ struct Numbers final : data::Dataset {
   }
   std::string fingerprint() const override { return "numbers"; }
   std::string description() const override { return "numbers"; }
-  void read(int64_t index, const Draw&, std::span<at::Tensor> rows, data::ReadStats&) const override {
+  void read(int64_t index, const Draw&, std::span<const at::Tensor> rows, data::ReadStats&) const override {
     rows[0].fill_(index);
     rows[1].fill_(index % 2 == 0);
   }

@@ -39,7 +39,7 @@ struct Points final : data::Dataset {
   }
   std::string fingerprint() const override { return "points"; }
   std::string description() const override { return "points"; }
-  void read(int64_t index, const Draw&, std::span<at::Tensor> rows, data::ReadStats&) const override {
+  void read(int64_t index, const Draw&, std::span<const at::Tensor> rows, data::ReadStats&) const override {
     const auto number = static_cast<double>(index);
     rows[0][0] = std::sin(number);
     rows[0][1] = std::cos(3 * number);

@@ -49,7 +49,7 @@ class ShapeMasks final : public DrawnImages {
     return {image(), {.name = "target", .dtype = at::kLong, .shape = {side_, side_}}};
   }
 
-  void read(int64_t index, const Draw& /*draw*/, std::span<at::Tensor> rows,
+  void read(int64_t index, const Draw& /*draw*/, std::span<const at::Tensor> rows,
             data::ReadStats& /*stats*/) const override {
     data::check_index(index, size());
     const size_t area = static_cast<size_t>(side_) * static_cast<size_t>(side_);

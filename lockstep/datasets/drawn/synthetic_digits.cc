@@ -105,7 +105,7 @@ class SyntheticDigits final : public data::Dataset {
             {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
 
-  void read(int64_t index, const Draw& /*draw*/, std::span<at::Tensor> rows,
+  void read(int64_t index, const Draw& /*draw*/, std::span<const at::Tensor> rows,
             data::ReadStats& /*stats*/) const override {
     data::check_index(index, size_);
     const std::span<float, Ink::kPixels> pixels(rows[0].mutable_data_ptr<float>(), Ink::kPixels);

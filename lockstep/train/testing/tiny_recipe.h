@@ -19,7 +19,7 @@ class Blobs : public data::Dataset {
   std::vector<data::Field> fields() const override {
     return {{.name = "data", .dtype = at::kFloat, .shape = {2}}, {.name = "target", .dtype = at::kLong, .shape = {}}};
   }
-  void read(int64_t index, const Draw&, std::span<at::Tensor> rows, data::ReadStats&) const override {
+  void read(int64_t index, const Draw&, std::span<const at::Tensor> rows, data::ReadStats&) const override {
     const int64_t label = index % 3;
     auto* point = rows[0].mutable_data_ptr<float>();
     point[0] = static_cast<float>(label) - 1 + 0.01f * static_cast<float>(index % 17);
