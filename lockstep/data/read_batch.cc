@@ -1,5 +1,6 @@
 #include "lockstep/data/read_batch.h"
 
+#include "lockstep/data/read_sample.h"
 #include "lockstep/data/sample_rows.h"
 
 namespace lockstep::data {
@@ -9,8 +10,9 @@ Batch read_batch(const Dataset& dataset, std::span<const int64_t> indices, uint3
   ReadStats stats;
   int64_t row = 0;
   for (const int64_t index : indices) {
-    const Draw draw{.seed = seed, .epoch = epoch, .number = static_cast<uint64_t>(index)};
-    dataset.read(index, draw, rows.row(row++), stats);
+    const SampleRead sample{.index = index,
+                            .draw = {.seed = seed, .epoch = epoch, .number = static_cast<uint64_t>(index)}};
+    read_sample(dataset, sample, rows.row(row++), stats);
   }
   return rows.batch();
 }

@@ -8,7 +8,7 @@
 namespace lockstep::data {
 
 // Returns the samples of these numbers in this order, read on the calling thread. Repeats are fine; no numbers give
-// tensors of 0 rows. Each sample's draw is (seed, epoch, its number). Throws what Dataset::read throws.
+// tensors of 0 rows. Each sample's draw is (seed, epoch, its number). Throws what read_sample throws.
 Batch read_batch(const Dataset& dataset, std::span<const int64_t> indices, uint32_t epoch = 0, uint64_t seed = 0);
 
 }  // namespace lockstep::data

@@ -62,6 +62,14 @@ std::chrono::nanoseconds slice_of(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 16, std::chrono::milliseconds(1), std::chrono::seconds(1));
 }
 
+// A hint: what is wrong with a sample is said when it is read.
+void tell(const Dataset& dataset, const std::vector<int64_t>& soon) {
+  try {
+    dataset.will_need(soon);
+  } catch (...) {
+  }
+}
+
 }  // namespace
 
 struct SampleQueue::State {
@@ -90,14 +98,15 @@ struct SampleQueue::State {
   uint64_t next;                                // the unit that next() returns
   bool waits = false;                           // the consumer, for the first unit
   bool stopping = false;
-  std::deque<Desk> desks;  // the workers', then the helper's
+  std::atomic<bool> tried = false;  // the first sample was read twice, or is being
+  std::deque<Desk> desks;           // the workers', then the helper's
 
   void work(Desk& desk, bool helps);
   void serve(std::unique_lock<std::mutex>& lock, const Run& run, Desk* desk);
   bool find_run(Run& run);
   bool take_run(const std::shared_ptr<Open>& unit, Run& run);
   void open_unit();
-  Outcome read(const Run& run, Desk* desk) const;
+  Outcome read(const Run& run, Desk* desk);
   void finish(const Run& run, const Outcome& outcome);
   void wait_for(std::unique_lock<std::mutex>& lock, const Open& unit);
   [[noreturn]] void throw_late() const;
@@ -175,7 +184,7 @@ void SampleQueue::State::open_unit() {
   }
 }
 
-Outcome SampleQueue::State::read(const Run& run, Desk* desk) const {
+Outcome SampleQueue::State::read(const Run& run, Desk* desk) {
   Outcome outcome;
   size_t place = run.first;
   const auto on_desk = [&](int64_t index) {
@@ -183,11 +192,18 @@ Outcome SampleQueue::State::read(const Run& run, Desk* desk) const {
   };
   try {
     on_desk(run.unit->samples[place].index);
-    if (!run.soon.empty()) dataset->will_need(run.soon);
+    if (!run.soon.empty()) tell(*dataset, run.soon);
     for (; place < run.first + run.count && !run.unit->dropped; ++place) {
       const SampleRead& sample = run.unit->samples[place];
       on_desk(sample.index);
-      dataset->read(sample.index, sample.draw, run.unit->block->row(static_cast<int64_t>(place)), outcome.stats);
+      const auto rows = run.unit->block->row(static_cast<int64_t>(place));
+      const bool is_first = !tried.exchange(true);
+      try {
+        (is_first ? read_sample_twice : read_sample)(*dataset, sample, rows, outcome.stats);
+      } catch (...) {
+        if (is_first) tried = false;
+        throw;
+      }
     }
   } catch (...) {
     outcome.error = std::current_exception();
@@ -257,7 +273,8 @@ bool SampleQueue::State::may_leave(const Desk& desk) const {
 
 SampleQueue::SampleQueue(std::shared_ptr<const Dataset> dataset, Plan plan, int64_t most_rows, uint64_t first,
                          SampleQueueOptions options)
-    : state_(std::make_shared<State>(std::move(dataset), std::move(plan), most_rows, first, options)) {
+    : state_((check_fields(*dataset),
+              std::make_shared<State>(std::move(dataset), std::move(plan), most_rows, first, options))) {
   try {
     for (Desk& desk : state_->desks) {
       const bool helps = &desk == &state_->desks.back();

@@ -8,6 +8,8 @@
 // consumer, which throws after the timeout. Without workers the consumer reads all by itself. Who reads a sample, and
 // when, has no part in what is read.
 //
+// The first sample of all is read twice, to see whether read() writes all of it: memory is used again.
+//
 // The threads share what they work on with the queue, and own it too: a thread whose sample hangs is left behind.
 #pragma once
 
@@ -20,14 +22,9 @@
 #include <vector>
 
 #include "lockstep/data/batch_pool.h"
-#include "lockstep/data/dataset.h"
+#include "lockstep/data/read_sample.h"
 
 namespace lockstep::data {
-
-struct SampleRead {
-  int64_t index = 0;
-  Draw draw;
-};
 
 struct SampleQueueOptions {
   int workers = 0;   // threads; 0: next() reads all by itself
@@ -47,7 +44,8 @@ class SampleQueue {
     ReadStats stats;
   };
 
-  // Starts the workers at unit `first`. Throws IoError if the system has no more threads.
+  // Starts the workers at unit `first`. Throws ConfigError for fields that no batch can have (check_fields), IoError if
+  // the system has no more threads.
   SampleQueue(std::shared_ptr<const Dataset> dataset, Plan plan, int64_t most_rows, uint64_t first,
               SampleQueueOptions options);
   // Waits for the samples that are being read, but for none longer than the timeout: its thread then goes on by itself
@@ -56,7 +54,7 @@ class SampleQueue {
   SampleQueue(const SampleQueue&) = delete;
   SampleQueue& operator=(const SampleQueue&) = delete;
 
-  // Returns the next unit. Rethrows what the data set threw for the first of its samples that failed, at every call
+  // Returns the next unit. Rethrows what read_sample threw for the first of its samples that failed, at every call
   // until seek(). Throws IoError that names the sample which has been read longest if the unit is not ready in time;
   // the time that the process is stopped (Ctrl-Z) does not count.
   Unit next();

@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // A data set whose sample is its number, after act(number).
-class Acting final : public Dataset {
+class Acting : public Dataset {
  public:
   explicit Acting(std::function<void(int64_t)> act = {}) : act_(std::move(act)) {}
   int64_t size() const override { return 1 << 30; }
@@ -116,6 +116,38 @@ TEST_P(SampleQueueTest, EndsAndHasUnitsWithoutSamples) {
   EXPECT_THROW(queue.next(), BugError);
 }
 
+TEST_P(SampleQueueTest, GoesOnWhereTheHintFails) {
+  struct NoHints final : Acting {
+    void will_need(std::span<const int64_t>) const override { throw std::runtime_error("no hints"); }
+  };
+  SampleQueue queue(std::make_shared<NoHints>(), ten, kRows, 0, {.workers = GetParam()});
+  for (int64_t unit = 0; unit < 3; ++unit) expect_unit(queue, unit);
+}
+
+TEST_P(SampleQueueTest, RefusesADataSetThatDoesNotWriteItsRows) {
+  struct Idle final : Acting {
+    void read(int64_t, const Draw&, std::span<const at::Tensor>, ReadStats&) const override {}
+  };
+  SampleQueue queue(std::make_shared<Idle>(), ten, kRows, 0, {.workers = GetParam()});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THROW(queue.next(), ConfigError);
+    queue.seek(5);
+  }
+}
+
+TEST_P(SampleQueueTest, ReadsTheNextSampleTwiceWhereTheFirstIsDamaged) {
+  std::atomic<int> read = 0;
+  const auto damaged = std::make_shared<Acting>([&](int64_t index) {
+    if (index == 0) throw DataError("sample 0 is damaged");
+    ++read;
+  });
+  SampleQueue queue(damaged, ten, kRows, 0, {.workers = GetParam(), .ahead = 1});
+  EXPECT_THROW(queue.next(), DataError);
+  queue.seek(1);
+  expect_unit(queue, 1);
+  EXPECT_GT(read, kRows);
+}
+
 TEST_P(SampleQueueTest, HandsOnWhatPlanningThrows) {
   const auto plan = [](uint64_t unit) -> std::vector<SampleRead> {
     if (unit == 2) throw BugError("no unit 2");
@@ -130,11 +162,11 @@ TEST(SampleQueue, ReadsNoMoreThanItsRoomAndStopsWithItFull) {
   const Stopwatch watch;
   {
     SampleQueue queue(std::make_shared<Acting>([&](int64_t) { ++read; }), ten, kRows, 0, {.workers = 2, .ahead = 3});
-    wait_until([&] { return read == 30; });
+    wait_until([&] { return read == 31; });
     std::this_thread::sleep_for(milliseconds(20));
-    EXPECT_EQ(read, 30);
+    EXPECT_EQ(read, 31) << "the first twice";
     queue.next();
-    wait_until([&] { return read == 40; });
+    wait_until([&] { return read == 41; });
     EXPECT_LE(queue.pool().blocks(), 4);
   }
   EXPECT_LT(watch.seconds(), 5);

@@ -25,6 +25,7 @@ at::Tensor view_of_row(const at::Tensor& batch, int64_t row) {
 }  // namespace
 
 SampleRows::SampleRows(const std::vector<Field>& fields, int64_t rows) {
+  const PlainTensors plain;
   batch_.tensors.reserve(fields.size());
   for (const Field& field : fields) {
     std::vector<int64_t> shape = field.shape;

@@ -1,12 +1,21 @@
 // The memory of a batch, with a view of each of its rows.
 #pragma once
 
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+
 #include <span>
 #include <vector>
 
 #include "lockstep/data/dataset.h"
 
 namespace lockstep::data {
+
+// While it lives, the tensors that its thread makes and writes are plain: part of no graph, and none of inference mode.
+class PlainTensors {
+  c10::InferenceMode off_{false};
+  c10::AutoGradMode none_{false};
+};
 
 // Tensors of some rows for the fields of a data set. What they hold is undefined until the rows are written. Threads
 // may write rows of their own at once.
