@@ -68,8 +68,8 @@ TEST(Pool, ExhaustionIsAnErrorThatSaysSo) {
 }
 
 TEST(Pool, MoreThanTheMachineHasIsAnErrorBeforeItIsTouched) {
-  const auto pool = make_pool(size_t{1} << 46);
-  EXPECT_THROW(pool->allocate(size_t{1} << 45), IoError);
+  const auto pool = make_pool(size_t{1} << 42);
+  EXPECT_THROW(pool->allocate(size_t{1} << 41), IoError);
   EXPECT_NE(pool->allocate(64).get(), nullptr);
 }
 
