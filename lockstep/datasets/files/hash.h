@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,19 @@ namespace lockstep::datasets {
 // XXH3, 64 bits.
 uint64_t xxh3(std::span<const uint8_t> bytes);
 uint64_t xxh3(std::string_view text);
+
+// The same of bytes that come in pieces. One thread.
+class Xxh3 {
+ public:
+  Xxh3();
+  ~Xxh3();
+  void add(std::span<const uint8_t> bytes);
+  uint64_t value() const;  // of all bytes so far
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // 16 lower-case hexadecimal digits.
 std::string hex(uint64_t hash);
