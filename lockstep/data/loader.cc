@@ -69,7 +69,8 @@ uint64_t Loader::Source::first_unit(Position position) const {
 }
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, LaneSampler sampler, LoaderOptions options, Position start)
-    : source_((check(options, *dataset, sampler),
+    : dataset_(dataset),
+      source_((check(options, *dataset, sampler),
                std::make_shared<Source>(Source{.sampler = std::move(sampler),
                                                .first_lane = options.first_lane,
                                                .lanes = options.last_lane - options.first_lane}))),

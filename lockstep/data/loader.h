@@ -51,6 +51,7 @@ class Loader {
   Loader(std::shared_ptr<const Dataset> dataset, LaneSampler sampler, LoaderOptions options, Position start = {});
 
   const LaneSampler& sampler() const { return source_->sampler; }
+  const Dataset& dataset() const { return *dataset_; }
 
   // The position of the step that next() will return.
   Position position() const { return position_; }
@@ -73,6 +74,7 @@ class Loader {
     uint64_t first_unit(Position position) const;  // BugError for a step that the epoch does not have
   };
 
+  std::shared_ptr<const Dataset> dataset_;
   std::shared_ptr<const Source> source_;
   Position position_;
   SampleQueue queue_;

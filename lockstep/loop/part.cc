@@ -213,6 +213,7 @@ class LoaderPart final : public Part {
   Value save(const ByParameter&) override {
     Dict state{{"epoch", loader_.position().epoch}, {"step", loader_.position().step}};
     for (const auto& [name, value] : options()) state.set(name, value);
+    state.set("data", fingerprint());
     return state;
   }
 
@@ -224,6 +225,10 @@ class LoaderPart final : public Part {
       if (was == value) continue;
       throw ConfigError(saved.where(), ": the checkpoint was trained with ", name, ' ', was, ", this loop has ", value);
     }
+    const auto data = saved.find("data");
+    if (!data || data->text() == fingerprint()) return;
+    throw ConfigError(saved.where(), ": the checkpoint was trained on other data (", data->text(), "), this loop has ",
+                      fingerprint(), "; give it the former ones, or load the checkpoint's networks alone");
   }
 
   void load(const ValueView& saved) override {
@@ -241,7 +246,13 @@ class LoaderPart final : public Part {
             {"drop_last", options.drop_last ? 1 : 0}};
   }
 
+  const std::string& fingerprint() {
+    if (fingerprint_.empty()) fingerprint_ = loader_.dataset().fingerprint();
+    return fingerprint_;
+  }
+
   data::Loader& loader_;
+  std::string fingerprint_;  // once: it may read all samples
 };
 
 // A loop makes its schedule anew, perhaps of other arguments: what is saved is what the rates so far depended on.

@@ -307,6 +307,22 @@ TEST(LoopState, AnotherNumberOfStepsAnEpochIsSaid) {
   EXPECT_THAT(refusal([&] { resumed.load(older, "run.pt"); }), HasSubstr("trained with drop_last 0"));
 }
 
+TEST(LoopState, OtherDataOfTheSameSizeAreSaid) {
+  int64_t step = 0;
+  const auto world = testing_support::own_world();
+  const auto digits = [](uint64_t seed) {
+    return datasets::synthetic_digits({.seed = seed, .train_size = 20, .test_size = 4}).train;
+  };
+  data::Loader first = make_loader(*world, digits(1), {.lanes = 2, .batch_size = 3, .seed = 1});
+  data::Loader same = make_loader(*world, digits(1), {.lanes = 2, .batch_size = 3, .seed = 1});
+  data::Loader other = make_loader(*world, digits(2), {.lanes = 2, .batch_size = 3, .seed = 1});
+  const checkpoint::Value saved = State(*world, step, {{"sampler", first}}).value();
+  State(*world, step, {{"sampler", same}}).load(saved, "run.pt");
+  State resumed(*world, step, {{"sampler", other}});
+  EXPECT_THAT(refusal([&] { resumed.load(saved, "run.pt"); }),
+              HasSubstr("run.pt: sampler: the checkpoint was trained on other data ("));
+}
+
 TEST(LoopState, AnotherScheduleIsSaid) {
   int64_t step = 0;
   const auto world = testing_support::own_world();

@@ -32,7 +32,9 @@ bool InstalledGradients::is_used(size_t index, const NamedParameter& parameter, 
 }
 
 void InstalledGradients::refuse_unused(const NamedParameter& parameter, int64_t number) const {
-  const std::string whose = number_ == kNoNumber ? "a backward pass by hand" : cat("step ", number_);
+  const std::string whose = number_ == kNoNumber         ? "a backward pass by hand"
+                            : number_ == kBeforeWrapping ? "a time before the network was wrapped"
+                                                         : cat("step ", number_);
   throw ConfigError(
       "step ", number, ": .grad of ", parameter.name, " still holds the gradient of ", whose,
       "; call the module's zero_grad() after every update: an optimizer's leaves out parameters that it does not "

@@ -14,7 +14,8 @@ namespace lockstep::parallel {
 
 class InstalledGradients {
  public:
-  static constexpr int64_t kNoNumber = -1;  // of passes by hand
+  static constexpr int64_t kNoNumber = -1;        // of passes by hand
+  static constexpr int64_t kBeforeWrapping = -2;  // of what is there when the network is wrapped
 
   // Begins with the first parameter's gradient of step `number`.
   void begin(int64_t number);

@@ -48,6 +48,9 @@ Reducer::Reducer(const std::vector<NamedParameter>& parameters, comm::Communicat
       unused_(parameters_, options_.find_unused_parameters && !options_.static_graph),
       sparse_(parameters_),
       hooks_(joined(parameters_, frozen_), [this](size_t index) { on_gradient(index); }) {
+  // An earlier wrapper may have left them, and their update may be over.
+  installed_.begin(InstalledGradients::kBeforeWrapping);
+  for (const NamedParameter& each : parameters_) installed_.add(each, each.tensor.grad());
   if (options_.static_graph) static_graph_.emplace(parameters_);
   if (folds_low_precision(comm_, options_)) {
     low_precision_.emplace(
@@ -380,9 +383,10 @@ void Reducer::refuse_missing() const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!step_.ready[i]) names.push_back(parameters_[i].name);
   }
-  throw ConfigError("rank ", comm_.rank(), ": no gradient for ", some_of(names),
-                    ": the loss does not depend on them; freeze them (requires_grad false), use them, or set "
-                    "find_unused_parameters");
+  throw ConfigError(
+      "rank ", comm_.rank(), ": no gradient for ", some_of(names),
+      ": the loss does not depend on them; freeze them (requires_grad false), use them (a weight that is tied "
+      "to another is one tensor under both names), or set find_unused_parameters");
 }
 
 }  // namespace lockstep::parallel

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include "lockstep/amp/autocast.h"
+#include "lockstep/base/testing/refusal.h"
 #include "loops.h"
 
 namespace lockstep::parallel {
@@ -226,6 +227,24 @@ RANK_PROGRAM(outside_the_optimizer) {
               HasSubstr("bias still holds the gradient of step 0; call the module's zero_grad() after every update"));
 }
 TEST(Leftovers, OfAParameterThatNoOptimizerHasAreNamed) { expect_ranks_pass("outside_the_optimizer", 2); }
+
+// Fine-tuning that unfreezes: the update of the first wrapper's gradients may be over, and nobody knows.
+RANK_PROGRAM(left_by_an_earlier_wrapper) {
+  const auto world = join_over(context);
+  auto net = linear(1);
+  {
+    DistributedDataParallel first(net.ptr(), world);
+    first.run(one_lane_each(*world, 0), [&](size_t) { return loss_of(net, context.rank); });
+  }
+  DistributedDataParallel second(net.ptr(), world);
+  const auto step = [&] { second.run(one_lane_each(*world, 1), [&](size_t) { return loss_of(net, context.rank); }); };
+  EXPECT_THAT(
+      testing_support::refusal(step),
+      HasSubstr("still holds the gradient of a time before the network was wrapped; call the module's zero_grad()"));
+  net->zero_grad();
+  step();
+}
+TEST(Leftovers, OfAnEarlierWrapperAreNamed) { expect_ranks_pass("left_by_an_earlier_wrapper", 2); }
 
 }  // namespace
 }  // namespace lockstep::parallel
