@@ -19,9 +19,11 @@
 #include "lockstep/datasets/drawn/textured_shapes.h"
 #include "lockstep/datasets/image_dataset.h"
 #include "lockstep/datasets/mnist.h"
+#include "lockstep/datasets/packed_images.h"
 #include "lockstep/datasets/pair_dataset.h"
 #include "lockstep/datasets/testing/cifar_files.h"
 #include "lockstep/datasets/testing/mnist_files.h"
+#include "lockstep/datasets/testing/packed_files.h"
 #include "lockstep/datasets/testing/picture_files.h"
 #include "lockstep/image/crops.h"
 
@@ -96,6 +98,18 @@ std::shared_ptr<const data::Dataset> open_cifar() {
                        {.train = as_they_are, .evaluation = as_they_are, .result = kCifarSize}, true);
 }
 
+std::shared_ptr<const data::Dataset> open_packed() {
+  static const testing::TempDir dir;
+  if (std::filesystem::is_empty(dir.path())) {
+    std::vector<std::string> images;
+    for (uint64_t i = 0; i < 12; ++i) images.push_back(testing::jpeg({30, 20}, i));
+    testing::write_packed(dir.path(), {images, images});
+  }
+  const auto as_they_are = std::make_shared<image::Pipeline>();
+  return image_dataset(packed_images(dir.path()), {.train = as_they_are, .evaluation = as_they_are, .result = {30, 20}},
+                       true);
+}
+
 class DatasetTest : public ::testing::TestWithParam<Implementation> {
  protected:
   std::vector<int64_t> target_shape(int64_t rows) const {
@@ -111,8 +125,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Implementation{"idx", open_idx}, Implementation{"json", open_json},
                       Implementation{"digits", open_digits}, Implementation{"textures", open_textures},
                       Implementation{"masks", open_masks, true}, Implementation{"folders", open_folders},
-                      Implementation{"cifar", open_cifar}, Implementation{"pairs", open_pairs_of_files, true},
-                      Implementation{"subset", open_subset}, Implementation{"tensors", open_tensors}),
+                      Implementation{"cifar", open_cifar}, Implementation{"packed", open_packed},
+                      Implementation{"pairs", open_pairs_of_files, true}, Implementation{"subset", open_subset},
+                      Implementation{"tensors", open_tensors}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(DatasetTest, GivesTensorsReadyForAModel) {
