@@ -93,9 +93,9 @@ data::Splits open_images(const OpenOptions& options) {
     case Kind::kCifar100:
       return open_cifar(options, Cifar::k100);
     case Kind::kPairs:
-      throw DataError(shown(path), ": these are images and their masks (", pair_folders(path).images, "/ and ",
-                      pair_folders(path).masks,
-                      "/), which `lockstep train unet` takes; images with classes: ", kLookedFor);
+      throw DataError(shown(path),
+                      ": these are images and their masks, which `lockstep train unet` takes; images with ",
+                      "classes: ", kLookedFor);
     case Kind::kMnist:
       throw DataError(shown(path),
                       ": this is MNIST, which `lockstep train mnist` takes; images with classes: ", kLookedFor);

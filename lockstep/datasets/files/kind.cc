@@ -46,7 +46,9 @@ PairFolders pair_folders(const std::string& path) {
     if (folders.images.empty() && is_folder(path + "/" + name)) folders.images = name;
   }
   for (const char* name : {"masks", "train_masks", "labels"}) {
-    if (!folders.images.empty() && folders.masks.empty() && is_folder(path + "/" + name)) folders.masks = name;
+    const bool may_be = name != std::string("labels") || folders.images != "train";  // those lie beside class folders
+    if (folders.images.empty() || !folders.masks.empty() || !may_be) continue;
+    if (is_folder(path + "/" + name)) folders.masks = name;
   }
   return folders;
 }
@@ -63,7 +65,7 @@ Kind kind_of(const std::string& path) {
   if (has_any_file(path, {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz", "mnist.json", "mnist.json.gz"})) {
     return Kind::kMnist;
   }
-  if (pair_folders(path).found()) return Kind::kPairs;
+  if (pair_folders(path).found() || pair_folders(path + "/train").found()) return Kind::kPairs;
   if (has_folders(path + "/train")) return Kind::kTrainAndVal;
   return has_folders(path) ? Kind::kClassFolders : Kind::kUnknown;
 }

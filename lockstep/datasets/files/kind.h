@@ -9,7 +9,7 @@ enum class Kind {
   kUnknown,
   kClassFolders,  // cats/1.jpg, dogs/2.jpg
   kTrainAndVal,   // train/ and mostly val/, each of class folders
-  kPairs,         // imgs/ and masks/, or their other names
+  kPairs,         // imgs/ and masks/, or their other names; or train/ with these
   kPacked,        // manifest.json, or train/manifest.json
   kRecordIo,      // x.rec, or train.rec
   kCifar10,       // data_batch_1.bin …

@@ -28,6 +28,8 @@ TEST(Kind, IsToldByNames) {
   EXPECT_EQ(kind_with({"imgs/1.png", "masks/1.png"}), Kind::kPairs);
   EXPECT_EQ(kind_with({"train/1.jpg", "train_masks/1_mask.gif"}), Kind::kPairs);
   EXPECT_EQ(kind_with({"images/1.png", "labels/1.png"}), Kind::kPairs);
+  EXPECT_EQ(kind_with({"train/imgs/1.png", "train/masks/1.png", "val/imgs/1.png"}), Kind::kPairs);
+  EXPECT_EQ(kind_with({"train/cats/1.jpg", "labels/names.txt"}), Kind::kTrainAndVal);
   EXPECT_EQ(kind_with({"train.rec", "train.idx"}), Kind::kRecordIo);
   EXPECT_EQ(kind_with({"manifest.json", "shard-0.lks"}), Kind::kPacked);
   EXPECT_EQ(kind_with({"train/manifest.json", "val/manifest.json"}), Kind::kPacked);
