@@ -12,7 +12,8 @@ DeviceInput::DeviceInput(data::Loader& loader, c10::Device device) : loader_(loa
 
 data::StepBatch DeviceInput::next() {
   if (device_.is_cpu()) return loader_.next();
-  if (!ahead_) upload();
+  const bool is_first = !ahead_;
+  if (is_first) upload();
   const c10::Stream stream = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
   arrived_->block(stream);
   data::StepBatch batch = std::move(*ahead_);
@@ -21,6 +22,7 @@ data::StepBatch DeviceInput::next() {
     lane.for_each_tensor([&](at::Tensor& tensor) { tensor.record_stream(stream); });
   }
   upload();
+  batch.wait_ns = ahead_->wait_ns + (is_first ? batch.wait_ns : 0);
   return batch;
 }
 

@@ -17,8 +17,9 @@ class DeviceInput {
   // Takes batches from `loader`, which outlives this. On a GPU it takes them one step ahead.
   DeviceInput(data::Loader& loader, c10::Device device);
 
-  // Returns the next step's lanes, with all tensors on the device, ready for the current stream. Throws what
-  // Loader::next() throws.
+  // Returns the next step's lanes, with all tensors on the device, ready for the current stream. `wait_ns` is the time
+  // that this call waited for the loader, on a GPU for the batch that it takes ahead. Throws what Loader::next()
+  // throws.
   data::StepBatch next();
 
  private:

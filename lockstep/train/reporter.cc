@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/config/option_set.h"
 #include "lockstep/train/best_metric.h"
@@ -24,6 +25,16 @@ double wall_time() {
 }
 
 double to_microseconds(double seconds) { return std::round(seconds * 1e6) / 1e6; }
+
+bool is_known(const data::ReadStats& read) { return read.read_ns + read.decode_ns + read.transform_ns > 0; }
+
+nlohmann::ordered_json to_json(const InputTimes& times) {
+  const auto seconds = [](int64_t ns) { return to_microseconds(static_cast<double>(ns) * 1e-9); };
+  return {{"wait", to_microseconds(times.wait)},
+          {"read", seconds(times.read.read_ns)},
+          {"decode", seconds(times.read.decode_ns)},
+          {"transform", seconds(times.read.transform_ns)}};
+}
 
 }  // namespace
 
@@ -58,6 +69,7 @@ void Reporter::step(const StepReport& report) {
   samples_ += report.samples;
   seconds_ += report.seconds;
   pace_.step(report.samples, report.seconds);
+  input_wait_.step(report.seconds, report.input);
   loss_ = report.loss;
   if (!leads()) return;
   track::Record record = {
@@ -71,6 +83,7 @@ void Reporter::step(const StepReport& report) {
       {"seconds", to_microseconds(report.seconds)},
       {"samples_per_second", report.seconds > 0 ? std::round(static_cast<double>(report.samples) / report.seconds) : 0},
       {"data_seconds", to_microseconds(report.data_seconds)}};
+  if (is_known(report.input.read)) record["data"] = to_json(report.input);
   if (parts_.mixed->scaler().enabled()) record["loss_scale"] = parts_.mixed->loss_scale();
   if (!report.overflow.empty()) {
     record["skipped"] = true;
@@ -190,6 +203,13 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
   const std::string& data = parts_.options.data.path;
   say_last(cat("next: ", command("eval"), " --load ", has_best ? parts_.files.best() : parts_.files.last(),
                data.empty() ? "" : cat(" --data ", data)));
+  if (const std::string line = input_line(); !line.empty()) say_last(line);
+}
+
+std::string Reporter::input_line() const {
+  const int cores = std::max(1, usable_cores() / std::max(1, parts_.world->place().local_size));
+  // A step that waits reads as well (sample_queue.h). On a CPU it thereby has a core of its own.
+  return input_wait_.line(parts_.workers, parts_.device.is_cpu() ? cores - 1 : cores);
 }
 
 std::string Reporter::command(const char* name) const {

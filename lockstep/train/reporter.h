@@ -15,6 +15,7 @@
 #include "lockstep/track/progress.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/folder/folder_watch.h"
+#include "lockstep/train/input_wait.h"
 #include "lockstep/train/parts.h"
 
 namespace lockstep::train {
@@ -27,7 +28,8 @@ struct StepReport {
   std::string overflow = {};  // in a step that the loss scaler skips: the first parameter whose gradient is not finite
   int64_t samples = 0;        // of the global batch
   double seconds = 0;
-  double data_seconds = 0;  // of these: waiting for data
+  double data_seconds = 0;  // of these: until the batch was there
+  InputTimes input = {};    // of this rank alone
 };
 
 class Reporter {
@@ -47,7 +49,8 @@ class Reporter {
   void evaluation(const Evaluation& evaluation, bool of_test_data, bool is_best);
   void saved(const std::string& checkpoint);
   void stopped();
-  // Writes final.json: the last evaluation, the hashes of the weights and, unless empty, of their average.
+  // Writes final.json: the last evaluation, the hashes of the weights and, unless empty, of their average. Tells what
+  // comes next, and whether training waited for data.
   void done(const Evaluation& evaluation, const std::string& weights_sha256, const std::string& ema_sha256);
 
   // Throws IoError if the run's folder was removed or replaced. To be called before a write to it.
@@ -65,6 +68,7 @@ class Reporter {
   double samples_per_second() const { return seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0; }
   void write(const track::Record& record);
   void show_progress(const StepReport& report);
+  std::string input_line() const;
   config::Record own_options() const;  // the recipe's
   nlohmann::ordered_json results(const Evaluation& evaluation, const std::string& weights_sha256,
                                  const std::string& ema_sha256) const;
@@ -77,6 +81,7 @@ class Reporter {
   int64_t samples_ = 0;  // trained in this start
   double seconds_ = 0;   // spent on them
   track::Pace pace_;
+  InputWait input_wait_;
   double loss_ = 0;  // of the last step
   Stopwatch since_start_;
 };

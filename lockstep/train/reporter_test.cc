@@ -69,6 +69,39 @@ TEST_F(ReporterTest, AStepIsARecordAndOnTheBoard) {
   EXPECT_NEAR(record["time"].get<double>(), static_cast<double>(::time(nullptr)), 60);
 }
 
+TEST_F(ReporterTest, TheTimesOfReadingAreInTheRecordWhereTheyAreKnown) {
+  Reporter reporter = make();
+  parts_.state.step = 1;
+  reporter.step(
+      {.samples = 8,
+       .seconds = 0.5,
+       .data_seconds = 0.25,
+       .input = {.wait = 0.125, .read = {.read_ns = 1'700, .decode_ns = 2'000'000'000, .transform_ns = 250'000'000}}});
+  parts_.state.step = 2;
+  reporter.step({.samples = 8, .seconds = 0.5, .data_seconds = 0.25, .input = {.wait = 0.125}});
+  const nlohmann::json times = {{"wait", 0.125}, {"read", 2e-6}, {"decode", 2.0}, {"transform", 0.25}};
+  EXPECT_EQ(records()[0]["data"], times);
+  EXPECT_FALSE(records()[1].contains("data")) << "data in memory";
+}
+
+TEST_F(ReporterTest, TheEndSaysThatTrainingWaitedForData) {
+  Reporter reporter = make();
+  reporter.step({.samples = 8, .seconds = 100});
+  for (int i = 0; i < 4; ++i) reporter.step({.samples = 8, .seconds = 1, .input = {.wait = 0.41}});
+  parts_.options.quiet = true;
+  parts_.workers = 256;
+  reporter.done({.samples = 50}, std::string(64, 'a'), "");
+  EXPECT_THAT(shown_, ::testing::EndsWith(
+                          "\ninput-bound: 41 % waiting for data; no core is left for more --workers (now 256)\n"));
+}
+
+TEST_F(ReporterTest, TheEndOfARunThatDidNotWaitSaysNothingOfData) {
+  Reporter reporter = make();
+  for (int i = 0; i < 40; ++i) reporter.step({.samples = 8, .seconds = 1, .input = {.wait = 0.0625}});
+  reporter.done({.samples = 50}, std::string(64, 'a'), "");
+  EXPECT_THAT(shown_, ::testing::Not(HasSubstr("input-bound")));
+}
+
 TEST_F(ReporterTest, ARecipesOptionMayNotHaveTheNameOfAResult) {
   struct Timed : testing_support::TinyRecipe {
     int seconds = 1;

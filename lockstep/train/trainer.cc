@@ -1,9 +1,13 @@
 #include "lockstep/train/trainer.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "lockstep/amp/anomaly.h"
 #include "lockstep/amp/autocast.h"
+#include "lockstep/base/board.h"
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
@@ -27,6 +31,18 @@ data::Loader make_loader(const Parts& parts) {
                       {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
                        .step = parts.plan.step_in_epoch(parts.state.step)});
 }
+
+// The seconds since its construction, without those that the run was paused for (Ctrl-Z).
+class UnpausedWatch {
+ public:
+  explicit UnpausedWatch(const Board& board) : paused_ns_(board.paused_ns), before_ns_(paused_ns_.load()) {}
+  double seconds() const { return watch_.seconds() - static_cast<double>(paused_ns_.load() - before_ns_) * 1e-9; }
+
+ private:
+  const std::atomic<int64_t>& paused_ns_;
+  int64_t before_ns_;
+  Stopwatch watch_;
+};
 
 std::optional<at::ScalarType> wire_of(const TrainOptions& options) {
   if (options.parallel.comm_dtype == parallel::CommType::kBf16) return at::kBFloat16;
@@ -74,11 +90,9 @@ int Trainer::run() {
 // One global batch: this rank's lanes forward and backward, the fold over all lanes, one update on all ranks.
 Trainer::StepOutcome Trainer::train_step() {
   reporter_.begin_step();
-  const Stopwatch watch;
+  const UnpausedWatch watch(parts_.world->board());
   const data::StepBatch batch = input_.next();
   const double data_seconds = watch.seconds();
-  const auto& paused_ns = parts_.world->board().paused_ns;
-  const int64_t paused_before_ns = paused_ns.load();
   const bool stop = leads() && stop_asked_();
   const auto result = run_lanes(batch, stop);
 
@@ -89,10 +103,11 @@ Trainer::StepOutcome Trainer::train_step() {
   // run_lanes() has ended on all ranks, and with it their use of shared weights.
   const amp::StepReport update = parts_.mixed->step(*parts_.optimizer, result, clip);
   StepReport report{.loss = result.loss, .lr = lr, .gradient_norm = update.gradient_norm, .data_seconds = data_seconds};
+  report.input = {.wait = std::min(data_seconds, static_cast<double>(batch.wait_ns) * 1e-9), .read = batch.stats};
   if (update.skipped) report.overflow = non_finite_.overflow(result.loss, result.loss_scale);
   ++step_;
   report.samples = batch.global_samples;
-  report.seconds = watch.seconds() - static_cast<double>(paused_ns.load() - paused_before_ns) * 1e-9;
+  report.seconds = watch.seconds();
   reporter_.step(report);
   reporter_.reductions(ddp_);
   return {report, result.decision != 0};

@@ -63,6 +63,32 @@ class TrainerTest : public testing::Test {
               [this](const std::string& line) { warnings_.push_back(line); }};
 };
 
+TEST_F(TrainerTest, RecordsWhatReadingABatchTook) {
+  struct Timed final : testing_support::Blobs {
+    using Blobs::Blobs;
+    void read(int64_t index, const Draw& draw, std::span<at::Tensor> rows, data::ReadStats& stats) const override {
+      Blobs::read(index, draw, rows, stats);
+      stats.decode_ns += 3'000;
+    }
+  };
+  struct TimedRecipe : testing_support::TinyRecipe {
+    data::Splits open_data(const DataRequest&) const override {
+      return {std::make_shared<Timed>(100), std::make_shared<Timed>(50), nullptr};
+    }
+  };
+  recipe_ = std::make_shared<TimedRecipe>();
+  EXPECT_EQ(train({.steps = 3}), 0);
+  std::ifstream file(folder_ + "/metrics.jsonl");
+  std::string line;
+  for (int step = 1; step <= 3; ++step) {
+    const auto record = std::getline(file, line) ? nlohmann::json::parse(line) : nlohmann::json();
+    ASSERT_EQ(record["kind"], "train");
+    EXPECT_EQ(record["data"]["decode"], 24e-6) << "of 8 samples";
+    EXPECT_GT(record["data"]["wait"], 0.0);
+    EXPECT_LE(record["data"]["wait"], record["data_seconds"]);
+  }
+}
+
 TEST_F(TrainerTest, LearnsAndWritesItsFiles) {
   EXPECT_EQ(train({}), 0);
   const auto final = final_json();
