@@ -36,7 +36,10 @@ data::Loader make_loader(const Parts& parts) {
 class UnpausedWatch {
  public:
   explicit UnpausedWatch(const Board& board) : paused_ns_(board.paused_ns), before_ns_(paused_ns_.load()) {}
-  double seconds() const { return watch_.seconds() - static_cast<double>(paused_ns_.load() - before_ns_) * 1e-9; }
+  // At least 0: the pause is the launcher's, and begins before this process stands still.
+  double seconds() const {
+    return std::max(0.0, watch_.seconds() - static_cast<double>(paused_ns_.load() - before_ns_) * 1e-9);
+  }
 
  private:
   const std::atomic<int64_t>& paused_ns_;
