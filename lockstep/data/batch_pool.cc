@@ -6,12 +6,18 @@
 #include <utility>
 
 namespace lockstep::data {
+namespace {
+
+constexpr size_t kSmall = 16;  // a tensor of at most this part of its block is copied
+
+}  // namespace
 
 struct BatchPool::State {
   const std::vector<Field> fields;
   const int64_t most_rows;
+  const size_t most_free;
   std::mutex mutex;                               // guards the rest
-  std::vector<std::unique_ptr<SampleRows>> free;  // has room for all blocks that there are
+  std::vector<std::unique_ptr<SampleRows>> free;  // has room for most_free
   int64_t made = 0;
 
   std::unique_ptr<SampleRows> take() {
@@ -22,22 +28,31 @@ struct BatchPool::State {
         free.pop_back();
         return block;
       }
-      free.reserve(static_cast<size_t>(++made));
     }
-    return std::make_unique<SampleRows>(fields, most_rows);
+    auto block = std::make_unique<SampleRows>(fields, most_rows);
+    const std::lock_guard lock(mutex);
+    ++made;
+    return block;
   }
 
-  void give_back(SampleRows* block) {
+  void give_back(std::unique_ptr<SampleRows> block) {
     const std::lock_guard lock(mutex);
-    free.emplace_back(block);
+    if (free.size() < most_free) {
+      free.push_back(std::move(block));
+    } else {
+      --made;
+    }
   }
 };
 
-BatchPool::BatchPool(std::vector<Field> fields, int64_t most_rows)
-    : state_(new State{.fields = std::move(fields), .most_rows = most_rows}) {}
+BatchPool::BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free)
+    : state_(new State{.fields = std::move(fields), .most_rows = most_rows, .most_free = most_free}) {
+  state_->free.reserve(most_free);
+}
 
 std::shared_ptr<SampleRows> BatchPool::take() {
-  return {state_->take().release(), [state = state_](SampleRows* block) { state->give_back(block); }};
+  return {state_->take().release(),
+          [state = state_](SampleRows* block) { state->give_back(std::unique_ptr<SampleRows>(block)); }};
 }
 
 int64_t BatchPool::block_bytes() const { return bytes_of(state_->fields, state_->most_rows); }
@@ -48,9 +63,15 @@ int64_t BatchPool::blocks() const {
 }
 
 Batch batch_in(const std::shared_ptr<SampleRows>& block, int64_t rows) {
+  size_t bytes = 0;
+  for (const auto& [name, whole] : block->batch().tensors) bytes += whole.nbytes();
   Batch batch;
   batch.tensors.reserve(block->batch().tensors.size());
   for (const auto& [name, whole] : block->batch().tensors) {
+    if (whole.nbytes() <= bytes / kSmall) {
+      batch.tensors.emplace_back(name, whole.narrow(0, 0, rows).clone());
+      continue;
+    }
     std::vector<int64_t> shape = whole.sizes().vec();
     shape[0] = rows;
     batch.tensors.emplace_back(

@@ -9,24 +9,26 @@
 namespace lockstep::data {
 
 // Blocks of one size. A block comes back when its last owner is gone, on whatever thread that is; a batch owns its
-// block as long as one of its tensors lives. Batches may outlive the pool. Any thread.
+// block as long as one of its large tensors lives. Batches may outlive the pool. Any thread.
 class BatchPool {
  public:
-  // Each block has room for `most_rows` samples of these fields.
-  BatchPool(std::vector<Field> fields, int64_t most_rows);
+  // Each block has room for `most_rows` samples of these fields. Blocks that come back are freed where `most_free`
+  // wait.
+  BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free);
 
   // Returns a block that nobody else has: one that came back, else a new one. What it holds is undefined.
   std::shared_ptr<SampleRows> take();
 
   int64_t block_bytes() const;  // without what alignment adds
-  int64_t blocks() const;       // made so far
+  int64_t blocks() const;       // that there are
 
  private:
   struct State;
   std::shared_ptr<State> state_;
 };
 
-// The batch of the block's first `rows` rows, whose tensors own the block.
+// The batch of the block's first `rows` rows. Its tensors own the block, but for those of at most a sixteenth of its
+// bytes: they are copies, so that a few targets that are kept don't keep their images.
 Batch batch_in(const std::shared_ptr<SampleRows>& block, int64_t rows);
 
 }  // namespace lockstep::data

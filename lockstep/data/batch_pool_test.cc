@@ -12,7 +12,7 @@ namespace {
 const std::vector<Field> kFields = {{"data", at::kFloat, {2, 3}}, {"target", at::kLong, {}}};
 
 TEST(BatchPool, GivesBlocksOfOneSize) {
-  BatchPool pool(kFields, 4);
+  BatchPool pool(kFields, 4, 8);
   EXPECT_EQ(pool.block_bytes(), 4 * (6 * 4 + 8));
   const auto block = pool.take();
   EXPECT_EQ(block->batch().data().sizes(), at::IntArrayRef({4, 2, 3}));
@@ -20,7 +20,7 @@ TEST(BatchPool, GivesBlocksOfOneSize) {
 }
 
 TEST(BatchPool, GivesNoBlockTwiceAtATime) {
-  BatchPool pool(kFields, 4);
+  BatchPool pool(kFields, 4, 8);
   std::set<const void*> seen;
   std::vector<std::shared_ptr<SampleRows>> taken;
   for (int i = 0; i < 5; ++i) {
@@ -34,7 +34,7 @@ TEST(BatchPool, GivesNoBlockTwiceAtATime) {
 }
 
 TEST(BatchPool, ABatchOwnsItsBlock) {
-  BatchPool pool(kFields, 4);
+  BatchPool pool(kFields, 4, 8);
   Batch batch = batch_in(pool.take(), 3);
   EXPECT_EQ(batch.data().sizes(), at::IntArrayRef({3, 2, 3}));
   EXPECT_EQ(batch.target().sizes(), at::IntArrayRef({3}));
@@ -48,10 +48,33 @@ TEST(BatchPool, ABatchOwnsItsBlock) {
   EXPECT_EQ(pool.blocks(), 2);
 }
 
+TEST(BatchPool, ASmallTensorDoesNotKeepItsBlock) {
+  BatchPool pool({{"data", at::kFloat, {3, 4, 4}, /*channels_last=*/true}, {"target", at::kLong, {}}}, 4, 8);
+  auto block = pool.take();
+  const void* memory = block->batch().data().data_ptr();
+  block->row(2)[1].fill_(5);
+  const at::Tensor target = batch_in(block, 3).target();
+  block.reset();
+  block = pool.take();
+  EXPECT_EQ(block->batch().data().data_ptr(), memory);
+  block->row(2)[1].fill_(6);
+  EXPECT_EQ(target.sizes(), at::IntArrayRef({3}));
+  EXPECT_EQ(target[2].item<int64_t>(), 5);
+}
+
+TEST(BatchPool, FreesWhatNobodyWillNeed) {
+  BatchPool pool(kFields, 4, 2);
+  std::vector<std::shared_ptr<SampleRows>> taken;
+  for (int i = 0; i < 5; ++i) taken.push_back(pool.take());
+  EXPECT_EQ(pool.blocks(), 5);
+  taken.clear();
+  EXPECT_EQ(pool.blocks(), 2);
+}
+
 TEST(BatchPool, ItsBatchesMayOutliveIt) {
   Batch batch;
   {
-    BatchPool pool(kFields, 4);
+    BatchPool pool(kFields, 4, 8);
     batch = batch_in(pool.take(), 4);
     batch.target().fill_(7);
   }
@@ -60,7 +83,7 @@ TEST(BatchPool, ItsBatchesMayOutliveIt) {
 }
 
 TEST(BatchPool, ServesSeveralThreads) {
-  BatchPool pool(kFields, 4);
+  BatchPool pool(kFields, 4, 8);
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&pool, thread] {

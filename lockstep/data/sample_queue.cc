@@ -78,7 +78,7 @@ struct SampleQueue::State {
       : dataset(std::move(the_dataset)),
         plan(std::move(the_plan)),
         options(the_options),
-        pool(dataset->fields(), most_rows),
+        pool(dataset->fields(), most_rows, 2 * options.ahead),  // those that are open, and as many that were taken
         next(first),
         desks(options.workers > 0 ? static_cast<size_t>(options.workers) + 1 : 0) {}
 
