@@ -17,6 +17,8 @@ std::vector<SampleRead> samples_between(int64_t first, int64_t last) {
   return samples;
 }
 
+int64_t chunks_of(int64_t samples, int64_t chunk) { return samples == 0 ? 0 : (samples - 1) / chunk + 1; }
+
 std::shared_ptr<const Dataset> owned_if_possible(const Dataset& dataset) {
   auto owned = dataset.weak_from_this().lock();
   return owned != nullptr ? owned : std::shared_ptr<const Dataset>(std::shared_ptr<void>(), &dataset);
@@ -31,13 +33,13 @@ size_t chunks_ahead(const Dataset& dataset, int64_t chunk) {
 
 ChunkReader::ChunkReader(const Dataset& dataset, int64_t first, int64_t last, int64_t chunk, int workers)
     : queue_(owned_if_possible(dataset),
-             [first, last, chunk](uint64_t unit) {
+             [first, last, chunk = std::min(chunk, last - first)](uint64_t unit) {
                const int64_t begin = first + static_cast<int64_t>(unit) * chunk;
                return samples_between(begin, std::min(last, begin + chunk));
              },
              std::min(chunk, last - first), 0,
              {.workers = workers,
               .ahead = chunks_ahead(dataset, std::min(chunk, last - first)),
-              .end = static_cast<uint64_t>((last - first + chunk - 1) / chunk)}) {}
+              .end = static_cast<uint64_t>(chunks_of(last - first, chunk))}) {}
 
 }  // namespace lockstep::data

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <numeric>
 
@@ -32,8 +33,16 @@ TEST_P(ChunkReaderTest, GivesAllSamplesInOrder) {
 }
 
 TEST_P(ChunkReaderTest, TakesChunksLargerThanTheData) {
-  ChunkReader reader(data_, 0, 20, 1000, GetParam());
-  EXPECT_EQ(reader.next().size(), 20);
+  for (const int64_t chunk : {int64_t{1000}, std::numeric_limits<int64_t>::max()}) {
+    ChunkReader reader(data_, 3, 20, chunk, GetParam());
+    EXPECT_EQ(reader.next().size(), 17);
+    EXPECT_THROW(reader.next(), BugError);
+  }
+}
+
+TEST(ChunkReader, BoundsItsWorkers) {
+  const TensorDataset data(at::arange(6));
+  EXPECT_THROW(ChunkReader(data, 0, 6, 5, 1000), ConfigError);
 }
 
 TEST_P(ChunkReaderTest, MayBeDroppedBeforeItsEnd) {

@@ -9,13 +9,9 @@
 namespace lockstep::data {
 namespace {
 
-constexpr int kMostWorkers = 256;
 constexpr int kMostPrefetch = 64;
 
 void check(const LoaderOptions& options, const Dataset& dataset, const LaneSampler& sampler) {
-  if (options.workers < 0 || options.workers > kMostWorkers) {
-    throw ConfigError("workers: ", options.workers, " is out of range; 0 to ", kMostWorkers, " are possible");
-  }
   if (options.prefetch < 1 || options.prefetch > kMostPrefetch) {
     throw ConfigError("prefetch: ", options.prefetch, " steps are out of range; 1 to ", kMostPrefetch, " are possible");
   }
@@ -35,11 +31,14 @@ int64_t most_rows(const LaneSampler& sampler) {
   return lane_range(sampler.global_batch_samples(0), sampler.options().lanes, 0).count;
 }
 
-// The most units that are read ahead: of the steps asked for, but no more than their memory allows, and one step.
+// The most units that are read ahead: of the steps asked for, and two samples for every worker, but no more than their
+// memory allows, and one step.
 size_t units_ahead(const LoaderOptions& options, const Dataset& dataset, int64_t rows) {
   const int64_t lanes = options.last_lane - options.first_lane;
   const int64_t bytes = std::max<int64_t>(1, bytes_of(dataset.fields(), rows));
-  return static_cast<size_t>(std::max(lanes, std::min(options.prefetch * lanes, options.prefetch_bytes / bytes)));
+  const int64_t busy = (2 * options.workers - 1) / std::max<int64_t>(1, rows) + 1;
+  const int64_t wanted = std::max(options.prefetch * lanes, busy);
+  return static_cast<size_t>(std::max(lanes, std::min(wanted, options.prefetch_bytes / bytes)));
 }
 
 }  // namespace

@@ -34,10 +34,12 @@ struct StepBatch {
 
 struct LoaderOptions {
   int first_lane = 0;
-  int last_lane = 1;                                           // one past the last of this rank's lanes
-  int workers = 0;                                             // threads; 0: next() reads the samples itself
-  int prefetch = 3;                                            // steps read ahead, and no more than
-  int64_t prefetch_bytes = int64_t{256} << 20;                 // so many bytes of batches, but at least one step
+  int last_lane = 1;  // one past the last of this rank's lanes
+  int workers = 0;    // threads; 0: next() reads the samples itself
+  // Steps read ahead: more where they are too small to keep the workers busy, and no more than so many bytes of
+  // batches, but at least one step.
+  int prefetch = 3;
+  int64_t prefetch_bytes = int64_t{256} << 20;
   std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a worker
 };
 

@@ -222,6 +222,16 @@ TEST(Loader, MemoryIsBoundedInBytes) {
   EXPECT_EQ(read_ahead(1), 4 * 3 + 1) << "the lanes of a step";
 }
 
+// 22 batches of three samples are two for each of 32 workers.
+TEST(Loader, ReadsAheadForAllWorkersWhereBatchesAreSmall) {
+  std::atomic<int64_t> read = 0;
+  const auto set = std::make_shared<Numbers>(5000, std::vector<int64_t>(), &read);
+  Loader loader(set, sampler(5000), {.last_lane = 4, .workers = 32, .prefetch = 1});
+  const Deadline late(std::chrono::seconds(10));
+  while (read < 22 * 3 + 1 && !late.passed()) std::this_thread::yield();
+  EXPECT_EQ(read, 22 * 3 + 1);
+}
+
 TEST(Loader, DataThatDecodesHasItsShareOfTheCores) {
   struct Decoding : Numbers {
     using Numbers::Numbers;

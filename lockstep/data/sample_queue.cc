@@ -62,6 +62,13 @@ std::chrono::nanoseconds slice_of(std::chrono::nanoseconds timeout) {
   return std::clamp<std::chrono::nanoseconds>(timeout / 16, std::chrono::milliseconds(1), std::chrono::seconds(1));
 }
 
+void check(const Dataset& dataset, const SampleQueueOptions& options) {
+  if (options.workers < 0 || options.workers > kMostWorkers) {
+    throw ConfigError("workers: ", options.workers, " is out of range; 0 to ", kMostWorkers, " are possible");
+  }
+  check_fields(dataset);
+}
+
 // A hint: what is wrong with a sample is said when it is read.
 void tell(const Dataset& dataset, const std::vector<int64_t>& soon) {
   try {
@@ -273,7 +280,7 @@ bool SampleQueue::State::may_leave(const Desk& desk) const {
 
 SampleQueue::SampleQueue(std::shared_ptr<const Dataset> dataset, Plan plan, int64_t most_rows, uint64_t first,
                          SampleQueueOptions options)
-    : state_((check_fields(*dataset),
+    : state_((check(*dataset, options),
               std::make_shared<State>(std::move(dataset), std::move(plan), most_rows, first, options))) {
   try {
     for (Desk& desk : state_->desks) {

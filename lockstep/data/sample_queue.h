@@ -26,11 +26,13 @@
 
 namespace lockstep::data {
 
+constexpr int kMostWorkers = 256;
+
 struct SampleQueueOptions {
-  int workers = 0;   // threads; 0: next() reads all by itself
+  int workers = 0;   // threads, at most kMostWorkers; 0: next() reads all by itself
   size_t ahead = 4;  // the most units that are being read or wait to be taken; at least 1
   uint64_t end = std::numeric_limits<uint64_t>::max();         // one past the last unit
-  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a worker
+  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for workers
 };
 
 // One consumer thread.
@@ -44,8 +46,8 @@ class SampleQueue {
     ReadStats stats;
   };
 
-  // Starts the workers at unit `first`. Throws ConfigError for fields that no batch can have (check_fields), IoError if
-  // the system has no more threads.
+  // Starts the workers at unit `first`. Throws ConfigError for a number of workers out of range and for fields that no
+  // batch can have (check_fields), IoError if the system has no more threads.
   SampleQueue(std::shared_ptr<const Dataset> dataset, Plan plan, int64_t most_rows, uint64_t first,
               SampleQueueOptions options);
   // Waits for the samples that are being read, but for none longer than the timeout: its thread then goes on by itself

@@ -14,7 +14,7 @@ namespace {
 
 int64_t chunks_of(int64_t samples, int64_t chunk) {
   if (chunk < 1) throw ConfigError("an evaluation in chunks of ", chunk, " samples; expected 1 or more");
-  return (samples + chunk - 1) / chunk;
+  return samples == 0 ? 0 : (samples - 1) / chunk + 1;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
@@ -42,6 +43,14 @@ TEST(ChunkSums, OwnSamplesAreThoseThatAreMeasured) {
   EXPECT_EQ(own.last, 10);
   EXPECT_EQ(own_samples(comm, 0, 4).last, 0);
   EXPECT_THAT(refusal([&] { own_samples(comm, 10, 0); }), HasSubstr("chunks of 0 samples"));
+}
+
+TEST(ChunkSums, AChunkMayBeAsLargeAsANumber) {
+  comm::SingleCommunicator comm;
+  const auto sums = chunk_sums(comm, 7, std::numeric_limits<int64_t>::max(),
+                               [](int64_t, int64_t count) { return std::vector<double>{static_cast<double>(count)}; });
+  EXPECT_THAT(sums, ElementsAre(7));
+  EXPECT_EQ(own_samples(comm, 7, std::numeric_limits<int64_t>::max()).last, 7);
 }
 
 TEST(ChunkSums, RefusesChunksWithoutSamples) {
