@@ -76,7 +76,11 @@ int64_t TensorDataset::class_of(int64_t index) const {
 
 std::string TensorDataset::fingerprint() const {
   Fingerprint bytes;
-  for (const auto& [name, tensor] : all_.tensors) bytes.add(tensor.const_data_ptr(), tensor.nbytes());
+  for (const auto& [name, tensor] : all_.tensors) {
+    const std::string what = cat(name, ' ', tensor.scalar_type(), ' ', tensor.sizes(), '\n');
+    bytes.add(what.data(), what.size());
+    bytes.add(tensor.const_data_ptr(), tensor.nbytes());
+  }
   return cat("tensors ", bytes.hex());
 }
 

@@ -24,7 +24,7 @@ class TensorDataset final : public Dataset {
   int64_t size() const override { return all_.size(); }
   std::vector<Field> fields() const override;
   void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, ReadStats& stats) const override;
-  std::string fingerprint() const override;  // of all bytes
+  std::string fingerprint() const override;  // of all names, dtypes, sizes and bytes
   std::string description() const override;
   int64_t classes() const override { return classes_; }
   int64_t class_of(int64_t index) const override;

@@ -72,6 +72,13 @@ TEST(TensorDataset, IsToldFromOthersByItsBytes) {
   const auto of = [](float last) { return TensorDataset(at::tensor({1.0F, last})).fingerprint(); };
   EXPECT_EQ(of(2), of(2));
   EXPECT_NE(of(2), of(3));
+  const at::Tensor data = at::arange(8, at::kInt).view({2, 4});
+  const std::string fingerprint = TensorDataset(data).fingerprint();
+  EXPECT_NE(TensorDataset(data.view({4, 2})).fingerprint(), fingerprint) << "other sizes";
+  EXPECT_NE(TensorDataset(data.view(at::kFloat)).fingerprint(), fingerprint) << "another dtype";
+  const at::Tensor more = at::ones({2});
+  EXPECT_NE(TensorDataset(data, {}, {{"mask", more}}).fingerprint(),
+            TensorDataset(data, {}, {{"weight", more}}).fingerprint());
 }
 
 TEST(TensorDataset, IsLoadedByWorkers) {

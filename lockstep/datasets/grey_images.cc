@@ -48,6 +48,8 @@ class GreyImageSet final : public data::Dataset {
 
   std::string fingerprint() const override {
     data::Fingerprint bytes;
+    const std::string sizes = cat(images_.rows, "x", images_.columns, " kind ", images_.pixels.index(), '\n');
+    bytes.add(sizes.data(), sizes.size());
     std::visit([&](const auto& all) { bytes.add(std::span(all)); }, images_.pixels);
     bytes.add(std::span(images_.labels));
     return cat("images ", bytes.hex());

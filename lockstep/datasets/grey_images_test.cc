@@ -41,6 +41,12 @@ TEST(GreyImages, KeepsSharesAsTheyAre) {
       at::equal(data::read_batch(*set, std::vector<int64_t>{1}).data(), at::tensor({.3f, 1.f}).view({1, 1, 1, 2})));
 }
 
+TEST(GreyImages, AreToldFromOthersOfTheSameBytes) {
+  GreyImages turned = all_bytes();
+  std::swap(turned.rows, turned.columns);
+  EXPECT_NE(make_dataset(std::move(turned))->fingerprint(), make_dataset(all_bytes())->fingerprint());
+}
+
 TEST(GreyImages, ChecksCountsAndLabels) {
   GreyImages images = all_bytes();
   images.labels = {0};
