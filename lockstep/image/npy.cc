@@ -81,7 +81,7 @@ ImageInfo NpyReader::open(const EncodedImage& image) {
   }
   size_ = {shape[1], shape[0]};
   channels_ = shape.size() == 2 ? 1 : shape[2];
-  check_limits(name_, size_, image.bytes.size(), image.options.limits);
+  check_limits(name_, size_, channels_ * static_cast<int>(item_) * 8, image.bytes.size(), image.options.limits);
   const auto width = static_cast<size_t>(size_.width), height = static_cast<size_t>(size_.height);
   const auto channels = static_cast<size_t>(channels_);
   if (image.bytes.size() - header->end != width * height * channels * item_) {
