@@ -11,7 +11,7 @@ pkg_check_modules(libhwy REQUIRED IMPORTED_TARGET libhwy)
 target_compile_definitions(PkgConfig::libhwy INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(tomlplusplus REQUIRED tomlplusplus) # its headers
-pkg_check_modules(libjpeg REQUIRED IMPORTED_TARGET libjpeg)
+pkg_check_modules(libjpeg REQUIRED IMPORTED_TARGET libjpeg>=2.1) # libjpeg-turbo: crops of scanlines
 pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
 pkg_check_modules(libgif REQUIRED IMPORTED_TARGET libgif)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)

@@ -46,8 +46,8 @@ class RandomAffine : public Transform {
 
 std::shared_ptr<const Transform> random_affine(const AffineOptions& options) {
   const auto share = [](double value) { return value >= 0 && value <= 1; };
-  if (!(options.degrees >= 0 && options.degrees <= 360 && options.shear >= 0 && options.shear < 90)) {
-    throw ConfigError("RandomAffine: a rotation is 0 to 360 degrees, a shear 0 to less than 90");
+  if (!(options.degrees >= 0 && options.degrees <= 360 && options.shear >= 0 && options.shear <= 89)) {
+    throw ConfigError("RandomAffine: a rotation is 0 to 360 degrees, a shear 0 to 89");
   }
   if (!share(options.translate_x) || !share(options.translate_y)) {
     throw ConfigError("RandomAffine: translations are shares, 0 to 1, of width and height");

@@ -51,7 +51,8 @@ TEST(RandomAffine, OptionsAreChecked) {
   EXPECT_THROW(random_affine({.degrees = -1}), ConfigError);
   EXPECT_THROW(random_affine({.translate_x = 2}), ConfigError);
   EXPECT_THROW(random_affine({.scale_low = 0, .scale_high = 1}), ConfigError);
-  EXPECT_THROW(random_affine({.shear = 90}), ConfigError);
+  EXPECT_THROW(random_affine({.shear = 89.5}), ConfigError);
+  EXPECT_NO_THROW(random_affine({.shear = 89}));
   EXPECT_EQ(random_affine({.degrees = 15, .scale_low = 0.9})->text(), "RandomAffine 15°, scale 0.9 to 1");
 }
 

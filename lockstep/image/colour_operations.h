@@ -8,7 +8,8 @@
 namespace lockstep::image {
 
 // Factors of the enhancements below: 1 leaves the image as it is, 0 goes all the way to black, to the mean grey level,
-// to grey, or to a blurred image; above 1 it goes away from it. Rounded to 2^-15; at most 16.
+// to grey, or to a blurred image; above 1 it goes away from it. Rounded to 2^-15; at most 16. Levels are
+// rounded to the nearest one, where Pillow and torchvision cut off.
 void change_brightness(Pixels& pixels, double factor);
 void change_contrast(Pixels& pixels, double factor);
 void change_saturation(Pixels& pixels, double factor);               // grey images stay as they are

@@ -16,7 +16,20 @@ class RandomErasing : public Transform {
   explicit RandomErasing(const ErasingOptions& options)
       : options_(options), log_low_(exact_log(options.ratio_low)), log_high_(exact_log(options.ratio_high)) {}
   Slot slot() const override { return Slot::kErasing; }
-  std::string text() const override { return cat("RandomErasing ", options_.share); }
+  std::string text() const override {
+    const ErasingOptions usual;
+    std::string text = cat("RandomErasing ", options_.share);
+    if (options_.scale_low != usual.scale_low || options_.scale_high != usual.scale_high) {
+      text += cat(" (", options_.scale_low, " to ", options_.scale_high, ")");
+    }
+    if (options_.ratio_low != usual.ratio_low || options_.ratio_high != usual.ratio_high) {
+      text += cat(" (ratio ", options_.ratio_low, " to ", options_.ratio_high, ")");
+    }
+    const auto& value = options_.value;
+    if (options_.noise) return text + " (noise)";
+    if (value != usual.value) text += cat(" (value ", +value[0], " ", +value[1], " ", +value[2], ")");
+    return text;
+  }
 
   void apply(Sample& sample, RandomStream random, Scratch& /*scratch*/) const override {
     if (random.uniform() >= options_.share) return;
@@ -25,9 +38,13 @@ class RandomErasing : public Transform {
     Pixels& image = sample.image;
     const int channels = image.channels();
     const uint8_t grey = grey_of(options_.value.data());
+    constexpr int64_t kPeriod = 1 << 21;  // noise repeats itself after so many pixels: a slot has 2^22 numbers
+    const RandomStream begin = random;
+    int64_t pixels = 0;
     for (int y = rect->y; y < rect->y + rect->height; ++y) {
       for (int x = rect->x; x < rect->x + rect->width; ++x) {
         uint8_t* const pixel = image.at(x, y);
+        if (pixels++ % kPeriod == 0) random = begin;
         const uint32_t noise = options_.noise ? random.bits() : 0;
         for (int c = 0; c < channels; ++c) {
           const uint8_t value = channels == 1 ? grey : options_.value[static_cast<size_t>(c)];

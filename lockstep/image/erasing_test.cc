@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "lockstep/base/draw.h"
 #include "lockstep/base/error.h"
 #include "lockstep/image/testing/pictures.h"
@@ -58,11 +62,36 @@ TEST(RandomErasing, HasTheRecordedBits) {
   EXPECT_EQ(hash, 12042975219660214282u);
 }
 
+TEST(RandomErasing, NoiseStaysInItsSlot) {
+  Scratch scratch;
+  Sample sample{flat({3000, 3000}, 3, 1), {}};
+  random_erasing({.share = 1, .scale_low = 0.6, .scale_high = 0.6, .ratio_low = 1, .ratio_high = 1, .noise = true})
+      ->apply(sample, Draw{1, 0, 5}.stream(96), scratch);
+  RandomStream next = Draw{1, 0, 5}.stream(97);
+  std::array<uint8_t, 12> of_next{};  // four pixels of the numbers of the next slot
+  for (size_t i = 0; i < 4; ++i) {
+    const uint32_t bits = next.bits();
+    for (size_t c = 0; c < 3; ++c) of_next[3 * i + c] = static_cast<uint8_t>(bits >> (8 * c));
+  }
+  std::vector<uint8_t> values;
+  for (int y = 0; y < 3000; ++y) {
+    for (int x = 0; x < 3000; ++x) {
+      const uint8_t* const pixel = sample.image.at(x, y);
+      if (pixel[0] != 1 || pixel[1] != 1 || pixel[2] != 1) values.insert(values.end(), pixel, pixel + 3);
+    }
+  }
+  EXPECT_GT(values.size(), size_t{3} << 22);
+  EXPECT_EQ(std::search(values.begin(), values.end(), of_next.begin(), of_next.end()), values.end());
+}
+
 TEST(RandomErasing, OptionsAreChecked) {
   EXPECT_THROW(random_erasing({.share = 2}), ConfigError);
   EXPECT_THROW(random_erasing({.scale_low = 0.5}), ConfigError);
   EXPECT_THROW(random_erasing({.ratio_low = 0}), ConfigError);
   EXPECT_EQ(random_erasing({.share = 0.1})->text(), "RandomErasing 0.1");
+  EXPECT_EQ(random_erasing({.scale_high = 0.2, .ratio_low = 1, .value = {0, 7, 9}})->text(),
+            "RandomErasing 0.5 (0.02 to 0.2) (ratio 1 to 3.3) (value 0 7 9)");
+  EXPECT_EQ(random_erasing({.noise = true})->text(), "RandomErasing 0.5 (noise)");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "lockstep/image/pipeline.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -9,6 +10,8 @@
 
 namespace lockstep::image {
 namespace {
+
+constexpr uint32_t kSlots = 4096;  // of a Draw
 
 // A mask with an orientation of its own keeps it. Else it is turned as the image is, unless it is upright already.
 void orient_mask(const Decoder& image, Decoder& mask) {
@@ -54,8 +57,14 @@ void decode_mask(Decoder& decoder, const LabelMap& classes, Geometry geometry, S
 
 Pipeline::Pipeline(std::vector<std::shared_ptr<const Transform>> transforms) : transforms_(std::move(transforms)) {
   std::map<Slot, uint32_t> used;
+  std::set<uint32_t> taken;
   for (const auto& transform : transforms_) {
     slots_.push_back(static_cast<uint32_t>(transform->slot()) + used[transform->slot()]++);
+    if (slots_.back() >= kSlots || !taken.insert(slots_.back()).second) {
+      throw ConfigError("the transform \"", transform->text(), "\" would draw from slot ", slots_.back(),
+                        slots_.back() < kSlots ? ", as another one does" : ", and the last one is 4095",
+                        ": use at most 16 of a kind, and leave so many slots between kinds of your own");
+    }
   }
 }
 

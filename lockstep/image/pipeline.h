@@ -16,6 +16,7 @@ namespace lockstep::image {
 // Immutable; any thread, each with a decoder, scratch and sample of its own.
 class Pipeline {
  public:
+  // Throws ConfigError if two transforms would draw the same random numbers.
   explicit Pipeline(std::vector<std::shared_ptr<const Transform>> transforms = {});
   std::string text() const;  // "RandomResizedCrop 224, flip 0.5"; "as it is" without transforms
 

@@ -79,6 +79,28 @@ TEST(Pipeline, EqualTransformsDrawNumbersOfTheirOwn) {
   EXPECT_TRUE(even > 5 && even < 35) << even;
 }
 
+// Draws from the slots that it is given.
+class Own : public Nothing {
+ public:
+  explicit Own(uint32_t slot) : slot_(slot) {}
+  Slot slot() const override { return static_cast<Slot>(slot_); }
+
+ private:
+  uint32_t slot_;
+};
+
+TEST(Pipeline, SlotsThatCollideAreRefused) {
+  Transforms flips(16, flip_x());
+  flips.push_back(flip_y());
+  EXPECT_NO_THROW(Pipeline{flips});
+  flips.push_back(flip_x());  // takes the slot that flip_y has
+  EXPECT_THROW(Pipeline{flips}, ConfigError);
+  const auto own = [](uint32_t slot) { return std::make_shared<Own>(slot); };
+  EXPECT_NO_THROW(Pipeline({own(2048), own(2048), own(2050)}));
+  EXPECT_THROW(Pipeline({own(2048), own(2048), own(2049)}), ConfigError);
+  EXPECT_THROW(Pipeline({own(4095), own(4095)}), ConfigError);
+}
+
 TEST(Pipeline, FastDecodingResizesWhatIsLeft) {
   const auto bytes = encode_jpeg(flat({400, 300}, 3, 90));
   const Pixels fast = run({random_resized_crop({32, 32}), flip_x()}, bytes, {1, 2, 3}, {.fast = true});

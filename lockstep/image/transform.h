@@ -27,7 +27,8 @@ struct Scratch {
 };
 
 // Which of a sample's random numbers a transform draws. The n-th of a kind in a pipeline draws from slot + n, so that
-// one that is added, or that draws more, moves the numbers of no other. Transforms of one's own begin at kOwn.
+// one that is added, or that draws more, moves the numbers of no other. Transforms of one's own begin at kOwn,
+// and end below 4096; a pipeline refuses two that would draw from the same slot.
 enum class Slot : uint32_t {
   kCrop = 16,
   kFlipX = 32,
