@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "pictures.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -110,6 +111,37 @@ TEST(Examples, TheGanHasTheSameBitsAtAnyWorldSize) {
     EXPECT_EQ(several.exit_code, 0) << several.err;
     EXPECT_EQ(several.out, one.out) << ranks << " ranks";
   }
+}
+
+// Three classes, each of a colour of its own, through random crops, flips and jitter, decoded by threads of each rank.
+TEST(Examples, ImagesOfOnesOwnTrainWithTheSameBitsAtAnyWorldSize) {
+  const TempDir dir;
+  write_class_folders(dir / "pictures", 3, 12);
+  const Words words = {dir / "pictures", "40"};
+  const Result one = example("images", words);
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("36 JPEGs of 3 classes in "));
+  const size_t begin = one.out.find("step 10: "), end = one.out.find("right ");
+  ASSERT_TRUE(begin < end && end < one.out.size()) << one.out;
+  const auto losses = losses_of(one.out.substr(begin, end - begin));
+  ASSERT_EQ(losses.size(), 4u) << one.out;
+  EXPECT_LT(losses.at(40), 0.8 * losses.at(10));
+  int right = 0;
+  std::string hash(100, ' ');
+  ASSERT_EQ(std::sscanf(one.out.c_str() + end, "right %d of 36, weights %99s", &right, hash.data()), 2) << one.out;
+  EXPECT_GT(right, 24) << "guessed: 12";
+  EXPECT_EQ(hash.find('\0'), 64u) << one.out;
+  for (const int ranks : {2, 4}) {
+    const Result several = example_on(ranks, "images", words);
+    EXPECT_EQ(several.exit_code, 0) << several.err;
+    EXPECT_EQ(several.out, one.out) << ranks << " ranks";
+  }
+}
+
+TEST(Examples, ImagesOfOnesOwnAreAskedFor) {
+  const Result result = example("images");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("usage: example_images DIR"));
 }
 
 std::string last_line(const std::string& text) {
