@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What the docs show is what the repository has: the README's diff, and the code of docs/own-model.md and collectives.md,
-against the examples; commands against the programs' help; the cost model's table; and every relative link.
+against the examples; commands and options against the programs' help; the cost model's table; and every relative link.
 Usage: check.py SOURCE_DIR LOCKSTEP"""
 import re
 import subprocess
@@ -36,9 +36,17 @@ for page in ('own-model.md', 'collectives.md'):
             if line.strip() and line.strip() not in examples:
                 wrong.append(f'docs/{page}: no example has the line {line}')
 
-for option in set(re.findall(r'lockstep train [^`\n]*?(--[a-z-]+)', readme)):
-    if option != '--help' and option not in subprocess.run([lockstep, 'train', '--help'], capture_output=True, text=True).stdout:
-        wrong.append(f'README.md: lockstep train has no {option}')
+help_of = lambda *words: subprocess.run([lockstep, *words, '--help'], capture_output=True, text=True).stdout
+train_options = {'--help', *re.findall(r'--[a-z-]+', help_of('train'))}
+for page, text in (('README.md', readme), ('docs/data.md', (root / 'docs/data.md').read_text())):
+    for command in re.findall(r'lockstep train ([^`\n]*)', text):
+        for option in re.findall(r'--[a-z-]+', command):
+            if option not in train_options:
+                wrong.append(f'{page}: lockstep train has no {option}')
+images = set(re.findall(r'--[a-z-]+', help_of('train', 'imagenet')))
+for option, word in re.findall(r'^\| `(--[a-z-]+)(?: (\w+))?`', (root / 'docs/data.md').read_text(), re.M):
+    if option not in images or word.islower() and word not in help_of('train', 'imagenet'):
+        wrong.append(f'docs/data.md: lockstep train imagenet has no {option} {word}')
 
 model = subprocess.run([sys.executable, root / 'bench/cost_model.py'], capture_output=True, text=True).stdout
 collectives = (root / 'docs/collectives.md').read_text()
