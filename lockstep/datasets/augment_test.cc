@@ -43,10 +43,11 @@ TEST(Augment, OfMasksFlipsBothWaysAndKeepsHalfAnImage) {
 }
 
 TEST(Augment, PassesTheOptionsOn) {
-  const ImageSetup setup = photograph_setup({.images = {.augment = Augment::kFlip, .exif = Exif::kOff, .fast_decode = true},
-                                             .size = 64,
-                                             .channels_last = true,
-                                             .dtype = at::kBFloat16});
+  const ImageSetup setup =
+      photograph_setup({.images = {.augment = Augment::kFlip, .exif = Exif::kOff, .fast_decode = true},
+                        .size = 64,
+                        .channels_last = true,
+                        .dtype = at::kBFloat16});
   EXPECT_FALSE(setup.decode.exif);
   EXPECT_TRUE(setup.decode.fast);
   EXPECT_EQ(setup.result, (image::Size{64, 64}));

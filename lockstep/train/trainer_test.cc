@@ -66,7 +66,8 @@ class TrainerTest : public testing::Test {
 TEST_F(TrainerTest, RecordsWhatReadingABatchTook) {
   struct Timed final : testing_support::Blobs {
     using Blobs::Blobs;
-    void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, data::ReadStats& stats) const override {
+    void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows,
+              data::ReadStats& stats) const override {
       Blobs::read(index, draw, rows, stats);
       stats.decode_ns += 3'000;
     }
