@@ -82,13 +82,13 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
 }
 
 Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
-                  int64_t chunk, int lanes) {
+                  EvaluateOptions options) {
   ddp.sync_buffers();  // a forward outside of run() may have changed them
   const EvalMode eval({&ddp.module()});
   const auto parameters = ddp.module().parameters();
-  const c10::Device device = parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();
-  return evaluate(ddp.world(), data, sums_of,
-                  {.chunk = chunk, .device = device, .lanes = lanes, .keep_threads = ddp.keeps_threads()});
+  options.device = parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();
+  options.keep_threads |= ddp.keeps_threads();
+  return evaluate(ddp.world(), data, sums_of, options);
 }
 
 }  // namespace lockstep::loop

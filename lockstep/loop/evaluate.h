@@ -51,9 +51,10 @@ struct EvaluateOptions {
 // one; ConfigError for an empty data set, for a chunk below 1, and if names differ between batches.
 Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options = {});
 
-// The same with the wrapped network in eval mode, after which its layers have their own modes again, and on its device.
-// All ranks get rank 0's buffers before. Threads stay as they are if it was wrapped with .keep_threads.
+// The same with the wrapped network in eval mode, after which its layers have their own modes again, and on its device,
+// whatever options.device is. All ranks get rank 0's buffers before. Threads stay as they are also if it was wrapped
+// with .keep_threads.
 Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
-                  int64_t chunk = 256, int lanes = 0);
+                  EvaluateOptions options = {});
 
 }  // namespace lockstep::loop

@@ -5,6 +5,11 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/loop/testing/own_world.h"
 
@@ -52,6 +57,32 @@ TEST(Evaluate, PutsTheWrappedNetworkIntoEvalMode) {
     return {};
   });
   EXPECT_TRUE(net->is_training());
+}
+
+// Numbers that note the threads that read them.
+struct Noting final : data::Dataset {
+  int64_t size() const override { return numbers.size(); }
+  std::vector<data::Field> fields() const override { return numbers.fields(); }
+  std::string fingerprint() const override { return numbers.fingerprint(); }
+  std::string description() const override { return numbers.description(); }
+  void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, data::ReadStats& stats) const override {
+    numbers.read(index, draw, rows, stats);
+    const std::lock_guard lock(mutex);
+    readers.insert(std::this_thread::get_id());
+  }
+  const Numbers numbers{1000};
+  mutable std::mutex mutex;
+  mutable std::set<std::thread::id> readers;
+};
+
+TEST(Evaluate, ReadsAWrappedNetworksDataAhead) {
+  const auto world = testing_support::own_world();
+  torch::nn::Linear net(1, 1);
+  parallel::DistributedDataParallel ddp(net.ptr(), world);
+  const auto data = std::make_shared<Noting>();
+  const auto sums = [](const data::Batch& batch) -> Sums { return {{"sum", batch.data().sum().item<double>()}}; };
+  EXPECT_EQ(evaluate(ddp, *data, sums, {.chunk = 100, .workers = 2}).sum("sum"), 999 * 500);
+  EXPECT_FALSE(data->readers.contains(std::this_thread::get_id()));
 }
 
 TEST(Evaluate, RefusesWhatHasNoMean) {

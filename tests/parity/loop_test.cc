@@ -56,8 +56,7 @@ RANK_PROGRAM(exact_evaluation) {
   at::manual_seed(1);
   torch::nn::Linear net(2, 1);
   parallel::DistributedDataParallel ddp(net.ptr(), world);
-  const Measured found = evaluate(
-      ddp, Points(), [&](const auto& batch) { return squares(net, batch); }, 50);
+  const Measured found = evaluate(ddp, Points(), [&](const auto& batch) { return squares(net, batch); }, {.chunk = 50});
   EXPECT_EQ(found.samples, 333);
   double alone = 0;
   for (int64_t first = 0; first < 333; first += 50) {
@@ -68,16 +67,15 @@ RANK_PROGRAM(exact_evaluation) {
   EXPECT_EQ(found.sum("loss"), alone);  // to the last bit, at any number of ranks
   // Two chunks: at 4 ranks some have none, and know the names all the same.
   const auto two = [](const data::Batch& batch) -> Sums { return {{"n", batch.size()}, {"ones", 1}}; };
-  EXPECT_EQ(evaluate(ddp, Points(), two, 200).sums, (Sums{{"n", 333}, {"ones", 2}}));
+  EXPECT_EQ(evaluate(ddp, Points(), two, {.chunk = 200}).sums, (Sums{{"n", 333}, {"ones", 2}}));
   // What one rank's function throws, all ranks throw.
   EXPECT_THAT(refusal([&] {
-                evaluate(
-                    ddp, Points(),
-                    [&](const data::Batch& batch) -> Sums {
-                      if (world->rank() == world->size() - 1) throw ConfigError("no such metric");
-                      return squares(net, batch);
-                    },
-                    10);
+                evaluate(ddp, Points(),
+                         [&](const data::Batch& batch) -> Sums {
+                           if (world->rank() == world->size() - 1) throw ConfigError("no such metric");
+                           return squares(net, batch);
+                         },
+                         {.chunk = 10});
               }),
               HasSubstr(cat("rank ", world->size() - 1, ": no such metric")));
 }
@@ -98,14 +96,14 @@ RANK_PROGRAM(threads_of_an_evaluation) {
     within = at::get_num_threads();
     return {{"n", 1}};
   };
-  evaluate(ddp, Points(), count, 50, by == "lanes" ? 2 : 0);
+  evaluate(ddp, Points(), count, {.chunk = 50, .lanes = by == "lanes" ? 2 : 0});
   EXPECT_EQ(within, by == "nothing" ? 1 : by == "kept" || by == "environment" ? before : by_lanes);
   EXPECT_EQ(at::get_num_threads(), by == "nothing" ? before : within);
   parallel::StepPlan plan{.samples = 2, .lanes = {{0, 1}, {1, 1}}};
   if (context.size == 2) plan.lanes = {{context.rank, 1}};
   ddp.run(plan, [&](size_t) { return net->forward(at::ones({1, 2})).mean(); });
   const int stepped = at::get_num_threads();
-  evaluate(ddp, Points(), count, 50);
+  evaluate(ddp, Points(), count, {.chunk = 50});
   EXPECT_EQ(within, stepped) << "as before the first step of a resumed loop that has a loader";
   if (by == "loader") EXPECT_EQ(stepped, by_lanes);
 }
@@ -140,16 +138,16 @@ RANK_PROGRAM(threads_for_other_lanes) {
   const data::SamplerOptions few{.lanes = context.size, .batch_size = 7, .seed = 3};
   make_loader(*world, points, few, /*workers=*/0, /*keep_threads=*/true);
   EXPECT_EQ(step(kept, other, context.size), before);
-  evaluate(kept, Points(), count, 50, /*lanes=*/1);
+  evaluate(kept, Points(), count, {.chunk = 50, .lanes = 1});
   EXPECT_EQ(at::get_num_threads(), before);
   // One lane has another number of threads than four even on two cores; a loader of one can't be shared by two ranks.
-  if (context.argument == "evaluation") evaluate(ddp, Points(), count, 50, /*lanes=*/1);
+  if (context.argument == "evaluation") evaluate(ddp, Points(), count, {.chunk = 50, .lanes = 1});
   if (context.argument == "loader") make_loader(*world, points, few);
   EXPECT_EQ(at::get_num_threads(), threads_of(context.argument == "loader" ? context.size : 1));
   EXPECT_EQ(step(kept, other, context.size), at::get_num_threads());
   EXPECT_EQ(step(ddp, net, 4), threads_of(4));
   make_loader(*world, points, few);
-  evaluate(ddp, Points(), count, 50, /*lanes=*/1);
+  evaluate(ddp, Points(), count, {.chunk = 50, .lanes = 1});
   EXPECT_EQ(at::get_num_threads(), threads_of(4)) << "what run() has chosen stays";
   EXPECT_EQ(step(ddp, net, 4), threads_of(4));
   std::thread([&] {
@@ -179,7 +177,7 @@ RANK_PROGRAM(evaluation_after_a_forward) {
     const auto sum_of = [&](const data::Batch& batch) -> Sums {
       return {{"s", net->forward(batch.data()).square().sum().item<double>()}};
     };
-    return evaluate(ddp, Points(), sum_of, 50).mean("s");
+    return evaluate(ddp, Points(), sum_of, {.chunk = 50}).mean("s");
   };
   net->forward(at::arange(8, at::kFloat).view({4, 2}) * (1 + context.rank));
   const double found = measured();
