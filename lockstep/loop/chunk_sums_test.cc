@@ -53,6 +53,28 @@ TEST(ChunkSums, AChunkMayBeAsLargeAsANumber) {
   EXPECT_EQ(own_samples(comm, 7, std::numeric_limits<int64_t>::max()).last, 7);
 }
 
+// A rank that has lost the others.
+class Lost final : public comm::Communicator {
+ public:
+  int rank() const override { return 1; }
+  int size() const override { return 2; }
+  const char* backend() const override { return "lost"; }
+  bool shares(const at::Tensor&) const override { return false; }
+  void progress() override {}
+  void abort(const std::string&) noexcept override {}
+
+ protected:
+  std::shared_ptr<comm::Work> begin(comm::Call) override { throw CommError("rank 0 is gone"); }
+  std::unique_ptr<comm::Communicator> group(const std::vector<int>&) override { return nullptr; }
+};
+
+TEST(ChunkSums, ARanksOwnErrorComesBeforeThatItLostTheOthers) {
+  Lost comm;
+  const auto damaged = [](int64_t, int64_t) -> std::vector<double> { throw DataError("sample 9 is damaged"); };
+  EXPECT_THROW(chunk_sums(comm, 10, 4, damaged), DataError);
+  EXPECT_THROW(chunk_sums(comm, 10, 4, [](int64_t, int64_t) { return std::vector<double>{1}; }), CommError);
+}
+
 TEST(ChunkSums, RefusesChunksWithoutSamples) {
   comm::SingleCommunicator comm;
   const auto one = [](int64_t, int64_t) { return std::vector<double>{1}; };

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/remote_error.h"
@@ -24,15 +25,22 @@ std::string outcome_of(const std::function<void()>& act) {
   }
 }
 
-// Throws the first rank's error, on all ranks.
+void throw_if_failed(int rank, const std::string& outcome) {
+  if (outcome.empty()) return;
+  const size_t space = outcome.find(' ');
+  throw_error(std::stoi(outcome.substr(0, space)), cat("rank ", rank, ": ", outcome.substr(space + 1)));
+}
+
+// Throws the first rank's error, on all ranks; this rank's own if the others can't be reached.
 void throw_first(comm::Communicator& comm, const std::string& outcome) {
-  const auto outcomes = comm::gather_texts(comm, outcome);
-  for (size_t rank = 0; rank < outcomes.size(); ++rank) {
-    const std::string& text = outcomes[rank];
-    if (text.empty()) continue;
-    const size_t space = text.find(' ');
-    throw_error(std::stoi(text.substr(0, space)), cat("rank ", rank, ": ", text.substr(space + 1)));
+  std::vector<std::string> outcomes;
+  try {
+    outcomes = comm::gather_texts(comm, outcome);
+  } catch (const CommError&) {
+    throw_if_failed(comm.rank(), outcome);
+    throw;
   }
+  for (int rank = 0; rank < comm.size(); ++rank) throw_if_failed(rank, outcomes[static_cast<size_t>(rank)]);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ void once(World& world, OnceScope scope, const std::function<void()>& prepare,
           std::chrono::nanoseconds timeout = std::chrono::hours(1));
 
 // Calls `act`, which makes no collectives, on every rank. If it throws on some, every rank throws what the first of
-// them has thrown, as in once(). A collective.
+// them has thrown, as in once(); if the ranks lose each other, its own comes before the CommError. A collective.
 void together(comm::Communicator& comm, const std::function<void()>& act);
 
 // Returns the mean over ranks of a floating-point tensor, detached and the same on all ranks. Leaves `tensor`
