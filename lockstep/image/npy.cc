@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lockstep/base/error.h"
+#include "lockstep/image/set_size.h"
 
 namespace lockstep::image {
 namespace {
@@ -126,8 +127,8 @@ Rect NpyReader::decode(const Rect& crop, Size /*wanted*/, int channels, Pixels& 
 
 void NpyReader::decode_values(const ImageInfo& info, std::vector<uint32_t>& values) {
   if (channels_ > 1) return FormatReader::decode_values(info, values);
-  values.clear();
-  values.reserve(static_cast<size_t>(size_.width) * static_cast<size_t>(size_.height));
+  set_size(values, static_cast<size_t>(size_.width) * static_cast<size_t>(size_.height));
+  uint32_t* to = values.data();
   for (int y = 0; y < size_.height; ++y) {
     for (int x = 0; x < size_.width; ++x) {
       const uint8_t* const item = at(x, y, 0);
@@ -136,7 +137,7 @@ void NpyReader::decode_values(const ImageInfo& info, std::vector<uint32_t>& valu
       if (value > UINT32_MAX || (kind_ == 'i' && value >> (8 * item_ - 1) != 0)) {
         throw DataError(name_, ": pixel (", x, ", ", y, ") is negative or above 4294967295; no class has such a value");
       }
-      values.push_back(static_cast<uint32_t>(value));
+      *to++ = static_cast<uint32_t>(value);
     }
   }
 }
