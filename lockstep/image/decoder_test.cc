@@ -93,7 +93,8 @@ TEST(Decoder, EveryErrorNamesTheImage) {
   EXPECT_EQ(line_of(DataError("a.png: damaged")), "a.png: damaged");
   Decoder decoder;
   std::vector<uint32_t> values;
-  decoder.open(encode_png(picture({4, 4})), name);
+  const auto bytes = encode_png(picture({4, 4}));
+  decoder.open(bytes, name);
   decoder.decode_values(values);
   try {
     decoder.decode_values(values);
