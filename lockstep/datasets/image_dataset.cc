@@ -47,7 +47,7 @@ class ImageDataset final : public data::Dataset {
     image::Pipeline::Times times;
     pipeline_->run(desk->decoder, nullptr, nullptr, draw, desk->scratch, desk->sample, times);
     const int64_t transformed = monotonic_ns();
-    if (desk->sample.image.size() != setup_.result) throw_other_size(desk->sample.image.size());
+    if (desk->sample.image.size() != setup_.result) throw_other_size(index, desk->sample.image.size());
     table_.store(desk->sample.image, rows[0].mutable_data_ptr(), setup_.channels_last);
     *rows[1].mutable_data_ptr<int64_t>() = source_->class_of(index);
     stats.decode_ns += times.decode_ns;
@@ -76,9 +76,10 @@ class ImageDataset final : public data::Dataset {
     }
   }
 
-  [[noreturn]] void throw_other_size(image::Size size) const {
-    throw ConfigError("the transforms (", pipeline_->text(), ") give an image of ", size.width, " x ", size.height,
-                      " pixels, and the data set's are ", setup_.result.width, " x ", setup_.result.height);
+  [[noreturn]] void throw_other_size(int64_t index, image::Size size) const {
+    throw ConfigError(name_of(index), ": the transforms (", pipeline_->text(), ") give an image of ", size.width, " x ",
+                      size.height, " pixels, and the data set's are ", setup_.result.width, " x ",
+                      setup_.result.height);
   }
 
   std::shared_ptr<const ImageSource> source_;

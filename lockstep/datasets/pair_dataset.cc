@@ -59,8 +59,8 @@ class PairDataset final : public data::Dataset {
     image::Pipeline::Times times;
     pipeline_->run(desk->image, &desk->mask, &shared_->labels, draw, desk->scratch, desk->sample, times);
     const int64_t transformed = monotonic_ns();
-    check_size(desk->sample.image.size());
-    check_size(desk->sample.mask.size());
+    check_size(index, desk->sample.image.size());
+    check_size(index, desk->sample.mask.size());
     table_.store(desk->sample.image, rows[0].mutable_data_ptr(), shared_->setup.channels_last);
     image::store_classes(desk->sample.mask, rows[1].mutable_data_ptr<int64_t>());
     stats.decode_ns += times.decode_ns;
@@ -94,11 +94,11 @@ class PairDataset final : public data::Dataset {
   }
   std::string path_of(const std::string& name) const { return shared_->pairs.path + "/" + name; }
 
-  void check_size(image::Size size) const {
+  void check_size(int64_t index, image::Size size) const {
     const image::Size wanted = shared_->setup.result;
     if (size == wanted) return;
-    throw ConfigError("the transforms (", pipeline_->text(), ") give an image of ", size.width, " x ", size.height,
-                      " pixels, and the data set's are ", wanted.width, " x ", wanted.height);
+    throw ConfigError(name_of(index), ": the transforms (", pipeline_->text(), ") give an image of ", size.width, " x ",
+                      size.height, " pixels, and the data set's are ", wanted.width, " x ", wanted.height);
   }
 
   std::shared_ptr<const Shared> shared_;
