@@ -130,7 +130,12 @@ TEST_F(ImageDatasetTest, NamesADamagedImageAndReadsOn) {
 TEST_F(ImageDatasetTest, RefusesTransformsThatGiveAnotherSize) {
   ImageSetup with = setup({24, 24});
   with.result = {25, 24};
-  EXPECT_THROW(first(with), ConfigError);
+  try {
+    first(with);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cats/0.jpg: the transforms ("));
+  }
 }
 
 TEST_F(ImageDatasetTest, ComesInGrey) {
