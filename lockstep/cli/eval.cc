@@ -98,7 +98,7 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const std::string file = comm::gather_texts(world->communicator(), named.file).at(0);
   const checkpoint::Value root = checkpoint::read_pt(file);
   const auto origin = train::find_origin(root, file);
-  if (origin) command.take_recorded(origin->options);
+  command.take_recorded(origin ? origin->options : config::Record());
   const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, *world);
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   at::set_num_threads(threads_of(options.processes, origin, *world));

@@ -1,11 +1,13 @@
 // Libjpeg's errors, which leave its functions by a long jump.
 #pragma once
 
-#include <jpeglib.h>
-
+// clang-format off: jpeglib.h wants <cstdio> before it.
 #include <csetjmp>
 #include <cstddef>
-#include <cstdio>  // jpeglib.h wants it
+#include <cstdio>
+
+#include <jpeglib.h>
+// clang-format on
 
 namespace lockstep::image {
 

@@ -95,15 +95,6 @@ TEST(Arch, IsRememberedByTheRunAndItsCheckpoints) {
   for (const auto& [name, value] : metrics.items()) EXPECT_EQ(found.at(name), value) << eval.err;
 }
 
-TEST(OwnData, IsNotThereYet) {
-  const TempDir dir;
-  for (const char* recipe : {"imagenet", "unet"}) {
-    const auto result = lockstep({"train", recipe, "--data", dir.path(), "--out", dir / "run"});
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_NE(result.err.find("images are drawn on the spot"), std::string::npos) << result.err;
-  }
-}
-
 TEST(ScaleLr, IsShownInTheHeader) {
   const TempDir dir;
   const auto result = lockstep({"train", "mnist", "--data", digits_folder(), "--batch-size", "8", "--lanes", "4",

@@ -240,7 +240,7 @@ TEST_F(TrainFile, AResumedRunsFileSaysWhichRecipeItIs) {
   EXPECT_EQ(line->options().loaded, "first.pt");
   EXPECT_EQ(line->options().parent, "runs/a/checkpoints/step-000002.pt");
   EXPECT_TRUE(line->options().epochs_recalled);
-  EXPECT_THAT(line->arguments(), ElementsAre("train", "unet", "--resume=x", "--steps=9", "--nproc=1"))
+  EXPECT_THAT(line->arguments(), ElementsAre("train", "unet", "--resume=x", "--steps=9", "--nproc=1", "--size=64"))
       << "a worker recalls the rest itself";
   EXPECT_FALSE(train_words({"--resume", "x", "--epochs", "3"}, find)->options().epochs_recalled);
   EXPECT_THAT(testing_support::refusal([&] {
@@ -349,7 +349,7 @@ TEST_F(EvalLine, ARunsFolderSaysTheRest) {
     train::EvalCommand eval("lockstep", describe_recipes());
     eval.read(words_of(line));
     EXPECT_EQ(eval.options().recipe, "unet") << line;
-    EXPECT_EQ(eval.options().load, checkpoint_) << line << ": the newest";
+    EXPECT_EQ(eval.options().load, line.find(checkpoint_) == std::string::npos ? run_ : checkpoint_) << line;
     EXPECT_EQ(eval.options().data, data_) << line;
     EXPECT_EQ(eval.options().run_data, data_) << line;
     const auto words = eval.arguments();
@@ -369,6 +369,11 @@ TEST_F(EvalLine, TheRecipesOptionsAreTheCheckpointsUnlessSaid) {
   train::EvalCommand eval("lockstep", describe_recipes());
   eval.read(words_of("imagenet --load " + lone_ + " --size 64"));
   EXPECT_THAT(eval.arguments(), ElementsAre("eval", "imagenet", "--load=" + lone_, "--size=64"));
+  train::EvalCommand of_run("lockstep", describe_recipes());
+  of_run.read(words_of("imagenet --load " + lone_));
+  EXPECT_THAT(of_run.arguments(), ElementsAre("eval", "imagenet", "--load=" + lone_)) << "a rank asks the checkpoint";
+  of_run.take_recorded({{"size", "96"}});
+  EXPECT_EQ(dynamic_cast<const ImagenetOptions&>(*of_run.recipe()).size, 96);
   eval.take_recorded({{"arch", "mobilenet_v2"}, {"size", "96"}, {"seed", "3"}});
   const auto& recipe = dynamic_cast<const ImagenetOptions&>(*eval.recipe());
   EXPECT_EQ(recipe.arch, Arch::kMobilenetV2);

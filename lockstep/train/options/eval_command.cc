@@ -88,7 +88,6 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
   if (!options_.data.empty()) {
     config::require_there("--data", options_.data, "; leave --data out to evaluate on the run's own");
   }
-  recipe_->resolve(options_.data);
   recipe_->check();
   return std::nullopt;
 }
@@ -124,6 +123,7 @@ void EvalCommand::take_recorded(const config::Record& record) {
     const config::GivenOption recorded{name, value};
     own_rows_.apply({&recorded, 1});
   }
+  recipe_->resolve(options_.data);
   recipe_->check();
 }
 

@@ -41,8 +41,9 @@ class EvalCommand {
   const EvalOptions& options() const { return options_; }
   const std::shared_ptr<RecipeDescription>& recipe() const { return recipe_; }
 
-  // Sets those of the recipe's own options that the line did not set to the values in a run's record. Throws
-  // ConfigError.
+  // Sets those of the recipe's own options that the line did not set to the values in a run's record (empty for weights
+  // without one), and what is then left out to what it stands for with these data. Called before the recipe is used.
+  // Throws ConfigError.
   void take_recorded(const config::Record& record);
 
  private:
