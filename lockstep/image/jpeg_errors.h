@@ -1,7 +1,8 @@
 // Libjpeg's errors, which leave its functions by a long jump.
 #pragma once
 
-// clang-format off: jpeglib.h wants <cstdio> before it.
+// jpeglib.h wants <cstdio> before it.
+// clang-format off
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>
