@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/fingerprint.h"
+#include "lockstep/base/xxh3.h"
 #include "lockstep/data/permutation.h"
 
 namespace lockstep::data {
@@ -28,9 +28,9 @@ class Subset final : public Dataset {
   }
 
   std::string fingerprint() const override {
-    Fingerprint of_indices;
+    Xxh3 of_indices;
     of_indices.add(std::span(indices_));
-    return cat(base_->fingerprint(), ", part ", of_indices.hex());
+    return cat(base_->fingerprint(), ", part ", hex(of_indices.value()));
   }
 
   std::string description() const override { return description_; }

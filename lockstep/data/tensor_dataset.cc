@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/fingerprint.h"
+#include "lockstep/base/xxh3.h"
 
 namespace lockstep::data {
 namespace {
@@ -75,13 +75,13 @@ int64_t TensorDataset::class_of(int64_t index) const {
 }
 
 std::string TensorDataset::fingerprint() const {
-  Fingerprint bytes;
+  Xxh3 bytes;
   for (const auto& [name, tensor] : all_.tensors) {
     const std::string what = cat(name, ' ', tensor.scalar_type(), ' ', tensor.sizes(), '\n');
     bytes.add(what.data(), what.size());
     bytes.add(tensor.const_data_ptr(), tensor.nbytes());
   }
-  return cat("tensors ", bytes.hex());
+  return cat("tensors ", hex(bytes.value()));
 }
 
 std::string TensorDataset::description() const {

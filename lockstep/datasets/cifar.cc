@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/xxh3.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/datasets/files/file_bytes.h"
-#include "lockstep/datasets/files/hash.h"
 
 namespace lockstep::datasets {
 namespace {

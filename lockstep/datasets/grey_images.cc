@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/data/fingerprint.h"
+#include "lockstep/base/xxh3.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -47,12 +47,12 @@ class GreyImageSet final : public data::Dataset {
   }
 
   std::string fingerprint() const override {
-    data::Fingerprint bytes;
+    Xxh3 bytes;
     const std::string sizes = cat(images_.rows, "x", images_.columns, " kind ", images_.pixels.index(), '\n');
     bytes.add(sizes.data(), sizes.size());
     std::visit([&](const auto& all) { bytes.add(std::span(all)); }, images_.pixels);
     bytes.add(std::span(images_.labels));
-    return cat("images ", bytes.hex());
+    return cat("images ", hex(bytes.value()));
   }
 
   int64_t classes() const override { return images_.classes; }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/datasets/files/hash.h"
+#include "lockstep/base/xxh3.h"
 #include "lockstep/datasets/packed/record_io.h"
 #include "lockstep/datasets/packed_images.h"
 

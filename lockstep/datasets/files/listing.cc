@@ -12,8 +12,8 @@
 #include <memory>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/xxh3.h"
 #include "lockstep/datasets/files/file_errors.h"
-#include "lockstep/datasets/files/hash.h"
 
 namespace lockstep::datasets {
 namespace {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/xxh3.h"
 #include "lockstep/datasets/files/file_bytes.h"
 #include "lockstep/datasets/files/listing.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "lockstep/base/error.h"
-#include "lockstep/datasets/files/hash.h"
+#include "lockstep/base/xxh3.h"
 #include "lockstep/datasets/files/listing.h"
 
 namespace lockstep::datasets {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/shared_memory.h"
-#include "lockstep/datasets/files/hash.h"
+#include "lockstep/base/xxh3.h"
 #include "lockstep/datasets/packed/format.h"
 
 namespace lockstep::datasets {

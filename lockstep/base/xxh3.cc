@@ -1,11 +1,11 @@
-#include "lockstep/datasets/files/hash.h"
+#include "lockstep/base/xxh3.h"
 
 #include <xxhash.h>
 
 #include <cstdio>
 #include <new>
 
-namespace lockstep::datasets {
+namespace lockstep {
 
 uint64_t xxh3(std::span<const uint8_t> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
@@ -24,7 +24,7 @@ struct Xxh3::State {
 Xxh3::Xxh3() : state_(std::make_unique<State>()) {}
 Xxh3::~Xxh3() = default;
 
-void Xxh3::add(std::span<const uint8_t> bytes) { XXH3_64bits_update(state_->hash, bytes.data(), bytes.size()); }
+void Xxh3::add(const void* bytes, size_t count) { XXH3_64bits_update(state_->hash, bytes, count); }
 
 uint64_t Xxh3::value() const { return XXH3_64bits_digest(state_->hash); }
 
@@ -34,4 +34,4 @@ std::string hex(uint64_t hash) {
   return digits;
 }
 
-}  // namespace lockstep::datasets
+}  // namespace lockstep
