@@ -10,6 +10,7 @@
 #include "lockstep/datasets/open_images.h"
 #include "lockstep/models/mobilenet_v2.h"
 #include "lockstep/models/resnet.h"
+#include "lockstep/recipes/file_request.h"
 
 namespace lockstep::recipes {
 namespace {
@@ -37,15 +38,9 @@ train::Defaults Imagenet::defaults(const std::string& preset) const {
 }
 
 data::Splits Imagenet::open_data(const train::DataRequest& request) const {
-  if (request.path.empty())
-    return datasets::textured_shapes({.seed = request.seed, .side = options_.size.value_or(64)});
-  return datasets::open_images({.path = request.path,
-                                .images = options_.images,
-                                .size = options_.size.value_or(224),
-                                .channels_last = request.channels_last,
-                                .dtype = request.dtype,
-                                .threads = request.threads,
-                                .on_one_rank = request.on_one_rank});
+  const int size = options_.side(request.path);
+  if (request.path.empty()) return datasets::textured_shapes({.seed = request.seed, .side = size});
+  return datasets::open_images(file_request(request, options_.images, size));
 }
 
 train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) const {

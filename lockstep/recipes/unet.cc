@@ -11,6 +11,7 @@
 #include "lockstep/datasets/drawn/shape_masks.h"
 #include "lockstep/datasets/open_pairs.h"
 #include "lockstep/models/unet.h"
+#include "lockstep/recipes/file_request.h"
 
 namespace lockstep::recipes {
 namespace {
@@ -46,14 +47,9 @@ train::Defaults UNet::defaults(const std::string& preset) const {
 }
 
 data::Splits UNet::open_data(const train::DataRequest& request) const {
-  if (request.path.empty()) return datasets::shape_masks({.seed = request.seed, .side = options_.size.value_or(64)});
-  return datasets::open_pairs({.path = request.path,
-                               .images = options_.images,
-                               .size = options_.size.value_or(256),
-                               .channels_last = request.channels_last,
-                               .dtype = request.dtype,
-                               .threads = request.threads,
-                               .on_one_rank = request.on_one_rank});
+  const int size = options_.side(request.path);
+  if (request.path.empty()) return datasets::shape_masks({.seed = request.seed, .side = size});
+  return datasets::open_pairs(file_request(request, options_.images, size));
 }
 
 train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {

@@ -24,12 +24,17 @@ void ImagenetOptions::declare(config::OptionSet& options) {
   images.declare(options);
 }
 
-void ImagenetOptions::resolve(const std::string& data) {
+int ImagenetOptions::side(const std::string& data) const {
   using datasets::Kind;
+  if (size) return *size;
+  if (data.empty()) return 64;
+  const Kind kind = datasets::kind_of(data);
+  return kind == Kind::kCifar10 || kind == Kind::kCifar100 ? 32 : 224;
+}
+
+void ImagenetOptions::resolve(const std::string& data) {
   check_augment(images, data);
-  if (size) return;
-  const Kind kind = data.empty() ? Kind::kUnknown : datasets::kind_of(data);
-  size = data.empty() ? 64 : kind == Kind::kCifar10 || kind == Kind::kCifar100 ? 32 : 224;
+  size = side(data);
 }
 
 void ImagenetOptions::check() const {
@@ -46,9 +51,11 @@ void UNetOptions::declare(config::OptionSet& options) {
                  config::Effect::kIdentity);
 }
 
+int UNetOptions::side(const std::string& data) const { return size.value_or(data.empty() ? 64 : 256); }
+
 void UNetOptions::resolve(const std::string& data) {
   check_augment(images, data);
-  if (!size) size = data.empty() ? 64 : 256;
+  size = side(data);
 }
 
 // A new recipe is one more line here.

@@ -28,6 +28,7 @@ struct ImagenetOptions : train::RecipeDescription {
 
   std::string name() const override { return "imagenet"; }
   void declare(config::OptionSet& options) override;
+  int side(const std::string& data) const;  // `size`, or what it stands for with these data
   void resolve(const std::string& data) override;
   void check() const override;
 };
@@ -39,6 +40,7 @@ struct UNetOptions : train::RecipeDescription {
 
   std::string name() const override { return "unet"; }
   void declare(config::OptionSet& options) override;
+  int side(const std::string& data) const;  // `size`, or what it stands for with these data
   void resolve(const std::string& data) override;
 };
 

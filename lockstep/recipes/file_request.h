@@ -1,0 +1,21 @@
+// What recipes of images ask of `datasets`.
+#pragma once
+
+#include "lockstep/datasets/open_options.h"
+#include "lockstep/train/recipe.h"
+
+namespace lockstep::recipes {
+
+// How the files of a run's request are opened, as images of `size`.
+inline datasets::OpenOptions file_request(const train::DataRequest& request, const datasets::ImageOptions& images,
+                                          int size) {
+  return {.path = request.path,
+          .images = images,
+          .size = size,
+          .channels_last = request.channels_last,
+          .dtype = request.dtype,
+          .threads = request.threads,
+          .on_one_rank = request.on_one_rank};
+}
+
+}  // namespace lockstep::recipes
