@@ -15,23 +15,6 @@ namespace {
 using namespace testing_support;
 using ::testing::HasSubstr;
 
-std::string refusal(const std::vector<uint8_t>& bytes, const DecodeOptions& options = {}) {
-  try {
-    decoded(bytes, options);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-std::vector<uint32_t> values_of(const std::vector<uint8_t>& bytes) {
-  Decoder decoder;
-  decoder.open(bytes, "mask");
-  std::vector<uint32_t> values;
-  decoder.decode_values(values);
-  return values;
-}
-
 TEST(Gif, ReadsTheFirstFrame) {
   const Pixels numbers = picture({29, 23}, 1);
   for (const bool interlaced : {false, true}) {

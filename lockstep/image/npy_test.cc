@@ -15,23 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing_support::decoded;
 using testing_support::encode_npy;
-
-std::vector<uint32_t> values_of(const std::vector<uint8_t>& bytes) {
-  Decoder decoder;
-  decoder.open(bytes, "mask.npy");
-  std::vector<uint32_t> values;
-  decoder.decode_values(values);
-  return values;
-}
-
-std::string refusal(const std::vector<uint8_t>& bytes) {
-  try {
-    decoded(bytes);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
-}
+using testing_support::refusal;
+using testing_support::values_of;
 
 TEST(Npy, IsAGreyImage) {
   const Pixels pixels = decoded(encode_npy("'|u1'", "(2, 3)", {10, 11, 12, 20, 21, 22}), {.channels = 1});

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/fnv.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/image/decoder.h"
@@ -85,6 +87,26 @@ inline Pixels decoded(const std::vector<uint8_t>& bytes, const DecodeOptions& op
   Pixels pixels;
   const Rect place = decoder.decode(crop, crop.size(), pixels);
   return slice(pixels, place);
+}
+
+// The text of the DataError that decoding throws; empty if it throws none.
+inline std::string refusal(const std::vector<uint8_t>& bytes, const DecodeOptions& options = {},
+                           const Rect& crop = {}) {
+  try {
+    decoded(bytes, options, crop);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// A file's values as a mask.
+inline std::vector<uint32_t> values_of(const std::vector<uint8_t>& bytes) {
+  Decoder decoder;
+  decoder.open(bytes, "mask");
+  std::vector<uint32_t> values;
+  decoder.decode_values(values);
+  return values;
 }
 
 // A rectangle within `size`, of any size from one pixel on; every fourth one touches an edge.
