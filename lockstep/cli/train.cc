@@ -22,6 +22,7 @@
 #include "lockstep/train/device.h"
 #include "lockstep/train/folder/run_lock.h"
 #include "lockstep/train/options/train_command.h"
+#include "lockstep/train/run_header.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/world/once.h"

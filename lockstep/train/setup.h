@@ -20,9 +20,6 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
 // Whether the run has ended at its step, with the results in final.json, so that a resume has nothing to do.
 bool nothing_left(const Parts& parts);
 
-// Returns the header's text for these parts.
-std::string header_of(const Parts& parts);
-
 // Returns the options of a level other than auto. resolve_amp (auto_amp.h) replaces auto.
 amp::Options amp_options(amp::AmpLevel level, amp::HalfType half);
 

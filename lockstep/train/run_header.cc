@@ -1,0 +1,63 @@
+#include "lockstep/train/run_header.h"
+
+#include "lockstep/base/cpu_features.h"
+#include "lockstep/train/header.h"
+#include "lockstep/train/origin.h"
+
+namespace lockstep::train {
+namespace {
+
+// The header's words for a run's precision: the amp level, the dtype in which gradients are added, SyncBatchNorm.
+std::string precision_of(const Parts& parts) {
+  const parallel::ParallelOptions& options = parts.options.parallel;
+  const bool narrow = options.comm_dtype == parallel::CommType::kBf16;
+  return parts.mixed->policy().name() + (narrow ? ", gradients added in bfloat16" : "") +
+         (options.sync_bn ? ", SyncBatchNorm" : "");
+}
+
+}  // namespace
+
+std::string header_of(const Parts& parts) {
+  const auto cpu = detect_cpu_features();
+  std::string device = parts.device.is_cpu() ? "CPU" : parts.device.str();
+  if (!parts.device.is_cpu()) {
+  } else if (cpu.amx_bf16) {
+    device += " (AMX)";
+  } else if (cpu.avx512_bf16 || cpu.avx512) {
+    device += cpu.avx512_bf16 ? " (AVX512-BF16)" : " (AVX-512)";
+  }
+  const auto size_of = [](const auto& split) { return split ? split->size() : 0; };
+  const auto text_of = [](const auto& split) { return split ? split->description() : ""; };
+  const RunRows rows(parts.options, *parts.recipe);
+  int64_t parameters = 0;
+  for (const auto& parameter : parts.model.module->parameters()) parameters += parameter.numel();
+  return header({.program = parts.program,
+                 .recipe = parts.recipe->name(),
+                 .recipe_options = rows.recipe_text(),
+                 .folder = parts.files.folder,
+                 .device = device,
+                 .precision = precision_of(parts) + (parts.amp_why.empty() ? "" : cat(" (auto: ", parts.amp_why, ')')),
+                 .ranks = parts.world->size(),
+                 .backend = parts.world->communicator().backend(),
+                 .same_bits = parts.world->communicator().same_bits(),
+                 .sync_bn = parts.options.parallel.sync_bn,
+                 .threads = static_cast<int>(parts.state.origin.number("threads")),
+                 .snapshot_keeper = parts.world->place().launcher == "lockstep",
+                 .parameters = parameters,
+                 .train_data = text_of(parts.data.train),
+                 .test_data = text_of(parts.data.test),
+                 .validation_data = text_of(parts.data.validation),
+                 .train_samples = size_of(parts.data.train),
+                 .test_samples = size_of(parts.data.test),
+                 .validation_samples = size_of(parts.data.validation),
+                 .sharding = parts.sharding,
+                 .chosen = rows.chosen_text(parts.usual),
+                 .first_step = parts.state.step,
+                 .resumed_from = parts.resumed_from,
+                 .forked = parts.forked,
+                 .dropped = parts.dropped,
+                 .changes = parts.changes},
+                parts.plan);
+}
+
+}  // namespace lockstep::train
