@@ -3,9 +3,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
-#include <torch/optim/lbfgs.h>
 #include <torch/optim/sgd.h>
 #include <unistd.h>
 
@@ -15,10 +13,7 @@
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/datasets/drawn/synthetic_digits.h"
-#include "lockstep/loop/early_stopping.h"
-#include "lockstep/loop/make_loader.h"
-#include "lockstep/loop/testing/own_world.h"
+#include "lockstep/loop/testing/loops.h"
 #include "lockstep/optim/rules/adam.h"
 #include "lockstep/optim/rules/sgd.h"
 
@@ -27,61 +22,9 @@ namespace {
 
 using ::lockstep::testing_support::refusal;
 using ::testing::HasSubstr;
-
-torch::nn::Linear linear(uint64_t seed) {
-  at::manual_seed(seed);
-  return torch::nn::Linear(4, 3);
-}
-
-// A network, its optimizer, mixed precision and all that else a loop has, with two steps taken.
-template <typename Optimizer>
-struct Loop {
-  Loop(uint64_t seed, Optimizer made_of(const std::vector<at::Tensor>&), amp::OptLevel level)
-      : net(linear(seed)),
-        optimizer(made_of(net->parameters())),
-        mixed({net.get()}, {&optimizer}, {.opt_level = level, .dtype = at::kHalf, .num_losses = 2}),
-        ddp(net.ptr(), world) {}
-
-  void train(int steps) {
-    for (int i = 0; i < steps; ++i, ++step) {
-      const auto x = at::randn({5, 4});  // of the generator, which is saved
-      const parallel::StepPlan plan{.number = step, .samples = 5, .lanes = {{0, 5}}};
-      const auto result = ddp.run(
-          plan, [&](size_t) { return mixed.forward(net, x).square().mean(); }, mixed);
-      mixed.step(optimizer, result);
-      mixed.zero_grad(optimizer);
-    }
-    best = 0.5;
-    text = "said";
-    flag = true;
-    average.add_(1);
-    stopping.observe(0.25);
-  }
-
-  State state() {
-    return State(*world, step,
-                 {{"model", ddp},
-                  {"optimizer", optimizer},
-                  {"amp", mixed},
-                  {"best", best},
-                  {"text", text},
-                  {"flag", flag},
-                  {"average", average},
-                  {"stopping", stopping}});
-  }
-
-  std::shared_ptr<World> world = testing_support::own_world();
-  torch::nn::Linear net;
-  Optimizer optimizer;
-  amp::MixedPrecision mixed;
-  parallel::DistributedDataParallel ddp;
-  int64_t step = 0;
-  double best = 0;
-  std::string text;
-  bool flag = false;
-  at::Tensor average = at::zeros({2});
-  EarlyStopping stopping;
-};
+using testing_support::linear;
+using testing_support::Loop;
+using testing_support::TinyLoop;
 
 template <typename Optimizer>
 void expect_it_continues(Optimizer made_of(const std::vector<at::Tensor>&), amp::OptLevel level) {
@@ -139,89 +82,6 @@ TEST(LoopState, MastersAreSavedInPlaceOfRoundedWeights) {
   EXPECT_EQ(view["meta"]["step"].integer(), 2);
 }
 
-struct TinyLoop {
-  std::shared_ptr<World> world = testing_support::own_world();
-  torch::nn::Linear net = linear(1);
-  torch::optim::SGD optimizer{net->parameters(), torch::optim::SGDOptions(0.1)};
-  int64_t step = 3;
-  double best = 1;
-  State state() { return State(*world, step, {{"model", *net}, {"optimizer", optimizer}, {"best", best}}); }
-};
-
-TEST(LoopState, AnotherLoopsCheckpointIsRefused) {
-  TinyLoop loop;
-  const checkpoint::Value saved = loop.state().value();
-  int64_t count = 0;
-  State other(*loop.world, loop.step, {{"model", *loop.net}, {"count", count}});
-  EXPECT_THAT(refusal([&] { other.load(saved, "run.pt"); }),
-              HasSubstr("run.pt: the checkpoint of another loop: it lacks count, it has best, optimizer, which this "
-                        "loop does not list"));
-  std::string text;
-  State kinds(*loop.world, loop.step, {{"model", *loop.net}, {"optimizer", loop.optimizer}, {"best", text}});
-  EXPECT_THAT(refusal([&] { kinds.load(saved, "run.pt"); }),
-              HasSubstr("best is a number in the checkpoint, and a text in this loop"));
-  torch::optim::Adam adam(loop.net->parameters());
-  State optimizers(*loop.world, loop.step, {{"model", *loop.net}, {"optimizer", adam}, {"best", loop.best}});
-  EXPECT_THAT(refusal([&] { optimizers.load(saved, "run.pt"); }),
-              HasSubstr("optimizer is an optimizer (sgd) in the checkpoint, and an optimizer (adam) in this loop"));
-  EXPECT_THROW(loop.state().load(checkpoint::Dict{{"weight", at::ones({1})}}, "w.pt"), DataError);
-}
-
-TEST(LoopState, NamesAreCheckedAtOnce) {
-  TinyLoop loop;
-  EXPECT_THAT(refusal([&] {
-                State(*loop.world, loop.step, {{"meta", loop.best}});
-              }),
-              HasSubstr("the name meta is the file's own"));
-  EXPECT_THAT(refusal([&] {
-                State(*loop.world, loop.step, {{"a", loop.best}, {"a", loop.step}});
-              }),
-              HasSubstr("two parts have the name a"));
-  torch::optim::LBFGS lbfgs(loop.net->parameters());
-  EXPECT_THAT(refusal([&] {
-                State(*loop.world, loop.step, {{"optimizer", lbfgs}});
-              }),
-              HasSubstr("none of libtorch's SGD, Adam"));
-}
-
-// Left out, they would begin anew in silence: masters as rounded weights, the scale as the first one.
-TEST(LoopState, MastersAndScalesThatNoPartHasAreRefused) {
-  const auto sgd = [](const std::vector<at::Tensor>& p) { return optim::SGD(p, optim::SgdOptions{.lr = 0.01}); };
-  Loop<optim::SGD> masters(1, sgd, amp::OptLevel::kO2), scaled(1, sgd, amp::OptLevel::kO1);
-  const auto without_amp = [](Loop<optim::SGD>& loop) {
-    return refusal([&] { State(*loop.world, loop.step, {{"model", loop.ddp}, {"optimizer", loop.optimizer}}); });
-  };
-  EXPECT_THAT(without_amp(masters),
-              HasSubstr("model is in mixed precision, O2 float16, whose fp32 masters no part has"));
-  EXPECT_THAT(without_amp(scaled), HasSubstr("model is in mixed precision, O1 float16, whose loss scale no part has"));
-  torch::nn::Linear net = linear(1);
-  optim::SGD optimizer(net->parameters(), {.lr = 0.01});
-  int64_t step = 0;
-  State early(*masters.world, step, {{"model", *net}, {"optimizer", optimizer}});
-  amp::MixedPrecision mixed({net.get()}, {&optimizer}, {.opt_level = amp::OptLevel::kO2});
-  EXPECT_THAT(refusal([&] { early.value(); }), HasSubstr("whose fp32 masters no part has")) << "cast after it was made";
-  torch::nn::Linear narrow = linear(1);
-  optim::SGD of_narrow(narrow->parameters(), {.lr = 0.01});
-  const amp::MixedPrecision neither({narrow.get()}, {&of_narrow}, {.opt_level = amp::OptLevel::kO1});
-  State(*masters.world, step, {{"model", *narrow}}).value();  // bf16 at O1
-}
-
-TEST(LoopState, AnOptimizerThatNoPartIsIsRefused) {
-  const auto adam = [](const std::vector<at::Tensor>& p) { return optim::AdamW(p, {.lr = 0.01}); };
-  const auto libtorchs = [](const std::vector<at::Tensor>& p) { return torch::optim::Adam(p, 0.01); };
-  Loop<optim::AdamW> ours(1, adam, amp::OptLevel::kO1), unused(1, adam, amp::OptLevel::kO1);
-  Loop<torch::optim::Adam> theirs(1, libtorchs, amp::OptLevel::kO1);
-  const auto without_optimizer = [](auto& loop) {
-    return refusal([&] { State(*loop.world, loop.step, {{"model", loop.ddp}, {"amp", loop.mixed}}).value(); });
-  };
-  ours.train(1);
-  theirs.train(1);
-  const char* const expected = "no part has the optimizer that steps model, and a resumed loop would begin it anew";
-  EXPECT_THAT(without_optimizer(ours), HasSubstr(expected));
-  EXPECT_THAT(without_optimizer(theirs), HasSubstr(expected));
-  EXPECT_EQ(without_optimizer(unused), "") << "it has not stepped";
-}
-
 // Those of an optimizer without MixedPrecision.
 TEST(LoopState, MastersOfAnOptimizerByItselfContinue) {
   struct OwnMasters {
@@ -274,102 +134,6 @@ TEST(LoopState, AveragesOfTheWeightsContinue) {
   for (Averaged* each : {&whole, &resumed}) each->train(2);
   EXPECT_TRUE(at::equal(whole.sgd.averages()[0], resumed.sgd.averages()[0]));
   EXPECT_FALSE(at::equal(whole.sgd.averages()[0], whole.net->weight));
-}
-
-TEST(LoopState, AnotherDtypeOrNumberOfLossesIsSaid) {
-  torch::nn::Linear nets[3] = {linear(1), linear(1), linear(1)};
-  amp::MixedPrecision half({nets[0].get()}, {}, {.opt_level = amp::OptLevel::kO1, .dtype = at::kHalf, .num_losses = 2}),
-      bfloat({nets[1].get()}, {}, {.opt_level = amp::OptLevel::kO1, .num_losses = 2}),
-      one({nets[2].get()}, {}, {.opt_level = amp::OptLevel::kO1, .dtype = at::kHalf});
-  int64_t step = 0;
-  const auto state = [&](amp::MixedPrecision& mixed) {
-    return State(*testing_support::own_world(), step, {{"amp", mixed}});
-  };
-  const checkpoint::Value saved = state(half).value();
-  EXPECT_THAT(refusal([&] { state(bfloat).load(saved, "run.pt"); }),
-              HasSubstr("run.pt: amp: the checkpoint is of fp16, this loop of bf16"));
-  EXPECT_THAT(refusal([&] { state(one).load(saved, "run.pt"); }),
-              HasSubstr("run.pt: amp: the checkpoint is of 2 losses, this loop has num_losses 1"));
-}
-
-TEST(LoopState, AnotherNumberOfStepsAnEpochIsSaid) {
-  int64_t step = 0;
-  const auto world = testing_support::own_world();
-  const auto digits = datasets::synthetic_digits({.seed = 1, .train_size = 20, .test_size = 4}).train;
-  data::Loader whole = make_loader(*world, digits, {.lanes = 2, .batch_size = 3, .seed = 1});
-  data::Loader dropping = make_loader(*world, digits, {.lanes = 2, .batch_size = 3, .seed = 1, .drop_last = true});
-  const checkpoint::Value saved = State(*world, step, {{"sampler", whole}}).value();
-  State resumed(*world, step, {{"sampler", dropping}});
-  EXPECT_EQ(refusal([&] { resumed.load(saved, "run.pt"); }),
-            "run.pt: sampler: the checkpoint was trained with drop_last 0, this loop has 1");
-  const checkpoint::Dict older{{"meta", checkpoint::Dict{{"step", 0}}},
-                               {"sampler", checkpoint::Dict{{"epoch", 0}, {"step", 0}}}};
-  EXPECT_THAT(refusal([&] { resumed.load(older, "run.pt"); }), HasSubstr("trained with drop_last 0"));
-}
-
-TEST(LoopState, OtherDataOfTheSameSizeAreSaid) {
-  int64_t step = 0;
-  const auto world = testing_support::own_world();
-  const auto digits = [](uint64_t seed) {
-    return datasets::synthetic_digits({.seed = seed, .train_size = 20, .test_size = 4}).train;
-  };
-  data::Loader first = make_loader(*world, digits(1), {.lanes = 2, .batch_size = 3, .seed = 1});
-  data::Loader same = make_loader(*world, digits(1), {.lanes = 2, .batch_size = 3, .seed = 1});
-  data::Loader other = make_loader(*world, digits(2), {.lanes = 2, .batch_size = 3, .seed = 1});
-  const checkpoint::Value saved = State(*world, step, {{"sampler", first}}).value();
-  State(*world, step, {{"sampler", same}}).load(saved, "run.pt");
-  State resumed(*world, step, {{"sampler", other}});
-  EXPECT_THAT(refusal([&] { resumed.load(saved, "run.pt"); }),
-              HasSubstr("run.pt: sampler: the checkpoint was trained on other data ("));
-}
-
-TEST(LoopState, AnotherScheduleIsSaid) {
-  int64_t step = 0;
-  const auto world = testing_support::own_world();
-  const schedule::ScheduleOptions was{.shape = schedule::CosineLr{.t_max = 1000}, .base_lr = 0.1};
-  const checkpoint::Value saved = State(*world, step, {{"schedule", was}}).value();
-  schedule::ScheduleOptions now = was;
-  State resumed(*world, step, {{"schedule", now}});
-  resumed.load(saved, "run.pt");
-  const schedule::ScheduleOptions too_short{.shape = schedule::CosineLr{.t_max = -10}, .base_lr = 0.1, .warmup = 100};
-  State unfinished(*world, step, {{"schedule", too_short}});  // whose length may be set later
-  EXPECT_THAT(refusal([&] { unfinished.value(); }), HasSubstr("cosine over -10 steps"));
-  now.shape = schedule::CosineLr{.t_max = 2000};
-  EXPECT_EQ(refusal([&] { resumed.load(saved, "run.pt"); }),
-            "run.pt: schedule: the checkpoint is of another schedule, whose t_max was 1000, and is 2000 in this loop; "
-            "give it the former one, or load the checkpoint's networks alone");
-}
-
-TEST(LoopState, ARefusedLoadLeavesTheLoopAsItWas) {
-  TinyLoop was, loop;
-  was.optimizer.param_groups()[0].options().set_lr(0.5);
-  was.net->weight.data().add_(1);
-  was.step = 7;
-  const schedule::ScheduleOptions first{.shape = schedule::CosineLr{.t_max = 1000}, .base_lr = 0.1};
-  const schedule::ScheduleOptions other{.shape = schedule::CosineLr{.t_max = 2000}, .base_lr = 0.1};
-  const auto state_of = [](TinyLoop& of, const schedule::ScheduleOptions& schedule) {
-    return State(*of.world, of.step, {{"model", *of.net}, {"optimizer", of.optimizer}, {"schedule", schedule}});
-  };
-  const checkpoint::Value saved = state_of(was, first).value();
-  const std::string weights = checkpoint::weights_sha256(*loop.net);
-  EXPECT_THAT(refusal([&] { state_of(loop, other).load(saved, "run.pt"); }), HasSubstr("another schedule"));
-  EarlyStopping up, down({.lower_is_better = true});
-  const auto with_stopping = [](TinyLoop& of, EarlyStopping& stopping) {
-    return State(*of.world, of.step, {{"model", *of.net}, {"optimizer", of.optimizer}, {"stopping", stopping}});
-  };
-  const checkpoint::Value stopped = with_stopping(was, up).value();
-  EXPECT_THAT(refusal([&] { with_stopping(loop, down).load(stopped, "run.pt"); }), HasSubstr("lower_is_better"));
-  EXPECT_EQ(checkpoint::weights_sha256(*loop.net), weights);
-  EXPECT_EQ(loop.optimizer.param_groups()[0].options().get_lr(), 0.1);
-  EXPECT_EQ(loop.step, 3);
-}
-
-TEST(LoopState, AnotherOptLevelIsSaid) {
-  const auto sgd = [](const std::vector<at::Tensor>& p) { return optim::SGD(p, optim::SgdOptions{.lr = 0.01}); };
-  Loop<optim::SGD> one(1, sgd, amp::OptLevel::kO1), two(1, sgd, amp::OptLevel::kO2);
-  const checkpoint::Value saved = one.state().value();
-  EXPECT_THAT(refusal([&] { two.state().load(saved, "run.pt"); }),
-              HasSubstr("run.pt: amp: the checkpoint is of opt level O1, this loop of O2; use O1"));
 }
 
 // A process that is killed between the two: the checkpoint is there, and best.pt still points to an older one.
