@@ -28,20 +28,24 @@ std::vector<double> chunk_sums(comm::Communicator& comm, int64_t samples, int64_
                                const std::function<std::vector<double>(int64_t first, int64_t count)>& measure) {
   const int64_t chunks = chunks_of(samples, chunk);
   const comm::Slice own = comm::slice_of(chunks, comm.rank(), comm.size());
-  const at::Tensor table = at::zeros({chunks, kMostSums + 1}, at::kDouble);  // a row: the number of sums, the sums
-  auto* rows = table.mutable_data_ptr<double>();
-  const auto row = [rows](int64_t number) { return rows + number * (kMostSums + 1); };
+  std::vector<std::vector<double>> measured;  // of this rank's chunks
+  const at::Tensor most = at::zeros({1}, at::kLong);
   together(comm, [&] {
     for (int64_t number = own.first; number < own.last; ++number) {
       const int64_t first = number * chunk;
-      const std::vector<double> sums = measure(first, std::min(chunk, samples - first));
-      if (std::ssize(sums) > kMostSums) {
-        throw ConfigError("an evaluation adds at most ", kMostSums, " sums, not ", sums.size());
-      }
-      row(number)[0] = static_cast<double>(sums.size());
-      std::copy(sums.begin(), sums.end(), row(number) + 1);
+      measured.push_back(measure(first, std::min(chunk, samples - first)));
+      most.fill_(std::max(most.item<int64_t>(), std::ssize(measured.back())));
     }
   });
+  comm.all_reduce(most, comm::ReduceOp::kMax);
+  const int64_t width = 1 + most.item<int64_t>();  // of a row: the number of sums, the sums
+  const at::Tensor table = at::zeros({chunks, width}, at::kDouble);
+  const auto row = [&, rows = table.mutable_data_ptr<double>()](int64_t number) { return rows + number * width; };
+  for (int64_t number = own.first; number < own.last; ++number) {
+    const auto& sums = measured[static_cast<size_t>(number - own.first)];
+    row(number)[0] = static_cast<double>(sums.size());
+    std::copy(sums.begin(), sums.end(), row(number) + 1);
+  }
   comm.all_reduce(table, comm::ReduceOp::kSum);  // every row is one rank's, and zero elsewhere
   std::vector<double> total;
   for (int64_t number = 0; number < chunks; ++number) {

@@ -9,9 +9,6 @@
 
 namespace lockstep::loop {
 
-// The most sums that can be added at once.
-constexpr int64_t kMostSums = 64;
-
 // The samples that this rank computes, the first and one past the last; equal where it has none.
 struct OwnSamples {
   int64_t first = 0;

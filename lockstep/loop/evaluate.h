@@ -23,7 +23,7 @@
 
 namespace lockstep::loop {
 
-// Sums over samples by name, not means: batches are of unequal sizes. At most kMostSums (chunk_sums.h).
+// Sums over samples by name, not means: batches are of unequal sizes.
 using Sums = std::map<std::string, double>;
 using SumsOf = std::function<Sums(const data::Batch& batch)>;
 

@@ -1,5 +1,6 @@
 #include "lockstep/train/evaluator.h"
 
+#include "lockstep/base/error.h"
 #include "lockstep/train/best_metric.h"
 #include "lockstep/train/phase.h"
 
@@ -14,18 +15,28 @@ Evaluator::Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp)
                 .total_steps = parts.plan.total_steps,
                 .has_validation = parts.data.validation != nullptr} {}
 
+bool has_lost_ranks(const Error& error) {
+  return dynamic_cast<const CommError*>(&error) != nullptr || dynamic_cast<const DesyncError*>(&error) != nullptr;
+}
+
 Evaluation Evaluator::evaluate_on(Split split) {
   const Phase phase(parts_.world->self(), cat("evaluating at step ", parts_.state.step));
   ddp_.sync_buffers();
-  parts_.optimizer->exchange_averages();
   const auto& data = split == Split::kTest ? parts_.data.test : parts_.data.validation;
-  Evaluation evaluation = train::evaluate(*parts_.recipe, parts_.model, *data, parts_.world->communicator(),
-                                          {.chunk = parts_.plan.eval_batch,
-                                           .channels_last = parts_.plan.channels_last,
-                                           .amp = parts_.mixed->policy(),
-                                           .device = parts_.device,
-                                           .workers = parts_.workers,
-                                           .on_chunk = [this] { beat(parts_.world->self()); }});
+  Evaluation evaluation;
+  parts_.optimizer->exchange_averages();
+  try {
+    evaluation = train::evaluate(*parts_.recipe, parts_.model, *data, parts_.world->communicator(),
+                                 {.chunk = parts_.plan.eval_batch,
+                                  .channels_last = parts_.plan.channels_last,
+                                  .amp = parts_.mixed->policy(),
+                                  .device = parts_.device,
+                                  .workers = parts_.workers,
+                                  .on_chunk = [this] { beat(parts_.world->self()); }});
+  } catch (const Error& error) {
+    if (!has_lost_ranks(error)) parts_.optimizer->exchange_averages();
+    throw;
+  }
   parts_.optimizer->exchange_averages();
   return evaluation;
 }

@@ -4,12 +4,16 @@
 
 #include <cstdint>
 
+#include "lockstep/base/error.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/evaluation_schedule.h"
 #include "lockstep/train/parts.h"
 
 namespace lockstep::train {
+
+// Whether the ranks are no longer together: no collective may follow.
+bool has_lost_ranks(const Error& error);
 
 class Evaluator {
  public:
@@ -20,7 +24,7 @@ class Evaluator {
 
   // Evaluates after the current step, unless that has been done: on the data that decide what is best, or, if the run
   // `ends` here, on the test data, which decide it only where there are no others. Returns whether it was done now. A
-  // collective.
+  // collective. What it throws, all ranks throw; unless it has lost the others, the weights are as before.
   bool evaluate(bool ends = false);
 
   // Gives the metrics of this step's evaluation, which has been made, to a plateau schedule, if the run has one. They

@@ -151,10 +151,17 @@ at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
   return loss;
 }
 
+// An evaluation that fails ends the run, with a checkpoint of the steps before it. Where later steps depend on what it
+// would have found there is none: a resume from it would go on without.
 void Trainer::evaluate(bool ends) {
-  if (evaluator_.evaluate(ends)) {
-    reporter_.evaluation(evaluator_.last(), evaluator_.last_was_test(), evaluator_.is_best());
+  try {
+    if (!evaluator_.evaluate(ends)) return;
+  } catch (const Error& error) {
+    const bool goes_on_without = !parts_.state.scheduler.goes_by_metric() && parts_.options.early_stop == 0;
+    if (goes_on_without && !has_lost_ranks(error) && saved_step_ != step_) save();
+    throw;
   }
+  reporter_.evaluation(evaluator_.last(), evaluator_.last_was_test(), evaluator_.is_best());
 }
 
 bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || at_interval(step_, every); }
