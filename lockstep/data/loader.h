@@ -40,7 +40,7 @@ struct LoaderOptions {
   // batches, but at least one step.
   int prefetch = 3;
   int64_t prefetch_bytes = int64_t{256} << 20;
-  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a worker
+  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a sample
 };
 
 // The threads that load a data set where nobody says how many: its share of `cores` for one that decodes, else none.

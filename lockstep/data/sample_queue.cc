@@ -241,9 +241,10 @@ void SampleQueue::State::wait_for(std::unique_lock<std::mutex>& lock, const Open
   help.notify_one();
   std::chrono::nanoseconds patience = bounded(options.timeout);
   while (unit.left > 0 && patience.count() > 0) {
+    const size_t before = unit.left;
     const auto slice = std::min(patience, slice_of(options.timeout));
     ready.wait_for(lock, slice, [&] { return unit.left == 0; });
-    patience -= slice;
+    patience = unit.left < before ? bounded(options.timeout) : patience - slice;
   }
   waits = false;
   if (unit.left > 0) throw_late();

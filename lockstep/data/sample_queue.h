@@ -32,7 +32,7 @@ struct SampleQueueOptions {
   int workers = 0;   // threads, at most kMostWorkers; 0: next() reads all by itself
   size_t ahead = 4;  // the most units that are being read or wait to be taken; at least 1
   uint64_t end = std::numeric_limits<uint64_t>::max();         // one past the last unit
-  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for workers
+  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a sample
 };
 
 // One consumer thread.
@@ -57,8 +57,8 @@ class SampleQueue {
   SampleQueue& operator=(const SampleQueue&) = delete;
 
   // Returns the next unit. Rethrows what read_sample threw for the first of its samples that failed, at every call
-  // until seek(). Throws IoError that names the sample which has been read longest if the unit is not ready in time;
-  // the time that the process is stopped (Ctrl-Z) does not count.
+  // until seek(). Throws IoError that names the sample which has been read longest if no more of the unit is read for
+  // as long as the timeout; the time that the process is stopped (Ctrl-Z) does not count.
   Unit next();
 
   // Continues with `unit` and drops what was read ahead. Does not wait.

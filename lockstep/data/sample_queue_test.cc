@@ -249,6 +249,13 @@ TEST(SampleQueue, ASampleThatHangsIsNamedAndHoldsNobody) {
   wait_until([&] { return data.expired(); });
 }
 
+// A large batch over a slow disk is late as a whole, and no sample of it is.
+TEST(SampleQueue, AsLongAsSamplesComeNothingIsLate) {
+  const auto slow = std::make_shared<Acting>([](int64_t) { std::this_thread::sleep_for(milliseconds(250)); });
+  SampleQueue queue(slow, ten, kRows, 0, {.workers = 1, .ahead = 1, .timeout = std::chrono::seconds(1)});
+  expect_unit(queue, 0);
+}
+
 TEST(SampleQueue, WaitsForADataSetThatItDoesNotOwn) {
   const auto gate = std::make_shared<Gate>();
   std::atomic<bool> done = false;
