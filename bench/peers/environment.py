@@ -1,4 +1,4 @@
-"""The Python that has PyTorch: a virtual environment that only the bench makes and uses."""
+"""The Python that has PyTorch, and DALI where it is asked for: a virtual environment that only the bench makes and uses."""
 
 import hashlib
 import os
@@ -8,43 +8,63 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-REQUIREMENTS = ROOT / "bench" / "requirements.txt"
 FOLDER = ROOT / ".cache" / "bench-venv"
-DISK_GB = 3.5
 
 
 class Failed(Exception):
     """The environment could not be made."""
 
 
-def python():
-    """The path of its interpreter; makes the environment where it is missing or its requirements have changed.
+class Part:
+    """Packages that are installed together, when they are first needed."""
 
-    LOCKSTEP_BENCH_PYTHON names another interpreter, which must have PyTorch already.
+    def __init__(self, what, requirements, disk_gb):
+        self.what = what
+        self.disk_gb = disk_gb
+        self.requirements = ROOT / "bench" / requirements
+        self.stamp = FOLDER / self.requirements.with_suffix(".sha256").name
+
+    def wanted(self):
+        return hashlib.sha256(self.requirements.read_bytes()).hexdigest()
+
+    def installed(self):
+        return self.stamp.exists() and self.stamp.read_text() == self.wanted()
+
+    def megabytes(self):
+        return sum(float(size) for size in re.findall(r"# ([\d.]+) MB$", self.requirements.read_text(), re.MULTILINE))
+
+    def install(self, interpreter):
+        print(
+            f"bench: {self.what}, to compare with, into {FOLDER.relative_to(ROOT)}: {self.megabytes() / 1e3:.1f} GB to "
+            f"download from PyPI (less what pip's cache has), {self.disk_gb} GB on disk; once",
+            file=sys.stderr,
+        )
+        install = ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--disable-pip-version-check"]
+        subprocess.run([interpreter, *install, "-r", self.requirements], check=True)
+        self.stamp.write_text(self.wanted())
+
+
+PYTORCH = Part("PyTorch", "requirements.txt", 3.5)
+DALI = Part("NVIDIA DALI", "requirements-dali.txt", 0.6)
+
+
+def python(*more):
+    """The path of the interpreter, which has PyTorch and the parts `more`; makes what is missing or has changed.
+
+    LOCKSTEP_BENCH_PYTHON names another interpreter, which must have all of them already.
     """
     override = os.environ.get("LOCKSTEP_BENCH_PYTHON")
     if override:
         return override
     interpreter = FOLDER / "bin" / "python"
-    stamp = FOLDER / "requirements.sha256"
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    if not (interpreter.exists() and stamp.exists() and stamp.read_text() == wanted):
-        make(interpreter)
-        stamp.write_text(wanted)
-    return str(interpreter)
-
-
-def make(interpreter):
-    megabytes = sum(float(size) for size in re.findall(r"# ([\d.]+) MB$", REQUIREMENTS.read_text(), re.MULTILINE))
-    print(
-        f"bench: PyTorch, to compare with, into {FOLDER.relative_to(ROOT)}: {megabytes / 1e3:.1f} GB to download "
-        f"from PyPI (less what pip's cache has), {DISK_GB} GB on disk; once",
-        file=sys.stderr,
-    )
-    # The interpreter that ./run setup chose for libtorch's wheel is the one that PyTorch's wheel, the same, is for.
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--disable-pip-version-check"]
     try:
-        subprocess.run([ROOT / ".venv" / "bin" / "python", "-m", "venv", "--clear", FOLDER], check=True)
-        subprocess.run([interpreter, *install, "-r", REQUIREMENTS], check=True)
+        if not (interpreter.exists() and PYTORCH.installed()):
+            # The interpreter that ./run setup chose for libtorch's wheel is the one that PyTorch's wheel, the same, is for.
+            subprocess.run([ROOT / ".venv" / "bin" / "python", "-m", "venv", "--clear", FOLDER], check=True)
+            PYTORCH.install(interpreter)
+        for part in more:
+            if not part.installed():
+                part.install(interpreter)
     except (OSError, subprocess.CalledProcessError) as error:
         raise Failed(f"{FOLDER}: can't be made: {error}; ./run setup makes what it needs") from None
+    return str(interpreter)

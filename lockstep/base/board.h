@@ -67,9 +67,16 @@ struct BoardRank {
   std::atomic<uint64_t> reduced_bytes;  // bytes of gradients that all steps so far have reduced
   std::atomic<int64_t> reduce_ns;       // time during which their all-reduces were in flight
   std::atomic<int64_t> reduce_wait_ns;  // the part of it that backward did not hide: this rank waited
-  BoardText<96> doing;                  // "fold of bucket 2/5 (layer3.conv1.weight …)"
-  BoardText<512> error;                 // with kFailed: the error as one line
-  BoardText<128> overflow;              // the last step that the loss scaler skipped: "step 12: conv1.weight"
+  // Data, of all steps so far: the time that this rank's steps stood still for the loader, and that of reading,
+  // decoding and transforming their samples in all of its threads.
+  std::atomic<int64_t> data_wait_ns;
+  std::atomic<int64_t> data_read_ns;
+  std::atomic<int64_t> data_decode_ns;
+  std::atomic<int64_t> data_transform_ns;
+  BoardText<96> doing;      // "fold of bucket 2/5 (layer3.conv1.weight …)"
+  BoardText<512> error;     // with kFailed: the error as one line
+  BoardText<128> overflow;  // the last step that the loss scaler skipped: "step 12: conv1.weight"
+  BoardText<64> remedy;     // with kFailed: options with which the run can go on: "--skip-bad 4"
 
   // Publishes that the rank has done all that it had to do, and exits with `code`: 0, or 75 if it was asked to stop.
   void finish(int code) {
@@ -86,7 +93,7 @@ struct BoardRank {
 
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 4;
+  static constexpr uint32_t kVersion = 6;
 
   std::atomic<uint32_t> magic;
   uint32_t version;

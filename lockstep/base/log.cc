@@ -8,6 +8,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 
 namespace lockstep {
 namespace {
@@ -51,7 +52,7 @@ void Logger::emit(LogLevel level, const std::string& text) const {
   const auto index = static_cast<size_t>(level);
   std::string line = options_.prefix.empty() ? "" : '[' + options_.prefix + "] ";
   if (level != LogLevel::kInfo) line += cat(kNames[index], ": ");
-  line += text;
+  line += shown(text);
   if (options_.color && !kColors[index].empty()) line = cat(kColors[index], line, "\033[0m");
   sink_(line);
 }

@@ -20,6 +20,14 @@ TEST(Logger, PrefixesAndFilters) {
   EXPECT_EQ(lines, (std::vector<std::string>{"[rank 1] step 3", "[rank 1] warning: slow"}));
 }
 
+TEST(Logger, ALineIsOne) {
+  std::string line;
+  Logger({.level = LogLevel::kInfo, .prefix = "", .color = false}, [&](const std::string& text) {
+    line = text;
+  }).warning("two\nlines \x1b[2J.jpg");
+  EXPECT_EQ(line, "warning: two\\nlines \\x1b[2J.jpg");
+}
+
 TEST(Logger, ColoursWhenAsked) {
   std::string line;
   Logger({.level = LogLevel::kInfo, .prefix = "", .color = true}, [&](const std::string& text) {

@@ -24,7 +24,8 @@ enum class Purpose : uint8_t {
   kMix = 8,
   kReplacement = 9,
   kWeighted = 10,
-  kBlocks = 11
+  kBlocks = 11,
+  kSubstitute = 12
 };
 
 // The stream of numbers of (seed, purpose, epoch, index, slot), which any process can draw at any time. The index,

@@ -10,6 +10,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/node_memory.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep {
@@ -35,7 +36,8 @@ class OwnEntry {
   BoardRank* self_ = nullptr;
 };
 
-int fail(const std::optional<OwnEntry>& entry, int code, const std::string& line) {
+int fail(const std::optional<OwnEntry>& entry, int code, const std::string& text) {
+  const std::string line = shown(text);
   if (entry && entry->self() != nullptr) {
     entry->self()->fail(code, line);
   } else {

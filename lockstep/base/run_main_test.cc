@@ -24,6 +24,9 @@ TEST(RunMain, ErrorsBecomeALineAndACode) {
   EXPECT_EQ(run_main([]() -> int { throw DataError("a.gz: damaged"); }), 65);
   EXPECT_EQ(GetCapturedStderr(), "error: a.gz: damaged\n");
   CaptureStderr();
+  EXPECT_EQ(run_main([]() -> int { throw DataError("two\nlines.gz: damaged"); }), 65);
+  EXPECT_EQ(GetCapturedStderr(), "error: two\\nlines.gz: damaged\n");
+  CaptureStderr();
   EXPECT_EQ(run_main([]() -> int { throw std::runtime_error("shapes differ\nat frame #0"); }), 70);
   EXPECT_EQ(GetCapturedStderr(), "error: shapes differ\n");
 }

@@ -1,10 +1,13 @@
 #include <ATen/Parallel.h>
 
+#include <algorithm>
+
 #include "lockstep/amp/auto_level.h"
 #include "lockstep/amp/cast_model.h"
 #include "lockstep/amp/rates.h"
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
@@ -12,15 +15,17 @@
 #include "lockstep/cli/ranks.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/subset.h"
+#include "lockstep/data/skipped_samples.h"
 #include "lockstep/launch/start.h"
+#include "lockstep/loop/skip_list.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/continuation.h"
+#include "lockstep/train/evaluated_data.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/options/eval_command.h"
-#include "lockstep/train/run_data.h"
+#include "lockstep/train/plan.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/training_state.h"
 #include "lockstep/world/once.h"
@@ -40,34 +45,6 @@ std::string precision_text(const amp::Policy& policy, const std::string& why) {
   return cat(", at ", policy.name(), why.empty() ? "" : cat(" (", why, ')'));
 }
 
-// The samples that the run's own test was on. Where the data have no test part they were held out of the others, by the
-// run's seed.
-std::shared_ptr<const data::Dataset> test_part(const data::Splits& data, const std::optional<train::Origin>& origin) {
-  if (data.test != nullptr || !origin) return data::complete(data, std::nullopt, /*seed=*/1).splits.test;
-  const std::string& held_out = origin->option("validation");
-  const auto seed = static_cast<uint64_t>(origin->number("seed"));
-  const double percent = held_out.empty() ? 0 : config::read_number("validation", held_out, 0, 100);
-  return data::complete(data, percent, seed).splits.test;
-}
-
-// Says that the data are not those of the run that made the weights, as far as its files tell; empty if they are.
-std::string other_data(const train::EvalOptions& options, const std::optional<train::Origin>& origin,
-                       const data::Splits& data) {
-  const auto name = [](const std::string& path) { return path.empty() ? std::string("data made on the spot") : path; };
-  const bool same =
-      options.run_data && (*options.run_data == options.data || train::same_place(*options.run_data, options.data));
-  if (options.run_data && !same) {
-    return cat("evaluated on ", name(options.data), ", and the run was trained on ", name(*options.run_data));
-  }
-  if (same || !origin) return "";
-  const std::string& held_out = origin->option("validation");
-  const double percent = held_out.empty() ? 0 : config::read_number("validation", held_out, 0, 100);
-  const auto train = std::ssize(data::hold_out(data.train->size(), percent, /*seed=*/1).train);
-  if (train == origin->train_samples && data.train->sample_shape() == origin->sample_shape) return "";
-  return cat("evaluated on ", name(options.data), ", and the run was trained on other data: ", origin->train_samples,
-             " samples, where these have ", train, ", or samples of another shape");
-}
-
 // The run's own number of threads gives its evaluation's bits.
 int threads_of(const parallel::ProcessOptions& processes, const std::optional<train::Origin>& origin,
                const World& world) {
@@ -75,9 +52,29 @@ int threads_of(const parallel::ProcessOptions& processes, const std::optional<tr
   return parallel::threads_or_default(processes.threads > 0 ? processes.threads : of_run, usable_cores(), world.size());
 }
 
+// Where samples that can't be read are listed; null: the first one is the evaluation's error. Of the run's own data as
+// many are left out as the run has met, or would have passed over: which they are, its evaluation decides anew, as the
+// run's own did.
+std::shared_ptr<data::SkippedSamples> skip_list(const train::EvalOptions& options, bool own, int64_t met,
+                                                const World& world) {
+  if (!own) return loop::skip_list(world, options.skip_bad.value_or(0));
+  return loop::skip_list(world, options.skip_bad ? met + *options.skip_bad : std::max(met, options.run_skip_bad));
+}
+
+train::Evaluation evaluate(const train::Recipe& recipe, const train::Model& model, const data::Dataset& data,
+                           World& world, const train::EvaluationOptions& options) {
+  try {
+    return train::evaluate(recipe, model, data, world.communicator(), options);
+  } catch (const DataError& error) {
+    if (options.skipped != nullptr) throw;
+    throw DataError(error.what(), " (--skip-bad N leaves out up to N such samples)");
+  }
+}
+
 nlohmann::ordered_json results(const train::Evaluation& result, std::optional<int64_t> step, const std::string& file) {
   nlohmann::ordered_json all = {{"file", file}, {"step", nullptr}, {"samples", result.samples}, {"loss", result.loss}};
   if (step) all["step"] = *step;
+  if (result.left_out > 0) all["left_out"] = result.left_out;
   all.update(result.metrics);
   return all;
 }
@@ -103,35 +100,45 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   at::set_num_threads(threads_of(options.processes, origin, *world));
   const train::Defaults defaults = recipe->defaults("");
-  const auto data = recipe->open_data(train::request_of(*world, options.data, 1, defaults.channels_last));
-  const auto test = test_part(data, origin);
-  const auto model = recipe->make_model(1, *test);
+  const bool channels_last = train::takes_channels_last(train::ChannelsLast::kAuto, defaults);
+  const train::EvaluatedData data = train::open_evaluated_data(*recipe,
+                                                               {.path = options.data_path(),
+                                                                .named = !options.data.empty(),
+                                                                .run_data = options.run_data,
+                                                                .run_folder = train::run_of(file),
+                                                                .channels_last = channels_last},
+                                                               origin, *world);
+  const data::Dataset& test = *data.samples;
+  const auto model = recipe->make_model(1, test);
   checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, file),
                               {.file = file, .convert_dtypes = true});
   const amp::Policy amp = policy_of(precision);
   const Logger log = Logger::from_environment("");
   for (const auto& warning : named.warnings) log.warning(warning);
+  for (const auto& warning : data.warnings) {
+    if (world->rank() == 0) log.warning(warning);
+  }
   const std::string slow = amp::slow_warning(amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
   if (world->rank() == 0 && !slow.empty()) log.warning(slow);
-  train::set_memory_format(*model.module, defaults.channels_last);
+  train::set_memory_format(*model.module, channels_last);
   amp::cast_models({model.module.get()}, amp);
-  const auto result =
-      train::evaluate(*recipe, model, *test, world->communicator(),
-                      {.chunk = options.batch_size.value_or(defaults.eval_batch),
-                       .channels_last = defaults.channels_last,
-                       .amp = amp,
-                       .workers = data::usual_workers(*test, usable_cores(), world->place().local_size)});
+  const auto state = origin ? std::optional(train::read_state(root, file)) : std::nullopt;
+  const auto skipped = skip_list(options, data.own, state ? std::ssize(state->skipped) : 0, *world);
+  const auto result = evaluate(*recipe, model, test, *world,
+                               {.chunk = options.batch_size.value_or(defaults.eval_batch),
+                                .channels_last = channels_last,
+                                .amp = amp,
+                                .workers = data::usual_workers(test, usable_cores(), world->place().local_size),
+                                .skipped = skipped.get()});
   if (world->rank() != 0) return 0;
-  const std::string other = other_data(options, origin, data);
-  if (!other.empty()) log.warning(other);
+  if (skipped != nullptr && !data.own) {  // else the run has told them
+    for (const data::BadSample& each : skipped->all()) log.warning("left out: ", each.why);
+  }
   if (options.json) {
-    print(results(result, origin ? std::optional(train::read_state(root, file).step) : std::nullopt, file).dump() +
-          '\n');
+    print(results(result, state ? std::optional(state->step) : std::nullopt, file).dump() + '\n');
   } else {
-    std::string line = cat(file, ": loss ", result.loss);
-    for (const auto& [name, value] : result.metrics.items()) line += cat(", ", name, ' ', value.dump());
-    print(cat(line, " on ", result.samples, " test samples of ", test->description(),
-              precision_text(amp, precision.why), '\n'));
+    print(
+        cat(file, ": ", text_of(result, "test"), " of ", test.description(), precision_text(amp, precision.why), '\n'));
   }
   return 0;
 }

@@ -1,7 +1,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "lockstep/amp/auto_level.h"
@@ -14,18 +14,13 @@
 #include "lockstep/base/topology.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/ranks.h"
-#include "lockstep/comm/text_exchange.h"
+#include "lockstep/cli/run_place.h"
+#include "lockstep/cli/train_line.h"
 #include "lockstep/config/values.h"
-#include "lockstep/launch/resumed.h"
-#include "lockstep/launch/run_directory.h"
 #include "lockstep/launch/start.h"
-#include "lockstep/train/device.h"
-#include "lockstep/train/folder/run_lock.h"
-#include "lockstep/train/options/train_command.h"
 #include "lockstep/train/run_header.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/trainer.h"
-#include "lockstep/world/once.h"
 
 namespace lockstep::cli {
 namespace {
@@ -51,34 +46,9 @@ void watch_signals() {
   }
 }
 
-// The ownership of the run's folder.
-struct Folder {
-  std::optional<train::RunLock> of_front;           // lockstep's front has prepared it
-  std::optional<launch::RunDirectory> of_launcher;  // rank 0 has, where another launcher started the ranks
-};
-
-// Prepares the run's folder on rank 0, unless the front has done so, and completes --out and --resume on all ranks. A
-// collective.
-Folder take_folder(World& world, train::TrainOptions& options, const Logger& log) {
-  Folder folder{.of_front = train::RunLock::inherited(options.out), .of_launcher = {}};
-  if (folder.of_front) return folder;
-  once(world, OnceScope::kWorld, [&] {
-    folder.of_launcher = launch::RunDirectory::prepare(options);
-    launch::go_on(options, *folder.of_launcher);
-  });
-  const std::string& warning = folder.of_launcher ? folder.of_launcher->lock().warning() : "";
-  if (!warning.empty()) log.warning(warning);
-  options.out = comm::gather_texts(world.communicator(), options.out).at(0);
-  const std::string resume = comm::gather_texts(world.communicator(), options.resume.value_or("")).at(0);
-  if (resume.empty()) return folder;
-  options.resume = resume;
-  if (!options.load.empty()) options.loaded = std::exchange(options.load, "");
-  return folder;
-}
-
 // A mistake that ends the run before it began leaves nothing behind.
 train::Parts set_up(const train::TrainOptions& options, std::shared_ptr<train::Recipe> recipe,
-                    std::shared_ptr<World> world, const Folder& folder) {
+                    std::shared_ptr<World> world, Folder& folder) {
   try {
     return train::set_up(options, std::move(recipe), std::move(world));
   } catch (const Error&) {
@@ -88,13 +58,6 @@ train::Parts set_up(const train::TrainOptions& options, std::shared_ptr<train::R
 }
 
 [[noreturn]] void throw_unwritable() { throw IoError("standard output: can't be written"); }
-
-InitOptions world_of(const train::TrainOptions& options) {
-  return {.backend = train::backend_for(options.device, options.comm.backend),
-          .interfaces = options.comm.interfaces,
-          .timeout = std::chrono::seconds(options.comm.timeout),
-          .timeout_name = "--timeout"};
-}
 
 void tell(const train::Parts& parts, const Logger& log) {
   const train::TrainOptions& options = parts.options;
@@ -134,24 +97,26 @@ track::Progress::Options progress_options(const World& world, bool quiet) {
 }  // namespace
 
 int train(const Program& program, const Arguments& args, const Recipes& recipes) {
-  train::TrainCommand command(program.name, {recipes.begin(), recipes.end()});
-  const auto find_config = [](const train::TrainOptions& asked) { return launch::find_resumed_config(asked); };
-  const parallel::Machine machine{.cores = usable_cores(), .launched = is_launched() || program.of_ranks.empty()};
-  if (const auto help = command.read(args, machine, find_config)) return print(*help), 0;
-  train::TrainOptions& options = command.options();
+  TrainLine line(program, args, recipes);
+  if (const auto help = line.read()) return print(*help), 0;
+  train::TrainCommand& command = line.command();
+  const train::TrainOptions& options = command.options();
   if (starts_ranks(program, options.parallel.nproc, command.rows().find("nproc")->given))
     return launch::start_training(program.of_ranks, command);
   watch_signals();
-  launch::check_inputs(options);
-  train::require_gpu(options.device);
-  const auto world = init(world_of(options));
+  check_inputs(options);
+  const auto world = init(line.world());
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();  // which names the rank in every line
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
-  const Folder folder = take_folder(*world, options, log);  // its own until the process ends
+  Folder folder = take_folder(*world, line, log);  // its own until the process ends
+  const bool leads = world->rank() == 0;
+  if (!folder.done.empty()) {
+    if (leads && !options.quiet) print(folder.done + '\n');
+    return 0;
+  }
   train::Parts parts = set_up(options, std::dynamic_pointer_cast<train::Recipe>(command.recipe()), world, folder);
   parts.program = program.name;
   parts.resume_command = command.resume_command(options.out);
-  const bool leads = world->rank() == 0;
   if (leads) tell(parts, log);
   if (options.parallel.pin) log.debug("pinned to ", pin(*world));  // after set_up: --threads counts all cores
   // A closed terminal, a full disk: the run stops as on request, for it saves then.
@@ -163,6 +128,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   train::Trainer trainer(std::move(parts), progress_options(*world, options.quiet || !leads), show, stop_asked, log);
   const int code = trainer.run();
   if (unwritable && !g_stop.asked()) throw_unwritable();
+  if (code == 0 && folder.of_launcher) folder.of_launcher->mark_ended();
   return code;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::config {
@@ -71,7 +72,7 @@ std::string near_entry(const std::string& path) {
   const std::string near = nearest(missing.string(), names);
   if (near.empty()) return "";
   const fs::path entry = rest.empty() ? there / near : there / near / rest;
-  return cat("; did you mean ", entry.string(), '?');
+  return cat("; did you mean ", shown(entry.string()), '?');
 }
 
 }  // namespace lockstep::config

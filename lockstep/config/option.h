@@ -43,11 +43,14 @@ struct Option : OptionShape {
   std::optional<std::string> default_value = {};    // that value
   bool given = false;                               // on the command line or in the user's file
   std::optional<std::string> recalled = {};         // the value that a resumed run's own file gave
+  std::optional<std::string> none = {};             // a value that says the same as leaving the option out
 
   // Sets the value that a bare --name stands for.
   Option& bare(std::string bare_value);
   // Sets the value that `name = false` stands for in a file, where it is not "false".
   Option& off(std::string value);
+  // A run that says this value is, in its record, one that leaves the option out: "0" of an option that is off then.
+  Option& none_at(std::string value);
   Option& of_list();
   Option& of_one_start();
   Option& not_in_file();

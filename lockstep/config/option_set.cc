@@ -19,6 +19,11 @@ Option& Option::off(std::string value) {
   return *this;
 }
 
+Option& Option::none_at(std::string value) {
+  none = std::move(value);
+  return *this;
+}
+
 Option& Option::of_list() {
   is_list = true;
   return *this;
@@ -137,7 +142,9 @@ std::vector<std::string> OptionSet::arguments() const {
 Record OptionSet::record() const {
   Record record;
   for (const Option& row : rows_) {
-    if (row.effect != Effect::kNone) record.push_back({row.name, row.get().value_or("")});
+    if (row.effect == Effect::kNone) continue;
+    const auto value = row.get();
+    record.push_back({row.name, value == row.none ? "" : value.value_or("")});
   }
   return record;
 }

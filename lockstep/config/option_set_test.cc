@@ -55,6 +55,20 @@ TEST(OptionSet, WhatIsRecalledIsNotPassedOn) {
   EXPECT_THAT(set.rows.arguments(), ElementsAre("--layers=3"));
 }
 
+TEST(OptionSet, AValueThatSaysNoneIsRecordedAsLeftOut) {
+  std::optional<double> share;
+  OptionSet rows;
+  rows.number("share", "X", "how much", &share, 0, 1, Effect::kIdentity).none_at("0");
+  const auto after = [&](const char* value) {
+    rows.apply_as_given(std::vector<GivenOption>{{"share", value}});
+    return rows.record();
+  };
+  EXPECT_EQ(rows.record(), (Record{{"share", ""}}));
+  EXPECT_EQ(after("0.5"), (Record{{"share", "0.5"}}));
+  EXPECT_EQ(after("0.0"), (Record{{"share", ""}}));
+  EXPECT_THAT(rows.arguments(), ElementsAre("--share=0")) << "it undoes what a file says";
+}
+
 TEST(OptionSet, RowsAreTheFields) {
   Set set;
   const std::vector<GivenOption> given = {{"layers", "3"}, {"gloss", "0.25"}, {"colour", ""},  {"brush", "fine"},

@@ -34,12 +34,18 @@ class Batch {
   at::Tensor& data() { return (*this)["data"]; }
   const at::Tensor& target() const { return (*this)["target"]; }
   at::Tensor& target() { return (*this)["target"]; }
+  // The target where it is a class for each sample, int64 [n]: what counting right answers needs. Throws ConfigError
+  // for others, such as the probabilities of mixed batches (mix.h).
+  const at::Tensor& class_target() const;
 
   // Calls visit(at::Tensor&) for every tensor.
   template <typename Visit>
   void for_each_tensor(const Visit& visit) {
     for (auto& [name, tensor] : tensors) visit(tensor);
   }
+
+  // Removes these rows, which ascend, by a copy of the others.
+  void drop_rows(const std::vector<int64_t>& rows);
 
   std::vector<Named> tensors;  // in the order of Dataset::fields()
 };

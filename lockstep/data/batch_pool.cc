@@ -16,6 +16,7 @@ struct BatchPool::State {
   const std::vector<Field> fields;
   const int64_t most_rows;
   const size_t most_free;
+  const BatchMemory memory;
   std::mutex mutex;                               // guards the rest
   std::vector<std::unique_ptr<SampleRows>> free;  // has room for most_free
   int64_t made = 0;
@@ -29,7 +30,7 @@ struct BatchPool::State {
         return block;
       }
     }
-    auto block = std::make_unique<SampleRows>(fields, most_rows);
+    auto block = std::make_unique<SampleRows>(fields, most_rows, memory);
     const std::lock_guard lock(mutex);
     ++made;
     return block;
@@ -45,8 +46,9 @@ struct BatchPool::State {
   }
 };
 
-BatchPool::BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free)
-    : state_(new State{.fields = std::move(fields), .most_rows = most_rows, .most_free = most_free}) {
+BatchPool::BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free, BatchMemory memory)
+    : state_(new State{
+          .fields = std::move(fields), .most_rows = most_rows, .most_free = most_free, .memory = std::move(memory)}) {
   state_->free.reserve(most_free);
 }
 

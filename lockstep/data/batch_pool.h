@@ -13,8 +13,8 @@ namespace lockstep::data {
 class BatchPool {
  public:
   // Each block has room for `most_rows` samples of these fields. Blocks that come back are freed where `most_free`
-  // wait.
-  BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free);
+  // wait. `memory`: of the blocks, such as pinned memory where a GPU trains.
+  BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free, BatchMemory memory = {});
 
   // Returns a block that nobody else has: one that came back, else a new one. What it holds is undefined.
   std::shared_ptr<SampleRows> take();

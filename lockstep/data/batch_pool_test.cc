@@ -19,6 +19,25 @@ TEST(BatchPool, GivesBlocksOfOneSize) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(block->batch().data().data_ptr()) % 64, 0u);
 }
 
+// As pinned memory, where a GPU trains.
+TEST(BatchPool, AsksForTheMemoryOfItsBlocksOnceEach) {
+  std::vector<at::Tensor> made;
+  const BatchMemory memory = [&](at::IntArrayRef shape, at::ScalarType dtype, at::MemoryFormat format) {
+    made.push_back(at::empty(shape, at::TensorOptions(dtype), format));
+    return made.back();
+  };
+  BatchPool pool(kFields, 4, 8, memory);
+  for (int i = 0; i < 3; ++i) {
+    const auto block = pool.take();
+    ASSERT_EQ(made.size(), 2u) << "the block comes back";
+    EXPECT_EQ(block->batch().data().data_ptr(), made[0].data_ptr());
+  }
+  EXPECT_EQ(made[0].sizes(), at::IntArrayRef({4, 2, 3}));
+  EXPECT_EQ(made[1].scalar_type(), at::kLong);
+  const auto one = pool.take(), other = pool.take();
+  EXPECT_EQ(made.size(), 4u);
+}
+
 TEST(BatchPool, GivesNoBlockTwiceAtATime) {
   BatchPool pool(kFields, 4, 8);
   std::set<const void*> seen;

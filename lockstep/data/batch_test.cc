@@ -34,6 +34,22 @@ TEST(Batch, NamesItsTensorsWhereOneIsMissing) {
   EXPECT_EQ(refusal([] { Batch()["mask"]; }), "the batch has no tensor mask; it has none");
 }
 
+// [3] would broadcast to the probabilities [3, 3], and their count would be a number.
+TEST(Batch, HasNoClassesWhereTheTargetIsAnotherThing) {
+  const at::Tensor classes = at::arange(3);
+  EXPECT_TRUE(Batch::of(at::zeros({3, 2}), classes).class_target().is_same(classes));
+  EXPECT_EQ(
+      refusal([&] {
+        Batch::of(at::zeros({3, 2}), at::one_hot(classes).to(at::kFloat)).class_target();
+      }),
+      "the target is no int64 class for each sample, but Float [3, 3], as probabilities of mixed batches are: count "
+      "right answers on samples that are not mixed");
+  EXPECT_EQ(refusal([&] {
+              Batch::of(at::zeros({3, 2}), at::zeros({3, 4, 4}, at::kLong)).class_target();
+            }),
+            "the target is no int64 class for each sample, but Long [3, 4, 4]");
+}
+
 TEST(Batch, LeavesUndefinedTensorsOut) {
   EXPECT_FALSE(Batch::of(at::zeros({2})).has("target"));
   EXPECT_TRUE(Batch::of({}, at::zeros({2})).has("target"));

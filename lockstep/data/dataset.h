@@ -54,8 +54,13 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   // A line for a run's header: what the data is and where it comes from.
   virtual std::string description() const = 0;
 
+  // What is done to the samples as they are read, at random or not: "RandomResizedCrop 224, flip 0.5". Neither what
+  // fingerprint() covers nor a place. A loop is resumed with equal ones alone.
+  virtual std::string transforms() const { return {}; }
   // The number of classes of the targets; 0: they are none, as in a regression.
   virtual int64_t classes() const { return 0; }
+  // Their names in the order of their numbers; empty where they have none.
+  virtual std::vector<std::string> class_names() const { return {}; }
   // The class of a sample where that is known without reading it, else -1.
   virtual int64_t class_of(int64_t /*index*/) const { return -1; }
   // What errors call a sample: "sample 12", or its file.
@@ -80,9 +85,6 @@ struct Splits {
   std::shared_ptr<const Dataset> validation;
   double usual_validation = 0;  // percent to hold out where there is no test part and nobody says how much
 };
-
-// Computes a text on one rank and returns it on all, so that a million files are listed once. Null: each for itself.
-using OnOneRank = std::function<std::string(const std::function<std::string()>& compute)>;
 
 // Throws BugError unless the index lies in [0, size).
 void check_index(int64_t index, int64_t size);

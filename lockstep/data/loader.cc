@@ -1,6 +1,7 @@
 #include "lockstep/data/loader.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -24,6 +25,7 @@ void check(const LoaderOptions& options, const Dataset& dataset, const LaneSampl
   if (dataset.size() != sampler.options().dataset_size) {
     throw BugError("a sampler of ", sampler.options().dataset_size, " samples for a data set of ", dataset.size());
   }
+  if (options.transform != nullptr) options.transform->check(dataset);
 }
 
 // The samples of the largest batch.
@@ -41,22 +43,59 @@ size_t units_ahead(const LoaderOptions& options, const Dataset& dataset, int64_t
   return static_cast<size_t>(std::max(lanes, std::min(wanted, options.prefetch_bytes / bytes)));
 }
 
+// While it lives, the step waits for its samples.
+class Waiting {
+ public:
+  Waiting(LoaderWatch* watch, StepBatch& step) : watch_(watch), step_(step) {
+    if (watch_ != nullptr) watch_->wait_begins();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    step_.wait_ns = monotonic_ns() - begin_;
+    if (watch_ != nullptr) watch_->wait_ends(step_.wait_ns, step_.stats);
+  }
+
+ private:
+  LoaderWatch* watch_;
+  StepBatch& step_;
+  int64_t begin_ = monotonic_ns();
+};
+
+std::shared_ptr<const Substitutes> substitutes_of(const LoaderOptions& options, const LaneSampler& sampler) {
+  if (options.skipped == nullptr) return nullptr;
+  return std::make_shared<Substitutes>(sampler.options().order, options.skipped->most());
+}
+
 }  // namespace
 
 int usual_workers(const Dataset& dataset, int cores, int processes) {
   return dataset.decodes() ? std::clamp(cores / std::max(1, processes), 1, kMostWorkers) : 0;
 }
 
-std::vector<SampleRead> Loader::Source::samples(uint64_t unit) const {
+LaneDraw Loader::Source::place_of(uint64_t unit) const {
   const auto number = static_cast<int64_t>(unit / static_cast<uint64_t>(lanes));
-  const int lane = first_lane + static_cast<int>(unit % static_cast<uint64_t>(lanes));
-  const auto epoch = static_cast<uint32_t>(number / sampler.steps_per_epoch());
+  return {.seed = sampler.options().seed,
+          .epoch = static_cast<uint32_t>(number / sampler.steps_per_epoch()),
+          .step = number % sampler.steps_per_epoch(),
+          .lane = first_lane + static_cast<int>(unit % static_cast<uint64_t>(lanes))};
+}
+
+std::vector<SampleRead> Loader::Source::samples(uint64_t unit) const {
+  const LaneDraw place = place_of(unit);
   std::vector<SampleRead> samples;
-  for (const Pick& pick : sampler.picks(epoch, number % sampler.steps_per_epoch(), lane)) {
-    samples.push_back(
-        {.index = pick.index, .draw = {.seed = sampler.options().seed, .epoch = epoch, .number = pick.number}});
+  for (const Pick& pick : sampler.picks(place.epoch, place.step, place.lane)) {
+    samples.push_back({.index = pick.index, .draw = {.seed = place.seed, .epoch = place.epoch, .number = pick.number}});
   }
   return samples;
+}
+
+SampleQueueOptions::Complete Loader::completion_of(const std::shared_ptr<const Source>& source,
+                                                   const std::shared_ptr<const Dataset>& dataset) {
+  if (source->transform == nullptr) return {};
+  return [source, dataset](uint64_t unit, Batch& batch) {
+    source->transform->apply(batch, *dataset, source->place_of(unit));
+  };
 }
 
 uint64_t Loader::Source::first_unit(Position position) const {
@@ -72,30 +111,58 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, LaneSampler sampler, Load
       source_((check(options, *dataset, sampler),
                std::make_shared<Source>(Source{.sampler = std::move(sampler),
                                                .first_lane = options.first_lane,
-                                               .lanes = options.last_lane - options.first_lane}))),
+                                               .lanes = options.last_lane - options.first_lane,
+                                               .transform = options.transform}))),
+      skipped_(options.skipped),
+      watch_(options.watch),
       position_(start),
       queue_(dataset, [source = source_](uint64_t unit) { return source->samples(unit); }, most_rows(source_->sampler),
              source_->first_unit(start),
              {.workers = options.workers,
               .ahead = units_ahead(options, *dataset, most_rows(source_->sampler)),
-              .timeout = options.timeout}) {}
+              .timeout = options.timeout,
+              .complete = completion_of(source_, dataset),
+              .substitutes = substitutes_of(options, source_->sampler),
+              .memory = options.memory}) {}
 
-StepBatch Loader::next() {
-  StepBatch step{.position = position_, .global_samples = sampler().global_batch_samples(position_.step), .lanes = {}};
-  const int64_t start = monotonic_ns();
+void Loader::read_lanes(ReadStep& read) {
+  StepBatch& step = read.step;
+  const Waiting waiting(watch_.get(), step);
+  for (int i = 0; i < source_->lanes; ++i) {
+    SampleQueue::Unit unit = queue_.next();
+    step.stats += unit.stats;
+    read.bad.insert(read.bad.end(), unit.bad.begin(), unit.bad.end());
+    read.empty += unit.empty;
+    step.lanes.push_back({std::move(unit.batch), source_->first_lane + i});
+  }
+}
+
+ReadStep Loader::read() {
+  ReadStep read{{.position = position_, .global_samples = sampler().global_batch_samples(position_.step), .lanes = {}}};
   try {
-    for (int i = 0; i < source_->lanes; ++i) {
-      SampleQueue::Unit unit = queue_.next();
-      step.stats += unit.stats;
-      step.lanes.push_back({std::move(unit.batch), source_->first_lane + i});
+    read_lanes(read);
+  } catch (...) {
+    read.failed = std::current_exception();  // the others wait for what this rank has met
+    seek(position_);                         // lanes of this step may have been taken already
+    return read;
+  }
+  if (++position_.step == sampler().steps_per_epoch()) position_ = {.epoch = position_.epoch + 1, .step = 0};
+  return read;
+}
+
+StepBatch Loader::settle(ReadStep read) {
+  try {
+    if (skipped_ != nullptr) read.step.skipped = skipped_->add(read.bad);
+    if (read.failed) std::rethrow_exception(read.failed);
+    if (read.empty > 0) {
+      throw BugError("loader: ", read.empty, " places of a training batch are empty, the first of ",
+                     read.bad.front().why);
     }
   } catch (...) {
-    seek(position_);  // lanes of this step may have been taken already
+    seek(read.step.position);
     throw;
   }
-  step.wait_ns = monotonic_ns() - start;
-  if (++position_.step == sampler().steps_per_epoch()) position_ = {.epoch = position_.epoch + 1, .step = 0};
-  return step;
+  return std::move(read.step);
 }
 
 void Loader::seek(Position position) {

@@ -77,6 +77,28 @@ class Blocks final : public Order {
   uint64_t seed_;
 };
 
+class WithReplacement final : public Order {
+ public:
+  WithReplacement(int64_t size, int64_t draws, uint64_t seed)
+      : size_(static_cast<uint32_t>(size)), draws_(draws), seed_(seed) {
+    if (draws < 1) throw ConfigError("an order of ", draws, " draws with replacement; 1 is the least");
+    if (size < 1 || size > std::numeric_limits<uint32_t>::max()) {
+      throw ConfigError("an order of draws with replacement from ", size, " samples; 1 to 2^32 - 1 are possible");
+    }
+  }
+  int64_t size() const override { return draws_; }
+  std::string text() const override { return "with replacement"; }
+  Pick at(uint32_t epoch, int64_t position) const override {
+    const auto number = static_cast<uint64_t>(position);
+    return {.index = RandomStream(seed_, Purpose::kReplacement, epoch, number).below(size_), .number = number};
+  }
+
+ private:
+  uint32_t size_;
+  int64_t draws_;
+  uint64_t seed_;
+};
+
 // Walker's alias method: n slots of equal probability, of which each belongs to a sample up to a limit and to another
 // one above it. The table is made in one fixed order of operations on doubles.
 class Weighted final : public Order {
@@ -151,6 +173,10 @@ std::shared_ptr<const Order> shuffled(int64_t size, uint64_t seed) { return std:
 std::shared_ptr<const Order> shuffled_in_blocks(int64_t size, int64_t block, uint64_t seed) {
   if (block < 1) throw ConfigError("an order by blocks of ", block, " samples; 1 is the least");
   return std::make_shared<Blocks>(size, block, seed);
+}
+
+std::shared_ptr<const Order> with_replacement(int64_t size, int64_t draws, uint64_t seed) {
+  return std::make_shared<WithReplacement>(size, draws, seed);
 }
 
 std::shared_ptr<const Order> weighted(const std::vector<double>& weights, int64_t draws, uint64_t seed) {

@@ -33,6 +33,10 @@ std::shared_ptr<const Order> shuffled(int64_t size, uint64_t seed);
 // ConfigError for blocks of less than one sample.
 std::shared_ptr<const Order> shuffled_in_blocks(int64_t size, int64_t block, uint64_t seed);
 
+// `draws` of `size` samples an epoch, each drawn from all of them, as RandomSampler(replacement=True) with num_samples.
+// Throws ConfigError for no samples, more than 2^32 - 1, or no draws.
+std::shared_ptr<const Order> with_replacement(int64_t size, int64_t draws, uint64_t seed);
+
 // `draws` samples an epoch, drawn with replacement, sample i with the probability weights[i] ÷ all weights. Throws
 // ConfigError for weights that are negative, not finite or all zero, and for no draws.
 std::shared_ptr<const Order> weighted(const std::vector<double>& weights, int64_t draws, uint64_t seed);

@@ -96,7 +96,24 @@ TEST(Order, WeightsAreShares) {
   EXPECT_EQ(numbers.size(), 80000u) << "a sample that comes again is augmented otherwise";
 }
 
+TEST(Order, DrawsWithReplacementFromAllSamplesAlike) {
+  const auto order = with_replacement(5, 50000, 7);
+  std::vector<int64_t> counts(5);
+  std::set<uint64_t> numbers;
+  for (int64_t position = 0; position < order->size(); ++position) {
+    const Pick pick = order->at(0, position);
+    ++counts[static_cast<size_t>(pick.index)];
+    numbers.insert(pick.number);
+  }
+  for (const int64_t count : counts) EXPECT_NEAR(static_cast<double>(count), 10000, 400);
+  EXPECT_EQ(numbers.size(), 50000u) << "a sample that comes again is augmented otherwise";
+  EXPECT_EQ(order->at(0, 777), with_replacement(5, 800, 7)->at(0, 777)) << "O(1), whatever the number of draws";
+  EXPECT_NE(epoch_of(*order, 0), epoch_of(*order, 1));
+  EXPECT_NE(epoch_of(*order, 0), epoch_of(*with_replacement(5, 50000, 8), 0));
+}
+
 TEST(Order, SaysWhatItIs) {
+  EXPECT_EQ(with_replacement(3, 5, 1)->text(), "with replacement");
   EXPECT_EQ(in_order(3)->text(), "in order");
   EXPECT_EQ(shuffled(3, 1)->text(), "shuffled");
   EXPECT_EQ(shuffled_in_blocks(3, 64, 1)->text(), "blocks of 64");
@@ -110,6 +127,9 @@ TEST(Order, RefusesWhatIsNoOrder) {
   EXPECT_THROW(weighted({1, -1}, 3, 1), ConfigError);
   EXPECT_THROW(weighted({1, std::numeric_limits<double>::quiet_NaN()}, 3, 1), ConfigError);
   EXPECT_THROW(weighted({1}, 0, 1), ConfigError);
+  EXPECT_THROW(with_replacement(3, 0, 1), ConfigError);
+  EXPECT_THROW(with_replacement(0, 3, 1), ConfigError);
+  EXPECT_THROW(with_replacement(int64_t{1} << 32, 3, 1), ConfigError);
 }
 
 }  // namespace

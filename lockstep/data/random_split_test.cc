@@ -1,5 +1,6 @@
 #include "lockstep/data/random_split.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -7,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/subset.h"
+#include "lockstep/data/tensor_dataset.h"
 
 namespace lockstep::data {
 namespace {
@@ -32,7 +34,8 @@ TEST(RandomSplit, MayLeaveSamplesOut) {
   const auto parts = random_split(10, {25, 25}, 1);
   EXPECT_EQ(parts[0].size(), 2u);
   EXPECT_EQ(parts[1].size(), 2u);
-  EXPECT_EQ(random_split(100, {10}, 1)[0], hold_out(100, 10, 1).validation) << "as --validation holds out";
+  EXPECT_EQ(random_split(100, {10}, 1)[0], hold_out(TensorDataset(at::arange(100)), 10, 1).validation)
+      << "as --validation holds out";
 }
 
 TEST(RandomSplit, RefusesSharesThatAreNone) {

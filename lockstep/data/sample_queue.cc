@@ -11,6 +11,8 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/no_threads.h"
+#include "lockstep/data/desk.h"
 
 namespace lockstep::data {
 namespace {
@@ -20,6 +22,14 @@ constexpr size_t kUnitsToldOf = 2;  // so many units after the one that is opene
 
 // A unit that is being read, or ready.
 struct Open {
+  // A place whose sample can't be read.
+  struct Met {
+    size_t place = 0;
+    bool is_filled = false;  // by a substitute
+    std::vector<BadSample> bad;
+  };
+
+  uint64_t number = 0;
   std::vector<SampleRead> samples;
   std::shared_ptr<SampleRows> block;  // null for an empty lane
   size_t claimed = 0;                 // samples that readers have taken; they are the first ones
@@ -28,6 +38,9 @@ struct Open {
   std::exception_ptr error;           // of the first sample that failed
   size_t failed = 0;                  // its place
   std::atomic<bool> dropped = false;  // nobody wants it any more
+  std::vector<Met> met;
+  bool is_ready = false;  // `batch` or `error` is there; no reader has the unit any more
+  Batch batch;
 };
 
 // Some samples of a unit that one reader reads.
@@ -40,22 +53,30 @@ struct Run {
 
 struct Outcome {
   ReadStats stats;
+  std::vector<Open::Met> met;
   std::exception_ptr error;
   size_t failed = 0;
 };
 
-// What a thread reads just now.
-struct alignas(64) Desk {
-  std::atomic<int64_t> index = -1;  // of the sample; -1: none
-  std::atomic<int64_t> since = 0;   // monotonic_ns()
-  bool gone = false;                // the thread ends
-
-  void put(int64_t sample) {
-    since.store(monotonic_ns(), std::memory_order_release);
-    index.store(sample, std::memory_order_release);
+// Of a unit that has been read: the places that stayed empty.
+std::vector<int64_t> empty_places(Open& unit) {
+  std::sort(unit.met.begin(), unit.met.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+  std::vector<int64_t> places;
+  for (const Open::Met& met : unit.met) {
+    if (!met.is_filled) places.push_back(static_cast<int64_t>(met.place));
   }
-  void clear() { index.store(-1, std::memory_order_release); }
-};
+  return places;
+}
+
+int64_t count_empty(const Open& unit) {
+  return std::count_if(unit.met.begin(), unit.met.end(), [](const Open::Met& met) { return !met.is_filled; });
+}
+
+std::vector<BadSample> all_bad(const Open& unit) {
+  std::vector<BadSample> all;
+  for (const Open::Met& met : unit.met) all.insert(all.end(), met.bad.begin(), met.bad.end());
+  return all;
+}
 
 // The length of one wait of the many that make up a timeout. A process that is stopped in one loses no more than it.
 std::chrono::nanoseconds slice_of(std::chrono::nanoseconds timeout) {
@@ -84,8 +105,9 @@ struct SampleQueue::State {
         SampleQueueOptions the_options)
       : dataset(std::move(the_dataset)),
         plan(std::move(the_plan)),
-        options(the_options),
-        pool(dataset->fields(), most_rows, 2 * options.ahead),  // those that are open, and as many that were taken
+        options(std::move(the_options)),
+        pool(dataset->fields(), most_rows, 2 * options.ahead,  // those that are open, and as many that were taken
+             options.memory),
         next(first),
         desks(options.workers > 0 ? static_cast<size_t>(options.workers) + 1 : 0) {}
 
@@ -114,9 +136,10 @@ struct SampleQueue::State {
   bool take_run(const std::shared_ptr<Open>& unit, Run& run);
   void open_unit();
   Outcome read(const Run& run, Desk* desk);
+  void read_place(const Open& unit, size_t place, Desk* desk, Outcome& outcome);
   void finish(const Run& run, const Outcome& outcome);
+  void complete(std::unique_lock<std::mutex>& lock, Open& unit);
   void wait_for(std::unique_lock<std::mutex>& lock, const Open& unit);
-  [[noreturn]] void throw_late() const;
   void drop_all();
   bool may_leave(const Desk& desk) const;
 };
@@ -138,12 +161,13 @@ void SampleQueue::State::work(Desk& desk, bool helps) {
   gone.notify_one();
 }
 
-// Reads without the lock.
+// Reads without the lock. Who reads a unit's last samples completes it.
 void SampleQueue::State::serve(std::unique_lock<std::mutex>& lock, const Run& run, Desk* desk) {
   lock.unlock();
   const Outcome outcome = read(run, desk);
   lock.lock();
   finish(run, outcome);
+  if (run.unit->left == 0) complete(lock, *run.unit);
 }
 
 // A run of the oldest unit that has samples left, or of a new one.
@@ -176,6 +200,7 @@ void SampleQueue::State::open_unit() {
   const uint64_t number = next + units.size();
   units.push_back(std::make_shared<Open>());
   Open& unit = *units.back();
+  unit.number = number;
   try {
     while (planned.size() <= kUnitsToldOf && number + planned.size() < options.end) {
       planned.push_back(plan(number + planned.size()));
@@ -188,30 +213,17 @@ void SampleQueue::State::open_unit() {
   } catch (...) {
     unit.error = std::current_exception();  // for next(): workers have nobody to tell
     unit.claimed = unit.samples.size();
+    unit.is_ready = true;
   }
 }
 
 Outcome SampleQueue::State::read(const Run& run, Desk* desk) {
   Outcome outcome;
   size_t place = run.first;
-  const auto on_desk = [&](int64_t index) {
-    if (desk != nullptr) desk->put(index);
-  };
   try {
-    on_desk(run.unit->samples[place].index);
+    if (desk != nullptr) desk->put(run.unit->samples[place].index);
     if (!run.soon.empty()) tell(*dataset, run.soon);
-    for (; place < run.first + run.count && !run.unit->dropped; ++place) {
-      const SampleRead& sample = run.unit->samples[place];
-      on_desk(sample.index);
-      const auto rows = run.unit->block->row(static_cast<int64_t>(place));
-      const bool is_first = !tried.exchange(true);
-      try {
-        (is_first ? read_sample_twice : read_sample)(*dataset, sample, rows, outcome.stats);
-      } catch (...) {
-        if (is_first) tried = false;
-        throw;
-      }
-    }
+    for (; place < run.first + run.count && !run.unit->dropped; ++place) read_place(*run.unit, place, desk, outcome);
   } catch (...) {
     outcome.error = std::current_exception();
     outcome.failed = place;
@@ -220,9 +232,28 @@ Outcome SampleQueue::State::read(const Run& run, Desk* desk) {
   return outcome;
 }
 
+void SampleQueue::State::read_place(const Open& unit, size_t place, Desk* desk, Outcome& outcome) {
+  const auto rows = unit.block->row(static_cast<int64_t>(place));
+  const auto read = [&](const SampleRead& sample) {
+    if (desk != nullptr) desk->put(sample.index);
+    const bool is_first = !tried.exchange(true);
+    try {
+      (is_first ? read_sample_twice : read_sample)(*dataset, sample, rows, outcome.stats);
+    } catch (...) {
+      if (is_first) tried = false;
+      throw;
+    }
+  };
+  if (options.substitutes == nullptr) return read(unit.samples[place]);
+  Open::Met met{.place = place};
+  met.is_filled = options.substitutes->read(*dataset, unit.samples[place], met.bad, read);
+  if (!met.bad.empty()) outcome.met.push_back(std::move(met));
+}
+
 void SampleQueue::State::finish(const Run& run, const Outcome& outcome) {
   Open& unit = *run.unit;
   unit.stats += outcome.stats;
+  unit.met.insert(unit.met.end(), outcome.met.begin(), outcome.met.end());
   unit.left -= run.count;
   if (outcome.error) {
     if (!unit.error || outcome.failed < unit.failed) {
@@ -233,35 +264,41 @@ void SampleQueue::State::finish(const Run& run, const Outcome& outcome) {
     unit.left -= unit.samples.size() - unit.claimed;
     unit.claimed = unit.samples.size();
   }
-  if (unit.left == 0) ready.notify_one();
+}
+
+// Without the lock: nobody else works on the unit any more.
+void SampleQueue::State::complete(std::unique_lock<std::mutex>& lock, Open& unit) {
+  if (!unit.error && !unit.dropped) {
+    lock.unlock();
+    try {
+      const PlainTensors plain;
+      const int64_t begin = monotonic_ns();
+      unit.batch = unit.block == nullptr ? SampleRows(dataset->fields(), 0).batch()
+                                         : batch_in(unit.block, std::ssize(unit.samples));
+      unit.batch.drop_rows(empty_places(unit));
+      if (options.complete) options.complete(unit.number, unit.batch);
+      unit.stats.transform_ns += options.complete ? monotonic_ns() - begin : 0;
+    } catch (...) {
+      unit.error = std::current_exception();
+    }
+    lock.lock();
+  }
+  unit.is_ready = true;
+  ready.notify_one();
 }
 
 void SampleQueue::State::wait_for(std::unique_lock<std::mutex>& lock, const Open& unit) {
   waits = true;
   help.notify_one();
   std::chrono::nanoseconds patience = bounded(options.timeout);
-  while (unit.left > 0 && patience.count() > 0) {
+  while (!unit.is_ready && patience.count() > 0) {
     const size_t before = unit.left;
     const auto slice = std::min(patience, slice_of(options.timeout));
-    ready.wait_for(lock, slice, [&] { return unit.left == 0; });
+    ready.wait_for(lock, slice, [&] { return unit.is_ready; });
     patience = unit.left < before ? bounded(options.timeout) : patience - slice;
   }
   waits = false;
-  if (unit.left > 0) throw_late();
-}
-
-void SampleQueue::State::throw_late() const {
-  int64_t slowest = -1, since = 0;
-  for (const Desk& desk : desks) {
-    const int64_t its_index = desk.index, its_since = desk.since;
-    if (its_index < 0 || (slowest >= 0 && its_since >= since)) continue;
-    slowest = its_index;
-    since = its_since;
-  }
-  const double seconds = std::chrono::duration<double>(options.timeout).count();
-  if (slowest < 0) throw IoError("loading data: a batch was not ready after ", seconds, " s");
-  throw IoError("loading data: ", dataset->name_of(slowest), " has been read for ", seconds_since(since),
-                " s; does the file system that the data lies on hang?");
+  if (!unit.is_ready) throw_late(desks, *dataset, options.timeout);
 }
 
 // Makes readers of what is open stop after the sample that they are at.
@@ -290,7 +327,7 @@ SampleQueue::SampleQueue(std::shared_ptr<const Dataset> dataset, Plan plan, int6
     }
   } catch (const std::system_error& error) {
     stop();
-    throw IoError("can't start ", options.workers, " threads to load data: ", error.what(), "; ask for fewer workers");
+    throw_no_threads(options.workers, "to load data", error);
   }
 }
 
@@ -307,7 +344,9 @@ SampleQueue::Unit SampleQueue::next() {
     state.room.notify_all();
   }
   const std::shared_ptr<Open> unit = state.units.front();
-  if (state.options.workers > 0) {
+  if (unit->samples.empty() && !unit->is_ready) {
+    state.complete(lock, *unit);
+  } else if (state.options.workers > 0) {
     state.wait_for(lock, *unit);
   } else if (Run all; state.take_run(unit, all)) {
     state.serve(lock, all, nullptr);
@@ -317,8 +356,7 @@ SampleQueue::Unit SampleQueue::next() {
   ++state.next;
   lock.unlock();
   state.room.notify_all();
-  if (unit->block == nullptr) return {.batch = SampleRows(state.dataset->fields(), 0).batch(), .stats = {}};
-  return {.batch = batch_in(unit->block, std::ssize(unit->samples)), .stats = unit->stats};
+  return {.batch = std::move(unit->batch), .stats = unit->stats, .bad = all_bad(*unit), .empty = count_empty(*unit)};
 }
 
 void SampleQueue::seek(uint64_t unit) {

@@ -8,6 +8,8 @@
 // consumer, which throws after the timeout. Without workers the consumer reads all by itself. Who reads a sample, and
 // when, has no part in what is read.
 //
+// Who reads a unit's last run completes its batch (SampleQueueOptions::complete), so that this, too, is done ahead.
+//
 // The first sample of all is read twice, to see whether read() writes all of it: memory is used again.
 //
 // The threads share what they work on with the queue, and own it too: a thread whose sample hangs is left behind.
@@ -21,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/data/bad_samples.h"
 #include "lockstep/data/batch_pool.h"
 #include "lockstep/data/read_sample.h"
 
@@ -29,10 +32,17 @@ namespace lockstep::data {
 constexpr int kMostWorkers = 256;
 
 struct SampleQueueOptions {
+  using Complete = std::function<void(uint64_t unit, Batch& batch)>;
+
   int workers = 0;   // threads, at most kMostWorkers; 0: next() reads all by itself
   size_t ahead = 4;  // the most units that are being read or wait to be taken; at least 1
   uint64_t end = std::numeric_limits<uint64_t>::max();         // one past the last unit
   std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a sample
+  // Called for each unit once its samples have been read, by the thread that read the last one. May change the batch.
+  Complete complete = {};
+  // For samples that can't be read; null: the first one is next()'s error.
+  std::shared_ptr<const Substitutes> substitutes = nullptr;
+  BatchMemory memory = {};  // of the batches
 };
 
 // One consumer thread.
@@ -42,8 +52,10 @@ class SampleQueue {
   using Plan = std::function<std::vector<SampleRead>(uint64_t unit)>;
 
   struct Unit {
-    Batch batch;
+    Batch batch;  // without the rows of places that stayed empty
     ReadStats stats;
+    std::vector<BadSample> bad;  // met for its places, in their order
+    int64_t empty = 0;           // places
   };
 
   // Starts the workers at unit `first`. Throws ConfigError for a number of workers out of range and for fields that no

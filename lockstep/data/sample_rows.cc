@@ -24,13 +24,15 @@ at::Tensor view_of_row(const at::Tensor& batch, int64_t row) {
 
 }  // namespace
 
-SampleRows::SampleRows(const std::vector<Field>& fields, int64_t rows) {
+SampleRows::SampleRows(const std::vector<Field>& fields, int64_t rows, const BatchMemory& memory) {
   const PlainTensors plain;
   batch_.tensors.reserve(fields.size());
   for (const Field& field : fields) {
     std::vector<int64_t> shape = field.shape;
     shape.insert(shape.begin(), rows);
-    batch_.tensors.emplace_back(field.name, at::empty(shape, at::TensorOptions(field.dtype), format_of(field)));
+    batch_.tensors.emplace_back(field.name, memory
+                                                ? memory(shape, field.dtype, format_of(field))
+                                                : at::empty(shape, at::TensorOptions(field.dtype), format_of(field)));
   }
   views_.reserve(static_cast<size_t>(rows) * fields.size());
   for (int64_t row = 0; row < rows; ++row) {

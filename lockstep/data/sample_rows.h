@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,12 +18,16 @@ class PlainTensors {
   c10::AutoGradMode none_{false};
 };
 
+// Makes the memory of a batch's tensor, undefined values of this shape, dtype and layout on the CPU. Null: libtorch's
+// allocator. Any thread calls it, one at a time for each loader.
+using BatchMemory = std::function<at::Tensor(at::IntArrayRef shape, at::ScalarType dtype, at::MemoryFormat format)>;
+
 // Tensors of some rows for the fields of a data set. What they hold is undefined until the rows are written. Threads
 // may write rows of their own at once.
 class SampleRows {
  public:
   SampleRows() = default;
-  SampleRows(const std::vector<Field>& fields, int64_t rows);
+  SampleRows(const std::vector<Field>& fields, int64_t rows, const BatchMemory& memory = {});
 
   const Batch& batch() const { return batch_; }
   // The views of row `row`, one for each field.

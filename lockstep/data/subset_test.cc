@@ -7,8 +7,10 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/data/read_batch.h"
 #include "lockstep/data/tensor_dataset.h"
+#include "lockstep/data/wrapped.h"
 
 namespace lockstep::data {
 namespace {
@@ -16,28 +18,32 @@ namespace {
 // Sample i is the number i.
 std::shared_ptr<const Dataset> numbers(int64_t size) { return std::make_shared<TensorDataset>(at::arange(size)); }
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+HoldOut held(int64_t size, double percent, uint64_t seed) { return hold_out(*numbers(size), percent, seed); }
+
 TEST(HoldOut, PartsTheSamplesByTheSeedAlone) {
-  const HoldOut parts = hold_out(1000, 12.5, 3);
+  const HoldOut parts = held(1000, 12.5, 3);
   EXPECT_EQ(parts.validation.size(), 125u);
   std::vector<int64_t> all;
   std::merge(parts.train.begin(), parts.train.end(), parts.validation.begin(), parts.validation.end(),
              std::back_inserter(all));
   for (int64_t i = 0; i < 1000; ++i) ASSERT_EQ(all[static_cast<size_t>(i)], i);
-  EXPECT_EQ(hold_out(1000, 12.5, 3).validation, parts.validation);
-  EXPECT_NE(hold_out(1000, 12.5, 4).validation, parts.validation);
+  EXPECT_EQ(held(1000, 12.5, 3).validation, parts.validation);
+  EXPECT_NE(held(1000, 12.5, 4).validation, parts.validation);
   EXPECT_LT(parts.validation.front(), 100);  // from all over, not a block
   EXPECT_GT(parts.validation.back(), 900);
+  EXPECT_EQ(held(24, 10, 1).validation, (std::vector<int64_t>{1, 3})) << "checkpoints record the percent alone";
 }
 
 TEST(HoldOut, RoundsDownAndChecksItsShare) {
-  EXPECT_EQ(hold_out(24, 10, 0).validation.size(), 2u);
-  EXPECT_TRUE(hold_out(24, 0, 0).validation.empty());
-  EXPECT_THROW(hold_out(24, 1, 0), ConfigError);
-  EXPECT_THROW(hold_out(24, 100, 0), ConfigError);
-  EXPECT_THROW(hold_out(24, -1, 0), ConfigError);
-  EXPECT_THROW(hold_out(24, std::numeric_limits<double>::quiet_NaN(), 0), ConfigError);
+  EXPECT_EQ(held(24, 10, 0).validation.size(), 2u);
+  EXPECT_TRUE(held(24, 0, 0).validation.empty());
+  EXPECT_TRUE(held(24, 1, 0).validation.empty());
+  EXPECT_THROW(held(24, 100, 0), ConfigError);
+  EXPECT_THROW(held(24, -1, 0), ConfigError);
+  EXPECT_THROW(held(24, std::numeric_limits<double>::quiet_NaN(), 0), ConfigError);
 }
 
 TEST(Subset, RenumbersItsBase) {
@@ -94,9 +100,12 @@ TEST(Complete, HoldsOutTrainingSamples) {
   EXPECT_EQ(done.splits.test, splits.test);
   EXPECT_EQ(done.held_out, 10);
   EXPECT_THAT(done.splits.validation->description(), HasSubstr("20 of tensors data, 200 samples"));
-  EXPECT_EQ(complete(splits, 0, 1).splits.train, splits.train);
-  EXPECT_EQ(complete(splits, std::nullopt, 1).splits.train, splits.train);
-  EXPECT_FALSE(complete(splits, std::nullopt, 1).held_out);
+  EXPECT_FALSE(done.usual);
+  for (const std::optional<double> percent : {std::optional<double>(0), std::optional<double>()}) {
+    EXPECT_EQ(complete(splits, percent, 1).splits.train, splits.train);
+    EXPECT_EQ(complete(splits, percent, 1).held_out, 0);
+    EXPECT_TRUE(complete(splits, percent, 1).usual) << "there is a test part";
+  }
   EXPECT_THROW(complete(splits, 0.1, 1), ConfigError);
 }
 
@@ -112,6 +121,14 @@ TEST(Complete, WithoutATestPartTheUsualPercentIsHeldOut) {
   EXPECT_EQ(done.held_out, 10);
   EXPECT_EQ(done.splits.train->size(), 180);
   EXPECT_EQ(done.splits.test->size(), 20);
+  EXPECT_TRUE(done.usual);
+  EXPECT_THAT(done.splits.test->description(), HasSubstr("(the usual 10 % held out)"));
+  EXPECT_EQ(complete(train_alone(200, 4), 10, 1).splits.test->fingerprint(), done.splits.test->fingerprint());
+  EXPECT_FALSE(complete(train_alone(200, 4), 0, 1).usual);
+  EXPECT_EQ(complete(train_alone(200, 4), 0, 1).splits.train->size(), 200);
+  const Completed quarter = complete(train_alone(200, 4), 25, 1);
+  EXPECT_FALSE(quarter.usual);
+  EXPECT_THAT(quarter.splits.test->description(), HasSubstr("(25 % held out)"));
   Splits own = train_alone(200, 4);
   own.validation = std::make_shared<Classes>(8, 4);
   const Completed given = complete(own, std::nullopt, 1);
@@ -120,23 +137,52 @@ TEST(Complete, WithoutATestPartTheUsualPercentIsHeldOut) {
   EXPECT_FALSE(is_augmented(*given.splits.test));
 }
 
+// The first `rare` samples are of one class each, the others of one class together.
+class RareClasses final : public Wrapped {
+ public:
+  RareClasses(int64_t size, int64_t rare) : Wrapped(std::make_shared<Classes>(size, rare + 1, false)), rare_(rare) {}
+  int64_t class_of(int64_t index) const override { return std::min(index, rare_); }
+
+ private:
+  std::shared_ptr<const Dataset> around(std::shared_ptr<const Dataset>) const override { return nullptr; }
+  int64_t rare_;
+};
+
+TEST(Complete, HoldsOutOfTheClassesThatCanSpareASample) {
+  const Splits splits{.train = std::make_shared<RareClasses>(100, 40), .usual_validation = 50};
+  for (const std::optional<double> percent : {std::optional<double>(50), std::optional<double>()}) {
+    const Completed done = complete(splits, percent, 1);
+    EXPECT_EQ(done.splits.validation->size(), 50);
+    EXPECT_EQ(done.held_out, 50);
+    std::vector<int64_t> classes;
+    for (int64_t i = 0; i < done.splits.train->size(); ++i) classes.push_back(done.splits.train->class_of(i));
+    EXPECT_EQ(std::count(classes.begin(), classes.end(), 40), 10);
+    EXPECT_EQ(classes.size(), 50u) << "with 40 classes of one sample";
+    EXPECT_THAT(done.splits.validation->description(), HasSubstr("50 % held out, of the classes that can spare one)"));
+  }
+  const Completed most = complete(splits, 90, 1);
+  EXPECT_EQ(most.splits.train->size(), 41) << "one of each class";
+}
+
+TEST(Complete, WhatIsHeldOutIsTheSameWhereAllClassesCanSpareIt) {
+  EXPECT_EQ(hold_out(Classes(200, 4), 10, 3).validation, held(200, 10, 3).validation);
+  EXPECT_EQ(hold_out(Classes(200, 4), 10, 3).kept, 0);
+}
+
 // 250 classes of one photograph each.
 TEST(Complete, NoClassLosesItsLastSample) {
   const Completed done = complete(train_alone(250, 250), std::nullopt, 1);
-  EXPECT_FALSE(done.held_out);
+  EXPECT_EQ(done.held_out, 0);
+  EXPECT_TRUE(done.usual);
+  EXPECT_TRUE(complete(train_alone(250, 250), 0, 1).usual) << "as config.toml says it";
   EXPECT_EQ(done.splits.train->size(), 250);
   EXPECT_EQ(done.splits.validation, nullptr);
   EXPECT_EQ(done.splits.test->size(), 250);
   EXPECT_FALSE(is_augmented(*done.splits.test));
   EXPECT_THAT(done.splits.test->description(), HasSubstr("the training samples themselves, for there are no others"));
-  try {
-    complete(train_alone(250, 250), 10, 1);
-    FAIL() << "not refused";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("--validation 10: 25 of the 250 classes would have no sample left to train on"));
-    EXPECT_THAT(error.what(), HasSubstr(".jpg is of one)"));
-  }
+  EXPECT_THAT(testing_support::refusal([] { complete(train_alone(250, 250), 10, 1); }),
+              AllOf(HasSubstr("--validation 10: each of the 250 classes is of one sample (0/0.jpg)"),
+                    HasSubstr("classes would have no sample left to train on")));
 }
 
 TEST(Complete, FewSamplesAreNotHeldOutUnasked) {

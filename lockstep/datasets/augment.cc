@@ -20,11 +20,13 @@ bool crops(Augment augment) { return augment == Augment::kStandard || augment ==
 
 ImageSetup setup_of(const OpenOptions& options, image::Size result, const Transforms& train,
                     const Transforms& evaluation) {
+  image::DecodeOptions decode = turned_by(options.images.exif);
+  decode.fast = options.images.fast_decode;
   return {.train = std::make_shared<image::Pipeline>(train),
           .evaluation = std::make_shared<image::Pipeline>(evaluation),
           .augment = config::word_of(options.images.augment.value_or(Augment::kStandard)),
           .result = result,
-          .decode = {.exif = options.images.turns(), .fast = options.images.fast_decode},
+          .decode = decode,
           .dtype = options.dtype,
           .channels_last = options.channels_last};
 }

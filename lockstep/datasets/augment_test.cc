@@ -49,6 +49,10 @@ TEST(Augment, PassesTheOptionsOn) {
                         .channels_last = true,
                         .dtype = at::kBFloat16});
   EXPECT_FALSE(setup.decode.exif);
+  const auto turn_of = [](Exif exif) { return pair_setup({.images = {.exif = exif}}, {96, 64}).decode.mask_turn; };
+  EXPECT_EQ(turn_of(Exif::kOn), image::MaskTurn::kBySize);
+  EXPECT_EQ(turn_of(Exif::kBoth), image::MaskTurn::kAsImage);
+  EXPECT_EQ(turn_of(Exif::kImage), image::MaskTurn::kNone);
   EXPECT_TRUE(setup.decode.fast);
   EXPECT_EQ(setup.result, (image::Size{64, 64}));
   EXPECT_TRUE(setup.channels_last);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/base/xxh3.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/datasets/files/file_bytes.h"
@@ -61,7 +62,13 @@ class CifarImages final : public ImageSource {
     return cat(shown(file->file.path()), ": image ", record);
   }
 
+  std::string short_name_of(int64_t index) const override {
+    const auto [file, record] = place_of(index);
+    return cat(file->file.path().substr(path_.size() + 1), ": image ", record);
+  }
+
   std::vector<std::string> class_names() const override { return class_names_; }
+  bool has_class_names() const override { return names_are_there_; }
   std::string fingerprint() const override { return fingerprint_; }
   std::string text() const override { return cat(form_.name, ", ", size(), " images in ", shown(path_)); }
 
@@ -112,6 +119,7 @@ class CifarImages final : public ImageSource {
       if (!line.empty() && line.back() == '\r') line.pop_back();
       if (!line.empty()) class_names_.push_back(line);
     }
+    names_are_there_ = class_names_.size() == form_.classes;
     while (class_names_.size() < form_.classes) class_names_.push_back(cat(class_names_.size()));
   }
 
@@ -120,6 +128,7 @@ class CifarImages final : public ImageSource {
   std::vector<File> files_;
   std::vector<uint8_t> labels_;
   std::vector<std::string> class_names_;
+  bool names_are_there_ = false;
   std::string fingerprint_;
 };
 

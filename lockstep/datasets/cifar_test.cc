@@ -83,6 +83,9 @@ TEST(Cifar, IsOpenedAsImages) {
   EXPECT_THAT(splits.train->description(), AllOf(HasSubstr("CIFAR-10, 20 images in"), HasSubstr("padding 4")));
   ASSERT_NE(splits.test, nullptr);
   EXPECT_EQ(splits.test->classes(), 10);
+  EXPECT_TRUE(splits.train->class_names().empty()) << "batches.meta.txt has two of ten";
+  dir.write("batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n");
+  EXPECT_EQ(open_images({.path = dir.path(), .size = 32}).test->class_names().back(), "j");
   const at::Tensor data = data::read_batch(*splits.train->for_evaluation(), std::vector<int64_t>{3}).data();
   EXPECT_FLOAT_EQ(data[0][0][9][9].item<float>(), (3 / 255.f - 0.4914f) / 0.2470f);
   EXPECT_FLOAT_EQ(data[0][1][9][9].item<float>(), (53 / 255.f - 0.4822f) / 0.2435f);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
+#include "lockstep/data/dataset.h"
 #include "lockstep/datasets/files/file_bytes.h"
 #include "lockstep/datasets/image_files.h"
 
@@ -12,9 +14,10 @@ namespace lockstep::datasets {
 namespace {
 
 // The folder's files, in which a folder without any is listed as "name/".
-Listing list_with_empty_folders(const std::string& path) {
-  Listing files = list_files(path), empty;
-  for (const std::string& name : list_folders(path)) {
+Listing list_with_empty_folders(const std::string& path, const OnProblem& on_problem) {
+  Listing files = list_files(path, 8, on_problem), empty;
+  const OnProblem told_already = [](const std::string&) {};
+  for (const std::string& name : list_folders(path, on_problem ? told_already : nullptr)) {
     const std::string prefix = name + "/";
     const auto first = std::lower_bound(files.begin(), files.end(), prefix,
                                         [](const Listed& file, const std::string& text) { return file.name < text; });
@@ -30,12 +33,12 @@ std::string class_name_of(const Listed& file) { return file.name.substr(0, file.
 class ClassFolders final : public ImageSource {
  public:
   ClassFolders(std::string path, const ClassFoldersOptions& options) : path_(std::move(path)) {
-    const auto list = [&] { return text_of(list_with_empty_folders(path_)); };
-    take_images(listing_of(options.on_one_rank ? options.on_one_rank(list) : list()));
+    const auto list = [&] { return text_of(list_with_empty_folders(path_, options.on_problem)); };
+    take_images(listing_of(options.on_one_rank(list)), options.on_problem);
     if (files_.empty()) {
       throw DataError(shown(path_), ": no class folders with images (", kImageEndings, ") in it");
     }
-    number_classes(options.classes);
+    number_classes(options);
   }
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
@@ -50,23 +53,26 @@ class ClassFolders final : public ImageSource {
   }
 
   std::string name_of(int64_t index) const override { return shown(path_of(index)); }
+  std::string short_name_of(int64_t index) const override { return file_of(index).name; }
   std::vector<std::string> class_names() const override { return class_names_; }
   std::string fingerprint() const override { return fingerprint_of(files_); }
   Listing listing() const override { return files_; }
 
   std::string text() const override {
-    return cat(count_of_images(files_), " of ", class_names_.size(), " classes in ", shown(path_),
-               left_out_ == 0 ? "" : cat(" (", left_out_, " other files left out)"));
+    return cat(
+        count_of_images(files_), " of ", class_names_.size(), " classes in ", shown(path_),
+        left_out_ == 0 ? "" : cat(" (", left_out_, left_out_ == 1 ? " other file" : " other files", " left out)"));
   }
 
  private:
-  std::string path_of(int64_t index) const {
+  const Listed& file_of(int64_t index) const {
     data::check_index(index, size());
-    return path_ + "/" + files_[static_cast<size_t>(index)].name;
+    return files_[static_cast<size_t>(index)];
   }
+  std::string path_of(int64_t index) const { return path_ + "/" + file_of(index).name; }
 
   // Keeps the images of `all` and refuses folders that have none.
-  void take_images(Listing all) {
+  void take_images(Listing all, const OnProblem& on_problem) {
     std::string last;  // class folder
     for (size_t i = 0; i < all.size(); ++i) {
       const std::string folder = class_name_of(all[i]);
@@ -74,35 +80,39 @@ class ClassFolders final : public ImageSource {
       if (!is_image(all[i].name)) {
         left_out_ += !all[i].name.ends_with('/');
       } else if (!in_folder) {
-        throw DataError(shown(path_ + "/" + all[i].name), ": an image beside the class folders; move it into one");
+        tell(on_problem,
+             cat(shown(path_ + "/" + all[i].name), ": an image beside the class folders; move it into one"));
       } else {
         files_.push_back(std::move(all[i]));
         last = folder;
       }
       const bool ends = i + 1 == all.size() || class_name_of(all[i + 1]) != folder;
       if (in_folder && ends && last != folder) {
-        throw DataError(shown(path_ + "/" + folder), ": a class folder without images (", kImageEndings,
-                        "); remove it, or fill it");
+        tell(on_problem, cat(shown(path_ + "/" + folder), ": a class folder without images (", kImageEndings,
+                             "); remove it, or fill it"));
       }
     }
   }
 
-  void number_classes(const std::vector<std::string>& of_train) {
-    class_names_ = of_train;
-    if (of_train.empty()) {  // "cats-2/1.jpg" comes before "cats/1.jpg"
+  void number_classes(const ClassFoldersOptions& options) {
+    class_names_ = options.classes;
+    if (class_names_.empty()) {  // "cats-2/1.jpg" comes before "cats/1.jpg"
       std::set<std::string> names;
       for (const Listed& file : files_) names.insert(class_name_of(file));
       class_names_.assign(names.begin(), names.end());
     }
-    for (const Listed& file : files_) {
+    std::set<std::string> strange;
+    std::erase_if(files_, [&](const Listed& file) {
       const std::string name = class_name_of(file);
       const auto found = std::lower_bound(class_names_.begin(), class_names_.end(), name);
-      if (found == class_names_.end() || *found != name) {
-        throw DataError(shown(path_ + "/" + name),
-                        ": a class that the training part doesn't have; add it there, or remove it");
+      const bool known = found != class_names_.end() && *found == name;
+      if (known) classes_.push_back(static_cast<int32_t>(found - class_names_.begin()));
+      if (!known && strange.insert(name).second) {
+        tell(options.on_problem, cat(shown(path_ + "/" + name),
+                                     ": a class that the training part doesn't have; add it there, or remove it"));
       }
-      classes_.push_back(static_cast<int32_t>(found - class_names_.begin()));
-    }
+      return !known;
+    });
   }
 
   std::string path_;

@@ -37,6 +37,8 @@ TEST(ClassFolders, LeaveOtherFilesOutAndSaySo) {
   const auto images = class_folders(dir.path());
   EXPECT_EQ(images->size(), 1);
   EXPECT_THAT(images->text(), HasSubstr("(2 other files left out)"));
+  std::filesystem::remove(dir / "README");
+  EXPECT_THAT(class_folders(dir.path())->text(), HasSubstr("(1 other file left out)"));
 }
 
 TEST(ClassFolders, RefuseAClassWithoutImages) {

@@ -14,6 +14,7 @@
 #include "lockstep/data/tensor_dataset.h"
 #include "lockstep/datasets/cifar.h"
 #include "lockstep/datasets/class_folders.h"
+#include "lockstep/datasets/digits/testing/mnist_files.h"
 #include "lockstep/datasets/drawn/shape_masks.h"
 #include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/datasets/drawn/textured_shapes.h"
@@ -21,8 +22,8 @@
 #include "lockstep/datasets/mnist.h"
 #include "lockstep/datasets/packed_images.h"
 #include "lockstep/datasets/pair_dataset.h"
+#include "lockstep/datasets/pairs.h"
 #include "lockstep/datasets/testing/cifar_files.h"
-#include "lockstep/datasets/testing/mnist_files.h"
 #include "lockstep/datasets/testing/packed_files.h"
 #include "lockstep/datasets/testing/picture_files.h"
 #include "lockstep/image/crops.h"
@@ -86,7 +87,7 @@ std::shared_ptr<const data::Dataset> open_pairs_of_files() {
   }
   const auto as_they_are = std::make_shared<image::Pipeline>(
       std::vector<std::shared_ptr<const image::Transform>>{image::resize_to({20, 16})});
-  return pair_dataset(find_pairs(dir.path()), image::LabelMap({0, 255}),
+  return pair_dataset(pair_files(find_pairs(dir.path())), image::LabelMap({0, 255}),
                       {.train = as_they_are, .evaluation = as_they_are, .result = {20, 16}}, true);
 }
 

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <vector>
 
+#include "lockstep/base/shown.h"
 #include "lockstep/base/text.h"
 #include "lockstep/datasets/files/listing.h"
 

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "lockstep/data/read_batch.h"
 #include "lockstep/data/sample_rows.h"
+#include "lockstep/data/subset.h"
 #include "lockstep/datasets/class_folders.h"
 #include "lockstep/datasets/testing/picture_files.h"
 #include "lockstep/image/crops.h"
@@ -46,6 +49,7 @@ TEST_F(ImageDatasetTest, HasPixelsAndClasses) {
   const auto set = open(setup({24, 20}));
   EXPECT_EQ(set->sample_shape(), (std::vector<int64_t>{3, 20, 24}));
   EXPECT_EQ(set->classes(), 2);
+  EXPECT_EQ(set->class_names(), (std::vector<std::string>{"cats", "dogs"}));
   const data::Batch batch = data::read_batch(*set, std::vector<int64_t>{0, 5});
   EXPECT_EQ(batch.target()[0].item<int64_t>(), 0);
   EXPECT_EQ(batch.target()[1].item<int64_t>(), 1);
@@ -102,6 +106,30 @@ TEST_F(ImageDatasetTest, SaysWhatIsDoneToItsImages) {
   EXPECT_THAT(open(setup({24, 24}), true)->description(),
               HasSubstr("6 JPEGs of 2 classes in " + dir_.path() + "; standard: RandomResizedCrop 24, "));
   EXPECT_THAT(open(setup({24, 24}))->description(), HasSubstr("; CenterCrop 24"));
+}
+
+// A loop is not resumed with others, and may be with images that have moved.
+TEST_F(ImageDatasetTest, TransformsAreAllThatItsValuesDependOnAndNoPlace) {
+  const auto text = [&](const auto& change) {
+    ImageSetup with = setup({24, 24});
+    change(with);
+    return open(with, true)->transforms();
+  };
+  const std::string own = text([](ImageSetup&) {});
+  EXPECT_EQ(own, "RandomResizedCrop 24, flip 0.5; Float, mean 0 0 0, std 1 1 1");
+  EXPECT_EQ(open(setup({24, 24}))->transforms(), "CenterCrop 24; Float, mean 0 0 0, std 1 1 1");
+  EXPECT_EQ(data::subset(open(setup({24, 24}), true), {0, 1}, "two")->transforms(), own);
+  EXPECT_EQ(text([](ImageSetup& with) { with.channels_last = true; }), own) << "the same values";
+  EXPECT_EQ(text([](ImageSetup& with) { with.augment = "mine"; }), own) << "a name";
+  const std::set<std::string> others = {own,
+                                        text([](ImageSetup& with) { with.normalize.mean[1] = 0.5f; }),
+                                        text([](ImageSetup& with) { with.dtype = at::kBFloat16; }),
+                                        text([](ImageSetup& with) { with.dtype = at::kByte; }),
+                                        text([](ImageSetup& with) { with.decode.fast = true; }),
+                                        text([](ImageSetup& with) { with.decode.exif = false; }),
+                                        text([](ImageSetup& with) { with.decode.channels = 1; }),
+                                        text([](ImageSetup& with) { with.train = with.evaluation; })};
+  EXPECT_EQ(others.size(), 8u);
 }
 
 TEST_F(ImageDatasetTest, TellsWhereItsTimeWent) {

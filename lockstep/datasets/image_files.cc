@@ -29,9 +29,8 @@ bool is_image(const std::string& name) {
   return false;
 }
 
-Listing list_files_once(const std::string& path, const data::OnOneRank& on_one_rank) {
-  if (!on_one_rank) return list_files(path);
-  return listing_of(on_one_rank([&] { return text_of(list_files(path)); }));
+Listing list_files_once(const std::string& path, const data::OnOneRank& on_one_rank, const OnProblem& on_problem) {
+  return listing_of(on_one_rank([&] { return text_of(list_files(path, 8, on_problem)); }));
 }
 
 std::string count_of_images(const Listing& images) {

@@ -4,6 +4,13 @@
 
 namespace lockstep::datasets {
 
+image::DecodeOptions turned_by(std::optional<Exif> exif) {
+  image::DecodeOptions options{.exif = exif != Exif::kOff};
+  if (exif == Exif::kBoth) options.mask_turn = image::MaskTurn::kAsImage;
+  if (exif == Exif::kImage) options.mask_turn = image::MaskTurn::kNone;
+  return options;
+}
+
 image::Type pixel_type(at::ScalarType dtype) {
   switch (dtype) {
     case at::kByte:
@@ -22,6 +29,21 @@ image::Type pixel_type(at::ScalarType dtype) {
 std::string text_of(const ImageSetup& setup, bool augmented) {
   if (!augmented) return setup.evaluation->text();
   return cat(setup.augment, setup.augment.empty() ? "" : ": ", setup.train->text());
+}
+
+std::string transforms_of(const ImageSetup& setup, bool augmented) {
+  std::string text = cat((augmented ? setup.train : setup.evaluation)->text(), "; ", c10::toString(setup.dtype));
+  if (setup.dtype != at::kByte) {
+    const auto& [mean, std] = setup.normalize;
+    text += cat(", mean ", mean[0], ' ', mean[1], ' ', mean[2], ", std ", std[0], ' ', std[1], ' ', std[2]);
+  }
+  const image::DecodeOptions& decode = setup.decode;
+  if (decode.channels == 1) text += ", grey";
+  if (!decode.exif) text += ", exif off";
+  if (decode.mask_turn == image::MaskTurn::kAsImage) text += ", exif both";
+  if (decode.mask_turn == image::MaskTurn::kNone) text += ", exif image";
+  if (decode.fast) text += ", fast decode";
+  return text;
 }
 
 }  // namespace lockstep::datasets

@@ -4,8 +4,10 @@
 #include <c10/core/ScalarType.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "lockstep/datasets/options/image_options.h"
 #include "lockstep/image/decoder.h"
 #include "lockstep/image/normalize.h"
 #include "lockstep/image/pipeline.h"
@@ -22,10 +24,16 @@ struct ImageSetup {
   bool channels_last = false;         // how a [C, H, W] lies in memory
 };
 
+// How images, and masks beside them, are turned while they are decoded. Unset: as Exif::kOn.
+image::DecodeOptions turned_by(std::optional<Exif> exif);
+
 // The type of pixels for a tensor's. Throws ConfigError for types that images don't come in.
 image::Type pixel_type(at::ScalarType dtype);
 
 // "standard: RandomResizedCrop 224, flip 0.5" for training, "Resize 256, CenterCrop 224" for evaluation.
 std::string text_of(const ImageSetup& setup, bool augmented);
+
+// All of the set-up that an image's values depend on: "CenterCrop 224; Float, mean 0.5 0.5 0.5, std 1 1 1".
+std::string transforms_of(const ImageSetup& setup, bool augmented);
 
 }  // namespace lockstep::datasets

@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
+#include "lockstep/datasets/digits/idx.h"
+#include "lockstep/datasets/digits/mnist_json.h"
 #include "lockstep/datasets/grey_images.h"
-#include "lockstep/datasets/idx.h"
-#include "lockstep/datasets/mnist_json.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -35,7 +36,7 @@ std::optional<std::string> find_file(const std::string& directory, const std::st
 
 std::string need_file(const std::string& directory, const std::string& name) {
   if (auto path = find_file(directory, name)) return *path;
-  throw DataError(directory, ": ", name, " (or ", name, ".gz) is missing; MNIST is made of ", kFormsOfIt);
+  throw DataError(shown(directory), ": ", name, " (or ", name, ".gz) is missing; MNIST is made of ", kFormsOfIt);
 }
 
 std::shared_ptr<const data::Dataset> open_part(const std::string& directory, const std::string& prefix,
@@ -44,17 +45,17 @@ std::shared_ptr<const data::Dataset> open_part(const std::string& directory, con
   const std::string label_file = need_file(directory, prefix + "-labels-idx1-ubyte");
   IdxImages images = read_idx_images(image_file);
   if (images.rows != kSide || images.columns != kSide) {
-    throw DataError(image_file, ": byte 8: images of ", images.rows, "×", images.columns, ", but MNIST's are 28×28; ",
-                    "is it another data set's?");
+    throw DataError(shown(image_file), ": byte 8: images of ", images.rows, "×", images.columns,
+                    ", but MNIST's are 28×28; ", "is it another data set's?");
   }
   std::vector<uint8_t> labels = read_idx_labels(label_file);
   if (static_cast<size_t>(images.count) != labels.size()) {
-    throw DataError(image_file, ": ", images.count, " images, but ", label_file, " has ", labels.size(),
+    throw DataError(shown(image_file), ": ", images.count, " images, but ", shown(label_file), " has ", labels.size(),
                     " labels; do the two belong together? Get both again");
   }
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= kClasses) {
-      throw DataError(label_file, ": label ", i, " (byte ", 8 + i, ") is ", +labels[i],
+      throw DataError(shown(label_file), ": label ", i, " (byte ", 8 + i, ") is ", +labels[i],
                       ", but digits go from 0 to 9; the file is damaged or not MNIST's");
     }
   }
@@ -63,7 +64,7 @@ std::shared_ptr<const data::Dataset> open_part(const std::string& directory, con
                        .rows = kSide,
                        .columns = kSide,
                        .classes = kClasses,
-                       .name = cat("MNIST ", part, " from ", directory)});
+                       .name = cat("MNIST ", part, " from ", shown(directory))});
 }
 
 std::shared_ptr<const data::Dataset> json_part(MnistJsonPart& part, const char* name, const std::string& path) {
@@ -72,7 +73,7 @@ std::shared_ptr<const data::Dataset> json_part(MnistJsonPart& part, const char* 
                        .rows = kSide,
                        .columns = kSide,
                        .classes = kClasses,
-                       .name = cat("MNIST ", name, " from ", path)});
+                       .name = cat("MNIST ", name, " from ", shown(path))});
 }
 
 data::Splits open_json(const std::string& path) {
@@ -99,14 +100,14 @@ data::Splits open_mnist(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) {
-    throw DataError(path, ": no such file or directory; expected is a directory with ", kFormsOfIt);
+    throw DataError(shown(path), ": no such file or directory; expected is a directory with ", kFormsOfIt);
   }
   if (!fs::is_directory(status)) return open_json(path);
   if (has_any_idx_file(path)) {
     return {.train = open_part(path, "train", "train"), .test = open_part(path, "t10k", "test"), .validation = nullptr};
   }
   if (const auto json = find_file(path, "mnist.json")) return open_json(*json);
-  throw DataError(path, ": no MNIST in this directory; looked for ", kFormsOfIt);
+  throw DataError(shown(path), ": no MNIST in this directory; looked for ", kFormsOfIt);
 }
 
 }  // namespace lockstep::datasets

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/data/read_batch.h"
-#include "lockstep/datasets/testing/mnist_files.h"
+#include "lockstep/datasets/digits/testing/mnist_files.h"
 
 namespace lockstep::datasets {
 namespace {

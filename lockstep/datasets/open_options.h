@@ -1,9 +1,11 @@
 // What a recipe says when it opens images.
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <string>
 
-#include "lockstep/data/dataset.h"
+#include "lockstep/data/on_one_rank.h"
 #include "lockstep/datasets/options/image_options.h"
 
 namespace lockstep::datasets {

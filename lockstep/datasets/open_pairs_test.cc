@@ -90,7 +90,7 @@ TEST(OpenPairs, AsksOneRankForAllThatIsRead) {
   const auto here = open_pairs({.path = dir.path(), .size = 32}).train;
   EXPECT_EQ(open_pairs({.path = dir.path(), .size = 32, .on_one_rank = once}).train->fingerprint(),
             here->fingerprint());
-  EXPECT_EQ(asked, 4) << "images, masks, their values, channels and size";
+  EXPECT_EQ(asked, 6) << "layout, folders, images, masks, their values, channels and size";
 }
 
 TEST(OpenPairs, RefusesLostPartnersByName) {

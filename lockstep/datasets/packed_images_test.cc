@@ -109,6 +109,7 @@ TEST(RecordIoImages, AreOpenedAsImages) {
   const data::Splits splits = open_images({.path = dir.path(), .size = 24});
   EXPECT_EQ(splits.train->size(), 2);
   EXPECT_EQ(splits.train->classes(), 5);
+  EXPECT_TRUE(splits.train->class_names().empty()) << "they are numbers";
   ASSERT_NE(splits.test, nullptr);
   EXPECT_EQ(splits.test->classes(), 5);
   EXPECT_EQ(splits.test->class_of(0), 2);

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/data/read_batch.h"
+#include "lockstep/datasets/pairs.h"
 #include "lockstep/datasets/testing/picture_files.h"
 #include "lockstep/image/affine.h"
 #include "lockstep/image/crops.h"
 #include "lockstep/image/fit.h"
 #include "lockstep/image/flips.h"
+#include "lockstep/image/mask_value.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -49,8 +51,9 @@ class PairDatasetTest : public ::testing::Test {
     write_deep(dir_, "imgs/" + name + ".png", testing::text_of(image::encode_png(shape({96, 80}))));
     write_deep(dir_, "masks/" + name + ".png", mask);
   }
-  std::shared_ptr<const data::Dataset> open(const ImageSetup& with, bool augmented = true) const {
-    return pair_dataset(find_pairs(dir_.path()), image::LabelMap({0, 255}), with, augmented);
+  std::shared_ptr<const data::Dataset> open(const ImageSetup& with, bool augmented = true,
+                                            const image::LabelMap& labels = image::LabelMap({0, 255})) const {
+    return pair_dataset(pair_files(find_pairs(dir_.path())), labels, with, augmented);
   }
 
   const TempDir dir_;
@@ -60,12 +63,18 @@ TEST_F(PairDatasetTest, HasImagesAndTheClassesOfTheirPixels) {
   const auto set = open(setup({}, {96, 80}));
   EXPECT_EQ(set->size(), 1);
   EXPECT_EQ(set->classes(), 2);
+  EXPECT_EQ(set->class_names(), (std::vector<std::string>{"0", "255"})) << "the masks' values";
   EXPECT_EQ(set->class_of(0), -1);
   const data::Batch batch = data::read_batch(*set, std::vector<int64_t>{0});
   EXPECT_EQ(batch.data().sizes(), (std::vector<int64_t>{1, 1, 80, 96}));
   EXPECT_EQ(batch.target().sizes(), (std::vector<int64_t>{1, 80, 96}));
   EXPECT_TRUE(at::equal(batch.data()[0][0], batch.target()[0].to(at::kFloat)));
   EXPECT_GT(batch.target().sum().item<int64_t>(), 500);
+}
+
+TEST_F(PairDatasetTest, ClassesOfColoursAreNamedByThem) {
+  const auto set = open(setup({}, {96, 80}), true, image::LabelMap({0, image::mask_value(255, 0, 16)}));
+  EXPECT_EQ(set->class_names(), (std::vector<std::string>{"0", "#ff0010"}));
 }
 
 // What is white in the image is class 1 in the mask, wherever a transform moves it.
@@ -123,6 +132,21 @@ TEST_F(PairDatasetTest, ItsMasksAreTurnedAsItsImages) {
   const auto set = open(setup({}, {80, 96}));
   const data::Batch batch = data::read_batch(*set, std::vector<int64_t>{0});
   EXPECT_TRUE(at::equal(batch.data()[0][0], batch.target()[0].to(at::kFloat)));
+}
+
+// A picture that stands on its head has the size of one that doesn't.
+TEST_F(PairDatasetTest, ItsMasksAreRefusedWhereNoSizeTellsHowTheyLie) {
+  write_deep(dir_, "imgs/1.png", testing::text_of(image::encode_png(shape({96, 80}), {.orientation = 3})));
+  const auto read = [&](image::MaskTurn turn) {
+    ImageSetup with = setup({}, {96, 80});
+    with.decode.mask_turn = turn;
+    const data::Batch batch = data::read_batch(*open(with), std::vector<int64_t>{0});
+    return at::equal(batch.data()[0][0], batch.target()[0].to(at::kFloat));
+  };
+  EXPECT_THAT(data_error([&] { read(image::MaskTurn::kBySize); }),
+              AllOf(HasSubstr("masks/1.png: whether the mask is turned"), HasSubstr("imgs/1.png")));
+  EXPECT_TRUE(read(image::MaskTurn::kAsImage));
+  EXPECT_FALSE(read(image::MaskTurn::kNone));
 }
 
 TEST_F(PairDatasetTest, SaysWhatItIs) {

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/base/xxh3.h"
+#include "lockstep/data/dataset.h"
 #include "lockstep/datasets/packed/record_io.h"
 #include "lockstep/datasets/packed_images.h"
 
@@ -28,7 +30,7 @@ class RecordIoImages final : public ImageSource {
  public:
   RecordIoImages(const std::string& path, const RecordIoOptions& options) : file_(path) {
     const auto scan = [&] { return text_of(file_.scan()); };
-    const std::string text = options.on_one_rank ? options.on_one_rank(scan) : scan();
+    const std::string text = options.on_one_rank(scan);
     places_ = places_of(text);
     fingerprint_ = cat("recordio ", places_.size(), " xxh3 ", hex(xxh3(text)));
     for (const RecordPlace& place : places_) classes_ = std::max<int64_t>(classes_, place.class_number + 1);
@@ -46,11 +48,16 @@ class RecordIoImages final : public ImageSource {
     return cat(shown(file_.path()), ": record ", index, " at byte ", at(index).offset);
   }
 
+  std::string short_name_of(int64_t index) const override {
+    return cat(std::filesystem::path(file_.path()).filename().string(), ": record ", index);
+  }
+
   std::vector<std::string> class_names() const override {
     std::vector<std::string> names;
     for (int64_t i = 0; i < classes_; ++i) names.push_back(cat(i));
     return names;
   }
+  bool has_class_names() const override { return false; }
 
   std::string fingerprint() const override { return fingerprint_; }
   std::string text() const override {

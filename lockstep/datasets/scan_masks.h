@@ -1,21 +1,27 @@
 // Finds out which classes masks have.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
-#include "lockstep/datasets/pairs.h"
+#include "lockstep/data/on_one_rank.h"
+#include "lockstep/datasets/image_source.h"
 #include "lockstep/image/label_map.h"
 
 namespace lockstep::datasets {
 
+// Decodes the mask that `opened` has open into `memory` and returns its values. Throws DataError that names it if there
+// are more than 256 of them, or if it can't be decoded.
+std::set<uint32_t> values_of(image::Decoder& opened, std::vector<uint32_t>& memory);
+
 // All values that occur in the masks, ascending: 0 and 255. Decodes every mask, on `threads` threads. Throws DataError
 // that names a mask that can't be read, and the first one, by its place in the list, with which there are more than 256
 // values.
-std::vector<uint32_t> scan_masks(const Pairs& pairs, int threads);
+std::vector<uint32_t> scan_masks(const ImageSource& source, int threads);
 
-// The same on one rank, for all.
-image::LabelMap labels_of(const Pairs& pairs, int threads, const data::OnOneRank& on_one_rank);
+// The classes of the values that the source knows, or that a scan finds: on one rank, for all.
+image::LabelMap labels_of(const ImageSource& source, int threads, const data::OnOneRank& on_one_rank);
 
 // "masks: 0 -> class 0, 255 -> class 1".
 std::string text_of(const image::LabelMap& labels);

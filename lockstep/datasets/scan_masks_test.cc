@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/datasets/pairs.h"
 #include "lockstep/datasets/testing/picture_files.h"
+#include "lockstep/image/mask_value.h"
 #include "lockstep/image/testing/encode_gif.h"
 #include "lockstep/image/testing/encode_npy.h"
 
@@ -30,11 +32,11 @@ image::Pixels mask_of(const std::vector<uint8_t>& values, image::Size size = {20
 // A data set whose masks have these files' contents.
 class MaskScan : public ::testing::Test {
  protected:
-  Pairs add(const std::string& mask_content) {
+  std::shared_ptr<const ImageSource> add(const std::string& mask_content) {
     const std::string name = cat(++count_);
     write_deep(dir_, "imgs/" + name + ".jpg", "");
     write_deep(dir_, "masks/" + name + ".png", mask_content);
-    return find_pairs(dir_.path());
+    return pair_files(find_pairs(dir_.path()));
   }
   const TempDir dir_{};
   int count_ = 10;
@@ -45,18 +47,21 @@ TEST_F(MaskScan, FindsAllValuesOfAllFormats) {
   add(testing::text_of(image::encode_png(mask_of({7}), {.colour = image::PngColour::kPalette})));
   add(testing::text_of(image::testing_support::encode_gif(mask_of({0, 1}))));
   add(testing::text_of(image::testing_support::encode_npy("'<i8'", "(1, 1)", {9, 1, 0, 0, 0, 0, 0, 0})));
-  const Pairs pairs = add(testing::text_of(image::encode_png(mask_of({128, 255}))));
+  const auto pairs = add(testing::text_of(image::encode_png(mask_of({128, 255}))));
   for (const int threads : {1, 2, 7}) {
-    EXPECT_THAT(scan_masks(pairs, threads), ElementsAre(0, 1, 7, 128, 255, 265)) << threads;
+    EXPECT_THAT(scan_masks(*pairs, threads),
+                ElementsAre(0, 7, 128, 255, 265, image::mask_value(0, 255, 7), image::mask_value(1, 254, 7)))
+        << threads;
   }
 }
 
 TEST_F(MaskScan, GivesEachValueAClass) {
-  const Pairs pairs = add(testing::text_of(image::encode_png(mask_of({0, 255}))));
-  const auto labels = labels_of(pairs, 1, {});
+  const auto pairs = add(testing::text_of(image::encode_png(mask_of({0, 255}))));
+  const auto labels = labels_of(*pairs, 1, {});
   EXPECT_EQ(text_of(labels), "masks: 0 -> class 0, 255 -> class 1");
   const data::OnOneRank elsewhere = [](const std::function<std::string()>&) { return "3 4 5"; };
-  EXPECT_THAT(labels_of(pairs, 1, elsewhere).values(), ElementsAre(3, 4, 5));
+  EXPECT_THAT(labels_of(*pairs, 1, elsewhere).values(), ElementsAre(3, 4, 5));
+  EXPECT_EQ(text_of(image::LabelMap({0, image::mask_value(255, 0, 0)})), "masks: 0 -> class 0, #ff0000 -> class 1");
 }
 
 TEST_F(MaskScan, SaysHowManyClassesThereAreWhereTheyAreMany) {
@@ -66,22 +71,22 @@ TEST_F(MaskScan, SaysHowManyClassesThereAreWhereTheyAreMany) {
 }
 
 TEST_F(MaskScan, RefusesMasksOfOneValue) {
-  const Pairs pairs = add(testing::text_of(image::encode_png(mask_of({0}))));
-  EXPECT_THAT(data_error([&] { labels_of(pairs, 1, {}); }), HasSubstr("one value alone (0)"));
+  const auto pairs = add(testing::text_of(image::encode_png(mask_of({0}))));
+  EXPECT_THAT(data_error([&] { labels_of(*pairs, 1, {}); }), HasSubstr("one value alone (0)"));
 }
 
 TEST_F(MaskScan, NamesTheMaskWithWhichThereAreTooManyValues) {
   add(testing::text_of(image::encode_png(mask_of({0, 255}))));
-  const Pairs pairs = add(testing::png({64, 64}));
-  EXPECT_THAT(data_error([&] { scan_masks(pairs, 2); }), AllOf(HasSubstr("masks/12.png"), HasSubstr("256 values")));
+  const auto pairs = add(testing::png({64, 64}));
+  EXPECT_THAT(data_error([&] { scan_masks(*pairs, 2); }), AllOf(HasSubstr("masks/12.png"), HasSubstr("256 values")));
 }
 
 TEST_F(MaskScan, NamesTheFirstDamagedMaskAtAnyNumberOfThreads) {
   add(testing::text_of(image::encode_png(mask_of({0, 255}))));
   for (int i = 0; i < 20; ++i) add("damaged");
-  const Pairs pairs = find_pairs(dir_.path());
+  const auto pairs = pair_files(find_pairs(dir_.path()));
   for (const int threads : {1, 2, 7}) {
-    EXPECT_THAT(data_error([&] { scan_masks(pairs, threads); }), HasSubstr("masks/12.png: ")) << threads;
+    EXPECT_THAT(data_error([&] { scan_masks(*pairs, threads); }), HasSubstr("masks/12.png: ")) << threads;
   }
 }
 

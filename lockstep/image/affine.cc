@@ -23,6 +23,7 @@ class RandomAffine : public Transform {
       text += cat(", scale ", options_.scale_low, " to ", options_.scale_high);
     }
     if (options_.shear != 0) text += cat(", shear ", options_.shear, "°");
+    if (options_.fill != 0) text += cat(", fill ", +options_.fill);
     return text;
   }
 

@@ -54,6 +54,7 @@ TEST(RandomAffine, OptionsAreChecked) {
   EXPECT_THROW(random_affine({.shear = 89.5}), ConfigError);
   EXPECT_NO_THROW(random_affine({.shear = 89}));
   EXPECT_EQ(random_affine({.degrees = 15, .scale_low = 0.9})->text(), "RandomAffine 15°, scale 0.9 to 1");
+  EXPECT_EQ(random_affine({.degrees = 15, .fill = 7})->text(), "RandomAffine 15°, fill 7");
 }
 
 }  // namespace

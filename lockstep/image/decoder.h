@@ -12,10 +12,20 @@
 
 namespace lockstep::image {
 
+// What becomes of a mask without an EXIF orientation of its own, beside an image that has one.
+enum class MaskTurn : uint8_t {
+  kBySize,  // it is turned as its image if it has the stored image's size, and not if it has the upright image's; where
+            // both are equal, that can't be told, and the mask is refused
+  kAsImage,  // it is turned as its image: both are stored in the same way
+  kNone,     // it is upright already
+  kIfItFits  // as kBySize, but as its image where that can't be told: for masks that are checked and not used
+};
+
 struct DecodeOptions {
   int channels = 3;   // of the result: 1 or 3
   bool exif = true;   // turn the image as its EXIF orientation says
   bool fast = false;  // scale JPEGs while decoding: other pixels, in less time
+  MaskTurn mask_turn = MaskTurn::kBySize;
   Limits limits = {};
 };
 
@@ -51,9 +61,7 @@ class Decoder {
   // Called once after an open(). Throws DataError that names the image, and IoError if memory is short.
   Rect decode(const Rect& crop, Size wanted, Pixels& out);
 
-  // Decodes the whole image, upright, as the values of a mask, row by row: grey levels, the numbers of a palette
-  // (of a GIF's grey palette its levels), or
-  // R | G << 8 | B << 16. In place of decode().
+  // Decodes the whole image, upright, as the values of a mask, row by row: see mask_value.h. In place of decode().
   void decode_values(std::vector<uint32_t>& values);
 
  private:

@@ -11,6 +11,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/image/encode.h"
 #include "lockstep/image/grey.h"
+#include "lockstep/image/mask_value.h"
 #include "lockstep/image/named.h"
 #include "lockstep/image/testing/pictures.h"
 
@@ -178,13 +179,13 @@ TEST(Decoder, RawPixelsInBothLayouts) {
   EXPECT_THROW(decoder.open_raw(pixels, {.size = {13, 9}}, "raw"), DataError);
 }
 
-TEST(Decoder, ValuesOfColoursAreTheirBytes) {
+TEST(Decoder, ValuesOfColoursAreTheirOwn) {
   std::vector<uint8_t> bytes = {1, 2, 3, 4, 5, 6};
   Decoder decoder;
   decoder.open_raw(bytes, {.size = {2, 1}}, "raw");
   std::vector<uint32_t> values;
   decoder.decode_values(values);
-  EXPECT_EQ(values, (std::vector<uint32_t>{0x030201, 0x060504}));
+  EXPECT_EQ(values, (std::vector<uint32_t>{mask_value(1, 2, 3), mask_value(4, 5, 6)}));
 }
 
 }  // namespace

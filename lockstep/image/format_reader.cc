@@ -1,5 +1,6 @@
 #include "lockstep/image/format_reader.h"
 
+#include "lockstep/image/mask_value.h"
 #include "lockstep/image/set_size.h"
 
 namespace lockstep::image {
@@ -12,7 +13,7 @@ void FormatReader::decode_values(const ImageInfo& info, std::vector<uint32_t>& v
   for (int y = 0; y < size.height; ++y) {
     const uint8_t* from = pixels_.row(y);
     for (int x = 0; x < size.width; ++x, from += pixels_.step()) {
-      *to++ = info.channels == 1 ? from[0] : from[0] | uint32_t{from[1]} << 8 | uint32_t{from[2]} << 16;
+      *to++ = info.channels == 1 ? from[0] : mask_value(from[0], from[1], from[2]);
     }
   }
 }

@@ -29,7 +29,7 @@ class FormatReader {
   // in `out`. For `wanted` see Decoder::decode.
   virtual Rect decode(const Rect& crop, Size wanted, int channels, Pixels& out) = 0;
 
-  // Decodes the whole image as the values of a mask. Here: grey levels, or R | G << 8 | B << 16.
+  // Decodes the whole image as the values of a mask. Here: grey levels, or mask_value() of the colours.
   virtual void decode_values(const ImageInfo& info, std::vector<uint32_t>& values);
 
  private:

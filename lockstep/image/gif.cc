@@ -3,9 +3,11 @@
 #include <gif_lib.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "lockstep/base/error.h"
+#include "lockstep/image/mask_value.h"
 #include "lockstep/image/set_size.h"
 
 namespace lockstep::image {
@@ -120,13 +122,12 @@ Rect GifReader::decode(const Rect& crop, Size /*wanted*/, int /*channels*/, Pixe
 void GifReader::decode_values(const ImageInfo& /*info*/, std::vector<uint32_t>& values) {
   const State& state = *state_;
   state_->read_frame();
+  std::array<uint32_t, 256> value_of{};
+  std::transform(state.colours.begin(), state.colours.end(), value_of.begin(),
+                 [](const GifColorType& colour) { return mask_value(colour.Red, colour.Green, colour.Blue); });
   set_size(values, state.numbers.size());
-  std::copy(state.numbers.begin(), state.numbers.end(), values.begin());
-  const bool grey = std::all_of(state.colours.begin(), state.colours.end(), [](const GifColorType& colour) {
-    return colour.Red == colour.Green && colour.Red == colour.Blue;
-  });
-  if (!grey) return;
-  for (uint32_t& value : values) value = state.colours[value].Red;
+  std::transform(state.numbers.begin(), state.numbers.end(), values.begin(),
+                 [&](uint8_t number) { return value_of[number]; });
 }
 
 }  // namespace lockstep::image

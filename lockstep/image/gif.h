@@ -7,8 +7,7 @@
 
 namespace lockstep::image {
 
-// A frame that is smaller than the image lies on colour 0. The values of a mask are grey levels if
-// the palette has no other colours, for writers number those anew in each file; else they are the palette's numbers.
+// A frame that is smaller than the image lies on colour 0. The values of a mask are those of the palette's colours.
 class GifReader : public FormatReader {
  public:
   GifReader();

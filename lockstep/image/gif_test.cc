@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lockstep/base/error.h"
+#include "lockstep/image/mask_value.h"
 #include "lockstep/image/testing/encode_gif.h"
 #include "lockstep/image/testing/pictures.h"
 
@@ -28,7 +29,8 @@ TEST(Gif, ReadsTheFirstFrame) {
           ASSERT_EQ(pixels.at(x, y)[0], numbers.at(x, y)[0]);
           ASSERT_EQ(pixels.at(x, y)[1], 255 - numbers.at(x, y)[0]);
           ASSERT_EQ(pixels.at(x, y)[2], 7);
-          ASSERT_EQ(values[static_cast<size_t>(y * 29 + x)], numbers.at(x, y)[0]);
+          const uint8_t number = numbers.at(x, y)[0];
+          ASSERT_EQ(values[static_cast<size_t>(y * 29 + x)], mask_value(number, static_cast<uint8_t>(255 - number), 7));
         }
       }
     }
@@ -51,7 +53,8 @@ TEST(Gif, ASmallFrameLiesOnColourZero) {
   const auto values = values_of(encode_gif(numbers, {.screen = {8, 6}, .left = 2, .top = 1}));
   for (int i = 0; i < 48; ++i) {
     const int x = i % 8 - 2, y = i / 8 - 1;
-    EXPECT_EQ(values[static_cast<size_t>(i)], x >= 0 && x < 4 && y >= 0 && y < 3 ? 9u : 0u) << i;
+    const uint8_t number = x >= 0 && x < 4 && y >= 0 && y < 3 ? 9 : 0;
+    EXPECT_EQ(values[static_cast<size_t>(i)], mask_value(number, static_cast<uint8_t>(255 - number), 7)) << i;
   }
 }
 
@@ -64,6 +67,17 @@ TEST(Gif, GreyMasksHaveTheirLevelsHoweverTheyAreNumbered) {
   EXPECT_EQ(values({0, 255}), (std::vector<uint32_t>{0, 255}));
   EXPECT_EQ(values({255, 0}), (std::vector<uint32_t>{255, 0}));
   EXPECT_EQ(values({128, 7}), (std::vector<uint32_t>{128, 7}));
+}
+
+// As of two masks that were drawn with the same colours, in another order.
+TEST(Gif, MasksHaveTheirColoursHoweverTheyAreNumbered) {
+  Pixels numbers = flat({3, 1}, 1, 0);
+  for (int x = 0; x < 3; ++x) numbers.at(x, 0)[0] = static_cast<uint8_t>(x);
+  const auto values = [&](const std::vector<uint32_t>& colours) {
+    return values_of(encode_gif(numbers, {.bits = 2, .colours = colours}));
+  };
+  EXPECT_EQ(values({0, 0xff0000, 0xffffff}), (std::vector<uint32_t>{0, mask_value(255, 0, 0), 255}));
+  EXPECT_EQ(values({0xff0000, 0xffffff, 0}), (std::vector<uint32_t>{mask_value(255, 0, 0), 255, 0}));
 }
 
 TEST(Gif, DamageIsRefused) {

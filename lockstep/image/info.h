@@ -20,6 +20,7 @@ struct ImageInfo {
   int channels = 3;               // 1: grey; 3: colour, which palettes and CMYK count as
   bool alpha = false;
   bool palette = false;
+  bool inks = false;     // CMYK
   int bits = 8;          // a channel
   Size upright() const;  // the size after orientation
 };

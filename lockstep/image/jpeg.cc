@@ -34,13 +34,13 @@ void cmyk_to_rgb(uint8_t* pixels, int count) {
 
 unsigned unsigned_of(int value) { return static_cast<unsigned>(value); }
 
+bool is_inks(J_COLOR_SPACE space) { return space == JCS_CMYK || space == JCS_YCCK; }
+
 }  // namespace
 
 struct JpegReader::State {
   State() {
     jpeg.err = &errors;
-    if (!errors.run([&] { jpeg_create_decompress(&jpeg); })) throw IoError("libjpeg: ", errors.text);
-    jpeg.client_data = this;
     progress.progress_monitor = [](j_common_ptr common) {
       auto& self = *static_cast<State*>(common->client_data);
       const int64_t scans = self.jpeg.input_scan_number,
@@ -48,10 +48,23 @@ struct JpegReader::State {
       if (scans > self.limits.scans) self.errors.fail("it has too many scans");
       if (scans * pixels > self.limits.scanned) self.errors.fail("it has too many scans for its size");
     };
-    jpeg.progress = &progress;
+    create();
   }
   ~State() { jpeg_destroy_decompress(&jpeg); }
   State(const State&) = delete;
+
+  void create() {
+    if (!errors.run([&] { jpeg_create_decompress(&jpeg); })) throw IoError("libjpeg: ", errors.text);
+    jpeg.client_data = this;
+    jpeg.progress = &progress;
+  }
+
+  // Forgets the image before. Libjpeg would keep its tables for images that have none of their own, and their pixels
+  // would depend on what the same thread has decoded.
+  void renew() {
+    jpeg_destroy_decompress(&jpeg);
+    create();
+  }
 
   [[noreturn]] void fail() {
     const unsigned row = jpeg.output_scanline;
@@ -64,8 +77,7 @@ struct JpegReader::State {
   }
 
   void set_up(int channels) {
-    const bool inks = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
-    jpeg.out_color_space = inks ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_EXT_RGBX;
+    jpeg.out_color_space = is_inks(jpeg.jpeg_color_space) ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_EXT_RGBX;
     jpeg.dct_method = JDCT_ISLOW;
     jpeg.do_fancy_upsampling = TRUE;
     jpeg.do_block_smoothing = FALSE;
@@ -119,7 +131,7 @@ JpegReader::~JpegReader() = default;
 ImageInfo JpegReader::open(const EncodedImage& image) {
   State& state = *state_;
   jpeg_decompress_struct& jpeg = state.jpeg;
-  jpeg_abort_decompress(&jpeg);
+  state.renew();
   state.name = image.name;
   state.limits = image.options.limits;
   state.fast = image.options.fast;
@@ -139,7 +151,10 @@ ImageInfo JpegReader::open(const EncodedImage& image) {
     throw DataError(image.name, ": a damaged JPEG (it ends early, after ", image.bytes.size(),
                     " bytes); remove or replace the file");
   }
-  ImageInfo info{.format = Format::kJpeg, .stored = size, .channels = jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
+  ImageInfo info{.format = Format::kJpeg,
+                 .stored = size,
+                 .channels = jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3,
+                 .inks = is_inks(jpeg.jpeg_color_space)};
   if (image.options.exif) {
     const int orientation = exif_orientation(segments.exif);
     info.exif_orientation = orientation != 0;

@@ -180,6 +180,44 @@ TEST(Jpeg, AReaderGoesOnAfterADamagedFile) {
   EXPECT_EQ(difference(slice(pixels, place), decoded(sound)), 0);
 }
 
+// The file without its segments of the type `marker`.
+std::vector<uint8_t> without(uint8_t marker, std::vector<uint8_t> bytes) {
+  for (size_t at = 2; bytes[at + 1] != 0xda;) {  // up to the first scan
+    const ptrdiff_t length = 2 + (bytes[at + 2] << 8 | bytes[at + 3]);
+    const auto begin = bytes.begin() + static_cast<ptrdiff_t>(at);
+    if (bytes[at + 1] == marker) {
+      bytes.erase(begin, begin + length);
+    } else {
+      at += static_cast<size_t>(length);
+    }
+  }
+  return bytes;
+}
+
+// Of two files that a thread decodes, the first leaves nothing to the second.
+TEST(Jpeg, TablesOfTheFileBeforeAreForgotten) {
+  constexpr uint8_t kQuantizers = 0xdb, kHuffman = 0xc4;
+  const auto after = [](const std::vector<uint8_t>& before, const std::vector<uint8_t>& bytes) -> std::string {
+    Decoder decoder;
+    Pixels pixels;
+    decoder.open(before, "before");
+    decoder.decode({0, 0, 40, 30}, {40, 30}, pixels);
+    try {
+      decoder.open(bytes, "picture");
+      const Rect place = decoder.decode({0, 0, 40, 30}, {40, 30}, pixels);
+      return cat(hash_of(slice(pixels, place)));
+    } catch (const DataError& error) {
+      return error.what();
+    }
+  };
+  const auto sound = encode_jpeg(picture({40, 30})), other = encode_jpeg(picture({40, 30}), {.quality = 30}),
+             progressive = encode_jpeg(picture({40, 30}), {.progressive = true});
+  EXPECT_THAT(after(other, without(kQuantizers, sound)), HasSubstr("Quantization table 0x00 was not defined"));
+  EXPECT_THAT(after(progressive, without(kHuffman, progressive)), HasSubstr("Huffman table 0x00 was not defined"));
+  // Cameras that film leave out the tables that the standard gives, which encode_jpeg writes.
+  EXPECT_EQ(after(progressive, without(kHuffman, sound)), cat(hash_of(decoded(sound))));
+}
+
 TEST(Jpeg, FastDecodingScalesButNotBelowWhatIsWanted) {
   const auto bytes = encode_jpeg(picture({400, 320}));
   Decoder decoder;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/image/mask_value.h"
 
 namespace lockstep::image {
 namespace {
@@ -14,7 +15,8 @@ constexpr size_t kSmall = 256;  // values below it are looked up
 std::string list(const std::vector<uint32_t>& values) {
   constexpr size_t kMost = 8;
   std::string text;
-  for (size_t i = 0; i < std::min(kMost, values.size()); ++i) text += cat(i == 0 ? "" : ", ", values[i]);
+  for (size_t i = 0; i < std::min(kMost, values.size()); ++i)
+    text += (i == 0 ? "" : ", ") + text_of_mask_value(values[i]);
   return values.size() > kMost ? text + ", …" : text;
 }
 
@@ -47,8 +49,8 @@ void LabelMap::map(std::span<const uint32_t> values, Size size, const std::strin
         number = static_cast<int>(found - values_.begin());
       }
       if (number < 0) {
-        throw DataError(name, ": pixel (", x, ", ", y, ") has the value ", *from, ", and the classes' values are ",
-                        list(values_), "; correct the mask");
+        throw DataError(name, ": pixel (", x, ", ", y, ") has the value ", text_of_mask_value(*from),
+                        ", and the classes' values are ", list(values_), "; correct the mask");
       }
       to[x] = static_cast<uint8_t>(number);
     }

@@ -1,11 +1,13 @@
 #include "lockstep/image/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/image/set_size.h"
 
 namespace lockstep::image {
@@ -72,7 +74,8 @@ ImageInfo NpyReader::open(const EncodedImage& image) {
   big_endian_ = type[1] == '>';
   const bool is_size = item_ == 1 || item_ == 2 || item_ == 4 || item_ == 8;
   if ((kind_ != 'u' && kind_ != 'i' && kind_ != 'b') || !is_size || type[4] != '\'') {
-    throw DataError(name_, ": an array of ", type.substr(0, type.find('\'', 1) + 1),
+    constexpr size_t kMostShown = 40;
+    throw DataError(name_, ": an array of ", shown(type.substr(0, std::min(type.find('\'', 1), kMostShown) + 1)),
                     " where whole numbers are expected; save it as uint8: array.astype('uint8')");
   }
   const bool is_image = shape.size() == 2 || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3 || shape[2] == 4));

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/image/decoder.h"
+#include "lockstep/image/mask_value.h"
 #include "lockstep/image/testing/encode_npy.h"
 #include "lockstep/image/testing/pictures.h"
 
@@ -54,7 +55,7 @@ TEST(Npy, MasksMayBeOfAnyIntegerType) {
   EXPECT_THAT(values_of(encode_npy("'<u2'", "(1, 2)", {1, 2, 0, 1})), ElementsAre(513, 256));
   EXPECT_THAT(values_of(encode_npy("'>u2'", "(1, 2)", {1, 2, 0, 1})), ElementsAre(258, 1));
   EXPECT_THAT(values_of(encode_npy("'<i8'", "(1, 1)", {7, 0, 0, 0, 0, 0, 0, 0})), ElementsAre(7));
-  EXPECT_THAT(values_of(encode_npy("'|u1'", "(1, 1, 3)", {1, 2, 3})), ElementsAre(1 | 2 << 8 | 3 << 16));
+  EXPECT_THAT(values_of(encode_npy("'|u1'", "(1, 1, 3)", {1, 2, 3})), ElementsAre(mask_value(1, 2, 3)));
   EXPECT_THROW(values_of(encode_npy("'|i1'", "(1, 1)", {255})), DataError);
   EXPECT_THROW(values_of(encode_npy("'<i8'", "(1, 1)", {0, 0, 0, 0, 1, 0, 0, 0})), DataError);
 }

@@ -13,10 +13,25 @@ namespace {
 
 constexpr uint32_t kSlots = 4096;  // of a Draw
 
-// A mask with an orientation of its own keeps it. Else it is turned as the image is, unless it is upright already.
+// Whether a mask without an orientation of its own is stored as its image is, and not upright.
+bool turns_as_image(const Decoder& image, const Decoder& mask) {
+  const MaskTurn turn = mask.options().mask_turn;
+  if (turn == MaskTurn::kAsImage || turn == MaskTurn::kNone) return turn == MaskTurn::kAsImage;
+  const bool fits_turned = mask.info().stored == image.info().stored;
+  if (turn == MaskTurn::kBySize && fits_turned && image.info().stored == image.info().upright()) {
+    throw DataError(mask.name(), ": whether the mask is turned as its image ", image.name(),
+                    ", whose EXIF orientation is ", image.info().orientation,
+                    ", can't be told by its size; say --exif both if masks are stored as their ",
+                    "images, or --exif image if they are upright");
+  }
+  return fits_turned;
+}
+
+// A mask with an orientation of its own keeps it.
 void orient_mask(const Decoder& image, Decoder& mask) {
-  const ImageInfo &of_image = image.info(), &of_mask = mask.info();
-  if (!of_mask.exif_orientation && of_mask.stored == of_image.stored) mask.orient(of_image.orientation);
+  const ImageInfo& of_image = image.info();
+  const bool is_open = of_image.orientation != 1 && !mask.info().exif_orientation;
+  if (is_open && turns_as_image(image, mask)) mask.orient(of_image.orientation);
   const Size size = mask.info().upright(), wanted = of_image.upright();
   if (size == wanted) return;
   throw DataError(mask.name(), ": a mask of ", size.width, " x ", size.height, " pixels, and its image ", image.name(),

@@ -26,10 +26,7 @@ class Pipeline {
 
   // Plans for `draw`, decodes what is needed of the opened image, and of its mask if there is one, and applies the
   // rest. `mask` and `classes` are both null, or neither is. Adds to `times`. Throws DataError and IoError that name
-  // the image or the mask.
-  // A mask without an EXIF orientation of its own is turned as its image if it has the stored image's size, and is
-  // upright otherwise. Where both sizes are equal, as of square images and those that lie on their heads, an upright
-  // mask can't be told: it is turned, too.
+  // the image or the mask. Whether a mask is turned as its image, the options decide with which it was opened.
   void run(Decoder& image, Decoder* mask, const LabelMap* classes, const Draw& draw, Scratch& scratch, Sample& out,
            Times& times) const;
 

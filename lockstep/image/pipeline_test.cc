@@ -7,12 +7,14 @@
 #include "lockstep/image/crops.h"
 #include "lockstep/image/encode.h"
 #include "lockstep/image/flips.h"
+#include "lockstep/image/orientation.h"
 #include "lockstep/image/testing/pictures.h"
 
 namespace lockstep::image {
 namespace {
 
 using namespace testing_support;
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 using Transforms = std::vector<std::shared_ptr<const Transform>>;
@@ -134,8 +136,8 @@ struct Pair {
   explicit Pair(Size size) : size(size), bytes(static_cast<size_t>(size.width * size.height)) {
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i % 3);
   }
-  void open(Decoder& decoder, const char* name) const {
-    decoder.open_raw(bytes, {.size = size, .channels = 1}, name, {.channels = 1});
+  void open(Decoder& decoder, const char* name, MaskTurn turn = MaskTurn::kBySize) const {
+    decoder.open_raw(bytes, {.size = size, .channels = 1}, name, {.channels = 1, .mask_turn = turn});
   }
   Size size;
   std::vector<uint8_t> bytes;
@@ -153,12 +155,55 @@ TEST(Pipeline, AMaskFollowsItsImage) {
   for (int orientation = 1; orientation <= 8; ++orientation) {
     for (uint64_t i = 0; i < 10; ++i) {
       pair.open(image, "image");
-      pair.open(mask, "mask");
+      pair.open(mask, "mask", MaskTurn::kAsImage);
       image.orient(orientation);
       pipeline.run(image, &mask, &classes, {1, 0, i}, scratch, sample, times);
       ASSERT_EQ(sample.mask.size(), (Size{32, 32}));
       ASSERT_EQ(difference(sample.image, sample.mask), 0) << orientation;
     }
+  }
+}
+
+// How a mask without an orientation of its own lies beside a picture that has one.
+struct TurnCase {
+  MaskTurn turn;
+  Size of_image, of_mask;
+  int orientation;
+  const char* expected;  // "turned", "upright", or what is in the error
+};
+
+TEST(Pipeline, AMaskIsTurnedAsItsSizeOrTheOptionsSay) {
+  constexpr auto kBySize = MaskTurn::kBySize, kAsImage = MaskTurn::kAsImage, kNone = MaskTurn::kNone;
+  const Size wide{40, 30}, tall{30, 40}, square{30, 30};
+  const std::vector<TurnCase> cases = {
+      {kBySize, wide, wide, 6, "turned"},      {kBySize, wide, tall, 6, "upright"},
+      {kBySize, wide, wide, 3, "--exif both"}, {kBySize, square, square, 6, "--exif image"},
+      {kAsImage, wide, wide, 6, "turned"},     {kAsImage, wide, wide, 3, "turned"},
+      {kAsImage, square, square, 8, "turned"}, {kAsImage, wide, tall, 6, "has 30 x 40"},
+      {kNone, wide, tall, 6, "upright"},       {kNone, wide, wide, 3, "upright"},
+      {kNone, square, square, 8, "upright"},   {kNone, wide, wide, 6, "a mask of 40 x 30"}};
+  const LabelMap classes({0, 1, 2});
+  for (const TurnCase& each : cases) {
+    Decoder image, mask;
+    Scratch scratch;
+    Sample sample;
+    Pipeline::Times times;
+    const Pair picture(each.of_image), values(each.of_mask);
+    picture.open(image, "a.jpg");
+    values.open(mask, "a.png", each.turn);
+    image.orient(each.orientation);
+    std::string found;
+    try {
+      Pipeline().run(image, &mask, &classes, {}, scratch, sample, times);
+      std::vector<uint32_t> turned(values.bytes.begin(), values.bytes.end());
+      turn(turned, each.of_mask, each.orientation);
+      const uint32_t first = sample.mask.at(0, 0)[0];
+      found = first == turned[0] && sample.mask.at(1, 0)[0] == turned[1] ? "turned" : "upright";
+      EXPECT_TRUE(found == "turned" || first == values.bytes[0]);
+    } catch (const DataError& error) {
+      found = error.what();
+    }
+    EXPECT_THAT(found, HasSubstr(each.expected)) << each.of_image.width << " " << each.orientation;
   }
 }
 

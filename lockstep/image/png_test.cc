@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/image/encode.h"
+#include "lockstep/image/mask_value.h"
 #include "lockstep/image/testing/pictures.h"
 
 namespace lockstep::image {
@@ -91,7 +92,7 @@ TEST(Png, MasksKeepSixteenBitsAndColours) {
   const Pixels grey = picture({5, 4}, 1), colours = picture({5, 4}, 3);
   EXPECT_EQ(values_of(encode_png(grey, {.bits = 16}))[7], grey.at(2, 1)[0] * 257u);
   const uint8_t* const pixel = colours.at(2, 1);
-  EXPECT_EQ(values_of(encode_png(colours))[7], pixel[0] | uint32_t{pixel[1]} << 8 | uint32_t{pixel[2]} << 16);
+  EXPECT_EQ(values_of(encode_png(colours))[7], mask_value(pixel[0], pixel[1], pixel[2]));
 }
 
 TEST(Png, ExifTurnsImages) {

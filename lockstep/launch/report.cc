@@ -1,6 +1,7 @@
 #include "lockstep/launch/report.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,23 @@ namespace {
 
 bool failed_by_itself(const RankOutcome& outcome) {
   return !outcome.status.ok() && !outcome.stopped && outcome.status.exit_code() != kExitStoppedOnRequest;
+}
+
+// The rank that an error's text begins with: 0 of "rank 0: no such file"; nothing for any other text.
+std::optional<int> rank_named_in(const std::string& error) {
+  constexpr std::string_view kPrefix = "rank ";
+  if (!error.starts_with(kPrefix)) return std::nullopt;
+  int rank = 0;
+  const char* const end = error.data() + error.size();
+  const auto [after, failed] = std::from_chars(error.data() + kPrefix.size(), end, rank);
+  if (failed != std::errc() || after == end || *after != ':') return std::nullopt;
+  return rank;
+}
+
+// The error without the rank's own name, which a report gives itself.
+std::string own_error(const RankOutcome& outcome) {
+  if (rank_named_in(outcome.error) != outcome.rank) return outcome.error;
+  return outcome.error.substr(std::min(outcome.error.size(), cat("rank ", outcome.rank, ": ").size()));
 }
 
 std::string tenths(double seconds) { return cat(std::round(seconds * 10) / 10, " s"); }
@@ -84,7 +102,8 @@ RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status) {
           .step = said.step.load(),
           .doing = said.doing.get(),
           .error = error == status.text() ? "" : error,
-          .overflow = said.overflow.get()};
+          .overflow = said.overflow.get(),
+          .remedy = said.remedy.get()};
 }
 
 std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes) {
@@ -95,6 +114,12 @@ std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes) {
   };
   for (size_t i = 0; i < outcomes.size(); ++i) {
     if (failed_by_itself(outcomes[i]) && (!root || rank_of_cause(i) < rank_of_cause(*root))) root = i;
+  }
+  if (!root) return root;
+  const std::string& error = outcomes[*root].error;
+  const auto teller = rank_named_in(error);
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].rank == teller && outcomes[i].error == error && failed_by_itself(outcomes[i])) return i;
   }
   return root;
 }
@@ -118,15 +143,21 @@ std::string headline(const Report& report) {
   const RankOutcome& root = report.outcomes[report.root];
   const std::string who = cat("rank ", root.rank, " (pid ", root.pid, ") ");
   if (root.status.signal != 0) return cat(who, root.status.text(), report.oom.empty() ? "" : ": ", report.oom);
-  return root.error.empty() ? who + root.status.text() : cat(who, "failed: ", root.error);
+  return root.error.empty() ? who + root.status.text() : cat(who, "failed: ", own_error(root));
 }
 
 std::string to_text(const Report& report) {
   const RankOutcome& root = report.outcomes[report.root];
+  const std::string next = report.saved.empty() || report.resume_command.empty()
+                               ? ""
+                               : cat(report.resume_command, root.remedy.empty() ? "" : " ", root.remedy);
   if (is_plain_mistake(root)) {
     // Options are the same on all ranks; data are not.
-    const bool names_rank = root.status.exit_code() == DataError::kExitCode && report.outcomes.size() > 1;
-    return cat("error: ", names_rank ? cat("rank ", root.rank, ": ") : "", root.error, '\n');
+    const std::string error = own_error(root);
+    const bool names_rank =
+        root.status.exit_code() == DataError::kExitCode && report.outcomes.size() > 1 && !error.starts_with("rank ");
+    return cat("error: ", names_rank ? cat("rank ", root.rank, ": ") : "", error, '\n',
+               root.remedy.empty() || next.empty() ? "" : cat("  next: ", next, '\n'));
   }
   std::string out = cat("error: ", headline(report), '\n');
   const auto add = [&out](const char* name, const std::string& text) {
@@ -141,7 +172,7 @@ std::string to_text(const Report& report) {
   }
   const bool has_lines = !lines.empty();
   if (!report.log_path.empty()) add("log", report.log_path + (has_lines ? " (last lines below)" : ""));
-  if (!report.saved.empty()) add("next", report.resume_command);
+  add("next", next);
   if (has_lines && report.log_path.empty()) out += "  its last lines:\n";
   for (const auto& line : lines) out += cat("    ", line, '\n');
   return out;

@@ -28,6 +28,7 @@ struct RankOutcome {
   std::string doing;     // what the rank was doing
   std::string error;     // the rank's own error, without "error: "
   std::string overflow;  // the last step that its loss scaler skipped
+  std::string remedy;    // options that the command which goes on needs besides: "--skip-bad 4"
 };
 
 // How a rank ended, from the board where its process's own end can't be known (ExitStatus::lost).
@@ -40,7 +41,8 @@ bool note_end(BoardRank& said, const ExitStatus& status);
 RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status);
 
 // The index of the rank whose failure explains the others'. Among the ranks that failed by themselves it is the first
-// that did not merely miss a peer (CommError), or else the first. Nothing if no rank failed.
+// that did not merely miss a peer (CommError), or else the first; where it only passes on what another rank has told
+// all ("rank 0: …", world/once.h), that one. Nothing if no rank failed.
 std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes);
 
 // The exit code of the whole run: the root cause's, otherwise 75 if a rank stopped on request, otherwise 0.

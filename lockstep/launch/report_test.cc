@@ -10,7 +10,14 @@ namespace lockstep::launch {
 namespace {
 
 RankOutcome ended(int rank, ExitStatus status, double at) {
-  return {.rank = rank, .pid = 800 + rank, .status = status, .ended = at, .doing = {}, .error = {}, .overflow = {}};
+  return {.rank = rank,
+          .pid = 800 + rank,
+          .status = status,
+          .ended = at,
+          .doing = {},
+          .error = {},
+          .overflow = {},
+          .remedy = {}};
 }
 RankOutcome stopped(int rank) {
   RankOutcome outcome = ended(rank, {.signal = SIGTERM}, 9);
@@ -30,6 +37,26 @@ TEST(RootCause, IsTheFirstThatFailedByItself) {
 TEST(RootCause, IsNotOneThatMissedItsPeer) {
   EXPECT_EQ(cause({ended(0, {.code = 69}, 1), ended(1, {.signal = SIGSEGV}, 2)}), 1u);
   EXPECT_EQ(cause({ended(0, {.code = 69}, 2), ended(1, {.code = 69}, 1)}), 1u) << "unless nobody knows better";
+}
+
+// As together() tells it to all ranks.
+TEST(RootCause, IsTheRankThatAnErrorOfAllNames) {
+  std::vector<RankOutcome> outcomes = {ended(0, {.code = 65}, 2), ended(1, {.code = 65}, 1), ended(2, {.code = 65}, 3)};
+  for (RankOutcome& each : outcomes) each.error = "rank 2: 7.jpg: a damaged JPEG";
+  EXPECT_EQ(cause(outcomes), 2u);
+  Report report;
+  report.outcomes = outcomes;
+  report.root = 2;
+  EXPECT_EQ(to_text(report), "error: rank 2: 7.jpg: a damaged JPEG\n");
+  report.outcomes[2].trained = true;
+  EXPECT_THAT(to_text(report), testing::StartsWith("error: rank 2 (pid 802) failed: 7.jpg: a damaged JPEG\n"));
+  outcomes[2].error = "something else";
+  EXPECT_EQ(cause(outcomes), 1u);
+  outcomes[1].error = "rank 21: gone";
+  EXPECT_EQ(cause(outcomes), 1u);
+  report.outcomes = {outcomes[1], outcomes[2]};
+  report.root = 0;
+  EXPECT_EQ(to_text(report), "error: rank 21: gone\n") << "one rank is named";
 }
 
 TEST(ExitCode, OfTheWholeRun) {
@@ -134,6 +161,21 @@ TEST(Report, AMistakeBeforeTheFirstStepIsOneLine) {
   report.outcomes[0].trained = false;
   report.outcomes[0].status.code = 70;
   EXPECT_THAT(to_text(report), testing::HasSubstr("others:"));
+}
+
+TEST(Report, TheCommandThatGoesOnHasWhatTheRankSays) {
+  Report report;
+  report.outcomes = {ended(0, {.code = 65}, 1)};
+  report.outcomes[0].error = "7.jpg: a damaged JPEG";
+  report.outcomes[0].remedy = "--skip-bad 2";
+  report.resume_command = "lockstep train unet --resume runs/unet-3";
+  EXPECT_EQ(to_text(report), "error: 7.jpg: a damaged JPEG\n") << "there is nothing to resume";
+  report.saved = "checkpoint step-001000.pt";
+  EXPECT_EQ(to_text(report),
+            "error: 7.jpg: a damaged JPEG\n  next: lockstep train unet --resume runs/unet-3 --skip-bad 2\n")
+      << "a resume that ended before its first step";
+  report.outcomes[0].trained = true;
+  EXPECT_THAT(to_text(report), testing::HasSubstr("\n  next: lockstep train unet --resume runs/unet-3 --skip-bad 2\n"));
 }
 
 TEST(Report, AsJson) {

@@ -1,5 +1,6 @@
 #include "lockstep/launch/resumed.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "lockstep/base/error.h"
@@ -7,6 +8,7 @@
 #include "lockstep/launch/runs_root.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/folder/run_folder.h"
+#include "lockstep/train/folder/run_lock.h"
 
 namespace lockstep::launch {
 namespace {
@@ -31,9 +33,65 @@ bool is_there(const std::string& path) {
   throw ConfigError("--resume ", folder, ": no run's folder, for it has no checkpoints/ with a checkpoint in it");
 }
 
+auto find_own(const std::vector<train::JobCommand>& commands, const std::vector<LaunchedJob>& jobs) {
+  return std::find_if(commands.begin(), commands.end(),
+                      [&jobs](const train::JobCommand& each) { return is_restart(each.job, jobs); });
+}
+
+bool was_begun_by(const std::vector<LaunchedJob>& jobs, const std::string& folder) {
+  const auto commands = train::RunLock::commands_of(folder);
+  return find_own(commands, jobs) != commands.end();
+}
+
+// Adds the agents that have begun or gone on with the run of a folder.
+void add_agents_of(std::vector<LaunchedJob>& jobs, const std::string& folder) {
+  std::vector<std::string> named;
+  for (const train::JobCommand& each : train::RunLock::commands_of(folder)) named.push_back(each.job);
+  add_others(jobs, named);
+}
+
+// Whatever their recipes: one command line has one.
+std::string newest_begun_by(const std::vector<LaunchedJob>& jobs, const std::string& root) {
+  fs::path newest;
+  for (const auto& path : entries_of(root)) {
+    if (number_of(path) > number_of(newest) && was_begun_by(jobs, path)) newest = path;
+  }
+  return newest.string();
+}
+
 }  // namespace
 
-std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root) {
+std::string find_earlier_start(const train::TrainOptions& options, const std::string& runs_root,
+                               const std::vector<LaunchedJob>& jobs) {
+  if (jobs.empty()) return "";
+  if (!options.out.empty()) return was_begun_by(jobs, options.out) ? options.out : "";
+  if (const std::string from = options.resume.value_or(""); !from.empty()) {
+    const std::string run = is_folder(from) ? from : train::run_of(from);
+    if (!run.empty() && was_begun_by(jobs, run)) return run;
+  }
+  return newest_begun_by(jobs, runs_root);
+}
+
+std::string find_done(const train::TrainOptions& options, const std::string& runs_root,
+                      const std::vector<LaunchedJob>& jobs) {
+  const std::string folder = find_earlier_start(options, runs_root, jobs);
+  if (folder.empty()) return "";
+  const auto commands = train::RunLock::commands_of(folder);
+  const auto own = find_own(commands, jobs);
+  if (own == commands.begin() || own == commands.end()) return "";
+  const std::string& later = commands.front().line;
+  if (own->ended) {
+    return cat("nothing left to do: '", own->line, "' has ended, and '", later, "', of the same job, has gone on in ",
+               folder);
+  }
+  throw ConfigError(folder, ": '", own->line, "' had not ended when '", later,
+                    "', of the same job, went on there, so it can't go on now; leave it out, or give it another --out");
+}
+
+std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root,
+                                    const std::vector<LaunchedJob>& jobs) {
+  const std::string earlier = find_earlier_start(options, runs_root, jobs);
+  if (!earlier.empty() && train::holds_checkpoint(earlier)) return Resumed{earlier, earlier};
   if (!options.resume) return std::nullopt;
   std::string from = options.resume->empty() ? options.out : *options.resume;
   if (from.empty()) from = newest_run(runs_root, options.recipe);
@@ -43,11 +101,29 @@ std::optional<Resumed> find_resumed(const train::TrainOptions& options, const st
   return Resumed{from, from};
 }
 
-std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root) {
-  const auto resumed = find_resumed(options, runs_root);
+std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root,
+                                const std::vector<LaunchedJob>& jobs) {
+  const auto resumed = find_resumed(options, runs_root, jobs);
   if (!resumed || resumed->run.empty()) return "";
   const std::string config = train::RunFiles{resumed->run}.config();
   return is_there(config) ? config : "";
+}
+
+std::string guess_resumed_config(const train::TrainOptions& options, const std::string& runs_root,
+                                 const std::vector<LaunchedJob>& jobs) {
+  try {
+    return find_resumed_config(options, runs_root, jobs);
+  } catch (const ConfigError&) {
+    std::vector<LaunchedJob> perhaps = jobs;
+    std::erase_if(perhaps, [](const LaunchedJob& job) { return !job.one_command; });
+    for (LaunchedJob& job : perhaps) job.restarted = false;  // so that the command line counts
+    add_agents_of(perhaps, options.out);
+    add_agents_of(perhaps, train::run_of(options.resume.value_or("")));
+    for (const auto& path : entries_of(runs_root)) add_agents_of(perhaps, path);
+    const std::string found = perhaps.empty() ? "" : find_resumed_config(options, runs_root, perhaps);
+    if (found.empty()) throw;
+    return found;
+  }
 }
 
 }  // namespace lockstep::launch

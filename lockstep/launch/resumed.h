@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "lockstep/launch/launched_job.h"
 #include "lockstep/train/options/train_options.h"
 
 namespace lockstep::launch {
@@ -15,10 +17,36 @@ struct Resumed {
   bool operator==(const Resumed&) const = default;
 };
 
-// The run that `options` resume; nothing if they resume none. Throws ConfigError if there is nothing to resume.
-std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root = "runs");
+// The folder in which an earlier start of one of `jobs` has begun the run that these options ask for, with or without a
+// checkpoint; empty if there was no such start:
+//   --out DIR      that folder
+//   --resume …     the folder of the resumed run, if the start went on in it
+//   else           the newest under `runs_root`
+// It is one that was begun by this process's command line, for a job may have several. A later one of them may have
+// gone on there since (find_done()).
+std::string find_earlier_start(const train::TrainOptions& options, const std::string& runs_root,
+                               const std::vector<LaunchedJob>& jobs);
+
+// Why there is nothing to do for a further start of one of `jobs`, as a line for people; empty if there is: its command
+// has trained to its end, and a later one of the job has gone on in the folder of its run. Throws ConfigError, which
+// names both commands, if a later one has gone on before this one's end.
+std::string find_done(const train::TrainOptions& options, const std::string& runs_root = "runs",
+                      const std::vector<LaunchedJob>& jobs = find_jobs());
+
+// The run that `options` resume; nothing if they resume none. A further start of one of `jobs` resumes the run that an
+// earlier one has begun if that has a checkpoint, whatever --resume named at first. Throws ConfigError if there is
+// nothing to resume.
+std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root = "runs",
+                                    const std::vector<LaunchedJob>& jobs = find_jobs());
 
 // The config.toml of the run that `options` resume; empty if there is none. Throws as find_resumed().
-std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root = "runs");
+std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root = "runs",
+                                const std::vector<LaunchedJob>& jobs = find_jobs());
+
+// The same for a rank that can't ask the others yet, `jobs` being its own: where nothing is found by these, an earlier
+// start by the same command line counts whichever of torchrun's agents it had, for one of them may be another rank's.
+// To be compared with what find_resumed_config() finds by all ranks' jobs.
+std::string guess_resumed_config(const train::TrainOptions& options, const std::string& runs_root = "runs",
+                                 const std::vector<LaunchedJob>& jobs = find_jobs());
 
 }  // namespace lockstep::launch

@@ -61,10 +61,19 @@ Place place_of(const train::TrainOptions& options, const std::optional<Resumed>&
                     " has later checkpoints; add --overwrite to drop them, or leave --out out for a folder of its own");
 }
 
-void check_unused(const std::string& folder, const std::string& option, bool overwrite) {
+// The run in a folder may be that of another command of the same job.
+std::string other_command(const std::vector<train::JobCommand>& commands, const std::vector<LaunchedJob>& jobs) {
+  if (commands.empty() || !is_of_job(commands.front().job, jobs) || is_of_command(commands.front().job, jobs))
+    return "";
+  return cat(", that of another command of this job ('", commands.front().line, "', and not '", jobs.front().line,
+             "')");
+}
+
+void check_unused(const std::string& folder, const std::string& option, bool overwrite, const std::string& whose) {
   if (!train::holds_run(folder)) return;
   if (train::holds_checkpoint(folder)) {
-    throw ConfigError(option, ": already holds a run; go on with it by --resume ", folder, ", or choose another --out");
+    throw ConfigError(option, ": already holds a run", whose, "; go on with it by --resume ", folder,
+                      ", or choose another --out");
   }
   if (overwrite) return;
   throw ConfigError(option,
@@ -72,15 +81,15 @@ void check_unused(const std::string& folder, const std::string& option, bool ove
                     "another --out");
 }
 
-// The newest folder under `root` in which an earlier start of one of these jobs has begun a run; "" if there is none.
-std::string folder_of_restarted(const std::string& root, const std::string& recipe, std::vector<LaunchedJob> jobs) {
-  std::erase_if(jobs, [](const LaunchedJob& job) { return !job.one_command; });
-  fs::path newest;
-  for (const auto& path : entries_of(root)) {
-    if (number_of(path, recipe) <= number_of(newest, recipe)) continue;
-    if (is_restart(train::RunLock::job_of(path), jobs)) newest = path;
+// Those of a folder that this process's command goes on in. Another job's are no longer of use.
+std::vector<train::JobCommand> with_own(const std::vector<train::JobCommand>& earlier,
+                                        const std::vector<LaunchedJob>& jobs) {
+  if (jobs.empty()) return {};
+  std::vector<train::JobCommand> all = {{.job = names_of(jobs), .line = jobs.front().line}};
+  for (const train::JobCommand& each : earlier) {
+    if (is_of_job(each.job, jobs) && !is_of_command(each.job, jobs)) all.push_back(each);
   }
-  return newest.string();
+  return all;
 }
 
 }  // namespace
@@ -88,10 +97,11 @@ std::string folder_of_restarted(const std::string& root, const std::string& reci
 RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std::string& runs_root,
                                    const std::vector<LaunchedJob>& jobs) {
   RunDirectory run;
-  const auto resumed = find_resumed(options, runs_root);
+  if (const std::string done = find_done(options, runs_root, jobs); !done.empty()) throw BugError(done);
+  const auto resumed = find_resumed(options, runs_root, jobs);
   Place place = place_of(options, resumed);
   if (place.folder.empty()) {
-    place.folder = folder_of_restarted(runs_root, options.recipe, jobs);
+    place.folder = find_earlier_start(options, runs_root, jobs);  // which saved no checkpoint
     place.option = cat("--out ", place.folder);
   }
   if (resumed) run.resume_ = resumed->from;
@@ -103,9 +113,12 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std
       run.make_folders(place.folder);
     }
     run.take_lock(place.folder.empty() ? cat("--out ", run.path_) : place.option);
-    const bool restarted = place.begins && is_restart(run.lock_->job(), jobs);
+    run.earlier_ = run.lock_->commands();
+    const bool restarted = place.begins && !run.earlier_.empty() && is_restart(run.earlier_.front().job, jobs);
     if (restarted && train::holds_checkpoint(run.path_)) run.resume_ = run.path_;
-    if (place.begins && !restarted) check_unused(run.path_, place.option, options.overwrite);
+    if (place.begins && !restarted) {
+      check_unused(run.path_, place.option, options.overwrite, other_command(run.earlier_, jobs));
+    }
     // The run may have gone on until its lock was free.
     if (!place.begins && resumed->newest && resumed->from != resumed->run && !train::is_newest(resumed->from)) {
       throw ConfigError("--resume ", resumed->from, ": the run has gone on meanwhile; try again");
@@ -113,7 +126,7 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std
     const train::RunFiles files{run.path_};
     for (const auto& folder : {files.checkpoints(), files.logs(), files.errors()}) run.make_folders(folder);
     prove_writable(run.path_);
-    run.lock_->set_job(names_of(jobs));
+    run.lock_->set_commands(with_own(run.earlier_, jobs));
   } catch (const Error&) {
     run.discard_if_unused();
     throw;
@@ -159,12 +172,13 @@ bool RunDirectory::has_made(const std::string& folder) const {
                      [&folder](const auto& made) { return train::same_place(made, folder); });
 }
 
-void RunDirectory::discard_if_unused() const {
+void RunDirectory::discard_if_unused() {
   std::error_code ignored;
   if (watch_) {
     if (!watch_->holds()) return;
     if (!train::holds_run(path_)) remove_files();
     if (made_lock_) fs::remove(train::RunFiles{path_}.lock(), ignored);
+    if (!made_lock_) lock_->set_commands(earlier_);
   }
   for (auto made = made_.rbegin(); made != made_.rend(); ++made) fs::remove(*made, ignored);
 }
@@ -177,7 +191,8 @@ void RunDirectory::remove_files() const {
     if (!has_made(folder)) continue;
     for (const auto& file : entries_of(folder)) fs::remove(file, ignored);
   }
-  if (has_made(path_)) fs::remove(files.config(), ignored);
+  if (!has_made(path_)) return;
+  for (const auto& file : {files.config(), files.data_list()}) fs::remove(file, ignored);
 }
 
 void go_on(train::TrainOptions& options, const RunDirectory& run) {

@@ -25,9 +25,10 @@ class RunDirectory {
   //                                 folder of the resumed run
   //   --resume … --out another DIR  that folder
   // A folder that is to begin a run and holds one is refused, unless that run saved no checkpoint and --overwrite is
-  // given. It is not refused if the run is that of an earlier start of one of `jobs`: the run goes on from its newest
-  // checkpoint then, or begins anew if it has none. A further start of a job of one command takes that job's folder
-  // under `runs_root`, too. Throws ConfigError or IoError, and then leaves nothing behind.
+  // given. A further start of one of `jobs` takes the folder of the earlier start (find_earlier_start()) and goes on
+  // there from the newest checkpoint, whatever is asked for; if there is none yet, it does there what is asked for.
+  // There must be something to do: find_done() says nothing. Throws ConfigError or IoError, and then leaves nothing
+  // behind.
   static RunDirectory prepare(const train::TrainOptions& options, const std::string& runs_root = "runs",
                               const std::vector<LaunchedJob>& jobs = find_jobs());
 
@@ -38,9 +39,12 @@ class RunDirectory {
   const std::optional<std::string>& resume() const { return resume_; }
   const train::RunLock& lock() const { return *lock_; }
 
+  // Notes that the command has trained to its end, for further starts of its job. Throws IoError.
+  void mark_ended() { lock_->mark_ended(); }
+
   // Removes what prepare() created if it holds no checkpoint, metrics or results, because a mistake ended the run
-  // before it began. Folders go only if they are empty then.
-  void discard_if_unused() const;
+  // before it began. Folders go only if they are empty then. A folder that was there is its earlier job's again.
+  void discard_if_unused();
 
  private:
   void make_folders(const std::string& path);
@@ -54,6 +58,7 @@ class RunDirectory {
   std::vector<std::string> made_;  // folders that were not there before, parents first
   bool made_lock_ = false;
   std::optional<train::RunLock> lock_;
+  std::vector<train::JobCommand> earlier_;  // that the lock named
   std::optional<train::FolderWatch> watch_;
 };
 

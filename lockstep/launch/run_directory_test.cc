@@ -58,7 +58,7 @@ TEST_F(RunDirectoryTest, TakesTheNextFreeNumber) {
   fs::create_directories(runs_ + "/mnist-7");
   fs::create_directories(runs_ + "/mnist-x");
   fs::create_directories(runs_ + "/unet-9");
-  const auto run = prepare();
+  auto run = prepare();
   EXPECT_EQ(run.path(), runs_ + "/mnist-8");
   EXPECT_FALSE(run.resume().has_value());
   for (const char* name : {"checkpoints", "logs", "errors"}) EXPECT_TRUE(fs::is_directory(run.path() + "/" + name));
@@ -97,7 +97,7 @@ TEST_F(RunDirectoryTest, HasOneOwner) {
   options_.out = root_ + "/run";
   const std::string held = "--out " + options_.out + ": a run is under way there (pid ";
   {
-    const RunDirectory owner = prepare();
+    RunDirectory owner = prepare();
     EXPECT_THAT(refusal<ConfigError>(), HasSubstr(held));
     owner.discard_if_unused();
     EXPECT_FALSE(fs::exists(options_.out));
@@ -105,7 +105,7 @@ TEST_F(RunDirectoryTest, HasOneOwner) {
   EXPECT_EQ(prepare().path(), options_.out);
   make_run(options_.out);
   options_.resume = std::exchange(options_.out, "");
-  const RunDirectory owner = prepare();
+  RunDirectory owner = prepare();
   EXPECT_THAT(refusal<ConfigError>(), HasSubstr("--resume " + *options_.resume + ": a run is under way there"));
   EXPECT_TRUE(fs::exists(*options_.resume + "/metrics.jsonl"));
 }
@@ -140,48 +140,8 @@ TEST_F(RunDirectoryTest, AFailureLeavesNothingBehind) {
   EXPECT_FALSE(fs::exists(root_ + "/new"));
 }
 
-// torchrun and Slurm start a job's processes anew by the same command line.
-TEST_F(RunDirectoryTest, AFurtherStartOfAJobGoesOnWithItsRun) {
-  const LaunchedJob first{.name = "torchrun agent 1 (2) on here", .one_command = true}, other{.name = "slurm 7 of one"};
-  LaunchedJob again = first, other_again = other;
-  again.restarted = other_again.restarted = true;
-  const auto prepared = [&](const std::vector<LaunchedJob>& jobs) {
-    const auto run = RunDirectory::prepare(options_, runs_, jobs);
-    return std::pair(run.path(), run.resume());
-  };
-  using Prepared = std::pair<std::string, std::optional<std::string>>;
-  const std::string run = options_.out = root_ + "/run";
-  EXPECT_EQ(prepared({first}), Prepared(run, std::nullopt));
-  touch(run + "/metrics.jsonl");
-  EXPECT_EQ(prepared({again, other}), Prepared(run, std::nullopt)) << "anew, for it has no checkpoint";
-  touch(run + "/checkpoints/step-000200.pt");
-  EXPECT_EQ(prepared({again}), Prepared(run, run));
-  const std::vector<std::vector<LaunchedJob>> strangers = {{}, {first}, {other}, {other_again}};
-  for (const auto& jobs : strangers) EXPECT_THROW(prepared(jobs), ConfigError);
-  EXPECT_EQ(prepared({again}), Prepared(run, run)) << "who was refused has left no name";
-  options_.resume = run;
-  EXPECT_EQ(prepared({}), Prepared(run, run));
-  options_.resume.reset();
-  EXPECT_THROW(prepared({again}), ConfigError) << "a run that went on otherwise is no longer the job's";
-}
-
-TEST_F(RunDirectoryTest, AFurtherStartFindsTheFolderThatNobodyHasNamed) {
-  LaunchedJob job{.name = "torchrun agent 1 (2) on here", .one_command = true}, many{.name = "slurm 7 of one"};
-  const auto path = [&] { return RunDirectory::prepare(options_, runs_, {job, many}).path(); };
-  EXPECT_EQ(path(), runs_ + "/mnist-1");
-  touch(runs_ + "/mnist-1/checkpoints/step-000200.pt");
-  EXPECT_EQ(prepare().path(), runs_ + "/mnist-2");
-  many.restarted = true;
-  EXPECT_EQ(path(), runs_ + "/mnist-3") << "a job of many commands may have begun any of them";
-  fs::remove_all(runs_ + "/mnist-3");
-  job.restarted = true;
-  const auto run = RunDirectory::prepare(options_, runs_, {job});
-  EXPECT_EQ(run.path(), runs_ + "/mnist-1");
-  EXPECT_EQ(run.resume(), run.path());
-}
-
 TEST_F(RunDirectoryTest, ARunThatGoesOnTakesNoOtherWeights) {
-  const auto run = prepare();
+  auto run = prepare();
   options_.load = "weights.pt";
   go_on(options_, run);
   EXPECT_EQ(options_.out, run.path());
@@ -258,11 +218,11 @@ TEST_F(RunDirectoryTest, WhatCantBeResumed) {
 }
 
 TEST_F(RunDirectoryTest, DiscardsOnlyWhatItMadeAndNobodyUsed) {
-  const auto fresh = prepare();
+  auto fresh = prepare();
   touch(fresh.logs() + "/rank0.log");
   fresh.discard_if_unused();
   EXPECT_FALSE(fs::exists(fresh.path()));
-  const auto used = prepare();
+  auto used = prepare();
   touch(used.path() + "/metrics.jsonl");
   used.discard_if_unused();
   EXPECT_TRUE(fs::exists(used.path()));
@@ -275,14 +235,15 @@ TEST_F(RunDirectoryTest, DiscardsOnlyWhatItMadeAndNobodyUsed) {
 
 TEST_F(RunDirectoryTest, OnlyEmptyFoldersGo) {
   options_.out = root_ + "/new/a";
-  const auto run = prepare();
+  auto run = prepare();
   touch(run.errors() + "/attempt0.json");
   touch(run.path() + "/config.toml");
+  touch(run.path() + "/data.list");
   touch(root_ + "/new/b/metrics.jsonl");  // another run's, meanwhile
   run.discard_if_unused();
   EXPECT_FALSE(fs::exists(options_.out));
   EXPECT_TRUE(fs::exists(root_ + "/new/b/metrics.jsonl"));
-  const auto kept = prepare();
+  auto kept = prepare();
   touch(kept.path() + "/notes.txt");
   kept.discard_if_unused();
   EXPECT_TRUE(fs::exists(kept.path() + "/notes.txt")) << "the user's own";
@@ -290,7 +251,7 @@ TEST_F(RunDirectoryTest, OnlyEmptyFoldersGo) {
 
 TEST_F(RunDirectoryTest, AFolderThatWasReplacedIsAnothers) {
   options_.out = root_ + "/run";
-  const auto run = prepare();
+  auto run = prepare();
   fs::rename(options_.out, root_ + "/moved");
   touch(options_.out + "/logs/rank0.log");
   run.discard_if_unused();

@@ -12,11 +12,16 @@ namespace fs = std::filesystem;
 
 int number_of(const fs::path& folder, const std::string& recipe) {
   const std::string name = folder.filename().string();
-  const std::string start = recipe + "-";
-  if (name.rfind(start, 0) != 0) return 0;
+  return name.substr(0, name.rfind('-')) == recipe ? number_of(folder) : 0;
+}
+
+int number_of(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  const size_t dash = name.rfind('-');
+  if (dash == std::string::npos || dash == 0) return 0;
   int number = 0;
   const char* const end = name.data() + name.size();
-  const auto read = std::from_chars(name.data() + start.size(), end, number);
+  const auto read = std::from_chars(name.data() + dash + 1, end, number);
   return read.ec == std::errc() && read.ptr == end && number > 0 ? number : 0;
 }
 

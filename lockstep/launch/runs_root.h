@@ -9,6 +9,8 @@ namespace lockstep::launch {
 
 // Returns n of a folder called "<recipe>-<n>"; 0 for any other.
 int number_of(const std::filesystem::path& folder, const std::string& recipe);
+// The same of whatever recipe.
+int number_of(const std::filesystem::path& folder);
 
 // Returns the entries of a folder; none if it can't be read.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);

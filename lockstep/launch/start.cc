@@ -1,8 +1,12 @@
 #include "lockstep/launch/start.h"
 
+#include <unistd.h>
+
 #include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/launcher.h"
+#include "lockstep/launch/resumed.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/parallel/options/lanes.h"
 
@@ -19,8 +23,12 @@ std::vector<std::string> command_line(const std::string& program, const std::vec
 
 int start_training(const std::string& rank_program, train::TrainCommand& command) {
   train::TrainOptions& options = command.options();
+  if (const std::string done = find_done(options); !done.empty()) {
+    if (!options.quiet && !write_all(STDOUT_FILENO, done + '\n')) throw IoError("standard output: can't be written");
+    return 0;
+  }
   check_inputs(options);
-  const auto run = RunDirectory::prepare(options);
+  auto run = RunDirectory::prepare(options);
   go_on(options, run);
   if (!run.lock().warning().empty()) Logger::from_environment("").warning(run.lock().warning());
   const parallel::ParallelOptions& processes = options.parallel;
@@ -35,6 +43,7 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
        .own_workers = true});
   const int code = launcher.run();
   if (launcher.ended_by_plain_mistake()) run.discard_if_unused();
+  if (code == 0) run.mark_ended();
   return code;
 }
 

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/process_state.h"
@@ -69,7 +71,9 @@ void Strays::end(const std::vector<pid_t>& ranks, double seconds) const {
     if (left.empty()) return;
     for (const pid_t stray : left) kill(stray, SIGKILL);
     for (const pid_t stray : left) {
-      while (waitpid(stray, nullptr, WNOHANG) == 0 && watch.seconds() < seconds) usleep(1000);
+      while (waitpid(stray, nullptr, WNOHANG) == 0 && watch.seconds() < seconds) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
     }
   }
 }

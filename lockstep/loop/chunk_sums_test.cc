@@ -90,6 +90,14 @@ TEST(ChunkSums, MayBeMany) {
   EXPECT_EQ(chunk_sums(comm, 10, 4, many), std::vector<double>(513, 3));
 }
 
+TEST(ChunkSums, MayBeNoneForAChunkThatCantBeRead) {
+  comm::SingleCommunicator comm;
+  const auto some = [](int64_t first, int64_t) { return std::vector<double>(first == 4 ? 0 : 2, 1); };
+  EXPECT_THAT(chunk_sums(comm, 10, 4, some), ElementsAre(2, 2));
+  const auto none = [](int64_t, int64_t) { return std::vector<double>(); };
+  EXPECT_TRUE(chunk_sums(comm, 10, 4, none).empty());
+}
+
 TEST(ChunkSums, RefusesUnequalSums) {
   comm::SingleCommunicator comm;
   const auto unequal = [](int64_t first, int64_t) { return std::vector<double>(first == 0 ? 2 : 3); };

@@ -8,7 +8,6 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/text_exchange.h"
-#include "lockstep/data/chunk_reader.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
@@ -23,20 +22,25 @@ std::string names_of(const Sums& sums) {
   return names;
 }
 
-// All ranks' first non-empty names; those of the others are the same. A rank may have had no batch.
-void agree_on_names(comm::Communicator& comm, Sums& own) {
-  std::string names;
-  for (const std::string& theirs : comm::gather_texts(comm, names_of(own))) {
-    if (names.empty()) names = theirs;
-    if (theirs.empty() || theirs == names) continue;
-    throw ConfigError("an evaluation gave the sums ", names, " on one rank and ", theirs, " on another");
+// The sums' names on all ranks, each 0 on a rank that had no batch.
+Sums agree_on_names(comm::Communicator& comm, const std::optional<Sums>& own) {
+  constexpr char kHadBatches = '+';
+  std::string first;
+  for (const std::string& theirs : comm::gather_texts(comm, own ? kHadBatches + names_of(*own) : "")) {
+    if (first.empty()) first = theirs;
+    if (theirs.empty() || theirs == first) continue;
+    throw ConfigError("an evaluation gave the sums ", first.substr(1), " on one rank and ", theirs.substr(1),
+                      " on another");
   }
-  if (!own.empty()) return;
+  if (own) return *own;
+  Sums sums;
+  const std::string names = first.substr(1);
   for (size_t begin = 0; begin < names.size();) {
     const size_t end = std::min(names.find(", ", begin), names.size());
-    own.emplace(names.substr(begin, end - begin), 0);
+    sums.emplace(names.substr(begin, end - begin), 0);
     begin = end + 2;
   }
+  return sums;
 }
 
 }  // namespace
@@ -55,28 +59,24 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
     same_at_any_number_of_ranks.emplace();
   }
   const c10::AutoGradMode no_grad(false);
-  const OwnSamples own = own_samples(world.communicator(), data.size(), options.chunk);
   const int workers = options.workers.value_or(data::usual_workers(data, usable_cores(), world.place().local_size));
-  std::optional<data::ChunkReader> reader;  // made where its errors are all ranks'
-  Sums first_sums;
-  const auto measure = [&](int64_t /*first*/, int64_t /*count*/) {
-    if (!reader) reader.emplace(data, own.first, own.last, options.chunk, workers);
-    data::Batch batch = reader->next();
+  std::optional<Sums> first_sums;
+  const auto measure = [&](data::Batch batch) {
     batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(options.device); });
     const Sums sums = sums_of(batch);
-    if (first_sums.empty()) first_sums = sums;
-    if (names_of(sums) != names_of(first_sums)) {
-      throw ConfigError("an evaluation gave the sums ", names_of(first_sums), " for one batch and ", names_of(sums),
+    if (!first_sums) first_sums = sums;
+    if (names_of(sums) != names_of(*first_sums)) {
+      throw ConfigError("an evaluation gave the sums ", names_of(*first_sums), " for one batch and ", names_of(sums),
                         " for another");
     }
-    std::vector<double> values;
+    std::vector<double> values = {static_cast<double>(batch.size())};
     for (const auto& [name, sum] : sums) values.push_back(sum);
     return values;
   };
-  const auto total = chunk_sums(world.communicator(), data.size(), options.chunk, measure);
-  agree_on_names(world.communicator(), first_sums);
-  Measured measured{.sums = std::move(first_sums), .samples = data.size()};
-  auto value = total.begin();
+  const auto total = batch_sums(world.communicator(), data, options.chunk, workers, measure, options.skipped.get());
+  Measured measured{.sums = agree_on_names(world.communicator(), first_sums),
+                    .samples = static_cast<int64_t>(total.front())};
+  auto value = total.begin() + 1;
   for (auto& [name, sum] : measured.sums) sum = *value++;
   return measured;
 }

@@ -14,10 +14,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/skipped_samples.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/world/world.h"
 
@@ -29,7 +31,7 @@ using SumsOf = std::function<Sums(const data::Batch& batch)>;
 
 struct Measured {
   Sums sums;
-  int64_t samples = 0;
+  int64_t samples = 0;  // that were measured
 
   // Throws ConfigError that lists the names for one that is not there.
   double sum(const std::string& name) const;
@@ -44,11 +46,15 @@ struct EvaluateOptions {
   int lanes = 0;
   bool keep_threads = false;        // libtorch's threads stay as they are
   std::optional<int> workers = {};  // threads that read ahead; unset: as data::usual_workers() has it
+  // Where samples that can't be read are listed, such as a loader's skipped(); they are left out of sums and samples.
+  // Null: the first one is the evaluation's error.
+  std::shared_ptr<data::SkippedSamples> skipped = {};
 };
 
 // Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode
 // (eval_mode.h). A batch's tensors are on options.device. A collective. Throws, on all ranks, what `sums_of` throws on
-// one; ConfigError for an empty data set, for a chunk below 1, and if names differ between batches.
+// one; ConfigError for an empty data set, for a chunk below 1, and if names differ between batches; DataError as
+// SkippedSamples::add, and if no sample can be read.
 Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options = {});
 
 // The same with the wrapped network in eval mode, after which its layers have their own modes again, and on its device,

@@ -85,14 +85,13 @@ class OptimizerPart final : public Part {
     from_values(checkpoint::optimizer_from_dict(saved), saved.where());
     if (ours_ == nullptr) return;
     optim::check_own_weights(*ours_, "loading");
-    kept_averages_ = ours_->averages().size();
-    averages_in(saved, kept_averages_);
+    averages_in(saved);
   }
 
   void load(const ValueView& saved) override {
     const auto state = from_values(checkpoint::optimizer_from_dict(saved), saved.where());
     if (ours_ == nullptr) return optim::load_libtorch_state(*libtorchs_, state);
-    const std::vector<at::Tensor> averages = averages_in(saved, kept_averages_);
+    const std::vector<at::Tensor> averages = averages_in(saved);
     ours_->load_state_dict(state);
     if (!averages.empty()) ours_->load_averages(averages);
   }
@@ -140,11 +139,11 @@ class OptimizerPart final : public Part {
   }
 
   // As many as this optimizer keeps, all undefined where the file is older than the first average.
-  static std::vector<at::Tensor> averages_in(const ValueView& saved, size_t kept) {
-    std::vector<at::Tensor> averages(kept);
+  std::vector<at::Tensor> averages_in(const ValueView& saved) const {
+    std::vector<at::Tensor> averages(ours_->keeps_average() ? ours_->all_parameters().size() : 0);
     const auto list = saved.find("averages");
     if (!list) return averages;
-    if (kept == 0) {
+    if (!ours_->keeps_average()) {
       throw ConfigError(saved.where(),
                         ": the checkpoint has an average of the weights, and this loop keeps none; call ",
                         "keep_average() before");
@@ -158,7 +157,6 @@ class OptimizerPart final : public Part {
 
   torch::optim::Optimizer* libtorchs_;  // this, if ours_ is null
   optim::AnyOptimizer* ours_;
-  size_t kept_averages_ = 0;  // as of check(), for a sharded optimizer has to gather them
 };
 
 class MixedPrecisionPart final : public Part {
@@ -203,56 +201,6 @@ class MixedPrecisionPart final : public Part {
   const char* dtype() const { return mixed_.policy().dtype == at::kHalf ? "fp16" : "bf16"; }
 
   amp::MixedPrecision& mixed_;
-};
-
-class LoaderPart final : public Part {
- public:
-  explicit LoaderPart(data::Loader& loader) : loader_(loader) {}
-  std::string kind() const override { return "a place in the data"; }
-
-  Value save(const ByParameter&) override {
-    Dict state{{"epoch", loader_.position().epoch}, {"step", loader_.position().step}};
-    for (const auto& [name, value] : options()) state.set(name, value);
-    state.set("data", fingerprint());
-    return state;
-  }
-
-  void check(const ValueView& saved) override {
-    for (const auto& [name, value] : options()) {
-      const auto found = saved.find(name);
-      if (!found && name != "drop_last") continue;  // the trainer's files have neither seed nor shuffle
-      const int64_t was = found ? found->integer() : 0;
-      if (was == value) continue;
-      throw ConfigError(saved.where(), ": the checkpoint was trained with ", name, ' ', was, ", this loop has ", value);
-    }
-    const auto data = saved.find("data");
-    if (!data || data->text() == fingerprint()) return;
-    throw ConfigError(saved.where(), ": the checkpoint was trained on other data (", data->text(), "), this loop has ",
-                      fingerprint(), "; give it the former ones, or load the checkpoint's networks alone");
-  }
-
-  void load(const ValueView& saved) override {
-    loader_.seek({.epoch = static_cast<uint32_t>(saved["epoch"].integer()), .step = saved["step"].integer()});
-  }
-
- private:
-  std::vector<std::pair<std::string, int64_t>> options() const {
-    const data::SamplerOptions& options = loader_.sampler().options();
-    return {{"lanes", options.lanes},
-            {"batch_size", options.batch_size},
-            {"dataset_size", options.dataset_size},
-            {"seed", static_cast<int64_t>(options.seed)},
-            {"shuffle", options.shuffle ? 1 : 0},
-            {"drop_last", options.drop_last ? 1 : 0}};
-  }
-
-  const std::string& fingerprint() {
-    if (fingerprint_.empty()) fingerprint_ = loader_.dataset().fingerprint();
-    return fingerprint_;
-  }
-
-  data::Loader& loader_;
-  std::string fingerprint_;  // once: it may read all samples
 };
 
 // A loop makes its schedule anew, perhaps of other arguments: what is saved is what the rates so far depended on.
@@ -354,7 +302,6 @@ std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer) {
 }
 std::unique_ptr<Part> make_part(amp::MixedPrecision& mixed) { return std::make_unique<MixedPrecisionPart>(mixed); }
 std::unique_ptr<Part> make_part(parallel::CommHook& hook) { return std::make_unique<HookPart>(hook); }
-std::unique_ptr<Part> make_part(data::Loader& loader) { return std::make_unique<LoaderPart>(loader); }
 std::unique_ptr<Part> make_part(const schedule::ScheduleOptions& schedule) {
   return std::make_unique<SchedulePart>(schedule);
 }

@@ -33,9 +33,10 @@ class Part {
   // The part's value; tensors share its memory. May be a collective; then the value is whole on rank 0 alone.
   virtual checkpoint::Value save(const ByParameter& masters) = 0;
   // Refuses what load() would, as far as that can be told without changing anything: all parts of a loop are checked
-  // as they are before the first is loaded. Throws ConfigError for what does not fit, DataError.
+  // as they are before the first is loaded. No collective, so that one rank alone may refuse. Throws ConfigError for
+  // what does not fit, DataError.
   virtual void check(const checkpoint::ValueView& /*saved*/) {}
-  // Takes over a value that was checked. Throws as check() does.
+  // Takes over a value that was checked. No collective. Throws as check() does.
   virtual void load(const checkpoint::ValueView& saved) = 0;
   // The fp32 masters that this part steps, by weight.
   virtual ByParameter masters() { return {}; }
@@ -73,7 +74,8 @@ std::unique_ptr<Part> make_part(optim::FusedOptimizer& optimizer);
 std::unique_ptr<Part> make_part(optim::AnyOptimizer& optimizer);
 std::unique_ptr<Part> make_part(amp::MixedPrecision& mixed);
 std::unique_ptr<Part> make_part(parallel::CommHook& hook);  // PowerSGD's matrices and errors
-std::unique_ptr<Part> make_part(data::Loader& loader);  // the place in the data; another seed or batch size is refused
+// The place in the data; another seed, batch size, mixing or other transforms are refused (loader_part.cc).
+std::unique_ptr<Part> make_part(data::Loader& loader);
 std::unique_ptr<Part> make_part(const schedule::ScheduleOptions& schedule);  // another schedule is refused
 std::unique_ptr<Part> make_part(int64_t& number);
 std::unique_ptr<Part> make_part(double& number);

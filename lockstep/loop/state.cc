@@ -103,8 +103,10 @@ void State::check_optimizers() const {
 }
 
 Value State::value_of(bool best) {
-  check_mixed();
-  check_optimizers();
+  together(world_.communicator(), [&] {
+    check_mixed();
+    check_optimizers();
+  });
   ByParameter masters;
   for (const NamedPart& each : parts_) masters.merge(each.part->masters());
   Dict root, kinds;
@@ -127,9 +129,13 @@ void State::save(checkpoint::CheckpointStore& store, bool best) {
   });
 }
 
-// The parts of the file are those of the loop, of equal kinds. The trainer's files name no kinds, and have parts of
-// their own.
+// The file is a loop's. Its parts are those of this loop, of equal kinds. The trainer's files name no kinds, and have
+// parts of their own.
 void State::check_parts(const ValueView& saved) const {
+  if (!saved.dict().contains("meta")) {
+    throw DataError(saved.file(),
+                    ": no checkpoint of a loop: it has no \"meta\"; for its weights use load_state_dict()");
+  }
   const auto kinds = saved["meta"].find("parts");
   const std::set<std::string>& others = kinds ? kOwnNames : kTrainersNames;
   std::set<std::string> unknown, missing;
@@ -160,17 +166,19 @@ void State::check_parts(const ValueView& saved) const {
 
 void State::load(const Value& saved, const std::string& file) {
   const ValueView view(saved, file);
-  if (!view.dict().contains("meta")) {
-    throw DataError(file, ": no checkpoint of a loop: it has no \"meta\"; for its weights use load_state_dict()");
-  }
-  check_parts(view);
-  const int64_t step = view["meta"]["step"].integer();
-  for (const NamedPart& each : parts_) each.part->check(view[each.name]);
+  int64_t step = 0;
+  together(world_.communicator(), [&] {
+    check_parts(view);
+    step = view["meta"]["step"].integer();
+    for (const NamedPart& each : parts_) each.part->check(view[each.name]);
+  });
   ByParameter values;
-  for (const NamedPart& each : parts_) {
-    each.part->load(view[each.name]);
-    values.merge(each.part->loaded());
-  }
+  together(world_.communicator(), [&] {
+    for (const NamedPart& each : parts_) {
+      each.part->load(view[each.name]);
+      values.merge(each.part->loaded());
+    }
+  });
   for (const NamedPart& each : parts_) each.part->load_masters(values);
   if (const auto random = view.find("rng")) set_random_state(*random);
   step_ = step;

@@ -8,6 +8,11 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/data/mix.h"
+#include "lockstep/data/order.h"
+#include "lockstep/data/subset.h"
+#include "lockstep/data/tensor_dataset.h"
+#include "lockstep/data/wrapped.h"
 #include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/loop/make_loader.h"
 #include "lockstep/loop/testing/loops.h"
@@ -122,7 +127,7 @@ TEST(LoopState, AnotherNumberOfStepsAnEpochIsSaid) {
   const checkpoint::Value saved = State(*world, step, {{"sampler", whole}}).value();
   State resumed(*world, step, {{"sampler", dropping}});
   EXPECT_EQ(refusal([&] { resumed.load(saved, "run.pt"); }),
-            "run.pt: sampler: the checkpoint was trained with drop_last 0, this loop has 1");
+            "rank 0: run.pt: sampler: the checkpoint was trained with drop_last 0, this loop has 1");
   const checkpoint::Dict older{{"meta", checkpoint::Dict{{"step", 0}}},
                                {"sampler", checkpoint::Dict{{"epoch", 0}, {"step", 0}}}};
   EXPECT_THAT(refusal([&] { resumed.load(older, "run.pt"); }), HasSubstr("trained with drop_last 0"));
@@ -144,6 +149,82 @@ TEST(LoopState, OtherDataOfTheSameSizeAreSaid) {
               HasSubstr("run.pt: sampler: the checkpoint was trained on other data ("));
 }
 
+std::shared_ptr<const data::Dataset> twenty_images() {
+  at::manual_seed(1);
+  return std::make_shared<data::TensorDataset>(at::rand({20, 3, 4, 4}), at::arange(20) % 5);
+}
+
+TEST(LoopState, AnotherOrderOfSamplesIsSaid) {
+  int64_t step = 0;
+  const auto world = testing_support::own_world();
+  const auto loader = [&](std::shared_ptr<const data::Order> order) {
+    return make_loader(*world, twenty_images(), {.lanes = 2, .batch_size = 3, .seed = 1, .order = std::move(order)});
+  };
+  const auto refused = [&](data::Loader from, data::Loader into) {
+    const checkpoint::Value saved = State(*world, step, {{"sampler", from}}).value();
+    return refusal([&] { State(*world, step, {{"sampler", into}}).load(saved, "run.pt"); });
+  };
+  const std::vector<double> even(20, 1);
+  EXPECT_EQ(refused(loader(data::weighted(even, 20, 1)), loader(data::weighted(even, 20, 1))), "");
+  EXPECT_THAT(refused(loader(data::weighted(even, 20, 1)), loader(nullptr)),
+              HasSubstr("was trained with another order of samples (\"weighted "));
+  EXPECT_THAT(refused(loader(data::weighted(even, 20, 1)), loader(data::weighted(even, 20, 2))),
+              HasSubstr("another order of samples"))
+      << "another seed";
+}
+
+TEST(LoopState, OtherMixingIsSaid) {
+  int64_t step = 0;
+  const auto world = testing_support::own_world();
+  const auto loader = [&](const std::shared_ptr<const data::BatchTransform>& transform) {
+    return make_loader(*world, twenty_images(), {.lanes = 2, .batch_size = 3, .seed = 1}, {.transform = transform});
+  };
+  const auto saved = [&](data::Loader of) { return State(*world, step, {{"sampler", of}}).value(); };
+  const auto refused = [&](const checkpoint::Value& value, data::Loader into) {
+    return refusal([&] { State(*world, step, {{"sampler", into}}).load(value, "run.pt"); });
+  };
+  const auto mixing = data::mix({.mixup = 0.2});
+  EXPECT_EQ(refused(saved(loader(mixing)), loader(data::mix({.mixup = 0.2}))), "");
+  EXPECT_EQ(
+      refused(saved(loader(mixing)), loader(data::mix({.mixup = 0.2000001}))),
+      "rank 0: run.pt: sampler: the checkpoint was trained with other mixing of batches (\"MixUp 0.2\"), this loop has "
+      "\"MixUp 0.2000001\"; give it the former, or load the checkpoint's networks alone");
+  EXPECT_THAT(refused(saved(loader(mixing)), loader(nullptr)), HasSubstr("(\"MixUp 0.2\"), this loop has none; "));
+  EXPECT_THAT(refused(saved(loader(nullptr)), loader(mixing)), HasSubstr("(none), this loop has \"MixUp 0.2\"; "));
+  const checkpoint::Dict older{{"meta", checkpoint::Dict{{"step", 0}}},
+                               {"sampler", checkpoint::Dict{{"epoch", 0}, {"step", 0}}}};
+  EXPECT_EQ(refused(older, loader(mixing)), "") << "it does not say";
+}
+
+// The same images, changed in another way as they are read.
+struct Changed final : data::Wrapped {
+  explicit Changed(std::string how) : Wrapped(twenty_images()), text(std::move(how)) {}
+  std::string transforms() const override { return text; }
+  std::shared_ptr<const data::Dataset> around(std::shared_ptr<const data::Dataset>) const override { return nullptr; }
+  std::string text;
+};
+
+TEST(LoopState, OtherTransformsOfTheDataAreSaid) {
+  int64_t step = 0;
+  const auto world = testing_support::own_world();
+  const auto loader = [&](const std::string& how) {
+    const auto changed = std::make_shared<Changed>(how);
+    const auto all = data::subset(changed, {0, 1, 2, 3, 4, 5, 6, 7}, "eight");
+    return make_loader(*world, all, {.lanes = 2, .batch_size = 3, .seed = 1});
+  };
+  data::Loader first = loader("flip 0.5"), same = loader("flip 0.5"), other = loader("flip 0.1"), none = loader("");
+  const checkpoint::Value saved = State(*world, step, {{"sampler", first}}).value();
+  State(*world, step, {{"sampler", same}}).load(saved, "run.pt");
+  const auto refused = [&](data::Loader& into) {
+    return refusal([&] { State(*world, step, {{"sampler", into}}).load(saved, "run.pt"); });
+  };
+  EXPECT_EQ(
+      refused(other),
+      "rank 0: run.pt: sampler: the checkpoint was trained with other transforms of its data (\"flip 0.5\"), this loop "
+      "has \"flip 0.1\"; give it the former, or load the checkpoint's networks alone");
+  EXPECT_THAT(refused(none), HasSubstr("(\"flip 0.5\"), this loop has none; "));
+}
+
 TEST(LoopState, AnotherScheduleIsSaid) {
   int64_t step = 0;
   const auto world = testing_support::own_world();
@@ -157,7 +238,8 @@ TEST(LoopState, AnotherScheduleIsSaid) {
   EXPECT_THAT(refusal([&] { unfinished.value(); }), HasSubstr("cosine over -10 steps"));
   now.shape = schedule::CosineLr{.t_max = 2000};
   EXPECT_EQ(refusal([&] { resumed.load(saved, "run.pt"); }),
-            "run.pt: schedule: the checkpoint is of another schedule, whose t_max was 1000, and is 2000 in this loop; "
+            "rank 0: run.pt: schedule: the checkpoint is of another schedule, whose t_max was 1000, and is 2000 in "
+            "this loop; "
             "give it the former one, or load the checkpoint's networks alone");
 }
 
@@ -191,6 +273,30 @@ TEST(LoopState, AnotherOptLevelIsSaid) {
   const checkpoint::Value saved = one.state().value();
   EXPECT_THAT(refusal([&] { two.state().load(saved, "run.pt"); }),
               HasSubstr("run.pt: amp: the checkpoint is of opt level O1, this loop of O2; use O1"));
+}
+
+// A loop that would end at the first of them again, or go on with another list.
+TEST(LoopState, ALimitBelowWhatWasPassedOverIsRefused) {
+  const auto world = testing_support::own_world();
+  const auto digits = datasets::synthetic_digits({.seed = 1, .train_size = 20, .test_size = 4}).train;
+  const auto loader_with = [&](int64_t most) {
+    return make_loader(*world, digits, {.lanes = 2, .batch_size = 3, .seed = 1}, {.skip_bad = most});
+  };
+  data::Loader before = loader_with(3);
+  before.skipped()->restore({{"a", "a: torn"}, {"b", "b: torn"}});
+  int64_t step = 4;
+  const checkpoint::Value saved = State(*world, step, {{"sampler", before}}).value();
+  for (const int64_t most : {0, 1}) {
+    data::Loader few = loader_with(most);
+    EXPECT_THAT(refusal([&] {
+                  State(*world, step, {{"sampler", few}}).load(saved, "run.pt");
+                }),
+                HasSubstr(cat("2 samples that can't be read were passed over, and this loop's skip_bad is ", most)));
+    EXPECT_EQ(few.position(), data::Position());
+  }
+  data::Loader enough = loader_with(2);
+  State(*world, step, {{"sampler", enough}}).load(saved, "run.pt");
+  EXPECT_EQ(enough.skipped()->all(), before.skipped()->all());
 }
 
 }  // namespace

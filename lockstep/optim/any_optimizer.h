@@ -73,6 +73,9 @@ class AnyOptimizer {
   // torch.optim.swa_utils' AveragedModel with get_ema_multi_avg_fn(decay) does. 0 <= decay <= 1, else ConfigError.
   virtual void keep_average(double decay) = 0;
 
+  // Whether it keeps an average. No collective.
+  virtual bool keeps_average() const = 0;
+
   // The averages, by parameter through all groups; undefined where there is none yet. Ownership is as in state_dict().
   virtual std::vector<at::Tensor> averages() const = 0;
 

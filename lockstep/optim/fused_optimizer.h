@@ -47,6 +47,7 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   void load_state_dict(const OptimizerState& state, std::span<const std::string> names = {}) override;
 
   void keep_average(double decay) override;
+  bool keeps_average() const override { return averages_.has_value(); }
   std::vector<at::Tensor> averages() const override;
   void load_averages(const std::vector<at::Tensor>& averages) override;
   void exchange_averages() override;

@@ -23,6 +23,8 @@ struct DdpOptions {
 
   bool keep_threads = false;  // this network's run() and evaluations leave libtorch's threads as they are (threads.h)
 
+  int64_t first_step = 0;  // what messages call the step that run() gets as number 0: 1 where steps are counted from 1
+
   bool find_unused_parameters = false;  // walks each lane's graph before its backward (unused_parameters.h)
   bool static_graph = false;  // all steps use the same parameters as the first, equally often (static_graph.h)
 

@@ -79,7 +79,7 @@ StepResult DistributedDataParallel::run_together(const std::vector<DistributedDa
     const amp::AutocastScope autocast = mixed.autocast();
     return loss_of(lane);
   };
-  for (const auto* each : networks) check_given(*each->module_, mixed, step.number);
+  for (const auto* each : networks) check_given(*each->module_, mixed, step.number + each->options_.first_step);
   return run_together(networks, step, in_autocast, mixed.loss_scale(loss_id), decision);
 }
 
@@ -90,7 +90,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
   auto& comm = world_->communicator();
   const LaneGenerators::Kept kept(generators_);
   try {
-    if (step.lanes.empty()) throw ConfigError("step ", step.number, ": rank ", world_->rank(), " has no lanes");
+    if (step.lanes.empty()) throw ConfigError(name_of(step), ": rank ", world_->rank(), " has no lanes");
     if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
     begin_step(networks, step, loss_scale);
     StepNotes own{.decision = world_->rank() == 0 ? decision : 0};
@@ -99,7 +99,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     for (const auto& lane : step.lanes) own.samples += static_cast<double>(lane.samples);
     const std::vector<std::string> unfolded = unfolded_gradients();
     own.unfolded = hash_of(unfolded);
-    NotesFold notes(own, step.number, comm);
+    NotesFold notes(own, step.number + options_.first_step, comm);
     StepResult result{.loss_scale = loss_scale, .run = next_run()};
     for (auto* each : stepped_) {
       each->reducer_.finish();
@@ -109,7 +109,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       result.gradients += gradients_in(each->weights_);
     }
     const StepNotes sum = notes.wait();
-    check_notes(sum, own, step.samples, unfolded, cat("step ", step.number), comm);
+    check_notes(sum, own, step.samples, unfolded, name_of(step), comm);
     BufferKeeper::Taken taken;
     for (const auto* each : present_) {
       each->buffers().end_step();
@@ -128,6 +128,10 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     comm.abort(exception_text());
     throw;
   }
+}
+
+std::string DistributedDataParallel::name_of(const StepPlan& step) const {
+  return cat("step ", step.number + options_.first_step);
 }
 
 // The hooks of a module that is wrapped anew are the later wrapper's, and a step within a step would end the outer one.
@@ -169,9 +173,10 @@ void DistributedDataParallel::begin_step(const std::vector<DistributedDataParall
     each->set_in_step(true);
   }
   for (auto* each : stepped_) {
-    check_scale(*each->module_, loss_scale, step.number);
+    check_scale(*each->module_, loss_scale, step.number + options_.first_step);
     each->network_.check_parameters();
-    each->reducer_.begin_step(lanes, {.delayed = stepped_.size() > 1, .loss_scale = loss_scale, .number = step.number});
+    each->reducer_.begin_step(
+        lanes, {.delayed = stepped_.size() > 1, .loss_scale = loss_scale, .number = step.number + options_.first_step});
   }
 }
 
@@ -263,7 +268,7 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
     set_in_function(lane, true);
     loss = loss_of(lane);
     set_in_function(lane, false);
-    check_loss(loss, cat("step ", step.number, ", lane ", index));
+    check_loss(loss, cat(name_of(step), ", lane ", index));
     if (lane == 0) {
       for (const auto* each : stepped_) check_autocast(*each->module_, loss, scopes);
     }
@@ -273,7 +278,7 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
     const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
     (factor == 1 ? loss : wide * factor).backward();
   } catch (...) {
-    rethrow_from_lane(step.number, index, samples);
+    rethrow_from_lane(step.number + options_.first_step, index, samples);
   }
   for (auto* each : stepped_) each->reducer_.end_lane();
   for (const auto* each : present_) each->buffers().end_lane(index, lane);

@@ -165,6 +165,7 @@ class DistributedDataParallel {
 
  private:
   void check_usable(const char* call) const;
+  std::string name_of(const StepPlan& step) const;  // for messages: "step 3"
   StepResult run_with(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
                       const std::function<at::Tensor(size_t)>& loss_of, double loss_scale, double decision);
   void begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step, double loss_scale);

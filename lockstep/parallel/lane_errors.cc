@@ -21,22 +21,29 @@ bool is_plain(const Error& error) {
 
 bool names_a_step(const std::string& text) { return text.starts_with("step "); }
 
+constexpr const char* kOneSample =
+    "whose batch has one sample; leave an epoch's last, smaller batch out by drop_last (train --drop-last), or use "
+    "another batch size";
+
 }  // namespace
+
+bool lacks_samples(std::string_view text) {
+  return text.find("more than 1 value per channel") != text.npos ||
+         text.find("more than one value a channel") != text.npos;
+}
 
 void rethrow_from_lane(int64_t step, int lane, int64_t samples) {
   const std::string where = cat("step ", step, ", lane ", lane);
   try {
     throw;
   } catch (c10::Error& error) {
-    const bool lacks_samples = samples == 1 && error.msg().find("more than 1 value per channel") != std::string::npos;
-    error.add_context(lacks_samples ? where +
-                                          ", whose batch has one sample; leave an epoch's last, smaller batch out "
-                                          "by drop_last (train --drop-last), or use another batch size"
-                                    : where);
+    error.add_context(samples == 1 && lacks_samples(error.msg()) ? cat(where, ", ", kOneSample) : where);
     throw;
   } catch (const Error& error) {
     if (!is_plain(error) || names_a_step(error.what())) throw;
-    throw_error(error.exit_code(), cat(where, ": ", error.what()));
+    const bool one = samples == 1 && lacks_samples(error.what());
+    throw_error(error.exit_code(),
+                one ? cat(where, ", ", kOneSample, ": ", error.what()) : cat(where, ": ", error.what()));
   } catch (const std::runtime_error& error) {
     if (typeid(error) != typeid(std::runtime_error)) throw;
     throw std::runtime_error(cat(where, ": ", error.what()));

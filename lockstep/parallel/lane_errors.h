@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace lockstep::parallel {
+
+// Whether an error's text is BatchNorm's, libtorch's or ours, for a batch that has one value a channel.
+bool lacks_samples(std::string_view text);
 
 // To be called in a catch block: throws the exception on with "step 3, lane 2" in its text, if it is libtorch's, this
 // library's or a std::runtime_error; any other type, which somebody may catch, as it is. Its type stays. Of a lane of

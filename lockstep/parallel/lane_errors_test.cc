@@ -10,13 +10,16 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
+#include "lockstep/nn/batch_norm.h"
 
 namespace lockstep::parallel {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 // The first line of the E that comes from lane 2 of step 3, where `act` has thrown.
 template <typename E>
@@ -58,6 +61,14 @@ TEST(LaneErrors, ABatchNormOfOneSampleSaysHowToDropIt) {
               HasSubstr("step 3, lane 2, whose batch has one sample; leave an epoch's last, smaller batch out by "
                         "drop_last (train --drop-last)"));
   EXPECT_THAT(from_lane<c10::Error>(normalise, 4), Not(HasSubstr("drop_last")));
+  nn::BatchNorm2d own(3);
+  const auto normalise_own = [&] { own->forward(at::ones({1, 3, 1, 1})); };
+  EXPECT_THAT(
+      from_lane<DataError>(normalise_own, 1),
+      AllOf(StartsWith("step 3, lane 2, whose batch has one sample; leave an epoch's last, smaller batch out by "
+                       "drop_last (train --drop-last)"),
+            HasSubstr("BatchNorm in training needs more than one value a channel")));
+  EXPECT_THAT(from_lane<DataError>(normalise_own, 4), Not(HasSubstr("drop_last")));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole,
   if (!whole->elementwise()) {
     throw ConfigError(whole->name(), " can't be sharded: its elements depend on each other; use it whole");
   }
-  if (!whole->averages().empty()) throw BugError("sharded ", whole->name(), ": made of one that keeps an average");
+  if (whole->keeps_average()) throw BugError("sharded ", whole->name(), ": made of one that keeps an average");
   std::vector<int64_t> elements;
   for (size_t g = 0; g < whole->param_groups().size(); ++g) {
     for (const at::Tensor& parameter : whole->param_groups()[g].params()) {
@@ -304,7 +304,7 @@ void ShardedOptimizer::load_masters(const std::vector<at::Tensor>& masters) {
 }
 
 void ShardedOptimizer::exchange_averages() {
-  if (slices_->averages().empty()) return;
+  if (!keeps_average()) return;
   const c10::AutoGradMode no_grad(false);
   begin_writing();
   slices_->exchange_averages();

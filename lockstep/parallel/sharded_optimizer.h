@@ -52,6 +52,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   void load_state_dict(const optim::OptimizerState& state, std::span<const std::string> names = {}) override;
 
   void keep_average(double decay) override;
+  bool keeps_average() const override { return slices_->keeps_average(); }
   std::vector<at::Tensor> averages() const override;
   void load_averages(const std::vector<at::Tensor>& averages) override;
   void exchange_averages() override;

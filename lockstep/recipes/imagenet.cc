@@ -1,11 +1,13 @@
 #include "lockstep/recipes/imagenet.h"
 
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/gather.h>
 
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/data/mix.h"
 #include "lockstep/datasets/drawn/textured_shapes.h"
 #include "lockstep/datasets/open_images.h"
 #include "lockstep/models/mobilenet_v2.h"
@@ -50,12 +52,19 @@ train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) cons
   return model_of(models::MobileNetV2(models::MobileNetV2Options{.classes = data.classes()}, seed));
 }
 
+std::shared_ptr<const data::BatchTransform> Imagenet::batch_transform() const {
+  const double mixup = options_.mixup.value_or(0), cutmix = options_.cutmix.value_or(0);
+  if (mixup == 0 && cutmix == 0) return nullptr;
+  return data::mix({.mixup = mixup, .cutmix = cutmix});
+}
+
 at::Tensor Imagenet::loss(const at::Tensor& output, const data::Batch& batch) const {
-  return at::cross_entropy_loss(output.to(at::kFloat), batch.target());
+  return at::cross_entropy_loss(output.to(at::kFloat), batch.target(), {}, at::Reduction::Mean, /*ignore_index=*/-100,
+                                options_.label_smoothing.value_or(0));
 }
 
 std::vector<double> Imagenet::measure(const at::Tensor& output, const data::Batch& batch) const {
-  const at::Tensor of_target = output.gather(1, batch.target().unsqueeze(1));
+  const at::Tensor of_target = output.gather(1, batch.class_target().unsqueeze(1));
   const at::Tensor above = output.le(of_target).logical_not().sum(1);  // a score that is not a number is above all
   const auto within = [&above](int64_t places) { return static_cast<double>(above.lt(places).sum().item<int64_t>()); };
   return {within(1), within(5)};

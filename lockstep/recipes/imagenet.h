@@ -2,6 +2,7 @@
 // (datasets/open_images.h) or on textured shapes that are drawn on the spot.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ class Imagenet final : public Described<ImagenetOptions> {
   train::Defaults defaults(const std::string& preset) const override;
   data::Splits open_data(const train::DataRequest& request) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
+  std::shared_ptr<const data::BatchTransform> batch_transform() const override;  // --mixup, --cutmix
   at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override;
   // Counts the images whose right class has the highest score, and those where it has one of the five highest.
   std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const override;

@@ -55,6 +55,31 @@ TEST(Imagenet, ScoresThatAreNoNumbersAreWrong) {
   EXPECT_EQ(kResnet.measure(scores, data::Batch::of({}, at::zeros({3}, at::kLong))), (std::vector<double>{0, 0}));
 }
 
+TEST(Imagenet, MixesTrainingBatchesAsItIsTold) {
+  EXPECT_EQ(kResnet.batch_transform(), nullptr);
+  ImagenetOptions options = small(Arch::kResnet18);
+  options.cutmix = 1;
+  EXPECT_EQ(Imagenet(options).batch_transform()->text(), "CutMix 1");
+  options.mixup = 0.2;
+  EXPECT_EQ(Imagenet(options).batch_transform()->text(), "MixUp 0.2 or CutMix 1, by a coin for each lane's batch");
+}
+
+TEST(Imagenet, LossHasTheSoftTargetsOfAMixedBatch) {
+  ImagenetOptions options = small(Arch::kResnet18);
+  options.mixup = 1;
+  options.label_smoothing = 0.1;
+  const Imagenet recipe(options);
+  data::Batch batch = data::Batch::of(at::rand({4, 3, 32, 32}), at::arange(4));
+  recipe.batch_transform()->apply(batch, *recipe.open_data({.seed = 1}).train, {.seed = 1});
+  const at::Tensor scores = at::arange(40).to(at::kFloat).sin().view({4, 10});
+  EXPECT_EQ(batch.target().sizes(), at::IntArrayRef({4, 10}));
+  const at::Tensor smooth = batch.target() * 0.9 + 0.01;
+  const at::Tensor wanted = -(smooth * scores.log_softmax(1)).sum() / 4;
+  EXPECT_TRUE(at::allclose(recipe.loss(scores, batch), wanted));
+  EXPECT_FALSE(at::allclose(recipe.loss(scores, batch), kResnet.loss(scores, batch))) << "smoothing shows";
+  EXPECT_THROW(recipe.measure(scores, batch), ConfigError) << "such a batch has no accuracy";
+}
+
 TEST(Imagenet, DataThatAreNoImagesAreRefused) {
   EXPECT_THROW(kResnet.open_data({.path = "/no/such/folder"}), DataError);
 }

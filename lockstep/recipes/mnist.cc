@@ -43,7 +43,7 @@ at::Tensor Mnist::loss(const at::Tensor& output, const data::Batch& batch) const
 }
 
 std::vector<double> Mnist::measure(const at::Tensor& output, const data::Batch& batch) const {
-  return {static_cast<double>(output.argmax(1).eq(batch.target()).sum().item<int64_t>())};
+  return {static_cast<double>(output.argmax(1).eq(batch.class_target()).sum().item<int64_t>())};
 }
 
 nlohmann::ordered_json Mnist::metrics(const std::vector<double>& sums, int64_t samples) const {

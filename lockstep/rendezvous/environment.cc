@@ -136,8 +136,9 @@ std::optional<Place> read_torch(const Variables& variables) {
   if (variables.has("LOCKSTEP_NODE_MEMORY")) place->launcher = "lockstep";
   place->launcher_hosts = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   place->node = variables.number("GROUP_RANK", 0, kMostRanks - 1).value_or(-1);
-  // One store serves all attempts of an elastic job.
+  // One store serves all attempts of an elastic job, and the starts after a node has left, which are not counted.
   place->job = variables.text("TORCHELASTIC_RUN_ID") + '.' + variables.text("TORCHELASTIC_RESTART_COUNT");
+  if (place->launcher_hosts) place->job += cat('.', place->size);
   return place;
 }
 

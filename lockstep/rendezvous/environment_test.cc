@@ -183,6 +183,7 @@ TEST(FindPlaceRendezvous, TheAgentOfTorchrunHostsTheStore) {
   EXPECT_TRUE(find(hosted).launcher_hosts);
   EXPECT_FALSE(find(hosted, {.init_method = "tcp://localhost:1"}).launcher_hosts);
   EXPECT_NE(find(hosted).job, find(with(hosted, {{"TORCHELASTIC_RESTART_COUNT", "1"}})).job);
+  EXPECT_NE(find(hosted).job, find(with(hosted, {{"WORLD_SIZE", "16"}})).job) << "a node came or left";
 }
 
 TEST(FindPlaceMistakes, AreNamed) {

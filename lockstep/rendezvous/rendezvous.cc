@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -19,6 +17,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/remote_error.h"
 #include "lockstep/comm/quiet_c10d.h"
 #include "lockstep/rendezvous/address.h"
@@ -53,11 +52,6 @@ std::string this_node() {
   return cat(boot, '/', namespace_of("net"), '/', namespace_of("pid"));
 }
 
-std::string this_host() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "?";
-}
-
 std::string random_name() {
   uint64_t id = 0;
   if (getrandom(&id, sizeof id, 0) != sizeof id) throw IoError("getrandom: ", errno_text(errno));
@@ -79,7 +73,7 @@ NodeMemory serve(const Place& place, int node, Store& store, const Deadline& dea
   NodeMemory memory = NodeMemory::create(place.local_size);
   const std::string name = random_name();
   const Descriptor listener = listen_abstract(name);
-  store.set(socket_key(node), cat(name, ' ', this_node(), ' ', this_host()), deadline);
+  store.set(socket_key(node), cat(name, ' ', this_node(), ' ', host_name()), deadline);
   HandshakeServer server(place, memory, listener);
   try {
     server.gather(deadline);
@@ -93,7 +87,7 @@ NodeMemory serve(const Place& place, int node, Store& store, const Deadline& dea
 
 void check_same_node(const Place& place, const SocketName& socket) {
   if (socket.node == this_node()) return;
-  throw ConfigError("rank ", place.rank, " runs on ", this_host(), ", rank 0 on ", socket.host,
+  throw ConfigError("rank ", place.rank, " runs on ", host_name(), ", rank 0 on ", socket.host,
                     " (or in another network or PID namespace), but they are said to be on one node; set LOCAL_RANK "
                     "and LOCAL_WORLD_SIZE, or use --backend gloo");
 }
@@ -239,7 +233,7 @@ comm::RankTable parse_table(const Place& place, const std::string& text) {
   comm::RankTable table;
   std::map<std::string, int> nodes;
   for (RankInfo info; read_rank_info(in, info);) {
-    if (info.size != place.size) throw other_size(place.rank, this_host(), place.size, info.size);
+    if (info.size != place.size) throw other_size(place.rank, host_name(), place.size, info.size);
     const int node = nodes.emplace(info.node, static_cast<int>(nodes.size())).first->second;
     table.push_back({node, info.local_rank, info.host});
   }
@@ -289,7 +283,7 @@ comm::RankTable exchange_places(const Place& place, Store& store, const Deadline
         "; give each its own rank (or, where ranks meet in a file: an earlier run left it; name a new one)");
   }
   const std::string node = place.node >= 0 ? cat("node", place.node, '/', namespace_of("pid")) : this_node();
-  store.set(place_key(place.rank), encode({node, place.local_rank, place.size, this_host()}), deadline);
+  store.set(place_key(place.rank), encode({node, place.local_rank, place.size, host_name()}), deadline);
   if (place.rank == 0) publish_table(place, store, deadline);
   const Stopwatch watch;
   constexpr std::chrono::seconds kGrace{2};  // the time in which rank 0 says who is missing

@@ -152,6 +152,12 @@ std::optional<ResumedCheckpoint> read_newest(const std::string& folder) {
   return ResumedCheckpoint{newest->saved.path, std::move(newest->value), std::move(state), std::move(damaged)};
 }
 
+NamedCheckpoint named(const std::string& file, const std::vector<checkpoint::CheckpointStore::Damaged>& damaged) {
+  NamedCheckpoint found{file};
+  for (const auto& each : damaged) found.warnings.push_back(cat(each.why, "; taking ", file));
+  return found;
+}
+
 }  // namespace
 
 ResumedCheckpoint read_resumed(const std::string& resume) {
@@ -172,9 +178,17 @@ NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path
   if (!is_folder(path)) return {path};
   const auto newest = read_newest(path);
   if (!newest) throw ConfigError(name, ' ', path, ": the run has no checkpoint");
-  NamedCheckpoint named{newest->file};
-  for (const auto& each : newest->damaged) named.warnings.push_back(cat(each.why, "; taking ", newest->file));
-  return named;
+  return named(newest->file, newest->damaged);
+}
+
+NamedCheckpoint find_any_checkpoint(const std::string& name, const std::string& path) {
+  if (!is_folder(path)) return {path};
+  const std::string own = RunFiles{path}.checkpoints(), folder = is_folder(own) ? own : path;
+  const std::string run = run_of(folder + "/last.pt");
+  if (!run.empty() && is_file(RunFiles{run}.interrupted())) return find_checkpoint(name, run);
+  const auto newest = checkpoint::CheckpointStore(folder).load_newest();
+  if (!newest) throw ConfigError(name, ' ', path, ": no checkpoint (step-000100.pt) is in it; name a file (.pt)");
+  return named(newest->saved.path, newest->damaged);
 }
 
 int64_t steps_in(const std::string& final_json) {

@@ -43,6 +43,9 @@ struct NamedCheckpoint {
 };
 NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path);
 
+// The same, whatever program has written the checkpoint: a folder is a run's, or holds checkpoints itself.
+NamedCheckpoint find_any_checkpoint(const std::string& name, const std::string& path);
+
 // Returns the steps of the run whose results a file holds; 0 if there is none.
 int64_t steps_in(const std::string& final_json);
 

@@ -135,6 +135,21 @@ TEST_F(Continuation, AFolderStandsForTheCheckpointThatAResumeWouldTake) {
   EXPECT_THAT(refusal([&] { find_checkpoint("inspect", dir_.path()); }), HasSubstr("no checkpoint"));
 }
 
+TEST_F(Continuation, AnyFolderStandsForItsNewestCheckpoint) {
+  for (const std::string& folder : {files_.folder, files_.checkpoints()}) {
+    EXPECT_EQ(find_any_checkpoint("inspect", folder).file, step_file(4));
+  }
+  checkpoint::write_pt(state(5), files_.interrupted());
+  EXPECT_EQ(find_any_checkpoint("inspect", files_.checkpoints()).file, files_.interrupted());
+  fs::remove(files_.interrupted());
+  checkpoint::write_pt(checkpoint::Dict{{"step", 9}}, step_file(9));  // as a loop of one's own may
+  EXPECT_EQ(find_any_checkpoint("inspect", files_.folder).file, step_file(9));
+  fs::resize_file(step_file(9), 100);
+  EXPECT_EQ(find_any_checkpoint("inspect", files_.folder).file, step_file(4));
+  EXPECT_THAT(find_any_checkpoint("inspect", files_.folder).warnings, ElementsAre(HasSubstr(step_file(9))));
+  EXPECT_THAT(refusal([&] { find_any_checkpoint("inspect", dir_.path()); }), HasSubstr("no checkpoint"));
+}
+
 TEST_F(Continuation, ADamagedCheckpointIsKeptAside) {
   fs::resize_file(step_file(4), 100);
   const ResumedCheckpoint from = read_resumed(files_.folder);

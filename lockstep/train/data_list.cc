@@ -1,9 +1,13 @@
 #include "lockstep/train/data_list.h"
 
 #include <charconv>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
+#include "lockstep/train/folder/run_files.h"
 
 namespace lockstep::train {
 namespace {
@@ -34,38 +38,63 @@ std::string unescaped(std::string_view text) {
   return name;
 }
 
-}  // namespace
+// The line that begins a part but the training one, which begins the file.
+std::string heading_of(Part part) { return part == Part::kTest ? "part test" : "part validation"; }
 
-std::string to_text(const std::vector<Listed>& files) {
-  std::string text;
-  for (const Listed& file : files) text += cat(file.bytes, ' ', escaped(file.name), '\n');
-  return text;
+std::optional<Listed> file_in(std::string_view line) {
+  Listed file;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), file.bytes);
+  if (error != std::errc() || end == line.data() + line.size() || *end != ' ') return std::nullopt;
+  file.name = unescaped(line.substr(static_cast<size_t>(end + 1 - line.data())));
+  return file;
 }
 
-std::vector<Listed> files_in(const std::string& text) {
-  std::vector<Listed> files;
+}  // namespace
+
+std::string to_text(const DataFiles& files) {
+  std::string text;
+  bool any = false;
+  for (const Part part : kParts) {
+    const auto& listed = of(files, part);
+    if (!listed) continue;
+    if (part != Part::kTrain) text += heading_of(part) + '\n';
+    for (const Listed& file : *listed) text += cat(file.bytes, ' ', escaped(file.name), '\n');
+    any = any || !listed->empty();
+  }
+  return any ? text : "";
+}
+
+DataFiles files_in(const std::string& text) {
+  DataFiles files;
+  Part now = Part::kTrain;
+  of(files, now).emplace();
   std::string_view rest = text;
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    Listed file;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), file.bytes);
-    if (error != std::errc() || end == line.data() + line.size() || *end != ' ') continue;
-    file.name = unescaped(line.substr(static_cast<size_t>(end + 1 - line.data())));
-    files.push_back(std::move(file));
+    for (const Part part : {Part::kValidation, Part::kTest}) {
+      if (line == heading_of(part)) of(files, now = part).emplace();
+    }
+    if (auto file = file_in(line)) of(files, now)->push_back(*std::move(file));
   }
   return files;
 }
 
-std::string difference(const std::vector<Listed>& then, const std::vector<Listed>& now) {
+DataFiles read_data_list(const std::string& run_folder) {
+  std::ifstream file(RunFiles{run_folder}.data_list(), std::ios::binary);
+  if (!file) return {};
+  return files_in({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
+}
+
+std::string changed_file(const std::vector<Listed>& then, const std::vector<Listed>& now) {
   auto old = then.begin();
   for (const Listed& file : now) {
-    if (old == then.end() || file.name < old->name) return cat(file.name, " was added");
-    if (old->name < file.name) return cat(old->name, " is gone");
-    if (old->bytes != file.bytes) return cat(file.name, " has ", file.bytes, " bytes, and had ", old->bytes);
+    if (old == then.end() || file.name < old->name) return cat(shown(file.name), " was added");
+    if (old->name < file.name) return cat(shown(old->name), " is gone");
+    if (old->bytes != file.bytes) return cat(shown(file.name), " has ", file.bytes, " bytes, and had ", old->bytes);
     ++old;
   }
-  return old == then.end() ? "" : cat(old->name, " is gone");
+  return old == then.end() ? "" : cat(shown(old->name), " is gone");
 }
 
 }  // namespace lockstep::train

@@ -2,12 +2,14 @@
 
 #include <c10/core/GradMode.h>
 
-#include <optional>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
-#include "lockstep/data/chunk_reader.h"
 #include "lockstep/data/read_batch.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
@@ -16,7 +18,7 @@
 namespace lockstep::train {
 namespace {
 
-// The sums of one chunk: its loss times its samples, then the recipe's.
+// The sums of one chunk: its samples, its loss times them, then the recipe's.
 std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, data::Batch batch,
                                   const EvaluationOptions& options) {
   const int64_t count = batch.size();
@@ -24,16 +26,30 @@ std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, data
   batch.data() = batch.data().contiguous(memory_format(options.channels_last));
   const amp::AutocastScope autocast(options.amp, options.device.type());
   const at::Tensor output = model.forward(batch);
-  std::vector<double> sums = {recipe.loss(output, batch).item<double>() * static_cast<double>(count)};
+  const auto samples = static_cast<double>(count);
+  std::vector<double> sums = {samples, recipe.loss(output, batch).item<double>() * samples};
   for (const double sum : recipe.measure(output, batch)) sums.push_back(sum);
   return sums;
 }
 
 // The evaluation that the sums over all samples make.
-Evaluation to_evaluation(const Recipe& recipe, const std::vector<double>& total, int64_t samples) {
-  return {.loss = total[0] / static_cast<double>(samples),
+Evaluation to_evaluation(const Recipe& recipe, const std::vector<double>& total, int64_t of_samples) {
+  const auto samples = static_cast<int64_t>(total[0]);
+  return {.loss = total[1] / total[0],
           .samples = samples,
-          .metrics = recipe.metrics({total.begin() + 1, total.end()}, samples)};
+          .left_out = of_samples - samples,
+          .metrics = recipe.metrics({total.begin() + 2, total.end()}, samples)};
+}
+
+// The first sample, or the first that can be read.
+data::Batch first_of(const data::Dataset& data, bool leaves_out) {
+  for (int64_t index = 0;; ++index) {
+    try {
+      return data::read_batch(data, std::vector<int64_t>{index});
+    } catch (const DataError&) {
+      if (!leaves_out || index + 1 == data.size()) throw;
+    }
+  }
 }
 
 void check_not_empty(const data::Dataset& data) {
@@ -42,19 +58,35 @@ void check_not_empty(const data::Dataset& data) {
 
 }  // namespace
 
+std::string text_of(const nlohmann::ordered_json& metric) {
+  if (!metric.is_number_float()) return metric.dump();
+  constexpr double kLeast = 1e-3, kMost = 1e6;  // beyond them the form has an exponent
+  const double value = metric.get<double>(), size = std::abs(value);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), size == 0 || (size >= kLeast && size < kMost) ? "%.4f" : "%.4g", value);
+  return text.data();
+}
+
+std::string text_of(const Evaluation& evaluation, const std::string& split) {
+  std::string line = cat("loss ", evaluation.loss);
+  for (const auto& [name, value] : evaluation.metrics.items()) line += cat(", ", name, ' ', text_of(value));
+  const std::string left_out = evaluation.left_out > 0 ? cat(" (", evaluation.left_out, " more can't be read)") : "";
+  return cat(line, " on ", evaluation.samples, ' ', split, " samples", left_out);
+}
+
 Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Dataset& data, comm::Communicator& comm,
                     const EvaluationOptions& options) {
   check_not_empty(data);
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
-  const loop::OwnSamples own = loop::own_samples(comm, data.size(), options.chunk);
-  std::optional<data::ChunkReader> reader;  // made where its errors are all ranks'
-  const auto total = loop::chunk_sums(comm, data.size(), options.chunk, [&](int64_t /*first*/, int64_t /*count*/) {
-    if (!reader) reader.emplace(data, own.first, own.last, options.chunk, options.workers);
-    auto chunk = measure_chunk(recipe, model, reader->next(), options);
-    if (options.on_chunk) options.on_chunk();
-    return chunk;
-  });
+  const auto total = loop::batch_sums(
+      comm, data, options.chunk, options.workers,
+      [&](data::Batch batch) {
+        auto chunk = measure_chunk(recipe, model, std::move(batch), options);
+        if (options.on_chunk) options.on_chunk();
+        return chunk;
+      },
+      options.skipped);
   return to_evaluation(recipe, total, data.size());
 }
 
@@ -63,8 +95,7 @@ Evaluation evaluate_sample(const Recipe& recipe, const Model& model, const data:
   check_not_empty(data);
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
-  const std::vector<int64_t> first = {0};
-  return to_evaluation(recipe, measure_chunk(recipe, model, data::read_batch(data, first), options), 1);
+  return to_evaluation(recipe, measure_chunk(recipe, model, first_of(data, options.skipped != nullptr), options), 1);
 }
 
 }  // namespace lockstep::train

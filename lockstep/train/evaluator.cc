@@ -1,6 +1,7 @@
 #include "lockstep/train/evaluator.h"
 
 #include "lockstep/base/error.h"
+#include "lockstep/train/bad_sample_advice.h"
 #include "lockstep/train/best_metric.h"
 #include "lockstep/train/phase.h"
 
@@ -26,13 +27,16 @@ Evaluation Evaluator::evaluate_on(Split split) {
   Evaluation evaluation;
   parts_.optimizer->exchange_averages();
   try {
-    evaluation = train::evaluate(*parts_.recipe, parts_.model, *data, parts_.world->communicator(),
-                                 {.chunk = parts_.plan.eval_batch,
-                                  .channels_last = parts_.plan.channels_last,
-                                  .amp = parts_.mixed->policy(),
-                                  .device = parts_.device,
-                                  .workers = parts_.workers,
-                                  .on_chunk = [this] { beat(parts_.world->self()); }});
+    const EvaluationOptions options{.chunk = parts_.plan.eval_batch,
+                                    .channels_last = parts_.plan.channels_last,
+                                    .amp = parts_.mixed->policy(),
+                                    .device = parts_.device,
+                                    .workers = parts_.workers,
+                                    .skipped = parts_.skipped.get(),
+                                    .on_chunk = [this] { beat(parts_.world->self()); }};
+    with_advice(parts_, [&] {
+      evaluation = train::evaluate(*parts_.recipe, parts_.model, *data, parts_.world->communicator(), options);
+    });
   } catch (const Error& error) {
     if (!has_lost_ranks(error)) parts_.optimizer->exchange_averages();
     throw;

@@ -57,8 +57,14 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   }
   text += cat("  parameters  ", grouped(facts.parameters), '\n');
   text += data_line("train       ", facts.train_data, facts.train_samples);
+  if (!facts.mixing.empty()) text += cat("  mixing      ", facts.mixing, '\n');
   text += data_line("validation  ", facts.validation_data, facts.validation_samples);
   text += data_line("test        ", facts.test_data, facts.test_samples);
+  if (facts.skip_bad > 0) {
+    text += cat("  skip-bad    up to ", facts.skip_bad,
+                facts.skip_bad == 1 ? " sample that can't be read" : " samples that can't be read",
+                facts.skipped > 0 ? cat("; ", facts.skipped, " so far") : "", '\n');
+  }
   text += cat("  optimizer   ", plan.optimizer, ", ", schedule_text(plan), facts.sharding.empty() ? "" : ", ",
               facts.sharding, '\n');
   if (!facts.chosen.empty()) text += cat("  options     ", facts.chosen, '\n');

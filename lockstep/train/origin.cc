@@ -26,13 +26,6 @@ std::string spelled(const Option& row, const std::string& value) {
   return value.empty() ? "no --" + row.name : cat("--", row.name, ' ', value);
 }
 
-// {3, 64, 64} -> "3×64×64"
-std::string text_of(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t size : shape) text += cat(text.empty() ? "" : "×", size);
-  return text;
-}
-
 bool is_flag(const Option& row) { return row.form == config::OptionForm::kFlag; }
 
 void check_row(const Option& row, const Origin& run, const std::string& then, const std::string& file) {
@@ -64,6 +57,22 @@ int64_t Origin::number(const std::string& name) const {
   return config::read_whole(name, option(name), 0, std::numeric_limits<int64_t>::max());
 }
 
+double Origin::held_out() const {
+  const std::string& percent = option("validation");
+  return percent.empty() ? 0 : config::read_number("validation", percent, 0, 100);
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t size : shape) text += cat(text.empty() ? "" : "×", size);
+  return text;
+}
+
+void throw_other_data(const std::string& file, const std::string& difference) {
+  throw ConfigError(file, ": it was trained on other data: ", difference,
+                    "; give the same --data, or start a new run with --load");
+}
+
 RunRows::RunRows(const TrainOptions& options, RecipeDescription& recipe) {
   options_.declare(rows_);  // with the defaults
   recipe.declare(own_);
@@ -80,8 +89,7 @@ std::string RunRows::to_toml() const {
   return parent_line(options_.parent) + config::to_toml(rows_) + config::to_toml(own_);
 }
 
-void RunRows::check(const Origin& run, const Origin& checkpoint, const std::string& file,
-                    const std::string& changed_file) const {
+void RunRows::check(const Origin& run, const Origin& checkpoint, const std::string& file) const {
   for (const Option& row : rows_.rows()) {
     if (row.effect == Effect::kNone) continue;
     const std::string* then = find(checkpoint.options, row.name);
@@ -98,15 +106,11 @@ void RunRows::check(const Origin& run, const Origin& checkpoint, const std::stri
     throw ConfigError(file, ": it was trained with ", what, ' ', then, ", this run has ", now,
                       "; give the same --data, or start a new run with --load");
   };
-  const bool known = !checkpoint.fingerprint.empty() && !run.fingerprint.empty();
-  const bool other = known && run.fingerprint != checkpoint.fingerprint;
-  if (other && !changed_file.empty()) {
-    throw ConfigError(file, ": it was trained on other data: ", changed_file,
-                      "; give the same --data, or start a new run with --load");
-  }
-  check_fact("samples of", text_of(run.sample_shape), text_of(checkpoint.sample_shape));
+  check_fact("samples of", shape_text(run.sample_shape), shape_text(checkpoint.sample_shape));
   check_fact("training samples", run.train_samples, checkpoint.train_samples);
-  if (other) check_fact("other data:", run.fingerprint, checkpoint.fingerprint);
+  for (const Part part : kParts) {
+    if (differs(checkpoint.data, run.data, part)) throw_other_data(file, difference(checkpoint.data, run.data, part));
+  }
 }
 
 std::vector<std::string> RunRows::changes(const Origin& run, const Origin& checkpoint) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/config/option_set.h"
+#include "lockstep/train/data_facts.h"
 #include "lockstep/train/options/recipe_description.h"
 #include "lockstep/train/options/train_options.h"
 
@@ -15,14 +16,22 @@ struct Origin {
   config::Record options;             // each that has an Effect, with the value that the run took
   std::vector<int64_t> sample_shape;  // {3, 64, 64}
   int64_t train_samples = 0;
-  std::string fingerprint = {};  // of all training data; empty in files of versions that did not have it
+  DataFacts data = {};
 
   bool operator==(const Origin&) const = default;
   // Returns the recorded value of an option. Throws DataError if it is not recorded.
   const std::string& option(const std::string& name) const;
   // Returns the recorded value of an option that is a whole number.
   int64_t number(const std::string& name) const;
+  // Returns the percent of the training samples that the run held out, 0 if none.
+  double held_out() const;
 };
+
+// Returns "3×64×64".
+std::string shape_text(const std::vector<int64_t>& shape);
+
+// Throws ConfigError for a resume from the checkpoint `file` on data that are not its own; `difference` says how.
+[[noreturn]] void throw_other_data(const std::string& file, const std::string& difference);
 
 // The rows of a run's options, bound to a copy of them, and of its recipe's own.
 class RunRows {
@@ -35,9 +44,8 @@ class RunRows {
 
   // Throws ConfigError that names the first option of kIdentity, or fact of the data, in which the run differs from its
   // checkpoint. An option that the checkpoint does not record had its default; a missing option of the recipe's own is
-  // refused. `changed_file` says which file of the data is another one, if that is known: "cats/new.jpg was added".
-  void check(const Origin& run, const Origin& checkpoint, const std::string& file,
-             const std::string& changed_file = "") const;
+  // refused.
+  void check(const Origin& run, const Origin& checkpoint, const std::string& file) const;
 
   // Returns the changes of a resumed run: "--lr 0.1 -> 0.05" for each option of kTrajectory that differs. One that the
   // checkpoint does not record had its default.

@@ -60,22 +60,22 @@ TEST_F(OriginTest, FactsOfTheDataMustAgree) {
 
 TEST_F(OriginTest, OtherDataOfTheSameSizeAreRefused) {
   Origin before = origin(), now = origin();
-  const auto refusal_of = [&](const std::string& changed) {
-    return testing_support::refusal([&] { RunRows(options_, recipe_).check(now, before, "a.pt", changed); });
+  const auto refusal_now = [&] {
+    return testing_support::refusal([&] { RunRows(options_, recipe_).check(now, before, "a.pt"); });
   };
-  now.fingerprint = "files 2";
-  EXPECT_EQ(refusal_of(""), "") << "a checkpoint that does not say its data's";
-  before.fingerprint = "files 2";
-  EXPECT_EQ(refusal_of("cats/new.jpg was added"), "") << "a copy";
-  before.fingerprint = "files 1";
-  EXPECT_EQ(refusal_of(""),
-            "a.pt: it was trained with other data: files 1, this run has files 2; give the same --data, or start a new "
-            "run with --load");
+  for (const Part part : kParts) {
+    of(now.data.fingerprints, part) = "files 2";
+    EXPECT_EQ(refusal_now(), "") << "a checkpoint that does not say its data's";
+    of(before.data.fingerprints, part) = "files 2";
+    EXPECT_EQ(refusal_now(), "") << "a copy";
+    of(before.data.fingerprints, part) = "files 1";
+    EXPECT_EQ(refusal_now(),
+              cat("a.pt: it was trained on other data: ", prefix_of(part),
+                  "files 1, and these are files 2; give the same --data, or start a new run with --load"));
+    of(before.data.fingerprints, part) = "";
+  }
   before.train_samples = 599;
-  EXPECT_EQ(refusal_of("cats/new.jpg was added"),
-            "a.pt: it was trained on other data: cats/new.jpg was added; give the same --data, or start a new run with "
-            "--load");
-  EXPECT_THAT(refusal_of(""), HasSubstr("training samples 599"));
+  EXPECT_THAT(refusal_now(), HasSubstr("training samples 599"));
 }
 
 TEST_F(OriginTest, ATrajectoryMayChangeAndIsTold) {
@@ -127,6 +127,9 @@ TEST_F(OriginTest, TheHeadersTexts) {
 TEST_F(OriginTest, ARecordKnowsItsNumbers) {
   options_.seed = 12;
   EXPECT_EQ(origin().number("seed"), 12);
+  EXPECT_EQ(origin().held_out(), 0);
+  options_.data.validation = 12.5;
+  EXPECT_EQ(origin().held_out(), 12.5);
   EXPECT_THROW(origin().number("batch-size"), ConfigError);
   EXPECT_THROW(origin().option("no-such"), DataError);
 }

@@ -9,6 +9,7 @@
 
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/skipped_samples.h"
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/options/train_options.h"
@@ -27,7 +28,9 @@ struct Parts {
   std::shared_ptr<World> world;
   Plan plan;
   data::Splits data;
-  int workers = 0;  // threads that load data
+  DataFiles files_of_data;                        // of all parts, for data.list
+  int workers = 0;                                // threads that load data
+  std::shared_ptr<data::SkippedSamples> skipped;  // that can't be read; null without --skip-bad
   Model model;
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;                        // of the optimizer, for people; empty: it is whole

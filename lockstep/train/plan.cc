@@ -86,6 +86,10 @@ int64_t steps_of(const std::optional<Interval>& interval, int64_t steps_per_epoc
 
 }  // namespace
 
+bool takes_channels_last(ChannelsLast asked, const Defaults& defaults) {
+  return asked == ChannelsLast::kAuto ? defaults.channels_last : asked == ChannelsLast::kOn;
+}
+
 TrainOptions fill_defaults(const TrainOptions& options, const Defaults& defaults, int lanes) {
   TrainOptions filled = options;
   filled.parallel.lanes = lanes;
@@ -102,9 +106,7 @@ TrainOptions fill_defaults(const TrainOptions& options, const Defaults& defaults
     if (!optimizer.momentum && defaults.momentum > 0) optimizer.momentum = defaults.momentum;
     if (!optimizer.weight_decay) optimizer.weight_decay = defaults.weight_decay;
   }
-  if (filled.channels_last == ChannelsLast::kAuto) {
-    filled.channels_last = defaults.channels_last ? ChannelsLast::kOn : ChannelsLast::kOff;
-  }
+  filled.channels_last = takes_channels_last(filled.channels_last, defaults) ? ChannelsLast::kOn : ChannelsLast::kOff;
   return filled;
 }
 
@@ -152,7 +154,7 @@ Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes,
                                                         .momentum = momentum_of(plan.optimizer)});
   plan.steps_per_unit = schedule::steps_per_unit(filled.rate, plan.steps_per_epoch);
   if (!filled.rate.plateau_metric.empty()) plan.plateau_metric = filled.rate.plateau_metric;
-  plan.channels_last = filled.channels_last == ChannelsLast::kOn;
+  plan.channels_last = takes_channels_last(filled.channels_last, defaults);
   plan.eval_batch = defaults.eval_batch;
   plan.eval_every = steps_of(filled.eval_every, plan.steps_per_epoch);
   plan.save_every = steps_of(filled.save_every, plan.steps_per_epoch);

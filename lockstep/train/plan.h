@@ -44,6 +44,9 @@ struct Plan {
   int64_t step_in_epoch(int64_t step) const { return step % steps_per_epoch; }
 };
 
+// Whether images lie in channels_last: as asked, or else in the format that is faster for the recipe's model.
+bool takes_channels_last(ChannelsLast asked, const Defaults& defaults);
+
 // Returns the options that the run uses: unset ones filled in with the recipe's defaults, and the run's lanes. Throws
 // ConfigError for a global batch that the lanes can't share.
 TrainOptions fill_defaults(const TrainOptions& options, const Defaults& defaults, int lanes);

@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/data/batch_transform.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/on_one_rank.h"
 #include "lockstep/train/options/recipe_description.h"
 
 namespace lockstep::train {
@@ -53,6 +55,9 @@ class Recipe : public RecipeDescription {
   virtual Defaults defaults(const std::string& preset) const = 0;
   // Opens the data. A collective where it uses request.on_one_rank. Throws DataError.
   virtual data::Splits open_data(const DataRequest& request) const = 0;
+  // Returns what is done to each lane's batch of training data, such as MixUp (data/mix.h); null: nothing. Batches of
+  // an evaluation stay as they are.
+  virtual std::shared_ptr<const data::BatchTransform> batch_transform() const { return nullptr; }
   // Makes a model whose initial weights depend on the seed alone.
   virtual Model make_model(uint64_t seed, const data::Dataset& data) const = 0;
 

@@ -47,6 +47,8 @@ Reporter::Reporter(const Parts& parts, track::Progress::Options progress, Print 
                       " has the name of a result in final.json; give the option another");
   }
   if (!leads()) return;
+  if (parts_.skipped) skipped_told_ = parts_.skipped->all().size();  // before a resume
+  if (!parts_.resumed_from.empty()) saved(parts_.resumed_from);
   folder_.emplace(parts_.files.folder);
   metrics_.emplace(parts_.files.metrics());
 }
@@ -107,6 +109,26 @@ void Reporter::show_progress(const StepReport& report) {
                     .seconds_left = pace_.seconds_for(steps_left * samples_a_step)});
 }
 
+void Reporter::skipped() {
+  if (!leads() || !parts_.skipped || parts_.skipped->all().size() == skipped_told_) return;
+  size_t number = 0;
+  for (const data::BadSample& each : parts_.skipped->all()) {
+    if (++number > skipped_told_) say_last(cat("skipped ", number, " of ", parts_.skipped->most(), ": ", each.why));
+  }
+  skipped_told_ = number;
+  check_folder();
+  write_text(parts_.files.skipped(), data::lines_of(parts_.skipped->all()));
+}
+
+// At the run's end.
+void Reporter::list_skipped() {
+  if (!parts_.skipped || parts_.skipped->all().empty()) return;
+  const size_t count = parts_.skipped->all().size();
+  say_last(cat("skipped: ", count, count == 1 ? " sample" : " samples", " that can't be read (", parts_.files.skipped(),
+               "):"));
+  for (const data::BadSample& each : parts_.skipped->all()) say_last("  " + each.why);
+}
+
 // DistributedDataParallel's logging data of this rank, bucket by bucket.
 void Reporter::reductions(const parallel::DistributedDataParallel& ddp) {
   const int64_t step = parts_.state.step;
@@ -146,14 +168,11 @@ void Reporter::evaluation(const Evaluation& evaluation, bool of_test_data, bool 
   track::Record record = {{"kind", "eval"},     {"split", split},          {"step", step},
                           {"epoch", epoch()},   {"loss", evaluation.loss}, {"samples", evaluation.samples},
                           {"time", wall_time()}};
-  std::string line = cat("epoch ", epoch(), ", step ", step, ": loss ", evaluation.loss);
-  for (const auto& [name, value] : evaluation.metrics.items()) {
-    record[name] = value;
-    line += cat(", ", name, ' ', value.dump());
-  }
+  if (evaluation.left_out > 0) record["left_out"] = evaluation.left_out;
+  for (const auto& [name, value] : evaluation.metrics.items()) record[name] = value;
   const bool is_there = step == first_step_ && std::count(parts_.evaluated.begin(), parts_.evaluated.end(), split) > 0;
   if (!is_there) write(record);
-  say(cat(line, " on ", evaluation.samples, ' ', split, " samples", is_best ? ", the best so far" : ""));
+  say(cat("epoch ", epoch(), ", step ", step, ": ", text_of(evaluation, split), is_best ? ", the best so far" : ""));
 }
 
 void Reporter::saved(const std::string& checkpoint) { parts_.world->board().saved.set(cat("checkpoint ", checkpoint)); }
@@ -177,6 +196,7 @@ nlohmann::ordered_json Reporter::results(const Evaluation& evaluation, const std
           {"world_size", parts_.world->size()},
           {"lanes", parts_.plan.lanes},
           {"seconds", since_start_.seconds()},
+          {"skipped", parts_.skipped ? parts_.skipped->all().size() : 0},
           {"weights_sha256", weights_sha256},
           {"ema_sha256", ema_sha256}};
 }
@@ -184,6 +204,7 @@ nlohmann::ordered_json Reporter::results(const Evaluation& evaluation, const std
 void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha256, const std::string& ema_sha256) {
   auto final = results(evaluation, weights_sha256, ema_sha256);
   if (ema_sha256.empty()) final.erase("ema_sha256");
+  if (!parts_.skipped) final.erase("skipped");
   for (const auto& [name, value] : own_options()) final[name] = value;
   check_folder();
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
@@ -196,10 +217,11 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
     const BestMetric metric(*parts_.recipe);
     const bool is_known = parts_.state.best != metric.worst();
     say_last(cat("best: ", parts_.files.best(),
-                 is_known
-                     ? cat(", ", metric.lower_is_better ? "lowest " : "highest ", metric.name, ' ', parts_.state.best)
-                     : ""));
+                 is_known ? cat(", ", metric.lower_is_better ? "lowest " : "highest ", metric.name, ' ',
+                                text_of(nlohmann::ordered_json(parts_.state.best)))
+                          : ""));
   }
+  list_skipped();
   const std::string& data = parts_.options.data.path;
   say_last(cat("next: ", command("eval"), " --load ", has_best ? parts_.files.best() : parts_.files.last(),
                data.empty() ? "" : cat(" --data ", data)));

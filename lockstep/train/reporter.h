@@ -45,6 +45,8 @@ class Reporter {
   void step(const StepReport& report);
   // Reports the buckets' reductions of the last step, in some steps only.
   void reductions(const parallel::DistributedDataParallel& ddp);
+  // Tells of the samples that --skip-bad has passed over since the last call, and writes the run's list of them.
+  void skipped();
   // `is_best`: no evaluation of the run was better.
   void evaluation(const Evaluation& evaluation, bool of_test_data, bool is_best);
   void saved(const std::string& checkpoint);
@@ -69,6 +71,7 @@ class Reporter {
   void write(const track::Record& record);
   void show_progress(const StepReport& report);
   std::string input_line() const;
+  void list_skipped();
   config::Record own_options() const;  // the recipe's
   nlohmann::ordered_json results(const Evaluation& evaluation, const std::string& weights_sha256,
                                  const std::string& ema_sha256) const;
@@ -82,7 +85,8 @@ class Reporter {
   double seconds_ = 0;   // spent on them
   track::Pace pace_;
   InputWait input_wait_;
-  double loss_ = 0;  // of the last step
+  double loss_ = 0;          // of the last step
+  size_t skipped_told_ = 0;  // of parts_.skipped
   Stopwatch since_start_;
 };
 

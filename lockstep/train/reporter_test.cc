@@ -146,14 +146,14 @@ TEST_F(ReporterTest, AnEvaluationThatIsThereAlreadyIsShownAndNotWrittenAgain) {
   const Evaluation evaluation{.loss = 0.25, .samples = 50, .metrics = {{"accuracy", 0.5}}};
   reporter.evaluation(evaluation, /*of_test_data=*/false, /*is_best=*/false);
   EXPECT_TRUE(records().empty());
-  EXPECT_THAT(shown_, HasSubstr("epoch 1, step 10: loss 0.25, accuracy 0.5 on 50 validation samples\n"));
+  EXPECT_THAT(shown_, HasSubstr("epoch 1, step 10: loss 0.25, accuracy 0.5000 on 50 validation samples\n"));
   reporter.evaluation(evaluation, /*of_test_data=*/true, /*is_best=*/false);
   ASSERT_EQ(records().size(), 1u) << "a run that was killed in its last evaluation";
   EXPECT_EQ(records()[0]["split"], "test");
   parts_.state.step = 20;
   reporter.evaluation(evaluation, /*of_test_data=*/true, /*is_best=*/true);
   EXPECT_EQ(records().size(), 2u);
-  EXPECT_THAT(shown_, HasSubstr("epoch 2, step 20: loss 0.25, accuracy 0.5 on 50 test samples, the best so far\n"));
+  EXPECT_THAT(shown_, HasSubstr("epoch 2, step 20: loss 0.25, accuracy 0.5000 on 50 test samples, the best so far\n"));
 }
 
 TEST_F(ReporterTest, TheEndIsInFinalJson) {
@@ -186,7 +186,7 @@ TEST_F(ReporterTest, QuietRunsKeepTheLastLines) {
   EXPECT_EQ(shown_, "");
   reporter.done({.loss = 0.5, .samples = 50}, std::string(64, 'a'), "");
   EXPECT_THAT(shown_, ::testing::StartsWith("done: 20 steps in "));
-  EXPECT_THAT(shown_, HasSubstr("\nbest: " + parts_.files.best() + ", highest accuracy 0.5\n"));
+  EXPECT_THAT(shown_, HasSubstr("\nbest: " + parts_.files.best() + ", highest accuracy 0.5000\n"));
   EXPECT_THAT(shown_,
               ::testing::EndsWith("\nnext: my_program eval tiny --load " + parts_.files.best() + " --data digits\n"));
 }

@@ -1,8 +1,5 @@
 #include "lockstep/train/run_data.h"
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "lockstep/base/env.h"
@@ -10,7 +7,8 @@
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/train/data_list.h"
-#include "lockstep/train/folder/run_files.h"
+#include "lockstep/train/folder/run_folder.h"
+#include "lockstep/train/origin.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/world/once.h"
 
@@ -25,46 +23,63 @@ data::OnOneRank on_rank_0(World& world) {
   };
 }
 
-void check_same_on_all_ranks(const std::string& fingerprint, World& world) {
-  const auto all = comm::gather_texts(world.communicator(), fingerprint);
+void check_same_on_all_ranks(const std::string& what, const std::string& own, World& world) {
+  const auto all = comm::gather_texts(world.communicator(), own);
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
-    throw DataError("rank ", rank, " has other data than rank 0: ", all[rank], ", and not ", all[0],
+    throw DataError("rank ", rank, " has other data than rank 0: ", what, all[rank], ", and not ", all[0],
                     "; give all ranks the same --data");
   }
 }
-
-}  // namespace
 
 DataRequest request_of(World& world, const std::string& path, uint64_t seed, bool channels_last) {
   return {.path = path,
           .seed = seed,
           .channels_last = channels_last,
-          .threads = std::max(1, usable_cores() / std::max(1, world.place().local_size)),
+          .threads = usable_cores(),  // where one rank works, the others wait
           .on_one_rank = on_rank_0(world)};
 }
 
-RunData open_run_data(const Recipe& recipe, const TrainOptions& options, int lanes, World& world) {
-  const auto seed = static_cast<uint64_t>(options.seed);
-  const TrainOptions filled = fill_defaults(options, recipe.defaults(options.preset), lanes);
-  const bool channels_last = filled.channels_last == ChannelsLast::kOn;
-  const data::Splits opened = recipe.open_data(request_of(world, options.data.path, seed, channels_last));
-  RunData run;
-  run.fingerprint = opened.train->fingerprint();
-  check_same_on_all_ranks(run.fingerprint, world);
-  run.workers =
-      options.data.workers.value_or(data::usual_workers(*opened.train, usable_cores(), world.place().local_size));
-  data::Completed completed = data::complete(opened, options.data.validation, seed);
-  run.splits = std::move(completed.splits);
-  run.held_out = completed.held_out;
-  return run;
+// Before anything is held out: its mistakes would blame --validation. Data that are made on the spot differ by an
+// option, which RunRows::check() names.
+void check_files(const OpenedData& data, const ResumedCheckpoint& resumed) {
+  for (const Part part : kParts) {
+    const DataFacts& then = resumed.state.origin.data;
+    if (!differs(then, data.facts, part)) continue;
+    const DataFiles files = read_data_list(run_of(resumed.file));
+    throw_other_data(resumed.file, difference(then, data.facts, part, files, data.files));
+  }
 }
 
-std::string changed_file(const std::string& run_folder, const data::Dataset& data) {
-  std::ifstream file(RunFiles{run_folder}.data_list(), std::ios::binary);
-  if (!file) return "";
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return difference(files_in(text), data.listing());
+}  // namespace
+
+OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world) {
+  OpenedData data{.splits = recipe.open_data(request_of(world, path, seed, channels_last)), .facts = {}, .files = {}};
+  data.facts = facts_of(data.splits);
+  data.files = files_of(data.splits);
+  for (const Part part : kParts) {
+    check_same_on_all_ranks(prefix_of(part), of(data.facts.fingerprints, part), world);
+  }
+  check_same_on_all_ranks("samples of ", shape_text(data.splits.train->sample_shape()), world);
+  return data;
+}
+
+RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& world,
+                      const ResumedCheckpoint* resumed) {
+  const auto seed = static_cast<uint64_t>(options.seed);
+  const bool channels_last = takes_channels_last(options.channels_last, recipe.defaults(options.preset));
+  OpenedData opened = open_data(recipe, options.data.path, seed, channels_last, world);
+  if (resumed != nullptr && !options.data.path.empty()) check_files(opened, *resumed);
+  std::optional<double> percent = options.data.validation;
+  if (!percent && resumed != nullptr) percent = resumed->state.origin.held_out();
+  data::Completed completed = data::complete(opened.splits, percent, seed);
+  const int workers = data::usual_workers(*opened.splits.train, usable_cores(), world.place().local_size);
+  return {.splits = std::move(completed.splits),
+          .held_out = completed.held_out,
+          .held_usual = completed.usual,
+          .facts = std::move(opened.facts),
+          .files = std::move(opened.files),
+          .workers = options.data.workers.value_or(workers)};
 }
 
 }  // namespace lockstep::train

@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/base/testing/temp_dir.h"
+#include "lockstep/train/run_header.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/testing/only_world.h"
 #include "lockstep/train/testing/tiny_recipe.h"
@@ -20,12 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::lockstep::testing_support::refusal;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Points that are said to lie in files, and to decode.
 class Files final : public testing_support::Blobs {
  public:
-  explicit Files(std::vector<Listed> files) : Blobs(100), files_(std::move(files)) {}
+  explicit Files(std::vector<Listed> files, int64_t size = 100) : Blobs(size), files_(std::move(files)) {}
   std::string fingerprint() const override { return cat("files ", files_.size()); }
   std::vector<Listed> listing() const override { return files_; }
   bool decodes() const override { return true; }
@@ -34,12 +37,14 @@ class Files final : public testing_support::Blobs {
   std::vector<Listed> files_;
 };
 
-// A recipe whose data have no test part.
+// A recipe whose data have no test part, unless there are files for one.
 struct FilesRecipe : testing_support::TinyRecipe {
-  std::vector<Listed> files = {{"cats/1.jpg", 800}, {"dogs/1.jpg", 5}};
+  std::vector<Listed> files = {{"cats/1.jpg", 800}, {"dogs/1.jpg", 5}}, test_files;
   data::Splits open_data(const DataRequest& request) const override {
     asked = request;
-    return {.train = std::make_shared<Files>(files), .test = nullptr, .validation = nullptr, .usual_validation = 10};
+    data::Splits splits{.train = std::make_shared<Files>(files), .usual_validation = 10};
+    if (!test_files.empty()) splits.test = std::make_shared<Files>(test_files, 20);
+    return splits;
   }
   mutable DataRequest asked;
 };
@@ -49,68 +54,148 @@ TEST(RunData, HasAllPartsAndSaysWhatWasHeldOut) {
   TrainOptions options;
   options.data.path = "photos";
   options.seed = 7;
-  RunData data = open_run_data(recipe, options, 1, *testing_support::only_world());
+  RunData data = open_run_data(recipe, options, *testing_support::only_world());
   EXPECT_EQ(recipe.asked.path, "photos");
   EXPECT_EQ(recipe.asked.seed, 7u);
   EXPECT_FALSE(recipe.asked.channels_last);
   EXPECT_EQ(data.held_out, 10);
+  EXPECT_TRUE(data.held_usual);
   EXPECT_EQ(data.splits.train->size(), 90);
   EXPECT_EQ(data.splits.test->size(), 10);
-  EXPECT_EQ(data.fingerprint, "files 2") << "of all, so that it names no seed";
+  EXPECT_EQ(data.facts.fingerprints, (ByPart<std::string>{"files 2", "none", "none"})) << "before any is held out";
+  EXPECT_EQ(data.facts.classes.count, 3);
+  EXPECT_EQ(of(data.files, Part::kTrain), recipe.files);
   EXPECT_GE(data.workers, 1) << "they decode";
   options.data.validation = 50;
   options.data.workers = 0;
   options.channels_last = ChannelsLast::kOn;
-  data = open_run_data(recipe, options, 1, *testing_support::only_world());
+  data = open_run_data(recipe, options, *testing_support::only_world());
   EXPECT_TRUE(recipe.asked.channels_last);
   EXPECT_EQ(data.splits.train->size(), 50);
   EXPECT_EQ(data.workers, 0);
 }
 
-TEST(RunData, AChangedFileIsNamedAtAResume) {
-  const ::lockstep::testing_support::TempDir dir;
-  const auto recipe = std::make_shared<FilesRecipe>();
-  TrainOptions options;
-  options.recipe = "tiny";
-  options.out = dir / "run";
-  options.steps = 2;
-  options.save_every = Interval{1, Interval::Unit::kSteps};
-  fs::create_directories(options.out + "/checkpoints");
-  Trainer(
-      set_up(options, recipe, testing_support::only_world()), {.seconds_between = 1e9}, [](const std::string&) {},
-      [] { return false; }, Logger({.level = LogLevel::kError, .prefix = "", .color = false}, [](const auto&) {}))
-      .run();
-  std::ostringstream config;
-  config << std::ifstream(options.out + "/config.toml").rdbuf();
-  EXPECT_THAT(config.str(), HasSubstr("validation = 10"));
-  EXPECT_THAT(config.str(), ::testing::Not(HasSubstr("workers"))) << "each machine has its own";
-  options.resume = options.out;
-  options.data.validation = 10;
-  options.steps = 3;
-  EXPECT_EQ(refusal([&] { set_up(options, recipe, testing_support::only_world()); }), "");
-  recipe->files.insert(recipe->files.begin(), {"cats/0.jpg", 1});
-  EXPECT_THAT(refusal([&] { set_up(options, recipe, testing_support::only_world()); }),
-              HasSubstr("it was trained on other data: cats/0.jpg was added; give the same --data"));
-  fs::remove(options.out + "/data.list");
-  EXPECT_THAT(refusal([&] { set_up(options, recipe, testing_support::only_world()); }),
-              HasSubstr("it was trained with other data: files 2, this run has files 3"));
+class ResumedData : public ::testing::Test {
+ protected:
+  ResumedData() {
+    options_.recipe = "tiny";
+    options_.out = dir_ / "run";
+    options_.data.path = "photos";
+    options_.steps = 2;
+    options_.save_every = Interval{1, Interval::Unit::kSteps};
+    fs::create_directories(options_.out + "/checkpoints");
+  }
+
+  // Trains to the last step, from where the resumed options begin.
+  void train() {
+    Trainer(
+        set_up(options_, recipe_, testing_support::only_world()), {.seconds_between = 1e9}, [](const std::string&) {},
+        [] { return false; }, Logger({.level = LogLevel::kError, .prefix = "", .color = false}, [](const auto&) {}))
+        .run();
+    options_.resume = options_.out;
+    options_.steps = 3;
+  }
+
+  std::string refusal_now() {
+    return refusal([&] { set_up(options_, recipe_, testing_support::only_world()); });
+  }
+
+  std::string config() const {
+    std::ostringstream text;
+    text << std::ifstream(options_.out + "/config.toml").rdbuf();
+    return text.str();
+  }
+
+  const ::lockstep::testing_support::TempDir dir_;
+  const std::shared_ptr<FilesRecipe> recipe_ = std::make_shared<FilesRecipe>();
+  TrainOptions options_;
+};
+
+TEST_F(ResumedData, AChangedFileIsNamed) {
+  train();
+  EXPECT_THAT(config(), HasSubstr("validation = 10"));
+  EXPECT_THAT(config(), ::testing::Not(HasSubstr("workers"))) << "each machine has its own";
+  options_.data.validation = 10;
+  EXPECT_EQ(refusal_now(), "");
+  recipe_->files.insert(recipe_->files.begin(), {"cats/0.jpg", 1});
+  EXPECT_THAT(refusal_now(), HasSubstr("it was trained on other data: cats/0.jpg was added; give the same --data"));
+  fs::remove(options_.out + "/data.list");
+  EXPECT_THAT(refusal_now(), HasSubstr("it was trained on other data: files 2, and these are files 3"));
+}
+
+// Plateau schedules, early stops and the best checkpoint depend on it.
+TEST_F(ResumedData, AChangedFileOfTheTestPartIsNamed) {
+  recipe_->test_files = {{"cats/7.jpg", 1}};
+  train();
+  EXPECT_EQ(refusal_now(), "");
+  recipe_->test_files.push_back({"eels/1.jpg", 1});
+  EXPECT_THAT(refusal_now(), HasSubstr("it was trained on other data: test part: eels/1.jpg was added; give"));
+  recipe_->test_files.clear();
+  EXPECT_THAT(refusal_now(), HasSubstr("it was trained on other data: test part: cats/7.jpg is gone; give"));
+}
+
+// Data of which no share can be held out any more.
+TEST_F(ResumedData, AChangeIsNotBlamedOnValidation) {
+  train();
+  options_.data.validation = 0.5;
+  recipe_->files.pop_back();
+  EXPECT_THAT(refusal_now(), HasSubstr("it was trained on other data: dogs/1.jpg is gone"));
+}
+
+TEST_F(ResumedData, WhatWasHeldOutIsNotGuessedAgain) {
+  train();
+  options_.data.validation.reset();  // as where config.toml was removed
+  EXPECT_EQ(set_up(options_, recipe_, testing_support::only_world()).data.train->size(), 90);
+  options_.data.validation = 0;
+  EXPECT_THAT(refusal_now(), HasSubstr("it was trained with --validation 10, this run has --validation 0"));
+}
+
+TEST_F(ResumedData, NoValidationAndZeroAreTheSame) {
+  recipe_->test_files = {{"cats/7.jpg", 1}};
+  train();
+  EXPECT_THAT(config(), HasSubstr("validation = 0"));
+  for (const std::optional<double> same : {std::optional<double>(), std::optional<double>(0)}) {
+    options_.data.validation = same;
+    EXPECT_EQ(refusal_now(), "");
+  }
+}
+
+TEST_F(ResumedData, TheHeaderTellsAChosenShareFromTheUsualOne) {
+  const auto header = [&] { return header_of(set_up(options_, recipe_, testing_support::only_world())); };
+  EXPECT_THAT(header(), AllOf(HasSubstr("(the usual 10 % held out)"), Not(HasSubstr("--validation"))));
+  options_.data.validation = 20;
+  EXPECT_THAT(header(), AllOf(HasSubstr("(20 % held out)"), HasSubstr("--validation 20")));
+  options_.data.validation = 0;
+  EXPECT_THAT(header(), HasSubstr("--validation 0"));
 }
 
 RANK_PROGRAM(data_of_one_rank_differ) {
   const auto world = ::lockstep::testing_support::join_world(context);
   FilesRecipe recipe;
-  EXPECT_EQ(open_run_data(recipe, {}, 2, *world).splits.train->size(), 90);
+  EXPECT_EQ(open_run_data(recipe, {}, *world).splits.train->size(), 90);
   EXPECT_EQ(recipe.asked.on_one_rank([&] { return cat("rank ", context.rank); }), "rank 0");
   if (context.rank == 1) recipe.files.pop_back();
   try {
-    open_run_data(recipe, {}, 2, *world);
+    open_run_data(recipe, {}, *world);
     ADD_FAILURE() << "not refused";
   } catch (const DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("rank 1 has other data than rank 0: files 1, and not files 2"));
   }
 }
+RANK_PROGRAM(test_data_of_one_rank_differ) {
+  const auto world = ::lockstep::testing_support::join_world(context);
+  FilesRecipe recipe;
+  recipe.test_files.resize(static_cast<size_t>(1 + context.rank));
+  try {
+    open_data(recipe, "photos", 1, false, *world);
+    ADD_FAILURE() << "not refused";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 has other data than rank 0: test part: files 2, and not files 1"));
+  }
+}
 TEST(RunData, ARankWithOtherDataIsNamed) {
   ::lockstep::testing_support::expect_ranks_pass("data_of_one_rank_differ", 2);
+  ::lockstep::testing_support::expect_ranks_pass("test_data_of_one_rank_differ", 2);
 }
 
 }  // namespace

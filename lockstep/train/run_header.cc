@@ -29,6 +29,7 @@ std::string header_of(const Parts& parts) {
   const auto size_of = [](const auto& split) { return split ? split->size() : 0; };
   const auto text_of = [](const auto& split) { return split ? split->description() : ""; };
   const RunRows rows(parts.options, *parts.recipe);
+  const auto mixing = parts.recipe->batch_transform();
   int64_t parameters = 0;
   for (const auto& parameter : parts.model.module->parameters()) parameters += parameter.numel();
   return header({.program = parts.program,
@@ -47,6 +48,9 @@ std::string header_of(const Parts& parts) {
                  .train_data = text_of(parts.data.train),
                  .test_data = text_of(parts.data.test),
                  .validation_data = text_of(parts.data.validation),
+                 .mixing = mixing == nullptr ? "" : mixing->text(),
+                 .skip_bad = parts.options.data.skip_bad,
+                 .skipped = std::ssize(parts.state.skipped),
                  .train_samples = size_of(parts.data.train),
                  .test_samples = size_of(parts.data.test),
                  .validation_samples = size_of(parts.data.validation),

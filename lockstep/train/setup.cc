@@ -12,6 +12,7 @@
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/loop/skip_list.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
@@ -25,6 +26,7 @@
 #include "lockstep/train/run_data.h"
 #include "lockstep/train/text_file.h"
 #include "lockstep/train/trial_evaluation.h"
+#include "lockstep/train/trial_lane.h"
 #include "lockstep/world/seeds.h"
 
 namespace lockstep::train {
@@ -54,9 +56,18 @@ struct Begun {
   int threads = 1;
 };
 
+// What a run has passed over stays passed over.
+void check_skip_bad(const ResumedCheckpoint& resumed, int64_t most) {
+  const int64_t count = std::ssize(resumed.state.skipped);
+  if (count <= most) return;
+  throw ConfigError("--resume ", resumed.file, ": the run has passed over ", count, count == 1 ? " sample" : " samples",
+                    " that can't be read, and --skip-bad is ", most, "; give --skip-bad ", count, " or more");
+}
+
 Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world) {
   Begun run{options, std::move(recipe), std::move(world), std::nullopt};
   if (options.resume) run.resumed = read_resumed(*options.resume, *run.world);
+  if (run.resumed) check_skip_bad(*run.resumed, options.data.skip_bad);
   const auto recorded = [&run](const char* name) { return static_cast<int>(run.resumed->state.origin.number(name)); };
   const parallel::ParallelOptions& asked = options.parallel;
   run.lanes = asked.lanes > 0 ? asked.lanes : run.resumed ? recorded("lanes") : run.world->size();
@@ -72,16 +83,14 @@ Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::sh
 
 // A run whose data are open. The options say how much was held out of them, too.
 struct Fed : Begun {
-  data::Splits data;
-  std::string fingerprint;
-  int workers = 0;
+  RunData data;
 };
 
 // A collective.
 Fed open_data(Begun begun) {
-  RunData data = open_run_data(*begun.recipe, begun.options, begun.lanes, *begun.world);
-  if (data.held_out) begun.options.data.validation = data.held_out;
-  return {{std::move(begun)}, std::move(data.splits), std::move(data.fingerprint), data.workers};
+  RunData data = open_run_data(*begun.recipe, begun.options, *begun.world, begun.resumed ? &*begun.resumed : nullptr);
+  begun.options.data.validation = data.held_out;
+  return {{std::move(begun)}, std::move(data)};
 }
 
 // A run with its plan, which needs the data's size. The options say what --amp auto stands for, too.
@@ -129,7 +138,8 @@ config::Record usual_record(const Fed& run, const Defaults& defaults, int batch_
   options.recipe = run.options.recipe;
   options.preset = run.options.preset;
   options.batch_size = batch_size;  // the defaults of a schedule depend on it
-  const Plan plan = make_plan(options, defaults, run.lanes, run.data.train->size());
+  if (run.data.held_usual) options.data.validation = run.data.held_out;
+  const Plan plan = make_plan(options, defaults, run.lanes, run.data.splits.train->size());
   TrainOptions resolved = resolve_options(options, defaults, plan);
   resolved.parallel.threads = run.threads;
   return RunRows(resolved, *run.recipe).record();
@@ -137,7 +147,7 @@ config::Record usual_record(const Fed& run, const Defaults& defaults, int batch_
 
 Planned plan_run(Fed fed) {
   const Defaults defaults = fed.recipe->defaults(fed.options.preset);
-  Plan plan = make_plan(fed.options, defaults, fed.lanes, fed.data.train->size());
+  Plan plan = make_plan(fed.options, defaults, fed.lanes, fed.data.splits.train->size());
   std::string why = replace_auto(fed);
   const amp::PrecisionOptions& precision = fed.options.precision;
   amp::Options amp = amp_options(precision.amp, precision.dtype);
@@ -151,9 +161,9 @@ Planned plan_run(Fed fed) {
 // The record of the run.
 Origin origin_of(const Planned& run) {
   return {.options = RunRows(run.resolved, *run.recipe).record(),
-          .sample_shape = run.data.train->sample_shape(),
-          .train_samples = run.data.train->size(),
-          .fingerprint = run.fingerprint};
+          .sample_shape = run.data.splits.train->sample_shape(),
+          .train_samples = run.data.splits.train->size(),
+          .data = run.data.facts};
 }
 
 // Throws ConfigError for a plateau of another metric than the recipe's.
@@ -178,7 +188,7 @@ struct Built : Planned {
 };
 
 Built build_model(Planned planned) {
-  Model model = planned.recipe->make_model(static_cast<uint64_t>(planned.options.seed), *planned.data.train);
+  Model model = planned.recipe->make_model(static_cast<uint64_t>(planned.options.seed), *planned.data.splits.train);
   const c10::Device device = open_device(planned.options.device, planned.world->local_rank());
   model.module->to(device);
   set_memory_format(*model.module, planned.plan.channels_last);
@@ -206,9 +216,7 @@ Weighted load_start(Built built) {
   if (built.resumed) {
     const ResumedCheckpoint& resumed = *built.resumed;
     const RunRows rows(built.options, *built.recipe);
-    const bool other = state.origin.fingerprint != resumed.state.origin.fingerprint;
-    rows.check(state.origin, resumed.state.origin, resumed.file,
-               other ? changed_file(run_of(resumed.file), *built.data.train) : "");
+    rows.check(state.origin, resumed.state.origin, resumed.file);
     if (const std::string& was = resumed.state.best_by; !was.empty() && was != state.best_by) {
       throw ConfigError(resumed.file, ": its best.pt goes by ", was, "; the recipe's goes by ", state.best_by,
                         " now; start a new run with --load");
@@ -256,8 +264,10 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .recipe = std::move(run.recipe),
               .world = std::move(run.world),
               .plan = std::move(run.plan),
-              .data = std::move(run.data),
-              .workers = run.workers,
+              .data = std::move(run.data.splits),
+              .files_of_data = std::move(run.data.files),
+              .workers = run.data.workers,
+              .skipped = nullptr,
               .model = std::move(run.model),
               .optimizer = std::move(run.optimizer),
               .sharding = std::move(run.sharding),
@@ -268,6 +278,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .files = {},
               .changes = std::move(run.changes)};
   parts.files.folder = parts.options.out;
+  parts.skipped = loop::skip_list(*parts.world, parts.options.data.skip_bad);
   if (!from) return parts;
   const ResumedCheckpoint& resumed = *from;
   restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.mixed->scaler());
@@ -276,6 +287,8 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
   parts.state.best_at_interval = resumed.state.best_at_interval;
   parts.state.since_best = resumed.state.since_best;
   parts.state.is_best = resumed.state.is_best;
+  parts.state.skipped = resumed.state.skipped;
+  if (parts.skipped) parts.skipped->restore(resumed.state.skipped);
   parts.state.scheduler.plateau =
       plateau_in(checkpoint::ValueView(resumed.value, resumed.file)["scheduler"], parts.state.scheduler);
   parts.resumed_from = resumed.file;
@@ -285,15 +298,14 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
   return parts;
 }
 
-// Rank 0's half: the run's configuration, and a history that ends where the run goes on.
+// Rank 0's half: the run's configuration and lists, and a history that ends where the run goes on.
 void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
   if (parts.world->rank() != 0) return;
   if (from && !parts.forked) parts.warnings = set_aside(*from);
   const auto write_config = [&] {
     write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
-    if (const auto files = parts.data.train->listing(); !files.empty()) {
-      write_text(parts.files.data_list(), to_text(files));
-    }
+    write_or_remove(parts.files.data_list(), to_text(parts.files_of_data));
+    write_or_remove(parts.files.skipped(), data::lines_of(parts.state.skipped));
   };
   Continued done;
   if (parts.forked) {
@@ -335,6 +347,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
   Parts parts = restore_position(std::move(run), from);
   if (from && !parts.forked && !options.overwrite) refuse_going_back(parts.files, *from, *options.resume);
   try_evaluation(parts);
+  try_lone_sample(parts);
   prepare_files(parts, from);
   return parts;
 }

@@ -8,4 +8,7 @@ namespace lockstep::train {
 // Writes a small text file atomically. Throws IoError.
 void write_text(const std::string& path, const std::string& text);
 
+// The same for a list, of which no file is left where it is empty.
+void write_or_remove(const std::string& path, const std::string& text);
+
 }  // namespace lockstep::train

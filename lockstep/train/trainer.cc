@@ -11,6 +11,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/loop/board_watch.h"
+#include "lockstep/train/bad_sample_advice.h"
 #include "lockstep/train/memory_format.h"
 #include "lockstep/train/phase.h"
 #include "lockstep/train/setup.h"
@@ -27,7 +29,13 @@ data::Loader make_loader(const Parts& parts) {
                              .seed = static_cast<uint64_t>(parts.options.seed),
                              .drop_last = parts.options.data.drop_last});
   return data::Loader(parts.data.train, sampler,
-                      {.first_lane = own.first, .last_lane = own.last, .workers = parts.workers},
+                      {.first_lane = own.first,
+                       .last_lane = own.last,
+                       .workers = parts.workers,
+                       .transform = parts.recipe->batch_transform(),
+                       .skipped = parts.skipped,
+                       .watch = loop::board_watch(parts.world->self()),
+                       .memory = batch_memory(parts.device)},
                       {.epoch = static_cast<uint32_t>(parts.plan.epoch_of(parts.state.step)),
                        .step = parts.plan.step_in_epoch(parts.state.step)});
 }
@@ -60,7 +68,8 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
       ddp_(parts_.model.module, parts_.world,
            {.buckets = {.wire = wire_of(parts_.options)},
             .seed = static_cast<uint64_t>(parts_.options.seed),
-            .keep_threads = true}),
+            .keep_threads = true,
+            .first_step = 1}),
       loader_(make_loader(parts_)),
       input_(loader_, parts_.device),
       store_(parts_.files.checkpoints(),
@@ -94,8 +103,10 @@ int Trainer::run() {
 Trainer::StepOutcome Trainer::train_step() {
   reporter_.begin_step();
   const UnpausedWatch watch(parts_.world->board());
-  const data::StepBatch batch = input_.next();
+  data::StepBatch batch;
+  with_advice(parts_, [&] { batch = input_.next(); });
   const double data_seconds = watch.seconds();
+  reporter_.skipped();
   const bool stop = leads() && stop_asked_();
   const auto result = run_lanes(batch, stop);
 
@@ -161,6 +172,7 @@ void Trainer::evaluate(bool ends) {
     if (goes_on_without && !has_lost_ranks(error) && saved_step_ != step_) save();
     throw;
   }
+  reporter_.skipped();
   reporter_.evaluation(evaluator_.last(), evaluator_.last_was_test(), evaluator_.is_best());
 }
 
@@ -170,6 +182,7 @@ bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps
 checkpoint::Value Trainer::whole_state() {
   ddp_.sync_buffers();
   follow_schedule();  // the next step's, as PyTorch saves it
+  if (parts_.skipped) parts_.state.skipped = parts_.skipped->all();
   return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.mixed->scaler());
 }
 

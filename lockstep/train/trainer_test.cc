@@ -106,6 +106,20 @@ TEST_F(TrainerTest, LearnsAndWritesItsFiles) {
   EXPECT_THAT(shown_, testing::HasSubstr(", the best so far\n"));
 }
 
+// As the launcher, metrics.jsonl and checkpoints number it.
+TEST_F(TrainerTest, AnErrorInALaneCountsStepsFromOne) {
+  struct Torn : testing_support::TinyRecipe {
+    at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override {
+      if (output.requires_grad() && ++calls == 3) throw ConfigError("torn");
+      return TinyRecipe::loss(output, batch);
+    }
+    mutable int calls = 0;
+  };
+  recipe_ = std::make_shared<Torn>();
+  EXPECT_EQ(lockstep::testing_support::refusal([&] { train({}); }), "step 3, lane 0: torn");
+  EXPECT_EQ(trained_steps(), (std::vector<int64_t>{1, 2}));
+}
+
 struct ByError : testing_support::TinyRecipe {
   std::string best_by() const override { return "error"; }
   bool lower_is_better() const override { return true; }
@@ -127,7 +141,8 @@ TEST_F(TrainerTest, LessMayBeBetterForTheBestForEarlyStoppingAndForAPlateau) {
   const double best = read_state(root, "last.pt").best;
   EXPECT_LT(best, 0.1);
   EXPECT_EQ(checkpoint::ValueView(root, "last.pt")["scheduler"]["mode"].text(), "min");
-  EXPECT_THAT(shown_, testing::HasSubstr(cat("checkpoints/best.pt, lowest error ", best, '\n')));
+  EXPECT_THAT(shown_,
+              testing::HasSubstr("checkpoints/best.pt, lowest error " + text_of(nlohmann::ordered_json(best)) + '\n'));
 
   recipe_ = std::make_shared<testing_support::TinyRecipe>();
   options.resume = folder_;

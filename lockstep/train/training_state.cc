@@ -10,6 +10,7 @@
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/optimizer_values.h"
 #include "lockstep/loop/scaler_values.h"
+#include "lockstep/loop/skipped_values.h"
 
 namespace lockstep::train {
 namespace {
@@ -59,6 +60,12 @@ checkpoint::List list_of(const std::vector<int64_t>& numbers) {
   return list;
 }
 
+checkpoint::List list_of(const std::vector<std::string>& texts) {
+  checkpoint::List list;
+  for (const std::string& text : texts) list.push_back(text);
+  return list;
+}
+
 Dict dict_of(const config::Record& record) {
   Dict dict;
   for (const auto& [name, value] : record) dict.set(name, value);
@@ -78,6 +85,31 @@ config::Record record_in(const ValueView& options) {
     record.push_back({name, options[name].text()});
   }
   return record;
+}
+
+// Older versions wrote no --validation where nothing was held out.
+void say_held_out(config::Record& options) {
+  const auto found = std::find_if(options.begin(), options.end(), [](const auto& o) { return o.name == "validation"; });
+  if (found == options.end()) {
+    options.push_back({"validation", "0"});
+  } else if (found->value.empty()) {
+    found->value = "0";
+  }
+}
+
+// What is not there was written by a version that did not record it.
+DataFacts data_in(const ValueView& meta) {
+  DataFacts facts;
+  const auto take = [&](Part part, const char* key) {
+    if (meta.find(key)) of(facts.fingerprints, part) = meta[key].text();
+  };
+  take(Part::kTrain, "fingerprint");
+  take(Part::kValidation, "validation_fingerprint");
+  take(Part::kTest, "test_fingerprint");
+  if (meta.find("classes")) facts.classes.count = meta["classes"].integer();
+  if (!meta.find("class_names")) return facts;
+  for (const auto& name : meta["class_names"].items()) facts.classes.names.push_back(name.text());
+  return facts;
 }
 
 }  // namespace
@@ -119,7 +151,11 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
                           {"version", 2},
                           {"options", dict_of(origin.options)},
                           {"sample_shape", list_of(origin.sample_shape)},
-                          {"fingerprint", origin.fingerprint},
+                          {"fingerprint", of(origin.data.fingerprints, Part::kTrain)},
+                          {"validation_fingerprint", of(origin.data.fingerprints, Part::kValidation)},
+                          {"test_fingerprint", of(origin.data.fingerprints, Part::kTest)},
+                          {"classes", origin.data.classes.count},
+                          {"class_names", list_of(origin.data.classes.names)},
                           {"optimizer", std::string(optimizer.name())},
                           {"step", state.step},
                           {"steps_per_epoch", state.steps_per_epoch},
@@ -127,7 +163,8 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
                           {"best_by", state.best_by},
                           {"best_at_interval", state.best_at_interval},
                           {"since_best", state.since_best},
-                          {"is_best", state.is_best}}}};
+                          {"is_best", state.is_best},
+                          {"skipped", loop::skipped_to_list(state.skipped)}}}};
   const auto averages = optimizer.averages();
   const auto defined = [](const at::Tensor& average) { return average.defined(); };
   if (std::any_of(averages.begin(), averages.end(), defined))
@@ -141,10 +178,12 @@ std::optional<Origin> find_origin(const Value& value, const std::string& file) {
   const ValueView view(value, file);
   const ValueView meta = view["meta"];
   if (!meta.dict().contains("options")) return std::nullopt;
-  return Origin{.options = record_in(meta["options"]),
+  Origin origin{.options = record_in(meta["options"]),
                 .sample_shape = numbers_of(meta["sample_shape"]),
                 .train_samples = view["sampler"]["dataset_size"].integer(),
-                .fingerprint = meta.find("fingerprint") ? meta["fingerprint"].text() : ""};
+                .data = data_in(meta)};
+  say_held_out(origin.options);
+  return origin;
 }
 
 TrainingState read_state(const Value& value, const std::string& file) {
@@ -163,7 +202,8 @@ TrainingState read_state(const Value& value, const std::string& file) {
           .best_at_interval = meta[meta.find("best_at_interval") ? "best_at_interval" : "best"].number(),
           .since_best = meta.find("since_best") ? meta["since_best"].integer() : 0,
           .is_best = meta.find("is_best") && meta["is_best"].boolean(),
-          .origin = *origin};
+          .origin = *origin,
+          .skipped = meta.find("skipped") ? loop::skipped_from_list(meta["skipped"]) : std::vector<data::BadSample>()};
 }
 
 void restore_model(const Value& value, const std::string& file, torch::nn::Module& model) {

@@ -11,6 +11,7 @@
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/data/skipped_samples.h"
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/train/origin.h"
 #include "lockstep/train/scheduler.h"
@@ -28,6 +29,7 @@ struct TrainingState {
   int64_t since_best = 0;
   bool is_best = false;  // this checkpoint is the best so far
   Origin origin;
+  std::vector<data::BadSample> skipped = {};  // by --skip-bad
   Scheduler scheduler = {};  // not read by read_state(), for it is the run's own; plateau_in() reads what metrics made
 };
 

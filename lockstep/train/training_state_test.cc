@@ -27,10 +27,12 @@ struct SmallRun {
                                              {"seed", "3"},
                                              {"amp", "O1"},
                                              {"drop-last", "false"},
+                                             {"validation", "10"},
                                              {"lr", ""}},
                                  .sample_shape = {3, 64, 64},
                                  .train_samples = 600,
-                                 .fingerprint = "files 9f31"}};
+                                 .data = {.fingerprints = {"files 9f31", "none", "files 12"},
+                                          .classes = {.count = 2, .names = {"cats", "dogs"}}}}};
 
   explicit SmallRun(const std::string& kind = "adam") {
     optimizer = optim::make_optimizer(kind, net->parameters(), {{"lr", 0.1}});
@@ -57,7 +59,7 @@ TEST(TrainingState, EverythingComesBack) {
   EXPECT_EQ(state.origin.options, one.state.origin.options);
   EXPECT_EQ(state.origin.sample_shape, std::vector<int64_t>({3, 64, 64}));
   EXPECT_EQ(state.origin.train_samples, 600);
-  EXPECT_EQ(state.origin.fingerprint, "files 9f31");
+  EXPECT_EQ(state.origin.data, one.state.origin.data);
   restore_model(saved, "a.pt", *two.net);
   restore(saved, "a.pt", *two.net, *two.optimizer, two.scaler);
   EXPECT_TRUE(at::equal(two.net->weight, one.net->weight));
@@ -139,6 +141,27 @@ TEST(TrainingState, AnothersCheckpointIsRefused) {
     EXPECT_STREQ(error.what(), "a.pt: its optimizer is adam, the run's sgd; use --optimizer adam");
   }
   EXPECT_THROW(read_state(checkpoint::Value(checkpoint::Dict{{"epoch", 1}}), "a.pt"), DataError);
+}
+
+// As earlier versions wrote them, which recorded the training part alone, and no --validation where nothing was held
+// out.
+TEST(TrainingState, WhatAnEarlierVersionDidNotRecordIsNotKnown) {
+  SmallRun run;
+  std::erase_if(run.state.origin.options, [](const auto& option) { return option.name == "validation"; });
+  checkpoint::Value saved = run.save();
+  auto& root = *saved.get_if<checkpoint::Dict>();
+  checkpoint::Dict meta;
+  for (const auto& [key, value] : *root.find("meta")->get_if<checkpoint::Dict>()) {
+    const std::string name = checkpoint::key_text(key);
+    if (name.find("_fingerprint") == std::string::npos && !name.starts_with("class")) meta.set(name, value);
+  }
+  root.set("meta", meta);
+  const auto origin = find_origin(saved, "a.pt");
+  ASSERT_TRUE(origin);
+  EXPECT_EQ(origin->data.fingerprints, (ByPart<std::string>{"files 9f31", "", ""}));
+  EXPECT_EQ(origin->data.classes, data::Classes());
+  EXPECT_EQ(origin->held_out(), 0);
+  EXPECT_EQ(origin->option("validation"), "0") << "as it is recorded now";
 }
 
 // As earlier versions wrote them: their weights can be loaded, no run can go on from them.

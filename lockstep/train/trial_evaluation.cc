@@ -4,6 +4,7 @@
 #include "lockstep/base/remote_error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/parallel/lane_generators.h"
+#include "lockstep/train/bad_sample_advice.h"
 #include "lockstep/train/best_metric.h"
 #include "lockstep/train/evaluation.h"
 
@@ -13,9 +14,11 @@ namespace {
 Evaluation evaluate_first(const Parts& parts) {
   parallel::LaneGenerators generators(*parts.model.module);
   const parallel::LaneGenerators::Kept kept(generators);
-  return evaluate_sample(
-      *parts.recipe, parts.model, *parts.data.test,
-      {.channels_last = parts.plan.channels_last, .amp = parts.mixed->policy(), .device = parts.device});
+  return evaluate_sample(*parts.recipe, parts.model, *parts.data.test,
+                         {.channels_last = parts.plan.channels_last,
+                          .amp = parts.mixed->policy(),
+                          .device = parts.device,
+                          .skipped = parts.skipped.get()});
 }
 
 std::string names_of(const nlohmann::ordered_json& metrics) {
@@ -39,7 +42,7 @@ void try_evaluation(const Parts& parts) {
   };
   Evaluation evaluation;
   try {
-    evaluation = evaluate_first(parts);
+    with_advice(parts, [&] { evaluation = evaluate_first(parts); });
   } catch (const Error& error) {
     throw_error(error.exit_code(), failed(error.what()));
   } catch (const std::exception& error) {

@@ -37,16 +37,21 @@ for page in ('own-model.md', 'collectives.md'):
                 wrong.append(f'docs/{page}: no example has the line {line}')
 
 help_of = lambda *words: subprocess.run([lockstep, *words, '--help'], capture_output=True, text=True).stdout
-train_options = {'--help', *re.findall(r'--[a-z-]+', help_of('train'))}
-for page, text in (('README.md', readme), ('docs/data.md', (root / 'docs/data.md').read_text())):
-    for command in re.findall(r'lockstep train ([^`\n]*)', text):
-        for option in re.findall(r'--[a-z-]+', command):
-            if option not in train_options:
-                wrong.append(f'{page}: lockstep train has no {option}')
-images = set(re.findall(r'--[a-z-]+', help_of('train', 'imagenet')))
-for option, word in re.findall(r'^\| `(--[a-z-]+)(?: (\w+))?`', (root / 'docs/data.md').read_text(), re.M):
-    if option not in images or word.islower() and word not in help_of('train', 'imagenet'):
-        wrong.append(f'docs/data.md: lockstep train imagenet has no {option} {word}')
+data_page = (root / 'docs/data.md').read_text()
+for command in ('train', 'data', 'pack'):
+    known = {'--help', *re.findall(r'--[a-z-]+', help_of(command))}
+    for page, text in (('README.md', readme), ('docs/data.md', data_page)):
+        for line in re.findall(rf'lockstep {command} ([^`\n]*)', text):
+            for option in re.findall(r'--[a-z-]+', line):
+                if option not in known:
+                    wrong.append(f'{page}: lockstep {command} has no {option}')
+# Its tables of options: those of training, and those of packing.
+for head, words in (('option', ('train', 'imagenet')), ("pack's option", ('pack',))):
+    table = re.search(rf'^\| {head} \|.*\n((?:\|.*\n)+)', data_page, re.M).group(1)
+    known = help_of(*words)
+    for option, word in re.findall(r'^\| `(--[a-z-]+)(?: (\w+))?`', table, re.M):
+        if option not in re.findall(r'--[a-z-]+', known) or word.islower() and word not in known:
+            wrong.append(f"docs/data.md: lockstep {' '.join(words)} has no {option} {word}")
 
 model = subprocess.run([sys.executable, root / 'bench/cost_model.py'], capture_output=True, text=True).stdout
 collectives = (root / 'docs/collectives.md').read_text()

@@ -165,6 +165,12 @@ TEST(Examples, ALoopOfOnesOwnIsKilledAndResumedOnOtherRanks) {
   const Result whole = Program({.command = {program, dir / "whole"}}).wait();
   EXPECT_EQ(whole.exit_code, 0) << whole.err;
   EXPECT_THAT(last_line(whole.out), ::testing::StartsWith("weights "));
+  for (const char* folder : {"whole", "whole/checkpoints"}) {
+    const Result newest = lockstep({"inspect", dir / folder});
+    EXPECT_EQ(newest.exit_code, 0) << newest.err;
+    const auto last = std::filesystem::canonical(dir / "whole/checkpoints/last.pt");
+    EXPECT_THAT(newest.out, ::testing::StartsWith(dir / "whole/checkpoints/" + last.filename().string() + "\n"));
+  }
   {
     const Program two(lockstep_command({"launch", "--nproc", "2", program, dir / "run"}));
     wait_for(dir / "run/checkpoints/step-000100.pt");

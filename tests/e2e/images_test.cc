@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(All, Images, ::testing::Values("resnet18", "mobilenet_v
 // A class has a colour of its own.
 TEST(TrainedImages, AreLearntAndEvaluated) {
   const TempDir dir;
-  const auto words = train_images(dir / "run", {"--arch", "mobilenet_v2", "--epochs", "12", "--nproc", "2", "--augment",
+  const auto words = train_images(dir / "run", {"--arch", "mobilenet_v2", "--epochs", "30", "--nproc", "2", "--augment",
                                                 "flip", "--validation", "25"});
   const auto found = outcome_after(words, dir / "run");
   EXPECT_GT(found.at("metrics").at("top1").get<double>(), 0.5);
@@ -72,6 +72,9 @@ TEST(TrainedImages, AFileThatIsAddedBeforeAResumeIsNamed) {
   const auto result = lockstep({"train", "--resume", dir / "run", "--steps", "2"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("class_00/new.jpg was added"), std::string::npos) << result.err;
+  fs::rename(dir / "pictures/class_00/new.jpg", dir / "pictures/class_00/0\nnew.jpg");
+  const auto odd = lockstep({"train", "--resume", dir / "run", "--steps", "2"});
+  EXPECT_NE(odd.err.find("class_00/0\\nnew.jpg was added"), std::string::npos) << odd.err;
 }
 
 // The newcomer's folder: a photograph for each class.
@@ -95,6 +98,10 @@ TEST(TrainedImages, PicturesThatAreNoneAreNamed) {
   const auto result = lockstep(train_images(dir / "run", {"--arch", "mobilenet_v2", "--nproc", "2"}, dir / "pictures"));
   EXPECT_EQ(result.exit_code, 65);
   EXPECT_NE(result.err.find("class_01/2.jpg"), std::string::npos) << result.err;
+  fs::rename(dir / "pictures/class_01/2.jpg", dir / "pictures/class_01/two\nlines.jpg");
+  const auto named = lockstep(train_images(dir / "named", {"--arch", "mobilenet_v2"}, dir / "pictures"));
+  EXPECT_EQ(named.exit_code, 65);
+  EXPECT_NE(named.err.find("class_01/two\\nlines.jpg: "), std::string::npos) << named.err;
   fs::create_directory(dir / "none");
   const auto none = lockstep(train_images(dir / "none_run", {}, dir / "none"));
   EXPECT_EQ(none.exit_code, 65);

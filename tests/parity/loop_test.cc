@@ -136,7 +136,7 @@ RANK_PROGRAM(threads_for_other_lanes) {
   const int before = at::get_num_threads();
   const auto points = std::make_shared<Points>();
   const data::SamplerOptions few{.lanes = context.size, .batch_size = 7, .seed = 3};
-  make_loader(*world, points, few, /*workers=*/0, /*keep_threads=*/true);
+  make_loader(*world, points, few, {.workers = 0, .keep_threads = true});
   EXPECT_EQ(step(kept, other, context.size), before);
   evaluate(kept, Points(), count, {.chunk = 50, .lanes = 1});
   EXPECT_EQ(at::get_num_threads(), before);

@@ -23,7 +23,7 @@ constexpr Usage kUsages[] = {
     {BenchKind::kOptimizer, "lockstep bench optimizer: bytes that updates move, beside the fewest they can"},
     {BenchKind::kStartup, "lockstep bench startup: from the command to the end of the first step"},
     {BenchKind::kPrecision, "lockstep bench precision: fp32, bf16 and fp16 on one thread, remembered for --amp auto"},
-    {BenchKind::kData, "lockstep bench data DIR: reading batches of MNIST's files"},
+    {BenchKind::kData, "lockstep bench data DIR: making batches of what training reads"},
 };
 
 int64_t read_size(std::string_view name, std::string_view text) {
@@ -49,6 +49,15 @@ bool is_kind(const std::string& word) {
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
+void check(const BenchOptions& options) {
+  if (options.kind == BenchKind::kData) options.loading.check();
+  if (options.kind != BenchKind::kStep) return;
+  const bool loads = !options.loading.path.empty();
+  if (options.loading.workers && !loads) throw ConfigError("--workers: goes with --data, whose images they load");
+  if (options.overhead && loads) throw ConfigError("--overhead and --data: give only one of them");
+  if (options.overhead && options.no_comm) throw ConfigError("--no-comm and --overhead: give only one of them");
+}
+
 bool asks_for_help(const std::string& word) { return word == "--help" || word == "-h"; }
 
 }  // namespace
@@ -62,6 +71,8 @@ void BenchOptions::declare_step(config::OptionSet& options) {
   options.choice("optimizer", "", &optimizer, {"sgd", "adamw"}, kNone);
   processes.declare(options);
   options.flag("no-comm", "leave the all-reduce out", &no_comm, kNone);
+  options.text("data", "DIR", "load images at every step (left out: one batch in memory)", &loading.path, kNone);
+  options.number("workers", "N", "threads a process that load --data", &loading.workers, 0, 256, kNone);
   options.flag("overhead", "how much longer a step takes than without communication", &overhead, kNone);
   amp::declare_amp(options, &amp, kNone);
 }
@@ -89,9 +100,7 @@ void BenchOptions::declare(config::OptionSet& options) {
       declare_step(options);
       break;
     case BenchKind::kData:
-      options.subject("data", &data, kNone);
-      processes.declare_threads(options);
-      options.number("batch-size", "N", "samples a process", &batch_size, 1, 1 << 20, kNone);
+      loading.declare(options);
       break;
     case BenchKind::kAllreduce:
       declare_allreduce(options);
@@ -124,11 +133,12 @@ std::optional<std::string> BenchCommand::read(const std::vector<std::string>& ar
   others.insert(others.end(), kind + 1, args.end());
   const config::Given line = config::tokenize(rows_.shapes(), others);
   if (options_.kind == BenchKind::kData) {
-    options_.data = only_word(line, "lockstep bench data", "DIR");
+    options_.loading.path = only_word(line, "lockstep bench data", "DIR");
   } else {
     refuse_words(line, "lockstep bench " + *kind);
   }
   rows_.apply_as_given(line.options);
+  check(options_);
   return std::nullopt;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/amp/options/precision_options.h"
+#include "lockstep/apps/commands/bench_data_options.h"
 #include "lockstep/config/option_set.h"
 #include "lockstep/parallel/options/parallel_options.h"
 #include "lockstep/world/options/backend_options.h"
@@ -26,12 +27,6 @@ constexpr auto words(BenchKind) {
                                                  {BenchKind::kData, "data"}});
 }
 
-enum class BenchType { kFp32, kBf16, kFp16 };
-constexpr auto words(BenchType) {
-  return std::to_array<config::Word<BenchType>>(
-      {{BenchType::kFp32, "fp32"}, {BenchType::kBf16, "bf16"}, {BenchType::kFp16, "fp16"}});
-}
-
 // The networks of bench step, as the worker's table has them.
 constexpr auto kBenchModels = std::to_array<std::string_view>({"lenet", "resnet18", "unet", "mobilenet_v2"});
 
@@ -41,7 +36,7 @@ constexpr auto kBenchAlgorithms = std::to_array<std::string_view>({"fold", "ring
 // Each kind has the options of its own declare function.
 struct BenchOptions {
   BenchKind kind = BenchKind::kStep;
-  std::string data;  // bench data: the folder
+  BenchDataOptions loading;  // bench data: all of it; bench step: the folder and the workers
   std::string model = "resnet18";
   int size = 224;  // pixels a side
   int batch_size = 32;

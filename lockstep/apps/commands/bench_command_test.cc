@@ -6,23 +6,19 @@
 #include <sstream>
 
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/base/testing/words_of.h"
 #include "lockstep/config/values.h"
 #include "lockstep/world/options/backend_options.h"
 
 namespace lockstep::apps {
 namespace {
 
+using testing_support::words_of;
+
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
 
 // Without nccl, which is for GPUs.
 std::vector<std::string> backends_of_cpu_memory() {
@@ -52,13 +48,15 @@ std::vector<std::string> options_of(BenchKind kind) {
 TEST(BenchCommand, EachKindHasItsOwnOptions) {
   EXPECT_THAT(options_of(BenchKind::kStep),
               UnorderedElementsAre("model", "size", "batch-size", "dtype", "channels-last", "optimizer", "nproc",
-                                   "threads", "no-comm", "overhead", "amp", "json"));
+                                   "threads", "no-comm", "overhead", "amp", "data", "workers", "json"));
   EXPECT_THAT(options_of(BenchKind::kAllreduce), UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype",
                                                                       "interface", "nproc", "timeout", "json"));
   EXPECT_THAT(options_of(BenchKind::kStartup), UnorderedElementsAre("nproc", "json"));
   EXPECT_THAT(options_of(BenchKind::kPrecision), UnorderedElementsAre("json"));
   EXPECT_THAT(options_of(BenchKind::kOptimizer), UnorderedElementsAre("elements", "threads", "json"));
-  EXPECT_THAT(options_of(BenchKind::kData), UnorderedElementsAre("data", "threads", "batch-size", "json"));
+  EXPECT_THAT(options_of(BenchKind::kData),
+              UnorderedElementsAre("data", "size", "batch-size", "workers", "threads", "epochs", "seconds", "dtype",
+                                   "channels-last", "augment", "exif", "fast-decode", "json"));
 }
 
 TEST(BenchCommand, ReadsEachKind) {
@@ -68,9 +66,13 @@ TEST(BenchCommand, ReadsEachKind) {
   EXPECT_TRUE(step.model == "unet" && step.size == 96 && step.batch_size == 4 && step.no_comm && step.json);
   EXPECT_TRUE(step.dtype == BenchType::kBf16 && !step.channels_last && step.optimizer == "adamw");
   EXPECT_EQ(step.processes.nproc, 2);
-  const auto data = bench("data some/dir --threads 2 --batch-size 64 --json");
-  EXPECT_TRUE(data.kind == BenchKind::kData && data.data == "some/dir" && data.batch_size == 64);
-  EXPECT_EQ(data.processes.threads, 2);
+  const auto data =
+      bench("data some/dir --threads 2 --size 96 --batch-size 8 --dtype bf16 --augment strong --epochs 3");
+  EXPECT_TRUE(data.kind == BenchKind::kData && data.loading.path == "some/dir" && data.loading.batch_size == 8);
+  EXPECT_TRUE(data.loading.threads == 2 && data.loading.size == 96 && data.loading.epochs == 3);
+  EXPECT_TRUE(data.loading.dtype == BenchType::kBf16 && data.loading.images.augment == datasets::Augment::kStrong);
+  const auto fed = bench("step --data some/dir --workers 1");
+  EXPECT_TRUE(fed.loading.path == "some/dir" && fed.loading.workers == 1);
   const auto reduce =
       bench("allreduce --backend gloo --sizes 1K,1M --algorithm ring --comm-dtype bf16 --nproc 4 --timeout 9 --json");
   EXPECT_TRUE(reduce.comm.backend == "gloo" && reduce.algorithm == "ring" && reduce.comm.timeout == 9);
@@ -99,6 +101,9 @@ TEST(BenchCommand, BadLines) {
       {"optimizer --elements 0", "--elements 0: expected"},
       {"allreduce --model unet", "--model: unknown option"},
       {"data", "bench data: DIR is missing"},
+      {"data d --workers 1 --threads 1", "--workers and --threads: give only one of them"},
+      {"data d --epochs 1 --seconds 1", "--epochs and --seconds: give only one of them"},
+      {"step --workers 1", "--workers: goes with --data"},
       {"step x", "bench step: x: one word too many"},
       {"step --model vgg", "--model vgg: expected lenet, resnet18, unet or mobilenet_v2"},
       {"allreduce --backend tcp", cat("--backend tcp: expected ", config::either(backends_of_cpu_memory()))},

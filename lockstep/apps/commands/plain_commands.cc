@@ -9,8 +9,9 @@ void declare_json(config::OptionSet& options, bool* json) {
 }
 
 std::string InspectOptions::help(const std::string& rows) {
-  return "Usage: lockstep inspect FILE|RUN_DIR [options]\n\nWhat a .pt file, or the newest checkpoint of a run, holds: "
-         "names, types, shapes, hashes.\n" +
+  return "Usage: lockstep inspect FILE|DIR [options]\n\nWhat a .pt file, or the newest checkpoint in a folder (a "
+         "run's, or "
+         "a loop's\ncheckpoints/), holds: names, types, shapes, hashes.\n" +
          rows;
 }
 

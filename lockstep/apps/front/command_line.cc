@@ -18,7 +18,9 @@ constexpr Command kCommands[] = {
     {"train", "train RECIPE", "train a recipe: mnist, unet, …", train},
     {"eval", "eval RUN_DIR", "evaluate a run, or RECIPE --load FILE", eval},
     {"bench", "bench KIND", "measure this machine", bench},
-    {"inspect", "inspect FILE|RUN_DIR", "what a checkpoint holds", inspect},
+    {"inspect", "inspect FILE|DIR", "what a checkpoint holds", inspect},
+    {"data", "data DIR", "what a data set has, and what is wrong with it", data},
+    {"pack", "pack DIR OUT", "a data set in a few large files, read faster", pack},
     {"launch", "launch PROGRAM ARGS…", "any program, under the environment that torchrun sets", launch},
     {"doctor", "doctor", "what this machine has; a self-test of its transports", doctor},
 };

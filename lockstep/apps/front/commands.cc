@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/apps/commands/bench_command.h"
+#include "lockstep/apps/commands/data_commands.h"
 #include "lockstep/apps/commands/plain_commands.h"
 #include "lockstep/base/board.h"
 #include "lockstep/base/env.h"
@@ -63,6 +64,18 @@ int bench(const Arguments& args) {
 
 int inspect(const Arguments& args) {
   apps::Command<apps::InspectOptions> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  return launch::start_ranks(worker_program(), command.arguments(), {}, command.options().json);
+}
+
+int pack(const Arguments& args) {
+  apps::Command<apps::PackCommand> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  return launch::start_ranks(worker_program(), command.arguments(), {}, command.options().json);
+}
+
+int data(const Arguments& args) {
+  apps::Command<apps::DataCommand> command;
   if (const auto help = command.read(args)) return print(*help), 0;
   return launch::start_ranks(worker_program(), command.arguments(), {}, command.options().json);
 }

@@ -15,6 +15,8 @@ int train(const Arguments& args);
 int eval(const Arguments& args);
 int bench(const Arguments& args);
 int inspect(const Arguments& args);
+int pack(const Arguments& args);
+int data(const Arguments& args);
 int launch(const Arguments& args);
 int doctor(const Arguments& args);
 

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/shown.h"
 
 namespace {
 
@@ -19,7 +20,7 @@ void open_standard_streams() {
 }
 
 int fail(int code, const char* line) {
-  lockstep::write_all(STDERR_FILENO, lockstep::cat("error: ", line, '\n'));
+  lockstep::write_all(STDERR_FILENO, lockstep::cat("error: ", lockstep::shown(line), '\n'));
   return code;
 }
 

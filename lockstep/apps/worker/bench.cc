@@ -3,10 +3,7 @@
 
 #include "commands.h"
 #include "lockstep/amp/auto_level.h"
-#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/data/loader.h"
-#include "lockstep/datasets/mnist.h"
 
 namespace lockstep::worker {
 
@@ -30,20 +27,6 @@ int bench(const Arguments& args) {
       break;  // the front's
   }
   throw BugError("bench startup is not a worker's");
-}
-
-// Measures how fast --threads threads make batches of a data set.
-int bench_data(const BenchOptions& options) {
-  const auto data = datasets::open_mnist(options.data).train;
-  data::LaneSampler sampler({.dataset_size = data->size(), .lanes = 1, .batch_size = options.batch_size, .seed = 1});
-  data::Loader loader(data, sampler,
-                      {.first_lane = 0, .last_lane = 1, .workers = std::max(1, options.processes.threads)});
-  int64_t images = 0;
-  const Stopwatch watch;
-  while (watch.seconds() < 2) images += loader.next().lanes[0].size();
-  const double rate = static_cast<double>(images) / watch.seconds();
-  print(options.json ? nlohmann::json{{"images_per_second", rate}}.dump() + '\n' : cat(rate, " images/s\n"));
-  return 0;
 }
 
 // Measures the rates that decide --amp auto anew, and writes them to the cache folder.

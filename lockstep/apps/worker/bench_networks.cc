@@ -51,7 +51,8 @@ BenchNetwork make_bench_network(const apps::BenchOptions& options) {
                        .forward = nullptr,
                        .images = at::randn({n, kind.channels, side, side}),
                        .labels = kind.labels_pixels ? at::randint(0, kind.classes, {n, side, side}, at::kLong)
-                                                    : at::randint(0, kind.classes, {n}, at::kLong)};
+                                                    : at::randint(0, kind.classes, {n}, at::kLong),
+                       .classes = kind.classes};
   kind.build(network);
   return network;
 }

@@ -18,6 +18,7 @@ struct BenchNetwork {
   std::function<at::Tensor(const at::Tensor&)> forward;
   at::Tensor images;  // [N, channels, H, W]
   at::Tensor labels;  // int64 [N], or [N, H, W] for a network that labels pixels
+  int64_t classes = 0;
 };
 
 BenchNetwork make_bench_network(const apps::BenchOptions& options);

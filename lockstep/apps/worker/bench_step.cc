@@ -1,13 +1,14 @@
-// bench step: the time of a training step on made-up data, with everything that a step of a run has.
+// bench step: the time of a training step on one batch in memory, or on images that are loaded for it, with everything
+// that a step of a run has.
 #include <ATen/Parallel.h>
 #include <ATen/ops/cross_entropy_loss.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <optional>
 
+#include "bench_feed.h"
 #include "bench_networks.h"
 #include "commands.h"
 #include "lockstep/amp/autocast.h"
@@ -21,6 +22,7 @@
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/setup.h"
+#include "process_figures.h"
 
 namespace lockstep::worker {
 namespace {
@@ -49,7 +51,7 @@ amp::Options amp_of(const BenchOptions& options, World& world) {
   return amp;
 }
 
-// A model, data that never change, and the step.
+// A model, its data, which never change or are loaded, and the step.
 class Bench {
  public:
   Bench(const BenchOptions& options, const std::shared_ptr<World>& world)
@@ -60,6 +62,7 @@ class Bench {
         size_(world->size()) {
     train::set_memory_format(*net_.module, options.channels_last);
     if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
+    if (!options.loading.path.empty()) feed_.emplace(options, *world, net_);
     auto whole = optim::make_optimizer(options.optimizer, net_.module->parameters(), {{"lr", 1e-3}});
     // `lockstep train` shards the optimizer too. Without communication there is nothing to share.
     if (size_ > 1 && !options.no_comm && !options.overhead) {
@@ -78,6 +81,7 @@ class Bench {
 
   void step(bool communicate) {
     const amp::CastCacheScope casts;
+    if (feed_) feed_->fill(net_);
     net_.module->zero_grad();
     if (communicate) {
       ddp_->run(
@@ -97,6 +101,8 @@ class Bench {
   const std::string& name() const { return net_.name; }
   uint64_t reduced_bytes() const { return world_->self().reduced_bytes; }  // by all steps so far
 
+  double waited_seconds() const { return feed_ ? feed_->waited_seconds() : 0; }  // for data, in all steps so far
+
   int64_t parameters() const {
     int64_t count = 0;
     for (const auto& parameter : net_.module->parameters()) count += parameter.numel();
@@ -109,6 +115,7 @@ class Bench {
   const BenchOptions& options_;
   std::shared_ptr<World> world_;
   BenchNetwork net_;
+  std::optional<BenchFeed> feed_;
   int rank_, size_;
   int64_t number_ = 0;
   std::unique_ptr<parallel::DistributedDataParallel> ddp_;
@@ -168,12 +175,7 @@ Overhead overhead(Bench& bench, comm::Communicator& comm, int64_t steps_a_block)
 
 // A figure of this process's memory that a file in /proc has, of all ranks together, in MB.
 double memory_of_all(comm::Communicator& comm, const char* path, const std::string& key) {
-  std::ifstream file(path);
-  double kilobytes = 0;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(key)) kilobytes = std::stod(line.substr(key.size()));
-  }
-  const at::Tensor sum = at::full({1}, kilobytes * 1024 / 1e6, at::kDouble);
+  const at::Tensor sum = at::full({1}, megabytes_in(path, key), at::kDouble);
   comm.all_reduce(sum, comm::ReduceOp::kSum);
   return sum.item<double>();
 }
@@ -192,7 +194,6 @@ std::string text_of(const nlohmann::ordered_json& result) {
 }  // namespace
 
 int bench_step(const BenchOptions& options) {
-  if (options.no_comm && options.overhead) throw ConfigError("--no-comm and --overhead: give only one of them");
   const auto world = init();
   auto& comm = world->communicator();
   at::set_num_threads(parallel::threads_or_default(options.processes.threads, usable_cores(), world->size()));
@@ -200,11 +201,15 @@ int bench_step(const BenchOptions& options) {
   const int64_t steps = steps_to_measure(bench, comm);
   std::vector<double> times;
   const uint64_t bytes = bench.reduced_bytes();
+  const double waited = bench.waited_seconds();
+  const Stopwatch all;
   for (int64_t left = steps; left > 0; --left) {
     const Stopwatch watch;
     bench.step();
     times.push_back(watch.seconds());
   }
+  const auto a_step = [steps](double seconds) { return seconds * 1e3 / static_cast<double>(steps); };
+  const double mean_ms = a_step(all.seconds()), wait_ms = a_step(bench.waited_seconds() - waited);
   // Shared pages are divided among those who map them.
   const double memory = memory_of_all(comm, "/proc/self/smaps_rollup", "Pss:");
   const double peak = memory_of_all(comm, "/proc/self/status", "VmHWM:");
@@ -213,10 +218,12 @@ int bench_step(const BenchOptions& options) {
                                    {"ranks", world->size()},
                                    {"step_ms", step * 1e3},
                                    {"images_per_second", world->size() * options.batch_size / step},
+                                   {"mean_step_ms", mean_ms},
                                    {"parameters", bench.parameters()},
                                    {"reduced_bytes", (bench.reduced_bytes() - bytes) / static_cast<uint64_t>(steps)},
                                    {"pss_mb_all", memory},
                                    {"peak_mb_all", peak}};
+  if (!options.loading.path.empty()) result["wait_ms"] = wait_ms;
   if (options.overhead) {
     const Overhead found = overhead(bench, comm, std::max(kStepsABlock, steps / kPairs));
     result["overhead"] = found.ratio;

@@ -16,6 +16,8 @@ using cli::print;
 
 int bench(const Arguments& args);
 int inspect(const Arguments& args);
+int pack(const Arguments& args);
+int data(const Arguments& args);
 
 // The kinds of bench.
 int bench_step(const BenchOptions& options);

@@ -5,7 +5,6 @@
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/train/continuation.h"
-#include "lockstep/train/folder/run_folder.h"
 
 namespace lockstep::worker {
 namespace {
@@ -35,8 +34,7 @@ int inspect(const Arguments& args) {
   if (const auto help = command.read(args)) return print(*help), 0;
   const apps::InspectOptions& options = command.options();
   config::require_there("inspect", options.file);
-  train::checkpoint_at("inspect", options.file);  // throws for a folder without one
-  const auto [file, warnings] = train::find_checkpoint("inspect", options.file);
+  const auto [file, warnings] = train::find_any_checkpoint("inspect", options.file);
   for (const auto& warning : warnings) Logger::from_environment("").warning(warning);
   const auto leaves = checkpoint::describe(checkpoint::read_pt(file));
   if (options.json) {

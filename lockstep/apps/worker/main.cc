@@ -16,7 +16,9 @@ int run(const Arguments& words) {
   if (name == "eval") return cli::eval({"lockstep"}, args, recipes::make_recipes());
   if (name == "bench") return bench(args);
   if (name == "inspect") return inspect(args);
-  throw ConfigError(name, ": lockstep-worker trains, evaluates, measures and inspects; all else is lockstep's");
+  if (name == "pack") return pack(args);
+  if (name == "data") return data(args);
+  throw ConfigError(name, ": lockstep-worker trains, evaluates, measures, inspects and packs; all else is lockstep's");
 }
 
 }  // namespace

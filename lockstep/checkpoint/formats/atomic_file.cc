@@ -12,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/shared_memory.h"
+#include "lockstep/base/sync_folder.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -121,11 +122,8 @@ class TemporaryFile {
   Descriptor fd_;
 };
 
-void sync_folder(const std::string& path) {
-  const Descriptor folder(::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some network file systems can't sync folders and return EINVAL; nothing more can be done there.
-  if (folder && fsync(folder.get()) != 0 && errno != EINVAL)
-    fail(path, "its folder can't be brought to the disk", errno);
+void sync_name(const std::string& path) {
+  if (!sync_folder(folder_of(path))) fail(path, "its folder can't be brought to the disk", errno);
 }
 
 }  // namespace
@@ -139,7 +137,7 @@ void write_atomically(const std::string& path, const std::function<void(ByteSink
   write(sink);
   sink.flush();
   file.rename();
-  sync_folder(path);
+  sync_name(path);
 }
 
 void link_atomically(const std::string& target, const std::string& path) {
@@ -151,7 +149,7 @@ void link_atomically(const std::string& target, const std::string& path) {
     ::unlink(name.c_str());
     fail(path, "can't be replaced", error);
   }
-  sync_folder(path);
+  sync_name(path);
 }
 
 }  // namespace lockstep::checkpoint

@@ -2,32 +2,10 @@
 
 #include <utility>
 
+#include "lockstep/base/utf8.h"
 #include "lockstep/checkpoint/formats/pickle_calls.h"
 
 namespace lockstep::checkpoint {
-namespace {
-
-// Whether the text is well-formed UTF-8 (no surrogates, nothing overlong), which JSON and file names need later.
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i++]);
-    if (lead < 0x80) continue;
-    const size_t rest = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-    if (lead < 0xc2 || lead > 0xf4 || text.size() - i < rest) return false;
-    uint32_t point = lead & (0x3fu >> rest);
-    for (size_t k = 0; k < rest; ++k) {
-      const auto next = static_cast<unsigned char>(text[i++]);
-      if ((next & 0xc0) != 0x80) return false;
-      point = point << 6 | (next & 0x3f);
-    }
-    constexpr uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
-    if (point < kLeast[rest] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 Item PickleMachine::pop() {
   const Item item = top();
   stack_.pop_back();

@@ -34,6 +34,25 @@ const Value* Dict::find(const Key& key) const {
   return position == positions_.end() ? nullptr : &entries_[position->second].value;
 }
 
+Value::Value() = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
+Value::Value(Boolean boolean) : content_(boolean.value) {}
+Value::Value(Whole number) : content_(number.value) {}
+Value::Value(Real number) : content_(number.value) {}
+Value::Value(std::string text) : content_(std::move(text)) {}
+Value::Value(std::string_view text) : content_(std::string(text)) {}
+Value::Value(const char* text) : content_(std::string(text)) {}
+Value::Value(Bytes bytes) : content_(std::move(bytes)) {}
+Value::Value(at::Tensor tensor) : content_(std::move(tensor)) {}
+Value::Value(List items) : content_(std::move(items)) {}
+Value::Value(Tuple tuple) : content_(std::move(tuple)) {}
+Value::Value(Dict dict) : content_(std::move(dict)) {}
+
 const List* Value::items() const {
   if (const auto* list = get_if<List>()) return list;
   const auto* tuple = get_if<Tuple>();

@@ -67,21 +67,26 @@ class Value {
   using Content =
       std::variant<std::monostate, bool, int64_t, double, std::string, Bytes, at::Tensor, List, Tuple, Dict>;
 
-  Value() = default;  // None
-  Value(std::same_as<bool> auto boolean) : content_(boolean) {}
+  Value();  // None
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
+  Value(std::same_as<bool> auto boolean) : Value(Boolean{boolean}) {}
   template <std::integral Integer>
-  requires(!std::same_as<Integer, bool>) Value(Integer number) : content_(static_cast<int64_t>(number)) {
+  requires(!std::same_as<Integer, bool>) Value(Integer number) : Value(Whole{static_cast<int64_t>(number)}) {
     if (!std::in_range<int64_t>(number)) throw BugError("checkpoints hold whole numbers below 2^63, not ", number);
   }
-  Value(std::floating_point auto number) : content_(static_cast<double>(number)) {}
-  Value(std::string text) : content_(std::move(text)) {}
-  Value(std::string_view text) : content_(std::string(text)) {}
-  Value(const char* text) : content_(std::string(text)) {}
-  Value(Bytes bytes) : content_(std::move(bytes)) {}
-  Value(at::Tensor tensor) : content_(std::move(tensor)) {}  // shares the tensor's memory
-  Value(List items) : content_(std::move(items)) {}
-  Value(Tuple tuple) : content_(std::move(tuple)) {}
-  Value(Dict dict) : content_(std::move(dict)) {}
+  Value(std::floating_point auto number) : Value(Real{static_cast<double>(number)}) {}
+  Value(std::string text);
+  Value(std::string_view text);
+  Value(const char* text);
+  Value(Bytes bytes);
+  Value(at::Tensor tensor);  // shares the tensor's memory
+  Value(List items);
+  Value(Tuple tuple);
+  Value(Dict dict);
 
   const Content& content() const { return content_; }
   bool is_none() const { return std::holds_alternative<std::monostate>(content_); }
@@ -100,6 +105,21 @@ class Value {
   std::string_view kind() const;
 
  private:
+  // What a template makes of its number. The constructors are compiled once: a variant costs every program that
+  // includes this header half a second otherwise.
+  struct Boolean {
+    bool value;
+  };
+  struct Whole {
+    int64_t value;
+  };
+  struct Real {
+    double value;
+  };
+  explicit Value(Boolean boolean);
+  explicit Value(Whole number);
+  explicit Value(Real number);
+
   Content content_;
 };
 

@@ -9,6 +9,9 @@ void DataOptions::declare(config::OptionSet& options) {
   options.text("data", "DIR", "folder of the data set (left out: data made on the spot)", &path, kNone);
   options.number("validation", "PCT", "percent of the training data held out", &validation, 0, 90, kIdentity);
   options.number("workers", "N", "threads a process that load data", &workers, 0, 256, kNone);
+  // It only says when the run ends: what takes a bad sample's place does not depend on it.
+  options.number("skip-bad", "N", "pass over up to N samples that can't be read (0: end at the first)", &skip_bad, 0,
+                 1'000'000, kNone);
   options.flag("drop-last", "leave out an epoch's last batch if it is smaller", &drop_last, kIdentity);
 }
 

@@ -12,6 +12,7 @@ struct DataOptions {
   std::string path;                  // of the data set; empty: data made on the spot
   std::optional<double> validation;  // percent of the training data held out
   std::optional<int> workers;        // loader threads a process; unset: for data that decodes its share of the cores
+  int64_t skip_bad = 0;              // samples that can't be read, and are passed over; 0: the first one ends the run
   bool drop_last = false;            // an epoch's last, smaller batch is left out
 
   void declare(config::OptionSet& options);

@@ -55,6 +55,18 @@ TEST(DataFile, NamesAMissingFile) {
   EXPECT_THAT(data_error([&] { DataFile(dir / "none"); }), AllOf(HasSubstr(dir / "none"), HasSubstr("No such file")));
 }
 
+TEST(DataFile, ShowsItsNameOnOneLine) {
+  const TempDir dir;
+  const std::string name = "two\nlines \x1b[2J";
+  const std::string shown = "two\\nlines \\x1b[2J: ";
+  EXPECT_THAT(data_error([&] { DataFile(dir / name); }), HasSubstr(shown));
+  const DataFile file(dir.write(name, "0123456789"));
+  EXPECT_EQ(file.path(), dir / name);
+  std::vector<uint8_t> memory;
+  EXPECT_THAT(data_error([&] { file.all(9); }), HasSubstr(shown));
+  EXPECT_THAT(data_error([&] { file.part(9, 2, memory); }), HasSubstr(shown));
+}
+
 TEST(DataFile, RefusesDirectoriesAndPipesWithoutWaiting) {
   const TempDir dir;
   EXPECT_THAT(data_error([&] { DataFile(dir.path()); }), HasSubstr("is a directory"));

@@ -13,4 +13,7 @@ bool is_machines_fault(int error);
 // `what` follows the path: "can't be read".
 [[noreturn]] void throw_file_error(const std::string& path, const std::string& what, int error);
 
+// Throws IoError for a file that can't be written, with what to do about it.
+[[noreturn]] void throw_write_error(const std::string& path, int error);
+
 }  // namespace lockstep::datasets

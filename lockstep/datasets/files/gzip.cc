@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -26,7 +27,7 @@ Decompressor make_decompressor() {
 }
 
 [[noreturn]] void refuse_excess(const std::string& path, uint64_t most) {
-  throw DataError(path, ": byte ", most, " of what it unpacks to: data goes on after the ", most,
+  throw DataError(shown(path), ": byte ", most, " of what it unpacks to: data goes on after the ", most,
                   " bytes that it may have; the file is damaged or not what it seems");
 }
 
@@ -64,7 +65,8 @@ Bytes gunzip(std::span<const uint8_t> packed, uint64_t expected, uint64_t most, 
   size_t filled = 0;
   while (at < packed.size()) {
     if (!is_gzip(packed.subspan(at)) || packed.size() - at < kSmallestMember) {
-      throw DataError(path, ": byte ", at, ": not gzip data; the file is damaged or not wholly gzip: get it again");
+      throw DataError(shown(path), ": byte ", at,
+                      ": not gzip data; the file is damaged or not wholly gzip: get it again");
     }
     size_t used = 0;
     size_t written = 0;
@@ -76,7 +78,7 @@ Bytes gunzip(std::span<const uint8_t> packed, uint64_t expected, uint64_t most, 
       continue;
     }
     if (result != LIBDEFLATE_SUCCESS) {
-      throw DataError(path, ": byte ", at, ": the gzip data that begins here is damaged or cut short (",
+      throw DataError(shown(path), ": byte ", at, ": the gzip data that begins here is damaged or cut short (",
                       packed.size() - at, " bytes of it are there", promise, "): get the file again");
     }
     at += used;

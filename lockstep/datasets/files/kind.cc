@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/datasets/files/file_errors.h"
 #include "lockstep/datasets/files/listing.h"
 
@@ -25,7 +26,7 @@ bool is_folder(const std::string& path) { return type_of(path) == S_IFDIR; }
 bool has_folders(const std::string& path) {
   if (!is_folder(path)) return false;
   try {
-    return !list_folders(path).empty();
+    return !list_folders(path, [](const std::string&) {}).empty();  // who opens them says what is wrong
   } catch (const DataError&) {
     return false;
   }
@@ -58,6 +59,7 @@ Kind kind_of(const std::string& path) {
     if (has_ending(path, {"rec"})) return Kind::kRecordIo;
     return has_ending(path, {"json"}) || path.ends_with(".json.gz") ? Kind::kMnist : Kind::kUnknown;
   }
+  if (pair_folders(path).found() || pair_folders(path + "/train").found()) return Kind::kPairs;
   if (has_any_file(path, {"train.rec"})) return Kind::kRecordIo;
   if (has_any_file(path, {"manifest.json", "train/manifest.json"})) return Kind::kPacked;
   if (has_any_file(path, {"data_batch_1.bin"})) return Kind::kCifar10;
@@ -65,7 +67,6 @@ Kind kind_of(const std::string& path) {
   if (has_any_file(path, {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz", "mnist.json", "mnist.json.gz"})) {
     return Kind::kMnist;
   }
-  if (pair_folders(path).found() || pair_folders(path + "/train").found()) return Kind::kPairs;
   if (has_folders(path + "/train")) return Kind::kTrainAndVal;
   return has_folders(path) ? Kind::kClassFolders : Kind::kUnknown;
 }

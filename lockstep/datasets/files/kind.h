@@ -1,6 +1,7 @@
 // What kind of data set lies at a path.
 #pragma once
 
+#include <array>
 #include <string>
 
 namespace lockstep::datasets {
@@ -16,6 +17,9 @@ enum class Kind {
   kCifar100,      // train.bin
   kMnist,         // idx files or JSON
 };
+
+// The names that the part to test on may have; the first that is there is meant.
+constexpr std::array<const char*, 4> kTestParts = {"val", "validation", "valid", "test"};
 
 // Looks at names alone. Throws IoError where the machine failed; what is missing or unreadable is kUnknown.
 Kind kind_of(const std::string& path);

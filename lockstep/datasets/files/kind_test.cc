@@ -32,6 +32,7 @@ TEST(Kind, IsToldByNames) {
   EXPECT_EQ(kind_with({"train/cats/1.jpg", "labels/names.txt"}), Kind::kTrainAndVal);
   EXPECT_EQ(kind_with({"train.rec", "train.idx"}), Kind::kRecordIo);
   EXPECT_EQ(kind_with({"manifest.json", "shard-0.lks"}), Kind::kPacked);
+  EXPECT_EQ(kind_with({"imgs/1.png", "masks/1.png", "manifest.json"}), Kind::kPairs) << "somebody else's manifest";
   EXPECT_EQ(kind_with({"train/manifest.json", "val/manifest.json"}), Kind::kPacked);
   EXPECT_EQ(kind_with({"data_batch_1.bin", "test_batch.bin"}), Kind::kCifar10);
   EXPECT_EQ(kind_with({"train.bin", "test.bin"}), Kind::kCifar100);

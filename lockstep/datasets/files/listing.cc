@@ -8,10 +8,10 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <memory>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/base/xxh3.h"
 #include "lockstep/datasets/files/file_errors.h"
 
@@ -29,9 +29,20 @@ OpenFolder open_folder(const std::string& path) {
   return folder;
 }
 
+// Does something whose DataError is a problem among others.
+template <typename Act>
+void or_tell(const OnProblem& on_problem, const Act& act) {
+  try {
+    act();
+  } catch (const DataError& error) {
+    if (!on_problem) throw;
+    on_problem(error.what());
+  }
+}
+
 // Calls visit(name, status) for each name in the folder but hidden ones. Links count as what they lead to.
 template <typename Visit>
-void for_each_name(const std::string& path, DIR* folder, const Visit& visit) {
+void for_each_name(const std::string& path, DIR* folder, const OnProblem& on_problem, const Visit& visit) {
   for (;;) {
     errno = 0;
     const dirent* const entry = readdir(folder);
@@ -41,17 +52,19 @@ void for_each_name(const std::string& path, DIR* folder, const Visit& visit) {
     }
     if (entry->d_name[0] == '.') continue;
     struct stat status {};
-    if (fstatat(dirfd(folder), entry->d_name, &status, 0) != 0) {
-      throw_file_error(shown(path + "/" + entry->d_name), "can't be looked at", errno);
-    }
-    visit(entry->d_name, status);
+    const int error = fstatat(dirfd(folder), entry->d_name, &status, 0) == 0 ? 0 : errno;
+    or_tell(on_problem, [&] {
+      if (error != 0) throw_file_error(shown(path + "/" + entry->d_name), "can't be looked at", error);
+      visit(entry->d_name, status);
+    });
   }
 }
 
 // Lists folder after folder; `above` holds those that lead to the one that is being listed.
 class Walk {
  public:
-  Walk(const std::string& root, int depth) : root_(root), depth_(depth) {}
+  Walk(const std::string& root, int depth, const OnProblem& on_problem)
+      : root_(root), depth_(depth), on_problem_(on_problem) {}
 
   Listing listing() {
     walk("");
@@ -80,7 +93,7 @@ class Walk {
     }
     above_.push_back(identity);
     std::vector<std::string> folders;
-    for_each_name(path, folder.get(), [&](const char* name, const struct stat& status) {
+    for_each_name(path, folder.get(), on_problem_, [&](const char* name, const struct stat& status) {
       const std::string relative = prefix.empty() ? name : prefix + "/" + name;
       if (S_ISDIR(status.st_mode)) {
         folders.push_back(relative);
@@ -90,23 +103,30 @@ class Walk {
         throw DataError(shown(root_ + "/" + relative), ": is a device, pipe or socket among the files; remove it");
       }
     });
-    for (const std::string& name : folders) walk(name);
+    const auto own_depth = static_cast<ptrdiff_t>(above_.size());
+    for (const std::string& name : folders) {
+      or_tell(on_problem_, [&] { walk(name); });
+      above_.erase(above_.begin() + own_depth, above_.end());
+    }
     above_.pop_back();
   }
 
   std::string root_;
   int depth_;
+  const OnProblem& on_problem_;
   Listing files_;
   std::vector<Identity> above_;
 };
 
 }  // namespace
 
-Listing list_files(const std::string& folder, int depth) { return Walk(folder, depth).listing(); }
+Listing list_files(const std::string& folder, int depth, const OnProblem& on_problem) {
+  return Walk(folder, depth, on_problem).listing();
+}
 
-std::vector<std::string> list_folders(const std::string& folder) {
+std::vector<std::string> list_folders(const std::string& folder, const OnProblem& on_problem) {
   std::vector<std::string> names;
-  for_each_name(folder, open_folder(folder).get(), [&](const char* name, const struct stat& status) {
+  for_each_name(folder, open_folder(folder).get(), on_problem, [&](const char* name, const struct stat& status) {
     if (S_ISDIR(status.st_mode)) names.emplace_back(name);
   });
   std::sort(names.begin(), names.end());
@@ -153,23 +173,6 @@ bool has_ending(std::string_view name, const std::vector<std::string_view>& endi
     return std::equal(ending.begin(), ending.end(), wanted.begin(), wanted.end(),
                       [](unsigned char a, unsigned char b) { return std::tolower(a) == b; });
   });
-}
-
-std::string shown(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      text += c;
-    } else if (c == '\n') {
-      text += "\\n";
-    } else {
-      char code[5];
-      std::snprintf(code, sizeof code, "\\x%02x", byte);
-      text += code;
-    }
-  }
-  return text;
 }
 
 }  // namespace lockstep::datasets

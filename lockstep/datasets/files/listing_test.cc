@@ -138,8 +138,20 @@ TEST(Listing, KnowsEndingsInCapitalAndSmallLetters) {
   EXPECT_FALSE(has_ending("a.jpgx", {"jpg"}));
 }
 
-TEST(Listing, ShowsNamesOnOneLine) {
-  EXPECT_EQ(shown("two\nlines \x1b[1m gr\xc3\xbc\xc3\x9f"), "two\\nlines \\x1b[1m gr\xc3\xbc\xc3\x9f");
+TEST(Listing, TellsProblemsAndListsTheRest) {
+  const TempDir dir;
+  std::filesystem::create_directories(dir / "cats/deep");
+  dir.write("cats/1.jpg", "one");
+  std::filesystem::create_symlink("nowhere", dir / "cats/0.jpg");
+  std::filesystem::create_directory_symlink("..", dir / "cats/deep/back");
+  ASSERT_EQ(mkfifo((dir / "pipe.jpg").c_str(), 0600), 0);
+  std::vector<std::string> problems;
+  const auto on_problem = [&](const std::string& line) { problems.push_back(line); };
+  EXPECT_THAT(names(list_files(dir.path(), 8, on_problem)), ElementsAre("cats/1.jpg"));
+  EXPECT_THAT(problems,
+              ::testing::UnorderedElementsAre(HasSubstr("cats/0.jpg: can't be looked at"),
+                                              HasSubstr("back: leads back"), HasSubstr("pipe.jpg: is a device")));
+  EXPECT_THAT(data_error([&] { list_files(dir / "none", 8, on_problem); }), HasSubstr("can't be read")) << "all of it";
 }
 
 }  // namespace

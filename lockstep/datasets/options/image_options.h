@@ -17,8 +17,13 @@ constexpr auto words(Augment) {
                                                {Augment::kStrong, "strong"}});
 }
 
-enum class Exif { kOn, kOff };
-constexpr auto words(Exif) { return std::to_array<config::Word<Exif>>({{Exif::kOn, "on"}, {Exif::kOff, "off"}}); }
+// What is turned as an image's EXIF orientation says: nothing, the image alone, the image and its mask, or, with kOn,
+// the image, and its mask if the sizes of both tell that it is stored as the image.
+enum class Exif { kOn, kOff, kBoth, kImage };
+constexpr auto words(Exif) {
+  return std::to_array<config::Word<Exif>>(
+      {{Exif::kOn, "on"}, {Exif::kOff, "off"}, {Exif::kBoth, "both"}, {Exif::kImage, "image"}});
+}
 
 struct ImageOptions {
   std::optional<Augment> augment;  // unset: standard

@@ -1,6 +1,8 @@
 // The manifest of a folder of packed data: what its shards are and what was packed.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,10 +10,15 @@
 
 namespace lockstep::datasets {
 
+// What the samples are. CIFAR's are told apart, for they are trained on in another way than photographs.
+enum class Packed : uint8_t { kImages, kMasks, kCifar10, kCifar100 };
+
 struct Manifest {
+  Packed kind = Packed::kImages;
   std::string source;                    // the fingerprint of the data that was packed
   std::string packing;                   // how: "resized to 256, JPEG of quality 90"
   std::vector<std::string> class_names;  // UTF-8, or what comes closest
+  std::vector<uint32_t> mask_values;     // of kMasks: all that occur, ascending
   std::vector<ShardFile> shards;
 
   uint64_t records() const;
@@ -23,5 +30,10 @@ void write_manifest(const std::string& folder, const Manifest& manifest);
 
 // Reads it. Throws DataError that names the file and what is wrong in it.
 Manifest read_manifest(const std::string& folder);
+
+// Reads a manifest's text. `path` begins errors.
+Manifest manifest_of(std::span<const uint8_t> text, const std::string& path);
+// What lies in a folder of packed data, or in the part train/ of one. Throws as read_manifest does.
+Packed packed_kind(const std::string& folder);
 
 }  // namespace lockstep::datasets

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/datasets/files/listing.h"
 #include "lockstep/datasets/packed/format.h"
 

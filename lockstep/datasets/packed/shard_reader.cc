@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/base/xxh3.h"
 #include "lockstep/datasets/files/listing.h"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/datasets/files/file_errors.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -19,7 +20,7 @@ void write_at(int fd, uint64_t at, std::span<const uint8_t> bytes, const std::st
   while (!bytes.empty()) {
     const ssize_t n = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) throw IoError(path, ": can't be written: ", errno_text(errno));
+    if (n <= 0) throw_write_error(path, errno);
     at += static_cast<uint64_t>(n);
     bytes = bytes.subspan(static_cast<size_t>(n));
   }
@@ -31,7 +32,7 @@ ShardWriter::ShardWriter(const std::string& folder, const std::string& file)
     : path_(folder + "/" + file),
       file_{.file = file},
       descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-  if (!descriptor_) throw IoError(path_, ": can't be written: ", errno_text(errno));
+  if (!descriptor_) throw_write_error(path_, errno);
   at_ = kShardAlignment;  // the head comes last
 }
 
@@ -93,7 +94,7 @@ ShardFile ShardWriter::finish(const std::vector<std::string>& class_names) {
   append(buffer_, xxh3(buffer_));
   buffer_.resize(kShardAlignment, 0);
   write_at(descriptor_.get(), 0, buffer_, path_);
-  if (fsync(descriptor_.get()) != 0) throw IoError(path_, ": can't be written: ", errno_text(errno));
+  if (fsync(descriptor_.get()) != 0) throw_write_error(path_, errno);
   file_.bytes = at_;
   file_.hash = hash_.value();
   return file_;

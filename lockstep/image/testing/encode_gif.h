@@ -16,8 +16,9 @@ struct GifOptions {
   Size screen;  // the frame's size if it is empty
   int left = 0, top = 0;
   bool interlaced = false;
-  int bits = 8;              // of a palette of 2^bits colours: number n is (n, 255 - n, 7),
-  std::vector<int> greys{};  // or these grey levels, and black
+  int bits = 8;                     // of a palette of 2^bits colours: number n is (n, 255 - n, 7),
+  std::vector<int> greys{};         // or these grey levels, and black
+  std::vector<uint32_t> colours{};  // or these, 0xRRGGBB, and black
   int frames = 1;
 };
 
@@ -37,6 +38,11 @@ inline std::vector<uint8_t> encode_gif(const Pixels& numbers, const GifOptions& 
   std::vector<GifColorType> colours(size_t{1} << options.bits);
   for (size_t n = 0; n < colours.size(); ++n) {
     const auto grey = static_cast<uint8_t>(n < options.greys.size() ? options.greys[n] : 0);
+    const uint32_t rgb = n < options.colours.size() ? options.colours[n] : 0;
+    if (!options.colours.empty()) {
+      colours[n] = {static_cast<uint8_t>(rgb >> 16), static_cast<uint8_t>(rgb >> 8), static_cast<uint8_t>(rgb)};
+      continue;
+    }
     colours[n] = options.greys.empty() ? GifColorType{static_cast<uint8_t>(n), static_cast<uint8_t>(255 - n), 7}
                                        : GifColorType{grey, grey, grey};
   }

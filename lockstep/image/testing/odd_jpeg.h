@@ -18,6 +18,7 @@ struct OddJpeg {
   J_COLOR_SPACE colours = JCS_YCbCr;               // of the file
   std::array<std::array<int, 2>, 3> factors = {};  // of the first channels, across and down; 0: libjpeg's
   bool arithmetic = false;
+  const std::vector<jpeg_scan_info>* scans = nullptr;  // of a progressive file
 };
 inline std::ostream& operator<<(std::ostream& out, const OddJpeg& odd) { return out << odd.name; }
 
@@ -42,6 +43,10 @@ inline std::vector<uint8_t> encode_odd_jpeg(const Pixels& pixels, const OddJpeg&
     for (size_t i = 0; i < 3 && odd.factors[i][0] > 0; ++i) {
       jpeg.comp_info[i].h_samp_factor = odd.factors[i][0];
       jpeg.comp_info[i].v_samp_factor = odd.factors[i][1];
+    }
+    if (odd.scans != nullptr) {
+      jpeg.scan_info = odd.scans->data();
+      jpeg.num_scans = static_cast<int>(odd.scans->size());
     }
     jpeg_start_compress(&jpeg, TRUE);
     for (int y = 0; y < pixels.height(); ++y) {

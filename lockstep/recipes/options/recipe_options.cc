@@ -4,12 +4,25 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/datasets/files/kind.h"
+#include "lockstep/datasets/packed/manifest.h"
 
 namespace lockstep::recipes {
 namespace {
 
 void declare_size(config::OptionSet& options, const char* help, std::optional<int>* size) {
   options.number("size", "PX", help, size, 16, 4096, config::Effect::kIdentity);
+}
+
+constexpr double kLeastAlpha = 1e-3, kMostAlpha = 1e3;
+
+void declare_alpha(config::OptionSet& options, const char* name, const char* help, std::optional<double>* alpha) {
+  options.number(name, "ALPHA", help, alpha, 0, kMostAlpha, config::Effect::kIdentity).none_at("0");
+}
+
+void check_alpha(const char* name, const std::optional<double>& alpha) {
+  if (alpha.value_or(0) == 0 || *alpha >= kLeastAlpha) return;
+  throw ConfigError("--", name, ' ', *alpha, ": expected a number from ", kLeastAlpha, " to ", kMostAlpha,
+                    ", or 0 for no ", name);
 }
 
 void check_augment(const datasets::ImageOptions& images, const std::string& data) {
@@ -22,14 +35,31 @@ void ImagenetOptions::declare(config::OptionSet& options) {
   options.word("arch", "the network", &arch, config::Effect::kIdentity);
   declare_size(options, "pixels a side of images (left out: 64 of drawn ones, 224 of --data, 32 of CIFAR's)", &size);
   images.declare(options);
+  declare_alpha(options, "mixup", "blend training images and classes in pairs (MixUp), by Beta(ALPHA, ALPHA); 0: off",
+                &mixup);
+  declare_alpha(options, "cutmix", "paste parts of training images into others (CutMix); with --mixup one of both",
+                &cutmix);
+  options
+      .number("label-smoothing", "SHARE", "of the loss, spread over all classes", &label_smoothing, 0, 0.999,
+              config::Effect::kIdentity)
+      .none_at("0");
 }
 
 int ImagenetOptions::side(const std::string& data) const {
   using datasets::Kind;
   if (size) return *size;
   if (data.empty()) return 64;
-  const Kind kind = datasets::kind_of(data);
-  return kind == Kind::kCifar10 || kind == Kind::kCifar100 ? 32 : 224;
+  switch (datasets::kind_of(data)) {
+    case Kind::kCifar10:
+    case Kind::kCifar100:
+      return 32;
+    case Kind::kPacked: {
+      const datasets::Packed packed = datasets::packed_kind(data);
+      return packed == datasets::Packed::kCifar10 || packed == datasets::Packed::kCifar100 ? 32 : 224;
+    }
+    default:
+      return 224;
+  }
 }
 
 void ImagenetOptions::resolve(const std::string& data) {
@@ -42,6 +72,8 @@ void ImagenetOptions::check() const {
   // process.
   if (size && *size < 32)
     throw ConfigError("--size ", *size, ": imagenet's networks halve images five times; expected 32 or more");
+  check_alpha("mixup", mixup);
+  check_alpha("cutmix", cutmix);
 }
 
 void UNetOptions::declare(config::OptionSet& options) {

@@ -25,6 +25,8 @@ struct ImagenetOptions : train::RecipeDescription {
   Arch arch = Arch::kResnet18;
   std::optional<int> size;  // pixels a side of images; left out: 64 of drawn ones, 224 of files, 32 of CIFAR's
   datasets::ImageOptions images;
+  std::optional<double> mixup, cutmix;    // alphas of the training batches' MixUp and CutMix; unset or 0: none
+  std::optional<double> label_smoothing;  // of the loss; unset: none
 
   std::string name() const override { return "imagenet"; }
   void declare(config::OptionSet& options) override;

@@ -1,4 +1,4 @@
-// The whole line of `lockstep train` and `lockstep eval`, with the recipes that it has.
+// The whole line of `lockstep train`, with the recipes that it has.
 #include "lockstep/recipes/options/recipe_options.h"
 
 #include <gmock/gmock.h>
@@ -12,9 +12,10 @@
 
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/base/testing/temp_dir.h"
+#include "lockstep/base/testing/words_of.h"
 #include "lockstep/config/toml_file.h"
+#include "lockstep/datasets/packed/manifest.h"
 #include "lockstep/optim/options/optimizer_options.h"
-#include "lockstep/train/options/eval_command.h"
 #include "lockstep/train/options/train_command.h"
 
 namespace lockstep::recipes {
@@ -23,14 +24,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
+using testing_support::words_of;
 using Line = std::unique_ptr<train::TrainCommand>;
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream in(line);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
 
 Line train_words(const std::vector<std::string>& words, const train::FindResumedConfig& find_resumed = {}) {
   auto command = std::make_unique<train::TrainCommand>("lockstep", describe_recipes());
@@ -148,6 +143,8 @@ TEST(TrainLine, BadLines) {
       {"unet --arch resnet18", "--arch resnet18: goes with imagenet only, and unet has no such option"},
       {"mnist --size 96", "--size 96: goes with unet or imagenet only, and mnist has no such option"},
       {"imagenet --size 31", "--size 31: imagenet's networks halve images five times; expected 32 or more"},
+      {"imagenet --mixup 0.0001", "--mixup 0.0001: expected a number from 0.001 to 1000, or 0 for no mixup"},
+      {"imagenet --cutmix 1001", "--cutmix 1001: expected a number from 0 to 1000"},
       {"mnist --preset padle", "--preset padle: mnist has only paddle; did you mean paddle?"},
       {"unet --preset paddle", "--preset paddle: unet has no presets"},
       {"mnist --max-restarts 3", "--max-restarts: unknown option"},
@@ -188,6 +185,27 @@ class TrainFile : public testing::Test {
 
   std::string path_;
 };
+
+std::string recorded(const Line& line, const std::string& name) {
+  for (const auto& option : line->rows().record()) {
+    if (option.name == name) return option.value;
+  }
+  return "no such option";
+}
+
+// A rank that reads the words again has it off, too; and a run that says 0 is one that says nothing.
+TEST_F(TrainFile, AnAlphaOfNoneIsUndoneByZero) {
+  write("recipe = 'imagenet'\nmixup = 0.2\ncutmix = 1\n");
+  const Line line = train_line("--mixup 0 --config " + path_);
+  EXPECT_EQ(dynamic_cast<const ImagenetOptions&>(*line->recipe()).mixup, 0);
+  EXPECT_EQ(recorded(line, "mixup"), "");
+  EXPECT_EQ(recorded(line, "cutmix"), "1");
+  EXPECT_EQ(recorded(train_line("imagenet"), "mixup"), "");
+  EXPECT_EQ(recorded(train_line("imagenet --label-smoothing 0"), "label-smoothing"), "");
+  const Line resumed = train_words({"imagenet", "--resume", "runs/mixed", "--mixup", "0"},
+                                   [&](const train::TrainOptions&) { return path_; });
+  EXPECT_THAT(resumed->arguments(), testing::Contains("--mixup=0"));
+}
 
 TEST_F(TrainFile, TheCommandLineWinsOverTheFile) {
   write("recipe = 'unet'\nepochs = 3\nlr = 1\nbatch-size = 4\namp = 'O1'\nquiet = true\nsize = 96\n");
@@ -311,87 +329,15 @@ TEST(TrainHelp, OfARecipeShowsItsOwnOptionsAlone) {
 }
 
 // A checkpoint in no run's folder, and one in a run's.
-class EvalLine : public testing::Test {
- protected:
-  EvalLine() {
-    std::filesystem::create_directories(run_ + "/checkpoints");
-    std::filesystem::create_directory(data_);
-    for (const auto& file : {lone_, run_ + "/checkpoints/step-000002.pt", checkpoint_}) std::ofstream(file) << "x";
-    std::ofstream(run_ + "/config.toml") << "recipe = 'unet'\nsize = 32\ndata = '" << data_ << "'\nlr = 0.5\n";
-  }
-  static std::string refused(const std::string& line) {
-    return testing_support::refusal([&] { train::EvalCommand("lockstep", describe_recipes()).read(words_of(line)); });
-  }
-
-  testing_support::TempDir dir_;
-  std::string lone_ = dir_ / "x.pt", run_ = dir_ / "run", data_ = dir_ / "data";
-  std::string checkpoint_ = run_ + "/checkpoints/step-000009.pt";
-};
-
-TEST_F(EvalLine, IsRead) {
-  train::EvalCommand eval("lockstep", describe_recipes());
-  eval.read(words_of("mnist --load " + lone_ + " --nproc 2 --threads 1 --amp --dtype fp16 --json"));
-  const train::EvalOptions& options = eval.options();
-  EXPECT_EQ(options.recipe + options.load, "mnist" + lone_);
-  EXPECT_FALSE(options.run_data);
-  EXPECT_TRUE(options.json && options.processes.nproc == 2 && options.processes.threads == 1);
-  EXPECT_EQ(options.precision.amp, amp::AmpLevel::kAuto);
-  EXPECT_EQ(options.precision.dtype, amp::HalfType::kFp16);
-  EXPECT_THAT(eval.arguments(), ElementsAre("eval", "mnist", "--load=" + lone_, "--nproc=2", "--threads=1",
-                                            "--amp=auto", "--dtype=fp16", "--json"));
-  train::EvalCommand plain("lockstep", describe_recipes());
-  plain.read(words_of("mnist --load " + lone_));
-  EXPECT_FALSE(plain.options().precision.amp || plain.options().precision.dtype) << "the run's";
-}
-
-TEST_F(EvalLine, ARunsFolderSaysTheRest) {
-  for (const std::string& line : {run_, checkpoint_, "unet --load " + checkpoint_, "--load " + run_}) {
-    train::EvalCommand eval("lockstep", describe_recipes());
-    eval.read(words_of(line));
-    EXPECT_EQ(eval.options().recipe, "unet") << line;
-    EXPECT_EQ(eval.options().load, line.find(checkpoint_) == std::string::npos ? run_ : checkpoint_) << line;
-    EXPECT_EQ(eval.options().data, data_) << line;
-    EXPECT_EQ(eval.options().run_data, data_) << line;
-    const auto words = eval.arguments();
-    train::EvalCommand worker("lockstep", describe_recipes());
-    worker.read({words.begin() + 1, words.end()});
-    EXPECT_EQ(worker.arguments(), words);
-    EXPECT_EQ(worker.options().run_data, data_);
-  }
-  train::EvalCommand other("lockstep", describe_recipes());
-  other.read(words_of(run_ + " --load " + run_ + "/checkpoints/step-000002.pt --data " + dir_.path()));
-  EXPECT_EQ(other.options().load, run_ + "/checkpoints/step-000002.pt");
-  EXPECT_EQ(other.options().data, dir_.path());
-  EXPECT_EQ(other.options().run_data, data_);
-}
-
-TEST_F(EvalLine, TheRecipesOptionsAreTheCheckpointsUnlessSaid) {
-  train::EvalCommand eval("lockstep", describe_recipes());
-  eval.read(words_of("imagenet --load " + lone_ + " --size 64"));
-  EXPECT_THAT(eval.arguments(), ElementsAre("eval", "imagenet", "--load=" + lone_, "--size=64"));
-  train::EvalCommand of_run("lockstep", describe_recipes());
-  of_run.read(words_of("imagenet --load " + lone_));
-  EXPECT_THAT(of_run.arguments(), ElementsAre("eval", "imagenet", "--load=" + lone_)) << "a rank asks the checkpoint";
-  of_run.take_recorded({{"size", "96"}});
-  EXPECT_EQ(dynamic_cast<const ImagenetOptions&>(*of_run.recipe()).size, 96);
-  eval.take_recorded({{"arch", "mobilenet_v2"}, {"size", "96"}, {"seed", "3"}});
-  const auto& recipe = dynamic_cast<const ImagenetOptions&>(*eval.recipe());
-  EXPECT_EQ(recipe.arch, Arch::kMobilenetV2);
-  EXPECT_EQ(recipe.size, 64);
-}
-
-TEST_F(EvalLine, BadLines) {
-  EXPECT_THAT(refused("mnist"), StartsWith("eval: --load FILE is missing"));
-  EXPECT_THAT(refused(""), StartsWith("eval: --load FILE is missing"));
-  EXPECT_THAT(refused("mnsit --load " + lone_), StartsWith("mnsit: unknown recipe"));
-  EXPECT_THAT(refused("mnsit"), StartsWith("mnsit: unknown recipe"));
-  EXPECT_THAT(refused("mnist --load x --jsn"), StartsWith("--jsn: unknown option; did you mean --json?"));
-  EXPECT_THAT(refused("mnist --arch resnet18 --load " + lone_), HasSubstr("mnist has no such option"));
-  EXPECT_THAT(refused("mnist --load " + (dir_ / "y.pt")), HasSubstr("no such file or folder; did you mean " + lone_));
-  EXPECT_THAT(refused(dir_ / "rn"), HasSubstr("no such file or folder; did you mean " + run_));
-  EXPECT_THAT(refused("mnist --load " + lone_ + " --data " + (dir_ / "dat")), HasSubstr("did you mean " + data_));
-  EXPECT_THAT(refused(lone_), HasSubstr("no config.toml of a run says which recipe it is"));
-  EXPECT_THAT(refused(data_), HasSubstr("no run's folder with a checkpoint"));
+TEST(ImagenetOptions, PackedCifarHasTheSizeOfCifar) {
+  const testing_support::TempDir dir;
+  const auto side_of = [&](datasets::Packed kind) {
+    datasets::write_manifest(dir.path(), {.kind = kind});
+    return ImagenetOptions().side(dir.path());
+  };
+  EXPECT_EQ(side_of(datasets::Packed::kCifar10), 32);
+  EXPECT_EQ(side_of(datasets::Packed::kCifar100), 32);
+  EXPECT_EQ(side_of(datasets::Packed::kImages), 224);
 }
 
 }  // namespace

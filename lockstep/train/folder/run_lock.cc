@@ -6,15 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <limits>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/train/folder/run_files.h"
@@ -32,31 +33,30 @@ bool is_at(int descriptor, const std::string& path) {
          ours.st_ino == there.st_ino;
 }
 
-// The two lines of the file; "" where they are not written.
+// What the file says. Its first line is the owner's; then each command has the line "job …", the line "line …" and, if
+// it has ended, the line "ended".
 struct Lines {
-  std::string owner;  // "pid 812 on node3"
-  std::string job;
+  std::string owner;  // "pid 812 on node3"; "" where it is not written
+  std::vector<JobCommand> commands = {};
 };
 
-constexpr std::string_view kJob = "job ";
+constexpr std::string_view kJob = "job ", kLine = "line ", kEnded = "ended";
+constexpr size_t kMostBytes = 256 << 10;  // a job of torchrun has a name for each node
 
 Lines read_lines(int file) {
-  std::array<char, 1024> text;
+  std::string text(kMostBytes, '\0');
   const ssize_t got = pread(file, text.data(), text.size(), 0);
-  std::istringstream all(std::string(text.data(), got > 0 ? static_cast<size_t>(got) : 0));
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  std::istringstream all(text);
   Lines lines;
   std::getline(all, lines.owner);
-  if (std::getline(all, lines.job) && lines.job.starts_with(kJob)) {
-    lines.job.erase(0, kJob.size());
-  } else {
-    lines.job.clear();
+  for (std::string line; std::getline(all, line);) {
+    if (line.starts_with(kJob)) lines.commands.push_back({.job = line.substr(kJob.size()), .line = {}});
+    if (lines.commands.empty()) continue;
+    if (line.starts_with(kLine)) lines.commands.back().line = line.substr(kLine.size());
+    if (line == kEnded) lines.commands.back().ended = true;
   }
   return lines;
-}
-
-std::string host_name() {
-  std::array<char, 256> host{};
-  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "?";
 }
 
 // Whether the owner was a process of this host that is no more. It was killed then, and its workers with it.
@@ -69,10 +69,14 @@ bool has_ended(const std::string& owner) {
   return state == '\0' || state == 'Z' || state == 'X';
 }
 
-void write_lines(int file, const std::string& path, const std::string& job) {
-  const std::string owner = cat("pid ", getpid(), " on ", host_name(), '\n');
-  if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0 ||
-      !write_all(file, job.empty() ? owner : cat(owner, kJob, job, '\n'))) {
+void write_lines(int file, const std::string& path, const std::vector<JobCommand>& commands) {
+  std::string text = cat("pid ", getpid(), " on ", host_name(), '\n');
+  for (const JobCommand& each : commands) {
+    const std::string lines = cat(kJob, each.job, '\n', kLine, each.line, '\n', each.ended ? cat(kEnded, '\n') : "");
+    if (text.size() + lines.size() > kMostBytes) break;  // the oldest
+    text += lines;
+  }
+  if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0 || !write_all(file, text)) {
     throw IoError(path, ": can't be written: ", errno_text(errno), "; choose another folder with --out");
   }
 }
@@ -113,19 +117,25 @@ RunLock RunLock::take(const std::string& folder, const std::string& option, cons
     // A run that never began removes its folder, and with it perhaps the file that was opened here.
     if (!is_at(lock.descriptor(), path)) continue;
     lock.path_ = path;
-    lock.set_job(read_lines(lock.descriptor()).job);
+    lock.set_commands(read_lines(lock.descriptor()).commands);
     return lock;
   }
 }
 
-void RunLock::set_job(const std::string& job) {
-  job_ = job;
-  write_lines(descriptor(), path_, job);
+void RunLock::set_commands(std::vector<JobCommand> commands) {
+  commands_ = std::move(commands);
+  write_lines(descriptor(), path_, commands_);
 }
 
-std::string RunLock::job_of(const std::string& folder) {
+void RunLock::mark_ended() {
+  if (commands_.empty() || commands_.front().ended) return;
+  commands_.front().ended = true;
+  write_lines(descriptor(), path_, commands_);
+}
+
+std::vector<JobCommand> RunLock::commands_of(const std::string& folder) {
   const Descriptor file(open(RunFiles{folder}.lock().c_str(), O_RDONLY | O_CLOEXEC));
-  return file ? read_lines(file.get()).job : "";
+  return file ? read_lines(file.get()).commands : std::vector<JobCommand>{};
 }
 
 std::optional<RunLock> RunLock::inherited(const std::string& folder) {

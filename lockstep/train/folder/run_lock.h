@@ -8,10 +8,19 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/shared_memory.h"
 
 namespace lockstep::train {
+
+// A command of a launcher's job that has begun the run of a folder, or gone on with it.
+struct JobCommand {
+  std::string job;     // the job and the command, for programs; one line
+  std::string line;    // the command line, for people; one line
+  bool ended = false;  // it has trained to its end
+  bool operator==(const JobCommand&) const = default;
+};
 
 class RunLock {
  public:
@@ -33,12 +42,14 @@ class RunLock {
   // something else than the folder's lock.
   static std::optional<RunLock> inherited(const std::string& folder);
 
-  // The job whose run it is, as set_job() has named it, whoever has held the lock since; empty if none has. `job` is
-  // one line. Throws IoError.
-  const std::string& job() const { return job_; }
-  void set_job(const std::string& job);
-  // The same of a folder whose lock need not be free.
-  static std::string job_of(const std::string& folder);
+  // The commands of the job whose run it is, the newest first, as set_commands() has named them, whoever has held the
+  // lock since; none if it is no job's. Throws IoError.
+  const std::vector<JobCommand>& commands() const { return commands_; }
+  void set_commands(std::vector<JobCommand> commands);
+  // Notes that the newest command has trained to its end. Throws IoError.
+  void mark_ended();
+  // The commands of a folder whose lock need not be free.
+  static std::vector<JobCommand> commands_of(const std::string& folder);
 
   int descriptor() const { return file_.get(); }
   // For people: that this file system has no locks, so that nothing keeps two runs apart; empty if it has.
@@ -46,7 +57,8 @@ class RunLock {
 
  private:
   Descriptor file_;
-  std::string path_, job_, warning_;
+  std::string path_, warning_;
+  std::vector<JobCommand> commands_;
 };
 
 // The variable in which the front gives its workers the lock's descriptor.

@@ -79,20 +79,39 @@ TEST_F(RunLockTest, WaitsForWhatAKilledOwnerHasLeft) {
   EXPECT_THROW(RunLock::take(dir_.path(), "--out runs/a", {.lock_file = held}), ConfigError) << "at once";
 }
 
-TEST_F(RunLockTest, NamesTheJobUntilAnotherIsNamed) {
-  EXPECT_EQ(RunLock::job_of(dir_.path()), "");
+TEST_F(RunLockTest, NamesTheJobsCommandsUntilOthersAreNamed) {
+  const std::vector<JobCommand> none, one = {{.job = "slurm 4711 of alps", .line = "train a"}};
+  EXPECT_EQ(RunLock::commands_of(dir_.path()), none);
   {
     RunLock lock = take();
-    EXPECT_EQ(lock.job(), "");
-    lock.set_job("slurm 4711 of alps");
-    EXPECT_EQ(RunLock::job_of(dir_.path()), "slurm 4711 of alps");
+    EXPECT_EQ(lock.commands(), none);
+    lock.mark_ended();
+    EXPECT_EQ(RunLock::commands_of(dir_.path()), none) << "of no job";
+    lock.set_commands(one);
+    EXPECT_EQ(RunLock::commands_of(dir_.path()), one);
     EXPECT_THAT(::lockstep::testing_support::refusal([&] { take(); }),
                 HasSubstr("(pid " + std::to_string(getpid()) + " on "));
   }
   RunLock later = take();
-  EXPECT_EQ(later.job(), "slurm 4711 of alps") << "who only took the lock has not run there";
-  later.set_job("");
-  EXPECT_EQ(RunLock::job_of(dir_.path()), "");
+  EXPECT_EQ(later.commands(), one) << "who only took the lock has not run there";
+  later.mark_ended();
+  auto two = later.commands();
+  EXPECT_TRUE(two.at(0).ended);
+  two.insert(two.begin(), {.job = "slurm 4711 of alps, b", .line = "train b"});
+  later.set_commands(two);
+  EXPECT_EQ(RunLock::commands_of(dir_.path()), two);
+  later.set_commands({});
+  EXPECT_EQ(RunLock::commands_of(dir_.path()), none);
+}
+
+TEST_F(RunLockTest, ForgetsTheOldestCommandsOfMany) {
+  std::vector<JobCommand> many;
+  for (int i = 0; i < 400; ++i) many.push_back({.job = std::to_string(i), .line = std::string(1000, 'x')});
+  take().set_commands(many);
+  const auto kept = RunLock::commands_of(dir_.path());
+  ASSERT_GT(kept.size(), 200U);
+  ASSERT_LT(kept.size(), many.size());
+  for (size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(kept[i], many[i]);
 }
 
 TEST_F(RunLockTest, IsInheritedByItsDescriptor) {

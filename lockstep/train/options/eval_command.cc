@@ -7,6 +7,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/config/tokenizer.h"
+#include "lockstep/config/values.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/options/train_options.h"
@@ -39,6 +40,8 @@ void EvalOptions::declare(config::OptionSet& options) {
   options.text("load", "FILE", "the checkpoint to evaluate", &load, kNone);
   options.text("data", "DIR", "folder of the data set (left out: the run's; without a run, made on the spot)", &data,
                kNone);
+  options.number("skip-bad", "N", "leave out up to N samples that can't be read, beside those that the run met",
+                 &skip_bad, 0, 1'000'000, kNone);
   options.number("batch-size", "N", "samples at a time", &batch_size, 1, 1 << 24, kNone);
   processes.declare(options);
   precision.declare(options, kNone);
@@ -83,10 +86,12 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
   }
   if (!run.path.empty() && run.recipe == options_.recipe) {
     options_.run_data = value_of(run.options, "data").value_or("");
-    if (!value_of(line.options, "data")) options_.data = *options_.run_data;
+    if (const auto most = value_of(run.options, "skip-bad"); most && !most->empty()) {
+      options_.run_skip_bad = config::read_whole("skip-bad", *most, 0, 1'000'000);
+    }
   }
-  if (!options_.data.empty()) {
-    config::require_there("--data", options_.data, "; leave --data out to evaluate on the run's own");
+  if (const std::string path = options_.data_path(); !path.empty()) {
+    config::require_there("--data", path, "; leave --data out to evaluate on the run's own");
   }
   recipe_->check();
   return std::nullopt;
@@ -123,7 +128,7 @@ void EvalCommand::take_recorded(const config::Record& record) {
     const config::GivenOption recorded{name, value};
     own_rows_.apply({&recorded, 1});
   }
-  recipe_->resolve(options_.data);
+  recipe_->resolve(options_.data_path());
   recipe_->check();
 }
 

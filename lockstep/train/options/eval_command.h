@@ -16,13 +16,18 @@ namespace lockstep::train {
 struct EvalOptions {
   std::string recipe;  // its name
   std::string load;    // a checkpoint, or the folder of a run; never empty
-  std::string data;    // empty: made on the spot
-  // The data that the checkpoint's run was trained on, if the checkpoint lies in a run's folder.
+  std::string data;    // as the line says; empty: the run's own
+  // The data that the checkpoint's run was trained on, if the checkpoint lies in a run's folder; "": made on the spot.
   std::optional<std::string> run_data;
+  int64_t run_skip_bad = 0;         // what the run passed over at most, if the checkpoint lies in its folder
+  std::optional<int64_t> skip_bad;  // samples that can't be read, and are left out
   std::optional<int> batch_size;
   parallel::ProcessOptions processes;
   amp::RecordedPrecisionOptions precision;
   bool json = false;
+
+  // Returns the path of the data to evaluate on; "": made on the spot.
+  std::string data_path() const { return data.empty() ? run_data.value_or("") : data; }
 
   void declare(config::OptionSet& options);
 };

@@ -108,7 +108,8 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
   std::string name = word.empty() ? told.recipe : word;
   if (name.empty()) name = resumed.recipe;
   if (name.empty()) name = only_word(line, cat(program_, " train"), "RECIPE");
-  recipe_ = choice_.choose(name, rows_);
+  if (recipe_) refuse_other_recipe(cat("--resume ", asked.resume.value_or("")), name, recipe_->name());
+  if (!recipe_) recipe_ = choice_.choose(name, rows_);  // which declares its rows
   refuse_other_recipe(cat("--config ", told.path), told.recipe, name);
   refuse_other_recipe(cat("--resume ", asked.resume.value_or("")), resumed.recipe, name);
   if (!told.parent.empty() && !asked.resume) {

@@ -28,11 +28,14 @@ class TrainCommand {
   // The line need not name the recipe if --config or the resumed run does.
   // `machine` says how many ranks what is left open becomes. Throws ConfigError: one line that names the option, the
   // value and the allowed ones.
+  // It may be called again, where another run of the same recipe turns out to be the one that goes on: each call reads
+  // everything anew.
   std::optional<std::string> read(const std::vector<std::string>& args, const parallel::Machine& machine,
                                   const FindResumedConfig& find_resumed = {});
 
   // The options, after read(). The front changes them when it chooses a run's folder.
   TrainOptions& options() { return options_; }
+  const TrainOptions& options() const { return options_; }
   const std::shared_ptr<RecipeDescription>& recipe() const { return recipe_; }
   // All rows: the components' and the recipe's own, bound to options() and recipe().
   const config::OptionSet& rows() const { return rows_; }

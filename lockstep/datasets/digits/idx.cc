@@ -1,9 +1,10 @@
-#include "lockstep/datasets/idx.h"
+#include "lockstep/datasets/digits/idx.h"
 
 #include <iomanip>
 #include <sstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/datasets/files/file_bytes.h"
 #include "lockstep/datasets/files/gzip.h"
 
@@ -40,24 +41,25 @@ uint32_t big_endian(std::span<const uint8_t> bytes) {
   const uint32_t magic = big_endian(head);
   for (const Kind& other : {kImages, kLabels}) {
     if (magic == other.magic) {
-      throw DataError(path, ": byte 0: holds ", other.name, " where ", kind.name, " are expected (magic ", magic,
+      throw DataError(shown(path), ": byte 0: holds ", other.name, " where ", kind.name, " are expected (magic ", magic,
                       ", not ", kind.magic, "); were two files swapped?");
     }
   }
   std::ostringstream bytes;
   for (int i = 0; i < 4; ++i) bytes << (i ? " " : "") << std::hex << std::setfill('0') << std::setw(2) << +head[i];
-  throw DataError(path, ": byte 0: not an idx file of ", kind.name, ": it begins with the bytes ", bytes.str(),
+  throw DataError(shown(path), ": byte 0: not an idx file of ", kind.name, ": it begins with the bytes ", bytes.str(),
                   ", not ", "00 00 08 0", kind.dims, "; is it the right file?");
 }
 
 Header parse_header(std::span<const uint8_t> head, const Kind& kind, const std::string& path) {
   if (head.size() < 4) {
-    throw DataError(path, ": cut short: ", head.size(), " bytes, fewer than the header of an idx file; get it again");
+    throw DataError(shown(path), ": cut short: ", head.size(),
+                    " bytes, fewer than the header of an idx file; get it again");
   }
   if (big_endian(head) != kind.magic) refuse_magic(head, kind, path);
   if (head.size() < kind.header_bytes()) {
-    throw DataError(path, ": cut short: ", head.size(), " bytes where the header alone has ", kind.header_bytes(),
-                    "; get it again");
+    throw DataError(shown(path), ": cut short: ", head.size(), " bytes where the header alone has ",
+                    kind.header_bytes(), "; get it again");
   }
   Header header;
   uint64_t payload = 1;
@@ -65,10 +67,11 @@ Header parse_header(std::span<const uint8_t> head, const Kind& kind, const std::
   for (size_t i = 0; i < kind.dims; ++i) {
     header.dims.push_back(big_endian(head.subspan(4 + 4 * i)));
     overflow = __builtin_mul_overflow(payload, uint64_t{header.dims[i]}, &payload) || overflow;
-    if (i > 0 && header.dims[i] == 0) throw DataError(path, ": byte ", 4 + 4 * i, ": images without a pixel (size 0)");
+    if (i > 0 && header.dims[i] == 0)
+      throw DataError(shown(path), ": byte ", 4 + 4 * i, ": images without a pixel (size 0)");
   }
   if (overflow || payload > kMostBytes) {
-    throw DataError(path, ": byte 4: the header promises ", header.promise(kind), ", more than the ",
+    throw DataError(shown(path), ": byte 4: the header promises ", header.promise(kind), ", more than the ",
                     human_bytes(kMostBytes), " that an idx file may have; the file is damaged or not what it seems");
   }
   header.total_bytes = kind.header_bytes() + payload;
@@ -77,11 +80,11 @@ Header parse_header(std::span<const uint8_t> head, const Kind& kind, const std::
 
 void check_length(uint64_t found, const Header& header, const Kind& kind, const std::string& path) {
   if (found < header.total_bytes) {
-    throw DataError(path, ": cut short: ", header.promise(kind), " take ", header.total_bytes, " bytes, ", found,
+    throw DataError(shown(path), ": cut short: ", header.promise(kind), " take ", header.total_bytes, " bytes, ", found,
                     " are there; get it again");
   }
   if (found > header.total_bytes) {
-    throw DataError(path, ": byte ", header.total_bytes, ": data goes on after the ", header.promise(kind),
+    throw DataError(shown(path), ": byte ", header.total_bytes, ": data goes on after the ", header.promise(kind),
                     " that the header promises", "; the file is damaged or not what it seems");
   }
 }
@@ -92,11 +95,11 @@ struct Content {
 };
 
 Content read_packed(const DataFile& file, const Kind& kind) {
-  const std::string& path = file.path();
+  const std::string path = shown(file.path());
   const Bytes packed = file.all(kMostBytes);
   Header header = parse_header(gunzip_head(packed.span(), kHeadBytes, path).span(), kind, path);
   if (header.total_bytes > gunzip_bound(packed.size())) {
-    throw DataError(path, ": cut short: ", header.promise(kind), " take ", header.total_bytes, " bytes, which ",
+    throw DataError(shown(path), ": cut short: ", header.promise(kind), " take ", header.total_bytes, " bytes, which ",
                     packed.size(), " bytes of gzip data can't hold; get it again");
   }
   Bytes bytes = gunzip(packed.span(), header.total_bytes, header.total_bytes, path);
@@ -104,8 +107,8 @@ Content read_packed(const DataFile& file, const Kind& kind) {
   return {std::move(header), std::move(bytes)};
 }
 
-Content read_idx(const std::string& path, const Kind& kind) {
-  const DataFile file(path);
+Content read_idx(const DataFile& file, const Kind& kind) {
+  const std::string path = shown(file.path());
   const Bytes head = file.head(kHeadBytes);
   Content content;
   if (is_gzip(head.span())) {
@@ -127,12 +130,14 @@ std::vector<uint8_t> payload(const Content& content, const Kind& kind) {
 }  // namespace
 
 IdxImages read_idx_images(const std::string& path) {
-  const Content content = read_idx(path, kImages);
+  const Content content = read_idx(DataFile(path), kImages);
   const auto& dims = content.header.dims;
-  if (dims[0] == 0) throw DataError(path, ": byte 4: holds no images (count 0); get it again");
+  if (dims[0] == 0) throw DataError(shown(path), ": byte 4: holds no images (count 0); get it again");
   return {.count = dims[0], .rows = dims[1], .columns = dims[2], .pixels = payload(content, kImages)};
 }
 
-std::vector<uint8_t> read_idx_labels(const std::string& path) { return payload(read_idx(path, kLabels), kLabels); }
+std::vector<uint8_t> read_idx_labels(const std::string& path) {
+  return payload(read_idx(DataFile(path), kLabels), kLabels);
+}
 
 }  // namespace lockstep::datasets

@@ -1,5 +1,6 @@
-#include "lockstep/datasets/mnist_json.h"
+#include "lockstep/datasets/digits/mnist_json.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/datasets/files/file_bytes.h"
 #include "lockstep/datasets/files/gzip.h"
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr uint64_t kMostText = 1ULL << 30;  // the course's file unpacks to about 0.3 GiB
 constexpr size_t kPixels = 784;
+constexpr size_t kMostImages = 200'000;  // of a part; all of MNIST has 70,000
 constexpr std::array<const char*, 3> kParts = {"train", "validation", "test"};
 
 // Follows the nesting of the arrays: depth 1 is the file, 2 a part, 3 its images or its labels, 4 one image. The
@@ -28,6 +31,9 @@ class Reader {
     if (depth_ == 4 || (depth_ == 3 && list_ == 1)) return refuse("an array where a number is expected");
     if (depth_ == 1 && part_ == kParts.size()) return refuse("a fourth part; there are three: train, validation, test");
     if (depth_ == 2 && list_ == 2) return refuse("a third list in a part; there are two: images, labels");
+    if (depth_ == 3 && list_ == 0 && parts_[part_].pixels.size() == kMostImages * kPixels) {
+      return refuse(cat("more than ", kMostImages, " images in a part"));
+    }
     ++depth_;
     if (depth_ == 2) list_ = 0;
     if (depth_ == 4) pixel_ = 0;
@@ -63,8 +69,9 @@ class Reader {
   bool end_object() { return refuse("an object's end"); }
 
   bool parse_error(size_t byte, const std::string& token, const nlohmann::detail::exception&) {
-    throw DataError(path_, ": byte ", byte, " of the JSON text", where(), ": no JSON goes on like this: '",
-                    token.substr(token.size() < 40 ? 0 : token.size() - 40), "'; the file is damaged: get it again");
+    throw DataError(shown(path_), ": byte ", byte, " of the JSON text", where(), ": no JSON goes on like this: '",
+                    shown(token.substr(token.size() < 40 ? 0 : token.size() - 40)),
+                    "'; the file is damaged: get it again");
   }
 
   MnistJson take() {
@@ -82,7 +89,8 @@ class Reader {
   }
 
   bool refuse(const std::string& what) const {
-    throw DataError(path_, where(), ": ", what, "; expected is [train, validation, test], each [images, labels]");
+    throw DataError(shown(path_), where(), ": ", what,
+                    "; expected is [train, validation, test], each [images, labels]");
   }
 
   bool pixel(double value) {
@@ -104,7 +112,7 @@ class Reader {
   bool end_part() {
     MnistJsonPart& part = parts_[part_];
     if (part.pixels.size() / kPixels != part.labels.size()) {
-      throw DataError(path_, ": in ", kParts[part_], ": ", part.pixels.size() / kPixels, " images, but ",
+      throw DataError(shown(path_), ": in ", kParts[part_], ": ", part.pixels.size() / kPixels, " images, but ",
                       part.labels.size(), " labels; get the file again");
     }
     part.pixels.shrink_to_fit();
@@ -120,24 +128,31 @@ class Reader {
   size_t pixel_ = 0;
 };
 
+void check_begin(std::span<const uint8_t> text, const std::string& path) {
+  const auto first = std::find_if(text.begin(), text.end(), [](uint8_t byte) { return !std::isspace(byte); });
+  if (first != text.end() && *first == '[') return;
+  throw DataError(shown(path), ": byte ", first - text.begin(),
+                  ": not MNIST as JSON: it does not begin with '['; idx files are opened by the ",
+                  "name of their directory");
+}
+
+// The beginning is looked at before all of it is unpacked.
 Bytes read_text(const std::string& path) {
+  constexpr size_t kHead = 1024;
   const DataFile file(path);
   Bytes bytes = file.all(kMostText);
-  if (!is_gzip(bytes.span())) return bytes;
-  return gunzip(bytes.span(), gunzip_size_hint(bytes.span()), kMostText, path);
+  if (is_gzip(bytes.span())) {
+    check_begin(gunzip_head(bytes.span(), kHead, path).span(), path);
+    return gunzip(bytes.span(), gunzip_size_hint(bytes.span()), kMostText, path);
+  }
+  check_begin(bytes.span(), path);
+  return bytes;
 }
 
 }  // namespace
 
 MnistJson read_mnist_json(const std::string& path) {
   Bytes text = read_text(path);
-  size_t first = 0;
-  while (first < text.size() && std::isspace(text.span()[first])) ++first;
-  if (first == text.size() || text.span()[first] != '[') {
-    throw DataError(path, ": byte ", first,
-                    ": not MNIST as JSON: it does not begin with '['; idx files are opened by the ",
-                    "name of their directory");
-  }
   Reader reader(path);
   const auto* begin = reinterpret_cast<const char*>(text.data());
   nlohmann::json::sax_parse(begin, begin + text.size(), &reader);

@@ -1,9 +1,9 @@
-#include "lockstep/datasets/idx.h"
+#include "lockstep/datasets/digits/idx.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/datasets/testing/mnist_files.h"
+#include "lockstep/datasets/digits/testing/mnist_files.h"
 
 namespace lockstep::datasets {
 namespace {

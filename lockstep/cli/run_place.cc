@@ -1,0 +1,83 @@
+#include "lockstep/cli/run_place.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/text_exchange.h"
+#include "lockstep/launch/launched_job.h"
+#include "lockstep/launch/resumed.h"
+#include "lockstep/world/once.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kRuns = "runs";
+
+// The jobs that the ranks are a part of. A collective.
+std::vector<launch::LaunchedJob> jobs_of(World& world) {
+  auto jobs = launch::find_jobs();
+  launch::add_others(jobs, comm::gather_texts(world.communicator(), launch::names_of(jobs)));
+  return jobs;
+}
+
+// What rank 0 finds by the jobs of all, on all ranks: each has looked for it before it knew of the others'.
+struct Found {
+  std::string done;    // why there is nothing to do
+  std::string config;  // of the run that goes on
+  bool anew = false;   // no earlier start has begun the run
+};
+
+// A collective.
+Found find(World& world, const train::TrainOptions& asked, const std::vector<launch::LaunchedJob>& jobs) {
+  Found found;
+  once(world, OnceScope::kWorld, [&] {
+    found.done = launch::find_done(asked, kRuns, jobs);
+    found.anew = launch::find_earlier_start(asked, kRuns, jobs).empty();
+    if (asked.resume && found.done.empty()) found.config = launch::find_resumed_config(asked, kRuns, jobs);
+  });
+  for (std::string* text : {&found.done, &found.config}) *text = comm::text_of_rank_0(world.communicator(), *text);
+  found.anew = !comm::text_of_rank_0(world.communicator(), found.anew ? "anew" : "").empty();
+  return found;
+}
+
+// Rank 0 may be on a node that has come, and whose disk is its own. A collective.
+void check_seen_by_rank_0(World& world, const train::TrainOptions& asked, const std::vector<launch::LaunchedJob>& jobs,
+                          bool anew) {
+  together(world.communicator(), [&] {
+    const std::string earlier = anew ? launch::find_earlier_start(asked, kRuns, jobs) : "";
+    if (earlier.empty()) return;
+    throw ConfigError(earlier,
+                      ": an earlier start of this job has begun the run there, and rank 0 can't see it; let "
+                      "--out name a folder that all nodes share");
+  });
+}
+
+}  // namespace
+
+Folder take_folder(World& world, TrainLine& line, const Logger& log) {
+  Folder folder{.of_front = train::RunLock::inherited(line.options().out), .of_launcher = {}, .done = {}};
+  if (folder.of_front) return folder;
+  const auto jobs = jobs_of(world);
+  const Found found = find(world, line.options(), jobs);
+  folder.done = found.done;
+  if (!folder.done.empty()) return folder;
+  check_seen_by_rank_0(world, line.options(), jobs, found.anew);
+  line.agree(world, found.config);
+  train::TrainOptions& options = line.options();
+  once(world, OnceScope::kWorld, [&] {
+    folder.of_launcher = launch::RunDirectory::prepare(options, kRuns, jobs);
+    launch::go_on(options, *folder.of_launcher);
+  });
+  const std::string& warning = folder.of_launcher ? folder.of_launcher->lock().warning() : "";
+  if (!warning.empty()) log.warning(warning);
+  options.out = comm::text_of_rank_0(world.communicator(), options.out);
+  const std::string resume = comm::text_of_rank_0(world.communicator(), options.resume.value_or(""));
+  if (resume.empty()) return folder;
+  options.resume = resume;
+  if (!options.load.empty()) options.loaded = std::exchange(options.load, "");
+  return folder;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,21 @@
+#include "lockstep/datasets/image_source.h"
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::datasets {
+
+const image::ImageInfo& open_encoded(image::Decoder& decoder, const Encoded& encoded, const std::string& name,
+                                     const image::DecodeOptions& options) {
+  if (encoded.raw) return decoder.open_raw(encoded.bytes, *encoded.raw, name, options);
+  return decoder.open(encoded.bytes, name, options);
+}
+
+EncodedPair ImageSource::read_pair(int64_t index, PairMemory& /*memory*/) const {
+  throw BugError(name_of(index), ": an image without a mask is read with it");
+}
+
+Encoded ImageSource::read_mask(int64_t index, std::vector<uint8_t>& /*memory*/) const {
+  throw BugError(name_of(index), ": the mask of an image without one is read");
+}
+
+}  // namespace lockstep::datasets

@@ -1,0 +1,55 @@
+// Makes rows of tensors of images that are opened, and of their masks: what all data sets of images share.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "lockstep/base/draw.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/datasets/image_setup.h"
+#include "lockstep/image/decoder.h"
+#include "lockstep/image/label_map.h"
+#include "lockstep/image/normalize.h"
+#include "lockstep/image/pipeline.h"
+
+namespace lockstep::datasets {
+
+// What a thread needs to read a sample. Image and mask are opened in it.
+struct ReadingDesk {
+  image::Decoder image, mask;
+  image::Scratch scratch;
+  image::Sample sample;
+};
+
+// Immutable; any thread, each with a desk of its own.
+class Renderer {
+ public:
+  // Augmented by the set-up's training transforms, or else as an evaluation sees images.
+  Renderer(const ImageSetup& setup, bool augmented);
+
+  const ImageSetup& setup() const { return setup_; }
+  bool augmented() const { return augmented_; }
+  // What becomes of stored images, for data::Dataset::transforms().
+  std::string transforms() const { return transforms_of(setup_, augmented_); }
+  // The tensor of an image: "data" [channels, height, width].
+  data::Field field() const;
+
+  // Writes the image that is opened on the desk to rows[0] and, with `classes`, the classes of its mask to rows[1], of
+  // int64 [height, width]. Adds to `stats`. Throws DataError and IoError that name the image or the mask, and
+  // ConfigError for transforms that give another size than the set-up's.
+  void render(ReadingDesk& desk, const image::LabelMap* classes, const Draw& draw, std::span<const at::Tensor> rows,
+              data::ReadStats& stats) const;
+
+ private:
+  void check_size(const ReadingDesk& desk, image::Size size) const;
+
+  ImageSetup setup_;
+  bool augmented_;
+  std::shared_ptr<const image::Pipeline> pipeline_;
+  image::NormalizeTable table_;
+};
+
+}  // namespace lockstep::datasets

@@ -1,0 +1,7 @@
+// npy files, as images and as masks.
+#include "images.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static lockstep::fuzz::ImageFuzzer fuzzer(lockstep::image::Format::kNpy);
+  return fuzzer.run({data, size});
+}
