@@ -1,14 +1,15 @@
-# lockstep_module(NAME [TORCH] [PRIVATE] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…] [TEST_USES MODULE…]
-#                 [TEST_LINKS TARGET…])
+# lockstep_module(NAME [TORCH] [PRIVATE] [THREADS] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…]
+#                 [TEST_USES MODULE…] [TEST_LINKS TARGET…])
 #
 # One folder = one static library lockstep::NAME from its *.cc, and one test program lockstep_NAME_test from its
 # *_test.cc. NAME is the folder's path under lockstep/; a slash becomes an underscore in the names of targets
 # (comm/shm: lockstep::comm_shm). USES names all modules whose headers the folder includes, but for base; TEST_USES
 # those that only its tests do. The test `includes` compares both with the real includes (tests/tools/check-includes).
 # Headers are found as lockstep/NAME/x.h through a tree of links to each module's own headers: build/…/include/NAME.
-# A PRIVATE module is for this project's programs alone and is not installed.
+# A PRIVATE module is for this project's programs alone and is not installed. Tests of a module with THREADS
+# run under the thread sanitizer, too.
 function(lockstep_module name)
-  cmake_parse_arguments(ARG "TORCH;PRIVATE" "" "USES;LINKS;PRIVATE_LINKS;TEST_USES;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;PRIVATE;THREADS" "" "USES;LINKS;PRIVATE_LINKS;TEST_USES;TEST_LINKS" ${ARGN})
   lockstep_target_names(${name} own)
   set(target lockstep_${own})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
@@ -60,6 +61,9 @@ function(lockstep_module name)
     list(TRANSFORM used PREPEND lockstep::)
     lockstep_test(${target}_test ${tests} LINKS lockstep::${own} ${used} ${ARG_TEST_LINKS} $<$<BOOL:${ARG_TORCH}>:torch::cpu>)
     lockstep_precompiled(${target}_test ${kind})
+    if(ARG_THREADS)
+      set_tests_properties(${target}_test PROPERTIES LABELS tsan)
+    endif()
   endif()
 endfunction()
 
