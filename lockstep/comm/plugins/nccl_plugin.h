@@ -34,8 +34,8 @@ struct NcclOptions {
 
 }  // namespace lockstep::comm
 
-// The plug-in's entry point; the caller owns the communicator. Local rank r uses GPU r. NCCL connects at the first
-// call. Collectives on CUDA tensors run on a stream of their own, behind the work queued on the current stream. wait()
-// makes the current stream wait for them, not the host, and so a call's error is thrown by a later call. Throws
-// ConfigError if this node has fewer GPUs than ranks.
+// The plug-in's entry point; the caller owns the communicator. Local rank r uses GPU r, or the only one that it sees.
+// NCCL connects at the first call. Collectives on CUDA tensors run on a stream of their own, behind the work queued on
+// the current stream. wait() makes the current stream wait for them, not the host, and so a call's error is thrown by a
+// later call. Throws ConfigError if this node has fewer GPUs than ranks, or two ranks have the same.
 extern "C" lockstep::comm::Communicator* lockstep_make_nccl_communicator(lockstep::comm::NcclOptions& options);

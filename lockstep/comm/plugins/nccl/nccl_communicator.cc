@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iomanip>
+#include <sstream>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
@@ -13,9 +15,11 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/copied_out.h"
+#include "lockstep/comm/plugins/nccl/gpu_of_rank.h"
 #include "lockstep/comm/plugins/nccl/nccl_queue.h"
 #include "lockstep/comm/plugins/nccl_plugin.h"
 #include "lockstep/comm/quiet_c10d.h"
+#include "lockstep/comm/text_exchange.h"
 
 namespace lockstep::comm {
 namespace {
@@ -171,13 +175,17 @@ class NcclCommunicator final : public Communicator {
 at::Device device_of(const NcclOptions& options) {
   const RankPlace& place = options.ranks.at(static_cast<size_t>(options.rank));
   const auto here = static_cast<int>(ranks_of_node(options.ranks, place.node).size());
-  const int gpus = at::cuda::device_count();
-  if (gpus < here) {
-    throw ConfigError("backend nccl: rank ", options.rank, ": this node has ", here, here == 1 ? " rank" : " ranks",
-                      " and ", gpus, gpus == 1 ? " GPU" : " GPUs",
-                      "; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use auto");
-  }
-  return {at::kCUDA, static_cast<c10::DeviceIndex>(place.local_rank)};
+  const int gpu = gpu_of_rank(options.rank, place.local_rank, here, at::cuda::device_count());
+  return {at::kCUDA, static_cast<c10::DeviceIndex>(gpu)};
+}
+
+// The GPU's name among all machines', or its part's where it is divided (MIG): "node3 GPU-5f0c…".
+std::string name_of_gpu(const std::string& host, const at::Device& device) {
+  const auto& id = at::cuda::getDeviceProperties(device.index())->uuid.bytes;
+  std::ostringstream text;
+  text << host << " GPU-" << std::hex << std::setfill('0');
+  for (const char byte : id) text << std::setw(2) << static_cast<int>(static_cast<unsigned char>(byte));
+  return text.str();
 }
 
 // Only where the user has not said otherwise. c10d's own watchdog is not to end the process: the queue ends calls.
@@ -199,7 +207,8 @@ std::unique_ptr<Communicator> make_communicator(NcclOptions& options) {
     bulletin.announce();
     bulletin.announce(all);
   }
-  options.host->barrier();  // all notes are there
+  const std::string& host = options.ranks.at(static_cast<size_t>(options.rank)).host;
+  require_gpus_of_their_own(gather_texts(*options.host, name_of_gpu(host, device)));  // then all notes are there, too
   const auto stopped = std::make_shared<std::atomic<bool>>(false);
   Watch::Options watch{.rank = options.rank, .ranks = options.ranks, .board = options.board, .warn = options.warn};
   watch.timeout_name = options.timeout_name;
