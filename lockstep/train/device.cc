@@ -12,6 +12,15 @@
 
 namespace lockstep::train {
 
+namespace {
+
+[[noreturn]] void throw_no_gpu() {
+  throw ConfigError(
+      "--device cuda: no GPU can be used here; lockstep doctor says more. Leave --device out for the CPU");
+}
+
+}  // namespace
+
 int gpus_of_driver(const char* library) {
   struct Close {
     void operator()(void* handle) const { dlclose(handle); }
@@ -25,19 +34,15 @@ int gpus_of_driver(const char* library) {
 }
 
 void require_gpu(DeviceKind kind) {
-  if (kind == DeviceKind::kCpu || gpus_of_driver() > 0) return;
-  throw ConfigError(
-      "--device cuda: no GPU can be used here; lockstep doctor says more. Leave --device out for the CPU");
+  if (kind == DeviceKind::kCpu) return;
+  if (gpus_of_driver() == 0) throw_no_gpu();
+  comm::plugin_symbol(comm::kCudaPlugin, "lockstep_make_nccl_communicator");
 }
 
 c10::Device open_device(DeviceKind kind, int local_rank) {
   if (kind == DeviceKind::kCpu) return c10::Device(c10::kCPU);
   require_gpu(kind);
-  comm::plugin_symbol(comm::kCudaPlugin, "lockstep_make_nccl_communicator");
-  if (!at::globalContext().hasCUDA()) {
-    throw ConfigError(
-        "--device cuda: no GPU can be used here; lockstep doctor says more. Leave --device out for the CPU");
-  }
+  if (!at::globalContext().hasCUDA()) throw_no_gpu();
   const c10::impl::VirtualGuardImpl guard(c10::kCUDA);
   const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank % guard.deviceCount()));
   guard.setDevice(device);

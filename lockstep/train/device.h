@@ -12,12 +12,13 @@ namespace lockstep::train {
 // Returns the number of GPUs that the CUDA driver has; 0 without a driver. `library` is the driver's name.
 int gpus_of_driver(const char* library = "libcuda.so.1");
 
-// Throws ConfigError if GPUs are asked for and there is none, whatever libraries this build has or lacks.
+// Opens the CUDA plug-in where GPUs are asked for. It comes before anything that may ask libtorch for a GPU, such as
+// init(): libtorch keeps its first answer for the process. Throws ConfigError if there is no GPU, whatever libraries
+// this build has or lacks, or if it has no plug-in.
 void require_gpu(DeviceKind kind);
 
-// Returns the device of the rank with this local rank. Ranks share GPUs if there are fewer GPUs than ranks. For a GPU
-// it opens the CUDA plug-in, which must come before anything else asks libtorch for a GPU. Throws ConfigError if this
-// build or this machine has none.
+// Returns the device of the rank with this local rank. Ranks share GPUs if there are fewer GPUs than ranks. Throws
+// as require_gpu.
 c10::Device open_device(DeviceKind kind, int local_rank);
 
 // Returns the backend for ranks on such a device: "nccl" for GPUs if `backend` is "auto", else `backend`.

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace lockstep {
 namespace {
 
@@ -18,6 +20,17 @@ TEST(InitSeeds, RepeatsNumbersAndSetsTheFlags) {
   EXPECT_TRUE(at::globalContext().benchmarkCuDNN());
   init_seeds(6, false);
   EXPECT_FALSE(at::equal(at::randn({4}), first));
+}
+
+TEST(InitSeeds, CublasRepeatsItsBitsWhereTheUserHasNotSaidOtherwise) {
+  unsetenv("CUBLAS_WORKSPACE_CONFIG");
+  init_seeds(5, false);
+  EXPECT_EQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), nullptr);
+  init_seeds(5, true);
+  EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
+  init_seeds(5, true);
+  EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":16:8");
 }
 
 }  // namespace
