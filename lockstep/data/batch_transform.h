@@ -35,6 +35,10 @@ class BatchTransform {
   // row that those of any other batch get.
   virtual void apply(Batch& batch, const Dataset& dataset, const LaneDraw& draw) const = 0;
 
+  // Whether it may come before images are normalised, with the same result as after it: it moves pixels, and computes
+  // with none. Where it may not, bytes with a table (Field::table) are refused.
+  virtual bool takes_bytes() const { return false; }
+
   // What it does, for a run's header. A loop's state compares it.
   virtual std::string text() const = 0;
 };

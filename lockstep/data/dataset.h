@@ -22,6 +22,9 @@ struct Field {
   at::ScalarType dtype;
   std::vector<int64_t> shape;  // of one sample: {3, 224, 224}; {} for a number
   bool channels_last = false;  // a [C, H, W] lies in memory as H, W, C
+  // Of uint8 images [C, H, W] that are normalised where they are used (byte_tables.h): the number for each byte of each
+  // channel, [C, 256] of a floating-point type on the CPU. Undefined: the values are what they are.
+  at::Tensor table = {};
 };
 
 // Where the time of reading went.

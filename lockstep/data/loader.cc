@@ -6,11 +6,18 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/data/byte_tables.h"
 
 namespace lockstep::data {
 namespace {
 
 constexpr int kMostPrefetch = 64;
+
+void check_bytes(const BatchTransform& transform, const Dataset& dataset) {
+  if (transform.takes_bytes() || !has_tables(dataset.fields())) return;
+  throw ConfigError(transform.text(), ": computes with normalised images, and these are bytes that are normalised ",
+                    "after it, on the device; have them normalised as they are read");
+}
 
 void check(const LoaderOptions& options, const Dataset& dataset, const LaneSampler& sampler) {
   if (options.prefetch < 1 || options.prefetch > kMostPrefetch) {
@@ -25,7 +32,9 @@ void check(const LoaderOptions& options, const Dataset& dataset, const LaneSampl
   if (dataset.size() != sampler.options().dataset_size) {
     throw BugError("a sampler of ", sampler.options().dataset_size, " samples for a data set of ", dataset.size());
   }
-  if (options.transform != nullptr) options.transform->check(dataset);
+  if (options.transform == nullptr) return;
+  check_bytes(*options.transform, dataset);
+  options.transform->check(dataset);
 }
 
 // The samples of the largest batch.

@@ -158,6 +158,8 @@ class Mix final : public BatchTransform {
     batch.target() = mixed_classes(batch.target().contiguous(), dataset.classes(), lambda);
   }
 
+  bool takes_bytes() const override { return options_.mixup == 0; }
+
   std::string text() const override {
     const std::string mixup = cat("MixUp ", write_number(options_.mixup));
     const std::string cutmix = cat("CutMix ", write_number(options_.cutmix));

@@ -20,6 +20,19 @@ const char* bytes_in(const at::Tensor& row) { return static_cast<const char*>(ro
 
 }  // namespace
 
+void check_table(const Dataset& dataset, const Field& field) {
+  if (!field.table.defined()) return;
+  const auto refuse = [&](const auto&... why) {
+    throw ConfigError(dataset.description(), ": the field ", field.name, " has a table for bytes, ", why...);
+  };
+  if (field.dtype != at::kByte) refuse("and its values are ", field.dtype, ": they would be normalised twice");
+  if (field.shape.size() != 3) refuse("and is no image [C, H, W]");
+  if (field.table.sizes() != at::IntArrayRef({field.shape[0], 256}) || !at::isFloatingType(field.table.scalar_type())) {
+    refuse(field.table.scalar_type(), ' ', field.table.sizes(), ": expected a floating-point type and [",
+           field.shape[0], ", 256]");
+  }
+}
+
 void check_fields(const Dataset& dataset) {
   const std::vector<Field> fields = dataset.fields();
   if (fields.empty() || fields.front().name != "data") {
@@ -31,6 +44,7 @@ void check_fields(const Dataset& dataset) {
     if (!names.insert(field.name).second) {
       throw ConfigError(dataset.description(), ": two fields are named ", field.name, "; each has a name of its own");
     }
+    check_table(dataset, field);
   }
 }
 

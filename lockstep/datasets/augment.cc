@@ -28,7 +28,8 @@ ImageSetup setup_of(const OpenOptions& options, image::Size result, const Transf
           .result = result,
           .decode = decode,
           .dtype = options.dtype,
-          .channels_last = options.channels_last};
+          .channels_last = options.channels_last,
+          .as_bytes = options.as_bytes};
 }
 
 // Images with classes. `plain` is what evaluation does, `cropping` what standard does in its place.

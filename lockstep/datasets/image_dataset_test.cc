@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "lockstep/data/byte_tables.h"
 #include "lockstep/data/read_batch.h"
 #include "lockstep/data/sample_rows.h"
 #include "lockstep/data/subset.h"
@@ -80,6 +81,35 @@ TEST_F(ImageDatasetTest, ComesInEachTypeAndLayout) {
   ImageSetup with = setup({24, 24});
   with.dtype = at::kDouble;
   EXPECT_THROW(open(with), ConfigError);
+}
+
+TEST_F(ImageDatasetTest, AsBytesHasTheTableThatMakesTheSameNumbers) {
+  const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5};
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    for (const bool channels_last : {false, true}) {
+      for (const int channels : {1, 3}) {
+        ImageSetup with = setup({24, 20});
+        with.normalize = {.mean = {0.5f, 0.25f, 0}, .std = {0.5f, 0.25f, 2}};
+        with.dtype = dtype;
+        with.channels_last = channels_last;
+        with.decode.channels = channels;
+        const auto numbers = open(with, true);
+        with.as_bytes = true;
+        const auto bytes = open(with, true);
+        EXPECT_EQ(bytes->transforms(), numbers->transforms()) << "a loop may go on with either";
+        data::Batch batch = data::read_batch(*bytes, all, 2, 1);
+        EXPECT_EQ(batch.data().scalar_type(), at::kByte);
+        data::ByteTables(bytes->fields(), at::kCPU).apply(batch);
+        EXPECT_EQ(batch.data().scalar_type(), dtype);
+        EXPECT_TRUE(at::equal(batch.data(), data::read_batch(*numbers, all, 2, 1).data())) << dtype << channels;
+        EXPECT_TRUE(data::has_tables(bytes->for_evaluation()->fields()));
+      }
+    }
+  }
+  ImageSetup with = setup({24, 24});
+  with.dtype = at::kByte;
+  with.as_bytes = true;
+  EXPECT_THROW(open(with), ConfigError) << "bytes that are not normalised";
 }
 
 TEST_F(ImageDatasetTest, IsNormalised) {

@@ -1,5 +1,7 @@
 #include "lockstep/datasets/image_setup.h"
 
+#include <ATen/ops/empty.h>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep::datasets {
@@ -24,6 +26,17 @@ image::Type pixel_type(at::ScalarType dtype) {
     default:
       throw ConfigError("images as ", c10::toString(dtype), ": they come as uint8, float32, bfloat16 or float16");
   }
+}
+
+at::Tensor byte_table(const ImageSetup& setup) {
+  if (setup.dtype == at::kByte) {
+    throw ConfigError(
+        "images as uint8 that aren't normalised have no table: as_bytes goes with the type of the numbers");
+  }
+  const image::NormalizeTable table(setup.normalize, pixel_type(setup.dtype));
+  at::Tensor entries = at::empty({setup.decode.channels, 256}, at::TensorOptions(setup.dtype));
+  table.entries(setup.decode.channels, entries.mutable_data_ptr());
+  return entries;
 }
 
 std::string text_of(const ImageSetup& setup, bool augmented) {

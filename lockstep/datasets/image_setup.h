@@ -1,7 +1,7 @@
 // How the images of a data set become tensors.
 #pragma once
 
-#include <c10/core/ScalarType.h>
+#include <ATen/core/Tensor.h>
 
 #include <memory>
 #include <optional>
@@ -22,6 +22,9 @@ struct ImageSetup {
   image::DecodeOptions decode = {};   // its channels are the result's
   at::ScalarType dtype = at::kFloat;  // uint8 (not normalised), float32, bfloat16 or float16
   bool channels_last = false;         // how a [C, H, W] lies in memory
+  // Images come as uint8, beside the table (data::Field::table) that makes the same numbers of `dtype` of them where
+  // they are used.
+  bool as_bytes = false;
 };
 
 // How images, and masks beside them, are turned while they are decoded. Unset: as Exif::kOn.
@@ -29,6 +32,9 @@ image::DecodeOptions turned_by(std::optional<Exif> exif);
 
 // The type of pixels for a tensor's. Throws ConfigError for types that images don't come in.
 image::Type pixel_type(at::ScalarType dtype);
+
+// The table of a set-up with as_bytes, [channels, 256] of setup.dtype. Throws ConfigError if that is uint8.
+at::Tensor byte_table(const ImageSetup& setup);
 
 // "standard: RandomResizedCrop 224, flip 0.5" for training, "Resize 256, CenterCrop 224" for evaluation.
 std::string text_of(const ImageSetup& setup, bool augmented);

@@ -16,6 +16,7 @@ struct OpenOptions {
   int size = 224;                     // pixels a side of the result; of masks the shorter side
   bool channels_last = false;         // how images lie in memory
   at::ScalarType dtype = at::kFloat;  // of images
+  bool as_bytes = false;              // images come as ImageSetup::as_bytes says
   int threads = 1;                    // for scanning masks and the like
   data::OnOneRank on_one_rank = {};
 };

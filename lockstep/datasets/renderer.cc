@@ -9,13 +9,15 @@ Renderer::Renderer(const ImageSetup& setup, bool augmented)
     : setup_(setup),
       augmented_(augmented),
       pipeline_(augmented ? setup.train : setup.evaluation),
-      table_(setup.normalize, pixel_type(setup.dtype)) {}
+      table_(setup.normalize, setup.as_bytes ? image::Type::kU8 : pixel_type(setup.dtype)),
+      byte_table_(setup.as_bytes ? byte_table(setup) : at::Tensor()) {}
 
 data::Field Renderer::field() const {
   return {.name = "data",
-          .dtype = setup_.dtype,
+          .dtype = setup_.as_bytes ? at::kByte : setup_.dtype,
           .shape = {setup_.decode.channels, setup_.result.height, setup_.result.width},
-          .channels_last = setup_.channels_last};
+          .channels_last = setup_.channels_last,
+          .table = byte_table_};
 }
 
 void Renderer::check_size(const ReadingDesk& desk, image::Size size) const {

@@ -50,6 +50,7 @@ class Renderer {
   bool augmented_;
   std::shared_ptr<const image::Pipeline> pipeline_;
   image::NormalizeTable table_;
+  at::Tensor byte_table_;  // of images that come as bytes
 };
 
 }  // namespace lockstep::datasets

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstddef>
+#include <cstring>
 
 #include "lockstep/base/error.h"
 
@@ -85,6 +86,17 @@ void NormalizeTable::store(const Pixels& from, void* to, bool channels_last) con
       return store_as(from, bits_, static_cast<uint32_t*>(to), channels_last);
     default:
       return store_as(from, bits_, static_cast<uint16_t*>(to), channels_last);
+  }
+}
+
+void NormalizeTable::entries(int channels, void* to) const {
+  const size_t size = type_ == Type::kU8 ? 1 : type_ == Type::kF32 ? 4 : 2;
+  auto* bytes = static_cast<char*>(to);
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+    for (const uint32_t entry : bits_[c]) {
+      std::memcpy(bytes, &entry, size);  // its lowest bytes come first
+      bytes += size;
+    }
   }
 }
 

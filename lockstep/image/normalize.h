@@ -25,6 +25,9 @@ class NormalizeTable {
   // Writes [channels, height, width] to `to`, which has exactly that room: as C, H, W or, with channels_last, H, W, C.
   void store(const Pixels& from, void* to, bool channels_last) const;
 
+  // Writes the numbers of all bytes, [channels, 256] of the type.
+  void entries(int channels, void* to) const;
+
  private:
   Type type_;
   std::array<std::array<uint32_t, 256>, 3> bits_;  // an entry's bits, in its lowest bytes

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -48,6 +49,27 @@ TEST(NormalizeTable, IsTheFormulasBitsInBothLayouts) {
       }
     }
   }
+}
+
+template <typename T>
+void expect_entries_as_stored(Type type) {
+  for (const int channels : {1, 3}) {
+    Pixels all;
+    all.reshape({256, 1}, channels);
+    for (int v = 0; v < 256; ++v) std::fill_n(all.at(v, 0), channels, static_cast<uint8_t>(v));
+    std::vector<T> entries(static_cast<size_t>(channels) * 256 + 1, T{77});
+    NormalizeTable(kImageNet, type).entries(channels, entries.data());
+    EXPECT_EQ(entries.back(), T{77});
+    entries.pop_back();
+    EXPECT_EQ(entries, stored<T>(all, kImageNet, type, false));
+  }
+}
+
+TEST(NormalizeTable, EntriesAreWhatIsStored) {
+  expect_entries_as_stored<float>(Type::kF32);
+  expect_entries_as_stored<uint16_t>(Type::kBf16);
+  expect_entries_as_stored<uint16_t>(Type::kF16);
+  expect_entries_as_stored<uint8_t>(Type::kU8);
 }
 
 TEST(NormalizeTable, BytesStayAsTheyAre) {
