@@ -14,6 +14,7 @@ inline datasets::OpenOptions file_request(const train::DataRequest& request, con
           .size = size,
           .channels_last = request.channels_last,
           .dtype = request.dtype,
+          .as_bytes = request.as_bytes,
           .threads = request.threads,
           .on_one_rank = request.on_one_rank};
 }

@@ -1,10 +1,38 @@
 #include "lockstep/train/device_input.h"
 
-#include <ATen/ATen.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "lockstep/base/error.h"
 
 namespace lockstep::train {
+namespace {
+
+// The bytes of a step's batches once they are on the device, as the model takes them.
+int64_t device_bytes(const data::StepBatch& step, const std::vector<data::Field>& fields) {
+  int64_t rows = 0;
+  for (const auto& lane : step.lanes) rows += lane.size();
+  return data::bytes_of(data::looked_up(fields), rows);
+}
+
+// Those of the fields that are bytes until they are looked up, and what looking up takes beside them.
+int64_t bytes_in_between(const std::vector<data::Field>& fields, int64_t rows) {
+  int64_t bytes = 0, most_indices = 0;
+  for (const data::Field& field : fields) {
+    if (!field.table.defined()) continue;
+    const int64_t of_field = data::bytes_of({field}, rows);
+    const int64_t of_image = of_field / std::max<int64_t>(1, rows);
+    const int64_t index = int64_t{sizeof(int32_t)};
+    most_indices = std::max(most_indices, std::min(of_field * index, std::max(data::kLookUpBytes, of_image * index)));
+    bytes += of_field;
+  }
+  return bytes + most_indices;
+}
+
+}  // namespace
 
 data::BatchMemory batch_memory(c10::Device device) {
   if (device.is_cpu()) return {};
@@ -13,22 +41,32 @@ data::BatchMemory batch_memory(c10::Device device) {
   };
 }
 
-DeviceInput::DeviceInput(data::Loader& loader, c10::Device device) : loader_(loader), device_(device) {
-  if (!device_.is_cpu()) side_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
+DeviceInput::DeviceInput(data::Loader& loader, c10::Device device, Options options)
+    : loader_(loader), most_ahead_(options.most_ahead), stream_(std::move(options.stream)) {
+  if (stream_ == nullptr && !device.is_cpu()) stream_ = copy_stream(device);
+  const auto make_tables = [&] { tables_ = data::ByteTables(loader_.dataset().fields(), device); };
+  if (stream_ == nullptr) {
+    make_tables();
+  } else {
+    stream_->run(make_tables);
+  }
 }
 
 data::StepBatch DeviceInput::next() {
-  if (device_.is_cpu()) return loader_.next();
+  if (stream_ == nullptr) {
+    data::StepBatch batch = loader_.next();
+    for (auto& lane : batch.lanes) tables_.apply(lane);
+    return batch;
+  }
   const bool is_first = !ahead_.has_taken();
   if (is_first) ahead_.take();
-  if (present_) present_->arrived.synchronize();  // a step ago: it has arrived long since
+  if (present_ && present_->arrived) present_->arrived->host_waits();  // a step ago: it has arrived long since
   present_ = ahead_.next();
+  if (!present_->arrived) upload(*present_);
   data::StepBatch batch = loader_.settle(std::move(present_->read));
-  const c10::Stream stream = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
-  present_->arrived.block(stream);
+  present_->arrived->compute_waits();
   for (auto& lane : batch.lanes) {
-    // Allocated on the side stream: not to be given out again before this one is done with them.
-    lane.for_each_tensor([&](at::Tensor& tensor) { tensor.record_stream(stream); });
+    lane.for_each_tensor([&](at::Tensor& tensor) { stream_->also_used_by_compute(tensor); });
   }
   ahead_.take();
   if (!is_first) batch.wait_ns = 0;
@@ -36,17 +74,45 @@ data::StepBatch DeviceInput::next() {
   return batch;
 }
 
-DeviceInput::Arriving DeviceInput::upload() {
-  Arriving next{loader_.read(), c10::Event(device_.type()), {}};
-  const c10::StreamGuard on_side(*side_);
-  for (auto& lane : next.read.step.lanes) {
-    lane.for_each_tensor([&](at::Tensor& tensor) {
-      next.on_host.push_back(tensor.pin_memory());  // a small tensor is a copy that is not pinned
-      tensor = next.on_host.back().to(device_, /*non_blocking=*/true);
-    });
-  }
-  next.arrived.record(*side_);
+DeviceInput::Arriving DeviceInput::take() {
+  Arriving next{loader_.read()};
+  if (device_bytes(next.read.step, loader_.dataset().fields()) <= most_ahead_) upload(next);
   return next;
+}
+
+// A failure becomes the read's own, which settle() throws: on all ranks together, and with the step to be read again.
+void DeviceInput::upload(Arriving& step) {
+  if (step.read.failed) return;
+  try {
+    stream_->run([&] {
+      for (auto& lane : step.read.step.lanes) {
+        lane.for_each_tensor([&](at::Tensor& tensor) {
+          step.on_host.push_back(stream_->pinned(tensor));
+          tensor = stream_->copy(step.on_host.back());
+        });
+        tables_.apply(lane);
+      }
+    });
+  } catch (...) {
+    step.read.failed = std::current_exception();
+  }
+  try {
+    step.arrived = stream_->record();  // of some copies, too: they read what on_host has
+  } catch (...) {
+    if (!step.read.failed) step.read.failed = std::current_exception();
+  }
+}
+
+std::string text_of_input(const std::vector<data::Field>& fields, int64_t rows, c10::Device device,
+                          int64_t most_ahead) {
+  const bool by_table = data::has_tables(fields);
+  if (device.is_cpu()) return by_table ? "bytes, normalised as they are used" : "";
+  const int64_t step = data::bytes_of(data::looked_up(fields), rows);
+  const bool ahead = step <= most_ahead;
+  const int64_t total = (ahead ? 2 : 1) * step + bytes_in_between(fields, rows);
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  return cat(by_table ? "bytes, normalised on the device, " : "", ahead ? "a step ahead, " : "no step ahead, ",
+             "about ", (total + kMiB - 1) / kMiB, " MiB on the device");
 }
 
 }  // namespace lockstep::train

@@ -1,15 +1,28 @@
-// Brings a loader's batches to the computing device. While a GPU computes one step, the next step's batch is copied to
-// it from pinned memory on a stream of its own. On the CPU the loader's batches are passed on unchanged.
+// Brings a loader's batches to the computing device, and normalises there those that come as bytes
+// (data/byte_tables.h). On the CPU the loader's batches are passed on.
+//
+// On a GPU the next step's batches are on their way while the present one computes. All is queued on a stream of its
+// own: the copies from pinned memory, the tables, and behind them an event. The computing stream waits for that event
+// before the step that uses the batches, the host never before the step after it. Until then this holds the host's
+// memory, which the loader uses again. The batches' memory on the device belongs to the copy stream, and is given out
+// again once the computing stream, too, is done with it.
+//
+// One step is ahead, over the ends of epochs, and beyond the last step of a run. A step of more than
+// Options::most_ahead bytes is read ahead and copied when it is used. What fails on the way, the copy too, is thrown by
+// the step that needs it, which may be asked for again.
 #pragma once
 
 #include <c10/core/Device.h>
-#include <c10/core/Event.h>
-#include <c10/core/Stream.h>
 
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "lockstep/data/byte_tables.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/train/copy_stream.h"
 #include "lockstep/train/one_ahead.h"
 
 namespace lockstep::train {
@@ -17,10 +30,18 @@ namespace lockstep::train {
 // The memory of a loader's batches for this device: pinned for a GPU, which copies from it while it computes.
 data::BatchMemory batch_memory(c10::Device device);
 
+constexpr int64_t kMostAhead = int64_t{1} << 30;  // bytes on the device of a step that is copied ahead
+
 class DeviceInput {
  public:
+  struct Options {
+    int64_t most_ahead = kMostAhead;
+    std::shared_ptr<CopyStream> stream = {};  // null: one of the device's, and none of a CPU's
+  };
+
   // Takes batches from `loader`, which outlives this. On a GPU it takes them one step ahead.
-  DeviceInput(data::Loader& loader, c10::Device device);
+  DeviceInput(data::Loader& loader, c10::Device device, Options options);
+  DeviceInput(data::Loader& loader, c10::Device device) : DeviceInput(loader, device, Options()) {}
   DeviceInput(const DeviceInput&) = delete;
   DeviceInput& operator=(const DeviceInput&) = delete;
 
@@ -33,16 +54,23 @@ class DeviceInput {
  private:
   struct Arriving {
     data::ReadStep read;
-    c10::Event arrived;
-    std::vector<at::Tensor> on_host;  // what the copy reads: the loader uses their memory again once they are let go of
+    std::unique_ptr<Arrival> arrived = {};  // null: not copied yet
+    std::vector<at::Tensor> on_host = {};   // what the copy reads: the loader uses their memory again
   };
-  Arriving upload();
+  Arriving take();
+  void upload(Arriving& step);
 
   data::Loader& loader_;
-  c10::Device device_;
-  std::optional<c10::Stream> side_;
+  int64_t most_ahead_;
+  std::shared_ptr<CopyStream> stream_;
+  data::ByteTables tables_;
   std::optional<Arriving> present_;  // that next() has returned, without its step
-  OneAhead<Arriving> ahead_{[this] { return upload(); }};
+  OneAhead<Arriving> ahead_{[this] { return take(); }};
 };
+
+// How batches of these fields, `rows` samples a step on this rank, reach the device, and the memory that they take of
+// it: "a step ahead, 147 MiB on the device". Empty where there is no way to go.
+std::string text_of_input(const std::vector<data::Field>& fields, int64_t rows, c10::Device device,
+                          int64_t most_ahead = kMostAhead);
 
 }  // namespace lockstep::train

@@ -1,6 +1,7 @@
 #include "lockstep/train/device_input.h"
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,10 +9,16 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/gpu.h"
 #include "lockstep/train/device.h"
+#include "lockstep/train/testing/byte_images.h"
+#include "lockstep/train/testing/recorded_stream.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
 namespace lockstep::train {
 namespace {
+
+using ::testing::ElementsAre;
+using testing_support::ByteImages;
+using testing_support::RecordedStream;
 
 // Five of its samples are damaged.
 struct Damaged final : testing_support::Blobs {
@@ -28,50 +35,109 @@ data::Loader make_loader(int64_t skip_bad = 5) {
                       {.first_lane = 0, .last_lane = 2, .skipped = std::make_shared<data::SkippedSamples>(skip_bad)});
 }
 
-// Every batch on `device` is the loader's.
-void expect_the_loaders(at::Device device) {
-  data::Loader loader = make_loader(), same = make_loader();
-  DeviceInput input(loader, device);
-  for (int step = 0; step < 9; ++step) {  // over the ends of epochs
-    const data::StepBatch got = input.next(), want = same.next();
-    EXPECT_EQ(got.position, want.position);
-    EXPECT_EQ(got.global_samples, want.global_samples);
-    EXPECT_EQ(got.skipped, want.skipped) << step;
-    EXPECT_EQ(loader.skipped()->all(), same.skipped()->all()) << step;
-    ASSERT_EQ(got.lanes.size(), want.lanes.size());
-    for (size_t i = 0; i < got.lanes.size(); ++i) {
-      EXPECT_EQ(got.lanes[i].lane, want.lanes[i].lane);
-      EXPECT_EQ(got.lanes[i].data().device(), device);
-      EXPECT_TRUE(at::equal(got.lanes[i].data().cpu(), want.lanes[i].data()));
-      EXPECT_TRUE(at::equal(got.lanes[i].target().cpu(), want.lanes[i].target()));
-    }
+data::Loader loader_of_images(bool as_bytes, int workers = 0) {
+  const data::LaneSampler sampler({.dataset_size = 20, .lanes = 2, .batch_size = 3, .seed = 1});
+  return data::Loader(std::make_shared<ByteImages>(20, as_bytes), sampler,
+                      {.first_lane = 0, .last_lane = 2, .workers = workers});
+}
+
+// The next step of both is the same, and lies on `device`.
+void expect_same_step(const data::StepBatch& got, const data::StepBatch& want, at::Device device) {
+  EXPECT_EQ(got.position, want.position);
+  EXPECT_EQ(got.global_samples, want.global_samples);
+  EXPECT_EQ(got.skipped, want.skipped);
+  ASSERT_EQ(got.lanes.size(), want.lanes.size());
+  for (size_t i = 0; i < got.lanes.size(); ++i) {
+    EXPECT_EQ(got.lanes[i].lane, want.lanes[i].lane);
+    EXPECT_EQ(got.lanes[i].data().device(), device);
+    EXPECT_EQ(got.lanes[i].data().scalar_type(), want.lanes[i].data().scalar_type());
+    EXPECT_TRUE(at::equal(got.lanes[i].data().cpu(), want.lanes[i].data()));
+    EXPECT_TRUE(at::equal(got.lanes[i].target().cpu(), want.lanes[i].target()));
   }
 }
 
-TEST(DeviceInput, OnTheCpuIsTheLoader) { expect_the_loaders(at::kCPU); }
-
-// As on a GPU, whose batches are taken a step ahead, also beyond the last one.
-TEST(DeviceInput, BadSamplesAreListedWhenTheirBatchIsUsed) {
+// Every batch on `device` is the loader's.
+void expect_the_loaders(at::Device device, const DeviceInput::Options& options) {
   data::Loader loader = make_loader(), same = make_loader();
-  OneAhead<data::ReadStep> ahead([&] { return loader.read(); });
-  ahead.take();
-  size_t most_in_a_step = 0;
-  for (int step = 0; step < 9; ++step) {
-    const data::StepBatch got = loader.settle(ahead.next()), want = same.next();
-    ahead.take();
-    EXPECT_EQ(got.position, want.position);
-    EXPECT_EQ(got.skipped, want.skipped) << step;
-    ASSERT_EQ(loader.skipped()->all(), same.skipped()->all()) << step;
-    if (step > 0) most_in_a_step = std::max(most_in_a_step, got.skipped.size());
+  DeviceInput input(loader, device, options);
+  for (int step = 0; step < 9; ++step) {  // over the ends of epochs
+    expect_same_step(input.next(), same.next(), device);
+    EXPECT_EQ(loader.skipped()->all(), same.skipped()->all()) << "or what is ahead is told of";
   }
   EXPECT_EQ(same.skipped()->all().size(), 5u);
-  EXPECT_GT(most_in_a_step, 0u) << "or nothing is told of what is ahead";
+}
+
+// Images that come as bytes are, as numbers, those that are normalised as they are read.
+void expect_normalised(at::Device device, const DeviceInput::Options& options) {
+  for (const int workers : {0, 2}) {
+    data::Loader loader = loader_of_images(true, workers), same = loader_of_images(false);
+    DeviceInput input(loader, device, options);
+    for (int step = 0; step < 9; ++step) expect_same_step(input.next(), same.next(), device);
+  }
+}
+
+DeviceInput::Options on_a_stream(int64_t most_ahead = kMostAhead) {
+  return {.most_ahead = most_ahead, .stream = std::make_shared<RecordedStream>()};
+}
+
+TEST(DeviceInput, OnTheCpuIsTheLoader) {
+  expect_the_loaders(at::kCPU, {});
+  expect_normalised(at::kCPU, {});
+}
+
+TEST(DeviceInput, OnAStreamIsTheLoader) {
+  for (const int64_t most_ahead : {int64_t{0}, kMostAhead}) {
+    expect_the_loaders(at::kCPU, on_a_stream(most_ahead));
+    expect_normalised(at::kCPU, on_a_stream(most_ahead));
+  }
+}
+
+TEST(DeviceInput, CopiesAStepAheadInThisOrder) {
+  const auto stream = std::make_shared<RecordedStream>();
+  data::Loader loader = loader_of_images(true);
+  DeviceInput input(loader, at::kCPU, {.stream = stream});
+  EXPECT_TRUE(stream->log()->taken().empty());
+  auto batch = input.next();  // two lanes of two tensors
+  EXPECT_THAT(stream->log()->taken(),
+              ElementsAre("copy × 2", "look up", "copy × 2", "look up", "event 1", "compute waits for 1", "used × 4",
+                          "copy × 2", "look up", "copy × 2", "look up", "event 2"));
+  batch = input.next();
+  EXPECT_THAT(stream->log()->taken(), ElementsAre("host waits for 1", "compute waits for 2", "used × 4", "copy × 2",
+                                                  "look up", "copy × 2", "look up", "event 3"));
+}
+
+TEST(DeviceInput, AStepThatTakesTooMuchIsCopiedWhenItIsUsed) {
+  const auto stream = std::make_shared<RecordedStream>();
+  data::Loader loader = loader_of_images(true);
+  DeviceInput input(loader, at::kCPU, {.most_ahead = 6 * ByteImages::kSampleBytes - 1, .stream = stream});
+  input.next();
+  EXPECT_THAT(stream->log()->taken(),
+              ElementsAre("copy × 2", "look up", "copy × 2", "look up", "event 1", "compute waits for 1", "used × 4"));
+  EXPECT_EQ(loader.position(), (data::Position{.epoch = 0, .step = 2})) << "it is read ahead all the same";
+  input.next();
+  EXPECT_THAT(stream->log()->taken(), ElementsAre("host waits for 1", "copy × 2", "look up", "copy × 2", "look up",
+                                                  "event 2", "compute waits for 2", "used × 4"));
+  data::Loader other = loader_of_images(true);
+  DeviceInput fits(other, at::kCPU, {.most_ahead = 6 * ByteImages::kSampleBytes, .stream = stream});
+  fits.next();
+  EXPECT_EQ(stream->log()->taken().back(), "event 4");
+}
+
+// Of steps of two lanes of two tensors, a copy of the third fails.
+TEST(DeviceInput, ACopyThatFailsFailsTheStepThatNeedsIt) {
+  for (const int64_t most_ahead : {int64_t{0}, kMostAhead}) {
+    const auto stream = std::make_shared<RecordedStream>();
+    stream->failing_copy = 9;
+    data::Loader loader = loader_of_images(true), same = loader_of_images(false);
+    DeviceInput input(loader, at::kCPU, {.most_ahead = most_ahead, .stream = stream});
+    for (int step = 0; step < 2; ++step) expect_same_step(input.next(), same.next(), at::kCPU);
+    EXPECT_THROW(input.next(), IoError);
+    EXPECT_EQ(loader.position(), same.position()) << "the step may be asked for again";
+    for (int step = 0; step < 3; ++step) expect_same_step(input.next(), same.next(), at::kCPU);
+  }
 }
 
 TEST(DeviceInput, TooManyBadSamplesFailTheStepThatNeedsThem) {
-  data::Loader loader = make_loader(/*skip_bad=*/2), same = make_loader(/*skip_bad=*/2);
-  OneAhead<data::ReadStep> ahead([&] { return loader.read(); });
-  ahead.take();
   const auto step_of_failure = [](const auto& next) {
     int step = 0;
     try {
@@ -80,16 +146,40 @@ TEST(DeviceInput, TooManyBadSamplesFailTheStepThatNeedsThem) {
     }
     return step;
   };
-  const int failed = step_of_failure([&] { loader.settle(ahead.next()), ahead.take(); });
+  data::Loader loader = make_loader(/*skip_bad=*/2), same = make_loader(/*skip_bad=*/2);
+  DeviceInput input(loader, at::kCPU, on_a_stream());
+  const int failed = step_of_failure([&] { input.next(); });
   EXPECT_EQ(failed, step_of_failure([&] { same.next(); }));
   EXPECT_LT(failed, 9);
   EXPECT_EQ(loader.position(), same.position()) << "the step may be asked for again";
   EXPECT_EQ(loader.skipped()->all(), same.skipped()->all());
 }
 
+TEST(DeviceInput, SaysWhatItTakesOfTheDevice) {
+  const data::Field target{.name = "target", .dtype = at::kLong, .shape = {}};
+  const std::vector<data::Field> numbers = {{.name = "data", .dtype = at::kFloat, .shape = {3, 512, 512}}, target};
+  std::vector<data::Field> bytes = numbers;
+  bytes[0].dtype = at::kByte;
+  bytes[0].table = at::zeros({3, 256});
+  const at::Device gpu(at::kCUDA, 0);
+  EXPECT_EQ(text_of_input(numbers, 8, at::kCPU), "");
+  EXPECT_EQ(text_of_input(bytes, 8, at::kCPU), "bytes, normalised as they are used");
+  // 24 MiB of numbers, twice; and 6 of bytes with 24 of indices. A step's 8 targets are what is above.
+  EXPECT_EQ(text_of_input(numbers, 8, gpu), "a step ahead, about 49 MiB on the device");
+  EXPECT_EQ(text_of_input(bytes, 8, gpu), "bytes, normalised on the device, a step ahead, about 79 MiB on the device");
+  EXPECT_EQ(text_of_input(numbers, 8, gpu, 1 << 20), "no step ahead, about 25 MiB on the device");
+}
+
 TEST(DeviceInput, OnAGpuRunsAhead) {
   LOCKSTEP_NEEDS_GPU();
-  expect_the_loaders(open_device(DeviceKind::kCuda, 0));
+  const at::Device device = open_device(DeviceKind::kCuda, 0);
+  expect_the_loaders(device, {});
+  expect_the_loaders(device, {.most_ahead = 0});
+}
+
+TEST(DeviceInput, OnAGpuNormalisesToTheHostsBits) {
+  LOCKSTEP_NEEDS_GPU();
+  expect_normalised(open_device(DeviceKind::kCuda, 0), {});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
+#include "lockstep/data/byte_tables.h"
 #include "lockstep/data/read_batch.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
@@ -20,9 +21,10 @@ namespace {
 
 // The sums of one chunk: its samples, its loss times them, then the recipe's.
 std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, data::Batch batch,
-                                  const EvaluationOptions& options) {
+                                  const data::ByteTables& tables, const EvaluationOptions& options) {
   const int64_t count = batch.size();
   batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(options.device); });
+  tables.apply(batch);
   batch.data() = batch.data().contiguous(memory_format(options.channels_last));
   const amp::AutocastScope autocast(options.amp, options.device.type());
   const at::Tensor output = model.forward(batch);
@@ -79,10 +81,11 @@ Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Datase
   check_not_empty(data);
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
+  const data::ByteTables tables(data.fields(), options.device);
   const auto total = loop::batch_sums(
       comm, data, options.chunk, options.workers,
       [&](data::Batch batch) {
-        auto chunk = measure_chunk(recipe, model, std::move(batch), options);
+        auto chunk = measure_chunk(recipe, model, std::move(batch), tables, options);
         if (options.on_chunk) options.on_chunk();
         return chunk;
       },
@@ -95,7 +98,9 @@ Evaluation evaluate_sample(const Recipe& recipe, const Model& model, const data:
   check_not_empty(data);
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
-  return to_evaluation(recipe, measure_chunk(recipe, model, first_of(data, options.skipped != nullptr), options), 1);
+  const data::ByteTables tables(data.fields(), options.device);
+  data::Batch first = first_of(data, options.skipped != nullptr);
+  return to_evaluation(recipe, measure_chunk(recipe, model, std::move(first), tables, options), 1);
 }
 
 }  // namespace lockstep::train

@@ -6,6 +6,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include "lockstep/comm/single_communicator.h"
+#include "lockstep/train/testing/byte_images.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
 namespace lockstep::train {
@@ -24,6 +25,20 @@ TEST(Evaluation, CountsEverySampleOnce) {
   EXPECT_EQ(whole.samples, 50);
   EXPECT_EQ(parts.metrics, whole.metrics);
   EXPECT_NEAR(parts.loss, whole.loss, 1e-6);
+}
+
+TEST(Evaluation, NormalisesBytes) {
+  const TinyRecipe recipe;
+  const testing_support::ByteImages bytes(20, true), numbers(20, false);
+  torch::nn::Linear net(torch::nn::LinearOptions(3 * 8 * 8, 3));
+  const Model model{.module = net.ptr(),
+                    .forward = [&](const data::Batch& batch) { return net->forward(batch.data().flatten(1)); }};
+  comm::SingleCommunicator comm;
+  const auto of_numbers = evaluate(recipe, model, numbers, comm, {.chunk = 7});
+  const auto of_bytes = evaluate(recipe, model, bytes, comm, {.chunk = 7});
+  EXPECT_EQ(of_bytes.loss, of_numbers.loss);
+  EXPECT_EQ(of_bytes.metrics, of_numbers.metrics);
+  EXPECT_EQ(evaluate_sample(recipe, model, bytes, {}).loss, evaluate_sample(recipe, model, numbers, {}).loss);
 }
 
 TEST(Evaluation, IsShownInFourDigits) {

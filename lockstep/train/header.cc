@@ -58,6 +58,7 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   text += cat("  parameters  ", grouped(facts.parameters), '\n');
   text += data_line("train       ", facts.train_data, facts.train_samples);
   if (!facts.mixing.empty()) text += cat("  mixing      ", facts.mixing, '\n');
+  if (!facts.input.empty()) text += cat("  input       ", facts.input, '\n');
   text += data_line("validation  ", facts.validation_data, facts.validation_samples);
   text += data_line("test        ", facts.test_data, facts.test_samples);
   if (facts.skip_bad > 0) {

@@ -24,6 +24,7 @@ struct HeaderFacts {
   int64_t parameters = 0;
   std::string train_data, test_data, validation_data;
   std::string mixing;                 // of training batches: "MixUp 0.2"; empty: none
+  std::string input;                  // how batches reach the device, and what they take of it; empty: no way to go
   int64_t skip_bad = 0, skipped = 0;  // samples: that --skip-bad passes over, and that it has
   int64_t train_samples = 0, test_samples = 0, validation_samples = 0;
   std::string sharding;  // of the optimizer: "state and weights shared by 2 ranks"; empty: it is whole

@@ -30,6 +30,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .train_data = "MNIST, 7000 images",
                     .test_data = "MNIST",
                     .validation_data = "",
+                    .input = "a step ahead, about 49 MiB on the device",
                     .train_samples = 7000,
                     .test_samples = 1000,
                     .validation_samples = 0,
@@ -44,6 +45,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   EXPECT_THAT(text, HasSubstr("statistics over all 4 lanes; 2 times the activations of a lane in memory"));
   EXPECT_THAT(text, HasSubstr("parameters  21,430"));
   EXPECT_THAT(text, HasSubstr("train       MNIST, 7000 images\n"));
+  EXPECT_THAT(text, HasSubstr("input       a step ahead, about 49 MiB on the device\n"));
   EXPECT_THAT(text,
               HasSubstr("lr 0.1 cosine to 0 at step 275, warm-up 50 steps, state and weights shared by 2 ranks\n"));
   EXPECT_THAT(text, HasSubstr("options     --lr 0.1 --ema 0.99\n"));

@@ -43,8 +43,11 @@ struct DataRequest {
   uint64_t seed = 0;                  // of the run
   bool channels_last = false;         // the layout in memory that the model takes images in
   at::ScalarType dtype = at::kFloat;  // of images
-  int threads = 1;                    // that opening may use
-  data::OnOneRank on_one_rank = {};   // for what every rank would find out alike, such as the list of all files
+  // Whether images had better come as uint8 with the table that normalises them on the device (data::Field::table).
+  // Where a recipe has none, they come normalised.
+  bool as_bytes = false;
+  int threads = 1;                   // that opening may use
+  data::OnOneRank on_one_rank = {};  // for what every rank would find out alike, such as the list of all files
 };
 
 // The base RecipeDescription has its name, presets and own options. These options are read before any function below is

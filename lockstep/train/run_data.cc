@@ -1,10 +1,12 @@
 #include "lockstep/train/run_data.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/text_exchange.h"
+#include "lockstep/data/byte_tables.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/train/data_list.h"
 #include "lockstep/train/folder/run_folder.h"
@@ -32,10 +34,11 @@ void check_same_on_all_ranks(const std::string& what, const std::string& own, Wo
   }
 }
 
-DataRequest request_of(World& world, const std::string& path, uint64_t seed, bool channels_last) {
+DataRequest request_of(World& world, const std::string& path, uint64_t seed, bool channels_last, bool as_bytes) {
   return {.path = path,
           .seed = seed,
           .channels_last = channels_last,
+          .as_bytes = as_bytes,
           .threads = usable_cores(),  // where one rank works, the others wait
           .on_one_rank = on_rank_0(world)};
 }
@@ -51,10 +54,34 @@ void check_files(const OpenedData& data, const ResumedCheckpoint& resumed) {
   }
 }
 
+// Whether the run had better have images as bytes.
+bool asks_for_bytes(const Recipe& recipe, const TrainOptions& options) {
+  const auto transform = recipe.batch_transform();
+  const bool possible = transform == nullptr || transform->takes_bytes();
+  if (options.normalize == NormalizeOn::kAuto) return possible && options.device == DeviceKind::kCuda;
+  if (options.normalize == NormalizeOn::kDevice && !possible) {
+    throw ConfigError("--normalize device: ", transform->text(),
+                      " computes with normalised images, before they reach the device; use --normalize host");
+  }
+  return options.normalize == NormalizeOn::kDevice;
+}
+
+void check_bytes(const data::Dataset& train, const TrainOptions& options) {
+  if (options.normalize != NormalizeOn::kDevice || data::has_tables(train.fields())) return;
+  throw ConfigError("--normalize device: these data come as the numbers that the model takes, and would be normalised ",
+                    "twice (", train.description(), "); use --normalize host");
+}
+
 }  // namespace
 
-OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world) {
-  OpenedData data{.splits = recipe.open_data(request_of(world, path, seed, channels_last)), .facts = {}, .files = {}};
+int loading_threads(DeviceKind device, int workers) {
+  return device == DeviceKind::kCpu ? workers : std::max(1, workers);
+}
+
+OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world,
+                     bool as_bytes) {
+  OpenedData data{
+      .splits = recipe.open_data(request_of(world, path, seed, channels_last, as_bytes)), .facts = {}, .files = {}};
   data.facts = facts_of(data.splits);
   data.files = files_of(data.splits);
   for (const Part part : kParts) {
@@ -68,7 +95,8 @@ RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& 
                       const ResumedCheckpoint* resumed) {
   const auto seed = static_cast<uint64_t>(options.seed);
   const bool channels_last = takes_channels_last(options.channels_last, recipe.defaults(options.preset));
-  OpenedData opened = open_data(recipe, options.data.path, seed, channels_last, world);
+  OpenedData opened = open_data(recipe, options.data.path, seed, channels_last, world, asks_for_bytes(recipe, options));
+  check_bytes(*opened.splits.train, options);
   if (resumed != nullptr && !options.data.path.empty()) check_files(opened, *resumed);
   std::optional<double> percent = options.data.validation;
   if (!percent && resumed != nullptr) percent = resumed->state.origin.held_out();
@@ -79,7 +107,7 @@ RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& 
           .held_usual = completed.usual,
           .facts = std::move(opened.facts),
           .files = std::move(opened.files),
-          .workers = options.data.workers.value_or(workers)};
+          .workers = loading_threads(options.device, options.data.workers.value_or(workers))};
 }
 
 }  // namespace lockstep::train

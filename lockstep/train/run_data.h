@@ -21,9 +21,14 @@ struct OpenedData {
   DataFiles files;
 };
 
-// Opens the data at `path`; "": those made on the spot by the seed. A collective. Throws DataError, on all ranks, that
-// names a rank whose data are not rank 0's.
-OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world);
+// Opens the data at `path`; "": those made on the spot by the seed. `as_bytes`: DataRequest's. A collective. Throws
+// DataError, on all ranks, that names a rank whose data are not rank 0's.
+OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world,
+                     bool as_bytes = false);
+
+// The threads that load data: so many as asked for, and at least one where a GPU trains, so that batches are made while
+// it computes.
+int loading_threads(DeviceKind device, int workers);
 
 struct RunData {
   data::Splits splits;     // none is null but the validation part
@@ -35,7 +40,8 @@ struct RunData {
 };
 
 // Opens a run's data. A run that resumes holds out what its checkpoint says, if the options say nothing. A collective.
-// Throws as open_data(), and ConfigError for a resume whose files are others: it names the first by data.list.
+// Throws as open_data(), and ConfigError for a resume whose files are others: it names the first by data.list; and for
+// --normalize device with data that come as numbers, or a batch transform that computes with them.
 RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& world,
                       const ResumedCheckpoint* resumed = nullptr);
 

@@ -9,8 +9,10 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/base/testing/temp_dir.h"
+#include "lockstep/data/byte_tables.h"
 #include "lockstep/train/run_header.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/train/testing/byte_images.h"
 #include "lockstep/train/testing/only_world.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 #include "lockstep/train/trainer.h"
@@ -73,6 +75,73 @@ TEST(RunData, HasAllPartsAndSaysWhatWasHeldOut) {
   EXPECT_TRUE(recipe.asked.channels_last);
   EXPECT_EQ(data.splits.train->size(), 50);
   EXPECT_EQ(data.workers, 0);
+}
+
+// Mixes, by bytes or by numbers.
+struct Mixing final : data::BatchTransform {
+  explicit Mixing(bool bytes) : of_bytes(bytes) {}
+  void check(const data::Dataset&) const override {}
+  void apply(data::Batch&, const data::Dataset&, const data::LaneDraw&) const override {}
+  bool takes_bytes() const override { return of_bytes; }
+  std::string text() const override { return "mixing"; }
+  bool of_bytes;
+};
+
+// Images that come as bytes where they are asked for so.
+struct ImagesRecipe : testing_support::TinyRecipe {
+  data::Splits open_data(const DataRequest& request) const override {
+    const auto images = std::make_shared<testing_support::ByteImages>(100, request.as_bytes && !only_numbers);
+    return {.train = images, .test = images};
+  }
+  std::shared_ptr<const data::BatchTransform> batch_transform() const override { return mixing; }
+  bool only_numbers = false;
+  std::shared_ptr<const data::BatchTransform> mixing;
+};
+
+bool come_as_bytes(const ImagesRecipe& recipe, NormalizeOn normalize, DeviceKind device) {
+  TrainOptions options;
+  options.normalize = normalize;
+  options.device = device;
+  const RunData data = open_run_data(recipe, options, *testing_support::only_world());
+  EXPECT_EQ(data::has_tables(data.splits.train->fields()), data::has_tables(data.splits.test->fields()));
+  return data::has_tables(data.splits.train->fields());
+}
+
+TEST(RunData, ImagesComeAsBytesWhereTheDeviceNormalisesThem) {
+  using enum NormalizeOn;
+  ImagesRecipe recipe;
+  EXPECT_FALSE(come_as_bytes(recipe, kAuto, DeviceKind::kCpu));
+  EXPECT_TRUE(come_as_bytes(recipe, kAuto, DeviceKind::kCuda));
+  for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+    EXPECT_TRUE(come_as_bytes(recipe, kDevice, device));
+    EXPECT_FALSE(come_as_bytes(recipe, kHost, device));
+  }
+  recipe.mixing = std::make_shared<Mixing>(/*bytes=*/true);
+  EXPECT_TRUE(come_as_bytes(recipe, kAuto, DeviceKind::kCuda));
+  EXPECT_TRUE(come_as_bytes(recipe, kDevice, DeviceKind::kCpu));
+  recipe.mixing = std::make_shared<Mixing>(/*bytes=*/false);
+  EXPECT_FALSE(come_as_bytes(recipe, kAuto, DeviceKind::kCuda));
+  EXPECT_THAT(refusal([&] { come_as_bytes(recipe, kDevice, DeviceKind::kCpu); }),
+              HasSubstr("--normalize device: mixing computes with normalised images"));
+}
+
+TEST(RunData, NumbersAreNotNormalisedTwice) {
+  ImagesRecipe recipe;
+  recipe.only_numbers = true;
+  EXPECT_FALSE(come_as_bytes(recipe, NormalizeOn::kAuto, DeviceKind::kCuda));
+  EXPECT_THAT(refusal([&] { come_as_bytes(recipe, NormalizeOn::kDevice, DeviceKind::kCuda); }),
+              HasSubstr("would be normalised twice (byte images); use --normalize host"));
+}
+
+TEST(RunData, AThreadAtLeastLoadsWhereAGpuTrains) {
+  EXPECT_EQ(loading_threads(DeviceKind::kCpu, 0), 0);
+  EXPECT_EQ(loading_threads(DeviceKind::kCuda, 0), 1);
+  EXPECT_EQ(loading_threads(DeviceKind::kCuda, 3), 3);
+  const FilesRecipe recipe;
+  TrainOptions options;
+  options.data.workers = 0;
+  options.device = DeviceKind::kCuda;
+  EXPECT_EQ(open_run_data(recipe, options, *testing_support::only_world()).workers, 1);
 }
 
 class ResumedData : public ::testing::Test {

@@ -1,6 +1,10 @@
 #include "lockstep/train/run_header.h"
 
+#include <algorithm>
+
 #include "lockstep/base/cpu_features.h"
+#include "lockstep/data/sampler.h"
+#include "lockstep/train/device_input.h"
 #include "lockstep/train/header.h"
 #include "lockstep/train/origin.h"
 
@@ -13,6 +17,12 @@ std::string precision_of(const Parts& parts) {
   const bool narrow = options.comm_dtype == parallel::CommType::kBf16;
   return parts.mixed->policy().name() + (narrow ? ", gradients added in bfloat16" : "") +
          (options.sync_bn ? ", SyncBatchNorm" : "");
+}
+
+std::string input_text(const Parts& parts) {
+  const int64_t in_step = std::min(parts.plan.global_batch(), parts.data.train->size());
+  const int64_t rows = data::lane_range(in_step, parts.plan.lanes, 0).count;
+  return text_of_input(parts.data.train->fields(), rows * (parts.plan.lanes / parts.world->size()), parts.device);
 }
 
 }  // namespace
@@ -49,6 +59,7 @@ std::string header_of(const Parts& parts) {
                  .test_data = text_of(parts.data.test),
                  .validation_data = text_of(parts.data.validation),
                  .mixing = mixing == nullptr ? "" : mixing->text(),
+                 .input = input_text(parts),
                  .skip_bad = parts.options.data.skip_bad,
                  .skipped = std::ssize(parts.state.skipped),
                  .train_samples = size_of(parts.data.train),

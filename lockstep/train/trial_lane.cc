@@ -9,6 +9,7 @@
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
+#include "lockstep/data/byte_tables.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/lane_generators.h"
@@ -39,7 +40,7 @@ class KeptBuffers {
 // One sample of zeros.
 data::Batch zeros_of(const Parts& parts) {
   data::Batch batch;
-  for (const data::Field& field : parts.data.train->fields()) {
+  for (const data::Field& field : data::looked_up(parts.data.train->fields())) {
     std::vector<int64_t> shape = field.shape;
     shape.insert(shape.begin(), 1);
     batch.tensors.emplace_back(field.name, at::zeros(shape, at::TensorOptions(field.dtype).device(parts.device)));

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "pictures.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -61,6 +62,24 @@ TEST(Gpu, TheOtherRecipes) {
     EXPECT_EQ(result.exit_code, 0) << words[0] << ": " << result.err;
     EXPECT_TRUE(std::isfinite(final_of(dir / "run").at("loss").get<double>()));
   }
+}
+
+// Batches that the GPU normalises have the host's bits, and so have the weights.
+TEST(Gpu, WhereImagesAreNormalisedDoesNotShow) {
+  LOCKSTEP_NEEDS_GPU();
+  const TempDir dir;
+  write_class_folders(dir / "pictures", 3, 16);
+  const auto weights_of = [&](const Words& more) {
+    const std::string run = dir / more[1];
+    const auto result = lockstep(Words{"train", "imagenet", "--data", dir / "pictures", "--size", "64", "--lanes", "2",
+                                       "--batch-size", "4", "--steps", "6", "--device", "cuda", "--out", run} +
+                                 more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return final_of(run).at("weights_sha256").get<std::string>();
+  };
+  const std::string host = weights_of({"--normalize", "host"});
+  EXPECT_EQ(weights_of({"--normalize", "device"}), host);
+  EXPECT_EQ(weights_of({"--normalize", "auto", "--workers", "0"}), host);
 }
 
 TEST(Gpu, ACheckpointGoesOnOnTheCpu) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <tuple>
 
 #include "pictures.h"
 #include "runs.h"
@@ -33,21 +34,23 @@ nlohmann::json outcome_after(const Words& words, const std::string& run) {
 
 class Images : public ::testing::TestWithParam<const char*> {};
 
-// Random crops and flips, decoded by other threads of other ranks; then a resume in the middle of an epoch.
+// Random crops and flips, decoded by other threads of other ranks, as numbers or as bytes that are normalised later;
+// then a resume in the middle of an epoch.
 TEST_P(Images, GiveTheSameBitsAtAnyNumberOfRanksAndThreadsAndAfterAResume) {
   const TempDir dir;
   const Words network = {"--arch", GetParam(), "--augment", "standard"};
   const Words whole = network + Words{"--steps", "5", "--epochs", "2"};
   const auto one = outcome_after(train_images(dir / "1", whole + Words{"--nproc", "1", "--workers", "0"}), dir / "1");
   EXPECT_EQ(one.at("weights_sha256").get<std::string>().size(), 64u);
-  for (const auto& [nproc, workers] : {std::pair("2", "2"), std::pair("4", "1")}) {
+  for (const auto& [nproc, workers, normalize] : {std::tuple("2", "2", "auto"), std::tuple("4", "1", "device")}) {
     const std::string run = dir / nproc;
-    EXPECT_EQ(outcome_after(train_images(run, whole + Words{"--nproc", nproc, "--workers", workers}), run), one)
-        << nproc;
+    const Words more = {"--nproc", nproc, "--workers", workers, "--normalize", normalize};
+    EXPECT_EQ(outcome_after(train_images(run, whole + more), run), one) << nproc;
   }
   const std::string run = dir / "resumed";
   outcome_after(train_images(run, network + Words{"--steps", "2", "--epochs", "2", "--nproc", "2"}), run);
-  EXPECT_EQ(outcome_after({"train", "--resume", run, "--steps", "5", "--nproc", "1"}, run), one) << "resumed";
+  const Words resume = {"train", "--resume", run, "--steps", "5", "--nproc", "1", "--normalize", "device"};
+  EXPECT_EQ(outcome_after(resume, run), one) << "resumed";
 }
 INSTANTIATE_TEST_SUITE_P(All, Images, ::testing::Values("resnet18", "mobilenet_v2"));
 

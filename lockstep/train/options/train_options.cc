@@ -74,6 +74,8 @@ void TrainOptions::declare_evaluation(config::OptionSet& options) {
 void TrainOptions::declare_machine(config::OptionSet& options) {
   options.section("Machine and messages");
   options.word("device", "where to compute", &device, kTrajectory);
+  options.word("normalize", "images: as they are read (host), or as bytes that the device normalises; same bits",
+               &normalize, kNone);
   options.toggle("deterministic", "same bits in every run", &deterministic, kTrajectory);
   options.word("on-nan", "when the loss is not finite", &on_nan, kNone);
   options.flag("detect-anomaly", "name the layer that a loss that is not finite comes from", &detect_anomaly, kNone);

@@ -28,6 +28,13 @@ constexpr auto words(ChannelsLast) {
       {{ChannelsLast::kAuto, "auto"}, {ChannelsLast::kOn, "on"}, {ChannelsLast::kOff, "off"}});
 }
 
+// Where the bytes of images become the numbers of the normalising table.
+enum class NormalizeOn { kAuto, kHost, kDevice };
+constexpr auto words(NormalizeOn) {
+  return std::to_array<config::Word<NormalizeOn>>(
+      {{NormalizeOn::kAuto, "auto"}, {NormalizeOn::kHost, "host"}, {NormalizeOn::kDevice, "device"}});
+}
+
 enum class OnNan { kWarn, kStop };
 constexpr auto words(OnNan) {
   return std::to_array<config::Word<OnNan>>({{OnNan::kWarn, "warn"}, {OnNan::kStop, "stop"}});
@@ -80,6 +87,7 @@ struct TrainOptions {
   int64_t seed = 1;  // not negative
   bool deterministic = true;
   DeviceKind device = DeviceKind::kCpu;
+  NormalizeOn normalize = NormalizeOn::kAuto;
   OnNan on_nan = OnNan::kWarn;
   bool detect_anomaly = false;  // check every operator's results
   bool quiet = false;
