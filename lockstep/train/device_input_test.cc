@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/gpu.h"
 #include "lockstep/train/device.h"
+#include "lockstep/train/run_data.h"
 #include "lockstep/train/testing/byte_images.h"
 #include "lockstep/train/testing/recorded_stream.h"
 #include "lockstep/train/testing/tiny_recipe.h"
@@ -27,6 +30,24 @@ struct Damaged final : testing_support::Blobs {
     if (index % 4 == 2) throw DataError(name_of(index), ": is damaged");
     Blobs::read(index, draw, rows, stats);
   }
+};
+
+// Tells when so many samples have been read.
+struct Counted final : testing_support::Blobs {
+  using Blobs::Blobs;
+  void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, data::ReadStats& stats) const override {
+    Blobs::read(index, draw, rows, stats);
+    const std::lock_guard lock(mutex);
+    ++reads;
+    more.notify_all();
+  }
+  bool reaches(int64_t count) const {
+    std::unique_lock lock(mutex);
+    return more.wait_for(lock, std::chrono::seconds(60), [&] { return reads >= count; });
+  }
+  mutable std::mutex mutex;
+  mutable std::condition_variable more;
+  mutable int64_t reads = 0;
 };
 
 data::Loader make_loader(int64_t skip_bad = 5) {
@@ -121,6 +142,19 @@ TEST(DeviceInput, AStepThatTakesTooMuchIsCopiedWhenItIsUsed) {
   DeviceInput fits(other, at::kCPU, {.most_ahead = 6 * ByteImages::kSampleBytes, .stream = stream});
   fits.next();
   EXPECT_EQ(stream->log()->taken().back(), "event 4");
+}
+
+// Between two calls of next() the step that follows the one ahead is read, whatever --workers is.
+TEST(DeviceInput, BatchesAreMadeWhileTheDeviceComputes) {
+  const auto samples = std::make_shared<Counted>(60);
+  const data::LaneSampler sampler({.dataset_size = 60, .lanes = 2, .batch_size = 3, .seed = 1});
+  data::Loader loader(samples, sampler,
+                      {.first_lane = 0, .last_lane = 2, .workers = loading_threads(DeviceKind::kCuda, 0)});
+  DeviceInput input(loader, at::kCPU, on_a_stream());
+  for (int step = 0; step < 4; ++step) {
+    input.next();
+    ASSERT_TRUE(samples->reaches(6 * (step + 3))) << step;
+  }
 }
 
 // Of steps of two lanes of two tensors, a copy of the third fails.
