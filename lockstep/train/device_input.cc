@@ -80,7 +80,7 @@ DeviceInput::Arriving DeviceInput::take() {
   return next;
 }
 
-// A failure becomes the read's own, which settle() throws: on all ranks together, and with the step to be read again.
+// A failure becomes the read's own: settle() throws it after its collective, and the step is then to be read again.
 void DeviceInput::upload(Arriving& step) {
   if (step.read.failed) return;
   try {
