@@ -105,7 +105,8 @@ std::shared_ptr<const Dataset> relabelled(std::shared_ptr<const Dataset> data, c
   } else {
     if (own.count > wanted.count) {
       throw DataError(data->description(), ": has ", own.count, " classes, and the network ", wanted.count,
-                      "; give it data of its own classes");
+                      "; give it data of its own classes, or say their number where the training data lack the last ",
+                      "ones (TensorDataset's option classes)");
     }
     numbers.resize(static_cast<size_t>(own.count));
     std::iota(numbers.begin(), numbers.end(), 0);

@@ -81,7 +81,8 @@ TEST(Relabelled, WithoutNamesTheNumbersStay) {
   const auto wider = relabelled(data, kTrained);
   EXPECT_EQ(targets_of(*wider), (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(wider->classes(), 3);
-  EXPECT_THAT(refusal(data, {.count = 1}), HasSubstr("photos: has 2 classes, and the network 1"));
+  EXPECT_THAT(refusal(data, {.count = 1}), AllOf(HasSubstr("photos: has 2 classes, and the network 1"),
+                                                 HasSubstr("(TensorDataset's option classes)")));
 }
 
 TEST(Relabelled, AnUnknownClassIsNamed) {

@@ -28,15 +28,31 @@ int64_t bytes_of_row(const at::Tensor& tensor) {
   return tensor.size(0) == 0 ? 0 : static_cast<int64_t>(tensor.nbytes()) / tensor.size(0);
 }
 
-int64_t classes_in(const at::Tensor& target) {
-  if (target.scalar_type() != at::kLong || target.numel() == 0) return 0;
-  const auto* values = target.const_data_ptr<int64_t>();
-  return std::max<int64_t>(0, *std::max_element(values, values + target.numel()) + 1);
+// The number of classes that is asked for, or that the target has. 0: it has none.
+int64_t classes_of(const at::Tensor& target, int64_t asked) {
+  if (asked < 0) throw ConfigError("TensorDataset: classes = ", asked, "; 1 or more, or 0 to count them");
+  if (!target.defined() || target.scalar_type() != at::kLong) {
+    if (asked == 0) return 0;
+    throw ConfigError("TensorDataset: classes = ", asked, ", and ",
+                      target.defined() ? cat("the target is ", target.scalar_type()) : "there is no target",
+                      "; classes are int64");
+  }
+  if (target.numel() == 0) return asked;
+  const auto* const values = target.const_data_ptr<int64_t>();
+  const auto* const largest = std::max_element(values, values + target.numel());
+  const int64_t counted = std::max<int64_t>(0, *largest + 1);
+  if (asked == 0 || counted <= asked) return std::max(asked, counted);
+  throw ConfigError("TensorDataset: sample ", (largest - values) / (target.numel() / target.size(0)), " is of class ",
+                    *largest, ", and classes = ", asked, " go from 0 to ", asked - 1);
 }
 
 }  // namespace
 
-TensorDataset::TensorDataset(at::Tensor data, at::Tensor target, std::map<std::string, at::Tensor> more) {
+TensorDataset::TensorDataset(at::Tensor data, at::Tensor target, const TensorDatasetOptions& options)
+    : TensorDataset(std::move(data), std::move(target), {}, options) {}
+
+TensorDataset::TensorDataset(at::Tensor data, at::Tensor target, std::map<std::string, at::Tensor> more,
+                             const TensorDatasetOptions& options) {
   if (!data.defined()) throw ConfigError("TensorDataset: data is an undefined tensor");
   all_ = Batch::of(std::move(data), std::move(target));
   for (auto& [name, tensor] : more) {
@@ -46,7 +62,7 @@ TensorDataset::TensorDataset(at::Tensor data, at::Tensor target, std::map<std::s
   }
   const int64_t samples = all_.data().dim() > 0 ? all_.size() : 0;
   for (auto& [name, tensor] : all_.tensors) tensor = rows_of(tensor, name, samples);
-  if (all_.has("target")) classes_ = classes_in(all_.target());
+  classes_ = classes_of(all_.has("target") ? all_.target() : at::Tensor(), options.classes);
 }
 
 std::vector<Field> TensorDataset::fields() const {

@@ -68,6 +68,23 @@ TEST(TensorDataset, RefusesTensorsThatAreNoSamples) {
   EXPECT_THAT(refusal([&] { TensorDataset(at::zeros({4}, at::kMeta)); }), HasSubstr("data is on meta"));
 }
 
+TEST(TensorDataset, HasTheClassesThatItIsTold) {
+  const at::Tensor images = at::zeros({3, 1, 2, 2}), labels = at::tensor({0, 2, -100}, at::kLong);
+  EXPECT_EQ(TensorDataset(images, labels).classes(), 3);
+  EXPECT_EQ(TensorDataset(images, labels, {.classes = 10}).classes(), 10);
+  EXPECT_EQ(TensorDataset(images, labels, {{"weight", at::ones({3})}}, {.classes = 4}).classes(), 4);
+  EXPECT_EQ(TensorDataset(at::zeros({0, 2}), at::zeros({0}, at::kLong), {.classes = 4}).classes(), 4);
+  EXPECT_EQ(TensorDataset(images, labels, {.classes = 10}).fingerprint(), TensorDataset(images, labels).fingerprint());
+  EXPECT_EQ(refusal([&] { TensorDataset(images, labels, {.classes = 2}); }),
+            "TensorDataset: sample 1 is of class 2, and classes = 2 go from 0 to 1");
+  const at::Tensor masks = at::tensor({0, 1, 1, 1, 5, 0}, at::kLong).view({3, 2});
+  EXPECT_THAT(refusal([&] { TensorDataset(images, masks, {.classes = 5}); }), HasSubstr("sample 2 is of class 5"));
+  EXPECT_EQ(refusal([&] { TensorDataset(images, at::zeros({3}), {.classes = 2}); }),
+            "TensorDataset: classes = 2, and the target is Float; classes are int64");
+  EXPECT_THAT(refusal([&] { TensorDataset(images, {}, {.classes = 2}); }), HasSubstr("there is no target"));
+  EXPECT_THAT(refusal([&] { TensorDataset(images, labels, {.classes = -1}); }), HasSubstr("classes = -1; 1 or more"));
+}
+
 TEST(TensorDataset, IsToldFromOthersByItsBytes) {
   const auto of = [](float last) { return TensorDataset(at::tensor({1.0F, last})).fingerprint(); };
   EXPECT_EQ(of(2), of(2));

@@ -11,7 +11,8 @@ bool lacks_samples(std::string_view text);
 
 // To be called in a catch block: throws the exception on with "step 3, lane 2" in its text, if it is libtorch's, this
 // library's or a std::runtime_error; any other type, which somebody may catch, as it is. Its type stays. Of a lane of
-// one sample, BatchNorm's error says how to leave such a batch out.
+// one sample, BatchNorm's error says how to leave such a batch out; cross entropy's, for a target of other classes than
+// the network's outputs, where the data say how many there are.
 [[noreturn]] void rethrow_from_lane(int64_t step, int lane, int64_t samples);
 
 }  // namespace lockstep::parallel

@@ -1,5 +1,7 @@
 #include "lockstep/parallel/lane_errors.h"
 
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,6 +71,16 @@ TEST(LaneErrors, ABatchNormOfOneSampleSaysHowToDropIt) {
                        "drop_last (train --drop-last)"),
             HasSubstr("BatchNorm in training needs more than one value a channel")));
   EXPECT_THAT(from_lane<DataError>(normalise_own, 4), Not(HasSubstr("drop_last")));
+}
+
+TEST(LaneErrors, ATargetOfOtherClassesSaysWhereTheirNumberComesFrom) {
+  const at::Tensor outputs = at::ones({3, 10});
+  const auto hint = AllOf(HasSubstr("step 3, lane 2, whose target has other classes than the network outputs"),
+                          HasSubstr("TensorDataset counts unless its option classes says it"));
+  EXPECT_THAT(from_lane<c10::Error>([&] { at::cross_entropy_loss(outputs, at::ones({3, 9})); }), hint)
+      << "probabilities, as mixing makes them";
+  EXPECT_THAT(from_lane<c10::IndexError>([&] { at::cross_entropy_loss(outputs, at::full({3}, 10, at::kLong)); }), hint);
+  EXPECT_THAT(from_lane<c10::Error>([&] { outputs.view({4}); }), Not(HasSubstr("classes")));
 }
 
 }  // namespace
