@@ -16,12 +16,18 @@ struct LoneSample {
   bool operator==(const LoneSample&) const = default;
 };
 
-// The first step from `begin` on in which a lane has one sample; nothing if none has before the run's end.
-std::optional<LoneSample> find_lone_sample(const Plan& plan, int64_t samples, int64_t begin);
+// Whose batch has one sample.
+enum class Lone { kLane, kAllLanes };
+
+// The first step from `begin` on in which a lane, or all lanes together, have one sample; nothing if none has before
+// the run's end.
+std::optional<LoneSample> find_lone_sample(const Plan& plan, int64_t samples, int64_t begin, Lone lone = Lone::kLane);
 
 // Tries the model on such a lane, if there will be one: in training mode, without gradients, on zeros. Buffers and
-// random generators stay as they were. SyncBatchNorm is not tried, for its statistics are of all lanes. Throws
-// ConfigError that names step, lane and --drop-last where BatchNorm refuses it; what else fails is left to the step.
+// random generators stay as they were. SyncBatchNorm, whose statistics are of all lanes, is tried on one sample of all
+// lanes; and beside another lane, for libtorch's layers look at a lane's own batch first. Then it is a collective.
+// Throws ConfigError, on all ranks, that names step, lane and --drop-last where BatchNorm refuses it; what else fails
+// is left to the step.
 void try_lone_sample(const Parts& parts);
 
 }  // namespace lockstep::train

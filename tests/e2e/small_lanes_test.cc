@@ -55,6 +55,18 @@ TEST_F(SmallLanes, AreWholeForSyncBatchNorm) {
   EXPECT_EQ(train({"--sync-bn", "--steps", "2"}, "sync").exit_code, 0);
 }
 
+// Nine leave one for both together.
+TEST_F(SmallLanes, AreRefusedForSyncBatchNormWhereAllLanesHaveOneSample) {
+  for (const char* nproc : {"1", "2"}) {
+    const auto result = train({"--nproc", nproc, "--sync-bn"});
+    EXPECT_EQ(result.exit_code, ConfigError::kExitCode);
+    EXPECT_THAT(result.err, AllOf(HasSubstr("error: step 2: all lanes together will have one sample"),
+                                  HasSubstr("--drop-last"), HasSubstr("BatchNorm")));
+    EXPECT_FALSE(fs::exists(dir_ / "run"));
+  }
+  EXPECT_EQ(train({"--sync-bn", "--drop-last", "--steps", "2"}, "dropped").exit_code, 0);
+}
+
 // The trial changes no bit: a run that it looked at is as one that it did not.
 TEST_F(SmallLanes, AreTriedWithoutATrace) {
   ASSERT_EQ(train({"--steps", "1"}, "untried", "64").exit_code, 0);

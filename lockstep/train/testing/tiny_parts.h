@@ -1,4 +1,4 @@
-// The parts of a run of a tiny recipe, in fp32 on a world of one rank.
+// The parts of a run of a tiny recipe, in fp32 on a world of one rank or on another one.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace lockstep::train::testing_support {
 
-inline Parts parts_of(std::shared_ptr<Recipe> recipe) {
+inline Parts parts_of(std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world = nullptr) {
   Parts parts;
   parts.recipe = std::move(recipe);
-  parts.world = only_world();
+  parts.world = world == nullptr ? only_world() : std::move(world);
   parts.data = parts.recipe->open_data({.seed = 1});
   parts.model = parts.recipe->make_model(1, *parts.data.train);
   parts.optimizer = optim::make_optimizer("sgd", parts.model.module->parameters());
