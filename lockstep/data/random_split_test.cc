@@ -38,6 +38,13 @@ TEST(RandomSplit, MayLeaveSamplesOut) {
       << "as --validation holds out";
 }
 
+TEST(RandomSplit, IsTheSameByCounts) {
+  EXPECT_EQ(split_by_counts(101, {51, 30, 20}, 3), random_split(101, {50, 30, 20}, 3));
+  EXPECT_EQ(split_by_counts(5, {0, 5}, 3)[1], (std::vector<int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_THROW(split_by_counts(5, {3, 3}, 3), ConfigError);
+  EXPECT_THROW(split_by_counts(5, {-1}, 3), ConfigError);
+}
+
 TEST(RandomSplit, RefusesSharesThatAreNone) {
   EXPECT_THROW(random_split(10, {60, 50}, 1), ConfigError);
   EXPECT_THROW(random_split(10, {-1}, 1), ConfigError);

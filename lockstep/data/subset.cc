@@ -1,13 +1,12 @@
 #include "lockstep/data/subset.h"
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/xxh3.h"
-#include "lockstep/data/permutation.h"
+#include "lockstep/data/random_split.h"
 #include "lockstep/data/wrapped.h"
 
 namespace lockstep::data {
@@ -70,10 +69,6 @@ class AllOfThem final : public Wrapped {
   }
 };
 
-int64_t share_of(int64_t size, double percent) {
-  return static_cast<int64_t>(std::floor(static_cast<double>(size) * percent / 100));
-}
-
 [[noreturn]] void throw_none_held_out(const Dataset& data, double percent, const HoldOut& parts) {
   if (parts.kept == 0) {
     throw ConfigError("--validation ", percent, ": that share of ", data.size(),
@@ -116,7 +111,7 @@ HoldOut hold_out(const Dataset& data, double percent, uint64_t seed) {
   const int64_t size = data.size(), wanted = share_of(size, percent);
   std::unordered_map<int64_t, int64_t> left;  // to train on, of each class
   for (int64_t index = 0; index < size; ++index) ++left[data.class_of(index)];
-  const Permutation order(static_cast<uint64_t>(size), seed, 0, Purpose::kSplit);
+  const Permutation order = split_order(size, seed);
   HoldOut parts;
   for (int64_t position = 0; position < size; ++position) {
     const auto index = static_cast<int64_t>(order(static_cast<uint64_t>(position)));
