@@ -1,0 +1,121 @@
+#include "lockstep/compat/torch/data_loader.h"
+
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/random_split.h"
+#include "lockstep/data/subset.h"
+
+namespace lockstep::pytorch {
+namespace {
+
+// One epoch of a sampler.
+class Listed final : public data::Order {
+ public:
+  explicit Listed(std::vector<int64_t> samples) : samples_(std::move(samples)) {}
+  int64_t size() const override { return std::ssize(samples_); }
+  data::Pick at(uint32_t /*epoch*/, int64_t position) const override {
+    const int64_t index = samples_[static_cast<size_t>(position)];
+    return {.index = index, .number = static_cast<uint64_t>(index)};
+  }
+  std::string text() const override { return "a sampler's"; }
+
+ private:
+  std::vector<int64_t> samples_;
+};
+
+void check(const DataLoaderOptions& options) {
+  const int orders =
+      (options.shuffle ? 1 : 0) + (options.sampler != nullptr ? 1 : 0) + (options.order != nullptr ? 1 : 0);
+  if (orders > 1)
+    throw ConfigError("DataLoader: more than one of shuffle, sampler and order; each is an order of samples");
+  if (options.batch_size < 1) throw ConfigError("DataLoader: batch_size is ", options.batch_size, "; 1 is the least");
+  if (options.prefetch_factor < 1) {
+    throw ConfigError("DataLoader: prefetch_factor is ", options.prefetch_factor, "; 1 is the least");
+  }
+}
+
+std::vector<int64_t> counts_of(int64_t size, const std::vector<double>& lengths) {
+  std::vector<int64_t> counts;
+  for (const double length : lengths) {
+    counts.push_back(static_cast<int64_t>(length));
+    if (length >= 0 && length == std::floor(length)) continue;
+    throw ConfigError("random_split: a length of ", length, "; give numbers of samples, or fractions that add up to 1");
+  }
+  const int64_t all = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  if (all == size) return counts;
+  throw ConfigError("random_split: the lengths add up to ", all, ", and the data set has ", size, " samples");
+}
+
+// Where they are fractions.
+std::optional<std::vector<double>> percents_of(std::vector<double> lengths) {
+  constexpr double kRounding = 1e-8;
+  const double all = std::accumulate(lengths.begin(), lengths.end(), 0.0);
+  if (!(std::abs(all - 1) < kRounding)) return std::nullopt;
+  for (double& length : lengths) length *= 100;
+  return lengths;
+}
+
+}  // namespace
+
+DataLoader::DataLoader(std::shared_ptr<const data::Dataset> dataset, DataLoaderOptions options)
+    : dataset_(std::move(dataset)), options_(std::move(options)) {
+  check(options_);
+}
+
+int64_t DataLoader::size() const {
+  const int64_t samples = options_.sampler != nullptr ? options_.sampler->size()
+                          : options_.order != nullptr ? options_.order->size()
+                                                      : dataset_->size();
+  return data::steps_of_epoch(samples, options_.batch_size, options_.drop_last);
+}
+
+std::shared_ptr<const data::Order> DataLoader::next_order() const {
+  if (options_.sampler != nullptr) return std::make_shared<Listed>(options_.sampler->indices());
+  if (options_.order != nullptr) return options_.order;
+  return options_.shuffle ? data::shuffled(dataset_->size(), options_.seed) : data::in_order(dataset_->size());
+}
+
+data::Pass<data::Batch> DataLoader::pass() {
+  const uint32_t epoch = epoch_++;
+  const int64_t batches = size();
+  if (batches == 0) return data::Pass<data::Batch>([] { return std::nullopt; });
+  const data::LaneSampler sampler({.dataset_size = dataset_->size(),
+                                   .batch_size = options_.batch_size,
+                                   .seed = options_.seed,
+                                   .drop_last = options_.drop_last,
+                                   .order = next_order()});
+  const auto loader = std::make_shared<data::Loader>(
+      dataset_, sampler,
+      data::LoaderOptions{.workers = options_.num_workers,
+                          .prefetch = options_.prefetch_factor * std::max(1, options_.num_workers),
+                          .timeout = options_.timeout,
+                          .memory = options_.memory},
+      data::Position{.epoch = epoch});
+  return data::Pass<data::Batch>([loader, left = batches]() mutable -> std::optional<data::Batch> {
+    if (left == 0) return std::nullopt;
+    data::Batch batch = std::move(loader->next().lanes.front());
+    --left;
+    return batch;
+  });
+}
+
+std::vector<std::shared_ptr<const data::Dataset>> random_split(const std::shared_ptr<const data::Dataset>& dataset,
+                                                               const std::vector<double>& lengths, uint64_t seed) {
+  const int64_t size = dataset->size();
+  const auto percents = percents_of(lengths);
+  auto indices = percents ? data::random_split(size, *percents, seed)
+                          : data::split_by_counts(size, counts_of(size, lengths), seed);
+  std::vector<std::shared_ptr<const data::Dataset>> parts;
+  for (auto& part : indices) {
+    const std::string text = cat(part.size(), " of ", dataset->description());
+    parts.push_back(data::subset(dataset, std::move(part), text));
+  }
+  return parts;
+}
+
+}  // namespace lockstep::pytorch
