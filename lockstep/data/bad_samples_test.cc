@@ -226,31 +226,5 @@ TEST(BadSamples, AreLeftOutOfAnEvaluationsChunks) {
   }
 }
 
-// Two ranks: what the other one met comes from a text.
-TEST(SkippedSamples, CountEachSampleOnceOverAllRanks) {
-  std::string theirs;
-  SkippedSamples list(3, [&](const std::string& own) { return std::vector<std::string>{own, theirs}; });
-  EXPECT_EQ(list.add({{"a", "a: torn"}, {"b", "b: torn"}, {"a", "a: again"}}).size(), 2u);
-  theirs = "0\nb\nb: torn\n0\nc\nc: empty\n";
-  EXPECT_EQ(list.add({}), (std::vector<BadSample>{{"c", "c: empty"}}));
-  theirs = "0\nd\nd: empty\n";
-  EXPECT_THROW(list.add({}), DataError);
-  EXPECT_EQ(list.all().size(), 3u);
-  theirs = "0\na\na: torn\n";
-  EXPECT_TRUE(list.add({}).empty());
-  theirs = "1\na\na: torn\n";
-  EXPECT_THROW(list.add({}), DataError) << "another one of the same name";
-  EXPECT_THROW(SkippedSamples(0), ConfigError);
-}
-
-TEST(SkippedSamples, OfARunThatGoesOnMayNotBeMoreThanItsLimit) {
-  const std::vector<BadSample> three = {{"a", "a: torn"}, {"b", "b: torn"}, {"c", "c: torn"}};
-  SkippedSamples enough(3), few(2);
-  enough.restore(three);
-  EXPECT_EQ(enough.all(), three);
-  EXPECT_THROW(few.restore(three), ConfigError);
-  EXPECT_TRUE(few.all().empty());
-}
-
 }  // namespace
 }  // namespace lockstep::data

@@ -1,3 +1,5 @@
+#include "lockstep/datasets/record_io_images.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -8,7 +10,6 @@
 #include "lockstep/base/xxh3.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/datasets/packed/record_io.h"
-#include "lockstep/datasets/packed_images.h"
 
 namespace lockstep::datasets {
 namespace {

@@ -9,6 +9,7 @@
 #include "lockstep/datasets/found_there.h"
 #include "lockstep/datasets/packed_images.h"
 #include "lockstep/datasets/pairs.h"
+#include "lockstep/datasets/record_io_images.h"
 
 namespace lockstep::datasets {
 namespace {

@@ -77,7 +77,10 @@ TEST(LaneErrors, ATargetOfOtherClassesSaysWhereTheirNumberComesFrom) {
   const at::Tensor outputs = at::ones({3, 10});
   const auto hint = AllOf(HasSubstr("step 3, lane 2, whose target has other classes than the network outputs"),
                           HasSubstr("TensorDataset counts unless its option classes says it"));
-  EXPECT_THAT(from_lane<c10::Error>([&] { at::cross_entropy_loss(outputs, at::ones({3, 9})); }), hint)
+  EXPECT_THAT(from_lane<c10::Error>([&] {
+                at::cross_entropy_loss(outputs, at::ones({3, 9}));
+              }),
+              hint)
       << "probabilities, as mixing makes them";
   EXPECT_THAT(from_lane<c10::IndexError>([&] { at::cross_entropy_loss(outputs, at::full({3}, 10, at::kLong)); }), hint);
   EXPECT_THAT(from_lane<c10::Error>([&] { outputs.view({4}); }), Not(HasSubstr("classes")));
