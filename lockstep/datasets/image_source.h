@@ -59,6 +59,8 @@ class ImageSource {
   // The sample that came first before the samples were shuffled.
   virtual int64_t first() const { return 0; }
   virtual Listing listing() const { return {}; }
+  // stamp_of() its files as they are now (files/stamp.h). Empty where nobody looks at all of them.
+  virtual std::string stamp() const { return {}; }
   virtual void will_need(std::span<const int64_t> /*indices*/) const {}
 };
 

@@ -3,8 +3,10 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <memory>
 #include <string>
 
+#include "lockstep/data/findings.h"
 #include "lockstep/data/on_one_rank.h"
 #include "lockstep/datasets/options/image_options.h"
 
@@ -19,6 +21,7 @@ struct OpenOptions {
   bool as_bytes = false;              // images come as ImageSetup::as_bytes says
   int threads = 1;                    // for scanning masks and the like
   data::OnOneRank on_one_rank = {};
+  std::shared_ptr<data::Findings> findings = nullptr;  // of a former opening, and then of this; null: none are kept
 };
 
 }  // namespace lockstep::datasets

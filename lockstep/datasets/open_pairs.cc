@@ -35,12 +35,14 @@ ImagesFound look_at_images(const ImageSource& images, bool exif) {
   return found;
 }
 
-ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& options) {
+ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& options, data::Findings& findings) {
+  const bool turned = options.images.turns();
   const auto look = [&] {
-    const ImagesFound found = look_at_images(images, options.images.turns());
+    const ImagesFound found = look_at_images(images, turned);
     return cat(found.channels, " ", found.first.width, " ", found.first.height);
   };
-  std::istringstream text(options.on_one_rank(look));
+  const char* const name = turned ? "images" : "images-as-stored";
+  std::istringstream text(options.on_one_rank([&] { return findings.find(name, images.stamp(), look); }));
   ImagesFound found;
   text >> found.channels >> found.first.width >> found.first.height;
   return found;
@@ -67,8 +69,9 @@ data::Splits open_pairs(const OpenOptions& options) {
   // Says what it looked for.
   if (!packed && layout.kind != Kind::kPairs) find_pairs(path, {.on_one_rank = options.on_one_rank});
   const StoredData stored = open_stored(path, layout, {.on_one_rank = options.on_one_rank});
-  const ImagesFound images = look_at_images_once(stored.train(), options);
-  const image::LabelMap labels = labels_of(stored.train(), options.threads, options.on_one_rank);
+  const auto findings = options.findings == nullptr ? std::make_shared<data::Findings>() : options.findings;
+  const ImagesFound images = look_at_images_once(stored.train(), options, *findings);
+  const image::LabelMap labels = labels_of(stored.train(), options.threads, options.on_one_rank, *findings);
   ImageSetup setup = pair_setup(options, size_like(images.first, options.size));
   setup.decode.channels = images.channels;
   const auto test = stored.test();

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "lockstep/data/read_batch.h"
 #include "lockstep/datasets/testing/picture_files.h"
+#include "lockstep/image/mask_value.h"
 #include "lockstep/image/testing/encode_gif.h"
 
 namespace lockstep::datasets {
@@ -16,6 +19,7 @@ namespace {
 using ::testing::AllOf;
 using testing::data_error;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::TempDir;
 using testing::write_deep;
 
@@ -50,6 +54,32 @@ TEST(OpenPairs, OpensOneFolder) {
   EXPECT_EQ(batch.target()[0][5][3].item<int64_t>(), 0);
   EXPECT_EQ(batch.target()[0][5][40].item<int64_t>(), 1);
   EXPECT_THAT(splits.train->description(), HasSubstr("standard: RandomResizedCrop 48 x 32"));
+}
+
+// The findings of another rank or run, of files that changed long enough ago to be told from others.
+TEST(OpenPairs, LooksAtTheSameFilesOnce) {
+  const TempDir dir;
+  write_pairs(dir, "", 3, {64, 64}, /*channels=*/1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+  const OpenOptions first{.path = dir.path(), .size = 32, .findings = std::make_shared<data::Findings>()};
+  const std::string looked = open_pairs(first).train->fingerprint(), text = first.findings->text();
+  const std::string sizes = " 1 64 64\n",
+                    values = cat(' ', image::mask_value(0, 255, 7), ' ', image::mask_value(1, 254, 7));
+  ASSERT_THAT(text, AllOf(HasSubstr("images "), HasSubstr(sizes), HasSubstr("mask-values "), HasSubstr(values)));
+  const auto open_with = [&](const std::string& kept) {
+    return open_pairs({.path = dir.path(), .size = 32, .findings = std::make_shared<data::Findings>(kept)}).train;
+  };
+  EXPECT_EQ(open_with(text)->fingerprint(), looked);
+  // What no look would find tells that there was none.
+  std::string other = text;
+  other.insert(other.find(values), " 7").replace(other.find(sizes), 2, " 3");
+  EXPECT_THAT(open_with(other)->fingerprint(), HasSubstr("masks: 7 -> class 0"));
+  EXPECT_EQ(open_with(other)->sample_shape()[0], 3);
+  // So is a mask of the same size noticed.
+  write_deep(dir, "masks/0_mask.gif", testing::text_of(image::testing_support::encode_gif(halves({64, 64}, 2))));
+  EXPECT_THAT(open_with(other)->fingerprint(), Not(HasSubstr("masks: 7 -> class 0")));
+  EXPECT_EQ(open_with(other)->classes(), 3);
+  EXPECT_EQ(open_with(other)->sample_shape()[0], 1);
 }
 
 TEST(OpenPairs, OpensTrainAndVal) {

@@ -8,6 +8,7 @@
 #include "lockstep/base/shown.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/datasets/files/file_bytes.h"
+#include "lockstep/datasets/files/stamp.h"
 #include "lockstep/datasets/found_there.h"
 #include "lockstep/datasets/image_files.h"
 #include "lockstep/datasets/layout.h"
@@ -83,6 +84,7 @@ class PairFiles final : public ImageSource {
   std::string mask_name_of(int64_t index) const override { return shown(path_of(at(index).mask)); }
   std::string fingerprint() const override { return fingerprint_of(pairs_.listing); }
   Listing listing() const override { return pairs_.listing; }
+  std::string stamp() const override { return stamp_of(pairs_.path, pairs_.listing); }
 
   std::string text() const override {
     Listing images;

@@ -23,6 +23,12 @@ using Values = std::set<uint32_t>;
                   "values: store them as PNG");
 }
 
+std::string text_of(const std::vector<uint32_t>& values) {
+  std::string text;
+  for (const uint32_t value : values) text += cat(text.empty() ? "" : " ", value);
+  return text;
+}
+
 // Decodes masks one after the other. One thread.
 class Scanner {
  public:
@@ -65,13 +71,12 @@ std::vector<uint32_t> scan_masks(const ImageSource& source, int threads) {
   return {all.begin(), all.end()};
 }
 
-image::LabelMap labels_of(const ImageSource& source, int threads, const data::OnOneRank& on_one_rank) {
+image::LabelMap labels_of(const ImageSource& source, int threads, const data::OnOneRank& on_one_rank,
+                          data::Findings& findings) {
   const auto find = [&] {
-    std::vector<uint32_t> known = source.mask_values();
-    if (known.empty()) known = scan_masks(source, threads);
-    std::string text;
-    for (const uint32_t value : known) text += cat(value, " ");
-    return text;
+    const std::vector<uint32_t> known = source.mask_values();
+    if (!known.empty()) return text_of(known);
+    return findings.find("mask-values", source.stamp(), [&] { return text_of(scan_masks(source, threads)); });
   };
   std::istringstream text(on_one_rank(find));
   std::vector<uint32_t> values;

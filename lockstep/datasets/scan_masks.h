@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/data/findings.h"
 #include "lockstep/data/on_one_rank.h"
 #include "lockstep/datasets/image_source.h"
 #include "lockstep/image/label_map.h"
@@ -20,8 +21,10 @@ std::set<uint32_t> values_of(image::Decoder& opened, std::vector<uint32_t>& memo
 // values.
 std::vector<uint32_t> scan_masks(const ImageSource& source, int threads);
 
-// The classes of the values that the source knows, or that a scan finds: on one rank, for all.
-image::LabelMap labels_of(const ImageSource& source, int threads, const data::OnOneRank& on_one_rank);
+// The classes of the values that the source knows, that a former scan of the same files has found, or that a scan
+// finds: on one rank, for all. `findings` are that rank's.
+image::LabelMap labels_of(const ImageSource& source, int threads, const data::OnOneRank& on_one_rank,
+                          data::Findings& findings);
 
 // "masks: 0 -> class 0, 255 -> class 1".
 std::string text_of(const image::LabelMap& labels);

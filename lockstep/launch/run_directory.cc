@@ -192,7 +192,7 @@ void RunDirectory::remove_files() const {
     for (const auto& file : entries_of(folder)) fs::remove(file, ignored);
   }
   if (!has_made(path_)) return;
-  for (const auto& file : {files.config(), files.data_list()}) fs::remove(file, ignored);
+  for (const auto& file : {files.config(), files.data_list(), files.data_scan()}) fs::remove(file, ignored);
 }
 
 void go_on(train::TrainOptions& options, const RunDirectory& run) {

@@ -239,6 +239,7 @@ TEST_F(RunDirectoryTest, OnlyEmptyFoldersGo) {
   touch(run.errors() + "/attempt0.json");
   touch(run.path() + "/config.toml");
   touch(run.path() + "/data.list");
+  touch(run.path() + "/data.scan");
   touch(root_ + "/new/b/metrics.jsonl");  // another run's, meanwhile
   run.discard_if_unused();
   EXPECT_FALSE(fs::exists(options_.out));

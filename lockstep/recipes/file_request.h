@@ -16,7 +16,8 @@ inline datasets::OpenOptions file_request(const train::DataRequest& request, con
           .dtype = request.dtype,
           .as_bytes = request.as_bytes,
           .threads = request.threads,
-          .on_one_rank = request.on_one_rank};
+          .on_one_rank = request.on_one_rank,
+          .findings = request.findings};
 }
 
 }  // namespace lockstep::recipes

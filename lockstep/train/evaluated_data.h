@@ -18,7 +18,7 @@ struct EvaluationRequest {
   std::string path;                          // of the data; empty: made on the spot, by the run's seed
   bool named = false;                        // by the user, and not by the run's config.toml
   std::optional<std::string> run_data = {};  // the path that the run was trained on, if it is known
-  std::string run_folder = {};               // of data.list; empty: none
+  std::string run_folder = {};               // of data.list and data.scan; empty: none
   bool channels_last = false;
 };
 

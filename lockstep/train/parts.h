@@ -9,6 +9,7 @@
 
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/findings.h"
 #include "lockstep/data/skipped_samples.h"
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/train/folder/run_files.h"
@@ -29,6 +30,7 @@ struct Parts {
   Plan plan;
   data::Splits data;
   DataFiles files_of_data;                        // of all parts, for data.list
+  std::shared_ptr<data::Findings> findings;       // of rank 0's look at the data, for data.scan
   int workers = 0;                                // threads that load data
   std::shared_ptr<data::SkippedSamples> skipped;  // that can't be read; null without --skip-bad
   Model model;

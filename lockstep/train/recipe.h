@@ -13,6 +13,7 @@
 
 #include "lockstep/data/batch_transform.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/findings.h"
 #include "lockstep/data/on_one_rank.h"
 #include "lockstep/train/options/recipe_description.h"
 
@@ -48,6 +49,7 @@ struct DataRequest {
   bool as_bytes = false;
   int threads = 1;                   // that opening may use
   data::OnOneRank on_one_rank = {};  // for what every rank would find out alike, such as the list of all files
+  std::shared_ptr<data::Findings> findings = nullptr;  // kept in the run's folder; null: none are kept
 };
 
 // The base RecipeDescription has its name, presets and own options. These options are read before any function below is

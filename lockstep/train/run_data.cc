@@ -1,6 +1,8 @@
 #include "lockstep/train/run_data.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "lockstep/base/env.h"
@@ -9,6 +11,7 @@
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/train/data_list.h"
+#include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/origin.h"
 #include "lockstep/train/plan.h"
@@ -34,13 +37,15 @@ void check_same_on_all_ranks(const std::string& what, const std::string& own, Wo
   }
 }
 
-DataRequest request_of(World& world, const std::string& path, uint64_t seed, bool channels_last, bool as_bytes) {
+DataRequest request_of(World& world, const std::string& path, uint64_t seed, bool channels_last,
+                       std::shared_ptr<data::Findings> findings, bool as_bytes) {
   return {.path = path,
           .seed = seed,
           .channels_last = channels_last,
           .as_bytes = as_bytes,
           .threads = usable_cores(),  // where one rank works, the others wait
-          .on_one_rank = on_rank_0(world)};
+          .on_one_rank = on_rank_0(world),
+          .findings = std::move(findings)};
 }
 
 // Before anything is held out: its mistakes would blame --validation. Data that are made on the spot differ by an
@@ -78,10 +83,16 @@ int loading_threads(DeviceKind device, int workers) {
   return device == DeviceKind::kCpu ? workers : std::max(1, workers);
 }
 
+std::shared_ptr<data::Findings> read_findings(const std::string& run_folder) {
+  if (run_folder.empty()) return std::make_shared<data::Findings>();
+  std::ifstream file(RunFiles{run_folder}.data_scan(), std::ios::binary);
+  return std::make_shared<data::Findings>(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
 OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world,
-                     bool as_bytes) {
-  OpenedData data{
-      .splits = recipe.open_data(request_of(world, path, seed, channels_last, as_bytes)), .facts = {}, .files = {}};
+                     std::shared_ptr<data::Findings> findings, bool as_bytes) {
+  const DataRequest request = request_of(world, path, seed, channels_last, std::move(findings), as_bytes);
+  OpenedData data{.splits = recipe.open_data(request), .facts = {}, .files = {}};
   data.facts = facts_of(data.splits);
   data.files = files_of(data.splits);
   for (const Part part : kParts) {
@@ -95,7 +106,9 @@ RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& 
                       const ResumedCheckpoint* resumed) {
   const auto seed = static_cast<uint64_t>(options.seed);
   const bool channels_last = takes_channels_last(options.channels_last, recipe.defaults(options.preset));
-  OpenedData opened = open_data(recipe, options.data.path, seed, channels_last, world, asks_for_bytes(recipe, options));
+  auto findings = resumed == nullptr ? std::make_shared<data::Findings>() : read_findings(run_of(resumed->file));
+  OpenedData opened =
+      open_data(recipe, options.data.path, seed, channels_last, world, findings, asks_for_bytes(recipe, options));
   check_bytes(*opened.splits.train, options);
   if (resumed != nullptr && !options.data.path.empty()) check_files(opened, *resumed);
   std::optional<double> percent = options.data.validation;
@@ -107,6 +120,7 @@ RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& 
           .held_usual = completed.usual,
           .facts = std::move(opened.facts),
           .files = std::move(opened.files),
+          .findings = std::move(findings),
           .workers = loading_threads(options.device, options.data.workers.value_or(workers))};
 }
 

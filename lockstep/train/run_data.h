@@ -2,9 +2,11 @@
 // and the same on all ranks.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "lockstep/data/findings.h"
 #include "lockstep/data/subset.h"
 #include "lockstep/train/continuation.h"
 #include "lockstep/train/data_facts.h"
@@ -21,10 +23,14 @@ struct OpenedData {
   DataFiles files;
 };
 
-// Opens the data at `path`; "": those made on the spot by the seed. `as_bytes`: DataRequest's. A collective. Throws
-// DataError, on all ranks, that names a rank whose data are not rank 0's.
+// Opens the data at `path`; "": those made on the spot by the seed. `findings`: rank 0's of a former opening, and then
+// of this. `as_bytes`: DataRequest's. A collective. Throws DataError, on all ranks, that names a rank whose data are
+// not rank 0's.
 OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world,
-                     bool as_bytes = false);
+                     std::shared_ptr<data::Findings> findings = nullptr, bool as_bytes = false);
+
+// What data.scan in the folder of a run keeps of a look at its data; nothing if there is none. "": no run.
+std::shared_ptr<data::Findings> read_findings(const std::string& run_folder);
 
 // The threads that load data: so many as asked for, and at least one where a GPU trains, so that batches are made while
 // it computes.
@@ -36,7 +42,8 @@ struct RunData {
   bool held_usual = true;  // nobody had to ask for that
   DataFacts facts;         // of all parts, whatever is held out
   DataFiles files;
-  int workers = 0;  // threads that load it
+  std::shared_ptr<data::Findings> findings;  // rank 0's, for data.scan
+  int workers = 0;                           // threads that load it
 };
 
 // Opens a run's data. A run that resumes holds out what its checkpoint says, if the options say nothing. A collective.

@@ -10,6 +10,7 @@
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/data/byte_tables.h"
+#include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/run_header.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/testing/byte_images.h"
@@ -144,6 +145,28 @@ TEST(RunData, AThreadAtLeastLoadsWhereAGpuTrains) {
   EXPECT_EQ(open_run_data(recipe, options, *testing_support::only_world()).workers, 1);
 }
 
+TEST(RunData, ReadsWhatAFormerStartHasFound) {
+  const ::lockstep::testing_support::TempDir dir;
+  const auto found = [](const std::string& folder) {
+    return read_findings(folder)->find("masks", "a1", [] { return "looked"; });
+  };
+  EXPECT_EQ(found(dir.path()), "looked") << "there is no file";
+  EXPECT_EQ(found(""), "looked");
+  std::ofstream(dir / "data.scan") << "masks a1 0 255\n";
+  EXPECT_EQ(found(dir.path()), "0 255");
+}
+
+// A recipe that keeps what it finds.
+struct FindingRecipe : FilesRecipe {
+  data::Splits open_data(const DataRequest& request) const override {
+    found = request.on_one_rank([&] { return request.findings->find("masks", "a1", [this] { return look(); }); });
+    return FilesRecipe::open_data(request);
+  }
+  std::string look() const { return cat("look ", ++looks); }
+  mutable int looks = 0;
+  mutable std::string found;
+};
+
 class ResumedData : public ::testing::Test {
  protected:
   ResumedData() {
@@ -176,7 +199,7 @@ class ResumedData : public ::testing::Test {
   }
 
   const ::lockstep::testing_support::TempDir dir_;
-  const std::shared_ptr<FilesRecipe> recipe_ = std::make_shared<FilesRecipe>();
+  std::shared_ptr<FilesRecipe> recipe_ = std::make_shared<FilesRecipe>();
   TrainOptions options_;
 };
 
@@ -201,6 +224,22 @@ TEST_F(ResumedData, AChangedFileOfTheTestPartIsNamed) {
   EXPECT_THAT(refusal_now(), HasSubstr("it was trained on other data: test part: eels/1.jpg was added; give"));
   recipe_->test_files.clear();
   EXPECT_THAT(refusal_now(), HasSubstr("it was trained on other data: test part: cats/7.jpg is gone; give"));
+}
+
+TEST_F(ResumedData, WhatWasFoundIsKeptInTheRunsFolder) {
+  const auto recipe = std::make_shared<FindingRecipe>();
+  recipe_ = recipe;
+  train();
+  EXPECT_EQ(read_findings(options_.out)->text(), "masks a1 look 1\n");
+  EXPECT_EQ(refusal_now(), "");
+  EXPECT_EQ(recipe->looks, 1);
+  EXPECT_EQ(recipe->found, "look 1");
+  options_.out = dir_ / "fork";
+  options_.resume = newest_checkpoint(dir_ / "run");
+  fs::create_directories(options_.out + "/checkpoints");
+  EXPECT_EQ(refusal_now(), "");
+  EXPECT_EQ(read_findings(options_.out)->text(), "masks a1 look 1\n") << "a fork has its own";
+  EXPECT_EQ(recipe->looks, 1);
 }
 
 // Data of which no share can be held out any more.

@@ -266,6 +266,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .plan = std::move(run.plan),
               .data = std::move(run.data.splits),
               .files_of_data = std::move(run.data.files),
+              .findings = std::move(run.data.findings),
               .workers = run.data.workers,
               .skipped = nullptr,
               .model = std::move(run.model),
@@ -305,6 +306,7 @@ void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
   const auto write_config = [&] {
     write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
     write_or_remove(parts.files.data_list(), to_text(parts.files_of_data));
+    write_or_remove(parts.files.data_scan(), parts.findings->text());
     write_or_remove(parts.files.skipped(), data::lines_of(parts.state.skipped));
   };
   Continued done;

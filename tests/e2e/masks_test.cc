@@ -1,7 +1,12 @@
 // `lockstep train unet --data`: folders of one's own pictures and their masks.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
 
 #include "pictures.h"
 #include "runs.h"
@@ -10,6 +15,7 @@ namespace lockstep::e2e {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 
 Words train_masks(const std::string& data, const std::string& run, const Words& more) {
   return Words{"train",   "unet", "--data",       data, "--size",    "32", "--width", "4",
@@ -50,6 +56,41 @@ TEST(Masks, AnImageWithoutOneIsNamed) {
   const auto result = lockstep(train_masks(dir / "pairs", dir / "run", {}));
   EXPECT_EQ(result.exit_code, 65);
   EXPECT_NE(result.err.find("2.png"), std::string::npos) << result.err;
+}
+
+// What a start has found lies in the run's folder, of files that changed long enough ago to be told from others.
+TEST(Masks, AreScannedAgainByAResumeOnlyWhereTheyChanged) {
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "pairs", 6);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+  const auto train = [&](const Words& more) {
+    return lockstep(train_masks(dir / "pairs", dir / "run", {"--nproc", "2"}) + more, ".", std::chrono::seconds(100));
+  };
+  const std::string scan = dir / "run/data.scan";
+  const auto kept = [&] {
+    std::ifstream file(scan);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  ASSERT_EQ(train({"--steps", "1"}).exit_code, 0);
+  const std::string found = kept();
+  ASSERT_THAT(found, HasSubstr("mask-values ")) << "images and masks";
+  const auto resume = [&](const char* steps) {
+    return lockstep({"train", "--resume", dir / "run", "--steps", steps}, ".", std::chrono::seconds(100));
+  };
+  ASSERT_EQ(resume("2").exit_code, 0);
+  EXPECT_EQ(kept(), found);
+  // What no scan would find tells that there was none.
+  std::string other = found;
+  other.insert(other.find(" 0 ", other.find("mask-values")), " 0 7").erase(other.rfind(" 0 "), 2);
+  std::ofstream(scan) << other;
+  const auto refused = resume("3");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("7 -> class 1")) << "the kept values";
+  EXPECT_EQ(lockstep({"eval", dir / "run"}).exit_code, 65) << "it looks there, too";
+  fs::last_write_time(dir / "pairs/masks/3.png", fs::file_time_type::clock::now());
+  EXPECT_EQ(resume("3").exit_code, 0) << "the masks' times tell";
+  EXPECT_EQ(steps_logged(dir / "run"), first_steps(3));
+  EXPECT_FALSE(fs::exists(scan)) << "a mask has changed just now";
 }
 
 TEST(Micrographs, TrainAtOnce) {

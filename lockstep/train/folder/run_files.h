@@ -18,6 +18,7 @@ struct RunFiles {
   std::string logs() const { return folder + "/logs"; }
   std::string errors() const { return folder + "/errors"; }
   std::string data_list() const { return folder + "/data.list"; }
+  std::string data_scan() const { return folder + "/data.scan"; }
   std::string skipped() const { return folder + "/skipped.txt"; }
   std::string lock() const { return folder + "/lock"; }
 };
