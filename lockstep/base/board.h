@@ -61,6 +61,7 @@ struct BoardRank {
   std::atomic<int32_t> pid;
   std::atomic<RankState> state;
   std::atomic<int32_t> exit_code;       // with kFailed and kFinished
+  std::atomic<uint32_t> saving;         // not 0 while the rank writes a checkpoint (SavingOnBoard)
   std::atomic<uint64_t> step;           // the step being computed
   std::atomic<int64_t> beat_ns;         // the rank's heartbeat: monotonic_ns() when it last made progress
   std::atomic<uint64_t> sequence;       // collectives begun
@@ -91,9 +92,22 @@ struct BoardRank {
   }
 };
 
+// Says on the board, as long as it lives, that the rank writes a checkpoint: if another rank fails meanwhile, the
+// launcher lets this one finish the file.
+class SavingOnBoard {
+ public:
+  explicit SavingOnBoard(BoardRank& self) : self_(self) { self_.saving.fetch_add(1, std::memory_order_relaxed); }
+  SavingOnBoard(const SavingOnBoard&) = delete;
+  SavingOnBoard& operator=(const SavingOnBoard&) = delete;
+  ~SavingOnBoard() { self_.saving.fetch_sub(1, std::memory_order_release); }
+
+ private:
+  BoardRank& self_;
+};
+
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 6;
+  static constexpr uint32_t kVersion = 7;
 
   std::atomic<uint32_t> magic;
   uint32_t version;

@@ -1,5 +1,5 @@
-// The escalation that ends the other ranks after one has failed. First they get time to notice the failure by
-// themselves and report it, then SIGTERM asks them to end, then SIGKILL ends them.
+// The escalation that ends a rank after another one has failed. First it gets time to notice the failure by itself and
+// report it, then SIGTERM asks it to end, then SIGKILL ends it.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,11 @@ class Escalation {
   // Begins at the first failure; later calls change nothing.
   void begin(int64_t now_ns) {
     if (!begun()) begun_ns_ = now_ns;
+  }
+  // Forgets the signals so far: all the times count from now.
+  void begin_anew(int64_t now_ns) {
+    begun_ns_ = now_ns;
+    next_ = 0;
   }
   // Begins with SIGTERM due at once, without the time to notice.
   void begin_asking(int64_t now_ns) { begin(now_ns - kSteps[0].after_ms * kNsPerMs); }

@@ -30,6 +30,15 @@ TEST(Escalation, BothAreDueAfterALongSleep) {
   EXPECT_FALSE(escalation.due(kBegin + 9000 * kMs));
 }
 
+TEST(Escalation, BeginsAnew) {
+  Escalation escalation;
+  escalation.begin(kBegin);
+  EXPECT_EQ(escalation.due(kBegin + 400 * kMs), SIGTERM);
+  escalation.begin_anew(kBegin + 600 * kMs);
+  EXPECT_EQ(escalation.wait_ms(kBegin + 700 * kMs), 300);
+  EXPECT_EQ(escalation.due(kBegin + 1000 * kMs), SIGTERM);
+}
+
 TEST(Escalation, AsksAtOnceWhereThatIsWanted) {
   Escalation escalation;
   escalation.begin_asking(kBegin);

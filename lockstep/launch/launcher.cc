@@ -26,7 +26,8 @@ Board* board_in(const Mapping& memory) { return Board::attach(memory.data()); }
 Launcher::Launcher(Options options)
     : options_(std::move(options)),
       terminal_(options_.out_fd, options_.err_fd,
-                {.wraps = options_.own_workers, .leaves_out = !options_.log_dir.empty()}) {
+                {.wraps = options_.own_workers, .leaves_out = !options_.log_dir.empty()}),
+      failure_(std::clamp(options_.nproc, 1, kMaxLocalRanks), options_.save_patience_ns) {
   if (options_.nproc < 1 || options_.nproc > kMaxLocalRanks) {
     throw ConfigError("--nproc ", options_.nproc, ": expected a whole number from 1 to ", kMaxLocalRanks);
   }
@@ -100,7 +101,7 @@ void Launcher::supervise(RankGroup& group) {
     if (signalled) {
       while (const auto signal = signals.next()) on_signal(group, signals, *signal);
     }
-    escalate(group);
+    stop_others(group);
   }
   group.finish(failure_.begun() || stop_.asked() ? 0 : kPatienceMs);
 }
@@ -110,7 +111,9 @@ void Launcher::on_end(RankProcess& process) {
   process.status = status_of(said, *process.status);
   const bool failed = note_end(said, *process.status);
   const bool was_asked = stop_.asked() && options_.stop_by == StopBy::kSignal;
-  if (failed && !was_asked) failure_.begin(process.ended_ns);
+  if (!failed || was_asked) return;
+  if (!failure_.begun()) first_failure_ = cat("rank ", process.rank, ' ', process.status->text());
+  failure_.begin(process.ended_ns);
 }
 
 void Launcher::on_signal(RankGroup& group, const SignalWatch& signals, int signal) {
@@ -163,11 +166,17 @@ void Launcher::on_stop_signal(RankGroup& group, int signal) {
   }
 }
 
-void Launcher::escalate(RankGroup& group) {
-  while (const auto signal = failure_.due(monotonic_ns())) {
-    for (const auto& process : group.ranks()) process->stopped = process->stopped || !process->status;
-    group.signal_running(*signal);
-  }
+void Launcher::stop_others(RankGroup& group) {
+  failure_.act(
+      *board_, monotonic_ns(), [&](size_t rank, int signal) { group.stop(rank, signal); },
+      [this](size_t rank) { tell_of_save(rank); });
+}
+
+void Launcher::tell_of_save(size_t rank) {
+  if (std::exchange(told_of_save_, true)) return;
+  const std::string doing = board_->ranks[rank].doing.get();
+  terminal_.say(cat(first_failure_, "; waiting for rank ", rank, " (", doing.empty() ? "saving a checkpoint" : doing,
+                    "), for at most ", options_.save_patience_ns / 1'000'000'000, " s without progress"));
 }
 
 RankOutcome Launcher::outcome_of(const RankProcess& process) const {

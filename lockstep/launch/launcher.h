@@ -9,12 +9,12 @@
 #include "lockstep/base/board.h"
 #include "lockstep/base/node_memory.h"
 #include "lockstep/base/stop_request.h"
-#include "lockstep/launch/escalation.h"
 #include "lockstep/launch/oom.h"
 #include "lockstep/launch/output.h"
 #include "lockstep/launch/rank_group.h"
 #include "lockstep/launch/report.h"
 #include "lockstep/launch/signals.h"
+#include "lockstep/launch/stopping.h"
 
 namespace lockstep::launch {
 
@@ -36,6 +36,8 @@ class Launcher {
     bool only_rank0_on_stdout = false;  // whether the other ranks' standard output goes to standard error
     bool quiet = false;                 // whether the ranks' output is kept off the terminal; reports are shown
     StopBy stop_by = StopBy::kBoard;
+    // How long a rank that writes a checkpoint, when another one fails, may go without progress before it is stopped.
+    int64_t save_patience_ns = Stopping::kPatienceNs;
     int run_lock = -1;  // the descriptor of the run folder's lock, which the ranks hold as well; -1: none
     // Whether lines come as they are printed. On a terminal the ranks' standard output is a pseudo-terminal; elsewhere
     // the environment asks for lines, and programs that use Lockstep or Python write them.
@@ -49,10 +51,11 @@ class Launcher {
 
   // Starts the ranks, forwards their output, and returns the run's exit code when the last of them has ended: 0, 75,
   // the root cause's (128+N if signal N killed it), or 128+N if signal N stopped the run. When a rank fails, the others
-  // end within a second. Rank 0's standard output is forwarded unchanged; all other lines get the prefix "[rank k] " if
-  // there are several ranks. Ctrl-Z stops the ranks with the launcher, and they go on with it. A reader of the
-  // launcher's output that stands still holds up the ranks only if there are no logs. To be called once, on the main
-  // thread, with no other thread that handles signals. Throws ConfigError or IoError if the ranks can't be started.
+  // end within a second; one that writes a checkpoint, by the board, first finishes it. Rank 0's standard output is
+  // forwarded unchanged; all other lines get the prefix "[rank k] " if there are several ranks. Ctrl-Z stops the ranks
+  // with the launcher, and they go on with it. A reader of the launcher's output that stands still holds up the ranks
+  // only if there are no logs. To be called once, on the main thread, with no other thread that handles signals. Throws
+  // ConfigError or IoError if the ranks can't be started.
   int run();
 
   // After run(): the board as the ranks left it.
@@ -69,7 +72,8 @@ class Launcher {
   void on_signal(RankGroup& group, const SignalWatch& signals, int signal);
   void on_stop_signal(RankGroup& group, int signal);
   void check_output();
-  void escalate(RankGroup& group);
+  void stop_others(RankGroup& group);
+  void tell_of_save(size_t rank);
   int conclude(RankGroup& group, const OomWatch& oom);
   RankOutcome outcome_of(const RankProcess& process) const;
   void write_report_file(const std::string& json) const;
@@ -81,7 +85,9 @@ class Launcher {
   Board* board_ = nullptr;
   int64_t started_ns_ = 0;
 
-  Escalation failure_;  // begun when the first rank failed
+  Stopping failure_;           // begun when the first rank failed
+  std::string first_failure_;  // "rank 1 was killed by SIGKILL"
+  bool told_of_save_ = false;
   StopRequest stop_;
   int stop_signal_ = 0;   // the last one that counted
   bool at_once_ = false;  // the run was asked to stop once more

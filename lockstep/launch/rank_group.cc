@@ -78,6 +78,13 @@ void RankGroup::signal_running(int signal) {
   }
 }
 
+void RankGroup::stop(size_t rank, int signal) {
+  RankProcess& process = *ranks_.at(rank);
+  if (process.status) return;
+  process.stopped = true;
+  process.child.signal_group(signal);
+}
+
 void RankGroup::resize(int columns) {
   for (const auto& process : ranks_) {
     if (!process->status) process->child.resize(columns);

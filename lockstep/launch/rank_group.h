@@ -42,6 +42,8 @@ class RankGroup {
   bool all_ended() const;
   // Sends the signal to the groups of all ranks that have not ended.
   void signal_running(int signal);
+  // Sends the signal to the group of a rank, if it has not ended: another one has failed.
+  void stop(size_t rank, int signal);
   // Tells the ranks' terminals, where they have some, their new width.
   void resize(int columns);
   // Takes the remains of processes that the ranks have started and left behind.

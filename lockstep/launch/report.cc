@@ -87,6 +87,7 @@ ExitStatus status_of(const BoardRank& said, const ExitStatus& status) {
 }
 
 bool note_end(BoardRank& said, const ExitStatus& status) {
+  said.saving.store(0);
   if (status.ok() || status.exit_code() == kExitStoppedOnRequest) {
     // The peers must not wait for a rank that has finished.
     if (said.state.load() != RankState::kFailed) said.state.store(RankState::kFinished);

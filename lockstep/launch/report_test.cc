@@ -69,7 +69,9 @@ TEST(ExitCode, OfTheWholeRun) {
 
 TEST(NoteEnd, LeavesWhatARankDidNotSayItself) {
   BoardRank silent{}, spoke{}, finished{};
+  silent.saving.store(1);
   EXPECT_TRUE(note_end(silent, {.signal = SIGSEGV}));
+  EXPECT_EQ(silent.saving.load(), 0u);
   EXPECT_EQ(silent.state.load(), RankState::kFailed);
   EXPECT_EQ(silent.error.get(), "was killed by SIGSEGV");
   EXPECT_EQ(outcome_on(silent, {.signal = SIGSEGV}).error, "") << "that is not its own line";

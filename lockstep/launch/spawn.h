@@ -44,7 +44,8 @@ class Spawned {
 
   std::vector<pid_t> pids() const;  // by rank
 
-  // Waits until all ranks have ended. When one fails, the others end within a second. Throws Error with the line and
+  // Waits until all ranks have ended. When one fails, the others end within a second; one that writes a
+  // checkpoint (loop::State::save) first finishes it. Throws Error with the line and
   // exit code of the rank that failed first (128 + N if signal N killed it). Does not throw after terminate().
   void wait();
   // Asks all running ranks to end (SIGTERM), kills them after 0.3 seconds, and waits for their ends.

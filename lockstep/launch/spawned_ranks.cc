@@ -41,7 +41,8 @@ SpawnedRanks::SpawnedRanks(const SpawnRequest& request, int nproc)
     : memory_(NodeMemory::create(nproc)),
       board_memory_(memory_.board.get()),
       board_(Board::attach(board_memory_.data())),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stopping_(nproc) {
   if (!wake_) throw IoError("spawn: no room for one more descriptor: ", errno_text(errno));
   std::promise<void> started;
   const SignalsBlocked blocked;
@@ -97,7 +98,8 @@ void SpawnedRanks::start_all(SpawnRequest request, int nproc) {
 void SpawnedRanks::watch() {
   while (!all_ended()) {
     wait_for_news();
-    while (const auto signal = escalation_.due(monotonic_ns())) stop_running(*signal);
+    stopping_.act(
+        *board_, monotonic_ns(), [this](size_t rank, int signal) { stop(*ranks_[rank], signal); }, [](size_t) {});
   }
   conclude();
   ranks_.clear();
@@ -109,28 +111,26 @@ bool SpawnedRanks::all_ended() const {
 
 void SpawnedRanks::wait_for_news() {
   // poll ignores negative descriptors.
-  std::vector<pollfd> entries = {{.fd = escalation_.begun() ? -1 : wake_.get(), .events = POLLIN, .revents = 0}};
+  std::vector<pollfd> entries = {{.fd = stopping_.begun() ? -1 : wake_.get(), .events = POLLIN, .revents = 0}};
   for (const auto& rank : ranks_) {
     entries.push_back({.fd = rank->status ? -1 : rank->child.pidfd(), .events = POLLIN, .revents = 0});
   }
-  if (poll(entries.data(), entries.size(), escalation_.wait_ms(monotonic_ns())) <= 0) return;
-  if (entries[0].revents != 0) escalation_.begin_asking(monotonic_ns());
+  if (poll(entries.data(), entries.size(), stopping_.wait_ms(monotonic_ns())) <= 0) return;
+  if (entries[0].revents != 0) stopping_.begin_asking(monotonic_ns());
   for (size_t i = 0; i < ranks_.size(); ++i) {
     if (entries[i + 1].revents == 0) continue;
     Rank& rank = *ranks_[i];
     rank.status = rank.child.ended();
     rank.ended_ns = monotonic_ns();
     if (rank.status) rank.status = status_of(board_->ranks[i], *rank.status);
-    if (rank.status && note_end(board_->ranks[i], *rank.status)) escalation_.begin(rank.ended_ns);
+    if (rank.status && note_end(board_->ranks[i], *rank.status)) stopping_.begin(rank.ended_ns);
   }
 }
 
-void SpawnedRanks::stop_running(int signal) {
-  for (const auto& rank : ranks_) {
-    if (rank->status) continue;
-    rank->stopped = true;
-    rank->child.signal_group(signal);
-  }
+void SpawnedRanks::stop(Rank& rank, int signal) {
+  if (rank.status) return;
+  rank.stopped = true;
+  rank.child.signal_group(signal);
 }
 
 void SpawnedRanks::conclude() {

@@ -13,8 +13,8 @@
 #include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/node_memory.h"
-#include "lockstep/launch/escalation.h"
 #include "lockstep/launch/process.h"
+#include "lockstep/launch/stopping.h"
 
 namespace lockstep::launch {
 
@@ -43,7 +43,7 @@ class SpawnedRanks {
   void watch();
   bool all_ended() const;
   void wait_for_news();
-  void stop_running(int signal);
+  void stop(Rank& rank, int signal);
   void conclude();
 
   NodeMemory memory_;
@@ -56,7 +56,7 @@ class SpawnedRanks {
 
   // Used by the thread alone until it is joined.
   std::vector<std::unique_ptr<Rank>> ranks_;
-  Escalation escalation_;
+  Stopping stopping_;
   std::optional<Error> failure_;
 };
 

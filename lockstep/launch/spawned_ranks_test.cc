@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/testing/alive.h"
 
@@ -38,6 +41,21 @@ TEST(SpawnedRanks, TheFirstFailureIsTold) {
               MatchesRegex("spawn: rank 2 \\(pid [0-9]+\\) exited with code 7, code 7"));
   EXPECT_THAT(failure_of("test $RANK = 1 && kill -9 $$; sleep 600"),
               MatchesRegex("spawn: rank 1 \\(pid [0-9]+\\) was killed by SIGKILL, code 137"));
+}
+
+TEST(SpawnedRanks, OneThatSavesIsLetFinish) {
+  const testing_support::TempDir dir;
+  const std::string go = dir / "go";
+  SpawnRequest request{.command = {"board_worker", "save", go},
+                       .environment = own_environment(),
+                       .program = LOCKSTEP_BIN_DIR "/lockstep_launch_board_worker",
+                       .piped = false};
+  SpawnedRanks ranks(request, 2);
+  EXPECT_TRUE(gone_within({ranks.pids()[1]}, 10));
+  usleep(1'500'000);  // longer than ranks get that do not save
+  std::ofstream(go) << "on";
+  EXPECT_THROW(ranks.wait(), Error);
+  EXPECT_TRUE(std::ifstream(go + ".saved").is_open());
 }
 
 // A shell says nothing on the board, as a rank of spawn() does at its end.

@@ -124,6 +124,7 @@ Value State::value_of(bool best) {
 void State::save(checkpoint::CheckpointStore& store, bool best) {
   const Value whole = value_of(best);
   once(world_, OnceScope::kWorld, [&] {
+    const SavingOnBoard saving(world_.self());
     store.save(step_, whole);
     if (best) store.mark_best(step_);
   });

@@ -192,6 +192,7 @@ void Trainer::save() {
   saved_step_ = step_;
   if (!leads()) return;
   reporter_.check_folder();
+  const SavingOnBoard saving(parts_.world->self());
   const Phase phase(parts_.world->self(), cat("saving the checkpoint of step ", step_));
   const std::string path = store_.save(step_, state);
   if (parts_.state.is_best) store_.mark_best(step_);
@@ -204,6 +205,7 @@ void Trainer::interrupt() {
   non_finite_.tell_count();
   if (!leads()) return;
   reporter_.check_folder();
+  const SavingOnBoard saving(parts_.world->self());
   const Phase phase(parts_.world->self(), "saving " + parts_.files.interrupted());
   checkpoint::write_pt(state, parts_.files.interrupted(), [this] { beat(parts_.world->self()); });
   reporter_.saved(parts_.files.interrupted());

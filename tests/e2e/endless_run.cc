@@ -11,7 +11,7 @@ bool EndlessRun::is_training() const {
   return eventually([this] { return steps_logged(folder()).size() >= 5; });
 }
 
-pid_t EndlessRun::worker(int rank) const {
+pid_t worker_of(const Program& program, int rank) {
   for (const pid_t pid : program.processes("lockstep-worker")) {
     const std::string environment = read_file("/proc/" + std::to_string(pid) + "/environ");
     if (environment.find(std::string(1, '\0') + "RANK=" + std::to_string(rank) + '\0') != std::string::npos) return pid;

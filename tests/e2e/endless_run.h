@@ -10,12 +10,15 @@
 
 namespace lockstep::e2e {
 
+// The process of a rank that `program` has started; -1 if there is none.
+pid_t worker_of(const Program& program, int rank);
+
 struct EndlessRun {
   explicit EndlessRun(int nproc);
 
   std::string folder() const { return dir / "run"; }
-  bool is_training() const;      // waits until a few steps are done; false if that takes too long
-  pid_t worker(int rank) const;  // its process; -1 if there is none
+  bool is_training() const;  // waits until a few steps are done; false if that takes too long
+  pid_t worker(int rank) const { return worker_of(program, rank); }
 
   TempDir dir;
   Program program;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "endless_run.h"
@@ -45,6 +46,39 @@ TEST(KilledRank, WhileAnotherStandsStill) {
   EXPECT_EQ(run.program.wait().exit_code, 128 + SIGKILL);
   EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::milliseconds(1500));
   EXPECT_TRUE(run.program.all_gone(std::chrono::milliseconds(500)));
+}
+
+// The others' end does not take the work of a save.
+TEST(KilledRank, WhileRank0Saves) {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "a sanitizer comes before every library";
+#endif
+  const TempDir dir;
+  const std::string run = dir / "slow_disk/run", checkpoint = run + "/checkpoints/step-000005.pt";
+  const std::string library = bin_folder() + "/failing_disk.so";
+  ASSERT_TRUE(std::filesystem::exists(library));
+  std::filesystem::create_directories(dir / "slow_disk");
+  Program::Options options = lockstep_command(train_words(
+      {"--nproc", "2", "--steps", "12", "--save-every", "5", "--eval-every", "60epochs", "--quiet", "--out", run}));
+  const Words preload = {"/usr/bin/env", "LD_PRELOAD=" + library};
+  options.command.insert(options.command.begin(), preload.begin(), preload.end());
+  Program program(options);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(checkpoint + ".tmp"); })) << program.err();
+  const pid_t victim = worker_of(program, 1);
+  ASSERT_GT(victim, 0);
+  kill(victim, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !program.err().empty(); }));
+  EXPECT_EQ(program.err(),
+            "rank 1 was killed by SIGKILL; waiting for rank 0 (saving the checkpoint of step 5), for at most 60 s "
+            "without progress\n");
+  write_file(dir / "slow_disk/go", "");
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  EXPECT_NE(result.err.find("\n  saved: checkpoint " + checkpoint + '\n'), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(checkpoint));
+  const auto resumed = lockstep({"train", "--resume", run, "--steps", "12"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(outcome_of(run), outcome_of(finished_run()));
 }
 
 TEST(KilledFront, IsOutlivedByNobody) {

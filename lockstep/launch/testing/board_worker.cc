@@ -1,8 +1,12 @@
 // A worker for the launcher's tests: does on the board what a training rank does. Usage: board_worker
-// stop|pause|columns|data|step
+// stop|pause|columns|data|step|save|adopt
+#include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -39,6 +43,35 @@ int miss_peer(const Board& board, lockstep::BoardRank& me, size_t peer) {
   return fail(me, 69, lockstep::cat("rank ", peer, " is gone"));
 }
 
+// Rank 0 writes a checkpoint, which is done when the file `go` is there; rank 1 dies meanwhile.
+int save_while_a_peer_dies(Board& board, lockstep::BoardRank& me, size_t rank, const std::string& go) {
+  me.doing.set("saving the checkpoint of step 12");
+  if (rank == 1) {
+    while (board.ranks[0].saving.load() == 0) nap();
+    kill(getpid(), SIGKILL);
+  }
+  if (rank == 0) {
+    const lockstep::SavingOnBoard saving(me);
+    while (access(go.c_str(), F_OK) != 0) nap();
+    board.saved.set("checkpoint step-000012.pt");
+    std::ofstream(go + ".saved") << "yes";
+  }
+  return miss_peer(board, me, 1);
+}
+
+// Leaves a process behind that adopts orphans, with an orphan that has written its number to `file`.
+int leave_an_adopter(const std::string& file) {
+  if (fork() == 0) {
+    setsid();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const std::string daemon = "setsid sh -c 'echo $$ >" + file + "; exec sleep 100' &";
+    if (fork() == 0) execl("/bin/sh", "sh", "-c", daemon.c_str(), nullptr);
+    for (;;) pause();
+  }
+  while (!std::ifstream(file).is_open()) nap();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -63,6 +96,8 @@ int main(int argc, char** argv) {
     std::cout << board.columns.load() << std::endl;
     return 0;
   }
+  if (mode == "save") return save_while_a_peer_dies(board, me, rank, argv[2]);
+  if (mode == "adopt") return leave_an_adopter(argv[2]);
   if (mode == "data") return rank == 0 ? fail(me, 65, "train.idx: byte 3: not an IDX file") : miss_peer(board, me, 0);
   me.state.store(RankState::kRunning);
   me.step.store(7);

@@ -40,8 +40,8 @@ class LauncherTest : public testing::Test {
     setenv("FOLDER", folder_.c_str(), 1);
     return {.command = {"/bin/sh", "-c", script}, .nproc = nproc};
   }
-  Launcher::Options board_worker(int nproc, const std::string& mode) {
-    return {.command = {LOCKSTEP_BIN_DIR "/lockstep_launch_board_worker", mode}, .nproc = nproc};
+  Launcher::Options board_worker(int nproc, const std::string& mode, const std::string& file = "") {
+    return {.command = {LOCKSTEP_BIN_DIR "/lockstep_launch_board_worker", mode, file}, .nproc = nproc};
   }
 
   // Runs the launcher in a process of its own, as the front is one; `meanwhile` gets its number.

@@ -1,0 +1,56 @@
+// A rank that fails while another one writes a checkpoint.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "lockstep/launch/testing/launcher_fixture.h"
+
+namespace lockstep::launch {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+using LauncherSavingTest = LauncherTest;
+
+constexpr const char* kWaiting =
+    "rank 1 was killed by SIGKILL; waiting for rank 0 (saving the checkpoint of step 12), for at most ";
+
+TEST_F(LauncherSavingTest, ARankThatSavesIsLetFinish) {
+  const Launcher::Options options = board_worker(3, "save", folder_ + "/go");
+  const int code = run(options, [&](pid_t) {
+    for (const Stopwatch watch; err().empty() && watch.seconds() < 10;) usleep(2000);
+    EXPECT_THAT(err(), StartsWith(kWaiting));
+    usleep(1'500'000);  // longer than ranks get that do not save
+    std::ofstream(folder_ + "/go") << "on";
+  });
+  EXPECT_EQ(code, 128 + SIGKILL);
+  EXPECT_THAT(err(), AllOf(HasSubstr("\nerror: rank 1 (pid "), HasSubstr(") was killed by SIGKILL"),
+                           HasSubstr("\n  others: ranks 0, 2 noticed it and ended\n"),
+                           HasSubstr("\n  saved: checkpoint step-000012.pt\n")));
+}
+
+TEST_F(LauncherSavingTest, ASaveThatStandsStillIsStopped) {
+  Launcher::Options options = board_worker(2, "save", folder_ + "/go");
+  options.save_patience_ns = 1'000'000'000;
+  EXPECT_EQ(run(options), 128 + SIGKILL);
+  EXPECT_THAT(err(), AllOf(StartsWith(kWaiting), HasSubstr("1 s without progress\nerror: rank 1 (pid "),
+                           HasSubstr("\n  others: rank 0 healthy, stopped by the launcher in ")));
+}
+
+TEST_F(LauncherSavingTest, WhoAsksTwiceNeedNotWait) {
+  const int code = run(board_worker(2, "save", folder_ + "/go"), [&](pid_t front) {
+    for (const Stopwatch watch; err().empty() && watch.seconds() < 10;) usleep(2000);
+    kill(front, SIGTERM);
+    usleep(1'200'000);
+    kill(front, SIGTERM);
+  });
+  EXPECT_EQ(code, 128 + SIGTERM);
+  EXPECT_THAT(err(), StartsWith(kWaiting));
+}
+
+}  // namespace
+}  // namespace lockstep::launch

@@ -1,0 +1,75 @@
+// The end of the ranks that a failed one leaves behind: an Escalation for each. A rank that writes a checkpoint, by the
+// board, is let be until it has written it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/base/board.h"
+#include "lockstep/launch/escalation.h"
+
+namespace lockstep::launch {
+
+// A state machine of the board and of times, which are monotonic_ns().
+class Stopping {
+ public:
+  static constexpr int64_t kPatienceNs = 60'000'000'000;
+
+  // A rank that saves is waited for as long as it makes progress: for `patience_ns` since its last.
+  explicit Stopping(int ranks, int64_t patience_ns = kPatienceNs)
+      : ranks_(static_cast<size_t>(ranks)), patience_ns_(patience_ns) {}
+
+  // Begins at the first failure; later calls change nothing.
+  void begin(int64_t now_ns) {
+    if (begun()) return;
+    begun_ns_ = now_ns;
+    for (Escalation& each : ranks_) each.begin(now_ns);
+  }
+  // Begins with SIGTERM due at once, also to a rank that saves: the ranks' owner wants it so.
+  void begin_asking(int64_t now_ns) {
+    if (begun()) return;
+    begun_ns_ = now_ns;
+    patience_ns_ = 0;
+    for (Escalation& each : ranks_) each.begin_asking(now_ns);
+  }
+
+  bool begun() const { return begun_ns_ != 0; }
+  int64_t begun_ns() const { return begun_ns_; }
+
+  // Milliseconds until act() is to be called; -1 if no signal is to come.
+  int wait_ms(int64_t now_ns) const {
+    int least = -1;
+    for (const Escalation& each : ranks_) {
+      const int wait = each.wait_ms(now_ns);
+      if (wait >= 0) least = least < 0 ? wait : std::min(least, wait);
+    }
+    return least;
+  }
+
+  // Calls `send(rank, signal)` for each signal that is due, or `spare(rank)` where that rank saves.
+  template <typename Send, typename Spare>
+  void act(const Board& board, int64_t now_ns, const Send& send, const Spare& spare) {
+    for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+      while (ranks_[rank].wait_ms(now_ns) == 0) {
+        if (is_spared(board.ranks[rank], now_ns)) {
+          ranks_[rank].begin_anew(now_ns);
+          spare(rank);
+        } else {
+          send(rank, *ranks_[rank].due(now_ns));
+        }
+      }
+    }
+  }
+
+ private:
+  bool is_spared(const BoardRank& rank, int64_t now_ns) const {
+    return rank.saving.load() != 0 && now_ns - std::max(begun_ns_, rank.beat_ns.load()) < patience_ns_;
+  }
+
+  std::vector<Escalation> ranks_;
+  int64_t patience_ns_;
+  int64_t begun_ns_ = 0;
+};
+
+}  // namespace lockstep::launch
