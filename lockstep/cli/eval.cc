@@ -83,7 +83,9 @@ nlohmann::ordered_json results(const train::Evaluation& result, std::optional<in
 
 int eval(const Program& program, const Arguments& args, const Recipes& recipes) {
   train::EvalCommand command(program.name, {recipes.begin(), recipes.end()});
-  if (const auto help = command.read(args)) return print(*help), 0;
+  std::optional<std::string> help;
+  if (const int mistake = prepare_rank([&] { help = command.read(args); }); mistake != 0) return mistake;
+  if (help) return print(*help), 0;
   const train::EvalOptions& options = command.options();
   if (starts_ranks(program, options.processes.nproc)) {
     return launch::start_ranks(program.of_ranks, command.arguments(), options.processes, options.json);

@@ -4,14 +4,22 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/rendezvous/environment.h"
+#include "lockstep/rendezvous/give_up.h"
 
 namespace lockstep::cli {
 
-bool is_launched() {
-  const auto look_up = [](const char* name) { return env(name); };
-  return rendezvous::find_place({.parent = getppid()}, look_up).launcher != "none";
+namespace {
+
+rendezvous::Place own_place() {
+  return rendezvous::find_place({.parent = getppid()}, [](const char* name) { return env(name); });
 }
+
+}  // namespace
+
+bool is_launched() { return own_place().launcher != "none"; }
 
 bool starts_ranks(const Program& program, int nproc, bool asked) {
   if (nproc == 1 || is_launched()) return false;
@@ -20,6 +28,20 @@ bool starts_ranks(const Program& program, int nproc, bool asked) {
                       ": no launcher has started this rank; start several by lockstep, torchrun, mpirun or srun");
   }
   return !program.of_ranks.empty();
+}
+
+int prepare_rank(const std::function<void()>& prepare) {
+  try {
+    prepare();
+    return 0;
+  } catch (const Error& error) {
+    const rendezvous::Place place = own_place();
+    if (place.size == 1 || place.launcher == "lockstep") throw;
+    // At once, for the others may be long in coming.
+    write_all(STDERR_FILENO, cat("error: rank ", place.rank, ": ", shown(error.what()), '\n'));
+    rendezvous::give_up(place, error);
+    return error.exit_code();
+  }
 }
 
 }  // namespace lockstep::cli

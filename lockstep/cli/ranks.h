@@ -1,5 +1,7 @@
-// Who starts a command's ranks.
+// Who starts a command's ranks, and how a rank gets ready to join the others.
 #pragma once
+
+#include <functional>
 
 #include "lockstep/cli/commands.h"
 
@@ -11,5 +13,10 @@ bool is_launched();
 // Whether this process starts the ranks: no launcher has, there are `nproc`, several, and the program can be started as
 // a rank. Throws ConfigError if it can't and they were `asked` for, rather than recalled from another start.
 bool starts_ranks(const Program& program, int nproc, bool asked = true);
+
+// Calls `prepare`, which reads this process's command line. Throws what it throws, but on one of several ranks that
+// another launcher has started: there it prints the error, tells it to the other ranks, which would wait for this one,
+// and returns its exit code. Returns 0 without an error.
+int prepare_rank(const std::function<void()>& prepare);
 
 }  // namespace lockstep::cli

@@ -98,13 +98,20 @@ track::Progress::Options progress_options(const World& world, bool quiet) {
 
 int train(const Program& program, const Arguments& args, const Recipes& recipes) {
   TrainLine line(program, args, recipes);
-  if (const auto help = line.read()) return print(*help), 0;
+  std::optional<std::string> help;
+  bool starts = false;
+  const int mistake = prepare_rank([&] {
+    help = line.read();
+    const parallel::ParallelOptions& processes = line.options().parallel;
+    starts = !help && starts_ranks(program, processes.nproc, line.command().rows().find("nproc")->given);
+    if (!help && !starts) check_inputs(line.options());
+  });
+  if (mistake != 0) return mistake;
+  if (help) return print(*help), 0;
   train::TrainCommand& command = line.command();
   const train::TrainOptions& options = command.options();
-  if (starts_ranks(program, options.parallel.nproc, command.rows().find("nproc")->given))
-    return launch::start_training(program.of_ranks, command);
+  if (starts) return launch::start_training(program.of_ranks, command);
   watch_signals();
-  check_inputs(options);
   const auto world = init(line.world());
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();  // which names the rank in every line
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));

@@ -16,6 +16,8 @@ namespace {
 // The most connections without a Hello, of which the oldest is then closed. Ranks send their Hello at once.
 constexpr size_t kMostPending = 2 * kMaxLocalRanks;
 
+constexpr double kCheckSeconds = 0.1;
+
 std::string pid_text(const Credentials& who) { return who.pid == 0 ? "" : cat(" (pid ", who.pid, ")"); }
 
 }  // namespace
@@ -49,11 +51,16 @@ bool HandshakeServer::complete() const {
   return std::all_of(members_.begin() + 1, members_.end(), [](const Member& each) { return bool{each.connection}; });
 }
 
-void HandshakeServer::gather(const Deadline& deadline) {
+void HandshakeServer::gather(const Deadline& deadline, const std::function<void()>& check) {
   const Stopwatch watch;
+  Stopwatch unchecked;
   while (!complete()) {
     if (deadline.passed()) {
       throw CommError(missing_text(place_, missing_ranks(*board_, place_.size), watch.seconds()));
+    }
+    if (unchecked.seconds() > kCheckSeconds) {
+      check();
+      unchecked.restart();
     }
     wait_for_event(deadline);
     check_members();
@@ -67,8 +74,9 @@ void HandshakeServer::wait_for_event(const Deadline& deadline) {
   for (const auto* list : {&pending_, &members_}) {
     for (const auto& each : *list) all.push_back({each.connection.get(), POLLIN, 0});  // poll ignores -1
   }
+  constexpr int kMostMs = static_cast<int>(kCheckSeconds * 1000) + 1;
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
-  poll(all.data(), all.size(), static_cast<int>(std::clamp<int64_t>(ms + 1, 1, 1000)));
+  poll(all.data(), all.size(), static_cast<int>(std::clamp<int64_t>(ms + 1, 1, kMostMs)));
 }
 
 void HandshakeServer::accept_connections() {
@@ -146,14 +154,18 @@ void HandshakeServer::release() {
   }
 }
 
-void HandshakeServer::give_up(const Error& error) {
+int HandshakeServer::give_up(const Error& error) {
+  accept_connections();
+  const size_t told_before = told_.size();
   const std::string notice =
       Notice{.kind = NoticeKind::kGivenUp, .exit_code = error.exit_code(), .reason = error.what()}.encode();
-  for (const auto* list : {&pending_, &members_}) {
-    for (const auto& each : *list) {
-      if (each.connection) send_packet(each.connection.get(), notice);
+  for (auto* list : {&pending_, &members_}) {
+    for (Member& each : *list) {
+      if (each.connection && send_packet(each.connection.get(), notice)) told_.push_back(std::move(each));
     }
   }
+  pending_.clear();
+  return static_cast<int>(told_.size() - told_before);
 }
 
 }  // namespace lockstep::rendezvous

@@ -2,6 +2,7 @@
 // them together.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,13 +31,16 @@ class HandshakeServer {
 
   // Returns when all ranks have been admitted. A process of another user, or one that sends no valid Hello, gets
   // nothing. Throws CommError that names the ranks that are missing at the deadline or have died, ConfigError if a rank
-  // describes another world; in both cases the caller calls give_up().
-  void gather(const Deadline& deadline);
+  // describes another world; in both cases the caller calls give_up(). Throws what `check` throws, which it calls a few
+  // times a second.
+  void gather(
+      const Deadline& deadline, const std::function<void()>& check = [] {});
 
   // Sends kGo to all ranks.
   void release();
-  // Sends kGivenUp with this error to all processes that are connected.
-  void give_up(const Error& error);
+  // Sends kGivenUp with this error to all processes that are connected now. Returns how many they are without those
+  // that an earlier call has told.
+  int give_up(const Error& error);
 
  private:
   struct Member {
@@ -58,6 +62,7 @@ class HandshakeServer {
   Board* board_;
   std::vector<int> descriptors_;
   std::vector<Member> pending_;  // connected but without a Hello so far, the oldest first
+  std::vector<Member> told_;     // to whom kGivenUp was sent
   std::vector<Member> members_;  // admitted ranks, by rank; [0], this rank itself, has no connection
 };
 

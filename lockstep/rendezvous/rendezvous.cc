@@ -22,6 +22,7 @@
 #include "lockstep/comm/quiet_c10d.h"
 #include "lockstep/rendezvous/address.h"
 #include "lockstep/rendezvous/descriptor_passing.h"
+#include "lockstep/rendezvous/give_up.h"
 #include "lockstep/rendezvous/handshake.h"
 #include "lockstep/rendezvous/handshake_server.h"
 #include "lockstep/rendezvous/store.h"
@@ -76,9 +77,12 @@ NodeMemory serve(const Place& place, int node, Store& store, const Deadline& dea
   store.set(socket_key(node), cat(name, ' ', this_node(), ' ', host_name()), deadline);
   HandshakeServer server(place, memory, listener);
   try {
-    server.gather(deadline);
+    server.gather(deadline, [&] { store.check_given_up(deadline); });
   } catch (const Error& error) {
-    server.give_up(error);
+    int told = server.give_up(error);
+    if (store.given_up()) {
+      store.close_when_all_know(Deadline(kForTheLate), [&] { return told += server.give_up(error); });
+    }
     throw;
   }
   server.release();
@@ -263,6 +267,10 @@ void publish_table(const Place& place, Store& store, const Deadline& deadline) {
     text = collect_rank_infos(place, store, deadline);
     check_nodes(parse_table(place, text));
   } catch (const Error& error) {
+    if (store.given_up()) {
+      store.close_when_all_know(Deadline(kForTheLate));
+      throw;
+    }
     text = cat("error ", error.exit_code(), ' ', error.what());
   }
   store.set(kTableKey, text, Deadline(kGrace / 2));

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <sstream>
 #include <string_view>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -25,6 +26,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/remote_error.h"
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/base/sigpipe.h"
 #include "lockstep/base/text.h"
@@ -36,6 +38,9 @@ using std::chrono::milliseconds;
 
 // c10d gets this time to notice a timeout by itself, because its own error says more.
 constexpr std::chrono::seconds kGrace{1};
+
+constexpr const char* kGivenUp = "given up";       // the error of the last rank that has
+constexpr const char* kKnow = "know of given up";  // the number of ranks but rank 0 that know it
 
 const char* server_of(const Place& place) { return place.launcher_hosts ? "the launcher" : "rank 0"; }
 
@@ -221,13 +226,45 @@ void Store::set(const std::string& key, const std::string& value, const Deadline
 
 std::optional<std::string> Store::get(const std::string& key, const Deadline& deadline) {
   constexpr int kPollMs = 10;  // c10d's own wait() on a file looks once a second
-  return guard(deadline, [store = store_, name = prefix_ + key, deadline]() -> std::optional<std::string> {
-    while (!store->check({name})) {
+  const std::string name = prefix_ + key, given_up = prefix_ + kGivenUp;
+  auto value = guard(deadline, [store = store_, name, given_up, deadline]() -> std::optional<std::string> {
+    for (;;) {
+      if (store->check({given_up})) return std::nullopt;
+      if (store->check({name})) return store->get_to_str(name);
       if (deadline.passed()) return std::nullopt;
       poll(nullptr, 0, kPollMs);
     }
+  });
+  if (!value) check_given_up(deadline);
+  return value;
+}
+
+void Store::give_up(const Error& error, const Deadline& deadline) {
+  set(kGivenUp, cat(error.exit_code(), " rank ", place_.rank, ": ", error.what()), deadline);
+  given_up_ = true;
+  if (place_.rank != 0) count(kKnow, 1, deadline);
+}
+
+void Store::check_given_up(const Deadline& deadline) {
+  const auto said = guard(deadline, [store = store_, name = prefix_ + kGivenUp]() -> std::optional<std::string> {
+    if (!store->check({name})) return std::nullopt;
     return store->get_to_str(name);
   });
+  if (!said) return;
+  if (place_.rank != 0 && !given_up_) count(kKnow, 1, Deadline(kGrace));
+  given_up_ = true;
+  std::istringstream in(*said);
+  int code = BugError::kExitCode;
+  std::string line;
+  in >> code;
+  std::getline(in >> std::ws, line);
+  throw_error(code, line);
+}
+
+void Store::close_when_all_know(const Deadline& deadline, const std::function<int()>& told) {
+  constexpr int kPollMs = 10;
+  while (count(kKnow, 0, deadline) + told() < place_.size - 1 && !deadline.passed()) poll(nullptr, 0, kPollMs);
+  close();
 }
 
 int64_t Store::count(const std::string& key, int64_t more, const Deadline& deadline) {
