@@ -254,24 +254,6 @@ TEST_F(LauncherTest, AStarterThatIgnoresSigchldDoesNotMatter) {
   EXPECT_THAT(err(), HasSubstr("exited with code 3"));
 }
 
-TEST_F(LauncherTest, ProcessesInASessionOfTheirOwnEndWithTheRun) {
-  const std::string daemon = "setsid sh -c 'echo $$ >$FOLDER/pids/daemon$RANK; exec sleep 100' & ";
-  Options options = shell(2, daemon + "while [ ! -s $FOLDER/pids/daemon$RANK ]; do sleep 0.01; done");
-  const Stopwatch watch;
-  EXPECT_EQ(run(options), 0);
-  EXPECT_LT(watch.seconds(), 5) << "although they hold standard output";
-  EXPECT_TRUE(gone_within(pids(2), 0.1));
-}
-
-TEST_F(LauncherTest, ProcessesInASessionOfTheirOwnEndWithTheFrontsKill9) {
-  std::vector<pid_t> all;
-  run(shell(2, "setsid sh -c 'echo $$ >$FOLDER/pids/daemon$RANK; exec sleep 100' & wait"), [&](pid_t front) {
-    all = pids(2);
-    kill(front, SIGKILL);
-  });
-  EXPECT_TRUE(gone_within(all, 2));
-}
-
 TEST_F(LauncherTest, StandardOutputCanBeRank0sAlone) {
   Options options = shell(3, "echo '{}' $RANK");
   options.only_rank0_on_stdout = true;
