@@ -70,8 +70,11 @@ Folder take_folder(World& world, TrainLine& line, const Logger& log) {
     folder.of_launcher = launch::RunDirectory::prepare(options, kRuns, jobs);
     launch::go_on(options, *folder.of_launcher);
   });
-  const std::string& warning = folder.of_launcher ? folder.of_launcher->lock().warning() : "";
-  if (!warning.empty()) log.warning(warning);
+  if (folder.of_launcher) {
+    for (const std::string& text : {folder.of_launcher->lock().warning(), folder.of_launcher->note()}) {
+      if (!text.empty()) log.warning(text);
+    }
+  }
   options.out = comm::text_of_rank_0(world.communicator(), options.out);
   const std::string resume = comm::text_of_rank_0(world.communicator(), options.resume.value_or(""));
   if (resume.empty()) return folder;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -21,7 +22,7 @@ namespace {
 
 constexpr const char* kTorchrunStarts = "TORCHELASTIC_RESTART_COUNT";
 constexpr char kBetween = ';';
-constexpr std::string_view kCommand = ", command ";
+constexpr std::string_view kCommand = ", command ", kEndless = ", of any length ", kStart = ", start ";
 
 // The kernel's fields of a process: its parent, and its start in ticks since the machine's.
 struct Ancestor {
@@ -60,7 +61,11 @@ Ancestor torchrun_agent() {
 }
 
 // The first start has the number 0, or none.
-bool is_further(const std::optional<std::string>& start) { return start && *start != "0"; }
+int number_of_start(const std::optional<std::string>& start) {
+  int number = 0;
+  if (start) std::from_chars(start->data(), start->data() + start->size(), number);
+  return number;
+}
 
 std::string own_command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -74,7 +79,40 @@ std::string line_of(const std::string& command_line) {
   return shown(line);
 }
 
-std::string entry_of(const LaunchedJob& job) { return cat(job.name, kCommand, job.command); }
+// The command line, whose words end with zeros, without --steps and --epochs.
+std::string without_length(const std::string& command_line) {
+  std::istringstream words(command_line);
+  std::string rest;
+  for (std::string word; std::getline(words, word, '\0');) {
+    const bool has_value = word == "--steps" || word == "--epochs";
+    if (has_value) std::getline(words, word, '\0');
+    if (!has_value && !word.starts_with("--steps=") && !word.starts_with("--epochs=")) rest += word + '\0';
+  }
+  return rest;
+}
+
+// What a folder names, of one job: "slurm 7 of alps, command a5d1, of any length 93c0, start 2". The last two tell the
+// commands of a job apart that has several.
+std::string entry_of(const LaunchedJob& job) {
+  const std::string entry = cat(job.name, kCommand, job.command);
+  return job.one_command ? entry : cat(entry, kEndless, job.endless, kStart, job.start);
+}
+
+LaunchedJob read_entry(const std::string& entry) {
+  LaunchedJob job;
+  std::string_view rest = entry;
+  const auto take_until = [&rest](std::string_view mark) {
+    const size_t end = std::min(rest.find(mark), rest.size());
+    const std::string taken(rest.substr(0, end));
+    rest.remove_prefix(std::min(rest.size(), end + mark.size()));
+    return taken;
+  };
+  job.name = take_until(kCommand);
+  job.command = take_until(kEndless);
+  job.endless = take_until(kStart);
+  job.start = number_of_start(std::string(rest));
+  return job;
+}
 
 std::vector<std::string> entries_in(const std::string& named) {
   std::vector<std::string> entries;
@@ -83,13 +121,14 @@ std::vector<std::string> entries_in(const std::string& named) {
   return entries;
 }
 
-std::string name_in(const std::string& entry) { return entry.substr(0, entry.find(kCommand)); }
-
+// Whether `is_it` of a job that is named, and of one of `jobs` that has its name.
 template <typename IsIt>
 bool any_of_them(const std::string& named, const std::vector<LaunchedJob>& jobs, const IsIt& is_it) {
   const auto entries = entries_in(named);
-  return std::any_of(jobs.begin(), jobs.end(), [&](const LaunchedJob& job) {
-    return std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) { return is_it(entry, job); });
+  return std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) {
+    const LaunchedJob earlier = read_entry(entry);
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [&](const LaunchedJob& job) { return job.name == earlier.name && is_it(earlier, job); });
   });
 }
 
@@ -98,21 +137,24 @@ bool any_of_them(const std::string& named, const std::vector<LaunchedJob>& jobs,
 std::vector<LaunchedJob> find_jobs(const Variable& variable, const std::string& command_line) {
   std::vector<LaunchedJob> jobs;
   const std::string command = hex(xxh3(command_line)), line = line_of(command_line);
+  const std::string endless = hex(xxh3(without_length(command_line)));
   if (const auto start = variable(kTorchrunStarts)) {
     const Ancestor agent = torchrun_agent();
     if (agent.pid > 0) {
       jobs.push_back({.name = cat("torchrun agent ", agent.pid, " (", agent.start, ") on ", host_name()),
                       .command = command,
+                      .endless = endless,
                       .line = line,
-                      .restarted = is_further(start),
+                      .start = number_of_start(start),
                       .one_command = true});
     }
   }
   if (const auto id = variable("SLURM_JOB_ID")) {
     jobs.push_back({.name = cat("slurm ", *id, " of ", variable("SLURM_CLUSTER_NAME").value_or("one cluster")),
                     .command = command,
+                    .endless = endless,
                     .line = line,
-                    .restarted = is_further(variable("SLURM_RESTART_COUNT"))});
+                    .start = number_of_start(variable("SLURM_RESTART_COUNT"))});
   }
   return jobs;
 }
@@ -125,29 +167,37 @@ std::vector<LaunchedJob> find_jobs() {
 void add_others(std::vector<LaunchedJob>& jobs, const std::vector<std::string>& named) {
   for (const std::string& names : named) {
     for (const std::string& entry : entries_in(names)) {
+      const std::string name = read_entry(entry).name;
       const bool known =
-          std::any_of(jobs.begin(), jobs.end(), [&](const LaunchedJob& job) { return job.name == name_in(entry); });
+          std::any_of(jobs.begin(), jobs.end(), [&](const LaunchedJob& job) { return job.name == name; });
       if (known || jobs.empty()) continue;
       LaunchedJob other = jobs.front();  // of the same start
-      other.name = name_in(entry);
+      other.name = name;
       jobs.push_back(std::move(other));
     }
   }
 }
 
 bool is_of_job(const std::string& named, const std::vector<LaunchedJob>& jobs) {
-  return any_of_them(named, jobs,
-                     [](const std::string& entry, const LaunchedJob& job) { return name_in(entry) == job.name; });
+  return any_of_them(named, jobs, [](const LaunchedJob&, const LaunchedJob&) { return true; });
 }
 
 bool is_of_command(const std::string& named, const std::vector<LaunchedJob>& jobs) {
   return any_of_them(named, jobs,
-                     [](const std::string& entry, const LaunchedJob& job) { return entry == entry_of(job); });
+                     [](const LaunchedJob& earlier, const LaunchedJob& job) { return earlier.command == job.command; });
 }
 
 bool is_restart(const std::string& named, const std::vector<LaunchedJob>& jobs) {
-  return any_of_them(named, jobs, [](const std::string& entry, const LaunchedJob& job) {
-    return (job.restarted || job.one_command) && entry == entry_of(job);
+  return any_of_them(named, jobs, [](const LaunchedJob& earlier, const LaunchedJob& job) {
+    return (job.restarted() || job.one_command) && earlier.command == job.command;
+  });
+}
+
+// A line that has run in this start already is that of another command of the script.
+bool is_restart_of_other_length(const std::string& named, const std::vector<LaunchedJob>& jobs) {
+  return any_of_them(named, jobs, [](const LaunchedJob& earlier, const LaunchedJob& job) {
+    return earlier.start < job.start && !earlier.endless.empty() && earlier.endless == job.endless &&
+           earlier.command != job.command;
   });
 }
 

@@ -13,9 +13,11 @@ namespace lockstep::launch {
 struct LaunchedJob {
   std::string name;          // no other job has it: "torchrun agent 812 (7781) on node3", "slurm 4711 of alps"
   std::string command;       // tells the command line from others of the job
+  std::string endless;       // the same of the command line without --steps and --epochs
   std::string line;          // the command line, for people
-  bool restarted = false;    // the launcher counts its starts, and this is not the first
+  int start = 0;             // the launcher's count of its starts, from 0
   bool one_command = false;  // all its processes have one command line, and run it once a start
+  bool restarted() const { return start > 0; }
   bool operator==(const LaunchedJob&) const = default;
 };
 
@@ -33,10 +35,12 @@ std::vector<LaunchedJob> find_jobs();
 void add_others(std::vector<LaunchedJob>& jobs, const std::vector<std::string>& named);
 
 // Of what a folder names, `named` as names_of() has written it: whether it is one of `jobs`, by whatever command line;
-// whether it has this process's command line, too; whether this process is a further start of it.
+// whether it has this process's command line, too; whether this process is a further start of it; whether it is one by
+// a command line that asks for other --steps or --epochs, which the script has computed anew.
 bool is_of_job(const std::string& named, const std::vector<LaunchedJob>& jobs);
 bool is_of_command(const std::string& named, const std::vector<LaunchedJob>& jobs);
 bool is_restart(const std::string& named, const std::vector<LaunchedJob>& jobs);
+bool is_restart_of_other_length(const std::string& named, const std::vector<LaunchedJob>& jobs);
 
 // The names and commands for a run's folder; empty without jobs.
 std::string names_of(const std::vector<LaunchedJob>& jobs);

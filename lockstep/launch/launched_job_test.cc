@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "lockstep/base/text.h"
@@ -57,6 +58,30 @@ TEST(LaunchedJob, SlurmsMayHaveSeveralCommands) {
   EXPECT_FALSE(is_of_job(named, jobs_of({{"SLURM_JOB_ID", "8"}})));
 }
 
+// What a script computes at each start.
+TEST(LaunchedJob, SlurmsMayAskForAnotherLength) {
+  const auto at_start = [](const char* restarts, const std::string& words) {
+    std::string line = words + ' ';
+    std::replace(line.begin(), line.end(), ' ', '\0');
+    return jobs_of({{"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", restarts}}, line);
+  };
+  const std::string named = names_of(at_start("1", "train --steps 12 --lr 1"));
+  const auto computed = [&](const char* restarts, const std::string& words) {
+    return is_restart_of_other_length(named, at_start(restarts, words));
+  };
+  EXPECT_TRUE(computed("2", "train --steps 24 --lr 1"));
+  EXPECT_TRUE(computed("2", "train --lr 1 --epochs=3"));
+  EXPECT_FALSE(computed("2", "train --steps 24 --lr 2"));
+  EXPECT_FALSE(computed("2", "train --steps 24 --lr"));
+  EXPECT_FALSE(computed("2", "train --steps 12 --lr 1")) << "it is the same";
+  EXPECT_FALSE(computed("1", "train --steps 24 --lr 1")) << "of the same start";
+  EXPECT_FALSE(is_restart(named, at_start("2", "train --steps 24 --lr 1")));
+  EXPECT_TRUE(is_restart(named, at_start("2", "train --steps 12 --lr 1")));
+  EXPECT_TRUE(is_of_job(named, at_start("2", "train --steps 24 --lr 1")));
+  EXPECT_FALSE(is_restart_of_other_length("slurm 7 of one cluster, command a", at_start("2", "train")))
+      << "as earlier versions have written it";
+}
+
 TEST(LaunchedJob, TorchrunsIsKnownByItsAgentAndNotByItsRunId) {
   const std::map<std::string, std::string> variables = {{"TORCHELASTIC_RUN_ID", "none"},
                                                         {"TORCHELASTIC_RESTART_COUNT", "0"}};
@@ -65,7 +90,7 @@ TEST(LaunchedJob, TorchrunsIsKnownByItsAgentAndNotByItsRunId) {
   const auto first = jobs_of(variables), again = jobs_of(later);
   ASSERT_THAT(first, SizeIs(1));
   EXPECT_THAT(first[0].name, HasSubstr(cat("torchrun agent ", getppid(), " (")));
-  EXPECT_TRUE(first[0].one_command && !first[0].restarted);
+  EXPECT_TRUE(first[0].one_command && !first[0].restarted());
   EXPECT_EQ(names_of(again), names_of(first));
   EXPECT_TRUE(is_restart(names_of(first), again));
   EXPECT_TRUE(is_restart(names_of(first), first)) << "torchrun doesn't count a start after a change of its nodes";

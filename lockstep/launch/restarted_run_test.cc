@@ -46,7 +46,7 @@ class RestartedRunTest : public ::testing::Test {
   }
   // What a job of Slurm is at its start number `restarts`.
   static LaunchedJob slurm(int restarts, const std::string& command = "a") {
-    return {.name = "slurm 7 of one", .command = command, .line = "train " + command, .restarted = restarts > 0};
+    return {.name = "slurm 7 of one", .command = command, .line = "train " + command, .start = restarts};
   }
 
   const LaunchedJob torchrun_{.name = "torchrun agent 1 (2) on here", .command = "a", .one_command = true};
@@ -56,7 +56,7 @@ class RestartedRunTest : public ::testing::Test {
 };
 
 TEST_F(RestartedRunTest, GoesOnInTheFolderThatOutNames) {
-  const LaunchedJob first = slurm(0), again = slurm(1), other{.name = "slurm 8 of one", .restarted = true};
+  const LaunchedJob first = slurm(0), again = slurm(1), other{.name = "slurm 8 of one", .start = 1};
   const std::string run = options_.out = root_ + "/run";
   EXPECT_EQ(prepared({first}), Prepared(run, std::nullopt));
   touch(run + "/metrics.jsonl");
@@ -134,6 +134,50 @@ TEST_F(RestartedRunTest, AForkGoesOnByItsOwnConfig) {
   EXPECT_EQ(config(), fork + "/config.toml");
   fs::remove_all(parent);
   EXPECT_EQ(prepared({torchrun_}), Prepared(fork, fork)) << "it doesn't miss its parent";
+}
+
+// The script: `train --steps $N`, of which N is another at each start.
+TEST_F(RestartedRunTest, GoesOnByALineThatAsksForAnotherLength) {
+  const auto steps = [](int count, int restarts, const std::string& endless = "e") {
+    LaunchedJob job = slurm(restarts, cat("--steps ", count));
+    job.endless = endless;
+    return job;
+  };
+  for (const bool named : {true, false}) {
+    const std::string run = named ? root_ + "/run" : runs_ + "/mnist-1";
+    options_.out = named ? run : "";
+    EXPECT_EQ(prepared({steps(1, 0)}), Prepared(run, std::nullopt));
+    touch(run + "/checkpoints/step-000200.pt");
+    {
+      const auto again = RunDirectory::prepare(options_, runs_, {steps(2, 1)});
+      EXPECT_EQ(Prepared(again.path(), again.resume()), Prepared(run, run));
+      EXPECT_EQ(again.note(),
+                run +
+                    ": goes on with the run that an earlier start of this job has begun by 'train --steps "
+                    "1', now by 'train --steps 2'");
+    }
+    EXPECT_EQ(prepared({steps(3, 2)}), Prepared(run, run)) << "and so on";
+    EXPECT_EQ(train::RunLock::commands_of(run).size(), 1u);
+    EXPECT_EQ(prepared({steps(3, 3)}), Prepared(run, run));
+    const std::vector<LaunchedJob> others = {steps(4, 3), steps(4, 4, "f")};  // a second command of this start, or any
+    for (const auto& other : others) {
+      if (named) EXPECT_THROW(prepared({other}), ConfigError);
+      if (!named) EXPECT_NE(prepared({other}).first, run);
+    }
+  }
+}
+
+// Of two commands nobody can tell whose line it is.
+TEST_F(RestartedRunTest, OfSeveralCommandsTheLinesAreTheirOwn) {
+  LaunchedJob one = slurm(0, "a"), two = slurm(0, "b"), other = slurm(1, "c");
+  one.endless = other.endless = "e";
+  const std::string run = options_.out = root_ + "/run";
+  prepared({one});
+  touch(run + "/checkpoints/step-000200.pt");
+  train::TrainOptions follow = options_;
+  follow.resume = run;
+  RunDirectory::prepare(follow, runs_, {two});
+  EXPECT_THAT(testing_support::refusal([&] { prepared({other}); }), HasSubstr("('train b', and not 'train c')"));
 }
 
 // The script: `train a`, then `train b --resume run/checkpoints/step-000200.pt --overwrite`.

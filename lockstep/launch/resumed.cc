@@ -39,8 +39,7 @@ auto find_own(const std::vector<train::JobCommand>& commands, const std::vector<
 }
 
 bool was_begun_by(const std::vector<LaunchedJob>& jobs, const std::string& folder) {
-  const auto commands = train::RunLock::commands_of(folder);
-  return find_own(commands, jobs) != commands.end();
+  return find_earlier_command(train::RunLock::commands_of(folder), jobs).has_value();
 }
 
 // Adds the agents that have begun or gone on with the run of a folder.
@@ -60,6 +59,14 @@ std::string newest_begun_by(const std::vector<LaunchedJob>& jobs, const std::str
 }
 
 }  // namespace
+
+std::optional<train::JobCommand> find_earlier_command(const std::vector<train::JobCommand>& commands,
+                                                      const std::vector<LaunchedJob>& jobs) {
+  const auto own = find_own(commands, jobs);
+  if (own != commands.end()) return *own;
+  const bool computed_anew = commands.size() == 1 && is_restart_of_other_length(commands.front().job, jobs);
+  return computed_anew ? std::optional(commands.front()) : std::nullopt;
+}
 
 std::string find_earlier_start(const train::TrainOptions& options, const std::string& runs_root,
                                const std::vector<LaunchedJob>& jobs) {
@@ -116,7 +123,7 @@ std::string guess_resumed_config(const train::TrainOptions& options, const std::
   } catch (const ConfigError&) {
     std::vector<LaunchedJob> perhaps = jobs;
     std::erase_if(perhaps, [](const LaunchedJob& job) { return !job.one_command; });
-    for (LaunchedJob& job : perhaps) job.restarted = false;  // so that the command line counts
+    for (LaunchedJob& job : perhaps) job.start = 0;  // so that the command line counts
     add_agents_of(perhaps, options.out);
     add_agents_of(perhaps, train::run_of(options.resume.value_or("")));
     for (const auto& path : entries_of(runs_root)) add_agents_of(perhaps, path);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/launch/launched_job.h"
+#include "lockstep/train/folder/run_lock.h"
 #include "lockstep/train/options/train_options.h"
 
 namespace lockstep::launch {
@@ -17,13 +18,19 @@ struct Resumed {
   bool operator==(const Resumed&) const = default;
 };
 
+// Of the commands that have run in a folder the one of which this process is a further start: one with its command
+// line. If only one command has run there, not in this start, the line may ask for other --steps or --epochs: a script
+// may compute them anew.
+std::optional<train::JobCommand> find_earlier_command(const std::vector<train::JobCommand>& commands,
+                                                      const std::vector<LaunchedJob>& jobs);
+
 // The folder in which an earlier start of one of `jobs` has begun the run that these options ask for, with or without a
 // checkpoint; empty if there was no such start:
 //   --out DIR      that folder
 //   --resume …     the folder of the resumed run, if the start went on in it
 //   else           the newest under `runs_root`
-// It is one that was begun by this process's command line, for a job may have several. A later one of them may have
-// gone on there since (find_done()).
+// It is one that was begun by this process's command line (find_earlier_command()), for a job may have several. A later
+// one of them may have gone on there since (find_done()).
 std::string find_earlier_start(const train::TrainOptions& options, const std::string& runs_root,
                                const std::vector<LaunchedJob>& jobs);
 

@@ -81,15 +81,25 @@ void check_unused(const std::string& folder, const std::string& option, bool ove
                     "another --out");
 }
 
-// Those of a folder that this process's command goes on in. Another job's are no longer of use.
+// Those of a folder that this process's command goes on in. Another job's are no longer of use, nor is the line in
+// whose place this one comes.
 std::vector<train::JobCommand> with_own(const std::vector<train::JobCommand>& earlier,
                                         const std::vector<LaunchedJob>& jobs) {
   if (jobs.empty()) return {};
+  const auto same = find_earlier_command(earlier, jobs);
   std::vector<train::JobCommand> all = {{.job = names_of(jobs), .line = jobs.front().line}};
   for (const train::JobCommand& each : earlier) {
-    if (is_of_job(each.job, jobs) && !is_of_command(each.job, jobs)) all.push_back(each);
+    if (is_of_job(each.job, jobs) && !is_of_command(each.job, jobs) && each != same) all.push_back(each);
   }
   return all;
+}
+
+// The command whose run goes on, where its line is not this one's.
+std::string other_line(const std::vector<train::JobCommand>& earlier, const std::vector<LaunchedJob>& jobs) {
+  const auto same = find_earlier_command(earlier, jobs);
+  if (!same || is_of_command(same->job, jobs)) return "";
+  return cat("goes on with the run that an earlier start of this job has begun by '", same->line, "', now by '",
+             jobs.front().line, "'");
 }
 
 }  // namespace
@@ -114,7 +124,8 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std
     }
     run.take_lock(place.folder.empty() ? cat("--out ", run.path_) : place.option);
     run.earlier_ = run.lock_->commands();
-    const bool restarted = place.begins && !run.earlier_.empty() && is_restart(run.earlier_.front().job, jobs);
+    const auto same = find_earlier_command(run.earlier_, jobs);
+    const bool restarted = place.begins && same && *same == run.earlier_.front();
     if (restarted && train::holds_checkpoint(run.path_)) run.resume_ = run.path_;
     if (place.begins && !restarted) {
       check_unused(run.path_, place.option, options.overwrite, other_command(run.earlier_, jobs));
@@ -126,6 +137,7 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std
     const train::RunFiles files{run.path_};
     for (const auto& folder : {files.checkpoints(), files.logs(), files.errors()}) run.make_folders(folder);
     prove_writable(run.path_);
+    if (const std::string line = other_line(run.earlier_, jobs); !line.empty()) run.note_ = cat(run.path_, ": ", line);
     run.lock_->set_commands(with_own(run.earlier_, jobs));
   } catch (const Error&) {
     run.discard_if_unused();

@@ -38,6 +38,8 @@ class RunDirectory {
   // The folder of a run or the checkpoint's file from which to resume; nothing for a fresh run.
   const std::optional<std::string>& resume() const { return resume_; }
   const train::RunLock& lock() const { return *lock_; }
+  // For people: that a script has computed the command line anew, with both lines; empty if it has not.
+  const std::string& note() const { return note_; }
 
   // Notes that the command has trained to its end, for further starts of its job. Throws IoError.
   void mark_ended() { lock_->mark_ended(); }
@@ -53,7 +55,7 @@ class RunDirectory {
   void remove_files() const;
   bool has_made(const std::string& folder) const;
 
-  std::string path_;
+  std::string path_, note_;
   std::optional<std::string> resume_;
   std::vector<std::string> made_;  // folders that were not there before, parents first
   bool made_lock_ = false;

@@ -30,7 +30,9 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
   check_inputs(options);
   auto run = RunDirectory::prepare(options);
   go_on(options, run);
-  if (!run.lock().warning().empty()) Logger::from_environment("").warning(run.lock().warning());
+  for (const std::string& text : {run.lock().warning(), run.note()}) {
+    if (!text.empty()) Logger::from_environment("").warning(text);
+  }
   const parallel::ParallelOptions& processes = options.parallel;
   Launcher launcher(
       {.command = command_line(rank_program, command.arguments()),

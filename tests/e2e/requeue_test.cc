@@ -103,5 +103,36 @@ TEST(RequeuedCommand, IsRefusedWhereAnotherHasFollowedBeforeItsEnd) {
   EXPECT_EQ(read_file(run + "/metrics.jsonl"), metrics);
 }
 
+// The script asks for as many steps more as a start has time for.
+TEST(RequeuedCommand, GoesOnWithALengthThatIsComputedAnew) {
+  constexpr const char* kSteps =
+      R"($1/lockstep train mnist --data $2 --lanes 4 --batch-size 8 --epochs 60 --save-every 4 \
+    --eval-every 60epochs --out run --steps $((120 * (SLURM_RESTART_COUNT + 1))))";
+  const TempDir dir;
+  const auto start = [&](const char* restarts) {
+    const Words command = {
+        "/usr/bin/env", "SLURM_JOB_ID=7", cat("SLURM_RESTART_COUNT=", restarts), "/bin/sh", "-c", kSteps, "script",
+        bin_folder(),   digits_folder()};
+    return std::make_unique<Program>(Program::Options{.command = command, .folder = dir.path()});
+  };
+  {
+    const auto first = start("0");
+    ASSERT_TRUE(eventually([&] { return steps_logged(dir / "run").size() > 20; })) << first->err();
+  }
+  const auto again = start("1")->wait();
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("resumed     run/checkpoints/step-0000"));
+  EXPECT_THAT(again.err,
+              AllOf(HasSubstr("warning: run: goes on with the run that an earlier start of this job has begun "
+                              "by '"),
+                    HasSubstr("--steps 120', now by '"), HasSubstr("--steps 240'")));
+  EXPECT_EQ(steps_logged(dir / "run"), first_steps(240));
+  ASSERT_EQ(
+      lockstep(train_words({"--epochs", "60", "--steps", "240", "--eval-every", "60epochs", "--out", dir / "whole"}))
+          .exit_code,
+      0);
+  EXPECT_EQ(outcome_of(dir / "run"), outcome_of(dir / "whole"));
+}
+
 }  // namespace
 }  // namespace lockstep::e2e
