@@ -31,9 +31,12 @@ CheckpointStore::CheckpointStore(std::string folder, Options options) : folder_(
 
 std::string CheckpointStore::path_of(int64_t step) const { return folder_ + "/" + step_file_name(step); }
 
-std::string CheckpointStore::save(int64_t step, const Value& value) {
+std::string CheckpointStore::save(int64_t step, const Value& value, const std::function<void()>& on_progress) {
   make_folder(step);
-  write_pt(value, path_of(step), options_.on_progress);
+  write_pt(value, path_of(step), [&] {
+    on_progress();
+    if (options_.on_progress) options_.on_progress();
+  });
   link_atomically(step_file_name(step), folder_ + "/last.pt");
   prune();
   return path_of(step);

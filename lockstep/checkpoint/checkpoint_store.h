@@ -34,8 +34,9 @@ class CheckpointStore {
   CheckpointStore(std::string folder, Options options);
 
   // Writes the checkpoint of a step (not negative), points last.pt to it and returns its path. Each of the two is
-  // atomic. Throws IoError; the earlier checkpoints then remain.
-  std::string save(int64_t step, const Value& value);
+  // atomic. Throws IoError; the earlier checkpoints then remain. `on_progress` is called besides the store's own.
+  std::string save(
+      int64_t step, const Value& value, const std::function<void()>& on_progress = [] {});
   // Copies a file of another run as the checkpoint of a step, for a run that was forked from it, points last.pt to the
   // newest and returns the copy's path. Throws IoError.
   std::string adopt(int64_t step, const std::string& file);

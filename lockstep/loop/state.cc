@@ -6,6 +6,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "lockstep/base/board.h"
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
@@ -124,8 +126,9 @@ Value State::value_of(bool best) {
 void State::save(checkpoint::CheckpointStore& store, bool best) {
   const Value whole = value_of(best);
   once(world_, OnceScope::kWorld, [&] {
-    const SavingOnBoard saving(world_.self());
-    store.save(step_, whole);
+    BoardRank& self = world_.self();
+    const SavingOnBoard saving(self);
+    store.save(step_, whole, [&self] { self.beat_ns.store(monotonic_ns(), std::memory_order_relaxed); });
     if (best) store.mark_best(step_);
   });
 }

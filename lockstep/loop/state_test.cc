@@ -177,6 +177,21 @@ TEST(LoopState, TheBestsWeightsComeBackByThemselves) {
   std::filesystem::remove_all(folder);
 }
 
+// By this its launcher lets it finish when another rank dies.
+TEST(LoopState, ASaveIsOnTheBoardWithItsProgress) {
+  const std::string folder = testing::TempDir() + "loop_state_board." + std::to_string(getpid());
+  TinyLoop loop;
+  BoardRank& self = loop.world->self();
+  self.beat_ns.store(0);
+  std::vector<uint32_t> saving;
+  checkpoint::CheckpointStore store(folder, {.on_progress = [&] { saving.push_back(self.saving.load()); }});
+  loop.state().save(store);
+  EXPECT_THAT(saving, testing::AllOf(testing::Not(testing::IsEmpty()), testing::Each(1u)));
+  EXPECT_EQ(self.saving.load(), 0u);
+  EXPECT_NE(self.beat_ns.load(), 0);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(LoopState, TheNewestReadableFileIsLoaded) {
   const std::string folder = testing::TempDir() + "loop_state." + std::to_string(getpid());
   TinyLoop loop;
