@@ -111,12 +111,13 @@ bool SpawnedRanks::all_ended() const {
 
 void SpawnedRanks::wait_for_news() {
   // poll ignores negative descriptors.
-  std::vector<pollfd> entries = {{.fd = stopping_.begun() ? -1 : wake_.get(), .events = POLLIN, .revents = 0}};
+  std::vector<pollfd> entries = {{.fd = wake_.get(), .events = POLLIN, .revents = 0}};
   for (const auto& rank : ranks_) {
     entries.push_back({.fd = rank->status ? -1 : rank->child.pidfd(), .events = POLLIN, .revents = 0});
   }
   if (poll(entries.data(), entries.size(), stopping_.wait_ms(monotonic_ns())) <= 0) return;
-  if (entries[0].revents != 0) stopping_.begin_asking(monotonic_ns());
+  uint64_t woken = 0;
+  if (read(wake_.get(), &woken, sizeof woken) > 0) stopping_.begin_asking(monotonic_ns());
   for (size_t i = 0; i < ranks_.size(); ++i) {
     if (entries[i + 1].revents == 0) continue;
     Rank& rank = *ranks_[i];

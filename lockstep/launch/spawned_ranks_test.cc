@@ -43,19 +43,36 @@ TEST(SpawnedRanks, TheFirstFailureIsTold) {
               MatchesRegex("spawn: rank 1 \\(pid [0-9]+\\) was killed by SIGKILL, code 137"));
 }
 
+// Rank 0 saves until the file `go` is there; rank 1 dies meanwhile.
+SpawnRequest saver(const std::string& go) {
+  return {.command = {"board_worker", "save", go},
+          .environment = own_environment(),
+          .program = LOCKSTEP_BIN_DIR "/lockstep_launch_board_worker",
+          .piped = false};
+}
+
 TEST(SpawnedRanks, OneThatSavesIsLetFinish) {
   const testing_support::TempDir dir;
   const std::string go = dir / "go";
-  SpawnRequest request{.command = {"board_worker", "save", go},
-                       .environment = own_environment(),
-                       .program = LOCKSTEP_BIN_DIR "/lockstep_launch_board_worker",
-                       .piped = false};
-  SpawnedRanks ranks(request, 2);
+  SpawnedRanks ranks(saver(go), 2);
   EXPECT_TRUE(gone_within({ranks.pids()[1]}, 10));
   usleep(1'500'000);  // longer than ranks get that do not save
   std::ofstream(go) << "on";
   EXPECT_THROW(ranks.wait(), Error);
   EXPECT_TRUE(std::ifstream(go + ".saved").is_open());
+}
+
+TEST(SpawnedRanks, TerminateDoesNotWaitForASave) {
+  const testing_support::TempDir dir;
+  SpawnedRanks ranks(saver(dir / "go"), 2);
+  const auto pids = ranks.pids();
+  EXPECT_TRUE(gone_within({pids[1]}, 10));
+  usleep(600'000);  // rank 0 is waited for
+  EXPECT_TRUE(alive(pids[0]));
+  const Stopwatch watch;
+  ranks.terminate();
+  EXPECT_LT(watch.seconds(), 10);
+  EXPECT_FALSE(alive(pids[0]));
 }
 
 // A shell says nothing on the board, as a rank of spawn() does at its end.

@@ -1,9 +1,10 @@
-// The end of the ranks that a failed one leaves behind: an Escalation for each. A rank that writes a checkpoint, by the
-// board, is let be until it has written it.
+// The end of the ranks that a failed one leaves behind: an Escalation for each. That of a rank that writes a
+// checkpoint, by the board, begins anew when it has written it.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/board.h"
@@ -18,7 +19,7 @@ class Stopping {
 
   // A rank that saves is waited for as long as it makes progress: for `patience_ns` since its last.
   explicit Stopping(int ranks, int64_t patience_ns = kPatienceNs)
-      : ranks_(static_cast<size_t>(ranks)), patience_ns_(patience_ns) {}
+      : ranks_(static_cast<size_t>(ranks)), saved_(ranks_.size()), patience_ns_(patience_ns) {}
 
   // Begins at the first failure; later calls change nothing.
   void begin(int64_t now_ns) {
@@ -26,11 +27,12 @@ class Stopping {
     begun_ns_ = now_ns;
     for (Escalation& each : ranks_) each.begin(now_ns);
   }
-  // Begins with SIGTERM due at once, also to a rank that saves: the ranks' owner wants it so.
+  // Begins with SIGTERM due at once, also to a rank that saves: the ranks' owner wants it so. Once it has begun no rank
+  // is waited for any longer.
   void begin_asking(int64_t now_ns) {
+    patience_ns_ = 0;
     if (begun()) return;
     begun_ns_ = now_ns;
-    patience_ns_ = 0;
     for (Escalation& each : ranks_) each.begin_asking(now_ns);
   }
 
@@ -52,12 +54,14 @@ class Stopping {
   void act(const Board& board, int64_t now_ns, const Send& send, const Spare& spare) {
     for (size_t rank = 0; rank < ranks_.size(); ++rank) {
       while (ranks_[rank].wait_ms(now_ns) == 0) {
-        if (is_spared(board.ranks[rank], now_ns)) {
-          ranks_[rank].begin_anew(now_ns);
-          spare(rank);
-        } else {
+        const bool saves = is_spared(board.ranks[rank], now_ns);
+        const bool had_saved = std::exchange(saved_[rank], saves);
+        if (!saves && !had_saved) {
           send(rank, *ranks_[rank].due(now_ns));
+          continue;
         }
+        ranks_[rank].begin_anew(now_ns);
+        if (saves) spare(rank);
       }
     }
   }
@@ -68,6 +72,7 @@ class Stopping {
   }
 
   std::vector<Escalation> ranks_;
+  std::vector<char> saved_;  // whether the rank saved when it was last looked at
   int64_t patience_ns_;
   int64_t begun_ns_ = 0;
 };

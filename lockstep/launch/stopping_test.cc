@@ -58,14 +58,15 @@ TEST_F(StoppingTest, ARankThatSavesIsLetBeUntilItHasSaved) {
     EXPECT_THAT(signals(800), IsEmpty());
     EXPECT_THAT(spared_, ElementsAre(0, 0));
   }
-  EXPECT_THAT(signals(1100), IsEmpty()) << "time to notice the failure";
-  EXPECT_THAT(signals(1200), ElementsAre(Pair(0, SIGTERM)));
+  EXPECT_THAT(signals(1200), IsEmpty()) << "time to notice the failure";
+  EXPECT_THAT(signals(1600), ElementsAre(Pair(0, SIGTERM)));
   {
     const SavingOnBoard saving(board_.ranks[0]);
-    EXPECT_THAT(signals(1500), IsEmpty()) << "it has begun another one meanwhile";
+    EXPECT_THAT(signals(1900), IsEmpty()) << "it has begun another one meanwhile";
   }
-  EXPECT_THAT(signals(1900), ElementsAre(Pair(0, SIGTERM)));
-  EXPECT_THAT(signals(2200), ElementsAre(Pair(0, SIGKILL)));
+  EXPECT_THAT(signals(2300), IsEmpty());
+  EXPECT_THAT(signals(2700), ElementsAre(Pair(0, SIGTERM)));
+  EXPECT_THAT(signals(3000), ElementsAre(Pair(0, SIGKILL)));
 }
 
 TEST_F(StoppingTest, AFileThatMakesNoProgressIsNotWaitedForForEver) {
@@ -74,9 +75,11 @@ TEST_F(StoppingTest, AFileThatMakesNoProgressIsNotWaitedForForEver) {
   board_.ranks[1].beat_ns.store(kBegin + 1000 * kMs);
   signals(700);
   signals(2900);
-  EXPECT_THAT(signals(3299), IsEmpty());
-  EXPECT_THAT(signals(3300), ElementsAre(Pair(1, SIGTERM)));
-  EXPECT_THAT(signals(3600), ElementsAre(Pair(1, SIGKILL)));
+  EXPECT_EQ(spared_.size(), 2u);
+  EXPECT_THAT(signals(3300), IsEmpty());
+  EXPECT_THAT(signals(3700), ElementsAre(Pair(1, SIGTERM)));
+  EXPECT_THAT(signals(4000), ElementsAre(Pair(1, SIGKILL)));
+  EXPECT_EQ(spared_.size(), 2u);
 }
 
 TEST_F(StoppingTest, TheRanksOwnerNeedNotWait) {
