@@ -54,7 +54,8 @@ std::string machine_text(const Machine& m, const Software& s) {
 
 std::string software_text(const Software& s) {
   const std::string offers = s.driver_cuda ? cat(" (up to CUDA ", s.driver_cuda->text(), ')') : "";
-  return row("libtorch", cat(or_none(s.libtorch), ", for CUDA ", or_none(s.libtorch_cuda), "; ", s.torch_folder)) +
+  return row("libtorch", cat(or_none(s.libtorch), ", for CUDA ", or_none(s.libtorch_cuda), "; ",
+                             s.torch_named.empty() ? s.torch_folder : s.torch_named)) +
          row("CUDA", cat("driver ", or_none(s.driver), offers, ", runtime ", or_none(s.runtime), ", toolkit ",
                          or_none(s.toolkit))) +
          row("cuDNN", or_none(s.cudnn)) + row("NCCL", or_none(s.nccl)) + row("MPI", s.mpi.empty() ? "none" : s.mpi);

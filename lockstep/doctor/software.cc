@@ -3,24 +3,13 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
-#include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
+#include "lockstep/doctor/libtorch.h"
 #include "lockstep/doctor/shared_library.h"
 
 namespace lockstep::doctor {
 namespace {
-
-// Reads "__version__ = '2.11.0+cu130'" and "cuda: Optional[str] = '13.0'" in the wheel's version.py.
-void read_torch(const std::string& folder, Software& out) {
-  std::ifstream file(folder + "/version.py");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("__version__", 0) == 0) out.libtorch = find_version(line);
-    if (line.rfind("cuda", 0) == 0) out.libtorch_cuda = find_version(line);
-  }
-}
 
 // Calls a function that writes one number and returns 0; nothing if there is none or it fails.
 std::optional<int> ask(const SharedLibrary& library, const char* name) {
@@ -105,11 +94,13 @@ std::string mpi_version() {
 
 }  // namespace
 
-Software find_software() {
+Software find_software(const std::string& torch_folder) {
   Software out;
-  out.torch_folder = env("LOCKSTEP_TORCH_DIR").value_or(LOCKSTEP_TORCH_DIR);
-  out.built_against = find_version(LOCKSTEP_TORCH_VERSION);
-  read_torch(out.torch_folder, out);
+  out.torch_folder = torch_folder;
+  out.built_against = libtorch_built_against();
+  const Libtorch libtorch = read_libtorch(torch_folder);
+  out.libtorch = libtorch.version;
+  out.libtorch_cuda = libtorch.cuda;
   ask_cuda_libraries(std::filesystem::path(out.torch_folder).parent_path(), out);
   ask_driver(out);
   ask_nvml(out);
@@ -121,7 +112,9 @@ Software find_software() {
 std::vector<std::string> misfits(const Software& s) {
   std::vector<std::string> out = s.unloadable;
   const auto say = [&out](const auto&... parts) { out.push_back(cat(parts...)); };
-  if (!s.libtorch) say("libtorch: not in ", s.torch_folder, "; install it again, or name its folder and build anew");
+  if (!s.libtorch) {
+    say("libtorch: not found", s.torch_folder.empty() ? "" : cat(" in ", s.torch_folder), "; install it again");
+  }
   if (s.libtorch && s.built_against && s.libtorch != s.built_against) {
     say("libtorch ", s.libtorch->text(), ": Lockstep was built against ", s.built_against->text(), "; build it anew");
   }

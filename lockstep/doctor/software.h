@@ -26,12 +26,13 @@ struct Software {
   std::optional<Version> cudnn, nccl;
   std::string mpi;  // "Open MPI v4.1.4"
   std::string torch_folder;
+  std::string torch_named;  // in a bundle: the folder, and what named it; "" elsewhere
   std::vector<Gpu> gpus;
   std::vector<std::string> unloadable;  // libraries of lockstep-worker, as loader_misfits() describes them
 };
 
-// Opens the libraries and asks them. Never throws.
-Software find_software();
+// Opens the libraries and asks them. `torch_folder` is libtorch's, "" if there is none. Never throws.
+Software find_software(const std::string& torch_folder);
 
 // Describes each pair that doesn't fit in one line: which, why, what to do. A pure function.
 std::vector<std::string> misfits(const Software& software);

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "lockstep/base/testing/temp_dir.h"
+
 namespace lockstep::doctor {
 namespace {
 
@@ -63,7 +67,9 @@ TEST(Misfits, LibtorchGoneOrChanged) {
   s.libtorch = Version{2, 10, 0};
   EXPECT_THAT(misfits(s), ElementsAre("libtorch 2.10.0: Lockstep was built against 2.11.0; build it anew"));
   s.libtorch.reset();
-  EXPECT_THAT(misfits(s), ElementsAre(HasSubstr("libtorch: not in /torch")));
+  EXPECT_THAT(misfits(s), ElementsAre(HasSubstr("libtorch: not found in /torch")));
+  s.torch_folder = "";
+  EXPECT_THAT(misfits(s), ElementsAre("libtorch: not found; install it again"));
 }
 
 TEST(Misfits, AGpuWithoutItsLibraries) {
@@ -75,10 +81,14 @@ TEST(Misfits, AGpuWithoutItsLibraries) {
   EXPECT_EQ(misfits(s).size(), 4u);
 }
 
-TEST(Software, OfThisMachineHasTheLibtorchThatWeBuildWith) {
-  const auto software = find_software();
-  ASSERT_TRUE(software.libtorch) << software.torch_folder;
-  EXPECT_EQ(software.libtorch, software.built_against);
+TEST(Software, LibtorchIsThatOfTheFolder) {
+  const testing_support::TempDir dir;
+  std::ofstream(dir / "version.py") << "__version__ = '2.9.1+cpu'\n";
+  const auto software = find_software(dir.path());
+  EXPECT_EQ(software.libtorch, (Version{2, 9, 1}));
+  EXPECT_FALSE(find_software("").libtorch);
+  ASSERT_TRUE(software.built_against);
+  EXPECT_NE(software.libtorch, software.built_against);
 }
 
 }  // namespace

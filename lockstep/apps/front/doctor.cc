@@ -10,6 +10,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/doctor/libtorch.h"
 #include "lockstep/doctor/loader.h"
 #include "lockstep/doctor/report.h"
 #include "lockstep/launch/launcher.h"
@@ -76,11 +77,14 @@ std::string missing_for(const std::string& backend, const doctor::Software& soft
 int doctor(const Arguments& args) {
   apps::Command<apps::DoctorOptions> command;
   if (const auto help = command.read(args)) return print(*help), 0;
-  doctor::Diagnosis diagnosis{doctor::look_at_machine(), doctor::find_software(), {}, {}};
-  const Outcome listed = run_quietly(doctor::loader_command(worker_program()), 1);
+  const std::string worker = worker_program();
+  const Outcome listed = run_quietly(doctor::loader_command(worker), 1);
   if (listed.asked_to_stop()) return listed.code;
+  doctor::Diagnosis diagnosis{
+      doctor::look_at_machine(), doctor::find_software(doctor::libtorch_of_list(listed.out)), {}, {}};
+  diagnosis.software.torch_named = env("LOCKSTEP_LIBTORCH").value_or("");
   diagnosis.software.unloadable = doctor::loader_misfits(listed.out + listed.err, env("LD_LIBRARY_PATH").value_or(""));
-  const Outcome measured = run_quietly(doctor::precision_command(worker_program()), 1);
+  const Outcome measured = run_quietly(doctor::precision_command(worker), 1);
   if (measured.asked_to_stop()) return measured.code;
   diagnosis.precision = doctor::judge_precision(measured.code, measured.out, measured.err);
   for (const char* backend : {"shm", "gloo", "mpi", "nccl"}) {
@@ -89,7 +93,7 @@ int doctor(const Arguments& args) {
       diagnosis.transports.push_back({.name = backend, .health = doctor::Health::kNotAvailable, .why = missing});
       continue;
     }
-    const doctor::SelfTest test = doctor::self_test(worker_program(), backend);
+    const doctor::SelfTest test = doctor::self_test(worker, backend);
     const Outcome tried = run_quietly(test.command, test.processes);
     if (tried.asked_to_stop()) return tried.code;
     diagnosis.transports.push_back(doctor::judge(backend, tried.code, tried.out, tried.err));
