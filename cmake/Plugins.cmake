@@ -15,6 +15,7 @@ function(lockstep_plugin name folder)
   if(NOT CMAKE_CXX_FLAGS MATCHES fsanitize) # whose runtime is in the program
     target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()
+  lockstep_bundled(${target} lib)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 

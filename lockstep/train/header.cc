@@ -43,6 +43,7 @@ std::string schedule_text(const Plan& plan) {
 std::string header(const HeaderFacts& facts, const Plan& plan) {
   std::string text = cat(facts.program, " train ", facts.recipe, facts.recipe_options.empty() ? "" : " ",
                          facts.recipe_options, " -> ", facts.folder, '\n');
+  if (!facts.libtorch.empty()) text += cat("  libtorch    ", facts.libtorch, '\n');
   text += cat("  device      ", facts.device, ", precision ", facts.precision,
               plan.channels_last ? ", channels_last" : "", '\n');
   text +=

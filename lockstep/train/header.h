@@ -13,6 +13,7 @@ struct HeaderFacts {
   std::string recipe;
   std::string recipe_options;  // its own: "--arch resnet18 --size 64"
   std::string folder;
+  std::string libtorch;   // in a bundle, which one: "/venv/…/torch (/venv/bin/python3)"
   std::string device;     // "CPU (AMX, AVX512-BF16)"
   std::string precision;  // "O1 bfloat16"
   int ranks = 1;

@@ -19,6 +19,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   plan.schedule = {.shape = schedule::CosineLr{.t_max = 225}, .base_lr = 0.1, .warmup = 50};
   HeaderFacts facts{.recipe = "mnist",
                     .folder = "runs/mnist-1",
+                    .libtorch = "/venv/torch (/venv/bin/python3)",
                     .device = "CPU",
                     .precision = "O1 bfloat16",
                     .ranks = 2,
@@ -40,6 +41,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .resumed_from = "last.pt",
                     .changes = {"--clip 0 -> 1"}};
   const std::string text = header(facts, plan);
+  EXPECT_THAT(text, HasSubstr("\n  libtorch    /venv/torch (/venv/bin/python3)\n"));
   EXPECT_THAT(text, HasSubstr("ranks       2 (shm), 1 thread each, 4 lanes"));
   EXPECT_THAT(text, HasSubstr("batch       32 a lane, 128 global\n"));
   EXPECT_THAT(text, HasSubstr("statistics over all 4 lanes; 2 times the activations of a lane in memory"));
@@ -59,6 +61,7 @@ TEST(Header, SaysWhereAForkComesFromAndWhatWasDropped) {
   Plan plan;
   plan.steps_per_epoch = 1;
   const std::string file = "runs/a/checkpoints/step-000200.pt";
+  EXPECT_THAT(header({.recipe = "mnist"}, plan), Not(HasSubstr("libtorch"))) << "for it is no bundle's";
   EXPECT_THAT(header({.program = "my_program", .recipe = "spiral", .resumed_from = file, .forked = true}, plan),
               testing::AllOf(HasSubstr("my_program train spiral"),
                              HasSubstr("forked      from " + file + "; its run stays as it is\n")));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/base/cpu_features.h"
+#include "lockstep/base/env.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/train/device_input.h"
 #include "lockstep/train/header.h"
@@ -46,6 +47,7 @@ std::string header_of(const Parts& parts) {
                  .recipe = parts.recipe->name(),
                  .recipe_options = rows.recipe_text(),
                  .folder = parts.files.folder,
+                 .libtorch = env("LOCKSTEP_LIBTORCH").value_or(""),
                  .device = device,
                  .precision = precision_of(parts) + (parts.amp_why.empty() ? "" : cat(" (auto: ", parts.amp_why, ')')),
                  .ranks = parts.world->size(),

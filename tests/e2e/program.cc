@@ -132,7 +132,9 @@ bool Program::all_gone(std::chrono::milliseconds timeout) const {
   return eventually([&] { return processes().empty(); }, timeout);
 }
 
-std::string bin_folder() { return env("LOCKSTEP_BIN").value_or(LOCKSTEP_BIN_DIR); }
+std::string bin_folder() {
+  return env("LOCKSTEP_BIN").value_or(fs::read_symlink("/proc/self/exe").parent_path().string());
+}
 
 Program::Options lockstep_command(const std::vector<std::string>& arguments, const std::string& folder) {
   Program::Options options{.command = {bin_folder() + "/lockstep"}, .folder = folder};

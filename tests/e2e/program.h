@@ -56,7 +56,7 @@ class Program {
   Result result_;
 };
 
-// Where lockstep and lockstep-worker lie: $LOCKSTEP_BIN, or where this build puts them.
+// Where lockstep and lockstep-worker lie: $LOCKSTEP_BIN, or beside this program.
 std::string bin_folder();
 // `lockstep ARGUMENTS…`, run to its end.
 Program::Options lockstep_command(const std::vector<std::string>& arguments, const std::string& folder = ".");

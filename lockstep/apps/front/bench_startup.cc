@@ -42,13 +42,13 @@ class TemporaryFolder {
 };
 
 // Seconds from the launch to the end of the first step; its exit code in `code`.
-double first_step_seconds(int nproc, int& code) {
+double first_step_seconds(const std::string& worker, int nproc, int& code) {
   const TemporaryFolder folder;
   train::TrainCommand line("lockstep", recipes::describe_recipes());
   line.read({"mnist", "--out", folder.path(), "--nproc", std::to_string(nproc), "--steps", "1", "--quiet"},
             {.cores = nproc});
   const auto run = launch::RunDirectory::prepare(line.options());
-  std::vector<std::string> command = {worker_program()};
+  std::vector<std::string> command = {worker};
   for (auto& argument : line.arguments()) command.push_back(std::move(argument));
   using launch::Launcher;
   Launcher launcher({.command = std::move(command),
@@ -67,10 +67,11 @@ double first_step_seconds(int nproc, int& code) {
 }  // namespace
 
 int bench_startup(int nproc, bool json) {
+  const std::string worker = worker_program();
   std::vector<double> seconds;
   for (int i = 0; i < kRepeats; ++i) {
     int code = 0;
-    seconds.push_back(first_step_seconds(nproc, code));
+    seconds.push_back(first_step_seconds(worker, nproc, code));
     if (code != 0) return code;
   }
   std::sort(seconds.begin(), seconds.end());

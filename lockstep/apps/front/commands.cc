@@ -13,6 +13,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/bundle/environment.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/resumed.h"
@@ -25,6 +26,10 @@
 namespace lockstep::front {
 
 std::string worker_program() {
+  if (const auto root = bundle::own_bundle()) {
+    bundle::prepare_environment(*root);
+    return *root + "/libexec/lockstep-worker";
+  }
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string path = self.parent_path() / "lockstep-worker";

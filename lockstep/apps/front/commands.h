@@ -20,7 +20,8 @@ int data(const Arguments& args);
 int launch(const Arguments& args);
 int doctor(const Arguments& args);
 
-// Returns the path of lockstep-worker, beside this program. Throws IoError if it is not there.
+// Returns the path of lockstep-worker, beside this program. In a bundle it finds libtorch first, and this process's
+// environment is then that of the worker. Throws IoError if the worker is not there; as bundle::find_libtorch().
 std::string worker_program();
 
 // Writes to standard output at once, whole. Throws IoError.
