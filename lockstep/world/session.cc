@@ -1,5 +1,6 @@
 #include "lockstep/world/session.h"
 
+#include <algorithm>
 #include <numeric>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
@@ -68,6 +69,8 @@ comm::Network connect_network(const Session& session, const std::function<std::u
   const auto log = Logger::from_environment(cat("rank ", session.rank));
   comm::Watch::Options watch{.rank = session.rank, .ranks = session.table, .board = board};
   watch.timeout_name = timeout_name;
+  // Several rounds before the timeout, so that who makes progress is known by then.
+  watch.period = std::clamp(timeout / 8, std::chrono::milliseconds(10), watch.period);
   watch.warn = [log](const std::string& text) { log.warning(text); };
   watch.stop_waits = [weak = std::weak_ptr<comm::Mesh>(mesh)] {
     if (const auto alive = weak.lock()) alive->abort();

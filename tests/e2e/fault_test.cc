@@ -54,10 +54,10 @@ TEST(KilledRank, WhileRank0Saves) {
   GTEST_SKIP() << "a sanitizer comes before every library";
 #endif
   const TempDir dir;
-  const std::string run = dir / "slow_disk/run", checkpoint = run + "/checkpoints/step-000005.pt";
+  const std::string run = dir / "held_disk/run", checkpoint = run + "/checkpoints/step-000005.pt";
   const std::string library = bin_folder() + "/failing_disk.so";
   ASSERT_TRUE(std::filesystem::exists(library));
-  std::filesystem::create_directories(dir / "slow_disk");
+  std::filesystem::create_directories(dir / "held_disk");
   Program::Options options = lockstep_command(train_words(
       {"--nproc", "2", "--steps", "12", "--save-every", "5", "--eval-every", "60epochs", "--quiet", "--out", run}));
   const Words preload = {"/usr/bin/env", "LD_PRELOAD=" + library};
@@ -71,7 +71,7 @@ TEST(KilledRank, WhileRank0Saves) {
   EXPECT_EQ(program.err(),
             "rank 1 was killed by SIGKILL; waiting for rank 0 (saving the checkpoint of step 5), for at most 60 s "
             "without progress\n");
-  write_file(dir / "slow_disk/go", "");
+  write_file(dir / "held_disk/go", "");
   const auto result = program.wait();
   EXPECT_EQ(result.exit_code, 128 + SIGKILL);
   EXPECT_NE(result.err.find("\n  saved: checkpoint " + checkpoint + '\n'), std::string::npos) << result.err;

@@ -1,28 +1,54 @@
 // One rank of a world that mpirun starts; all of them run the conformance checks. Arguments: the backend (default:
-// mpi), and "circle" for ranks that all send before they receive instead, which ends them.
+// mpi), and what they do instead: "circle" for ranks that all send before they receive, which ends them; "slow" for a
+// rank 0 that makes progress for longer than the timeout, "stuck" for one that makes none, which ends the others.
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/testing/conformance.h"
 #include "lockstep/world/world.h"
 
+namespace {
+
+constexpr std::chrono::milliseconds kShort{1500};
+
+void wait_for_rank_0(lockstep::World& world, bool beats) {
+  world.communicator().barrier();
+  for (const lockstep::Deadline end(3 * kShort); world.rank() == 0 && !end.passed();) {
+    std::this_thread::sleep_for(kShort / 20);
+    if (beats) world.self().beat_ns.store(lockstep::monotonic_ns());
+  }
+  const at::Tensor ones = at::ones({1000});
+  world.communicator().all_reduce(ones, lockstep::comm::ReduceOp::kSum);
+  EXPECT_EQ(ones[999].item<int>(), world.size());
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
+  const std::string act = argc > 2 ? argv[2] : "conform";
   try {
-    const auto world = lockstep::init({.backend = argc > 1 ? argv[1] : "mpi"});
+    const bool waits = act == "slow" || act == "stuck";
+    const auto world = lockstep::init(
+        {.backend = argc > 1 ? argv[1] : "mpi", .timeout = waits ? kShort : std::chrono::milliseconds(600'000)});
     const char* meant = std::getenv("LOCKSTEP_TEST_RANKS");
     EXPECT_EQ(std::to_string(world->size()), meant == nullptr ? "no LOCKSTEP_TEST_RANKS" : meant);
-    if (argc > 2 && argv[2] == std::string("circle")) {
+    if (waits) {
+      wait_for_rank_0(*world, act == "slow");
+    } else if (act == "circle") {
       world->communicator().send(at::ones({8}), (world->rank() + 1) % world->size());
-      return 0;
+    } else {
+      lockstep::comm::testing::conformance(world->communicator());
+      world->communicator().barrier();
     }
-    lockstep::comm::testing::conformance(world->communicator());
-    world->communicator().barrier();
   } catch (const lockstep::Error& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return error.exit_code();

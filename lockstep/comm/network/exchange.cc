@@ -48,7 +48,7 @@ std::vector<Message> Exchange::messages_of(const std::vector<Piece>& pieces) con
 void Exchange::operator()(const std::vector<Piece>& sends, const std::vector<Piece>& receives) {
   const auto out = messages_of(sends), in = messages_of(receives);
   ++round_;
-  if (!out.empty() || !in.empty()) mesh_.exchange(out, in, deadline_);
+  if (!out.empty() || !in.empty()) mesh_.exchange(out, in, patience_);
 }
 
 }  // namespace lockstep::comm

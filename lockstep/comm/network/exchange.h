@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lockstep/comm/network/mesh.h"
@@ -31,16 +32,16 @@ class Exchange {
   // made of the group's number and a hash of salt, the call's number, the round and the length. Members whose calls
   // differ therefore never exchange a byte: they wait, and a rank that waits long compares its call with the others'
   // (watch.h). `mesh` and `members` outlive this.
-  Exchange(Mesh& mesh, const Members& members, uint64_t salt, uint64_t number, const Deadline& deadline)
-      : mesh_(mesh), members_(members), salt_(salt), number_(number), deadline_(deadline) {}
+  Exchange(Mesh& mesh, const Members& members, uint64_t salt, uint64_t number, Patience patience)
+      : mesh_(mesh), members_(members), salt_(salt), number_(number), patience_(std::move(patience)) {}
 
   // The messages of one tag between two members that may be under way at once: their numbers' lowest bits differ.
   static constexpr uint64_t kMostMessages = 16;
   // The same for a message of users': the tags are made of the group's number, the user's tag, and `number`, the
   // message's number among those of its tag. User's tags up to 32767 are all different; others may be equal where their
   // low 15 bits are, which the message's header shows.
-  Exchange(Mesh& mesh, const Members& members, uint64_t salt, uint64_t number, const Deadline& deadline, int user_tag)
-      : Exchange(mesh, members, salt, number, deadline) {
+  Exchange(Mesh& mesh, const Members& members, uint64_t salt, uint64_t number, Patience patience, int user_tag)
+      : Exchange(mesh, members, salt, number, std::move(patience)) {
     user_tag_ = user_tag;
   }
 
@@ -61,7 +62,7 @@ class Exchange {
   uint64_t salt_, number_;
   uint64_t round_ = 0;
   std::optional<int> user_tag_;
-  Deadline deadline_;
+  Patience patience_;
 };
 
 }  // namespace lockstep::comm

@@ -18,7 +18,7 @@ class Notebook final : public Mesh {
   int rank() const override { return 5; }
   int size() const override { return 9; }
   std::string describe() const override { return "notebook"; }
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Deadline&) override {
+  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Patience&) override {
     ++rounds;
     sent.insert(sent.end(), sends.begin(), sends.end());
     received.insert(received.end(), receives.begin(), receives.end());

@@ -18,6 +18,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/sigpipe.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/network/alarm.h"
 #include "lockstep/comm/network/gloo_threads.h"
 #include "lockstep/comm/network/interfaces.h"
 #include "lockstep/comm/quiet_c10d.h"
@@ -58,11 +59,11 @@ class GlooMesh final : public Mesh {
   int size() const override { return group_->getSize(); }
   std::string describe() const override { return text_; }
 
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Deadline& deadline) override {
+  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Patience& patience) override {
     Batch batch(*this);
     for (const Message& message : receives) batch.post(message, /*sends=*/false);
     for (const Message& message : sends) batch.post(message, /*sends=*/true);
-    batch.wait(deadline);
+    batch.wait(patience);
   }
 
   // A work is looked at from the second time on: a peer may end in peace right after its last message.
@@ -108,35 +109,47 @@ class GlooMesh final : public Mesh {
       works_.emplace_back(std::move(work), message.peer);
     }
 
-    void wait(const Deadline& deadline) {
-      for (size_t i = 0; i < works_.size(); ++i) {
-        const bool arrived = guarded(works_[i].second, [&] {
-          if (deadline.passed()) throw std::runtime_error("Timed out");
-          return works_[i].first->wait(deadline.left_ms());
-        });
-        if (!arrived) check_arrived(works_[i].first, works_[i].second);
+    // A wait that times out in Gloo closes all connections. Gloo therefore gets an end that is far off as long as the
+    // patience lasts; at the patience's end the alarm interrupts the wait.
+    void wait(const Patience& patience) {
+      constexpr std::chrono::milliseconds kFarOff = kLongestWait, kNow{1};
+      const auto alarm = mesh_.alarm_.set(patience, [this] { interrupt(); });
+      for (const auto& each : works_) {
+        const auto wait = [&] { return each.first->wait(patience.over() ? kNow : kFarOff); };
+        while (!guarded(each.second, wait) && !has_arrived(each.first, each.second)) {
+        }
       }
     }
 
    private:
     static MeshError aborted() { return {MeshError::Cause::kAborted, {}, "the exchange was aborted"}; }
 
-    // Called for a wait that was ended. Throws the reason, unless check() ended it and the message has arrived: that
-    // wait closes all connections if it has not.
-    void check_arrived(const WorkPtr& work, int peer) {
+    // The wait under way, or the next one, returns at once; the message may still arrive.
+    void interrupt() {
+      if (mesh_.lost_) return;  // nothing of Gloo's may be called
+      for (const auto& [work, peer] : works_) work->abort();
+    }
+
+    // Called for a wait that was interrupted: whether the message has arrived. Throws if check() or abort() has ended
+    // the wait; one that check() has ended closes all connections if the message has not arrived.
+    bool has_arrived(const WorkPtr& work, int peer) {
       std::string why;
       {
         const std::lock_guard lock(mesh_.mutex_);
         if (mesh_.failure_) throw *mesh_.failure_;
-        if (!mesh_.broken_peers_.contains(peer)) throw aborted();
-        why = mesh_.broken_peers_.at(peer);
+        const auto found = mesh_.broken_peers_.find(peer);
+        if (found == mesh_.broken_peers_.end()) {
+          if (mesh_.broken_) throw aborted();
+          return false;
+        }
+        why = found->second;
       }
       bool arrived = false;
       try {
         arrived = work->wait(std::chrono::milliseconds(1));
       } catch (const std::exception&) {
       }
-      if (arrived) return;
+      if (arrived) return true;
       mesh_.broken_ = true;
       throw MeshError(MeshError::Cause::kBroken, {peer}, why);
     }
@@ -227,6 +240,7 @@ class GlooMesh final : public Mesh {
   std::atomic<bool> lost_ = false;           // a thread of Gloo's stands still
   std::optional<MeshError> failure_;         // of all exchanges, since then
   std::atomic<bool> failed_ = false;         // whether failure_ is there
+  Alarm alarm_;
   std::optional<GlooUser> user_;
 };
 

@@ -149,5 +149,32 @@ TEST(GlooMesh, ARankThatDoesNotComeIsACommError) {
                CommError);
 }
 
+TEST(GlooMesh, AnExchangeWaitsAsLongAsItsPatienceLasts) {
+  std::atomic<bool> enough = false;
+  run_pair([&](Mesh& mesh) {
+    std::byte data{7};
+    const std::vector<Message> first{{1 - mesh.rank(), 1, &data, 1}}, second{{1 - mesh.rank(), 2, &data, 1}};
+    if (mesh.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(500));
+      mesh.exchange(first, {}, Deadline(std::chrono::seconds(20)));
+      std::this_thread::sleep_for(milliseconds(500));
+      enough = true;
+      return;
+    }
+    const auto patience = [&] {
+      return Patience(Deadline(milliseconds(50)), [&] { return milliseconds(enough ? -1 : 20); });
+    };
+    data = {};
+    mesh.exchange({}, first, patience());
+    EXPECT_EQ(data, std::byte{7});
+    try {
+      mesh.exchange({}, second, patience());
+      ADD_FAILURE() << "no error";
+    } catch (const MeshError& error) {
+      EXPECT_NE(error.cause(), MeshError::Cause::kAborted);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace lockstep::comm

@@ -5,10 +5,10 @@
 namespace lockstep::comm {
 
 void LoopbackMesh::exchange(std::span<const Message> sends, std::span<const Message> receives,
-                            const Deadline& deadline) {
+                            const Patience& patience) {
   const auto is_own = [this](const Message& message) { return message.peer == rank(); };
   if (std::none_of(sends.begin(), sends.end(), is_own) && std::none_of(receives.begin(), receives.end(), is_own)) {
-    return below_->exchange(sends, receives, deadline);
+    return below_->exchange(sends, receives, patience);
   }
   std::vector<Message> out, in;
   std::copy_if(sends.begin(), sends.end(), std::back_inserter(out), std::not_fn(is_own));
@@ -20,18 +20,20 @@ void LoopbackMesh::exchange(std::span<const Message> sends, std::span<const Mess
     }
     news_.notify_all();
   }
-  if (!out.empty() || !in.empty()) below_->exchange(out, in, deadline);
+  if (!out.empty() || !in.empty()) below_->exchange(out, in, patience);
   for (const Message& message : receives) {
-    if (is_own(message)) take(message, deadline);
+    if (is_own(message)) take(message, patience);
   }
 }
 
-void LoopbackMesh::take(const Message& message, const Deadline& deadline) {
+void LoopbackMesh::take(const Message& message, const Patience& patience) {
   std::unique_lock lock(mutex_);
   auto& queue = own_[{message.tag, message.bytes}];
-  const bool come = news_.wait_for(lock, deadline.left(), [&] { return aborted_ || !queue.empty(); });
+  const auto come = [&] { return aborted_ || !queue.empty(); };
+  while (!news_.wait_for(lock, patience.left(), come)) {
+    if (patience.over()) throw MeshError(MeshError::Cause::kTimeout, {rank()}, "timed out");
+  }
   if (aborted_) throw MeshError(MeshError::Cause::kAborted, {}, "the exchange was aborted");
-  if (!come) throw MeshError(MeshError::Cause::kTimeout, {rank()}, "timed out");
   std::copy(queue.front().begin(), queue.front().end(), message.data);
   queue.pop_front();
   if (queue.empty()) own_.erase({message.tag, message.bytes});

@@ -22,7 +22,7 @@ class LoopbackMesh final : public Mesh {
   int rank() const override { return below_->rank(); }
   int size() const override { return below_->size(); }
   std::string describe() const override { return below_->describe(); }
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Deadline& deadline) override;
+  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Patience& patience) override;
   void open_group(int number, const std::vector<int>& ranks) override { below_->open_group(number, ranks); }
   void check() noexcept override { below_->check(); }
   void abort() noexcept override;
@@ -30,7 +30,7 @@ class LoopbackMesh final : public Mesh {
  private:
   using Key = std::pair<uint32_t, size_t>;  // tag and length
 
-  void take(const Message& message, const Deadline& deadline);
+  void take(const Message& message, const Patience& patience);
 
   std::unique_ptr<Mesh> below_;
   std::mutex mutex_;

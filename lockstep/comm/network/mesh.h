@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/clock.h"
+#include "lockstep/comm/network/patience.h"
 
 namespace lockstep::comm {
 
@@ -53,7 +53,7 @@ class Mesh {
   // (base/sigpipe.h), which a write to a broken connection raises. Throws MeshError, after which no exchange works any
   // more.
   virtual void exchange(std::span<const Message> sends, std::span<const Message> receives,
-                        const Deadline& deadline) = 0;
+                        const Patience& patience) = 0;
 
   // Prepares the exchanges of a group of these ranks, all of which call it at once. Group 0, of all ranks, needs none.
   // A number may be used again for another group once the former has ended. For a library that keeps its groups apart

@@ -51,16 +51,17 @@ NetworkCommunicator::Task NetworkCommunicator::make_task(WatchedCall call, uint6
                                                                      if (*wait != 0) watch->warn_if_late(*wait);
                                                                    },
                                                                .block = [watch, call] { return watch->block(call); },
-                                                               .progress = progress_});
+                                                               .progress = progress_,
+                                                               .left = [watch] { return watch->longest_left(); }});
   watch->begin(call);
-  const Deadline deadline(call.timeout);
-  auto run = [this, work, wait, deadline, salt, user_tag, call = std::move(call), act = std::move(act)] {
+  auto run = [this, work, wait, salt, user_tag, call = std::move(call), act = std::move(act)] {
     std::exception_ptr failure;
     *wait = network_.watch->enter(call);
+    const Patience patience(Deadline(call.timeout), [&] { return network_.watch->left(*wait); });
     try {
       const uint64_t both = salt_ ^ salt;
-      Exchange exchange = user_tag ? Exchange(*network_.mesh, members_, both, call.number, deadline, *user_tag)
-                                   : Exchange(*network_.mesh, members_, both, call.number, deadline);
+      Exchange exchange = user_tag ? Exchange(*network_.mesh, members_, both, call.number, patience, *user_tag)
+                                   : Exchange(*network_.mesh, members_, both, call.number, patience);
       act(exchange);
     } catch (const MeshError& error) {
       failure = network_.watch->explain(*wait, error);

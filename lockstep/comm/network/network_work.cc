@@ -57,10 +57,13 @@ bool NetworkWork::wait_for(nanoseconds time) {
 }
 
 void NetworkWork::wait() {
-  // The thread has the same timeout, and needs a moment after it to find out the reason.
-  constexpr std::chrono::seconds kGrace{15};
+  // The thread ends by itself at the call's end, and needs a moment after it to find out the reason.
+  constexpr nanoseconds kGrace = std::chrono::seconds(15);
   const std::shared_ptr<void> blocked = hooks_.block ? hooks_.block() : nullptr;
-  if (!wait_for(timeout_ + kGrace)) throw CommError(label_, ": the network library does not come back");
+  const auto left = [&] { return kGrace + (hooks_.left ? hooks_.left() : timeout_ - elapsed()); };
+  for (nanoseconds time = timeout_ + kGrace; !wait_for(time); time = left()) {
+    if (left().count() <= 0) throw CommError(label_, ": the network library does not come back");
+  }
 }
 
 nanoseconds NetworkWork::elapsed() const {

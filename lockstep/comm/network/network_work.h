@@ -22,6 +22,8 @@ class NetworkWork final : public Work {
     std::function<std::shared_ptr<void>()> block =
         {};                               // called at the beginning of wait(); the result lives to its end
     std::function<void()> progress = {};  // called every millisecond
+    // The time that is left to the calls under way; without it, to the end of this call's timeout.
+    std::function<std::chrono::nanoseconds()> left = {};
   };
 
   // `timeout` is the call's.

@@ -59,5 +59,14 @@ TEST(SerialThread, RunsTasksInOrderAndAllOfThem) {
   const SerialThread unused;
 }
 
+// A wait goes on as long as its call does, and ends where the library does not come back.
+TEST(NetworkWork, TheEndOfACallMayMove) {
+  int asked = 0;
+  NetworkWork work("test", std::chrono::seconds(-15),
+                   {.left = [&] { return std::chrono::seconds(-15) + milliseconds(++asked < 5 ? 20 : 0); }});
+  EXPECT_THROW(work.wait(), CommError);
+  EXPECT_EQ(asked, 5);
+}
+
 }  // namespace
 }  // namespace lockstep::comm

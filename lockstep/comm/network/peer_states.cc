@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <set>
 #include <sstream>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/beats.h"
 
 namespace lockstep::comm {
 namespace {
@@ -21,7 +23,8 @@ constexpr size_t kMostInCircle = 512;
 std::string Heartbeat::encode() const {
   std::string list;
   for (const int rank : stopped) list += cat(rank, ',');
-  const std::string line = cat(count, ' ', list.empty() ? "-" : list, ' ', finished ? '1' : '0', ' ', doing);
+  const std::string line =
+      cat(count, ' ', list.empty() ? "-" : list, ' ', finished ? '1' : '0', ' ', age_ms, ' ', doing);
   return blocked ? cat(line, '\n', blocked->encode()) : line;
 }
 
@@ -30,7 +33,7 @@ Heartbeat Heartbeat::decode(const std::string& text) {
   std::string list;
   const size_t line = text.find('\n');
   std::istringstream in(text.substr(0, line));
-  in >> heartbeat.count >> list >> heartbeat.finished;
+  in >> heartbeat.count >> list >> heartbeat.finished >> heartbeat.age_ms;
   std::getline(in >> std::ws, heartbeat.doing);
   if (line != std::string::npos) heartbeat.blocked = BlockedCall::decode(text.substr(line + 1));
   std::istringstream ranks(list == "-" ? "" : list);
@@ -48,10 +51,12 @@ std::string PeerStates::last_heartbeat() { return Heartbeat{.count = ++heartbeat
 
 std::string PeerStates::own_heartbeat(const std::optional<BlockedCall>& blocked) {
   Heartbeat heartbeat{.count = ++heartbeats_, .blocked = blocked};
+  round_ns_ = running_ns();
   for (size_t local = 0; board_ != nullptr && local < neighbours_.size(); ++local) {
     const BoardRank& rank = board_->ranks[local];
     if (neighbours_[local] == self_) {
       heartbeat.doing = rank.doing.get();
+      if (const int64_t beat_ns = rank.beat_ns.load()) heartbeat.age_ms = (monotonic_ns() - beat_ns) / 1'000'000 + 1;
       // A program that counts no steps is at none.
       const uint64_t step = rank.step.load();
       if (heartbeat.doing.empty()) heartbeat.doing = step == 0 ? "computing" : cat("at step ", step);
@@ -78,8 +83,15 @@ void PeerStates::read_heartbeats(Bulletin& bulletin, const std::vector<int>& ran
     Peer& peer = peers_[asked[k]];
     const Heartbeat heartbeat = Heartbeat::decode(heartbeats[k]);
     stopped.insert(heartbeat.stopped.begin(), heartbeat.stopped.end());
-    if (peer.changed_ns == 0 || heartbeat.count != peer.heartbeat.count) peer.changed_ns = monotonic_ns();
+    if (peer.changed_ns == 0 || heartbeat.count != peer.heartbeat.count) {
+      peer.changed_ns = monotonic_ns();
+      // Written since the last look. Counted from then, news of progress never gets younger on its way through ranks.
+      if (peer.read_ns != 0 && heartbeat.age_ms >= 0) {
+        peer.progress_ns = std::max(peer.progress_ns, peer.read_ns - heartbeat.age_ms * 1'000'000);
+      }
+    }
     peer.heartbeat = heartbeat;
+    peer.read_ns = round_ns_;
   }
   // The last report counts, for the neighbour that made it may be silent by now.
   for (const int rank : asked) peers_[rank].stopped = stopped.contains(rank);
@@ -115,6 +127,27 @@ bool PeerStates::has_finished(int rank) const {
   return at != peers_.end() && at->second.heartbeat.finished;
 }
 
+int64_t PeerStates::running_ns() const {
+  return monotonic_ns() - (board_ == nullptr ? 0 : board_->paused_ns.load(std::memory_order_relaxed));
+}
+
+// Of many ranks the first are asked, and the others when these are no longer missing.
+int64_t PeerStates::progress_of(const std::vector<int>& ranks) const {
+  const std::lock_guard lock(mutex_);
+  std::optional<int64_t> slowest;
+  for (const int rank : ranks) {
+    const auto at = peers_.find(rank);
+    if (at != peers_.end()) slowest = std::min(slowest.value_or(at->second.progress_ns), at->second.progress_ns);
+  }
+  return slowest.value_or(0);
+}
+
+void PeerStates::pass_on(int64_t progress_ns) {
+  if (board_ == nullptr) return;
+  auto& beat_ns = board_->ranks[static_cast<size_t>(table_.at(static_cast<size_t>(self_)).local_rank)].beat_ns;
+  raise_beat(beat_ns, progress_ns + (monotonic_ns() - running_ns()));
+}
+
 std::vector<int> PeerStates::stopped() const {
   const std::lock_guard lock(mutex_);
   std::vector<int> ranks;
@@ -122,6 +155,26 @@ std::vector<int> PeerStates::stopped() const {
     if (peer.stopped) ranks.push_back(rank);
   }
   return ranks;
+}
+
+std::string PeerStates::called(int rank) const {
+  const std::string& host = table_.at(static_cast<size_t>(rank)).host;
+  return cat("rank ", rank, host.empty() ? "" : cat(" (", host, ")"));
+}
+
+std::string PeerStates::describe(const std::vector<int>& missing) const {
+  constexpr size_t kMostTold = 8;
+  if (missing.empty()) return "";
+  std::string text = cat(missing.size() == 1 ? " for rank " : " for ranks ", ranges(missing));
+  for (size_t k = 0; k < std::min(missing.size(), kMostTold); ++k) {
+    text += cat(k == 0 ? ": " : ", ", called(missing[k]), ' ', describe(missing[k]));
+  }
+  // Stopped ranks are listed too, for the missing ranks may be waiting for them.
+  for (const int rank : stopped()) {
+    const bool listed = std::find(missing.begin(), missing.end(), rank) != missing.end();
+    if (!listed) text += cat(", ", called(rank), ' ', describe(rank));
+  }
+  return text;
 }
 
 std::string PeerStates::describe(int rank) const {

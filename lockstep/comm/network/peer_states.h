@@ -21,6 +21,7 @@ struct Heartbeat {
   std::vector<int> stopped = {};            // the neighbours that are stopped: these can't tell it themselves
   std::string doing = {};                   // what the rank is doing: "at step 12", "waiting at barrier"
   bool finished = false;                    // whether the rank has ended without an error
+  int64_t age_ms = -1;                      // since the rank made progress (BoardRank::beat_ns), at most; -1: not known
   std::optional<BlockedCall> blocked = {};  // its blocking wait, once that lasts
 
   std::string encode() const;
@@ -44,25 +45,41 @@ class PeerStates {
   // circle; "" if there is none, or none for sure yet.
   std::string look_for_circle(Bulletin& bulletin, const BlockedCall& own);
 
-  // The ranks that a neighbour has reported as stopped. Any thread.
-  std::vector<int> stopped() const;
+  // monotonic_ns() without the time for which the launcher had this node's ranks stopped (Ctrl-Z). Any thread.
+  int64_t running_ns() const;
+  // A running_ns() since which each of these ranks has made progress, close to the last progress of the slowest; 0 if
+  // none is known. Any thread.
+  int64_t progress_of(const std::vector<int>& ranks) const;
+  // This rank waits for ranks whose last progress was at this running_ns(): it counts as this rank's own, for whoever
+  // waits for this rank.
+  void pass_on(int64_t progress_ns);
+
   // A rank's state in words: "is alive, at step 12", "is stopped (SIGSTOP; …)", "has given no sign of life for 12 s:
   // …". Any thread.
   std::string describe(int rank) const;
+  std::string called(int rank) const;  // "rank 2 (b)", with its host
+  // Missing ranks and their states: " for ranks 2-3: rank 2 (b) …, rank 3 (b) …"; "" for none. Any thread.
+  std::string describe(const std::vector<int>& missing) const;
   bool has_finished(int rank) const;  // any thread
 
  private:
   struct Peer {
     Heartbeat heartbeat = {};
-    int64_t changed_ns = 0;  // monotonic_ns() when this rank last saw a new heartbeat
-    bool stopped = false;    // whether a neighbour has reported it as stopped
+    int64_t changed_ns = 0;   // monotonic_ns() when this rank last saw a new heartbeat
+    int64_t read_ns = 0;      // running_ns() at which it was not there yet
+    int64_t progress_ns = 0;  // see progress_of()
+    bool stopped = false;     // whether a neighbour has reported it as stopped
   };
+
+  // The ranks that a neighbour has reported as stopped.
+  std::vector<int> stopped() const;
 
   RankTable table_;
   int self_;
   Board* board_;
   std::vector<int> neighbours_;  // this node's ranks, by local rank
   uint64_t heartbeats_ = 0;
+  int64_t round_ns_ = 0;  // running_ns() at this rank's last heartbeat
   CircleCheck circle_;
   mutable std::mutex mutex_;
   std::map<int, Peer> peers_;

@@ -14,21 +14,13 @@
 #include "lockstep/comm/network/peer_states.h"
 
 namespace lockstep::comm {
-namespace {
-
-constexpr double kBetweenWarnings = 5;
-
-std::string rank_list(const std::vector<int>& ranks) {
-  return cat(ranks.size() == 1 ? "rank " : "ranks ", ranges(ranks));
-}
-
-}  // namespace
 
 struct Watch::State {
   struct Wait {
     WatchedCall call;
     int64_t began_ns = monotonic_ns();
-    double seconds = 0;  // the time until it failed; 0: it has not. A failed wait is compared at once
+    int64_t from_ns = 0;  // PeerStates::running_ns() from which its timeout counts
+    double seconds = 0;   // the time until it failed; 0: it has not. A failed wait is compared at once
     bool warned = false;
     int64_t differs_since_ns = 0;
     std::optional<std::vector<int>> missing = {};  // the ranks that had not posted this call in the last round
@@ -73,6 +65,8 @@ struct Watch::State {
   std::map<uint64_t, Wait> long_waits() const;
   std::optional<BlockedCall> own_blocked() const;
   void judge(uint64_t id, const std::vector<History>& posts);
+  void follow_progress();
+  std::chrono::nanoseconds left(const Wait& wait) const;
   void end_all(std::exception_ptr why);
 
   // Whether the store has not answered for long, so that waiting for it is no use.
@@ -80,7 +74,6 @@ struct Watch::State {
     return monotonic_ns() - answered_ns > 4 * std::chrono::nanoseconds(options.period).count();
   }
   std::string text_of(const Wait& wait, const MeshError& error) const;
-  std::string who(int rank) const;
   std::string about(const std::vector<int>& missing) const;
 };
 
@@ -168,7 +161,7 @@ void Watch::State::run_round(std::unique_lock<std::mutex>& lock) {
   const std::string heartbeat = peers.own_heartbeat(own);
   lock.unlock();
   for (const auto& group : groups) bulletin->announce(group);
-  if (!reason.empty()) bulletin->give_up({cat(who(options.rank), " gave up: ", reason)});
+  if (!reason.empty()) bulletin->give_up({cat(peers.called(options.rank), " gave up: ", reason)});
   bulletin->heartbeat(heartbeat);
   const std::string circle = own ? peers.look_for_circle(*bulletin, *own) : "";
   if (!circle.empty()) bulletin->give_up({circle, /*desync=*/true});
@@ -189,34 +182,42 @@ void Watch::State::run_round(std::unique_lock<std::mutex>& lock) {
   } else if (given_up) {
     end_all(std::make_exception_ptr(CommError(given_up->reason)));
   }
+  if (ending) return;  // the board may be gone
   for (const auto& [id, all] : posts) judge(id, all);
+  follow_progress();
+}
+
+// Waits for ranks that make progress go on. If this rank's thread waits, their progress is this rank's, too.
+void Watch::State::follow_progress() {
+  std::optional<int64_t> slowest;
+  for (auto& [id, wait] : waits) {
+    if (!wait.missing || wait.missing->empty()) continue;
+    const int64_t progress = peers.progress_of(*wait.missing);
+    wait.from_ns = std::max(wait.from_ns, progress);
+    slowest = std::min(slowest.value_or(progress), progress);
+  }
+  if (slowest && !blocked.empty()) peers.pass_on(*slowest);
+}
+
+std::chrono::nanoseconds Watch::State::left(const Wait& wait) const {
+  return wait.call.timeout - std::chrono::nanoseconds(peers.running_ns() - wait.from_ns);
 }
 
 void Watch::State::judge(uint64_t id, const std::vector<History>& posts) {
   const auto at = waits.find(id);
   if (at == waits.end()) return;
   Wait& wait = at->second;
-  const auto& ranks = wait.call.group.ranks;
-  std::vector<std::optional<Signature>> signatures(ranks.size());
-  bool other = false;
-  wait.missing.emplace();
-  for (size_t k = 0; k < ranks.size(); ++k) {
-    if (const Post* post = posts[k].find(wait.call.number)) {
-      signatures[k] = in_world_ranks(post->signature, ranks);
-      other = other || post->signature != wait.call.signature;
-    }
-    if (posts[k].newest() < wait.call.number && ranks[k] != options.rank) wait.missing->push_back(ranks[k]);
-  }
-  std::sort(wait.missing->begin(), wait.missing->end());
-  if (!other) return;
+  const bool missed = wait.missing && !wait.missing->empty();
+  const Comparison found = compare(wait.call, options.rank, posts);
+  wait.missing = found.missing;
+  if (missed && found.missing.empty()) wait.from_ns = peers.running_ns();  // the last one has come
+  if (!found.differs) return;
   differs = true;
   // The others get a moment more to post what they called.
   if (wait.differs_since_ns == 0) wait.differs_since_ns = monotonic_ns();
   const bool patient = monotonic_ns() - wait.differs_since_ns < 5 * std::chrono::nanoseconds(options.period).count();
-  if (!wait.missing->empty() && patient) return;
-  std::vector<std::optional<Signature>> by_rank(static_cast<size_t>(*std::max_element(ranks.begin(), ranks.end())) + 1);
-  for (size_t k = 0; k < ranks.size(); ++k) by_rank[static_cast<size_t>(ranks[k])] = signatures[k];
-  end_all(std::make_exception_ptr(DesyncError(difference_text(by_rank, wait.call.number - 1))));
+  if (!found.missing.empty() && patient) return;
+  end_all(std::make_exception_ptr(DesyncError(difference_text(found.called, wait.call.number - 1))));
 }
 
 void Watch::State::end_all(std::exception_ptr why) {
@@ -250,10 +251,24 @@ uint64_t Watch::enter(const WatchedCall& call) {
   note(call);
   const std::lock_guard lock(state_->mutex);
   const uint64_t id = state_->next_wait++;
-  State::Wait wait{.call = call};
+  State::Wait wait{.call = call, .from_ns = state_->peers.running_ns()};
   if (!call.expects.empty()) wait.missing = call.expects;
   state_->waits.emplace(id, std::move(wait));
   return id;
+}
+
+std::chrono::nanoseconds Watch::left(uint64_t wait) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto at = state_->waits.find(wait);
+  return at == state_->waits.end() ? std::chrono::nanoseconds(0) : state_->left(at->second);
+}
+
+std::chrono::nanoseconds Watch::longest_left() const {
+  const std::lock_guard lock(state_->mutex);
+  using std::chrono::nanoseconds;
+  nanoseconds longest = state_->waits.empty() ? nanoseconds(0) : nanoseconds::min();
+  for (const auto& [id, wait] : state_->waits) longest = std::max(longest, state_->left(wait));
+  return longest;
 }
 
 void Watch::leave(uint64_t wait) {
@@ -271,6 +286,7 @@ void Watch::announce(const WatchGroup& group) {
 }
 
 void Watch::warn_if_late(uint64_t id) {
+  constexpr double kBetweenWarnings = 5;
   std::string text;
   {
     const std::lock_guard lock(state_->mutex);
@@ -320,8 +336,8 @@ std::string Watch::State::text_of(const Wait& wait, const MeshError& error) cons
   if (error.cause() == MeshError::Cause::kAborted) return begin + ": given up by this rank itself";
   std::string lost;
   for (const int rank : error.peers()) {
-    if (peers.has_finished(rank)) return cat(begin, ": ", who(rank), " has finished; ", kUnevenLoops);
-    lost += cat(lost.empty() ? "" : ", ", who(rank));
+    if (peers.has_finished(rank)) return cat(begin, ": ", peers.called(rank), " has finished; ", kUnevenLoops);
+    lost += cat(lost.empty() ? "" : ", ", peers.called(rank));
   }
   return cat(begin, ": the connection to ", lost.empty() ? "a peer" : lost, " broke (", error.what(),
              "): it has ended, or the network did; see its log");
@@ -368,30 +384,14 @@ void Watch::give_up(const std::string& reason) noexcept {
   }
 }
 
-std::string Watch::State::who(int rank) const {
-  const std::string& host = options.ranks.at(static_cast<size_t>(rank)).host;
-  return cat("rank ", rank, host.empty() ? "" : cat(" (", host, ")"));
-}
-
-// The missing ranks and their states: " for ranks 2-3: rank 2 (b) …, rank 3 (b) …".
+// The missing ranks and their states, and whether the store answers.
 std::string Watch::State::about(const std::vector<int>& missing) const {
   constexpr double kSilent = 5;
-  constexpr size_t kMostTold = 8;
   const double silent = seconds_since(answered_ns);
   const std::string cut = silent > kSilent ? cat("; the rendezvous store has not answered for ", silent,
                                                  " s: rank 0 is stopped, or the network to it is cut")
                                            : "";
-  if (missing.empty()) return cut;
-  std::string text = cat(" for ", rank_list(missing));
-  for (size_t k = 0; k < std::min(missing.size(), kMostTold); ++k) {
-    text += cat(k == 0 ? ": " : ", ", who(missing[k]), ' ', peers.describe(missing[k]));
-  }
-  // Stopped ranks are listed too, for the missing ranks may be waiting for them.
-  for (const int rank : peers.stopped()) {
-    const bool listed = std::find(missing.begin(), missing.end(), rank) != missing.end();
-    if (!listed) text += cat(", ", who(rank), ' ', peers.describe(rank));
-  }
-  return text + cut;
+  return peers.describe(missing) + cut;
 }
 
 }  // namespace lockstep::comm

@@ -1,6 +1,7 @@
 // The watch over waits on a network. Through the rendezvous store ranks tell each other that they are alive, which call
 // they wait for once a wait lasts long, and that they give up. Ranks whose calls differ exchange no data (exchange.h):
 // they wait, post what they called, and compare. Ranks whose threads wait for each other in a circle find that too.
+// Ranks that make progress are waited for beyond the timeout.
 #pragma once
 
 #include <chrono>
@@ -50,6 +51,13 @@ class Watch {
   uint64_t enter(const WatchedCall& call);
   // Ends a wait. Any thread.
   void leave(uint64_t wait);
+
+  // The time that is left to a wait. Its timeout begins anew with each progress that all the ranks make that are
+  // missing (PeerStates::progress_of), and stands still while the launcher has this node's ranks stopped. Any thread;
+  // asks the store for nothing.
+  std::chrono::nanoseconds left(uint64_t wait) const;
+  // That of the wait that ends last; 0 if there is none. Any thread.
+  std::chrono::nanoseconds longest_left() const;
 
   // Warns once when a wait has lasted a tenth of its timeout: who is missing, and in what state they are. Any thread.
   void warn_if_late(uint64_t wait);

@@ -7,7 +7,9 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/node_memory.h"
 
 namespace lockstep::comm {
 namespace {
@@ -104,6 +106,36 @@ TEST(Watch, AStoreThatIsGoneLeavesTheConnectionsOwnWord) {
   EXPECT_THAT(text_of(watch.explain(wait, MeshError(MeshError::Cause::kTimeout, {1}, "late"))),
               HasSubstr("s for rank 1: rank 1 (b) has not been heard of"));
   watch.give_up("and this does not hang");
+}
+
+// Rank 1 posts nothing and beats, as one that saves for long.
+TEST(Watch, ATimeoutBeginsAnewWithTheProgressOfThoseThatAreMissing) {
+  const Store store = store_of_two();
+  const NodeMemory memory = NodeMemory::create(1), other = NodeMemory::create(1);
+  const Mapping mapping(memory.board.get()), other_mapping(other.board.get());
+  auto options = options_of(0), others = options_of(1);
+  options.board = Board::attach(mapping.data());
+  others.board = Board::attach(other_mapping.data());
+  Watch watch(options, std::make_unique<Bulletin>(store, 0)), peer(others, std::make_unique<Bulletin>(store, 1));
+  EXPECT_EQ(watch.longest_left().count(), 0);
+  const auto blocked = watch.block(barrier(milliseconds(1000)));
+  const uint64_t wait = watch.enter(barrier(milliseconds(1000)));
+  EXPECT_GT(watch.left(wait).count(), 0);
+  EXPECT_GT(watch.longest_left().count(), 0);
+  const Stopwatch waited;
+  while (waited.seconds() < 3) {
+    others.board->ranks[0].beat_ns.store(monotonic_ns());
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_GT(watch.left(wait).count(), 0);
+  EXPECT_GT(options.board->ranks[0].beat_ns.load(), 0) << "it is this rank's progress too";
+  EXPECT_LE(options.board->ranks[0].beat_ns.load(), others.board->ranks[0].beat_ns.load());
+  while (watch.left(wait).count() > 0 && waited.seconds() < 30) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_LE(watch.left(wait).count(), 0) << "rank 1 does not beat any more";
+  options.board->paused_ns.store(60'000'000'000);
+  EXPECT_GT(watch.left(wait).count(), 0) << "a pause of this node does not count";
+  watch.leave(wait);
+  EXPECT_EQ(watch.left(wait).count(), 0);
 }
 
 }  // namespace

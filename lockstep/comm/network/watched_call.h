@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,16 @@ struct WatchedCall {
   const std::string& own_channel() const { return is_message() ? channel : group.name; }
   std::string text() const;  // for messages: "fold of bucket 1/2 (w), call #3"
 };
+
+// What the members of a call's group have called, as far as they have posted it.
+struct Comparison {
+  std::vector<int> missing = {};                      // those that have not begun the call, in their order
+  bool differs = false;                               // whether some rank has called something else
+  std::vector<std::optional<Signature>> called = {};  // by rank of the world
+};
+
+// Compares a call of rank `self` with the histories of its group's members, by rank in the group.
+Comparison compare(const WatchedCall& call, int self, const std::vector<History>& posts);
 
 // The call as one that this rank's thread waits for, its wait `wait`, in a world of `size` ranks.
 BlockedCall blocked_call(uint64_t wait, const WatchedCall& call, const BegunCalls& begun, size_t size);

@@ -30,5 +30,23 @@ TEST(WatchedCall, AMessageWaitsForItsPeer) {
   EXPECT_EQ(blocked.tag, 5);
 }
 
+TEST(WatchedCall, IsComparedWithWhatTheOthersCalled) {
+  WatchedCall call{.group = {"world.0:4,2,0", {4, 2, 0}}, .number = 3, .label = "barrier"};
+  call.signature = signature_of(calls::barrier());
+  std::vector<History> posts(3);
+  posts[1].add({3, call.signature});
+  const Comparison waits = compare(call, /*self=*/2, posts);
+  EXPECT_EQ(waits.missing, (std::vector<int>{0, 4}));
+  EXPECT_FALSE(waits.differs);
+  posts[0].add({3, signature_of(calls::all_reduce(at::Tensor()))});
+  posts[2].add({4, call.signature});  // it is further, and its call 3 is not known
+  const Comparison differs = compare(call, 2, posts);
+  EXPECT_TRUE(differs.missing.empty());
+  EXPECT_TRUE(differs.differs);
+  ASSERT_EQ(differs.called.size(), 5u);
+  EXPECT_TRUE(differs.called[2] && differs.called[4]);
+  EXPECT_FALSE(differs.called[0] || differs.called[1] || differs.called[3]);
+}
+
 }  // namespace
 }  // namespace lockstep::comm

@@ -47,10 +47,12 @@ bool WatchedWork::wait_for(std::chrono::nanoseconds time) {
 
 void WatchedWork::wait() {
   // The messages of its parts have the same timeout and began a little later. They know whom they wait for, and so go
-  // first.
-  constexpr std::chrono::seconds kGrace{1};
+  // first; as long as they go on, so does this call.
+  constexpr std::chrono::nanoseconds kGrace = std::chrono::seconds(1);
   const std::shared_ptr<void> blocked = watch_->block(call_);
-  if (wait_for(call_.timeout + kGrace)) return;
+  for (auto time = call_.timeout + kGrace; time.count() > 0; time = watch_->longest_left() + kGrace) {
+    if (wait_for(time)) return;
+  }
   std::rethrow_exception(watch_->explain(waiting(), MeshError(MeshError::Cause::kTimeout, {}, "timed out")));
 }
 

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/comm/beats.h"
 
 namespace lockstep::comm {
 namespace {
@@ -56,7 +58,8 @@ ShmNode::ShmNode(Options options, ShmMemory memory, Pool& pool, Board* board)
       memory_(std::move(memory)),
       peers_(board, options_.self, options_.size, options_.world_ranks),
       reports_(*memory_.segment, options_.self, peers_.world_ranks()),
-      spin_ns_(usable_cores() >= options_.size ? kSpinNs : kSpinOversubscribedNs) {
+      spin_ns_(usable_cores() >= options_.size ? kSpinNs : kSpinOversubscribedNs),
+      paused_ns_(board->paused_ns.load()) {
   if (size() > kMaxLocalRanks || memory_.pools.size() != static_cast<size_t>(size())) {
     throw ConfigError(size(), " ranks on this node: at most ", kMaxLocalRanks, ", and as many as the launcher made");
   }
@@ -139,11 +142,26 @@ int64_t ShmNode::running_ns() const {
 }
 
 bool ShmNode::goes_on(const Waiting& waiting, int64_t began_ns) const {
-  const int64_t timeout = waiting.timeout.count(), now = running_ns();
-  if (now - began_ns <= timeout) return true;
+  const int64_t most = (waiting.timeout + waiting.grace).count();
+  if (running_ns() - began_ns <= most) return true;
+  auto ranks = waiting.missing();
+  if (ranks.empty()) ranks = waiting.awaited();
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [&](int rank) { return monotonic_ns() - std::max(peers_.beat_of(rank), resumed_ns_) <= most; });
+}
+
+// After a pause of all ranks the beats from before it are old.
+void ShmNode::note_pauses() {
+  const int64_t paused_ns = peers_.board().paused_ns.load(std::memory_order_relaxed);
+  if (std::exchange(paused_ns_, paused_ns) != paused_ns) resumed_ns_ = monotonic_ns();
+}
+
+void ShmNode::pass_on_progress(const Waiting& waiting) const {
   const auto missing = waiting.missing();
-  return std::any_of(missing.begin(), missing.end(),
-                     [&](int rank) { return monotonic_ns() - peers_.beat_of(rank) <= timeout; });
+  if (missing.empty()) return;
+  int64_t slowest = monotonic_ns();
+  for (const int rank : missing) slowest = std::min(slowest, peers_.beat_of(rank));
+  raise_beat(peers_.self().beat_ns, slowest);
 }
 
 bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) {
@@ -156,11 +174,13 @@ bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) 
   const EndOfReport end{reports_};
   for (;;) {
     const uint32_t seen = segment().event.load();
+    note_pauses();
     advance();
     ready = waiting.ready();
     const int64_t left = end_ns - running_ns();
     if (ready || left <= 0) break;
     check_peers(waiting);
+    pass_on_progress(waiting);
     if (!warned && patience.passed()) warn(waiting, seconds_since(began_ns)), warned = true;
     if (waiting.blocked && brief.passed() && monotonic_ns() - looked_ns >= kSleepNs) {
       looked_ns = monotonic_ns();

@@ -73,5 +73,30 @@ TEST_F(ShmNodeTest, AGroupsSegmentIsKeptUntilAllHaveLeft) {
   EXPECT_LT(memory_.pool(0).stats().in_use, 2 * sizeof(ShmSegment));
 }
 
+TEST_F(ShmNodeTest, BeatsFromBeforeAPauseAreNotOld) {
+  ShmNode node = make(0);
+  const std::string what = "test";
+  const auto nobody = [] { return std::vector<int>{}; };
+  const auto slow = [] { return std::vector<int>{1}; };
+  const auto never = [] { return false; };
+  const ShmNode::Waiting waiting{
+      .what = what, .ready = never, .awaited = slow, .missing = slow, .timeout = std::chrono::seconds(50)};
+  const auto ago = [](int seconds) { return monotonic_ns() - seconds * 1'000'000'000LL; };
+  memory_.board()->ranks[1].beat_ns.store(ago(40));
+  EXPECT_TRUE(node.goes_on(waiting, ago(60)));
+  memory_.board()->ranks[1].beat_ns.store(ago(60));
+  EXPECT_FALSE(node.goes_on(waiting, ago(60)));
+  memory_.board()->paused_ns.store(1'000'000'000);
+  EXPECT_FALSE(node.wait_until(waiting, std::chrono::milliseconds(1)));
+  EXPECT_TRUE(node.goes_on(waiting, ago(60)));
+
+  // Where all ranks of the node have come, those that have still to act wait for other nodes.
+  memory_.board()->ranks[1].beat_ns.store(monotonic_ns());
+  ShmNode fresh = make(0);
+  EXPECT_TRUE(fresh.goes_on(
+      {.what = what, .ready = never, .awaited = slow, .missing = nobody, .timeout = std::chrono::seconds(50)},
+      ago(60)));
+}
+
 }  // namespace
 }  // namespace lockstep::comm

@@ -24,7 +24,8 @@ ShmNode::Waiting ShmWork::waiting() const {
           .ready = [this] { return done_ || !error_.empty(); },
           .awaited = [this] { return awaited(); },
           .missing = [this] { return missing(); },
-          .timeout = timeout_};
+          .timeout = timeout_,
+          .grace = grace()};
 }
 
 bool ShmWork::result() const {
@@ -37,7 +38,7 @@ void ShmWork::check() {
   if (done_ || !error_.empty() || !protocol_.node().check_is_due()) return;
   protocol_.node().check_peers(waiting());
   const ShmNode& node = protocol_.node();
-  if (!done_ && !node.goes_on(waiting(), begun_running_ns_ + grace().count())) {
+  if (!done_ && !node.goes_on(waiting(), begun_running_ns_)) {
     throw CommError(node.timeout_text(waiting()));
   }
 }
@@ -59,7 +60,7 @@ bool ShmWork::wait_for(std::chrono::nanoseconds time) { return wait_until(waitin
 void ShmWork::wait() {
   ShmNode::Waiting wait = waiting();
   wait.blocked = [this] { return blocked(); };
-  const int64_t began_ns = protocol_.node().running_ns() + grace().count();
+  const int64_t began_ns = protocol_.node().running_ns();
   for (auto time = timeout_ + grace(); !wait_until(wait, time); time = timeout_ / 10) {
     if (!protocol_.node().goes_on(wait, began_ns)) throw CommError(protocol_.node().timeout_text(wait));
   }

@@ -93,5 +93,25 @@ TEST(ShmWork, ARankThatHasGivenUpBeginsNoCall) {
   EXPECT_THROW(zero.start(calls::barrier()), CommError);
 }
 
+// Rank 2 waits for rank 1, which waits for rank 0, which makes progress.
+TEST(ShmWork, ARankThatWaitsHasTheProgressOfTheOneItWaitsFor) {
+  testing::NodeOfThreads node(3);
+  node.run([&](ShmCommunicator& comm) {
+    comm.start(calls::barrier())->wait();
+    const at::Tensor data = at::zeros({3});
+    if (comm.rank() == 0) {
+      for (int i = 0; i < 40; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        node.board()->ranks[0].beat_ns.store(monotonic_ns());
+      }
+      return comm.send(data, 1);
+    }
+    Call call = calls::receive(data, comm.rank() - 1, /*tag=*/0);
+    call.timeout = std::chrono::milliseconds(600);
+    EXPECT_NO_THROW(comm.start(call)->wait());
+    if (comm.rank() == 1) comm.send(data, 2);
+  });
+}
+
 }  // namespace
 }  // namespace lockstep::comm

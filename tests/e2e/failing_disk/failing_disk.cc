@@ -1,10 +1,12 @@
 // A library for LD_PRELOAD: reading a file whose path holds "/failing_disk/" ends with an input/output error, as on a
-// disk that is lost. A checkpoint whose path holds "/slow_disk/" is on the disk when the file "/slow_disk/go" is there.
+// disk that is lost. A checkpoint whose path holds "/held_disk/" is on the disk when the file "/held_disk/go" is there.
+// Writing a checkpoint whose path holds "/slow_disk/" goes at 20 KB a second.
 #include <dlfcn.h>
 #include <limits.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <string>
@@ -20,10 +22,13 @@ std::string_view path_of(int file) {
   return {path, length > 0 ? static_cast<size_t>(length) : 0};
 }
 
+bool holds(std::string_view path, std::string_view part) { return path.find(part) != std::string_view::npos; }
+
+using Write = ssize_t (*)(int, const void*, size_t);
 using Read = ssize_t (*)(int, void*, size_t, off_t);
 
 ssize_t read_or_fail(const char* name, int file, void* to, size_t bytes, off_t at) {
-  if (path_of(file).find("/failing_disk/") != std::string_view::npos) {
+  if (holds(path_of(file), "/failing_disk/")) {
     errno = EIO;
     return -1;
   }
@@ -32,6 +37,15 @@ ssize_t read_or_fail(const char* name, int file, void* to, size_t bytes, off_t a
 
 }  // namespace
 
+extern "C" ssize_t write(int file, const void* from, size_t bytes) {
+  constexpr size_t kPiece = 16'000;
+  const std::string_view path = path_of(file);
+  if (holds(path, "/slow_disk/") && holds(path, "/checkpoints/")) {
+    usleep(800'000);
+    bytes = std::min(bytes, kPiece);
+  }
+  return reinterpret_cast<Write>(dlsym(RTLD_NEXT, "write"))(file, from, bytes);
+}
 extern "C" ssize_t pread(int file, void* to, size_t bytes, off_t at) {
   return read_or_fail("pread", file, to, bytes, at);
 }
@@ -39,7 +53,7 @@ extern "C" ssize_t pread64(int file, void* to, size_t bytes, off_t at) {
   return read_or_fail("pread64", file, to, bytes, at);
 }
 extern "C" int fsync(int file) {
-  constexpr std::string_view kDisk = "/slow_disk/";
+  constexpr std::string_view kDisk = "/held_disk/";
   const std::string_view path = path_of(file);
   const size_t disk = path.find(kDisk);
   if (disk != std::string_view::npos && path.ends_with(".pt.tmp")) {

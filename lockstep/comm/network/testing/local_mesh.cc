@@ -14,7 +14,7 @@ LocalMesh::LocalMesh(std::shared_ptr<Exchanged> exchanged, int rank, int size)
   exchanged_->aborted.resize(static_cast<size_t>(size));
 }
 
-void LocalMesh::exchange(std::span<const Message> sends, std::span<const Message> receives, const Deadline& deadline) {
+void LocalMesh::exchange(std::span<const Message> sends, std::span<const Message> receives, const Patience& patience) {
   std::unique_lock lock(exchanged_->mutex);
   for (const Message& message : sends) {
     if (rank_ == 0) exchanged_->sent.push_back(message.bytes);
@@ -26,9 +26,11 @@ void LocalMesh::exchange(std::span<const Message> sends, std::span<const Message
   for (const Message& message : receives) {
     auto& queue = exchanged_->messages[{message.peer, rank_, message.tag, message.bytes}];
     const auto stopped = [&] { return exchanged_->aborted[static_cast<size_t>(rank_)]; };
-    const bool come = exchanged_->news.wait_for(lock, deadline.left(), [&] { return stopped() || !queue.empty(); });
+    const auto come = [&] { return stopped() || !queue.empty(); };
+    while (!exchanged_->news.wait_for(lock, patience.left(), come)) {
+      if (patience.over()) throw MeshError(MeshError::Cause::kTimeout, {message.peer}, "timed out");
+    }
     if (stopped()) throw MeshError(MeshError::Cause::kAborted, {}, "aborted");
-    if (!come) throw MeshError(MeshError::Cause::kTimeout, {message.peer}, "timed out");
     std::copy(queue.front().begin(), queue.front().end(), message.data);
     queue.pop_front();
   }

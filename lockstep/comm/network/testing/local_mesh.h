@@ -34,7 +34,7 @@ class LocalMesh final : public Mesh {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string describe() const override { return "local"; }
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Deadline& deadline) override;
+  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Patience& patience) override;
   void check() noexcept override {}
   void abort() noexcept override;
 

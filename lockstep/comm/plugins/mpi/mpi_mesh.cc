@@ -94,12 +94,12 @@ class MpiMesh final : public Mesh {
     return "mpi: " + version.substr(0, version.find_first_of(",\n"));
   }
 
-  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Deadline& deadline) override {
+  void exchange(std::span<const Message> sends, std::span<const Message> receives, const Patience& patience) override {
     if (broken_) throw MeshError(MeshError::Cause::kAborted, {}, "the exchange was aborted");
     Batch batch(*this);
     for (const Message& message : receives) batch.post(message, /*sends=*/false);
     for (const Message& message : sends) batch.post(message, /*sends=*/true);
-    batch.wait(deadline);
+    batch.wait(patience);
   }
 
   void open_group(int number, const std::vector<int>& ranks) override;
@@ -120,7 +120,7 @@ class MpiMesh final : public Mesh {
     }
 
     void post(const Message& message, bool sends);
-    void wait(const Deadline& deadline);
+    void wait(const Patience& patience);
 
    private:
     struct Piece {
@@ -242,7 +242,7 @@ void MpiMesh::Batch::finish_request(int index, const MPI_Status& status) {
   }
 }
 
-void MpiMesh::Batch::wait(const Deadline& deadline) {
+void MpiMesh::Batch::wait(const Patience& patience) {
   done_.resize(requests_.size());
   statuses_.resize(requests_.size());
   Backoff backoff(bytes_);
@@ -250,7 +250,7 @@ void MpiMesh::Batch::wait(const Deadline& deadline) {
     if (mesh_.broken_) throw MeshError(MeshError::Cause::kAborted, {}, "the exchange was aborted");
     if (open_ == 0) return;
     if (poll() > 0) continue;
-    if (deadline.passed()) fail(MeshError::Cause::kTimeout, waited_for(), "MPI: timed out");
+    if (patience.over()) fail(MeshError::Cause::kTimeout, waited_for(), "MPI: timed out");
     if (const nanoseconds nap = backoff.pause(); nap.count() > 0) mesh_.nap(nap);
   }
 }
