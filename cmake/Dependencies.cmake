@@ -12,6 +12,7 @@ target_compile_definitions(PkgConfig::libhwy INTERFACE "HWY_DISABLED_TARGETS=(HW
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(tomlplusplus REQUIRED tomlplusplus) # its headers
 pkg_check_modules(libjpeg REQUIRED IMPORTED_TARGET libjpeg>=2.1) # libjpeg-turbo: crops of scanlines
+find_file(LOCKSTEP_JPEGINT jpegint.h HINTS ${libjpeg_INCLUDE_DIRS} REQUIRED) # of libjpeg62-turbo-dev: image/jpeg_scan.h
 pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
 pkg_check_modules(libgif REQUIRED IMPORTED_TARGET libgif)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)

@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/image/exif.h"
 #include "lockstep/image/jpeg_errors.h"
+#include "lockstep/image/jpeg_scan.h"
 
 namespace lockstep::image {
 namespace {
@@ -66,6 +67,16 @@ struct JpegReader::State {
     create();
   }
 
+  void read_header() {
+    renew();
+    const bool is_read = errors.run([&] {
+      jpeg_mem_src(&jpeg, bytes.data(), bytes.size());
+      jpeg_read_header(&jpeg, TRUE);
+    });
+    jpeg.output_scanline = 0;
+    if (!is_read) fail();
+  }
+
   [[noreturn]] void fail() {
     const unsigned row = jpeg.output_scanline;
     const bool memory = std::string_view(errors.text).find("emory") != std::string_view::npos;
@@ -94,14 +105,24 @@ struct JpegReader::State {
   }
 
   // Asks for the columns of `crop`, and some on each side: upsampling takes the first and the last column that are
-  // decoded for the image's edges. Returns the first column that comes. Libjpeg begins at a block's edge.
+  // decoded for the image's edges. Returns the first column that comes. Libjpeg begins at an MCU's edge.
   int choose_columns(const Rect& crop) {
     const int width = static_cast<int>(jpeg.output_width), margin = 4 * jpeg.max_h_samp_factor;
     const int first = std::max(0, crop.x - margin), last = std::min(width, crop.x + crop.width + margin);
-    if (first == 0 && last == width) return 0;
     JDIMENSION x = unsigned_of(first), taken = unsigned_of(last - first);
-    jpeg_crop_scanline(&jpeg, &x, &taken);
+    if (first > 0 || last < width) jpeg_crop_scanline(&jpeg, &x, &taken);
+    if (!libjpeg_alone) {
+      const JDIMENSION pixels = jpeg.scale_num * (jpeg.comps_in_scan == 1 ? 1 : unsigned_of(jpeg.max_h_samp_factor));
+      scan.start(jpeg, x / pixels, (x + taken - 1) / pixels, decode_mcu);
+    }
     return static_cast<int>(x);
+  }
+
+  static boolean decode_mcu(j_decompress_ptr jpeg, JBLOCKROW* blocks) {
+    State& self = *static_cast<State*>(jpeg->client_data);
+    if (self.scan.decode(blocks)) return TRUE;
+    self.libjpeg_alone = true;
+    self.errors.fail("it is not sound");
   }
 
   // Rows above are skipped from the top, where libjpeg does it exactly; rows below are never looked at.
@@ -117,10 +138,40 @@ struct JpegReader::State {
     }
   }
 
+  // Decodes at least `crop`; `place` becomes where it is in `out`. False on an error of libjpeg, and where it has to
+  // decode `libjpeg_alone`.
+  bool try_decoding(const Rect& crop, Size wanted, int channels, Pixels& out, Rect& place) {
+    const unsigned scale = scale_for(crop, wanted);
+    const int eighths = static_cast<int>(scale);
+    Rect scaled{crop.x * eighths / 8, crop.y * eighths / 8, 0, 0};
+    scaled.width = (crop.x * eighths + crop.width * eighths + 7) / 8 - scaled.x;
+    scaled.height = (crop.y * eighths + crop.height * eighths + 7) / 8 - scaled.y;
+    int first = 0;
+    const bool has_started = errors.run([&] {
+      set_up(channels);
+      jpeg.scale_num = scale;
+      jpeg.scale_denom = 8;
+      jpeg_start_decompress(&jpeg);
+      first = choose_columns(scaled);
+    });
+    if (!has_started) return false;
+    out.reshape({static_cast<int>(jpeg.output_width), scaled.height}, channels);
+    if (!errors.run([&] { read(scaled, out); })) return false;
+    if (jpeg.out_color_space == JCS_CMYK) {
+      for (int y = 0; y < out.height(); ++y) cmyk_to_rgb(out.row(y), out.width());
+    }
+    jpeg_abort_decompress(&jpeg);
+    place = {scaled.x - first, 0, scaled.width, scaled.height};
+    return true;
+  }
+
   JpegErrors errors;
+  JpegScan scan;
+  bool libjpeg_alone = false;  // it decodes Huffman codes too
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct jpeg{};
   std::string name;
+  std::span<const uint8_t> bytes;
   Limits limits;
   bool fast = false;
 };
@@ -131,16 +182,12 @@ JpegReader::~JpegReader() = default;
 ImageInfo JpegReader::open(const EncodedImage& image) {
   State& state = *state_;
   jpeg_decompress_struct& jpeg = state.jpeg;
-  state.renew();
   state.name = image.name;
+  state.bytes = image.bytes;
   state.limits = image.options.limits;
   state.fast = image.options.fast;
-  const bool read = state.errors.run([&] {
-    jpeg_mem_src(&jpeg, image.bytes.data(), image.bytes.size());
-    jpeg_read_header(&jpeg, TRUE);
-  });
-  jpeg.output_scanline = 0;
-  if (!read) state.fail();
+  state.libjpeg_alone = false;
+  state.read_header();
   const Size size{static_cast<int>(jpeg.image_width), static_cast<int>(jpeg.image_height)};
   check_limits(image.name, size, 8 * jpeg.num_components, image.bytes.size(), image.options.limits);
   if (jpeg.jpeg_color_space == JCS_UNKNOWN) {
@@ -165,28 +212,12 @@ ImageInfo JpegReader::open(const EncodedImage& image) {
 
 Rect JpegReader::decode(const Rect& crop, Size wanted, int channels, Pixels& out) {
   State& state = *state_;
-  jpeg_decompress_struct& jpeg = state.jpeg;
-  const unsigned scale = state.scale_for(crop, wanted);
-  const int eighths = static_cast<int>(scale);
-  Rect scaled{crop.x * eighths / 8, crop.y * eighths / 8, 0, 0};
-  scaled.width = (crop.x * eighths + crop.width * eighths + 7) / 8 - scaled.x;
-  scaled.height = (crop.y * eighths + crop.height * eighths + 7) / 8 - scaled.y;
-  int first = 0;
-  const bool started = state.errors.run([&] {
-    state.set_up(channels);
-    jpeg.scale_num = scale;
-    jpeg.scale_denom = 8;
-    jpeg_start_decompress(&jpeg);
-    first = state.choose_columns(scaled);
-  });
-  if (!started) state.fail();
-  out.reshape({static_cast<int>(jpeg.output_width), scaled.height}, channels);
-  if (!state.errors.run([&] { state.read(scaled, out); })) state.fail();
-  if (jpeg.out_color_space == JCS_CMYK) {
-    for (int y = 0; y < out.height(); ++y) cmyk_to_rgb(out.row(y), out.width());
-  }
-  jpeg_abort_decompress(&jpeg);
-  return {scaled.x - first, 0, scaled.width, scaled.height};
+  Rect place;
+  if (state.try_decoding(crop, wanted, channels, out, place)) return place;
+  if (!state.libjpeg_alone) state.fail();
+  state.read_header();
+  if (!state.try_decoding(crop, wanted, channels, out, place)) state.fail();
+  return place;
 }
 
 }  // namespace lockstep::image

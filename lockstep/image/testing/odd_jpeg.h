@@ -19,6 +19,8 @@ struct OddJpeg {
   std::array<std::array<int, 2>, 3> factors = {};  // of the first channels, across and down; 0: libjpeg's
   bool arithmetic = false;
   const std::vector<jpeg_scan_info>* scans = nullptr;  // of a progressive file
+  bool optimized = false;                              // with Huffman tables of its own
+  int quality = 75;
 };
 inline std::ostream& operator<<(std::ostream& out, const OddJpeg& odd) { return out << odd.name; }
 
@@ -39,6 +41,8 @@ inline std::vector<uint8_t> encode_odd_jpeg(const Pixels& pixels, const OddJpeg&
     jpeg.in_color_space = pixels.channels() == 1 ? JCS_GRAYSCALE : inks ? JCS_CMYK : JCS_EXT_RGBX;
     jpeg_set_defaults(&jpeg);
     jpeg_set_colorspace(&jpeg, odd.colours);
+    jpeg_set_quality(&jpeg, odd.quality, TRUE);
+    jpeg.optimize_coding = odd.optimized ? TRUE : FALSE;
     jpeg.arith_code = odd.arithmetic ? TRUE : FALSE;
     for (size_t i = 0; i < 3 && odd.factors[i][0] > 0; ++i) {
       jpeg.comp_info[i].h_samp_factor = odd.factors[i][0];
