@@ -17,6 +17,7 @@ struct BatchPool::State {
   const int64_t most_rows;
   const size_t most_free;
   const BatchMemory memory;
+  const int64_t usual;
   std::mutex mutex;                               // guards the rest
   std::vector<std::unique_ptr<SampleRows>> free;  // has room for most_free
   int64_t made = 0;
@@ -24,7 +25,7 @@ struct BatchPool::State {
   std::unique_ptr<SampleRows> take() {
     {
       const std::lock_guard lock(mutex);
-      if (!free.empty()) {
+      if (!free.empty() && made >= usual) {
         auto block = std::move(free.back());
         free.pop_back();
         return block;
@@ -46,9 +47,12 @@ struct BatchPool::State {
   }
 };
 
-BatchPool::BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free, BatchMemory memory)
-    : state_(new State{
-          .fields = std::move(fields), .most_rows = most_rows, .most_free = most_free, .memory = std::move(memory)}) {
+BatchPool::BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free, BatchMemory memory, int64_t usual)
+    : state_(new State{.fields = std::move(fields),
+                       .most_rows = most_rows,
+                       .most_free = most_free,
+                       .memory = std::move(memory),
+                       .usual = usual}) {
   state_->free.reserve(most_free);
 }
 

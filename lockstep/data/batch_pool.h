@@ -13,10 +13,11 @@ namespace lockstep::data {
 class BatchPool {
  public:
   // Each block has room for `most_rows` samples of these fields. Blocks that come back are freed where `most_free`
-  // wait. `memory`: of the blocks, such as pinned memory where a GPU trains.
-  BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free, BatchMemory memory = {});
+  // wait. `memory`: of the blocks, such as pinned memory where a GPU trains. `usual`: how many there are before one is
+  // used again, so that what is needed at times is taken at the beginning, and the process does not grow later.
+  BatchPool(std::vector<Field> fields, int64_t most_rows, size_t most_free, BatchMemory memory = {}, int64_t usual = 1);
 
-  // Returns a block that nobody else has: one that came back, else a new one. What it holds is undefined.
+  // Returns a block that nobody else has: one that came back, or a new one. What it holds is undefined.
   std::shared_ptr<SampleRows> take();
 
   int64_t block_bytes() const;  // without what alignment adds

@@ -52,6 +52,14 @@ TEST(BatchPool, GivesNoBlockTwiceAtATime) {
   EXPECT_EQ(pool.blocks(), 5) << "those that came back";
 }
 
+TEST(BatchPool, MakesTheUsualBlocksBeforeItUsesOneAgain) {
+  BatchPool pool(kFields, 4, 8, {}, 3);
+  std::set<const void*> seen;
+  for (int i = 0; i < 10; ++i) seen.insert(pool.take()->batch().data().data_ptr());
+  EXPECT_EQ(seen.size(), 3u);
+  EXPECT_EQ(pool.blocks(), 3);
+}
+
 TEST(BatchPool, ABatchOwnsItsBlock) {
   BatchPool pool(kFields, 4, 8);
   Batch batch = batch_in(pool.take(), 3);

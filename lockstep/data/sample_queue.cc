@@ -107,7 +107,7 @@ struct SampleQueue::State {
         plan(std::move(the_plan)),
         options(std::move(the_options)),
         pool(dataset->fields(), most_rows, 2 * options.ahead,  // those that are open, and as many that were taken
-             options.memory),
+             options.memory, options.workers > 0 ? static_cast<int64_t>(options.ahead) + 1 : 1),
         next(first),
         desks(options.workers > 0 ? static_cast<size_t>(options.workers) + 1 : 0) {}
 

@@ -172,6 +172,20 @@ TEST(SampleQueue, ReadsNoMoreThanItsRoomAndStopsWithItFull) {
   EXPECT_LT(watch.seconds(), 5);
 }
 
+// Whether the workers are far ahead at a time is luck; the memory that they take is not. Here they never are: units are
+// read when they are wanted, and dropped at once.
+TEST(SampleQueue, TakesItsMemoryInItsFirstUnits) {
+  std::atomic<int64_t> wanted = 0;
+  const auto in_time =
+      std::make_shared<Acting>([&](int64_t index) { wait_until([&] { return index / kRows <= wanted; }); });
+  SampleQueue queue(in_time, ten, kRows, 0, {.workers = 2, .ahead = 3});
+  for (; wanted < 4; ++wanted) expect_unit(queue, wanted);
+  EXPECT_EQ(queue.pool().blocks(), 4);
+  for (; wanted < 20; ++wanted) expect_unit(queue, wanted);
+  EXPECT_EQ(queue.pool().blocks(), 4);
+  wanted = 1 << 20;
+}
+
 TEST(SampleQueue, SeveralThreadsReadOneBatch) {
   std::atomic<int> at_once = 0;
   const auto together = std::make_shared<Acting>([&](int64_t index) {

@@ -74,9 +74,9 @@ void put_on_ground(const Pixels& part, int x, int y, uint8_t value, Pixels& out)
 
 struct Resizer::State {
   // The weights of an axis, at least of the pixels `wanted`, until the next call. Crops of every size come; what is
-  // kept stays below a few MB. Windows of a short axis share its weights; of a long one only the window has some.
+  // kept stays below 1 MB. Windows of a short axis share its weights; of a long one only the window has some.
   const Axis& axis_of(int in, int out, Taps wanted) {
-    constexpr size_t kMostWeights = 1 << 20;
+    constexpr size_t kMostWeights = 1 << 18;
     constexpr int kShort = 4096;  // pixels
     if (out <= kShort) wanted = {0, out};
     if (weights > kMostWeights) {

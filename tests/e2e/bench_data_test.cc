@@ -82,6 +82,16 @@ TEST(BenchData, MemoryDoesNotGrowOverTwentyEpochs) {
   EXPECT_LT(small.at("growth_mb").get<double>(), 16);
 }
 
+// A batch has 9.6 MB, and 20 epochs have 60 of them. A block more, or 8 KB an image that nobody gives back, is too
+// much.
+TEST(BenchData, MemoryDoesNotGrowByABatchOverTwentyEpochs) {
+  const TempDir dir;
+  write_class_folders(dir.path(), 3, 22);
+  const auto found = loaded(dir.path(), {"--epochs", "20", "--size", "224", "--batch-size", "16", "--workers", "2"});
+  EXPECT_GT(found.at("memory_mb").get<double>(), 4 * 16 * 3 * 224 * 224 * 4 / 1e6) << "three batches ahead, and one";
+  EXPECT_LT(found.at("growth_mb").get<double>(), 9);
+}
+
 TEST(BenchStep, LoadsItsImages) {
   const Words step = {"bench", "step",    "--model", "mobilenet_v2", "--size", "32", "--batch-size",
                       "2",     "--nproc", "2",       "--data",       folders()};
