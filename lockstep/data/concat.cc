@@ -1,5 +1,7 @@
 #include "lockstep/data/concat.h"
 
+#include <ATen/ops/equal.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,8 +13,14 @@ namespace {
 
 using Parts = std::vector<std::shared_ptr<const Dataset>>;
 
+bool same_table(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  return a.scalar_type() == b.scalar_type() && at::equal(a, b);
+}
+
 bool same(const Field& a, const Field& b) {
-  return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.channels_last == b.channels_last;
+  return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.channels_last == b.channels_last &&
+         same_table(a.table, b.table);
 }
 
 // The parts' texts, each once.

@@ -51,6 +51,20 @@ class Pictures final : public Dataset {
   bool augmented_;
 };
 
+// Images of one byte, which this table normalises.
+class Bytes final : public Dataset {
+ public:
+  explicit Bytes(at::Tensor table) : table_(std::move(table)) {}
+  int64_t size() const override { return 1; }
+  std::vector<Field> fields() const override { return {{"data", at::kByte, {1, 1, 1}, false, table_}}; }
+  void read(int64_t, const Draw&, std::span<const at::Tensor> rows, ReadStats&) const override { rows[0].zero_(); }
+  std::string fingerprint() const override { return "bytes"; }
+  std::string description() const override { return "bytes"; }
+
+ private:
+  at::Tensor table_;
+};
+
 TEST(Concat, NumbersTheSamplesThrough) {
   const auto all = concat({numbers(0, 3), numbers(7, 7), numbers(20, 22)});
   EXPECT_EQ(all->size(), 5);
@@ -100,6 +114,14 @@ TEST(Concat, RefusesPartsThatDoNotGoTogether) {
   EXPECT_THAT(refusal([&] { concat({numbers(0, 3), points}); }), HasSubstr("other fields than"));
   const auto named = std::make_shared<Pictures>(0, 2, std::vector<std::string>{"cats", "dogs"});
   EXPECT_THAT(refusal([&] { concat({numbers(0, 3), named}); }), HasSubstr("classes of other names"));
+  const auto grey = std::make_shared<Bytes>(at::zeros({1, 256})), pale = std::make_shared<Bytes>(at::ones({1, 256}));
+  EXPECT_NO_THROW(concat({grey, std::make_shared<Bytes>(at::zeros({1, 256}))}));
+  EXPECT_THAT(refusal([&] {
+                concat({grey, pale});
+              }),
+              HasSubstr("other fields than"))
+      << "they are normalised otherwise";
+  EXPECT_THAT(refusal([&] { concat({grey, std::make_shared<Bytes>(at::Tensor())}); }), HasSubstr("other fields than"));
 }
 
 }  // namespace

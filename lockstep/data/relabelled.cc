@@ -104,9 +104,10 @@ std::shared_ptr<const Dataset> relabelled(std::shared_ptr<const Dataset> data, c
     numbers = numbers_by_name(*data, own, wanted);
   } else {
     if (own.count > wanted.count) {
-      throw DataError(data->description(), ": has ", own.count, " classes, and the network ", wanted.count,
-                      "; give it data of its own classes, or say their number where the training data lack the last ",
-                      "ones (TensorDataset's option classes)");
+      throw DataError(
+          data->description(), ": has ", own.count, " classes, and the network ", wanted.count,
+          "; give it data of its own classes; a data set of one's own whose last classes had no sample in training "
+          "says their number (TensorDataset's option classes)");
     }
     numbers.resize(static_cast<size_t>(own.count));
     std::iota(numbers.begin(), numbers.end(), 0);

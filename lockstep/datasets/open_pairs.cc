@@ -41,7 +41,7 @@ ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& op
     const ImagesFound found = look_at_images(images, turned);
     return cat(found.channels, " ", found.first.width, " ", found.first.height);
   };
-  const char* const name = turned ? "images" : "images-as-stored";
+  const char* const name = turned ? "images-1" : "images-as-stored-1";
   std::istringstream text(options.on_one_rank([&] { return findings.find(name, images.stamp(), look); }));
   ImagesFound found;
   text >> found.channels >> found.first.width >> found.first.height;

@@ -22,6 +22,9 @@ HuffmanCodes codes_of(const JHUFF_TBL& table) {
 }
 
 bool is_known(jpeg_decompress_struct& jpeg) {
+#if LIBJPEG_TURBO_VERSION_NUMBER >= 3000000
+  if (jpeg.master->lossless) return false;
+#endif
   return jpeg.progressive_mode == FALSE && jpeg.arith_code == FALSE && jpeg_has_multiple_scans(&jpeg) == FALSE &&
          jpeg.data_precision == BITS_IN_JSAMPLE && jpeg.unread_marker == 0;
 }
@@ -46,6 +49,9 @@ bool JpegScan::set_up_blocks(const jpeg_decompress_struct& jpeg) {
     const auto channel = static_cast<size_t>(jpeg.MCU_membership[i]);
     const jpeg_component_info& info = *jpeg.cur_comp_info[channel];
     const auto dc = static_cast<size_t>(info.dc_tbl_no), ac = static_cast<size_t>(info.ac_tbl_no);
+    const bool has_tables = dc < NUM_HUFF_TBLS && ac < NUM_HUFF_TBLS && jpeg.dc_huff_tbl_ptrs[dc] != nullptr &&
+                            jpeg.ac_huff_tbl_ptrs[ac] != nullptr;
+    if (!has_tables) return false;
     blocks_[static_cast<size_t>(i)] = {.dc = table_of(*jpeg.dc_huff_tbl_ptrs[dc], dc, false),
                                        .ac = table_of(*jpeg.ac_huff_tbl_ptrs[ac], NUM_HUFF_TBLS + ac, true),
                                        .last_dc = &last_dc_[channel],

@@ -16,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Words train_masks(const std::string& data, const std::string& run, const Words& more) {
   return Words{"train",   "unet", "--data",       data, "--size",    "32", "--width", "4",
@@ -73,7 +74,7 @@ TEST(Masks, AreScannedAgainByAResumeOnlyWhereTheyChanged) {
   };
   ASSERT_EQ(train({"--steps", "1"}).exit_code, 0);
   const std::string found = kept();
-  ASSERT_THAT(found, HasSubstr("mask-values ")) << "images and masks";
+  ASSERT_THAT(found, HasSubstr("mask-values-1 ")) << "images and masks";
   const auto resume = [&](const char* steps) {
     return lockstep({"train", "--resume", dir / "run", "--steps", steps}, ".", std::chrono::seconds(100));
   };
@@ -90,7 +91,7 @@ TEST(Masks, AreScannedAgainByAResumeOnlyWhereTheyChanged) {
   fs::last_write_time(dir / "pairs/masks/3.png", fs::file_time_type::clock::now());
   EXPECT_EQ(resume("3").exit_code, 0) << "the masks' times tell";
   EXPECT_EQ(steps_logged(dir / "run"), first_steps(3));
-  EXPECT_FALSE(fs::exists(scan)) << "a mask has changed just now";
+  EXPECT_THAT(kept(), Not(HasSubstr(" 0 7"))) << "what is kept of them, if enough time has gone by, is their own";
 }
 
 TEST(Micrographs, TrainAtOnce) {

@@ -51,13 +51,20 @@ std::vector<int64_t> counts_of(int64_t size, const std::vector<double>& lengths)
   throw ConfigError("random_split: the lengths add up to ", all, ", and the data set has ", size, " samples");
 }
 
-// Where they are fractions.
-std::optional<std::vector<double>> percents_of(std::vector<double> lengths) {
+// The numbers of samples by fractions, as PyTorch counts them: floor(size × fraction), and those that are left over go
+// to the parts one by one. Nothing where they are no fractions.
+std::optional<std::vector<int64_t>> counts_of_fractions(int64_t size, const std::vector<double>& fractions) {
   constexpr double kRounding = 1e-8;
-  const double all = std::accumulate(lengths.begin(), lengths.end(), 0.0);
+  const double all = std::accumulate(fractions.begin(), fractions.end(), 0.0);
   if (!(std::abs(all - 1) < kRounding)) return std::nullopt;
-  for (double& length : lengths) length *= 100;
-  return lengths;
+  std::vector<int64_t> counts;
+  for (const double fraction : fractions) {
+    if (!(fraction >= 0)) throw ConfigError("random_split: a fraction of ", fraction, "; from 0 to 1 are possible");
+    counts.push_back(static_cast<int64_t>(std::floor(static_cast<double>(size) * fraction)));
+  }
+  int64_t left = size - std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  for (size_t i = 0; left > 0; i = (i + 1) % counts.size(), --left) ++counts[i];
+  return counts;
 }
 
 }  // namespace
@@ -107,9 +114,8 @@ data::Pass<data::Batch> DataLoader::pass() {
 std::vector<std::shared_ptr<const data::Dataset>> random_split(const std::shared_ptr<const data::Dataset>& dataset,
                                                                const std::vector<double>& lengths, uint64_t seed) {
   const int64_t size = dataset->size();
-  const auto percents = percents_of(lengths);
-  auto indices = percents ? data::random_split(size, *percents, seed)
-                          : data::split_by_counts(size, counts_of(size, lengths), seed);
+  const auto counts = counts_of_fractions(size, lengths);
+  auto indices = data::split_by_counts(size, counts ? *counts : counts_of(size, lengths), seed);
   std::vector<std::shared_ptr<const data::Dataset>> parts;
   for (auto& part : indices) {
     const std::string text = cat(part.size(), " of ", dataset->description());

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "lockstep/base/testing/refusal.h"
@@ -117,6 +118,10 @@ TEST(TorchRandomSplit, TakesNumbersAndFractions) {
   }
   EXPECT_EQ(parts[0]->description(), "6 of tensors data, target, 11 samples");
   EXPECT_THAT(random_split(numbers(11), {0.7, 0.2, 0.1}), SizeIs(3));
+  for (const double fraction : {0.43, 0.71}) {  // times 100 and by 100 again they are others
+    EXPECT_EQ(random_split(numbers(1000), {fraction, 1 - fraction})[0]->size(), std::lround(1000 * fraction));
+  }
+  EXPECT_THAT(refusal([] { random_split(numbers(11), {1.5, -0.5}); }), HasSubstr("a fraction of -0.5"));
   EXPECT_THAT(refusal([] { random_split(numbers(11), {6, 4}); }), HasSubstr("add up to 10, and the data set has 11"));
   EXPECT_THAT(refusal([] { random_split(numbers(11), {0.5, 0.4}); }), HasSubstr("a length of 0.5"));
   EXPECT_THAT(refusal([] { random_split(numbers(11), {12, -1}); }), HasSubstr("a length of -1"));

@@ -30,7 +30,8 @@ std::string stamp_of(const std::string& folder, const Listing& listing, int64_t 
     if (stat((folder + "/" + file.name).c_str(), &status) != 0) return "";
     const int64_t changed = ns_of(status.st_ctim);
     if (changed > now - kLongestTick) return "";
-    const std::array<int64_t, 3> numbers = {status.st_size, ns_of(status.st_mtim), changed};
+    const std::array<int64_t, 5> numbers = {static_cast<int64_t>(status.st_dev), static_cast<int64_t>(status.st_ino),
+                                            status.st_size, ns_of(status.st_mtim), changed};
     all.add(file.name.c_str(), file.name.size() + 1);
     all.add(numbers.data(), sizeof numbers);
   }
