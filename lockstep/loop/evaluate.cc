@@ -8,6 +8,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/text_exchange.h"
+#include "lockstep/data/byte_tables.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
@@ -60,9 +61,11 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
   }
   const c10::AutoGradMode no_grad(false);
   const int workers = options.workers.value_or(data::usual_workers(data, usable_cores(), world.place().local_size));
+  const data::ByteTables tables(data.fields(), options.device);
   std::optional<Sums> first_sums;
   const auto measure = [&](data::Batch batch) {
     batch.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(options.device); });
+    tables.apply(batch);
     const Sums sums = sums_of(batch);
     if (!first_sums) first_sums = sums;
     if (names_of(sums) != names_of(*first_sums)) {

@@ -52,7 +52,8 @@ struct EvaluateOptions {
 };
 
 // Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode
-// (eval_mode.h). A batch's tensors are on options.device. A collective. Throws, on all ranks, what `sums_of` throws on
+// (eval_mode.h). A batch's tensors are on options.device, images that come as
+// bytes as numbers (data/byte_tables.h). A collective. Throws, on all ranks, what `sums_of` throws on
 // one; ConfigError for an empty data set, for a chunk below 1, and if names differ between batches; DataError as
 // SkippedSamples::add, and if no sample can be read.
 Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options = {});

@@ -11,6 +11,9 @@
 #include <thread>
 
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/data/byte_tables.h"
+#include "lockstep/data/tensor_dataset.h"
+#include "lockstep/data/wrapped.h"
 #include "lockstep/loop/testing/own_world.h"
 
 namespace lockstep::loop {
@@ -46,6 +49,38 @@ TEST(Evaluate, AddsOverEverySampleOnce) {
   EXPECT_EQ(found.sum("sum"), 999 * 500);
   EXPECT_EQ(found.mean("even"), 0.5);
   EXPECT_THAT(refusal([&] { found.mean("odd"); }), HasSubstr("no sum odd; it has even, sum"));
+}
+
+// Images of bytes, with a table that makes numbers of them.
+class WithTable final : public data::Wrapped {
+ public:
+  WithTable(std::shared_ptr<const data::Dataset> base, at::Tensor table)
+      : Wrapped(std::move(base)), table_(std::move(table)) {}
+  std::vector<data::Field> fields() const override {
+    auto fields = Wrapped::fields();
+    fields[0].table = table_;
+    return fields;
+  }
+
+ private:
+  std::shared_ptr<const data::Dataset> around(std::shared_ptr<const data::Dataset> base) const override {
+    return std::make_shared<WithTable>(std::move(base), table_);
+  }
+  at::Tensor table_;
+};
+
+TEST(Evaluate, ImagesThatComeAsBytesAreNormalised) {
+  const auto world = testing_support::own_world();
+  const at::Tensor images = at::arange(20 * 3 * 4 * 4).remainder(251).to(at::kByte).view({20, 3, 4, 4});
+  const at::Tensor table = at::arange(3 * 256).view({3, 256}).div(255).sub(0.45).to(at::kFloat);
+  const at::Tensor targets = at::arange(20) % 4;
+  const WithTable bytes(std::make_shared<data::TensorDataset>(images, targets), table);
+  const data::TensorDataset numbers(data::look_up(images, table), targets);
+  const auto sum_of = [&](const data::Dataset& data) {
+    const auto sums = [](const data::Batch& batch) -> Sums { return {{"sum", batch.data().sum().item<double>()}}; };
+    return evaluate(*world, data, sums, {.chunk = 8}).sum("sum");
+  };
+  EXPECT_EQ(sum_of(bytes), sum_of(numbers));
 }
 
 TEST(Evaluate, PutsTheWrappedNetworkIntoEvalMode) {
