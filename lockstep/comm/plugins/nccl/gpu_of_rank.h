@@ -11,7 +11,13 @@ namespace lockstep::comm {
 // few.
 int gpu_of_rank(int rank, int local_rank, int local_size, int visible_gpus);
 
-// `gpus` names each rank's GPU. Throws ConfigError if two ranks have the same.
-void require_gpus_of_their_own(const std::vector<std::string>& gpus);
+// The GPU that a rank uses.
+struct UsedGpu {
+  std::string id;    // of this GPU among all machines': "GPU-5f0c…"
+  std::string host;  // for errors: containers of one machine may have names of their own
+};
+
+// Each rank's GPU, by rank. Throws ConfigError if two ranks have the same.
+void require_gpus_of_their_own(const std::vector<UsedGpu>& gpus);
 
 }  // namespace lockstep::comm

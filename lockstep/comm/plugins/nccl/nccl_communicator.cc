@@ -179,11 +179,11 @@ at::Device device_of(const NcclOptions& options) {
   return {at::kCUDA, static_cast<c10::DeviceIndex>(gpu)};
 }
 
-// The GPU's name among all machines', or its part's where it is divided (MIG): "node3 GPU-5f0c…".
-std::string name_of_gpu(const std::string& host, const at::Device& device) {
+// The GPU's UUID: "GPU-5f0c…".
+std::string id_of_gpu(const at::Device& device) {
   const auto& id = at::cuda::getDeviceProperties(device.index())->uuid.bytes;
   std::ostringstream text;
-  text << host << " GPU-" << std::hex << std::setfill('0');
+  text << "GPU-" << std::hex << std::setfill('0');
   for (const char byte : id) text << std::setw(2) << static_cast<int>(static_cast<unsigned char>(byte));
   return text.str();
 }
@@ -207,8 +207,10 @@ std::unique_ptr<Communicator> make_communicator(NcclOptions& options) {
     bulletin.announce();
     bulletin.announce(all);
   }
-  const std::string& host = options.ranks.at(static_cast<size_t>(options.rank)).host;
-  require_gpus_of_their_own(gather_texts(*options.host, name_of_gpu(host, device)));  // then all notes are there, too
+  const auto ids = gather_texts(*options.host, id_of_gpu(device));  // then all notes are there, too
+  std::vector<UsedGpu> gpus;
+  for (size_t k = 0; k < ids.size(); ++k) gpus.push_back({.id = ids[k], .host = options.ranks.at(k).host});
+  require_gpus_of_their_own(gpus);
   const auto stopped = std::make_shared<std::atomic<bool>>(false);
   Watch::Options watch{.rank = options.rank, .ranks = options.ranks, .board = options.board, .warn = options.warn};
   watch.timeout_name = options.timeout_name;
