@@ -52,6 +52,10 @@ ByteTables::ByteTables(const std::vector<Field>& fields, c10::Device device) {
 void ByteTables::apply(Batch& batch) const {
   for (const auto& [name, table] : tables_) {
     at::Tensor& images = batch[name];
+    if (images.scalar_type() != at::kByte) {
+      throw ConfigError("a batch's ", name, " is normalised twice: its values are ", images.scalar_type(),
+                        ", no bytes; apply tables once");
+    }
     images = look_up(images, table);
   }
 }

@@ -24,7 +24,7 @@ class ByteTables {
   ByteTables() = default;
   ByteTables(const std::vector<Field>& fields, c10::Device device);
 
-  // Looks up the tensors of a batch on the device that have tables. Once: a second time is a BugError.
+  // Looks up the tensors of a batch on the device that have tables. Once: a second time is a ConfigError.
   void apply(Batch& batch) const;
 
  private:

@@ -18,8 +18,6 @@ void fill(std::span<const at::Tensor> rows, int byte) {
 
 const char* bytes_in(const at::Tensor& row) { return static_cast<const char*>(row.const_data_ptr()); }
 
-}  // namespace
-
 void check_table(const Dataset& dataset, const Field& field) {
   if (!field.table.defined()) return;
   const auto refuse = [&](const auto&... why) {
@@ -32,6 +30,8 @@ void check_table(const Dataset& dataset, const Field& field) {
            field.shape[0], ", 256]");
   }
 }
+
+}  // namespace
 
 void check_fields(const Dataset& dataset) {
   const std::vector<Field> fields = dataset.fields();
