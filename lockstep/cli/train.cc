@@ -18,6 +18,7 @@
 #include "lockstep/cli/train_line.h"
 #include "lockstep/config/values.h"
 #include "lockstep/launch/start.h"
+#include "lockstep/train/device.h"
 #include "lockstep/train/run_header.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/trainer.h"
@@ -104,7 +105,9 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
     help = line.read();
     const parallel::ParallelOptions& processes = line.options().parallel;
     starts = !help && starts_ranks(program, processes.nproc, line.command().rows().find("nproc")->given);
-    if (!help && !starts) check_inputs(line.options());
+    if (help || starts) return;
+    check_inputs(line.options());
+    train::let_cublas_repeat(line.options().device, line.options().deterministic);
   });
   if (mistake != 0) return mistake;
   if (help) return print(*help), 0;

@@ -47,13 +47,13 @@ void TrainLine::agree(World& world, const std::string& config) {
 
 void TrainLine::follow(const std::string& config) {
   const InitOptions joined = world();
-  const train::DeviceKind device = options().device;
+  const train::TrainOptions before = options();
   if (!config.empty() && access(config.c_str(), R_OK) != 0) {
     throw ConfigError(config, ": of the run that rank 0 goes on with, and it can't be read here: ", errno_text(errno),
                       "; let --out and --resume name what all nodes share");
   }
   read_with([&](const train::TrainOptions&) { return config; });
-  const std::string why = why_apart(config, joined, device);
+  const std::string why = why_apart(config, joined, before);
   if (!why.empty()) {
     throw ConfigError("can't go on with the run that rank 0 goes on with (",
                       config.empty() ? "of no config.toml" : config, "): ", why,
@@ -63,9 +63,13 @@ void TrainLine::follow(const std::string& config) {
 }
 
 // Why this rank can't go on by the line that it has read again; empty if it can.
-std::string TrainLine::why_apart(const std::string& config, const InitOptions& joined, train::DeviceKind device) const {
+std::string TrainLine::why_apart(const std::string& config, const InitOptions& joined,
+                                 const train::TrainOptions& before) const {
   if (config != config_) return "its own line resumes none";
-  if (device != command_.options().device) return "it has joined for another --device";
+  const train::TrainOptions& now = command_.options();
+  if (before.device != now.device) return "it has joined for another --device";
+  const bool on_gpu = now.device == train::DeviceKind::kCuda;  // where the environment says so before (device.h)
+  if (on_gpu && before.deterministic != now.deterministic) return "it has joined for another --deterministic";
   if (!join_alike(joined, world())) return "it has joined by another --backend, --interfaces or --timeout";
   return "";
 }

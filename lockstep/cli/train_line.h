@@ -32,7 +32,7 @@ class TrainLine {
  private:
   std::optional<std::string> read_with(const train::FindResumedConfig& find);
   void follow(const std::string& config);
-  std::string why_apart(const std::string& config, const InitOptions& joined, train::DeviceKind device) const;
+  std::string why_apart(const std::string& config, const InitOptions& joined, const train::TrainOptions& before) const;
 
   Arguments args_;
   parallel::Machine machine_;

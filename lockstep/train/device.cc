@@ -4,6 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <memory>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -37,6 +38,10 @@ void require_gpu(DeviceKind kind) {
   if (kind == DeviceKind::kCpu) return;
   if (gpus_of_driver() == 0) throw_no_gpu();
   comm::plugin_symbol(comm::kCudaPlugin, "lockstep_make_nccl_communicator");
+}
+
+void let_cublas_repeat(DeviceKind kind, bool deterministic) {
+  if (kind == DeviceKind::kCuda && deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
 c10::Device open_device(DeviceKind kind, int local_rank) {

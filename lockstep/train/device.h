@@ -17,6 +17,10 @@ int gpus_of_driver(const char* library = "libcuda.so.1");
 // this build has or lacks, or if it has no plug-in.
 void require_gpu(DeviceKind kind);
 
+// Lets cuBLAS repeat its bits, which a deterministic run on GPUs needs: sets CUBLAS_WORKSPACE_CONFIG where it is unset.
+// Comes before init(), for no other thread may read the environment meanwhile, and before the first product on a GPU.
+void let_cublas_repeat(DeviceKind kind, bool deterministic);
+
 // Returns the device of the rank with this local rank. Ranks share GPUs if there are fewer GPUs than ranks. Throws
 // as require_gpu.
 c10::Device open_device(DeviceKind kind, int local_rank);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/gpu.h"
 #include "lockstep/base/testing/refusal.h"
@@ -36,6 +38,19 @@ TEST(Device, AMachineWithoutAGpuIsToldSoAndNotOfALibrary) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), testing::StartsWith("--device cuda: no GPU"));
   }
+}
+
+TEST(Device, CublasRepeatsItsBitsWhereTheUserHasNotSaidOtherwise) {
+  constexpr const char* kName = "CUBLAS_WORKSPACE_CONFIG";
+  unsetenv(kName);
+  let_cublas_repeat(DeviceKind::kCpu, true);
+  let_cublas_repeat(DeviceKind::kCuda, false);
+  EXPECT_EQ(std::getenv(kName), nullptr);
+  let_cublas_repeat(DeviceKind::kCuda, true);
+  EXPECT_STREQ(std::getenv(kName), ":4096:8");
+  setenv(kName, ":16:8", 1);
+  let_cublas_repeat(DeviceKind::kCuda, true);
+  EXPECT_STREQ(std::getenv(kName), ":16:8");
 }
 
 TEST(Device, GpusTalkThroughNccl) {

@@ -2,8 +2,6 @@
 
 #include <ATen/Context.h>
 
-#include <cstdlib>
-
 namespace lockstep {
 
 void init_seeds(uint64_t seed, bool deterministic) {
@@ -14,8 +12,6 @@ void init_seeds(uint64_t seed, bool deterministic) {
   context.setDeterministicFillUninitializedMemory(false);
   context.setDeterministicCuDNN(deterministic);
   context.setBenchmarkCuDNN(!deterministic);
-  // cuBLAS reads it when its first product is computed, and repeats its bits only with it.
-  if (deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
 }  // namespace lockstep

@@ -22,15 +22,11 @@ TEST(InitSeeds, RepeatsNumbersAndSetsTheFlags) {
   EXPECT_FALSE(at::equal(at::randn({4}), first));
 }
 
-TEST(InitSeeds, CublasRepeatsItsBitsWhereTheUserHasNotSaidOtherwise) {
+// Other threads may read it by then.
+TEST(InitSeeds, LeavesTheEnvironmentAlone) {
   unsetenv("CUBLAS_WORKSPACE_CONFIG");
-  init_seeds(5, false);
+  init_seeds(5, true);
   EXPECT_EQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), nullptr);
-  init_seeds(5, true);
-  EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
-  setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
-  init_seeds(5, true);
-  EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":16:8");
 }
 
 }  // namespace
