@@ -45,7 +45,7 @@ struct DataRequest {
   bool channels_last = false;         // the layout in memory that the model takes images in
   at::ScalarType dtype = at::kFloat;  // of images
   // Whether images had better come as uint8 with the table that normalises them on the device (data::Field::table).
-  // Where a recipe has none, they come normalised.
+  // Only of a recipe that takes_bytes(); where it has none, they come normalised.
   bool as_bytes = false;
   int threads = 1;                   // that opening may use
   data::OnOneRank on_one_rank = {};  // for what every rank would find out alike, such as the list of all files
@@ -63,6 +63,9 @@ class Recipe : public RecipeDescription {
   // Returns what is done to each lane's batch of training data, such as MixUp (data/mix.h); null: nothing. Batches of
   // an evaluation stay as they are.
   virtual std::shared_ptr<const data::BatchTransform> batch_transform() const { return nullptr; }
+  // Returns whether open_data() may be asked for bytes, by --normalize device or where a GPU trains: it heeds
+  // request.as_bytes, and no data set of the recipe's own computes with pixels that another one has read.
+  virtual bool takes_bytes() const { return false; }
   // Makes a model whose initial weights depend on the seed alone.
   virtual Model make_model(uint64_t seed, const data::Dataset& data) const = 0;
 

@@ -59,8 +59,9 @@ void check_files(const OpenedData& data, const ResumedCheckpoint& resumed) {
   }
 }
 
-// Whether the run had better have images as bytes.
+// Whether the run had better have images as bytes. check_bytes() refuses numbers where they are wanted.
 bool asks_for_bytes(const Recipe& recipe, const TrainOptions& options) {
+  if (!recipe.takes_bytes()) return false;
   const auto transform = recipe.batch_transform();
   const bool possible = transform == nullptr || transform->takes_bytes();
   if (options.normalize == NormalizeOn::kAuto) return possible && options.device == DeviceKind::kCuda;

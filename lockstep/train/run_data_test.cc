@@ -95,7 +95,8 @@ struct ImagesRecipe : testing_support::TinyRecipe {
     return {.train = images, .test = images};
   }
   std::shared_ptr<const data::BatchTransform> batch_transform() const override { return mixing; }
-  bool only_numbers = false;
+  bool takes_bytes() const override { return declared; }
+  bool only_numbers = false, declared = true;
   std::shared_ptr<const data::BatchTransform> mixing;
 };
 
@@ -132,6 +133,16 @@ TEST(RunData, NumbersAreNotNormalisedTwice) {
   EXPECT_FALSE(come_as_bytes(recipe, NormalizeOn::kAuto, DeviceKind::kCuda));
   EXPECT_THAT(refusal([&] { come_as_bytes(recipe, NormalizeOn::kDevice, DeviceKind::kCuda); }),
               HasSubstr("would be normalised twice (byte images); use --normalize host"));
+}
+
+// A data set of its own may compute with pixels.
+TEST(RunData, ARecipeThatDoesNotDeclareItGetsNoBytes) {
+  EXPECT_FALSE(FilesRecipe().takes_bytes());
+  ImagesRecipe recipe;
+  recipe.declared = false;
+  EXPECT_FALSE(come_as_bytes(recipe, NormalizeOn::kAuto, DeviceKind::kCuda));
+  EXPECT_THAT(refusal([&] { come_as_bytes(recipe, NormalizeOn::kDevice, DeviceKind::kCpu); }),
+              HasSubstr("these data come as the numbers that the model takes"));
 }
 
 TEST(RunData, AThreadAtLeastLoadsWhereAGpuTrains) {
