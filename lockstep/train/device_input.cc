@@ -11,11 +11,11 @@
 namespace lockstep::train {
 namespace {
 
-// The bytes of a step's batches once they are on the device, as the model takes them.
+// The bytes of a step's batches on the device. `fields` are those that the model takes.
 int64_t device_bytes(const data::StepBatch& step, const std::vector<data::Field>& fields) {
   int64_t rows = 0;
   for (const auto& lane : step.lanes) rows += lane.size();
-  return data::bytes_of(data::looked_up(fields), rows);
+  return data::bytes_of(fields, rows);
 }
 
 // Those of the fields that are bytes until they are looked up, and what looking up takes beside them.
@@ -42,7 +42,10 @@ data::BatchMemory batch_memory(c10::Device device) {
 }
 
 DeviceInput::DeviceInput(data::Loader& loader, c10::Device device, Options options)
-    : loader_(loader), most_ahead_(options.most_ahead), stream_(std::move(options.stream)) {
+    : loader_(loader),
+      most_ahead_(options.most_ahead),
+      fields_(data::looked_up(loader.dataset().fields())),
+      stream_(std::move(options.stream)) {
   if (stream_ == nullptr && !device.is_cpu()) stream_ = copy_stream(device);
   const auto make_tables = [&] { tables_ = data::ByteTables(loader_.dataset().fields(), device); };
   if (stream_ == nullptr) {
@@ -76,7 +79,7 @@ data::StepBatch DeviceInput::next() {
 
 DeviceInput::Arriving DeviceInput::take() {
   Arriving next{loader_.read()};
-  if (device_bytes(next.read.step, loader_.dataset().fields()) <= most_ahead_) upload(next);
+  if (device_bytes(next.read.step, fields_) <= most_ahead_) upload(next);
   return next;
 }
 
@@ -109,7 +112,9 @@ std::string text_of_input(const std::vector<data::Field>& fields, int64_t rows, 
   if (device.is_cpu()) return by_table ? "bytes, normalised as they are used" : "";
   const int64_t step = data::bytes_of(data::looked_up(fields), rows);
   const bool ahead = step <= most_ahead;
-  const int64_t total = (ahead ? 2 : 1) * step + bytes_in_between(fields, rows);
+  constexpr int64_t kUntilPassed = 1;  // a step whose memory is free once the computing stream has passed it
+  const int64_t steps = (ahead ? 2 : 1) + kUntilPassed;
+  const int64_t total = steps * step + bytes_in_between(fields, rows);
   constexpr int64_t kMiB = int64_t{1} << 20;
   return cat(by_table ? "bytes, normalised on the device, " : "", ahead ? "a step ahead, " : "no step ahead, ",
              "about ", (total + kMiB - 1) / kMiB, " MiB on the device");

@@ -62,6 +62,7 @@ class DeviceInput {
 
   data::Loader& loader_;
   int64_t most_ahead_;
+  std::vector<data::Field> fields_;  // as the model takes them
   std::shared_ptr<CopyStream> stream_;
   data::ByteTables tables_;
   std::optional<Arriving> present_;  // that next() has returned, without its step

@@ -7,14 +7,17 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/gpu.h"
+#include "lockstep/loop/skip_list.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/run_data.h"
 #include "lockstep/train/testing/byte_images.h"
 #include "lockstep/train/testing/recorded_stream.h"
 #include "lockstep/train/testing/tiny_recipe.h"
+#include "support/worlds.h"
 
 namespace lockstep::train {
 namespace {
@@ -113,6 +116,24 @@ TEST(DeviceInput, OnAStreamIsTheLoader) {
   }
 }
 
+// The computing stream keeps the memory of all that a step has, and of nothing else.
+TEST(DeviceInput, TheMemoryOfAStepIsKeptForTheComputingStream) {
+  for (const int64_t most_ahead : {int64_t{0}, kMostAhead}) {
+    const auto stream = std::make_shared<RecordedStream>();
+    data::Loader loader = loader_of_images(true);
+    DeviceInput input(loader, at::kCPU, {.most_ahead = most_ahead, .stream = stream});
+    for (int step = 0; step < 3; ++step) {
+      data::StepBatch batch = input.next();
+      std::vector<const c10::StorageImpl*> tensors;
+      for (auto& lane : batch.lanes) {
+        lane.for_each_tensor([&](at::Tensor& tensor) { tensors.push_back(tensor.storage().unsafeGetStorageImpl()); });
+      }
+      EXPECT_EQ(tensors.size(), 4u);
+      EXPECT_THAT(std::exchange(stream->log()->used, {}), ::testing::UnorderedElementsAreArray(tensors));
+    }
+  }
+}
+
 TEST(DeviceInput, CopiesAStepAheadInThisOrder) {
   const auto stream = std::make_shared<RecordedStream>();
   data::Loader loader = loader_of_images(true);
@@ -171,6 +192,29 @@ TEST(DeviceInput, ACopyThatFailsFailsTheStepThatNeedsIt) {
   }
 }
 
+// Ranks that keep a list of bad samples meet in each step, also in one of which a copy failed on one of them.
+RANK_PROGRAM(a_copy_of_one_rank_fails) {
+  const auto world = ::lockstep::testing_support::join_world(context);
+  for (const int64_t most_ahead : {int64_t{0}, kMostAhead}) {
+    const auto stream = std::make_shared<RecordedStream>();
+    if (context.rank == 0) stream->failing_copy = 5;  // of the third step: one lane of two tensors
+    const data::LaneSampler sampler({.dataset_size = 20, .lanes = 2, .batch_size = 3, .seed = 1});
+    data::Loader loader(
+        std::make_shared<ByteImages>(20, true), sampler,
+        {.first_lane = context.rank, .last_lane = context.rank + 1, .skipped = loop::skip_list(*world, /*most=*/5)});
+    DeviceInput input(loader, at::kCPU, {.most_ahead = most_ahead, .stream = stream});
+    for (int64_t step = 0; step < 2; ++step) EXPECT_EQ(input.next().position.step, step);
+    if (context.rank == 0) {
+      EXPECT_THROW(input.next(), IoError);
+    } else {
+      EXPECT_EQ(input.next().position.step, 2);
+    }
+  }
+}
+TEST(DeviceInput, ACopyThatFailsOnOneRankLeavesNoOtherWaiting) {
+  ::lockstep::testing_support::expect_ranks_pass("a_copy_of_one_rank_fails", 2);
+}
+
 TEST(DeviceInput, TooManyBadSamplesFailTheStepThatNeedsThem) {
   const auto step_of_failure = [](const auto& next) {
     int step = 0;
@@ -198,10 +242,10 @@ TEST(DeviceInput, SaysWhatItTakesOfTheDevice) {
   const at::Device gpu(at::kCUDA, 0);
   EXPECT_EQ(text_of_input(numbers, 8, at::kCPU), "");
   EXPECT_EQ(text_of_input(bytes, 8, at::kCPU), "bytes, normalised as they are used");
-  // 24 MiB of numbers, twice; and 6 of bytes with 24 of indices. A step's 8 targets are what is above.
-  EXPECT_EQ(text_of_input(numbers, 8, gpu), "a step ahead, about 49 MiB on the device");
-  EXPECT_EQ(text_of_input(bytes, 8, gpu), "bytes, normalised on the device, a step ahead, about 79 MiB on the device");
-  EXPECT_EQ(text_of_input(numbers, 8, gpu, 1 << 20), "no step ahead, about 25 MiB on the device");
+  // 24 MiB of numbers, three times, or twice if none is ahead; and 6 of bytes with 24 of indices. Targets are above.
+  EXPECT_EQ(text_of_input(numbers, 8, gpu), "a step ahead, about 73 MiB on the device");
+  EXPECT_EQ(text_of_input(bytes, 8, gpu), "bytes, normalised on the device, a step ahead, about 103 MiB on the device");
+  EXPECT_EQ(text_of_input(numbers, 8, gpu, 1 << 20), "no step ahead, about 49 MiB on the device");
 }
 
 TEST(DeviceInput, OnAGpuRunsAhead) {

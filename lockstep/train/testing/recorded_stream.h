@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,7 @@ class RecordedStream final : public CopyStream {
   struct Log {
     std::vector<std::string> calls;                                                    // "copy 4": as often in a row
     std::map<int, std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>>> read_until;  // of each event: its copies'
+    std::vector<const c10::StorageImpl*> used;                                         // by the computing stream
     int events = 0;
     int copies = 0;
 
@@ -50,10 +52,16 @@ class RecordedStream final : public CopyStream {
     work();
   }
 
-  at::Tensor pinned(const at::Tensor& host) override { return host; }
+  // Always a copy, as of memory that is not pinned.
+  at::Tensor pinned(const at::Tensor& host) override {
+    at::Tensor copy = host.clone();
+    pinned_.insert(copy.storage().unsafeGetStorageImpl());
+    return copy;
+  }
 
   at::Tensor copy(const at::Tensor& pinned) override {
     EXPECT_EQ(Current::log, log_.get());
+    EXPECT_EQ(pinned_.erase(pinned.storage().unsafeGetStorageImpl()), 1u) << "it is not pinned";
     if (log_->copies++ == failing_copy) throw IoError("the copy failed");
     log_->add("copy");
     reads_.push_back(pinned.storage().getWeakStorageImpl());
@@ -69,7 +77,7 @@ class RecordedStream final : public CopyStream {
   }
 
   void also_used_by_compute(const at::Tensor& on_device) override {
-    EXPECT_TRUE(on_device.defined());
+    log_->used.push_back(on_device.storage().unsafeGetStorageImpl());
     log_->add("used");
   }
 
@@ -113,6 +121,7 @@ class RecordedStream final : public CopyStream {
 
   std::shared_ptr<Log> log_ = std::make_shared<Log>();
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> reads_;
+  std::set<const c10::StorageImpl*> pinned_;  // and not copied yet
 };
 
 }  // namespace lockstep::train::testing_support
