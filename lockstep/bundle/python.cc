@@ -26,7 +26,7 @@ using std::chrono::steady_clock;
 constexpr const char* kQuestion =
     "import sys; sys.path[:] = [p for p in sys.path if p]\n"
     "import importlib.util as u; s = u.find_spec('torch')\n"
-    "sys.stdout.write('torch=' + s.origin + '\\n' if s and s.origin else '')";
+    "sys.stdout.write('\\ntorch=' + s.origin + '\\n' if s and s.origin else '')";
 
 // Nothing if it can't be run.
 std::optional<launch::Child> start(const std::string& python) {
@@ -38,19 +38,41 @@ std::optional<launch::Child> start(const std::string& python) {
   }
 }
 
-// Reads `descriptor`, which doesn't block, to its end. False if that takes longer than `timeout`.
-bool read_all(int descriptor, milliseconds timeout, std::string& text) {
+// What stands behind kAnswer on a line of its own; nothing until that line has ended.
+std::optional<std::string> answer_in(const std::string& said) {
+  constexpr std::string_view kAnswer = "torch=";
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {
+    if (line.starts_with(kAnswer)) return line.substr(kAnswer.size());
+  }
+  return std::nullopt;
+}
+
+// Reads what is there, without waiting, and adds it to `text`. False at the end.
+bool read_on(int descriptor, std::string& text) {
+  std::array<char, 4096> part{};
+  const ssize_t size = read(descriptor, part.data(), part.size());
+  if (size > 0) text.append(part.data(), static_cast<size_t>(size));
+  return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+// Waits for the answer, or the end of the child's output, "" then. What the child says besides is read and dropped, so
+// that it does not wait for us. Nothing if the time is over.
+std::optional<std::string> answer_of(launch::Child& child, milliseconds timeout) {
   const auto deadline = steady_clock::now() + timeout;
+  std::string said, besides;
+  std::array<pollfd, 2> entries = {{{.fd = child.out.get(), .events = POLLIN, .revents = 0},
+                                    {.fd = child.err.get(), .events = POLLIN, .revents = 0}}};
   while (true) {
-    std::array<char, 4096> part{};
-    const ssize_t size = read(descriptor, part.data(), part.size());
-    if (size > 0) text.append(part.data(), static_cast<size_t>(size));
-    if (size == 0) return true;
-    if (size > 0 || errno == EINTR) continue;
-    if (errno != EAGAIN) return true;
     const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
-    pollfd wait{.fd = descriptor, .events = POLLIN, .revents = 0};
-    if (left.count() <= 0 || poll(&wait, 1, static_cast<int>(left.count())) == 0) return false;
+    if (left.count() <= 0) return std::nullopt;
+    if (poll(entries.data(), entries.size(), static_cast<int>(left.count())) <= 0) continue;
+    if (entries[1].revents != 0 && !read_on(entries[1].fd, besides)) entries[1].fd = -1;
+    besides.clear();
+    if (entries[0].revents == 0) continue;
+    const bool goes_on = read_on(entries[0].fd, said);
+    if (auto answer = answer_in(said)) return answer;
+    if (!goes_on) return "";
   }
 }
 
@@ -71,17 +93,14 @@ std::vector<std::string> pythons_of_path() {
 }
 
 std::string torch_of(const std::string& python, milliseconds timeout) {
-  const auto child = start(python);
+  auto child = start(python);
   if (!child) return "";
-  std::string said;
-  if (!read_all(child->out.get(), timeout, said)) {
+  const auto answer = answer_of(*child, timeout);
+  if (!answer) {
     throw ConfigError(python, ": has not said for ", std::chrono::duration<double>(timeout).count(),
                       " s where its torch is; set LOCKSTEP_TORCH_DIR to the folder torch of PyTorch");
   }
-  constexpr std::string_view kAnswer = "torch=";
-  const size_t from = said.rfind(kAnswer), end = said.find('\n', from);
-  if (from == std::string::npos || end == std::string::npos) return "";
-  return fs::path(said.substr(from + kAnswer.size(), end - from - kAnswer.size())).parent_path();
+  return fs::path(*answer).parent_path();
 }
 
 }  // namespace lockstep::bundle

@@ -30,6 +30,13 @@ TEST_F(Python, AnswersWithTheFolderWhateverElseItSays) {
   EXPECT_EQ(torch_of(dir_ / "bin/python3"), "/a b/torch");
 }
 
+TEST_F(Python, MaySayMuchBesidesAndLeaveAChildBehind) {
+  make_python(
+      dir_ / "bin",
+      "/bin/sleep 1000 & head -c 300000 /dev/zero >&2; echo 'of x-torch=/no'; echo torch=/a/torch=b/__init__.py");
+  EXPECT_EQ(torch_of(dir_ / "bin/python3"), "/a/torch=b");
+}
+
 TEST_F(Python, WithoutTorchOrBrokenIsPassedOver) {
   make_python(dir_ / "bin", "exit 0");
   EXPECT_EQ(torch_of(dir_ / "bin/python3"), "");
