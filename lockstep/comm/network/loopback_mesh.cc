@@ -27,16 +27,22 @@ void LoopbackMesh::exchange(std::span<const Message> sends, std::span<const Mess
 }
 
 void LoopbackMesh::take(const Message& message, const Patience& patience) {
+  const Key key{message.tag, message.bytes};
   std::unique_lock lock(mutex_);
-  auto& queue = own_[{message.tag, message.bytes}];
-  const auto come = [&] { return aborted_ || !queue.empty(); };
-  while (!news_.wait_for(lock, patience.left(), come)) {
-    if (patience.over()) throw MeshError(MeshError::Cause::kTimeout, {rank()}, "timed out");
+  const auto come = [&] { return aborted_ || own_.contains(key); };
+  while (!come()) {
+    lock.unlock();
+    const auto left = patience.left();
+    lock.lock();
+    if (!news_.wait_for(lock, left, come) && left.count() <= 0) {
+      throw MeshError(MeshError::Cause::kTimeout, {rank()}, "timed out");
+    }
   }
   if (aborted_) throw MeshError(MeshError::Cause::kAborted, {}, "the exchange was aborted");
+  auto& queue = own_[key];
   std::copy(queue.front().begin(), queue.front().end(), message.data);
   queue.pop_front();
-  if (queue.empty()) own_.erase({message.tag, message.bytes});
+  if (queue.empty()) own_.erase(key);
 }
 
 void LoopbackMesh::abort() noexcept {

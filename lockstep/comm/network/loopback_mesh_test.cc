@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "lockstep/comm/network/testing/local_mesh.h"
@@ -32,6 +33,19 @@ TEST(LoopbackMesh, WaitsEndInTimeAndByAbort) {
   std::thread aborter([&] { mesh.abort(); });
   EXPECT_THROW(mesh.exchange({}, message, Deadline(std::chrono::seconds(10))), MeshError);
   aborter.join();
+}
+
+// As the watch, which holds its lock while it aborts the mesh.
+TEST(LoopbackMesh, APatienceMayWaitForAnAbort) {
+  LoopbackMesh mesh = mesh_of_one();
+  std::future<void> abort;
+  const Patience patience(Deadline(std::chrono::nanoseconds(0)), [&] {
+    if (!abort.valid()) abort = std::async(std::launch::async, [&] { mesh.abort(); });
+    EXPECT_EQ(abort.wait_for(std::chrono::seconds(10)), std::future_status::ready) << "the mesh holds its lock";
+    return std::chrono::nanoseconds(0);
+  });
+  std::byte data{};
+  EXPECT_THROW(mesh.exchange({}, std::vector<Message>{{0, 7, &data, 1}}, patience), MeshError);
 }
 
 }  // namespace

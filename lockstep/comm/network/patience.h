@@ -16,7 +16,8 @@ class Patience {
 
   // Ends at the deadline.
   Patience(const Deadline& deadline) : deadline_(deadline) {}
-  // `more` is asked from the deadline on, and tells the time that is left then. Any thread may ask.
+  // `more` is asked from the deadline on, and tells the time that is left then. Any thread may ask. It may need a lock
+  // that a thread holds which aborts the mesh, so no mesh asks under a lock of its own that abort() takes.
   Patience(const Deadline& deadline, Left more) : deadline_(deadline), more_(std::move(more)) {}
 
   // The time that is left as far as is known now; none or less once the patience is over. Any thread.

@@ -27,8 +27,13 @@ void LocalMesh::exchange(std::span<const Message> sends, std::span<const Message
     auto& queue = exchanged_->messages[{message.peer, rank_, message.tag, message.bytes}];
     const auto stopped = [&] { return exchanged_->aborted[static_cast<size_t>(rank_)]; };
     const auto come = [&] { return stopped() || !queue.empty(); };
-    while (!exchanged_->news.wait_for(lock, patience.left(), come)) {
-      if (patience.over()) throw MeshError(MeshError::Cause::kTimeout, {message.peer}, "timed out");
+    while (!come()) {
+      lock.unlock();
+      const auto left = patience.left();
+      lock.lock();
+      if (!exchanged_->news.wait_for(lock, left, come) && left.count() <= 0) {
+        throw MeshError(MeshError::Cause::kTimeout, {message.peer}, "timed out");
+      }
     }
     if (stopped()) throw MeshError(MeshError::Cause::kAborted, {}, "aborted");
     std::copy(queue.front().begin(), queue.front().end(), message.data);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep::comm::testing {
@@ -26,6 +28,19 @@ TEST(LocalMesh, CarriesCutsAndCounts) {
                            Deadline(std::chrono::milliseconds(50)));
   }),
                MeshError);
+}
+
+// As the watch, which holds its lock while it aborts the mesh.
+TEST(LocalMesh, APatienceMayWaitForAnAbort) {
+  LocalMesh mesh(std::make_shared<Exchanged>(), 0, 1);
+  std::future<void> abort;
+  const Patience patience(Deadline(std::chrono::nanoseconds(0)), [&] {
+    if (!abort.valid()) abort = std::async(std::launch::async, [&] { mesh.abort(); });
+    EXPECT_EQ(abort.wait_for(std::chrono::seconds(10)), std::future_status::ready) << "the mesh holds its lock";
+    return std::chrono::nanoseconds(0);
+  });
+  std::byte data{};
+  EXPECT_THROW(mesh.exchange({}, std::vector<Message>{{0, 7, &data, 1}}, patience), MeshError);
 }
 
 TEST(LocalWorld, ThrowsWhatARankThrew) {
