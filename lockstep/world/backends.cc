@@ -57,7 +57,7 @@ Network connect(const Backend& self, MeshMaker make_mesh, const BackendParts& pa
          .timeout = options.timeout,
          .store = session.store.connect("mesh/", Deadline(options.timeout))});
   };
-  return connect_network(session, make, options.timeout, options.timeout_name, parts.board);
+  return connect_network(session, make, options, parts.board);
 }
 
 template <MeshMaker make_mesh>

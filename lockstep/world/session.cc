@@ -55,9 +55,9 @@ std::string interfaces_for(const Session& session, const rendezvous::Place& plac
 }
 
 comm::Network connect_network(const Session& session, const std::function<std::unique_ptr<comm::Mesh>()>& make_mesh,
-                              std::chrono::milliseconds timeout, const std::string& timeout_name, Board* board) {
+                              const WorldOptions& options, Board* board) {
   const comm::QuietC10d quiet;
-  const Deadline deadline(timeout);
+  const Deadline deadline(options.timeout);
   const auto notes = session.store.connect("notes/", deadline);
   {
     // Announced before the mesh connects, so that every rank that is connected to this one finds these notes.
@@ -68,9 +68,9 @@ comm::Network connect_network(const Session& session, const std::function<std::u
   const std::shared_ptr<comm::Mesh> mesh = std::make_shared<comm::LoopbackMesh>(make_mesh());
   const auto log = Logger::from_environment(cat("rank ", session.rank));
   comm::Watch::Options watch{.rank = session.rank, .ranks = session.table, .board = board};
-  watch.timeout_name = timeout_name;
+  watch.timeout_name = options.timeout_name;
   // Several rounds before the timeout, so that who makes progress is known by then.
-  watch.period = std::clamp(timeout / 8, std::chrono::milliseconds(10), watch.period);
+  watch.period = std::max(std::min(options.timeout / 8, options.heartbeat), std::chrono::milliseconds(10));
   watch.warn = [log](const std::string& text) { log.warning(text); };
   watch.stop_waits = [weak = std::weak_ptr<comm::Mesh>(mesh)] {
     if (const auto alive = weak.lock()) alive->abort();
@@ -79,7 +79,7 @@ comm::Network connect_network(const Session& session, const std::function<std::u
     if (const auto alive = weak.lock()) alive->check();
   };
   return {mesh, std::make_shared<comm::Watch>(std::move(watch), std::make_unique<comm::Bulletin>(notes, session.rank)),
-          timeout};
+          options.timeout};
 }
 
 std::unique_ptr<comm::NetworkCommunicator> world_group(const comm::Network& network, const Session& session) {

@@ -2,7 +2,6 @@
 // for as long as they run.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +12,7 @@
 #include "lockstep/comm/quiet_c10d.h"
 #include "lockstep/comm/rank_table.h"
 #include "lockstep/rendezvous/store.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep {
 
@@ -45,9 +45,9 @@ std::string interfaces_for(const Session& session, const rendezvous::Place& plac
 std::string rendezvous_host(const rendezvous::Place& place);
 
 // Connects this rank with the others over the mesh that `make_mesh` makes, and starts the watch. All ranks call it.
-// `board` is this node's, or null. `timeout_name`: see WorldOptions. Throws CommError, and what make_mesh throws.
+// `board` is this node's, or null. Throws CommError, and what make_mesh throws.
 comm::Network connect_network(const Session& session, const std::function<std::unique_ptr<comm::Mesh>()>& make_mesh,
-                              std::chrono::milliseconds timeout, const std::string& timeout_name, Board* board);
+                              const WorldOptions& options, Board* board);
 
 // The communicator of all ranks over the network.
 std::unique_ptr<comm::NetworkCommunicator> world_group(const comm::Network& network, const Session& session);

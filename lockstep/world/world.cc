@@ -122,7 +122,8 @@ std::shared_ptr<World> init(const InitOptions& options) {
   const WorldOptions world{.backend = std::string(backend.name),
                            .interfaces = options.interfaces,
                            .timeout = options.timeout,
-                           .timeout_name = options.timeout_name};
+                           .timeout_name = options.timeout_name,
+                           .heartbeat = options.heartbeat};
   const auto inherited = env("LOCKSTEP_NODE_MEMORY");
   if (backend.reach != Backend::Reach::kNetwork) {
     NodeMemory memory = inherited         ? NodeMemory::from_env(*inherited)

@@ -20,6 +20,9 @@ struct WorldOptions {
   std::string interfaces = {};     // Gloo and NCCL: "eth0" or "eth0,eth1"; empty: the one that reaches the rendezvous
   std::chrono::milliseconds timeout{600'000};
   std::string timeout_name = "WorldOptions::timeout";  // what the user sets it by, for messages
+  // Over a network but NCCL's: how often ranks tell each other that they are alive, at least 8 times a timeout. Calls
+  // with a timeout of a few of these periods are not waited for beyond it.
+  std::chrono::milliseconds heartbeat{500};
 };
 
 class World {
@@ -73,6 +76,7 @@ struct InitOptions {
   std::string init_method = "env://";  // the rendezvous without our launcher: env://, tcp://host:port, file:///path
   std::chrono::milliseconds timeout{600'000};
   std::string timeout_name = "InitOptions::timeout";  // see WorldOptions
+  std::chrono::milliseconds heartbeat{500};           // see WorldOptions
 };
 
 // Joins the world that the options or the environment describe; a world of one rank if neither describes any. All ranks

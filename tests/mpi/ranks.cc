@@ -17,16 +17,19 @@
 
 namespace {
 
-constexpr std::chrono::milliseconds kShort{1500};
+// Machines that stand still for a second change nothing.
+constexpr std::chrono::milliseconds kShort{2500}, kSlow{4000}, kStuck{30'000};
 
 void wait_for_rank_0(lockstep::World& world, bool beats) {
   world.communicator().barrier();
-  for (const lockstep::Deadline end(3 * kShort); world.rank() == 0 && !end.passed();) {
-    std::this_thread::sleep_for(kShort / 20);
+  for (const lockstep::Deadline end(beats ? kSlow : kStuck); world.rank() == 0 && !end.passed();) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (beats) world.self().beat_ns.store(lockstep::monotonic_ns());
   }
   const at::Tensor ones = at::ones({1000});
-  world.communicator().all_reduce(ones, lockstep::comm::ReduceOp::kSum);
+  lockstep::comm::Call call = lockstep::comm::calls::all_reduce(ones);
+  call.timeout = kShort;
+  world.communicator().start(call)->wait();
   EXPECT_EQ(ones[999].item<int>(), world.size());
 }
 
@@ -38,7 +41,7 @@ int main(int argc, char** argv) {
   try {
     const bool waits = act == "slow" || act == "stuck";
     const auto world = lockstep::init(
-        {.backend = argc > 1 ? argv[1] : "mpi", .timeout = waits ? kShort : std::chrono::milliseconds(600'000)});
+        {.backend = argc > 1 ? argv[1] : "mpi", .heartbeat = std::chrono::milliseconds(waits ? 50 : 500)});
     const char* meant = std::getenv("LOCKSTEP_TEST_RANKS");
     EXPECT_EQ(std::to_string(world->size()), meant == nullptr ? "no LOCKSTEP_TEST_RANKS" : meant);
     if (waits) {

@@ -29,7 +29,8 @@ inline int rank_count(const std::vector<int>& nodes) {
 
 // init() with the environment that torchrun would set on such nodes.
 inline std::shared_ptr<World> init_on_nodes(const RankContext& context,
-                                            std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+                                            std::chrono::milliseconds timeout = std::chrono::seconds(60),
+                                            std::chrono::milliseconds heartbeat = InitOptions().heartbeat) {
   std::istringstream in(context.argument);
   std::string backend, port;
   in >> backend >> port;
@@ -44,7 +45,7 @@ inline std::shared_ptr<World> init_on_nodes(const RankContext& context,
   set("GROUP_RANK", std::to_string(node));
   set("MASTER_ADDR", "127.0.0.1");
   set("MASTER_PORT", port);
-  return init({.backend = backend, .timeout = timeout});
+  return init({.backend = backend, .timeout = timeout, .heartbeat = heartbeat});
 }
 
 }  // namespace lockstep::testing_support
