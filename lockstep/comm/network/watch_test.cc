@@ -118,12 +118,12 @@ TEST(Watch, ATimeoutBeginsAnewWithTheProgressOfThoseThatAreMissing) {
   others.board = Board::attach(other_mapping.data());
   Watch watch(options, std::make_unique<Bulletin>(store, 0)), peer(others, std::make_unique<Bulletin>(store, 1));
   EXPECT_EQ(watch.longest_left().count(), 0);
-  const auto blocked = watch.block(barrier(milliseconds(1000)));
-  const uint64_t wait = watch.enter(barrier(milliseconds(1000)));
+  const auto blocked = watch.block(barrier(milliseconds(3000)));
+  const uint64_t wait = watch.enter(barrier(milliseconds(3000)));
   EXPECT_GT(watch.left(wait).count(), 0);
   EXPECT_GT(watch.longest_left().count(), 0);
   const Stopwatch waited;
-  while (waited.seconds() < 3) {
+  while (waited.seconds() < 5) {
     others.board->ranks[0].beat_ns.store(monotonic_ns());
     std::this_thread::sleep_for(milliseconds(10));
   }

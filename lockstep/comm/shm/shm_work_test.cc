@@ -100,14 +100,14 @@ TEST(ShmWork, ARankThatWaitsHasTheProgressOfTheOneItWaitsFor) {
     comm.start(calls::barrier())->wait();
     const at::Tensor data = at::zeros({3});
     if (comm.rank() == 0) {
-      for (int i = 0; i < 40; ++i) {
+      for (int i = 0; i < 100; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         node.board()->ranks[0].beat_ns.store(monotonic_ns());
       }
       return comm.send(data, 1);
     }
     Call call = calls::receive(data, comm.rank() - 1, /*tag=*/0);
-    call.timeout = std::chrono::milliseconds(600);
+    call.timeout = std::chrono::seconds(3);
     EXPECT_NO_THROW(comm.start(call)->wait());
     if (comm.rank() == 1) comm.send(data, 2);
   });
