@@ -1,6 +1,6 @@
 // A library for LD_PRELOAD: reading a file whose path holds "/failing_disk/" ends with an input/output error, as on a
 // disk that is lost. A checkpoint whose path holds "/held_disk/" is on the disk when the file "/held_disk/go" is there.
-// Writing a checkpoint whose path holds "/slow_disk/" goes at 20 KB a second.
+// Writing a checkpoint whose path holds "/slow_disk/" goes at 15 KB a second.
 #include <dlfcn.h>
 #include <limits.h>
 #include <sys/types.h>
@@ -38,7 +38,7 @@ ssize_t read_or_fail(const char* name, int file, void* to, size_t bytes, off_t a
 }  // namespace
 
 extern "C" ssize_t write(int file, const void* from, size_t bytes) {
-  constexpr size_t kPiece = 16'000;
+  constexpr size_t kPiece = 12'000;
   const std::string_view path = path_of(file);
   if (holds(path, "/slow_disk/") && holds(path, "/checkpoints/")) {
     usleep(800'000);
