@@ -28,23 +28,26 @@ TEST_F(LauncherSavingTest, ARankThatSavesIsLetFinish) {
     std::ofstream(folder_ + "/go") << "on";
   });
   EXPECT_EQ(code, 128 + SIGKILL);
+  // Whether the others notice the failure or are stopped first is the scheduler's choice.
   EXPECT_THAT(err(), AllOf(HasSubstr("\nerror: rank 1 (pid "), HasSubstr(") was killed by SIGKILL"),
-                           HasSubstr("\n  others: ranks 0, 2 noticed it and ended\n"),
                            HasSubstr("\n  saved: checkpoint step-000012.pt\n")));
+  EXPECT_EQ(content(folder_ + "/go.saved"), "yes");
 }
 
 TEST_F(LauncherSavingTest, ASaveThatStandsStillIsStopped) {
   Launcher::Options options = board_worker(2, "save", folder_ + "/go");
-  options.save_patience_ns = 1'000'000'000;
+  options.save_patience_ns = 5'000'000'000;
   EXPECT_EQ(run(options), 128 + SIGKILL);
-  EXPECT_THAT(err(), AllOf(StartsWith(kWaiting), HasSubstr("1 s without progress\nerror: rank 1 (pid "),
+  EXPECT_THAT(err(), AllOf(StartsWith(kWaiting), HasSubstr("for at most 5 s without progress\nerror: rank 1 (pid "),
                            HasSubstr("\n  others: rank 0 healthy, stopped by the launcher in ")));
 }
 
 TEST_F(LauncherSavingTest, WhoAsksTwiceNeedNotWait) {
+  const auto taken = [&] { return err().find("stopping after this step") != std::string::npos; };
   const int code = run(board_worker(2, "save", folder_ + "/go"), [&](pid_t front) {
     for (const Stopwatch watch; err().empty() && watch.seconds() < 10;) usleep(2000);
     kill(front, SIGTERM);
+    for (const Stopwatch watch; !taken() && watch.seconds() < 10;) usleep(2000);
     usleep(1'200'000);
     kill(front, SIGTERM);
   });

@@ -29,7 +29,7 @@ class LauncherStraysTest : public LauncherTest {
   std::vector<pid_t> left_by(const std::string& script, int code = 0) {
     const Stopwatch watch;
     EXPECT_EQ(run(shell(2, script + kUntilItIsThere + cat("exit ", code))), code);
-    EXPECT_LT(watch.seconds(), 5) << "although they hold standard output";
+    EXPECT_LT(watch.seconds(), 60) << "although they hold standard output";
     return pids(2);
   }
   // Runs until the launcher is killed.
@@ -48,11 +48,11 @@ TEST_F(LauncherStraysTest, EndWithTheRun) {
     SCOPED_TRACE(script);
     std::filesystem::remove_all(folder_ + "/pids");
     std::filesystem::create_directories(folder_ + "/pids");
-    EXPECT_TRUE(gone_within(left_by(script), 0.1));
+    EXPECT_TRUE(gone_within(left_by(script), 2));
   }
 }
 
-TEST_F(LauncherStraysTest, EndWithARunThatFails) { EXPECT_TRUE(gone_within(left_by(kOrphan, 3), 0.1)); }
+TEST_F(LauncherStraysTest, EndWithARunThatFails) { EXPECT_TRUE(gone_within(left_by(kOrphan, 3), 2)); }
 
 TEST_F(LauncherStraysTest, EndWithTheFrontsKill9) {
   for (const char* script : {kInASession, kInTheGroupWithoutEnvironment}) {
@@ -77,7 +77,7 @@ TEST_F(LauncherStraysTest, OneThatFleesIsCaught) {
 // It adopts what its children leave behind, as the launcher does.
 TEST_F(LauncherStraysTest, OneThatAdoptsOthersTakesThemAlong) {
   EXPECT_EQ(run(board_worker(1, "adopt", folder_ + "/pids/adopted")), 0);
-  EXPECT_TRUE(gone_within(pids(1), 0.1));
+  EXPECT_TRUE(gone_within(pids(1), 2));
 }
 
 }  // namespace
