@@ -84,10 +84,16 @@ nlohmann::ordered_json results(const train::Evaluation& result, std::optional<in
 int eval(const Program& program, const Arguments& args, const Recipes& recipes) {
   train::EvalCommand command(program.name, {recipes.begin(), recipes.end()});
   std::optional<std::string> help;
-  if (const int mistake = prepare_rank([&] { help = command.read(args); }); mistake != 0) return mistake;
+  bool starts = false;
+  const int mistake = prepare_rank([&] {
+    help = command.read(args);
+    starts = !help && starts_ranks(program, command.options().processes.nproc);
+    if (!help && !starts) check_world({});
+  });
+  if (mistake != 0) return mistake;
   if (help) return print(*help), 0;
   const train::EvalOptions& options = command.options();
-  if (starts_ranks(program, options.processes.nproc)) {
+  if (starts) {
     return launch::start_ranks(program.of_ranks, command.arguments(), options.processes, options.json);
   }
   const auto world = init();

@@ -8,6 +8,7 @@
 #include "lockstep/base/shown.h"
 #include "lockstep/rendezvous/environment.h"
 #include "lockstep/rendezvous/give_up.h"
+#include "lockstep/world/backends.h"
 
 namespace lockstep::cli {
 
@@ -29,6 +30,8 @@ bool starts_ranks(const Program& program, int nproc, bool asked) {
   }
   return !program.of_ranks.empty();
 }
+
+void check_world(const InitOptions& options) { usable_backend(options, own_place()); }
 
 int prepare_rank(const std::function<void()>& prepare) {
   try {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "lockstep/cli/commands.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::cli {
 
@@ -14,9 +15,12 @@ bool is_launched();
 // a rank. Throws ConfigError if it can't and they were `asked` for, rather than recalled from another start.
 bool starts_ranks(const Program& program, int nproc, bool asked = true);
 
-// Calls `prepare`, which reads this process's command line. Throws what it throws, but on one of several ranks that
-// another launcher has started: there it prints the error, tells it to the other ranks, which would wait for this one,
-// and returns its exit code. Returns 0 without an error.
+// Throws ConfigError if this machine lacks what init(options) needs: before it, for prepare_rank().
+void check_world(const InitOptions& options);
+
+// Calls `prepare`, which reads this process's command line and checks it before the process joins others. Throws what
+// it throws, but on one of several ranks that another launcher has started: there it prints the error, tells it to the
+// other ranks, which would wait for this one, and returns its exit code. Returns 0 without an error.
 int prepare_rank(const std::function<void()>& prepare);
 
 }  // namespace lockstep::cli

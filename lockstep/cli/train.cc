@@ -108,6 +108,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
     if (help || starts) return;
     check_inputs(line.options());
     train::let_cublas_repeat(line.options().device, line.options().deterministic);
+    check_world(line.world());
   });
   if (mistake != 0) return mistake;
   if (help) return print(*help), 0;

@@ -1,17 +1,15 @@
 #include "lockstep/rendezvous/give_up.h"
 
-#include <algorithm>
-
 #include "lockstep/base/clock.h"
 #include "lockstep/comm/quiet_c10d.h"
 #include "lockstep/rendezvous/store.h"
 
 namespace lockstep::rendezvous {
 
-void give_up(const Place& place, const Error& error, std::chrono::milliseconds timeout) {
+void give_up(const Place& place, const Error& error) {
   if (place.size == 1 || place.launcher == "lockstep") return;
   const comm::QuietC10d quiet;
-  const Deadline deadline(std::min<std::chrono::milliseconds>(kForTheLate, timeout));
+  const Deadline deadline(kForTheLate);
   try {
     Store store(place, deadline);
     store.give_up(error, deadline);

@@ -62,21 +62,5 @@ TEST(GiveUp, TellsAll) {
   EXPECT_FALSE(std::filesystem::exists(path)) << "nothing is left behind";
 }
 
-RANK_PROGRAM(an_interface_is_missing) {
-  unsetenv("LOCKSTEP_NODE_MEMORY");
-  init({.backend = "gloo",
-        .interfaces = context.rank == 1 ? "none0" : "",
-        .rank = context.rank,
-        .world_size = context.size,
-        .init_method = context.argument});
-  ADD_FAILURE() << "no error";
-}
-
-TEST(GiveUp, WhatARankLacksIsToldToAll) {
-  const auto results = Ranks("an_interface_is_missing", 3, cat("tcp://127.0.0.1:", free_port())).wait();
-  expect_all(results, ConfigError::kExitCode, HasSubstr("none0"));
-  for (const int rank : {0, 2}) EXPECT_THAT(results[static_cast<size_t>(rank)].output, HasSubstr("error: rank 1: "));
-}
-
 }  // namespace
 }  // namespace lockstep::rendezvous

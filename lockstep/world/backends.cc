@@ -157,6 +157,13 @@ const Backend& choose_backend(const std::string& wanted, const rendezvous::Place
   return place.size == 1 ? known_backend("single") : backend;
 }
 
+const Backend& usable_backend(const InitOptions& options, const rendezvous::Place& place) {
+  const Backend& backend = choose_backend(options.backend, place);
+  if (backend.entry != nullptr) comm::plugin_symbol(backend.entry->plugin, backend.entry->function);
+  if (backend.chooses_interfaces) named_interfaces(options.interfaces);
+  return backend;
+}
+
 std::unique_ptr<Communicator> make_communicator(const BackendParts& parts, const WorldOptions& wanted) {
   WorldOptions options = wanted;
   options.timeout = bounded(wanted.timeout);

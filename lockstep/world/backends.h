@@ -55,6 +55,10 @@ std::span<const Backend> backends();
 // it does not exist or can't serve the world of `place`.
 const Backend& choose_backend(const std::string& wanted, const rendezvous::Place& place);
 
+// choose_backend() of `options`. Opens its plug-in for the rest of the process. Throws ConfigError also if this machine
+// lacks the plug-in or a named interface.
+const Backend& usable_backend(const InitOptions& options, const rendezvous::Place& place);
+
 // Makes the communicator of options.backend, one of backends(). All ranks call it at once.
 // Throws ConfigError, CommError.
 std::unique_ptr<comm::Communicator> make_communicator(const BackendParts& parts, const WorldOptions& options);

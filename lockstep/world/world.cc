@@ -12,8 +12,6 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/fold_tree.h"
-#include "lockstep/comm/plugins/plugin.h"
-#include "lockstep/rendezvous/give_up.h"
 #include "lockstep/rendezvous/rendezvous.h"
 #include "lockstep/world/backends.h"
 #include "lockstep/world/output_lines.h"
@@ -45,19 +43,6 @@ std::unique_ptr<comm::Pool> make_pool(const NodeMemory& memory, int local_rank) 
     options.wanted = {board, &Board::attach(board->data())->wanted_bytes};
     return std::make_unique<comm::Pool>(Descriptor(fcntl(memfd, F_DUPFD_CLOEXEC, 0)), std::move(options));
   });
-}
-
-// Whatever this machine lacks is an error of this rank, which the others learn at once.
-const Backend& usable_backend(const InitOptions& options, const rendezvous::Place& place) {
-  try {
-    const Backend& backend = choose_backend(options.backend, place);
-    if (backend.entry != nullptr) comm::plugin_symbol(backend.entry->plugin, backend.entry->function);
-    if (backend.chooses_interfaces) named_interfaces(options.interfaces);
-    return backend;
-  } catch (const Error& error) {
-    rendezvous::give_up(place, error, options.timeout);
-    throw;
-  }
 }
 
 }  // namespace
@@ -118,6 +103,7 @@ std::shared_ptr<World> init(const InitOptions& options) {
   rendezvous::Place place = rendezvous::find_place(
       {.rank = options.rank, .size = options.world_size, .init_method = options.init_method, .parent = getppid()},
       [](const char* name) { return env(name); });
+  // Whatever this machine lacks ends the rank here, before another waits for it.
   const Backend& backend = usable_backend(options, place);
   const WorldOptions world{.backend = std::string(backend.name),
                            .interfaces = options.interfaces,

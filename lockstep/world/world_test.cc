@@ -61,6 +61,23 @@ RANK_PROGRAM(init_again) {
 
 TEST(Init, MayBeTriedAgainAfterAnError) { expect_ranks_pass("init_again", 1); }
 
+// Rank 1 lacks an interface, and goes on with another one.
+RANK_PROGRAM(init_with_another_interface) {
+  unsetenv("LOCKSTEP_NODE_MEMORY");
+  InitOptions options{.backend = "gloo", .rank = context.rank, .world_size = context.size};
+  options.init_method = context.argument;
+  if (context.rank == 1) {
+    options.interfaces = "none0";
+    EXPECT_THROW(init(options), ConfigError);
+    options.interfaces = "";
+  }
+  EXPECT_EQ(init(options)->size(), context.size);
+}
+
+TEST(Init, AMistakeOfOneRankThatItMendsIsNoneOfTheOthers) {
+  expect_ranks_pass("init_with_another_interface", 2, cat("tcp://127.0.0.1:", testing_support::free_port()));
+}
+
 RANK_PROGRAM(place_from_the_environment) {
   for (const char* name : {"RANK", "LOCAL_RANK"}) setenv(name, std::to_string(context.rank).c_str(), 1);
   for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) setenv(name, std::to_string(context.size).c_str(), 1);
@@ -83,19 +100,19 @@ TEST(Init, RefusesWhatItCannotServe) {
   EXPECT_THROW(init({.rank = 0}), ConfigError);
   EXPECT_THROW(init({.init_method = "env"}), ConfigError);
   EXPECT_THROW(init({.backend = "carrier pigeon"}), ConfigError);
-  // A plug-in that can't be opened is said, though no other rank has come.
+  // A plug-in that can't be opened is said at once, though no other rank has come.
   const std::string folder = testing::TempDir() + "plugins." + std::to_string(getpid());
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/liblockstep_mpi.so") << "no library";
   setenv("LOCKSTEP_PLUGIN_PATH", folder.c_str(), 1);
-  InitOptions alone{.backend = "mpi", .rank = 0, .world_size = 2};
-  alone.init_method = cat("tcp://127.0.0.1:", testing_support::free_port());
-  alone.timeout = std::chrono::milliseconds(500);
-  EXPECT_THAT(testing_support::refusal([&] { init(alone); }), HasSubstr("liblockstep_mpi.so can't be opened"));
+  const std::string address = cat("tcp://127.0.0.1:", testing_support::free_port());
+  EXPECT_THAT(
+      testing_support::refusal([&] { init({.backend = "mpi", .rank = 0, .world_size = 2, .init_method = address}); }),
+      HasSubstr("liblockstep_mpi.so can't be opened"));
   unsetenv("LOCKSTEP_PLUGIN_PATH");
   std::filesystem::remove_all(folder);
-  alone.backend = "single";
-  EXPECT_THROW(init(alone), ConfigError);
+  EXPECT_THROW(init({.backend = "single", .rank = 0, .world_size = 2, .init_method = "tcp://localhost:1"}),
+               ConfigError);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-// Ranks that another launcher has started, of which one can't read its command line: all end at once, and name it.
+// Ranks that another launcher has started, of which one can't take part: all end at once, and name it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "lockstep/base/error.h"
@@ -12,6 +13,7 @@ namespace lockstep::e2e {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // How the ranks are placed: all on one node, or each on a node of its own, as far as they know.
 class GivenUp : public ::testing::TestWithParam<bool> {
@@ -28,7 +30,8 @@ class GivenUp : public ::testing::TestWithParam<bool> {
     return std::make_unique<Program>(
         Program::Options{.command = variables + Words{bin_folder() + "/lockstep-worker"} + words});
   }
-  // Starts three ranks, of which `who` has the words `wrong`, and expects that all end by its error.
+  // Starts three ranks, of which `who` has the words `wrong`, and expects that all end by its error, which begins
+  // with `line`.
   void expect_told(int who, const Words& right, const Words& wrong, int code, const std::string& line) const {
     constexpr int kRanks = 3;
     std::vector<std::unique_ptr<Program>> ranks;
@@ -37,7 +40,8 @@ class GivenUp : public ::testing::TestWithParam<bool> {
       const auto result = each->wait();
       EXPECT_FALSE(result.timed_out);
       EXPECT_EQ(result.exit_code, code);
-      EXPECT_EQ(result.err, cat("error: rank ", who, ": ", line, '\n'));
+      EXPECT_THAT(result.err, StartsWith(cat("error: rank ", who, ": ", line)));
+      EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     }
   }
 
@@ -62,6 +66,12 @@ TEST_P(GivenUp, DataThatOneNodeDoesNotHave) {
   expect_told(2, right_, {"train", "mnist", "--data", data, "--steps", "3", "--out", dir_ / "run"},
               ConfigError::kExitCode,
               cat("--data ", data, ": no such file or folder; leave --data out to train on data made on the spot"));
+}
+
+TEST_P(GivenUp, AnInterfaceThatOneNodeDoesNotHave) {
+  const Words right = right_ + Words{"--backend", "gloo"};
+  expect_told(1, right, right + Words{"--interface", "none0"}, ConfigError::kExitCode,
+              "--interface none0: this machine has no such interface");
 }
 
 TEST_P(GivenUp, AnEvaluationsWords) {
