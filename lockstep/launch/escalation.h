@@ -22,8 +22,8 @@ class Escalation {
     begun_ns_ = now_ns;
     next_ = 0;
   }
-  // Begins with SIGTERM due at once, without the time to notice.
-  void begin_asking(int64_t now_ns) { begin(now_ns - kSteps[0].after_ms * kNsPerMs); }
+  // Begins, or begins anew, with SIGTERM due at once, without the time to notice.
+  void begin_asking(int64_t now_ns) { begin_anew(now_ns - kSteps[0].after_ms * kNsPerMs); }
 
   bool begun() const { return begun_ns_ != 0; }
   int64_t begun_ns() const { return begun_ns_; }

@@ -27,12 +27,11 @@ class Stopping {
     begun_ns_ = now_ns;
     for (Escalation& each : ranks_) each.begin(now_ns);
   }
-  // Begins with SIGTERM due at once, also to a rank that saves: the ranks' owner wants it so. Once it has begun no rank
-  // is waited for any longer.
+  // Begins, or begins anew, with SIGTERM due at once, also to a rank that saves: the ranks' owner wants it so.
   void begin_asking(int64_t now_ns) {
     patience_ns_ = 0;
-    if (begun()) return;
-    begun_ns_ = now_ns;
+    if (!begun()) begun_ns_ = now_ns;
+    std::fill(saved_.begin(), saved_.end(), 0);
     for (Escalation& each : ranks_) each.begin_asking(now_ns);
   }
 
@@ -68,6 +67,7 @@ class Stopping {
 
  private:
   bool is_spared(const BoardRank& rank, int64_t now_ns) const {
+    if (patience_ns_ == 0) return false;  // however late its last progress is
     return rank.saving.load() != 0 && now_ns - std::max(begun_ns_, rank.beat_ns.load()) < patience_ns_;
   }
 

@@ -90,5 +90,18 @@ TEST_F(StoppingTest, TheRanksOwnerNeedNotWait) {
   EXPECT_THAT(spared_, IsEmpty());
 }
 
+TEST_F(StoppingTest, TheRanksOwnerWaitsNoLongerForASaveUnderWay) {
+  stopping_.begin(kBegin);
+  const SavingOnBoard saving(board_.ranks[0]);
+  EXPECT_THAT(signals(400), ElementsAre(Pair(1, SIGTERM)));
+  EXPECT_THAT(spared_, ElementsAre(0));
+  board_.ranks[0].beat_ns.store(kBegin + 501 * kMs);  // after the time that act() is told
+  stopping_.begin_asking(kBegin + 500 * kMs);
+  EXPECT_EQ(wait_ms(500), 0);
+  EXPECT_THAT(signals(500), ElementsAre(Pair(0, SIGTERM), Pair(1, SIGTERM)));
+  EXPECT_THAT(signals(800), ElementsAre(Pair(0, SIGKILL), Pair(1, SIGKILL)));
+  EXPECT_THAT(spared_, ElementsAre(0));
+}
+
 }  // namespace
 }  // namespace lockstep::launch
