@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <optional>
 #include <sstream>
 
 #include "lockstep/base/error.h"
@@ -35,14 +37,15 @@ ImagesFound look_at_images(const ImageSource& images, bool exif) {
   return found;
 }
 
-ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& options, data::Findings& findings) {
+ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& options, data::Findings& findings,
+                                const std::function<std::string()>& stamp) {
   const bool turned = options.images.turns();
   const auto look = [&] {
     const ImagesFound found = look_at_images(images, turned);
     return cat(found.channels, " ", found.first.width, " ", found.first.height);
   };
   const char* const name = turned ? "images-1" : "images-as-stored-1";
-  std::istringstream text(options.on_one_rank([&] { return findings.find(name, images.stamp(), look); }));
+  std::istringstream text(options.on_one_rank([&] { return findings.find(name, stamp(), look); }));
   ImagesFound found;
   text >> found.channels >> found.first.width >> found.first.height;
   return found;
@@ -70,8 +73,14 @@ data::Splits open_pairs(const OpenOptions& options) {
   if (!packed && layout.kind != Kind::kPairs) find_pairs(path, {.on_one_rank = options.on_one_rank});
   const StoredData stored = open_stored(path, layout, {.on_one_rank = options.on_one_rank});
   const auto findings = options.findings == nullptr ? std::make_shared<data::Findings>() : options.findings;
-  const ImagesFound images = look_at_images_once(stored.train(), options, *findings);
-  const image::LabelMap labels = labels_of(stored.train(), options.threads, options.on_one_rank, *findings);
+  // Asked for by the rank that looks, once; of files that nobody keeps findings of there is none.
+  std::optional<std::string> known;
+  const std::function<std::string()> stamp = [&] {
+    if (!known) known = options.findings == nullptr ? "" : stored.train().stamp();
+    return *known;
+  };
+  const ImagesFound images = look_at_images_once(stored.train(), options, *findings, stamp);
+  const image::LabelMap labels = labels_of(stored.train(), options.threads, options.on_one_rank, *findings, stamp);
   ImageSetup setup = pair_setup(options, size_like(images.first, options.size));
   setup.decode.channels = images.channels;
   const auto test = stored.test();

@@ -72,11 +72,11 @@ std::vector<uint32_t> scan_masks(const ImageSource& source, int threads) {
 }
 
 image::LabelMap labels_of(const ImageSource& source, int threads, const data::OnOneRank& on_one_rank,
-                          data::Findings& findings) {
+                          data::Findings& findings, const std::function<std::string()>& stamp) {
   const auto find = [&] {
     const std::vector<uint32_t> known = source.mask_values();
     if (!known.empty()) return text_of(known);
-    return findings.find("mask-values-1", source.stamp(), [&] { return text_of(scan_masks(source, threads)); });
+    return findings.find("mask-values-1", stamp(), [&] { return text_of(scan_masks(source, threads)); });
   };
   std::istringstream text(on_one_rank(find));
   std::vector<uint32_t> values;

@@ -1,6 +1,7 @@
 // Finds out which classes masks have.
 #pragma once
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,9 +23,9 @@ std::set<uint32_t> values_of(image::Decoder& opened, std::vector<uint32_t>& memo
 std::vector<uint32_t> scan_masks(const ImageSource& source, int threads);
 
 // The classes of the values that the source knows, that a former scan of the same files has found, or that a scan
-// finds: on one rank, for all. `findings` are that rank's.
+// finds: on one rank, for all. `findings` are that rank's, `stamp` gives the source's.
 image::LabelMap labels_of(const ImageSource& source, int threads, const data::OnOneRank& on_one_rank,
-                          data::Findings& findings);
+                          data::Findings& findings, const std::function<std::string()>& stamp);
 
 // "masks: 0 -> class 0, 255 -> class 1".
 std::string text_of(const image::LabelMap& labels);

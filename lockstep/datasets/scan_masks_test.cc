@@ -58,10 +58,10 @@ TEST_F(MaskScan, FindsAllValuesOfAllFormats) {
 TEST_F(MaskScan, GivesEachValueAClass) {
   const auto pairs = add(testing::text_of(image::encode_png(mask_of({0, 255}))));
   data::Findings findings;
-  const auto labels = labels_of(*pairs, 1, {}, findings);
+  const auto labels = labels_of(*pairs, 1, {}, findings, [&] { return pairs->stamp(); });
   EXPECT_EQ(text_of(labels), "masks: 0 -> class 0, 255 -> class 1");
   const data::OnOneRank elsewhere = [](const std::function<std::string()>&) { return "3 4 5"; };
-  EXPECT_THAT(labels_of(*pairs, 1, elsewhere, findings).values(), ElementsAre(3, 4, 5));
+  EXPECT_THAT(labels_of(*pairs, 1, elsewhere, findings, [&] { return pairs->stamp(); }).values(), ElementsAre(3, 4, 5));
   EXPECT_EQ(text_of(image::LabelMap({0, image::mask_value(255, 0, 0)})), "masks: 0 -> class 0, #ff0000 -> class 1");
 }
 
@@ -74,7 +74,8 @@ TEST_F(MaskScan, SaysHowManyClassesThereAreWhereTheyAreMany) {
 TEST_F(MaskScan, RefusesMasksOfOneValue) {
   const auto pairs = add(testing::text_of(image::encode_png(mask_of({0}))));
   data::Findings findings;
-  EXPECT_THAT(data_error([&] { labels_of(*pairs, 1, {}, findings); }), HasSubstr("one value alone (0)"));
+  EXPECT_THAT(data_error([&] { labels_of(*pairs, 1, {}, findings, [&] { return pairs->stamp(); }); }),
+              HasSubstr("one value alone (0)"));
 }
 
 TEST_F(MaskScan, NamesTheMaskWithWhichThereAreTooManyValues) {
