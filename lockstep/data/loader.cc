@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -129,6 +130,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, LaneSampler sampler, Load
              source_->first_unit(start),
              {.workers = options.workers,
               .ahead = units_ahead(options, *dataset, most_rows(source_->sampler)),
+              .end = options.end ? source_->first_unit(*options.end) : std::numeric_limits<uint64_t>::max(),
               .timeout = options.timeout,
               .complete = completion_of(source_, dataset),
               .substitutes = substitutes_of(options, source_->sampler),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lockstep/data/batch_transform.h"
@@ -60,6 +61,8 @@ struct LoaderOptions {
   // batches, but at least one step.
   int prefetch = 3;
   int64_t prefetch_bytes = int64_t{256} << 20;
+  // One past the last step that next() is asked for: none is read ahead from there on. Nothing: there is no last one.
+  std::optional<Position> end = {};
   std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a sample
   std::shared_ptr<const BatchTransform> transform = nullptr;   // of each lane's batch; null: none
   // Where samples that can't be read are listed, and others put in their places (bad_samples.h). next() is then a

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -220,6 +221,18 @@ TEST(Loader, MemoryIsBoundedInBytes) {
   };
   EXPECT_EQ(read_ahead(10 * lane_bytes), 10 * 3 + 1) << "the first sample twice";
   EXPECT_EQ(read_ahead(1), 4 * 3 + 1) << "the lanes of a step";
+}
+
+TEST(Loader, ReadsNothingBeyondItsEnd) {
+  for (const int workers : {0, 2}) {
+    std::atomic<int64_t> read = 0;
+    Loader loader(std::make_shared<Numbers>(48, std::vector<int64_t>{}, &read), sampler(48),
+                  {.last_lane = 4, .workers = workers, .prefetch = 10, .end = Position{.epoch = 1}});
+    for (int64_t step = 0; step < loader.sampler().steps_per_epoch(); ++step) loader.next();
+    usleep(20'000);  // for what threads would read ahead
+    EXPECT_EQ(read, 48 + 1) << workers << " workers; the first sample is read twice";
+    EXPECT_THROW(loader.next(), BugError);
+  }
 }
 
 // 22 batches of three samples are two for each of 32 workers.

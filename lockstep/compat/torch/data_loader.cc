@@ -100,6 +100,7 @@ data::Pass<data::Batch> DataLoader::pass() {
       dataset_, sampler,
       data::LoaderOptions{.workers = options_.num_workers,
                           .prefetch = options_.prefetch_factor * std::max(1, options_.num_workers),
+                          .end = data::Position{.epoch = epoch + 1},
                           .timeout = options_.timeout,
                           .memory = options_.memory},
       data::Position{.epoch = epoch});
