@@ -50,8 +50,8 @@ void widen_slow_half_convolutions() {
   std::call_once(once, [] {
     const CpuFeatures cpu = detect_cpu_features();
     if (cpu.amx_fp16) return;
-    // Kept as long as the process, since autograd may run backward at its end.
-    auto* const library =
+    // Kept as long as the process, since autograd may run backward at its end; a leak checker finds it by the static.
+    static auto* const library =
         new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, uint32_t{__LINE__});
     library->impl("convolution_backward", TORCH_FN(backward));
     if (!cpu.avx512_fp16) library->impl("convolution", TORCH_FN(forward));
