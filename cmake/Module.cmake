@@ -100,7 +100,15 @@ function(lockstep_test target)
   target_link_libraries(${target} PRIVATE ${ARG_LINKS} lockstep_options GTest::gmock GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}" LOCKSTEP_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   add_test(NAME ${target} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
-  set_tests_properties(${target} PROPERTIES TIMEOUT 300)
+  lockstep_test_timeout(300 ${target})
+endfunction()
+
+# lockstep_test_timeout(SECONDS TEST…): how long the tests may take; four times as long with a sanitizer.
+function(lockstep_test_timeout seconds)
+  if(LOCKSTEP_SANITIZED)
+    math(EXPR seconds "4 * ${seconds}")
+  endif()
+  set_tests_properties(${ARGN} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
 # lockstep_precompiled(TARGET [torch|plain]): the target shares the precompiled header of those that link libtorch, or of

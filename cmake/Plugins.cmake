@@ -12,7 +12,7 @@ function(lockstep_plugin name folder)
   lockstep_plugin_build(${ARG_UNPARSED_ARGUMENTS})
   set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin.map -Wl,--as-needed)
-  if(NOT CMAKE_CXX_FLAGS MATCHES fsanitize) # whose runtime is in the program
+  if(NOT LOCKSTEP_SANITIZED) # whose runtime is in the program
     target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()
   lockstep_bundled(${target} lib)
