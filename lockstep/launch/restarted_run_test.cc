@@ -167,6 +167,22 @@ TEST_F(RestartedRunTest, GoesOnByALineThatAsksForAnotherLength) {
   }
 }
 
+// The script: `train --epochs 1`, then `train --epochs 5`.
+TEST_F(RestartedRunTest, LinesOfTwoLengthsHaveAFolderEach) {
+  const auto epochs = [](int count, int restarts) {
+    LaunchedJob job = slurm(restarts, cat("--epochs ", count));
+    job.endless = "e";
+    return job;
+  };
+  for (const int count : {1, 5}) {
+    const std::string run = prepared({epochs(count, 0)}).first;
+    touch(run + "/checkpoints/step-000200.pt");
+  }
+  EXPECT_EQ(prepared({epochs(7, 1)}).first, runs_ + "/mnist-3") << "of two runs nobody can tell whose it is";
+  EXPECT_EQ(prepared({epochs(1, 1)}), Prepared(runs_ + "/mnist-1", runs_ + "/mnist-1"));
+  EXPECT_EQ(prepared({epochs(5, 1)}), Prepared(runs_ + "/mnist-2", runs_ + "/mnist-2"));
+}
+
 // Of two commands nobody can tell whose line it is.
 TEST_F(RestartedRunTest, OfSeveralCommandsTheLinesAreTheirOwn) {
   LaunchedJob one = slurm(0, "a"), two = slurm(0, "b"), other = slurm(1, "c");

@@ -49,13 +49,22 @@ void add_agents_of(std::vector<LaunchedJob>& jobs, const std::string& folder) {
   add_others(jobs, named);
 }
 
-// Whatever their recipes: one command line has one.
+// Whatever their recipes: one command line has one. A folder of a line of another length counts only where it is the
+// one such folder, for of several nobody can tell whose they are.
 std::string newest_begun_by(const std::vector<LaunchedJob>& jobs, const std::string& root) {
-  fs::path newest;
+  fs::path own, of_other_length;
+  int others = 0;
   for (const auto& path : entries_of(root)) {
-    if (number_of(path) > number_of(newest) && was_begun_by(jobs, path)) newest = path;
+    if (number_of(path) == 0) continue;
+    const auto commands = train::RunLock::commands_of(path);
+    if (find_own(commands, jobs) != commands.end()) {
+      if (number_of(path) > number_of(own)) own = path;
+    } else if (find_earlier_command(commands, jobs)) {
+      of_other_length = path;
+      ++others;
+    }
   }
-  return newest.string();
+  return own.empty() && others == 1 ? of_other_length.string() : own.string();
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ std::optional<train::JobCommand> find_earlier_command(const std::vector<train::J
 // checkpoint; empty if there was no such start:
 //   --out DIR      that folder
 //   --resume …     the folder of the resumed run, if the start went on in it
-//   else           the newest under `runs_root`
+//   else           the newest under `runs_root` that this command line has begun; failing that, the one that a line of
+//                  another length has begun, if there is only one
 // It is one that was begun by this process's command line (find_earlier_command()), for a job may have several. A later
 // one of them may have gone on there since (find_done()).
 std::string find_earlier_start(const train::TrainOptions& options, const std::string& runs_root,
