@@ -157,13 +157,20 @@ void Launcher::on_stop_signal(RankGroup& group, int signal) {
   stop_signal_ = signal;
   if (meaning == StopRequest::Meaning::kOnceMore) {
     at_once_ = true;
-    group.signal_running(SIGKILL);
+    failed_before_ = failure_.begun();
+    signal_all(group, SIGKILL);
   } else if (options_.stop_by == StopBy::kSignal) {
-    group.signal_running(signal);
+    signal_all(group, signal);
   } else {
     board_->stop_requested.store(1);
-    terminal_.say("stopping after this step, with a checkpoint; once more stops at once");
+    if (!failure_.begun()) terminal_.say("stopping after this step, with a checkpoint; once more stops at once");
   }
+}
+
+// A rank that ends by this after another one's failure is not the cause.
+void Launcher::signal_all(RankGroup& group, int signal) {
+  if (!failure_.begun()) return group.signal_running(signal);
+  for (size_t rank = 0; rank < group.ranks().size(); ++rank) group.stop(rank, signal);
 }
 
 void Launcher::stop_others(RankGroup& group) {
@@ -198,7 +205,8 @@ int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
   }
   const int code = exit_code(report.outcomes);
   const bool passed_on = stop_.asked() && options_.stop_by == StopBy::kSignal && !failure_.begun();
-  if ((passed_on || at_once_) && code != 0 && code != kExitStoppedOnRequest) return 128 + stop_signal_;
+  const bool ended_by_signal = (passed_on || at_once_) && code != 0 && code != kExitStoppedOnRequest;
+  if (ended_by_signal && !failed_before_) return 128 + stop_signal_;
   const auto root = root_cause(report.outcomes);
   if (!root) return code;
   report.root = *root;
@@ -215,7 +223,7 @@ int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
   std::string text = to_text(report);
   text.pop_back();  // say() adds the newline
   terminal_.say(text);
-  return code;
+  return ended_by_signal ? 128 + stop_signal_ : code;
 }
 
 // attempt0.json, or the next number: a resumed run keeps the reports of its earlier attempts. A disk that takes no more

@@ -71,6 +71,7 @@ class Launcher {
   void resize(RankGroup& group);
   void on_signal(RankGroup& group, const SignalWatch& signals, int signal);
   void on_stop_signal(RankGroup& group, int signal);
+  void signal_all(RankGroup& group, int signal);
   void check_output();
   void stop_others(RankGroup& group);
   void tell_of_save(size_t rank);
@@ -89,8 +90,9 @@ class Launcher {
   std::string first_failure_;  // "rank 1 was killed by SIGKILL"
   bool told_of_save_ = false;
   StopRequest stop_;
-  int stop_signal_ = 0;   // the last one that counted
-  bool at_once_ = false;  // the run was asked to stop once more
+  int stop_signal_ = 0;         // the last one that counted
+  bool at_once_ = false;        // the run was asked to stop once more
+  bool failed_before_ = false;  // with at_once_: a rank had failed by then, which the report tells
   bool plain_mistake_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "lockstep/launch/testing/launcher_fixture.h"
@@ -13,6 +14,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 using LauncherSavingTest = LauncherTest;
 
@@ -43,8 +45,11 @@ TEST_F(LauncherSavingTest, ASaveThatStandsStillIsStopped) {
 }
 
 TEST_F(LauncherSavingTest, WhoAsksTwiceNeedNotWait) {
-  const auto taken = [&] { return err().find("stopping after this step") != std::string::npos; };
-  const int code = run(board_worker(2, "save", folder_ + "/go"), [&](pid_t front) {
+  const auto taken = [&] { return std::filesystem::exists(folder_ + "/go.asked"); };
+  Launcher::Options options = board_worker(2, "save", folder_ + "/go");
+  options.log_dir = folder_ + "/logs";
+  options.error_dir = folder_ + "/errors";
+  const int code = run(options, [&](pid_t front) {
     for (const Stopwatch watch; err().empty() && watch.seconds() < 10;) usleep(2000);
     kill(front, SIGTERM);
     for (const Stopwatch watch; !taken() && watch.seconds() < 10;) usleep(2000);
@@ -52,7 +57,12 @@ TEST_F(LauncherSavingTest, WhoAsksTwiceNeedNotWait) {
     kill(front, SIGTERM);
   });
   EXPECT_EQ(code, 128 + SIGTERM);
-  EXPECT_THAT(err(), StartsWith(kWaiting));
+  EXPECT_THAT(err(), AllOf(StartsWith(kWaiting), HasSubstr("\nerror: rank 1 (pid "),
+                           HasSubstr("\n  others: rank 0 healthy, stopped by the launcher in ")));
+  EXPECT_THAT(err(), Not(HasSubstr("with a checkpoint")));
+  for (const char* const kept : {"/logs/rank1.log", "/errors/attempt0.json"}) {
+    EXPECT_THAT(content(folder_ + kept), HasSubstr("was killed by SIGKILL")) << kept;
+  }
 }
 
 }  // namespace

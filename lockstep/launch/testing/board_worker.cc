@@ -43,7 +43,8 @@ int miss_peer(const Board& board, lockstep::BoardRank& me, size_t peer) {
   return fail(me, 69, lockstep::cat("rank ", peer, " is gone"));
 }
 
-// Rank 0 writes a checkpoint, which is done when the file `go` is there; rank 1 dies meanwhile.
+// Rank 0 writes a checkpoint, which is done when the file `go` is there; rank 1 dies meanwhile. A request to stop is
+// seen by the file `go`.asked.
 int save_while_a_peer_dies(Board& board, lockstep::BoardRank& me, size_t rank, const std::string& go) {
   me.doing.set("saving the checkpoint of step 12");
   if (rank == 1) {
@@ -52,7 +53,10 @@ int save_while_a_peer_dies(Board& board, lockstep::BoardRank& me, size_t rank, c
   }
   if (rank == 0) {
     const lockstep::SavingOnBoard saving(me);
-    while (access(go.c_str(), F_OK) != 0) nap();
+    while (access(go.c_str(), F_OK) != 0) {
+      if (board.stop_requested.load() != 0) std::ofstream(go + ".asked");
+      nap();
+    }
     board.saved.set("checkpoint step-000012.pt");
     std::ofstream(go + ".saved") << "yes";
   }
