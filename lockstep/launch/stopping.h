@@ -34,6 +34,12 @@ class Stopping {
     std::fill(saved_.begin(), saved_.end(), 0);
     for (Escalation& each : ranks_) each.begin_asking(now_ns);
   }
+  // All ranks have been stopped until now (Ctrl-Z): what has begun begins anew, and no rank's last progress is older.
+  void go_on(int64_t now_ns) {
+    resumed_ns_ = now_ns;
+    if (!begun()) return;
+    for (Escalation& each : ranks_) each.begin_anew(now_ns);
+  }
 
   bool begun() const { return begun_ns_ != 0; }
   int64_t begun_ns() const { return begun_ns_; }
@@ -68,13 +74,15 @@ class Stopping {
  private:
   bool is_spared(const BoardRank& rank, int64_t now_ns) const {
     if (patience_ns_ == 0) return false;  // however late its last progress is
-    return rank.saving.load() != 0 && now_ns - std::max(begun_ns_, rank.beat_ns.load()) < patience_ns_;
+    const int64_t progress_ns = std::max({begun_ns_, resumed_ns_, rank.beat_ns.load()});
+    return rank.saving.load() != 0 && now_ns - progress_ns < patience_ns_;
   }
 
   std::vector<Escalation> ranks_;
   std::vector<char> saved_;  // whether the rank saved when it was last looked at
   int64_t patience_ns_;
   int64_t begun_ns_ = 0;
+  int64_t resumed_ns_ = 0;
 };
 
 }  // namespace lockstep::launch
