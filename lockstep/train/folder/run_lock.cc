@@ -34,13 +34,14 @@ bool is_at(int descriptor, const std::string& path) {
 }
 
 // What the file says. Its first line is the owner's; then each command has the line "job …", the line "line …" and, if
-// it has ended, the line "ended".
+// it has ended, the line "ended". The line "end" is the last: what follows it is of an earlier, longer text, which a
+// writer was killed before it could cut off.
 struct Lines {
   std::string owner;  // "pid 812 on node3"; "" where it is not written
   std::vector<JobCommand> commands = {};
 };
 
-constexpr std::string_view kJob = "job ", kLine = "line ", kEnded = "ended";
+constexpr std::string_view kJob = "job ", kLine = "line ", kEnded = "ended", kEnd = "end";
 constexpr size_t kMostBytes = 256 << 10;  // a job of torchrun has a name for each node
 
 Lines read_lines(int file) {
@@ -50,7 +51,7 @@ Lines read_lines(int file) {
   std::istringstream all(text);
   Lines lines;
   std::getline(all, lines.owner);
-  for (std::string line; std::getline(all, line);) {
+  for (std::string line; std::getline(all, line) && line != kEnd;) {
     if (line.starts_with(kJob)) lines.commands.push_back({.job = line.substr(kJob.size()), .line = {}});
     if (lines.commands.empty()) continue;
     if (line.starts_with(kLine)) lines.commands.back().line = line.substr(kLine.size());
@@ -69,14 +70,19 @@ bool has_ended(const std::string& owner) {
   return state == '\0' || state == 'Z' || state == 'X';
 }
 
+// Written over what is there: a full disk leaves the commands that it had, and a reader, who takes no lock, never finds
+// an empty file.
 void write_lines(int file, const std::string& path, const std::vector<JobCommand>& commands) {
   std::string text = cat("pid ", getpid(), " on ", host_name(), '\n');
+  const std::string end = cat(kEnd, '\n');
   for (const JobCommand& each : commands) {
     const std::string lines = cat(kJob, each.job, '\n', kLine, each.line, '\n', each.ended ? cat(kEnded, '\n') : "");
-    if (text.size() + lines.size() > kMostBytes) break;  // the oldest
+    if (text.size() + lines.size() + end.size() > kMostBytes) break;  // the oldest
     text += lines;
   }
-  if (ftruncate(file, 0) != 0 || lseek(file, 0, SEEK_SET) != 0 || !write_all(file, text)) {
+  text += end;
+  const bool written = lseek(file, 0, SEEK_SET) == 0 && write_all(file, text);
+  if (!written || ftruncate(file, static_cast<off_t>(text.size())) != 0) {
     throw IoError(path, ": can't be written: ", errno_text(errno), "; choose another folder with --out");
   }
 }

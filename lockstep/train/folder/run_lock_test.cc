@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -112,6 +114,30 @@ TEST_F(RunLockTest, ForgetsTheOldestCommandsOfMany) {
   ASSERT_GT(kept.size(), 200U);
   ASSERT_LT(kept.size(), many.size());
   for (size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(kept[i], many[i]);
+}
+
+TEST_F(RunLockTest, AFullDiskLeavesTheCommandsThatAreThere) {
+  const std::vector<JobCommand> one = {{.job = "slurm 4711 of alps", .line = "train a"}};
+  RunLock lock = take();
+  lock.set_commands(one);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  const auto heard = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &full);
+  EXPECT_THROW(lock.set_commands({}), IoError);
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, heard);
+  EXPECT_EQ(RunLock::commands_of(dir_.path()), one);
+}
+
+// A writer may be killed before it cuts off what is left of an earlier text. Files of earlier versions have no end.
+TEST_F(RunLockTest, WhatFollowsTheEndIsOld) {
+  const std::string begin = "pid 1 on here\njob a\nline train a\n", tail = "job b\nline train b\n";
+  std::ofstream(dir_ / "lock") << begin << "end\n" << tail;
+  EXPECT_EQ(RunLock::commands_of(dir_.path()).size(), 1U);
+  std::ofstream(dir_ / "lock") << begin << tail;
+  EXPECT_EQ(RunLock::commands_of(dir_.path()).size(), 2U);
 }
 
 TEST_F(RunLockTest, IsInheritedByItsDescriptor) {
