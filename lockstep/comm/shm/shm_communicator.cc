@@ -149,7 +149,8 @@ void ShmCommunicator::wait_for_room(const Call& call) {
                                  .awaited = [&] { return protocol_.unfinished(oldest); },
                                  .missing = [&] { return protocol_.missing(oldest); },
                                  .timeout = timeout,
-                                 .blocked = [&] { return protocol_.blocked_in(oldest); }};
+                                 .blocked = [&] { return protocol_.blocked_in(oldest); },
+                                 .absent = [&] { return protocol_.absent(oldest); }};
   ShmNode& node = protocol_.node();
   const int64_t began_ns = node.running_ns();
   for (std::chrono::nanoseconds time = timeout; !node.wait_until(waiting, time); time = waiting.timeout / 10) {

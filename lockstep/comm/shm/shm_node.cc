@@ -141,27 +141,29 @@ int64_t ShmNode::running_ns() const {
   return monotonic_ns() - peers_.board().paused_ns.load(std::memory_order_relaxed);
 }
 
+// When the ranks that hold up the wait made their last progress. Of absent ones the slowest counts. Of those that have
+// begun the call each may wait for the others, so the latest counts.
+int64_t ShmNode::progress_of(const Waiting& waiting) const {
+  const auto absent = waiting.absent ? waiting.absent() : std::vector<int>{};
+  int64_t slowest = monotonic_ns(), latest = 0;
+  for (const int rank : absent) slowest = std::min(slowest, peers_.beat_of(rank));
+  if (!absent.empty()) return slowest;
+  auto ranks = waiting.missing();
+  if (ranks.empty()) ranks = waiting.awaited();
+  for (const int rank : ranks) latest = std::max(latest, peers_.beat_of(rank));
+  return latest;
+}
+
 bool ShmNode::goes_on(const Waiting& waiting, int64_t began_ns) const {
   const int64_t most = (waiting.timeout + waiting.grace).count();
   if (running_ns() - began_ns <= most) return true;
-  auto ranks = waiting.missing();
-  if (ranks.empty()) ranks = waiting.awaited();
-  return std::any_of(ranks.begin(), ranks.end(),
-                     [&](int rank) { return monotonic_ns() - std::max(peers_.beat_of(rank), resumed_ns_) <= most; });
+  return monotonic_ns() - std::max(progress_of(waiting), resumed_ns_) <= most;
 }
 
 // After a pause of all ranks the beats from before it are old.
 void ShmNode::note_pauses() {
   const int64_t paused_ns = peers_.board().paused_ns.load(std::memory_order_relaxed);
   if (std::exchange(paused_ns_, paused_ns) != paused_ns) resumed_ns_ = monotonic_ns();
-}
-
-void ShmNode::pass_on_progress(const Waiting& waiting) const {
-  const auto missing = waiting.missing();
-  if (missing.empty()) return;
-  int64_t slowest = monotonic_ns();
-  for (const int rank : missing) slowest = std::min(slowest, peers_.beat_of(rank));
-  raise_beat(peers_.self().beat_ns, slowest);
 }
 
 bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) {
@@ -180,7 +182,7 @@ bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) 
     const int64_t left = end_ns - running_ns();
     if (ready || left <= 0) break;
     check_peers(waiting);
-    pass_on_progress(waiting);
+    raise_beat(peers_.self().beat_ns, progress_of(waiting));
     if (!warned && patience.passed()) warn(waiting, seconds_since(began_ns)), warned = true;
     if (waiting.blocked && brief.passed() && monotonic_ns() - looked_ns >= kSleepNs) {
       looked_ns = monotonic_ns();

@@ -99,19 +99,21 @@ class ShmNode {
 
   // A wait for a condition.
   struct Waiting {
-    const std::string& what;                    // the call's name in messages
-    std::function<bool()> ready;                // the condition
-    std::function<std::vector<int>()> awaited;  // the ranks that have still to act: none of them may be dead
-    std::function<std::vector<int>()> missing;  // the ranks that hold up all others now, for messages
-    std::chrono::nanoseconds timeout;           // the call's; after a tenth of it a warning names the missing ranks
-    std::chrono::nanoseconds grace{0};          // the time for which the wait lasts beyond its timeout
-    std::function<WaitingRank()> blocked = {};  // this rank's wait, if it begins no call before the condition holds
+    const std::string& what;                        // the call's name in messages
+    std::function<bool()> ready;                    // the condition
+    std::function<std::vector<int>()> awaited;      // the ranks that have still to act: none of them may be dead
+    std::function<std::vector<int>()> missing;      // the ranks that hold up all others now, for messages
+    std::chrono::nanoseconds timeout;               // the call's; after a tenth of it a warning names the missing ranks
+    std::chrono::nanoseconds grace{0};              // the time for which the wait lasts beyond its timeout
+    std::function<WaitingRank()> blocked = {};      // this rank's wait, if it begins no call before the condition holds
+    std::function<std::vector<int>()> absent = {};  // the missing ranks that have not begun the call
   };
   // Nanoseconds of a clock that stands still while the launcher has its ranks stopped (Ctrl-Z).
   int64_t running_ns() const;
-  // Whether a wait that began at `began_ns` of that clock, and whose timeout has passed, goes on all the same: a
-  // missing rank has made progress (saved, evaluated) within the last timeout. A rank that waits for others has made
-  // theirs; so a wait for other nodes goes on as long as those of this node do that wait for them.
+  // Whether a wait that began at `began_ns` of that clock, and whose timeout has passed, goes on all the same: all
+  // absent ranks have made progress (saved, evaluated) within the last timeout or, where none is absent, one that has
+  // still to act. A rank that waits for others has made theirs; so a wait for other nodes goes on as long as those of
+  // this node do that wait for them.
   bool goes_on(const Waiting& waiting, int64_t began_ns) const;
   // Makes progress on all work until the condition holds, for at most `time`; returns whether it holds. Throws
   // CommError if an awaited peer died or finished or any rank gave up, DesyncError if ranks wait in a circle, and
@@ -140,7 +142,7 @@ class ShmNode {
   bool spin(const Waiting& waiting, std::chrono::nanoseconds time);
   void warn(const Waiting& waiting, double seconds);
   void look_for_circle(const Waiting& waiting);
-  void pass_on_progress(const Waiting& waiting) const;
+  int64_t progress_of(const Waiting& waiting) const;
   void note_pauses();
   void sweep();
 

@@ -98,5 +98,38 @@ TEST_F(ShmNodeTest, BeatsFromBeforeAPauseAreNotOld) {
       ago(60)));
 }
 
+// Rank 1 saves, and rank 2 is stuck.
+TEST_F(ShmNodeTest, AWaitGoesOnWhileAllMakeProgressThatHaveNotCome) {
+  testing::NodeOfThreads memory(3);
+  ShmNode node(memory.node_options(0), memory.memory(), memory.pool(0), memory.board());
+  auto& ranks = memory.board()->ranks;
+  const int64_t now = monotonic_ns(), long_ago = now - 60'000'000'000;
+  const std::string what = "test";
+  const auto others = [] { return std::vector<int>{1, 2}; };
+  std::vector<int> absent = {1, 2};
+  int64_t passed_on = 0;
+  const ShmNode::Waiting waiting{.what = what,
+                                 .ready = [&] { return ranks[0].beat_ns.load() == passed_on; },
+                                 .awaited = others,
+                                 .missing = others,
+                                 .timeout = std::chrono::seconds(50),
+                                 .absent = [&] { return absent; }};
+  ranks[0].beat_ns.store(1);
+  ranks[1].beat_ns.store(now);
+  ranks[2].beat_ns.store(long_ago);
+  EXPECT_FALSE(node.goes_on(waiting, long_ago));
+  passed_on = long_ago;
+  EXPECT_TRUE(node.wait_until(waiting, std::chrono::seconds(10))) << "who waits makes the slowest's progress";
+  ranks[2].beat_ns.store(now);
+  EXPECT_TRUE(node.goes_on(waiting, long_ago));
+
+  // Both have begun the call, and rank 2 may wait for rank 1.
+  ranks[2].beat_ns.store(long_ago);
+  absent.clear();
+  EXPECT_TRUE(node.goes_on(waiting, long_ago));
+  passed_on = now;
+  EXPECT_TRUE(node.wait_until(waiting, std::chrono::seconds(10))) << "or the latest's";
+}
+
 }  // namespace
 }  // namespace lockstep::comm

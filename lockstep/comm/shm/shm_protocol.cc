@@ -101,14 +101,14 @@ WaitingRank ShmProtocol::blocked_in(uint64_t call) const {
                       .kind = own_call.kind,
                       .what = cat(text_of(in_world_ranks(own_call, world_ranks()), call), " of ",
                                   group_text(world_ranks(), segment_ == &node_->segment()))};
-  for (const int local : behind(segment_->published, call)) {
+  for (const int local : absent(call)) {
     waiting.waits_for.push_back(node_->peers().world_rank_of(local));
   }
   return waiting;
 }
 
 std::vector<int> ShmProtocol::missing(uint64_t call) const {
-  auto local_ranks = behind(segment_->published, call);
+  auto local_ranks = absent(call);
   return local_ranks.empty() ? unfinished(call) : local_ranks;
 }
 

@@ -59,7 +59,8 @@ class ShmProtocol {
   // Raises this rank's counter to `value`, and rings the doorbell if all ranks have then reached that value.
   void raise(uint64_t call, std::atomic<uint64_t> OpRecord::*counter, uint64_t value) const;
 
-  // The local ranks that have not finished the call.
+  // The local ranks that have not published the call, and those that have not finished it.
+  std::vector<int> absent(uint64_t call) const { return behind(segment_->published, call); }
   std::vector<int> unfinished(uint64_t call) const { return behind(segment_->finished, call); }
   // The local ranks that have not published the call or, if all have, those that have not finished it.
   std::vector<int> missing(uint64_t call) const;

@@ -85,6 +85,7 @@ TEST(ShmProtocol, CountersOfACallAreReadTogether) {
   one.publish({.call = barrier()});
   EXPECT_EQ(zero.least(call, &OpRecord::staged), 3u);
   EXPECT_EQ(zero.missing(call), (std::vector<int>{0, 1})) << "nobody has finished";
+  EXPECT_TRUE(zero.absent(call).empty());
   one.finish(call);
   EXPECT_EQ(zero.missing(call), std::vector<int>{0});
   zero.raise(call, &OpRecord::reduced, 5);
@@ -97,6 +98,7 @@ TEST(ShmProtocol, TimeoutsAndAborts) {
   const uint64_t call = zero.publish({.call = barrier()});
   EXPECT_FALSE(wait_published(zero, call, std::chrono::milliseconds(50)));
   EXPECT_EQ(zero.missing(call), std::vector<int>{1});
+  EXPECT_EQ(zero.absent(call), std::vector<int>{1});
   node.protocol(1).node().abort("enough");
   try {
     wait_published(zero, call);

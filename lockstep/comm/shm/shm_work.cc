@@ -25,7 +25,8 @@ ShmNode::Waiting ShmWork::waiting() const {
           .awaited = [this] { return awaited(); },
           .missing = [this] { return missing(); },
           .timeout = timeout_,
-          .grace = grace()};
+          .grace = grace(),
+          .absent = [this] { return absent(); }};
 }
 
 bool ShmWork::result() const {

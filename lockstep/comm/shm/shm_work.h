@@ -31,6 +31,8 @@ class ShmWork : public Work {
   // the call waits for other nodes.
   virtual std::vector<int> awaited() const = 0;
   virtual std::vector<int> missing() const = 0;
+  // The missing ones that have not begun the call, where several may wait for one another.
+  virtual std::vector<int> absent() const { return {}; }
   // This rank's wait for the call: the ranks that have not begun their part, and the call in words.
   virtual WaitingRank blocked() const = 0;
   // The time for which the call waits beyond its timeout.
@@ -74,6 +76,7 @@ class ShmCollective : public ShmWork {
  protected:
   std::vector<int> awaited() const override { return protocol_.unfinished(number_); }
   std::vector<int> missing() const override { return protocol_.missing(number_); }
+  std::vector<int> absent() const override { return protocol_.absent(number_); }
   WaitingRank blocked() const override { return protocol_.blocked_in(number_); }
   void finish() {
     protocol_.finish(number_);
