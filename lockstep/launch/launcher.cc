@@ -199,11 +199,7 @@ RankOutcome Launcher::outcome_of(const RankProcess& process) const {
 
 int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
   Report report;
-  int64_t last_end = failure_.begun_ns();
-  for (const auto& process : group.ranks()) {
-    report.outcomes.push_back(outcome_of(*process));
-    last_end = std::max(last_end, process->ended_ns);
-  }
+  for (const auto& process : group.ranks()) report.outcomes.push_back(outcome_of(*process));
   const int code = exit_code(report.outcomes);
   const bool passed_on = stop_.asked() && options_.stop_by == StopBy::kSignal && !failure_.begun();
   const bool ended_by_signal = (passed_on || at_once_) && code != 0 && code != kExitStoppedOnRequest;
@@ -213,7 +209,7 @@ int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
   report.root = *root;
   RankOutput& output = group.ranks()[*root]->output;
   report.oom = report.outcomes[*root].status.signal == SIGKILL ? oom.verdict() : "";
-  report.stop_seconds = static_cast<double>(last_end - failure_.begun_ns()) * 1e-9;
+  report.failed = static_cast<double>(failure_.begun_ns() - started_ns_) * 1e-9;
   report.saved = board_->saved.get();
   report.log_path = output.log_path();
   report.last_lines = output.last_lines();

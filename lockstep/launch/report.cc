@@ -40,9 +40,28 @@ std::string when(const RankOutcome& root) {
   return cat("step ", root.step, root.doing.empty() ? "" : ", ", root.doing);
 }
 
+// How long after the failure a rank ended.
+double stop_seconds(const Report& report, const RankOutcome& outcome) {
+  return std::max(0.0, outcome.ended - report.failed);
+}
+
+// The same for ranks that the launcher has stopped together, within one second: the longest of their times. One that
+// saved first takes longer than the others.
+double stop_seconds_together(const Report& report, const RankOutcome& outcome) {
+  double longest = stop_seconds(report, outcome);
+  const double second = std::floor(longest);
+  for (const RankOutcome& other : report.outcomes) {
+    const double seconds = stop_seconds(report, other);
+    if (other.stopped && std::floor(seconds) == second) longest = std::max(longest, seconds);
+  }
+  return longest;
+}
+
 // The end of a rank that is not the root cause, in words.
-std::string fate(const RankOutcome& outcome, double stop_seconds) {
-  if (outcome.stopped) return cat("healthy, stopped by the launcher in ", tenths(stop_seconds));
+std::string fate(const Report& report, const RankOutcome& outcome) {
+  if (outcome.stopped) {
+    return cat("healthy, stopped by the launcher in ", tenths(stop_seconds_together(report, outcome)));
+  }
   if (outcome.status.exit_code() == CommError::kExitCode) return "noticed it and ended";
   if (outcome.status.exit_code() == kExitStoppedOnRequest) return "stopped on request";
   return outcome.status.ok() ? "had finished" : outcome.status.text();
@@ -53,7 +72,7 @@ std::string others(const Report& report) {
   std::map<std::string, std::vector<int>> ranks_by_fate;
   for (const auto& outcome : report.outcomes) {
     if (outcome.rank == report.outcomes[report.root].rank) continue;
-    ranks_by_fate[fate(outcome, report.stop_seconds)].push_back(outcome.rank);
+    ranks_by_fate[fate(report, outcome)].push_back(outcome.rank);
   }
   std::vector<std::pair<std::string, std::vector<int>>> groups(ranks_by_fate.begin(), ranks_by_fate.end());
   std::stable_sort(groups.begin(), groups.end(),
@@ -182,7 +201,9 @@ std::string to_text(const Report& report) {
 std::string to_json(const Report& report) {
   nlohmann::json value = to_json_value(report.outcomes[report.root]);
   value["headline"] = headline(report);
-  value["stop_seconds"] = report.stop_seconds;
+  double last = 0;
+  for (const auto& outcome : report.outcomes) last = std::max(last, stop_seconds(report, outcome));
+  value["stop_seconds"] = last;
   value["saved"] = report.saved;
   value["log"] = report.log_path;
   value["last_lines"] = nlohmann::json::array();

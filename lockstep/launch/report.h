@@ -56,7 +56,7 @@ struct Report {
   std::vector<RankOutcome> outcomes;
   size_t root = 0;                              // the index of the root cause
   std::string oom;                              // OomWatch::verdict()
-  double stop_seconds = 0;                      // from the failure to the end of the last rank
+  double failed = 0;                            // the first failure, in seconds since the run's start
   std::string saved;                            // the newest checkpoint; "" if there is none
   std::string log_path;                         // the log of the root cause's rank; "" if there is none
   std::deque<RankOutput::LastLine> last_lines;  // the last lines that this rank wrote

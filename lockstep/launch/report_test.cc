@@ -92,7 +92,7 @@ TEST(Report, HasTheContractsForm) {
   report.outcomes[3].step = 1204;
   report.outcomes[3].doing = "fold of bucket 2/5 (layer3.conv1.weight …)";
   report.oom = "out of memory (cgroup limit 8 GiB)";
-  report.stop_seconds = 0.42;
+  report.failed = 8.58;
   report.saved = "checkpoint step-001000.pt";
   report.log_path = "runs/unet-3/logs/rank3.log";
   report.last_lines = {{"step 1203"}, {"step 1204"}};
@@ -106,6 +106,20 @@ TEST(Report, HasTheContractsForm) {
             "  next: lockstep train unet --resume runs/unet-3\n"
             "    step 1203\n"
             "    step 1204\n");
+}
+
+// Rank 2 wrote a checkpoint first, and rank 3 did so and then noticed the failure.
+TEST(Report, EachRanksTimeIsItsOwn) {
+  Report report;
+  report.outcomes = {stopped(0), stopped(1), stopped(2), ended(3, {.code = 69}, 74), ended(4, {.signal = SIGKILL}, 8)};
+  report.outcomes[1].ended = 8.6;
+  report.outcomes[2].ended = 60.3;
+  report.root = 4;
+  report.failed = 8.3;
+  EXPECT_THAT(to_text(report), testing::HasSubstr("others: ranks 0-1 healthy, stopped by the launcher in 0.7 s; "));
+  EXPECT_THAT(to_text(report), testing::HasSubstr("rank 2 healthy, stopped by the launcher in 52 s"));
+  EXPECT_THAT(to_text(report), testing::HasSubstr("rank 3 noticed it and ended"));
+  EXPECT_NEAR(nlohmann::json::parse(to_json(report))["stop_seconds"], 65.7, 1e-9);
 }
 
 TEST(Report, SaysOnlyWhatIsKnown) {
