@@ -79,7 +79,9 @@ std::optional<train::JobCommand> find_earlier_command(const std::vector<train::J
 
 std::string find_earlier_start(const train::TrainOptions& options, const std::string& runs_root,
                                const std::vector<LaunchedJob>& jobs) {
-  if (jobs.empty()) return "";
+  const bool may_be_restart =
+      std::any_of(jobs.begin(), jobs.end(), [](const LaunchedJob& job) { return job.restarted() || job.one_command; });
+  if (!may_be_restart) return "";  // without a look into all runs' folders
   if (!options.out.empty()) return was_begun_by(jobs, options.out) ? options.out : "";
   if (const std::string from = options.resume.value_or(""); !from.empty()) {
     const std::string run = is_folder(from) ? from : train::run_of(from);

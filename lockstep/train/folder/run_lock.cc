@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <sstream>
@@ -45,7 +46,9 @@ constexpr std::string_view kJob = "job ", kLine = "line ", kEnded = "ended", kEn
 constexpr size_t kMostBytes = 256 << 10;  // a job of torchrun has a name for each node
 
 Lines read_lines(int file) {
-  std::string text(kMostBytes, '\0');
+  struct stat there {};
+  const bool known = fstat(file, &there) == 0;
+  std::string text(known ? std::min(static_cast<size_t>(there.st_size), kMostBytes) : 0, '\0');
   const ssize_t got = pread(file, text.data(), text.size(), 0);
   text.resize(got > 0 ? static_cast<size_t>(got) : 0);
   std::istringstream all(text);
