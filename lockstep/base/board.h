@@ -10,6 +10,8 @@
 #include <string_view>
 #include <thread>
 
+#include "lockstep/base/clock.h"
+
 namespace lockstep {
 
 constexpr int kMaxLocalRanks = 64;
@@ -125,6 +127,10 @@ struct Board {
   static Board* create(void* memory, int local_ranks);
   // The board that another process created in `memory`. Throws BugError if there is none of this version.
   static Board* attach(void* memory);
+
+  // Nanoseconds of a clock that stands still while the launcher has its ranks stopped (Ctrl-Z). It may go back a
+  // little: the pause is counted at its end, and begins before all ranks stand still.
+  int64_t running_ns() const { return monotonic_ns() - paused_ns.load(std::memory_order_relaxed); }
 };
 
 }  // namespace lockstep

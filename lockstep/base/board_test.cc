@@ -29,6 +29,15 @@ TEST(Board, OtherMemoryIsRefused) {
   EXPECT_THROW(Board::attach(Mapping(fd.get()).data()), BugError);
 }
 
+TEST(Board, TheClockDoesNotCountPauses) {
+  const auto fd = create_memfd("board", sizeof(Board));
+  const Mapping memory(fd.get());
+  Board* board = Board::create(memory.data(), 1);
+  const int64_t before = board->running_ns();
+  board->paused_ns.store(3'600'000'000'000);
+  EXPECT_LT(board->running_ns(), before);
+}
+
 TEST(BoardText, CutsLongLines) {
   BoardText<8> text{};
   text.set("twelve bytes");

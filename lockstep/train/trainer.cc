@@ -1,13 +1,11 @@
 #include "lockstep/train/trainer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "lockstep/amp/anomaly.h"
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/board.h"
-#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
@@ -43,16 +41,13 @@ data::Loader make_loader(const Parts& parts) {
 // The seconds since its construction, without those that the run was paused for (Ctrl-Z).
 class UnpausedWatch {
  public:
-  explicit UnpausedWatch(const Board& board) : paused_ns_(board.paused_ns), before_ns_(paused_ns_.load()) {}
-  // At least 0: the pause is the launcher's, and begins before this process stands still.
-  double seconds() const {
-    return std::max(0.0, watch_.seconds() - static_cast<double>(paused_ns_.load() - before_ns_) * 1e-9);
-  }
+  explicit UnpausedWatch(const Board& board) : board_(board) {}
+  // At least 0, as that clock may go back.
+  double seconds() const { return std::max(0.0, static_cast<double>(board_.running_ns() - began_ns_) * 1e-9); }
 
  private:
-  const std::atomic<int64_t>& paused_ns_;
-  int64_t before_ns_;
-  Stopwatch watch_;
+  const Board& board_;
+  int64_t began_ns_ = board_.running_ns();
 };
 
 std::optional<at::ScalarType> wire_of(const TrainOptions& options) {

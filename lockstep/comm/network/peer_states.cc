@@ -127,9 +127,7 @@ bool PeerStates::has_finished(int rank) const {
   return at != peers_.end() && at->second.heartbeat.finished;
 }
 
-int64_t PeerStates::running_ns() const {
-  return monotonic_ns() - (board_ == nullptr ? 0 : board_->paused_ns.load(std::memory_order_relaxed));
-}
+int64_t PeerStates::running_ns() const { return board_ == nullptr ? monotonic_ns() : board_->running_ns(); }
 
 // Of many ranks the first are asked, and the others when these are no longer missing.
 int64_t PeerStates::progress_of(const std::vector<int>& ranks) const {

@@ -137,10 +137,6 @@ void ShmNode::look_for_circle(const Waiting& waiting) {
   check_peers(waiting);
 }
 
-int64_t ShmNode::running_ns() const {
-  return monotonic_ns() - peers_.board().paused_ns.load(std::memory_order_relaxed);
-}
-
 // When the ranks that hold up the wait made their last progress. Of absent ones the slowest counts. Of those that have
 // begun the call each may wait for the others, so the latest counts.
 int64_t ShmNode::progress_of(const Waiting& waiting) const {

@@ -108,8 +108,8 @@ class ShmNode {
     std::function<WaitingRank()> blocked = {};      // this rank's wait, if it begins no call before the condition holds
     std::function<std::vector<int>()> absent = {};  // the missing ranks that have not begun the call
   };
-  // Nanoseconds of a clock that stands still while the launcher has its ranks stopped (Ctrl-Z).
-  int64_t running_ns() const;
+  // The clock of waits: Board::running_ns().
+  int64_t running_ns() const { return peers_.board().running_ns(); }
   // Whether a wait that began at `began_ns` of that clock, and whose timeout has passed, goes on all the same: all
   // absent ranks have made progress (saved, evaluated) within the last timeout or, where none is absent, one that has
   // still to act. A rank that waits for others has made theirs; so a wait for other nodes goes on as long as those of
