@@ -81,6 +81,15 @@ struct BoardRank {
   BoardText<128> overflow;  // the last step that the loss scaler skipped: "step 12: conv1.weight"
   BoardText<64> remedy;     // with kFailed: options with which the run can go on: "--skip-bad 4"
 
+  // Publishes that the rank has made progress just now: who waits for it goes on waiting.
+  void beat() { beat_ns.store(monotonic_ns(), std::memory_order_relaxed); }
+  // Publishes progress at `at_ns`, unless there is later progress already. A rank that waits has made the progress of
+  // those that it waits for, at the time when they made it: so those who wait for the rank wait for them, and ranks
+  // that wait for each other have none. Any thread.
+  void raise_beat(int64_t at_ns) {
+    for (int64_t last = beat_ns.load(); last < at_ns && !beat_ns.compare_exchange_weak(last, at_ns);) {
+    }
+  }
   // Publishes that the rank has done all that it had to do, and exits with `code`: 0, or 75 if it was asked to stop.
   void finish(int code) {
     exit_code.store(code, std::memory_order_relaxed);

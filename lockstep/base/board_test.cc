@@ -29,6 +29,15 @@ TEST(Board, OtherMemoryIsRefused) {
   EXPECT_THROW(Board::attach(Mapping(fd.get()).data()), BugError);
 }
 
+TEST(Board, ABeatIsOnlyRaised) {
+  BoardRank rank{};
+  rank.raise_beat(5);
+  rank.raise_beat(3);
+  EXPECT_EQ(rank.beat_ns.load(), 5);
+  rank.beat();
+  EXPECT_GT(rank.beat_ns.load(), 5);
+}
+
 TEST(Board, TheClockDoesNotCountPauses) {
   const auto fd = create_memfd("board", sizeof(Board));
   const Mapping memory(fd.get());

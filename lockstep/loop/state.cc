@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "lockstep/base/board.h"
-#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
@@ -128,7 +127,7 @@ void State::save(checkpoint::CheckpointStore& store, bool best) {
   once(world_, OnceScope::kWorld, [&] {
     BoardRank& self = world_.self();
     const SavingOnBoard saving(self);
-    store.save(step_, whole, [&self] { self.beat_ns.store(monotonic_ns(), std::memory_order_relaxed); });
+    store.save(step_, whole, [&self] { self.beat(); });
     if (best) store.mark_best(step_);
   });
 }

@@ -33,7 +33,7 @@ Evaluation Evaluator::evaluate_on(Split split) {
                                     .device = parts_.device,
                                     .workers = parts_.workers,
                                     .skipped = parts_.skipped.get(),
-                                    .on_chunk = [this] { beat(parts_.world->self()); }};
+                                    .on_chunk = [this] { parts_.world->self().beat(); }};
     with_advice(parts_, [&] {
       evaluation = train::evaluate(*parts_.recipe, parts_.model, *data, parts_.world->communicator(), options);
     });

@@ -65,7 +65,7 @@ void Reporter::begin_step() {
 
 void Reporter::step(const StepReport& report) {
   auto& board = parts_.world->board();
-  parts_.world->self().beat_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  parts_.world->self().beat();
   uint64_t none = 0;
   board.first_step_ns.compare_exchange_strong(none, static_cast<uint64_t>(monotonic_ns()));
   samples_ += report.samples;

@@ -68,7 +68,7 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
       loader_(make_loader(parts_)),
       input_(loader_, parts_.device),
       store_(parts_.files.checkpoints(),
-             {.keep_last = parts_.options.keep, .on_progress = [&self = parts_.world->self()] { beat(self); }}),
+             {.keep_last = parts_.options.keep, .on_progress = [&self = parts_.world->self()] { self.beat(); }}),
       evaluator_(parts_, ddp_),
       non_finite_(parts_, ddp_, log),
       reporter_(parts_, progress, std::move(print)),
@@ -202,7 +202,7 @@ void Trainer::interrupt() {
   reporter_.check_folder();
   const SavingOnBoard saving(parts_.world->self());
   const Phase phase(parts_.world->self(), "saving " + parts_.files.interrupted());
-  checkpoint::write_pt(state, parts_.files.interrupted(), [this] { beat(parts_.world->self()); });
+  checkpoint::write_pt(state, parts_.files.interrupted(), [this] { parts_.world->self().beat(); });
   reporter_.saved(parts_.files.interrupted());
   reporter_.stopped();
 }

@@ -9,7 +9,6 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/base/text.h"
-#include "lockstep/comm/beats.h"
 
 namespace lockstep::comm {
 namespace {
@@ -142,8 +141,8 @@ int64_t PeerStates::progress_of(const std::vector<int>& ranks) const {
 
 void PeerStates::pass_on(int64_t progress_ns) {
   if (board_ == nullptr) return;
-  auto& beat_ns = board_->ranks[static_cast<size_t>(table_.at(static_cast<size_t>(self_)).local_rank)].beat_ns;
-  raise_beat(beat_ns, progress_ns + (monotonic_ns() - running_ns()));
+  auto& self = board_->ranks[static_cast<size_t>(table_.at(static_cast<size_t>(self_)).local_rank)];
+  self.raise_beat(progress_ns + (monotonic_ns() - running_ns()));
 }
 
 std::vector<int> PeerStates::stopped() const {

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/comm/call.h"
@@ -18,7 +17,7 @@ Peers::Peers(Board* board, int self, int size, std::vector<int> world_ranks)
     : board_(board), self_(self), world_ranks_(std::move(world_ranks)), pidfds_(static_cast<size_t>(size)) {
   for (int rank = static_cast<int>(world_ranks_.size()); rank < size; ++rank) world_ranks_.push_back(rank);
   this->self().pid.store(getpid());
-  this->self().beat_ns.store(monotonic_ns());
+  this->self().beat();
   RankState starting = RankState::kStarting;
   this->self().state.compare_exchange_strong(starting, RankState::kRunning);
 }

@@ -13,7 +13,6 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/comm/beats.h"
 
 namespace lockstep::comm {
 namespace {
@@ -178,7 +177,7 @@ bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) 
     const int64_t left = end_ns - running_ns();
     if (ready || left <= 0) break;
     check_peers(waiting);
-    raise_beat(peers_.self().beat_ns, progress_of(waiting));
+    peers_.self().raise_beat(progress_of(waiting));
     if (!warned && patience.passed()) warn(waiting, seconds_since(began_ns)), warned = true;
     if (waiting.blocked && brief.passed() && monotonic_ns() - looked_ns >= kSleepNs) {
       looked_ns = monotonic_ns();
