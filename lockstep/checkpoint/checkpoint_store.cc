@@ -33,10 +33,7 @@ std::string CheckpointStore::path_of(int64_t step) const { return folder_ + "/" 
 
 std::string CheckpointStore::save(int64_t step, const Value& value, const std::function<void()>& on_progress) {
   make_folder(step);
-  write_pt(value, path_of(step), [&] {
-    on_progress();
-    if (options_.on_progress) options_.on_progress();
-  });
+  write_pt(value, path_of(step), on_progress);
   link_atomically(step_file_name(step), folder_ + "/last.pt");
   prune();
   return path_of(step);

@@ -17,7 +17,6 @@ class CheckpointStore {
  public:
   struct Options {
     int keep_last = 3;  // the newest ones that a save keeps, besides last.pt's and best.pt's; 0: it keeps all
-    std::function<void()> on_progress = {};  // called while a checkpoint is written (atomic_file.h)
   };
   using Saved = StepFile;
   struct Damaged {
@@ -34,9 +33,8 @@ class CheckpointStore {
   CheckpointStore(std::string folder, Options options);
 
   // Writes the checkpoint of a step (not negative), points last.pt to it and returns its path. Each of the two is
-  // atomic. Throws IoError; the earlier checkpoints then remain. `on_progress` is called besides the store's own.
-  std::string save(
-      int64_t step, const Value& value, const std::function<void()>& on_progress = [] {});
+  // atomic. Throws IoError; the earlier checkpoints then remain. `on_progress` is called meanwhile (atomic_file.h).
+  std::string save(int64_t step, const Value& value, const std::function<void()>& on_progress = {});
   // Copies a file of another run as the checkpoint of a step, for a run that was forked from it, points last.pt to the
   // newest and returns the copy's path. Throws IoError.
   std::string adopt(int64_t step, const std::string& file);

@@ -3,10 +3,13 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <filesystem>
 
 #include "lockstep/base/error.h"
@@ -183,12 +186,25 @@ TEST(LoopState, ASaveIsOnTheBoardWithItsProgress) {
   TinyLoop loop;
   BoardRank& self = loop.world->self();
   self.beat_ns.store(0);
-  std::vector<uint32_t> saving;
-  checkpoint::CheckpointStore store(folder, {.on_progress = [&] { saving.push_back(self.saving.load()); }});
+  checkpoint::CheckpointStore store(folder);
   loop.state().save(store);
-  EXPECT_THAT(saving, testing::AllOf(testing::Not(testing::IsEmpty()), testing::Each(1u)));
-  EXPECT_EQ(self.saving.load(), 0u);
   EXPECT_NE(self.beat_ns.load(), 0);
+  EXPECT_EQ(self.saving.load(), 0u);
+
+  // A write that a limit refuses sends a signal, whose handler looks in.
+  static std::atomic<uint32_t>* saving;
+  static std::atomic<uint32_t> seen;
+  saving = &self.saving;
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, [](int) { seen.store(saving->load()); });
+  setrlimit(RLIMIT_FSIZE, &full);
+  EXPECT_THROW(loop.state().save(store), Error);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(seen.load(), 1u);
+  EXPECT_EQ(self.saving.load(), 0u);
   std::filesystem::remove_all(folder);
 }
 

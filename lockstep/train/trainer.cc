@@ -67,8 +67,7 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
             .first_step = 1}),
       loader_(make_loader(parts_)),
       input_(loader_, parts_.device),
-      store_(parts_.files.checkpoints(),
-             {.keep_last = parts_.options.keep, .on_progress = [&self = parts_.world->self()] { self.beat(); }}),
+      store_(parts_.files.checkpoints(), {.keep_last = parts_.options.keep}),
       evaluator_(parts_, ddp_),
       non_finite_(parts_, ddp_, log),
       reporter_(parts_, progress, std::move(print)),
@@ -189,7 +188,7 @@ void Trainer::save() {
   reporter_.check_folder();
   const SavingOnBoard saving(parts_.world->self());
   const Phase phase(parts_.world->self(), cat("saving the checkpoint of step ", step_));
-  const std::string path = store_.save(step_, state);
+  const std::string path = store_.save(step_, state, [this] { parts_.world->self().beat(); });
   if (parts_.state.is_best) store_.mark_best(step_);
   reporter_.saved(path);
 }
