@@ -1,7 +1,6 @@
 #include "lockstep/cli/run_place.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -65,21 +64,15 @@ Folder take_folder(World& world, TrainLine& line, const Logger& log) {
   if (!folder.done.empty()) return folder;
   check_seen_by_rank_0(world, line.options(), jobs, found.anew);
   line.agree(world, found.config);
-  train::TrainOptions& options = line.options();
+  std::string out, resume;
   once(world, OnceScope::kWorld, [&] {
-    folder.of_launcher = launch::RunDirectory::prepare(options, kRuns, jobs);
-    launch::go_on(options, *folder.of_launcher);
+    folder.of_launcher = launch::RunDirectory::prepare(line.options(), kRuns, jobs);
+    out = folder.of_launcher->path();
+    resume = folder.of_launcher->resume().value_or("");
   });
-  if (folder.of_launcher) {
-    for (const std::string& text : {folder.of_launcher->lock().warning(), folder.of_launcher->note()}) {
-      if (!text.empty()) log.warning(text);
-    }
-  }
-  options.out = comm::text_of_rank_0(world.communicator(), options.out);
-  const std::string resume = comm::text_of_rank_0(world.communicator(), options.resume.value_or(""));
-  if (resume.empty()) return folder;
-  options.resume = resume;
-  if (!options.load.empty()) options.loaded = std::exchange(options.load, "");
+  if (folder.of_launcher) folder.of_launcher->warn(log);
+  for (std::string* text : {&out, &resume}) *text = comm::text_of_rank_0(world.communicator(), *text);
+  launch::go_on(line.options(), out, resume.empty() ? std::nullopt : std::optional(resume));
   return folder;
 }
 

@@ -207,9 +207,15 @@ void RunDirectory::remove_files() const {
   for (const auto& file : {files.config(), files.data_list(), files.data_scan()}) fs::remove(file, ignored);
 }
 
-void go_on(train::TrainOptions& options, const RunDirectory& run) {
-  options.out = run.path();
-  options.resume = run.resume();
+void RunDirectory::warn(const Logger& log) const {
+  for (const std::string& text : {lock_->warning(), note_}) {
+    if (!text.empty()) log.warning(text);
+  }
+}
+
+void go_on(train::TrainOptions& options, const std::string& folder, const std::optional<std::string>& resume) {
+  options.out = folder;
+  options.resume = resume;
   if (options.resume && !options.load.empty()) options.loaded = std::exchange(options.load, "");
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/log.h"
 #include "lockstep/launch/launched_job.h"
 #include "lockstep/train/folder/folder_watch.h"
 #include "lockstep/train/folder/run_lock.h"
@@ -40,6 +41,8 @@ class RunDirectory {
   const train::RunLock& lock() const { return *lock_; }
   // For people: that a script has computed the command line anew, with both lines; empty if it has not.
   const std::string& note() const { return note_; }
+  // Warns of the lock's and of the note's text.
+  void warn(const Logger& log) const;
 
   // Notes that the command has trained to its end, for further starts of its job. Throws IoError.
   void mark_ended() { lock_->mark_ended(); }
@@ -64,9 +67,9 @@ class RunDirectory {
   std::optional<train::FolderWatch> watch_;
 };
 
-// Makes the options those of a run in this folder: sets --out and --resume. A run that goes on takes no weights of
-// --load.
-void go_on(train::TrainOptions& options, const RunDirectory& run);
+// Makes the options those of a run in this folder, which resumes from `resume`: sets --out and --resume. A run that
+// goes on takes no weights of --load.
+void go_on(train::TrainOptions& options, const std::string& folder, const std::optional<std::string>& resume);
 
 // Throws ConfigError if a file or folder that the options name does not exist.
 void check_inputs(const train::TrainOptions& options);

@@ -143,12 +143,13 @@ TEST_F(RunDirectoryTest, AFailureLeavesNothingBehind) {
 TEST_F(RunDirectoryTest, ARunThatGoesOnTakesNoOtherWeights) {
   auto run = prepare();
   options_.load = "weights.pt";
-  go_on(options_, run);
+  go_on(options_, run.path(), run.resume());
   EXPECT_EQ(options_.out, run.path());
   EXPECT_EQ(options_.load, "weights.pt");
   options_.out.clear();
   options_.resume = make_run(root_ + "/old");
-  go_on(options_, prepare());
+  const auto old = prepare();
+  go_on(options_, old.path(), old.resume());
   EXPECT_EQ(options_.load, "");
   EXPECT_EQ(options_.loaded, "weights.pt");
 }

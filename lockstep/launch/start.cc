@@ -29,10 +29,8 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
   }
   check_inputs(options);
   auto run = RunDirectory::prepare(options);
-  go_on(options, run);
-  for (const std::string& text : {run.lock().warning(), run.note()}) {
-    if (!text.empty()) Logger::from_environment("").warning(text);
-  }
+  go_on(options, run.path(), run.resume());
+  run.warn(Logger::from_environment(""));
   const parallel::ParallelOptions& processes = options.parallel;
   Launcher launcher(
       {.command = command_line(rank_program, command.arguments()),
