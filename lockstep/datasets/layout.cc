@@ -1,7 +1,5 @@
 #include "lockstep/datasets/layout.h"
 
-#include <sys/stat.h>
-
 #include <functional>
 #include <sstream>
 
@@ -10,13 +8,6 @@
 
 namespace lockstep::datasets {
 namespace {
-
-bool is_of_type(const std::string& path, mode_t type) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 && (status.st_mode & S_IFMT) == type;
-}
-bool is_file(const std::string& path) { return is_of_type(path, S_IFREG); }
-bool is_folder(const std::string& path) { return is_of_type(path, S_IFDIR); }
 
 // The first name of a test part, with the ending, for which is_part(its path) holds; empty if there is none.
 std::string test_part(const std::string& path, const std::string& ending,

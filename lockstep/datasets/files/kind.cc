@@ -20,9 +20,6 @@ mode_t type_of(const std::string& path) {
   return 0;
 }
 
-bool is_file(const std::string& path) { return type_of(path) == S_IFREG; }
-bool is_folder(const std::string& path) { return type_of(path) == S_IFDIR; }
-
 bool has_folders(const std::string& path) {
   if (!is_folder(path)) return false;
   try {
@@ -40,6 +37,9 @@ bool has_any_file(const std::string& path, std::initializer_list<const char*> na
 }
 
 }  // namespace
+
+bool is_file(const std::string& path) { return type_of(path) == S_IFREG; }
+bool is_folder(const std::string& path) { return type_of(path) == S_IFDIR; }
 
 PairFolders pair_folders(const std::string& path) {
   PairFolders folders;

@@ -21,6 +21,10 @@ enum class Kind {
 // The names that the part to test on may have; the first that is there is meant.
 constexpr std::array<const char*, 4> kTestParts = {"val", "validation", "valid", "test"};
 
+// Whether a file or a folder is there; links count as what they lead to. Throws IoError where the machine failed.
+bool is_file(const std::string& path);
+bool is_folder(const std::string& path);
+
 // Looks at names alone. Throws IoError where the machine failed; what is missing or unreadable is kUnknown.
 Kind kind_of(const std::string& path);
 

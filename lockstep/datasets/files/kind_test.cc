@@ -49,6 +49,19 @@ TEST(Kind, IsToldOfFiles) {
   EXPECT_EQ(kind_of(dir / "none"), Kind::kUnknown);
 }
 
+TEST(Kind, TellsFilesAndFoldersBehindLinks) {
+  const TempDir dir;
+  const std::string file = dir.write("file", "");
+  EXPECT_TRUE(is_file(file));
+  EXPECT_FALSE(is_folder(file));
+  EXPECT_TRUE(is_folder(dir.path()));
+  EXPECT_FALSE(is_file(dir.path()));
+  std::filesystem::create_symlink(dir.path(), dir / "folder");
+  std::filesystem::create_symlink("loop", dir / "loop");
+  EXPECT_TRUE(is_folder(dir / "folder"));
+  for (const char* name : {"none", "loop", "file/below"}) EXPECT_FALSE(is_file(dir / name) || is_folder(dir / name));
+}
+
 TEST(Kind, NamesTheFoldersOfPairs) {
   const TempDir dir;
   for (const char* name : {"train", "train_masks"}) std::filesystem::create_directory(dir / name);

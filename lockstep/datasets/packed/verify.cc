@@ -1,7 +1,6 @@
 #include "lockstep/datasets/packed/verify.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/in_order.h"
@@ -14,8 +13,6 @@
 
 namespace lockstep::datasets {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kPiece = 1 << 20;
 
@@ -73,13 +70,12 @@ void verify_part(const std::string& folder, int threads, Verified& verified) {
 
 // The folders of all parts: those that a run opens, whether there is a manifest or not, and further ones that have one.
 std::vector<std::string> folders_of(const std::string& path) {
-  std::error_code error;
-  const auto has_manifest = [&](const std::string& folder) { return fs::exists(folder + "/manifest.json", error); };
+  const auto has_manifest = [](const std::string& folder) { return is_file(folder + "/manifest.json"); };
   if (has_manifest(path)) return {path};
   std::vector<std::string> folders = {path + "/train"};
   for (const char* part : kTestParts) {
     const std::string folder = path + "/" + part;
-    const bool is_opened = folders.size() == 1 && fs::is_directory(folder, error);
+    const bool is_opened = folders.size() == 1 && is_folder(folder);
     if (is_opened || has_manifest(folder)) folders.push_back(folder);
   }
   return folders;
