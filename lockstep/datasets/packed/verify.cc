@@ -47,7 +47,11 @@ Lines verify_shard(const std::string& folder, const ShardFile& file) {
   const std::string path = folder + "/" + file.file;
   try {
     const ShardReader shard(path);
-    if (shard.bytes() == file.bytes && hash_of(path) == file.hash) return {};
+    if (shard.bytes() == file.bytes && hash_of(path) == file.hash) {
+      if (shard.size() == static_cast<int64_t>(file.records)) return {};
+      return {cat(shown(path), ": ", shard.size(), " records, and manifest.json says ", file.records,
+                  "; the manifest is damaged: get it, or pack the data, again")};
+    }
     Lines lines = bad_records(shard);
     if (!lines.empty()) return lines;
   } catch (const DataError& error) {

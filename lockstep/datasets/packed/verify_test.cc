@@ -82,6 +82,17 @@ TEST(VerifyPacked, SeesAChangeBetweenRecords) {
   EXPECT_THAT(verify_packed(dir.path(), 1).problems, ::testing::SizeIs(1));
 }
 
+// The manifest has no checksum.
+TEST(VerifyPacked, ComparesTheNumberOfRecords) {
+  const TempDir dir;
+  write_folder(dir.path());
+  Manifest manifest = read_manifest(dir.path());
+  manifest.shards[1].records = 4;
+  write_manifest(dir.path(), manifest);
+  EXPECT_THAT(verify_packed(dir.path(), 1).problems,
+              ElementsAre(AllOf(HasSubstr("shard-1.lks: 3 records"), HasSubstr("manifest.json says 4"))));
+}
+
 // As a run, which opens the first of val/, validation/ …, whatever is in it.
 TEST(VerifyPacked, NamesAPartThatIsOpenedAndHasNoManifest) {
   const TempDir dir;

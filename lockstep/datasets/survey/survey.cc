@@ -164,6 +164,7 @@ class Surveyor {
     }
     const Verified verified = verify_packed(options_.data, threads_);
     for (const std::string& line : verified.problems) add(line);
+    if (survey_.problems.empty()) compare_parts();
     survey_.verified =
         cat(verified.shards, verified.shards == 1 ? " shard, " : " shards, ", human_bytes(verified.bytes));
     return std::move(survey_);
@@ -172,6 +173,15 @@ class Surveyor {
  private:
   void add(const std::string& line) {
     if (told_.insert(line).second) survey_.problems.push_back(line);
+  }
+
+  // Finds what sound shards may have wrong as parts of one data set: their classes, and which of them have masks.
+  void compare_parts() {
+    try {
+      open_stored(options_.data);
+    } catch (const DataError& error) {
+      add(error.what());
+    }
   }
 
   PartSurvey look_at(const StoredPart& part) {

@@ -201,5 +201,13 @@ TEST(Surveys, OfPackedDataCompareChecksums) {
   EXPECT_THAT(refusal([&] { look(classes.path(), {.verify = true}); }), HasSubstr("is no packed data"));
 }
 
+TEST(Surveys, OfPackedDataOpenTheirParts) {
+  const TempDir dir;
+  for (const char* part : {"train", "val"}) std::filesystem::create_directory(dir / part);
+  testing::write_packed(dir / "train", {{testing::jpeg(), testing::png()}});
+  testing::write_packed(dir / "val", {});
+  EXPECT_THAT(look(dir.path(), {.verify = true}).problems, ElementsAre(HasSubstr("val: packed data without images")));
+}
+
 }  // namespace
 }  // namespace lockstep::datasets
