@@ -12,8 +12,6 @@
 namespace lockstep::data {
 namespace {
 
-constexpr int kMostPrefetch = 64;
-
 void check_bytes(const BatchTransform& transform, const Dataset& dataset) {
   if (transform.takes_bytes() || !has_tables(dataset.fields())) return;
   throw ConfigError(transform.text(), ": computes with normalised images, and these are bytes that are normalised ",

@@ -53,12 +53,14 @@ class LoaderWatch {
   virtual void wait_ends(int64_t wait_ns, const ReadStats& stats) = 0;  // also if next() throws
 };
 
+constexpr int kMostPrefetch = 64;
+
 struct LoaderOptions {
   int first_lane = 0;
   int last_lane = 1;  // one past the last of this rank's lanes
   int workers = 0;    // threads; 0: next() reads the samples itself
-  // Steps read ahead: more where they are too small to keep the workers busy, and no more than so many bytes of
-  // batches, but at least one step.
+  // Steps read ahead, 1 to kMostPrefetch: more where they are too small to keep the workers busy, and no more than so
+  // many bytes of batches, but at least one step.
   int prefetch = 3;
   int64_t prefetch_bytes = int64_t{256} << 20;
   // One past the last step that next() is asked for: none is read ahead from there on. Nothing: there is no last one.

@@ -1,5 +1,6 @@
 #include "lockstep/compat/torch/data_loader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -36,6 +37,10 @@ void check(const DataLoaderOptions& options) {
   if (options.batch_size < 1) throw ConfigError("DataLoader: batch_size is ", options.batch_size, "; 1 is the least");
   if (options.prefetch_factor < 1) {
     throw ConfigError("DataLoader: prefetch_factor is ", options.prefetch_factor, "; 1 is the least");
+  }
+  if (options.num_workers < 0 || options.num_workers > data::kMostWorkers) {
+    throw ConfigError("DataLoader: num_workers is ", options.num_workers, "; 0 to ", data::kMostWorkers,
+                      " are possible");
   }
 }
 
@@ -96,12 +101,13 @@ data::Pass<data::Batch> DataLoader::pass() {
                                    .seed = options_.seed,
                                    .drop_last = options_.drop_last,
                                    .order = next_order()});
+  const int64_t wanted = int64_t{options_.prefetch_factor} * std::max(1, options_.num_workers);
   const auto loader = std::make_shared<data::Loader>(
       dataset_, sampler,
       data::LoaderOptions{.workers = options_.num_workers,
-                          .prefetch = options_.prefetch_factor * std::max(1, options_.num_workers),
+                          .prefetch = static_cast<int>(std::min(wanted, int64_t{data::kMostPrefetch})),
                           .end = data::Position{.epoch = epoch + 1},
-                          .timeout = options_.timeout,
+                          .timeout = options_.timeout.count() == 0 ? std::chrono::nanoseconds::max() : options_.timeout,
                           .memory = options_.memory},
       data::Position{.epoch = epoch});
   return data::Pass<data::Batch>([loader, left = batches]() mutable -> std::optional<data::Batch> {

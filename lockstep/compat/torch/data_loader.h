@@ -33,11 +33,11 @@ struct DataLoaderOptions {
   // loader. Or an order of data/order.h: weighted() and with_replacement() are WeightedRandomSampler and RandomSampler.
   const DistributedSampler* sampler = nullptr;
   std::shared_ptr<const data::Order> order = nullptr;
-  int num_workers = 0;  // threads
+  int num_workers = 0;  // threads, at most data::kMostWorkers
   bool drop_last = false;
-  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that a batch waits for one sample
+  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // that a batch waits for one sample; 0: no limit
   uint64_t seed = 0;              // what PyTorch's `generator` is for; of augmentation, too
-  int prefetch_factor = 2;        // batches that are read ahead for each worker
+  int prefetch_factor = 2;        // batches that are read ahead for each worker, at most data::kMostPrefetch in all
   data::BatchMemory memory = {};  // of large tensors: pinned, as `pin_memory`
 };
 

@@ -107,6 +107,20 @@ TEST(DataLoader, RefusesOptionsOutOfRange) {
               HasSubstr("more than one of shuffle, sampler and order"));
   EXPECT_THAT(refusal([] { DataLoader(numbers(4), {.batch_size = 0}); }), HasSubstr("batch_size is 0"));
   EXPECT_THAT(refusal([] { DataLoader(numbers(4), {.prefetch_factor = 0}); }), HasSubstr("prefetch_factor is 0"));
+  EXPECT_THAT(refusal([] { DataLoader(numbers(4), {.num_workers = -1}); }), HasSubstr("num_workers is -1"));
+  EXPECT_THAT(refusal([] { DataLoader(numbers(4), {.num_workers = 257}); }), HasSubstr("0 to 256 are possible"));
+}
+
+TEST(DataLoader, TakesManyWorkersAndReadsNoMoreThanTheMostAhead) {
+  DataLoader workers(numbers(100), {.num_workers = 36}),
+      ahead(numbers(100), {.num_workers = 2, .prefetch_factor = 1 << 30});
+  for (DataLoader* loader : {&workers, &ahead}) EXPECT_THAT(epoch_of(*loader), SizeIs(100));
+}
+
+TEST(DataLoader, ATimeoutOf0IsNone) {
+  using namespace std::chrono_literals;
+  DataLoader loader(numbers(50), {.num_workers = 1, .timeout = 0s});
+  for (int epoch = 0; epoch < 3; ++epoch) EXPECT_THAT(epoch_of(loader), SizeIs(50));
 }
 
 TEST(TorchRandomSplit, TakesNumbersAndFractions) {
