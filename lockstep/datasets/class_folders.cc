@@ -34,10 +34,10 @@ class ClassFolders final : public ImageSource {
  public:
   ClassFolders(std::string path, const ClassFoldersOptions& options) : path_(std::move(path)) {
     const auto list = [&] { return text_of(list_with_empty_folders(path_, options.on_problem)); };
-    take_images(listing_of(options.on_one_rank(list)), options.on_problem);
-    if (files_.empty()) {
-      throw DataError(shown(path_), ": no class folders with images (", kImageEndings, ") in it");
-    }
+    Listing all = listing_of(options.on_one_rank(list));
+    check_folders(all);
+    take_images(std::move(all), options.on_problem);
+    if (files_.empty()) throw_no_folders("");
     number_classes(options);
   }
 
@@ -70,6 +70,21 @@ class ClassFolders final : public ImageSource {
     return files_[static_cast<size_t>(index)];
   }
   std::string path_of(int64_t index) const { return path_ + "/" + file_of(index).name; }
+
+  [[noreturn]] void throw_no_folders(const std::string& advice) const {
+    throw DataError(shown(path_), ": no class folders with images (", kImageEndings, ") in it", advice);
+  }
+
+  // One line for all images that lie side by side.
+  void check_folders(const Listing& all) const {
+    if (std::any_of(all.begin(), all.end(), [](const Listed& file) { return file.name.find('/') != file.name.npos; })) {
+      return;
+    }
+    const auto images = std::count_if(all.begin(), all.end(), [](const Listed& file) { return is_image(file.name); });
+    throw_no_folders(
+        images == 0 ? ""
+                    : cat("; move its ", images, images == 1 ? " image" : " images", " into a folder for each class"));
+  }
 
   // Keeps the images of `all` and refuses folders that have none.
   void take_images(Listing all, const OnProblem& on_problem) {

@@ -61,6 +61,16 @@ TEST(ClassFolders, RefuseImagesBesideThem) {
   EXPECT_THAT(data_error([&] { class_folders(empty.path()); }), HasSubstr(": no class folders with images"));
 }
 
+TEST(ClassFolders, NameImagesWithoutAnyFolderOnOneLine) {
+  const TempDir dir;
+  for (const char* name : {"1.jpg", "2.jpg", "notes.txt"}) dir.write(name, "");
+  const auto unexpected = [](const std::string& line) { ADD_FAILURE() << line; };
+  for (const OnProblem& on_problem : {OnProblem(), OnProblem(unexpected)}) {
+    EXPECT_THAT(data_error([&] { class_folders(dir.path(), {.on_problem = on_problem}); }),
+                HasSubstr("in it; move its 2 images into a folder for each class"));
+  }
+}
+
 TEST(ClassFolders, OfAnotherPartHaveTheTrainingPartsNumbers) {
   const TempDir dir;
   for (const char* name : {"val/cats/1.jpg", "val/eels/1.jpg"}) write_deep(dir, name, name);

@@ -28,8 +28,10 @@ Layout find_layout(const std::string& path) {
   };
   switch (found.kind) {
     case Kind::kTrainAndVal:
-      // ImageNet's test/ has no classes.
-      parts("", [](const std::string& part) { return is_folder(part) && !list_folders(part).empty(); });
+      // ImageNet's test/ has no classes. Who opens any other part says that it has none.
+      parts("", [](const std::string& part) {
+        return is_folder(part) && (!part.ends_with("/test") || !list_folders(part).empty());
+      });
       break;
     case Kind::kPacked:
       found.packed = packed_kind(path);

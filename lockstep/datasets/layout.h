@@ -20,8 +20,9 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// Looks at names alone, val before validation, valid and test, and at packed data's manifest. Throws IoError where the
-// machine failed, DataError for a part or a manifest that can't be read.
+// Looks at names alone, val before validation, valid and test, and at packed data's manifest. A test/ of images without
+// class folders is none; another part is one whatever is in it. Throws IoError where the machine failed, DataError for
+// a part or a manifest that can't be read.
 Layout find_layout(const std::string& path);
 
 // The same of what one rank sees. A collective where `on_one_rank` is.

@@ -35,6 +35,8 @@ TEST(Layout, FindsThePartToTestOn) {
             (Layout{Kind::kTrainAndVal, false, "valid"}));
   EXPECT_EQ(layout_of({"train/cats/1.jpg", "test/1.jpg"}), (Layout{Kind::kTrainAndVal, false, ""}))
       << "ImageNet's test/ has no classes";
+  EXPECT_EQ(layout_of({"train/cats/1.jpg", "val/1.jpg", "test/cats/1.jpg"}), (Layout{Kind::kTrainAndVal, false, "val"}))
+      << "ImageNet's val/ as it is unpacked: it is refused rather than passed over";
   EXPECT_EQ(layout_of({"manifest.json"}), (Layout{Kind::kPacked, true, ""}));
   EXPECT_EQ(layout_of({"train/manifest.json", "val/manifest.json"}), (Layout{Kind::kPacked, false, "val"}));
   EXPECT_EQ(layout_of({"train.rec", "test.rec"}), (Layout{Kind::kRecordIo, false, "test.rec"}));

@@ -81,6 +81,17 @@ TEST(OpenImages, RefusesWhatItIsNotAndSaysWhatWasLookedFor) {
   EXPECT_THAT(data_error([&] { open_images({.path = mnist.path()}); }), HasSubstr("lockstep train mnist"));
 }
 
+// Rather than hold a tenth of the training part out.
+TEST(OpenImages, RefusesAPartToTestOnWithoutClassFolders) {
+  const TempDir dir;
+  testing::write_classes(dir, "train/", {"cats", "dogs"}, 2);
+  std::filesystem::create_directory(dir / "val");
+  EXPECT_THAT(data_error([&] { open_images({.path = dir.path()}); }), HasSubstr("val: no class folders with images"));
+  dir.write("val/1.jpg", testing::jpeg());
+  EXPECT_THAT(data_error([&] { open_images({.path = dir.path()}); }),
+              AllOf(HasSubstr("val: no class folders"), HasSubstr("move its 1 image")));
+}
+
 // 250 photographs of 250 classes, where a clone has them beside itself.
 TEST(OpenImages, ReadsAllPhotographs) {
   const std::string path = LOCKSTEP_SOURCE_DIR "/../shared/data/photos";
