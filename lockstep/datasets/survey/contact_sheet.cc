@@ -130,7 +130,7 @@ std::string label_of(const PartSurvey& part, const ImageSource& source, int64_t 
 }  // namespace
 
 ContactSheet contact_sheet(const Survey& survey, const SurveyOptions& options) {
-  const data::Splits opened = open_for_training(options, survey.stored.kind, at::kByte);
+  const data::Splits opened = open_for_training(survey, options, at::kByte);
   const PartSurvey& part = survey.parts.front();
   const ImageSource& source = survey.stored.train();
   std::vector<uint32_t> values;

@@ -198,7 +198,7 @@ class Surveyor {
 
   // Finds what only the data set as a whole can say.
   void try_to_open() {
-    const data::Splits opened = open_for_training(options_, survey_.stored.kind, at::kFloat);
+    const data::Splits opened = open_for_training(survey_, options_, at::kFloat);
     const data::Completed run = data::complete(opened, {}, static_cast<uint64_t>(options_.seed));
     survey_.train = run.splits.train->description();
     if (run.splits.validation != nullptr) survey_.validation = run.splits.validation->description();
@@ -215,7 +215,8 @@ class Surveyor {
 
 }  // namespace
 
-data::Splits open_for_training(const SurveyOptions& options, Packed kind, at::ScalarType dtype) {
+data::Splits open_for_training(const Survey& survey, const SurveyOptions& options, at::ScalarType dtype) {
+  const Packed kind = survey.stored.kind;
   const bool masks = kind == Packed::kMasks, small = kind == Packed::kCifar10 || kind == Packed::kCifar100;
   const OpenOptions open{.path = options.data,
                          .images = options.images,
@@ -223,7 +224,8 @@ data::Splits open_for_training(const SurveyOptions& options, Packed kind, at::Sc
                                                        : small ? 32
                                                                : 224),
                          .dtype = dtype,
-                         .threads = options.workers.value_or(usable_cores())};
+                         .threads = options.workers.value_or(usable_cores()),
+                         .findings = survey.findings};
   return masks ? open_pairs(open) : open_images(open);
 }
 

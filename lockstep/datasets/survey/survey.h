@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/findings.h"
 #include "lockstep/datasets/options/survey_options.h"
 #include "lockstep/datasets/stored_data.h"
 
@@ -43,6 +45,8 @@ struct Survey {
   std::string train, validation, test;  // what a run would say of its parts; empty where it would not start
   std::vector<std::string> problems;    // all that keeps a run from starting or ends it; a line each
   std::string verified;                 // what --verify compared
+  // Of all openings of this data, so that its masks are scanned once.
+  std::shared_ptr<data::Findings> findings = std::make_shared<data::Findings>();
 
   bool trainable() const { return problems.empty(); }
   bool has_masks() const { return stored.kind == Packed::kMasks; }
@@ -53,8 +57,8 @@ struct SurveyCallbacks {
   std::function<bool()> stops = [] { return false; };  // asked before each sample: whether to end without a result
 };
 
-// Opens the data as training would. Throws DataError where it would not start.
-data::Splits open_for_training(const SurveyOptions& options, Packed kind, at::ScalarType dtype);
+// Opens the surveyed data as training would. Throws DataError where it would not start.
+data::Splits open_for_training(const Survey& survey, const SurveyOptions& options, at::ScalarType dtype);
 
 // Looks at all samples, or, with options.verify, at checksums. Nothing if it was asked to stop. Throws ConfigError for
 // options that don't fit, and IoError where the machine failed.
