@@ -13,15 +13,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr size_t kMostClasses = 256;
-
-using Values = std::set<uint32_t>;
-
-[[noreturn]] void throw_too_many(const std::string& name) {
-  throw DataError(name, ": with this mask there are more than ", kMostClasses,
-                  " values, and each would be a class; masks that were stored as JPEG or resized smoothly have such "
-                  "values: store them as PNG");
-}
+using Values = std::vector<uint32_t>;
 
 std::string text_of(const std::vector<uint32_t>& values) {
   std::string text;
@@ -36,7 +28,8 @@ class Scanner {
 
   Values operator()(int64_t number) {
     open_encoded(decoder_, source_.read_mask(number, bytes_), source_.mask_name_of(number));
-    return values_of(decoder_, pixels_);
+    decoder_.decode_values(pixels_);
+    return image::values_in(pixels_, decoder_.name());
   }
 
  private:
@@ -48,25 +41,14 @@ class Scanner {
 
 }  // namespace
 
-std::set<uint32_t> values_of(image::Decoder& opened, std::vector<uint32_t>& memory) {
-  opened.decode_values(memory);
-  Values values;
-  uint32_t last = memory.front() + 1;
-  for (const uint32_t value : memory) {
-    if (value == last) continue;
-    last = value;
-    if (values.insert(value).second && values.size() > kMostClasses) throw_too_many(opened.name());
-  }
-  return values;
-}
-
 std::vector<uint32_t> scan_masks(const ImageSource& source, int threads) {
-  Values all;
+  std::set<uint32_t> all;
   in_order<Values>(
       source.size(), threads, [&] { return Scanner(source); },
       [&](int64_t index, Outcome<Values> found) {
-        all.merge(std::move(found).get());
-        if (all.size() > kMostClasses) throw_too_many(source.mask_name_of(index));
+        const Values values = std::move(found).get();
+        all.insert(values.begin(), values.end());
+        if (all.size() > image::kMostClasses) image::throw_too_many_values(source.mask_name_of(index));
       });
   return {all.begin(), all.end()};
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -12,10 +11,6 @@
 #include "lockstep/image/label_map.h"
 
 namespace lockstep::datasets {
-
-// Decodes the mask that `opened` has open into `memory` and returns its values. Throws DataError that names it if there
-// are more than 256 of them, or if it can't be decoded.
-std::set<uint32_t> values_of(image::Decoder& opened, std::vector<uint32_t>& memory);
 
 // All values that occur in the masks, ascending: 0 and 255. Decodes every mask, on `threads` threads. Throws DataError
 // that names a mask that can't be read, and the first one, by its place in the list, with which there are more than 256

@@ -1,7 +1,6 @@
 #include "lockstep/datasets/whole_sample.h"
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/datasets/scan_masks.h"
 
 namespace lockstep::datasets {
 
@@ -19,15 +18,7 @@ void WholeSample::open(int64_t index) {
 
 void WholeSample::decode(const image::Pipeline& pipeline) {
   times_ = {};
-  mask_values_.clear();
-  if (!source_.has_masks()) return pipeline.run(image_, nullptr, nullptr, {}, scratch_, sample_, times_);
-  const std::set<uint32_t> values = values_of(mask_, scratch_.values);
-  mask_values_.assign(values.begin(), values.end());
-  const std::string name = mask_.name();
-  const image::DecodeOptions options = mask_.options();
-  open_encoded(mask_, stored_.mask, name, options);
-  const image::LabelMap labels(mask_values_);
-  pipeline.run(image_, &mask_, &labels, {}, scratch_, sample_, times_);
+  pipeline.run(image_, source_.has_masks() ? &mask_ : nullptr, nullptr, {}, scratch_, sample_, times_);
 }
 
 }  // namespace lockstep::datasets

@@ -1,7 +1,6 @@
 // Reads samples whole, as they are stored: before they are packed, or to look at them.
 #pragma once
 
-#include <set>
 #include <vector>
 
 #include "lockstep/datasets/image_source.h"
@@ -27,9 +26,9 @@ class WholeSample {
   // Throws as open() does, also for a mask of another size than its image and for one of more than 256 values.
   void decode(const image::Pipeline& pipeline);
   const image::Pixels& image() const { return sample_.image; }
-  const image::Pixels& mask() const { return sample_.mask; }                 // numbers of mask_values(); or empty
-  const std::vector<uint32_t>& mask_values() const { return mask_values_; }  // of the whole mask, ascending
-  int64_t decode_ns() const { return times_.decode_ns; }                     // what the last decode() took
+  const image::Pixels& mask() const { return sample_.mask; }  // numbers of mask_values(); or empty
+  const std::vector<uint32_t>& mask_values() const { return sample_.mask_values; }  // of the whole mask, ascending
+  int64_t decode_ns() const { return times_.decode_ns; }                            // what the last decode() took
 
  private:
   const ImageSource& source_;
@@ -39,7 +38,6 @@ class WholeSample {
   image::Decoder image_, mask_;
   image::Scratch scratch_;
   image::Sample sample_;
-  std::vector<uint32_t> mask_values_;
   image::Pipeline::Times times_;
 };
 

@@ -1,6 +1,7 @@
 #include "lockstep/image/label_map.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -22,12 +23,28 @@ std::string list(const std::vector<uint32_t>& values) {
 
 }  // namespace
 
+std::vector<uint32_t> values_in(std::span<const uint32_t> mask, const std::string& name) {
+  std::set<uint32_t> values;
+  uint32_t last = mask.front() + 1;
+  for (const uint32_t value : mask) {
+    if (value == last) continue;
+    last = value;
+    if (values.insert(value).second && values.size() > kMostClasses) throw_too_many_values(name);
+  }
+  return {values.begin(), values.end()};
+}
+
+void throw_too_many_values(const std::string& name) {
+  throw DataError(name, ": with this mask there are more than ", kMostClasses,
+                  " values, and each would be a class; masks that were stored as JPEG or resized smoothly have such "
+                  "values: store them as PNG");
+}
+
 LabelMap::LabelMap(std::vector<uint32_t> values) : values_(std::move(values)), class_of_(kSmall, -1) {
   if (values_.empty()) throw DataError("masks without any value have no classes");
-  if (values_.size() > 256) {
-    throw DataError(
-        "masks of ", values_.size(), " values (", list(values_),
-        "): there are at most 256 classes; masks that were stored as JPEG have such values, PNG keeps them apart");
+  if (values_.size() > kMostClasses) {
+    throw DataError("masks of ", values_.size(), " values (", list(values_), "): there are at most ", kMostClasses,
+                    " classes; masks that were stored as JPEG have such values, PNG keeps them apart");
   }
   for (size_t i = 0; i < values_.size(); ++i) {
     if (i > 0 && values_[i] <= values_[i - 1]) throw DataError("the values of masks must ascend: ", list(values_));

@@ -56,14 +56,19 @@ void decode_image(Decoder& decoder, Geometry geometry, Scratch& scratch, Pixels&
   times.transform_ns += monotonic_ns() - decoded;
 }
 
-void decode_mask(Decoder& decoder, const LabelMap& classes, Geometry geometry, Scratch& scratch, Pixels& out,
+// Null `classes`: those of the mask's own values.
+void decode_mask(Decoder& decoder, const LabelMap* classes, Geometry geometry, Scratch& scratch, Sample& out,
                  Pipeline::Times& times) {
   const int64_t begin = monotonic_ns();
   decoder.decode_values(scratch.values);
   const int64_t decoded = monotonic_ns();
-  classes.map(scratch.values, geometry.image, decoder.name(), scratch.mask);
+  if (classes == nullptr) out.mask_values = values_in(scratch.values, decoder.name());
+  const auto map = [&](const LabelMap& labels) {
+    labels.map(scratch.values, geometry.image, decoder.name(), scratch.mask);
+  };
+  classes != nullptr ? map(*classes) : map(LabelMap(out.mask_values));
   geometry.fill = 0;
-  scratch.resizer.resize(scratch.mask, whole(geometry.image).source, geometry, Filter::kNearest, out);
+  scratch.resizer.resize(scratch.mask, whole(geometry.image).source, geometry, Filter::kNearest, out.mask);
   times.decode_ns += decoded - begin;
   times.transform_ns += monotonic_ns() - decoded;
 }
@@ -93,6 +98,7 @@ void Pipeline::run(Decoder& image, Decoder* mask, const LabelMap* classes, const
                    Sample& out, Times& times) const {
   if (mask != nullptr) orient_mask(image, *mask);
   Geometry geometry = whole(image.info().upright());
+  out.mask_values.clear();
   size_t next = 0;
   named(image.name(), [&] {
     for (; next < transforms_.size(); ++next) {
@@ -103,7 +109,7 @@ void Pipeline::run(Decoder& image, Decoder* mask, const LabelMap* classes, const
     decode_image(image, geometry, scratch, out.image, times);
   });
   if (mask != nullptr) {
-    named(mask->name(), [&] { decode_mask(*mask, *classes, geometry, scratch, out.mask, times); });
+    named(mask->name(), [&] { decode_mask(*mask, classes, geometry, scratch, out, times); });
   } else {
     out.mask.reshape({}, 1);
   }

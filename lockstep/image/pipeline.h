@@ -25,8 +25,9 @@ class Pipeline {
   };
 
   // Plans for `draw`, decodes what is needed of the opened image, and of its mask if there is one, and applies the
-  // rest. `mask` and `classes` are both null, or neither is. Adds to `times`. Throws DataError and IoError that name
-  // the image or the mask. Whether a mask is turned as its image, the options decide with which it was opened.
+  // rest. Without `classes` a mask is numbered by its own values, which out.mask_values then has. Adds to `times`.
+  // Throws DataError and IoError that name the image or the mask. Whether a mask is turned as its image, the options
+  // decide with which it was opened.
   void run(Decoder& image, Decoder* mask, const LabelMap* classes, const Draw& draw, Scratch& scratch, Sample& out,
            Times& times) const;
 

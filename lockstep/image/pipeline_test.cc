@@ -207,6 +207,27 @@ TEST(Pipeline, AMaskIsTurnedAsItsSizeOrTheOptionsSay) {
   }
 }
 
+TEST(Pipeline, AMaskWithoutClassesIsNumberedByItsOwnValues) {
+  Pair pair({4, 3});
+  for (uint8_t& value : pair.bytes) value = static_cast<uint8_t>(100 * value + 5);
+  const LabelMap classes({5, 105, 205, 255});
+  Decoder image, mask;
+  Scratch scratch;
+  Sample numbered, sample;
+  Pipeline::Times times;
+  for (Sample* out : {&numbered, &sample}) {
+    pair.open(image, "image");
+    pair.open(mask, "mask");
+    Pipeline().run(image, &mask, out == &sample ? &classes : nullptr, {}, scratch, *out, times);
+  }
+  EXPECT_EQ(numbered.mask_values, (std::vector<uint32_t>{5, 105, 205}));
+  EXPECT_EQ(difference(numbered.mask, sample.mask), 0);
+  EXPECT_TRUE(sample.mask_values.empty());
+  pair.open(image, "image");
+  Pipeline().run(image, nullptr, nullptr, {}, scratch, numbered, times);
+  EXPECT_TRUE(numbered.mask_values.empty());
+}
+
 TEST(Pipeline, AMaskHasItsImagesSize) {
   const LabelMap classes({0, 1, 2});
   Decoder image, mask;

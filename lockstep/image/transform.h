@@ -17,6 +17,7 @@ namespace lockstep::image {
 // An image and, where the task has one, its mask: one channel of class numbers, of the image's size. Else it is empty.
 struct Sample {
   Pixels image, mask;
+  std::vector<uint32_t> mask_values = {};  // of classes 0, 1 …, where the mask was numbered by its own values
 };
 
 // Memory that transforms keep between samples. One thread at a time.
