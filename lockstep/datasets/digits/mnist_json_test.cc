@@ -77,6 +77,9 @@ TEST(MnistJson, RefusesDamageAndOtherFiles) {
   EXPECT_THAT(error_of(sound.substr(0, 5000)), AllOf(HasSubstr("byte"), HasSubstr("damaged")));
   EXPECT_THAT(error_of(sound + "]"), HasSubstr("byte"));
   EXPECT_THAT(error_of(gzip(sound).substr(0, 60)), HasSubstr("damaged or cut short"));
+  std::string damaged = gzip(sound);
+  damaged[10] = '\x07';  // nothing of it can be unpacked
+  EXPECT_THAT(error_of(damaged), HasSubstr("damaged or cut short"));
   EXPECT_THAT(error_of("{}"), HasSubstr("does not begin with '['"));
   EXPECT_THAT(error_of(""), HasSubstr("does not begin with '['"));
   EXPECT_THAT(error_of("[" + std::string(10 << 20, '[')), HasSubstr("an array where"));

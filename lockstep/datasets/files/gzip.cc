@@ -31,6 +31,13 @@ Decompressor make_decompressor() {
                   " bytes that it may have; the file is damaged or not what it seems");
 }
 
+// `at`: where the damaged member begins. `promise`: what was to come out of it, or nothing.
+[[noreturn]] void throw_damaged(std::span<const uint8_t> packed, size_t at, const std::string& promise,
+                                const std::string& path) {
+  throw DataError(shown(path), ": byte ", at, ": the gzip data that begins here is damaged or cut short (",
+                  packed.size() - at, " bytes of it are there", promise, "): get the file again");
+}
+
 Bytes enlarged(Bytes& old, size_t filled, uint64_t size, const std::string& path) {
   Bytes bytes(size, path);
   std::memcpy(bytes.data(), old.data(), filled);
@@ -52,6 +59,10 @@ Bytes gunzip_head(std::span<const uint8_t> packed, size_t count, const std::stri
   size_t written = kHeadRoom;
   const auto result = libdeflate_gzip_decompress_ex(make_decompressor().get(), packed.data(), packed.size(),
                                                     room.data(), room.size(), &used, &written);
+  const bool is_damaged = result != LIBDEFLATE_SUCCESS && result != LIBDEFLATE_INSUFFICIENT_SPACE;
+  if (is_damaged && std::all_of(room.data(), room.data() + room.size(), [](uint8_t byte) { return byte == 0; })) {
+    throw_damaged(packed, 0, "", path);
+  }
   room.shrink(std::min(count, result == LIBDEFLATE_SUCCESS ? written : kHeadRoom));
   return room;
 }
@@ -78,8 +89,7 @@ Bytes gunzip(std::span<const uint8_t> packed, uint64_t expected, uint64_t most, 
       continue;
     }
     if (result != LIBDEFLATE_SUCCESS) {
-      throw DataError(shown(path), ": byte ", at, ": the gzip data that begins here is damaged or cut short (",
-                      packed.size() - at, " bytes of it are there", promise, "): get the file again");
+      throw_damaged(packed, at, promise, path);
     }
     at += used;
     filled += written;

@@ -76,6 +76,13 @@ TEST(Gzip, GivesTheHeadOfAnyKindOfBlock) {
   EXPECT_EQ(text(gunzip_head(bytes(gzip("abc")), 16, "f")), "abc");
 }
 
+TEST(Gzip, HasNoHeadWhereNothingCanBeUnpacked) {
+  std::string packed = gzip("abc");
+  packed[10] = '\x07';  // a block of a type that there is not
+  EXPECT_THAT(data_error([&] { gunzip_head(bytes(packed), 16, "f"); }), HasSubstr("f: byte 0: the gzip data"));
+  EXPECT_EQ(text(gunzip_head(bytes(gzip(std::string(1 << 20, '\0'))), 3, "f")), std::string(3, '\0'));
+}
+
 TEST(Gzip, HintsAtTheSize) {
   EXPECT_EQ(gunzip_size_hint(bytes(gzip(std::string(70000, 'x')))), 70000u);
   EXPECT_EQ(gunzip_size_hint(bytes("short")), 0u);
