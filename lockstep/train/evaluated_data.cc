@@ -129,7 +129,7 @@ EvaluatedData open_evaluated_data(const Recipe& recipe, const EvaluationRequest&
                                   const std::optional<Origin>& origin, World& world) {
   const int64_t seed = origin ? origin->number("seed") : TrainOptions().seed;
   const OpenedData opened = open_data(recipe, asked.path, static_cast<uint64_t>(seed), asked.channels_last, world,
-                                      read_findings(asked.run_folder));
+                                      asked.run_folder.empty() ? nullptr : read_findings(asked.run_folder));
   if (!origin) return {.samples = samples_of(opened.splits, first_part(opened.splits))};
   EvaluatedData data = pick(asked, *origin, opened);
   name_classes(data, origin->data.classes);

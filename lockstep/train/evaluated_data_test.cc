@@ -45,7 +45,9 @@ struct Photos final : testing_support::Blobs {
 struct PhotosRecipe final : testing_support::TinyRecipe {
   std::vector<Listed> files = {{"cats/1.jpg", 800}, {"dogs/1.jpg", 5}}, test_files = {};
   std::vector<std::string> names = {"cats", "dogs", "eels"};
+  mutable bool has_findings = false;  // what it was opened with last
   data::Splits open_data(const DataRequest& request) const override {
+    has_findings = request.findings != nullptr;
     const auto& train = request.path.empty() ? std::vector<Listed>() : files;
     data::Splits splits{.train = std::make_shared<Photos>(100, train, request.seed, names), .usual_validation = 10};
     if (!test_files.empty()) splits.test = std::make_shared<Photos>(20, test_files, request.seed, names);
@@ -101,6 +103,16 @@ TEST_F(EvaluatedDataTest, OfTheRunIsWhatItsOwnTestWasOn) {
   recipe_.test_files.clear();
   train(/*held_out=*/0);
   EXPECT_THAT(open().samples->description(), HasSubstr("the training samples themselves"));
+}
+
+// Findings cost a look at each file's time.
+TEST_F(EvaluatedDataTest, HasFindingsOfARunAlone) {
+  train();
+  open();
+  EXPECT_TRUE(recipe_.has_findings);
+  asked_.run_folder.clear();
+  open();
+  EXPECT_FALSE(recipe_.has_findings);
 }
 
 TEST_F(EvaluatedDataTest, ThatAreDrawnAreDrawnByTheRunsSeed) {
