@@ -30,9 +30,11 @@ class ImageDataset final : public data::Dataset {
     const auto desk = desks_.take();
     const int64_t begin = monotonic_ns();
     const Encoded encoded = source_->read(index, desk->bytes);
-    stats.read_ns += monotonic_ns() - begin;
+    const int64_t is_read = monotonic_ns();
+    stats.read_ns += is_read - begin;
     stats.bytes += std::ssize(encoded.bytes);
     open_encoded(desk->image, encoded, source_->name_of(index), renderer_.setup().decode);
+    stats.decode_ns += monotonic_ns() - is_read;
     renderer_.render(*desk, nullptr, draw, rows, stats);
     *rows[1].mutable_data_ptr<int64_t>() = source_->class_of(index);
   }

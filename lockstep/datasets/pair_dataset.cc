@@ -34,11 +34,13 @@ class PairDataset final : public data::Dataset {
     const auto desk = desks_.take();
     const int64_t begin = monotonic_ns();
     const EncodedPair stored = source_->read_pair(index, desk->bytes);
+    const int64_t is_read = monotonic_ns();
+    stats.read_ns += is_read - begin;
+    stats.bytes += std::ssize(stored.image.bytes) + std::ssize(stored.mask.bytes);
     const image::DecodeOptions& options = renderer_.setup().decode;
     open_encoded(desk->image, stored.image, source_->name_of(index), options);
     open_encoded(desk->mask, stored.mask, source_->mask_name_of(index), options);
-    stats.read_ns += monotonic_ns() - begin;
-    stats.bytes += std::ssize(stored.image.bytes) + std::ssize(stored.mask.bytes);
+    stats.decode_ns += monotonic_ns() - is_read;
     renderer_.render(*desk, &labels_, draw, rows, stats);
   }
 
