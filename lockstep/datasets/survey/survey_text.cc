@@ -6,6 +6,7 @@
 
 #include "lockstep/base/shown.h"
 #include "lockstep/base/text.h"
+#include "lockstep/image/mask_value.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -90,7 +91,7 @@ uint64_t all_pixels(const PartSurvey& part) {
 
 double share(uint64_t pixels, uint64_t all) { return static_cast<double>(pixels) / static_cast<double>(all); }
 
-// "0: 71.2 %, 255: 28.8 %", in the order of the classes.
+// "0: 71.2 %, #ff0000: 28.8 %", in the order of the classes.
 std::string masks_of(const PartSurvey& part) {
   constexpr size_t kMost = 16;
   const uint64_t all = all_pixels(part);
@@ -98,7 +99,8 @@ std::string masks_of(const PartSurvey& part) {
   size_t told = 0;
   for (const auto& [value, pixels] : part.mask_pixels) {
     if (told++ == kMost) return cat(text, ", … (", part.mask_pixels.size(), " values)");
-    text += cat(told == 1 ? "" : ", ", value, ": ", fixed(100 * share(pixels, all), 1), " %");
+    text +=
+        cat(told == 1 ? "" : ", ", image::text_of_mask_value(value), ": ", fixed(100 * share(pixels, all), 1), " %");
   }
   return text;
 }
@@ -131,7 +133,7 @@ Json json_of(const PartSurvey& part) {
   Json classes = Json::object(), masks = Json::object();
   for (size_t i = 0; i < part.class_names.size(); ++i) classes[part.class_names[i]] = part.class_counts[i];
   const uint64_t all = all_pixels(part);
-  for (const auto& [value, pixels] : part.mask_pixels) masks[std::to_string(value)] = share(pixels, all);
+  for (const auto& [value, pixels] : part.mask_pixels) masks[image::text_of_mask_value(value)] = share(pixels, all);
   Json json{{"name", part.name},
             {"text", part.text},
             {"samples", part.samples},

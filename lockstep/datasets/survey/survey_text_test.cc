@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/datasets/testing/picture_files.h"
+#include "lockstep/image/mask_value.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -62,6 +63,9 @@ TEST(SurveyText, GivesTheSharesOfMasks) {
   EXPECT_THAT(text_of(survey), AllOf(HasSubstr("0: 71.2 %, 255: 28.8 %"), HasSubstr("train unet --data photos")));
   EXPECT_EQ(json_of(survey).at("parts").at(0).at("mask_values").at("255"), 0.288);
   EXPECT_EQ(json_of(survey).at("recipe"), "unet");
+  survey.parts[0].mask_pixels = {{0, 712}, {image::mask_value(255, 0, 0), 288}};
+  EXPECT_THAT(text_of(survey), HasSubstr("0: 71.2 %, #ff0000: 28.8 %"));
+  EXPECT_EQ(json_of(survey).at("parts").at(0).at("mask_values").at("#ff0000"), 0.288);
 }
 
 TEST(SurveyText, NamesEveryProblem) {
