@@ -90,6 +90,12 @@ void check(const Dataset& dataset, const SampleQueueOptions& options) {
   check_fields(dataset);
 }
 
+// A queue without an end grows at its beginning rather than later. One that ends, as an epoch's, takes what it needs.
+int64_t usual_blocks(const SampleQueueOptions& options) {
+  const bool ends = options.end != std::numeric_limits<uint64_t>::max();
+  return options.workers > 0 && !ends ? static_cast<int64_t>(options.ahead) + 1 : 1;
+}
+
 // A hint: what is wrong with a sample is said when it is read.
 void tell(const Dataset& dataset, const std::vector<int64_t>& soon) {
   try {
@@ -107,7 +113,7 @@ struct SampleQueue::State {
         plan(std::move(the_plan)),
         options(std::move(the_options)),
         pool(dataset->fields(), most_rows, 2 * options.ahead,  // those that are open, and as many that were taken
-             options.memory, options.workers > 0 ? static_cast<int64_t>(options.ahead) + 1 : 1),
+             options.memory, usual_blocks(options)),
         next(first),
         desks(options.workers > 0 ? static_cast<size_t>(options.workers) + 1 : 0) {}
 

@@ -186,6 +186,16 @@ TEST(SampleQueue, TakesItsMemoryInItsFirstUnits) {
   wanted = 1 << 20;
 }
 
+// Such as an epoch's, of which there are many.
+TEST(SampleQueue, ThatEndsTakesNoMoreMemoryThanItNeeds) {
+  std::atomic<int64_t> wanted = 0;
+  const auto in_time =
+      std::make_shared<Acting>([&](int64_t index) { wait_until([&] { return index / kRows <= wanted; }); });
+  SampleQueue queue(in_time, ten, kRows, 0, {.workers = 2, .ahead = 10, .end = 20});
+  for (; wanted < 20; ++wanted) expect_unit(queue, wanted);
+  EXPECT_LE(queue.pool().blocks(), 3) << "two that are open, and one that was taken";
+}
+
 TEST(SampleQueue, SeveralThreadsReadOneBatch) {
   std::atomic<int> at_once = 0;
   const auto together = std::make_shared<Acting>([&](int64_t index) {
