@@ -45,11 +45,14 @@ void check(const DataLoaderOptions& options) {
 }
 
 std::vector<int64_t> counts_of(int64_t size, const std::vector<double>& lengths) {
+  constexpr double kMost = 0x1p53;  // whole numbers beyond are not told apart
   std::vector<int64_t> counts;
   for (const double length : lengths) {
+    if (!(length >= 0 && length < kMost && length == std::floor(length))) {
+      throw ConfigError("random_split: a length of ", length,
+                        "; give numbers of samples, or fractions that add up to 1");
+    }
     counts.push_back(static_cast<int64_t>(length));
-    if (length >= 0 && length == std::floor(length)) continue;
-    throw ConfigError("random_split: a length of ", length, "; give numbers of samples, or fractions that add up to 1");
   }
   const int64_t all = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   if (all == size) return counts;
@@ -62,9 +65,11 @@ std::optional<std::vector<int64_t>> counts_of_fractions(int64_t size, const std:
   constexpr double kRounding = 1e-8;
   const double all = std::accumulate(fractions.begin(), fractions.end(), 0.0);
   if (!(std::abs(all - 1) < kRounding)) return std::nullopt;
-  std::vector<int64_t> counts;
   for (const double fraction : fractions) {
     if (!(fraction >= 0)) throw ConfigError("random_split: a fraction of ", fraction, "; from 0 to 1 are possible");
+  }
+  std::vector<int64_t> counts;
+  for (const double fraction : fractions) {
     counts.push_back(static_cast<int64_t>(std::floor(static_cast<double>(size) * fraction)));
   }
   int64_t left = size - std::accumulate(counts.begin(), counts.end(), int64_t{0});

@@ -139,6 +139,9 @@ TEST(TorchRandomSplit, TakesNumbersAndFractions) {
   EXPECT_THAT(refusal([] { random_split(numbers(11), {6, 4}); }), HasSubstr("add up to 10, and the data set has 11"));
   EXPECT_THAT(refusal([] { random_split(numbers(11), {0.5, 0.4}); }), HasSubstr("a length of 0.5"));
   EXPECT_THAT(refusal([] { random_split(numbers(11), {12, -1}); }), HasSubstr("a length of -1"));
+  EXPECT_THAT(refusal([] { random_split(numbers(11), {1e300, 1}); }), HasSubstr("a length of 1e+300"));
+  EXPECT_THAT(refusal([] { random_split(numbers(11), {1e300, -1e300, 1}); }), HasSubstr("a fraction of -1e+300"));
+  EXPECT_THAT(refusal([] { random_split(numbers(11), {std::nan(""), 1}); }), HasSubstr("a length of nan"));
 }
 
 }  // namespace
