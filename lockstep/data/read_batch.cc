@@ -1,20 +1,25 @@
 #include "lockstep/data/read_batch.h"
 
-#include "lockstep/data/read_sample.h"
+#include <vector>
+
 #include "lockstep/data/sample_rows.h"
 
 namespace lockstep::data {
 
-Batch read_batch(const Dataset& dataset, std::span<const int64_t> indices, uint32_t epoch, uint64_t seed) {
-  SampleRows rows(dataset.fields(), std::ssize(indices));
+Batch read_samples(const Dataset& dataset, std::span<const SampleRead> samples) {
+  SampleRows rows(dataset.fields(), std::ssize(samples));
   ReadStats stats;
   int64_t row = 0;
-  for (const int64_t index : indices) {
-    const SampleRead sample{.index = index,
-                            .draw = {.seed = seed, .epoch = epoch, .number = static_cast<uint64_t>(index)}};
-    read_sample(dataset, sample, rows.row(row++), stats);
-  }
+  for (const SampleRead& sample : samples) read_sample(dataset, sample, rows.row(row++), stats);
   return rows.batch();
+}
+
+Batch read_batch(const Dataset& dataset, std::span<const int64_t> indices, uint32_t epoch, uint64_t seed) {
+  std::vector<SampleRead> samples;
+  for (const int64_t index : indices) {
+    samples.push_back({.index = index, .draw = {.seed = seed, .epoch = epoch, .number = static_cast<uint64_t>(index)}});
+  }
+  return read_samples(dataset, samples);
 }
 
 }  // namespace lockstep::data

@@ -4,8 +4,12 @@
 #include <span>
 
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/read_sample.h"
 
 namespace lockstep::data {
+
+// Returns these samples in this order, read on the calling thread. Throws what read_sample throws.
+Batch read_samples(const Dataset& dataset, std::span<const SampleRead> samples);
 
 // Returns the samples of these numbers in this order, read on the calling thread. Repeats are fine; no numbers give
 // tensors of 0 rows. Each sample's draw is (seed, epoch, its number). Throws what read_sample throws.

@@ -1,6 +1,6 @@
 #include "lockstep/compat/paddle/reader.h"
 
-#include "lockstep/data/sample_rows.h"
+#include "lockstep/data/read_batch.h"
 
 namespace lockstep::paddle {
 
@@ -18,17 +18,15 @@ Reader<Sample> reader_of(std::shared_ptr<const data::Dataset> dataset, uint64_t 
 data::Batch read(const std::vector<Sample>& samples) {
   if (samples.empty()) throw ConfigError("paddle::read: a batch of no samples");
   const auto& dataset = samples.front().dataset;
-  data::SampleRows rows(dataset->fields(), std::ssize(samples));
-  data::ReadStats stats;
-  int64_t row = 0;
+  std::vector<data::SampleRead> places;
   for (const Sample& sample : samples) {
     if (sample.dataset != dataset) {
       throw ConfigError("paddle::read: a batch of samples of ", dataset->description(), ", and of ",
                         sample.dataset->description(), "; read each by itself");
     }
-    data::read_sample(*dataset, sample.place, rows.row(row++), stats);
+    places.push_back(sample.place);
   }
-  return rows.batch();
+  return data::read_samples(*dataset, places);
 }
 
 }  // namespace lockstep::paddle
