@@ -35,6 +35,13 @@ TEST(Text, ListsRanks) {
   EXPECT_EQ(ranges(std::vector<int>{7}), "7");
 }
 
+TEST(Text, ListsTheFirstFew) {
+  const auto text = [](int number) { return number; };
+  EXPECT_EQ(first_few(std::vector<int>{}, 2, text), "");
+  EXPECT_EQ(first_few(std::vector<int>{7, 8}, 2, text), "7, 8");
+  EXPECT_EQ(first_few(std::vector<int>{7, 8, 9}, 2, text), "7, 8, …");
+}
+
 TEST(Text, FindsTheNearestWord) {
   const std::vector<std::string> options = {"--epochs", "--steps", "--lr", "--batch-size"};
   EXPECT_EQ(nearest("--epoch", options), "--epochs");

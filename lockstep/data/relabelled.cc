@@ -1,15 +1,19 @@
 #include "lockstep/data/relabelled.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/shown.h"
+#include "lockstep/base/text.h"
 #include "lockstep/data/wrapped.h"
 
 namespace lockstep::data {
 namespace {
+
+constexpr size_t kMostNamed = 8;  // classes in an error
 
 size_t place_of_target(const std::vector<Field>& fields) {
   const auto found =
@@ -60,20 +64,13 @@ class Relabelled final : public Wrapped {
   size_t target_;  // its place among the fields
 };
 
-// "cats, dogs, eels, …".
-std::string list_of(const std::vector<std::string>& names) {
-  constexpr size_t kMost = 8;
-  std::string list;
-  for (size_t i = 0; i < std::min(kMost, names.size()); ++i) list += (i == 0 ? "" : ", ") + names[i];
-  return names.size() > kMost ? list + ", …" : list;
-}
-
 // Says where the class is, and what to do.
 [[noreturn]] void throw_unknown(const Dataset& data, const std::string& name, const Classes& wanted) {
   const std::vector<Field> fields = data.fields();
   const bool masks = !fields[place_of_target(fields)].shape.empty();
   throw DataError(data.description(), masks ? ": masks have the class " : ": has the class ", name,
-                  ", which is none of the network's ", wanted.names.size(), " (", list_of(wanted.names), "); ",
+                  ", which is none of the network's ", wanted.names.size(), " (",
+                  first_few(wanted.names, kMostNamed, std::identity()), "); ",
                   masks ? "store its pixels as one of these, or leave out the pictures that have it" : "remove it");
 }
 

@@ -20,10 +20,7 @@ constexpr size_t kMostNames = 4;
 std::string count_of(std::vector<std::string> names, const char* what) {
   if (names.empty()) return cat("no ", what, "s");
   std::sort(names.begin(), names.end());
-  std::string list;
-  for (size_t i = 0; i < std::min(kMostNames, names.size()); ++i) list += (i == 0 ? "" : ", ") + shown(names[i]);
-  return cat(names.size(), " ", what, names.size() == 1 ? "" : "s", " (", list, names.size() > kMostNames ? ", …" : "",
-             ")");
+  return cat(names.size(), " ", what, names.size() == 1 ? "" : "s", " (", first_few(names, kMostNames, shown), ")");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/shown.h"
+#include "lockstep/base/text.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/datasets/files/file_bytes.h"
 #include "lockstep/datasets/files/stamp.h"
@@ -45,9 +46,7 @@ struct Stemmed {
 // "3 of 24 images have no mask: imgs/1.png, imgs/7.png, …".
 std::string list_of(const std::vector<std::string>& lost, size_t all, const char* what) {
   constexpr size_t kMost = 4;
-  std::string list;
-  for (size_t i = 0; i < std::min(kMost, lost.size()); ++i) list += cat(i == 0 ? "" : ", ", shown(lost[i]));
-  return cat(lost.size(), " of ", all, " ", what, ": ", list, lost.size() > kMost ? ", …" : "");
+  return cat(lost.size(), " of ", all, " ", what, ": ", first_few(lost, kMost, shown));
 }
 
 void check_partners(const Pairs& found, const OnProblem& on_problem) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
 #include "lockstep/image/mask_value.h"
 
 namespace lockstep::image {
@@ -13,13 +14,7 @@ namespace {
 constexpr size_t kSmall = 256;  // values below it are looked up
 
 // "0, 255", and no more than the first few.
-std::string list(const std::vector<uint32_t>& values) {
-  constexpr size_t kMost = 8;
-  std::string text;
-  for (size_t i = 0; i < std::min(kMost, values.size()); ++i)
-    text += (i == 0 ? "" : ", ") + text_of_mask_value(values[i]);
-  return values.size() > kMost ? text + ", …" : text;
-}
+std::string list(const std::vector<uint32_t>& values) { return first_few(values, 8, text_of_mask_value); }
 
 }  // namespace
 
