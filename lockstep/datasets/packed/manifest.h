@@ -13,6 +13,15 @@ namespace lockstep::datasets {
 // What the samples are. CIFAR's are told apart, for they are trained on in another way than photographs.
 enum class Packed : uint8_t { kImages, kMasks, kCifar10, kCifar100 };
 
+// The recipe that trains on them.
+constexpr const char* recipe_of(Packed kind) { return kind == Packed::kMasks ? "unet" : "imagenet"; }
+
+// The size at which it does where nobody says another: pixels a side, of images with masks the shorter one.
+constexpr int usual_size(Packed kind) {
+  if (kind == Packed::kMasks) return 256;
+  return kind == Packed::kCifar10 || kind == Packed::kCifar100 ? 32 : 224;
+}
+
 struct Manifest {
   Packed kind = Packed::kImages;
   std::string source;                    // the fingerprint of the data that was packed

@@ -16,8 +16,6 @@ uint64_t bytes_of(const PackedPart& part) {
   return bytes;
 }
 
-const char* recipe_of(const PackResult& result) { return result.kind == Packed::kMasks ? "unet" : "imagenet"; }
-
 }  // namespace
 
 std::string text_of(const PackResult& result, const std::string& out, double seconds) {
@@ -34,7 +32,7 @@ std::string text_of(const PackResult& result, const std::string& out, double sec
   for (const std::string& line : result.warnings) text += cat("warning: ", line, "\n");
   char time[32];
   std::snprintf(time, sizeof time, "%.1f", seconds);
-  return text + cat("wrote ", shown(out), " in ", time, " s: lockstep train ", recipe_of(result), " --data ",
+  return text + cat("wrote ", shown(out), " in ", time, " s: lockstep train ", recipe_of(result.kind), " --data ",
                     shown(out), "\n");
 }
 
@@ -51,8 +49,8 @@ nlohmann::ordered_json json_of(const PackResult& result, double seconds) {
                      {"fingerprint", part.manifest.fingerprint()},
                      {"emptied_classes", part.emptied}});
   }
-  return {{"out", result.out},           {"recipe", recipe_of(result)}, {"parts", std::move(parts)},
-          {"left_out", result.left_out}, {"warnings", result.warnings}, {"seconds", seconds}};
+  return {{"out", result.out},           {"recipe", recipe_of(result.kind)}, {"parts", std::move(parts)},
+          {"left_out", result.left_out}, {"warnings", result.warnings},      {"seconds", seconds}};
 }
 
 }  // namespace lockstep::datasets

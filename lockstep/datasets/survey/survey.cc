@@ -217,16 +217,13 @@ class Surveyor {
 
 data::Splits open_for_training(const Survey& survey, const SurveyOptions& options, at::ScalarType dtype) {
   const Packed kind = survey.stored.kind;
-  const bool masks = kind == Packed::kMasks, small = kind == Packed::kCifar10 || kind == Packed::kCifar100;
   const OpenOptions open{.path = options.data,
                          .images = options.images,
-                         .size = options.size.value_or(masks   ? 256
-                                                       : small ? 32
-                                                               : 224),
+                         .size = options.size.value_or(usual_size(kind)),
                          .dtype = dtype,
                          .threads = options.workers.value_or(usable_cores()),
                          .findings = survey.findings};
-  return masks ? open_pairs(open) : open_images(open);
+  return kind == Packed::kMasks ? open_pairs(open) : open_images(open);
 }
 
 std::optional<Survey> survey(const SurveyOptions& options, const SurveyCallbacks& callbacks) {

@@ -150,8 +150,6 @@ Json json_of(const PartSurvey& part) {
   return json;
 }
 
-const char* recipe_of(const Survey& survey) { return survey.has_masks() ? "unet" : "imagenet"; }
-
 }  // namespace
 
 std::string text_of(const Survey& survey) {
@@ -168,7 +166,7 @@ std::string text_of(const Survey& survey) {
   for (const std::string& problem : survey.problems) text += line("problem", problem);
   if (problems > 0) return text;
   if (!survey.verified.empty()) return text + line("ready", "all of it is as its checksums say");
-  return text + line("ready", cat("lockstep train ", recipe_of(survey), " --data ", shown(survey.path)));
+  return text + line("ready", cat("lockstep train ", recipe_of(survey.stored.kind), " --data ", shown(survey.path)));
 }
 
 nlohmann::ordered_json json_of(const Survey& survey) {
@@ -180,7 +178,7 @@ nlohmann::ordered_json json_of(const Survey& survey) {
     return json;
   }
   json["form"] = form_of(survey.stored.form);
-  json["recipe"] = recipe_of(survey);
+  json["recipe"] = recipe_of(survey.stored.kind);
   json["parts"] = std::move(parts);
   json["train"] = survey.train;
   json["validation"] = survey.validation;

@@ -46,19 +46,17 @@ void ImagenetOptions::declare(config::OptionSet& options) {
 }
 
 int ImagenetOptions::side(const std::string& data) const {
-  using datasets::Kind;
+  using datasets::Kind, datasets::Packed, datasets::usual_size;
   if (size) return *size;
   if (data.empty()) return 64;
   switch (datasets::kind_of(data)) {
     case Kind::kCifar10:
     case Kind::kCifar100:
-      return 32;
-    case Kind::kPacked: {
-      const datasets::Packed packed = datasets::packed_kind(data);
-      return packed == datasets::Packed::kCifar10 || packed == datasets::Packed::kCifar100 ? 32 : 224;
-    }
+      return usual_size(Packed::kCifar10);
+    case Kind::kPacked:
+      return usual_size(datasets::packed_kind(data));
     default:
-      return 224;
+      return usual_size(Packed::kImages);
   }
 }
 
@@ -83,7 +81,9 @@ void UNetOptions::declare(config::OptionSet& options) {
                  config::Effect::kIdentity);
 }
 
-int UNetOptions::side(const std::string& data) const { return size.value_or(data.empty() ? 64 : 256); }
+int UNetOptions::side(const std::string& data) const {
+  return size.value_or(data.empty() ? 64 : usual_size(datasets::Packed::kMasks));
+}
 
 void UNetOptions::resolve(const std::string& data) {
   check_augment(images, data);
