@@ -8,17 +8,16 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/in_order.h"
-#include "lockstep/base/shown.h"
 #include "lockstep/data/permutation.h"
 #include "lockstep/datasets/packing/packing_folder.h"
 #include "lockstep/datasets/packing/recoder.h"
 #include "lockstep/datasets/packing/shard_row.h"
 #include "lockstep/datasets/stored_data.h"
+#include "lockstep/image/label_map.h"
 
 namespace lockstep::datasets {
 namespace {
 
-constexpr size_t kMostMaskValues = 256;
 constexpr uint32_t kNoEpoch = UINT32_MAX;  // an epoch's order that no run has
 
 struct StopAsked {};
@@ -86,7 +85,7 @@ class Packer {
                              if (callbacks_.stops()) throw StopAsked();
                              if (const auto sample = good(std::move(outcome))) {
                                shards.add(position, *sample);
-                               take(*sample, packed);
+                               take(part, *sample, packed);
                              }
                              ++progress_.done;
                              progress_.bytes = before + shards.bytes();
@@ -129,15 +128,14 @@ class Packer {
     return emptied;
   }
 
-  void take(const PackedSample& sample, PackedPart& packed) {
+  void take(const StoredPart& part, const PackedSample& sample, PackedPart& packed) {
     ++packed.samples;
     classes_.insert(sample.head.class_number);
     packed.stored_bytes += sample.stored_bytes;
     mask_values_.insert(sample.mask_values.begin(), sample.mask_values.end());
-    if (mask_values_.size() <= kMostMaskValues) return;
-    throw DataError(shown(sample.name), ": with its mask there are more than ", kMostMaskValues,
-                    " values, and each would be a class; masks that were stored as JPEG or resized smoothly have such "
-                    "values: store them as PNG");
+    if (mask_values_.size() > image::kMostClasses) {
+      image::throw_too_many_values(part.images->mask_name_of(sample.source));
+    }
   }
 
   const PackOptions& options_;
