@@ -95,7 +95,7 @@ struct Content {
 };
 
 Content read_packed(const DataFile& file, const Kind& kind) {
-  const std::string path = shown(file.path());
+  const std::string& path = file.path();
   const Bytes packed = file.all(kMostBytes);
   Header header = parse_header(gunzip_head(packed.span(), kHeadBytes, path).span(), kind, path);
   if (header.total_bytes > gunzip_bound(packed.size())) {
@@ -108,7 +108,7 @@ Content read_packed(const DataFile& file, const Kind& kind) {
 }
 
 Content read_idx(const DataFile& file, const Kind& kind) {
-  const std::string path = shown(file.path());
+  const std::string& path = file.path();
   const Bytes head = file.head(kHeadBytes);
   Content content;
   if (is_gzip(head.span())) {

@@ -6,7 +6,6 @@
 #include <initializer_list>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/shown.h"
 #include "lockstep/datasets/files/file_errors.h"
 #include "lockstep/datasets/files/listing.h"
 
@@ -16,7 +15,7 @@ namespace {
 mode_t type_of(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) == 0) return status.st_mode & S_IFMT;
-  if (is_machines_fault(errno)) throw_file_error(shown(path), "can't be looked at", errno);
+  if (is_machines_fault(errno)) throw_file_error(path, "can't be looked at", errno);
   return 0;
 }
 

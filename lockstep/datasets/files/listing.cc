@@ -25,7 +25,7 @@ using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
 
 OpenFolder open_folder(const std::string& path) {
   OpenFolder folder(opendir(path.c_str()));
-  if (!folder) throw_file_error(shown(path), "the folder can't be read", errno);
+  if (!folder) throw_file_error(path, "the folder can't be read", errno);
   return folder;
 }
 
@@ -47,14 +47,14 @@ void for_each_name(const std::string& path, DIR* folder, const OnProblem& on_pro
     errno = 0;
     const dirent* const entry = readdir(folder);
     if (entry == nullptr) {
-      if (errno != 0) throw_file_error(shown(path), "the folder can't be read", errno);
+      if (errno != 0) throw_file_error(path, "the folder can't be read", errno);
       return;
     }
     if (entry->d_name[0] == '.') continue;
     struct stat status {};
     const int error = fstatat(dirfd(folder), entry->d_name, &status, 0) == 0 ? 0 : errno;
     or_tell(on_problem, [&] {
-      if (error != 0) throw_file_error(shown(path + "/" + entry->d_name), "can't be looked at", error);
+      if (error != 0) throw_file_error(path + "/" + entry->d_name, "can't be looked at", error);
       visit(entry->d_name, status);
     });
   }
@@ -83,7 +83,7 @@ class Walk {
     const std::string path = prefix.empty() ? root_ : root_ + "/" + prefix;
     const OpenFolder folder = open_folder(path);
     struct stat own {};
-    if (fstat(dirfd(folder.get()), &own) != 0) throw_file_error(shown(path), "the folder can't be read", errno);
+    if (fstat(dirfd(folder.get()), &own) != 0) throw_file_error(path, "the folder can't be read", errno);
     const Identity identity{own.st_dev, own.st_ino};
     if (std::find(above_.begin(), above_.end(), identity) != above_.end()) {
       throw DataError(shown(path), ": leads back to a folder that it lies in; remove the link");
