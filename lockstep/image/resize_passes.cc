@@ -26,7 +26,7 @@ int first_of(const ResizePass& pass, int x) {
   return pass.axis.first[static_cast<size_t>(pass.begin + x)] + pass.origin;
 }
 int count_of(const ResizePass& pass, int x) { return pass.axis.count[static_cast<size_t>(pass.begin + x)]; }
-size_t place_of(const ResizePass& pass, int x) { return static_cast<size_t>(pass.flip ? pass.count - 1 - x : x); }
+ptrdiff_t place_of(const ResizePass& pass, int x) { return pass.flip ? pass.count - 1 - x : x; }
 
 // 4 pixels of 4 bytes, or 2 where vectors are short, become 16-bit lanes in which the channels of neighbours are pairs:
 // R0 R1 G0 G1 B0 B1 X0 X1, R2 R3 … A multiplication by pairs of weights and the addition of both products is one
@@ -65,12 +65,14 @@ void store_one(Accumulator sums, uint8_t* to) {
 }
 
 // The same pixel of four rows. Their channels are packed together, which works in blocks of 16 bytes.
-void store_four(const Accumulator* sums, uint8_t* to, size_t stride) {
+void store_four(const Accumulator* sums, uint8_t* to, ptrdiff_t stride) {
   const Sums d;
   const hn::Repartition<int16_t, Sums> words;
   const hn::Rebind<uint8_t, hn::Repartition<int16_t, Sums>> bytes;
   const auto shifted = [&d](Accumulator four) { return hn::ShiftRight<kWeightBits>(hn::Add(four, hn::Set(d, kHalf))); };
-  const auto store = [to, stride](size_t row, int32_t pixel) { std::memcpy(to + row * stride, &pixel, sizeof(pixel)); };
+  const auto store = [to, stride](ptrdiff_t row, int32_t pixel) {
+    std::memcpy(to + row * stride, &pixel, sizeof(pixel));
+  };
   const hn::Repartition<int32_t, decltype(bytes)> pixels;
   if constexpr (hn::MaxLanes(Sums()) == 8) {
     const auto both = [&](Accumulator a, Accumulator b) {
@@ -96,7 +98,7 @@ void store_four(const Accumulator* sums, uint8_t* to, size_t stride) {
 // begins so many streams of memory at once that the processor's own prefetching comes late: asked for a turn before,
 // the rows take half of the time. What the pass says is copied first: for all that the compiler knows, a byte that is
 // written may be a part of it.
-template <size_t kRows>
+template <ptrdiff_t kRows>
 void resize_some_rows(const ResizePass& pass, const uint8_t* from, uint8_t* to) {
   const Lanes d;
   const Sums d32;
@@ -105,7 +107,8 @@ void resize_some_rows(const ResizePass& pass, const uint8_t* from, uint8_t* to) 
   const auto pixel_pattern = hn::LoadU(all_bytes, patterns.pixels);
   const auto weight_pattern = hn::LoadU(all_bytes, patterns.weights);
   const int *const firsts = pass.axis.first.data() + pass.begin, *const counts = pass.axis.count.data() + pass.begin;
-  const size_t from_stride = pass.from.stride, to_stride = pass.to.stride, room = static_cast<size_t>(pass.axis.taps);
+  const ptrdiff_t from_stride = pass.from.stride, to_stride = pass.to.stride;
+  const auto room = static_cast<size_t>(pass.axis.taps);
   const ptrdiff_t step = pass.flip ? -4 : 4;
   const int count = pass.count;
   const int16_t* weights = weights_of(pass, 0);
@@ -115,22 +118,22 @@ void resize_some_rows(const ResizePass& pass, const uint8_t* from, uint8_t* to) 
     const uint8_t* const pixels = from + 4 * static_cast<ptrdiff_t>(firsts[x]);
     const int taps = counts[x];
     Accumulator sums[kRows], more[kRows];
-    for (size_t r = 0; r < kRows; ++r) sums[r] = more[r] = hn::Zero(d32);
-    for (size_t r = kRows; r < 2 * kRows; ++r) hwy::Prefetch(pixels + r * from_stride);  // of the rows after these
+    for (ptrdiff_t r = 0; r < kRows; ++r) sums[r] = more[r] = hn::Zero(d32);
+    for (ptrdiff_t r = kRows; r < 2 * kRows; ++r) hwy::Prefetch(pixels + r * from_stride);  // of the rows after these
     for (int tap = 0; tap < taps; tap += kPixels) {
       const auto both = hn::BitCast(all_bytes, hn::LoadDup128(d, weights + tap));
       const auto k = hn::BitCast(d, hn::TableLookupBytes(both, weight_pattern));
-      for (size_t r = 0; r < kRows; ++r) {
+      for (ptrdiff_t r = 0; r < kRows; ++r) {
         const auto bytes = hn::LoadDup128(all_bytes, pixels + r * from_stride + 4 * tap);
         const auto pairs = hn::BitCast(d, hn::TableLookupBytesOr0(bytes, pixel_pattern));
         sums[r] = hn::ReorderWidenMulAccumulate(d32, pairs, k, sums[r], more[r]);
       }
     }
-    for (size_t r = 0; r < kRows; ++r) sums[r] = hn::RearrangeToOddPlusEven(sums[r], more[r]);
+    for (ptrdiff_t r = 0; r < kRows; ++r) sums[r] = hn::RearrangeToOddPlusEven(sums[r], more[r]);
     if constexpr (kRows == 4) {
       store_four(sums, to, to_stride);
     } else {
-      for (size_t r = 0; r < kRows; ++r) store_one(sums[r], to + r * to_stride);
+      for (ptrdiff_t r = 0; r < kRows; ++r) store_one(sums[r], to + r * to_stride);
     }
   }
 }
@@ -138,16 +141,16 @@ void resize_some_rows(const ResizePass& pass, const uint8_t* from, uint8_t* to) 
 void colour_rows(const ResizePass& pass) {
   constexpr int kTogether = 4;
   int y = 0;
-  const auto from = [&] { return pass.from.first + static_cast<size_t>(y) * pass.from.stride; };
-  const auto to = [&] { return pass.to.first + static_cast<size_t>(y) * pass.to.stride; };
+  const auto from = [&] { return pass.from.first + y * pass.from.stride; };
+  const auto to = [&] { return pass.to.first + y * pass.to.stride; };
   for (; y + kTogether <= pass.other; y += kTogether) resize_some_rows<kTogether>(pass, from(), to());
   for (; y < pass.other; ++y) resize_some_rows<1>(pass, from(), to());
 }
 
 void grey_rows(const ResizePass& pass) {
   for (int y = 0; y < pass.other; ++y) {
-    const uint8_t* from = pass.from.first + static_cast<size_t>(y) * pass.from.stride;
-    uint8_t* to = pass.to.first + static_cast<size_t>(y) * pass.to.stride;
+    const uint8_t* from = pass.from.first + y * pass.from.stride;
+    uint8_t* to = pass.to.first + y * pass.to.stride;
     for (int x = 0; x < pass.count; ++x) {
       const int16_t* weights = weights_of(pass, x);
       const uint8_t* pixels = from + first_of(pass, x);
@@ -212,13 +215,12 @@ void columns(const ResizePass& pass) {
   for (int y = 0; y < pass.count; ++y) {
     const int16_t* weights = weights_of(pass, y);
     const int taps = count_of(pass, y);
-    const uint8_t* const rows =
-        pass.from.first + static_cast<ptrdiff_t>(first_of(pass, y)) * static_cast<ptrdiff_t>(pass.from.stride);
+    const uint8_t* const rows = pass.from.first + first_of(pass, y) * pass.from.stride;
     uint8_t* const to = pass.to.first + place_of(pass, y) * pass.to.stride;
     for (size_t x = 0; x < static_cast<size_t>(pass.other); x += step) {
       ColumnSums sums;
       for (int tap = 0; tap < taps; tap += 2) {
-        const uint8_t* const a = rows + static_cast<size_t>(tap) * pass.from.stride + x;
+        const uint8_t* const a = rows + tap * pass.from.stride + x;
         const uint8_t* const b = tap + 1 < taps ? a + pass.from.stride : a;
         int32_t both;
         std::memcpy(&both, weights + tap, sizeof(both));

@@ -13,7 +13,7 @@ namespace lockstep::image {
 template <typename Byte>
 struct RowsOf {
   Byte* first = nullptr;
-  size_t stride = 0;  // bytes
+  ptrdiff_t stride = 0;  // bytes; below zero from the last row up
 };
 
 struct ResizePass {
