@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 #include "lockstep/comm/reduce.h"
 #include "lockstep/comm/square_sums.h"
@@ -42,7 +41,7 @@ void copy(bool in, at::ScalarType type, at::ScalarType wire, std::byte* tensor, 
   const std::byte* from = in ? tensor : row;
   std::byte* to = in ? row : tensor;
   if (type == wire) {
-    std::memcpy(to, from, static_cast<size_t>(count) * c10::elementSize(type));
+    std::copy_n(from, static_cast<size_t>(count) * c10::elementSize(type), to);
   } else if (wire == at::kBFloat16) {
     in ? to_bf16(from, to, count) : convert<c10::BFloat16, float>(from, to, count);
   } else {

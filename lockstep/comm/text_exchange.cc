@@ -3,7 +3,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
-#include <cstring>
+#include <algorithm>
 
 namespace lockstep::comm {
 
@@ -12,7 +12,7 @@ std::vector<std::string> gather_texts(Communicator& comm, const std::string& tex
   int64_t longest = 0;
   for (int k = 0; k < comm.size(); ++k) longest = std::max(longest, lengths.const_data_ptr<int64_t>()[k]);
   const at::Tensor mine = at::zeros({longest}, at::kByte);
-  std::memcpy(mine.mutable_data_ptr(), text.data(), text.size());
+  std::copy(text.begin(), text.end(), static_cast<char*>(mine.mutable_data_ptr()));
   const at::Tensor all = comm.all_gather(mine);
   std::vector<std::string> texts;
   for (int k = 0; k < comm.size(); ++k) {
@@ -26,7 +26,7 @@ std::string text_of_rank_0(Communicator& comm, const std::string& text) {
   const at::Tensor length = at::full({1}, static_cast<int64_t>(text.size()), at::kLong);
   comm.broadcast(length, 0);
   const at::Tensor bytes = at::zeros({length.const_data_ptr<int64_t>()[0]}, at::kByte);
-  if (comm.rank() == 0) std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
+  if (comm.rank() == 0) std::copy(text.begin(), text.end(), static_cast<char*>(bytes.mutable_data_ptr()));
   if (bytes.numel() > 0) comm.broadcast(bytes, 0);
   return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<size_t>(bytes.numel())};
 }
