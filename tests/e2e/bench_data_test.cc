@@ -1,6 +1,7 @@
 // `lockstep bench data` and `bench step --data`: what they print, over every kind of data that training opens.
 #include <gtest/gtest.h>
 
+#include "lockstep/base/testing/peak_memory.h"
 #include "pictures.h"
 #include "runs.h"
 
@@ -78,6 +79,7 @@ TEST(BenchData, ALoaderOfBatchesOf64Takes400MBAtMost) {
 
 // Crops of 480 sizes: what is kept from one picture to the next, as the weights of a resize, has an end.
 TEST(BenchData, MemoryDoesNotGrowOverTwentyEpochs) {
+  if (!testing_support::kMeasuresMemory) GTEST_SKIP() << "sanitizers keep what is freed";
   const auto small = loaded(folders(), {"--epochs", "20", "--size", "32", "--workers", "2"});
   EXPECT_LT(small.at("growth_mb").get<double>(), 16);
 }
@@ -85,6 +87,7 @@ TEST(BenchData, MemoryDoesNotGrowOverTwentyEpochs) {
 // A batch has 9.6 MB, and 20 epochs have 60 of them. A block more, or 8 KB an image that nobody gives back, is too
 // much.
 TEST(BenchData, MemoryDoesNotGrowByABatchOverTwentyEpochs) {
+  if (!testing_support::kMeasuresMemory) GTEST_SKIP() << "sanitizers keep what is freed";
   const TempDir dir;
   write_class_folders(dir.path(), 3, 22);
   const auto found = loaded(dir.path(), {"--epochs", "20", "--size", "224", "--batch-size", "16", "--workers", "2"});
