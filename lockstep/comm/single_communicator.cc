@@ -1,6 +1,7 @@
 #include "lockstep/comm/single_communicator.h"
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/round_to_wire.h"
 #include "lockstep/comm/square_sums.h"
 
 namespace lockstep::comm {
@@ -17,7 +18,7 @@ class DoneWork final : public Work {
 // A fold of one rank's values, which only rounds to the wire's type and computes the square sums.
 void fold_alone(const Call& call) {
   for (const auto& tensor : call.tensors) {
-    if (call.fold.wire) round_to_wire(*call.fold.wire, tensor.detach().mutable_data_ptr<float>(), tensor.numel());
+    if (call.fold.wire) round_to_wire(*call.fold.wire, tensor);
   }
   if (call.fold.square_sums.defined()) take_square_sums(call.tensors, call.fold.square_sums);
 }

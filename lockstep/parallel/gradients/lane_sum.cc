@@ -3,25 +3,17 @@
 #include <c10/core/GradMode.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/reduce.h"
+#include "lockstep/comm/round_to_wire.h"
 
 namespace lockstep::parallel {
 namespace {
-
-void round_to(at::ScalarType wire, at::Tensor& gradient) {
-  if (gradient.is_cpu()) {
-    comm::round_to_wire(wire, gradient.mutable_data_ptr<float>(), gradient.numel());
-  } else {
-    gradient.copy_(gradient.to(wire));
-  }
-}
 
 // The addition at each node of the tree.
 auto adder(std::optional<at::ScalarType> wire) {
   return [wire](at::Tensor left, const at::Tensor& right) {
     const c10::AutoGradMode no_grad(false);
     left.add_(right);
-    if (wire) round_to(*wire, left);
+    if (wire) comm::round_to_wire(*wire, left);
     return left;
   };
 }
@@ -42,7 +34,7 @@ void LaneSum::push(size_t lane, at::Tensor gradient) {
 }
 
 void LaneSum::add(at::Tensor gradient) {
-  if (wire_) round_to(*wire_, gradient);
+  if (wire_) comm::round_to_wire(*wire_, gradient);
   fold_.push(std::move(gradient), adder(wire_));
   ++added_;
 }
