@@ -79,7 +79,8 @@ InitOptions TrainLine::world() const {
   return {.backend = train::backend_for(options.device, options.comm.backend),
           .interfaces = options.comm.interfaces,
           .timeout = std::chrono::seconds(options.comm.timeout),
-          .timeout_name = "--timeout"};
+          .timeout_name = "--timeout",
+          .same_bits = options.deterministic};
 }
 
 void check_inputs(const train::TrainOptions& options) {

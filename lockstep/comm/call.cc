@@ -9,7 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/fnv.h"
 #include "lockstep/base/text.h"
-#include "lockstep/comm/blocks.h"
+#include "lockstep/comm/square_sums.h"
 
 namespace lockstep::comm {
 namespace {
@@ -105,17 +105,17 @@ void check_leaves(const Call& call) {
 
 void check_fold(const Call& call) {
   if (call.tensors.empty()) throw BugError("fold: no tensors");
-  int64_t blocks = 0;
+  int64_t count = 0;
   for (const auto& tensor : call.tensors) {
     check_reducible(call, tensor);
     if (!tensor.is_non_overlapping_and_dense() || tensor.scalar_type() != call.tensors[0].scalar_type()) {
       throw BugError("fold: tensors must be dense and of one dtype");
     }
-    blocks += block_count(tensor.numel());
+    count += square_sum_count(tensor.numel(), tensor.device());
   }
   const auto& sums = call.fold.square_sums;
-  if (sums.defined() && (sums.scalar_type() != at::kDouble || sums.numel() != blocks || !sums.is_contiguous())) {
-    throw BugError("fold: square_sums must be contiguous, fp64 and of ", blocks, " blocks");
+  if (sums.defined() && (sums.scalar_type() != at::kDouble || sums.numel() != count || !sums.is_contiguous())) {
+    throw BugError("fold: square_sums must be contiguous, fp64 and of ", count, " elements");
   }
   if (sums.defined() && !call.tensors[0].is_floating_point()) throw BugError("fold: no square sums of integers");
   if (!call.fold.leaves.empty()) check_leaves(call);

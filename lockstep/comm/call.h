@@ -35,7 +35,7 @@ const char* name_of(OpKind kind);
 struct FoldOptions {
   std::string label = {};       // the fold's name in error messages: "bucket 2/5 (layer3.conv1.weight …)"
   uint64_t step = 0;            // the number of the step or pass that it belongs to: of another one is a DesyncError
-  at::Tensor square_sums = {};  // optional output, fp64 [blocks of all tensors]: square_sum() of each folded block
+  at::Tensor square_sums = {};  // optional output, fp64, contiguous: those of the folded tensors (square_sums.h)
   // For fp32 tensors: the dtype in which values travel, kBFloat16 or kHalf. Every node of the tree, leaves included, is
   // rounded to it. Without it values travel in the tensors' dtype.
   std::optional<at::ScalarType> wire = {};

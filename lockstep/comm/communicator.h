@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class Work {
   virtual void wait() = 0;
   // The time from the call's beginning until now, or until it was seen to be done.
   virtual std::chrono::nanoseconds elapsed() const = 0;
+  // Where wait() makes a GPU's stream wait, and not the host: the time for which the stream did, once the call is done.
+  virtual std::optional<std::chrono::nanoseconds> stream_waited() const { return std::nullopt; }
 };
 
 // A rank's handle on a group of ranks. All ranks call the same collectives in the same order, each rank from one

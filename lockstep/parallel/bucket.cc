@@ -95,22 +95,33 @@ std::vector<at::Tensor> Bucket::finish() {
   work_->wait();
   log_.waited = watch.seconds();
   log_.in_flight = seconds(work_->elapsed());
+  if (work_->stream_waited()) on_gpu_ = work_;
   if (multiply_ != 1) {
     for (auto& gradient : travelling_.empty() ? in_.gradients : travelling_) gradient.mul_(multiply_);
   }
   for (size_t k = 0; k < travelling_.size(); ++k) in_.gradients[k].copy_(travelling_[k]);
-  if (reduction_.hook != nullptr || multiply_ != 1 || reduction_.always_fp32) take_square_sums();
+  // A hook leaves no sums of squares, and the fold's are those before the factor and before rounding to 16 bits.
+  if (reduction_.hook != nullptr || multiply_ != 1 || reduction_.always_fp32) take_square_sums(in_.gradients);
   std::vector<at::Tensor> reduced(parameters_.size());
   reduced.swap(in_.gradients);
   drop();
   return reduced;
 }
 
-// A hook leaves no sums of squares, and the fold's are those before the factor and before rounding to 16 bits.
-void Bucket::take_square_sums() const {
-  std::vector<at::Tensor> here;
-  for (const auto& gradient : in_.gradients) here.push_back(gradient.cpu());
-  comm::take_square_sums(here, square_sums_);
+BucketLog Bucket::log() const {
+  BucketLog log = log_;
+  if (on_gpu_) {
+    log.in_flight = seconds(on_gpu_->elapsed());
+    log.waited = seconds(on_gpu_->stream_waited().value_or(std::chrono::nanoseconds(0)));
+  }
+  return log;
+}
+
+void Bucket::take_square_sums(std::vector<at::Tensor> gradients) const {
+  if (reduction_.through_cpu) {
+    for (auto& gradient : gradients) gradient = gradient.cpu();
+  }
+  comm::take_square_sums(gradients, square_sums_);
 }
 
 void Bucket::drop() noexcept {

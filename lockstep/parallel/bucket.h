@@ -32,14 +32,14 @@ struct BucketLog {
   std::string label;
   int64_t bytes = 0;     // of its gradients
   double in_flight = 0;  // seconds from its launch until it was reduced
-  double waited = 0;     // of those, seconds in which this rank did nothing but wait for it
+  double waited = 0;     // of those, seconds in which this rank, or its GPU, did nothing but wait for it
 };
 
 // Used by one thread at a time. A step is begin(), a put for every parameter, launch(), finish().
 class Bucket {
  public:
-  // `parameters`: dense, of one dtype on one device; their gradients have their layouts. `square_sums`: fp64, one
-  // element for each block of each parameter, which finish() fills.
+  // `parameters`: dense, of one dtype on one device; their gradients have their layouts. `square_sums`: fp64,
+  // which finish() fills with those of the sums over ranks (comm/square_sums.h).
   Bucket(size_t index, std::string label, std::vector<at::Tensor> parameters, at::Tensor square_sums,
          Reduction reduction);
 
@@ -57,13 +57,14 @@ class Bucket {
   // Waits until the gradients are reduced. Returns them by parameter, new tensors in every step that are no autograd
   // views; those of a flat bucket share its memory, which the next step writes to.
   std::vector<at::Tensor> finish();
+  // Takes the square sums of these gradients, by parameter.
+  void take_square_sums(std::vector<at::Tensor> gradients) const;
   void drop() noexcept;  // forgets the gradients of a step that failed
 
-  const BucketLog& log() const { return log_; }
+  // After finish(). On a GPU the times are known once that has reached the end of the step's reductions.
+  BucketLog log() const;
 
  private:
-  void take_square_sums() const;
-
   GradBucket in_;                       // the gradients as the parameters get them
   std::vector<at::Tensor> parameters_;  // of the bucket
   std::vector<at::Tensor> travelling_;  // copies in fp32 or on the CPU that are folded in place of the gradients
@@ -75,6 +76,7 @@ class Bucket {
   size_t missing_ = 0;  // gradients that have not been put
   std::shared_ptr<comm::Work> work_;
   BucketLog log_;
+  std::shared_ptr<comm::Work> on_gpu_;  // the last step's reduction, where its times are known later
 };
 
 }  // namespace lockstep::parallel

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/blocks.h"
 #include "lockstep/comm/square_sums.h"
 
 namespace lockstep::parallel {
@@ -17,9 +16,14 @@ std::string label_of(const std::string& first_parameter, size_t members, size_t 
   return lockstep::cat("bucket ", index + 1, "/", planned, " (", first_parameter, members > 1 ? " …)" : ")");
 }
 
+// The device on which a parameter's gradient is reduced.
+at::Device place_of(const at::Tensor& parameter, const comm::Communicator& comm) {
+  return comm.shares(parameter) ? parameter.device() : at::Device(at::kCPU);
+}
+
 Reduction reduction_of(const at::Tensor& parameter, comm::Communicator& comm, const DdpOptions& options) {
   const bool on_cpu = parameter.is_cpu();
-  return {.flat = !on_cpu || !comm.shares(at::empty({1})),
+  return {.flat = on_cpu ? !comm.shares(at::empty({1})) : comm.size() > 1,
           .always_fp32 = options.allreduce_always_fp32,
           .through_cpu = !on_cpu && !comm.shares(parameter),
           .wire = parameter.scalar_type() == at::kFloat ? options.wire() : std::nullopt,
@@ -33,29 +37,32 @@ BucketQueue::BucketQueue(const std::vector<NamedParameter>& parameters, comm::Co
     : comm_(comm), positions_(parameters.size()) {
   std::vector<ParameterSize> sizes;
   std::vector<Member> dense;
-  int64_t blocks = 0;
+  int64_t count = 0;
+  std::optional<at::Device> device;  // of all gradients' reductions; the CPU's where they have several
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].sparse) continue;
     const at::Tensor& tensor = parameters[i].tensor;
+    const at::Device place = place_of(tensor, comm);
+    device = !device || *device == place ? place : at::Device(at::kCPU);
     sizes.push_back({.bytes = static_cast<int64_t>(tensor.nbytes()),
                      .dtype = tensor.scalar_type(),
                      .device = tensor.device(),
                      .closes = options.closes_bucket(tensor)});
-    dense.push_back({.parameter = i, .blocks = comm::block_count(tensor.numel())});
-    blocks += dense.back().blocks;
+    dense.push_back({.parameter = i, .square_sums = comm::square_sum_count(tensor.numel(), place)});
+    count += dense.back().square_sums;
   }
-  square_sums_ = at::zeros({blocks}, at::kDouble);
+  square_sums_ = at::zeros({count}, at::TensorOptions(at::kDouble).device(device.value_or(at::kCPU)));
   const auto plan = plan_buckets(sizes, options.buckets);
-  int64_t first_block = 0;
+  int64_t first = 0;
   for (const auto& numbers : plan) {
     std::vector<Member> members;
-    int64_t count = 0;
+    int64_t own = 0;
     for (const size_t number : numbers) {
       members.push_back(dense[number]);
-      count += dense[number].blocks;
+      own += dense[number].square_sums;
     }
-    add_bucket(parameters, std::move(members), plan.size(), square_sums_.narrow(0, first_block, count), options);
-    first_block += count;
+    add_bucket(parameters, std::move(members), plan.size(), square_sums_.narrow(0, first, own), options);
+    first += own;
   }
 }
 
@@ -106,26 +113,29 @@ void BucketQueue::drop() noexcept {
 }
 
 double BucketQueue::square_sum() const {
-  const auto* sums = square_sums_.const_data_ptr<double>();
+  const at::Tensor on_host = square_sums_.cpu();
+  if (!square_sums_.is_cpu()) comm_.progress();
+  const auto* sums = on_host.const_data_ptr<double>();
   double total = 0;
-  for (int64_t i = 0; i < square_sums_.numel(); ++i) total += sums[i];
+  for (int64_t i = 0; i < on_host.numel(); ++i) total += sums[i];
   return total;
 }
 
 void BucketQueue::take_square_sums(const std::vector<at::Tensor>& gradients) {
-  std::vector<at::Tensor> in_order;
-  for (const auto& members : members_) {
-    for (const auto& [parameter, blocks] : members) in_order.push_back(gradients[parameter].cpu());
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    std::vector<at::Tensor> own;
+    for (const Member& member : members_[b]) own.push_back(gradients[member.parameter]);
+    buckets_[b].take_square_sums(std::move(own));
   }
-  comm::take_square_sums(in_order, square_sums_);
 }
 
 std::optional<size_t> BucketQueue::first_not_finite() const {
-  const auto* sum = square_sums_.const_data_ptr<double>();
+  const at::Tensor on_host = square_sums_.cpu();
+  const auto* sum = on_host.const_data_ptr<double>();
   for (const auto& members : members_) {
-    for (const auto& [parameter, blocks] : members) {
-      if (!std::all_of(sum, sum + blocks, [](double value) { return std::isfinite(value); })) return parameter;
-      sum += blocks;
+    for (const auto& [parameter, count] : members) {
+      if (!std::all_of(sum, sum + count, [](double value) { return std::isfinite(value); })) return parameter;
+      sum += count;
     }
   }
   return std::nullopt;

@@ -34,7 +34,8 @@ class BucketQueue {
   std::vector<at::Tensor> finish();
   void drop() noexcept;  // forgets the gradients of a step that failed
 
-  // After finish(): the sum of squares of all sums, in block order, equal at any number of ranks.
+  // After finish(): the sum of squares of all sums, in their order, equal at any number of ranks. Waits for a GPU,
+  // and throws if a reduction was broken off there.
   double square_sum() const;
   // After finish(): takes the sums of squares anew, of these gradients by parameter.
   void take_square_sums(const std::vector<at::Tensor>& gradients);
@@ -42,12 +43,12 @@ class BucketQueue {
   std::optional<size_t> first_not_finite() const;
 
   size_t size() const { return buckets_.size(); }
-  const BucketLog& log(size_t bucket) const { return buckets_[bucket].log(); }
+  BucketLog log(size_t bucket) const { return buckets_[bucket].log(); }
 
  private:
   struct Member {
     size_t parameter;
-    int64_t blocks;  // of its gradient (comm/blocks.h)
+    int64_t square_sums;  // its gradient's number of them (comm/square_sums.h)
   };
   struct Position {
     size_t bucket = 0, member = 0;
@@ -61,7 +62,7 @@ class BucketQueue {
   std::vector<Bucket> buckets_;
   std::vector<std::vector<Member>> members_;  // by bucket
   std::vector<Position> positions_;           // by parameter; unused for sparse ones
-  at::Tensor square_sums_;                    // fp64, one for each block of each parameter, in the order of buckets
+  at::Tensor square_sums_;                    // fp64, of all parameters in the order of buckets
   uint64_t begun_ = 0, finished_ = 0;         // steps
   size_t launched_ = 0;                       // buckets of this step that are launched
 };

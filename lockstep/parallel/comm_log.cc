@@ -5,7 +5,7 @@ namespace lockstep::parallel {
 CommLog comm_log_of(const Reducer& reducer) {
   CommLog log;
   for (size_t i = 0; i < reducer.buckets(); ++i) {
-    const BucketLog& bucket = reducer.log(i);
+    const BucketLog bucket = reducer.log(i);
     log.bytes += bucket.bytes;
     log.in_flight += bucket.in_flight;
     log.waited += bucket.waited;

@@ -116,7 +116,7 @@ class Reducer {
   std::string first_not_finite() const;
 
   size_t buckets() const { return buckets_.size(); }
-  const BucketLog& log(size_t bucket) const { return buckets_.log(bucket); }  // of the last step
+  BucketLog log(size_t bucket) const { return buckets_.log(bucket); }  // of the last step
   size_t walks() const { return unused_.walks(); }  // over graphs, in search of unused parameters, since construction
 
  private:

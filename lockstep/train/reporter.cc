@@ -137,7 +137,7 @@ void Reporter::reductions(const parallel::DistributedDataParallel& ddp) {
   const parallel::CommLog log = ddp.comm_log();
   auto buckets = nlohmann::ordered_json::array();
   for (size_t i = 0; i < ddp.reducer().buckets(); ++i) {
-    const parallel::BucketLog& bucket = ddp.reducer().log(i);
+    const parallel::BucketLog bucket = ddp.reducer().log(i);
     buckets.push_back({{"label", bucket.label},
                        {"bytes", bucket.bytes},
                        {"in_flight_ms", ms(bucket.in_flight)},

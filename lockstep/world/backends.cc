@@ -9,6 +9,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/run_main.h"
 #include "lockstep/comm/hierarchy/hierarchical_communicator.h"
 #include "lockstep/comm/network/gloo_mesh.h"
 #include "lockstep/comm/plugins/mpi_plugin.h"
@@ -77,6 +78,16 @@ std::unique_ptr<Communicator> make_hierarchical(const Backend& self, const Backe
       comm::HierarchicalCommunicator::Node{node, parts.memory, parts.pool, parts.board});
 }
 
+[[noreturn]] void end_process_with(const std::exception_ptr& why) {
+  try {
+    std::rethrow_exception(why);
+  } catch (const Error& error) {
+    end_process(error);
+  } catch (const std::exception& error) {
+    end_process(CommError(error.what()));
+  }
+}
+
 // NCCL for tensors on GPUs, beside Gloo for the rest.
 std::unique_ptr<Communicator> make_nccl(const Backend& self, const BackendParts& parts, const WorldOptions& options) {
   const auto make = comm::plugin_function<decltype(lockstep_make_nccl_communicator)>(kNccl.plugin, kNccl.function);
@@ -87,9 +98,11 @@ std::unique_ptr<Communicator> make_nccl(const Backend& self, const BackendParts&
                          .ranks = parts.session->table,
                          .interfaces = options.interfaces,
                          .timeout = options.timeout,
+                         .same_bits = options.same_bits,
                          .timeout_name = options.timeout_name,
                          .board = parts.board,
-                         .warn = [log](const std::string& text) { log.warning(text); }};
+                         .warn = [log](const std::string& text) { log.warning(text); },
+                         .end_process = end_process_with};
   return std::unique_ptr<Communicator>(make(nccl));
 }
 

@@ -109,7 +109,8 @@ std::shared_ptr<World> init(const InitOptions& options) {
                            .interfaces = options.interfaces,
                            .timeout = options.timeout,
                            .timeout_name = options.timeout_name,
-                           .heartbeat = options.heartbeat};
+                           .heartbeat = options.heartbeat,
+                           .same_bits = options.same_bits};
   const auto inherited = env("LOCKSTEP_NODE_MEMORY");
   if (backend.reach != Backend::Reach::kNetwork) {
     NodeMemory memory = inherited         ? NodeMemory::from_env(*inherited)

@@ -23,6 +23,9 @@ struct WorldOptions {
   // Over a network but NCCL's: how often ranks tell each other that they are alive, at least 8 times a timeout. Calls
   // with a timeout of a few of these periods are not waited for beyond it.
   std::chrono::milliseconds heartbeat{500};
+  // Sums over ranks have the same bits at any number of ranks. Without it NCCL adds floating-point numbers in an order
+  // of its own, which takes less time; the other backends don't change.
+  bool same_bits = true;
 };
 
 class World {
@@ -77,6 +80,7 @@ struct InitOptions {
   std::chrono::milliseconds timeout{600'000};
   std::string timeout_name = "InitOptions::timeout";  // see WorldOptions
   std::chrono::milliseconds heartbeat{500};           // see WorldOptions
+  bool same_bits = true;                              // see WorldOptions
 };
 
 // Joins the world that the options or the environment describe; a world of one rank if neither describes any. All ranks

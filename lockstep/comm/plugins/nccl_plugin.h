@@ -4,6 +4,8 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,9 +29,13 @@ struct NcclOptions {
   RankTable ranks = {};
   std::string interfaces = {};  // the value for NCCL_SOCKET_IFNAME if that is unset; NCCL reads all NCCL_* variables
   std::chrono::milliseconds timeout{600'000};
+  bool same_bits =
+      true;  // of sums at any number of ranks; else NCCL adds floating-point numbers, which takes less time
   std::string timeout_name = "the timeout";  // what the user sets it by, for messages
   Board* board = nullptr;
   std::function<void(const std::string&)> warn = [](const std::string&) {};
+  // Ends the process with this error: NCCL waits for a peer and can't be stopped. On a thread of the backend's.
+  std::function<void(const std::exception_ptr&)> end_process = [](const std::exception_ptr&) { std::abort(); };
 };
 
 }  // namespace lockstep::comm

@@ -28,6 +28,16 @@ at::Tensor combine(ReduceOp op, const at::Tensor& a, const at::Tensor& b) {
 // A dense tensor's memory as a row, whatever its strides.
 at::Tensor memory_of(const at::Tensor& tensor) { return tensor.detach().as_strided({tensor.numel()}, {1}); }
 
+// The rows as one where each begins in memory where the one before ends; else undefined.
+at::Tensor joined(const std::vector<at::Tensor>& rows) {
+  int64_t elements = 0;
+  for (const auto& row : rows) {
+    if (!row.is_alias_of(rows[0]) || row.storage_offset() != rows[0].storage_offset() + elements) return {};
+    elements += row.numel();
+  }
+  return rows[0].as_strided({elements}, {1});
+}
+
 }  // namespace
 
 at::Tensor combine_rows(ReduceOp op, const at::Tensor& rows) {
@@ -38,41 +48,29 @@ at::Tensor combine_rows(ReduceOp op, const at::Tensor& rows) {
   return op == ReduceOp::kMean ? at::div(value, rows.size(0)) : value;
 }
 
-DeviceRow::DeviceRow(const std::vector<at::Tensor>& tensors, at::ScalarType wire, int ranks) {
+DeviceRow::DeviceRow(const std::vector<at::Tensor>& tensors, at::ScalarType wire) {
+  std::vector<at::Tensor> rows;
+  for (const auto& tensor : tensors) rows.push_back(memory_of(tensor));
+  values_ = joined(rows);
+  if (values_.defined() && values_.scalar_type() == wire) return;
+  copied_ = std::move(rows);
   int64_t elements = 0;
-  for (const auto& tensor : tensors) {
-    flat_.push_back(memory_of(tensor));
-    elements += tensor.numel();
-  }
-  const int64_t slice = (elements + ranks - 1) / ranks;
-  slices_ = at::empty({ranks, slice}, tensors[0].options().dtype(wire).memory_format(at::MemoryFormat::Contiguous));
-  const at::Tensor row = slices_.view({-1});
-  int64_t offset = 0;
-  for (const auto& flat : flat_) {
-    row.narrow(0, offset, flat.numel()).copy_(flat, /*non_blocking=*/true);
-    offset += flat.numel();
-  }
-  row.narrow(0, offset, row.numel() - offset).zero_();
+  for (const auto& row : copied_) elements += row.numel();
+  values_ = at::empty({elements}, tensors[0].options().dtype(wire).memory_format(at::MemoryFormat::Contiguous));
+  visit_parts([](const at::Tensor& part, const at::Tensor& row) { part.copy_(row, /*non_blocking=*/true); });
 }
 
 void DeviceRow::finish() const {
-  const at::Tensor row = slices_.view({-1});
-  int64_t offset = 0;
-  for (const auto& flat : flat_) {
-    flat.copy_(row.narrow(0, offset, flat.numel()), /*non_blocking=*/true);
-    offset += flat.numel();
-  }
+  visit_parts([](const at::Tensor& part, const at::Tensor& row) { row.copy_(part, /*non_blocking=*/true); });
 }
 
-at::Tensor square_sums_of(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> sums;
-  for (const auto& tensor : tensors) {
-    const int64_t blocks = (tensor.numel() + kBlockElements - 1) / kBlockElements;
-    const at::Tensor values = memory_of(tensor).to(at::kDouble);
-    const at::Tensor padded = at::constant_pad_nd(values, {0, blocks * kBlockElements - tensor.numel()});
-    sums.push_back(padded.view({blocks, kBlockElements}).square().sum(1));
+template <typename Visit>
+void DeviceRow::visit_parts(Visit&& visit) const {
+  int64_t first = 0;
+  for (const auto& row : copied_) {
+    visit(values_.narrow(0, first, row.numel()), row);
+    first += row.numel();
   }
-  return at::cat(sums);
 }
 
 }  // namespace lockstep::comm

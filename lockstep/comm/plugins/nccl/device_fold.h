@@ -11,22 +11,23 @@ namespace lockstep::comm {
 // and rounded at each node. kMean divides at the end.
 at::Tensor combine_rows(ReduceOp op, const at::Tensor& rows);
 
-// A call's tensors as one flat tensor in the dtype in which they travel, padded with zeros to `ranks` equal slices.
+// A call's tensors as one flat tensor of the dtype in which they travel: their own memory where they lie in it one
+// behind the other and travel as they are, as the gradients of a bucket do, else a copy.
 class DeviceRow {
  public:
-  DeviceRow(const std::vector<at::Tensor>& tensors, at::ScalarType wire, int ranks);
+  DeviceRow(const std::vector<at::Tensor>& tensors, at::ScalarType wire);
 
-  // The values, [ranks, elements of a slice], contiguous. The caller folds them in place.
-  const at::Tensor& slices() const { return slices_; }
-  // Copies the values back into the tensors.
+  // The values, [elements], contiguous. The caller folds them in place.
+  const at::Tensor& values() const { return values_; }
+  // Leaves the values in the tensors.
   void finish() const;
 
  private:
-  std::vector<at::Tensor> flat_;  // views of the tensors' memory
-  at::Tensor slices_;
-};
+  template <typename Visit>
+  void visit_parts(Visit&& visit) const;
 
-// The square sum of each block (blocks.h) of each tensor's memory, fp64 [blocks of all tensors].
-at::Tensor square_sums_of(const std::vector<at::Tensor>& tensors);
+  std::vector<at::Tensor> copied_;  // views of the memory of tensors that `values_` is a copy of
+  at::Tensor values_;
+};
 
 }  // namespace lockstep::comm

@@ -38,14 +38,13 @@ TEST(DeviceFold, MeanProductAndBits) {
   EXPECT_TRUE(at::equal(combine_rows(ReduceOp::kMean, at::tensor({1.0, 2.0}).view({2, 1})), at::tensor({1.5})));
 }
 
-TEST(DeviceFold, ARowIsPaddedAndComesBackThroughAnyStrides) {
+TEST(DeviceFold, ARowComesBackThroughAnyStrides) {
   const at::Tensor image = at::arange(24, at::kFloat).view({1, 2, 3, 4}).contiguous(at::MemoryFormat::ChannelsLast);
   const at::Tensor scalar = at::full({}, 3.5f);
   const at::Tensor image_before = image.clone(), scalar_before = scalar.clone();
-  const DeviceRow row({image, scalar}, at::kFloat, 4);
-  ASSERT_EQ(row.slices().sizes(), at::IntArrayRef({4, 7}));
-  EXPECT_EQ(row.slices().view({-1}).narrow(0, 25, 3).abs().sum().item<float>(), 0);
-  row.slices().mul_(2);
+  const DeviceRow row({image, scalar}, at::kFloat);
+  ASSERT_EQ(row.values().sizes(), at::IntArrayRef({25}));
+  row.values().mul_(2);
   row.finish();
   EXPECT_TRUE(at::equal(image, image_before * 2));
   EXPECT_TRUE(at::equal(scalar, scalar_before * 2));
@@ -53,14 +52,35 @@ TEST(DeviceFold, ARowIsPaddedAndComesBackThroughAnyStrides) {
 
 TEST(DeviceFold, ARowRoundsToTheWiresType) {
   const at::Tensor values = at::full({3}, 1.00390625f + 0.001f);
-  const DeviceRow row({values}, at::kBFloat16, 2);
+  const DeviceRow row({values}, at::kBFloat16);
   row.finish();
   EXPECT_TRUE(at::equal(values, at::full({3}, 1.00390625f + 0.001f).to(at::kBFloat16).to(at::kFloat)));
 }
 
-TEST(DeviceFold, SquareSumsAreByBlocks) {
-  const at::Tensor sums = square_sums_of({at::ones({kBlockElements + 2}), at::full({3}, 2.0f)});
-  EXPECT_TRUE(at::equal(sums, at::tensor({static_cast<double>(kBlockElements), 2.0, 12.0}, at::kDouble)));
+// A bucket's gradients are parts of one flat tensor.
+TEST(DeviceFold, TensorsThatFollowEachOtherInMemoryAreNotCopied) {
+  const at::Tensor flat = at::arange(30, at::kFloat);
+  const at::Tensor image = flat.as_strided({1, 2, 3, 4}, {24, 1, 8, 2}, 2), rest = flat.narrow(0, 26, 3);
+  const DeviceRow row({image, flat.narrow(0, 26, 0), rest}, at::kFloat);
+  EXPECT_EQ(row.values().const_data_ptr(), flat.narrow(0, 2, 1).const_data_ptr());
+  EXPECT_EQ(row.values().numel(), 27);
+  row.values().neg_();
+  row.finish();
+  EXPECT_EQ(flat[1].item<float>(), 1);
+  EXPECT_EQ(flat[28].item<float>(), -28);
+  EXPECT_EQ(flat[29].item<float>(), 29);
+}
+
+TEST(DeviceFold, OthersAreCopied) {
+  const at::Tensor flat = at::arange(30, at::kFloat);
+  const std::vector<std::vector<at::Tensor>> cases = {{flat.narrow(0, 5, 5), flat.narrow(0, 0, 5)},
+                                                      {flat.narrow(0, 0, 5), flat.narrow(0, 6, 5)},
+                                                      {flat.narrow(0, 0, 5), at::ones({5})}};
+  for (const auto& tensors : cases) {
+    const DeviceRow row(tensors, at::kFloat);
+    EXPECT_FALSE(row.values().is_alias_of(flat));
+    EXPECT_TRUE(at::equal(row.values(), at::cat(tensors)));
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/plugins/nccl/device_fold.h"
+#include "lockstep/comm/square_sums.h"
 
 namespace lockstep::comm {
 namespace {
@@ -45,16 +46,41 @@ class Collectives {
     queue(group_.broadcast(tensors, options));
   }
 
+  // Reduces a row of values in place.
+  void reduce(const at::Tensor& values, ReduceOp op, NcclSums sums) {
+    const bool adds = (op == ReduceOp::kSum || op == ReduceOp::kMean) && values.is_floating_point();
+    if (sums == NcclSums::kNccl && adds) return all_reduce(values, op);
+    // Each rank reduces a slice of its own. What is too little for that, or left over, all ranks reduce.
+    const int64_t slice = values.numel() < kSmall ? 0 : values.numel() / size(), sliced = slice * size();
+    if (slice > 0) fold_slices(values.narrow(0, 0, sliced).view({size(), slice}), op);
+    if (sliced < values.numel()) fold_rows(values.narrow(0, sliced, values.numel() - sliced), op);
+  }
+
+ private:
+  static constexpr int64_t kSmall = 8192;  // elements: below it two collectives take longer than to move them all
+
+  void all_reduce(const at::Tensor& values, ReduceOp op) {
+    if (values.numel() == 0) return;
+    std::vector<at::Tensor> tensors{values};
+    queue(group_.allreduce(tensors));
+    if (op == ReduceOp::kMean) values.div_(size());
+  }
+
   // Each rank reduces one slice of all ranks' rows in the tree's order; then all ranks gather all slices.
-  void fold(const at::Tensor& slices, ReduceOp op) {
-    if (slices.numel() == 0) return;
+  void fold_slices(const at::Tensor& slices, ReduceOp op) {
     const at::Tensor rows = at::empty_like(slices);
     all_to_all(bytes_of(rows, rows), bytes_of(slices, slices));
     const at::Tensor own = combine_rows(op, rows).contiguous();
     all_gather(bytes_of(slices, slices), bytes_of(own, own));
   }
 
- private:
+  // All ranks gather all rows and reduce them in the tree's order.
+  void fold_rows(const at::Tensor& own, ReduceOp op) {
+    const at::Tensor rows = at::empty({size(), own.numel()}, own.options());
+    all_gather(bytes_of(rows, rows), bytes_of(own, own));
+    own.copy_(combine_rows(op, rows), /*non_blocking=*/true);
+  }
+
   // The current stream waits for NCCL's stream; the host does not.
   void queue(c10::intrusive_ptr<c10d::Work> work) {
     work->synchronize();
@@ -65,16 +91,16 @@ class Collectives {
   NcclWorks& works_;
 };
 
-void fold(Collectives& nccl, const Call& call) {
-  const DeviceRow row(call.tensors, call.fold.wire.value_or(call.tensors[0].scalar_type()), nccl.size());
-  nccl.fold(row.slices(), ReduceOp::kSum);
+void fold(Collectives& nccl, const Call& call, NcclSums sums) {
+  const DeviceRow row(call.tensors, call.fold.wire.value_or(call.tensors[0].scalar_type()));
+  nccl.reduce(row.values(), ReduceOp::kSum, sums);
   row.finish();
-  if (call.fold.square_sums.defined()) call.fold.square_sums.copy_(square_sums_of(call.tensors), true);
+  if (call.fold.square_sums.defined()) take_square_sums(call.tensors, call.fold.square_sums);
 }
 
-void all_reduce(Collectives& nccl, const at::Tensor& tensor, ReduceOp op) {
-  const DeviceRow row({tensor}, tensor.scalar_type(), nccl.size());
-  nccl.fold(row.slices(), op);
+void all_reduce(Collectives& nccl, const at::Tensor& tensor, ReduceOp op, NcclSums sums) {
+  const DeviceRow row({tensor}, tensor.scalar_type());
+  nccl.reduce(row.values(), op, sums);
   row.finish();
 }
 
@@ -108,15 +134,15 @@ void all_gather(Collectives& nccl, const Call& call) {
 
 }  // namespace
 
-void run_on_nccl(c10d::ProcessGroupNCCL& group, const Call& call, NcclWorks& works) {
+void run_on_nccl(c10d::ProcessGroupNCCL& group, const Call& call, NcclSums sums, NcclWorks& works) {
   Collectives nccl(group, works);
   switch (call.kind) {
     case OpKind::kFold:
-      return fold(nccl, call);
+      return fold(nccl, call, sums);
     case OpKind::kAllReduce:
-      return all_reduce(nccl, call.output, call.op);
+      return all_reduce(nccl, call.output, call.op, sums);
     case OpKind::kReduce:
-      return all_reduce(nccl, nccl.rank() == call.peer ? call.output : call.input.clone(), call.op);
+      return all_reduce(nccl, nccl.rank() == call.peer ? call.output : call.input.clone(), call.op, sums);
     case OpKind::kBroadcast:
       return nccl.broadcast(bytes_of(call.output, call.output), call.peer);
     case OpKind::kAllGather:

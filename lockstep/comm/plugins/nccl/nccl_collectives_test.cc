@@ -12,18 +12,29 @@ at::Tensor on_gpu(int64_t elements, at::ScalarType dtype = at::kFloat) {
   return at::arange(elements, at::kInt).remainder(100).to(dtype).to(at::kCUDA);
 }
 
-TEST(NcclCollectives, Reductions) {
-  LOCKSTEP_NEEDS_GPU();
-  const auto comm = testing::make_nccl_world();
+void check_reductions(bool same_bits) {
+  const auto comm = testing::make_nccl_world({.same_bits = same_bits});
+  EXPECT_EQ(comm->same_bits(), same_bits);
   for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kInt, at::kShort, at::kByte}) {
     for (const int64_t elements : {0, 1, 1000, 100'000}) {
       const at::Tensor before = on_gpu(elements, dtype), tensor = before.clone();
       comm->all_reduce(tensor, ReduceOp::kSum);
       comm->reduce(tensor, 0, ReduceOp::kMax);
       EXPECT_TRUE(at::equal(tensor, before)) << dtype << ' ' << elements;
-      EXPECT_TRUE(at::equal(comm->reduce_scatter(before.view({1, elements}), ReduceOp::kMean), before));
+      const auto op = c10::isFloatingType(dtype) ? ReduceOp::kMean : ReduceOp::kSum;
+      EXPECT_TRUE(at::equal(comm->reduce_scatter(before.view({1, elements}), op), before));
     }
   }
+}
+
+TEST(NcclCollectives, ReductionsByTheTree) {
+  LOCKSTEP_NEEDS_GPU();
+  check_reductions(true);
+}
+
+TEST(NcclCollectives, ReductionsByNccl) {
+  LOCKSTEP_NEEDS_GPU();
+  check_reductions(false);
 }
 
 TEST(NcclCollectives, Movements) {

@@ -33,6 +33,8 @@ struct NcclWorld {
   std::shared_ptr<Watch> watch;
   std::shared_ptr<std::atomic<bool>> stopped;
   std::chrono::milliseconds timeout;
+  NcclSums sums;
+  std::function<void(const std::exception_ptr&)> end_process;
 };
 
 const at::Tensor& any_tensor_of(const Call& call) {
@@ -58,8 +60,9 @@ class NcclCommunicator final : public Communicator {
         group_(std::move(group)),
         side_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, world_.device.index())),
         nccl_(connect()),
-        queue_(std::make_shared<NcclQueue>(world_.device, world_.watch, world_.stopped,
-                                           [nccl = nccl_] { nccl->abort(); })) {}
+        queue_(std::make_shared<NcclQueue>(
+            world_.device, world_.watch, world_.stopped,
+            NcclQueue::Ends{.abort = [nccl = nccl_] { nccl->abort(); }, .process = world_.end_process})) {}
 
   ~NcclCommunicator() override {
     const QuietC10d quiet;
@@ -75,8 +78,12 @@ class NcclCommunicator final : public Communicator {
   int size() const override { return host_->size(); }
   const char* backend() const override { return "nccl"; }
   std::string describe() const override { return cat("nccl on ", world_.device, ", beside ", host_->describe()); }
+  bool same_bits() const override { return world_.sums == NcclSums::kTree; }
   bool shares(const at::Tensor& tensor) const override { return tensor.is_cuda(); }
-  void progress() override { host_->progress(); }
+  void progress() override {
+    queue_->check();
+    host_->progress();
+  }
   void abort(const std::string& reason) noexcept override {
     world_.watch->give_up(reason);
     *world_.stopped = true;
@@ -112,7 +119,7 @@ class NcclCommunicator final : public Communicator {
   c10::intrusive_ptr<c10d::ProcessGroupNCCL> connect() const {
     const QuietC10d quiet;
     auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
-    options->timeout = world_.timeout;
+    options->timeout = 2 * world_.timeout + std::chrono::minutes(10);  // c10d's watchdog comes after the queue
     auto store = c10::make_intrusive<c10d::PrefixStore>(group_.name, world_.store);
     return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank(), size(), options);
   }
@@ -136,30 +143,36 @@ class NcclCommunicator final : public Communicator {
                                                  .label = call.label(),
                                                  .timeout = call.timeout.count() > 0 ? call.timeout : world_.timeout});
     const c10::cuda::CUDAGuard on_device(world_.device);
-    at::cuda::CUDAEvent ready;
-    ready.record(at::cuda::getCurrentCUDAStream());
-    ready.block(side_);
+    flight->ready.record(at::cuda::getCurrentCUDAStream());
+    flight->ready.block(side_);
     const c10::cuda::CUDAStreamGuard on_side(side_);
     hold(call, side_);
+    queue_->push(flight);
     try {
       if (calls_ % kSampled == 1) gather_signatures(*flight);
-      run_on_nccl(*nccl_, call, flight->parts);
+      run_on_nccl(*nccl_, call, world_.sums, flight->parts);
+      flight->end.record(side_);
+      flight->stage = NcclFlight::Stage::kQueued;
     } catch (const c10::Error& error) {
+      flight->stage = NcclFlight::Stage::kGivenUp;
+      queue_->check();
       const std::string text = error.what_without_backtrace();
       throw CommError("rank ", group_.ranks[static_cast<size_t>(rank())], ": ", call.label(), ", call #", calls_ - 1,
                       ": NCCL: ", first_line(text), "; NCCL_DEBUG=INFO says more");
+    } catch (...) {
+      flight->stage = NcclFlight::Stage::kGivenUp;
+      throw;
     }
-    flight->end.record(side_);
-    queue_->push(flight);
     return std::make_shared<NcclWork>(queue_, std::move(flight));
   }
 
   // Gathers the ranks' signatures on the device; the queue compares them when they have reached the host.
   void gather_signatures(NcclFlight& flight) {
-    const at::Tensor own = at::empty({static_cast<int64_t>(sizeof(Signature))}, at::kByte);
+    const auto pinned = at::TensorOptions(at::kByte).pinned_memory(true);
+    const at::Tensor own = at::empty({static_cast<int64_t>(sizeof(Signature))}, pinned);
     std::memcpy(own.mutable_data_ptr(), &flight.call.signature, sizeof(Signature));
-    const at::Tensor all = gather_bytes(*nccl_, own.to(world_.device), flight.parts);
-    flight.signatures = at::empty(all.sizes(), at::TensorOptions(at::kByte).pinned_memory(true));
+    const at::Tensor all = gather_bytes(*nccl_, own.to(world_.device, /*non_blocking=*/true), flight.parts);
+    flight.signatures = at::empty(all.sizes(), pinned);
     flight.signatures.copy_(all, /*non_blocking=*/true);
   }
 
@@ -188,11 +201,14 @@ std::string id_of_gpu(const at::Device& device) {
   return text.str();
 }
 
-// Only where the user has not said otherwise. c10d's own watchdog is not to end the process: the queue ends calls.
+// Only where the user has not said otherwise. c10d's own watchdog is not to end the process, nor to hold it for dumps:
+// the queue ends calls.
 void set_environment(const std::string& interfaces) {
   if (!interfaces.empty()) setenv("NCCL_SOCKET_IFNAME", ('=' + interfaces).c_str(), 0);
-  setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 0);
-  setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 0);
+  for (const char* name : {"ASYNC_ERROR_HANDLING", "ENABLE_MONITORING", "DUMP_ON_TIMEOUT", "WAIT_TIMEOUT_DUMP_MILSEC",
+                           "PROPAGATE_ERROR", "RETHROW_CUDA_ERRORS"}) {
+    setenv(cat("TORCH_NCCL_", name).c_str(), "0", 0);
+  }
 }
 
 std::unique_ptr<Communicator> make_communicator(NcclOptions& options) {
@@ -215,9 +231,13 @@ std::unique_ptr<Communicator> make_communicator(NcclOptions& options) {
   Watch::Options watch{.rank = options.rank, .ranks = options.ranks, .board = options.board, .warn = options.warn};
   watch.timeout_name = options.timeout_name;
   watch.stop_waits = [stopped] { *stopped = true; };
-  NcclWorld world{device, options.store->clone(),
-                  std::make_shared<Watch>(std::move(watch), std::make_unique<Bulletin>(notes, options.rank)), stopped,
-                  options.timeout};
+  NcclWorld world{device,
+                  options.store->clone(),
+                  std::make_shared<Watch>(std::move(watch), std::make_unique<Bulletin>(notes, options.rank)),
+                  stopped,
+                  options.timeout,
+                  options.same_bits ? NcclSums::kTree : NcclSums::kNccl,
+                  options.end_process};
   return std::make_unique<NcclCommunicator>(std::move(world), std::move(options.host), std::move(all));
 }
 

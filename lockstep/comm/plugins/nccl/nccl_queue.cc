@@ -3,6 +3,7 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include <algorithm>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
@@ -14,10 +15,12 @@ namespace lockstep::comm {
 namespace {
 
 constexpr std::chrono::milliseconds kPeriod{10};
+constexpr std::chrono::seconds kPatience{10};  // until an abort has ended a call that is being queued
 
 // The error of the first of NCCL's parts that failed; null if none has.
 std::exception_ptr error_of(const NcclFlight& flight) {
   for (const auto& part : flight.parts) {
+    part->isCompleted();  // which asks NCCL's communicator
     if (auto error = part->exception()) return error;
   }
   return nullptr;
@@ -53,12 +56,10 @@ std::exception_ptr difference_of(const NcclFlight& flight) {
 }  // namespace
 
 NcclQueue::NcclQueue(at::Device device, std::shared_ptr<Watch> watch, std::shared_ptr<std::atomic<bool>> stopped,
-                     std::function<void()> abort)
-    : device_(device),
-      watch_(std::move(watch)),
-      stopped_(std::move(stopped)),
-      abort_(std::move(abort)),
-      thread_([this] { run(); }) {}
+                     Ends ends)
+    : device_(device), watch_(std::move(watch)), stopped_(std::move(stopped)), ends_(std::move(ends)), thread_([this] {
+        run();
+      }) {}
 
 NcclQueue::~NcclQueue() {
   {
@@ -84,13 +85,12 @@ void NcclQueue::push(std::shared_ptr<NcclFlight> flight) {
 }
 
 void NcclQueue::check() const {
-  const std::lock_guard lock(mutex_);
-  if (failure_) std::rethrow_exception(failure_);
+  if (const auto why = failure()) std::rethrow_exception(why);
 }
 
-bool NcclQueue::broken() const {
+std::exception_ptr NcclQueue::failure() const {
   const std::lock_guard lock(mutex_);
-  return failure_ != nullptr;
+  return failure_;
 }
 
 void NcclQueue::run() {
@@ -123,9 +123,10 @@ void NcclQueue::run() {
 // Polls a call: breaks the group if the call failed. Returns whether the call has ended, with success or not.
 bool NcclQueue::poll(NcclFlight& flight) {
   using Cause = MeshError::Cause;
-  if (broken()) return true;
-  if (flight.end.query()) {
-    flight.ended_ns = monotonic_ns();
+  using Stage = NcclFlight::Stage;
+  const Stage stage = flight.stage;
+  if (failure() || stage == Stage::kGivenUp) return true;
+  if (stage == Stage::kQueued && flight.end.query()) {
     if (!flight.signatures.defined()) return true;
     if (auto difference = difference_of(flight)) fail(difference);
     return true;
@@ -135,11 +136,12 @@ bool NcclQueue::poll(NcclFlight& flight) {
     error.emplace(Cause::kAborted, std::vector<int>{}, "aborted");
   } else if (flight.deadline.passed()) {
     error.emplace(Cause::kTimeout, std::vector<int>{}, "NCCL: timed out");
-  } else if (const auto why = error_of(flight)) {
+  } else if (const auto why = stage == Stage::kQueued ? error_of(flight) : nullptr) {
     error.emplace(Cause::kBroken, std::vector<int>{}, text_of(why));
   }
   if (error) {
     fail(watch_->explain(flight.wait, *error));
+    await_queueing(flight);
   } else {
     watch_->warn_if_late(flight.wait);
   }
@@ -152,14 +154,20 @@ void NcclQueue::fail(std::exception_ptr why) {
     if (failure_) return;
     failure_ = std::move(why);
   }
-  abort_();
+  ends_.abort();
+}
+
+// NCCL has no way to end a call that waits for a peer while it connects.
+void NcclQueue::await_queueing(const NcclFlight& flight) {
+  for (const Deadline deadline(kPatience); flight.stage == NcclFlight::Stage::kQueueing;) {
+    if (deadline.passed()) return ends_.process(failure());
+    std::this_thread::sleep_for(kPeriod);
+  }
 }
 
 bool NcclWork::done() {
   queue_->check();
-  const bool ended = flight_->end.query();
-  if (ended && flight_->ended_ns == 0) flight_->ended_ns = monotonic_ns();
-  return ended;
+  return flight_->end.query();
 }
 
 bool NcclWork::wait_for(std::chrono::nanoseconds time) {
@@ -171,12 +179,22 @@ bool NcclWork::wait_for(std::chrono::nanoseconds time) {
 
 void NcclWork::wait() {
   queue_->check();
-  flight_->end.block(at::cuda::getCurrentCUDAStream(flight_->end.device_index()));
+  const auto stream = at::cuda::getCurrentCUDAStream(flight_->end.device_index());
+  asked_.record(stream);
+  flight_->end.block(stream);
 }
 
-std::chrono::nanoseconds NcclWork::elapsed() const {
-  const int64_t ended = flight_->ended_ns;
-  return std::chrono::nanoseconds((ended != 0 ? ended : monotonic_ns()) - flight_->began_ns);
+std::chrono::nanoseconds NcclWork::elapsed() const { return until_end(flight_->ready); }
+
+std::optional<std::chrono::nanoseconds> NcclWork::stream_waited() const {
+  return asked_.isCreated() ? until_end(asked_) : std::chrono::nanoseconds(0);
+}
+
+// From an event until the call's end; 0 if the call has not ended, or had before.
+std::chrono::nanoseconds NcclWork::until_end(const at::cuda::CUDAEvent& from) const {
+  if (!from.query() || !flight_->end.query()) return std::chrono::nanoseconds(0);
+  const double milliseconds = from.elapsed_time(flight_->end);
+  return std::chrono::nanoseconds(static_cast<int64_t>(std::max(milliseconds, 0.0) * 1e6));
 }
 
 }  // namespace lockstep::comm

@@ -13,13 +13,13 @@
 
 namespace lockstep::comm::testing {
 
-inline std::unique_ptr<Communicator> make_nccl_world(std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
+// Of `options`, what makes it a world of one is filled in.
+inline std::unique_ptr<Communicator> make_nccl_world(NcclOptions options = {.timeout = std::chrono::seconds(60)}) {
   const auto make =
       plugin_function<decltype(lockstep_make_nccl_communicator)>(kCudaPlugin, "lockstep_make_nccl_communicator");
-  NcclOptions options{.host = std::make_unique<SingleCommunicator>(),
-                      .store = c10::make_intrusive<c10d::HashStore>(),
-                      .ranks = {{.host = "here"}},
-                      .timeout = timeout};
+  options.host = std::make_unique<SingleCommunicator>();
+  options.store = c10::make_intrusive<c10d::HashStore>();
+  options.ranks = {{.host = "here"}};
   return std::unique_ptr<Communicator>(make(options));
 }
 
