@@ -40,6 +40,12 @@ std::string schedule_text(const Plan& plan) {
 
 }  // namespace
 
+std::string bits_text(c10::Device device, bool repeats, bool any_ranks) {
+  if (!device.is_cpu() && !repeats) return "may differ from run to run; --deterministic on repeats them";
+  if (!any_ranks) return "this world size only";
+  return cat("the same at any number of ranks, for this build on this kind of ", device.is_cpu() ? "CPU" : "GPU");
+}
+
 std::string header(const HeaderFacts& facts, const Plan& plan) {
   std::string text = cat(facts.program, " train ", facts.recipe, facts.recipe_options.empty() ? "" : " ",
                          facts.recipe_options, " -> ", facts.folder, '\n');
@@ -78,8 +84,7 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   }
   if (!facts.dropped.empty()) text += cat("  dropped     ", config::joined(facts.dropped, ", "), '\n');
   for (const auto& change : facts.changes) text += cat("  changed     ", change, '\n');
-  text += facts.same_bits ? "  bits        the same at any number of ranks, for this build on this kind of CPU\n"
-                          : "  bits        this world size only\n";
+  text += cat("  bits        ", facts.bits, '\n');
   if (!facts.snapshot_keeper)
     text += "  launcher    not lockstep's: nothing outlives these processes but checkpoints\n";
   return text;

@@ -1,6 +1,8 @@
 // The header that a run prints first: everything that decides its numbers, for people.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <string>
 #include <vector>
 
@@ -18,7 +20,7 @@ struct HeaderFacts {
   std::string precision;  // "O1 bfloat16"
   int ranks = 1;
   std::string backend;
-  bool same_bits = true;  // at any number of ranks
+  std::string bits;  // of the weights, where they are the same
   bool sync_bn = false;
   int threads = 1;
   bool snapshot_keeper = false;  // Lockstep's launcher keeps this run's snapshots
@@ -36,6 +38,10 @@ struct HeaderFacts {
   std::vector<std::string> dropped;  // what --overwrite has removed
   std::vector<std::string> changes;  // options changed by the resume: "--lr 0.1 -> 0.05"
 };
+
+// Where the weights' bits are the same. `repeats`: the device is asked for algorithms that repeat theirs
+// (--deterministic). `any_ranks`: sums over ranks don't depend on their number (Communicator::same_bits).
+std::string bits_text(c10::Device device, bool repeats, bool any_ranks);
 
 std::string header(const HeaderFacts& facts, const Plan& plan);
 

@@ -24,6 +24,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .precision = "O1 bfloat16",
                     .ranks = 2,
                     .backend = "shm",
+                    .bits = "this world size only",
                     .sync_bn = true,
                     .threads = 1,
                     .snapshot_keeper = true,
@@ -54,7 +55,15 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   EXPECT_THAT(text, HasSubstr("from epoch 2 step 61\n")) << "steps count from 1";
   EXPECT_THAT(text, HasSubstr("resumed     last.pt\n  changed     --clip 0 -> 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("validation")));
+  EXPECT_THAT(text, HasSubstr("\n  bits        this world size only\n"));
   EXPECT_THAT(text, Not(HasSubstr("launcher")));
+}
+
+TEST(Header, ClaimsBitsWhereTheyHold) {
+  EXPECT_EQ(bits_text(at::kCPU, false, true), "the same at any number of ranks, for this build on this kind of CPU");
+  EXPECT_EQ(bits_text(at::kCPU, true, false), "this world size only");
+  EXPECT_EQ(bits_text(at::kCUDA, true, true), "the same at any number of ranks, for this build on this kind of GPU");
+  EXPECT_EQ(bits_text(at::kCUDA, false, true), "may differ from run to run; --deterministic on repeats them");
 }
 
 TEST(Header, SaysWhereAForkComesFromAndWhatWasDropped) {

@@ -52,7 +52,7 @@ std::string header_of(const Parts& parts) {
                  .precision = precision_of(parts) + (parts.amp_why.empty() ? "" : cat(" (auto: ", parts.amp_why, ')')),
                  .ranks = parts.world->size(),
                  .backend = parts.world->communicator().backend(),
-                 .same_bits = parts.world->communicator().same_bits(),
+                 .bits = bits_text(parts.device, parts.options.deterministic, parts.world->communicator().same_bits()),
                  .sync_bn = parts.options.parallel.sync_bn,
                  .threads = static_cast<int>(parts.state.origin.number("threads")),
                  .snapshot_keeper = parts.world->place().launcher == "lockstep",
