@@ -100,7 +100,13 @@ function(lockstep_test target)
   target_link_libraries(${target} PRIVATE ${ARG_LINKS} lockstep_options GTest::gmock GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}" LOCKSTEP_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   add_test(NAME ${target} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
+  set_tests_properties(${target} PROPERTIES PROCESSORS 2)
   lockstep_test_timeout(300 ${target})
+endfunction()
+
+# lockstep_test_waits(TARGET…): these programs of this folder wait most of the time, and run beside one another.
+function(lockstep_test_waits)
+  set_tests_properties(${ARGN} PROPERTIES PROCESSORS 1)
 endfunction()
 
 # lockstep_test_timeout(SECONDS TEST…): how long the tests may take; four times as long with a sanitizer.
