@@ -17,8 +17,9 @@
 namespace lockstep::recipes {
 namespace {
 
-template <typename Net>
-train::Model model_of(Net net) {
+template <typename Net, typename Options>
+train::Model model_of(int64_t classes, uint64_t seed) {
+  Net net(Options{.classes = classes}, seed);
   return {.module = net.ptr(),
           .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); }};
 }
@@ -32,7 +33,7 @@ train::Defaults Imagenet::defaults(const std::string& preset) const {
           .lr = 0.0125,  // 0.1 for 256 samples (Goyal et al., 2017)
           .optimizer = "sgd",
           .momentum = 0.9,
-          .weight_decay = options_.arch == Arch::kResnet18 ? 1e-4 : 4e-5,
+          .weight_decay = options_.arch == Arch::kMobilenetV2 ? 4e-5 : 1e-4,
           .schedule = "cosine",
           .warmup = 100,
           .channels_last = true,
@@ -46,10 +47,19 @@ data::Splits Imagenet::open_data(const train::DataRequest& request) const {
 }
 
 train::Model Imagenet::make_model(uint64_t seed, const data::Dataset& data) const {
-  if (options_.arch == Arch::kResnet18) {
-    return model_of(models::ResNet18(models::ResNetOptions{.classes = data.classes()}, seed));
+  switch (options_.arch) {
+    case Arch::kResnet18:
+      return model_of<models::ResNet18, models::ResNetOptions>(data.classes(), seed);
+    case Arch::kResnet34:
+      return model_of<models::ResNet34, models::ResNetOptions>(data.classes(), seed);
+    case Arch::kResnet50:
+      return model_of<models::ResNet50, models::ResNetOptions>(data.classes(), seed);
+    case Arch::kResnet101:
+      return model_of<models::ResNet101, models::ResNetOptions>(data.classes(), seed);
+    case Arch::kMobilenetV2:
+      return model_of<models::MobileNetV2, models::MobileNetV2Options>(data.classes(), seed);
   }
-  return model_of(models::MobileNetV2(models::MobileNetV2Options{.classes = data.classes()}, seed));
+  throw BugError("imagenet: a network that it does not know");
 }
 
 std::shared_ptr<const data::BatchTransform> Imagenet::batch_transform() const {

@@ -1,5 +1,5 @@
-// Image classification with ResNet-18 (He et al., 2015) or MobileNetV2 (Sandler et al., 2018), on images of one's own
-// (datasets/open_images.h) or on textured shapes that are drawn on the spot.
+// Image classification with a ResNet (He et al., 2015) of 18, 34, 50 or 101 layers or with MobileNetV2 (Sandler et al.,
+// 2018), on images of one's own (datasets/open_images.h) or on textured shapes that are drawn on the spot.
 #pragma once
 
 #include <memory>

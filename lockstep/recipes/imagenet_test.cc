@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/read_batch.h"
@@ -19,16 +20,31 @@ ImagenetOptions small(Arch arch) {
   return options;
 }
 
-const Imagenet kResnet(small(Arch::kResnet18)), kMobilenet(small(Arch::kMobilenetV2));
+const Imagenet kResnet(small(Arch::kResnet18));
 
 TEST(Imagenet, JoinsDataModelAndLoss) {
-  for (const Imagenet* recipe : {&kResnet, &kMobilenet}) {
-    const auto data = recipe->open_data({.seed = 1});
-    const auto model = recipe->make_model(1, *data.train);
+  for (const auto& [arch, name] : words(Arch())) {
+    const Imagenet recipe(small(arch));
+    const auto data = recipe.open_data({.seed = 1});
+    const auto model = recipe.make_model(1, *data.train);
     const auto batch = data::read_batch(*data.train, std::vector<int64_t>{0, 1, 2, 3});
     const at::Tensor output = model.forward(batch);
-    EXPECT_EQ(output.sizes(), at::IntArrayRef({4, 10}));
-    EXPECT_NEAR(recipe->loss(output, batch).item<double>(), std::log(10.0), 2);
+    EXPECT_EQ(output.sizes(), at::IntArrayRef({4, 10})) << name;
+    EXPECT_NEAR(recipe.loss(output, batch).item<double>(), std::log(10.0), 2) << name;
+  }
+}
+
+TEST(Imagenet, EachArchHasItsOwnNetworkAndWeightDecay) {
+  const std::map<Arch, size_t> tensors = {{Arch::kResnet18, 62},
+                                          {Arch::kResnet34, 110},
+                                          {Arch::kResnet50, 161},
+                                          {Arch::kResnet101, 314},
+                                          {Arch::kMobilenetV2, 158}};
+  const auto data = kResnet.open_data({.seed = 1});
+  for (const auto& [arch, name] : words(Arch())) {
+    const Imagenet recipe(small(arch));
+    EXPECT_EQ(recipe.make_model(1, *data.train).module->parameters().size(), tensors.at(arch)) << name;
+    EXPECT_EQ(recipe.defaults("").weight_decay, arch == Arch::kMobilenetV2 ? 4e-5 : 1e-4) << name;
   }
 }
 

@@ -15,6 +15,7 @@ struct Network {
 };
 
 const Network kResnet18{"resnet18", {"imagenet", "--size", "32"}, {"top1", "top5"}};
+const Network kResnet50{"resnet50", {"imagenet", "--arch", "resnet50", "--size", "32"}, {"top1", "top5"}};
 const Network kMobilenet{"mobilenet_v2", {"imagenet", "--arch", "mobilenet_v2", "--size", "32"}, {"top1", "top5"}};
 // An eighth of its width, so half a million parameters instead of 31 million.
 const Network kUnet{"unet", {"unet", "--size", "16", "--width", "8"}, {"dice", "dice_per_class"}};
@@ -55,9 +56,9 @@ TEST_P(SameBitsOfNetworks, AtAnyNumberOfRanks) {
 const Words kFew = {"1", "4"}, kAll = {"1", "2", "4"};
 INSTANTIATE_TEST_SUITE_P(
     All, SameBitsOfNetworks,
-    ::testing::Values(Case{kResnet18, "O0", kFew}, Case{kResnet18, "O1", kAll}, Case{kMobilenet, "O0", kFew},
-                      Case{kMobilenet, "O1", kAll}, Case{kUnet, "O0", {"1", "2"}}, Case{kUnet, "O1", kAll},
-                      Case{kResnet18, "O1", kAll, true}, Case{kMobilenet, "O1", kAll, true},
+    ::testing::Values(Case{kResnet18, "O0", kFew}, Case{kResnet18, "O1", kAll}, Case{kResnet50, "O1", kFew},
+                      Case{kMobilenet, "O0", kFew}, Case{kMobilenet, "O1", kAll}, Case{kUnet, "O0", {"1", "2"}},
+                      Case{kUnet, "O1", kAll}, Case{kResnet18, "O1", kAll, true}, Case{kMobilenet, "O1", kAll, true},
                       Case{kUnet, "O1", kAll, true}, Case{kUnet, "O2", {"1", "4"}}, Case{kResnet18, "O2", kAll, true},
                       Case{kMobilenet, "O2", kAll}, Case{kResnet18, "O3", kAll},
                       Case{kMobilenet, "O2", kFew, false, {"--dtype", "fp16", "--keep-batchnorm-fp32", "off"}}),

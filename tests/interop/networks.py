@@ -9,8 +9,9 @@ import torchvision
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'bench/peers'))
 import networks
 
-MAKE = {'resnet18': torchvision.models.resnet18, 'mobilenet_v2': torchvision.models.mobilenet_v2,
-        'unet': networks.UNet, 'lenet': networks.LeNet}
+MAKE = {'resnet18': torchvision.models.resnet18, 'resnet34': torchvision.models.resnet34,
+        'resnet50': torchvision.models.resnet50, 'resnet101': torchvision.models.resnet101,
+        'mobilenet_v2': torchvision.models.mobilenet_v2, 'unet': networks.UNet, 'lenet': networks.LeNet}
 
 for file in sys.argv[1:]:
     saved = torch.load(file, weights_only=True)

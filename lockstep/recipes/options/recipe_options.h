@@ -16,9 +16,13 @@ struct MnistOptions : train::RecipeDescription {
   std::vector<std::string> presets() const override { return {"paddle"}; }
 };
 
-enum class Arch { kResnet18, kMobilenetV2 };
+enum class Arch { kResnet18, kResnet34, kResnet50, kResnet101, kMobilenetV2 };
 constexpr auto words(Arch) {
-  return std::to_array<config::Word<Arch>>({{Arch::kResnet18, "resnet18"}, {Arch::kMobilenetV2, "mobilenet_v2"}});
+  return std::to_array<config::Word<Arch>>({{Arch::kResnet18, "resnet18"},
+                                            {Arch::kResnet34, "resnet34"},
+                                            {Arch::kResnet50, "resnet50"},
+                                            {Arch::kResnet101, "resnet101"},
+                                            {Arch::kMobilenetV2, "mobilenet_v2"}});
 }
 
 struct ImagenetOptions : train::RecipeDescription {
