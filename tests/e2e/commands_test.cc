@@ -7,6 +7,7 @@
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/testing/gpu.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -63,6 +64,21 @@ TEST(BenchStep, MeasuresLeNet) {
   EXPECT_EQ(row.at("parameters"), 20350);
   EXPECT_GT(row.at("step_ms").get<double>(), 0);
   EXPECT_TRUE(std::isfinite(row.at("images_per_second").get<double>()));
+}
+
+TEST(BenchStep, MeasuresAtALevelForAsLongAsItIsTold) {
+  const auto row = json_of({"bench", "step", "--model", "lenet", "--batch-size", "2", "--amp", "O2", "--dtype", "fp16",
+                            "--deterministic", "on", "--seconds", "0.05"});
+  EXPECT_EQ(row.at("device"), "cpu");
+  EXPECT_GT(row.at("images_per_second").get<double>(), 0);
+  EXPECT_FALSE(row.contains("device_peak_mb_all"));
+}
+
+TEST(BenchStep, WithoutAGpuIsToldSo) {
+  if (testing_support::why_no_gpu().empty()) GTEST_SKIP() << "there is one";
+  const auto result = lockstep({"bench", "step", "--model", "lenet", "--device", "cuda"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find(testing_support::why_no_gpu()), std::string::npos) << result.err;
 }
 
 TEST(BenchStep, WithoutCommunicationNothingIsReduced) {

@@ -52,6 +52,7 @@ TEST(Gpu, InMixedPrecisionWithAnAverage) {
 TEST(Gpu, TheOtherRecipes) {
   LOCKSTEP_NEEDS_GPU();
   const std::vector<Words> recipes = {{"imagenet", "--arch", "resnet18", "--sync-bn"},
+                                      {"imagenet", "--arch", "resnet50"},
                                       {"imagenet", "--arch", "mobilenet_v2"},
                                       {"unet", "--size", "32"}};
   for (const Words& words : recipes) {
@@ -61,6 +62,37 @@ TEST(Gpu, TheOtherRecipes) {
         Words{"--lanes", "2", "--batch-size", "4", "--steps", "3", "--amp", "--device", "cuda", "--out", dir / "run"});
     EXPECT_EQ(result.exit_code, 0) << words[0] << ": " << result.err;
     EXPECT_TRUE(std::isfinite(final_of(dir / "run").at("loss").get<double>()));
+  }
+}
+
+nlohmann::json bench_step(const Words& more) {
+  const auto result = lockstep(Words{"bench", "step", "--model", "resnet50", "--size", "64", "--batch-size", "4",
+                                     "--device", "cuda", "--dtype", "fp16", "--seconds", "0.2", "--json"} +
+                               more);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+}
+
+TEST(Gpu, BenchStepMeasuresItsMemoryToo) {
+  LOCKSTEP_NEEDS_GPU();
+  std::vector<double> peaks;
+  for (const char* level : {"O1", "O3"}) {
+    const auto found = bench_step({"--amp", level});
+    EXPECT_EQ(found.at("device"), "cuda");
+    EXPECT_GT(found.at("images_per_second").get<double>(), 0);
+    peaks.push_back(found.at("device_peak_mb_all").get<double>());
+  }
+  EXPECT_GT(peaks[0], 25.6 * 4 * 2) << "fp32 weights and gradients";
+  EXPECT_LT(peaks[1], peaks[0]) << "16 bits take less";
+}
+
+TEST(Gpu, BenchStepLoadsItsImages) {
+  LOCKSTEP_NEEDS_GPU();
+  const TempDir dir;
+  write_class_folders(dir.path(), 3, 8);
+  for (const char* prefetch : {"on", "off"}) {
+    const auto found = bench_step({"--amp", "O1", "--data", dir.path(), "--prefetch", prefetch});
+    EXPECT_GE(found.at("wait_ms").get<double>(), 0) << prefetch;
   }
 }
 

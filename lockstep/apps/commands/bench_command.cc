@@ -53,6 +53,7 @@ void check(const BenchOptions& options) {
   if (options.kind == BenchKind::kData) options.loading.check();
   if (options.kind != BenchKind::kStep) return;
   const bool loads = !options.loading.path.empty();
+  if (!options.prefetch && !loads) throw ConfigError("--prefetch off: goes with --data, whose batches are copied");
   if (options.loading.workers && !loads) throw ConfigError("--workers: goes with --data, whose images they load");
   if (options.overhead && loads) throw ConfigError("--overhead and --data: give only one of them");
   if (options.overhead && options.no_comm) throw ConfigError("--no-comm and --overhead: give only one of them");
@@ -70,9 +71,14 @@ void BenchOptions::declare_step(config::OptionSet& options) {
   options.toggle("channels-last", "memory layout of images", &channels_last, kNone);
   options.choice("optimizer", "", &optimizer, {"sgd", "adamw"}, kNone);
   processes.declare(options);
+  options.word("device", "where to compute; the nth process on the nth GPU", &device, kNone);
+  options.toggle("deterministic", "kernels that repeat their bits, as in training (off: on a GPU the fastest)",
+                 &deterministic, kNone);
+  options.number("seconds", "S", "measure for so long (left out: 4)", &loading.seconds, 0.05, 1e6, kNone);
   options.flag("no-comm", "leave the all-reduce out", &no_comm, kNone);
   options.text("data", "DIR", "load images at every step (left out: one batch in memory)", &loading.path, kNone);
   options.number("workers", "N", "threads a process that load --data", &loading.workers, 0, 256, kNone);
+  options.toggle("prefetch", "--data on a GPU: copy a batch while the one before it is computed", &prefetch, kNone);
   options.flag("overhead", "how much longer a step takes than without communication", &overhead, kNone);
   amp::declare_amp(options, &amp, kNone);
 }

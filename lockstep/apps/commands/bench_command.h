@@ -13,6 +13,7 @@
 #include "lockstep/apps/commands/bench_data_options.h"
 #include "lockstep/config/option_set.h"
 #include "lockstep/parallel/options/parallel_options.h"
+#include "lockstep/train/options/train_options.h"
 #include "lockstep/world/options/backend_options.h"
 
 namespace lockstep::apps {
@@ -28,7 +29,8 @@ constexpr auto words(BenchKind) {
 }
 
 // The networks of bench step, as the worker's table has them.
-constexpr auto kBenchModels = std::to_array<std::string_view>({"lenet", "resnet18", "unet", "mobilenet_v2"});
+constexpr auto kBenchModels =
+    std::to_array<std::string_view>({"lenet", "resnet18", "resnet50", "unet", "mobilenet_v2"});
 
 // fold: the product's. ring: the usual ring all-reduce, which gives other bits at every number of processes.
 constexpr auto kBenchAlgorithms = std::to_array<std::string_view>({"fold", "ring"});
@@ -36,7 +38,7 @@ constexpr auto kBenchAlgorithms = std::to_array<std::string_view>({"fold", "ring
 // Each kind has the options of its own declare function.
 struct BenchOptions {
   BenchKind kind = BenchKind::kStep;
-  BenchDataOptions loading;  // bench data: all of it; bench step: the folder and the workers
+  BenchDataOptions loading;  // bench data: all of it; bench step: the folder, the workers, the seconds
   std::string model = "resnet18";
   int size = 224;  // pixels a side
   int batch_size = 32;
@@ -44,6 +46,9 @@ struct BenchOptions {
   amp::AmpLevel amp = amp::AmpLevel::kO0;
   bool channels_last = true;
   std::string optimizer = "sgd";
+  train::DeviceKind device = train::DeviceKind::kCpu;
+  bool deterministic = false;  // as `lockstep train` is by default
+  bool prefetch = true;        // --data: a batch is copied to a GPU while the one before it is computed
   parallel::ProcessOptions processes;
   bool no_comm = false;   // leave the all-reduce out
   bool overhead = false;  // with and without it by turns; the update unsharded on both sides

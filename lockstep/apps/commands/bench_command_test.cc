@@ -48,7 +48,8 @@ std::vector<std::string> options_of(BenchKind kind) {
 TEST(BenchCommand, EachKindHasItsOwnOptions) {
   EXPECT_THAT(options_of(BenchKind::kStep),
               UnorderedElementsAre("model", "size", "batch-size", "dtype", "channels-last", "optimizer", "nproc",
-                                   "threads", "no-comm", "overhead", "amp", "data", "workers", "json"));
+                                   "threads", "no-comm", "overhead", "amp", "data", "workers", "device",
+                                   "deterministic", "seconds", "prefetch", "json"));
   EXPECT_THAT(options_of(BenchKind::kAllreduce), UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype",
                                                                       "interface", "nproc", "timeout", "json"));
   EXPECT_THAT(options_of(BenchKind::kStartup), UnorderedElementsAre("nproc", "json"));
@@ -66,6 +67,11 @@ TEST(BenchCommand, ReadsEachKind) {
   EXPECT_TRUE(step.model == "unet" && step.size == 96 && step.batch_size == 4 && step.no_comm && step.json);
   EXPECT_TRUE(step.dtype == BenchType::kBf16 && !step.channels_last && step.optimizer == "adamw");
   EXPECT_EQ(step.processes.nproc, 2);
+  EXPECT_TRUE(step.device == train::DeviceKind::kCpu && !step.deterministic && step.prefetch);
+  const auto on_gpu =
+      bench("step --model resnet50 --device cuda --deterministic on --seconds 2 --data d --prefetch off");
+  EXPECT_TRUE(on_gpu.device == train::DeviceKind::kCuda && on_gpu.deterministic && !on_gpu.prefetch);
+  EXPECT_EQ(on_gpu.loading.seconds, 2);
   const auto data =
       bench("data some/dir --threads 2 --size 96 --batch-size 8 --dtype bf16 --augment strong --epochs 3");
   EXPECT_TRUE(data.kind == BenchKind::kData && data.loading.path == "some/dir" && data.loading.batch_size == 8);
@@ -104,8 +110,10 @@ TEST(BenchCommand, BadLines) {
       {"data d --workers 1 --threads 1", "--workers and --threads: give only one of them"},
       {"data d --epochs 1 --seconds 1", "--epochs and --seconds: give only one of them"},
       {"step --workers 1", "--workers: goes with --data"},
+      {"step --prefetch off", "--prefetch off: goes with --data"},
+      {"step --device tpu", "--device tpu: expected cpu or cuda"},
       {"step x", "bench step: x: one word too many"},
-      {"step --model vgg", "--model vgg: expected lenet, resnet18, unet or mobilenet_v2"},
+      {"step --model vgg", "--model vgg: expected lenet, resnet18, resnet50, unet or mobilenet_v2"},
       {"allreduce --backend tcp", cat("--backend tcp: expected ", config::either(backends_of_cpu_memory()))},
       {"allreduce --sizes 1K,lots", "--sizes lots: expected"},
       {"allreduce --sizes 1K,,2K", "--sizes : expected"},
@@ -122,7 +130,7 @@ TEST(BenchCommand, BadLines) {
 TEST(BenchCommand, HelpListsTheOptionsOfEachKind) {
   const std::string text = BenchCommand().read({"step", "--help"}).value_or("");
   EXPECT_EQ(BenchCommand().read({"-h"}), text);
-  EXPECT_THAT(text, HasSubstr("--model lenet|resnet18|unet|mobilenet_v2"));
+  EXPECT_THAT(text, HasSubstr("--model lenet|resnet18|resnet50|unet|mobilenet_v2"));
   EXPECT_THAT(text, HasSubstr("bench data DIR"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;

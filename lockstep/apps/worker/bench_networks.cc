@@ -30,6 +30,7 @@ void build(BenchNetwork& network) {
 constexpr Kind kKinds[] = {
     {"lenet", 1, 10, false, 28, build<models::LeNet, models::LeNetOptions>},
     {"resnet18", 3, 1000, false, 0, build<models::ResNet18, models::ResNetOptions>},
+    {"resnet50", 3, 1000, false, 0, build<models::ResNet50, models::ResNetOptions>},
     {"unet", 3, 2, true, 0, build<models::UNet, models::UNetOptions>},
     {"mobilenet_v2", 3, 1000, false, 0, build<models::MobileNetV2, models::MobileNetV2Options>},
 };

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "bench_device.h"
 #include "bench_feed.h"
 #include "bench_networks.h"
 #include "commands.h"
@@ -21,7 +22,9 @@
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/auto_amp.h"
+#include "lockstep/train/device.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/world/seeds.h"
 #include "process_figures.h"
 
 namespace lockstep::worker {
@@ -31,8 +34,12 @@ constexpr int kWarmup = 20, kProbe = 10;
 constexpr double kWarmupSeconds = 2;  // is enough, and of the probe half of it
 constexpr double kSeconds = 4;        // of measuring, and at least 20 steps
 constexpr double kLeast = 20;
+constexpr int64_t kBlocks = 10;      // of steps on a GPU: the host does not wait for the end of each
 constexpr int kPairs = 11;           // of blocks, for the overhead
 constexpr int64_t kStepsABlock = 6;  // at least: ranks that wait for each other at every step even out over some
+
+// Whether every step folds its gradients. The fold says whether they are finite, which a loss scale depends on.
+bool always_folds(const BenchOptions& options) { return !options.no_comm && !options.overhead; }
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -40,14 +47,15 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// --amp says which level; without it a 16-bit --dtype stands for O1. There is no loss scale.
+// --amp says which level; without it a 16-bit --dtype stands for O1. The loss scale is that of training, and 1 where
+// steps leave the communication out: nobody looks at their gradients.
 amp::Options amp_of(const BenchOptions& options, World& world) {
   const auto half = options.dtype == apps::BenchType::kFp16 ? amp::HalfType::kFp16 : amp::HalfType::kBf16;
   train::ResolvedAmp resolved{options.amp, half, ""};
-  if (options.amp == amp::AmpLevel::kAuto) resolved = train::resolve_amp(half, train::DeviceKind::kCpu, world);
+  if (options.amp == amp::AmpLevel::kAuto) resolved = train::resolve_amp(half, options.device, world);
   const bool narrow = options.amp == amp::AmpLevel::kO0 && options.dtype != apps::BenchType::kFp32;
   amp::Options amp = train::amp_options(narrow ? amp::AmpLevel::kO1 : resolved.level, resolved.dtype);
-  if (amp.opt_level != amp::OptLevel::kO0) amp.loss_scale = 1;
+  if (amp.opt_level != amp::OptLevel::kO0 && !always_folds(options)) amp.loss_scale = 1;
   return amp;
 }
 
@@ -57,15 +65,20 @@ class Bench {
   Bench(const BenchOptions& options, const std::shared_ptr<World>& world)
       : options_(options),
         world_(world),
+        device_(options.device, world->local_rank()),
         net_(make_bench_network(options)),
         rank_(world->rank()),
         size_(world->size()) {
+    net_.module->to(device_.device());
     train::set_memory_format(*net_.module, options.channels_last);
     if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
-    if (!options.loading.path.empty()) feed_.emplace(options, *world, net_);
+    net_.images = net_.images.to(device_.device());
+    net_.labels = net_.labels.to(device_.device());
+    if (!options.loading.path.empty()) feed_.emplace(options, *world, net_, device_.device());
     auto whole = optim::make_optimizer(options.optimizer, net_.module->parameters(), {{"lr", 1e-3}});
-    // `lockstep train` shards the optimizer too. Without communication there is nothing to share.
-    if (size_ > 1 && !options.no_comm && !options.overhead) {
+    // `lockstep train` shards the optimizer too, where ranks share memory. Without communication there is nothing to
+    // share.
+    if (size_ > 1 && always_folds(options) && world->communicator().has_views()) {
       optimizer_ = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), world->communicator());
     } else {
       optimizer_ = std::move(whole);
@@ -84,19 +97,30 @@ class Bench {
     if (feed_) feed_->fill(net_);
     net_.module->zero_grad();
     if (communicate) {
-      ddp_->run(
+      const auto result = ddp_->run(
           {.number = number_++,
            .samples = int64_t{size_} * options_.batch_size,
            .lanes = {{rank_, options_.batch_size}}},
           [this](size_t) { return loss(); }, *mixed_);
+      mixed_->step(*optimizer_, result);
     } else {
       std::optional<parallel::DistributedDataParallel::NoSync> local;
       if (ddp_ != nullptr) local.emplace(*ddp_);
       mixed_->forward([this] { return loss(); }).backward();
+      optimizer_->update({});
     }
-    optimizer_->update({});
   }
-  void step() { step(!options_.no_comm); }
+
+  // The seconds of so many steps, to the end of the last one on the device.
+  double seconds_of(int64_t steps, bool communicate) {
+    const Stopwatch watch;
+    for (int64_t i = 0; i < steps; ++i) step(communicate);
+    device_.wait();
+    return watch.seconds();
+  }
+  double seconds_of(int64_t steps) { return seconds_of(steps, !options_.no_comm); }
+
+  const BenchDevice& device() const { return device_; }
 
   const std::string& name() const { return net_.name; }
   uint64_t reduced_bytes() const { return world_->self().reduced_bytes; }  // by all steps so far
@@ -114,6 +138,7 @@ class Bench {
 
   const BenchOptions& options_;
   std::shared_ptr<World> world_;
+  BenchDevice device_;
   BenchNetwork net_;
   std::optional<BenchFeed> feed_;
   int rank_, size_;
@@ -126,22 +151,19 @@ class Bench {
 // Up to `most` steps in about `seconds`: how long one takes. All ranks do the same number, which rank 0's clock decides
 // from the first.
 double probe(Bench& bench, comm::Communicator& comm, int most, double seconds) {
-  const Stopwatch first;
-  bench.step();
-  const double wanted = std::clamp(seconds / first.seconds(), 2.0, static_cast<double>(most)) - 1;
+  const double wanted = std::clamp(seconds / bench.seconds_of(1), 2.0, static_cast<double>(most)) - 1;
   const at::Tensor count = at::full({1}, wanted, at::kDouble);
   comm.broadcast(count, 0);
   const auto steps = static_cast<int64_t>(count.item<double>());
-  const Stopwatch watch;
-  for (int64_t i = 0; i < steps; ++i) bench.step();
-  return watch.seconds() / static_cast<double>(steps);
+  return bench.seconds_of(steps) / static_cast<double>(steps);
 }
 
-int64_t steps_to_measure(Bench& bench, comm::Communicator& comm) {
-  bench.step();  // compiles kernels, which takes long
-  probe(bench, comm, kWarmup, kWarmupSeconds);
-  const double step = probe(bench, comm, kProbe, kWarmupSeconds / 2);
-  const at::Tensor count = at::full({1}, std::max(kLeast, kSeconds / step), at::kDouble);
+int64_t steps_to_measure(Bench& bench, comm::Communicator& comm, double seconds) {
+  bench.seconds_of(1);  // compiles kernels, or tries them out, which takes long
+  const double warmup = std::min(kWarmupSeconds, seconds / 2);
+  probe(bench, comm, kWarmup, warmup);
+  const double step = probe(bench, comm, kProbe, warmup / 2);
+  const at::Tensor count = at::full({1}, std::max(kLeast, seconds / step), at::kDouble);
   comm.broadcast(count, 0);
   return static_cast<int64_t>(count.item<double>());
 }
@@ -158,7 +180,7 @@ Overhead overhead(Bench& bench, comm::Communicator& comm, int64_t steps_a_block)
     comm.barrier();
     const uint64_t bytes = bench.reduced_bytes();
     const Stopwatch watch;
-    for (int64_t i = 0; i < steps_a_block; ++i) bench.step(communicate);
+    bench.seconds_of(steps_a_block, communicate);
     comm.barrier();
     if (!communicate) result.bytes_without += bench.reduced_bytes() - bytes;
     return watch.seconds();
@@ -173,9 +195,8 @@ Overhead overhead(Bench& bench, comm::Communicator& comm, int64_t steps_a_block)
   return result;
 }
 
-// A figure of this process's memory that a file in /proc has, of all ranks together, in MB.
-double memory_of_all(comm::Communicator& comm, const char* path, const std::string& key) {
-  const at::Tensor sum = at::full({1}, megabytes_in(path, key), at::kDouble);
+double sum_of_all(comm::Communicator& comm, double figure) {
+  const at::Tensor sum = at::full({1}, figure, at::kDouble);
   comm.all_reduce(sum, comm::ReduceOp::kSum);
   return sum.item<double>();
 }
@@ -185,6 +206,9 @@ std::string text_of(const nlohmann::ordered_json& result) {
       cat(result["model"].get<std::string>(), ", ", result["ranks"].get<int>(),
           " ranks: ", result["step_ms"].get<double>(), " ms a step, ", result["images_per_second"].get<double>(),
           " images/s, ", std::lround(result["pss_mb_all"].get<double>()), " MB of memory (PSS) together");
+  if (result.contains("device_peak_mb_all")) {
+    text += cat(", at most ", std::lround(result["device_peak_mb_all"].get<double>()), " MB on the GPU");
+  }
   if (result.contains("overhead")) {
     text += cat(", ", result["overhead"].get<double>(), " times a step without communication");
   }
@@ -194,28 +218,33 @@ std::string text_of(const nlohmann::ordered_json& result) {
 }  // namespace
 
 int bench_step(const BenchOptions& options) {
-  const auto world = init();
+  train::require_gpu(options.device);
+  train::let_cublas_repeat(options.device, options.deterministic);
+  const auto world = init({.backend = train::backend_for(options.device, "auto")});
   auto& comm = world->communicator();
   at::set_num_threads(parallel::threads_or_default(options.processes.threads, usable_cores(), world->size()));
+  init_seeds(/*seed=*/1, options.deterministic);
   Bench bench(options, world);
-  const int64_t steps = steps_to_measure(bench, comm);
+  const int64_t steps = steps_to_measure(bench, comm, options.loading.seconds.value_or(kSeconds));
+  const int64_t a_block = bench.device().is_cpu() ? 1 : std::max<int64_t>(1, steps / kBlocks);
   std::vector<double> times;
+  bench.device().forget_peak();
   const uint64_t bytes = bench.reduced_bytes();
   const double waited = bench.waited_seconds();
   const Stopwatch all;
-  for (int64_t left = steps; left > 0; --left) {
-    const Stopwatch watch;
-    bench.step();
-    times.push_back(watch.seconds());
+  for (int64_t left = steps; left > 0; left -= a_block) {
+    const int64_t count = std::min(left, a_block);
+    times.push_back(bench.seconds_of(count) / static_cast<double>(count));
   }
   const auto a_step = [steps](double seconds) { return seconds * 1e3 / static_cast<double>(steps); };
   const double mean_ms = a_step(all.seconds()), wait_ms = a_step(bench.waited_seconds() - waited);
   // Shared pages are divided among those who map them.
-  const double memory = memory_of_all(comm, "/proc/self/smaps_rollup", "Pss:");
-  const double peak = memory_of_all(comm, "/proc/self/status", "VmHWM:");
+  const double memory = sum_of_all(comm, megabytes_in("/proc/self/smaps_rollup", "Pss:"));
+  const double peak = sum_of_all(comm, peak_mb());
   const double step = median(times);
   nlohmann::ordered_json result = {{"model", bench.name()},
                                    {"ranks", world->size()},
+                                   {"device", config::word_of(options.device)},
                                    {"step_ms", step * 1e3},
                                    {"images_per_second", world->size() * options.batch_size / step},
                                    {"mean_step_ms", mean_ms},
@@ -223,6 +252,7 @@ int bench_step(const BenchOptions& options) {
                                    {"reduced_bytes", (bench.reduced_bytes() - bytes) / static_cast<uint64_t>(steps)},
                                    {"pss_mb_all", memory},
                                    {"peak_mb_all", peak}};
+  if (!bench.device().is_cpu()) result["device_peak_mb_all"] = sum_of_all(comm, bench.device().peak_mb());
   if (!options.loading.path.empty()) result["wait_ms"] = wait_ms;
   if (options.overhead) {
     const Overhead found = overhead(bench, comm, std::max(kStepsABlock, steps / kPairs));
