@@ -9,7 +9,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LOCKSTEP = ROOT / "build" / "release" / "bin" / "lockstep"
+LOCKSTEP = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build" / "release" / "bin")) / "lockstep"
 PEER = ROOT / "bench" / "peers" / "models_ddp.py"
 RANKS = 2
 TIMEOUT = 300  # seconds that one run may take
@@ -20,15 +20,19 @@ class Failed(Exception):
     """A measured program failed; says which, and how."""
 
 
-def last_json_line(command, environment=None):
+class TooLong(Failed):
+    """It was not done in its time."""
+
+
+def last_json_line(command, environment=None, timeout=TIMEOUT):
     """Of the command's standard output. Its processes are gone when this returns, whatever happened."""
     text = " ".join(map(str, command))
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
     try:
-        output, errors = process.communicate(timeout=TIMEOUT)
+        output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        raise Failed(f"{text}: not done after {TIMEOUT} s") from None
+        raise TooLong(f"{text}: not done after {timeout:.0f} s") from None
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -39,17 +43,17 @@ def last_json_line(command, environment=None):
     return json.loads(lines[-1])
 
 
-def our_step(flags):
-    world = ["--nproc", str(RANKS), "--threads", "1", "--json"]
-    return last_json_line([LOCKSTEP, "bench", "step", *flags, *world])
+def our_step(flags, ranks=RANKS, timeout=TIMEOUT):
+    world = ["--nproc", str(ranks), "--threads", "1", "--json"]
+    return last_json_line([LOCKSTEP, "bench", "step", *flags, *world], timeout=timeout)
 
 
-def peer(python, flags):
+def peer(python, flags, ranks=RANKS, timeout=TIMEOUT):
     """The JSON line of models_ddp.py under torchrun, and `first_step_seconds` from the command."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    torchrun = [python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(RANKS)]
+    torchrun = [python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks)]
     start = time.monotonic_ns()
-    result = last_json_line([*torchrun, PEER, *flags], environment)
+    result = last_json_line([*torchrun, PEER, *flags], environment, timeout)
     result["first_step_seconds"] = (result["first_step_ns"] - start) * 1e-9
     return result
 

@@ -48,6 +48,23 @@ PYTORCH = Part("PyTorch", "requirements.txt", 3.5)
 DALI = Part("NVIDIA DALI", "requirements-dali.txt", 0.6)
 
 
+def python_that_computes_on(device):
+    """The first interpreter whose PyTorch can use the device, "cuda" or "cpu"; None if there is none. Nothing is installed.
+
+    LOCKSTEP_BENCH_PYTHON's alone if that is set, else that of `./run setup cuda`, `python3`, or the bench's own.
+    """
+    override = os.environ.get("LOCKSTEP_BENCH_PYTHON")
+    ours = [ROOT / ".venv" / "bin" / "python", "python3", FOLDER / "bin" / "python"]
+    test = f"import torch; torch.ones(1, device='{device}')"
+    for interpreter in map(str, [override] if override else ours):
+        try:
+            if subprocess.run([interpreter, "-c", test], capture_output=True, timeout=120).returncode == 0:
+                return interpreter
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+    return None
+
+
 def python(*more):
     """The path of the interpreter, which has PyTorch and the parts `more`; makes what is missing or has changed.
 

@@ -19,6 +19,8 @@ class LeNet(nn.Module):
 
 
 class BasicBlock(nn.Module):
+    expansion = 1
+
     def __init__(self, inputs, outputs, stride):
         super().__init__()
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
@@ -36,25 +38,63 @@ class BasicBlock(nn.Module):
         return self.relu(self.bn2(self.conv2(x)) + identity)
 
 
-class ResNet18(nn.Module):
-    def __init__(self, classes=1000):
+class Bottleneck(nn.Module):
+    """torchvision's, with the stride in the 3×3 convolution (v1.5)."""
+
+    expansion = 4
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = width * self.expansion
+        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        identity = x if self.downsample is None else self.downsample(x)
+        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.relu(self.bn2(self.conv2(x)))
+        return self.relu(self.bn3(self.conv3(x)) + identity)
+
+
+class ResNet(nn.Module):
+    def __init__(self, block, counts, classes=1000):
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
         inputs = 64
-        for number, outputs in enumerate((64, 128, 256, 512)):
-            blocks = nn.Sequential(BasicBlock(inputs, outputs, 2 if number else 1), BasicBlock(outputs, outputs, 1))
-            setattr(self, f"layer{number + 1}", blocks)
-            inputs = outputs
+        for number, (width, count) in enumerate(zip((64, 128, 256, 512), counts)):
+            blocks = []
+            for position in range(count):
+                blocks.append(block(inputs, width, 2 if number and position == 0 else 1))
+                inputs = width * block.expansion
+            setattr(self, f"layer{number + 1}", nn.Sequential(*blocks))
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
-        self.fc = nn.Linear(512, classes)
+        self.fc = nn.Linear(inputs, classes)
 
     def forward(self, x):
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).flatten(1))
+
+
+class ResNet18(ResNet):
+    def __init__(self, classes=1000):
+        super().__init__(BasicBlock, (2, 2, 2, 2), classes)
+
+
+class ResNet50(ResNet):
+    def __init__(self, classes=1000):
+        super().__init__(Bottleneck, (3, 4, 6, 3), classes)
 
 
 def conv_norm_relu6(inputs, outputs, kernel, stride=1, groups=1):

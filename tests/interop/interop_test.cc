@@ -57,13 +57,32 @@ class Interop : public testing::Test {
 TEST_F(Interop, TorchvisionsAndPytorchUNetsNetworksTakeOurWeightsAndComputeTheSame) {
   at::manual_seed(1);
   const at::Tensor images = at::rand({2, 3, 64, 64});
-  const std::string files = cat(saved("resnet18", models::ResNet18(models::ResNetOptions{}, 1), images), ' ',
+  const models::ResNetOptions resnet;
+  const std::string files = cat(saved("resnet18", models::ResNet18(resnet, 1), images), ' ',
+                                saved("resnet34", models::ResNet34(resnet, 1), images), ' ',
+                                saved("resnet50", models::ResNet50(resnet, 1), images), ' ',
+                                saved("resnet101", models::ResNet101(resnet, 1), images), ' ',
                                 saved("mobilenet_v2", models::MobileNetV2(models::MobileNetV2Options{}, 1), images),
                                 ' ', saved("unet", models::UNet(models::UNetOptions{}, 1), images), ' ',
                                 saved("lenet", models::LeNet(models::LeNetOptions{}, 1), at::rand({2, 1, 28, 28})));
   const CommandOutput output = run(cat(python_, ' ', kFolder, "/networks.py ", files));
   EXPECT_EQ(output.status, 0) << output.text;
-  for (const char* name : {"resnet18", "mobilenet_v2", "unet", "lenet"}) EXPECT_THAT(output.text, HasSubstr(name));
+  for (const char* name : {"resnet18", "resnet34", "resnet50", "resnet101", "mobilenet_v2", "unet", "lenet"}) {
+    EXPECT_THAT(output.text, HasSubstr(name));
+  }
+}
+
+// Ours and PyTorch's, as on a GPU.
+TEST_F(Interop, TheBenchOfGpusRunsOnACpu) {
+  const CommandOutput output =
+      run(cat("LOCKSTEP_BIN=" LOCKSTEP_BIN_DIR " LOCKSTEP_BENCH_PYTHON=", python_,
+              " timeout 300 python3 " LOCKSTEP_SOURCE_DIR "/bench/run gpu --rehearse --rounds 1"));
+  EXPECT_EQ(output.status, 0) << output.text;
+  for (const char* level : {"resnet18       O0", "resnet18       O1 deterministic", "resnet18       O3"}) {
+    EXPECT_THAT(output.text, HasSubstr(level));
+  }
+  EXPECT_THAT(output.text, HasSubstr("PyTorch 2."));
+  EXPECT_THAT(output.text, testing::Not(HasSubstr("left out: PyTorch")));
 }
 
 TEST_F(Interop, LockstepLaunchStartsAPyTorchProgram) {
