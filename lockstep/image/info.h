@@ -20,9 +20,10 @@ struct ImageInfo {
   int channels = 3;               // 1: grey; 3: colour, which palettes and CMYK count as
   bool alpha = false;
   bool palette = false;
-  bool inks = false;     // CMYK
-  int bits = 8;          // a channel
-  Size upright() const;  // the size after orientation
+  bool inks = false;              // CMYK
+  int bits = 8;                   // a channel
+  const char* unusual = nullptr;  // a JPEG of a kind that decoders on GPUs don't take: "CMYK JPEG"
+  Size upright() const;           // the size after orientation
 };
 
 // What an image may take. An image beyond it is refused before memory is taken.

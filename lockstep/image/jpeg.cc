@@ -37,6 +37,24 @@ unsigned unsigned_of(int value) { return static_cast<unsigned>(value); }
 
 bool is_inks(J_COLOR_SPACE space) { return space == JCS_CMYK || space == JCS_YCCK; }
 
+// Whether both channels of colour have one sample where brightness has 1, 2 or 4 by 1 or 2.
+bool is_usual_sampling(const jpeg_decompress_struct& jpeg) {
+  const jpeg_component_info* const all = jpeg.comp_info;
+  const int across = all[0].h_samp_factor, down = all[0].v_samp_factor;
+  const auto is_one = [](const jpeg_component_info& of) { return of.h_samp_factor == 1 && of.v_samp_factor == 1; };
+  return is_one(all[1]) && is_one(all[2]) && (across == 1 || across == 2 || across == 4) && (down == 1 || down == 2);
+}
+
+// ImageInfo::unusual, of a header that has been read.
+const char* unusual_of(const jpeg_decompress_struct& jpeg) {
+  if (is_inks(jpeg.jpeg_color_space)) return "CMYK JPEG";
+  if (jpeg.arith_code) return "arithmetic JPEG";
+  if (jpeg.data_precision != 8) return "JPEG not of 8 bits";
+  if (jpeg.jpeg_color_space == JCS_GRAYSCALE) return nullptr;
+  if (jpeg.jpeg_color_space != JCS_YCbCr) return "RGB JPEG";
+  return is_usual_sampling(jpeg) ? nullptr : "JPEG of unusual sampling";
+}
+
 }  // namespace
 
 struct JpegReader::State {
@@ -201,7 +219,8 @@ ImageInfo JpegReader::open(const EncodedImage& image) {
   ImageInfo info{.format = Format::kJpeg,
                  .stored = size,
                  .channels = jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3,
-                 .inks = is_inks(jpeg.jpeg_color_space)};
+                 .inks = is_inks(jpeg.jpeg_color_space),
+                 .unusual = unusual_of(jpeg)};
   if (image.options.exif) {
     const int orientation = exif_orientation(segments.exif);
     info.exif_orientation = orientation != 0;

@@ -94,6 +94,29 @@ std::string Pipeline::text() const {
   return text.empty() ? "as it is" : text;
 }
 
+// Plans the transforms that come first, as far as there are plans. Returns how many.
+size_t Pipeline::plan_first(Geometry& geometry, const Draw& draw) const {
+  size_t next = 0;
+  for (; next < transforms_.size(); ++next) {
+    const auto planned = transforms_[next]->plan(geometry, draw.stream(slots_[next]));
+    if (!planned) break;
+    geometry = *planned;
+  }
+  return next;
+}
+
+std::optional<Geometry> Pipeline::plan(Size image, const Draw& draw) const {
+  Geometry geometry = whole(image);
+  return plan_first(geometry, draw) == transforms_.size() ? std::optional(geometry) : std::nullopt;
+}
+
+std::string Pipeline::unplanned() const {
+  constexpr Size kPhotograph{500, 375};
+  Geometry geometry = whole(kPhotograph);
+  const size_t planned = plan_first(geometry, {});
+  return planned == transforms_.size() ? "" : transforms_[planned]->text();
+}
+
 void Pipeline::run(Decoder& image, Decoder* mask, const LabelMap* classes, const Draw& draw, Scratch& scratch,
                    Sample& out, Times& times) const {
   if (mask != nullptr) orient_mask(image, *mask);
@@ -101,11 +124,7 @@ void Pipeline::run(Decoder& image, Decoder* mask, const LabelMap* classes, const
   out.mask_values.clear();
   size_t next = 0;
   named(image.name(), [&] {
-    for (; next < transforms_.size(); ++next) {
-      const auto planned = transforms_[next]->plan(geometry, draw.stream(slots_[next]));
-      if (!planned) break;
-      geometry = *planned;
-    }
+    next = plan_first(geometry, draw);
     decode_image(image, geometry, scratch, out.image, times);
   });
   if (mask != nullptr) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,13 @@ class Pipeline {
   explicit Pipeline(std::vector<std::shared_ptr<const Transform>> transforms = {});
   std::string text() const;  // "RandomResizedCrop 224, flip 0.5"; "as it is" without transforms
 
+  // The text of the first transform that has no plan for a usual photograph, which it changes as pixels; else empty.
+  std::string unplanned() const;
+
+  // The whole plan of an upright image of this size; nothing where a transform changes its pixels. Throws DataError
+  // without a name, for images that a transform refuses.
+  std::optional<Geometry> plan(Size image, const Draw& draw) const;
+
   struct Times {
     int64_t decode_ns = 0, transform_ns = 0;
   };
@@ -32,6 +40,8 @@ class Pipeline {
            Times& times) const;
 
  private:
+  size_t plan_first(Geometry& geometry, const Draw& draw) const;
+
   std::vector<std::shared_ptr<const Transform>> transforms_;
   std::vector<uint32_t> slots_;  // of each
 };

@@ -58,6 +58,20 @@ TEST(Pipeline, APlanIsWhatItsTransformsDoOneByOne) {
   }
 }
 
+TEST(Pipeline, IsPlannedWithoutPixelsWhereItIsGeometryAlone) {
+  const Pipeline crops({random_resized_crop({32, 32}), flip_x()});
+  EXPECT_EQ(crops.unplanned(), "");
+  const Draw draw{5, 1, 3};
+  const auto geometry = crops.plan({130, 90}, draw);
+  ASSERT_TRUE(geometry.has_value());
+  EXPECT_EQ(geometry->result(), (Size{32, 32}));
+  EXPECT_EQ(crops.plan({130, 90}, draw), geometry) << "by the draw";
+  EXPECT_NE(crops.plan({130, 90}, {5, 1, 4}), geometry);
+  const Pipeline other({flip_x(), std::make_shared<Nothing>()});
+  EXPECT_EQ(other.unplanned(), "nothing");
+  EXPECT_FALSE(other.plan({130, 90}, draw).has_value());
+}
+
 TEST(Pipeline, ARejectedDrawShiftsNobody) {
   const auto bytes = encode_jpeg(picture({130, 90}));
   const auto flipped = [&](const Transforms& list, uint64_t i) {
