@@ -64,10 +64,15 @@ bool has_tables(const std::vector<Field>& fields) {
   return std::any_of(fields.begin(), fields.end(), [](const Field& field) { return field.table.defined(); });
 }
 
+bool has_encoded(const std::vector<Field>& fields) {
+  return std::any_of(fields.begin(), fields.end(), [](const Field& field) { return field.encoded > 0; });
+}
+
 std::vector<Field> looked_up(std::vector<Field> fields) {
   for (Field& field : fields) {
     if (field.table.defined()) field.dtype = field.table.scalar_type();
     field.table.reset();
+    field.encoded = 0;
   }
   return fields;
 }

@@ -33,7 +33,10 @@ class ByteTables {
 
 bool has_tables(const std::vector<Field>& fields);
 
-// The fields as they are once their bytes have been looked up.
+// Whether one of the fields comes encoded (Field::encoded).
+bool has_encoded(const std::vector<Field>& fields);
+
+// The fields as they are once their pictures have been decoded and their bytes looked up.
 std::vector<Field> looked_up(std::vector<Field> fields);
 
 }  // namespace lockstep::data

@@ -20,7 +20,7 @@ bool same_table(const at::Tensor& a, const at::Tensor& b) {
 
 bool same(const Field& a, const Field& b) {
   return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.channels_last == b.channels_last &&
-         same_table(a.table, b.table);
+         a.encoded == b.encoded && same_table(a.table, b.table);
 }
 
 // The parts' texts, each once.

@@ -12,6 +12,10 @@ ReadStats& ReadStats::operator+=(const ReadStats& other) {
   return *this;
 }
 
+std::vector<int64_t> row_shape(const Field& field) {
+  return field.encoded > 0 ? std::vector<int64_t>{field.encoded} : field.shape;
+}
+
 std::string Dataset::name_of(int64_t index) const { return cat("sample ", index); }
 
 void check_index(int64_t index, int64_t size) {

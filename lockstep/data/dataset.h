@@ -25,7 +25,13 @@ struct Field {
   // Of uint8 images [C, H, W] that are normalised where they are used (byte_tables.h): the number for each byte of each
   // channel, [C, 256] of a floating-point type on the CPU. Undefined: the values are what they are.
   at::Tensor table = {};
+  // Of uint8 images that are decoded where they are used (image/device): the bytes of a picture's row in a batch, which
+  // is uint8 [encoded] then. The shape is the decoded image's. 0: the values are what they are.
+  int64_t encoded = 0;
 };
+
+// The shape of a sample's row in a batch that a loader makes: the field's, or that of an encoded picture.
+std::vector<int64_t> row_shape(const Field& field);
 
 // Where the time of reading went.
 struct ReadStats {

@@ -13,6 +13,10 @@ namespace lockstep::data {
 namespace {
 
 void check_bytes(const BatchTransform& transform, const Dataset& dataset) {
+  if (has_encoded(dataset.fields())) {
+    throw ConfigError(transform.text(), ": mixes pictures, and these are decoded after it, on the device; have them ",
+                      "decoded as they are read");
+  }
   if (transform.takes_bytes() || !has_tables(dataset.fields())) return;
   throw ConfigError(transform.text(), ": computes with normalised images, and these are bytes that are normalised ",
                     "after it, on the device; have them normalised as they are read");

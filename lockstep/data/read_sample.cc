@@ -18,6 +18,12 @@ void fill(std::span<const at::Tensor> rows, int byte) {
 
 const char* bytes_in(const at::Tensor& row) { return static_cast<const char*>(row.const_data_ptr()); }
 
+void check_encoded(const Dataset& dataset, const Field& field) {
+  if (field.encoded == 0 || (field.encoded > 0 && field.dtype == at::kByte && field.shape.size() == 3)) return;
+  throw ConfigError(dataset.description(), ": the field ", field.name,
+                    " comes encoded, and is no uint8 image [C, H, W]");
+}
+
 void check_table(const Dataset& dataset, const Field& field) {
   if (!field.table.defined()) return;
   const auto refuse = [&](const auto&... why) {
@@ -44,6 +50,7 @@ void check_fields(const Dataset& dataset) {
     if (!names.insert(field.name).second) {
       throw ConfigError(dataset.description(), ": two fields are named ", field.name, "; each has a name of its own");
     }
+    check_encoded(dataset, field);
     check_table(dataset, field);
   }
 }

@@ -12,7 +12,8 @@ struct SampleRead {
   Draw draw;
 };
 
-// Throws ConfigError unless the fields have names of their own, of which "data" is the first, and tables are for bytes.
+// Throws ConfigError unless the fields have names of their own, of which "data" is the first, and tables are for
+// bytes, and what comes encoded is an image.
 void check_fields(const Dataset& dataset);
 
 // Dataset::read outside of the calling thread's gradient and inference modes. An exception that is not the library's

@@ -9,7 +9,7 @@ namespace lockstep::data {
 namespace {
 
 at::MemoryFormat format_of(const Field& field) {
-  const bool last = field.channels_last && field.shape.size() == 3;
+  const bool last = field.channels_last && row_shape(field).size() == 3;
   return last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
 
@@ -28,7 +28,7 @@ SampleRows::SampleRows(const std::vector<Field>& fields, int64_t rows, const Bat
   const PlainTensors plain;
   batch_.tensors.reserve(fields.size());
   for (const Field& field : fields) {
-    std::vector<int64_t> shape = field.shape;
+    std::vector<int64_t> shape = row_shape(field);
     shape.insert(shape.begin(), rows);
     batch_.tensors.emplace_back(field.name, memory
                                                 ? memory(shape, field.dtype, format_of(field))
@@ -44,7 +44,7 @@ int64_t bytes_of(const std::vector<Field>& fields, int64_t rows) {
   int64_t bytes = 0;
   for (const Field& field : fields) {
     int64_t values = rows;
-    for (const int64_t dimension : field.shape) values *= dimension;
+    for (const int64_t dimension : row_shape(field)) values *= dimension;
     bytes += values * static_cast<int64_t>(c10::elementSize(field.dtype));
   }
   return bytes;
