@@ -29,7 +29,8 @@ ImageSetup setup_of(const OpenOptions& options, image::Size result, const Transf
           .decode = decode,
           .dtype = options.dtype,
           .channels_last = options.channels_last,
-          .as_bytes = options.as_bytes};
+          .as_bytes = options.as_bytes,
+          .encoded = options.encoded};
 }
 
 // Images with classes. `plain` is what evaluation does, `cropping` what standard does in its place.

@@ -35,7 +35,11 @@ class ImageDataset final : public data::Dataset {
     stats.bytes += std::ssize(encoded.bytes);
     open_encoded(desk->image, encoded, source_->name_of(index), renderer_.setup().decode);
     stats.decode_ns += monotonic_ns() - is_read;
-    renderer_.render(*desk, nullptr, draw, rows, stats);
+    if (renderer_.encoded()) {
+      renderer_.store_encoded(*desk, encoded.bytes, draw, rows[0], stats);
+    } else {
+      renderer_.render(*desk, nullptr, draw, rows, stats);
+    }
     *rows[1].mutable_data_ptr<int64_t>() = source_->class_of(index);
   }
 

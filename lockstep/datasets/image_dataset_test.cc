@@ -15,7 +15,9 @@
 #include "lockstep/datasets/class_folders.h"
 #include "lockstep/datasets/testing/picture_files.h"
 #include "lockstep/image/crops.h"
+#include "lockstep/image/device/batch_decoder.h"
 #include "lockstep/image/flips.h"
+#include "lockstep/image/rand_augment.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -112,6 +114,53 @@ TEST_F(ImageDatasetTest, AsBytesHasTheTableThatMakesTheSameNumbers) {
   with.dtype = at::kByte;
   with.as_bytes = true;
   EXPECT_THROW(open(with), ConfigError) << "bytes that are not normalised";
+}
+
+TEST_F(ImageDatasetTest, EncodedOnesAreThoseOfTheHostOnceTheyAreDecoded) {
+  write_deep(dir_, "cats/a.png", testing::png({50, 45}));
+  const std::vector<int64_t> all = {0, 1, 2, 3, 4, 5, 6};
+  for (const bool channels_last : {false, true}) {
+    ImageSetup with = setup({24, 20});
+    with.channels_last = channels_last;
+    with.as_bytes = true;
+    const auto pixels = open(with, true);
+    with.encoded = true;
+    const auto encoded = open(with, true);
+    EXPECT_EQ(encoded->sample_shape(), pixels->sample_shape());
+    EXPECT_EQ(encoded->fingerprint(), pixels->fingerprint());
+    EXPECT_NE(encoded->transforms(), pixels->transforms()) << "a device's pixels may be others";
+    const data::Batch rows = data::read_batch(*encoded, all, 2, 1), wanted = data::read_batch(*pixels, all, 2, 1);
+    EXPECT_EQ(rows.data().sizes(), at::IntArrayRef({7, image::row_bytes({24, 20})}));
+    image::BatchDecoder decoder(std::make_shared<image::HostDecoder>(), at::kCPU);
+    image::DecodedCounts counts;
+    EXPECT_TRUE(at::equal(decoder.decode(rows.data(), {24, 20}, channels_last, counts), wanted.data()));
+    EXPECT_TRUE(at::equal(rows.target(), wanted.target()));
+    EXPECT_EQ(counts.text(), "6 on the device, 1 on the host (1 PNG)");
+    EXPECT_FALSE(data::has_encoded(encoded->for_evaluation()->fields())) << "what `lockstep eval` sees";
+    EXPECT_FALSE(data::has_encoded(open(with)->fields()));
+  }
+}
+
+TEST_F(ImageDatasetTest, WhatADeviceCantDoIsRefused) {
+  const auto refusal = [&](const auto& change) {
+    ImageSetup with = setup({24, 24});
+    with.as_bytes = with.encoded = true;
+    change(with);
+    try {
+      open(with, true);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal([](ImageSetup&) {}), "");
+  EXPECT_THAT(refusal([](ImageSetup& with) { with.as_bytes = false; }), HasSubstr("normalised there, too"));
+  EXPECT_THAT(refusal([](ImageSetup& with) { with.decode.fast = true; }), HasSubstr("--fast-decode"));
+  EXPECT_THAT(refusal([](ImageSetup& with) { with.decode.channels = 1; }), HasSubstr("three channels, not 1"));
+  EXPECT_THAT(refusal([](ImageSetup& with) {
+                with.train = pipeline({image::random_resized_crop({24, 24}), image::rand_augment()});
+              }),
+              HasSubstr("the transform \"RandAugment"));
 }
 
 TEST_F(ImageDatasetTest, IsNormalised) {

@@ -56,6 +56,7 @@ std::string transforms_of(const ImageSetup& setup, bool augmented) {
   if (decode.mask_turn == image::MaskTurn::kAsImage) text += ", exif both";
   if (decode.mask_turn == image::MaskTurn::kNone) text += ", exif image";
   if (decode.fast) text += ", fast decode";
+  if (setup.encoded && augmented) text += ", decoded where they are used";
   return text;
 }
 

@@ -25,6 +25,9 @@ struct ImageSetup {
   // Images come as uint8, beside the table (data::Field::table) that makes the same numbers of `dtype` of them where
   // they are used.
   bool as_bytes = false;
+  // Besides, training images come encoded, and their plans with them, to be decoded where they are used
+  // (data::Field::encoded). Goes with as_bytes.
+  bool encoded = false;
 };
 
 // How images, and masks beside them, are turned while they are decoded. Unset: as Exif::kOn.

@@ -29,6 +29,10 @@ ImageSetup setup_of(Packed kind, const OpenOptions& options) {
 
 data::Splits open_parts(const OpenOptions& options, const Layout& layout) {
   const StoredData stored = open_stored(options.path, layout, {.on_one_rank = options.on_one_rank});
+  if (options.encoded && (stored.kind == Packed::kCifar10 || stored.kind == Packed::kCifar100)) {
+    throw ConfigError("--decode device: ", shown(options.path), " holds CIFAR's pixels, which need no decoding; use ",
+                      "--decode host");
+  }
   const ImageSetup setup = setup_of(stored.kind, options);
   const auto test = stored.test();
   return {.train = image_dataset(stored.parts[0].images, setup, true),

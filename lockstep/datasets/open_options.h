@@ -19,6 +19,7 @@ struct OpenOptions {
   bool channels_last = false;         // how images lie in memory
   at::ScalarType dtype = at::kFloat;  // of images
   bool as_bytes = false;              // images come as ImageSetup::as_bytes says
+  bool encoded = false;               // training images come as ImageSetup::encoded says
   int threads = 1;                    // for scanning masks and the like
   data::OnOneRank on_one_rank = {};
   std::shared_ptr<data::Findings> findings = nullptr;  // of a former opening, and then of this; null: none are kept

@@ -20,7 +20,9 @@ class PairDataset final : public data::Dataset {
  public:
   PairDataset(std::shared_ptr<const ImageSource> source, const image::LabelMap& labels, const ImageSetup& setup,
               bool augmented)
-      : source_(std::move(source)), labels_(labels), renderer_(setup, augmented) {}
+      : source_(std::move(source)), labels_(labels), renderer_(setup, augmented) {
+    if (setup.encoded) throw ConfigError("images with masks are decoded on the host; use --decode host");
+  }
 
   int64_t size() const override { return source_->size(); }
 

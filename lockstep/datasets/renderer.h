@@ -27,15 +27,24 @@ struct ReadingDesk {
 // Immutable; any thread, each with a desk of its own.
 class Renderer {
  public:
-  // Augmented by the set-up's training transforms, or else as an evaluation sees images.
+  // Augmented by the set-up's training transforms, or else as an evaluation sees images. Throws ConfigError for a
+  // set-up whose images come encoded, and whose transforms or decoding a device can't do.
   Renderer(const ImageSetup& setup, bool augmented);
 
   const ImageSetup& setup() const { return setup_; }
   bool augmented() const { return augmented_; }
   // What becomes of stored images, for data::Dataset::transforms().
   std::string transforms() const { return transforms_of(setup_, augmented_); }
+  // Whether images are decoded where they are used.
+  bool encoded() const { return setup_.encoded && augmented_; }
   // The tensor of an image: "data" [channels, height, width].
   data::Field field() const;
+
+  // Of images that come encoded: writes the image that is opened on the desk, whose file is `file`, to the row of
+  // data::Field::encoded bytes. Where the device can't decode it, the host does, and says why in the row. Adds to
+  // `stats`. Throws as render().
+  void store_encoded(ReadingDesk& desk, std::span<const uint8_t> file, const Draw& draw, const at::Tensor& row,
+                     data::ReadStats& stats) const;
 
   // Writes the image that is opened on the desk to rows[0] and, with `classes`, the classes of its mask to rows[1], of
   // int64 [height, width]. Adds to `stats`. Throws DataError and IoError that name the image or the mask, and
@@ -44,6 +53,10 @@ class Renderer {
               data::ReadStats& stats) const;
 
  private:
+  void check_encoded() const;
+  std::string why_not_encoded(const ReadingDesk& desk, std::span<const uint8_t> file, const Draw& draw,
+                              std::span<uint8_t> row) const;
+  void decode(ReadingDesk& desk, const image::LabelMap* classes, const Draw& draw, data::ReadStats& stats) const;
   void check_size(const ReadingDesk& desk, image::Size size) const;
 
   ImageSetup setup_;
