@@ -15,6 +15,7 @@ inline datasets::OpenOptions file_request(const train::DataRequest& request, con
           .channels_last = request.channels_last,
           .dtype = request.dtype,
           .as_bytes = request.as_bytes,
+          .encoded = request.encoded,
           .threads = request.threads,
           .on_one_rank = request.on_one_rank,
           .findings = request.findings};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/train/jpeg_decoder_of.h"
 
 namespace lockstep::train {
 namespace {
@@ -18,11 +19,12 @@ int64_t device_bytes(const data::StepBatch& step, const std::vector<data::Field>
   return data::bytes_of(fields, rows);
 }
 
-// Those of the fields that are bytes until they are looked up, and what looking up takes beside them.
+// Those of the fields that are bytes until they are looked up, and what decoding and looking up take beside them.
 int64_t bytes_in_between(const std::vector<data::Field>& fields, int64_t rows) {
-  int64_t bytes = 0, most_indices = 0;
-  for (const data::Field& field : fields) {
+  int64_t bytes = data::has_encoded(fields) ? 2 * image::kDecodedBytes : 0, most_indices = 0;
+  for (data::Field field : fields) {
     if (!field.table.defined()) continue;
+    field.encoded = 0;  // of the decoded images
     const int64_t of_field = data::bytes_of({field}, rows);
     const int64_t of_image = of_field / std::max<int64_t>(1, rows);
     const int64_t index = int64_t{sizeof(int32_t)};
@@ -47,6 +49,10 @@ DeviceInput::DeviceInput(data::Loader& loader, c10::Device device, Options optio
       fields_(data::looked_up(loader.dataset().fields())),
       stream_(std::move(options.stream)) {
   if (stream_ == nullptr && !device.is_cpu()) stream_ = copy_stream(device);
+  for (const data::Field& field : loader_.dataset().fields()) {
+    if (field.encoded > 0) encoded_.push_back(field);
+  }
+  if (!encoded_.empty()) pictures_.emplace(options.decoder ? options.decoder : jpeg_decoder_of(device), device);
   const auto make_tables = [&] { tables_ = data::ByteTables(loader_.dataset().fields(), device); };
   if (stream_ == nullptr) {
     make_tables();
@@ -56,17 +62,14 @@ DeviceInput::DeviceInput(data::Loader& loader, c10::Device device, Options optio
 }
 
 data::StepBatch DeviceInput::next() {
-  if (stream_ == nullptr) {
-    data::StepBatch batch = loader_.next();
-    for (auto& lane : batch.lanes) tables_.apply(lane);
-    return batch;
-  }
+  if (stream_ == nullptr) return next_in_place();
   const bool is_first = !ahead_.has_taken();
   if (is_first) ahead_.take();
   if (present_ && present_->arrived) present_->arrived->host_waits();  // a step ago: it has arrived long since
   present_ = ahead_.next();
   if (!present_->arrived) upload(*present_);
   data::StepBatch batch = loader_.settle(std::move(present_->read));
+  decoded_ += present_->decoded;
   present_->arrived->compute_waits();
   for (auto& lane : batch.lanes) {
     lane.for_each_tensor([&](at::Tensor& tensor) { stream_->also_used_by_compute(tensor); });
@@ -75,6 +78,38 @@ data::StepBatch DeviceInput::next() {
   if (!is_first) batch.wait_ns = 0;
   if (ahead_.ahead() != nullptr) batch.wait_ns += ahead_.ahead()->read.step.wait_ns;
   return batch;
+}
+
+// On the CPU that trains, with nothing to copy.
+data::StepBatch DeviceInput::next_in_place() {
+  data::ReadStep read = loader_.read();
+  image::DecodedCounts counts;
+  try {
+    if (!read.failed) {
+      for (auto& lane : read.step.lanes) {
+        for (auto& [name, tensor] : lane.tensors) {
+          if (const data::Field* field = encoded_field(name)) tensor = decode(*field, tensor, counts);
+        }
+        tables_.apply(lane);
+      }
+    }
+  } catch (...) {
+    read.failed = std::current_exception();
+  }
+  data::StepBatch batch = loader_.settle(std::move(read));
+  decoded_ += counts;
+  return batch;
+}
+
+const data::Field* DeviceInput::encoded_field(const std::string& name) const {
+  const auto found =
+      std::find_if(encoded_.begin(), encoded_.end(), [&](const auto& field) { return field.name == name; });
+  return found == encoded_.end() ? nullptr : &*found;
+}
+
+at::Tensor DeviceInput::decode(const data::Field& field, const at::Tensor& rows, image::DecodedCounts& counts) {
+  const image::Size size{static_cast<int>(field.shape[2]), static_cast<int>(field.shape[1])};
+  return pictures_->decode(rows, size, field.channels_last, counts);
 }
 
 DeviceInput::Arriving DeviceInput::take() {
@@ -89,10 +124,12 @@ void DeviceInput::upload(Arriving& step) {
   try {
     stream_->run([&] {
       for (auto& lane : step.read.step.lanes) {
-        lane.for_each_tensor([&](at::Tensor& tensor) {
+        for (auto& [name, tensor] : lane.tensors) {
           step.on_host.push_back(stream_->pinned(tensor));
-          tensor = stream_->copy(step.on_host.back());
-        });
+          const data::Field* const field = encoded_field(name);
+          tensor =
+              field != nullptr ? decode(*field, step.on_host.back(), step.decoded) : stream_->copy(step.on_host.back());
+        }
         tables_.apply(lane);
       }
     });
@@ -106,18 +143,19 @@ void DeviceInput::upload(Arriving& step) {
   }
 }
 
-std::string text_of_input(const std::vector<data::Field>& fields, int64_t rows, c10::Device device,
-                          int64_t most_ahead) {
-  const bool by_table = data::has_tables(fields);
-  if (device.is_cpu()) return by_table ? "bytes, normalised as they are used" : "";
+std::string text_of_input(const std::vector<data::Field>& fields, int64_t rows, c10::Device device, int64_t most_ahead,
+                          const std::string& decoder) {
+  const bool by_table = data::has_tables(fields), encoded = data::has_encoded(fields);
+  const std::string form = encoded ? cat("JPEGs, decoded by ", decoder, " and normalised ") : "bytes, normalised ";
+  if (device.is_cpu()) return by_table ? form + "as they are used" : "";
   const int64_t step = data::bytes_of(data::looked_up(fields), rows);
   const bool ahead = step <= most_ahead;
   constexpr int64_t kUntilPassed = 1;  // a step whose memory is free once the computing stream has passed it
   const int64_t steps = (ahead ? 2 : 1) + kUntilPassed;
   const int64_t total = steps * step + bytes_in_between(fields, rows);
   constexpr int64_t kMiB = int64_t{1} << 20;
-  return cat(by_table ? "bytes, normalised on the device, " : "", ahead ? "a step ahead, " : "no step ahead, ",
-             "about ", (total + kMiB - 1) / kMiB, " MiB on the device");
+  return cat(by_table ? form + "on the device, " : "", ahead ? "a step ahead, " : "no step ahead, ", "about ",
+             (total + kMiB - 1) / kMiB, " MiB on the device", encoded ? " and what the decoder itself takes" : "");
 }
 
 }  // namespace lockstep::train

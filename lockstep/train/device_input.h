@@ -22,6 +22,7 @@
 
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/image/device/batch_decoder.h"
 #include "lockstep/train/copy_stream.h"
 #include "lockstep/train/one_ahead.h"
 
@@ -36,7 +37,8 @@ class DeviceInput {
  public:
   struct Options {
     int64_t most_ahead = kMostAhead;
-    std::shared_ptr<CopyStream> stream = {};  // null: one of the device's, and none of a CPU's
+    std::shared_ptr<CopyStream> stream = {};           // null: one of the device's, and none of a CPU's
+    std::shared_ptr<image::JpegDecoder> decoder = {};  // of pictures that come encoded; null: jpeg_decoder_of(device)
   };
 
   // Takes batches from `loader`, which outlives this. On a GPU it takes them one step ahead.
@@ -51,27 +53,40 @@ class DeviceInput {
   // are listed when their batch is used. A collective as Loader::next().
   data::StepBatch next();
 
+  // Of pictures that come encoded: where those of the steps that next() has returned were decoded, and by whom there.
+  // Null: none come so.
+  const image::DecodedCounts& decoded() const { return decoded_; }
+  const image::JpegDecoder* decoder() const { return pictures_ ? &pictures_->decoder() : nullptr; }
+
  private:
   struct Arriving {
     data::ReadStep read;
     std::unique_ptr<Arrival> arrived = {};  // null: not copied yet
     std::vector<at::Tensor> on_host = {};   // what the copy reads: the loader uses their memory again
+    image::DecodedCounts decoded = {};
   };
   Arriving take();
   void upload(Arriving& step);
+  data::StepBatch next_in_place();
+  const data::Field* encoded_field(const std::string& name) const;
+  at::Tensor decode(const data::Field& field, const at::Tensor& rows, image::DecodedCounts& counts);
 
   data::Loader& loader_;
   int64_t most_ahead_;
   std::vector<data::Field> fields_;  // as the model takes them
   std::shared_ptr<CopyStream> stream_;
   data::ByteTables tables_;
+  std::vector<data::Field> encoded_;             // fields that come so
+  std::optional<image::BatchDecoder> pictures_;  // where some do
+  image::DecodedCounts decoded_;
   std::optional<Arriving> present_;  // that next() has returned, without its step
   OneAhead<Arriving> ahead_{[this] { return take(); }};
 };
 
 // How batches of these fields, `rows` samples a step on this rank, reach the device, and the memory that they take of
-// it: "a step ahead, 147 MiB on the device". Empty where there is no way to go.
+// it: "a step ahead, 147 MiB on the device". Empty where there is no way to go. `decoder`: who decodes pictures that
+// come encoded.
 std::string text_of_input(const std::vector<data::Field>& fields, int64_t rows, c10::Device device,
-                          int64_t most_ahead = kMostAhead);
+                          int64_t most_ahead = kMostAhead, const std::string& decoder = "");
 
 }  // namespace lockstep::train

@@ -13,8 +13,10 @@
 #include "lockstep/base/testing/gpu.h"
 #include "lockstep/loop/skip_list.h"
 #include "lockstep/train/device.h"
+#include "lockstep/train/jpeg_decoder_of.h"
 #include "lockstep/train/run_data.h"
 #include "lockstep/train/testing/byte_images.h"
+#include "lockstep/train/testing/encoded_images.h"
 #include "lockstep/train/testing/recorded_stream.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 #include "support/worlds.h"
@@ -100,6 +102,27 @@ void expect_normalised(at::Device device, const DeviceInput::Options& options) {
   }
 }
 
+data::Loader loader_of_pictures(bool encoded, int workers = 0) {
+  const data::LaneSampler sampler({.dataset_size = 20, .lanes = 2, .batch_size = 3, .seed = 1});
+  return data::Loader(std::make_shared<testing_support::EncodedImages>(20, encoded), sampler,
+                      {.first_lane = 0, .last_lane = 2, .workers = workers});
+}
+
+// Pictures that are decoded there have the bits of those that the host decodes, where libjpeg does both.
+void expect_decoded(const DeviceInput::Options& options) {
+  for (const int workers : {0, 2}) {
+    data::Loader loader = loader_of_pictures(true, workers), same = loader_of_pictures(false);
+    DeviceInput input(loader, at::kCPU, options), on_host(same, at::kCPU);
+    for (int step = 0; step < 9; ++step) expect_same_step(input.next(), on_host.next(), at::kCPU);
+    ASSERT_NE(input.decoder(), nullptr);
+    EXPECT_EQ(input.decoder()->text(), "libjpeg");
+    EXPECT_EQ(on_host.decoder(), nullptr);
+    // Two epochs of 20, and a step of 6: no more, though another one is ahead.
+    EXPECT_EQ(input.decoded().on_device + input.decoded().host(), 46);
+    EXPECT_EQ(input.decoded().on_host.at("PNG"), input.decoded().host());
+  }
+}
+
 DeviceInput::Options on_a_stream(int64_t most_ahead = kMostAhead) {
   return {.most_ahead = most_ahead, .stream = std::make_shared<RecordedStream>()};
 }
@@ -113,6 +136,35 @@ TEST(DeviceInput, OnAStreamIsTheLoader) {
   for (const int64_t most_ahead : {int64_t{0}, kMostAhead}) {
     expect_the_loaders(at::kCPU, on_a_stream(most_ahead));
     expect_normalised(at::kCPU, on_a_stream(most_ahead));
+  }
+}
+
+TEST(DeviceInput, PicturesAreDecodedWhereTheyAreUsed) {
+  expect_decoded({});
+  for (const int64_t most_ahead : {int64_t{0}, kMostAhead}) expect_decoded(on_a_stream(most_ahead));
+}
+
+// One that can't be decoded fails the step that needs it.
+struct Failing final : image::JpegDecoder {
+  std::vector<int64_t> decode(std::span<const image::PlannedJpeg> pictures, const at::Tensor& images) override {
+    if (calls++ == 5) throw DataError("1.jpg: is damaged");
+    return host.decode(pictures, images);
+  }
+  std::string text() const override { return "failing"; }
+  int64_t device_bytes() const override { return 0; }
+  int calls = 0;  // one for each lane
+  image::HostDecoder host;
+};
+TEST(DeviceInput, APictureThatCantBeDecodedFailsItsStep) {
+  for (const bool on_stream : {false, true}) {
+    DeviceInput::Options options = on_stream ? on_a_stream() : DeviceInput::Options();
+    options.decoder = std::make_shared<Failing>();
+    data::Loader loader = loader_of_pictures(true), same = loader_of_pictures(false);
+    DeviceInput input(loader, at::kCPU, options), on_host(same, at::kCPU);
+    for (int step = 0; step < 2; ++step) expect_same_step(input.next(), on_host.next(), at::kCPU);
+    EXPECT_THROW(input.next(), DataError);
+    EXPECT_EQ(loader.position(), same.position()) << "the step may be asked for again";
+    expect_same_step(input.next(), on_host.next(), at::kCPU);
   }
 }
 
@@ -246,6 +298,13 @@ TEST(DeviceInput, SaysWhatItTakesOfTheDevice) {
   EXPECT_EQ(text_of_input(numbers, 8, gpu), "a step ahead, about 73 MiB on the device");
   EXPECT_EQ(text_of_input(bytes, 8, gpu), "bytes, normalised on the device, a step ahead, about 103 MiB on the device");
   EXPECT_EQ(text_of_input(numbers, 8, gpu, 1 << 20), "no step ahead, about 49 MiB on the device");
+  bytes[0].encoded = 1 << 19;
+  EXPECT_EQ(text_of_input(bytes, 8, at::kCPU, kMostAhead, "libjpeg"),
+            "JPEGs, decoded by libjpeg and normalised as they are used");
+  // And 64 of decoded pixels, and as much between the passes of a resize.
+  EXPECT_EQ(text_of_input(bytes, 8, gpu, kMostAhead, "nvJPEG 13.3.2"),
+            "JPEGs, decoded by nvJPEG 13.3.2 and normalised on the device, a step ahead, about 231 MiB on the device "
+            "and what the decoder itself takes");
 }
 
 TEST(DeviceInput, OnAGpuRunsAhead) {
@@ -253,6 +312,33 @@ TEST(DeviceInput, OnAGpuRunsAhead) {
   const at::Device device = open_device(DeviceKind::kCuda, 0);
   expect_the_loaders(device, {});
   expect_the_loaders(device, {.most_ahead = 0});
+}
+
+// The table adds 256 for each channel, so that numbers differ as bytes do.
+TEST(DeviceInput, OnAGpuDecodesToNearlyTheHostsPixels) {
+  LOCKSTEP_NEEDS_GPU();
+  const at::Device device = open_device(DeviceKind::kCuda, 0);
+  DeviceInput::Options options;
+  try {
+    options.decoder = jpeg_decoder_of(device);
+  } catch (const ConfigError& error) {
+    GTEST_SKIP() << error.what();  // built without nvJPEG, or it is not installed
+  }
+  data::Loader loader = loader_of_pictures(true, 2), same = loader_of_pictures(false);
+  DeviceInput input(loader, device, options), on_host(same, at::kCPU);
+  for (int step = 0; step < 9; ++step) {
+    const data::StepBatch got = input.next(), want = on_host.next();
+    for (size_t i = 0; i < got.lanes.size(); ++i) {
+      ASSERT_EQ(got.lanes[i].data().device(), device);
+      const at::Tensor off = (got.lanes[i].data().cpu() - want.lanes[i].data()).abs();
+      EXPECT_LT(off.mean().item<float>(), 3) << "levels";
+      EXPECT_LT(off.max().item<float>(), 40);
+      EXPECT_TRUE(at::equal(got.lanes[i].target().cpu(), want.lanes[i].target()));
+    }
+  }
+  EXPECT_EQ(input.decoded().text(), cat(input.decoded().on_device, " on the device, ", input.decoded().host(),
+                                        " on the host (", input.decoded().host(), " PNG)"));
+  EXPECT_GT(input.decoder()->device_bytes(), 0);
 }
 
 TEST(DeviceInput, OnAGpuNormalisesToTheHostsBits) {

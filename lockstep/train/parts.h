@@ -11,6 +11,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/findings.h"
 #include "lockstep/data/skipped_samples.h"
+#include "lockstep/image/device/jpeg_decoder.h"
 #include "lockstep/optim/any_optimizer.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/options/train_options.h"
@@ -39,6 +40,7 @@ struct Parts {
   std::unique_ptr<amp::MixedPrecision> mixed;  // of the model and the optimizer
   std::string amp_why;                         // the reason for --amp auto's choice; empty: the user chose
   c10::Device device{c10::kCPU};
+  std::shared_ptr<image::JpegDecoder> decoder = {};  // of training pictures that come encoded; null: none do
   TrainingState state;
   RunFiles files;
   std::string program = "lockstep";    // how the user calls it

@@ -47,6 +47,9 @@ struct DataRequest {
   // Whether images had better come as uint8 with the table that normalises them on the device (data::Field::table).
   // Only of a recipe that takes_bytes(); where it has none, they come normalised.
   bool as_bytes = false;
+  // Whether training images are to come encoded, for the device to decode them (data::Field::encoded), and as_bytes.
+  // Only of a recipe that takes_encoded().
+  bool encoded = false;
   int threads = 1;                   // that opening may use
   data::OnOneRank on_one_rank = {};  // for what every rank would find out alike, such as the list of all files
   std::shared_ptr<data::Findings> findings = nullptr;  // kept in the run's folder; null: none are kept
@@ -66,6 +69,8 @@ class Recipe : public RecipeDescription {
   // Returns whether open_data() may be asked for bytes, by --normalize device or where a GPU trains: it heeds
   // request.as_bytes, and no data set of the recipe's own computes with pixels that another one has read.
   virtual bool takes_bytes() const { return false; }
+  // Returns whether open_data() heeds request.encoded, for --decode device.
+  virtual bool takes_encoded() const { return false; }
   // Makes a model whose initial weights depend on the seed alone.
   virtual Model make_model(uint64_t seed, const data::Dataset& data) const = 0;
 

@@ -36,6 +36,12 @@ nlohmann::ordered_json to_json(const InputTimes& times) {
           {"transform", seconds(times.read.transform_ns)}};
 }
 
+nlohmann::ordered_json to_json(const image::DecodedCounts& counts) {
+  auto on_host = nlohmann::ordered_json::object();
+  for (const auto& [why, count] : counts.on_host) on_host[why] = count;
+  return {{"on_device", counts.on_device}, {"on_host", on_host}};
+}
+
 }  // namespace
 
 Reporter::Reporter(const Parts& parts, track::Progress::Options progress, Print print)
@@ -197,6 +203,7 @@ nlohmann::ordered_json Reporter::results(const Evaluation& evaluation, const std
           {"lanes", parts_.plan.lanes},
           {"seconds", since_start_.seconds()},
           {"skipped", parts_.skipped ? parts_.skipped->all().size() : 0},
+          {"decoded", to_json(decoded_.value_or(image::DecodedCounts()))},
           {"weights_sha256", weights_sha256},
           {"ema_sha256", ema_sha256}};
 }
@@ -205,6 +212,7 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
   auto final = results(evaluation, weights_sha256, ema_sha256);
   if (ema_sha256.empty()) final.erase("ema_sha256");
   if (!parts_.skipped) final.erase("skipped");
+  if (!decoded_) final.erase("decoded");
   for (const auto& [name, value] : own_options()) final[name] = value;
   check_folder();
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
@@ -221,11 +229,22 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
                                 text_of(nlohmann::ordered_json(parts_.state.best)))
                           : ""));
   }
+  if (decoded_) say_last(decoded_line());
   list_skipped();
   const std::string& data = parts_.options.data.path;
   say_last(cat("next: ", command("eval"), " --load ", has_best ? parts_.files.best() : parts_.files.last(),
                data.empty() ? "" : cat(" --data ", data)));
   if (const std::string line = input_line(); !line.empty()) say_last(line);
+}
+
+void Reporter::decoded(const image::DecodedCounts& all) { decoded_ = all; }
+
+std::string Reporter::decoded_line() const {
+  const image::JpegDecoder& decoder = *parts_.decoder;
+  const int64_t bytes = decoder.device_bytes();
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  return cat("decoded: ", decoded_->text(),
+             bytes == 0 ? "" : cat("; ", decoder.text(), " keeps ", (bytes + kMiB - 1) / kMiB, " MiB there"));
 }
 
 std::string Reporter::input_line() const {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/image/device/batch_decoder.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/track/jsonl.h"
 #include "lockstep/track/pace.h"
@@ -51,6 +52,8 @@ class Reporter {
   void evaluation(const Evaluation& evaluation, bool of_test_data, bool is_best);
   void saved(const std::string& checkpoint);
   void stopped();
+  // Says, and puts into final.json, where the pictures that this start has trained on were decoded. Before done().
+  void decoded(const image::DecodedCounts& all);
   // Writes final.json: the last evaluation, the hashes of the weights and, unless empty, of their average. Tells what
   // comes next, and whether training waited for data.
   void done(const Evaluation& evaluation, const std::string& weights_sha256, const std::string& ema_sha256);
@@ -71,6 +74,7 @@ class Reporter {
   void write(const track::Record& record);
   void show_progress(const StepReport& report);
   std::string input_line() const;
+  std::string decoded_line() const;
   void list_skipped();
   config::Record own_options() const;  // the recipe's
   nlohmann::ordered_json results(const Evaluation& evaluation, const std::string& weights_sha256,
@@ -85,6 +89,7 @@ class Reporter {
   double seconds_ = 0;   // spent on them
   track::Pace pace_;
   InputWait input_wait_;
+  std::optional<image::DecodedCounts> decoded_;
   double loss_ = 0;          // of the last step
   size_t skipped_told_ = 0;  // of parts_.skipped
   Stopwatch since_start_;

@@ -38,11 +38,12 @@ void check_same_on_all_ranks(const std::string& what, const std::string& own, Wo
 }
 
 DataRequest request_of(World& world, const std::string& path, uint64_t seed, bool channels_last,
-                       std::shared_ptr<data::Findings> findings, bool as_bytes) {
+                       std::shared_ptr<data::Findings> findings, ImageForm form) {
   return {.path = path,
           .seed = seed,
           .channels_last = channels_last,
-          .as_bytes = as_bytes,
+          .as_bytes = form.as_bytes,
+          .encoded = form.encoded,
           .threads = usable_cores(),  // where one rank works, the others wait
           .on_one_rank = on_rank_0(world),
           .findings = std::move(findings)};
@@ -59,7 +60,7 @@ void check_files(const OpenedData& data, const ResumedCheckpoint& resumed) {
   }
 }
 
-// Whether the run had better have images as bytes. check_bytes() refuses numbers where they are wanted.
+// Whether the run had better have images as bytes. check_form() refuses numbers where they are wanted.
 bool asks_for_bytes(const Recipe& recipe, const TrainOptions& options) {
   if (!recipe.takes_bytes()) return false;
   const auto transform = recipe.batch_transform();
@@ -72,7 +73,24 @@ bool asks_for_bytes(const Recipe& recipe, const TrainOptions& options) {
   return options.normalize == NormalizeOn::kDevice;
 }
 
-void check_bytes(const data::Dataset& train, const TrainOptions& options) {
+ImageForm form_of(const Recipe& recipe, const TrainOptions& options) {
+  if (options.decode == DecodeOn::kHost) return {.as_bytes = asks_for_bytes(recipe, options)};
+  if (!recipe.takes_encoded()) {
+    throw ConfigError("--decode device: the data of ", recipe.name(), " are decoded on the host; use --decode host");
+  }
+  if (const auto transform = recipe.batch_transform()) {
+    throw ConfigError("--decode device: ", transform->text(),
+                      " mixes pictures, before the device has decoded them; use --decode host");
+  }
+  return {.as_bytes = true, .encoded = true};
+}
+
+// Whether the data came as they were asked for.
+void check_form(const data::Dataset& train, const TrainOptions& options) {
+  if (options.decode == DecodeOn::kDevice && !data::has_encoded(train.fields())) {
+    throw ConfigError("--decode device: these data are no files of pictures (", train.description(),
+                      "); use --decode host");
+  }
   if (options.normalize != NormalizeOn::kDevice || data::has_tables(train.fields())) return;
   throw ConfigError("--normalize device: these data come as the numbers that the model takes, and would be normalised ",
                     "twice (", train.description(), "); use --normalize host");
@@ -91,8 +109,8 @@ std::shared_ptr<data::Findings> read_findings(const std::string& run_folder) {
 }
 
 OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world,
-                     std::shared_ptr<data::Findings> findings, bool as_bytes) {
-  const DataRequest request = request_of(world, path, seed, channels_last, std::move(findings), as_bytes);
+                     std::shared_ptr<data::Findings> findings, ImageForm form) {
+  const DataRequest request = request_of(world, path, seed, channels_last, std::move(findings), form);
   OpenedData data{.splits = recipe.open_data(request), .facts = {}, .files = {}};
   data.facts = facts_of(data.splits);
   data.files = files_of(data.splits);
@@ -109,8 +127,8 @@ RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& 
   const bool channels_last = takes_channels_last(options.channels_last, recipe.defaults(options.preset));
   auto findings = resumed == nullptr ? std::make_shared<data::Findings>() : read_findings(run_of(resumed->file));
   OpenedData opened =
-      open_data(recipe, options.data.path, seed, channels_last, world, findings, asks_for_bytes(recipe, options));
-  check_bytes(*opened.splits.train, options);
+      open_data(recipe, options.data.path, seed, channels_last, world, findings, form_of(recipe, options));
+  check_form(*opened.splits.train, options);
   if (resumed != nullptr && !options.data.path.empty()) check_files(opened, *resumed);
   std::optional<double> percent = options.data.validation;
   if (!percent && resumed != nullptr) percent = resumed->state.origin.held_out();

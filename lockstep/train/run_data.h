@@ -23,11 +23,16 @@ struct OpenedData {
   DataFiles files;
 };
 
+// How images come: DataRequest's of these names.
+struct ImageForm {
+  bool as_bytes = false, encoded = false;
+};
+
 // Opens the data at `path`; "": those made on the spot by the seed. `findings`: rank 0's of a former opening, and then
-// of this. `as_bytes`: DataRequest's. A collective. Throws DataError, on all ranks, that names a rank whose data are
+// of this. A collective. Throws DataError, on all ranks, that names a rank whose data are
 // not rank 0's.
 OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world,
-                     std::shared_ptr<data::Findings> findings = nullptr, bool as_bytes = false);
+                     std::shared_ptr<data::Findings> findings = nullptr, ImageForm form = {});
 
 // What data.scan in the folder of a run keeps of a look at its data; nothing if there is none. "": no run.
 std::shared_ptr<data::Findings> read_findings(const std::string& run_folder);
@@ -48,7 +53,8 @@ struct RunData {
 
 // Opens a run's data. A run that resumes holds out what its checkpoint says, if the options say nothing. A collective.
 // Throws as open_data(), and ConfigError for a resume whose files are others: it names the first by data.list; and for
-// --normalize device with data that come as numbers, or a batch transform that computes with them.
+// --normalize device with data that come as numbers, or a batch transform that computes with them; and for --decode
+// device with data, a recipe or a batch transform that it does not go with.
 RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& world,
                       const ResumedCheckpoint* resumed = nullptr);
 

@@ -14,6 +14,7 @@
 #include "lockstep/train/run_header.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/testing/byte_images.h"
+#include "lockstep/train/testing/encoded_images.h"
 #include "lockstep/train/testing/only_world.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 #include "lockstep/train/trainer.h"
@@ -133,6 +134,39 @@ TEST(RunData, NumbersAreNotNormalisedTwice) {
   EXPECT_FALSE(come_as_bytes(recipe, NormalizeOn::kAuto, DeviceKind::kCuda));
   EXPECT_THAT(refusal([&] { come_as_bytes(recipe, NormalizeOn::kDevice, DeviceKind::kCuda); }),
               HasSubstr("would be normalised twice (byte images); use --normalize host"));
+}
+
+// Images that come encoded where they are asked for so.
+struct EncodedRecipe : ImagesRecipe {
+  data::Splits open_data(const DataRequest& request) const override {
+    asked = request;
+    auto splits = ImagesRecipe::open_data(request);
+    if (request.encoded && !only_pixels) splits.train = std::make_shared<testing_support::EncodedImages>(100);
+    return splits;
+  }
+  bool takes_encoded() const override { return takes; }
+  bool takes = true, only_pixels = false;
+  mutable DataRequest asked;
+};
+
+TEST(RunData, PicturesComeEncodedWhereTheDeviceDecodesThem) {
+  TrainOptions options;
+  EncodedRecipe recipe;
+  const auto open = [&] { return open_run_data(recipe, options, *testing_support::only_world()); };
+  EXPECT_FALSE(data::has_encoded(open().splits.train->fields()));
+  options.decode = DecodeOn::kDevice;
+  const RunData data = open();
+  EXPECT_TRUE(data::has_encoded(data.splits.train->fields()));
+  EXPECT_FALSE(data::has_encoded(data.splits.test->fields()));
+  EXPECT_TRUE(recipe.asked.as_bytes);
+  recipe.only_pixels = true;
+  EXPECT_THAT(refusal(open), HasSubstr("--decode device: these data are no files of pictures (byte images)"));
+  recipe.only_pixels = false;
+  recipe.mixing = std::make_shared<Mixing>(/*bytes=*/true);
+  EXPECT_THAT(refusal(open), HasSubstr("--decode device: mixing mixes pictures, before"));
+  recipe.mixing = nullptr;
+  recipe.takes = false;
+  EXPECT_THAT(refusal(open), HasSubstr("are decoded on the host; use --decode host"));
 }
 
 // A data set of its own may compute with pixels.

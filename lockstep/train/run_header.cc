@@ -23,7 +23,8 @@ std::string precision_of(const Parts& parts) {
 std::string input_text(const Parts& parts) {
   const int64_t in_step = std::min(parts.plan.global_batch(), parts.data.train->size());
   const int64_t rows = data::lane_range(in_step, parts.plan.lanes, 0).count;
-  return text_of_input(parts.data.train->fields(), rows * (parts.plan.lanes / parts.world->size()), parts.device);
+  return text_of_input(parts.data.train->fields(), rows * (parts.plan.lanes / parts.world->size()), parts.device,
+                       kMostAhead, parts.decoder ? parts.decoder->text() : "");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/data/byte_tables.h"
 #include "lockstep/loop/skip_list.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
@@ -22,6 +23,7 @@
 #include "lockstep/train/data_list.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/folder/run_folder.h"
+#include "lockstep/train/jpeg_decoder_of.h"
 #include "lockstep/train/memory_format.h"
 #include "lockstep/train/run_data.h"
 #include "lockstep/train/text_file.h"
@@ -348,6 +350,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
   const std::optional<ResumedCheckpoint> from = std::exchange(run.resumed, std::nullopt);
   Parts parts = restore_position(std::move(run), from);
   if (from && !parts.forked && !options.overwrite) refuse_going_back(parts.files, *from, *options.resume);
+  if (data::has_encoded(parts.data.train->fields())) parts.decoder = jpeg_decoder_of(parts.device);
   try_evaluation(parts);
   try_lone_sample(parts);
   prepare_files(parts, from);

@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/comm/text_exchange.h"
 #include "lockstep/loop/board_watch.h"
 #include "lockstep/train/bad_sample_advice.h"
 #include "lockstep/train/memory_format.h"
@@ -66,7 +67,7 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
             .keep_threads = true,
             .first_step = 1}),
       loader_(make_loader(parts_)),
-      input_(loader_, parts_.device),
+      input_(loader_, parts_.device, {.decoder = parts_.decoder}),
       store_(parts_.files.checkpoints(), {.keep_last = parts_.options.keep}),
       evaluator_(parts_, ddp_),
       non_finite_(parts_, ddp_, log),
@@ -221,6 +222,16 @@ std::string Trainer::ema_sha256() {
   return hash;
 }
 
+// Where all ranks' pictures were decoded, for those that come encoded. A collective then.
+void Trainer::tell_decoded() {
+  if (input_.decoder() == nullptr) return;
+  image::DecodedCounts all;
+  for (const std::string& lines : comm::gather_texts(parts_.world->communicator(), input_.decoded().lines())) {
+    all += image::DecodedCounts::of(lines);
+  }
+  reporter_.decoded(all);
+}
+
 void Trainer::finish() {
   if (parts_.stops_early()) {
     reporter_.say(cat("stopped early at step ", step_, ": no better ", parts_.recipe->best_by(), " for ",
@@ -230,6 +241,7 @@ void Trainer::finish() {
   if (saved_step_ != step_) save();
   const std::string weights = weights_sha256(), ema = ema_sha256();
   non_finite_.tell_count();
+  tell_decoded();
   if (leads()) reporter_.done(evaluator_.last(), weights, ema);
 }
 

@@ -44,6 +44,7 @@ class Trainer {
   void interrupt();
   std::string weights_sha256();
   std::string ema_sha256();
+  void tell_decoded();
   void finish();
   bool due(int64_t every) const;
   bool leads() const { return parts_.world->rank() == 0; }

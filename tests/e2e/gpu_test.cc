@@ -114,6 +114,24 @@ TEST(Gpu, WhereImagesAreNormalisedDoesNotShow) {
   EXPECT_EQ(weights_of({"--normalize", "auto", "--workers", "0"}), host);
 }
 
+// nvJPEG's pixels are a few levels off libjpeg's: losses are near.
+TEST(Gpu, DecodesPictures) {
+  LOCKSTEP_NEEDS_GPU();
+  const TempDir dir;
+  write_class_folders(dir / "pictures", 3, 16);
+  const auto run = [&](const std::string& decode) {
+    return lockstep({"train", "imagenet", "--data", dir / "pictures", "--size", "64", "--lanes", "2", "--batch-size",
+                     "4", "--steps", "6", "--device", "cuda", "--decode", decode, "--out", dir / decode});
+  };
+  const auto device = run("device"), host = run("host");
+  if (device.err.find("liblockstep_nvjpeg.so") != std::string::npos) GTEST_SKIP() << device.err;
+  ASSERT_EQ(device.exit_code, 0) << device.err;
+  ASSERT_EQ(host.exit_code, 0) << host.err;
+  const auto loss_of = [&](const std::string& decode) { return final_of(dir / decode).at("train_loss").get<double>(); };
+  EXPECT_NEAR(loss_of("device"), loss_of("host"), 0.1);
+  EXPECT_NE(device.out.find(" on the device, 0 on the host; nvJPEG "), std::string::npos) << device.out;
+}
+
 TEST(Gpu, ACheckpointGoesOnOnTheCpu) {
   LOCKSTEP_NEEDS_GPU();
   const TempDir dir;

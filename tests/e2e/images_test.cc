@@ -54,6 +54,27 @@ TEST_P(Images, GiveTheSameBitsAtAnyNumberOfRanksAndThreadsAndAfterAResume) {
 }
 INSTANTIATE_TEST_SUITE_P(All, Images, ::testing::Values("resnet18", "mobilenet_v2"));
 
+// With the CPU as the device: the plan of each picture goes along with its file, and the weights are the same.
+TEST(TrainedImages, AreDecodedByTheDevice) {
+  const TempDir dir;
+  const Words whole = {"--arch", "mobilenet_v2", "--steps", "4", "--epochs", "2"};
+  const auto host = outcome_after(train_images(dir / "host", whole), dir / "host");
+  const Words words =
+      train_images(dir / "device", whole + Words{"--decode", "device", "--nproc", "2", "--workers", "2"});
+  const auto result = lockstep(words, ".", std::chrono::seconds(200));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(outcome_of(dir / "device"), host);
+  EXPECT_NE(result.out.find("JPEGs, decoded by libjpeg and normalised as they are used"), std::string::npos);
+  EXPECT_NE(result.out.find("on the device, 0 on the host"), std::string::npos) << result.out;
+  const auto decoded = final_of(dir / "device").at("decoded");
+  EXPECT_GT(decoded.at("on_device").get<int>(), 0);
+  EXPECT_TRUE(decoded.at("on_host").empty());
+  const auto strong =
+      lockstep(train_images(dir / "strong", whole + Words{"--decode", "device", "--augment", "strong"}));
+  EXPECT_EQ(strong.exit_code, 2);
+  EXPECT_NE(strong.err.find("RandAugment"), std::string::npos) << strong.err;
+}
+
 // A class has a colour of its own.
 TEST(TrainedImages, AreLearntAndEvaluated) {
   const TempDir dir;

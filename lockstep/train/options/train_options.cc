@@ -76,6 +76,8 @@ void TrainOptions::declare_machine(config::OptionSet& options) {
   options.word("device", "where to compute", &device, kTrajectory);
   options.word("normalize", "images: as they are read (host), or as bytes that the device normalises; same bits",
                &normalize, kNone);
+  options.word("decode", "training JPEGs: decoded, cropped and resized by the CPU or by the device; near pixels",
+               &decode, kTrajectory);
   options.toggle("deterministic", "same bits in every run", &deterministic, kTrajectory);
   options.word("on-nan", "when the loss is not finite", &on_nan, kNone);
   options.flag("detect-anomaly", "name the layer that a loss that is not finite comes from", &detect_anomaly, kNone);
@@ -117,6 +119,8 @@ void TrainOptions::check_device() const {
   require(comm.backend != "nccl" || on_gpu, "--backend nccl: goes with --device cuda only; use auto");
   require(!on_gpu || comm.backend == "auto" || comm.backend == "nccl" || comm.backend == "gloo",
           "--device cuda: goes with --backend nccl, or with gloo for ranks that share a GPU");
+  require(decode != DecodeOn::kDevice || normalize != NormalizeOn::kHost,
+          "--decode device: pictures are normalised where they are decoded; leave --normalize host out");
 }
 
 void check_evaluations(const TrainOptions& options, const std::string& schedule) {

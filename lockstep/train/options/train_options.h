@@ -35,6 +35,12 @@ constexpr auto words(NormalizeOn) {
       {{NormalizeOn::kAuto, "auto"}, {NormalizeOn::kHost, "host"}, {NormalizeOn::kDevice, "device"}});
 }
 
+// Where JPEGs are decoded, cropped and resized.
+enum class DecodeOn { kHost, kDevice };
+constexpr auto words(DecodeOn) {
+  return std::to_array<config::Word<DecodeOn>>({{DecodeOn::kHost, "host"}, {DecodeOn::kDevice, "device"}});
+}
+
 enum class OnNan { kWarn, kStop };
 constexpr auto words(OnNan) {
   return std::to_array<config::Word<OnNan>>({{OnNan::kWarn, "warn"}, {OnNan::kStop, "stop"}});
@@ -88,6 +94,7 @@ struct TrainOptions {
   bool deterministic = true;
   DeviceKind device = DeviceKind::kCpu;
   NormalizeOn normalize = NormalizeOn::kAuto;
+  DecodeOn decode = DecodeOn::kHost;
   OnNan on_nan = OnNan::kWarn;
   bool detect_anomaly = false;  // check every operator's results
   bool quiet = false;
