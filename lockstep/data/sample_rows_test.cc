@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "lockstep/data/byte_tables.h"
+
 namespace lockstep::data {
 namespace {
 
@@ -22,6 +24,20 @@ TEST(SampleRows, HaveTheShapesOfTheFields) {
   EXPECT_EQ(batch["seen"].scalar_type(), at::kBFloat16);
   EXPECT_TRUE(batch["seen"].is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_EQ(batch.target().sizes(), at::IntArrayRef({5}));
+}
+
+TEST(SampleRows, OfEncodedPicturesAreBytes) {
+  const std::vector<Field> fields = {
+      {.name = "data", .dtype = at::kByte, .shape = {3, 4, 5}, .channels_last = true, .encoded = 100},
+      {.name = "target", .dtype = at::kLong, .shape = {}}};
+  SampleRows rows(fields, 2);
+  EXPECT_EQ(rows.batch().data().sizes(), at::IntArrayRef({2, 100}));
+  EXPECT_EQ(rows.row(1)[0].sizes(), at::IntArrayRef({100}));
+  EXPECT_EQ(bytes_of(fields, 2), 2 * (100 + 8));
+  EXPECT_TRUE(has_encoded(fields));
+  const std::vector<Field> decoded = looked_up(fields);
+  EXPECT_FALSE(has_encoded(decoded));
+  EXPECT_EQ(bytes_of(decoded, 2), 2 * (60 + 8));
 }
 
 TEST(SampleRows, AreTheRowsOfTheBatch) {
