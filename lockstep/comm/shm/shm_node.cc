@@ -143,9 +143,7 @@ int64_t ShmNode::progress_of(const Waiting& waiting) const {
   int64_t slowest = monotonic_ns(), latest = 0;
   for (const int rank : absent) slowest = std::min(slowest, peers_.beat_of(rank));
   if (!absent.empty()) return slowest;
-  auto ranks = waiting.missing();
-  if (ranks.empty()) ranks = waiting.awaited();
-  for (const int rank : ranks) latest = std::max(latest, peers_.beat_of(rank));
+  for (const int rank : waiting.awaited()) latest = std::max(latest, peers_.beat_of(rank));
   return latest;
 }
 
