@@ -147,7 +147,8 @@ int64_t ShmNode::progress_of(const Waiting& waiting) const {
   return latest;
 }
 
-bool ShmNode::goes_on(const Waiting& waiting, int64_t began_ns) const {
+bool ShmNode::goes_on(const Waiting& waiting, int64_t began_ns) {
+  note_pauses();
   const int64_t most = (waiting.timeout + waiting.grace).count();
   if (running_ns() - began_ns <= most) return true;
   return monotonic_ns() - std::max(progress_of(waiting), resumed_ns_) <= most;
@@ -169,13 +170,11 @@ bool ShmNode::wait_until(const Waiting& waiting, std::chrono::nanoseconds time) 
   const EndOfReport end{reports_};
   for (;;) {
     const uint32_t seen = segment().event.load();
-    note_pauses();
     advance();
     ready = waiting.ready();
     const int64_t left = end_ns - running_ns();
     if (ready || left <= 0) break;
     check_peers(waiting);
-    peers_.self().raise_beat(progress_of(waiting));
     if (!warned && patience.passed()) warn(waiting, seconds_since(began_ns)), warned = true;
     if (waiting.blocked && brief.passed() && monotonic_ns() - looked_ns >= kSleepNs) {
       looked_ns = monotonic_ns();
@@ -208,7 +207,9 @@ void ShmNode::check_given_up(const std::string& what) const {
                   " gave up: ", segment().reason.get(), " (rank ", peers_.world_rank_of(self()), " was at ", what, ")");
 }
 
+// Raises the beat too: a rank that polls waits for others as one that sleeps does.
 void ShmNode::check_peers(const Waiting& waiting) {
+  note_pauses();
   check_given_up(waiting.what);
   const auto awaited = waiting.awaited();
   try {
@@ -218,6 +219,7 @@ void ShmNode::check_peers(const Waiting& waiting) {
     if (waiting.ready() || waiting.awaited() != awaited) return;  // the peer has just done its last share and left
     throw;
   }
+  peers_.self().raise_beat(progress_of(waiting));
 }
 
 std::string ShmNode::missing_text(const std::vector<int>& missing) const {

@@ -114,13 +114,13 @@ class ShmNode {
   // absent ranks have made progress (saved, evaluated) within the last timeout or, where none is absent, one that has
   // still to act. A rank that waits for others has made theirs; so a wait for other nodes goes on as long as those of
   // this node do that wait for them.
-  bool goes_on(const Waiting& waiting, int64_t began_ns) const;
+  bool goes_on(const Waiting& waiting, int64_t began_ns);
   // Makes progress on all work until the condition holds, for at most `time`; returns whether it holds. Throws
   // CommError if an awaited peer died or finished or any rank gave up, DesyncError if ranks wait in a circle, and
   // whatever advance() throws.
   bool wait_until(const Waiting& waiting, std::chrono::nanoseconds time);
   // For callers that poll instead: whether the next check of the peers is due, and the check, which throws as
-  // wait_until().
+  // wait_until() and passes on, as it does, the progress of those that the wait is for.
   bool check_is_due();
   void check_peers(const Waiting& waiting);
   // Throws CommError with the reason, or DesyncError, once any rank has given up. `what`: the call's name in messages.

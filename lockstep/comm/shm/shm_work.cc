@@ -36,9 +36,9 @@ bool ShmWork::result() const {
 
 // Checks the peers and the timeout for callers that poll done().
 void ShmWork::check() {
-  if (done_ || !error_.empty() || !protocol_.node().check_is_due()) return;
-  protocol_.node().check_peers(waiting());
-  const ShmNode& node = protocol_.node();
+  ShmNode& node = protocol_.node();
+  if (done_ || !error_.empty() || !node.check_is_due()) return;
+  node.check_peers(waiting());
   if (!done_ && !node.goes_on(waiting(), begun_running_ns_)) {
     throw CommError(node.timeout_text(waiting()));
   }

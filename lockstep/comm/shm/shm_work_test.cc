@@ -113,5 +113,47 @@ TEST(ShmWork, ARankThatWaitsHasTheProgressOfTheOneItWaitsFor) {
   });
 }
 
+// Rank 1 saves for longer than the timeout, rank 2 polls for its message, and rank 0 waits for both.
+TEST(ShmWork, ARankThatPollsHasTheProgressOfTheOneItWaitsFor) {
+  testing::NodeOfThreads node(3);
+  node.run([&](ShmCommunicator& comm) {
+    comm.start(calls::barrier())->wait();
+    const at::Tensor data = at::zeros({3});
+    Call last = calls::barrier();
+    last.timeout = std::chrono::seconds(comm.rank() == 0 ? 1 : 20);
+    if (comm.rank() == 1) {
+      for (int i = 0; i < 60; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        node.board()->ranks[1].beat_ns.store(monotonic_ns());
+      }
+      comm.send(data, 2);
+    }
+    if (comm.rank() == 2) {
+      Call call = calls::receive(data, 1, /*tag=*/0);
+      call.timeout = std::chrono::seconds(1);
+      const auto work = comm.start(call);
+      while (!work->done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_NO_THROW(comm.start(last)->wait());
+  });
+}
+
+TEST(ShmWork, APauseOfAllRanksDoesNotCountForARankThatPolls) {
+  testing::NodeOfThreads node(2);
+  node.run([&](ShmCommunicator& comm) {
+    comm.start(calls::barrier())->wait();
+    Call call = calls::barrier();
+    call.timeout = std::chrono::milliseconds(600);
+    if (comm.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      node.board()->paused_ns.store(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      call.timeout = std::chrono::seconds(20);
+    }
+    const auto work = comm.start(call);
+    EXPECT_NO_THROW(while (!work->done()) std::this_thread::sleep_for(std::chrono::milliseconds(1)));
+  });
+}
+
 }  // namespace
 }  // namespace lockstep::comm
