@@ -318,7 +318,8 @@ void SampleQueue::State::drop_all() {
 // Whether the destructor needn't wait for the thread any more.
 bool SampleQueue::State::may_leave(const Desk& desk) const {
   const bool owned = dataset.use_count() > 0;
-  const bool hangs = desk.index >= 0 && monotonic_ns() - desk.since > bounded(options.timeout).count();
+  const std::chrono::nanoseconds most = std::min(options.timeout, options.patience);
+  const bool hangs = desk.index >= 0 && monotonic_ns() - desk.since > most.count();
   return desk.gone || (owned && hangs);
 }
 

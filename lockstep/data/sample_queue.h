@@ -38,6 +38,8 @@ struct SampleQueueOptions {
   size_t ahead = 4;  // the most units that are being read or wait to be taken; at least 1
   uint64_t end = std::numeric_limits<uint64_t>::max();         // one past the last unit
   std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a sample
+  // The most that the destructor waits for one, where the timeout is no shorter.
+  std::chrono::nanoseconds patience = std::chrono::minutes(5);
   // Called for each unit once its samples have been read, by the thread that read the last one. May change the batch.
   Complete complete = {};
   // For samples that can't be read; null: the first one is next()'s error.
@@ -62,8 +64,8 @@ class SampleQueue {
   // batch can have (check_fields), IoError if the system has no more threads.
   SampleQueue(std::shared_ptr<const Dataset> dataset, Plan plan, int64_t most_rows, uint64_t first,
               SampleQueueOptions options);
-  // Waits for the samples that are being read, but for none longer than the timeout: its thread then goes on by itself
-  // and keeps the data set. A data set that its shared pointer does not own (use_count() 0) is waited for without end.
+  // Waits for the samples that are being read, but for none longer than the timeout and SampleQueueOptions::patience:
+  // its thread then goes on by itself and keeps the data set. A data set that its shared pointer does not own (use_count() 0) is waited for without end.
   ~SampleQueue();
   SampleQueue(const SampleQueue&) = delete;
   SampleQueue& operator=(const SampleQueue&) = delete;

@@ -273,6 +273,24 @@ TEST(SampleQueue, ASampleThatHangsIsNamedAndHoldsNobody) {
   wait_until([&] { return data.expired(); });
 }
 
+TEST(SampleQueue, ThatWaitsForASampleForEverEndsAllTheSame) {
+  const auto gate = std::make_shared<Gate>();
+  std::weak_ptr<Acting> data;
+  {
+    const auto hanging = std::make_shared<Acting>([gate](int64_t) { gate->pass(); });
+    data = hanging;
+    SampleQueue queue(hanging, ten, kRows, 0,
+                      {.workers = 1,
+                       .ahead = 1,
+                       .timeout = std::chrono::nanoseconds::max(),
+                       .patience = milliseconds(50)});
+    wait_until([&] { return gate->waiting > 0; });
+  }
+  EXPECT_FALSE(data.expired()) << "the thread that was left behind owns it";
+  gate->open = true;
+  wait_until([&] { return data.expired(); });
+}
+
 // A large batch over a slow disk is late as a whole, and no sample of it is.
 TEST(SampleQueue, AsLongAsSamplesComeNothingIsLate) {
   const auto slow = std::make_shared<Acting>([](int64_t) { std::this_thread::sleep_for(milliseconds(250)); });

@@ -42,6 +42,10 @@ void check(const DataLoaderOptions& options) {
     throw ConfigError("DataLoader: num_workers is ", options.num_workers, "; 0 to ", data::kMostWorkers,
                       " are possible");
   }
+  if (options.timeout.count() < 0) {
+    throw ConfigError("DataLoader: timeout is ", std::chrono::duration<double>(options.timeout).count(),
+                      " s; give a time, or 0 for no limit");
+  }
 }
 
 std::vector<int64_t> counts_of(int64_t size, const std::vector<double>& lengths) {

@@ -35,7 +35,8 @@ struct DataLoaderOptions {
   std::shared_ptr<const data::Order> order = nullptr;
   int num_workers = 0;  // threads, at most data::kMostWorkers
   bool drop_last = false;
-  std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // that a batch waits for one sample; 0: no limit
+  // That a batch waits for one sample; 0: no limit. The end of a pass waits for none longer than five minutes.
+  std::chrono::nanoseconds timeout = std::chrono::minutes(5);
   uint64_t seed = 0;              // what PyTorch's `generator` is for; of augmentation, too
   int prefetch_factor = 2;        // batches that are read ahead for each worker, at most data::kMostPrefetch in all
   data::BatchMemory memory = {};  // of large tensors: pinned, as `pin_memory`

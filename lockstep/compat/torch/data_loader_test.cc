@@ -109,6 +109,8 @@ TEST(DataLoader, RefusesOptionsOutOfRange) {
   EXPECT_THAT(refusal([] { DataLoader(numbers(4), {.prefetch_factor = 0}); }), HasSubstr("prefetch_factor is 0"));
   EXPECT_THAT(refusal([] { DataLoader(numbers(4), {.num_workers = -1}); }), HasSubstr("num_workers is -1"));
   EXPECT_THAT(refusal([] { DataLoader(numbers(4), {.num_workers = 257}); }), HasSubstr("0 to 256 are possible"));
+  EXPECT_THAT(refusal([] { DataLoader(numbers(4), {.timeout = std::chrono::milliseconds(-1500)}); }),
+              HasSubstr("timeout is -1.5 s; give a time, or 0 for no limit"));
 }
 
 TEST(DataLoader, TakesManyWorkersAndReadsNoMoreThanTheMostAhead) {
