@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
+#include <optional>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -132,7 +132,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, LaneSampler sampler, Load
              source_->first_unit(start),
              {.workers = options.workers,
               .ahead = units_ahead(options, *dataset, most_rows(source_->sampler)),
-              .end = options.end ? source_->first_unit(*options.end) : std::numeric_limits<uint64_t>::max(),
+              .end = options.end ? std::optional(source_->first_unit(*options.end)) : std::nullopt,
               .timeout = options.timeout,
               .complete = completion_of(source_, dataset),
               .substitutes = substitutes_of(options, source_->sampler),

@@ -92,8 +92,7 @@ void check(const Dataset& dataset, const SampleQueueOptions& options) {
 
 // A queue without an end grows at its beginning rather than later. One that ends, as an epoch's, takes what it needs.
 int64_t usual_blocks(const SampleQueueOptions& options) {
-  const bool ends = options.end != std::numeric_limits<uint64_t>::max();
-  return options.workers > 0 && !ends ? static_cast<int64_t>(options.ahead) + 1 : 1;
+  return options.workers > 0 && !options.end ? static_cast<int64_t>(options.ahead) + 1 : 1;
 }
 
 // A hint: what is wrong with a sample is said when it is read.
@@ -136,6 +135,7 @@ struct SampleQueue::State {
   std::atomic<bool> tried = false;  // the first sample was read twice, or is being
   std::deque<Desk> desks;           // the workers', then the helper's
 
+  bool has(uint64_t unit) const { return !options.end || unit < *options.end; }
   void work(Desk& desk, bool helps);
   void serve(std::unique_lock<std::mutex>& lock, const Run& run, Desk* desk);
   bool find_run(Run& run);
@@ -181,7 +181,7 @@ bool SampleQueue::State::find_run(Run& run) {
   for (const auto& unit : units) {
     if (take_run(unit, run)) return true;
   }
-  while (units.size() < options.ahead && next + units.size() < options.end) {
+  while (units.size() < options.ahead && has(next + units.size())) {
     open_unit();
     room.notify_all();
     if (take_run(units.back(), run)) return true;  // else it is an empty lane's
@@ -208,7 +208,7 @@ void SampleQueue::State::open_unit() {
   Open& unit = *units.back();
   unit.number = number;
   try {
-    while (planned.size() <= kUnitsToldOf && number + planned.size() < options.end) {
+    while (planned.size() <= kUnitsToldOf && has(number + planned.size())) {
       planned.push_back(plan(number + planned.size()));
       for (const SampleRead& sample : planned.back()) soon.push_back(sample.index);
     }
@@ -345,7 +345,7 @@ const BatchPool& SampleQueue::pool() const { return state_->pool; }
 SampleQueue::Unit SampleQueue::next() {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
-  if (state.next >= state.options.end) throw BugError("unit ", state.next, " of ", state.options.end, " was asked for");
+  if (!state.has(state.next)) throw BugError("unit ", state.next, " of ", *state.options.end, " was asked for");
   if (state.units.empty()) {
     state.open_unit();
     state.room.notify_all();

@@ -18,8 +18,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -36,7 +36,7 @@ struct SampleQueueOptions {
 
   int workers = 0;   // threads, at most kMostWorkers; 0: next() reads all by itself
   size_t ahead = 4;  // the most units that are being read or wait to be taken; at least 1
-  uint64_t end = std::numeric_limits<uint64_t>::max();         // one past the last unit
+  std::optional<uint64_t> end = {};  // one past the last unit; nothing: there is no last one
   std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a sample
   // The most that the destructor waits for one, where the timeout is no shorter.
   std::chrono::nanoseconds patience = std::chrono::minutes(5);
