@@ -10,6 +10,7 @@
 #include "lockstep/base/shown.h"
 #include "lockstep/datasets/digits/idx.h"
 #include "lockstep/datasets/digits/mnist_json.h"
+#include "lockstep/datasets/files/kind.h"
 #include "lockstep/datasets/grey_images.h"
 
 namespace lockstep::datasets {
@@ -28,8 +29,7 @@ constexpr const char* kFormsOfIt =
 std::optional<std::string> find_file(const std::string& directory, const std::string& name) {
   for (const char* ending : {"", ".gz"}) {
     const std::string path = (fs::path(directory) / (name + ending)).string();
-    std::error_code error;
-    if (fs::exists(path, error)) return path;
+    if (is_file(path) || is_folder(path)) return path;  // who reads a folder says that it is one
   }
   return std::nullopt;
 }

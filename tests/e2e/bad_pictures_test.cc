@@ -158,6 +158,16 @@ TEST(BadFolders, EndARunWithTheirName) {
   }
 }
 
+// The end of a command on the disk of failing_disk.cc.
+Result on_failing_disk(const Words& words) {
+  const std::string library = bin_folder() + "/failing_disk.so";
+  EXPECT_TRUE(fs::exists(library));
+  Program::Options options = lockstep_command(words);
+  const Words preload = {"/usr/bin/env", "LD_PRELOAD=" + library};
+  options.command.insert(options.command.begin(), preload.begin(), preload.end());
+  return Program(options).wait();
+}
+
 TEST(BadFolders, ADiskThatFailsIsTheMachinesFault) {
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   GTEST_SKIP() << "a sanitizer comes before every library";
@@ -166,14 +176,25 @@ TEST(BadFolders, ADiskThatFailsIsTheMachinesFault) {
   write_class_folders(dir / "data", 1, 2);
   fs::create_directory(dir / "data/failing_disk");
   fs::copy_file(dir / "data/class_00/0.jpg", dir / "data/failing_disk/0.jpg");
-  const Words words = one_step("imagenet", dir / "data", dir / "run");
-  Program::Options options = lockstep_command(words);
-  const std::string library = bin_folder() + "/failing_disk.so";
-  ASSERT_TRUE(fs::exists(library));
-  const Words preload = {"/usr/bin/env", "LD_PRELOAD=" + library};
-  options.command.insert(options.command.begin(), preload.begin(), preload.end());
-  expect_refused(Program(options).wait(), IoError::kExitCode,
+  expect_refused(on_failing_disk(one_step("imagenet", dir / "data", dir / "run")), IoError::kExitCode,
                  "/failing_disk/0.jpg: byte 0: can't be read: Input/output error");
+}
+
+// A run would do without its part to test on, or take the data for others.
+TEST(BadFolders, ALostMountIsNotTakenForNothing) {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "a sanitizer comes before every library";
+#endif
+  const TempDir dir;
+  write_class_folders(dir / "data/train", 1, 2);
+  fs::create_symlink("lost_mount", dir / "data/val");
+  expect_refused(on_failing_disk(one_step("imagenet", dir / "data", dir / "run")), IoError::kExitCode,
+                 "/data/val: can't be looked at: Input/output error");
+  const Words digits = {"train", "mnist", "--data", dir / "digits", "--out", dir / "run", "--nproc", "1"};
+  fs::create_directory(dir / "digits");
+  fs::create_symlink("lost_mount", dir / "digits/train-images-idx3-ubyte");
+  expect_refused(on_failing_disk(digits), IoError::kExitCode,
+                 "/digits/train-images-idx3-ubyte: can't be looked at: Input/output error");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "lockstep/base/xxh3.h"
 #include "lockstep/datasets/files/file_bytes.h"
 #include "lockstep/datasets/files/file_errors.h"
+#include "lockstep/datasets/files/kind.h"
 #include "lockstep/datasets/files/listing.h"
 
 namespace lockstep::datasets {
@@ -135,8 +136,7 @@ Manifest manifest_of(std::span<const uint8_t> text, const std::string& path) {
 }
 
 Packed packed_kind(const std::string& folder) {
-  const bool is_part = access(path_in(folder).c_str(), F_OK) == 0;
-  return read_manifest(is_part ? folder : folder + "/train").kind;
+  return read_manifest(is_file(path_in(folder)) ? folder : folder + "/train").kind;
 }
 
 }  // namespace lockstep::datasets

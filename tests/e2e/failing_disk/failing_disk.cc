@@ -1,8 +1,9 @@
 // A library for LD_PRELOAD: reading a file whose path holds "/failing_disk/" ends with an input/output error, as on a
-// disk that is lost. A checkpoint whose path holds "/held_disk/" is on the disk when the file "/held_disk/go" is there.
+// disk that is lost, and so does looking at a link to "lost_mount". A checkpoint whose path holds "/held_disk/" is on the disk when the file "/held_disk/go" is there.
 // Writing a checkpoint whose path holds "/slow_disk/" goes at 15 KB a second.
 #include <dlfcn.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -51,6 +52,16 @@ extern "C" ssize_t pread(int file, void* to, size_t bytes, off_t at) {
 }
 extern "C" ssize_t pread64(int file, void* to, size_t bytes, off_t at) {
   return read_or_fail("pread64", file, to, bytes, at);
+}
+extern "C" int stat(const char* path, struct stat* to) noexcept {
+  constexpr std::string_view kLost = "lost_mount";
+  char link[kLost.size() + 1];
+  const ssize_t length = readlink(path, link, sizeof link);
+  if (length > 0 && std::string_view(link, static_cast<size_t>(length)) == kLost) {
+    errno = EIO;
+    return -1;
+  }
+  return reinterpret_cast<int (*)(const char*, struct stat*)>(dlsym(RTLD_NEXT, "stat"))(path, to);
 }
 extern "C" int fsync(int file) {
   constexpr std::string_view kDisk = "/held_disk/";
