@@ -141,7 +141,7 @@ void Launcher::pause(RankGroup& group, const SignalWatch& signals) {
   signals.stop_here();
   board_->paused_ns.fetch_add(monotonic_ns() - began_ns);
   group.signal_running(SIGCONT);
-  failure_.go_on(monotonic_ns());
+  failure_.resumed(monotonic_ns());
   resize(group);
 }
 

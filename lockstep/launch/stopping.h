@@ -35,9 +35,9 @@ class Stopping {
     for (Escalation& each : ranks_) each.begin_asking(now_ns);
   }
   // All ranks have been stopped until now (Ctrl-Z): what has begun begins anew, and no rank's last progress is older.
-  void go_on(int64_t now_ns) {
-    resumed_ns_ = now_ns;
+  void resumed(int64_t now_ns) {
     if (!begun()) return;
+    resumed_ns_ = now_ns;
     for (Escalation& each : ranks_) each.begin_anew(now_ns);
   }
 

@@ -84,10 +84,10 @@ TEST_F(StoppingTest, AFileThatMakesNoProgressIsNotWaitedForForEver) {
 
 // Ctrl-Z, for a minute, in the time that ranks have to notice the failure.
 TEST_F(StoppingTest, APauseOfAllRanksDoesNotCount) {
-  stopping_.go_on(kBegin - 100 * kMs);
+  stopping_.resumed(kBegin - 100 * kMs);
   EXPECT_EQ(wait_ms(0), -1) << "nothing has failed";
   stopping_.begin(kBegin);
-  stopping_.go_on(kBegin + 60'000 * kMs);
+  stopping_.resumed(kBegin + 60'000 * kMs);
   EXPECT_EQ(wait_ms(60'100), 300);
   EXPECT_THAT(signals(60'100), IsEmpty());
   EXPECT_THAT(signals(60'400), ElementsAre(Pair(0, SIGTERM), Pair(1, SIGTERM)));
@@ -98,7 +98,7 @@ TEST_F(StoppingTest, APauseOfAllRanksIsNoTimeWithoutProgress) {
   const SavingOnBoard saving(board_.ranks[0]);
   EXPECT_THAT(signals(400), ElementsAre(Pair(1, SIGTERM)));
   board_.ranks[0].beat_ns.store(kBegin + 400 * kMs);
-  stopping_.go_on(kBegin + 60'000 * kMs);
+  stopping_.resumed(kBegin + 60'000 * kMs);
   signals(61'900);
   EXPECT_THAT(spared_, ElementsAre(0, 0));
   EXPECT_THAT(signals(62'300), IsEmpty()) << "it was saving when it was last looked at";
