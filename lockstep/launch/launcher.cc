@@ -193,6 +193,7 @@ RankOutcome Launcher::outcome_of(const RankProcess& process) const {
   outcome.pid = process.child.pid();
   outcome.ended = static_cast<double>(process.ended_ns - started_ns_) * 1e-9;
   outcome.stopped = process.stopped;
+  outcome.spared = failure_.has_spared(static_cast<size_t>(process.rank));
   outcome.trained = board_->first_step_ns.load() != 0;
   return outcome;
 }

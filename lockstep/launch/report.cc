@@ -45,14 +45,11 @@ double stop_seconds(const Report& report, const RankOutcome& outcome) {
   return std::max(0.0, outcome.ended - report.failed);
 }
 
-// The same for ranks that the launcher has stopped together, within one second: the longest of their times. One that
-// saved first takes longer than the others.
+// The longest time of the ranks that the launcher has stopped as this one: at once, or when they had time to save.
 double stop_seconds_together(const Report& report, const RankOutcome& outcome) {
-  double longest = stop_seconds(report, outcome);
-  const double second = std::floor(longest);
+  double longest = 0;
   for (const RankOutcome& other : report.outcomes) {
-    const double seconds = stop_seconds(report, other);
-    if (other.stopped && std::floor(seconds) == second) longest = std::max(longest, seconds);
+    if (other.stopped && other.spared == outcome.spared) longest = std::max(longest, stop_seconds(report, other));
   }
   return longest;
 }

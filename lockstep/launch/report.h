@@ -23,6 +23,7 @@ struct RankOutcome {
   ExitStatus status;
   double ended = 0;      // seconds since the run's start
   bool stopped = false;  // whether the launcher stopped it because another rank failed
+  bool spared = false;   // whether the launcher let it save first
   bool trained = false;  // whether the run has done a step
   uint64_t step = 0;     // this and the fields below are from the board
   std::string doing;     // what the rank was doing
@@ -36,8 +37,8 @@ ExitStatus status_of(const BoardRank& said, const ExitStatus& status);
 // Records on the board how a rank ended, for peers and reports, if the rank has not done so itself. Returns whether the
 // rank failed.
 bool note_end(BoardRank& said, const ExitStatus& status);
-// The outcome from the rank's entry on the board and from how its process ended; rank, pid, `ended`, `stopped`
-// and `trained` are left to the caller.
+// The outcome from the rank's entry on the board and from how its process ended; rank, pid, `ended`, `stopped`,
+// `spared` and `trained` are left to the caller.
 RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status);
 
 // The index of the rank whose failure explains the others'. Among the ranks that failed by themselves it is the first

@@ -108,15 +108,17 @@ TEST(Report, HasTheContractsForm) {
             "    step 1204\n");
 }
 
-// Rank 2 wrote a checkpoint first, and rank 3 did so and then noticed the failure.
-TEST(Report, EachRanksTimeIsItsOwn) {
+// Rank 2 wrote a checkpoint first, and rank 3 did so and then noticed the failure. Ranks 0 and 1 were stopped at once.
+TEST(Report, RanksThatSavedFirstHaveATimeOfTheirOwn) {
   Report report;
   report.outcomes = {stopped(0), stopped(1), stopped(2), ended(3, {.code = 69}, 74), ended(4, {.signal = SIGKILL}, 8)};
-  report.outcomes[1].ended = 8.6;
+  report.outcomes[0].ended = 9.2;
+  report.outcomes[1].ended = 9.5;
   report.outcomes[2].ended = 60.3;
+  report.outcomes[2].spared = true;
   report.root = 4;
   report.failed = 8.3;
-  EXPECT_THAT(to_text(report), testing::HasSubstr("others: ranks 0-1 healthy, stopped by the launcher in 0.7 s; "));
+  EXPECT_THAT(to_text(report), testing::HasSubstr("others: ranks 0-1 healthy, stopped by the launcher in 1.2 s; "));
   EXPECT_THAT(to_text(report), testing::HasSubstr("rank 2 healthy, stopped by the launcher in 52 s"));
   EXPECT_THAT(to_text(report), testing::HasSubstr("rank 3 noticed it and ended"));
   EXPECT_NEAR(nlohmann::json::parse(to_json(report))["stop_seconds"], 65.7, 1e-9);

@@ -19,7 +19,10 @@ class Stopping {
 
   // A rank that saves is waited for as long as it makes progress: for `patience_ns` since its last.
   explicit Stopping(int ranks, int64_t patience_ns = kPatienceNs)
-      : ranks_(static_cast<size_t>(ranks)), saved_(ranks_.size()), patience_ns_(patience_ns) {}
+      : ranks_(static_cast<size_t>(ranks)),
+        saved_(ranks_.size()),
+        spared_(ranks_.size()),
+        patience_ns_(patience_ns) {}
 
   // Begins at the first failure; later calls change nothing.
   void begin(int64_t now_ns) {
@@ -40,6 +43,9 @@ class Stopping {
     resumed_ns_ = now_ns;
     for (Escalation& each : ranks_) each.begin_anew(now_ns);
   }
+
+  // Whether the rank has got time to save.
+  bool has_spared(size_t rank) const { return spared_[rank]; }
 
   bool begun() const { return begun_ns_ != 0; }
   int64_t begun_ns() const { return begun_ns_; }
@@ -66,7 +72,9 @@ class Stopping {
           continue;
         }
         ranks_[rank].begin_anew(now_ns);
-        if (saves) spare(rank);
+        if (!saves) continue;
+        spared_[rank] = true;
+        spare(rank);
       }
     }
   }
@@ -79,7 +87,8 @@ class Stopping {
   }
 
   std::vector<Escalation> ranks_;
-  std::vector<char> saved_;  // whether the rank saved when it was last looked at
+  std::vector<char> saved_;   // whether the rank saved when it was last looked at
+  std::vector<char> spared_;  // whether it did at any time
   int64_t patience_ns_;
   int64_t begun_ns_ = 0;
   int64_t resumed_ns_ = 0;

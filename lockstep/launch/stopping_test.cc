@@ -58,6 +58,8 @@ TEST_F(StoppingTest, ARankThatSavesIsLetBeUntilItHasSaved) {
     EXPECT_THAT(signals(800), IsEmpty());
     EXPECT_THAT(spared_, ElementsAre(0, 0));
   }
+  EXPECT_TRUE(stopping_.has_spared(0));
+  EXPECT_FALSE(stopping_.has_spared(1));
   EXPECT_THAT(signals(1200), IsEmpty()) << "time to notice the failure";
   EXPECT_THAT(signals(1600), ElementsAre(Pair(0, SIGTERM)));
   {
