@@ -41,7 +41,7 @@ int Launcher::run() {
     memory_ = NodeMemory::create(options_.nproc);
     board_memory_ = Mapping(memory_.board.get());
     board_ = board_in(board_memory_);
-    started_ns_ = monotonic_ns();
+    started_ns_ = board_->running_ns();
     supervise(group);
     code = conclude(group, oom);
   }
@@ -108,12 +108,15 @@ void Launcher::supervise(RankGroup& group) {
 
 void Launcher::on_end(RankProcess& process) {
   BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
+  process.ended_ns = board_->running_ns();
   process.status = status_of(said, *process.status);
   const bool failed = note_end(said, *process.status);
   const bool was_asked = stop_.asked() && options_.stop_by == StopBy::kSignal;
   if (!failed || was_asked) return;
-  if (!failure_.begun()) first_failure_ = cat("rank ", process.rank, ' ', process.status->text());
-  failure_.begin(process.ended_ns);
+  if (failure_.begun()) return;
+  first_failure_ = cat("rank ", process.rank, ' ', process.status->text());
+  failed_ns_ = process.ended_ns;
+  failure_.begin(monotonic_ns());
 }
 
 void Launcher::on_signal(RankGroup& group, const SignalWatch& signals, int signal) {
@@ -210,7 +213,7 @@ int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
   report.root = *root;
   RankOutput& output = group.ranks()[*root]->output;
   report.oom = report.outcomes[*root].status.signal == SIGKILL ? oom.verdict() : "";
-  report.failed = static_cast<double>(failure_.begun_ns() - started_ns_) * 1e-9;
+  report.failed = static_cast<double>(failed_ns_ - started_ns_) * 1e-9;
   report.saved = board_->saved.get();
   report.log_path = output.log_path();
   report.last_lines = output.last_lines();

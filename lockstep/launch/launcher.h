@@ -84,7 +84,7 @@ class Launcher {
   NodeMemory memory_;
   Mapping board_memory_;
   Board* board_ = nullptr;
-  int64_t started_ns_ = 0;
+  int64_t started_ns_ = 0, failed_ns_ = 0;  // Board::running_ns() of the run's start and of the first failure
 
   Stopping failure_;           // begun when the first rank failed
   std::string first_failure_;  // "rank 1 was killed by SIGKILL"

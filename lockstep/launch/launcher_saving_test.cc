@@ -6,7 +6,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "lockstep/base/process_state.h"
 #include "lockstep/launch/testing/launcher_fixture.h"
 
 namespace lockstep::launch {
@@ -34,6 +36,22 @@ TEST_F(LauncherSavingTest, ARankThatSavesIsLetFinish) {
   EXPECT_THAT(err(), AllOf(HasSubstr("\nerror: rank 1 (pid "), HasSubstr(") was killed by SIGKILL"),
                            HasSubstr("\n  saved: checkpoint step-000012.pt\n")));
   EXPECT_EQ(content(folder_ + "/go.saved"), "yes");
+}
+
+TEST_F(LauncherSavingTest, APauseIsNoTimeThatRanksTookToEnd) {
+  Launcher::Options options = board_worker(2, "save", folder_ + "/go");
+  options.error_dir = folder_ + "/errors";
+  run(options, [&](pid_t front) {
+    for (const Stopwatch watch; err().empty() && watch.seconds() < 10;) usleep(2000);
+    kill(front, SIGTSTP);
+    for (const Stopwatch watch; !process_stopped(front) && watch.seconds() < 5;) usleep(2000);
+    usleep(4'000'000);
+    kill(front, SIGCONT);
+    std::ofstream(folder_ + "/go") << "on";
+  });
+  const auto report = nlohmann::json::parse(content(folder_ + "/errors/attempt0.json"));
+  EXPECT_GT(report["stop_seconds"], 0);
+  EXPECT_LT(report["stop_seconds"], 3);
 }
 
 TEST_F(LauncherSavingTest, ASaveThatStandsStillIsStopped) {

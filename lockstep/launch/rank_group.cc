@@ -62,7 +62,6 @@ bool RankGroup::wait(int other_fd, int timeout_ms, const OnEnd& on_end) {
     if (mine[kErr].revents != 0) read_stream(*ranks_[i], Terminal::Stream::kErr);
     if (mine[kEnd].revents == 0) continue;
     ranks_[i]->status = ranks_[i]->child.ended();
-    ranks_[i]->ended_ns = monotonic_ns();
     if (ranks_[i]->status) on_end(*ranks_[i]);
   }
   return entries[0].revents != 0;

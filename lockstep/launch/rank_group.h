@@ -20,7 +20,7 @@ struct RankProcess {
   Child child;
   RankOutput output;
   std::optional<ExitStatus> status = std::nullopt;
-  int64_t ended_ns = 0;  // monotonic_ns() at its end; valid with `status`
+  int64_t ended_ns = 0;  // Board::running_ns() at its end, by the group's owner
   bool stopped = false;  // whether the launcher stopped it because another rank failed
 };
 

@@ -21,7 +21,7 @@ struct RankOutcome {
   int rank = 0;
   pid_t pid = 0;
   ExitStatus status;
-  double ended = 0;      // seconds since the run's start
+  double ended = 0;      // seconds since the run's start, without those of a pause (Ctrl-Z)
   bool stopped = false;  // whether the launcher stopped it because another rank failed
   bool spared = false;   // whether the launcher let it save first
   bool trained = false;  // whether the run has done a step
@@ -57,7 +57,7 @@ struct Report {
   std::vector<RankOutcome> outcomes;
   size_t root = 0;                              // the index of the root cause
   std::string oom;                              // OomWatch::verdict()
-  double failed = 0;                            // the first failure, in seconds since the run's start
+  double failed = 0;                            // the first failure, in the seconds of RankOutcome::ended
   std::string saved;                            // the newest checkpoint; "" if there is none
   std::string log_path;                         // the log of the root cause's rank; "" if there is none
   std::deque<RankOutput::LastLine> last_lines;  // the last lines that this rank wrote

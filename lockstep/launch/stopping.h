@@ -45,10 +45,9 @@ class Stopping {
   }
 
   // Whether the rank has got time to save.
-  bool has_spared(size_t rank) const { return spared_[rank]; }
+  bool has_spared(size_t rank) const { return spared_[rank] != 0; }
 
   bool begun() const { return begun_ns_ != 0; }
-  int64_t begun_ns() const { return begun_ns_; }
 
   // Milliseconds until act() is to be called; -1 if no signal is to come.
   int wait_ms(int64_t now_ns) const {
