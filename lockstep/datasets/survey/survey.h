@@ -60,8 +60,8 @@ struct SurveyCallbacks {
 // Opens the surveyed data as training would. Throws DataError where it would not start.
 data::Splits open_for_training(const Survey& survey, const SurveyOptions& options, at::ScalarType dtype);
 
-// Looks at all samples, or, with options.verify, at checksums. Nothing if it was asked to stop. Throws ConfigError for
-// options that don't fit, and IoError where the machine failed.
+// Looks at all samples or, with options.verify, compares checksums and record counts and opens all parts. Nothing if it
+// was asked to stop. Throws ConfigError for options that don't fit, and IoError where the machine failed.
 std::optional<Survey> survey(const SurveyOptions& options, const SurveyCallbacks& callbacks = {});
 
 }  // namespace lockstep::datasets
