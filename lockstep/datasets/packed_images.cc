@@ -95,11 +95,7 @@ class PackedImages final : public ImageSource {
 
   void open(const ShardFile& file) {
     ShardReader reader(path_ + "/" + file.file);
-    if (reader.bytes() != file.bytes || reader.size() != static_cast<int64_t>(file.records)) {
-      throw DataError(shown(reader.path()), ": ", reader.bytes(), " bytes and ", reader.size(),
-                      " records, and manifest.json says ", file.bytes, " and ", file.records,
-                      "; they don't belong together: pack the data again");
-    }
+    check_shard(reader, file);
     const int64_t records = reader.size();
     if (records > 0) shards_.push_back({std::move(reader), size_});
     size_ += records;

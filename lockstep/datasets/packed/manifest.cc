@@ -18,6 +18,7 @@
 #include "lockstep/datasets/files/file_errors.h"
 #include "lockstep/datasets/files/kind.h"
 #include "lockstep/datasets/files/listing.h"
+#include "lockstep/datasets/packed/shard_reader.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -133,6 +134,13 @@ Manifest manifest_of(std::span<const uint8_t> text, const std::string& path) {
     throw DataError(shown(path), ": no manifest of packed data: ", excerpt(error.what()),
                     "; it is damaged, or another program's");
   }
+}
+
+void check_shard(const ShardReader& shard, const ShardFile& named) {
+  if (shard.bytes() == named.bytes && shard.size() == static_cast<int64_t>(named.records)) return;
+  throw DataError(shown(shard.path()), ": ", shard.size(), " records in ", shard.bytes(),
+                  " bytes, and manifest.json says ", named.records, " in ", named.bytes,
+                  "; they don't belong together: get both, or pack the data, again");
 }
 
 Packed packed_kind(const std::string& folder) {

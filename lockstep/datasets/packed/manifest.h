@@ -10,6 +10,8 @@
 
 namespace lockstep::datasets {
 
+class ShardReader;
+
 // What the samples are. CIFAR's are told apart, for they are trained on in another way than photographs.
 enum class Packed : uint8_t { kImages, kMasks, kCifar10, kCifar100 };
 
@@ -42,6 +44,10 @@ Manifest read_manifest(const std::string& folder);
 
 // Reads a manifest's text. `path` begins errors.
 Manifest manifest_of(std::span<const uint8_t> text, const std::string& path);
+
+// Throws DataError for a shard of another size, or of another number of records, than the manifest names.
+void check_shard(const ShardReader& shard, const ShardFile& named);
+
 // What lies in a folder of packed data, or in the part train/ of one. Throws as read_manifest does.
 Packed packed_kind(const std::string& folder);
 
