@@ -3,8 +3,10 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lockstep/data/findings.h"
 #include "lockstep/data/on_one_rank.h"
@@ -21,6 +23,8 @@ struct OpenOptions {
   bool as_bytes = false;              // images come as ImageSetup::as_bytes says
   bool encoded = false;               // training images come as ImageSetup::encoded says
   int threads = 1;                    // for scanning masks and the like
+  // All values of the masks to train on, ascending, where who opens them has seen them; none: the masks are scanned.
+  std::vector<uint32_t> mask_values = {};
   data::OnOneRank on_one_rank = {};
   std::shared_ptr<data::Findings> findings = nullptr;  // of a former opening, and then of this; null: none are kept
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <sstream>
 
@@ -37,15 +36,14 @@ ImagesFound look_at_images(const ImageSource& images, bool exif) {
   return found;
 }
 
-ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& options, data::Findings& findings,
-                                const std::function<std::string()>& stamp) {
+ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& options, const Find& find) {
   const bool turned = options.images.turns();
   const auto look = [&] {
     const ImagesFound found = look_at_images(images, turned);
     return cat(found.channels, " ", found.first.width, " ", found.first.height);
   };
   const char* const name = turned ? "images-1" : "images-as-stored-1";
-  std::istringstream text(options.on_one_rank([&] { return findings.find(name, stamp(), look); }));
+  std::istringstream text(options.on_one_rank([&] { return find(name, look); }));
   ImagesFound found;
   text >> found.channels >> found.first.width >> found.first.height;
   return found;
@@ -72,15 +70,14 @@ data::Splits open_pairs(const OpenOptions& options) {
   // Says what it looked for.
   if (!packed && layout.kind != Kind::kPairs) find_pairs(path, {.on_one_rank = options.on_one_rank});
   const StoredData stored = open_stored(path, layout, {.on_one_rank = options.on_one_rank});
-  const auto findings = options.findings == nullptr ? std::make_shared<data::Findings>() : options.findings;
-  // Asked for by the rank that looks, once; of files that nobody keeps findings of there is none.
-  std::optional<std::string> known;
-  const std::function<std::string()> stamp = [&] {
-    if (!known) known = options.findings == nullptr ? "" : stored.train().stamp();
-    return *known;
+  std::optional<std::string> stamp;  // asked for by the rank that looks, once
+  const Find find = [&](const std::string& name, const data::Findings::Look& look) {
+    if (options.findings == nullptr) return look();
+    if (!stamp) stamp = stored.train().stamp();
+    return options.findings->find(name, *stamp, look);
   };
-  const ImagesFound images = look_at_images_once(stored.train(), options, *findings, stamp);
-  const image::LabelMap labels = labels_of(stored.train(), options.threads, options.on_one_rank, *findings, stamp);
+  const ImagesFound images = look_at_images_once(stored.train(), options, find);
+  const image::LabelMap labels = labels_of(stored.train(), options, find);
   ImageSetup setup = pair_setup(options, size_like(images.first, options.size));
   setup.decode.channels = images.channels;
   const auto test = stored.test();

@@ -53,14 +53,14 @@ std::vector<uint32_t> scan_masks(const ImageSource& source, int threads) {
   return {all.begin(), all.end()};
 }
 
-image::LabelMap labels_of(const ImageSource& source, int threads, const data::OnOneRank& on_one_rank,
-                          data::Findings& findings, const std::function<std::string()>& stamp) {
-  const auto find = [&] {
-    const std::vector<uint32_t> known = source.mask_values();
-    if (!known.empty()) return text_of(known);
-    return findings.find("mask-values-1", stamp(), [&] { return text_of(scan_masks(source, threads)); });
+image::LabelMap labels_of(const ImageSource& source, const OpenOptions& options, const Find& find) {
+  const auto look = [&] {
+    for (const Values& known : {source.mask_values(), options.mask_values}) {
+      if (!known.empty()) return text_of(known);
+    }
+    return find("mask-values-1", [&] { return text_of(scan_masks(source, options.threads)); });
   };
-  std::istringstream text(on_one_rank(find));
+  std::istringstream text(options.on_one_rank(look));
   std::vector<uint32_t> values;
   for (uint32_t value = 0; text >> value;) values.push_back(value);
   if (values.size() < 2) {

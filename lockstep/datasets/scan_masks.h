@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lockstep/data/findings.h"
-#include "lockstep/data/on_one_rank.h"
 #include "lockstep/datasets/image_source.h"
+#include "lockstep/datasets/open_options.h"
 #include "lockstep/image/label_map.h"
 
 namespace lockstep::datasets {
@@ -17,10 +17,11 @@ namespace lockstep::datasets {
 // values.
 std::vector<uint32_t> scan_masks(const ImageSource& source, int threads);
 
-// The classes of the values that the source knows, that a former scan of the same files has found, or that a scan
-// finds: on one rank, for all. `findings` are that rank's, `stamp` gives the source's.
-image::LabelMap labels_of(const ImageSource& source, int threads, const data::OnOneRank& on_one_rank,
-                          data::Findings& findings, const std::function<std::string()>& stamp);
+// What a former look at the same files has found, by its name; else what look() finds.
+using Find = std::function<std::string(const std::string& name, const data::Findings::Look& look)>;
+
+// The classes of the values that the source knows, that `options` name, or that a scan finds: on one rank, for all.
+image::LabelMap labels_of(const ImageSource& source, const OpenOptions& options, const Find& find);
 
 // "masks: 0 -> class 0, 255 -> class 1".
 std::string text_of(const image::LabelMap& labels);

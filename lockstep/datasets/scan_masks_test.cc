@@ -55,13 +55,16 @@ TEST_F(MaskScan, FindsAllValuesOfAllFormats) {
   }
 }
 
+std::string look_anew(const std::string&, const data::Findings::Look& look) { return look(); }
+
 TEST_F(MaskScan, GivesEachValueAClass) {
   const auto pairs = add(testing::text_of(image::encode_png(mask_of({0, 255}))));
-  data::Findings findings;
-  const auto labels = labels_of(*pairs, 1, {}, findings, [&] { return pairs->stamp(); });
+  const auto labels = labels_of(*pairs, {}, look_anew);
   EXPECT_EQ(text_of(labels), "masks: 0 -> class 0, 255 -> class 1");
   const data::OnOneRank elsewhere = [](const std::function<std::string()>&) { return "3 4 5"; };
-  EXPECT_THAT(labels_of(*pairs, 1, elsewhere, findings, [&] { return pairs->stamp(); }).values(), ElementsAre(3, 4, 5));
+  EXPECT_THAT(labels_of(*pairs, {.path = dir_.path(), .on_one_rank = elsewhere}, look_anew).values(), ElementsAre(3, 4, 5));
+  const OpenOptions seen{.path = dir_.path(), .mask_values = {0, 7}};
+  EXPECT_THAT(labels_of(*pairs, seen, look_anew).values(), ElementsAre(0, 7)) << "not scanned";
   EXPECT_EQ(text_of(image::LabelMap({0, image::mask_value(255, 0, 0)})), "masks: 0 -> class 0, #ff0000 -> class 1");
 }
 
@@ -73,9 +76,7 @@ TEST_F(MaskScan, SaysHowManyClassesThereAreWhereTheyAreMany) {
 
 TEST_F(MaskScan, RefusesMasksOfOneValue) {
   const auto pairs = add(testing::text_of(image::encode_png(mask_of({0}))));
-  data::Findings findings;
-  EXPECT_THAT(data_error([&] { labels_of(*pairs, 1, {}, findings, [&] { return pairs->stamp(); }); }),
-              HasSubstr("one value alone (0)"));
+  EXPECT_THAT(data_error([&] { labels_of(*pairs, {}, look_anew); }), HasSubstr("one value alone (0)"));
 }
 
 TEST_F(MaskScan, NamesTheMaskWithWhichThereAreTooManyValues) {

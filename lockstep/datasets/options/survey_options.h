@@ -12,7 +12,7 @@ namespace lockstep::datasets {
 struct SurveyOptions {
   std::string data;
   bool quick = false;       // headers alone; nothing is decoded
-  bool verify = false;      // packed data: compare all checksums, and nothing else
+  bool verify = false;      // packed data: compare checksums and record counts, open all parts
   std::string sheet;        // where the contact sheet is written; empty: nowhere
   std::optional<int> size;  // pixels a side of what training sees; unset: the recipe's
   ImageOptions images;

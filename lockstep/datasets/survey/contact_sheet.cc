@@ -133,8 +133,7 @@ ContactSheet contact_sheet(const Survey& survey, const SurveyOptions& options) {
   const data::Splits opened = open_for_training(survey, options, at::kByte);
   const PartSurvey& part = survey.parts.front();
   const ImageSource& source = survey.stored.train();
-  std::vector<uint32_t> values;
-  for (const auto& [value, pixels] : part.mask_pixels) values.push_back(value);
+  const std::vector<uint32_t> values = part.mask_values();
 
   const auto seed = static_cast<uint64_t>(options.seed);
   const auto count = std::min<int64_t>(kSheetSamples, std::ssize(part.sound));

@@ -13,6 +13,7 @@
 #include "lockstep/datasets/open_pairs.h"
 #include "lockstep/datasets/packed/verify.h"
 #include "lockstep/datasets/whole_sample.h"
+#include "lockstep/image/label_map.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -213,7 +214,20 @@ class Surveyor {
   int64_t done_ = 0, samples_ = 0;
 };
 
+// The values of the masks to train on, so that these are not decoded once more. None where a mask can't be used: opening
+// then names it.
+std::vector<uint32_t> known_values(const PartSurvey& train) {
+  const bool fine = train.damaged.empty() && train.mask_pixels.size() <= image::kMostClasses;
+  return fine ? train.mask_values() : std::vector<uint32_t>{};
+}
+
 }  // namespace
+
+std::vector<uint32_t> PartSurvey::mask_values() const {
+  std::vector<uint32_t> values;
+  for (const auto& [value, pixels] : mask_pixels) values.push_back(value);
+  return values;
+}
 
 data::Splits open_for_training(const Survey& survey, const SurveyOptions& options, at::ScalarType dtype) {
   const Packed kind = survey.stored.kind;
@@ -222,7 +236,7 @@ data::Splits open_for_training(const Survey& survey, const SurveyOptions& option
                          .size = options.size.value_or(usual_size(kind)),
                          .dtype = dtype,
                          .threads = options.workers.value_or(usable_cores()),
-                         .findings = survey.findings};
+                         .mask_values = known_values(survey.parts.front())};
   return kind == Packed::kMasks ? open_pairs(open) : open_images(open);
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/findings.h"
 #include "lockstep/datasets/options/survey_options.h"
 #include "lockstep/datasets/stored_data.h"
 
@@ -36,6 +35,8 @@ struct PartSurvey {
   std::vector<std::string> damaged;          // a line for each sample that can't be opened or decoded
   std::vector<int64_t> sound;                // the numbers of the others
   int64_t decoded = 0, decode_ns = 0;        // samples, and the time that they took of a thread
+
+  std::vector<uint32_t> mask_values() const;  // ascending
 };
 
 struct Survey {
@@ -45,8 +46,6 @@ struct Survey {
   std::string train, validation, test;  // what a run would say of its parts; empty where it would not start
   std::vector<std::string> problems;    // all that keeps a run from starting or ends it; a line each
   std::string verified;                 // what --verify compared
-  // Of all openings of this data, so that its masks are scanned once.
-  std::shared_ptr<data::Findings> findings = std::make_shared<data::Findings>();
 
   bool trainable() const { return problems.empty(); }
   bool has_masks() const { return stored.kind == Packed::kMasks; }

@@ -133,6 +133,18 @@ TEST(Surveys, CountThePixelsOfMasks) {
   EXPECT_TRUE(found.trainable());
 }
 
+TEST(Surveys, DecodeEachMaskOnce) {
+  const TempDir dir;
+  write_pair(dir, "1", half_mask(9));
+  write_pair(dir, "2", half_mask(200));
+  const SurveyCallbacks callbacks{.on_progress = [&](int64_t done, int64_t samples) {
+    if (done == samples) write_deep(dir, "masks/2.png", "damaged from now on");
+  }};
+  const Survey found = survey({.data = dir.path()}, callbacks).value();
+  EXPECT_TRUE(found.trainable()) << found.problems.front();
+  EXPECT_THAT(found.train, HasSubstr("200 -> class 2"));
+}
+
 TEST(Surveys, ListAllThatIsWrongWithPairs) {
   const TempDir dir;
   write_pair(dir, "1", half_mask(9));
