@@ -26,7 +26,7 @@ Place begin_of(Size stored, const Walk& walk) {
 }
 
 template <typename T>
-void copy_turned(const T* from, ptrdiff_t right, ptrdiff_t down, Size size, T* to, size_t stride) {
+void copy_turned(const T* from, ptrdiff_t right, ptrdiff_t down, Size size, T* to, ptrdiff_t stride) {
   for (int y = 0; y < size.height; ++y, from += down, to += stride) {
     const T* pixel = from;
     for (int x = 0; x < size.width; ++x, pixel += right) to[x] = *pixel;
@@ -35,11 +35,12 @@ void copy_turned(const T* from, ptrdiff_t right, ptrdiff_t down, Size size, T* t
 
 template <typename T>
 void turn_pixels(const Pixels& from, const Rect& part, const Walk& walk, Pixels& to) {
-  const auto stride = static_cast<ptrdiff_t>(from.stride() / sizeof(T));
+  constexpr ptrdiff_t kStep = sizeof(T);
+  const ptrdiff_t stride = from.stride() / kStep;
   const Place begin = begin_of(part.size(), walk);
   copy_turned(reinterpret_cast<const T*>(from.at(part.x + begin.x, part.y + begin.y)),
               walk.x_right + walk.y_right * stride, walk.x_down + walk.y_down * stride, to.size(),
-              reinterpret_cast<T*>(to.row(0)), to.stride() / sizeof(T));
+              reinterpret_cast<T*>(to.row(0)), to.stride() / kStep);
 }
 
 }  // namespace

@@ -17,8 +17,9 @@ void Pixels::Free::operator()(uint8_t* memory) const { std::free(memory); }
 void Pixels::reshape(Size size, int channels) {
   channels_ = channels;
   size_ = size;
-  stride_ = (static_cast<size_t>(size.width) * static_cast<size_t>(step()) + kMark - 1) / kMark * kMark;
-  const size_t bytes = stride_ * static_cast<size_t>(size.height) + kMark;
+  const size_t stride = (static_cast<size_t>(size.width) * static_cast<size_t>(step()) + kMark - 1) / kMark * kMark;
+  const size_t bytes = stride * static_cast<size_t>(size.height) + kMark;
+  stride_ = static_cast<ptrdiff_t>(stride);
   if (bytes <= bytes_ && (bytes_ <= kMuch || bytes >= bytes_ / 4)) return;
   memory_.reset();
   bytes_ = 0;

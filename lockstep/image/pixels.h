@@ -33,10 +33,10 @@ class Pixels {
   int channels() const { return channels_; }
   bool empty() const { return size_.width == 0 || size_.height == 0; }
   int step() const { return channels_ == 1 ? 1 : 4; }  // bytes a pixel
-  size_t stride() const { return stride_; }            // bytes a row
+  ptrdiff_t stride() const { return stride_; }         // bytes a row
   size_t capacity() const { return bytes_; }           // bytes of memory
-  uint8_t* row(int y) { return memory_.get() + static_cast<size_t>(y) * stride_; }
-  const uint8_t* row(int y) const { return memory_.get() + static_cast<size_t>(y) * stride_; }
+  uint8_t* row(int y) { return memory_.get() + y * stride_; }
+  const uint8_t* row(int y) const { return memory_.get() + y * stride_; }
   uint8_t* at(int x, int y) { return row(y) + static_cast<ptrdiff_t>(x) * step(); }
   const uint8_t* at(int x, int y) const { return row(y) + static_cast<ptrdiff_t>(x) * step(); }
 
@@ -45,7 +45,8 @@ class Pixels {
     void operator()(uint8_t* memory) const;
   };
   std::unique_ptr<uint8_t[], Free> memory_;
-  size_t bytes_ = 0, stride_ = 0;
+  size_t bytes_ = 0;
+  ptrdiff_t stride_ = 0;
   Size size_;
   int channels_ = 1;
 };

@@ -14,8 +14,6 @@
 namespace lockstep::image {
 namespace {
 
-ptrdiff_t stride_of(const Pixels& pixels) { return static_cast<ptrdiff_t>(pixels.stride()); }
-
 // The part of [from, from + length) within [0, size).
 Taps inside(int from, int length, int size) {
   const int first = std::clamp(from, 0, size);
@@ -125,15 +123,15 @@ struct Resizer::State {
     check_area(task.size().width, used.last - used.first);
     out.reshape({task.size().width, used.last - used.first}, task.in.channels());
     const Axis& axis = axis_of(g.source.width, g.resized.width, task.across);
-    ResizePass pass{.from = {task.in.row(task.top() + used.first), stride_of(task.in)},
-                    .to = {out.row(0), stride_of(out)},
+    ResizePass pass{.from = {task.in.row(task.top() + used.first), task.in.stride()},
+                    .to = {out.row(0), out.stride()},
                     .axis = axis,
                     .begin = task.across.first - axis.begin,
                     .count = out.width(),
                     .origin = task.left(),
                     .other = out.height(),
                     .flip = g.flip_x};
-    if (flip_y) pass.to = {out.row(out.height() - 1), -stride_of(out)};
+    if (flip_y) pass.to = {out.row(out.height() - 1), -out.stride()};
     task.in.channels() == 1 ? resize_grey_rows(pass) : resize_colour_rows(pass);
   }
 
@@ -142,8 +140,8 @@ struct Resizer::State {
     const Geometry& g = task.geometry;
     out.reshape(task.size(), in.channels());
     const Axis& axis = axis_of(g.source.height, g.resized.height, task.down);
-    resize_columns({.from = {in.at(left, 0), stride_of(in)},
-                    .to = {out.row(0), stride_of(out)},
+    resize_columns({.from = {in.at(left, 0), in.stride()},
+                    .to = {out.row(0), out.stride()},
                     .axis = axis,
                     .begin = task.down.first - axis.begin,
                     .count = out.height(),

@@ -36,9 +36,9 @@ inline PillowAxis pillow_axis(int in, int out) {
   return axis;
 }
 
-inline uint8_t pillow_sum(const uint8_t* pixels, size_t step, const std::vector<int>& weights) {
+inline uint8_t pillow_sum(const uint8_t* pixels, ptrdiff_t step, const std::vector<int>& weights) {
   int sum = 1 << 21;
-  for (size_t i = 0; i < weights.size(); ++i) sum += pixels[i * step] * weights[i];
+  for (size_t i = 0; i < weights.size(); ++i) sum += pixels[static_cast<ptrdiff_t>(i) * step] * weights[i];
   return static_cast<uint8_t>(std::clamp(sum >> 22, 0, 255));
 }
 
@@ -51,8 +51,7 @@ inline Pixels pillow_resize(const Pixels& in, Size to) {
     for (int x = 0; x < to.width; ++x) {
       const auto i = static_cast<size_t>(x);
       for (int c = 0; c < in.channels(); ++c) {
-        between.at(x, y)[c] =
-            pillow_sum(in.at(across.first[i], y) + c, static_cast<size_t>(in.step()), across.weights[i]);
+        between.at(x, y)[c] = pillow_sum(in.at(across.first[i], y) + c, in.step(), across.weights[i]);
       }
     }
   }
