@@ -1,6 +1,7 @@
 #include "lockstep/image/pipeline.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -62,11 +63,12 @@ void decode_mask(Decoder& decoder, const LabelMap* classes, Geometry geometry, S
   const int64_t begin = monotonic_ns();
   decoder.decode_values(scratch.values);
   const int64_t decoded = monotonic_ns();
-  if (classes == nullptr) out.mask_values = values_in(scratch.values, decoder.name());
-  const auto map = [&](const LabelMap& labels) {
-    labels.map(scratch.values, geometry.image, decoder.name(), scratch.mask);
-  };
-  classes != nullptr ? map(*classes) : map(LabelMap(out.mask_values));
+  std::optional<LabelMap> own;
+  if (classes == nullptr) {
+    out.mask_values = values_in(scratch.values, decoder.name());
+    classes = &own.emplace(out.mask_values);
+  }
+  classes->map(scratch.values, geometry.image, decoder.name(), scratch.mask);
   geometry.fill = 0;
   scratch.resizer.resize(scratch.mask, whole(geometry.image).source, geometry, Filter::kNearest, out.mask);
   times.decode_ns += decoded - begin;
