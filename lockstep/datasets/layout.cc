@@ -9,11 +9,12 @@
 namespace lockstep::datasets {
 namespace {
 
-// The first name of a test part, with the ending, for which is_part(its path) holds; empty if there is none.
-std::string test_part(const std::string& path, const std::string& ending,
-                      const std::function<bool(const std::string&)>& is_part) {
-  for (const char* name : kTestParts) {
-    if (is_part(path + "/" + name + ending)) return name + ending;
+using IsPart = std::function<bool(const std::string& name)>;
+
+// The first name of a test part, with the ending, for which is_part() holds; empty if there is none.
+std::string test_part(const std::string& ending, const IsPart& is_part) {
+  for (const char* part : kTestParts) {
+    if (is_part(part + ending)) return part + ending;
   }
   return "";
 }
@@ -22,26 +23,29 @@ std::string test_part(const std::string& path, const std::string& ending,
 
 Layout find_layout(const std::string& path) {
   Layout found{.kind = kind_of(path)};
-  const auto parts = [&](const std::string& ending, const std::function<bool(const std::string&)>& is_part) {
+  const auto at = [&path](const std::string& name) { return path + "/" + name; };
+  const auto parts = [&found](const std::string& ending, const IsPart& is_part) {
     found.one_part = false;
-    found.test = test_part(path, ending, is_part);
+    found.test = test_part(ending, is_part);
   };
   switch (found.kind) {
     case Kind::kTrainAndVal:
       // ImageNet's test/ has no classes. Who opens any other part says that it has none.
-      parts("", [](const std::string& part) {
-        return is_folder(part) && (!part.ends_with("/test") || !list_folders(part).empty());
+      parts("", [&](const std::string& name) {
+        return is_folder(at(name)) && (name != "test" || !list_folders(at(name)).empty());
       });
       break;
     case Kind::kPacked:
       found.packed = packed_kind(path);
-      if (!is_file(path + "/manifest.json")) parts("", is_folder);
+      if (is_file(at("manifest.json"))) break;
+      parts("", [&](const std::string& name) { return is_folder(at(name)); });
       break;
     case Kind::kRecordIo:
-      if (!is_file(path)) parts(".rec", is_file);
+      if (!is_file(path)) parts(".rec", [&](const std::string& name) { return is_file(at(name)); });
       break;
     case Kind::kPairs:
-      if (!pair_folders(path).found()) parts("", [](const std::string& part) { return pair_folders(part).found(); });
+      if (pair_folders(path).found()) break;
+      parts("", [&](const std::string& name) { return pair_folders(at(name)).found(); });
       break;
     default:
       break;
