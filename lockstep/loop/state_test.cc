@@ -3,16 +3,15 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/file_size_limit.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/state_dict.h"
@@ -195,14 +194,10 @@ TEST(LoopState, ASaveIsOnTheBoardWithItsProgress) {
   static std::atomic<uint32_t>* saving;
   static std::atomic<uint32_t> seen;
   saving = &self.saving;
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit full{.rlim_cur = 0, .rlim_max = before.rlim_max};
-  const auto handler = std::signal(SIGXFSZ, [](int) { seen.store(saving->load()); });
-  setrlimit(RLIMIT_FSIZE, &full);
-  EXPECT_THROW(loop.state().save(store), Error);
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
+  {
+    const ::lockstep::testing_support::FileSizeLimit full(0, [](int) { seen.store(saving->load()); });
+    EXPECT_THROW(loop.state().save(store), Error);
+  }
   EXPECT_EQ(seen.load(), 1u);
   EXPECT_EQ(self.saving.load(), 0u);
   std::filesystem::remove_all(folder);

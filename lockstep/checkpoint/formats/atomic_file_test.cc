@@ -4,18 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <string>
 #include <vector>
 
 #include "lockstep/base/shared_memory.h"
+#include "lockstep/base/testing/file_size_limit.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
 
 namespace {
@@ -88,32 +87,11 @@ TEST_F(AtomicFileTest, AnErrorOfTheWriterLeavesTheOldFile) {
   expect_untouched("old");
 }
 
-// While it lives no file may grow beyond a limit: writes fail with EFBIG, as they fail with ENOSPC on a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  sighandler_t handler_;
-};
-
 TEST_F(AtomicFileTest, AFullDiskLeavesTheOldFileAndSaysHowFarItCame) {
   write_text(path_, "old");
   std::string line;
   {
-    const FileSizeLimit limit(2u << 20);
+    const ::lockstep::testing_support::FileSizeLimit limit(2u << 20);
     line = error_of<IoError>([&] { write_text(path_, std::string(5u << 20, 'x')); });
   }
   EXPECT_THAT(line, HasSubstr("file: can't write beyond 2 MiB: File too large"));

@@ -88,9 +88,7 @@ Bytes gunzip(std::span<const uint8_t> packed, uint64_t expected, uint64_t most, 
       out = enlarged(out, filled, std::min<uint64_t>(most, 2 * out.size()), path);
       continue;
     }
-    if (result != LIBDEFLATE_SUCCESS) {
-      throw_damaged(packed, at, promise, path);
-    }
+    if (result != LIBDEFLATE_SUCCESS) throw_damaged(packed, at, promise, path);
     at += used;
     filled += written;
   }

@@ -4,16 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/file_size_limit.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/base/testing/temp_dir.h"
 
@@ -120,14 +119,10 @@ TEST_F(RunLockTest, AFullDiskLeavesTheCommandsThatAreThere) {
   const std::vector<JobCommand> one = {{.job = "slurm 4711 of alps", .line = "train a"}};
   RunLock lock = take();
   lock.set_commands(one);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit full{.rlim_cur = 0, .rlim_max = before.rlim_max};
-  const auto heard = signal(SIGXFSZ, SIG_IGN);
-  setrlimit(RLIMIT_FSIZE, &full);
-  EXPECT_THROW(lock.set_commands({}), IoError);
-  setrlimit(RLIMIT_FSIZE, &before);
-  signal(SIGXFSZ, heard);
+  {
+    const testing_support::FileSizeLimit full(0);
+    EXPECT_THROW(lock.set_commands({}), IoError);
+  }
   EXPECT_EQ(RunLock::commands_of(dir_.path()), one);
 }
 
