@@ -34,33 +34,56 @@ bool is_at(int descriptor, const std::string& path) {
          ours.st_ino == there.st_ino;
 }
 
-// What the file says. Its first line is the owner's; then each command has the line "job …", the line "line …" and, if
-// it has ended, the line "ended". The line "end" is the last: what follows it is of an earlier, longer text, which a
-// writer was killed before it could cut off.
-struct Lines {
+// A text that the file holds. Its first line is the owner's; then each command has the line "job …", the line "line …"
+// and, if it has ended, the line "ended". The line "end" is the last.
+//
+// A new text is written beside the one that counts, before it where there is room and else behind it, and what lies
+// behind the new one is cut off: so a full disk, or a writer that is killed, leaves the one that counts whole. The last
+// whole text counts. Files of earlier versions have one text, perhaps without its end.
+struct Text {
   std::string owner;  // "pid 812 on node3"; "" where it is not written
   std::vector<JobCommand> commands = {};
+  bool whole = false;         // it has its end
+  size_t begin = 0, end = 0;  // bytes of the file
 };
 
-constexpr std::string_view kJob = "job ", kLine = "line ", kEnded = "ended", kEnd = "end";
-constexpr size_t kMostBytes = 256 << 10;  // a job of torchrun has a name for each node
+constexpr std::string_view kPid = "pid ", kJob = "job ", kLine = "line ", kEnded = "ended", kEnd = "end";
+constexpr size_t kMostBytes = 256 << 10;  // of a text: a job of torchrun has a name for each node
 
-Lines read_lines(int file) {
-  struct stat there {};
-  const bool known = fstat(file, &there) == 0;
-  std::string text(known ? std::min(static_cast<size_t>(there.st_size), kMostBytes) : 0, '\0');
-  const ssize_t got = pread(file, text.data(), text.size(), 0);
-  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
-  std::istringstream all(text);
-  Lines lines;
-  std::getline(all, lines.owner);
-  for (std::string line; std::getline(all, line) && line != kEnd;) {
-    if (line.starts_with(kJob)) lines.commands.push_back({.job = line.substr(kJob.size()), .line = {}});
-    if (lines.commands.empty()) continue;
-    if (line.starts_with(kLine)) lines.commands.back().line = line.substr(kLine.size());
-    if (line == kEnded) lines.commands.back().ended = true;
+// Once more where the owner has cut the file off meanwhile.
+std::string read_all(int file) {
+  for (;;) {
+    struct stat there {};
+    fstat(file, &there);
+    std::string text(std::min(static_cast<size_t>(there.st_size), 3 * kMostBytes), '\0');
+    const ssize_t got = pread(file, text.data(), text.size(), 0);
+    if (got < 0) return "";
+    if (static_cast<size_t>(got) == text.size()) return text;
   }
-  return lines;
+}
+
+void take_line(Text& text, const std::string& line) {
+  text.whole = line == kEnd;
+  if (line.starts_with(kJob)) text.commands.push_back({.job = line.substr(kJob.size()), .line = {}});
+  if (text.commands.empty()) return;
+  if (line.starts_with(kLine)) text.commands.back().line = line.substr(kLine.size());
+  if (line == kEnded) text.commands.back().ended = true;
+}
+
+Text read_text(int file) {
+  std::vector<Text> texts;
+  std::istringstream all(read_all(file));
+  size_t end = 0;
+  for (std::string line; std::getline(all, line) && !all.eof();) {  // a line without its end does not count
+    const size_t begin = std::exchange(end, end + line.size() + 1);
+    if (line.starts_with(kPid)) texts.push_back({.owner = line, .begin = begin});
+    if (texts.empty() || texts.back().whole) continue;
+    take_line(texts.back(), line);
+    texts.back().end = end;
+  }
+  if (texts.empty()) return {};
+  const auto last = std::find_if(texts.rbegin(), texts.rend(), [](const Text& text) { return text.whole; });
+  return last == texts.rend() ? texts.front() : *last;
 }
 
 // Whether the owner was a process of this host that is no more. It was killed then, and its workers with it.
@@ -73,10 +96,8 @@ bool has_ended(const std::string& owner) {
   return state == '\0' || state == 'Z' || state == 'X';
 }
 
-// Written over what is there: a full disk leaves the commands that it had, and a reader, who takes no lock, never finds
-// an empty file.
-void write_lines(int file, const std::string& path, const std::vector<JobCommand>& commands) {
-  std::string text = cat("pid ", getpid(), " on ", host_name(), '\n');
+void write_text(int file, const std::string& path, const std::vector<JobCommand>& commands) {
+  std::string text = cat(kPid, getpid(), " on ", host_name(), '\n');
   const std::string end = cat(kEnd, '\n');
   for (const JobCommand& each : commands) {
     const std::string lines = cat(kJob, each.job, '\n', kLine, each.line, '\n', each.ended ? cat(kEnded, '\n') : "");
@@ -84,8 +105,10 @@ void write_lines(int file, const std::string& path, const std::vector<JobCommand
     text += lines;
   }
   text += end;
-  const bool written = lseek(file, 0, SEEK_SET) == 0 && write_all(file, text);
-  if (!written || ftruncate(file, static_cast<off_t>(text.size())) != 0) {
+  const Text old = read_text(file);
+  const auto place = static_cast<off_t>(text.size() <= old.begin ? 0 : old.end);
+  const bool written = lseek(file, place, SEEK_SET) == place && write_all(file, text);
+  if (!written || ftruncate(file, place + static_cast<off_t>(text.size())) != 0) {
     throw IoError(path, ": can't be written: ", errno_text(errno), "; choose another folder with --out");
   }
 }
@@ -114,7 +137,7 @@ RunLock RunLock::take(const std::string& folder, const std::string& option, cons
     if (means.lock_file(lock.descriptor(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK) {
-        const std::string owner = read_lines(lock.descriptor()).owner;
+        const std::string owner = read_text(lock.descriptor()).owner;
         if (!has_ended(owner) || patience.passed()) refuse(option, owner);
         poll(nullptr, 0, kPollMs);
         continue;
@@ -126,25 +149,25 @@ RunLock RunLock::take(const std::string& folder, const std::string& option, cons
     // A run that never began removes its folder, and with it perhaps the file that was opened here.
     if (!is_at(lock.descriptor(), path)) continue;
     lock.path_ = path;
-    lock.set_commands(read_lines(lock.descriptor()).commands);
+    lock.set_commands(read_text(lock.descriptor()).commands);
     return lock;
   }
 }
 
 void RunLock::set_commands(std::vector<JobCommand> commands) {
   commands_ = std::move(commands);
-  write_lines(descriptor(), path_, commands_);
+  write_text(descriptor(), path_, commands_);
 }
 
 void RunLock::mark_ended() {
   if (commands_.empty() || commands_.front().ended) return;
   commands_.front().ended = true;
-  write_lines(descriptor(), path_, commands_);
+  write_text(descriptor(), path_, commands_);
 }
 
 std::vector<JobCommand> RunLock::commands_of(const std::string& folder) {
   const Descriptor file(open(RunFiles{folder}.lock().c_str(), O_RDONLY | O_CLOEXEC));
-  return file ? read_lines(file.get()).commands : std::vector<JobCommand>{};
+  return file ? read_text(file.get()).commands : std::vector<JobCommand>{};
 }
 
 std::optional<RunLock> RunLock::inherited(const std::string& folder) {

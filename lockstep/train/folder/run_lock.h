@@ -43,7 +43,7 @@ class RunLock {
   static std::optional<RunLock> inherited(const std::string& folder);
 
   // The commands of the job whose run it is, the newest first, as set_commands() has named them, whoever has held the
-  // lock since; none if it is no job's. Throws IoError.
+  // lock since; none if it is no job's. Throws IoError, and the folder then has those that were named before.
   const std::vector<JobCommand>& commands() const { return commands_; }
   void set_commands(std::vector<JobCommand> commands);
   // Notes that the newest command has trained to its end. Throws IoError.
