@@ -4,9 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <set>
-#include <thread>
 
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/data/read_batch.h"
@@ -14,6 +12,7 @@
 #include "lockstep/data/subset.h"
 #include "lockstep/datasets/class_folders.h"
 #include "lockstep/datasets/testing/picture_files.h"
+#include "lockstep/datasets/testing/slow_to_open.h"
 #include "lockstep/image/crops.h"
 #include "lockstep/image/device/batch_decoder.h"
 #include "lockstep/image/flips.h"
@@ -224,33 +223,12 @@ TEST_F(ImageDatasetTest, TellsWhereItsTimeWent) {
   EXPECT_EQ(stats.bytes, static_cast<int64_t>(std::filesystem::file_size(dir_ / "cats/0.jpg")));
 }
 
-// An image in memory. Naming it, which is part of opening it, takes a while.
-class SlowToOpen final : public ImageSource {
- public:
-  int64_t size() const override { return 1; }
-  Encoded read(int64_t, std::vector<uint8_t>&) const override {
-    return {{reinterpret_cast<const uint8_t*>(png_.data()), png_.size()}};
-  }
-  std::string name_of(int64_t) const override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(kOpenMs));
-    return "slow.png";
-  }
-  std::string fingerprint() const override { return text(); }
-  std::string text() const override { return "slow"; }
-  int64_t class_of(int64_t) const override { return 0; }
-
-  static constexpr int kOpenMs = 30;
-
- private:
-  std::string png_ = testing::png();
-};
-
 TEST_F(ImageDatasetTest, OpeningAnImageIsDecodingIt) {
-  const auto set = image_dataset(std::make_shared<SlowToOpen>(), setup({24, 24}), false);
+  const auto set = image_dataset(std::make_shared<testing::SlowToOpen>(testing::png()), setup({24, 24}), false);
   data::SampleRows rows(set->fields(), 1);
   data::ReadStats stats;
   set->read(0, {}, rows.row(0), stats);
-  EXPECT_GE(stats.decode_ns, SlowToOpen::kOpenMs * 1'000'000);
+  EXPECT_GE(stats.decode_ns, testing::SlowToOpen::kOpenMs * 1'000'000);
 }
 
 TEST_F(ImageDatasetTest, NamesADamagedImageAndReadsOn) {

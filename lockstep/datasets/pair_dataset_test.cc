@@ -4,13 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
 
 #include "lockstep/data/read_batch.h"
 #include "lockstep/data/sample_rows.h"
 #include "lockstep/datasets/pairs.h"
 #include "lockstep/datasets/testing/picture_files.h"
+#include "lockstep/datasets/testing/slow_to_open.h"
 #include "lockstep/image/affine.h"
 #include "lockstep/image/crops.h"
 #include "lockstep/image/fit.h"
@@ -173,36 +172,14 @@ TEST_F(PairDatasetTest, RefusesTransformsThatGiveAnotherSize) {
   }
 }
 
-// An image, which is its own mask too, in memory. Naming it, which is part of opening it, takes a while.
-class SlowToOpen final : public ImageSource {
- public:
-  int64_t size() const override { return 1; }
-  Encoded read(int64_t, std::vector<uint8_t>&) const override {
-    return {{reinterpret_cast<const uint8_t*>(png_.data()), png_.size()}};
-  }
-  bool has_masks() const override { return true; }
-  EncodedPair read_pair(int64_t, PairMemory& memory) const override {
-    return {read(0, memory.image), read(0, memory.mask)};
-  }
-  std::string name_of(int64_t) const override {
-    std::this_thread::sleep_for(std::chrono::milliseconds(kOpenMs));
-    return "slow.png";
-  }
-  std::string fingerprint() const override { return text(); }
-  std::string text() const override { return "slow"; }
-
-  static constexpr int kOpenMs = 30;
-
- private:
-  std::string png_ = testing::text_of(image::encode_png(shape({96, 80})));
-};
-
 TEST_F(PairDatasetTest, OpeningAPairIsDecodingIt) {
-  const auto set = pair_dataset(std::make_shared<SlowToOpen>(), image::LabelMap({0, 255}), setup({}, {96, 80}), false);
+  const auto set =
+      pair_dataset(std::make_shared<testing::SlowToOpen>(testing::text_of(image::encode_png(shape({96, 80}))), true),
+                   image::LabelMap({0, 255}), setup({}, {96, 80}), false);
   data::SampleRows rows(set->fields(), 1);
   data::ReadStats stats;
   set->read(0, {}, rows.row(0), stats);
-  EXPECT_GE(stats.decode_ns, SlowToOpen::kOpenMs * 1'000'000);
+  EXPECT_GE(stats.decode_ns, testing::SlowToOpen::kOpenMs * 1'000'000);
 }
 
 }  // namespace
