@@ -32,9 +32,10 @@ struct Found {
 Found find(World& world, const train::TrainOptions& asked, const std::vector<launch::LaunchedJob>& jobs) {
   Found found;
   once(world, OnceScope::kWorld, [&] {
-    found.done = launch::find_done(asked, kRuns, jobs);
-    found.anew = launch::find_earlier_start(asked, kRuns, jobs).empty();
-    if (asked.resume && found.done.empty()) found.config = launch::find_resumed_config(asked, kRuns, jobs);
+    const launch::Start start = launch::find_start(asked, kRuns, jobs);
+    found.done = launch::find_done(start);
+    found.anew = start.earlier.empty();
+    if (asked.resume && found.done.empty()) found.config = launch::find_resumed_config(asked, start);
   });
   for (std::string* text : {&found.done, &found.config}) *text = comm::text_of_rank_0(world.communicator(), *text);
   found.anew = !comm::text_of_rank_0(world.communicator(), found.anew ? "anew" : "").empty();
@@ -45,7 +46,7 @@ Found find(World& world, const train::TrainOptions& asked, const std::vector<lau
 void check_seen_by_rank_0(World& world, const train::TrainOptions& asked, const std::vector<launch::LaunchedJob>& jobs,
                           bool anew) {
   together(world.communicator(), [&] {
-    const std::string earlier = anew ? launch::find_earlier_start(asked, kRuns, jobs) : "";
+    const std::string earlier = anew && world.rank() != 0 ? launch::find_start(asked, kRuns, jobs).earlier : "";
     if (earlier.empty()) return;
     throw ConfigError(earlier,
                       ": an earlier start of this job has begun the run there, and rank 0 can't see it; let "
@@ -66,7 +67,7 @@ Folder take_folder(World& world, TrainLine& line, const Logger& log) {
   line.agree(world, found.config);
   std::string out, resume;
   once(world, OnceScope::kWorld, [&] {
-    folder.of_launcher = launch::RunDirectory::prepare(line.options(), kRuns, jobs);
+    folder.of_launcher = launch::RunDirectory::prepare(line.options(), launch::find_start(line.options(), kRuns, jobs));
     out = folder.of_launcher->path();
     resume = folder.of_launcher->resume().value_or("");
   });

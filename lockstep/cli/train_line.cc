@@ -30,7 +30,8 @@ TrainLine::TrainLine(const Program& program, Arguments args, const Recipes& reci
 
 std::optional<std::string> TrainLine::read() {
   return read_with([this](const train::TrainOptions& asked) {
-    return launched_ ? launch::guess_resumed_config(asked) : launch::find_resumed_config(asked);
+    return launched_ ? launch::guess_resumed_config(asked)
+                     : launch::find_resumed_config(asked, launch::find_start(asked));
   });
 }
 

@@ -28,7 +28,7 @@ class RestartedRunTest : public ::testing::Test {
  protected:
   RestartedRunTest() { options_.recipe = "mnist"; }
   Prepared prepared(const Jobs& jobs) const {
-    const auto run = RunDirectory::prepare(options_, runs_, jobs);
+    const auto run = RunDirectory::prepare(options_, find_start(options_, runs_, jobs));
     return {run.path(), run.resume()};
   }
   static std::string touch(const std::string& path) {
@@ -123,7 +123,7 @@ TEST_F(RestartedRunTest, AForkGoesOnByItsOwnConfig) {
   const auto config = [&] {
     train::TrainOptions asked = options_;
     asked.recipe.clear();  // as the line is read that names none
-    return find_resumed_config(asked, runs_, {torchrun_});
+    return find_resumed_config(asked, find_start(asked, runs_, {torchrun_}));
   };
   EXPECT_EQ(prepared({torchrun_}), Prepared(fork, *options_.resume));
   EXPECT_EQ(prepared({torchrun_}), Prepared(fork, *options_.resume)) << "it got no further than to make its folder";
@@ -149,7 +149,7 @@ TEST_F(RestartedRunTest, GoesOnByALineThatAsksForAnotherLength) {
     EXPECT_EQ(prepared({steps(1, 0)}), Prepared(run, std::nullopt));
     touch(run + "/checkpoints/step-000200.pt");
     {
-      const auto again = RunDirectory::prepare(options_, runs_, {steps(2, 1)});
+      const auto again = RunDirectory::prepare(options_, find_start(options_, runs_, {steps(2, 1)}));
       EXPECT_EQ(Prepared(again.path(), again.resume()), Prepared(run, run));
       EXPECT_EQ(again.note(),
                 run +
@@ -192,7 +192,7 @@ TEST_F(RestartedRunTest, OfSeveralCommandsTheLinesAreTheirOwn) {
   touch(run + "/checkpoints/step-000200.pt");
   train::TrainOptions follow = options_;
   follow.resume = run;
-  RunDirectory::prepare(follow, runs_, {two});
+  RunDirectory::prepare(follow, find_start(follow, runs_, {two}));
   EXPECT_THAT(testing_support::refusal([&] { prepared({other}); }), HasSubstr("('train b', and not 'train c')"));
 }
 
@@ -208,18 +208,18 @@ class TwoCommands : public RestartedRunTest, public ::testing::WithParamInterfac
     second_.overwrite = true;
   }
   void begin(bool ends) {
-    auto run = RunDirectory::prepare(options_, runs_, {slurm(0, "a")});
+    auto run = RunDirectory::prepare(options_, find_start(options_, runs_, {slurm(0, "a")}));
     ASSERT_EQ(run.path(), run_);
     touch(run_ + "/checkpoints/step-000200.pt");
     if (ends) run.mark_ended();
   }
   std::optional<std::string> follow(int restarts) {
-    auto run = RunDirectory::prepare(second_, runs_, {slurm(restarts, "b")});
+    auto run = RunDirectory::prepare(second_, find_start(second_, runs_, {slurm(restarts, "b")}));
     touch(run_ + "/checkpoints/step-000400.pt");
     return run.resume();
   }
   std::string done(int restarts, const std::string& command) const {
-    return find_done(options_, runs_, {slurm(restarts, command)});
+    return find_done(find_start(options_, runs_, {slurm(restarts, command)}));
   }
 
   const std::string run_ = runs_ + "/mnist-1";
@@ -234,7 +234,7 @@ TEST_P(TwoCommands, TheFirstIsDoneAndTheSecondGoesOn) {
             "nothing left to do: 'train a' has ended, and 'train b', of the same job, has gone on in " + run_);
   EXPECT_EQ(done(0, "a"), "") << "of the same start";
   EXPECT_EQ(follow(1), run_) << "from its own newest checkpoint";
-  EXPECT_EQ(find_done(second_, runs_, {slurm(1, "b")}), "");
+  EXPECT_EQ(find_done(find_start(second_, runs_, {slurm(1, "b")})), "");
   EXPECT_NE(done(2, "a"), "") << "at every start";
 }
 
@@ -253,22 +253,24 @@ TEST_P(TwoCommands, AThirdThatHasNotBegunYetIsNoneOfThem) {
   EXPECT_EQ(done(1, "c"), "");
   second_.resume = run_;
   second_.overwrite = false;
-  EXPECT_EQ(RunDirectory::prepare(second_, runs_, {slurm(1, "c")}).resume(), run_) << "as it asks";
+  EXPECT_EQ(RunDirectory::prepare(second_, find_start(second_, runs_, {slurm(1, "c")})).resume(), run_) << "as it asks";
   if (!named()) return;
-  EXPECT_THAT(testing_support::refusal([&] { RunDirectory::prepare(options_, runs_, {slurm(1, "d")}); }),
-              AllOf(HasSubstr("already holds a run"), HasSubstr("('train c', and not 'train d')")));
+  EXPECT_THAT(
+      testing_support::refusal([&] { RunDirectory::prepare(options_, find_start(options_, runs_, {slurm(1, "d")})); }),
+      AllOf(HasSubstr("already holds a run"), HasSubstr("('train c', and not 'train d')")));
 }
 
 TEST_P(TwoCommands, ASecondThatMadeAMistakeHasNotFollowed) {
   begin(/*ends=*/false);
-  RunDirectory::prepare(second_, runs_, {slurm(0, "b")}).discard_if_unused();
+  RunDirectory::prepare(second_, find_start(second_, runs_, {slurm(0, "b")})).discard_if_unused();
   EXPECT_EQ(done(1, "a"), "");
   EXPECT_EQ(prepared({slurm(1, "a")}), Prepared(run_, run_));
 }
 
 TEST_P(TwoCommands, AnotherJobsCommandsAreForgotten) {
   begin(/*ends=*/true);
-  RunDirectory::prepare(second_, runs_, {{.name = "slurm 8 of one", .command = "b", .line = "train b"}});
+  RunDirectory::prepare(second_,
+                        find_start(second_, runs_, {{.name = "slurm 8 of one", .command = "b", .line = "train b"}}));
   EXPECT_EQ(train::RunLock::commands_of(run_).size(), 1U);
   EXPECT_EQ(done(1, "a"), "");
 }

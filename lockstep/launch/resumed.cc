@@ -38,6 +38,13 @@ auto find_own(const std::vector<train::JobCommand>& commands, const std::vector<
                       [&jobs](const train::JobCommand& each) { return is_restart(each.job, jobs); });
 }
 
+// The command of a line of another length, where it is the one that has run in the folder.
+std::optional<train::JobCommand> find_of_other_length(const std::vector<train::JobCommand>& commands,
+                                                      const std::vector<LaunchedJob>& jobs) {
+  const bool computed_anew = commands.size() == 1 && is_restart_of_other_length(commands.front().job, jobs);
+  return computed_anew ? std::optional(commands.front()) : std::nullopt;
+}
+
 bool was_begun_by(const std::vector<LaunchedJob>& jobs, const std::string& folder) {
   return find_earlier_command(train::RunLock::commands_of(folder), jobs).has_value();
 }
@@ -59,22 +66,12 @@ std::string newest_begun_by(const std::vector<LaunchedJob>& jobs, const std::str
     const auto commands = train::RunLock::commands_of(path);
     if (find_own(commands, jobs) != commands.end()) {
       if (number_of(path) > number_of(own)) own = path;
-    } else if (find_earlier_command(commands, jobs)) {
+    } else if (find_of_other_length(commands, jobs)) {
       of_other_length = path;
       ++others;
     }
   }
   return own.empty() && others == 1 ? of_other_length.string() : own.string();
-}
-
-}  // namespace
-
-std::optional<train::JobCommand> find_earlier_command(const std::vector<train::JobCommand>& commands,
-                                                      const std::vector<LaunchedJob>& jobs) {
-  const auto own = find_own(commands, jobs);
-  if (own != commands.end()) return *own;
-  const bool computed_anew = commands.size() == 1 && is_restart_of_other_length(commands.front().job, jobs);
-  return computed_anew ? std::optional(commands.front()) : std::nullopt;
 }
 
 std::string find_earlier_start(const train::TrainOptions& options, const std::string& runs_root,
@@ -90,12 +87,24 @@ std::string find_earlier_start(const train::TrainOptions& options, const std::st
   return newest_begun_by(jobs, runs_root);
 }
 
-std::string find_done(const train::TrainOptions& options, const std::string& runs_root,
-                      const std::vector<LaunchedJob>& jobs) {
-  const std::string folder = find_earlier_start(options, runs_root, jobs);
+}  // namespace
+
+std::optional<train::JobCommand> find_earlier_command(const std::vector<train::JobCommand>& commands,
+                                                      const std::vector<LaunchedJob>& jobs) {
+  const auto own = find_own(commands, jobs);
+  return own != commands.end() ? std::optional(*own) : find_of_other_length(commands, jobs);
+}
+
+Start find_start(const train::TrainOptions& options, const std::string& runs_root,
+                 const std::vector<LaunchedJob>& jobs) {
+  return {.jobs = jobs, .runs_root = runs_root, .earlier = find_earlier_start(options, runs_root, jobs)};
+}
+
+std::string find_done(const Start& start) {
+  const std::string& folder = start.earlier;
   if (folder.empty()) return "";
   const auto commands = train::RunLock::commands_of(folder);
-  const auto own = find_own(commands, jobs);
+  const auto own = find_own(commands, start.jobs);
   if (own == commands.begin() || own == commands.end()) return "";
   const std::string& later = commands.front().line;
   if (own->ended) {
@@ -106,22 +115,20 @@ std::string find_done(const train::TrainOptions& options, const std::string& run
                     "', of the same job, went on there, so it can't go on now; leave it out, or give it another --out");
 }
 
-std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root,
-                                    const std::vector<LaunchedJob>& jobs) {
-  const std::string earlier = find_earlier_start(options, runs_root, jobs);
+std::optional<Resumed> find_resumed(const train::TrainOptions& options, const Start& start) {
+  const std::string& earlier = start.earlier;
   if (!earlier.empty() && train::holds_checkpoint(earlier)) return Resumed{earlier, earlier};
   if (!options.resume) return std::nullopt;
   std::string from = options.resume->empty() ? options.out : *options.resume;
-  if (from.empty()) from = newest_run(runs_root, options.recipe);
+  if (from.empty()) from = newest_run(start.runs_root, options.recipe);
   config::require_there("--resume", from);
   if (!is_folder(from)) return Resumed{from, train::run_of(from), train::is_newest(from)};
   if (!train::holds_checkpoint(from)) refuse_folder(from);
   return Resumed{from, from};
 }
 
-std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root,
-                                const std::vector<LaunchedJob>& jobs) {
-  const auto resumed = find_resumed(options, runs_root, jobs);
+std::string find_resumed_config(const train::TrainOptions& options, const Start& start) {
+  const auto resumed = find_resumed(options, start);
   if (!resumed || resumed->run.empty()) return "";
   const std::string config = train::RunFiles{resumed->run}.config();
   return is_there(config) ? config : "";
@@ -130,7 +137,7 @@ std::string find_resumed_config(const train::TrainOptions& options, const std::s
 std::string guess_resumed_config(const train::TrainOptions& options, const std::string& runs_root,
                                  const std::vector<LaunchedJob>& jobs) {
   try {
-    return find_resumed_config(options, runs_root, jobs);
+    return find_resumed_config(options, find_start(options, runs_root, jobs));
   } catch (const ConfigError&) {
     std::vector<LaunchedJob> perhaps = jobs;
     std::erase_if(perhaps, [](const LaunchedJob& job) { return !job.one_command; });
@@ -138,7 +145,8 @@ std::string guess_resumed_config(const train::TrainOptions& options, const std::
     add_agents_of(perhaps, options.out);
     add_agents_of(perhaps, train::run_of(options.resume.value_or("")));
     for (const auto& path : entries_of(runs_root)) add_agents_of(perhaps, path);
-    const std::string found = perhaps.empty() ? "" : find_resumed_config(options, runs_root, perhaps);
+    const std::string found =
+        perhaps.empty() ? "" : find_resumed_config(options, find_start(options, runs_root, perhaps));
     if (found.empty()) throw;
     return found;
   }

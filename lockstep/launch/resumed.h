@@ -24,32 +24,34 @@ struct Resumed {
 std::optional<train::JobCommand> find_earlier_command(const std::vector<train::JobCommand>& commands,
                                                       const std::vector<LaunchedJob>& jobs);
 
-// The folder in which an earlier start of one of `jobs` has begun the run that these options ask for, with or without a
-// checkpoint; empty if there was no such start:
+// A start of one of `jobs`. It is found by a look into the folders of all runs, once for all that depends on it.
+struct Start {
+  std::vector<LaunchedJob> jobs = {};
+  std::string runs_root = "runs";
+  std::string earlier = {};  // where an earlier start has begun the run; empty if none has
+};
+
+// The earlier start's folder is that of the run that these options ask for, with or without a checkpoint:
 //   --out DIR      that folder
 //   --resume …     the folder of the resumed run, if the start went on in it
 //   else           the newest under `runs_root` that this command line has begun; failing that, the one that a line of
 //                  another length has begun, if there is only one
 // It is one that was begun by this process's command line (find_earlier_command()), for a job may have several. A later
 // one of them may have gone on there since (find_done()).
-std::string find_earlier_start(const train::TrainOptions& options, const std::string& runs_root,
-                               const std::vector<LaunchedJob>& jobs);
+Start find_start(const train::TrainOptions& options, const std::string& runs_root = "runs",
+                 const std::vector<LaunchedJob>& jobs = find_jobs());
 
-// Why there is nothing to do for a further start of one of `jobs`, as a line for people; empty if there is: its command
-// has trained to its end, and a later one of the job has gone on in the folder of its run. Throws ConfigError, which
-// names both commands, if a later one has gone on before this one's end.
-std::string find_done(const train::TrainOptions& options, const std::string& runs_root = "runs",
-                      const std::vector<LaunchedJob>& jobs = find_jobs());
+// Why there is nothing to do for a further start, as a line for people; empty if there is: its command has trained to
+// its end, and a later one of the job has gone on in the folder of its run. Throws ConfigError, which names both
+// commands, if a later one has gone on before this one's end.
+std::string find_done(const Start& start);
 
-// The run that `options` resume; nothing if they resume none. A further start of one of `jobs` resumes the run that an
-// earlier one has begun if that has a checkpoint, whatever --resume named at first. Throws ConfigError if there is
-// nothing to resume.
-std::optional<Resumed> find_resumed(const train::TrainOptions& options, const std::string& runs_root = "runs",
-                                    const std::vector<LaunchedJob>& jobs = find_jobs());
+// The run that `options` resume; nothing if they resume none. A further start resumes the run that the earlier one has
+// begun if that has a checkpoint, whatever --resume named at first. Throws ConfigError if there is nothing to resume.
+std::optional<Resumed> find_resumed(const train::TrainOptions& options, const Start& start);
 
 // The config.toml of the run that `options` resume; empty if there is none. Throws as find_resumed().
-std::string find_resumed_config(const train::TrainOptions& options, const std::string& runs_root = "runs",
-                                const std::vector<LaunchedJob>& jobs = find_jobs());
+std::string find_resumed_config(const train::TrainOptions& options, const Start& start);
 
 // The same for a rank that can't ask the others yet, `jobs` being its own: where nothing is found by these, an earlier
 // start by the same command line counts whichever of torchrun's agents it had, for one of them may be another rank's.

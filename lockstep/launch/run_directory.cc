@@ -10,7 +10,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/inputs.h"
-#include "lockstep/launch/resumed.h"
 #include "lockstep/launch/runs_root.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/folder/run_folder.h"
@@ -104,20 +103,20 @@ std::string other_line(const std::vector<train::JobCommand>& earlier, const std:
 
 }  // namespace
 
-RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const std::string& runs_root,
-                                   const std::vector<LaunchedJob>& jobs) {
+RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const Start& start) {
   RunDirectory run;
-  if (const std::string done = find_done(options, runs_root, jobs); !done.empty()) throw BugError(done);
-  const auto resumed = find_resumed(options, runs_root, jobs);
+  const std::vector<LaunchedJob>& jobs = start.jobs;
+  if (const std::string done = find_done(start); !done.empty()) throw BugError(done);
+  const auto resumed = find_resumed(options, start);
   Place place = place_of(options, resumed);
   if (place.folder.empty()) {
-    place.folder = find_earlier_start(options, runs_root, jobs);  // which saved no checkpoint
+    place.folder = start.earlier;  // which saved no checkpoint
     place.option = cat("--out ", place.folder);
   }
   if (resumed) run.resume_ = resumed->from;
   try {
     if (place.folder.empty()) {
-      run.make_next_free(runs_root, options.recipe);
+      run.make_next_free(start.runs_root, options.recipe);
     } else {
       run.path_ = without_last_slash(fs::path(place.folder).lexically_normal().string());
       run.make_folders(place.folder);

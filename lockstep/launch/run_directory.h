@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/log.h"
-#include "lockstep/launch/launched_job.h"
+#include "lockstep/launch/resumed.h"
 #include "lockstep/train/folder/folder_watch.h"
 #include "lockstep/train/folder/run_lock.h"
 #include "lockstep/train/options/train_options.h"
@@ -26,12 +26,10 @@ class RunDirectory {
   //                                 folder of the resumed run
   //   --resume … --out another DIR  that folder
   // A folder that is to begin a run and holds one is refused, unless that run saved no checkpoint and --overwrite is
-  // given. A further start of one of `jobs` takes the folder of the earlier start (find_earlier_start()) and goes on
-  // there from the newest checkpoint, whatever is asked for; if there is none yet, it does there what is asked for.
-  // There must be something to do: find_done() says nothing. Throws ConfigError or IoError, and then leaves nothing
-  // behind.
-  static RunDirectory prepare(const train::TrainOptions& options, const std::string& runs_root = "runs",
-                              const std::vector<LaunchedJob>& jobs = find_jobs());
+  // given. A further start takes the folder of the earlier one (find_start(), of these options) and goes on there from
+  // the newest checkpoint, whatever is asked for; if there is none yet, it does there what is asked for. There must be
+  // something to do: find_done() says nothing. Throws ConfigError or IoError, and then leaves nothing behind.
+  static RunDirectory prepare(const train::TrainOptions& options, const Start& start);
 
   const std::string& path() const { return path_; }
   std::string logs() const { return path_ + "/logs"; }

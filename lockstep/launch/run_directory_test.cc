@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 class RunDirectoryTest : public ::testing::Test {
  protected:
   RunDirectoryTest() { options_.recipe = "mnist"; }
-  RunDirectory prepare() { return RunDirectory::prepare(options_, runs_); }
+  RunDirectory prepare() { return RunDirectory::prepare(options_, find_start(options_, runs_)); }
   std::string touch(const std::string& path) {
     fs::create_directories(fs::path(path).parent_path());
     std::ofstream(path) << "x";
@@ -280,18 +280,18 @@ TEST_F(RunDirectoryTest, InputsMustBeThere) {
 TEST_F(RunDirectoryTest, AResumedRunsFileIsFound) {
   const std::string run = root_ + "/mnist-1";
   touch(run + "/checkpoints/last.pt");
-  EXPECT_EQ(find_resumed_config(options_, root_), "") << "nothing is resumed";
+  EXPECT_EQ(find_resumed_config(options_, find_start(options_, root_)), "") << "nothing is resumed";
   options_.resume = run;
-  EXPECT_EQ(find_resumed_config(options_, root_), "") << "it has none";
+  EXPECT_EQ(find_resumed_config(options_, find_start(options_, root_)), "") << "it has none";
   touch(run + "/config.toml");
   for (const auto& from : {run, run + "/checkpoints/last.pt"}) {
     options_.resume = from;
-    EXPECT_TRUE(fs::equivalent(find_resumed_config(options_, root_), run + "/config.toml"));
+    EXPECT_TRUE(fs::equivalent(find_resumed_config(options_, find_start(options_, root_)), run + "/config.toml"));
   }
   options_.resume = "";
-  EXPECT_EQ(find_resumed(options_, root_)->run, run);
+  EXPECT_EQ(find_resumed(options_, find_start(options_, root_))->run, run);
   options_.resume.reset();
-  EXPECT_EQ(find_resumed(options_, root_), std::nullopt);
+  EXPECT_EQ(find_resumed(options_, find_start(options_, root_)), std::nullopt);
 }
 
 }  // namespace

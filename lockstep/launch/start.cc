@@ -6,7 +6,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/launcher.h"
-#include "lockstep/launch/resumed.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/parallel/options/lanes.h"
 
@@ -23,12 +22,13 @@ std::vector<std::string> command_line(const std::string& program, const std::vec
 
 int start_training(const std::string& rank_program, train::TrainCommand& command) {
   train::TrainOptions& options = command.options();
-  if (const std::string done = find_done(options); !done.empty()) {
+  const Start start = find_start(options);
+  if (const std::string done = find_done(start); !done.empty()) {
     if (!options.quiet && !write_all(STDOUT_FILENO, done + '\n')) throw IoError("standard output: can't be written");
     return 0;
   }
   check_inputs(options);
-  auto run = RunDirectory::prepare(options);
+  auto run = RunDirectory::prepare(options, start);
   go_on(options, run.path(), run.resume());
   run.warn(Logger::from_environment(""));
   const parallel::ParallelOptions& processes = options.parallel;

@@ -47,7 +47,7 @@ double first_step_seconds(const std::string& worker, int nproc, int& code) {
   train::TrainCommand line("lockstep", recipes::describe_recipes());
   line.read({"mnist", "--out", folder.path(), "--nproc", std::to_string(nproc), "--steps", "1", "--quiet"},
             {.cores = nproc});
-  const auto run = launch::RunDirectory::prepare(line.options());
+  const auto run = launch::RunDirectory::prepare(line.options(), {});
   std::vector<std::string> command = {worker};
   for (auto& argument : line.arguments()) command.push_back(std::move(argument));
   using launch::Launcher;

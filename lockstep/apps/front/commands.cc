@@ -45,7 +45,9 @@ void print(const std::string& text) {
 
 int train(const Arguments& args) {
   train::TrainCommand command("lockstep", recipes::describe_recipes());
-  const auto find_config = [](const train::TrainOptions& asked) { return launch::find_resumed_config(asked); };
+  const auto find_config = [](const train::TrainOptions& asked) {
+    return launch::find_resumed_config(asked, launch::find_start(asked));
+  };
   if (const auto help = command.read(args, {.cores = usable_cores()}, find_config)) return print(*help), 0;
   return launch::start_training(worker_program(), command);
 }
