@@ -109,6 +109,20 @@ function(lockstep_test_waits)
   set_tests_properties(${ARGN} PROPERTIES PROCESSORS 1)
 endfunction()
 
+# lockstep_gpu_tests(TARGET [FILTER]): what `./run test cuda` runs of a test program, all of it or the tests that match the
+# filter: an entry TARGET_on_gpu in CTest with the label gpu, of the configuration gpu, so that other runs leave it out. They
+# take turns with the GPU.
+function(lockstep_gpu_tests target)
+  set(filter *)
+  if(ARGC GREATER 1)
+    set(filter ${ARGV1})
+  endif()
+  add_test(NAME ${target}_on_gpu COMMAND ${target} --gtest_filter=${filter} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
+           CONFIGURATIONS gpu)
+  set_tests_properties(${target}_on_gpu PROPERTIES LABELS gpu RESOURCE_LOCK gpu ENVIRONMENT LOCKSTEP_TEST_GPU=1)
+  lockstep_test_timeout(600 ${target}_on_gpu)
+endfunction()
+
 # lockstep_test_timeout(SECONDS TEST…): how long the tests may take; four times as long with a sanitizer.
 function(lockstep_test_timeout seconds)
   if(LOCKSTEP_SANITIZED)
