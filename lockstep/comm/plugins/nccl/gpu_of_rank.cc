@@ -3,12 +3,12 @@
 #include <map>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/gpus.h"
 
 namespace lockstep::comm {
 
 int gpu_of_rank(int rank, int local_rank, int local_size, int visible_gpus) {
-  if (visible_gpus >= local_size) return local_rank;
-  if (visible_gpus == 1) return 0;
+  if (const auto own = own_gpu(local_rank, local_size, visible_gpus)) return *own;
   throw ConfigError("backend nccl: rank ", rank, ": this node has ", local_size, local_size == 1 ? " rank" : " ranks",
                     " and ", visible_gpus, visible_gpus == 1 ? " GPU" : " GPUs",
                     "; start fewer ranks, see nvidia-smi and CUDA_VISIBLE_DEVICES, or share them with --backend gloo");

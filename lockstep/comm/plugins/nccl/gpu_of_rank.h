@@ -6,9 +6,7 @@
 
 namespace lockstep::comm {
 
-// Returns the GPU of a rank, as this process numbers them: that of its local rank where the node's ranks see all GPUs,
-// or the only one that it sees (Slurm's --gpus-per-task=1, CUDA_VISIBLE_DEVICES). Throws ConfigError if there are too
-// few.
+// Returns own_gpu() (base/gpus.h), as this process numbers GPUs. Throws ConfigError if there are too few.
 int gpu_of_rank(int rank, int local_rank, int local_size, int visible_gpus);
 
 // The GPU that a rank uses.
