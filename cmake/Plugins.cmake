@@ -23,8 +23,8 @@ endfunction()
 function(lockstep_plugin_build)
   set(bits "")
   foreach(header base/board base/clock base/error comm/network/mesh comm/communicator comm/call comm/reduce comm/rank_table
-                 comm/plugins/plugin comm/plugins/mpi_plugin comm/plugins/nccl_plugin image/geometry image/pixels
-                 image/device/jpeg_decoder image/device/picture_row)
+                 comm/plugins/plugin comm/plugins/gpu_facts comm/plugins/mpi_plugin comm/plugins/nccl_plugin image/geometry
+                 image/pixels image/device/jpeg_decoder image/device/picture_row)
     set(path ${PROJECT_SOURCE_DIR}/lockstep/${header}.h)
     file(SHA256 ${path} hash)
     string(APPEND bits ${hash})

@@ -96,6 +96,7 @@ std::unique_ptr<Communicator> make_nccl(const Backend& self, const BackendParts&
                          .store = parts.session->store.connect("nccl/", Deadline(options.timeout)),
                          .rank = parts.place.rank,
                          .ranks = parts.session->table,
+                         .gpu = options.gpu,
                          .interfaces = options.interfaces,
                          .timeout = options.timeout,
                          .same_bits = options.same_bits,

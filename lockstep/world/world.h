@@ -18,6 +18,7 @@ struct Session;
 struct WorldOptions {
   std::string backend = "single";  // one of backends() (backends.h)
   std::string interfaces = {};     // Gloo and NCCL: "eth0" or "eth0,eth1"; empty: the one that reaches the rendezvous
+  int gpu = -1;                    // NCCL: this rank's, among those that it sees; -1: that of its local rank
   std::chrono::milliseconds timeout{600'000};
   std::string timeout_name = "WorldOptions::timeout";  // what the user sets it by, for messages
   // Over a network but NCCL's: how often ranks tell each other that they are alive, at least 8 times a timeout. Calls
@@ -74,6 +75,7 @@ class World {
 struct InitOptions {
   std::string backend = "auto";        // auto, single, shm, gloo, hierarchical, mpi, nccl
   std::string interfaces = {};         // see WorldOptions
+  int gpu = -1;                        // see WorldOptions
   int rank = -1;                       // -1: from the environment that the launcher has set
   int world_size = -1;                 // -1: likewise
   std::string init_method = "env://";  // the rendezvous without our launcher: env://, tcp://host:port, file:///path

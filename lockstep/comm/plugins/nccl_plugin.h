@@ -27,6 +27,7 @@ struct NcclOptions {
   c10::intrusive_ptr<c10d::Store> store = {};  // with a key prefix of this backend's own
   int rank = 0;
   RankTable ranks = {};
+  int gpu = -1;                 // this rank's, among those that it sees; -1: that of its local rank
   std::string interfaces = {};  // the value for NCCL_SOCKET_IFNAME if that is unset; NCCL reads all NCCL_* variables
   std::chrono::milliseconds timeout{600'000};
   bool same_bits =
@@ -40,8 +41,9 @@ struct NcclOptions {
 
 }  // namespace lockstep::comm
 
-// The plug-in's entry point; the caller owns the communicator. Local rank r uses GPU r, or the only one that it sees.
-// NCCL connects at the first call. Collectives on CUDA tensors run on a stream of their own, behind the work queued on
-// the current stream. wait() makes the current stream wait for them, not the host, and so a call's error is thrown by a
-// later call. Throws ConfigError if this node has fewer GPUs than ranks, or two ranks have the same.
+// The plug-in's entry point; the caller owns the communicator. Local rank r uses GPU r, or the only one that it sees,
+// unless NcclOptions::gpu names another. NCCL connects at the first call. Collectives on CUDA tensors run on a stream
+// of their own, behind the work queued on the current stream. wait() makes the current stream wait for them, not the
+// host, and so a call's error is thrown by a later call. Throws ConfigError if this node has fewer GPUs than ranks, or
+// two ranks have the same.
 extern "C" lockstep::comm::Communicator* lockstep_make_nccl_communicator(lockstep::comm::NcclOptions& options);

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <iomanip>
-#include <sstream>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/copied_out.h"
+#include "lockstep/comm/plugins/nccl/gpu_id.h"
 #include "lockstep/comm/plugins/nccl/gpu_of_rank.h"
 #include "lockstep/comm/plugins/nccl/nccl_queue.h"
 #include "lockstep/comm/plugins/nccl_plugin.h"
@@ -186,19 +185,14 @@ class NcclCommunicator final : public Communicator {
 };
 
 at::Device device_of(const NcclOptions& options) {
+  const int visible = at::cuda::device_count();
+  if (options.gpu >= visible) {
+    throw ConfigError("backend nccl: rank ", options.rank, ": there is no cuda:", options.gpu, " among ", visible);
+  }
   const RankPlace& place = options.ranks.at(static_cast<size_t>(options.rank));
   const auto here = static_cast<int>(ranks_of_node(options.ranks, place.node).size());
-  const int gpu = gpu_of_rank(options.rank, place.local_rank, here, at::cuda::device_count());
+  const int gpu = options.gpu >= 0 ? options.gpu : gpu_of_rank(options.rank, place.local_rank, here, visible);
   return {at::kCUDA, static_cast<c10::DeviceIndex>(gpu)};
-}
-
-// The GPU's UUID: "GPU-5f0c…".
-std::string id_of_gpu(const at::Device& device) {
-  const auto& id = at::cuda::getDeviceProperties(device.index())->uuid.bytes;
-  std::ostringstream text;
-  text << "GPU-" << std::hex << std::setfill('0');
-  for (const char byte : id) text << std::setw(2) << static_cast<int>(static_cast<unsigned char>(byte));
-  return text.str();
 }
 
 // Only where the user has not said otherwise. c10d's own watchdog is not to end the process, nor to hold it for dumps:
@@ -223,7 +217,8 @@ std::unique_ptr<Communicator> make_communicator(NcclOptions& options) {
     bulletin.announce();
     bulletin.announce(all);
   }
-  const auto ids = gather_texts(*options.host, id_of_gpu(device));  // then all notes are there, too
+  const std::string id = id_of_gpu(*at::cuda::getDeviceProperties(device.index()));
+  const auto ids = gather_texts(*options.host, id);  // then all notes are there, too
   std::vector<UsedGpu> gpus;
   for (size_t k = 0; k < ids.size(); ++k) gpus.push_back({.id = ids[k], .host = options.ranks.at(k).host});
   require_gpus_of_their_own(gpus);
