@@ -21,6 +21,7 @@
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/continuation.h"
+#include "lockstep/train/device_facts.h"
 #include "lockstep/train/evaluated_data.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/folder/run_folder.h"
@@ -29,6 +30,7 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/train/training_state.h"
 #include "lockstep/world/once.h"
+#include "lockstep/world/seeds.h"
 
 namespace lockstep::cli {
 namespace {
@@ -79,6 +81,15 @@ nlohmann::ordered_json results(const train::Evaluation& result, std::optional<in
   return all;
 }
 
+// Ranks add their sums on CPUs, so NCCL would not notice that two of them have one GPU. On GPUs kernels repeat their
+// bits, as in training by default.
+c10::Device open_own_device(const train::DeviceChoice& wanted, World& world, const Logger& log) {
+  const c10::Device device = open_device(wanted, train::node_ranks(world, /*may_share=*/false), log);
+  train::shared_gpus(world, device, train::facts_of(device), /*may_share=*/false);
+  if (!device.is_cpu()) init_seeds(/*seed=*/0, /*deterministic=*/true);
+  return device;
+}
+
 }  // namespace
 
 int eval(const Program& program, const Arguments& args, const Recipes& recipes) {
@@ -88,15 +99,20 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const int mistake = prepare_rank([&] {
     help = command.read(args);
     starts = !help && starts_ranks(program, command.options().processes.nproc);
-    if (!help && !starts) check_world({});
+    if (help || starts) return;
+    train::require_gpu(command.options().device);
+    train::let_gpus_repeat(command.options().device, /*deterministic=*/true);
+    check_world({});
   });
   if (mistake != 0) return mistake;
   if (help) return print(*help), 0;
   const train::EvalOptions& options = command.options();
   if (starts) {
-    return launch::start_ranks(program.of_ranks, command.arguments(), options.processes, options.json);
+    return launch::start_evaluation(program.of_ranks, command);
   }
   const auto world = init();
+  const Logger log = Logger::from_environment("");
+  const c10::Device device = open_own_device(options.device, *world, log);
   // Rank 0's choice: of a run under way, another rank may have found a newer checkpoint.
   train::NamedCheckpoint named{options.load};
   once(*world, OnceScope::kWorld, [&] { named = train::find_checkpoint("--load", options.load); });
@@ -104,7 +120,7 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const checkpoint::Value root = checkpoint::read_pt(file);
   const auto origin = train::find_origin(root, file);
   command.take_recorded(origin ? origin->options : config::Record());
-  const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, *world);
+  const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, options.device.kind, *world);
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   at::set_num_threads(threads_of(options.processes, origin, *world));
   const train::Defaults defaults = recipe->defaults("");
@@ -121,13 +137,13 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, file),
                               {.file = file, .convert_dtypes = true});
   const amp::Policy amp = policy_of(precision);
-  const Logger log = Logger::from_environment("");
   for (const auto& warning : named.warnings) log.warning(warning);
   for (const auto& warning : data.warnings) {
     if (world->rank() == 0) log.warning(warning);
   }
   const std::string slow = amp::slow_warning(amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
-  if (world->rank() == 0 && !slow.empty()) log.warning(slow);
+  if (world->rank() == 0 && device.is_cpu() && !slow.empty()) log.warning(slow);
+  model.module->to(device);
   train::set_memory_format(*model.module, channels_last);
   amp::cast_models({model.module.get()}, amp);
   const auto state = origin ? std::optional(train::read_state(root, file)) : std::nullopt;
@@ -136,6 +152,7 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
                                {.chunk = options.batch_size.value_or(defaults.eval_batch),
                                 .channels_last = channels_last,
                                 .amp = amp,
+                                .device = device,
                                 .workers = data::usual_workers(test, usable_cores(), world->place().local_size),
                                 .skipped = skipped.get()});
   if (world->rank() != 0) return 0;

@@ -4,10 +4,10 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/log.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/rendezvous/environment.h"
 #include "lockstep/rendezvous/give_up.h"
+#include "lockstep/train/device_facts.h"
 #include "lockstep/world/backends.h"
 
 namespace lockstep::cli {
@@ -45,6 +45,17 @@ int prepare_rank(const std::function<void()>& prepare) {
     rendezvous::give_up(place, error);
     return error.exit_code();
   }
+}
+
+c10::Device open_device(const train::DeviceChoice& device, const train::NodeRanks& ranks, const Logger& log) {
+  const c10::Device opened = train::open_device(device, ranks);
+  const std::string line = train::log_line(train::facts_of(opened));
+  if (opened.is_cpu()) {
+    log.debug(line);
+  } else {
+    log.info(line);
+  }
+  return opened;
 }
 
 }  // namespace lockstep::cli

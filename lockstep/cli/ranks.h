@@ -3,7 +3,9 @@
 
 #include <functional>
 
+#include "lockstep/base/log.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/train/device.h"
 #include "lockstep/world/world.h"
 
 namespace lockstep::cli {
@@ -22,5 +24,9 @@ void check_world(const InitOptions& options);
 // it throws, but on one of several ranks that another launcher has started: there it prints the error, tells it to the
 // other ranks, which would wait for this one, and returns its exit code. Returns 0 without an error.
 int prepare_rank(const std::function<void()>& prepare);
+
+// Opens this rank's device and says in its log what it is: of a GPU always, of a CPU if LOCKSTEP_LOG is debug. Throws
+// as train::open_device().
+c10::Device open_device(const train::DeviceChoice& device, const train::NodeRanks& ranks, const Logger& log);
 
 }  // namespace lockstep::cli

@@ -107,7 +107,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
     starts = !help && starts_ranks(program, processes.nproc, line.command().rows().find("nproc")->given);
     if (help || starts) return;
     check_inputs(line.options());
-    train::let_cublas_repeat(line.options().device, line.options().deterministic);
+    train::let_gpus_repeat(line.options().device, line.options().deterministic);
     check_world(line.world());
   });
   if (mistake != 0) return mistake;
@@ -119,6 +119,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   const auto world = init(line.world());
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();  // which names the rank in every line
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
+  if (!options.quiet) open_device(options.device, train::node_ranks(*world, options.may_share_gpus()), log);
   Folder folder = take_folder(*world, line, log);  // its own until the process ends
   const bool leads = world->rank() == 0;
   if (!folder.done.empty()) {

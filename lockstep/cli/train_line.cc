@@ -69,7 +69,7 @@ std::string TrainLine::why_apart(const std::string& config, const InitOptions& j
   if (config != config_) return "its own line resumes none";
   const train::TrainOptions& now = command_.options();
   if (before.device != now.device) return "it has joined for another --device";
-  const bool on_gpu = now.device == train::DeviceKind::kCuda;  // where the environment says so before (device.h)
+  const bool on_gpu = now.device.on_gpu();  // where the environment says so before (device.h)
   if (on_gpu && before.deterministic != now.deterministic) return "it has joined for another --deterministic";
   if (!join_alike(joined, world())) return "it has joined by another --backend, --interfaces or --timeout";
   return "";
@@ -79,6 +79,7 @@ InitOptions TrainLine::world() const {
   const train::TrainOptions& options = command_.options();
   return {.backend = train::backend_for(options.device, options.comm.backend),
           .interfaces = options.comm.interfaces,
+          .gpu = options.device.gpu,
           .timeout = std::chrono::seconds(options.comm.timeout),
           .timeout_name = "--timeout",
           .same_bits = options.deterministic};

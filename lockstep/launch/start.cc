@@ -28,6 +28,7 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
     return 0;
   }
   check_inputs(options);
+  train::check_gpus(options.device, options.parallel.nproc, options.may_share_gpus());
   auto run = RunDirectory::prepare(options, start);
   go_on(options, run.path(), run.resume());
   run.warn(Logger::from_environment(""));
@@ -45,6 +46,12 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
   if (launcher.ended_by_plain_mistake()) run.discard_if_unused();
   if (code == 0) run.mark_ended();
   return code;
+}
+
+int start_evaluation(const std::string& rank_program, const train::EvalCommand& command) {
+  const train::EvalOptions& options = command.options();
+  train::check_gpus(options.device, options.processes.nproc, /*may_share=*/false);
+  return start_ranks(rank_program, command.arguments(), options.processes, options.json);
 }
 
 int start_ranks(const std::string& rank_program, const std::vector<std::string>& arguments,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/parallel/options/parallel_options.h"
+#include "lockstep/train/options/eval_command.h"
 #include "lockstep/train/options/train_command.h"
 
 namespace lockstep::launch {
@@ -14,6 +15,9 @@ namespace lockstep::launch {
 
 // Prepares the run's folder, which then is in the options, and trains. `command` has been read.
 int start_training(const std::string& rank_program, train::TrainCommand& command);
+
+// Evaluates. `command` has been read.
+int start_evaluation(const std::string& rank_program, const train::EvalCommand& command);
 
 // A command that keeps no run: its results go to standard output, with `json` those of rank 0 alone.
 int start_ranks(const std::string& rank_program, const std::vector<std::string>& arguments,

@@ -44,7 +44,7 @@ ResolvedAmp amp_of_checkpoint(const Origin& origin) {
 }
 
 ResolvedAmp amp_of_evaluation(const amp::RecordedPrecisionOptions& given, const std::optional<Origin>& origin,
-                              World& world) {
+                              DeviceKind device, World& world) {
   ResolvedAmp resolved{AmpLevel::kO0, HalfType::kBf16, ""};
   if (given.amp) {
     resolved.level = *given.amp;
@@ -57,7 +57,7 @@ ResolvedAmp amp_of_evaluation(const amp::RecordedPrecisionOptions& given, const 
                       origin ? "the run had none" : "the checkpoint is of no run", "; add --amp, or leave it out");
   }
   if (given.dtype) resolved.dtype = *given.dtype;
-  if (resolved.level == AmpLevel::kAuto) return resolve_amp(resolved.dtype, DeviceKind::kCpu, world);
+  if (resolved.level == AmpLevel::kAuto) return resolve_amp(resolved.dtype, device, world);
   return resolved;
 }
 

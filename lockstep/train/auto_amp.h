@@ -24,10 +24,10 @@ ResolvedAmp resolve_amp(amp::HalfType dtype, DeviceKind device, World& world);
 // Returns the level and dtype of the run that wrote a checkpoint.
 ResolvedAmp amp_of_checkpoint(const Origin& origin);
 
-// Returns the level and dtype of an evaluation on a CPU: those that are given, else those of the checkpoint's run, with
+// Returns the level and dtype of an evaluation: those that are given, else those of the checkpoint's run, with
 // `why` "as in the run" where its level is taken. Throws ConfigError for a half type alone where no level has one. A
 // collective.
 ResolvedAmp amp_of_evaluation(const amp::RecordedPrecisionOptions& given, const std::optional<Origin>& origin,
-                              World& world);
+                              DeviceKind device, World& world);
 
 }  // namespace lockstep::train

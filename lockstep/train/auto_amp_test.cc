@@ -61,30 +61,35 @@ TEST_F(AutoAmpTest, AnEvaluationIsInThePrecisionOfItsRunUnlessToldOtherwise) {
   const auto run = [](const char* level, const char* dtype) {
     return Origin{.options = {{"amp", level}, {"dtype", dtype}, {"keep-batchnorm-fp32", ""}}};
   };
-  const ResolvedAmp as_trained = amp_of_evaluation({}, run("O1", "fp16"), world());
+  const ResolvedAmp as_trained = amp_of_evaluation({}, run("O1", "fp16"), DeviceKind::kCpu, world());
   EXPECT_EQ(as_trained.level, AmpLevel::kO1);
   EXPECT_EQ(as_trained.dtype, HalfType::kFp16);
   EXPECT_EQ(as_trained.why, "as in the run");
-  const ResolvedAmp given = amp_of_evaluation({.amp = AmpLevel::kO2, .dtype = {}}, run("O1", "fp16"), world());
+  const ResolvedAmp given =
+      amp_of_evaluation({.amp = AmpLevel::kO2, .dtype = {}}, run("O1", "fp16"), DeviceKind::kCpu, world());
   EXPECT_EQ(given.level, AmpLevel::kO2);
   EXPECT_EQ(given.dtype, HalfType::kBf16) << "as in training";
   EXPECT_EQ(given.why, "");
-  EXPECT_EQ(amp_of_evaluation({.amp = AmpLevel::kO0, .dtype = {}}, run("O1", "fp16"), world()).level, AmpLevel::kO0);
-  EXPECT_EQ(amp_of_evaluation({.amp = {}, .dtype = HalfType::kBf16}, run("O1", "fp16"), world()).dtype,
-            HalfType::kBf16);
-  EXPECT_EQ(amp_of_evaluation({}, std::nullopt, world()).level, AmpLevel::kO0);
+  EXPECT_EQ(amp_of_evaluation({.amp = AmpLevel::kO0, .dtype = {}}, run("O1", "fp16"), DeviceKind::kCpu, world()).level,
+            AmpLevel::kO0);
+  EXPECT_EQ(
+      amp_of_evaluation({.amp = {}, .dtype = HalfType::kBf16}, run("O1", "fp16"), DeviceKind::kCpu, world()).dtype,
+      HalfType::kBf16);
+  EXPECT_EQ(amp_of_evaluation({}, std::nullopt, DeviceKind::kCpu, world()).level, AmpLevel::kO0);
   amp::write_rates(amp::cache_folder(), {.fp32 = 10, .bf16 = 51, .fp16 = 40});
-  EXPECT_EQ(amp_of_evaluation({.amp = AmpLevel::kAuto, .dtype = HalfType::kFp16}, std::nullopt, world()).why,
-            "4.0 times fp32 here");
+  EXPECT_EQ(
+      amp_of_evaluation({.amp = AmpLevel::kAuto, .dtype = HalfType::kFp16}, std::nullopt, DeviceKind::kCpu, world())
+          .why,
+      "4.0 times fp32 here");
 }
 
 TEST_F(AutoAmpTest, AHalfTypeAloneNeedsARunThatHadOne) {
   using lockstep::testing_support::refusal;
   const amp::RecordedPrecisionOptions fp16{.amp = {}, .dtype = HalfType::kFp16};
   const Origin run{.options = {{"amp", "O0"}, {"dtype", "bf16"}, {"keep-batchnorm-fp32", ""}}};
-  EXPECT_EQ(refusal([&] { amp_of_evaluation(fp16, run, world()); }),
+  EXPECT_EQ(refusal([&] { amp_of_evaluation(fp16, run, DeviceKind::kCpu, world()); }),
             "--dtype fp16 goes with --amp, and the run had none; add --amp, or leave it out");
-  EXPECT_EQ(refusal([&] { amp_of_evaluation(fp16, std::nullopt, world()); }),
+  EXPECT_EQ(refusal([&] { amp_of_evaluation(fp16, std::nullopt, DeviceKind::kCpu, world()); }),
             "--dtype fp16 goes with --amp, and the checkpoint is of no run; add --amp, or leave it out");
 }
 

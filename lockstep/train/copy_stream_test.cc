@@ -11,7 +11,7 @@ namespace {
 
 TEST(CopyStream, OnAGpuBringsWhatWasThereBeforeItsEvent) {
   LOCKSTEP_NEEDS_GPU();
-  const at::Device device = open_device(DeviceKind::kCuda, 0);
+  const at::Device device = open_device(DeviceKind::kCuda, {});
   const auto stream = copy_stream(device);
   const at::Tensor host = stream->pinned(at::arange(1 << 22));
   EXPECT_TRUE(host.is_pinned());

@@ -2,60 +2,47 @@
 
 #include <ATen/Context.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <dlfcn.h>
 
 #include <cstdlib>
-#include <memory>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/gpus.h"
 #include "lockstep/comm/plugins/nccl_plugin.h"
 
 namespace lockstep::train {
 
-namespace {
-
-[[noreturn]] void throw_no_gpu() {
-  throw ConfigError(
-      "--device cuda: no GPU can be used here; lockstep doctor says more. Leave --device out for the CPU");
-}
-
-}  // namespace
-
-int gpus_of_driver(const char* library) {
-  struct Close {
-    void operator()(void* handle) const { dlclose(handle); }
-  };
-  const std::unique_ptr<void, Close> driver(dlopen(library, RTLD_NOW | RTLD_LOCAL));
-  if (!driver) return 0;
-  auto* const init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver.get(), "cuInit"));
-  auto* const count = reinterpret_cast<int (*)(int*)>(dlsym(driver.get(), "cuDeviceGetCount"));
-  int gpus = 0;
-  return init != nullptr && count != nullptr && init(0) == 0 && count(&gpus) == 0 ? gpus : 0;
-}
-
-void require_gpu(DeviceKind kind) {
-  if (kind == DeviceKind::kCpu) return;
-  if (gpus_of_driver() == 0) throw_no_gpu();
+void open_cuda(const std::string& asked) {
+  if (visible_gpus() == 0) throw_no_gpu(asked);
   comm::plugin_symbol(comm::kCudaPlugin, "lockstep_make_nccl_communicator");
 }
 
-void let_cublas_repeat(DeviceKind kind, bool deterministic) {
-  if (kind == DeviceKind::kCuda && deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+void require_gpu(const DeviceChoice& device) {
+  if (device.on_gpu()) open_cuda("--device " + write_device(device));
 }
 
-c10::Device open_device(DeviceKind kind, int local_rank) {
-  if (kind == DeviceKind::kCpu) return c10::Device(c10::kCPU);
-  require_gpu(kind);
-  if (!at::globalContext().hasCUDA()) throw_no_gpu();
+void let_gpus_repeat(const DeviceChoice& device, bool deterministic) {
+  if (!device.on_gpu() || !deterministic) return;
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  setenv("NCCL_ALGO", "^NVLS", /*overwrite=*/0);
+}
+
+NodeRanks node_ranks(const World& world, bool may_share) {
+  return {.local_rank = world.local_rank(), .size = world.place().local_size, .may_share = may_share};
+}
+
+c10::Device open_device(const DeviceChoice& device, const NodeRanks& ranks) {
+  if (!device.on_gpu()) return c10::Device(c10::kCPU);
+  require_gpu(device);
+  if (!at::globalContext().hasCUDA()) throw_no_gpu("--device " + write_device(device));
   const c10::impl::VirtualGuardImpl guard(c10::kCUDA);
-  const c10::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(local_rank % guard.deviceCount()));
-  guard.setDevice(device);
-  return device;
+  const int gpu = choose_gpu(device, ranks, guard.deviceCount());
+  const c10::Device opened(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu));
+  guard.setDevice(opened);
+  return opened;
 }
 
-std::string backend_for(DeviceKind kind, const std::string& backend) {
-  return kind == DeviceKind::kCuda && backend == "auto" ? "nccl" : backend;
+std::string backend_for(const DeviceChoice& device, const std::string& backend) {
+  return device.on_gpu() && backend == "auto" ? "nccl" : backend;
 }
 
 }  // namespace lockstep::train

@@ -6,26 +6,34 @@
 #include <string>
 
 #include "lockstep/train/options/train_options.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::train {
 
-// Returns the number of GPUs that the CUDA driver has; 0 without a driver. `library` is the driver's name.
-int gpus_of_driver(const char* library = "libcuda.so.1");
+// Opens the CUDA plug-in. It comes before anything that may ask libtorch for a GPU, such as init(): libtorch keeps its
+// first answer for the process. `asked` is the option that asks for a GPU, for messages: "--backend nccl". Throws
+// ConfigError if there is no GPU, whatever libraries this build has or lacks, or if it has no plug-in.
+void open_cuda(const std::string& asked);
+// Opens it where a GPU is asked for.
+void require_gpu(const DeviceChoice& device);
 
-// Opens the CUDA plug-in where GPUs are asked for. It comes before anything that may ask libtorch for a GPU, such as
-// init(): libtorch keeps its first answer for the process. Throws ConfigError if there is no GPU, whatever libraries
-// this build has or lacks, or if it has no plug-in.
-void require_gpu(DeviceKind kind);
+// Prepares the environment of a deterministic run on GPUs, where the user has not said otherwise. Comes before init(),
+// for no other thread may read the environment meanwhile, and before the first product on a GPU.
+//   CUBLAS_WORKSPACE_CONFIG=:4096:8  cuBLAS repeats its bits (cuBLAS's documentation, "Results reproducibility").
+//   NCCL_ALGO=^NVLS                  NCCL leaves out sums inside of the NVLink switch, whose order may change.
+//   libtorch's
+//                                    ProcessGroupNCCL sets the same in its constructor, but only if deterministic
+//                                    algorithms were asked for before; init_seeds() comes after init().
+void let_gpus_repeat(const DeviceChoice& device, bool deterministic);
 
-// Lets cuBLAS repeat its bits, which a deterministic run on GPUs needs: sets CUBLAS_WORKSPACE_CONFIG where it is unset.
-// Comes before init(), for no other thread may read the environment meanwhile, and before the first product on a GPU.
-void let_cublas_repeat(DeviceKind kind, bool deterministic);
+// The ranks of this rank's node.
+NodeRanks node_ranks(const World& world, bool may_share);
 
-// Returns the device of the rank with this local rank. Ranks share GPUs if there are fewer GPUs than ranks. Throws
-// as require_gpu.
-c10::Device open_device(DeviceKind kind, int local_rank);
+// Returns the rank's device, on which libtorch then makes what names no other one. Throws as require_gpu() and
+// choose_gpu().
+c10::Device open_device(const DeviceChoice& device, const NodeRanks& ranks);
 
 // Returns the backend for ranks on such a device: "nccl" for GPUs if `backend` is "auto", else `backend`.
-std::string backend_for(DeviceKind kind, const std::string& backend);
+std::string backend_for(const DeviceChoice& device, const std::string& backend);
 
 }  // namespace lockstep::train

@@ -309,7 +309,7 @@ TEST(DeviceInput, SaysWhatItTakesOfTheDevice) {
 
 TEST(DeviceInput, OnAGpuRunsAhead) {
   LOCKSTEP_NEEDS_GPU();
-  const at::Device device = open_device(DeviceKind::kCuda, 0);
+  const at::Device device = open_device(DeviceKind::kCuda, {});
   expect_the_loaders(device, {});
   expect_the_loaders(device, {.most_ahead = 0});
 }
@@ -343,7 +343,7 @@ TEST(DeviceInput, OnAGpuDecodesToNearlyTheHostsPixels) {
 
 TEST(DeviceInput, OnAGpuNormalisesToTheHostsBits) {
   LOCKSTEP_NEEDS_GPU();
-  expect_normalised(open_device(DeviceKind::kCuda, 0), {});
+  expect_normalised(open_device(DeviceKind::kCuda, {}), {});
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ bool asks_for_bytes(const Recipe& recipe, const TrainOptions& options) {
   if (!recipe.takes_bytes()) return false;
   const auto transform = recipe.batch_transform();
   const bool possible = transform == nullptr || transform->takes_bytes();
-  if (options.normalize == NormalizeOn::kAuto) return possible && options.device == DeviceKind::kCuda;
+  if (options.normalize == NormalizeOn::kAuto) return possible && options.device.on_gpu();
   if (options.normalize == NormalizeOn::kDevice && !possible) {
     throw ConfigError("--normalize device: ", transform->text(),
                       " computes with normalised images, before they reach the device; use --normalize host");
@@ -140,7 +140,7 @@ RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& 
           .facts = std::move(opened.facts),
           .files = std::move(opened.files),
           .findings = std::move(findings),
-          .workers = loading_threads(options.device, options.data.workers.value_or(workers))};
+          .workers = loading_threads(options.device.kind, options.data.workers.value_or(workers))};
 }
 
 }  // namespace lockstep::train

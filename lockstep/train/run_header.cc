@@ -1,8 +1,9 @@
 #include "lockstep/train/run_header.h"
 
+#include <ATen/Context.h>
+
 #include <algorithm>
 
-#include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/train/device_input.h"
@@ -12,11 +13,20 @@
 namespace lockstep::train {
 namespace {
 
+// Of a network in fp32 on a GPU. libtorch's defaults hold: cuDNN's convolutions round their operands to TF32, products
+// of matrices don't.
+std::string tf32_text(const Parts& parts) {
+  if (parts.device.is_cpu() || parts.mixed->policy().casts()) return "";
+  const auto& context = at::globalContext();
+  return cat(context.allowTF32CuDNN(at::Float32Op::CONV) ? ", convolutions in TF32" : "",
+             context.allowTF32CuBLAS() ? ", matrix products in TF32" : "");
+}
+
 // The header's words for a run's precision: the amp level, the dtype in which gradients are added, SyncBatchNorm.
 std::string precision_of(const Parts& parts) {
   const parallel::ParallelOptions& options = parts.options.parallel;
   const bool narrow = options.comm_dtype == parallel::CommType::kBf16;
-  return parts.mixed->policy().name() + (narrow ? ", gradients added in bfloat16" : "") +
+  return parts.mixed->policy().name() + tf32_text(parts) + (narrow ? ", gradients added in bfloat16" : "") +
          (options.sync_bn ? ", SyncBatchNorm" : "");
 }
 
@@ -30,14 +40,6 @@ std::string input_text(const Parts& parts) {
 }  // namespace
 
 std::string header_of(const Parts& parts) {
-  const auto cpu = detect_cpu_features();
-  std::string device = parts.device.is_cpu() ? "CPU" : parts.device.str();
-  if (!parts.device.is_cpu()) {
-  } else if (cpu.amx_bf16) {
-    device += " (AMX)";
-  } else if (cpu.avx512_bf16 || cpu.avx512) {
-    device += cpu.avx512_bf16 ? " (AVX512-BF16)" : " (AVX-512)";
-  }
   const auto size_of = [](const auto& split) { return split ? split->size() : 0; };
   const auto text_of = [](const auto& split) { return split ? split->description() : ""; };
   const RunRows rows(parts.options, *parts.recipe);
@@ -49,7 +51,7 @@ std::string header_of(const Parts& parts) {
                  .recipe_options = rows.recipe_text(),
                  .folder = parts.files.folder,
                  .libtorch = env("LOCKSTEP_LIBTORCH").value_or(""),
-                 .device = device,
+                 .device = parts.device_text,
                  .precision = precision_of(parts) + (parts.amp_why.empty() ? "" : cat(" (auto: ", parts.amp_why, ')')),
                  .ranks = parts.world->size(),
                  .backend = parts.world->communicator().backend(),

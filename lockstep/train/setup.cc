@@ -22,6 +22,7 @@
 #include "lockstep/train/continuation.h"
 #include "lockstep/train/data_list.h"
 #include "lockstep/train/device.h"
+#include "lockstep/train/device_facts.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/jpeg_decoder_of.h"
 #include "lockstep/train/memory_format.h"
@@ -109,7 +110,7 @@ std::string replace_auto(Begun& run) {
   amp::PrecisionOptions& precision = run.options.precision;
   if (precision.amp != amp::AmpLevel::kAuto) return "";
   const ResolvedAmp resolved = run.resumed ? amp_of_checkpoint(run.resumed->state.origin)
-                                           : resolve_amp(precision.dtype, run.options.device, *run.world);
+                                           : resolve_amp(precision.dtype, run.options.device.kind, *run.world);
   precision.amp = resolved.level;
   precision.dtype = resolved.dtype;
   precision.keep_batchnorm_fp32 = resolved.keep_batchnorm_fp32;
@@ -187,17 +188,28 @@ Scheduler scheduler_of(const Planned& run) {
 struct Built : Planned {
   Model model;
   c10::Device device{c10::kCPU};
+  std::string device_text;
 };
 
+// The device as the header names it. A collective.
+std::string text_of_device(c10::Device device, World& world, bool may_share) {
+  const DeviceFacts facts = facts_of(device);
+  const std::string shared = shared_gpus(world, device, facts, may_share);
+  return shared.empty() ? facts.name : cat(facts.name, ", ", shared);
+}
+
+// A collective.
 Built build_model(Planned planned) {
   Model model = planned.recipe->make_model(static_cast<uint64_t>(planned.options.seed), *planned.data.splits.train);
-  const c10::Device device = open_device(planned.options.device, planned.world->local_rank());
+  const bool may_share = planned.options.may_share_gpus();
+  const c10::Device device = open_device(planned.options.device, node_ranks(*planned.world, may_share));
+  std::string device_text = text_of_device(device, *planned.world, may_share);
   model.module->to(device);
   set_memory_format(*model.module, planned.plan.channels_last);
   if (planned.options.parallel.sync_bn) {
     parallel::convert_sync_batchnorm(*model.module, planned.world->communicator());
   }
-  return {{std::move(planned)}, std::move(model), device};
+  return {{std::move(planned)}, std::move(model), device, std::move(device_text)};
 }
 
 // A run whose model has its first weights: the seed's, those of --load, or the resumed checkpoint's.
@@ -277,6 +289,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .mixed = std::move(run.mixed),
               .amp_why = std::move(run.amp_why),
               .device = run.device,
+              .device_text = std::move(run.device_text),
               .state = std::move(run.state),
               .files = {},
               .changes = std::move(run.changes)};

@@ -55,8 +55,7 @@ int train(const Arguments& args) {
 int eval(const Arguments& args) {
   train::EvalCommand command("lockstep", recipes::describe_recipes());
   if (const auto help = command.read(args)) return print(*help), 0;
-  return launch::start_ranks(worker_program(), command.arguments(), command.options().processes,
-                             command.options().json);
+  return launch::start_evaluation(worker_program(), command);
 }
 
 int bench(const Arguments& args) {

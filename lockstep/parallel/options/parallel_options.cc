@@ -20,8 +20,8 @@ void ParallelOptions::declare(config::OptionSet& options) {
   using enum config::Effect;
   options.section("Processes");
   options
-      .form("nproc", "N|auto", "processes (auto: one a core; default: by the cores and the recipe's lanes)", &nproc,
-            read_nproc, write_nproc, kNone)
+      .form("nproc", "N|auto", "processes (auto: one a core, or a GPU; default: by the cores and the recipe's lanes)",
+            &nproc, read_nproc, write_nproc, kNone)
       .is_text = false;
   options.number("lanes", "S", "slices of the global batch (default: N of --nproc, else the recipe's)", &lanes, 0,
                  65536, kIdentity);
@@ -55,8 +55,8 @@ void ProcessOptions::declare_nproc(config::OptionSet& options) {
 void ProcessOptions::declare_nproc_or_auto(config::OptionSet& options) {
   nproc = 0;
   options
-      .form("nproc", "N|auto", "processes (auto: one a core, but two at least)", &nproc, read_nproc, write_nproc,
-            config::Effect::kNone)
+      .form("nproc", "N|auto", "processes (auto: one a core, or a GPU, but two at least)", &nproc, read_nproc,
+            write_nproc, config::Effect::kNone)
       .is_text = false;
 }
 void ProcessOptions::declare_threads(config::OptionSet& options) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "lockstep/base/gpus.h"
 #include "lockstep/config/option_set.h"
 
 namespace lockstep::parallel {
@@ -24,8 +25,9 @@ constexpr auto words(ShardOptimizer) {
 
 // Where a command runs.
 struct Machine {
-  int cores = 1;          // that this process may use
-  bool launched = false;  // a launcher has started the ranks already, and --nproc means nothing
+  int cores = 1;                  // that this process may use
+  bool launched = false;          // a launcher has started the ranks already, and --nproc means nothing
+  CountGpus gpus = visible_gpus;  // that this process may use; asked where it matters alone, for it may take seconds
 };
 
 struct ParallelOptions {

@@ -39,15 +39,16 @@ class EvalLine : public testing::Test {
 
 TEST_F(EvalLine, IsRead) {
   train::EvalCommand eval("lockstep", describe_recipes());
-  eval.read(words_of("mnist --load " + lone_ + " --nproc 2 --threads 1 --amp --dtype fp16 --json"));
+  eval.read(words_of("mnist --load " + lone_ + " --nproc 2 --threads 1 --amp --dtype fp16 --device cuda:1 --json"));
   const train::EvalOptions& options = eval.options();
   EXPECT_EQ(options.recipe + options.load, "mnist" + lone_);
   EXPECT_FALSE(options.run_data);
   EXPECT_TRUE(options.json && options.processes.nproc == 2 && options.processes.threads == 1);
   EXPECT_EQ(options.precision.amp, amp::AmpLevel::kAuto);
   EXPECT_EQ(options.precision.dtype, amp::HalfType::kFp16);
+  EXPECT_EQ(options.device, train::DeviceChoice(train::DeviceKind::kCuda, 1));
   EXPECT_THAT(eval.arguments(), ElementsAre("eval", "mnist", "--load=" + lone_, "--nproc=2", "--threads=1",
-                                            "--amp=auto", "--dtype=fp16", "--json"));
+                                            "--amp=auto", "--dtype=fp16", "--device=cuda:1", "--json"));
   train::EvalCommand plain("lockstep", describe_recipes());
   plain.read(words_of("mnist --load " + lone_));
   EXPECT_FALSE(plain.options().precision.amp || plain.options().precision.dtype) << "the run's";

@@ -130,7 +130,7 @@ TEST(TrainLine, BadLines) {
       {"mnist --schedule cosin", "--schedule cosin: expected constant, step, multistep,"},
       {"mnist --schedule multistep --milestones 9,3", "--milestones 9,3: expected whole numbers in ascending"},
       {"mnist --schedule cosine --patience 3", "--patience: goes with --schedule plateau only"},
-      {"mnist --device gpu", "--device gpu: expected cpu or cuda"},
+      {"mnist --device gpu", "--device gpu: expected cpu, cuda, or cuda:N"},
       {"mnist --device cuda --backend shm", "--device cuda: goes with --backend nccl"},
       {"mnist --backend nccl", "--backend nccl: goes with --device cuda only"},
       {"mnist --quiet=maybe", "--quiet"},

@@ -45,6 +45,7 @@ void EvalOptions::declare(config::OptionSet& options) {
   options.number("batch-size", "N", "samples at a time", &batch_size, 1, 1 << 24, kNone);
   processes.declare(options);
   precision.declare(options, kNone);
+  device.declare(options, kNone);
   options.flag("json", "machine-readable output", &json, kNone);
 }
 

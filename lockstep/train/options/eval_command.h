@@ -8,6 +8,7 @@
 
 #include "lockstep/amp/options/precision_options.h"
 #include "lockstep/parallel/options/parallel_options.h"
+#include "lockstep/train/options/device_option.h"
 #include "lockstep/train/options/option_file.h"
 #include "lockstep/train/options/recipe_choice.h"
 
@@ -24,6 +25,7 @@ struct EvalOptions {
   std::optional<int> batch_size;
   parallel::ProcessOptions processes;
   amp::RecordedPrecisionOptions precision;
+  DeviceChoice device;
   bool json = false;
 
   // Returns the path of the data to evaluate on; "": made on the spot.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "lockstep/parallel/options/lanes.h"
+
 namespace lockstep::train {
 namespace {
 
@@ -73,7 +75,7 @@ void TrainOptions::declare_evaluation(config::OptionSet& options) {
 
 void TrainOptions::declare_machine(config::OptionSet& options) {
   options.section("Machine and messages");
-  options.word("device", "where to compute", &device, kTrajectory);
+  device.declare(options, kTrajectory);
   options.word("normalize", "images: as they are read (host), or as bytes that the device normalises; same bits",
                &normalize, kNone);
   options.word("decode", "training JPEGs: decoded, cropped and resized by the CPU or by the device; near pixels",
@@ -85,11 +87,7 @@ void TrainOptions::declare_machine(config::OptionSet& options) {
 }
 
 void TrainOptions::resolve(const parallel::Machine& machine, int recipe_lanes) {
-  // A GPU computes one rank's lanes one after the other. A checkpoint without its run's file knows its lanes, and a
-  // single rank may have any number of them.
-  const bool one_rank = device == DeviceKind::kCuda || comm.backend == "single" || (resume && parallel.lanes == 0);
-  if (one_rank && parallel.nproc == parallel::ParallelOptions::kUnsaid) parallel.nproc = 1;
-  parallel.resolve(machine, recipe_lanes);
+  resolve_ranks(machine, recipe_lanes);
   check_start();
   check_device();
   if (optimizer.name || optimizer.momentum || optimizer.nesterov) optimizer.check(optimizer.name.value_or("sgd"));
@@ -101,6 +99,20 @@ void TrainOptions::resolve(const parallel::Machine& machine, int recipe_lanes) {
     rate.check(*rate.schedule);
     check_evaluations(*this, *rate.schedule);
   }
+}
+
+void TrainOptions::resolve_ranks(const parallel::Machine& machine, int recipe_lanes) {
+  using parallel::ParallelOptions;
+  // A GPU computes one rank's lanes one after the other. A checkpoint without its run's file knows its lanes, and a
+  // single rank may have any number of them.
+  const bool one_rank = device.on_gpu() || comm.backend == "single" || (resume && parallel.lanes == 0);
+  if (one_rank && parallel.nproc == ParallelOptions::kUnsaid) parallel.nproc = 1;
+  if (device.on_gpu() && parallel.nproc == ParallelOptions::kAuto && !machine.launched) {
+    const int gpus = machine.gpus();
+    if (gpus == 0) throw_no_gpu("--device " + write_device(device));
+    parallel.nproc = device.gpu == DeviceChoice::kOwn ? parallel::fitting_nproc(gpus, parallel.lanes) : 1;
+  }
+  parallel.resolve(machine, recipe_lanes);
 }
 
 void TrainOptions::check_start() const {
@@ -115,7 +127,7 @@ void TrainOptions::check_start() const {
 
 void TrainOptions::check_device() const {
   require(comm.backend != "single" || parallel.nproc == 1, "--backend single: goes with --nproc 1 only; use shm");
-  const bool on_gpu = device == DeviceKind::kCuda;
+  const bool on_gpu = device.on_gpu();
   require(comm.backend != "nccl" || on_gpu, "--backend nccl: goes with --device cuda only; use auto");
   require(!on_gpu || comm.backend == "auto" || comm.backend == "nccl" || comm.backend == "gloo",
           "--device cuda: goes with --backend nccl, or with gloo for ranks that share a GPU");

@@ -13,14 +13,10 @@
 #include "lockstep/optim/options/optimizer_options.h"
 #include "lockstep/parallel/options/parallel_options.h"
 #include "lockstep/schedule/options/lr_options.h"
+#include "lockstep/train/options/device_option.h"
 #include "lockstep/world/options/backend_options.h"
 
 namespace lockstep::train {
-
-enum class DeviceKind { kCpu, kCuda };
-constexpr auto words(DeviceKind) {
-  return std::to_array<config::Word<DeviceKind>>({{DeviceKind::kCpu, "cpu"}, {DeviceKind::kCuda, "cuda"}});
-}
 
 enum class ChannelsLast { kAuto, kOn, kOff };
 constexpr auto words(ChannelsLast) {
@@ -92,12 +88,15 @@ struct TrainOptions {
 
   int64_t seed = 1;  // not negative
   bool deterministic = true;
-  DeviceKind device = DeviceKind::kCpu;
+  DeviceChoice device;
   NormalizeOn normalize = NormalizeOn::kAuto;
   DecodeOn decode = DecodeOn::kHost;
   OnNan on_nan = OnNan::kWarn;
   bool detect_anomaly = false;  // check every operator's results
   bool quiet = false;
+
+  // Whether ranks may compute on one GPU: NCCL takes one a rank, Gloo any.
+  bool may_share_gpus() const { return comm.backend == "gloo"; }
 
   void declare(config::OptionSet& options);
   // Throws ConfigError for options that do not go together. Replaces what nproc leaves open by a number.
@@ -107,6 +106,7 @@ struct TrainOptions {
   void declare_run(config::OptionSet& options);
   void declare_evaluation(config::OptionSet& options);
   void declare_machine(config::OptionSet& options);
+  void resolve_ranks(const parallel::Machine& machine, int recipe_lanes);
   void check_start() const;
   void check_device() const;
 };

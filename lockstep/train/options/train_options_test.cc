@@ -53,6 +53,30 @@ TEST(TrainOptions, DevicesAndBackendsThatDoNotGoTogether) {
   EXPECT_EQ(refusal([](O& o) { o.comm.backend = "gloo", o.device = DeviceKind::kCuda; }), "");
 }
 
+// The ranks of `--nproc auto` on a GPU, of a machine with three of them and 64 cores.
+int ranks_on_gpus(const DeviceChoice& device, int lanes, bool launched = false) {
+  O options;
+  options.device = device;
+  options.parallel.lanes = lanes;
+  options.parallel.nproc = parallel::ParallelOptions::kAuto;
+  options.resolve({.cores = 64, .launched = launched, .gpus = [] { return 3; }}, /*recipe_lanes=*/4);
+  return options.parallel.nproc;
+}
+
+TEST(TrainOptions, AutoIsOneRankAGpuWhereGpusTrain) {
+  EXPECT_EQ(ranks_on_gpus(DeviceKind::kCuda, 0), 3);
+  EXPECT_EQ(ranks_on_gpus(DeviceKind::kCuda, 4), 2) << "a power of two of lanes each";
+  EXPECT_EQ(ranks_on_gpus({DeviceKind::kCuda, 1}, 0), 1) << "they would share it";
+  EXPECT_EQ(ranks_on_gpus(DeviceKind::kCuda, 0, /*launched=*/true), 1) << "the launcher has decided";
+  EXPECT_EQ(ranks_on_gpus(DeviceKind::kCpu, 0), 64);
+  O options;
+  options.device = DeviceKind::kCuda;
+  options.parallel.nproc = parallel::ParallelOptions::kAuto;
+  EXPECT_THAT(
+      testing_support::refusal([&] { options.resolve({.cores = 4, .gpus = [] { return 0; }}, /*recipe_lanes=*/4); }),
+      HasSubstr("--device cuda: no GPU can be used here"));
+}
+
 TEST(TrainOptions, Intervals) {
   const Interval steps{.count = 200, .unit = Interval::Unit::kSteps};
   EXPECT_EQ(read_interval("eval-every", "200"), steps);
