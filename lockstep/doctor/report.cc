@@ -41,7 +41,8 @@ std::string network_text(const Machine& m) {
 std::string gpu_text(const Software& s) {
   std::string out;
   for (const auto& gpu : s.gpus) out += cat(out.empty() ? "" : "; ", gpu.name, ", ", human_bytes(gpu.bytes));
-  return out.empty() ? "none" : out;
+  if (out.empty()) return "none";
+  return s.usable_gpus == static_cast<int>(s.gpus.size()) ? out : cat(out, "; ", s.usable_gpus, " for this process");
 }
 
 std::string machine_text(const Machine& m, const Software& s) {
@@ -113,7 +114,8 @@ Json json_of(const Software& s) {
           {"cudnn", json_of(s.cudnn)},
           {"nccl", json_of(s.nccl)},
           {"mpi", json_of(s.mpi)},
-          {"gpus", gpus}};
+          {"gpus", gpus},
+          {"usable_gpus", s.usable_gpus}};
 }
 
 // Writes null where nothing was measured.

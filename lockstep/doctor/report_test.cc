@@ -40,12 +40,23 @@ TEST(Report, TextNamesWhatThereIs) {
   }
 }
 
+TEST(Report, GpusThatAProcessMayNotUseAreCounted) {
+  auto d = diagnosis();
+  d.software.gpus = {{.name = "NVIDIA H200", .bytes = uint64_t{140} << 30}, {.name = "NVIDIA H200", .bytes = 2}};
+  d.software.usable_gpus = 2;
+  EXPECT_THAT(to_text(d), HasSubstr("GPUs        NVIDIA H200, 140 GiB; NVIDIA H200, 2 bytes\n"));
+  d.software.usable_gpus = 1;
+  EXPECT_THAT(to_text(d), HasSubstr("NVIDIA H200, 2 bytes; 1 for this process\n"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(d)).at("software").at("usable_gpus"), 1);
+}
+
 TEST(Report, JsonHoldsTheSame) {
   const auto json = nlohmann::json::parse(to_json(diagnosis()));
   EXPECT_EQ(json.at("machine").at("cores"), 2);
   EXPECT_EQ(json.at("machine").at("cgroup_memory"), nullptr);
   EXPECT_EQ(json.at("software").at("libtorch"), "2.11.0");
   EXPECT_EQ(json.at("software").at("gpus"), nlohmann::json::array());
+  EXPECT_EQ(json.at("software").at("usable_gpus"), 0);
   EXPECT_EQ(json.at("precision").at("auto"), "O1 bfloat16");
   EXPECT_EQ(json.at("precision").at("bf16_gflops"), 460);
   EXPECT_EQ(json.at("misfits").size(), 1u);

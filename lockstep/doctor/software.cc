@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "lockstep/base/gpus.h"
 #include "lockstep/base/text.h"
 #include "lockstep/doctor/libtorch.h"
 #include "lockstep/doctor/shared_library.h"
@@ -104,6 +105,7 @@ Software find_software(const std::string& torch_folder) {
   ask_cuda_libraries(std::filesystem::path(out.torch_folder).parent_path(), out);
   ask_driver(out);
   ask_nvml(out);
+  out.usable_gpus = visible_gpus();
   out.toolkit = toolkit_version();
   out.mpi = mpi_version();
   return out;
@@ -135,6 +137,9 @@ std::vector<std::string> misfits(const Software& s) {
   if (!s.driver_cuda) say(device, ": no CUDA driver (libcuda.so.1); install it, or give the container its libraries");
   if (!s.runtime) say(device, ": no CUDA runtime (libcudart); install the one that libtorch names");
   if (!s.cudnn) say(device, ": no cuDNN (libcudnn.so.9); install it to train there");
+  if (s.driver_cuda && s.usable_gpus == 0) {
+    say(device, ": CUDA can't use it; see CUDA_VISIBLE_DEVICES, and what nvidia-smi says of the driver");
+  }
   if (!s.nccl) say(device, ": no NCCL (libnccl.so.2); install it for more than one GPU");
   return out;
 }

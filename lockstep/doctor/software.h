@@ -26,8 +26,9 @@ struct Software {
   std::optional<Version> cudnn, nccl;
   std::string mpi;  // "Open MPI v4.1.4"
   std::string torch_folder;
-  std::string torch_named;  // in a bundle: the folder, and what named it; "" elsewhere
-  std::vector<Gpu> gpus;
+  std::string torch_named;              // in a bundle: the folder, and what named it; "" elsewhere
+  std::vector<Gpu> gpus;                // of the machine
+  int usable_gpus = 0;                  // that the driver and CUDA_VISIBLE_DEVICES leave a process
   std::vector<std::string> unloadable;  // libraries of lockstep-worker, as loader_misfits() describes them
 };
 

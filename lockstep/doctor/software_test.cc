@@ -26,7 +26,8 @@ Software sound() {
           .nccl = Version{2, 28, 3},
           .mpi = "",
           .torch_folder = "/torch",
-          .gpus = {{.name = "NVIDIA H200", .bytes = 1}}};
+          .gpus = {{.name = "NVIDIA H200", .bytes = 1}},
+          .usable_gpus = 1};
 }
 
 TEST(Misfits, NoneWhereAllFits) {
@@ -79,6 +80,12 @@ TEST(Misfits, AGpuWithoutItsLibraries) {
   EXPECT_THAT(misfits(s), ElementsAre(HasSubstr("NVIDIA H200: no cuDNN"), HasSubstr("NVIDIA H200: no NCCL")));
   s = {.libtorch = s.libtorch, .gpus = s.gpus};
   EXPECT_EQ(misfits(s).size(), 4u);
+}
+
+TEST(Misfits, AGpuThatCudaCantUse) {
+  auto s = sound();
+  s.usable_gpus = 0;
+  EXPECT_THAT(misfits(s), ElementsAre(HasSubstr("NVIDIA H200: CUDA can't use it; see CUDA_VISIBLE_DEVICES")));
 }
 
 TEST(Software, LibtorchIsThatOfTheFolder) {

@@ -13,6 +13,11 @@ std::string first_error(const std::string& err) {
   return err.substr(start, err.find('\n', start) - start);
 }
 
+std::string missing_for_nccl(int usable_gpus) {
+  if (usable_gpus == 0) return "no GPU";
+  return usable_gpus == 1 ? "one GPU; NCCL takes one a rank, and a test has two ranks" : "";
+}
+
 SelfTest self_test(const std::string& worker, const std::string& backend) {
   const std::vector<std::string> work = {worker,          "bench",     "allreduce",    "--backend=" + backend,
                                          "--sizes=1K,1M", "--nproc=2", "--timeout=10", "--json"};

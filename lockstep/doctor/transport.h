@@ -16,6 +16,10 @@ struct Transport {
   double gbps = 0;          // algorithm bandwidth of one fold of 1 MiB, GB/s
 };
 
+// Returns what NCCL lacks for a self-test of two ranks, on a machine of which a process may use so many GPUs; "" if it
+// has them. A pure function.
+std::string missing_for_nccl(int usable_gpus);
+
 // The command of a self-test. Our launcher starts it in `processes` processes; MPI's, in one, starts its ranks itself.
 struct SelfTest {
   std::vector<std::string> command;

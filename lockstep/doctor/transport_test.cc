@@ -19,6 +19,12 @@ TEST(Transport, IsTriedByTwoWorkers) {
   EXPECT_THAT(mpi.command, testing::IsSupersetOf({"mpirun", "/bin/worker", "--backend=mpi"}));
 }
 
+TEST(Transport, OverNcclNeedsTwoGpus) {
+  EXPECT_EQ(missing_for_nccl(0), "no GPU");
+  EXPECT_THAT(missing_for_nccl(1), testing::StartsWith("one GPU; NCCL takes one a rank"));
+  EXPECT_EQ(missing_for_nccl(2), "");
+}
+
 TEST(Transport, ThatWorksIsMeasured) {
   const auto shm = judge("shm", 0, kRows, "");
   EXPECT_EQ(to_string(shm.health), "ok");

@@ -19,7 +19,8 @@ struct Usage {
 
 constexpr Usage kUsages[] = {
     {BenchKind::kStep, "lockstep bench step: forward, backward, all-reduce and update of a model"},
-    {BenchKind::kAllreduce, "lockstep bench allreduce: bytes of many sizes between processes, over shm and Gloo"},
+    {BenchKind::kAllreduce,
+     "lockstep bench allreduce: bytes of many sizes between processes, over shm and Gloo, or a backend that is named"},
     {BenchKind::kOptimizer, "lockstep bench optimizer: bytes that updates move, beside the fewest they can"},
     {BenchKind::kStartup, "lockstep bench startup: from the command to the end of the first step"},
     {BenchKind::kPrecision, "lockstep bench precision: fp32, bf16 and fp16 on one thread, remembered for --amp auto"},
@@ -51,6 +52,9 @@ bool is_kind(const std::string& word) {
 
 void check(const BenchOptions& options) {
   if (options.kind == BenchKind::kData) options.loading.check();
+  if (options.kind == BenchKind::kAllreduce && options.on_gpus() && options.algorithm == "ring") {
+    throw ConfigError("--algorithm ring: is of messages, which go over the CPUs; leave it out with --backend nccl");
+  }
   if (options.kind != BenchKind::kStep) return;
   const bool loads = !options.loading.path.empty();
   if (!options.prefetch && !loads) throw ConfigError("--prefetch off: goes with --data, whose batches are copied");
@@ -84,7 +88,7 @@ void BenchOptions::declare_step(config::OptionSet& options) {
 }
 
 void BenchOptions::declare_allreduce(config::OptionSet& options) {
-  comm.declare(options, {{"nccl", "this bench is of CPU memory; use another, or auto"}});
+  comm.declare(options);
   options.section("Options");
   options.choice("algorithm", "ring: the usual one, beside which the fold can be set", &algorithm,
                  {kBenchAlgorithms.begin(), kBenchAlgorithms.end()}, kNone);

@@ -59,6 +59,9 @@ struct BenchOptions {
   int elements = 64 << 10;  // thousands (1024) of weights, for the caches to hold none
   bool json = false;
 
+  // Whether bench allreduce reduces memory of GPUs: NCCL's is. Elsewhere it is the CPUs'.
+  bool on_gpus() const { return comm.backend == "nccl"; }
+
   void declare(config::OptionSet& options);  // the options of `kind`
 
  private:

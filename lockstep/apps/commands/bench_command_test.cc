@@ -20,12 +20,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-// Without nccl, which is for GPUs.
-std::vector<std::string> backends_of_cpu_memory() {
+std::vector<std::string> backend_names() {
   std::vector<std::string> names = {"auto"};
-  for (const auto& name : kBackendNames) {
-    if (name != "nccl") names.emplace_back(name);
-  }
+  names.insert(names.end(), kBackendNames.begin(), kBackendNames.end());
   return names;
 }
 
@@ -114,7 +111,8 @@ TEST(BenchCommand, BadLines) {
       {"step --device tpu", "--device tpu: expected cpu or cuda"},
       {"step x", "bench step: x: one word too many"},
       {"step --model vgg", "--model vgg: expected lenet, resnet18, resnet50, unet or mobilenet_v2"},
-      {"allreduce --backend tcp", cat("--backend tcp: expected ", config::either(backends_of_cpu_memory()))},
+      {"allreduce --backend tcp", cat("--backend tcp: expected ", config::either(backend_names()))},
+      {"allreduce --backend nccl --algorithm ring", "--algorithm ring: is of messages, which go over the CPUs"},
       {"allreduce --sizes 1K,lots", "--sizes lots: expected"},
       {"allreduce --sizes 1K,,2K", "--sizes : expected"},
       {"allreduce --sizes 6", "--sizes 6: expected"},

@@ -64,7 +64,9 @@ int bench(const Arguments& args) {
   const apps::BenchOptions& options = command.options();
   if (options.kind == apps::BenchKind::kStartup) return bench_startup(options.processes.nproc, options.json);
   parallel::ProcessOptions processes = options.processes;
-  if (processes.nproc == 0) processes.nproc = std::clamp(usable_cores(), 2, kMaxLocalRanks);
+  if (processes.nproc == 0) {
+    processes.nproc = std::clamp(options.on_gpus() ? visible_gpus() : usable_cores(), 2, kMaxLocalRanks);
+  }
   return launch::start_ranks(worker_program(), command.arguments(), processes, options.json);
 }
 

@@ -60,7 +60,7 @@ Outcome run_quietly(std::vector<std::string> command, int processes) {
 
 // Returns what a backend needs and this machine lacks, or "" if nothing is missing.
 std::string missing_for(const std::string& backend, const doctor::Software& software) {
-  if (backend == "nccl" && software.gpus.empty()) return "no GPU";
+  if (backend == "nccl") return doctor::missing_for_nccl(software.usable_gpus);
   if (backend == "mpi" && software.mpi.empty()) return "no MPI library";
   if (backend == "mpi") {
     try {

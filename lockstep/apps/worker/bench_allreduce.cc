@@ -1,9 +1,11 @@
 // bench allreduce: latency and bandwidth of the fold, in the manner of nccl-tests (algorithm bandwidth: bytes by time;
 // bus bandwidth: that times 2·(W - 1)/W), and beside them what the machine's memory gives to a plain add (plain_add.h).
+// With NCCL the bytes are in the GPUs' memory, and no add stands beside them.
 #include <ATen/ops/full.h>
 #include <ATen/ops/median.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +22,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/rendezvous/environment.h"
+#include "lockstep/train/device.h"
 #include "lockstep/world/backends.h"
 #include "lockstep/world/world.h"
 #include "plain_add.h"
@@ -31,10 +34,12 @@ constexpr double kSeconds = 0.4;        // of measuring a size
 constexpr double kBatchSeconds = 2e-5;  // short ones are repeated for so long without a barrier between them
 constexpr int64_t kTurns = 5;           // what is compared is measured in turns, so that both meet the same weather
 
-// The times of something that all ranks do together: rounds of a barrier and `batch_` repetitions, timed as one.
+// The times of something that all ranks do together on this device: rounds of a barrier and `batch_` repetitions, timed
+// as one to the end of the last.
 class Timing {
  public:
-  Timing(comm::Communicator& comm, std::function<void()> act) : comm_(comm), act_(std::move(act)) {
+  Timing(comm::Communicator& comm, c10::Device device, std::function<void()> act)
+      : comm_(comm), device_(device), act_(std::move(act)) {
     constexpr int kProbes = 6;
     const Stopwatch watch;
     double probe = round(1);
@@ -59,6 +64,7 @@ class Timing {
     comm_.barrier();
     const Stopwatch watch;
     for (int64_t i = 0; i < batch; ++i) act_();
+    if (!device_.is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
     return watch.seconds() / static_cast<double>(batch);
   }
 
@@ -73,6 +79,7 @@ class Timing {
   }
 
   comm::Communicator& comm_;
+  c10::Device device_;
   std::function<void()> act_;
   int64_t rounds_ = 0, batch_ = 0;
   std::vector<double> times_;
@@ -93,29 +100,38 @@ void check_values(comm::Communicator& comm, const at::Tensor& tensor, int64_t by
   tensor.fill_(comm.rank());
   comm.broadcast(tensor, size - 1);
   require(tensor.eq(size - 1).all().item<bool>(), "broadcast", comm, bytes);
-  const at::Tensor rows = comm.all_gather(at::full({8}, comm.rank(), at::kFloat));
+  const at::Tensor rows = comm.all_gather(at::full({8}, comm.rank(), tensor.options()));
   for (int rank = 0; rank < size; ++rank) require(rows[rank].eq(rank).all().item<bool>(), "all_gather", comm, 32);
   tensor.zero_();
 }
 
-nlohmann::ordered_json measure(comm::Communicator& comm, int64_t bytes, const comm::FoldOptions& options) {
+// The plain add of a fold in CPU memory, and its times.
+struct Beside {
+  PlainAdd add;
+  Timing timing;
+  Beside(comm::Communicator& comm, int64_t bytes)
+      : add(bytes, comm.size()), timing(comm, c10::Device(c10::kCPU), [this] { add.run(); }) {}
+};
+
+nlohmann::ordered_json measure(comm::Communicator& comm, c10::Device device, int64_t bytes,
+                               const comm::FoldOptions& options) {
   const int size = comm.size();
-  const at::Tensor tensor = at::zeros({bytes / 4});
+  const at::Tensor tensor = at::zeros({bytes / 4}, device);
   check_values(comm, tensor, bytes);
-  Timing fold(comm, [&] { comm.fold({tensor}, options)->wait(); });
-  PlainAdd plain(bytes, size);
-  Timing add(comm, [&] { plain.run(); });
+  Timing fold(comm, device, [&] { comm.fold({tensor}, options)->wait(); });
+  // A fold of one moves nothing that could be compared.
+  const auto beside = size > 1 && device.is_cpu() ? std::make_unique<Beside>(comm, bytes) : nullptr;
   for (int64_t turn = 0; turn < kTurns; ++turn) {
     fold.take_turn();
-    if (size > 1) add.take_turn();
+    if (beside) beside->timing.take_turn();
   }
   const double seconds = fold.median();
   const double algbw = static_cast<double>(bytes) / seconds * 1e-9;
   nlohmann::ordered_json row = {
       {"backend", comm.backend()}, {"ranks", size},       {"bytes", bytes},
       {"seconds", seconds},        {"algbw_gbps", algbw}, {"busbw_gbps", algbw * 2 * (size - 1) / size}};
-  if (size == 1) return row;  // a fold of one moves nothing that could be compared
-  const double plain_seconds = add.median();
+  if (!beside) return row;
+  const double plain_seconds = beside->timing.median();
   row["memory_gbps"] = static_cast<double>(PlainAdd::bytes_moved(bytes, size)) / plain_seconds * 1e-9;
   row["of_memory"] = plain_seconds / seconds;
   return row;
@@ -159,8 +175,11 @@ std::string table(const nlohmann::ordered_json& rows) {
 struct Measured {
   std::shared_ptr<World> world;
   std::unique_ptr<comm::Communicator> beside;
+  c10::Device device{c10::kCPU};  // whose memory is reduced
 
-  explicit Measured(const BackendOptions& options) {
+  explicit Measured(const BenchOptions& bench) {
+    const BackendOptions& options = bench.comm;
+    if (bench.on_gpus()) train::open_cuda("--backend nccl");
     const WorldOptions named{.backend = options.backend,
                              .interfaces = options.interfaces,
                              .timeout = std::chrono::seconds(options.timeout),
@@ -171,6 +190,9 @@ struct Measured {
                   .interfaces = options.interfaces,
                   .timeout = named.timeout,
                   .timeout_name = named.timeout_name});
+    if (bench.on_gpus()) {
+      device = train::open_device(train::DeviceKind::kCuda, train::node_ranks(*world, /*may_share=*/false));
+    }
     if (!both) return;
     WorldOptions shm = named;
     shm.backend = "shm";
@@ -179,7 +201,8 @@ struct Measured {
 };
 
 // Those of one backend.
-void measure_all(comm::Communicator& comm, const BenchOptions& options, nlohmann::ordered_json& rows) {
+void measure_all(comm::Communicator& comm, c10::Device device, const BenchOptions& options,
+                 nlohmann::ordered_json& rows) {
   std::unique_ptr<apps::RingCommunicator> ring;
   if (options.algorithm == "ring") {
     std::vector<int> all(static_cast<size_t>(comm.size()));
@@ -188,16 +211,16 @@ void measure_all(comm::Communicator& comm, const BenchOptions& options, nlohmann
   }
   comm::Communicator& chosen = ring ? *ring : comm;
   const comm::FoldOptions fold{.label = "bench", .wire = wire_of(options)};
-  for (const int64_t bytes : sizes_of(options)) rows.push_back(measure(chosen, bytes, fold));
+  for (const int64_t bytes : sizes_of(options)) rows.push_back(measure(chosen, device, bytes, fold));
 }
 
 }  // namespace
 
 int bench_allreduce(const BenchOptions& options) {
-  const Measured measured(options.comm);
+  const Measured measured(options);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  if (measured.beside) measure_all(*measured.beside, options, rows);
-  measure_all(measured.world->communicator(), options, rows);
+  if (measured.beside) measure_all(*measured.beside, measured.device, options, rows);
+  measure_all(measured.world->communicator(), measured.device, options, rows);
   if (measured.world->rank() != 0) return 0;
   print(options.json ? rows.dump() + '\n' : table(rows));
   return 0;

@@ -4,7 +4,6 @@
 #include <array>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "lockstep/config/option_set.h"
 
@@ -19,8 +18,7 @@ struct BackendOptions {
   std::string interfaces;  // network interfaces, "eth0,eth1"; empty: the one that reaches the rendezvous
   int timeout = 600;       // seconds that a rank waits for the others
 
-  // `refused`: words of --backend that are refused with an answer of their own.
-  void declare(config::OptionSet& options, const std::vector<config::Refused>& refused = {});
+  void declare(config::OptionSet& options);
 };
 
 }  // namespace lockstep
