@@ -1,9 +1,13 @@
 // Training on a GPU, where there is one: `./run test cuda`.
 #include "lockstep/base/testing/gpu.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "pictures.h"
 #include "runs.h"
@@ -11,8 +15,11 @@
 namespace lockstep::e2e {
 namespace {
 
-Words gpu_words(const std::string& run, const Words& more) {
-  return train_words({"--steps", std::to_string(kSteps), "--out", run, "--device", "cuda"}) + more;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Words gpu_words(const std::string& run, const Words& more, const char* device = "cuda") {
+  return train_words({"--steps", std::to_string(kSteps), "--out", run, "--device", device}) + more;
 }
 
 // Kernels of a GPU add in another order than the CPU's: losses are near, not equal.
@@ -32,7 +39,32 @@ TEST(Gpu, AMistakeIsOneLine) {
   EXPECT_NE(result.err.find("--device cuda: goes with --backend nccl"), std::string::npos) << result.err;
 }
 
-TEST(Gpu, OneRankOverNccl) {
+TEST(Gpu, OnAMachineWithoutOneNoRankIsStarted) {
+  if (testing_support::has_gpu_file()) GTEST_SKIP() << "this machine has one";
+  const TempDir dir;
+  for (const char* ranks : {"1", "2", "auto"}) {
+    const auto result = lockstep(gpu_words(dir / "run", {"--nproc", ranks}));
+    EXPECT_EQ(result.exit_code, 2) << ranks;
+    EXPECT_THAT(result.err, HasSubstr("--device cuda: no GPU can be used here")) << ranks;
+    EXPECT_FALSE(std::filesystem::exists(dir / "run")) << ranks;
+  }
+}
+
+// As on a GPU, but only where it is asked for.
+TEST(Gpu, TheLogOfEachRankNamesTheCpu) {
+  const TempDir dir;
+  const Words words = train_words({"--steps", "1", "--nproc", "2", "--out", dir / "run"});
+  const auto result =
+      Program({.command = Words{"/usr/bin/env", "LOCKSTEP_LOG=debug", bin_folder() + "/lockstep"} + words}).wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* name : {"rank0.log", "rank1.log"}) {
+    std::ifstream log((dir / "run") + "/logs/" + name);
+    const std::string text{std::istreambuf_iterator<char>(log), {}};
+    EXPECT_THAT(text, HasSubstr("debug: computes on CPU")) << name;
+  }
+}
+
+TEST(Gpu, OneRankTrainsAsOnTheCpu) {
   LOCKSTEP_NEEDS_GPU();
   expect_near_the_cpu({}, 1e-2);
 }
@@ -40,6 +72,34 @@ TEST(Gpu, OneRankOverNccl) {
 TEST(Gpu, TwoRanksShareOneOverGloo) {
   LOCKSTEP_NEEDS_GPU();
   expect_near_the_cpu({"--nproc", "2", "--backend", "gloo"}, 1e-2);
+  const TempDir dir;
+  const auto result = lockstep(gpu_words(dir / "run", {"--nproc", "2", "--backend", "gloo"}, "cuda:0"));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("2 ranks share cuda:0"));
+}
+
+TEST(Gpu, SeveralRanksDoNotShareOneUnasked) {
+  LOCKSTEP_NEEDS_GPU();
+  const TempDir dir;
+  const auto result = lockstep(gpu_words(dir / "run", {"--nproc", "2"}, "cuda:0"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--device cuda:0: is for one rank a node, and this one has 2"));
+  const auto beyond = lockstep(gpu_words(dir / "run", {}, "cuda:999"));
+  EXPECT_EQ(beyond.exit_code, 2);
+  EXPECT_THAT(beyond.err, HasSubstr("--device cuda:999: "));
+}
+
+TEST(Gpu, TheHeaderAndTheLogNameTheDevice) {
+  LOCKSTEP_NEEDS_GPU();
+  const TempDir dir;
+  const auto result = lockstep(gpu_words(dir / "run", {"--nproc", "auto"}, "cuda:0"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("(cuda:0), precision O0 float32, convolutions in TF32"), HasSubstr("ranks       1 ")));
+  std::ifstream log((dir / "run") + "/logs/rank0.log");
+  std::string first;
+  std::getline(log, first);
+  EXPECT_THAT(first, AllOf(HasSubstr("(cuda:0), compute capability"), HasSubstr("cuDNN"), HasSubstr("NCCL")));
 }
 
 TEST(Gpu, InMixedPrecisionWithAnAverage) {
@@ -132,13 +192,27 @@ TEST(Gpu, DecodesPictures) {
   EXPECT_NE(device.out.find(" on the device, 0 on the host; nvJPEG "), std::string::npos) << device.out;
 }
 
-TEST(Gpu, ACheckpointGoesOnOnTheCpu) {
+TEST(Gpu, ACheckpointIsEvaluatedOnEitherDevice) {
   LOCKSTEP_NEEDS_GPU();
   const TempDir dir;
   ASSERT_EQ(lockstep(gpu_words(dir / "run", {})).exit_code, 0);
-  const auto result = lockstep(
-      {"eval", "mnist", "--data", digits_folder(), "--load", (dir / "run") + "/checkpoints/last.pt", "--json"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto loss_on = [&](const Words& device) {
+    const auto result = lockstep(
+        Words{"eval", "mnist", "--data", digits_folder(), "--load", (dir / "run") + "/checkpoints/last.pt", "--json"} +
+        device);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out).at("loss").get<double>();
+  };
+  const double gpu = loss_on({"--device", "cuda"});
+  EXPECT_NEAR(gpu, loss_on({}), 1e-2);
+  EXPECT_EQ(gpu, loss_on({"--device", "cuda:0"})) << "and it repeats its bits";
+}
+
+TEST(Gpu, AMachineOfOneIsToldWhatNcclLacks) {
+  LOCKSTEP_NEEDS_GPU();
+  const auto result = lockstep({"bench", "allreduce", "--backend", "nccl", "--nproc", "64", "--sizes", "1K"});
+  EXPECT_EQ(result.exit_code, 2) << result.out;
+  EXPECT_THAT(result.err, HasSubstr("backend nccl: "));
 }
 
 }  // namespace
