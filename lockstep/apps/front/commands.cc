@@ -12,6 +12,7 @@
 #include "lockstep/base/board.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/gpus.h"
 #include "lockstep/base/log.h"
 #include "lockstep/bundle/environment.h"
 #include "lockstep/config/inputs.h"
