@@ -198,15 +198,15 @@ bool DistributedDataParallel::is_stepped(const WrappedNetwork& network) const {
 double DistributedDataParallel::run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                           double loss_scale) {
   if (sync_ != nullptr) return run_by_turns(step, loss_of, loss_scale);
-  comm::LeafFold<double> losses;
-  for (size_t i = 0; i < step.lanes.size(); ++i) losses.push(run_lane(step, i, loss_of, loss_scale), std::plus<>());
-  return losses.finish(std::plus<>());
+  std::vector<LaneLoss> losses;
+  for (size_t i = 0; i < step.lanes.size(); ++i) losses.push_back(run_lane(step, i, loss_of, loss_scale));
+  return sum_of(losses);
 }
 
 // The same with SyncBatchNorm: this rank's lanes take turns at each of its layers.
 double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                              double loss_scale) {
-  std::vector<double> shares(step.lanes.size());
+  std::vector<LaneLoss> losses(step.lanes.size());
   std::vector<size_t> filled;
   for (size_t i = 0; i < step.lanes.size(); ++i) {
     if (step.lanes[i].samples > 0) {
@@ -218,12 +218,10 @@ double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::fu
   generators_.begin_turns(filled.size());
   const auto run_one = [&](size_t lane) {
     const amp::CastCacheScope one_cast_a_weight;
-    shares[lane] = run_lane(step, lane, loss_of, loss_scale);
+    losses[lane] = run_lane(step, lane, loss_of, loss_scale);
   };
   sync_->run(step.lanes.size(), filled, run_one, [&](size_t from, size_t to) { switch_lane(filled, from, to); });
-  comm::LeafFold<double> losses;
-  for (const double share : shares) losses.push(share, std::plus<>());
-  return losses.finish(std::plus<>());
+  return sum_of(losses);
 }
 
 // The state of a lane that is not its thread's is saved and restored as the turn passes.
@@ -245,14 +243,14 @@ void DistributedDataParallel::set_in_function(size_t lane, bool in_function) {
   for (auto* each : present_) each->set_in_function(in_function);
 }
 
-// Runs forward and backward of one lane. Returns its share of the global batch's mean loss.
-double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
-                                         const std::function<at::Tensor(size_t)>& loss_of, double loss_scale) {
+// Runs forward and backward of one lane.
+LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
+                                           const std::function<at::Tensor(size_t)>& loss_of, double loss_scale) {
   const auto [index, samples] = step.lanes[lane];
   for (auto* each : stepped_) each->reducer_.set_lane(lane);
   if (samples == 0) {
     for (auto* each : stepped_) each->reducer_.empty_lane();
-    return 0;
+    return {};
   }
   const double weight = static_cast<double>(samples) / static_cast<double>(step.samples);
   // Each network draws its own, and each loss of a step.
@@ -282,7 +280,7 @@ double DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   }
   for (auto* each : stepped_) each->reducer_.end_lane();
   for (const auto* each : present_) each->buffers().end_lane(index, lane);
-  return weight * loss.item<double>();
+  return {.weight = weight, .value = loss.detach()};
 }
 
 void DistributedDataParallel::backward(const at::Tensor& loss) {

@@ -24,6 +24,7 @@
 #include "lockstep/parallel/comm_log.h"
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/lane_generators.h"
+#include "lockstep/parallel/lane_losses.h"
 #include "lockstep/parallel/reducer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/parallel/wrapped_networks.h"
@@ -173,8 +174,8 @@ class DistributedDataParallel {
   bool is_stepped(const WrappedNetwork& network) const;
   std::vector<std::string> unfolded_gradients() const;
   void set_in_function(size_t lane, bool in_function);
-  double run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
-                  double loss_scale);
+  LaneLoss run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
+                    double loss_scale);
   double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   double run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   void switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to);

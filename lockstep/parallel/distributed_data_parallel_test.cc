@@ -1,6 +1,7 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/functional/activation.h>
@@ -293,6 +294,31 @@ RANK_PROGRAM(lanes_missing) {
     EXPECT_THAT(error.what(), HasSubstr("the lanes of all ranks hold 16 samples, the global batch 32"));
   }
 }
+
+RANK_PROGRAM(losses_are_read_last) {
+  static int reads = 0;
+  const auto callback = at::addThreadLocalCallback(
+      at::RecordFunctionCallback([](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {
+        reads += std::string(call.name()) == "aten::_local_scalar_dense" ? 1 : 0;
+        return nullptr;
+      }));
+  const auto world = join_world(context);
+  Net net(1);
+  const Data data;
+  DistributedDataParallel ddp(net.ptr(), world, {});
+  int before = 0, before_the_last = 0;
+  ddp.run(plan(*world, 4, 8), [&](size_t lane) {
+    if (lane == 0) before = reads;
+    if (lane == 3) before_the_last = reads;
+    return data.loss(*net, static_cast<int>(lane), 8);
+  });
+  EXPECT_EQ(before_the_last, before);
+  EXPECT_GE(reads, before + 4) << "reading is seen";
+  at::removeCallback(callback);
+}
+
+// On a GPU reading a loss waits until all is computed.
+TEST(DistributedDataParallel, LossesAreReadAfterTheLastLane) { expect_ranks_pass("losses_are_read_last", 1); }
 
 TEST(DistributedDataParallel, LanesThatNobodyOwnsAreNoticed) { expect_ranks_pass("lanes_missing", 2); }
 
