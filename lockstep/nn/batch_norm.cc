@@ -8,6 +8,7 @@
 #include "lockstep/nn/batch_norm_graph.h"
 #include "lockstep/nn/batch_norm_passes.h"
 #include "lockstep/nn/checkpoint.h"
+#include "lockstep/nn/device_passes.h"
 
 namespace lockstep::nn {
 namespace {
@@ -20,7 +21,7 @@ struct Use : torch::CustomClassHolder {
   Activation activation = Activation::kNone;
   std::shared_ptr<StatisticsExchange> exchange;
   bool by_batch = true;  // normalised by the batch's statistics, not the running ones
-  int64_t count = 0;     // of values a channel, over all lanes
+  at::Tensor count;      // of values a channel over all lanes, fp64 [1]; undefined if not by the batch
   bool has_residual = false;
 };
 
@@ -53,16 +54,20 @@ void update_running(const BatchNormArguments& arguments, const Moments& moments)
     running.mul_(1 - arguments.momentum).add_(now.to(running.scalar_type()), arguments.momentum);
   };
   blend(arguments.running_mean, moments.mean);
-  blend(arguments.running_var, moments.m2 / static_cast<double>(moments.count - 1));
+  blend(arguments.running_var, moments.m2 / (moments.count - 1));
 }
 
 // The statistics by which x is normalised, as moments.
 Moments statistics(Use& use, const at::Tensor& x) {
   const BatchNormArguments& arguments = use.arguments;
-  if (!use.by_batch) return {1, wide(arguments.running_mean), wide(arguments.running_var)};
+  if (!use.by_batch) {
+    const at::Tensor mean = wide(arguments.running_mean);
+    return {at::ones({1}, mean.options()), mean, wide(arguments.running_var)};
+  }
   Moments moments = moments_of(x);
   if (use.exchange) moments = use.exchange->join(moments);
-  check_count(moments.count, x);
+  const bool may_be_few = x.numel() == 0 || values_of_channel(x) < 2;  // only then is the sum over lanes looked at
+  if (may_be_few) check_count(static_cast<int64_t>(moments.count.item<double>()), x);
   use.count = moments.count;
   const bool keeps = (!use.exchange || use.exchange->keeps_statistics()) && !is_recomputing();
   if (arguments.training && keeps) update_running(arguments, moments);
@@ -78,11 +83,11 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
                      residual = given_residual.value_or(at::Tensor());
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const Moments moments = statistics(*use, x);
-    const at::Tensor invstd = (moments.m2 / static_cast<double>(moments.count)).add_(use->arguments.eps).rsqrt_();
+    const at::Tensor invstd = (moments.m2 / moments.count).add_(use->arguments.eps).rsqrt_();
     const at::Tensor scale = weight.defined() ? wide(weight).mul(invstd) : invstd;
     const at::Tensor affine = at::stack({moments.mean, scale, bias.defined() ? wide(bias) : at::zeros_like(scale)});
     const at::Tensor y = normalised(x, residual, affine, use->activation);
-    const bool y_tells = residual.defined() && use->activation != Activation::kNone;
+    const bool y_tells = use->activation != Activation::kNone && (residual.defined() || device::takes(x));
     context->save_for_backward({x, y_tells ? y : at::Tensor(), weight, bias, affine, invstd});
     context->saved_data["use"] = c10::IValue::make_capsule(use);
     return y;
@@ -102,13 +107,14 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
                                                            .invstd = invstd,
                                                            .activation = use->activation,
                                                            .eps = use->arguments.eps,
-                                                           .count = use->by_batch ? use->count : 0,
+                                                           .count = use->count,
                                                            .exchange = use->exchange});
       return results(weight, bias, dx, sums, use->has_residual ? g : at::Tensor());
     }
     BackwardInputs inputs{as(x, gradients[0]), x, saved[1], saved[4], use->activation};
     at::Tensor masked;
-    const bool keep = use->has_residual && use->activation != Activation::kNone;
+    // On a device the masked gradient costs a pass of its own, and two passes need it.
+    const bool keep = use->activation != Activation::kNone && (use->has_residual || device::takes(x));
     const at::Tensor sums = gradient_sums(inputs, keep ? &masked : nullptr);
     sums[1].mul_(invstd);
     if (keep) inputs = {masked, x, {}, saved[4], Activation::kNone};
@@ -134,7 +140,7 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
   static at::Tensor line(const Use& use, const at::Tensor& own, const at::Tensor& affine, const at::Tensor& invstd) {
     if (!use.by_batch) return at::zeros_like(own);
     const at::Tensor sums = use.exchange ? use.exchange->add(own) : own;
-    const at::Tensor share = affine[kScale] / static_cast<double>(-use.count);
+    const at::Tensor share = affine[kScale] / -use.count;
     return at::stack({sums[1] * share * invstd, sums[0] * share});
   }
 };

@@ -14,11 +14,10 @@
 
 namespace lockstep::nn {
 
-// The moments of one input's channels: the number of values of each, their mean and the sum of their squared
-// deviations. mean and m2 are fp64 [C], on the input's device.
+// The moments of one input's channels: the number of values of each, fp64 [1], their means and the sums of their
+// squared deviations, fp64 [C]. All are on the input's device, so that nothing waits for it.
 struct Moments {
-  int64_t count = 0;
-  at::Tensor mean, m2;
+  at::Tensor count, mean, m2;
 };
 
 // Joins BatchNorm's statistics with those of other lanes, which hold other parts of the same batch (SyncBatchNorm).
@@ -27,7 +26,7 @@ struct Moments {
 class StatisticsExchange {
  public:
   virtual ~StatisticsExchange() = default;
-  // In the forward: the moments over all lanes. own.count is 0 where a lane has no values.
+  // In the forward: the moments over all lanes. own.count holds 0 where a lane has no values.
   virtual Moments join(const Moments& own) = 0;
   // In the backward: the sum over all lanes of fp64 [2, C], which is Σdy and Σdy·x̂ of a lane's own values.
   virtual at::Tensor add(const at::Tensor& own) = 0;
@@ -48,11 +47,13 @@ struct BatchNormArguments {
 // or undefined. The result has x's shape, dtype and memory format. Updates the running statistics (the variance
 // unbiased) in place.
 //
-// Differentiable by x, weight, bias and residual. Without a residual the activation's derivative is taken before
-// y is rounded. The gradients of weight and bias cover the lane's own values alone, as data parallelism expects.
+// Differentiable by x, weight, bias and residual. On the CPU and without a residual the activation's derivative is
+// taken before y is rounded. The gradients of weight and bias cover the lane's own values alone, as data parallelism
+// expects.
 //
 // CPU tensors whose channels lie innermost (channels_last, or [N, C]) go through our own kernels, whose sums are
-// bitwise the same at any number of threads. A backward that is to be differentiated itself (create_graph) is made of
+// bitwise the same at any number of threads. On other devices an exchange's statistics are fp32 (device_passes.h), and
+// nothing waits for the device. A backward that is to be differentiated itself (create_graph) is made of
 // libtorch's operations; with an exchange it is that of the joined batch. Throws DataError where training has one value
 // a channel (over all lanes), or shapes don't fit.
 at::Tensor batch_norm(const at::Tensor& x, const BatchNormArguments& arguments,

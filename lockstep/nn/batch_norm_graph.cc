@@ -42,10 +42,10 @@ struct Normalised {
 // x̂ as a function of x, through the batch's statistics too.
 Normalised normalised(const SavedUse& use, const at::Tensor& x) {
   const at::Tensor from = x - spread(use.affine[kMean], x);
-  if (use.count == 0) return {from * spread(use.invstd, x), use.invstd};
+  if (!use.count.defined()) return {from * spread(use.invstd, x), use.invstd};
   const auto others = all_but_channels(x);
   const at::Tensor sums = over_lanes(at::stack({from.sum(others), from.square().sum(others)}), use.exchange);
-  const at::Tensor moments = sums / static_cast<double>(use.count);  // about the mean: the first is 0, and has a slope
+  const at::Tensor moments = sums / use.count;  // about the mean: the first is 0, and has a slope
   const at::Tensor invstd = (moments[1] - moments[0].square() + use.eps).rsqrt();
   return {(from - spread(moments[0], x)) * spread(invstd, x), invstd};
 }
@@ -60,8 +60,8 @@ DifferentiableGradients differentiable_gradients(const SavedUse& use) {
   const auto others = all_but_channels(x);
   const at::Tensor own = at::stack({g.sum(others), (g * unit.values).sum(others)});
   at::Tensor slope = g;
-  if (use.count > 0) {
-    const at::Tensor means = over_lanes(own, use.exchange) / static_cast<double>(use.count);
+  if (use.count.defined()) {
+    const at::Tensor means = over_lanes(own, use.exchange) / use.count;
     slope = g - spread(means[0], x) - unit.values * spread(means[1], x);
   }
   const at::Tensor scale = use.weight.defined() ? use.weight.to(at::kDouble) * unit.invstd : unit.invstd;

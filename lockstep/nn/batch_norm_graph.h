@@ -3,7 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <memory>
 
 #include "lockstep/nn/activation.h"
@@ -19,7 +18,7 @@ struct SavedUse {
   at::Tensor affine, invstd;  // fp64 (AffineRow), [C]
   Activation activation;
   double eps;
-  int64_t count;  // of values a channel over all lanes; 0: normalised by the running statistics
+  at::Tensor count;  // of values a channel over all lanes, fp64 [1]; undefined: normalised by the running statistics
   std::shared_ptr<StatisticsExchange> exchange;
 };
 

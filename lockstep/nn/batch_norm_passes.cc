@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lockstep/nn/device_passes.h"
 #include "lockstep/nn/norm_kernels.h"
 
 namespace lockstep::nn {
@@ -128,7 +129,7 @@ Moments moments_by_kernels(const at::Tensor& x) {
     mean[c] = shift.const_data_ptr<float>()[c] + offset;
     mean[matrix.channels + c] = std::max(sum[matrix.channels + c] - offset * sum[c], 0.0);
   }
-  return {count, moments[0], moments[1]};
+  return {at::full({1}, static_cast<double>(count), at::kDouble), moments[0], moments[1]};
 }
 
 at::Tensor normalised_by_kernels(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& affine,
@@ -204,13 +205,17 @@ bool has_kernels(const at::Tensor& x) {
   return x.dim() == 5 && x.is_contiguous(at::MemoryFormat::ChannelsLast3d);
 }
 
+Moments no_moments(const at::Tensor& x) {
+  const auto options = x.options().dtype(at::kDouble);
+  const at::Tensor nothing = at::zeros({2, x.size(1)}, options);
+  return {at::zeros({1}, options), nothing[0], nothing[1]};
+}
+
 Moments moments_of(const at::Tensor& x) {
+  if (device::takes(x)) return device::moments_of(x);
   if (has_kernels(x)) return moments_by_kernels(x);
-  const int64_t count = x.size(1) == 0 ? 0 : x.numel() / x.size(1);
-  if (count == 0) {
-    const at::Tensor nothing = at::zeros({2, x.size(1)}, x.options().dtype(at::kDouble).memory_format(std::nullopt));
-    return {0, nothing[0], nothing[1]};
-  }
+  if (x.numel() == 0) return no_moments(x);
+  const at::Tensor count = at::full({1}, static_cast<double>(x.numel() / x.size(1)), at::kDouble);
   const at::Tensor wide = x.to(at::kDouble);
   const at::Tensor mean = wide.mean(all_but_channels(x));
   return {count, mean, (wide - spread(mean, x)).square_().sum(all_but_channels(x))};
@@ -218,6 +223,7 @@ Moments moments_of(const at::Tensor& x) {
 
 at::Tensor normalised(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& affine,
                       Activation activation) {
+  if (device::takes(x)) return device::normalised(x, residual, affine, activation);
   if (has_kernels(x)) return normalised_by_kernels(x, residual, affine, activation);
   at::Tensor z = before_activation(x, affine);
   if (residual.defined()) z.add_(residual);
@@ -227,6 +233,7 @@ at::Tensor normalised(const at::Tensor& x, const at::Tensor& residual, const at:
 }
 
 at::Tensor gradient_sums(const BackwardInputs& inputs, at::Tensor* masked) {
+  if (device::takes(inputs.x)) return device::gradient_sums(inputs, masked);
   if (has_kernels(inputs.x)) return gradient_sums_by_kernels(inputs, masked);
   const at::Tensor g = masked_gradient(inputs);
   if (masked != nullptr) *masked = at::empty_like(inputs.x).copy_(g);
@@ -235,6 +242,7 @@ at::Tensor gradient_sums(const BackwardInputs& inputs, at::Tensor* masked) {
 }
 
 at::Tensor input_gradient(const BackwardInputs& inputs, const at::Tensor& line) {
+  if (device::takes(inputs.x)) return device::input_gradient(inputs, line);
   if (has_kernels(inputs.x)) return input_gradient_by_kernels(inputs, line);
   const at::Tensor& x = inputs.x;
   const at::Tensor scaled = masked_gradient(inputs).mul(spread(inputs.affine[kScale], x));

@@ -1,5 +1,6 @@
-// The passes over whole tensors that make up BatchNorm: by our own kernels where the tensor's layout allows it,
-// else by libtorch's operations. Everything about a channel is fp64, on the tensor's device.
+// The passes over whole tensors that make up BatchNorm: by our own kernels where the tensor's layout allows it, else by
+// libtorch's operations, on the CPU in fp64, on other devices in fp32 (device_passes.h). Everything about a channel is
+// fp64, on the tensor's device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +16,7 @@ namespace lockstep::nn {
 bool has_kernels(const at::Tensor& x);
 
 Moments moments_of(const at::Tensor& x);
+Moments no_moments(const at::Tensor& x);  // of an input without values
 
 // The rows of an affine map [3, C]: z = (x - mean) · scale + bias.
 enum AffineRow { kMean, kScale, kBias };

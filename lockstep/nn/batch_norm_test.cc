@@ -4,10 +4,12 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/nn/device_passes.h"
 #include "lockstep/nn/testing/lane_exchange.h"
 
 namespace lockstep::nn {
@@ -188,10 +190,12 @@ TEST(BatchNorm, WorksWithoutWeightsAndStatistics) {
 
 // The parts of sizes `split` of one batch, run in lockstep, are the whole batch.
 void expect_joined(const std::vector<int64_t>& split, const at::Tensor& x, const at::Tensor& residual,
-                   Activation activation) {
+                   Activation activation, bool on_devices = false) {
   const at::Tensor dy = at::randn_like(x);
   const Layer layer = Layer::random(x.size(1), x.scalar_type());
   const Trial whole = run(ours, x, residual, layer.to(x.scalar_type()), activation, dy);
+  std::optional<device::TakesAll> takes_all;
+  if (on_devices) takes_all.emplace();
   Meeting meeting(static_cast<int>(split.size()));
   const auto xs = x.split_with_sizes(split), dys = dy.split_with_sizes(split);
   const auto residuals = residual.defined() ? residual.split_with_sizes(split) : std::vector<at::Tensor>(split.size());
@@ -235,6 +239,20 @@ TEST(BatchNormExchange, PartsAreTheWhole) {
   }
   expect_joined({3, 3}, at::randn({6, 20, 5, 7}, at::kDouble), {}, Activation::kRelu);
   expect_joined({1, 1}, at::randn({2, 20}), {}, Activation::kRelu);  // one value a channel here, two together
+}
+
+// The same through the passes of devices, of both layouts.
+TEST(BatchNormExchange, PartsAreTheWholeOnDevices) {
+  at::manual_seed(9);
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    const at::Tensor x = at::randn({6, 20, 5, 7}).contiguous(format), residual = at::randn_like(x);
+    for (const bool on_devices : {false, true}) {
+      for (const Activation activation : {Activation::kNone, Activation::kRelu, Activation::kRelu6}) {
+        expect_joined({2, 0, 4}, x, {}, activation, on_devices);
+        expect_joined({2, 0, 4}, x, residual, activation, on_devices);
+      }
+    }
+  }
 }
 
 TEST(BatchNormExchange, OneValueAltogetherIsAnError) {

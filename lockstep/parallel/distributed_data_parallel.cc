@@ -207,20 +207,24 @@ double DistributedDataParallel::run_lanes(const StepPlan& step, const std::funct
 double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                              double loss_scale) {
   std::vector<LaneLoss> losses(step.lanes.size());
-  std::vector<size_t> filled;
-  for (size_t i = 0; i < step.lanes.size(); ++i) {
-    if (step.lanes[i].samples > 0) {
-      filled.push_back(i);
-    } else {
-      run_lane(step, i, loss_of, loss_scale);
-    }
-  }
+  std::vector<size_t> filled, empty;
+  for (size_t i = 0; i < step.lanes.size(); ++i) (step.lanes[i].samples > 0 ? filled : empty).push_back(i);
+  const auto run_empty = [&] {
+    for (const size_t lane : empty) run_lane(step, lane, loss_of, loss_scale);
+  };
+  if (!filled.empty()) run_empty();
   generators_.begin_turns(filled.size());
   const auto run_one = [&](size_t lane) {
+    // A rank without samples folds after all exchanges. On GPUs all ranks call the two communicators in one order.
+    if (sync_->has_idle_ranks()) {
+      for (auto* each : stepped_) each->reducer_.delay();
+    }
     const amp::CastCacheScope one_cast_a_weight;
     losses[lane] = run_lane(step, lane, loss_of, loss_scale);
   };
-  sync_->run(step.lanes.size(), filled, run_one, [&](size_t from, size_t to) { switch_lane(filled, from, to); });
+  sync_->run(step.lanes.size(), filled, module_->parameters()[0].device(), run_one,
+             [&](size_t from, size_t to) { switch_lane(filled, from, to); });
+  if (filled.empty()) run_empty();
   return sum_of(losses);
 }
 

@@ -87,6 +87,8 @@ class Reducer {
   // Selects the lane that the next gradients belong to. Any thread, while no lane's backward runs; those of other lanes
   // may be suspended (lane_turns.h).
   void set_lane(size_t lane) { step_.lane = lane; }
+  // Makes the step under way a delayed one (StepSettings), before its first bucket is full.
+  void delay() { step_.delayed = true; }
   // Begins a backward pass by hand, which finish_pass() ends, rather than by itself at its first gradient.
   void begin_pass(const PassSettings& settings);
   // Ends a pass: parameters without a gradient in it fold what is in .grad, or +0 where the options ask for that.

@@ -13,9 +13,11 @@
 
 namespace lockstep::parallel {
 
-// Combines the lanes' statistics in the order of the fold's tree. `rows`: fp64 [lanes, 1 + 2C], each row a count, C
-// means and C sums of squared deviations.
+// Combines the lanes' statistics. `rows`: fp64 [lanes, 1 + 2C], each row a count, C means and C sums of squared
+// deviations. By the first, two by two in the order of the fold's tree; by the second, all at once by libtorch's sums
+// over lanes, as on devices, where each operation is a launch. Either depends on the lanes alone, not on their ranks.
 nn::Moments combine_moments(const at::Tensor& rows);
+nn::Moments combine_moments_at_once(const at::Tensor& rows);
 
 // The SyncBatchNorms of one model share one group. Called by the thread that runs the step, and by its lanes' threads
 // in their turns.
@@ -27,9 +29,13 @@ class SyncGroup final : public nn::StatisticsExchange {
 
   // Runs a step of `lanes` lanes on this rank. Those in `filled`, ascending, have samples, and lane(l) runs for each of
   // them by turns; the others take part with a count of 0, as do ranks without samples. `on_switch` gets indices into
-  // `filled`. A collective of the ranks. Throws what a lane throws.
-  void run(size_t lanes, const std::vector<size_t>& filled, const std::function<void(size_t lane)>& lane,
-           const LaneTurns::OnSwitch& on_switch);
+  // `filled`. `device` is that of statistics which are not on the CPU. A collective of the ranks. Throws what a lane
+  // throws.
+  void run(size_t lanes, const std::vector<size_t>& filled, at::Device device,
+           const std::function<void(size_t lane)>& lane, const LaneTurns::OnSwitch& on_switch);
+
+  // Within run(): whether some rank has no samples in this step.
+  bool has_idle_ranks() const { return leader_ >= 0; }
 
   // Makes join() throw ConfigError, as within a step of another network whose lanes on this rank do not take turns
   // here.
@@ -44,8 +50,8 @@ class SyncGroup final : public nn::StatisticsExchange {
 
  private:
   at::Tensor gather(const at::Tensor& own);
-  void announce(int64_t columns);
-  void follow();
+  void announce(int64_t columns, at::Device device);
+  void follow(at::Device device);
 
   std::unique_ptr<comm::Communicator> ranks_;
   LaneTurns turns_;

@@ -46,11 +46,8 @@ class LaneExchange : public nn::StatisticsExchange {
     meeting_.barrier.arrive_and_wait();
   }
   static Moments joined(const Moments& a, const Moments& b) {
-    const int64_t count = a.count + b.count;
-    if (count == 0) return a;
-    const double n = static_cast<double>(count), share = static_cast<double>(b.count) / n;
-    const at::Tensor delta = b.mean - a.mean;
-    return {count, a.mean + delta * share, a.m2 + b.m2 + delta.square() * (static_cast<double>(a.count) * share)};
+    const at::Tensor count = a.count + b.count, share = b.count / count.clamp_min(1), delta = b.mean - a.mean;
+    return {count, a.mean + delta * share, a.m2 + b.m2 + delta.square() * (a.count * share)};
   }
 
   Meeting& meeting_;
