@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/sigpipe.h"
+#include "lockstep/parallel/thread_device.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -34,13 +35,17 @@ void LaneTurns::start_threads(size_t lanes) {
 
 void LaneTurns::run(size_t lanes, const std::function<void(size_t)>& lane, const OnSwitch& on_switch) {
   const at::ThreadLocalState settings;
+  const ThreadDevice device;
   if (lanes > 1) start_threads(lanes);
   std::unique_lock lock(mutex_);
   lane_ = [&](size_t i) {
     const at::ThreadLocalStateGuard guard(settings);
     // A lane that waits within its backward must not hold a thread that another lane's backward needs, as autograd's
     // one thread for a GPU.
-    if (lanes > 1) c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+    if (lanes > 1) {
+      c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+      device.set();
+    }
     lane(i);
   };
   on_switch_ = on_switch;

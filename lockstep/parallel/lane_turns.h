@@ -29,8 +29,8 @@ class LaneTurns {
   LaneTurns& operator=(const LaneTurns&) = delete;
 
   // Runs lane(i) for 0 <= i < lanes. Each lane has a thread of its own with the caller's libtorch settings (autocast,
-  // gradient mode); a single lane runs on the caller's thread. Returns when all lanes have ended. Throws the first
-  // lane's error; the other lanes end at their next exchange.
+  // gradient mode) and its current device and stream; a single lane runs on the caller's thread. Returns when all lanes
+  // have ended. Throws the first lane's error; the other lanes end at their next exchange.
   void run(size_t lanes, const std::function<void(size_t)>& lane, const OnSwitch& on_switch);
 
   // Waits, within a lane, until all lanes have called it. `when_all` runs once, on the thread of the last lane to come,
