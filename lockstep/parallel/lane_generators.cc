@@ -1,15 +1,43 @@
 #include "lockstep/parallel/lane_generators.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <mutex>
+#include <optional>
+
+#include "lockstep/parallel/thread_device.h"
 
 namespace lockstep::parallel {
 
-LaneGenerators::LaneGenerators(const torch::nn::Module& module) : generators_({at::detail::getDefaultCPUGenerator()}) {
-  const at::Device device = module.parameters()[0].device();
-  if (!device.is_cpu()) generators_.push_back(at::globalContext().defaultGenerator(device));
+namespace {
+
+// The current GPU of this thread. A process that has not touched it draws nothing there.
+std::optional<c10::Device> gpu_in_use() {
+  if (!gpu_type()) return std::nullopt;
+  const c10::Device gpu = c10::impl::VirtualGuardImpl(*gpu_type()).getDevice();
+  return at::detail::getCUDAHooks().hasPrimaryContext(gpu.index()) ? std::optional(gpu) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<c10::Device> devices_of(const torch::nn::Module& module) {
+  std::vector<c10::Device> devices = {c10::kCPU};
+  const auto add = [&](const at::Tensor& tensor) {
+    const bool known = std::find(devices.begin(), devices.end(), tensor.device()) != devices.end();
+    if (!known) devices.push_back(tensor.device());
+  };
+  for (const auto& parameter : module.parameters()) add(parameter);
+  for (const auto& buffer : module.buffers()) add(buffer);
+  return devices;
+}
+
+LaneGenerators::LaneGenerators(const torch::nn::Module& module) {
+  std::vector<c10::Device> devices = devices_of(module);
+  const auto gpu = gpu_in_use();
+  if (gpu && std::find(devices.begin(), devices.end(), *gpu) == devices.end()) devices.push_back(*gpu);
+  for (const c10::Device& device : devices) generators_.push_back(at::globalContext().defaultGenerator(device));
 }
 
 void LaneGenerators::seed(uint64_t seed) {

@@ -1,14 +1,18 @@
-// The generators that libtorch's kernels draw from, in the lanes of a step: the CPU's, and that of the device on which
-// the module is.
+// The generators that libtorch's kernels draw from, in the lanes of a step: the CPU's, those of the devices on which
+// the module is, and that of this rank's GPU where the process uses it.
 #pragma once
 
 #include <ATen/core/Generator.h>
+#include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
 #include <cstdint>
 #include <vector>
 
 namespace lockstep::parallel {
+
+// Returns the devices of the module's parameters and buffers, each once, the CPU first.
+std::vector<c10::Device> devices_of(const torch::nn::Module& module);
 
 // Used by the thread whose lane it is.
 class LaneGenerators {

@@ -43,5 +43,12 @@ TEST_F(LaneGeneratorsTest, EachLaneGoesOnWhereItWasSuspended) {
   EXPECT_TRUE(at::equal(at::rand({2}), second));
 }
 
+TEST(DevicesOf, AModulesAreEachNamedOnceAndTheCpusAlways) {
+  torch::nn::Linear net{2, 2};
+  EXPECT_EQ(devices_of(*net), (std::vector<c10::Device>{c10::kCPU}));
+  for (const char* name : {"there", "too"}) net->register_buffer(name, at::zeros({1}, at::kMeta));
+  EXPECT_EQ(devices_of(*net), (std::vector<c10::Device>{c10::kCPU, c10::kMeta}));
+}
+
 }  // namespace
 }  // namespace lockstep::parallel
