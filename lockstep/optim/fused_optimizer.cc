@@ -11,6 +11,7 @@
 #include "lockstep/optim/group_rates.h"
 #include "lockstep/optim/held_gradient.h"
 #include "lockstep/optim/kernels/average.h"
+#include "lockstep/optim/kernels/device_step.h"
 #include "lockstep/optim/memory_order.h"
 #include "lockstep/optim/sparse_rows.h"
 
@@ -89,11 +90,14 @@ void FusedOptimizer::update(const Update& update) {
   const double factor = gradient_factor(update);
   own.grad_multiplier *= factor;
   own.clip_value *= factor;  // it holds before the factor
+  device::StepQueue queue;   // for parameters on GPUs
   for_each_parameter(
-      [&](const Position& position, const at::Tensor& parameter) { update_one(position, parameter, own); });
+      [&](const Position& position, const at::Tensor& parameter) { update_one(position, parameter, own, queue); });
+  queue.run();
 }
 
-void FusedOptimizer::update_one(const Position& position, const at::Tensor& parameter, const Update& update) {
+void FusedOptimizer::update_one(const Position& position, const at::Tensor& parameter, const Update& update,
+                                device::StepQueue& queue) {
   const bool has_gradient = parameter.grad().defined();
   if (!has_gradient && !averages_) return;
   check_parameter(name(), parameter);
@@ -101,10 +105,15 @@ void FusedOptimizer::update_one(const Position& position, const at::Tensor& para
   const double share = averages_ ? averages_->prepare(position.number, weight) : 1;
   const at::Tensor* average = averages_ ? &averages_->all()[position.number] : nullptr;
   if (!has_gradient) return average_parameter(weight, *average, share);
+  const auto settle = [this, number = position.number, parameter] {
+    parameter.unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
+    if (masters_) masters_->settle(number, parameter);
+  };
   if (steps_rows(position, parameter)) {
     step_rows(position, parameter, weight, update);
     if (average != nullptr) average_parameter(weight, *average, share);
   } else {
+    const bool waits = !weight.is_cpu() || as_on_gpus_;
     Slots& state = ready_slots(position, weight);
     const at::Tensor gradient = gradient_for(name(), parameter);
     step_one(options_of(param_groups_[position.group]),
@@ -113,11 +122,12 @@ void FusedOptimizer::update_one(const Position& position, const at::Tensor& para
               update.grad_multiplier,
               average,
               weight.is_same(parameter) ? nullptr : &parameter,
-              {.clip = update.clip_value, .average_share = share}},
+              {.clip = update.clip_value, .average_share = share},
+              waits ? &queue : nullptr},
              state);
+    if (waits) return queue.when_done(settle);
   }
-  parameter.unsafeGetTensorImpl()->bump_version();  // a graph that saved the old weight must notice
-  if (masters_) masters_->settle(position.number, parameter);
+  settle();
 }
 
 void FusedOptimizer::check_sparse(size_t group, const at::Tensor& parameter) const {
@@ -154,7 +164,8 @@ void FusedOptimizer::step_rows(const Position& position, const at::Tensor& param
             update.grad_multiplier,
             nullptr,
             rounded.defined() ? &rounded : nullptr,
-            {.clip = update.clip_value}},
+            {.clip = update.clip_value},
+            nullptr},
            of_rows);
   rows.write(own, weight);
   if (rounded.defined()) rows.write(rounded, parameter);

@@ -53,6 +53,9 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   void exchange_averages() override;
   bool has_exchanged_averages() const override { return averages_ && averages_->are_exchanged(); }
 
+  // For tests: parameters on the CPU are stepped as those of a GPU are (kernels/device_step.h).
+  void step_as_on_gpus() { as_on_gpus_ = true; }
+
   void keep_masters() override;
   std::vector<at::Tensor> masters() const override;
   void load_masters(const std::vector<at::Tensor>& masters) override;
@@ -83,9 +86,10 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
     const at::Tensor* average;    // of the weights, in the same order; nullptr: none is kept
     const at::Tensor* rounded;    // the 16-bit parameter, where `parameter` is its master; else nullptr
     Extras extras;
+    device::StepQueue* queue;  // takes the step later, with those of other parameters; nullptr: it is taken now
 
     Operands operands(const std::array<const at::Tensor*, 3>& state) const {
-      return {parameter, gradient, state, average, rounded};
+      return {parameter, gradient, state, average, rounded, queue};
     }
   };
 
@@ -120,7 +124,8 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   const GroupOptions& options_of(const torch::optim::OptimizerParamGroup& group) const;
   template <typename Visit>
   void for_each_parameter(const Visit& visit) const;
-  void update_one(const Position& position, const at::Tensor& parameter, const Update& update);
+  void update_one(const Position& position, const at::Tensor& parameter, const Update& update,
+                  device::StepQueue& queue);
   bool steps_rows(const Position& position, const at::Tensor& parameter) const;
   void step_rows(const Position& position, const at::Tensor& parameter, const at::Tensor& weight, const Update& update);
   Slots& ready_slots(const Position& position, const at::Tensor& stepped);
@@ -130,6 +135,7 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
 
   std::vector<std::vector<Slots>> slots_;  // by group and index in it; grown on demand
   bool has_stepped_ = false;
+  bool as_on_gpus_ = false;
   std::unique_ptr<MasterWeights> masters_;
   std::optional<WeightAverages> averages_;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/optim.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -315,6 +316,35 @@ TEST_P(EveryOptimizer, RefusesWhatAPassCannotTake) {
   const Tensors dense = weights();
   EXPECT_THROW(make(dense)->update({.grad_multiplier = -1}), BugError);
   EXPECT_THROW(make({}), ConfigError);
+}
+
+// libtorch's operations run on the CPU as well: there both ways are compared, with parameters of different numbers of
+// steps, and with masters.
+TEST_P(EveryOptimizer, StepsOnGpusAsOnTheCpu) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    const Tensors here = weights(dtype), there = weights(dtype);
+    const auto a = make(here), b = make(there);
+    b->step_as_on_gpus();
+    for (const auto& optimizer : {a.get(), b.get()}) {
+      optimizer->keep_masters();
+      optimizer->keep_average(0.75);
+    }
+    for (int step = 0; step < 4; ++step) {
+      for (const auto& [optimizer, parameters] : {std::pair(a.get(), here), std::pair(b.get(), there)}) {
+        set_gradients(parameters, step);
+        if (step == 1) parameters[1].mutable_grad().reset();
+        optimizer->update({.grad_multiplier = 0.5, .clip_value = step == 2 ? 0.3 : HUGE_VAL});
+      }
+      const double tolerance = dtype == at::kBFloat16 ? 3e-2 : 1e-5;
+      for (size_t i = 0; i < here.size(); ++i) {
+        ASSERT_TRUE(at::allclose(there[i], here[i], tolerance, tolerance)) << dtype << ' ' << step << ' ' << i;
+        ASSERT_TRUE(at::allclose(b->averages()[i], a->averages()[i], 1e-4, 1e-4)) << dtype << ' ' << step << ' ' << i;
+        if (dtype != at::kBFloat16) continue;
+        ASSERT_TRUE(at::allclose(b->masters()[i], a->masters()[i], 1e-4, 1e-4)) << step << ' ' << i;
+        ASSERT_TRUE(at::equal(there[i], b->masters()[i].to(dtype))) << step << ' ' << i;
+      }
+    }
+  }
 }
 
 TEST(FusedOptimizer, GroupsKeepTheirOwnOptions) {

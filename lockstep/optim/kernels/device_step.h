@@ -1,46 +1,103 @@
-// The step of one parameter on a device other than the CPU, by libtorch's own kernels for it.
+// The steps of parameters on a device other than the CPU, by libtorch's own kernels for it. Parameters of one rule are
+// stepped together: an operation over all of them is a few launches (at::_foreach_*), not one for each. Nothing waits
+// for the device but square_sum().
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <array>
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "lockstep/optim/kernels/elements.h"
 #include "lockstep/optim/kernels/operands.h"
 
 namespace lockstep::optim::device {
 
-// The tensors of state in fp32 or wider; undefined where there is none.
-using States = std::array<at::Tensor, 3>;
+// One tensor of each parameter.
+using Tensors = std::vector<at::Tensor>;
+// The tensors of state in fp32 or wider; empty where there is none.
+using States = std::array<Tensors, 3>;
 
-// The tensor form of a rule: updates the weight p and the state s in place. g is the multiplied, clipped gradient and
-// stays as it is. All are fp32 or wider.
-using TensorForm = std::function<void(at::Tensor& p, const at::Tensor& g, States& s)>;
+// The tensor form of a rule: updates the weights p and the states s in place. g are the multiplied, clipped gradients
+// and stay as they are. All are fp32 or wider.
+using TensorForm = std::function<void(Tensors& p, const Tensors& g, States& s)>;
 
-// Takes one step by `form` and stores its results, with the copy and the average that the operands have.
-void step(const Operands& operands, double multiplier, const Extras& extras, const TensorForm& form);
+// Parameters whose operands and extras are of one kind.
+class Batch {
+ public:
+  explicit Batch(const Extras& extras) : extras_(extras) {}
+  // Whether another parameter can be stepped with those that are here.
+  bool takes(const Operands& operands, const Extras& extras) const;
+  void add(const Operands& operands);
+  // Takes one step by `form` and stores its results, with the copies and the averages that the operands have.
+  void step(double multiplier, const TensorForm& form) const;
+
+ private:
+  Extras extras_;
+  Tensors parameters_, gradients_, averages_, rounded_;
+  States states_;
+};
+
+// Collects the steps of an update, and takes those of equal rules together. One thread.
+class StepQueue {
+ public:
+  // The tensors of the operands are kept until run(). A rule has a `multiplier`, is compared by ==, and has its tensor
+  // form in step_tensors(rule, p, g, s).
+  template <typename Rule>
+  void add(const Rule& rule, const Operands& operands, const Extras& extras);
+  // Has `then` called after the steps.
+  void when_done(std::function<void()> then) { when_done_.push_back(std::move(then)); }
+  void run();
+
+ private:
+  struct Pending {
+    virtual ~Pending() = default;
+    virtual void run() const = 0;
+  };
+  template <typename Rule>
+  struct PendingOf;
+
+  std::vector<std::unique_ptr<Pending>> pending_;
+  std::vector<std::function<void()>> when_done_;
+};
+
+template <typename Rule>
+struct StepQueue::PendingOf final : Pending {
+  PendingOf(const Rule& its_rule, const Extras& extras) : rule(its_rule), batch(extras) {}
+  void run() const override {
+    batch.step(rule.multiplier, [this](Tensors& p, const Tensors& g, States& s) { step_tensors(rule, p, g, s); });
+  }
+  Rule rule;
+  Batch batch;
+};
+
+template <typename Rule>
+void StepQueue::add(const Rule& rule, const Operands& operands, const Extras& extras) {
+  if (operands.parameter.numel() == 0) return;
+  for (const auto& each : pending_) {
+    auto* const same = dynamic_cast<PendingOf<Rule>*>(each.get());
+    if (same != nullptr && same->rule == rule && same->batch.takes(operands, extras)) return same->batch.add(operands);
+  }
+  auto first = std::make_unique<PendingOf<Rule>>(rule, extras);
+  first->batch.add(operands);
+  pending_.push_back(std::move(first));
+}
 
 // Moves `average` towards the weights by `share` of the way.
 void move_average(const at::Tensor& parameter, const at::Tensor& average, double share);
 
-// The parts of such a step, for rules that need several.
-
-// `tensor` in fp32 or wider; the tensor itself if it is that already.
-at::Tensor wide(const at::Tensor& tensor);
-States wide_states(const Operands& operands);
-
-// The gradient times `multiplier`, clipped.
-at::Tensor clipped_gradient(const at::Tensor& gradient, double multiplier, const Extras& extras);
+// The parts of a tensor form.
 
 // g + weight_decay · p.
-at::Tensor decayed(const at::Tensor& p, const at::Tensor& g, double weight_decay);
+Tensors decayed(const Tensors& p, const Tensors& g, double weight_decay);
+// The norms of the tensors, [as many].
+at::Tensor norms(const Tensors& tensors, double order = 2);
+// Each tensor times its factor; `factors` is [as many]. One launch a tensor.
+Tensors scaled(const Tensors& tensors, const at::Tensor& factors);
 
-void store_states(const States& states, const Operands& operands);
-// Stores the new weight, its rounded copy and its average.
-void store_weight(const at::Tensor& p, const Operands& operands, const Extras& extras);
-
-// Σ x² in fp64. Waits for the device.
-double square_sum(const at::Tensor& x);
+// Σ g² of the multiplied, clipped gradients in fp64; 0 for none. Waits for the device.
+double square_sum(const Tensors& gradients, double multiplier, const Extras& extras);
 
 }  // namespace lockstep::optim::device

@@ -1,7 +1,13 @@
 #include "lockstep/optim/kernels/device_step.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "lockstep/optim/kernels/square_sums.h"
 #include "lockstep/optim/kernels/step.h"
@@ -27,8 +33,53 @@ TEST(DeviceStep, AddsSquaresAsTheCpusPass) {
     const at::Tensor parameter = at::randn({1000}).to(type), gradient = at::randn({1000}).to(type);
     const Extras extras{.clip = 0.3};
     const SquareSums sums = square_sums({parameter, gradient}, 2, extras);
-    EXPECT_NEAR(sums.weight / device::square_sum(parameter), 1, 1e-6);
-    EXPECT_NEAR(sums.other / device::square_sum(device::clipped_gradient(gradient, 2, extras)), 1, 1e-6);
+    EXPECT_NEAR(sums.other / device::square_sum({gradient}, 2, extras), 1, 1e-5);
+    EXPECT_NEAR(2 * sums.other / device::square_sum({gradient, gradient}, 2, extras), 1, 1e-5);
+    if (type != at::kBFloat16)
+      EXPECT_NEAR(std::sqrt(sums.weight) / device::norms({parameter})[0].item<double>(), 1, 1e-5);
+  }
+  EXPECT_EQ(device::square_sum({}, 2, {}), 0);
+}
+
+// Counts the calls of an operator on this thread while it lives.
+class Calls {
+ public:
+  explicit Calls(const char* name) {
+    s_name = name;
+    s_calls = 0;
+    callback_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {
+          s_calls += std::string(call.name()) == s_name ? 1 : 0;
+          return nullptr;
+        }));
+  }
+  ~Calls() { at::removeCallback(callback_); }
+  int count() const { return s_calls; }
+
+ private:
+  static inline std::string s_name;
+  static inline int s_calls = 0;
+  at::CallbackHandle callback_;
+};
+
+TEST(StepQueue, ParametersOfOneRuleAreSteppedTogether) {
+  const std::vector<at::Tensor> parameters(5, at::ones({3})), gradients(5, at::ones({3}));
+  std::vector<at::Tensor> weights;
+  for (size_t i = 0; i < parameters.size(); ++i) weights.push_back(parameters[i].clone());
+  device::StepQueue queue;
+  std::string order;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const SgdRule rule{.multiplier = 1, .lr = i == 3 ? 0.5 : 0.25};
+    queue.add(rule, {weights[i], gradients[i]}, {});
+    queue.when_done([&] { order += weights[0][0].item<float>() == 0.75f ? 'd' : 'e'; });
+  }
+  EXPECT_EQ(weights[0][0].item<float>(), 1) << "the steps wait";
+  const Calls calls("aten::_foreach_sub_");
+  queue.run();
+  EXPECT_EQ(calls.count(), 2);
+  EXPECT_EQ(order, "ddddd") << "once all is done";
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_TRUE(at::equal(weights[i], at::full({3}, i == 3 ? 0.5 : 0.75))) << i;
   }
 }
 

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "lockstep/optim/kernels/blocks.h"
-#include "lockstep/optim/kernels/device_step.h"
 
 // Highway compiles what stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once for every instruction set, by
 // including this file again.
@@ -60,19 +59,11 @@ HWY_EXPORT(sums);
 HWY_EXPORT(gradient_sum);
 
 SquareSums square_sums(const Operands& operands, double multiplier, const Extras& extras) {
-  if (!operands.parameter.is_cpu()) {
-    const at::NoGradGuard no_grad;
-    return {device::square_sum(operands.parameter), gradient_square_sum(operands.gradient, multiplier, extras)};
-  }
   return sum_over_blocks<SquareSums>(
       operands, [&](const AnyElements& block) { return HWY_DYNAMIC_DISPATCH(sums)(multiplier, extras.clip, block); });
 }
 
 double gradient_square_sum(const at::Tensor& gradient, double multiplier, const Extras& extras) {
-  if (!gradient.is_cpu()) {
-    const at::NoGradGuard no_grad;
-    return device::square_sum(device::clipped_gradient(gradient, multiplier, extras));
-  }
   return sum_over_blocks<double>({gradient, gradient}, [&](const AnyElements& block) {
     return HWY_DYNAMIC_DISPATCH(gradient_sum)(multiplier, extras.clip, block);
   });

@@ -19,8 +19,7 @@ struct SquareSums {
   }
 };
 
-// Σ weight² and Σ gradient², the gradient multiplied and clipped, in one pass. On another device than the CPU libtorch
-// computes it, and the call waits for the device.
+// Σ weight² and Σ gradient², the gradient multiplied and clipped, in one pass. On the CPU alone, as the next.
 SquareSums square_sums(const Operands& operands, double multiplier, const Extras& extras = {});
 
 // Σ gradient² alone, in one pass over the gradient.

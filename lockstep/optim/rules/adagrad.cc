@@ -55,10 +55,12 @@ void step_elements(const AdagradRule& rule, const AnyElements& elements, const E
   HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
 }
 
-void step_tensors(const AdagradRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
-  const at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
-  s[0].addcmul_(g, g);
-  p.addcdiv_(g, s[0].sqrt().add_(rule.eps), -rule.lr);
+void step_tensors(const AdagradRule& rule, device::Tensors& p, const device::Tensors& gradients, device::States& s) {
+  const device::Tensors g = device::decayed(p, gradients, rule.weight_decay);
+  at::_foreach_addcmul_(s[0], g, g);
+  const device::Tensors root = at::_foreach_sqrt(s[0]);
+  at::_foreach_add_(root, rule.eps);
+  at::_foreach_addcdiv_(p, g, root, -rule.lr);
 }
 
 void AdagradOptions::check() const {

@@ -51,8 +51,9 @@ struct AdagradRule {
   double lr;
   double weight_decay;
   double eps;
+  bool operator==(const AdagradRule&) const = default;
 };
 void step_elements(const AdagradRule& rule, const AnyElements& elements, const Extras& extras = {});
-void step_tensors(const AdagradRule& rule, at::Tensor& p, const at::Tensor& g, device::States& s);
+void step_tensors(const AdagradRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s);
 
 }  // namespace lockstep::optim

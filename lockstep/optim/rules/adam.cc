@@ -62,14 +62,18 @@ void step_elements(const AdamRule& rule, const AnyElements& elements, const Extr
   HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
 }
 
-void step_tensors(const AdamRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
-  const at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
-  if (rule.shrink != 1) p.mul_(rule.shrink);
-  s[0].lerp_(g, rule.new_share);
-  s[1].mul_(rule.beta2).addcmul_(g, g, 1 - rule.beta2);
-  if (s[2].defined()) at::maximum_out(s[2], s[2], s[1]);
-  const at::Tensor& square = s[2].defined() ? s[2] : s[1];
-  p.addcdiv_(s[0], square.sqrt().div_(rule.root_correction).add_(rule.eps), -rule.step_size);
+void step_tensors(const AdamRule& rule, device::Tensors& p, const device::Tensors& gradients, device::States& s) {
+  const device::Tensors g = device::decayed(p, gradients, rule.weight_decay);
+  if (rule.shrink != 1) at::_foreach_mul_(p, rule.shrink);
+  at::_foreach_lerp_(s[0], g, rule.new_share);
+  at::_foreach_mul_(s[1], rule.beta2);
+  at::_foreach_addcmul_(s[1], g, g, 1 - rule.beta2);
+  const bool amsgrad = !s[2].empty();
+  if (amsgrad) at::_foreach_maximum_(s[2], s[1]);
+  const device::Tensors root = at::_foreach_sqrt(amsgrad ? s[2] : s[1]);
+  at::_foreach_div_(root, rule.root_correction);
+  at::_foreach_add_(root, rule.eps);
+  at::_foreach_addcdiv_(p, s[0], root, -rule.step_size);
 }
 
 template <bool Decoupled>

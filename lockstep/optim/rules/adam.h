@@ -64,8 +64,9 @@ struct AdamRule {
   double step_size;        // lr / (1 - beta1^step)
   double root_correction;  // √(1 - beta2^step)
   double eps;
+  bool operator==(const AdamRule&) const = default;
 };
 void step_elements(const AdamRule& rule, const AnyElements& elements, const Extras& extras = {});
-void step_tensors(const AdamRule& rule, at::Tensor& p, const at::Tensor& g, device::States& s);
+void step_tensors(const AdamRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s);
 
 }  // namespace lockstep::optim

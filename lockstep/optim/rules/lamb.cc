@@ -88,43 +88,36 @@ constexpr SlotSpec kSlots[] = {
 HWY_EXPORT(moments);
 HWY_EXPORT(step);
 
-at::Tensor lamb_update(const LambRule& rule, const at::Tensor& p, const device::States& s) {
-  const at::Tensor root = s[1].sqrt().div_(rule.root_correction).add_(rule.eps);
-  return s[0].div(rule.correction).div_(root).add_(p, rule.decoupled_decay);
-}
-
 }  // namespace
 
 SquareSums step_lamb_moments(const LambRule& rule, const Operands& operands, const Extras& extras) {
-  if (!operands.parameter.is_cpu()) return step_lamb_moments_on_device(rule, operands, extras);
   return sum_over_blocks<SquareSums>(
       operands, [&](const AnyElements& block) { return HWY_DYNAMIC_DISPATCH(moments)(rule, extras.clip, block); });
 }
 
 void step_lamb(const LambRule& rule, double rate, const Operands& operands, const Extras& extras) {
-  if (!operands.parameter.is_cpu()) return step_lamb_on_device(rule, rate, operands, extras);
   for_each_block(operands, [&](const AnyElements& block, size_t) {
     HWY_DYNAMIC_DISPATCH(step)(rule, rate, extras.average_share, block);
   });
 }
 
-SquareSums step_lamb_moments_on_device(const LambRule& rule, const Operands& operands, const Extras& extras) {
-  const at::NoGradGuard no_grad;
-  const at::Tensor p = device::wide(operands.parameter);
-  const at::Tensor gradient = device::clipped_gradient(operands.gradient, rule.multiplier, extras);
-  const at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
-  const device::States s = device::wide_states(operands);
-  s[0].mul_(rule.beta1).add_(g, rule.new_share);
-  s[1].mul_(rule.beta2).addcmul_(g, g, 1 - rule.beta2);
-  device::store_states(s, operands);
-  return {device::square_sum(p), device::square_sum(lamb_update(rule, p, s))};
-}
-
-void step_lamb_on_device(const LambRule& rule, double rate, const Operands& operands, const Extras& extras) {
-  const at::NoGradGuard no_grad;
-  const at::Tensor p = device::wide(operands.parameter);
-  p.sub_(lamb_update(rule, p, device::wide_states(operands)), rate);
-  device::store_weight(p, operands, extras);
+void step_tensors(const LambStep& step, device::Tensors& p, const device::Tensors& gradients, device::States& s) {
+  const device::Tensors g = device::decayed(p, gradients, step.weight_decay);
+  at::_foreach_mul_(s[0], step.beta1);
+  at::_foreach_add_(s[0], g, step.new_share);
+  at::_foreach_mul_(s[1], step.beta2);
+  at::_foreach_addcmul_(s[1], g, g, 1 - step.beta2);
+  const device::Tensors root = at::_foreach_sqrt(s[1]);
+  at::_foreach_div_(root, step.root_correction);
+  at::_foreach_add_(root, step.eps);
+  device::Tensors update = at::_foreach_div(s[0], step.correction);
+  at::_foreach_div_(update, root);
+  if (step.decoupled_decay != 0) at::_foreach_add_(update, p, step.decoupled_decay);
+  if (step.scaled) {
+    const at::Tensor weight = device::norms(p), own = device::norms(update);
+    update = device::scaled(update, (weight / own).masked_fill(weight.eq(0).logical_or(own.eq(0)), 1));
+  }
+  at::_foreach_sub_(p, update, step.lr);
 }
 
 void LambOptions::check() const {
@@ -146,15 +139,21 @@ double Lamb::gradient_factor(const Update& update) const {
   if (most == 0) return 1;
   double norm = update.grad_norm;
   if (std::isnan(norm) || std::isfinite(update.clip_value)) {
+    const Extras extras{.clip = update.clip_value};
     double square_sum = 0;
+    device::Tensors elsewhere;  // on other devices than the CPU
     for (const auto& group : param_groups_) {
       for (const at::Tensor& parameter : group.params()) {
         if (!parameter.grad().defined()) continue;
-        square_sum +=
-            gradient_square_sum(gradient_for(name(), parameter), update.grad_multiplier, {.clip = update.clip_value});
+        const at::Tensor gradient = gradient_for(name(), parameter);
+        if (gradient.is_cpu()) {
+          square_sum += gradient_square_sum(gradient, update.grad_multiplier, extras);
+        } else {
+          elsewhere.push_back(gradient);
+        }
       }
     }
-    norm = std::sqrt(square_sum);
+    norm = std::sqrt(square_sum + device::square_sum(elsewhere, update.grad_multiplier, extras));
   }
   return norm > most ? most / norm : 1;
 }
@@ -173,8 +172,10 @@ void Lamb::step_one(const GroupOptions& options, const Step& step, Slots& slots)
                       .root_correction = std::sqrt(correction(o.betas.second)),
                       .eps = o.eps};
   const Operands operands = step.operands({&slots[kAverage], &slots[kAverageSquare]});
+  const bool by_norms = o.weight_decay != 0 || o.use_nvlamb;
+  if (operands.queue != nullptr) return operands.queue->add(LambStep{rule, o.lr, by_norms}, operands, step.extras);
   const SquareSums sums = step_lamb_moments(rule, operands, step.extras);
-  const bool scaled = (o.weight_decay != 0 || o.use_nvlamb) && sums.weight != 0 && sums.other != 0;
+  const bool scaled = by_norms && sums.weight != 0 && sums.other != 0;
   step_lamb(rule, scaled ? o.lr * std::sqrt(sums.weight / sums.other) : o.lr, operands, step.extras);
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "lockstep/optim/kernels/device_step.h"
 #include "lockstep/optim/kernels/square_sums.h"
 #include "lockstep/optim/optimizer_of.h"
 
@@ -68,16 +69,24 @@ struct LambRule {
   double correction;       // 1 - beta1^step
   double root_correction;  // √(1 - beta2^step)
   double eps;
+  bool operator==(const LambRule&) const = default;
 };
 
-// The first pass: moves the state, exp_avg and exp_avg_sq, and returns the Σ² of the parameter and of its update.
+// The first pass on the CPU: moves the state, exp_avg and exp_avg_sq, and returns the Σ² of the parameter and of its
+// update.
 SquareSums step_lamb_moments(const LambRule& rule, const Operands& operands, const Extras& extras = {});
 
-// The second pass: parameter -= rate · update. The update is computed again, which moves fewer bytes than keeping it.
+// The second pass on the CPU: parameter -= rate · update. The update is computed again, which moves fewer bytes than
+// keeping it.
 void step_lamb(const LambRule& rule, double rate, const Operands& operands, const Extras& extras = {});
 
-// Both passes by libtorch's operations, as on other devices than the CPU. The first waits for the device.
-SquareSums step_lamb_moments_on_device(const LambRule& rule, const Operands& operands, const Extras& extras = {});
-void step_lamb_on_device(const LambRule& rule, double rate, const Operands& operands, const Extras& extras = {});
+// Both passes on other devices than the CPU (device_step.h). The rate is lr, times the norm of the parameter over that
+// of its update if `scaled`; the norms stay on the device.
+struct LambStep : LambRule {
+  double lr;
+  bool scaled;
+  bool operator==(const LambStep&) const = default;
+};
+void step_tensors(const LambStep& step, device::Tensors& p, const device::Tensors& g, device::States& s);
 
 }  // namespace lockstep::optim

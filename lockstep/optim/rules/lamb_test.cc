@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "lockstep/base/error.h"
 #include "lockstep/optim/testing/rule_checks.h"
@@ -48,19 +49,22 @@ Tensors draw(int seed, double factor) {
   return {at::randn({30, 40}) * factor, at::randn({7}) * factor};
 }
 
-class LambFollows : public ::testing::TestWithParam<LambOptions> {};
+// With these options, and whether as on GPUs.
+class LambFollows : public ::testing::TestWithParam<std::tuple<LambOptions, bool>> {};
 
 TEST_P(LambFollows, TheFormulas) {
+  const auto& [options, as_on_gpus] = GetParam();
   Tensors p = draw(1, 1);
   p.push_back(at::zeros({3}));  // without a norm: the rate alone
-  Reference reference{GetParam(), {}, {}, {}};
+  Reference reference{options, {}, {}, {}};
   for (at::Tensor& each : p) {
     each.requires_grad_();
     reference.p.push_back(each.detach().to(at::kDouble));
     reference.m.push_back(at::zeros_like(reference.p.back()));
     reference.v.push_back(at::zeros_like(reference.p.back()));
   }
-  Lamb optimizer(p, GetParam());
+  Lamb optimizer(p, options);
+  if (as_on_gpus) optimizer.step_as_on_gpus();
   for (int step = 0; step < 6; ++step) {
     Tensors gradients = draw(10 + step, step % 2 == 0 ? 1 : 1e-3);  // beyond the greatest norm, and within it
     gradients.push_back(at::ones({3}) * 0.01);
@@ -76,11 +80,13 @@ TEST_P(LambFollows, TheFormulas) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Options, LambFollows,
-                         ::testing::Values(LambOptions{.lr = 0.02}, LambOptions{.lr = 0.02, .max_grad_norm = 0},
-                                           LambOptions{.lr = 0.02, .grad_averaging = false, .adam_w_mode = false},
-                                           LambOptions{.lr = 0.02, .weight_decay = 0, .bias_correction = false},
-                                           LambOptions{.lr = 0.02, .weight_decay = 0, .use_nvlamb = true}));
+INSTANTIATE_TEST_SUITE_P(
+    Options, LambFollows,
+    ::testing::Combine(::testing::Values(LambOptions{.lr = 0.02}, LambOptions{.lr = 0.02, .max_grad_norm = 0},
+                                         LambOptions{.lr = 0.02, .grad_averaging = false, .adam_w_mode = false},
+                                         LambOptions{.lr = 0.02, .weight_decay = 0, .bias_correction = false},
+                                         LambOptions{.lr = 0.02, .weight_decay = 0, .use_nvlamb = true}),
+                       ::testing::Bool()));
 
 TEST(Lamb, TakesAKnownNormForItsOwn) {
   const at::Tensor p = at::ones({64}).requires_grad_(), q = at::ones({64}).requires_grad_();
@@ -211,13 +217,12 @@ TEST(LambRule, IsTheSameOnDevices) {
   for (const auto type : {at::kFloat, at::kDouble}) {
     const testing::StepTensors here(type), there(type);
     const Extras extras{.clip = 0.3, .average_share = 0.25};
-    const SquareSums ours = step_lamb_moments(rule, here.operands(2), extras);
-    const SquareSums theirs = step_lamb_moments_on_device(rule, there.operands(2), extras);
-    EXPECT_NEAR(ours.weight / theirs.weight, 1, 1e-6);
-    EXPECT_NEAR(ours.other / theirs.other, 1, 1e-5);
-    step_lamb(rule, 0.1, here.operands(2), extras);
-    step_lamb_on_device(rule, 0.1, there.operands(2), extras);
-    testing::expect_close(here, there, 1e-5);
+    for (const bool scaled : {true, false}) {
+      const SquareSums sums = step_lamb_moments(rule, here.operands(2), extras);
+      step_lamb(rule, scaled ? 0.1 * std::sqrt(sums.weight / sums.other) : 0.1, here.operands(2), extras);
+      step_on_device(LambStep{rule, 0.1, scaled}, there.operands(2), extras);
+      testing::expect_close(here, there, 1e-5);
+    }
   }
 }
 

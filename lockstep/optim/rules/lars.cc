@@ -14,6 +14,21 @@ namespace {
 
 constexpr SlotSpec kSlots[] = {{.name = "momentum_buffer"}};
 
+// The step on other devices than the CPU (device_step.h): SGD's, of gradients with their ratios. The norms stay on the
+// device.
+struct LarsStep : SgdRule {
+  double trust_coefficient, decay, eps;
+  bool operator==(const LarsStep&) const = default;
+};
+
+// A ratio is 1, without weight decay, where a norm is 0.
+void step_tensors(const LarsStep& step, device::Tensors& p, const device::Tensors& g, device::States& s) {
+  const at::Tensor weight = device::norms(p), gradient = device::norms(g);
+  const at::Tensor trust = weight * step.trust_coefficient / (gradient + step.decay * weight + step.eps);
+  const at::Tensor ratio = trust.masked_fill(weight.eq(0), 1).masked_fill(gradient.eq(0), 0);
+  step_tensors(static_cast<const SgdRule&>(step), p, device::scaled(device::decayed(p, g, step.decay), ratio), s);
+}
+
 }  // namespace
 
 void LarsOptions::check() const {
@@ -35,6 +50,16 @@ void Lars::step_one(const GroupOptions& options, const Step& step, Slots& slots)
   if (used && first) buffer = at::empty_like(step.parameter);
   const Operands operands = step.operands({used ? &buffer : nullptr});
   double trust = 1, weight_decay = o.weight_decay;
+  if (o.adapt && operands.queue != nullptr) {
+    const SgdRule rule{.multiplier = o.maximize ? -step.multiplier : step.multiplier,
+                       .lr = o.lr,
+                       .weight_decay = 0,  // it is a part of the gradient before
+                       .momentum = o.momentum,
+                       .undamped = 1,
+                       .nesterov = o.nesterov,
+                       .first = first};
+    return operands.queue->add(LarsStep{rule, o.trust_coefficient, o.weight_decay, o.eps}, operands, step.extras);
+  }
   if (o.adapt) {
     const SquareSums sums = square_sums(operands, step.multiplier, step.extras);
     const double weight = std::sqrt(sums.weight), gradient = std::sqrt(sums.other);

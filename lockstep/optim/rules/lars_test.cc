@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "lockstep/base/error.h"
 #include "lockstep/optim/rules/sgd.h"
 
@@ -22,28 +24,32 @@ void reference_step(const LarsOptions& o, at::Tensor& p, at::Tensor& buffer, at:
   p = p - o.lr * (o.nesterov ? g + o.momentum * buffer : buffer);
 }
 
-class LarsFollows : public testing::TestWithParam<LarsOptions> {};
+// With these options, and whether as on GPUs.
+class LarsFollows : public testing::TestWithParam<std::tuple<LarsOptions, bool>> {};
 
 TEST_P(LarsFollows, TheFormulas) {
+  const auto& [options, as_on_gpus] = GetParam();
   at::manual_seed(1);
   for (const double size : {1.0, 0.0}) {
     const at::Tensor p = (at::randn({30, 40}) * size).requires_grad_();
     at::Tensor expected = p.detach().to(at::kDouble), buffer;
-    Lars optimizer({p}, GetParam());
+    Lars optimizer({p}, options);
+    if (as_on_gpus) optimizer.step_as_on_gpus();
     for (int step = 0; step < 6; ++step) {
       const at::Tensor g = at::randn({30, 40}) * (step == 4 ? 0 : 1);
       p.mutable_grad() = g * 1024;
       optimizer.update({.grad_multiplier = 1.0 / 1024, .clip_value = 1});
-      reference_step(GetParam(), expected, buffer, g.to(at::kDouble).clamp(-1, 1));
+      reference_step(options, expected, buffer, g.to(at::kDouble).clamp(-1, 1));
       EXPECT_TRUE(at::allclose(p.detach().to(at::kDouble), expected, 1e-5, 1e-6)) << step;
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, LarsFollows,
-                         testing::Values(LarsOptions{.lr = 10}, LarsOptions{.lr = 10, .momentum = 0},
-                                         LarsOptions{.lr = 10, .weight_decay = 0.01, .nesterov = true},
-                                         LarsOptions{.lr = 0.1, .weight_decay = 0.01, .adapt = false}));
+                         testing::Combine(testing::Values(LarsOptions{.lr = 10}, LarsOptions{.lr = 10, .momentum = 0},
+                                                          LarsOptions{.lr = 10, .weight_decay = 0.01, .nesterov = true},
+                                                          LarsOptions{.lr = 0.1, .weight_decay = 0.01, .adapt = false}),
+                                          testing::Bool()));
 
 TEST(Lars, WithoutAdaptingIsSgd) {
   const at::Tensor p = at::ones({50}).requires_grad_(), q = at::ones({50}).requires_grad_();

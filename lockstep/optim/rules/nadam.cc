@@ -65,13 +65,17 @@ void step_elements(const NadamRule& rule, const AnyElements& elements, const Ext
   HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
 }
 
-void step_tensors(const NadamRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
-  const at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
-  if (rule.shrink != 1) p.mul_(rule.shrink);
-  s[0].lerp_(g, rule.new_share);
-  s[1].mul_(rule.beta2).addcmul_(g, g, 1 - rule.beta2);
-  const at::Tensor root = s[1].div(rule.square_correction).sqrt_().add_(rule.eps);
-  p.addcdiv_(g, root, -rule.gradient_step).addcdiv_(s[0], root, -rule.average_step);
+void step_tensors(const NadamRule& rule, device::Tensors& p, const device::Tensors& gradients, device::States& s) {
+  const device::Tensors g = device::decayed(p, gradients, rule.weight_decay);
+  if (rule.shrink != 1) at::_foreach_mul_(p, rule.shrink);
+  at::_foreach_lerp_(s[0], g, rule.new_share);
+  at::_foreach_mul_(s[1], rule.beta2);
+  at::_foreach_addcmul_(s[1], g, g, 1 - rule.beta2);
+  const device::Tensors root = at::_foreach_div(s[1], rule.square_correction);
+  at::_foreach_sqrt_(root);
+  at::_foreach_add_(root, rule.eps);
+  at::_foreach_addcdiv_(p, g, root, -rule.gradient_step);
+  at::_foreach_addcdiv_(p, s[0], root, -rule.average_step);
 }
 
 void NAdamOptions::check() const {

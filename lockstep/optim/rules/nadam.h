@@ -56,8 +56,9 @@ struct NadamRule {
   double gradient_step;      // multiplies the gradient
   double average_step;       // multiplies exp_avg
   double eps;
+  bool operator==(const NadamRule&) const = default;
 };
 void step_elements(const NadamRule& rule, const AnyElements& elements, const Extras& extras = {});
-void step_tensors(const NadamRule& rule, at::Tensor& p, const at::Tensor& g, device::States& s);
+void step_tensors(const NadamRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s);
 
 }  // namespace lockstep::optim

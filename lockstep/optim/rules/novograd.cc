@@ -35,6 +35,44 @@ double averaged(const NovoGradOptions& o, double average, double norm) {
   return beta * average + (1 - beta) * norm;
 }
 
+// The step on other devices than the CPU (device_step.h). The states are the norms' averages and, with momentum,
+// exp_avg. The norms stay on the device.
+struct NovoGradStep {
+  double multiplier;
+  int64_t norm_type;
+  double beta2;
+  bool first;  // the averages are the norms
+  double root_correction;
+  double eps;
+  bool inside;          // the gradients are divided, and decayed, before they are averaged
+  double weight_decay;  // added to those gradients
+  double momentum, undamped, shrink, lr;
+  bool operator==(const NovoGradStep&) const = default;
+};
+
+at::Tensor averaged(const NovoGradStep& step, const at::Tensor& average, const at::Tensor& norm) {
+  if (step.first) return norm;
+  if (step.norm_type != 2) return average * step.beta2 + norm * (1 - step.beta2);
+  return (average.square() * step.beta2 + norm.square() * (1 - step.beta2)).sqrt();
+}
+
+void step_tensors(const NovoGradStep& step, device::Tensors& p, const device::Tensors& gradients, device::States& s) {
+  const double order = step.norm_type == 2 ? 2 : std::numeric_limits<double>::infinity();
+  const at::Tensor average = averaged(step, at::stack(s[0]), device::norms(gradients, order)).to(at::kFloat);
+  at::_foreach_copy_(s[0], average.unbind());
+  const at::Tensor factor = (average.to(at::kDouble) / step.root_correction + step.eps).reciprocal();
+  device::Tensors g = gradients;
+  if (step.inside) g = device::decayed(p, device::scaled(g, factor), step.weight_decay);
+  if (step.momentum != 0) {
+    at::_foreach_mul_(s[1], step.momentum);
+    at::_foreach_add_(s[1], g, step.undamped);
+    g = s[1];
+  }
+  if (!step.inside) g = device::scaled(g, factor);
+  if (step.shrink != 1) at::_foreach_mul_(p, step.shrink);
+  at::_foreach_sub_(p, g, step.lr);
+}
+
 }  // namespace
 
 void NovoGradOptions::check() const {
@@ -53,14 +91,33 @@ void NovoGrad::prepare(const GroupOptions&, const at::Tensor& parameter, Slots& 
   slots[kNorm] = new_number();
 }
 
-// Given the norm a step is SGD's with momentum, whose buffer is exp_avg.
+// Given the norm a step is SGD's with momentum, whose buffer is exp_avg. The average of the norms is on the parameter's
+// device.
 void NovoGrad::step_one(const GroupOptions& options, const Step& step, Slots& slots) const {
   const NovoGradOptions& o = values_of(options);
   const double count = count_step(slots[kStep]);
   const auto correction = [&](double beta) { return o.bias_correction ? 1 - std::pow(beta, count) : 1; };
+  const bool first = count == 1 && !o.init_zero;
+  slots[kNorm] = slots[kNorm].to(step.parameter.device());
+  if (const Operands operands = step.operands({&slots[kNorm], o.betas.first != 0 ? &slots[kAverage] : nullptr});
+      operands.queue != nullptr) {
+    const NovoGradStep together{.multiplier = o.maximize ? -step.multiplier : step.multiplier,
+                                .norm_type = o.norm_type,
+                                .beta2 = o.betas.second,
+                                .first = first,
+                                .root_correction = std::sqrt(correction(o.betas.second)),
+                                .eps = o.eps,
+                                .inside = o.reg_inside_moment,
+                                .weight_decay = o.weight_decay,
+                                .momentum = o.betas.first,
+                                .undamped = o.grad_averaging ? 1 - o.betas.first : 1,
+                                .shrink = o.reg_inside_moment ? 1 : 1 - o.lr * o.weight_decay,
+                                .lr = o.lr / correction(o.betas.first)};
+    return operands.queue->add(together, operands, step.extras);
+  }
   const double norm = norm_of(o, step.gradient, step.multiplier, step.extras);
   float& average = *slots[kNorm].mutable_data_ptr<float>();
-  average = static_cast<float>(count == 1 && !o.init_zero ? norm : averaged(o, average, norm));
+  average = static_cast<float>(first ? norm : averaged(o, average, norm));
   const double divisor = average / std::sqrt(correction(o.betas.second)) + o.eps;
   const double inside = o.reg_inside_moment ? 1 / divisor : 1;
   const double lr = o.lr / correction(o.betas.first);

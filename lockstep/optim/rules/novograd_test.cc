@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "lockstep/base/testing/refusal.h"
 
@@ -55,14 +56,17 @@ Numbers numbers_of(const at::Tensor& tensor) {
   return {wide.const_data_ptr<double>(), wide.const_data_ptr<double>() + wide.numel()};
 }
 
-class NovoGradFollows : public testing::TestWithParam<NovoGradOptions> {};
+// With these options, and whether as on GPUs.
+class NovoGradFollows : public testing::TestWithParam<std::tuple<NovoGradOptions, bool>> {};
 
 TEST_P(NovoGradFollows, ThePaper) {
+  const auto& [options, as_on_gpus] = GetParam();
   at::manual_seed(1);
   const std::vector<at::Tensor> p = {at::randn({30, 40}).requires_grad_(), at::randn({7}).requires_grad_()};
   std::vector<Reference> references;
-  for (const at::Tensor& each : p) references.push_back({GetParam(), numbers_of(each), Numbers(each.numel())});
-  NovoGrad optimizer(p, GetParam());
+  for (const at::Tensor& each : p) references.push_back({options, numbers_of(each), Numbers(each.numel())});
+  NovoGrad optimizer(p, options);
+  if (as_on_gpus) optimizer.step_as_on_gpus();
   for (int step = 0; step < 8; ++step) {
     for (size_t i = 0; i < p.size(); ++i) {
       const at::Tensor gradient = at::randn_like(p[i]).detach() * std::pow(0.5, step);
@@ -81,13 +85,15 @@ TEST_P(NovoGradFollows, ThePaper) {
 
 INSTANTIATE_TEST_SUITE_P(
     Options, NovoGradFollows,
-    testing::Values(NovoGradOptions{.lr = 0.02},
-                    NovoGradOptions{.lr = 0.02, .betas = {0.95, 0.98}, .weight_decay = 0.1},
-                    NovoGradOptions{.lr = 0.02, .weight_decay = 0.1, .reg_inside_moment = true},
-                    NovoGradOptions{.lr = 0.02, .betas = {0.9, 0.5}, .bias_correction = false, .init_zero = true},
-                    NovoGradOptions{.lr = 0.02, .betas = {0.9, 0.5}, .grad_averaging = false, .norm_type = 0},
-                    NovoGradOptions{.lr = 0.02, .betas = {0.9, 0.5}, .norm_type = 0, .init_zero = true},
-                    NovoGradOptions{.lr = 0.02, .betas = {0, 0.98}, .weight_decay = 0.1}));
+    testing::Combine(
+        testing::Values(NovoGradOptions{.lr = 0.02},
+                        NovoGradOptions{.lr = 0.02, .betas = {0.95, 0.98}, .weight_decay = 0.1},
+                        NovoGradOptions{.lr = 0.02, .weight_decay = 0.1, .reg_inside_moment = true},
+                        NovoGradOptions{.lr = 0.02, .betas = {0.9, 0.5}, .bias_correction = false, .init_zero = true},
+                        NovoGradOptions{.lr = 0.02, .betas = {0.9, 0.5}, .grad_averaging = false, .norm_type = 0},
+                        NovoGradOptions{.lr = 0.02, .betas = {0.9, 0.5}, .norm_type = 0, .init_zero = true},
+                        NovoGradOptions{.lr = 0.02, .betas = {0, 0.98}, .weight_decay = 0.1}),
+        testing::Bool()));
 
 // By hand: ‖g‖ = 5, so the step is lr · (m / 0.1 = g) / 5, the corrections of the norm's average included.
 TEST(NovoGrad, FirstStepByHand) {

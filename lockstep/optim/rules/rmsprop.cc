@@ -70,16 +70,21 @@ void step_elements(const RmspropRule& rule, const AnyElements& elements, const E
   HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
 }
 
-void step_tensors(const RmspropRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
-  const at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
-  s[0].mul_(rule.alpha).addcmul_(g, g, 1 - rule.alpha);
-  if (rule.centered) s[1].lerp_(g, 1 - rule.alpha);
-  const at::Tensor root = (rule.centered ? s[0].addcmul(s[1], s[1], -1) : s[0]).sqrt().add_(rule.eps);
+void step_tensors(const RmspropRule& rule, device::Tensors& p, const device::Tensors& gradients, device::States& s) {
+  const device::Tensors g = device::decayed(p, gradients, rule.weight_decay);
+  at::_foreach_mul_(s[0], rule.alpha);
+  at::_foreach_addcmul_(s[0], g, g, 1 - rule.alpha);
+  if (rule.centered) at::_foreach_lerp_(s[1], g, 1 - rule.alpha);
+  const device::Tensors root = at::_foreach_sqrt(rule.centered ? at::_foreach_addcmul(s[0], s[1], s[1], -1) : s[0]);
+  at::_foreach_add_(root, rule.eps);
   if (rule.momentum == 0) {
-    p.addcdiv_(g, root, -rule.lr);
-  } else {
-    p.sub_(s[rule.centered ? 2 : 1].mul_(rule.momentum).addcdiv_(g, root), rule.lr);
+    at::_foreach_addcdiv_(p, g, root, -rule.lr);
+    return;
   }
+  const device::Tensors& buffer = s[rule.centered ? 2 : 1];
+  at::_foreach_mul_(buffer, rule.momentum);
+  at::_foreach_addcdiv_(buffer, g, root);
+  at::_foreach_sub_(p, buffer, rule.lr);
 }
 
 void RmspropOptions::check() const {

@@ -53,8 +53,9 @@ struct RmspropRule {
   double eps;
   double momentum;
   bool centered;
+  bool operator==(const RmspropRule&) const = default;
 };
 void step_elements(const RmspropRule& rule, const AnyElements& elements, const Extras& extras = {});
-void step_tensors(const RmspropRule& rule, at::Tensor& p, const at::Tensor& g, device::States& s);
+void step_tensors(const RmspropRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s);
 
 }  // namespace lockstep::optim

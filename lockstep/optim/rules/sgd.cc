@@ -58,18 +58,19 @@ void step_elements(const SgdRule& rule, const AnyElements& elements, const Extra
   HWY_DYNAMIC_DISPATCH(step)(rule, elements, extras);
 }
 
-void step_tensors(const SgdRule& rule, at::Tensor& p, const at::Tensor& gradient, device::States& s) {
-  at::Tensor g = device::decayed(p, gradient, rule.weight_decay);
+void step_tensors(const SgdRule& rule, device::Tensors& p, const device::Tensors& gradients, device::States& s) {
+  device::Tensors g = device::decayed(p, gradients, rule.weight_decay);
   if (rule.momentum != 0) {
     if (rule.first) {
-      s[0].copy_(g);
+      at::_foreach_copy_(s[0], g);
     } else {
-      s[0].mul_(rule.momentum).add_(g, rule.undamped);
+      at::_foreach_mul_(s[0], rule.momentum);
+      at::_foreach_add_(s[0], g, rule.undamped);
     }
-    g = rule.nesterov ? g.add(s[0], rule.momentum) : s[0];
+    g = rule.nesterov ? at::_foreach_add(g, s[0], rule.momentum) : s[0];
   }
-  if (rule.shrink != 1) p.mul_(rule.shrink);
-  p.sub_(g, rule.lr);
+  if (rule.shrink != 1) at::_foreach_mul_(p, rule.shrink);
+  at::_foreach_sub_(p, g, rule.lr);
 }
 
 void SgdOptions::check() const {

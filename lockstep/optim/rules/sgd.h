@@ -52,8 +52,9 @@ struct SgdRule {
   bool nesterov;
   bool first;         // the momentum buffer holds nothing yet
   double shrink = 1;  // multiplies the weight before the step
+  bool operator==(const SgdRule&) const = default;
 };
 void step_elements(const SgdRule& rule, const AnyElements& elements, const Extras& extras = {});
-void step_tensors(const SgdRule& rule, at::Tensor& p, const at::Tensor& g, device::States& s);
+void step_tensors(const SgdRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s);
 
 }  // namespace lockstep::optim
