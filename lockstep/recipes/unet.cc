@@ -1,5 +1,6 @@
 #include "lockstep/recipes/unet.h"
 
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/softmax.h>
@@ -27,6 +28,13 @@ at::Tensor dice_loss(const at::Tensor& output, const at::Tensor& target) {
   const at::Tensor both = (probabilities * mask).sum({2, 3});
   const at::Tensor either = (probabilities + mask).sum({2, 3});
   return 1 - ((2 * both + 1) / (either + 1)).mean();
+}
+
+// The mean over all pixels. On a GPU libtorch adds up the losses of pixels with atomics, in another order each time,
+// unless each is given back.
+at::Tensor cross_entropy(const at::Tensor& scores, const at::Tensor& target) {
+  if (scores.is_cpu()) return at::cross_entropy_loss(scores, target);
+  return at::cross_entropy_loss(scores, target, {}, at::Reduction::None).mean();
 }
 
 double count(const at::Tensor& pixels) { return static_cast<double>(pixels.sum().item<int64_t>()); }
@@ -62,7 +70,7 @@ train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
 
 at::Tensor UNet::loss(const at::Tensor& output, const data::Batch& batch) const {
   const at::Tensor scores = output.to(at::kFloat);
-  return at::cross_entropy_loss(scores, batch.target()) + dice_loss(scores, batch.target());
+  return cross_entropy(scores, batch.target()) + dice_loss(scores, batch.target());
 }
 
 std::vector<double> UNet::measure(const at::Tensor& output, const data::Batch& batch) const {

@@ -121,6 +121,8 @@ TEST(Gpu, TheOtherRecipes) {
         Words{"train"} + words +
         Words{"--lanes", "2", "--batch-size", "4", "--steps", "3", "--amp", "--device", "cuda", "--out", dir / "run"});
     EXPECT_EQ(result.exit_code, 0) << words[0] << ": " << result.err;
+    EXPECT_EQ(result.err.find("deterministic"), std::string::npos)
+        << "libtorch warns of sums by atomics: " << result.err;
     EXPECT_TRUE(std::isfinite(final_of(dir / "run").at("loss").get<double>()));
   }
 }
@@ -153,6 +155,20 @@ TEST(Gpu, BenchStepLoadsItsImages) {
   for (const char* prefetch : {"on", "off"}) {
     const auto found = bench_step({"--amp", "O1", "--data", dir.path(), "--prefetch", prefetch});
     EXPECT_GE(found.at("wait_ms").get<double>(), 0) << prefetch;
+  }
+}
+
+TEST(Gpu, EveryOptimizer) {
+  LOCKSTEP_NEEDS_GPU();
+  for (const char* name : {"adagrad", "adam", "adamw", "lamb", "lars", "nadam", "novograd", "rmsprop"}) {
+    const TempDir dir;
+    const Words with = {"--optimizer", name, "--lr", "0.001"};
+    const auto gpu = lockstep(gpu_words(dir / "gpu", with));
+    ASSERT_EQ(gpu.exit_code, 0) << name << ": " << gpu.err;
+    const auto cpu = lockstep(train_words({"--steps", std::to_string(kSteps), "--out", dir / "cpu"}) + with);
+    ASSERT_EQ(cpu.exit_code, 0) << name << ": " << cpu.err;
+    const auto loss = [&](const char* run) { return final_of(dir / run).at("loss").get<double>(); };
+    EXPECT_NEAR(loss("gpu"), loss("cpu"), 1e-2) << name;
   }
 }
 
