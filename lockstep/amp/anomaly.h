@@ -8,6 +8,10 @@
 #include <optional>
 #include <string>
 
+namespace c10 {
+class DebugInfoGuard;
+}
+
 namespace lockstep::amp {
 
 namespace internal {
@@ -17,10 +21,10 @@ class AnomalySearch;
 // Checks the results of every operator on this thread as long as it exists, and remembers the first operator that
 // returned NaN or infinity from finite inputs. It sees libtorch's layers, this project's and plain functions alike,
 // since it watches the dispatcher (at::RecordFunction). Values written by code without operators are noticed by the
-// operator that reads them next, and are reported under the layer that allocated them. Backward is watched where it
-// runs on this thread, that is on the CPU. An infinity that was asked for (masked_fill with -inf) is no anomaly. A
-// watch within another one on the same thread shares that one's search. The module outlives it. Costs a pass over each
-// operator's results.
+// operator that reads them next, and are reported under the layer that allocated them. Backward is watched on whatever
+// thread autograd runs it for this one, on a GPU as on the CPU. An infinity that was asked for (masked_fill with -inf)
+// is no anomaly. A watch within another one on the same thread shares that one's search. The module outlives it. Costs
+// a pass over each operator's results.
 class AnomalyWatch {
  public:
   explicit AnomalyWatch(const torch::nn::Module& module);
@@ -34,7 +38,9 @@ class AnomalyWatch {
 
  private:
   std::shared_ptr<internal::AnomalySearch> search_;
-  std::optional<at::CallbackHandle> callback_;  // none within another watch
+  // None within another watch.
+  std::unique_ptr<c10::DebugInfoGuard> info_;
+  std::optional<at::CallbackHandle> callback_;
 };
 
 }  // namespace lockstep::amp

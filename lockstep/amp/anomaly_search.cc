@@ -99,7 +99,13 @@ std::string AnomalySearch::parameter_of(const at::Tensor& tensor) const {
   return "";
 }
 
+std::optional<std::string> AnomalySearch::found() const {
+  const std::lock_guard lock(mutex_);
+  return found_;
+}
+
 std::unique_ptr<OperatorCall> AnomalySearch::begin(const at::RecordFunction& function) {
+  const std::lock_guard lock(mutex_);
   auto call = std::make_unique<OperatorCall>();
   call->name = function.name();
   const auto op = function.operator_name();
@@ -125,6 +131,7 @@ std::unique_ptr<OperatorCall> AnomalySearch::begin(const at::RecordFunction& fun
 }
 
 void AnomalySearch::end(const OperatorCall& call, const std::vector<c10::IValue>& outputs) {
+  const std::lock_guard lock(mutex_);
   for (const c10::IValue& value : outputs) {
     each_tensor(value, [&](const at::Tensor& output) {
       const auto storage = storage_of(output);
@@ -185,6 +192,7 @@ std::string AnomalySearch::backward_place() const {
 }
 
 void AnomalySearch::begin_backward(const at::RecordFunction& function) {
+  const std::lock_guard lock(mutex_);
   for (const c10::IValue& input : function.inputs()) {
     each_tensor(input, [&](const at::Tensor& t) {
       if (!found_ && values_of(t) != Values::kFinite) blame_source(t, plain(function.name()));

@@ -6,6 +6,8 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/nn/module.h>
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -24,19 +26,18 @@ struct OperatorCall : at::ObserverContext {
   bool makes_infinity = false;     // it was given one as a number
 };
 
+// Any thread: a backward on a GPU runs on threads of autograd's.
 class AnomalySearch {
  public:
   explicit AnomalySearch(const torch::nn::Module& module);
 
-  const std::optional<std::string>& found() const { return found_; }
+  std::optional<std::string> found() const;
 
-  // Called around each operator that no other operator called. One thread.
+  // Called around each operator that no other operator called, until one is found.
   std::unique_ptr<OperatorCall> begin(const at::RecordFunction& function);
   void end(const OperatorCall& call, const std::vector<c10::IValue>& outputs);
   // Checks the inputs of a node of backward, before it computes.
   void begin_backward(const at::RecordFunction& function);
-
-  int depth = 0;  // how many operators are under way, one within another
 
  private:
   using Storage = const c10::StorageImpl*;
@@ -48,6 +49,7 @@ class AnomalySearch {
   void judge(const OperatorCall& call, const at::Tensor& output);
   void blame_source(const at::Tensor& tensor, const std::string& reader);
 
+  mutable std::mutex mutex_;
   std::unordered_map<Storage, std::string> parameters_;  // and buffers, by name
   std::unordered_map<Storage, std::string> made_by_;     // layer or node at work when an operator returned it
   std::unordered_set<Storage> meant_;                    // infinite on purpose

@@ -1,11 +1,13 @@
 #include "lockstep/amp/anomaly.h"
 
 #include <ATen/ATen.h>
+#include <ATen/ThreadLocalState.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn.h>
 
 #include <limits>
+#include <thread>
 
 #include "lockstep/amp/autocast.h"
 
@@ -118,6 +120,24 @@ TEST(AnomalyWatch, BackwardIsWatchedToo) {
   at::Tensor y = net.conv2(net.bn1(net.conv1(images())) * 1e-38);
   y.backward(at::full_like(y, 3));
   EXPECT_EQ(watch.found(), "backward of conv2 (ConvolutionBackward0)");
+}
+
+// As autograd's threads for GPUs have it: they take over the state of the thread that called backward().
+TEST(AnomalyWatch, BackwardMayRunOnAnotherThread) {
+  Net net;
+  const AnomalyWatch watch(net);
+  const at::Tensor y = at::sqrt(net.forward(images()).sum() * 0);
+  const auto on_another_thread = [](const auto& act) {
+    std::thread([&, state = at::ThreadLocalState()] {
+      const at::ThreadLocalStateGuard guard(state);
+      act();
+    }).join();
+  };
+  std::thread([&] { at::log(at::zeros({2})); }).join();  // which nobody watches
+  EXPECT_EQ(watch.found(), std::nullopt);
+  on_another_thread([&] { y.backward(); });
+  EXPECT_THAT(watch.found().value_or(""), HasSubstr("backward: SqrtBackward0"));
+  on_another_thread([&] { EXPECT_NE(AnomalyWatch(net).found(), std::nullopt) << "it is the same search"; });
 }
 
 TEST(AnomalyWatch, NestsAndLeavesNothingBehind) {
