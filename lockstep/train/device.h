@@ -20,10 +20,9 @@ void require_gpu(const DeviceChoice& device);
 // Prepares the environment of a deterministic run on GPUs, where the user has not said otherwise. Comes before init(),
 // for no other thread may read the environment meanwhile, and before the first product on a GPU.
 //   CUBLAS_WORKSPACE_CONFIG=:4096:8  cuBLAS repeats its bits (cuBLAS's documentation, "Results reproducibility").
-//   NCCL_ALGO=^NVLS                  NCCL leaves out sums inside of the NVLink switch, whose order may change.
-//   libtorch's
-//                                    ProcessGroupNCCL sets the same in its constructor, but only if deterministic
-//                                    algorithms were asked for before; init_seeds() comes after init().
+//   NCCL_ALGO=^NVLS  NCCL leaves out sums inside of the NVLink switch, whose order may change.
+// libtorch's ProcessGroupNCCL sets NCCL_ALGO in its constructor, too, but only if deterministic algorithms were asked
+// for before, and init_seeds() comes after init().
 void let_gpus_repeat(const DeviceChoice& device, bool deterministic);
 
 // The ranks of this rank's node.

@@ -317,7 +317,7 @@ TEST(DeviceInput, OnAGpuRunsAhead) {
 // The table adds 256 for each channel, so that numbers differ as bytes do.
 TEST(DeviceInput, OnAGpuDecodesToNearlyTheHostsPixels) {
   LOCKSTEP_NEEDS_GPU();
-  const at::Device device = open_device(DeviceKind::kCuda, 0);
+  const at::Device device = open_device(DeviceKind::kCuda, {});
   DeviceInput::Options options;
   try {
     options.decoder = jpeg_decoder_of(device);

@@ -75,7 +75,7 @@ void BenchOptions::declare_step(config::OptionSet& options) {
   options.toggle("channels-last", "memory layout of images", &channels_last, kNone);
   options.choice("optimizer", "", &optimizer, {"sgd", "adamw"}, kNone);
   processes.declare(options);
-  options.word("device", "where to compute; the nth process on the nth GPU", &device, kNone);
+  device.declare(options, kNone);
   options.toggle("deterministic", "kernels that repeat their bits, as in training (off: on a GPU the fastest)",
                  &deterministic, kNone);
   options.number("seconds", "S", "measure for so long (left out: 4)", &loading.seconds, 0.05, 1e6, kNone);

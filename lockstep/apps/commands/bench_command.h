@@ -46,7 +46,7 @@ struct BenchOptions {
   amp::AmpLevel amp = amp::AmpLevel::kO0;
   bool channels_last = true;
   std::string optimizer = "sgd";
-  train::DeviceKind device = train::DeviceKind::kCpu;
+  train::DeviceChoice device;
   bool deterministic = false;  // as `lockstep train` is by default
   bool prefetch = true;        // --data: a batch is copied to a GPU while the one before it is computed
   parallel::ProcessOptions processes;

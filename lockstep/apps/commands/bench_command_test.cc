@@ -108,7 +108,7 @@ TEST(BenchCommand, BadLines) {
       {"data d --epochs 1 --seconds 1", "--epochs and --seconds: give only one of them"},
       {"step --workers 1", "--workers: goes with --data"},
       {"step --prefetch off", "--prefetch off: goes with --data"},
-      {"step --device tpu", "--device tpu: expected cpu or cuda"},
+      {"step --device tpu", "--device tpu: expected cpu, cuda, or cuda:N"},
       {"step x", "bench step: x: one word too many"},
       {"step --model vgg", "--model vgg: expected lenet, resnet18, resnet50, unet or mobilenet_v2"},
       {"allreduce --backend tcp", cat("--backend tcp: expected ", config::either(backend_names()))},

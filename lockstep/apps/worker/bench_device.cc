@@ -7,7 +7,8 @@
 
 namespace lockstep::worker {
 
-BenchDevice::BenchDevice(train::DeviceKind kind, int local_rank) : device_(train::open_device(kind, local_rank)) {}
+BenchDevice::BenchDevice(const train::DeviceChoice& device, const World& world)
+    : device_(train::open_device(device, train::node_ranks(world, /*may_share=*/false))) {}
 
 void BenchDevice::wait() const {
   if (!is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());

@@ -3,7 +3,8 @@
 
 #include <c10/core/Device.h>
 
-#include "lockstep/train/options/train_options.h"
+#include "lockstep/train/options/device_option.h"
+#include "lockstep/world/world.h"
 
 namespace lockstep::worker {
 
@@ -11,7 +12,7 @@ namespace lockstep::worker {
 class BenchDevice {
  public:
   // Throws as train::open_device.
-  BenchDevice(train::DeviceKind kind, int local_rank);
+  BenchDevice(const train::DeviceChoice& device, const World& world);
 
   c10::Device device() const { return device_; }
   bool is_cpu() const { return device_.is_cpu(); }

@@ -52,7 +52,7 @@ double median(std::vector<double> values) {
 amp::Options amp_of(const BenchOptions& options, World& world) {
   const auto half = options.dtype == apps::BenchType::kFp16 ? amp::HalfType::kFp16 : amp::HalfType::kBf16;
   train::ResolvedAmp resolved{options.amp, half, ""};
-  if (options.amp == amp::AmpLevel::kAuto) resolved = train::resolve_amp(half, options.device, world);
+  if (options.amp == amp::AmpLevel::kAuto) resolved = train::resolve_amp(half, options.device.kind, world);
   const bool narrow = options.amp == amp::AmpLevel::kO0 && options.dtype != apps::BenchType::kFp32;
   amp::Options amp = train::amp_options(narrow ? amp::AmpLevel::kO1 : resolved.level, resolved.dtype);
   if (amp.opt_level != amp::OptLevel::kO0 && !always_folds(options)) amp.loss_scale = 1;
@@ -65,7 +65,7 @@ class Bench {
   Bench(const BenchOptions& options, const std::shared_ptr<World>& world)
       : options_(options),
         world_(world),
-        device_(options.device, world->local_rank()),
+        device_(options.device, *world),
         net_(make_bench_network(options)),
         rank_(world->rank()),
         size_(world->size()) {
@@ -219,8 +219,8 @@ std::string text_of(const nlohmann::ordered_json& result) {
 
 int bench_step(const BenchOptions& options) {
   train::require_gpu(options.device);
-  train::let_cublas_repeat(options.device, options.deterministic);
-  const auto world = init({.backend = train::backend_for(options.device, "auto")});
+  train::let_gpus_repeat(options.device, options.deterministic);
+  const auto world = init({.backend = train::backend_for(options.device, "auto"), .gpu = options.device.gpu});
   auto& comm = world->communicator();
   at::set_num_threads(parallel::threads_or_default(options.processes.threads, usable_cores(), world->size()));
   init_seeds(/*seed=*/1, options.deterministic);
@@ -244,7 +244,7 @@ int bench_step(const BenchOptions& options) {
   const double step = median(times);
   nlohmann::ordered_json result = {{"model", bench.name()},
                                    {"ranks", world->size()},
-                                   {"device", config::word_of(options.device)},
+                                   {"device", train::write_device(options.device)},
                                    {"step_ms", step * 1e3},
                                    {"images_per_second", world->size() * options.batch_size / step},
                                    {"mean_step_ms", mean_ms},
