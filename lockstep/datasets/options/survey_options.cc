@@ -7,7 +7,8 @@ namespace lockstep::datasets {
 void SurveyOptions::declare(config::OptionSet& options) {
   using enum config::Effect;
   options.flag("quick", "look at headers alone, and decode nothing", &quick, kNone);
-  options.flag("verify", "packed data: compare checksums and record counts, open all parts, and do nothing else", &verify, kNone);
+  options.flag("verify", "packed data: compare checksums and record counts, open all parts, and do nothing else",
+               &verify, kNone);
   options.text("sheet", "FILE.png", "draw 16 samples before and after augmentation, with their masks", &sheet, kNone);
   options.number("size", "PX", "of the sheet's samples, as train's (left out: 224, CIFAR 32, with masks 256)", &size,
                  16, 4096, kNone);

@@ -82,7 +82,8 @@ TEST(SurveyText, NamesEveryProblem) {
 TEST(SurveyText, OfChecksumsIsShort) {
   Survey survey{.path = "packed"};
   survey.verified = "2 shards, 3 MiB";
-  EXPECT_THAT(text_of(survey), AllOf(HasSubstr("2 shards, 3 MiB"), HasSubstr("all is as checksums and record counts say")));
+  EXPECT_THAT(text_of(survey),
+              AllOf(HasSubstr("2 shards, 3 MiB"), HasSubstr("all is as checksums and record counts say")));
   EXPECT_EQ(json_of(survey).at("verified"), "2 shards, 3 MiB");
 }
 
