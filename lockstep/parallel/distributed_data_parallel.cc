@@ -212,19 +212,21 @@ double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::fu
   const auto run_empty = [&] {
     for (const size_t lane : empty) run_lane(step, lane, loss_of, loss_scale);
   };
+  // Where a rank has no samples, all fold after all exchanges: every rank calls the two communicators in one order.
+  const auto fold_late = [&] { std::ranges::for_each(stepped_, [](auto* each) { each->reducer_.delay(); }); };
   if (!filled.empty()) run_empty();
   generators_.begin_turns(filled.size());
   const auto run_one = [&](size_t lane) {
-    // A rank without samples folds after all exchanges. On GPUs all ranks call the two communicators in one order.
-    if (sync_->has_idle_ranks()) {
-      for (auto* each : stepped_) each->reducer_.delay();
-    }
+    if (sync_->has_idle_ranks()) fold_late();
     const amp::CastCacheScope one_cast_a_weight;
     losses[lane] = run_lane(step, lane, loss_of, loss_scale);
   };
   sync_->run(step.lanes.size(), filled, module_->parameters()[0].device(), run_one,
              [&](size_t from, size_t to) { switch_lane(filled, from, to); });
-  if (filled.empty()) run_empty();
+  if (filled.empty()) {
+    fold_late();
+    run_empty();
+  }
   return sum_of(losses);
 }
 
@@ -247,7 +249,6 @@ void DistributedDataParallel::set_in_function(size_t lane, bool in_function) {
   for (auto* each : present_) each->set_in_function(in_function);
 }
 
-// Runs forward and backward of one lane.
 LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
                                            const std::function<at::Tensor(size_t)>& loss_of, double loss_scale) {
   const auto [index, samples] = step.lanes[lane];

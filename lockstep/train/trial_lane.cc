@@ -73,7 +73,8 @@ std::string synced_refusal_of(const Parts& parts, size_t lanes) {
   std::iota(filled.begin(), filled.end(), 0);
   std::string refusal;
   const auto lane = [&](size_t /*number*/) { refusal = refusal_of(parts); };
-  parallel::find_sync_group(*parts.model.module)->run(lanes, filled, lane, [](size_t /*from*/, size_t /*to*/) {});
+  const auto group = parallel::find_sync_group(*parts.model.module);
+  group->run(lanes, filled, parts.model.module->parameters()[0].device(), lane, [](size_t /*from*/, size_t /*to*/) {});
   return comm::text_of_rank_0(parts.world->communicator(), refusal);
 }
 
