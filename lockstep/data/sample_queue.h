@@ -34,8 +34,8 @@ constexpr int kMostWorkers = 256;
 struct SampleQueueOptions {
   using Complete = std::function<void(uint64_t unit, Batch& batch)>;
 
-  int workers = 0;   // threads, at most kMostWorkers; 0: next() reads all by itself
-  size_t ahead = 4;  // the most units that are being read or wait to be taken; at least 1
+  int workers = 0;                   // threads, at most kMostWorkers; 0: next() reads all by itself
+  size_t ahead = 4;                  // the most units that are being read or wait to be taken; at least 1
   std::optional<uint64_t> end = {};  // one past the last unit; nothing: there is no last one
   std::chrono::nanoseconds timeout = std::chrono::minutes(5);  // the most that next() waits for a sample
   // The most that the destructor waits for one, where the timeout is no shorter.
@@ -65,7 +65,8 @@ class SampleQueue {
   SampleQueue(std::shared_ptr<const Dataset> dataset, Plan plan, int64_t most_rows, uint64_t first,
               SampleQueueOptions options);
   // Waits for the samples that are being read, but for none longer than the timeout and SampleQueueOptions::patience:
-  // its thread then goes on by itself and keeps the data set. A data set that its shared pointer does not own (use_count() 0) is waited for without end.
+  // its thread then goes on by itself and keeps the data set. A data set that its shared pointer does not own
+  // (use_count() 0) is waited for without end.
   ~SampleQueue();
   SampleQueue(const SampleQueue&) = delete;
   SampleQueue& operator=(const SampleQueue&) = delete;

@@ -279,11 +279,9 @@ TEST(SampleQueue, ThatWaitsForASampleForEverEndsAllTheSame) {
   {
     const auto hanging = std::make_shared<Acting>([gate](int64_t) { gate->pass(); });
     data = hanging;
-    SampleQueue queue(hanging, ten, kRows, 0,
-                      {.workers = 1,
-                       .ahead = 1,
-                       .timeout = std::chrono::nanoseconds::max(),
-                       .patience = milliseconds(50)});
+    SampleQueue queue(
+        hanging, ten, kRows, 0,
+        {.workers = 1, .ahead = 1, .timeout = std::chrono::nanoseconds::max(), .patience = milliseconds(50)});
     wait_until([&] { return gate->waiting > 0; });
   }
   EXPECT_FALSE(data.expired()) << "the thread that was left behind owns it";

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 #include "lockstep/data/read_batch.h"
 #include "lockstep/data/sample_rows.h"
 #include "lockstep/datasets/pairs.h"

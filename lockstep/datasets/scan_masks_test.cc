@@ -62,7 +62,8 @@ TEST_F(MaskScan, GivesEachValueAClass) {
   const auto labels = labels_of(*pairs, {}, look_anew);
   EXPECT_EQ(text_of(labels), "masks: 0 -> class 0, 255 -> class 1");
   const data::OnOneRank elsewhere = [](const std::function<std::string()>&) { return "3 4 5"; };
-  EXPECT_THAT(labels_of(*pairs, {.path = dir_.path(), .on_one_rank = elsewhere}, look_anew).values(), ElementsAre(3, 4, 5));
+  EXPECT_THAT(labels_of(*pairs, {.path = dir_.path(), .on_one_rank = elsewhere}, look_anew).values(),
+              ElementsAre(3, 4, 5));
   const OpenOptions seen{.path = dir_.path(), .mask_values = {0, 7}};
   EXPECT_THAT(labels_of(*pairs, seen, look_anew).values(), ElementsAre(0, 7)) << "not scanned";
   EXPECT_EQ(text_of(image::LabelMap({0, image::mask_value(255, 0, 0)})), "masks: 0 -> class 0, #ff0000 -> class 1");

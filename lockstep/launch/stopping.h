@@ -19,10 +19,7 @@ class Stopping {
 
   // A rank that saves is waited for as long as it makes progress: for `patience_ns` since its last.
   explicit Stopping(int ranks, int64_t patience_ns = kPatienceNs)
-      : ranks_(static_cast<size_t>(ranks)),
-        saved_(ranks_.size()),
-        spared_(ranks_.size()),
-        patience_ns_(patience_ns) {}
+      : ranks_(static_cast<size_t>(ranks)), saved_(ranks_.size()), spared_(ranks_.size()), patience_ns_(patience_ns) {}
 
   // Begins at the first failure; later calls change nothing.
   void begin(int64_t now_ns) {

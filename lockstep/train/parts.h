@@ -41,7 +41,7 @@ struct Parts {
   std::string amp_why;                         // the reason for --amp auto's choice; empty: the user chose
   c10::Device device{c10::kCPU};
   std::shared_ptr<image::JpegDecoder> decoder = {};  // of training pictures that come encoded; null: none do
-  std::string device_text;  // for people: "NVIDIA H200 (cuda:0), 2 ranks share cuda:0"
+  std::string device_text;                           // for people: "NVIDIA H200 (cuda:0), 2 ranks share cuda:0"
   TrainingState state;
   RunFiles files;
   std::string program = "lockstep";    // how the user calls it

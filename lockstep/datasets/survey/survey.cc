@@ -214,8 +214,8 @@ class Surveyor {
   int64_t done_ = 0, samples_ = 0;
 };
 
-// The values of the masks to train on, so that these are not decoded once more. None where a mask can't be used: opening
-// then names it.
+// The values of the masks to train on, so that these are not decoded once more. None where a mask can't be used:
+// opening then names it.
 std::vector<uint32_t> known_values(const PartSurvey& train) {
   const bool fine = train.damaged.empty() && train.mask_pixels.size() <= image::kMostClasses;
   return fine ? train.mask_values() : std::vector<uint32_t>{};

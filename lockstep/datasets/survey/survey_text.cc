@@ -165,7 +165,8 @@ std::string text_of(const Survey& survey) {
   const size_t problems = survey.problems.size();
   for (const std::string& problem : survey.problems) text += line("problem", problem);
   if (problems > 0) return text;
-  if (!survey.verified.empty()) return text + line("ready", "all parts open, and all is as checksums and record counts say");
+  if (!survey.verified.empty())
+    return text + line("ready", "all parts open, and all is as checksums and record counts say");
   return text + line("ready", cat("lockstep train ", recipe_of(survey.stored.kind), " --data ", shown(survey.path)));
 }
 
