@@ -104,9 +104,10 @@ function(lockstep_test target)
   lockstep_test_timeout(300 ${target})
 endfunction()
 
-# lockstep_test_waits(TARGET…): these programs of this folder wait most of the time, and run beside one another.
+# lockstep_test_waits(TARGET…): these programs of this folder wait most of the time, and run beside one another, before the
+# others.
 function(lockstep_test_waits)
-  set_tests_properties(${ARGN} PROPERTIES PROCESSORS 1)
+  set_tests_properties(${ARGN} PROPERTIES PROCESSORS 1 COST 1000)
 endfunction()
 
 # lockstep_gpu_tests(TARGET [FILTER]): what `./run test cuda` runs of a test program, all of it or the tests that match the
