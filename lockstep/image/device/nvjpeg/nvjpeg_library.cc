@@ -82,10 +82,12 @@ void check(nvjpegStatus_t status, const char* what) {
                 "); use --decode host");
 }
 
+// A damaged scan may end in a failed execution, too. Where it is the GPU that failed, the next call for it says so.
 bool is_about_the_picture(nvjpegStatus_t status) {
   return status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
          status == NVJPEG_STATUS_INVALID_PARAMETER || status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED ||
-         status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM;
+         status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM || status == NVJPEG_STATUS_EXECUTION_FAILED ||
+         status == NVJPEG_STATUS_INTERNAL_ERROR;
 }
 
 }  // namespace lockstep::image
