@@ -2,7 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace lockstep::optim::device {
 namespace {
@@ -100,10 +102,19 @@ Tensors scaled(const Tensors& tensors, const at::Tensor& factors) {
 }
 
 double square_sum(const Tensors& gradients, double multiplier, const Extras& extras) {
-  if (gradients.empty()) return 0;
   const at::NoGradGuard no_grad;
-  const at::Tensor each = norms(clipped(gradients, multiplier, extras.clip)).to(at::kDouble);
-  return each.square().sum().item<double>();
+  std::vector<Tensors> alike;  // a list of foreach has one dtype and one device
+  for (const at::Tensor& gradient : gradients) {
+    const auto list =
+        std::find_if(alike.begin(), alike.end(), [&](const Tensors& each) { return joins(each, &gradient); });
+    (list == alike.end() ? alike.emplace_back() : *list).push_back(gradient);
+  }
+  double sum = 0;
+  for (const Tensors& each : alike) {
+    const at::Tensor own = norms(clipped(each, multiplier, extras.clip)).to(at::kDouble);
+    sum += own.square().sum().item<double>();
+  }
+  return sum;
 }
 
 }  // namespace lockstep::optim::device

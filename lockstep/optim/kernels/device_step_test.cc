@@ -39,6 +39,8 @@ TEST(DeviceStep, AddsSquaresAsTheCpusPass) {
       EXPECT_NEAR(std::sqrt(sums.weight) / device::norms({parameter})[0].item<double>(), 1, 1e-5);
   }
   EXPECT_EQ(device::square_sum({}, 2, {}), 0);
+  const at::Tensor large = at::full({10'000}, 1000.0).to(at::kHalf);  // whose norm is more than fp16 has
+  EXPECT_NEAR(device::square_sum({at::ones({3}), large}, 1, {}), 1e10 + 3, 1);
 }
 
 // Counts the calls of an operator on this thread while it lives.

@@ -48,17 +48,20 @@ struct Text {
 };
 
 constexpr std::string_view kPid = "pid ", kJob = "job ", kLine = "line ", kEnded = "ended", kEnd = "end";
+constexpr int kMostTries = 10;
 constexpr size_t kMostBytes = 256 << 10;  // of a text: a job of torchrun has a name for each node
 
 // Once more where the owner has cut the file off meanwhile.
 std::string read_all(int file) {
-  for (;;) {
+  for (int tries = 0;; ++tries) {
     struct stat there {};
     fstat(file, &there);
     std::string text(std::min(static_cast<size_t>(there.st_size), 3 * kMostBytes), '\0');
     const ssize_t got = pread(file, text.data(), text.size(), 0);
     if (got < 0) return "";
     if (static_cast<size_t>(got) == text.size()) return text;
+    text.resize(static_cast<size_t>(got));
+    if (tries == kMostTries) return text;  // a network's file system that knows an old size
   }
 }
 

@@ -109,8 +109,12 @@ void NcclQueue::run() {
       ended = poll(*first);
     } catch (const std::exception& error) {  // CUDA itself
       fail(std::make_exception_ptr(CommError(first->call.label, ": ", text_of(std::current_exception()))));
+      await_queueing(*first);
     }
-    if (ended) watch_->leave(first->wait);
+    if (ended) {
+      watch_->leave(first->wait);
+      first->parts.clear();  // with the tensors that c10d keeps in them
+    }
     lock.lock();
     if (ended) {
       flights_.pop_front();
@@ -125,7 +129,11 @@ bool NcclQueue::poll(NcclFlight& flight) {
   using Cause = MeshError::Cause;
   using Stage = NcclFlight::Stage;
   const Stage stage = flight.stage;
-  if (failure() || stage == Stage::kGivenUp) return true;
+  if (stage == Stage::kGivenUp) return true;
+  if (failure()) {
+    await_queueing(flight);
+    return true;
+  }
   if (stage == Stage::kQueued && flight.end.query()) {
     if (!flight.signatures.defined()) return true;
     if (auto difference = difference_of(flight)) fail(difference);
