@@ -12,8 +12,10 @@
 namespace lockstep::optim {
 namespace {
 
+// A copy: the way from memory that holds a NaN would be one, too, however short.
 at::Tensor new_average(const at::Tensor& weight) {
-  return at::empty_like(weight, weight.options().dtype(is_narrow(weight) ? at::kFloat : weight.scalar_type()));
+  const auto options = weight.options().dtype(is_narrow(weight) ? at::kFloat : weight.scalar_type());
+  return at::empty_like(weight, options).copy_(weight.detach());
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ TEST(WeightAverages, BeginAsACopyAndFollowTheLayout) {
   const at::Tensor weight = at::ones({2, 3, 4, 4});
   EXPECT_FALSE(averages.all()[0].defined());
   EXPECT_EQ(averages.prepare(0, weight), 1);
+  EXPECT_TRUE(at::equal(averages.all()[0], weight));
   averages.all()[0].copy_(at::arange(96).view({2, 3, 4, 4}));
   const at::Tensor turned = weight.contiguous(at::MemoryFormat::ChannelsLast);
   EXPECT_EQ(averages.prepare(0, turned), 0.25);

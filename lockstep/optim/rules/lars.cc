@@ -47,7 +47,7 @@ void Lars::step_one(const GroupOptions& options, const Step& step, Slots& slots)
   at::Tensor& buffer = slots[0];
   const bool first = !buffer.defined();
   const bool used = o.momentum != 0;
-  if (used && first) buffer = at::empty_like(step.parameter);
+  if (used && first) buffer = at::zeros_like(step.parameter);
   const Operands operands = step.operands({used ? &buffer : nullptr});
   double trust = 1, weight_decay = o.weight_decay;
   if (o.adapt && operands.queue != nullptr) {

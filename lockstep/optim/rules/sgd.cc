@@ -97,7 +97,7 @@ void SGD::step_one(const GroupOptions& options, const Step& step, Slots& slots) 
   at::Tensor& buffer = slots[0];
   const bool first = !buffer.defined();
   const bool used = o.momentum != 0;
-  if (used && first) buffer = at::empty_like(step.parameter);
+  if (used && first) buffer = at::zeros_like(step.parameter);
   const SgdRule rule{.multiplier = o.maximize ? -step.multiplier : step.multiplier,
                      .lr = o.lr,
                      .weight_decay = o.weight_decay,
