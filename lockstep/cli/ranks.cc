@@ -47,8 +47,10 @@ int prepare_rank(const std::function<void()>& prepare) {
   }
 }
 
-c10::Device open_device(const train::DeviceChoice& device, const train::NodeRanks& ranks, const Logger& log) {
+c10::Device open_device(const train::DeviceChoice& device, const train::NodeRanks& ranks, const Logger& log,
+                        bool quiet) {
   const c10::Device opened = train::open_device(device, ranks);
+  if (quiet) return opened;
   const std::string line = train::log_line(train::facts_of(opened));
   if (opened.is_cpu()) {
     log.debug(line);

@@ -25,8 +25,9 @@ void check_world(const InitOptions& options);
 // other ranks, which would wait for this one, and returns its exit code. Returns 0 without an error.
 int prepare_rank(const std::function<void()>& prepare);
 
-// Opens this rank's device and says in its log what it is: of a GPU always, of a CPU if LOCKSTEP_LOG is debug. Throws
-// as train::open_device().
-c10::Device open_device(const train::DeviceChoice& device, const train::NodeRanks& ranks, const Logger& log);
+// Opens this rank's device and, unless `quiet`, says in its log what it is: of a GPU always, of a CPU if LOCKSTEP_LOG
+// is debug. Throws as train::open_device().
+c10::Device open_device(const train::DeviceChoice& device, const train::NodeRanks& ranks, const Logger& log,
+                        bool quiet = false);
 
 }  // namespace lockstep::cli

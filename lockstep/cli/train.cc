@@ -119,7 +119,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   const auto world = init(line.world());
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();  // which names the rank in every line
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
-  if (!options.quiet) open_device(options.device, train::node_ranks(*world, options.may_share_gpus()), log);
+  open_device(options.device, train::node_ranks(*world, options.may_share_gpus()), log, options.quiet);
   Folder folder = take_folder(*world, line, log);  // its own until the process ends
   const bool leads = world->rank() == 0;
   if (!folder.done.empty()) {
