@@ -65,7 +65,8 @@ std::shared_ptr<Work> HierarchicalCommunicator::begin(Call call) {
                       .timeout = call.timeout.count() > 0 ? call.timeout : timeout_};
   watch_->begin(watched);
   watch_->note(watched);
-  return std::make_shared<WatchedWork>(carry_out(std::move(call)), watch_, std::move(watched));
+  return std::make_shared<WatchedWork>(carry_out(std::move(call)), watch_, std::move(watched),
+                                       [this](const std::string& difference) { node_.tell_desync(difference); });
 }
 
 std::shared_ptr<Work> HierarchicalCommunicator::carry_out(Call call) {

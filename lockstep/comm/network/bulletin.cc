@@ -9,7 +9,7 @@
 namespace lockstep::comm {
 namespace {
 
-constexpr const char* kGivenUp = "given-up";
+constexpr const char *kGivenUp = "given-up", *kLearners = "learners";
 constexpr char kDesync = 'd', kNoDesync = '-';  // the first letter of the reason
 
 std::string post_key(const WatchGroup& group, int rank) { return cat("wait/", group.name, '/', rank); }
@@ -74,5 +74,9 @@ std::optional<GivenUp> Bulletin::given_up() {
   const std::string text = text_of(store_->get(kGivenUp));
   return GivenUp{.reason = text.empty() ? "" : text.substr(1), .desync = !text.empty() && text[0] == kDesync};
 }
+
+void Bulletin::learn_of_difference() { store_->add(kLearners, 1); }
+
+int64_t Bulletin::learners() { return store_->add(kLearners, 0); }
 
 }  // namespace lockstep::comm

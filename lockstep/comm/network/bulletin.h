@@ -73,6 +73,11 @@ class Bulletin {
   // Why a rank gave up; nothing if none did.
   std::optional<GivenUp> given_up();
 
+  // Notes that this rank knows that calls differ. To be called once.
+  void learn_of_difference();
+  // How many ranks have noted it.
+  int64_t learners();
+
  private:
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_;

@@ -43,5 +43,15 @@ TEST(Bulletin, ADesyncIsToldFromOtherReasons) {
   EXPECT_EQ(bulletin.given_up(), (GivenUp{"ranks wait for each other", /*desync=*/true}));
 }
 
+TEST(Bulletin, CountsThoseWhoKnowOfADifference) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  Bulletin first(store, 0), second(store, 1);
+  EXPECT_EQ(first.learners(), 0);
+  second.learn_of_difference();
+  EXPECT_EQ(first.learners(), 1);
+  first.learn_of_difference();
+  EXPECT_EQ(second.learners(), 2);
+}
+
 }  // namespace
 }  // namespace lockstep::comm

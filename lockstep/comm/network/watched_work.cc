@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
 
 namespace lockstep::comm {
 
-WatchedWork::WatchedWork(std::shared_ptr<Work> work, std::shared_ptr<Watch> watch, WatchedCall call)
-    : work_(std::move(work)), watch_(std::move(watch)), call_(std::move(call)) {}
+WatchedWork::WatchedWork(std::shared_ptr<Work> work, std::shared_ptr<Watch> watch, WatchedCall call, TellNode tell_node)
+    : work_(std::move(work)), watch_(std::move(watch)), call_(std::move(call)), tell_node_(std::move(tell_node)) {}
 
 WatchedWork::~WatchedWork() {
   if (wait_ != 0) watch_->leave(wait_);
@@ -19,8 +20,16 @@ uint64_t WatchedWork::waiting() {
   return wait_;
 }
 
-// An error on this node, or a broken connection, is often only the consequence of another rank's error.
-void WatchedWork::fail(std::exception_ptr why) { std::rethrow_exception(watch_->explain(waiting(), std::move(why))); }
+// An error on this node, or a broken connection, is often only the consequence of another rank's error. The node's
+// other ranks would take this rank's end for the cause, if they did not learn first why it leaves.
+void WatchedWork::fail(std::exception_ptr why) {
+  try {
+    std::rethrow_exception(watch_->explain(waiting(), std::move(why)));
+  } catch (const DesyncError& error) {
+    tell_node_(error.what());
+    throw;
+  }
+}
 
 bool WatchedWork::done() {
   try {

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/network/watch.h"
@@ -13,8 +15,10 @@ namespace lockstep::comm {
 
 class WatchedWork final : public Work {
  public:
-  // `call` is numbered among all calls of its group, which has been announced to the watch.
-  WatchedWork(std::shared_ptr<Work> work, std::shared_ptr<Watch> watch, WatchedCall call);
+  // `call` is numbered among all calls of its group, which has been announced to the watch. `tell_node` gets the text
+  // of the DesyncError with which the call ends, before this rank leaves it.
+  using TellNode = std::function<void(const std::string& difference)>;
+  WatchedWork(std::shared_ptr<Work> work, std::shared_ptr<Watch> watch, WatchedCall call, TellNode tell_node);
   ~WatchedWork() override;
   WatchedWork(const WatchedWork&) = delete;
   WatchedWork& operator=(const WatchedWork&) = delete;
@@ -31,6 +35,7 @@ class WatchedWork final : public Work {
   std::shared_ptr<Work> work_;
   std::shared_ptr<Watch> watch_;
   WatchedCall call_;
+  TellNode tell_node_;
   uint64_t wait_ = 0;  // the watch's number of the wait; 0: not entered yet
 };
 

@@ -40,29 +40,37 @@ WatchedCall call_of(int64_t elements, std::chrono::nanoseconds timeout) {
 
 testing::LocalWorld two_ranks() { return {.size = 2, .period = milliseconds(50)}; }
 
+// For a call that does not end in a DesyncError.
+void tells_nothing(const std::string& difference) { ADD_FAILURE() << difference; }
+
 TEST(WatchedWork, RanksThatCallDifferentThingsLearnItOnWhateverTheyWait) {
   two_ranks().run_networks([](const Network& network, int rank) {
-    WatchedWork work(std::make_shared<Idle>(), network.watch, call_of(rank == 0 ? 10 : 20, std::chrono::seconds(20)));
+    std::string told;
+    WatchedWork work(std::make_shared<Idle>(), network.watch, call_of(rank == 0 ? 10 : 20, std::chrono::seconds(20)),
+                     [&](const std::string& difference) { told = difference; });
     try {
       work.wait();
       ADD_FAILURE() << "no error";
     } catch (const DesyncError& error) {
       EXPECT_THAT(error.what(), HasSubstr("rank 0 called all_reduce #0 [10]"));
       EXPECT_THAT(error.what(), HasSubstr("rank 1 called all_reduce #0 [20]"));
+      EXPECT_EQ(told, error.what()) << "the node's other ranks are to throw the same";
     }
   });
 }
 
 TEST(WatchedWork, AnErrorOfTheWorkIsPassedOn) {
   two_ranks().run_networks([](const Network& network, int) {
-    WatchedWork work(std::make_shared<Idle>(/*fails=*/true), network.watch, call_of(10, std::chrono::seconds(20)));
+    WatchedWork work(std::make_shared<Idle>(/*fails=*/true), network.watch, call_of(10, std::chrono::seconds(20)),
+                     tells_nothing);
     EXPECT_THROW(work.done(), CommError);
   });
 }
 
 TEST(WatchedWork, TheCallsTimeoutEndsAWait) {
   two_ranks().run_networks([](const Network& network, int rank) {
-    WatchedWork work(std::make_shared<Idle>(), network.watch, call_of(10, milliseconds(rank == 0 ? 400 : 20'000)));
+    WatchedWork work(std::make_shared<Idle>(), network.watch, call_of(10, milliseconds(rank == 0 ? 400 : 20'000)),
+                     tells_nothing);
     EXPECT_FALSE(work.wait_for(milliseconds(10)));
     try {
       work.wait();

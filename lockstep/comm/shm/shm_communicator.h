@@ -44,6 +44,9 @@ class ShmCommunicator final : public Communicator, private Progressable {
   std::vector<at::Tensor> views_of(int root, const std::vector<at::Tensor>& mine) override;
   void progress() override { protocol_.node().advance(); }
   void abort(const std::string& reason) noexcept override { protocol_.node().abort(reason); }
+  // Ends the calls of all ranks of the node, for which other nodes' ranks differ: they throw DesyncError with this
+  // text.
+  void tell_desync(const std::string& difference) noexcept { protocol_.node().abort(difference, /*is_desync=*/true); }
 
   // Sets Options::transport later, but before the first reduction.
   void set_transport(NodeTransport* transport) { transport_ = transport; }

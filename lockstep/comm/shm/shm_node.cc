@@ -217,6 +217,7 @@ void ShmNode::check_peers(const Waiting& waiting) {
   } catch (const CommError&) {
     advance();
     if (waiting.ready() || waiting.awaited() != awaited) return;  // the peer has just done its last share and left
+    check_given_up(waiting.what);                                 // or has said why it leaves
     throw;
   }
   peers_.self().raise_beat(progress_of(waiting));
@@ -245,9 +246,9 @@ std::string ShmNode::timeout_text(const Waiting& waiting) const {
              "; see their logs, or raise ", options_.timeout_name);
 }
 
-void ShmNode::abort(const std::string& reason) noexcept {
+void ShmNode::abort(const std::string& reason, bool is_desync) noexcept {
   try {
-    segment().abort(self(), reason);
+    segment().abort(self(), reason, is_desync);
   } catch (...) {  // no memory even for the text: the peers will see this process end
   }
 }

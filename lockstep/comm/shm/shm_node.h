@@ -135,8 +135,8 @@ class ShmNode {
 
   // Whether a rank of the node has given up.
   bool is_aborted() const { return segment().aborted.load(std::memory_order_relaxed) != 0; }
-  // Tells all ranks of the node that this one gives up.
-  void abort(const std::string& reason) noexcept;
+  // Tells all ranks of the node that this one gives up; with `is_desync` they throw DesyncError with the reason.
+  void abort(const std::string& reason, bool is_desync = false) noexcept;
 
  private:
   bool spin(const Waiting& waiting, std::chrono::nanoseconds time);
