@@ -1,9 +1,11 @@
 #include "lockstep/checkpoint/checkpoint_store.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/sync_folder.h"
 #include "lockstep/checkpoint/formats/atomic_file.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
@@ -49,8 +51,15 @@ std::string CheckpointStore::adopt(int64_t step, const std::string& file) {
 void CheckpointStore::make_folder(int64_t step) const {
   if (step < 0) throw BugError("a checkpoint of step ", step);
   std::error_code error;
-  fs::create_directories(folder_, error);
+  const bool is_new = fs::create_directories(folder_, error);
   if (error) throw IoError(folder_, ": can't be made: ", error.message(), "; choose another folder for the run");
+  if (!is_new) return;
+  // A checkpoint is on the disk when the names of the folders above it are: this one's, and the run's own.
+  const fs::path run = fs::absolute(folder_).lexically_normal().parent_path();
+  for (const fs::path& above : {run, run.parent_path()}) {
+    if (!sync_folder(above.string()))
+      throw IoError(above.string(), ": can't be brought to the disk: ", errno_text(errno));
+  }
 }
 
 void CheckpointStore::mark_best(int64_t step) {
