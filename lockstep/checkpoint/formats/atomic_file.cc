@@ -89,7 +89,10 @@ class TemporaryFile {
       if (!fd) fail(path_, "can't write here", errno);
       if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) break;
       if (!bears_name(fd.get())) continue;
-      if (ftruncate(fd.get(), 0) != 0) fail(path_, "can't write here", errno);
+      if (const int error = ftruncate(fd.get(), 0) == 0 ? 0 : errno; error != 0) {
+        ::unlink(name_.c_str());
+        fail(path_, "can't write here", error);
+      }
       fd_ = std::move(fd);
       return;
     }
