@@ -58,6 +58,14 @@ def peer(python, flags, ranks=RANKS, timeout=TIMEOUT):
     return result
 
 
+def our_checkpoint(field):
+    return last_json_line([LOCKSTEP, "bench", "checkpoint", "--json"])[field]
+
+
+def peer_checkpoint(python, field):
+    return last_json_line([python, PEER.parent / "torch_checkpoint.py"])[field]
+
+
 class TrainingRun:
     """`lockstep train mnist` on data made on the spot, stopped when it has been looked at."""
 

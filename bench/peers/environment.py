@@ -46,6 +46,7 @@ class Part:
 
 PYTORCH = Part("PyTorch", "requirements.txt", 3.5)
 DALI = Part("NVIDIA DALI", "requirements-dali.txt", 0.6)
+SAFETENSORS = Part("safetensors", "requirements-safetensors.txt", 0.002)
 
 
 def python_that_computes_on(device):

@@ -134,11 +134,11 @@ class MobileNetV2(nn.Module):
 
 
 class DoubleConv(nn.Module):
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs, outputs, middle=None):
         super().__init__()
-        layers = []
-        for number in (inputs, outputs):
-            layers += [nn.Conv2d(number, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
+        layers, middle = [], middle or outputs
+        for number, to in ((inputs, middle), (middle, outputs)):
+            layers += [nn.Conv2d(number, to, 3, padding=1, bias=False), nn.BatchNorm2d(to), nn.ReLU(inplace=True)]
         self.double_conv = nn.Sequential(*layers)
 
     def forward(self, x):
@@ -155,10 +155,13 @@ class Down(nn.Module):
 
 
 class Up(nn.Module):
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs, outputs, bilinear=False):
         super().__init__()
-        self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, stride=2)
-        self.conv = DoubleConv(inputs, outputs)
+        if bilinear:
+            self.up = nn.Upsample(scale_factor=2, mode='bilinear', align_corners=True)
+        else:
+            self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, stride=2)
+        self.conv = DoubleConv(inputs, outputs, inputs // 2 if bilinear else None)
 
     def forward(self, x, skip):
         x = self.up(x)
@@ -177,17 +180,18 @@ class OutConv(nn.Module):
 
 
 class UNet(nn.Module):
-    def __init__(self, channels=3, classes=2):
+    def __init__(self, channels=3, classes=2, bilinear=False):
         super().__init__()
+        kept = 2 if bilinear else 1  # upsampling by interpolation keeps the channels
         self.inc = DoubleConv(channels, 64)
         self.down1 = Down(64, 128)
         self.down2 = Down(128, 256)
         self.down3 = Down(256, 512)
-        self.down4 = Down(512, 1024)
-        self.up1 = Up(1024, 512)
-        self.up2 = Up(512, 256)
-        self.up3 = Up(256, 128)
-        self.up4 = Up(128, 64)
+        self.down4 = Down(512, 1024 // kept)
+        self.up1 = Up(1024, 512 // kept, bilinear)
+        self.up2 = Up(512, 256 // kept, bilinear)
+        self.up3 = Up(256, 128 // kept, bilinear)
+        self.up4 = Up(128, 64, bilinear)
         self.outc = OutConv(64, classes)
 
     def forward(self, x):

@@ -36,6 +36,9 @@ class MasterWeights {
   void hold_back() const;
   void drop_model_gradients();
 
+  // Gives masters the values of weights that something else than step() has written, where they are not their rounded
+  // copies.
+  void follow_weights();
   // Rounds the masters into the model, after masters were written.
   void write_weights();
 
@@ -55,7 +58,6 @@ class MasterWeights {
   Entry give_master(at::Tensor& parameter, const ExactWeights& exact);
   void move_state(const at::Tensor& weight, const at::Tensor& master);
   void hold_gradients() const;
-  void follow_weights();
 
   torch::optim::Optimizer& optimizer_;
   std::vector<at::Tensor> known_;  // the optimizer's parameters, masters among them

@@ -206,6 +206,7 @@ void MixedOptimizer::load_masters(const std::vector<at::Tensor>& masters) {
     throw ConfigError("amp: master ", i, " is ", masters[i].sizes(), ", and was to be ", parameters[i].sizes());
   }
   const c10::AutoGradMode no_grad(false);
+  if (masters_) masters_->follow_weights();        // those that are not loaded
   std::vector<at::Tensor> narrow(masters.size());  // those of 16-bit weights
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!masters[i].defined()) continue;

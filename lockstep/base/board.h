@@ -1,4 +1,4 @@
-// The board: a page or two of shared memory in which every local rank publishes its state for the launcher, the
+// The board: some pages of shared memory in which every local rank publishes its state for the launcher, the
 // dashboard and the other ranks. The layout is plain, without pointers. Every field that changes is an atomic, so a
 // reader may look at any time, and a rank that dies in the middle of a write harms nobody.
 #pragma once
@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "lockstep/base/clock.h"
 
@@ -16,44 +15,37 @@ namespace lockstep {
 
 constexpr int kMaxLocalRanks = 64;
 
-// A line of text that one process writes and any process may read. It is a seqlock: a reader notices a torn read and
-// tries again.
+// A line of text that one process writes and any process may read. It has two places: a new line goes into the one
+// that readers do not look at, and then becomes the line by the change of one number. So a reader has a whole line at
+// any time, even if the writer died in the middle of the next one.
 template <size_t Bytes>
 class BoardText {
  public:
   void set(std::string_view text) {
-    const uint32_t version = version_.load(std::memory_order_relaxed);
-    version_.store(version + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    for (size_t i = 0; i < Bytes; ++i) text_[i].store(i < text.size() ? text[i] : '\0', std::memory_order_relaxed);
-    text_[Bytes - 1].store('\0', std::memory_order_relaxed);
-    version_.store(version + 2, std::memory_order_release);
+    const uint32_t version = version_.load(std::memory_order_relaxed) + 1;
+    Place& place = places_[version % 2];
+    // A reader that meets a letter of this line in its place sees the change to the line before it as well.
+    for (size_t i = 0; i < Bytes; ++i) place[i].store(i < text.size() ? text[i] : '\0', std::memory_order_release);
+    place[Bytes - 1].store('\0', std::memory_order_release);
+    version_.store(version, std::memory_order_release);
   }
   std::string get() const {
-    constexpr int kMostReads = 100'000, kMostStill = 1000;
-    std::string text;
-    uint32_t last = 0;
-    int still = 0;  // consecutive reads that met the same unfinished write
-    for (int read = 0; read < kMostReads && still < kMostStill; ++read) {
-      const uint32_t before = version_.load(std::memory_order_acquire);
-      still = before % 2 == 1 && before == last ? still + 1 : 0;
-      last = before;
-      text.clear();
-      for (const auto& letter : text_) {
-        const char c = letter.load(std::memory_order_relaxed);
+    for (std::string text;; text.clear()) {
+      const uint32_t version = version_.load(std::memory_order_acquire);
+      for (const auto& letter : places_[version % 2]) {
+        const char c = letter.load(std::memory_order_acquire);
         if (c == '\0') break;
         text += c;
       }
-      std::atomic_thread_fence(std::memory_order_acquire);
-      if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) break;
-      if (still > 0) std::this_thread::yield();  // to a writer that waits for this core
+      // The writer comes to this place again only after it has changed the number.
+      if (version_.load(std::memory_order_relaxed) == version) return text;
     }
-    return text;  // a partial text if the writer died in the middle
   }
 
  private:
+  using Place = std::array<std::atomic<char>, Bytes>;
   std::atomic<uint32_t> version_;
-  std::array<std::atomic<char>, Bytes> text_;
+  std::array<Place, 2> places_;
 };
 
 enum class RankState : uint32_t { kStarting = 0, kRunning = 1, kFailed = 2, kFinished = 3 };
@@ -118,7 +110,7 @@ class SavingOnBoard {
 
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 7;
+  static constexpr uint32_t kVersion = 8;
 
   std::atomic<uint32_t> magic;
   uint32_t version;

@@ -25,5 +25,16 @@ TEST(StopRequest, AClosedTerminalNeverAsksAgain) {
   EXPECT_EQ(stop.take(SIGTERM, 9 * kSecond), kOnceMore);
 }
 
+// Slurm's --signal=USR1@60, and the SIGTERM at the limit.
+TEST(StopRequest, TheEndAfterAWarningIsTheSameRequest) {
+  StopRequest stop;
+  EXPECT_EQ(stop.take(SIGUSR1, kSecond), kFirst);
+  EXPECT_TRUE(stop.asked());
+  EXPECT_EQ(stop.take(SIGUSR1, 9 * kSecond), kTheSame);
+  EXPECT_EQ(stop.take(SIGTERM, 61 * kSecond), kTheSame);
+  EXPECT_EQ(stop.take(SIGTERM, 63 * kSecond), kOnceMore);
+  EXPECT_EQ(stop.take(SIGUSR1, 64 * kSecond), kTheSame);
+}
+
 }  // namespace
 }  // namespace lockstep

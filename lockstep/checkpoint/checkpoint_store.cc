@@ -1,78 +1,16 @@
 #include "lockstep/checkpoint/checkpoint_store.h"
 
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
-
 #include "lockstep/base/error.h"
-#include "lockstep/base/sync_folder.h"
-#include "lockstep/checkpoint/formats/atomic_file.h"
-#include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
 
 namespace lockstep::checkpoint {
-namespace {
 
-namespace fs = std::filesystem;
-
-constexpr size_t kBlock = 1 << 20;  // bytes
-
-void copy_into(ByteSink& sink, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string block(kBlock, '\0');
-  while (file && file.peek() != std::ifstream::traits_type::eof()) {
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    sink.write({block.data(), static_cast<size_t>(file.gcount())});
-  }
-  if (!file.eof()) throw IoError(path, ": can't be read");
-}
-
-}  // namespace
-
-CheckpointStore::CheckpointStore(std::string folder, Options options) : folder_(std::move(folder)), options_(options) {}
-
-std::string CheckpointStore::path_of(int64_t step) const { return folder_ + "/" + step_file_name(step); }
+CheckpointStore::CheckpointStore(std::string folder, Options options)
+    : folder_(std::move(folder)), keep_last_(options.keep_last), files_(folder_, options.keep_last) {}
 
 std::string CheckpointStore::save(int64_t step, const Value& value, const std::function<void()>& on_progress) {
-  make_folder(step);
-  write_pt(value, path_of(step), on_progress);
-  link_atomically(step_file_name(step), folder_ + "/last.pt");
-  prune();
-  return path_of(step);
-}
-
-std::string CheckpointStore::adopt(int64_t step, const std::string& file) {
-  make_folder(step);
-  write_atomically(path_of(step), [&file](ByteSink& sink) { copy_into(sink, file); });
-  link_atomically(step_file_name(list().back().step), folder_ + "/last.pt");
-  return path_of(step);
-}
-
-void CheckpointStore::make_folder(int64_t step) const {
-  if (step < 0) throw BugError("a checkpoint of step ", step);
-  std::error_code error;
-  const bool is_new = fs::create_directories(folder_, error);
-  if (error) throw IoError(folder_, ": can't be made: ", error.message(), "; choose another folder for the run");
-  if (!is_new) return;
-  // A checkpoint is on the disk when the names of the folders above it are: this one's, and the run's own.
-  const fs::path run = fs::absolute(folder_).lexically_normal().parent_path();
-  for (const fs::path& above : {run, run.parent_path()}) {
-    if (!sync_folder(above.string()))
-      throw IoError(above.string(), ": can't be brought to the disk: ", errno_text(errno));
-  }
-}
-
-void CheckpointStore::mark_best(int64_t step) {
-  if (!fs::exists(path_of(step))) throw BugError(path_of(step), ": called the best checkpoint, but was not saved");
-  if (best() != step) link_atomically(step_file_name(step), folder_ + "/best.pt");
-}
-
-std::vector<CheckpointStore::Saved> CheckpointStore::list() const { return step_files_in(folder_); }
-
-std::optional<int64_t> CheckpointStore::best() const {
-  std::error_code error;
-  const auto target = fs::read_symlink(folder_ + "/best.pt", error);
-  return error ? std::nullopt : step_of_name(target.filename().string());
+  return files_.save(step, [&](const std::string& path) { write_pt(value, path, on_progress); });
 }
 
 std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest() const {
@@ -80,7 +18,7 @@ std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest() const {
   std::vector<Damaged> damaged;
   for (auto saved = all.rbegin(); saved != all.rend(); ++saved) {
     try {
-      return Loaded{*saved, read_pt(saved->path), damaged};
+      return Loaded{*saved, open_checkpoint(saved->path), damaged};
     } catch (const DataError& error) {
       damaged.push_back({saved->path, error.what()});
     }
@@ -88,43 +26,6 @@ std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest() const {
   if (damaged.empty()) return std::nullopt;
   throw DataError("none of ", all.size(), " checkpoints in ", folder_,
                   " can be read; the newest: ", damaged.front().why);
-}
-
-void CheckpointStore::cut_back(int64_t step) const {
-  for (const Saved& saved : list()) {
-    std::error_code error;
-    if (saved.step > step && !fs::remove(saved.path, error) && error) {
-      throw IoError(saved.path, ": can't be removed: ", error.message());
-    }
-  }
-  const auto left = list();
-  const std::string last = folder_ + "/last.pt", best = folder_ + "/best.pt";
-  if (!left.empty()) link_atomically(step_file_name(left.back().step), last);
-  std::error_code ignored;
-  if (fs::is_symlink(best, ignored) && !fs::exists(best, ignored)) fs::remove(best, ignored);
-}
-
-bool CheckpointStore::is_linked(const Saved& saved) const {
-  const auto points_there = [&](const char* link) {
-    std::error_code ignored;
-    return fs::read_symlink(folder_ + link, ignored).string() == step_file_name(saved.step);
-  };
-  return points_there("/last.pt") || points_there("/best.pt");
-}
-
-// Files that can't be removed are left to the next save: a checkpoint too many harms nobody.
-void CheckpointStore::prune() const {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    const std::string name = entry.path().filename().string();
-    // A killed writer left it: the store has only one writer, which is not writing now.
-    if (name.starts_with(kStepPrefix) && name.ends_with(temporary_name(kStepSuffix))) fs::remove(entry.path(), ignored);
-  }
-  if (options_.keep_last <= 0) return;
-  const std::vector<Saved> all = list();
-  for (size_t i = 0; i + static_cast<size_t>(options_.keep_last) < all.size(); ++i) {
-    if (!is_linked(all[i])) fs::remove(all[i].path, ignored);
-  }
 }
 
 }  // namespace lockstep::checkpoint

@@ -157,5 +157,20 @@ TEST_F(CheckpointStoreTest, SaysWhyItCantSave) {
   EXPECT_THROW(CheckpointStore(dir_.path()).mark_best(9), BugError);
 }
 
+TEST_F(CheckpointStoreTest, WhatKilledWritersHaveLeftGoesBeforeTheRunGoesOn) {
+  CheckpointStore store(folder_);
+  store.save(1, state(1));
+  for (const char* name : {"step-000002.pt.tmp", "INTERRUPTED.pt.tmp", "last.pt.tmp"}) {
+    write_file(folder_ + "/" + name, "half");
+  }
+  write_file(folder_ + "/notes.tmp", "a user's own");
+  store.cut_back(1);
+  for (const char* name : {"step-000002.pt.tmp", "INTERRUPTED.pt.tmp", "last.pt.tmp"}) {
+    EXPECT_FALSE(fs::exists(folder_ + "/" + name)) << name;
+  }
+  EXPECT_TRUE(fs::exists(folder_ + "/notes.tmp"));
+  EXPECT_THAT(steps(), ElementsAre(1));
+}
+
 }  // namespace
 }  // namespace lockstep::checkpoint

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/checkpoint/formats/describe.h"
+#include "lockstep/checkpoint/contents/describe.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
 

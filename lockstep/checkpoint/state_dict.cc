@@ -9,11 +9,16 @@
 #include "lockstep/base/hash.h"
 #include "lockstep/checkpoint/formats/dtype.h"
 #include "lockstep/checkpoint/formats/printable.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
+#include "lockstep/checkpoint/name_prefix.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr std::string_view kWrapperPrefix = "module.";
+constexpr const char* kStateNames[] = {"model", "model_state_dict", "state_dict", "model_state", "network",
+                                       "net",   "module",           "params"};
+constexpr const char* kAverageNames[] = {"ema", "state_dict_ema", "model_ema"};
+constexpr const char* kAverageCount = "n_averaged";  // a number among the tensors of PyTorch's AveragedModel
 
 void collect(const torch::nn::Module& module, const std::string& prefix, NamedTensors& tensors) {
   for (const auto& own : {module.named_parameters(false), module.named_buffers(false)}) {
@@ -24,19 +29,34 @@ void collect(const torch::nn::Module& module, const std::string& prefix, NamedTe
   for (const auto& child : module.named_children()) collect(*child.value(), cat(prefix, child.key(), "."), tensors);
 }
 
-bool is_wrapped(const std::string& name) { return name.starts_with(kWrapperPrefix); }
+std::vector<std::string> names_of(const NamedTensors& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  return names;
+}
 
-// The dict's tensors by name. The wrapper's prefix is dropped if all of them have it and none of the model's has.
-NamedTensors named_tensors(const Dict& state, const NamedTensors& model, const std::string& file) {
-  const bool drop = !state.empty() && std::all_of(state.begin(), state.end(), [](const auto& e) {
-    return is_wrapped(key_text(e.key));
-  }) && std::none_of(model.begin(), model.end(), [](const auto& named) { return is_wrapped(named.first); });
+// Drops the wrappers' prefix from the names, and returns it.
+std::string unwrap(NamedTensors& file, const NamedTensors& model) {
+  NamedTensors kept;
+  for (const auto& named : file) {
+    if (named.first != kAverageCount) kept.push_back(named);
+  }
+  std::string prefix = wrappers_prefix(names_of(kept), names_of(model));
+  if (prefix.empty()) return prefix;
+  for (auto& [name, tensor] : kept) name = without_prefix(name, prefix);
+  file = std::move(kept);
+  return prefix;
+}
+
+NamedTensors named_tensors(const Dict& state, const std::string& file) {
   NamedTensors tensors;
   for (const auto& [key, value] : state) {
-    std::string name = key_text(key).substr(drop ? kWrapperPrefix.size() : 0);
+    if (value.get_if<Opaque>() != nullptr) continue;  // left out by ReadOptions::ignore_unknown
     const auto* tensor = value.get_if<at::Tensor>();
-    if (tensor == nullptr) throw DataError(file, ": ", printable(name), ": expected a tensor, found ", value.kind());
-    tensors.emplace_back(std::move(name), *tensor);
+    if (tensor == nullptr) {
+      throw DataError(file, ": ", printable(key_text(key)), ": expected a tensor, found ", value.kind());
+    }
+    tensors.emplace_back(key_text(key), *tensor);
   }
   return tensors;
 }
@@ -55,21 +75,37 @@ std::string difference(const std::string& name, const at::Tensor& file, const at
   return "";
 }
 
-void add_names(const char* what, const std::vector<std::string>& names, std::vector<std::string>& differences) {
-  for (const std::string& name : names) differences.push_back(cat(what, printable(name)));
+// What does not fit, kind by kind.
+struct Differences {
+  std::vector<std::string> of_both, missing, unexpected;
+};
+
+// "2 tensors that differ, 3 that the file lacks"
+std::string counts(const Differences& all) {
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& lines, const char* what) {
+    if (!lines.empty()) text += cat(text.empty() ? "" : ", ", lines.size(), what);
+  };
+  add(all.of_both, all.of_both.size() == 1 ? " tensor that differs" : " tensors that differ");
+  add(all.missing, " that the file lacks");
+  add(all.unexpected, " that the model lacks");
+  return text;
 }
 
-[[noreturn]] void refuse(const std::string& file, const std::vector<std::string>& differences) {
-  constexpr size_t kShown = 3;
-  std::string line;
-  for (size_t i = 0; i < std::min(differences.size(), kShown); ++i) line += (i > 0 ? "; " : "") + differences[i];
-  if (differences.size() > kShown) line += cat("; and ", differences.size() - kShown, " more");
+[[noreturn]] void refuse(const std::string& file, const Differences& all) {
+  constexpr size_t kShown = 10;
+  std::vector<std::string> lines = all.of_both;
+  lines.insert(lines.end(), all.missing.begin(), all.missing.end());
+  lines.insert(lines.end(), all.unexpected.begin(), all.unexpected.end());
+  std::string line = lines.size() > 1 ? counts(all) + ": " : "";
+  for (size_t i = 0; i < std::min(lines.size(), kShown); ++i) line += (i > 0 ? "; " : "") + lines[i];
+  if (lines.size() > kShown) line += cat("; and ", lines.size() - kShown, " more");
   throw ConfigError(file, ": a checkpoint of another model: ", line);
 }
 
 struct Match {
   LoadReport report;
-  std::vector<std::string> differences;                   // of tensors that both have
+  Differences differences;                                // of tensors that both have, and in names
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // model's, file's
 };
 
@@ -80,15 +116,18 @@ Match match(const NamedTensors& model, const NamedTensors& file, bool convert) {
     const auto found = left.find(name);
     if (found == left.end()) {
       match.report.missing.push_back(name);
+      match.differences.missing.push_back(cat("the file lacks ", name, ' ', listed(tensor.sizes())));
       continue;
     }
     std::string text = difference(name, found->second, tensor, convert);
-    if (!text.empty()) match.differences.push_back(std::move(text));
+    if (!text.empty()) match.differences.of_both.push_back(std::move(text));
     match.copies.emplace_back(tensor, found->second);
     left.erase(found);
   }
   for (const auto& [name, tensor] : file) {
-    if (left.contains(name)) match.report.unexpected.push_back(name);
+    if (!left.contains(name)) continue;
+    match.report.unexpected.push_back(name);
+    match.differences.unexpected.push_back(cat("the model lacks ", printable(name), ' ', listed(tensor.sizes())));
   }
   return match;
 }
@@ -98,13 +137,15 @@ std::string joined(at::IntArrayRef sizes) { return c10::Join(",", sizes); }
 // The match of a state dict that may be copied into the module.
 Match fitting(const torch::nn::Module& module, const Dict& state, const LoadOptions& options) {
   const NamedTensors model = named_state(module);
-  Match found = match(model, named_tensors(state, model, options.file), options.convert_dtypes);
-  if (options.strict) {
-    add_names("the file lacks ", found.report.missing, found.differences);
-    add_names("the model lacks ", found.report.unexpected, found.differences);
-  }
-  if (found.differences.empty() && found.copies.empty()) found.differences.push_back("no name is in both");
-  if (!found.differences.empty()) refuse(options.file, found.differences);
+  NamedTensors file = named_tensors(state, options.file);
+  std::string prefix = unwrap(file, model);
+  Match found = match(model, file, options.convert_dtypes);
+  found.report.prefix = std::move(prefix);
+  Differences& differences = found.differences;
+  if (!options.strict) differences.missing.clear(), differences.unexpected.clear();
+  const bool same_names = differences.missing.empty() && differences.unexpected.empty();
+  if (found.copies.empty() && same_names) differences.of_both.emplace_back("no name is in both");
+  if (!differences.of_both.empty() || !same_names) refuse(options.file, differences);
   return found;
 }
 
@@ -125,7 +166,7 @@ Dict state_dict(const torch::nn::Module& module) {
 LoadReport load_state_dict(torch::nn::Module& module, const Dict& state, const LoadOptions& options) {
   Match found = fitting(module, state, options);
   const at::NoGradGuard no_grad;
-  for (auto& [to, from] : found.copies) to.copy_(from);
+  for (auto& [to, from] : found.copies) copy_elements(to, from);
   return std::move(found.report);
 }
 
@@ -133,26 +174,32 @@ void check_state_dict(const torch::nn::Module& module, const Dict& state, const 
   fitting(module, state, options);
 }
 
-Dict find_model_state(const Value& root, const std::string& file) {
+FoundState find_state(const Value& root, const std::string& file) {
   const auto* dict = root.get_if<Dict>();
   if (dict == nullptr) throw DataError(file, ": holds ", root.kind(), ", not a model's state dict");
-  for (const char* name : {"model", "model_state_dict", "state_dict"}) {
+  const auto is_tensor = [](const auto& entry) { return entry.value.template get_if<at::Tensor>() != nullptr; };
+  for (const char* name : kStateNames) {
     const Value* inner = dict->find(name);
-    if (inner != nullptr && inner->get_if<Dict>() != nullptr) return *inner->get_if<Dict>();
+    const Dict* state = inner == nullptr ? nullptr : inner->get_if<Dict>();
+    if (state != nullptr && std::any_of(state->begin(), state->end(), is_tensor)) return {*state, name};
   }
   Dict tensors;
-  for (const auto& [key, value] : *dict) {
-    if (value.get_if<at::Tensor>() != nullptr) tensors.set(key, value);
+  for (const auto& entry : *dict) {
+    if (is_tensor(entry)) tensors.set(entry.key, entry.value);
   }
   if (tensors.empty()) throw DataError(file, ": holds no model: neither tensors nor a \"model\" or \"state_dict\"");
-  return tensors;
+  return {std::move(tensors), ""};
 }
+
+Dict find_model_state(const Value& root, const std::string& file) { return find_state(root, file).state; }
 
 Dict find_evaluated_state(const Value& root, const std::string& file) {
   const auto* dict = root.get_if<Dict>();
-  const Value* average = dict == nullptr ? nullptr : dict->find("ema");
-  const bool there = average != nullptr && average->get_if<Dict>() != nullptr;
-  return there ? *average->get_if<Dict>() : find_model_state(root, file);
+  for (const char* name : kAverageNames) {
+    const Value* average = dict == nullptr ? nullptr : dict->find(name);
+    if (average != nullptr && average->get_if<Dict>() != nullptr) return *average->get_if<Dict>();
+  }
+  return find_model_state(root, file);
 }
 
 std::string weights_sha256(NamedTensors tensors) {

@@ -6,8 +6,11 @@
 #include <torch/nn.h>
 
 #include "lockstep/base/hash.h"
-#include "lockstep/checkpoint/formats/describe.h"
+#include "lockstep/checkpoint/contents/describe.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
 
 namespace lockstep::checkpoint {
@@ -71,6 +74,44 @@ TEST(StateDict, DropsTheWrappersPrefix) {
   EXPECT_EQ(weights_sha256(to), weights_sha256(from));
 }
 
+TEST(StateDict, SaysWhichPrefixItDropped) {
+  Net from, to;
+  const auto load = [&](const std::string& prefix) {
+    Net fresh;
+    const auto wrapped = renamed(state_dict(from), [&](const auto& name) { return prefix + name; });
+    const LoadReport report = load_state_dict(fresh, wrapped);
+    EXPECT_EQ(weights_sha256(fresh), weights_sha256(from)) << prefix;
+    return report.prefix;
+  };
+  EXPECT_EQ(load(""), "");
+  EXPECT_EQ(load("module._orig_mod."), "module._orig_mod.");
+  EXPECT_EQ(load("_orig_mod.module."), "_orig_mod.module.");
+  EXPECT_THAT(error_of<ConfigError>([&] { load("model."); }), HasSubstr("the model lacks model.scale [1]"));
+}
+
+// torchvision's "model_ema".
+TEST(StateDict, TakesAnAveragedModels) {
+  Net from, to;
+  Dict averaged = renamed(state_dict(from), [](const auto& name) { return "module." + name; });
+  averaged.set("n_averaged", at::ones({}, at::kLong));
+  EXPECT_EQ(load_state_dict(to, averaged).prefix, "module.");
+  EXPECT_EQ(weights_sha256(to), weights_sha256(from));
+}
+
+// Straight from the file, into memory that the module has.
+TEST(StateDict, LoadsFromAnOpenFile) {
+  const TempDir dir;
+  const auto make = [] { return torch::nn::Linear(torch::nn::LinearOptions(700, 300)); };
+  torch::nn::Linear from = make(), to = make();
+  write_pt(state_dict(*from), dir / "a.pt");
+  const Value opened = open_checkpoint(dir / "a.pt");
+  const void* const memory = to->weight.const_data_ptr();
+  EXPECT_TRUE(is_stored(*opened.get_if<Dict>()->find("weight")->get_if<at::Tensor>()));
+  load_state_dict(*to, *opened.get_if<Dict>());
+  EXPECT_EQ(weights_sha256(*to), weights_sha256(*from));
+  EXPECT_EQ(to->weight.const_data_ptr(), memory);
+}
+
 TEST(StateDict, KeepsAPrefixThatIsTheModelsOwn) {
   const auto wrapper = [] {
     torch::nn::Module module;
@@ -110,12 +151,18 @@ TEST_F(StateDictRefusal, OtherShapesAndTypes) {
 
 TEST_F(StateDictRefusal, OtherNames) {
   const Dict state = renamed(state_, [](const auto& name) { return name == "offset" ? "shift" : name; });
-  EXPECT_EQ(refusal(state), "f.pt: a checkpoint of another model: the file lacks offset; the model lacks shift");
+  EXPECT_EQ(
+      refusal(state),
+      "f.pt: a checkpoint of another model: 1 that the file lacks, 1 that the model lacks: the file lacks offset [2]; "
+      "the model lacks shift [2]");
   const LoadReport report = load_state_dict(net_, state, {.strict = false});
   EXPECT_THAT(report.missing, ElementsAre("offset"));
   EXPECT_THAT(report.unexpected, ElementsAre("shift"));
   const Dict strange = renamed(state_, [](const auto& name) { return "x" + name; });
-  EXPECT_THAT(refusal(strange), HasSubstr("the file lacks conv1.weight; and 13 more"));
+  EXPECT_THAT(refusal(strange), HasSubstr("8 that the file lacks, 8 that the model lacks: "));
+  EXPECT_THAT(refusal(strange), HasSubstr("the file lacks conv1.weight [4, 3, 5, 5]; "));
+  EXPECT_THAT(refusal(strange), HasSubstr("; and 6 more"));
+
   EXPECT_THAT(refusal(strange, {.file = "f.pt", .strict = false}), HasSubstr("no name is in both"));
 }
 
@@ -128,9 +175,12 @@ TEST_F(StateDictRefusal, WhatIsNoTensor) {
 TEST(FindModelState, WhereFilesKeepIt) {
   const at::Tensor weight = at::ones({1});
   const Dict state{{"w", weight}};
-  for (const char* key : {"model", "model_state_dict", "state_dict"}) {
-    EXPECT_EQ(find_model_state(Dict{{"epoch", 1}, {key, state}}, "f").size(), 1u) << key;
+  for (const char* key : {"model", "model_state_dict", "state_dict", "net", "module", "params"}) {
+    const FoundState found = find_state(Dict{{"epoch", 1}, {key, state}}, "f");
+    EXPECT_EQ(found.state.size(), 1u) << key;
+    EXPECT_EQ(found.name, key);
   }
+  EXPECT_EQ(find_state(Dict{{"model", Dict{{"name", "resnet"}}}, {"state_dict", state}}, "f").name, "state_dict");
   EXPECT_EQ(find_model_state(Dict{{"w", weight}, {"mask_values", List{0, 1}}}, "f").size(), 1u);
   EXPECT_THROW(find_model_state(List{weight}, "f"), DataError);
   EXPECT_THROW(find_model_state(Dict{{"epoch", 1}}, "f"), DataError);
@@ -141,6 +191,7 @@ TEST(StateDict, TheAverageIsWhatWasEvaluated) {
   const Dict model{{"w", weight}}, average{{"w", weight}, {"b", weight}};
   EXPECT_EQ(find_evaluated_state(Dict{{"model", model}, {"ema", average}}, "f").size(), 2u);
   EXPECT_EQ(find_evaluated_state(Dict{{"model", model}, {"ema", 1}}, "f").size(), 1u);
+  EXPECT_EQ(find_evaluated_state(Dict{{"state_dict", model}, {"state_dict_ema", average}}, "f").size(), 2u);
   EXPECT_EQ(find_evaluated_state(Dict{{"model", model}}, "f").size(), 1u);
   EXPECT_THROW(find_evaluated_state(List{weight}, "f"), DataError);
 }

@@ -23,6 +23,7 @@ struct Program {
 // `args` follow the command's name. Each returns the process's exit code and throws lockstep::Error. Once a process.
 int train(const Program& program, const Arguments& args, const Recipes& recipes);
 int eval(const Program& program, const Arguments& args, const Recipes& recipes);
+int predict(const Program& program, const Arguments& args, const Recipes& recipes);
 
 // Writes to standard output at once, whole. Throws IoError.
 void print(const std::string& text);

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
-#include "lockstep/amp/auto_level.h"
-#include "lockstep/amp/cast_model.h"
-#include "lockstep/amp/rates.h"
-#include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/checkpoint/formats/pt_reader.h"
-#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/checkpoint/formats/paddle_reader.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/evaluated_model.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/loader.h"
@@ -21,7 +18,6 @@
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/continuation.h"
-#include "lockstep/train/device_facts.h"
 #include "lockstep/train/evaluated_data.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/folder/run_folder.h"
@@ -30,16 +26,9 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/train/training_state.h"
 #include "lockstep/world/once.h"
-#include "lockstep/world/seeds.h"
 
 namespace lockstep::cli {
 namespace {
-
-amp::Policy policy_of(const train::ResolvedAmp& resolved) {
-  amp::Options options = train::amp_options(resolved.level, resolved.dtype);
-  options.keep_batchnorm_fp32 = resolved.keep_batchnorm_fp32;
-  return amp::make_policy(options);
-}
 
 // ", at O1 bfloat16 (as in the run)"; empty in fp32.
 std::string precision_text(const amp::Policy& policy, const std::string& why) {
@@ -81,15 +70,6 @@ nlohmann::ordered_json results(const train::Evaluation& result, std::optional<in
   return all;
 }
 
-// Ranks add their sums on CPUs, so NCCL would not notice that two of them have one GPU. On GPUs kernels repeat their
-// bits, as in training by default.
-c10::Device open_own_device(const train::DeviceChoice& wanted, World& world, const Logger& log) {
-  const c10::Device device = open_device(wanted, train::node_ranks(world, /*may_share=*/false), log);
-  train::shared_gpus(world, device, train::facts_of(device), /*may_share=*/false);
-  if (!device.is_cpu()) init_seeds(/*seed=*/0, /*deterministic=*/true);
-  return device;
-}
-
 }  // namespace
 
 int eval(const Program& program, const Arguments& args, const Recipes& recipes) {
@@ -117,7 +97,8 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   train::NamedCheckpoint named{options.load};
   once(*world, OnceScope::kWorld, [&] { named = train::find_checkpoint("--load", options.load); });
   const std::string file = comm::gather_texts(world->communicator(), named.file).at(0);
-  const checkpoint::Value root = checkpoint::read_pt(file);
+  const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
+  const bool is_paddle = checkpoint::is_paddle_file(file);  // now, for a run under way may remove it
   const auto origin = train::find_origin(root, file);
   command.take_recorded(origin ? origin->options : config::Record());
   const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, options.device.kind, *world);
@@ -134,18 +115,12 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
                                                                origin, *world);
   const data::Dataset& test = *data.samples;
   const auto model = recipe->make_model(1, test);
-  checkpoint::load_state_dict(*model.module, checkpoint::find_evaluated_state(root, file),
-                              {.file = file, .convert_dtypes = true});
   const amp::Policy amp = policy_of(precision);
+  load_for_evaluation(model, {root, file, options.strip_prefix, is_paddle}, {device, channels_last, amp}, *world, log);
   for (const auto& warning : named.warnings) log.warning(warning);
   for (const auto& warning : data.warnings) {
     if (world->rank() == 0) log.warning(warning);
   }
-  const std::string slow = amp::slow_warning(amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
-  if (world->rank() == 0 && device.is_cpu() && !slow.empty()) log.warning(slow);
-  model.module->to(device);
-  train::set_memory_format(*model.module, channels_last);
-  amp::cast_models({model.module.get()}, amp);
   const auto state = origin ? std::optional(train::read_state(root, file)) : std::nullopt;
   const auto skipped = skip_list(options, data.own, state ? std::ssize(state->skipped) : 0, *world);
   const auto result = evaluate(*recipe, model, test, *world,

@@ -16,14 +16,16 @@ int run(const Program& program, const Arguments& args, const Recipes& recipes) {
   const Arguments rest(args.empty() ? args.end() : args.begin() + 1, args.end());
   if (name == "train") return train(program, rest, recipes);
   if (name == "eval") return eval(program, rest, recipes);
+  if (name == "predict") return predict(program, rest, recipes);
   if (name == "--help" || name == "-h") {
-    print(cat("Usage: ", program.name, " train|eval RECIPE [options]\n\n`", program.name,
+    print(cat("Usage: ", program.name, " train|eval|predict RECIPE [options]\n\n`", program.name,
               " train --help` lists the recipes and options.\n"));
     return 0;
   }
-  const std::vector<std::string> known = {"train", "eval"};
-  throw ConfigError(name.empty() ? "which command? train or eval" : cat(name, ": expected train or eval"),
-                    config::did_you_mean(name, known));
+  const std::vector<std::string> known = {"train", "eval", "predict"};
+  throw ConfigError(
+      name.empty() ? "which command? train, eval or predict" : cat(name, ": expected train, eval or predict"),
+      config::did_you_mean(name, known));
 }
 
 }  // namespace

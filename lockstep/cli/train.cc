@@ -40,7 +40,7 @@ void watch_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     struct sigaction current {};
     sigaction(signal, nullptr, &current);
     if (current.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup stays in force

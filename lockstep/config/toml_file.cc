@@ -122,6 +122,20 @@ std::vector<GivenOption> read_toml(const std::string& path, std::span<const Opti
   return given;
 }
 
+std::vector<GivenOption> read_any_toml(const std::string& path) {
+  std::vector<GivenOption> given;
+  for (const auto& [key, node] : parse(path)) {
+    std::ostringstream text;
+    if (node.is_table() || node.is_array()) {
+      node.visit([&text](const auto& value) { text << value; });
+    } else {
+      text << spell(cat(path, ": ", key.str()), node);
+    }
+    given.push_back({.name = std::string(key.str()), .value = text.str()});
+  }
+  return given;
+}
+
 std::string to_toml(const OptionSet& options) {
   std::string out, tables;  // which come after all plain values
   for (const Option& row : options.rows()) {

@@ -15,6 +15,11 @@ namespace lockstep::config {
 // nearest one), and for a value that is not a plain one, or a table that is no option's.
 std::vector<GivenOption> read_toml(const std::string& path, std::span<const OptionShape> shapes);
 
+// Returns the keys of any file of options and their values as it writes them, texts without quotation marks: for
+// programs that don't know which options it may hold. Throws ConfigError for a missing file and for text that is not
+// TOML.
+std::vector<GivenOption> read_any_toml(const std::string& path);
+
 // Returns every option that is set and belongs in a run's file, defaults included, so that the file by itself repeats
 // the run.
 std::string to_toml(const OptionSet& options);

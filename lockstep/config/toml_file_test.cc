@@ -149,5 +149,15 @@ TEST_F(TomlFile, TablesOfNothingAreMistakes) {
   EXPECT_THAT(line("[model]\ndepth = 3\n"), HasSubstr("model: unknown key"));
 }
 
+TEST_F(TomlFile, OfAnyProgramsOptions) {
+  std::ofstream(path_) << "lr = 0.1\nrecipe = \"mine\"\nturns = [1, 2]\nquiet = true\n[[groups]]\nmatch = \"*\"\n";
+  std::vector<std::string> found;
+  for (const auto& [name, value] : read_any_toml(path_)) found.push_back(name + '=' + value);
+  EXPECT_THAT(found, testing::ElementsAre(testing::StartsWith("groups="), "lr=0.1", "quiet=true", "recipe=mine",
+                                          "turns=[ 1, 2 ]"));
+  std::ofstream(path_) << "lr = = 1\n";
+  EXPECT_THROW(read_any_toml(path_), ConfigError);
+}
+
 }  // namespace
 }  // namespace lockstep::config

@@ -1,5 +1,7 @@
 #include "lockstep/datasets/augment.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -63,6 +65,16 @@ ImageSetup small_image_setup(const OpenOptions& options, image::Size stored, con
   ImageSetup setup = class_setup(options, plain, cropping);
   setup.normalize = normalize;
   return setup;
+}
+
+image::Size sides_like(image::Size image, int shorter) {
+  constexpr int kStep = 16;               // U-Net halves images four times
+  constexpr double kMostSteps = 1 << 26;  // the sides of files that are refused later
+  const auto rounded = [kMostSteps](double pixels) {
+    return static_cast<int>(std::clamp(std::round(pixels / kStep), 1.0, kMostSteps)) * kStep;
+  };
+  const double scale = static_cast<double>(shorter) / std::min(image.width, image.height);
+  return {rounded(image.width * scale), rounded(image.height * scale)};
 }
 
 ImageSetup pair_setup(const OpenOptions& options, image::Size result) {

@@ -14,6 +14,9 @@ ImageSetup photograph_setup(const OpenOptions& options);
 // evaluation takes them whole.
 ImageSetup small_image_setup(const OpenOptions& options, image::Size stored, const image::Normalize& normalize);
 
+// The sides of an image whose shorter one becomes `shorter`, both rounded to a multiple of 16, as U-Net needs.
+image::Size sides_like(image::Size image, int shorter);
+
 // Images with masks, of the size `result`: standard flips both ways and takes a part of at least half an image, strong
 // adds RandAugment; evaluation takes the largest part in the middle. Values are from 0 to 1.
 ImageSetup pair_setup(const OpenOptions& options, image::Size result);

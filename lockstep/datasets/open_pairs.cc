@@ -1,7 +1,5 @@
 #include "lockstep/datasets/open_pairs.h"
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 #include <sstream>
 
@@ -15,8 +13,6 @@
 
 namespace lockstep::datasets {
 namespace {
-
-constexpr int kStep = 16;  // U-Net halves images four times
 
 struct ImagesFound {
   int channels = 1;   // 3 if any image has colours
@@ -49,13 +45,6 @@ ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& op
   return found;
 }
 
-int rounded(double pixels) { return std::max(1, static_cast<int>(std::lround(pixels / kStep))) * kStep; }
-
-image::Size size_like(image::Size image, int shorter) {
-  const double scale = static_cast<double>(shorter) / std::min(image.width, image.height);
-  return {rounded(image.width * scale), rounded(image.height * scale)};
-}
-
 }  // namespace
 
 data::Splits open_pairs(const OpenOptions& options) {
@@ -78,7 +67,7 @@ data::Splits open_pairs(const OpenOptions& options) {
   };
   const ImagesFound images = look_at_images_once(stored.train(), options, find);
   const image::LabelMap labels = labels_of(stored.train(), options, find);
-  ImageSetup setup = pair_setup(options, size_like(images.first, options.size));
+  ImageSetup setup = pair_setup(options, sides_like(images.first, options.size));
   setup.decode.channels = images.channels;
   const auto test = stored.test();
   return {.train = pair_dataset(stored.parts[0].images, labels, setup, true),

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/shared_memory.h"
+#include "lockstep/checkpoint/slots/slots.h"
 #include "lockstep/train/folder/run_lock.h"
 
 namespace lockstep::launch {
@@ -51,8 +53,12 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
   const bool waits_as_told = find(base, "GOMP_SPINCOUNT") != base.end() || find(base, "OMP_WAIT_POLICY") != base.end();
   if (rank.threads > 1 && !waits_as_told) set(base, "GOMP_SPINCOUNT", kSpins);
   set(base, "LOCKSTEP_NODE_MEMORY", rank.node_memory);
-  if (const auto old = find(base, train::kRunLockVariable); old != base.end()) base.erase(old);
-  if (rank.run_lock >= 0) set(base, train::kRunLockVariable, rank.run_lock);
+  const std::pair<const char*, int> descriptors[] = {{train::kRunLockVariable, rank.run_lock},
+                                                     {checkpoint::Slots::kVariable, rank.snapshots}};
+  for (const auto& [name, descriptor] : descriptors) {
+    if (const auto old = find(base, name); old != base.end()) base.erase(old);
+    if (descriptor >= 0) set(base, name, descriptor);
+  }
   set(base, "LOCKSTEP_PROGRESS", rank.columns > 0 ? "tty" : "plain");
   if (rank.columns > 0) set(base, "COLUMNS", rank.columns);
   if (rank.plain) {

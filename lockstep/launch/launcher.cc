@@ -41,16 +41,21 @@ int Launcher::run() {
     memory_ = NodeMemory::create(options_.nproc);
     board_memory_ = Mapping(memory_.board.get());
     board_ = board_in(board_memory_);
+    if (!options_.saves.folder.empty()) keep_slots();
     started_ns_ = board_->running_ns();
     supervise(group);
     code = conclude(group, oom);
+    if (keeper_ && at_once_) keeper_->abandon();
+    keeper_.reset();
   }
   for (const auto stream : {Terminal::Stream::kOut, Terminal::Stream::kErr}) terminal_.sink(stream).flush();
   constexpr std::chrono::seconds kForTheLogs{2};
   terminal_.logs().drain(kForTheLogs);
-  if (code == 0) check_output();
+  if (code == 0 || is_answer(code)) check_output();
   return code;
 }
+
+bool Launcher::is_answer(int code) const { return code != 0 && code == options_.answer && options_.nproc == 1; }
 
 // Output that went nowhere is an error where nothing else keeps it.
 void Launcher::check_output() {
@@ -70,6 +75,7 @@ void Launcher::start_all(RankGroup& group) {
                        .keep_threads = options_.keep_threads,
                        .node_memory = memory_.to_env(),
                        .run_lock = options_.run_lock,
+                       .snapshots = slot_memory_.get(),
                        .columns = terminal_columns(options_.out_fd)};
   board_->columns.store(rank.columns);
   // A program asks isatty() whether a person reads along, so it gets a terminal only where there is one.
@@ -80,7 +86,9 @@ void Launcher::start_all(RankGroup& group) {
       .command = options_.command, .environment = {}, .inherited = {}, .pty = pty, .columns = rank.columns};
   request.inherited = {memory_.board.get(), memory_.comm.get()};
   for (const auto& pool : memory_.pools) request.inherited.push_back(pool.get());
-  if (options_.run_lock >= 0) request.inherited.push_back(options_.run_lock);
+  for (const int fd : {options_.run_lock, slot_memory_.get()}) {
+    if (fd >= 0) request.inherited.push_back(fd);
+  }
   for (rank.rank = 0; rank.rank < options_.nproc; ++rank.rank) {
     request.environment = rank_environment(base, rank);
     group.start(rank.rank, request,
@@ -96,14 +104,17 @@ void Launcher::supervise(RankGroup& group) {
   SignalWatch signals;
   start_all(group);
   while (!group.all_ended()) {
-    const bool signalled =
-        group.wait(signals.descriptor(), failure_.wait_ms(monotonic_ns()), [&](RankProcess& p) { on_end(p); });
-    if (signalled) {
-      while (const auto signal = signals.next()) on_signal(group, signals, *signal);
-    }
+    if (group.wait(signals.descriptor(), wait_ms(), [&](RankProcess& p) { on_end(p); })) on_signals(group, signals);
     stop_others(group);
+    end_grace(group);
   }
+  await_saves(group, signals);
+  save_snapshot(group, signals);
   group.finish(failure_.begun() || stop_.asked() ? 0 : kPatienceMs);
+}
+
+void Launcher::on_signals(RankGroup& group, SignalWatch& signals) {
+  while (const auto signal = signals.next()) on_signal(group, signals, *signal);
 }
 
 void Launcher::on_end(RankProcess& process) {
@@ -156,9 +167,12 @@ void Launcher::resize(RankGroup& group) {
 }
 
 void Launcher::on_stop_signal(RankGroup& group, int signal) {
+  // To other programs it may mean anything.
+  if (signal == SIGUSR1 && options_.stop_by == StopBy::kSignal) return group.signal_running(signal);
   const auto meaning = stop_.take(signal);
   if (meaning == StopRequest::Meaning::kTheSame) return;
   stop_signal_ = signal;
+  if (stop_ns_ == 0) stop_ns_ = monotonic_ns();
   if (meaning == StopRequest::Meaning::kOnceMore) {
     at_once_ = true;
     failed_before_ = failure_.begun();
@@ -190,6 +204,81 @@ void Launcher::tell_of_save(size_t rank) {
                     "), for at most ", options_.save_patience_ns / 1'000'000'000, " s without progress"));
 }
 
+void Launcher::keep_slots() {
+  slot_memory_ = checkpoint::Slots::create(options_.nproc);
+  slots_ = std::make_shared<checkpoint::Slots>(slot_memory_.get());
+  checkpoint::Keeper::Options saves = options_.saves;
+  saves.on_saved = [board = board_](const std::string& path) { board->saved.set(cat("checkpoint ", path)); };
+  keeper_.emplace(slots_, std::move(saves));
+  slots_->header().kept.store(1);
+}
+
+int Launcher::wait_ms() const {
+  const int64_t now_ns = monotonic_ns();
+  const int least = failure_.wait_ms(now_ns);
+  if (options_.grace_ns == 0 || stop_ns_ == 0 || out_of_grace_) return least;
+  const auto left = static_cast<int>(std::max<int64_t>(0, (stop_ns_ + options_.grace_ns - now_ns) / 1'000'000 + 1));
+  return least < 0 ? left : std::min(least, left);
+}
+
+void Launcher::end_grace(RankGroup& group) {
+  if (options_.grace_ns == 0 || stop_ns_ == 0 || monotonic_ns() - stop_ns_ < options_.grace_ns) return;
+  if (std::exchange(out_of_grace_, true)) return;
+  failed_before_ = failure_.begun();
+  signal_all(group, SIGKILL);
+}
+
+// The files that the ranks have left in memory. A disk that takes nothing for a minute is waited for no longer.
+void Launcher::await_saves(RankGroup& group, SignalWatch& signals) {
+  if (!keeper_) return;
+  constexpr int kNapMs = 20;
+  constexpr double kTold = 1;  // seconds
+  const double patience = static_cast<double>(options_.save_patience_ns) * 1e-9;
+  uint64_t last = 0;
+  bool told = false;
+  Stopwatch since_end, since_progress;
+  while (!keeper_->at_rest() && !at_once_ && since_progress.seconds() < patience) {
+    if (since_end.seconds() > kTold && !std::exchange(told, true)) {
+      terminal_.say(cat("waiting for a checkpoint to be on the disk, for at most ", patience, " s without progress"));
+    }
+    const uint64_t progress = slots_->header().progress.load();
+    if (progress != std::exchange(last, progress)) since_progress.restart();
+    if (!group.wait(signals.descriptor(), kNapMs, [](RankProcess&) {})) continue;
+    on_signals(group, signals);
+    since_progress.restart();  // a pause (Ctrl-Z) stops the keeper, too
+  }
+}
+
+// The newest snapshot of ranks that have failed, or were killed when their grace was over. The keeper's thread writes
+// it, so that signals are heard and a disk that hangs is not waited for without end.
+void Launcher::save_snapshot(RankGroup& group, SignalWatch& signals) {
+  if (!failure_.begun() || at_once_ || !keeper_ || !keeper_->at_rest()) return;
+  const uint32_t failed = slots_->header().failed_in_row.load();
+  const auto asked = keeper_->ask_newest();
+  if (!asked) return;
+  if (asked->was_there) {
+    newest_saved_ = cat("the newest checkpoint is that of step ", asked->step, ", ", asked->path);
+    return;
+  }
+  await_saves(group, signals);
+  if (!keeper_->at_rest() || slots_->header().failed_in_row.load() > failed) {
+    const std::string why = keeper_->at_rest() ? slots_->header().error.get() : "the disk takes nothing";
+    return terminal_.say(cat("warning: the newest snapshot was not saved: ", why));
+  }
+  snapshot_ = cat("snapshot of step ", asked->step, ", ", asked->path);
+  board_->saved.set(snapshot_);
+}
+
+// The ranks were killed before they had saved.
+int Launcher::conclude_grace() {
+  terminal_.say(cat("the grace of ", static_cast<double>(options_.grace_ns) * 1e-9,
+                    " s was too short for a checkpoint; ",
+                    !snapshot_.empty()       ? cat("saved: ", snapshot_)
+                    : !newest_saved_.empty() ? newest_saved_
+                                             : "no snapshot was there to be saved"));
+  return snapshot_.empty() ? 128 + stop_signal_ : kExitStoppedOnRequest;
+}
+
 RankOutcome Launcher::outcome_of(const RankProcess& process) const {
   RankOutcome outcome = outcome_on(board_->ranks[static_cast<size_t>(process.rank)], *process.status);
   outcome.rank = process.rank;
@@ -207,7 +296,9 @@ int Launcher::conclude(RankGroup& group, const OomWatch& oom) {
   const int code = exit_code(report.outcomes);
   const bool passed_on = stop_.asked() && options_.stop_by == StopBy::kSignal && !failure_.begun();
   const bool ended_by_signal = (passed_on || at_once_) && code != 0 && code != kExitStoppedOnRequest;
+  if (out_of_grace_ && !failed_before_ && code != 0 && code != kExitStoppedOnRequest) return conclude_grace();
   if (ended_by_signal && !failed_before_) return 128 + stop_signal_;
+  if (is_answer(code)) return code;
   const auto root = root_cause(report.outcomes);
   if (!root) return code;
   report.root = *root;

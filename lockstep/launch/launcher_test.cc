@@ -262,6 +262,18 @@ TEST_F(LauncherTest, StandardOutputCanBeRank0sAlone) {
   EXPECT_THAT(err(), AllOf(HasSubstr("[rank 1] {} 1\n"), HasSubstr("[rank 2] {} 2\n")));
 }
 
+TEST_F(LauncherTest, AnExitCodeThatIsAResultNeedsNoReport) {
+  Options options = shell(1, "echo they differ; exit 1");
+  options.answer = 1;
+  EXPECT_EQ(run(options), 1);
+  EXPECT_EQ(out(), "they differ\n");
+  EXPECT_EQ(err(), "");
+  options = shell(1, "exit 2");
+  options.answer = 1;
+  EXPECT_EQ(run(options), 2);
+  EXPECT_THAT(err(), HasSubstr("exited with code 2"));
+}
+
 TEST_F(LauncherTest, QuietRunsOnlyReport) {
   Options options = shell(2, "echo noise; echo noise >&2; exit 4");
   options.quiet = true;

@@ -101,6 +101,16 @@ std::string other_line(const std::vector<train::JobCommand>& earlier, const std:
              jobs.front().line, "'");
 }
 
+// A folder that `--load` takes (docs/checkpoints.md).
+bool holds_safetensors(const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const Start& start) {
@@ -222,7 +232,9 @@ void check_inputs(const train::TrainOptions& options) {
   if (!options.data.path.empty()) {
     config::require_there("--data", options.data.path, "; leave --data out to train on data made on the spot");
   }
-  if (!options.load.empty()) config::require_file("--load", options.load, "; expected a checkpoint (.pt)");
+  if (!options.load.empty() && !holds_safetensors(options.load)) {
+    config::require_file("--load", options.load, "; expected a checkpoint (.pt, .safetensors)");
+  }
 }
 
 }  // namespace lockstep::launch

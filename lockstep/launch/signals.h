@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM, SIGHUP, SIGTSTP (Ctrl-Z), SIGWINCH and SIGCHLD as events of a descriptor.
+// SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP (Ctrl-Z), SIGWINCH and SIGCHLD as events of a descriptor.
 #pragma once
 
 #include <csignal>

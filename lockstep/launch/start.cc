@@ -8,6 +8,8 @@
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/parallel/options/lanes.h"
+#include "lockstep/train/folder/folder_watch.h"
+#include "lockstep/train/folder/run_files.h"
 
 namespace lockstep::launch {
 namespace {
@@ -33,6 +35,7 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
   go_on(options, run.path(), run.resume());
   run.warn(Logger::from_environment(""));
   const parallel::ParallelOptions& processes = options.parallel;
+  const train::FolderWatch folder(run.path());
   Launcher launcher(
       {.command = command_line(rank_program, command.arguments()),
        .nproc = processes.nproc,
@@ -41,6 +44,10 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
        .error_dir = run.errors(),
        .resume_command = command.resume_command(run.path()),
        .run_lock = run.lock().descriptor(),
+       .saves = {.folder = options.background_saves ? train::RunFiles{run.path()}.checkpoints() : "",
+                 .keep_last = options.keep,
+                 .check_folder = [&folder] { folder.check(); }},
+       .grace_ns = static_cast<int64_t>(options.grace * 1e9),
        .own_workers = true});
   const int code = launcher.run();
   if (launcher.ended_by_plain_mistake()) run.discard_if_unused();
@@ -55,11 +62,12 @@ int start_evaluation(const std::string& rank_program, const train::EvalCommand& 
 }
 
 int start_ranks(const std::string& rank_program, const std::vector<std::string>& arguments,
-                const parallel::ProcessOptions& processes, bool json) {
+                const parallel::ProcessOptions& processes, bool json, int answer) {
   Launcher launcher({.command = command_line(rank_program, arguments),
                      .nproc = processes.nproc,
                      .threads = parallel::threads_or_default(processes.threads, usable_cores(), processes.nproc),
                      .only_rank0_on_stdout = json,
+                     .answer = answer,
                      .stop_by = Launcher::StopBy::kSignal,
                      .own_workers = true});
   return launcher.run();

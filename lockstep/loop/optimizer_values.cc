@@ -1,6 +1,7 @@
 #include "lockstep/loop/optimizer_values.h"
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
 
 namespace lockstep::loop {
 namespace {
@@ -59,6 +60,7 @@ checkpoint::OptimizerState to_values(const optim::OptimizerState& state) {
 
 optim::OptimizerState from_values(const checkpoint::OptimizerState& values, const std::string& file) {
   optim::OptimizerState state;
+  state.copy = checkpoint::copy_elements;
   int64_t first = 0;
   for (const auto& group : values.groups) {
     optim::GroupState read;
@@ -78,6 +80,7 @@ optim::OptimizerState from_values(const checkpoint::OptimizerState& values, cons
         throw DataError(file, ": optimizer/state/", i, '/', checkpoint::key_text(key), ": expected a tensor, found ",
                         value.kind());
       }
+      if (tensor != nullptr && tensor->numel() == 1) checkpoint::bring_into_memory(*tensor);
       read.tensors.push_back({checkpoint::key_text(key), tensor == nullptr ? at::Tensor() : *tensor});
     }
     state.parameters.push_back(std::move(read));

@@ -8,7 +8,8 @@ namespace lockstep::loop {
 
 checkpoint::OptimizerState to_values(const optim::OptimizerState& state);
 
-// Throws DataError for a value that no option or state has; `file` is for the message.
+// Elements that are still in a file remain there, but for numbers; the state's `copy` reads them. Throws DataError for
+// a value that no option or state has; `file` is for the message.
 optim::OptimizerState from_values(const checkpoint::OptimizerState& state, const std::string& file);
 
 }  // namespace lockstep::loop

@@ -4,6 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/temp_dir.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
+#include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 
 namespace lockstep::loop {
@@ -36,6 +41,30 @@ TEST(OptimizerValues, GoThereAndBack) {
         if (!one.parameters[p].tensors[i].value.defined()) continue;
         EXPECT_TRUE(at::equal(one.parameters[p].tensors[i].value, two.parameters[p].tensors[i].value)) << name;
       }
+    }
+  }
+}
+
+// Of a checkpoint that is opened, not read: what is large goes from the file to the optimizer, whatever its layout
+// there.
+TEST(OptimizerValues, ComeStraightFromAFile) {
+  const testing_support::TempDir dir;
+  const at::Tensor weight = at::ones({4, 64, 16, 16}).requires_grad_();
+  const auto optimizer = stepped("adamw", weight);
+  const checkpoint::OptimizerState state = to_values(optimizer->state_dict());
+  checkpoint::write_pt(checkpoint::optimizer_to_dict(state), dir / "a.pt");
+  const checkpoint::Value opened = checkpoint::open_checkpoint(dir / "a.pt");
+  const auto values = checkpoint::optimizer_from_dict(checkpoint::ValueView(opened, "a.pt"));
+  EXPECT_TRUE(checkpoint::is_stored(*values.parameters[0].find("exp_avg")->get_if<at::Tensor>()));
+  for (const auto layout : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    const at::Tensor other = at::ones_like(weight).contiguous(layout).requires_grad_();
+    auto loaded = optim::make_optimizer("adamw", {other});
+    loaded->load_state_dict(from_values(values, "a.pt"));
+    const checkpoint::OptimizerState again = to_values(loaded->state_dict());
+    for (const char* name : {"exp_avg", "exp_avg_sq"}) {
+      const auto *got = again.parameters[0].find(name), *saved = state.parameters[0].find(name);
+      ASSERT_TRUE(got != nullptr && saved != nullptr) << name;
+      EXPECT_TRUE(at::equal(*got->get_if<at::Tensor>(), *saved->get_if<at::Tensor>())) << name;
     }
   }
 }

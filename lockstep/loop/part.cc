@@ -6,6 +6,7 @@
 
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/optimizer_values.h"
 #include "lockstep/loop/scaler_values.h"
@@ -47,11 +48,11 @@ class NetworkPart final : public Part {
   }
 
   void load(const ValueView& saved) override {
-    checkpoint::load_state_dict(network_, saved.dict(), {.file = saved.where(), .convert_dtypes = true});
+    const auto report =
+        checkpoint::load_state_dict(network_, saved.dict(), {.file = saved.where(), .convert_dtypes = true});
     for (const auto& item : network_.named_parameters()) {
-      const Value* value = saved.dict().find(item.key());
-      if (value == nullptr) value = saved.dict().find("module." + item.key());  // written by PyTorch's DDP
-      if (value != nullptr) loaded_.emplace(item.value().unsafeGetTensorImpl(), *value->get_if<at::Tensor>());
+      if (!optim::is_narrow(item.value())) continue;
+      loaded_.emplace(item.value().unsafeGetTensorImpl(), saved[report.prefix + item.key()].tensor());
     }
   }
 
@@ -90,7 +91,7 @@ class OptimizerPart final : public Part {
 
   void load(const ValueView& saved) override {
     const auto state = from_values(checkpoint::optimizer_from_dict(saved), saved.where());
-    if (ours_ == nullptr) return optim::load_libtorch_state(*libtorchs_, state);
+    if (ours_ == nullptr) return load_libtorchs(state);
     const std::vector<at::Tensor> averages = averages_in(saved);
     ours_->load_state_dict(state);
     if (!averages.empty()) ours_->load_averages(averages);
@@ -122,6 +123,15 @@ class OptimizerPart final : public Part {
   }
 
  private:
+  void load_libtorchs(const optim::OptimizerState& state) {
+    for (const auto& parameter : state.parameters) {
+      for (const auto& named : parameter.tensors) {
+        if (named.value.defined()) checkpoint::bring_into_memory(named.value);
+      }
+    }
+    optim::load_libtorch_state(*libtorchs_, state);
+  }
+
   // Those that MixedPrecision gave to an optimizer are its part. An optimizer may keep masters where it gives none.
   bool has_masters_to_itself() const {
     if (ours_ == nullptr) return false;

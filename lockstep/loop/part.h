@@ -42,7 +42,7 @@ class Part {
   virtual ByParameter masters() { return {}; }
   // Takes over the masters among these values, which a network's state had for its parameters.
   virtual void load_masters(const ByParameter&) {}
-  // The values that the last load() found for parameters.
+  // The values that the last load() found for 16-bit parameters.
   virtual ByParameter loaded() { return {}; }
   // The network or the mixed precision that the part is; nullptr for others.
   virtual const torch::nn::Module* network() const { return nullptr; }

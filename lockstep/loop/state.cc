@@ -9,7 +9,7 @@
 #include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/world/once.h"
@@ -132,6 +132,8 @@ void State::save(checkpoint::CheckpointStore& store, bool best) {
   });
 }
 
+void State::save(BackgroundSaves& saves, bool best) { saves.put(value_of(best), step_, best); }
+
 // The file is a loop's. Its parts are those of this loop, of equal kinds. The trainer's files name no kinds, and have
 // parts of their own.
 void State::check_parts(const ValueView& saved) const {
@@ -199,7 +201,8 @@ bool State::load(checkpoint::CheckpointStore& store) {
   chosen = comm::gather_texts(world_.communicator(), chosen).front();
   if (chosen.empty()) return false;
   Value read;
-  together(world_.communicator(), [&] { read = newest ? std::move(newest->value) : checkpoint::read_pt(chosen); });
+  together(world_.communicator(),
+           [&] { read = newest ? std::move(newest->value) : checkpoint::open_checkpoint(chosen); });
   if (newest) {
     for (const auto& each : newest->damaged) Logger::from_environment("rank 0").warning(each.why);
   }

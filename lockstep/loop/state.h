@@ -22,6 +22,7 @@
 
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/loop/background_saves.h"
 #include "lockstep/loop/part.h"
 #include "lockstep/world/world.h"
 
@@ -56,6 +57,8 @@ class State {
   // Rank 0 writes a checkpoint of this step, atomically; `best` makes it the store's best.pt. A collective. Throws, on
   // all ranks, IoError, and ConfigError as value() does.
   void save(checkpoint::CheckpointStore& store, bool best = false);
+  // The same, and returns when rank 0 has copied it (background_saves.h).
+  void save(BackgroundSaves& saves, bool best = false);
   // The file's content, which shares the parts' memory: whole on rank 0. A collective. Throws ConfigError as the
   // constructor does, for networks that came into mixed precision after it; for an optimizer that has stepped a network
   // of the list and is not in it (of libtorch's, one that a MixedPrecision steps); and for a schedule that is not

@@ -50,4 +50,14 @@ void uniform_(at::Tensor weight, double bound, RandomStream stream) {
   fill(weight, [&] { return stream.uniform(-limit, limit); });
 }
 
+void draw_as_torch(const torch::nn::Module& net, uint64_t seed) {
+  uint64_t parameter = 0;
+  double bound = 0;  // of the layer whose parameters these are; 0: they are a norm's
+  for (const auto& p : net.named_parameters()) {
+    if (p.key().ends_with(".weight")) bound = p.value().dim() > 1 ? default_bound(p.value()) : 0;
+    const RandomStream stream = init_stream(seed, parameter++);
+    if (bound > 0) uniform_(p.value(), bound, stream);
+  }
+}
+
 }  // namespace lockstep::models

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
 
 #include <cstdint>
 
@@ -38,5 +39,9 @@ double default_bound(const at::Tensor& weight);
 
 // Draws uniformly within ± bound.
 void uniform_(at::Tensor weight, double bound, RandomStream stream);
+
+// Draws a network's convolutions and linear layers, and the biases that follow their weights, uniformly within ± the
+// weight's default_bound(). Norms stay as they are.
+void draw_as_torch(const torch::nn::Module& net, uint64_t seed);
 
 }  // namespace lockstep::models

@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 
 #include <cmath>
 
@@ -44,6 +47,31 @@ TEST(Init, XavierUniformFillsItsRange) {
   EXPECT_NEAR(weight.max().item().toDouble(), limit, limit / 1000);
   EXPECT_NEAR(weight.min().item().toDouble(), -limit, limit / 1000);
   EXPECT_NEAR(deviation(weight), limit / std::sqrt(3.0), limit / 100);
+}
+
+struct Layers : torch::nn::Module {
+  Layers() {
+    conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(20, 100, 5).groups(2)));
+    norm = register_module("norm", torch::nn::BatchNorm2d(100));
+    linear = register_module("linear", torch::nn::Linear(400, 300));
+  }
+  torch::nn::Conv2d conv{nullptr};
+  torch::nn::BatchNorm2d norm{nullptr};
+  torch::nn::Linear linear{nullptr};
+};
+
+TEST(Init, DrawsAsTorchDoes) {
+  Layers net, other;
+  draw_as_torch(net, 3);
+  draw_as_torch(other, 3);
+  const auto limit = [](const at::Tensor& x) { return x.abs().max().item<double>(); };
+  EXPECT_NEAR(limit(net.conv->weight), 1 / std::sqrt(250.0), 1e-4);
+  EXPECT_NEAR(limit(net.conv->bias), 1 / std::sqrt(250.0), 5e-3);
+  EXPECT_NEAR(limit(net.linear->weight), 1 / std::sqrt(400.0), 1e-4);
+  EXPECT_NEAR(limit(net.linear->bias), 1 / std::sqrt(400.0), 5e-3);
+  EXPECT_TRUE(at::equal(net.norm->weight, at::ones({100})));
+  EXPECT_TRUE(at::equal(net.norm->bias, at::zeros({100})));
+  EXPECT_TRUE(at::equal(net.linear->bias, other.linear->bias));
 }
 
 TEST(Init, IsAPureFunctionOfSeedAndParameter) {

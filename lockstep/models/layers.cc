@@ -1,5 +1,7 @@
 #include "lockstep/models/layers.h"
 
+#include <ATen/ATen.h>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep::models {
@@ -18,6 +20,17 @@ void check_images(const char* model, const at::Tensor& images, int64_t channels,
 nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups) {
   return nn::Conv2d(
       torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).groups(groups).bias(false));
+}
+
+// One copy either way. flatten() makes it in the order of the dimensions that it is given.
+at::Tensor shuffle_channels(const at::Tensor& x, int64_t groups) {
+  const int64_t channels = x.size(1);
+  if (channels % groups != 0) throw BugError(channels, " channels are not of ", groups, " groups");
+  if (x.suggest_memory_format() != at::MemoryFormat::ChannelsLast) {
+    return x.unflatten(1, {groups, channels / groups}).transpose(1, 2).flatten(1, 2);
+  }
+  const at::Tensor last = x.permute({0, 2, 3, 1}).unflatten(3, {groups, channels / groups});
+  return last.transpose(3, 4).flatten(3).permute({0, 3, 1, 2});
 }
 
 std::shared_ptr<torch::nn::Module> add_level(torch::nn::Module& parent, const std::string& name) {

@@ -24,6 +24,10 @@ void check_images(const char* model, const at::Tensor& images, int64_t channels,
 // A convolution with an odd kernel, padded so that stride 1 keeps the size. It has no bias, for BatchNorm follows.
 nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1);
 
+// Interleaves the channels of so many groups: channel c of group g moves to c · groups + g. [N, C, H, W], in the memory
+// format of x. The same with C / groups undoes it. Throws BugError unless groups divide the channels.
+at::Tensor shuffle_channels(const at::Tensor& x, int64_t groups);
+
 // Registers a module without a forward, which is a level of names, as torch's Sequential is one.
 std::shared_ptr<torch::nn::Module> add_level(torch::nn::Module& parent, const std::string& name);
 

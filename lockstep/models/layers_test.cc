@@ -26,6 +26,18 @@ TEST(Layers, ConvolutionsKeepTheSizeOrDivideIt) {
   }
 }
 
+TEST(Layers, ShuffledChannelsAreInterleaved) {
+  const at::Tensor x = at::arange(24).view({1, 6, 2, 2}).to(at::kFloat);
+  const at::Tensor wanted = x.index_select(1, at::tensor({0, 3, 1, 4, 2, 5}, at::kLong));
+  for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    const at::Tensor shuffled = shuffle_channels(x.contiguous(format), 2);
+    EXPECT_TRUE(at::equal(shuffled, wanted)) << format;
+    EXPECT_TRUE(shuffled.is_contiguous(format));
+    EXPECT_TRUE(at::equal(shuffle_channels(shuffled, 3), x)) << "undone";
+  }
+  EXPECT_THROW(shuffle_channels(x, 4), BugError);
+}
+
 TEST(ConvNorm, NamesItsPartsByNumber) {
   torch::nn::Module parent;
   add_level(parent, "features")->register_module("3", ConvNorm(4, 6, 3));

@@ -1,6 +1,6 @@
-// ResNet-18, -34, -50 and -101 (He et al., "Deep residual learning for image recognition", 2016), with torchvision's
-// names, shapes and initial distributions. 11,689,512, 21,797,672, 25,557,032 and 44,549,160 parameters at 1,000
-// classes.
+// ResNet-18, -34, -50, -101 and -152 (He et al., "Deep residual learning for image recognition", 2016), with
+// torchvision's names, shapes and initial distributions. 11,689,512, 21,797,672, 25,557,032, 44,549,160 and 60,192,808
+// parameters at 1,000 classes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -127,5 +127,12 @@ class ResNet101Impl final : public ResNetImpl {
       : ResNetImpl({"ResNet101", true, {3, 4, 23, 3}}, options, seed) {}
 };
 TORCH_MODULE(ResNet101);
+
+class ResNet152Impl final : public ResNetImpl {
+ public:
+  ResNet152Impl(const ResNetOptions& options, uint64_t seed)
+      : ResNetImpl({"ResNet152", true, {3, 8, 36, 3}}, options, seed) {}
+};
+TORCH_MODULE(ResNet152);
 
 }  // namespace lockstep::models

@@ -25,6 +25,7 @@ TEST(ResNet, HasTorchvisionsNamesAndShapes) {
   expect_layout<ResNet34>({110, 21797672, 0x8e49f23f123abc62}, {108, 17060, 0xacbef2785e6ed57b});
   expect_layout<ResNet50>({161, 25557032, 0x3200567b905d2f7}, {159, 53173, 0x230d9a62baaa5fa0});
   expect_layout<ResNet101>({314, 44549160, 0xfaec5a47c5a90bde}, {312, 105448, 0x2ef282769acc3142});
+  expect_layout<ResNet152>({467, 60192808, 0x16c3a2776066e138}, {465, 151579, 0x2b2b6c87b1b9cf3d});
 }
 
 TEST(ResNet18, HasTorchvisionsShapes) {

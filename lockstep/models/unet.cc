@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "lockstep/models/init.h"
+#include "lockstep/models/resampling.h"
 #include "lockstep/nn/max_pool_relu.h"
 
 namespace lockstep::models {
@@ -28,11 +29,11 @@ at::Tensor padded_as(const at::Tensor& other, const at::Tensor& x) {
 
 }  // namespace
 
-DoubleConvImpl::DoubleConvImpl(int64_t in, int64_t out) {
+DoubleConvImpl::DoubleConvImpl(int64_t in, int64_t middle, int64_t out) {
   const auto level = add_level(*this, "double_conv");  // 2 and 5 are the ReLUs
-  conv1_ = level->register_module("0", convolution(in, out, 3));
-  norm1_ = level->register_module("1", nn::BatchNorm2d(out));
-  conv2_ = level->register_module("3", convolution(out, out, 3));
+  conv1_ = level->register_module("0", convolution(in, middle, 3));
+  norm1_ = level->register_module("1", nn::BatchNorm2d(middle));
+  conv2_ = level->register_module("3", convolution(middle, out, 3));
   norm2_ = level->register_module("4", nn::BatchNorm2d(out));
 }
 
@@ -41,43 +42,43 @@ at::Tensor DoubleConvImpl::forward(const at::Tensor& x) {
   return norm2_->forward(conv2_->forward(middle), Activation::kRelu);
 }
 
-DownImpl::DownImpl(int64_t in) {
-  conv_ = add_level(*this, "maxpool_conv")->register_module("1", DoubleConv(in, 2 * in));
+DownImpl::DownImpl(int64_t in, int64_t out) {
+  conv_ = add_level(*this, "maxpool_conv")->register_module("1", DoubleConv(in, out, out));
 }
 
 // The input has been through a ReLU, and another one doesn't change it.
 at::Tensor DownImpl::forward(const at::Tensor& x) { return conv_->forward(nn::max_pool_relu(x)); }
 
-UpImpl::UpImpl(int64_t in)
-    : up_(register_module("up", doubling(in))), conv_(register_module("conv", DoubleConv(in, in / 2))) {}
+UpImpl::UpImpl(int64_t in, int64_t out, bool bilinear) {
+  if (!bilinear) up_ = register_module("up", doubling(in));
+  conv_ = register_module("conv", DoubleConv(in, bilinear ? in / 2 : out, out));
+}
 
 at::Tensor UpImpl::forward(const at::Tensor& x, const at::Tensor& skip) {
-  return conv_->forward(at::cat({skip, padded_as(skip, up_->forward(x))}, 1));
+  const at::Tensor doubled = up_ ? up_->forward(x) : upsample_twice(x);
+  return conv_->forward(at::cat({skip, padded_as(skip, doubled)}, 1));
 }
 
 UNetImpl::UNetImpl(const UNetOptions& options, uint64_t seed)
     : in_channels_(checked_option(kName, "in_channels", options.in_channels, kMaxChannels)) {
   const int64_t classes = checked_option(kName, "classes", options.classes, kMaxClasses);
   const int64_t width = checked_option(kName, "width", options.width, kMostWidth);
-  inc_ = register_module("inc", DoubleConv(in_channels_, width));
+  inc_ = register_module("inc", DoubleConv(in_channels_, width, width));
+  // Bilinear upsampling keeps the channels, so what is to be upsampled has as many as its skip.
+  const int64_t kept = options.bilinear ? 2 : 1;
   int64_t channels = width;
   for (int level = 1; level <= kLevels; ++level, channels *= 2) {
-    downs_.push_back(register_module("down" + std::to_string(level), Down(channels)));
+    const int64_t out = 2 * channels / (level == kLevels ? kept : 1);
+    downs_.push_back(register_module("down" + std::to_string(level), Down(channels, out)));
   }
   for (int level = 1; level <= kLevels; ++level, channels /= 2) {
-    ups_.push_back(register_module("up" + std::to_string(level), Up(channels)));
+    const int64_t out = channels / 2 / (level == kLevels ? 1 : kept);
+    ups_.push_back(register_module("up" + std::to_string(level), Up(channels, out, options.bilinear)));
   }
   const auto last = torch::nn::Conv2dOptions(width, classes, 1);
   outc_ = add_level(*this, "outc")->register_module("conv", torch::nn::Conv2d(last));
 
-  uint64_t parameter = 0;
-  double bound = 0;  // of the convolution whose parameters these are; 0: they are a BatchNorm's
-  for (const auto& p : named_parameters()) {
-    const bool is_weight = p.key().ends_with(".weight");
-    if (is_weight) bound = p.value().dim() == 4 ? default_bound(p.value()) : 0;
-    const RandomStream stream = init_stream(seed, parameter++);
-    if (bound > 0) uniform_(p.value(), bound, stream);
-  }
+  draw_as_torch(*this, seed);
 }
 
 at::Tensor UNetImpl::forward(const at::Tensor& images) {

@@ -1,5 +1,5 @@
-// U-Net (Ronneberger et al., 2015) with the names, shapes and initial distributions of Pytorch-UNet, upsampling by
-// transposed convolutions. 31,037,698 parameters for 3 channels, 2 classes and its width of 64.
+// U-Net (Ronneberger et al., 2015) with the names, shapes and initial distributions of Pytorch-UNet. 31,037,698
+// parameters for 3 channels, 2 classes and its width of 64; 17,262,977 for one class with bilinear upsampling.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,13 +16,14 @@ namespace lockstep::models {
 struct UNetOptions {
   int64_t in_channels = 3;
   int64_t classes = 2;
-  int64_t width = 64;  // channels of the first level; each further level has twice as many
+  int64_t width = 64;     // channels of the first level; each further level has twice as many
+  bool bilinear = false;  // upsampling by interpolation, in place of transposed convolutions
 };
 
-// Two 3×3 convolutions, each with BatchNorm and ReLU: [N, in, H, W] -> [N, out, H, W].
+// Two 3×3 convolutions, each with BatchNorm and ReLU: [N, in, H, W] -> [N, middle, H, W] -> [N, out, H, W].
 class DoubleConvImpl : public torch::nn::Module {
  public:
-  DoubleConvImpl(int64_t in, int64_t out);
+  DoubleConvImpl(int64_t in, int64_t middle, int64_t out);
   at::Tensor forward(const at::Tensor& x);
 
  private:
@@ -31,10 +32,10 @@ class DoubleConvImpl : public torch::nn::Module {
 };
 TORCH_MODULE(DoubleConv);
 
-// A 2×2 max-pool and a DoubleConv to twice the channels: [N, in, H, W] -> [N, 2·in, ⌊H/2⌋, ⌊W/2⌋].
+// A 2×2 max-pool and a DoubleConv: [N, in, H, W] -> [N, out, ⌊H/2⌋, ⌊W/2⌋].
 class DownImpl : public torch::nn::Module {
  public:
-  explicit DownImpl(int64_t in);
+  DownImpl(int64_t in, int64_t out);
   at::Tensor forward(const at::Tensor& x);
 
  private:
@@ -42,23 +43,24 @@ class DownImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Down);
 
-// Upsamples x [N, in, h, w], pads it to the size of `skip` [N, in/2, H, W], concatenates both (skip's channels first)
-// and applies a DoubleConv: [N, in/2, H, W].
+// Upsamples x to twice its sides and in/2 channels, pads it to the size of `skip` [N, in/2, H, W], concatenates both
+// (skip's channels first) and applies a DoubleConv: [N, out, H, W]. x is [N, in, h, w] for a transposed convolution,
+// [N, in/2, h, w] for bilinear upsampling.
 class UpImpl : public torch::nn::Module {
  public:
-  explicit UpImpl(int64_t in);
+  UpImpl(int64_t in, int64_t out, bool bilinear);
   at::Tensor forward(const at::Tensor& x, const at::Tensor& skip);
 
  private:
-  torch::nn::ConvTranspose2d up_;
-  DoubleConv conv_;
+  torch::nn::ConvTranspose2d up_{nullptr};
+  DoubleConv conv_{nullptr};
 };
 TORCH_MODULE(Up);
 
 // Parameters, at width 64: inc.double_conv.0.weight [64, in_channels, 3, 3], inc.double_conv.1.*,
 // inc.double_conv.3.weight …, down1.maxpool_conv.1.double_conv.0.weight …, up1.up.weight [1024, 512, 2, 2],
-// up1.up.bias, up1.conv.double_conv.* …, outc.conv.weight [classes, 64, 1, 1], outc.conv.bias. fp32, requiring
-// gradients.
+// up1.up.bias (no up1.up with bilinear upsampling), up1.conv.double_conv.* …, outc.conv.weight [classes, 64, 1, 1],
+// outc.conv.bias. fp32, requiring gradients.
 class UNetImpl : public torch::nn::Module {
  public:
   // Throws ConfigError for an option that no network can have. The weights are a pure function of options and seed:

@@ -32,6 +32,11 @@ TEST(UNet, WeightsAreAPureFunctionOfTheSeed) {
   EXPECT_NEAR(parameters["up1.up.bias"].abs().max().item().toDouble(), 1 / std::sqrt(2048.0), 1e-3);
 }
 
+TEST(UNet, HasPytorchUNetsNamesAndShapesWithBilinearUpsampling) {
+  UNet net(UNetOptions{.classes = 1, .bilinear = true}, 1);
+  EXPECT_EQ(testing::layout_of(net->named_parameters()), (Layout{56, 17262977, 0xb63c6591bc43c343}));
+}
+
 at::Tensor double_conv(const PlainLayers& plain, const std::string& name, const at::Tensor& x) {
   const at::Tensor middle = at::relu(plain.norm(name + ".1", plain.conv(name + ".0", x)));
   return at::relu(plain.norm(name + ".4", plain.conv(name + ".3", middle)));
@@ -47,7 +52,9 @@ at::Tensor definition(const PlainLayers& plain, const at::Tensor& images) {
   for (int level = 1; level <= 4; ++level) {
     const std::string name = "up" + std::to_string(level);
     const at::Tensor skip = skips[static_cast<size_t>(4 - level)];
-    x = at::conv_transpose2d(x, plain.weight(name + ".up"), plain.bias(name + ".up"), 2);
+    const at::Tensor up = plain.weight(name + ".up");
+    x = up.defined() ? at::conv_transpose2d(x, up, plain.bias(name + ".up"), 2)
+                     : at::upsample_bilinear2d(x, {2 * x.size(2), 2 * x.size(3)}, true);
     const int64_t rows = skip.size(2) - x.size(2), columns = skip.size(3) - x.size(3);
     x = at::constant_pad_nd(x, {columns / 2, columns - columns / 2, rows / 2, rows - rows / 2});
     x = double_conv(plain, name + ".conv.double_conv", at::cat({skip, x}, 1));
@@ -65,6 +72,12 @@ TEST(UNet, PadsSidesThatAreNoMultipleOfSixteen) {
   at::manual_seed(2);
   UNet net(UNetOptions{.in_channels = 1, .classes = 3}, 1);
   testing::expect_definition(net, at::randn({3, 1, 21, 35}), definition);
+}
+
+TEST(UNet, UpsamplesByInterpolation) {
+  at::manual_seed(4);
+  UNet net(UNetOptions{.classes = 1, .width = 8, .bilinear = true}, 1);
+  testing::expect_definition(net, at::randn({2, 3, 21, 48}), definition);
 }
 
 TEST(UNet, OfAnotherWidth) {

@@ -247,7 +247,7 @@ void FusedOptimizer::load_state_dict(const OptimizerState& state, std::span<cons
     const at::Tensor parameter = stepped(at.number, param_groups_[at.group].params()[at.index]);
     const std::span<const SlotSpec> specs = slots(*of_groups[at.group]);
     const std::string label = cat(name(), ": state of ", parameter_name(names, at.number));
-    loaded[at.group][at.index] = load_slots(label, specs, parameter, of);
+    loaded[at.group][at.index] = load_slots(label, specs, parameter, of, state.copy);
   }
   for (size_t g = 0; g < param_groups_.size(); ++g) param_groups_[g].set_options(std::move(options[g]));
   slots_ = std::move(loaded);

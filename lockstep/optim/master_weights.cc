@@ -117,9 +117,11 @@ void MasterWeights::load(std::string_view owner, const std::vector<at::Tensor>& 
   }
   at::NoGradGuard no_grad;
   for (size_t i = 0; i < masters.size(); ++i) {
-    if (masters[i].defined()) masters_[i] = at::empty_like(weights[i], at::kFloat).copy_(masters[i]);
+    if (!masters[i].defined()) continue;
+    masters_[i] = at::empty_like(weights[i], at::kFloat).copy_(masters[i]);
+    weights[i].copy_(
+        masters_[i]);  // the others' weights may have been written, and their masters follow at the next step
   }
-  round_into(weights);
 }
 
 void MasterWeights::round_into(const std::vector<at::Tensor>& weights) const {

@@ -22,9 +22,11 @@ at::Tensor laid_out_as(const at::Tensor& model, const at::Tensor& tensor) {
   return at::empty_like(model).copy_(tensor);
 }
 
-at::Tensor ordered_as(const at::Tensor& model, const at::Tensor& tensor) {
+at::Tensor ordered_as(const at::Tensor& model, const at::Tensor& tensor, CopyElements copy) {
   if (same_memory_order(model, tensor)) return tensor;
-  return at::empty_like(model, model.options().dtype(tensor.scalar_type())).copy_(tensor);
+  at::Tensor ordered = at::empty_like(model, model.options().dtype(tensor.scalar_type()));
+  copy(ordered, tensor);
+  return ordered;
 }
 
 at::Tensor gradient_for(std::string_view optimizer, const at::Tensor& parameter) {

@@ -6,6 +6,8 @@
 
 #include <string_view>
 
+#include "lockstep/optim/state.h"
+
 namespace lockstep::optim {
 
 // Whether elements of equal indices lie at equal offsets in both. Sizes must be equal. The strides of dimensions of
@@ -15,8 +17,8 @@ bool same_memory_order(const at::Tensor& a, const at::Tensor& b);
 // `tensor` itself if it has the memory order and dtype of `model`, else a copy that has. `model` must be dense.
 at::Tensor laid_out_as(const at::Tensor& model, const at::Tensor& tensor);
 
-// `tensor` in the memory order of `model`, with its own dtype.
-at::Tensor ordered_as(const at::Tensor& model, const at::Tensor& tensor);
+// `tensor` in the memory order of `model`, with its own dtype; where it has another order, what `copy` makes of it.
+at::Tensor ordered_as(const at::Tensor& model, const at::Tensor& tensor, CopyElements copy = copy_plainly);
 
 // The gradient of `parameter`, in its memory order and dtype, and dense. Throws ConfigError that begins with the
 // optimizer's name for one of a layout other than strided and COO.

@@ -37,9 +37,14 @@ struct GroupState {
   std::vector<int64_t> parameters;
 };
 
+// to.copy_(from), of equal shapes.
+using CopyElements = void (*)(const at::Tensor& to, const at::Tensor& from);
+void copy_plainly(const at::Tensor& to, const at::Tensor& from);
+
 struct OptimizerState {
   std::vector<ParameterState> parameters;  // those that have state, by index
   std::vector<GroupState> groups;
+  CopyElements copy = copy_plainly;  // state whose elements are still in a file has a way of its own
 };
 
 }  // namespace lockstep::optim

@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/GradMode.h>
 
@@ -251,6 +252,28 @@ optim::OptimizerState ShardedOptimizer::state_dict() const {
   return state;
 }
 
+ShardedOptimizer::OwnParts ShardedOptimizer::own_parts() const {
+  OwnParts parts{.state = slices_->state_dict(), .masters = slices_->masters(), .averages = slices_->averages()};
+  const auto stand_in = [&](size_t number, at::Tensor& tensor) {
+    const Shard& shard = shards_[number];
+    const at::Tensor whole =
+        at::empty_strided(shard.parameter.sizes(), shard.parameter.strides(), tensor.options().device(at::kMeta));
+    const int64_t first = shard.bounds[static_cast<size_t>(comm_.rank())];
+    parts.slices.push_back({whole, std::exchange(tensor, whole), first});
+  };
+  for (optim::ParameterState& of : parts.state.parameters) {
+    for (optim::NamedTensor& tensor : of.tensors) {
+      if (!slices_->is_number(tensor.name)) stand_in(static_cast<size_t>(of.index), tensor.value);
+    }
+  }
+  for (auto* tensors : {&parts.masters, &parts.averages}) {
+    for (size_t i = 0; i < tensors->size(); ++i) {
+      if ((*tensors)[i].defined()) stand_in(i, (*tensors)[i]);
+    }
+  }
+  return parts;
+}
+
 void ShardedOptimizer::load_state_dict(const optim::OptimizerState& state, std::span<const std::string> names) {
   const c10::AutoGradMode no_grad(false);
   const auto positions = optim::match_groups(name(), state, slices_->param_groups());
@@ -261,7 +284,7 @@ void ShardedOptimizer::load_state_dict(const optim::OptimizerState& state, std::
     for (optim::NamedTensor& tensor : of.tensors) {
       if (!tensor.value.defined() || slices_->is_number(tensor.name)) continue;
       optim::check_like(cat(name(), ": state of ", optim::parameter_name(names, number)), shard.parameter, tensor);
-      tensor.value = slice_of(shard, optim::ordered_as(shard.parameter, tensor.value));
+      tensor.value = slice_of(shard, optim::ordered_as(shard.parameter, tensor.value, state.copy));
     }
   }
   slices_->load_state_dict(own, names);

@@ -48,6 +48,21 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   // autocast's cached casts. A collective.
   void update(const optim::Update& update) override;
 
+  // What this rank has of state_dict(), masters() and averages(), which are collectives where this is none. A tensor
+  // that the ranks have together is one of the device meta, with the whole one's sizes, strides and dtype, and this
+  // rank's part of it, a row of the elements from `first` on in their memory, is among the slices. The next update
+  // changes them.
+  struct Slice {
+    at::Tensor whole, own;
+    int64_t first = 0;
+  };
+  struct OwnParts {
+    optim::OptimizerState state;
+    std::vector<at::Tensor> masters, averages;
+    std::vector<Slice> slices;
+  };
+  OwnParts own_parts() const;
+
   optim::OptimizerState state_dict() const override;
   void load_state_dict(const optim::OptimizerState& state, std::span<const std::string> names = {}) override;
 

@@ -21,4 +21,10 @@ inline datasets::OpenOptions file_request(const train::DataRequest& request, con
           .findings = request.findings};
 }
 
+// How files to predict for are opened, as images of `size`.
+inline datasets::OpenOptions input_request(const train::InputRequest& request, const datasets::ImageOptions& images,
+                                           int size) {
+  return {.path = {}, .images = images, .size = size, .channels_last = request.channels_last};
+}
+
 }  // namespace lockstep::recipes

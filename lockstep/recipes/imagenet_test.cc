@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/read_batch.h"
@@ -16,7 +17,7 @@ namespace {
 ImagenetOptions small(Arch arch) {
   ImagenetOptions options;
   options.arch = arch;
-  options.size = 32;
+  options.size = arch == Arch::kAlexnet ? 64 : 32;
   return options;
 }
 
@@ -35,16 +36,16 @@ TEST(Imagenet, JoinsDataModelAndLoss) {
 }
 
 TEST(Imagenet, EachArchHasItsOwnNetworkAndWeightDecay) {
-  const std::map<Arch, size_t> tensors = {{Arch::kResnet18, 62},
-                                          {Arch::kResnet34, 110},
-                                          {Arch::kResnet50, 161},
-                                          {Arch::kResnet101, 314},
-                                          {Arch::kMobilenetV2, 158}};
+  const std::map<Arch, size_t> tensors = {
+      {Arch::kResnet18, 62},      {Arch::kResnet34, 110},  {Arch::kResnet50, 161},
+      {Arch::kResnet101, 314},    {Arch::kResnet152, 467}, {Arch::kMobilenetV2, 158},
+      {Arch::kShufflenetV2, 170}, {Arch::kAlexnet, 16},    {Arch::kIgcv3, 296}};
+  const std::set<Arch> mobile = {Arch::kMobilenetV2, Arch::kShufflenetV2, Arch::kIgcv3};
   const auto data = kResnet.open_data({.seed = 1});
   for (const auto& [arch, name] : words(Arch())) {
     const Imagenet recipe(small(arch));
     EXPECT_EQ(recipe.make_model(1, *data.train).module->parameters().size(), tensors.at(arch)) << name;
-    EXPECT_EQ(recipe.defaults("").weight_decay, arch == Arch::kMobilenetV2 ? 4e-5 : 1e-4) << name;
+    EXPECT_EQ(recipe.defaults("").weight_decay, mobile.contains(arch) ? 4e-5 : 1e-4) << name;
   }
 }
 
@@ -94,6 +95,20 @@ TEST(Imagenet, LossHasTheSoftTargetsOfAMixedBatch) {
   EXPECT_TRUE(at::allclose(recipe.loss(scores, batch), wanted));
   EXPECT_FALSE(at::allclose(recipe.loss(scores, batch), kResnet.loss(scores, batch))) << "smoothing shows";
   EXPECT_THROW(recipe.measure(scores, batch), ConfigError) << "such a batch has no accuracy";
+}
+
+// CIFAR's are normalised in a way of their own, which a packed folder alone tells.
+TEST(Imagenet, AnImageToPredictForIsSeenAsTheRunSawItsOwn) {
+  const auto transforms = [](const std::string& fingerprint, bool drawn = false) {
+    return kResnet.input_opener({.fingerprint = fingerprint, .drawn = drawn})("x.png")->transforms();
+  };
+  const std::string photograph = transforms("files 3 xxh3 1");
+  EXPECT_EQ(photograph, "Resize 36, CenterCrop 32; Float, mean 0.485 0.456 0.406, std 0.229 0.224 0.225");
+  EXPECT_EQ(transforms(""), photograph) << "weights alone";
+  EXPECT_EQ(transforms("recordio 3 xxh3 1"), photograph);
+  EXPECT_EQ(transforms("shapes, seed 1, part 0", true), "Resize 36, CenterCrop 32; Float, mean 0 0 0, std 1 1 1");
+  EXPECT_NE(transforms("CIFAR-10 50000 xxh3 1"), transforms("CIFAR-100 50000 xxh3 1"));
+  EXPECT_THROW(transforms("packed 3 xxh3 1"), ConfigError);
 }
 
 TEST(Imagenet, DataThatAreNoImagesAreRefused) {

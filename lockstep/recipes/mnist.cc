@@ -8,7 +8,9 @@
 #include "lockstep/base/error.h"
 #include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/datasets/mnist.h"
+#include "lockstep/datasets/one_image.h"
 #include "lockstep/models/lenet.h"
+#include "lockstep/recipes/file_request.h"
 
 namespace lockstep::recipes {
 
@@ -30,6 +32,12 @@ train::Defaults Mnist::defaults(const std::string& preset) const {
 
 data::Splits Mnist::open_data(const train::DataRequest& request) const {
   return request.path.empty() ? datasets::synthetic_digits({.seed = request.seed}) : datasets::open_mnist(request.path);
+}
+
+train::OpenInput Mnist::input_opener(const train::InputRequest& request) const {
+  constexpr image::Size kDigit{28, 28};
+  const auto setup = datasets::grey_image_setup(input_request(request, {}, kDigit.width), kDigit);
+  return [setup](const std::string& file) { return datasets::one_image(file, setup); };
 }
 
 train::Model Mnist::make_model(uint64_t seed, const data::Dataset& data) const {

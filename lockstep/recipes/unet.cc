@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/datasets/drawn/shape_masks.h"
+#include "lockstep/datasets/one_image.h"
 #include "lockstep/datasets/open_pairs.h"
 #include "lockstep/models/unet.h"
 #include "lockstep/recipes/file_request.h"
@@ -60,9 +61,22 @@ data::Splits UNet::open_data(const train::DataRequest& request) const {
   return datasets::open_pairs(file_request(request, options_.images, size));
 }
 
+train::OpenInput UNet::input_opener(const train::InputRequest& request) const {
+  if (request.channels != 1 && request.channels != 3) {
+    throw ConfigError("predict: the network has ", request.channels, " input channels, and images are read with 1 ",
+                      "(grey) or 3");
+  }
+  const auto options = input_request(request, options_.images, options_.side(""));
+  return [options, channels = static_cast<int>(request.channels)](const std::string& file) {
+    return datasets::one_image(file, datasets::whole_image_setup(file, options, channels));
+  };
+}
+
 train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
-  const models::UNetOptions options{
-      .in_channels = data.sample_shape()[0], .classes = data.classes(), .width = options_.width};
+  const models::UNetOptions options{.in_channels = data.sample_shape()[0],
+                                    .classes = data.classes(),
+                                    .width = options_.width,
+                                    .bilinear = options_.bilinear};
   models::UNet net(options, seed);
   return {.module = net.ptr(),
           .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); }};

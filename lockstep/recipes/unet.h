@@ -15,6 +15,8 @@ class UNet final : public Described<UNetOptions> {
   using Described::Described;
   train::Defaults defaults(const std::string& preset) const override;
   data::Splits open_data(const train::DataRequest& request) const override;
+  train::OpenInput input_opener(const train::InputRequest& request) const override;
+  bool makes_masks() const override { return true; }
   bool takes_bytes() const override { return true; }
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
   // Returns cross entropy plus Dice loss, of output [N, classes, H, W] and target [N, H, W]. Dice is computed for each

@@ -7,7 +7,9 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
-#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
+#include "lockstep/checkpoint/formats/safetensors_index.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/track/jsonl.h"
 #include "lockstep/train/folder/run_folder.h"
@@ -27,7 +29,7 @@ bool is_file(const std::string& path) {
 }
 
 ResumedCheckpoint read_file(const std::string& file) {
-  checkpoint::Value value = checkpoint::read_pt(file);
+  checkpoint::Value value = checkpoint::open_checkpoint(file);
   TrainingState state = read_state(value, file);
   return {file, std::move(value), std::move(state)};
 }
@@ -101,6 +103,7 @@ Continued copy_history(const RunFiles& files, const ResumedCheckpoint& from) {
     done.evaluated = metrics.evaluated;
   }
   checkpoint::CheckpointStore store(files.checkpoints());
+  checkpoint::verify_stored(from.value, checkpoint::kEverything);  // into memory, from which it is written
   store.save(step, from.value);
   if (parent.folder.empty()) return done;
   const auto best = checkpoint::CheckpointStore(parent.checkpoints()).best();
@@ -177,6 +180,7 @@ void refuse_going_back(const RunFiles& files, const ResumedCheckpoint& from, con
 NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path) {
   if (!is_folder(path)) return {path};
   const auto newest = read_newest(path);
+  if (const auto model = newest ? std::nullopt : checkpoint::find_safetensors(path)) return {*model};
   if (!newest) throw ConfigError(name, ' ', path, ": the run has no checkpoint");
   return named(newest->file, newest->damaged);
 }
@@ -187,7 +191,10 @@ NamedCheckpoint find_any_checkpoint(const std::string& name, const std::string& 
   const std::string run = run_of(folder + "/last.pt");
   if (!run.empty() && is_file(RunFiles{run}.interrupted())) return find_checkpoint(name, run);
   const auto newest = checkpoint::CheckpointStore(folder).load_newest();
-  if (!newest) throw ConfigError(name, ' ', path, ": no checkpoint (step-000100.pt) is in it; name a file (.pt)");
+  if (const auto model = newest ? std::nullopt : checkpoint::find_safetensors(path)) return {*model};
+  if (!newest) {
+    throw ConfigError(name, ' ', path, ": no checkpoint (step-000100.pt, model.safetensors) is in it; name a file");
+  }
   return named(newest->saved.path, newest->damaged);
 }
 

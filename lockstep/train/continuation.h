@@ -35,8 +35,8 @@ ResumedCheckpoint read_resumed(const std::string& resume, World& world);
 void refuse_going_back(const RunFiles& files, const ResumedCheckpoint& from, const std::string& resume);
 
 // The checkpoint that a path names for those who only read it: the file itself, or of a run's folder the one from which
-// a resume would go on. `name` says what named the path, for messages: "inspect", "--load". Throws ConfigError,
-// DataError, IoError.
+// a resume would go on, or of a folder of safetensors the model's (checkpoint/formats/safetensors_index.h). `name` says
+// what named the path, for messages: "inspect", "--load". Throws ConfigError, DataError, IoError.
 struct NamedCheckpoint {
   std::string file;
   std::vector<std::string> warnings = {};  // newer ones, which can't be read

@@ -1,5 +1,7 @@
 #include "lockstep/train/evaluator.h"
 
+#include <utility>
+
 #include "lockstep/base/error.h"
 #include "lockstep/train/bad_sample_advice.h"
 #include "lockstep/train/best_metric.h"
@@ -9,15 +11,22 @@ namespace lockstep::train {
 
 using Split = EvaluationSchedule::Split;
 
-Evaluator::Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp)
+Evaluator::Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp, std::function<bool()> stop_asked)
     : parts_(parts),
       ddp_(ddp),
+      stop_asked_(std::move(stop_asked)),
       schedule_{.every = parts.plan.eval_every,
                 .total_steps = parts.plan.total_steps,
-                .has_validation = parts.data.validation != nullptr} {}
+                .has_validation = parts.data.validation != nullptr},
+      bests_{{.metric = parts.state.best}} {}
 
 bool has_lost_ranks(const Error& error) {
   return dynamic_cast<const CommError*>(&error) != nullptr || dynamic_cast<const DesyncError*>(&error) != nullptr;
+}
+
+void Evaluator::on_chunk() const {
+  parts_.world->self().beat();
+  if (stop_asked_ && stop_asked_()) throw Error(kExitStoppedOnRequest, "asked to stop during the evaluation");
 }
 
 Evaluation Evaluator::evaluate_on(Split split) {
@@ -33,7 +42,7 @@ Evaluation Evaluator::evaluate_on(Split split) {
                                     .device = parts_.device,
                                     .workers = parts_.workers,
                                     .skipped = parts_.skipped.get(),
-                                    .on_chunk = [this] { parts_.world->self().beat(); }};
+                                    .on_chunk = [this] { on_chunk(); }};
     with_advice(parts_, [&] {
       evaluation = train::evaluate(*parts_.recipe, parts_.model, *data, parts_.world->communicator(), options);
     });
@@ -68,7 +77,12 @@ void Evaluator::judge(bool counts) {
   }
   if (!best.is_better(metric, parts_.state.best)) return;
   parts_.state.best = metric;
-  best_step_ = parts_.state.step;
+  bests_.push_back({parts_.state.step, metric});
+}
+
+void Evaluator::settle(const BestSaves& saves) {
+  const auto lost = [&](const Best& best) { return best.step > saves.saved && best.step <= saves.lost; };
+  if (std::erase_if(bests_, lost) > 0) parts_.state.best = bests_.back().metric;
 }
 
 void Evaluator::observe_plateau() {

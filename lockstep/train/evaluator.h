@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/train/best_saves.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/evaluation_schedule.h"
 #include "lockstep/train/parts.h"
@@ -17,8 +20,9 @@ bool has_lost_ranks(const Error& error);
 
 class Evaluator {
  public:
-  // Both outlive this. parts.state.best is kept up to date.
-  Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp);
+  // Both outlive this. parts.state.best is kept up to date. A rank for which `stop_asked` is true ends the evaluation
+  // under way on all ranks, by an Error of kExitStoppedOnRequest.
+  Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp, std::function<bool()> stop_asked = {});
 
   bool due() const { return schedule_.due(parts_.state.step); }
 
@@ -26,6 +30,9 @@ class Evaluator {
   // `ends` here, on the test data, which decide it only where there are no others. Returns whether it was done now. A
   // collective. What it throws, all ranks throw; unless it has lost the others, the weights are as before.
   bool evaluate(bool ends = false);
+
+  // Takes back the bests whose files were not saved: `best` is the metric of best.pt again.
+  void settle(const BestSaves& saves);
 
   // Gives the metrics of this step's evaluation, which has been made, to a plateau schedule, if the run has one. They
   // are equal on all ranks.
@@ -35,19 +42,25 @@ class Evaluator {
   const Evaluation& last() const { return last_; }
   bool last_was_test() const { return last_split_ == EvaluationSchedule::Split::kTest; }
   // Returns whether the last evaluation is this step's and the best so far.
-  bool is_best() const { return best_step_ == parts_.state.step && last_split_ == schedule_.split(); }
+  bool is_best() const { return bests_.back().step == parts_.state.step && last_split_ == schedule_.split(); }
 
  private:
   Evaluation evaluate_on(EvaluationSchedule::Split split);
+  void on_chunk() const;
   void judge(bool counts);
 
   Parts& parts_;
   parallel::DistributedDataParallel& ddp_;
+  std::function<bool()> stop_asked_;
   EvaluationSchedule schedule_;
   Evaluation last_;
   EvaluationSchedule::Split last_split_ = EvaluationSchedule::Split::kTest;
   int64_t last_step_ = -1;
-  int64_t best_step_ = -1;  // the step of the best evaluation since this start
+  struct Best {
+    int64_t step = -1;
+    double metric = 0;
+  };
+  std::vector<Best> bests_;  // since this start, each better than those before it; the first is that of the start
 };
 
 }  // namespace lockstep::train

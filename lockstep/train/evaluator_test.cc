@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <vector>
 
 #include "lockstep/train/testing/tiny_parts.h"
 #include "lockstep/train/testing/tiny_recipe.h"
@@ -42,6 +43,30 @@ TEST_F(EvaluatorTest, EvaluatesAStepOnceAndKeepsTheBest) {
 struct ByLoss : testing_support::TinyRecipe {
   std::string best_by() const override { return "loss"; }
 };
+
+TEST_F(EvaluatorTest, ABestThatWasNotSavedIsNone) {
+  parts_.recipe = std::make_shared<ByLoss>();
+  parts_.state.best = 100;
+  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
+  Evaluator evaluator(parts_, ddp);
+  std::vector<double> losses;
+  for (const int64_t step : {5, 6, 7}) {
+    parts_.state.step = step;
+    evaluator.evaluate();
+    losses.push_back(evaluator.last().loss);
+    evaluator.settle({});  // nothing has become of it yet
+  }
+  ASSERT_EQ(losses[0], losses[2]);
+  EXPECT_EQ(parts_.state.best, losses[0]) << "of step 5, for the others are no better";
+  evaluator.settle({.saved = -1, .lost = 5});
+  EXPECT_EQ(parts_.state.best, 100);
+  parts_.state.step = 8;
+  evaluator.evaluate();
+  EXPECT_TRUE(evaluator.is_best()) << "as good as the one that was lost";
+  evaluator.settle({.saved = 8, .lost = 5});
+  EXPECT_TRUE(evaluator.is_best());
+  EXPECT_EQ(parts_.state.best, losses[0]);
+}
 
 TEST_F(EvaluatorTest, LessIsBetterWhereTheRecipeSaysSo) {
   parts_.recipe = std::make_shared<ByLoss>();

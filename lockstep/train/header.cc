@@ -78,6 +78,7 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   if (!facts.chosen.empty()) text += cat("  options     ", facts.chosen, '\n');
   text += cat("  steps       ", plan.total_steps, " (", plan.steps_per_epoch, " an epoch), from epoch ",
               plan.epoch_of(facts.first_step) + 1, " step ", facts.first_step + 1, '\n');
+  if (!facts.loaded.empty()) text += cat("  weights     ", facts.loaded, '\n');
   if (!facts.resumed_from.empty()) {
     text += facts.forked ? cat("  forked      from ", facts.resumed_from, "; its run stays as it is\n")
                          : cat("  resumed     ", facts.resumed_from, '\n');

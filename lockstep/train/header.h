@@ -37,6 +37,7 @@ struct HeaderFacts {
   bool forked = false;               // from another run's checkpoint
   std::vector<std::string> dropped;  // what --overwrite has removed
   std::vector<std::string> changes;  // options changed by the resume: "--lr 0.1 -> 0.05"
+  std::string loaded;                // "net.pt, the names without module."; empty: no --load
 };
 
 // Where the weights' bits are the same. `repeats`: the device is asked for algorithms that repeat theirs

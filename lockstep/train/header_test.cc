@@ -76,6 +76,8 @@ TEST(Header, SaysWhereAForkComesFromAndWhatWasDropped) {
                              HasSubstr("forked      from " + file + "; its run stays as it is\n")));
   EXPECT_THAT(header({.recipe = "mnist", .resumed_from = file, .dropped = {"step-000300.pt", "best.pt"}}, plan),
               HasSubstr("resumed     " + file + "\n  dropped     step-000300.pt, best.pt\n"));
+  EXPECT_THAT(header({.recipe = "mnist", .loaded = "net.pt, the names without module."}, plan),
+              HasSubstr("  weights     net.pt, the names without module.\n"));
 }
 
 TEST(Header, ABatchLargerThanTheDataSaysWhatItBecomes) {

@@ -50,6 +50,7 @@ struct Parts {
   bool forked = false;                 // from another run's checkpoint
   std::vector<std::string> dropped;    // what --overwrite has removed, for people
   std::vector<std::string> changes;    // options in which the resumed run differs from its checkpoint, for people
+  std::string loaded;                  // the weights of --load, for people; empty: none were loaded
   std::vector<std::string> evaluated;  // splits whose evaluation at the step that it resumes from is in metrics.jsonl
   std::vector<std::string> warnings;   // for people: checkpoints that could not be read
 

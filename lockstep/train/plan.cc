@@ -157,7 +157,8 @@ Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes,
   plan.channels_last = takes_channels_last(filled.channels_last, defaults);
   plan.eval_batch = defaults.eval_batch;
   plan.eval_every = steps_of(filled.eval_every, plan.steps_per_epoch);
-  plan.save_every = steps_of(filled.save_every, plan.steps_per_epoch);
+  plan.save_seconds = filled.save_every ? seconds_of(*filled.save_every) : 0;
+  if (plan.save_seconds == 0) plan.save_every = steps_of(filled.save_every, plan.steps_per_epoch);
   return plan;
 }
 

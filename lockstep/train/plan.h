@@ -36,7 +36,8 @@ struct Plan {
   bool channels_last = false;
   int64_t eval_batch = 256;  // samples a chunk
   int64_t eval_every = 0;    // steps; 0: at the end alone
-  int64_t save_every = 0;    // steps; 0: at the end alone
+  int64_t save_every = 0;    // steps; 0: at the end alone, or by the clock
+  double save_seconds = 0;   // since the last save; 0: not by the clock
 
   int64_t global_batch() const { return int64_t{lanes} * batch_size; }
   // Return the epoch that step `step`, counted from 0, belongs to, and its place in that epoch.

@@ -55,6 +55,17 @@ struct DataRequest {
   std::shared_ptr<data::Findings> findings = nullptr;  // kept in the run's folder; null: none are kept
 };
 
+// What a run's record says of the data that it was trained on, for files to predict for.
+struct InputRequest {
+  int64_t channels = 3;          // of the network's images
+  std::string fingerprint = {};  // of the run's training data; empty: weights without a record
+  std::string data = {};         // where they lay; empty: not known
+  bool drawn = false;            // the run's data were made on the spot
+  bool channels_last = false;    // as in DataRequest
+};
+// Opens a file as a data set of one sample. Throws DataError for a file that the network can't take.
+using OpenInput = std::function<std::shared_ptr<const data::Dataset>(const std::string& file)>;
+
 // The base RecipeDescription has its name, presets and own options. These options are read before any function below is
 // called. From then on the recipe is immutable, and any thread may call it.
 class Recipe : public RecipeDescription {
@@ -63,6 +74,13 @@ class Recipe : public RecipeDescription {
   virtual Defaults defaults(const std::string& preset) const = 0;
   // Opens the data. A collective where it uses request.on_one_rank. Throws DataError.
   virtual data::Splits open_data(const DataRequest& request) const = 0;
+  // Returns what opens files as an evaluation of the run would see them; their targets mean nothing. It lives no longer
+  // than the recipe. Throws ConfigError where the recipe takes no files, or where the record does not say how the run
+  // saw its images.
+  virtual OpenInput input_opener(const InputRequest& request) const;
+  // Returns whether the network gives a class for each pixel, scores [N, classes, H, W].
+  virtual bool makes_masks() const { return false; }
+
   // Returns what is done to each lane's batch of training data, such as MixUp (data/mix.h); null: nothing. Batches of
   // an evaluation stay as they are.
   virtual std::shared_ptr<const data::BatchTransform> batch_transform() const { return nullptr; }

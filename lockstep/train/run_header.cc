@@ -76,7 +76,8 @@ std::string header_of(const Parts& parts) {
                  .resumed_from = parts.resumed_from,
                  .forked = parts.forked,
                  .dropped = parts.dropped,
-                 .changes = parts.changes},
+                 .changes = parts.changes,
+                 .loaded = parts.loaded},
                 parts.plan);
 }
 

@@ -9,8 +9,11 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
-#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/paddle_reader.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/checkpoint/load_model.h"
+#include "lockstep/checkpoint/name_prefix.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/loop/skip_list.h"
@@ -35,9 +38,14 @@
 namespace lockstep::train {
 namespace {
 
-void load_weights(const std::string& file, torch::nn::Module& module) {
-  const checkpoint::Value root = checkpoint::read_pt(file);
-  checkpoint::load_state_dict(module, checkpoint::find_model_state(root, file), {.file = file, .convert_dtypes = true});
+// Returns what was loaded, for people.
+std::string load_weights(const TrainOptions& options, torch::nn::Module& module) {
+  const std::string& file = options.load;
+  const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
+  const auto loaded = checkpoint::load_model(
+      module, root, {.file = file, .strip_prefix = options.strip_prefix, .paddle = checkpoint::is_paddle_file(file)});
+  const std::string& prefix = loaded.report.prefix;
+  return prefix.empty() ? file : cat(file, ", ", checkpoint::prefix_text(prefix));
 }
 
 bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer, const World& world) {
@@ -216,6 +224,7 @@ Built build_model(Planned planned) {
 struct Weighted : Built {
   TrainingState state;
   std::vector<std::string> changes;
+  std::string loaded;  // of --load, for people
 };
 
 Weighted load_start(Built built) {
@@ -227,6 +236,7 @@ Weighted load_start(Built built) {
                       .origin = origin_of(built),
                       .scheduler = scheduler_of(built)};
   std::vector<std::string> changes;
+  std::string loaded;
   if (built.resumed) {
     const ResumedCheckpoint& resumed = *built.resumed;
     const RunRows rows(built.options, *built.recipe);
@@ -238,9 +248,9 @@ Weighted load_start(Built built) {
     changes = rows.changes(state.origin, resumed.state.origin);
     restore_model(resumed.value, resumed.file, *built.model.module);
   } else if (!built.options.load.empty()) {
-    load_weights(built.options.load, *built.model.module);
+    loaded = load_weights(built.options, *built.model.module);
   }
-  return {{std::move(built)}, std::move(state), std::move(changes)};
+  return {{std::move(built)}, std::move(state), std::move(changes), std::move(loaded)};
 }
 
 // A run with its optimizer. From here on weights may be in 16 bits, and shared by the ranks.
@@ -292,7 +302,8 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .device_text = std::move(run.device_text),
               .state = std::move(run.state),
               .files = {},
-              .changes = std::move(run.changes)};
+              .changes = std::move(run.changes),
+              .loaded = std::move(run.loaded)};
   parts.files.folder = parts.options.out;
   parts.skipped = loop::skip_list(*parts.world, parts.options.data.skip_bad);
   if (!from) return parts;
@@ -303,6 +314,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
   parts.state.best_at_interval = resumed.state.best_at_interval;
   parts.state.since_best = resumed.state.since_best;
   parts.state.is_best = resumed.state.is_best;
+  parts.state.unevaluated = resumed.state.unevaluated;
   parts.state.skipped = resumed.state.skipped;
   if (parts.skipped) parts.skipped->restore(resumed.state.skipped);
   parts.state.scheduler.plateau =

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/formats/atomic_file.h"
+#include "lockstep/checkpoint/files/atomic_file.h"
 
 namespace lockstep::train {
 

@@ -7,13 +7,11 @@
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/loop/board_watch.h"
 #include "lockstep/train/bad_sample_advice.h"
 #include "lockstep/train/memory_format.h"
-#include "lockstep/train/phase.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep::train {
@@ -51,6 +49,8 @@ class UnpausedWatch {
   int64_t began_ns_ = board_.running_ns();
 };
 
+constexpr unsigned kStop = 1, kSave = 2;  // of a step's decision
+
 std::optional<at::ScalarType> wire_of(const TrainOptions& options) {
   if (options.parallel.comm_dtype == parallel::CommType::kBf16) return at::kBFloat16;
   return std::nullopt;
@@ -68,10 +68,10 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
             .first_step = 1}),
       loader_(make_loader(parts_)),
       input_(loader_, parts_.device, {.decoder = parts_.decoder}),
-      store_(parts_.files.checkpoints(), {.keep_last = parts_.options.keep}),
-      evaluator_(parts_, ddp_),
+      evaluator_(parts_, ddp_, stop_asked),
       non_finite_(parts_, ddp_, log),
       reporter_(parts_, progress, std::move(print)),
+      saver_(parts_, reporter_, log),
       stop_asked_(std::move(stop_asked)) {}
 
 int Trainer::run() {
@@ -80,11 +80,33 @@ int Trainer::run() {
                       parts_.stops_early() ? "--early-stop" : "--epochs or --steps"));
     return 0;
   }
+  try {
+    return run_steps();
+  } catch (const Error& error) {
+    if (error.exit_code() != kExitStoppedOnRequest) {
+      saver_.rescue();
+      throw;
+    }
+  } catch (...) {
+    saver_.rescue();
+    throw;
+  }
+  interrupt();  // in an evaluation
+  return kExitStoppedOnRequest;
+}
+
+int Trainer::run_steps() {
+  if (parts_.state.unevaluated) {
+    evaluate();
+    parts_.state.unevaluated = false;
+    evaluator_.observe_plateau();
+    keep({});
+  }
   while (step_ < parts_.plan.total_steps && !parts_.stops_early()) {
     const StepOutcome outcome = train_step();
     if (evaluator_.due()) evaluate();
     evaluator_.observe_plateau();
-    if (due(parts_.plan.save_every) || evaluator_.is_best()) save();  // with what the evaluation has found
+    keep(outcome);  // with what the evaluation has found
     if (outcome.stop && step_ < parts_.plan.total_steps) {
       interrupt();
       return kExitStoppedOnRequest;
@@ -102,8 +124,7 @@ Trainer::StepOutcome Trainer::train_step() {
   with_advice(parts_, [&] { batch = input_.next(); });
   const double data_seconds = watch.seconds();
   reporter_.skipped();
-  const bool stop = leads() && stop_asked_();
-  const auto result = run_lanes(batch, stop);
+  const auto result = run_lanes(batch, decide());
 
   if (!parts_.mixed->scaler().enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
   amp::StepOptions clip{.max_norm = parts_.options.optimizer.clip};
@@ -119,7 +140,17 @@ Trainer::StepOutcome Trainer::train_step() {
   report.seconds = watch.seconds();
   reporter_.step(report);
   reporter_.reductions(ddp_);
-  return {report, result.decision != 0};
+  const auto decided = static_cast<unsigned>(result.decision);
+  return {report, (decided & kStop) != 0, (decided & kSave) != 0};
+}
+
+// What rank 0 decides for all, and sends with the step's gradients. A rank that is asked to stop tells rank 0 by the
+// node's board.
+double Trainer::decide() {
+  const bool stop = stop_asked_();
+  if (stop && !leads()) parts_.world->board().stop_requested.store(1);
+  const bool save = parts_.plan.save_seconds > 0 && since_save_.seconds() >= parts_.plan.save_seconds;
+  return leads() ? (stop ? kStop : 0U) + (save ? kSave : 0U) : 0;
 }
 
 // Gives the optimizer the rate, and the momentum, of this step. Returns the rate.
@@ -130,14 +161,14 @@ double Trainer::follow_schedule() {
   return lr;
 }
 
-parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, bool stop) {
+parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, double decision) {
   const amp::CastCacheScope one_cast_a_weight;
   std::optional<amp::AnomalyWatch> watch;
   if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
   parts_.model.module->zero_grad();
   const auto result = ddp_.run(
       step_, batch, [this](const data::LaneBatch& lane) { return loss_of(lane); }, *parts_.mixed, /*loss_id=*/0,
-      stop ? 1 : 0);
+      decision);
   if (watch && !std::isfinite(result.square_sum) && !parts_.mixed->scaler().enabled()) {
     non_finite_.tell_anomaly(watch->found().value_or(""));
   }
@@ -160,11 +191,16 @@ at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
 // An evaluation that fails ends the run, with a checkpoint of the steps before it. Where later steps depend on what it
 // would have found there is none: a resume from it would go on without.
 void Trainer::evaluate(bool ends) {
+  evaluator_.settle(saver_.best_saves());
   try {
     if (!evaluator_.evaluate(ends)) return;
   } catch (const Error& error) {
+    if (error.exit_code() == kExitStoppedOnRequest) {
+      parts_.state.unevaluated = !ends;
+      throw;
+    }
     const bool goes_on_without = !parts_.state.scheduler.goes_by_metric() && parts_.options.early_stop == 0;
-    if (goes_on_without && !has_lost_ranks(error) && saved_step_ != step_) save();
+    if (goes_on_without && !has_lost_ranks(error) && !saver_.has_saved()) save(/*wait=*/true);
     throw;
   }
   reporter_.skipped();
@@ -173,38 +209,42 @@ void Trainer::evaluate(bool ends) {
 
 bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || at_interval(step_, every); }
 
-// Buffers are rank 0's everywhere before they are saved. Whole on rank 0, which alone writes it.
-checkpoint::Value Trainer::whole_state() {
+// Buffers are rank 0's everywhere before they are saved.
+void Trainer::prepare_state() {
   ddp_.sync_buffers();
   follow_schedule();  // the next step's, as PyTorch saves it
   if (parts_.skipped) parts_.state.skipped = parts_.skipped->all();
-  return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.mixed->scaler());
+  evaluator_.settle(saver_.best_saves());
+  parts_.state.is_best = evaluator_.is_best();
 }
 
-void Trainer::save() {
-  parts_.state.is_best = evaluator_.is_best();
-  const checkpoint::Value state = whole_state();
-  saved_step_ = step_;
-  if (!leads()) return;
-  reporter_.check_folder();
-  const SavingOnBoard saving(parts_.world->self());
-  const Phase phase(parts_.world->self(), cat("saving the checkpoint of step ", step_));
-  const std::string path = store_.save(step_, state, [this] { parts_.world->self().beat(); });
-  if (parts_.state.is_best) store_.mark_best(step_);
-  reporter_.saved(path);
+void Trainer::keep(const StepOutcome& outcome) {
+  if (due(parts_.plan.save_every) || outcome.save || evaluator_.is_best()) {
+    save(/*wait=*/step_ >= parts_.plan.total_steps);
+  } else if (saver_.snapshot_due()) {
+    prepare_state();
+    saver_.snapshot();
+  }
+  saver_.look();
+  if (step_ == first_step_ + 1) saver_.prepare();
+}
+
+void Trainer::save(bool wait) {
+  prepare_state();
+  since_save_.restart();
+  if (wait) {
+    saver_.save_and_wait(parts_.state.is_best);
+  } else {
+    saver_.save(parts_.state.is_best);
+  }
 }
 
 void Trainer::interrupt() {
+  prepare_state();
   parts_.state.is_best = false;  // it is none of the store's
-  const checkpoint::Value state = whole_state();
   non_finite_.tell_count();
-  if (!leads()) return;
-  reporter_.check_folder();
-  const SavingOnBoard saving(parts_.world->self());
-  const Phase phase(parts_.world->self(), "saving " + parts_.files.interrupted());
-  checkpoint::write_pt(state, parts_.files.interrupted(), [this] { parts_.world->self().beat(); });
-  reporter_.saved(parts_.files.interrupted());
-  reporter_.stopped();
+  saver_.save_interrupted(parts_.files.interrupted());
+  if (leads()) reporter_.stopped();
 }
 
 // Hashes the weights, or their fp32 masters where there are any. Returns "" on ranks other than 0. A collective.
@@ -238,7 +278,8 @@ void Trainer::finish() {
                       parts_.state.since_best, " evaluations"));
   }
   evaluate(/*ends=*/true);
-  if (saved_step_ != step_) save();
+  if (!saver_.has_saved()) save(/*wait=*/true);
+  evaluator_.settle(saver_.best_saves());
   const std::string weights = weights_sha256(), ema = ema_sha256();
   non_finite_.tell_count();
   tell_decoded();

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lockstep/base/log.h"
-#include "lockstep/checkpoint/checkpoint_store.h"
+#include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/train/device_input.h"
@@ -14,6 +14,7 @@
 #include "lockstep/train/non_finite.h"
 #include "lockstep/train/parts.h"
 #include "lockstep/train/reporter.h"
+#include "lockstep/train/saver.h"
 
 namespace lockstep::train {
 
@@ -21,7 +22,7 @@ class Trainer {
  public:
   using StopAsked = std::function<bool()>;
 
-  // `print` receives rank 0's texts for people. Rank 0 calls `stop_asked` at every step.
+  // `print` receives rank 0's texts for people. Every rank calls `stop_asked` at every step.
   Trainer(Parts parts, track::Progress::Options progress, Reporter::Print print, StopAsked stop_asked,
           const Logger& log);
 
@@ -31,16 +32,20 @@ class Trainer {
  private:
   struct StepOutcome {
     StepReport report;
-    bool stop = false;  // rank 0 was asked to
+    bool stop = false;  // some rank of rank 0's node was asked to
+    bool save = false;  // --save-every of so many minutes is due
   };
 
+  int run_steps();
   StepOutcome train_step();
+  double decide();
   double follow_schedule();
-  parallel::StepResult run_lanes(const data::StepBatch& batch, bool stop);
+  parallel::StepResult run_lanes(const data::StepBatch& batch, double decision);
   at::Tensor loss_of(const data::LaneBatch& lane);
   void evaluate(bool ends = false);
-  checkpoint::Value whole_state();
-  void save();
+  void prepare_state();
+  void keep(const StepOutcome& outcome);
+  void save(bool wait);
   void interrupt();
   std::string weights_sha256();
   std::string ema_sha256();
@@ -53,14 +58,15 @@ class Trainer {
   parallel::DistributedDataParallel ddp_;
   data::Loader loader_;
   DeviceInput input_;
-  checkpoint::CheckpointStore store_;
   Evaluator evaluator_;
   NonFinite non_finite_;
   Reporter reporter_;
+  Saver saver_;
   StopAsked stop_asked_;
 
   int64_t& step_ = parts_.state.step;
-  int64_t saved_step_ = -1;
+  const int64_t first_step_ = parts_.state.step;
+  Stopwatch since_save_;
 };
 
 }  // namespace lockstep::train

@@ -5,12 +5,14 @@
 #include <unordered_map>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/optimizer_values.h"
 #include "lockstep/loop/scaler_values.h"
 #include "lockstep/loop/skipped_values.h"
+#include "lockstep/train/optimizer_parts.h"
 
 namespace lockstep::train {
 namespace {
@@ -19,8 +21,8 @@ using checkpoint::Dict;
 using checkpoint::Value;
 using checkpoint::ValueView;
 
-Dict optimizer_dict(const optim::AnyOptimizer& optimizer, const Scheduler& scheduler) {
-  checkpoint::OptimizerState values = loop::to_values(optimizer.state_dict());
+Dict optimizer_dict(const optim::OptimizerState& state, const Scheduler& scheduler) {
+  checkpoint::OptimizerState values = loop::to_values(state);
   for (auto& group : values.groups) add_group_rates(scheduler, group.options);
   return checkpoint::optimizer_to_dict(values);
 }
@@ -49,6 +51,7 @@ void load_average(const ValueView& saved, const std::string& file, const torch::
     const Value* value = saved.dict().find(name);
     const auto* tensor = value == nullptr ? nullptr : value->get_if<at::Tensor>();
     if (tensor == nullptr) throw DataError(file, ": ema: no tensor of the name ", name);
+    checkpoint::bring_into_memory(*tensor);
     averages.push_back(*tensor);
   }
   optimizer.load_averages(averages);
@@ -112,6 +115,30 @@ DataFacts data_in(const ValueView& meta) {
   return facts;
 }
 
+Dict meta_of(const TrainingState& state, const optim::AnyOptimizer& optimizer) {
+  const Origin& origin = state.origin;
+  Dict meta{{"format", "lockstep"},
+            {"version", 2},
+            {"options", dict_of(origin.options)},
+            {"sample_shape", list_of(origin.sample_shape)},
+            {"fingerprint", of(origin.data.fingerprints, Part::kTrain)},
+            {"validation_fingerprint", of(origin.data.fingerprints, Part::kValidation)},
+            {"test_fingerprint", of(origin.data.fingerprints, Part::kTest)},
+            {"classes", origin.data.classes.count},
+            {"class_names", list_of(origin.data.classes.names)},
+            {"optimizer", std::string(optimizer.name())},
+            {"step", state.step},
+            {"steps_per_epoch", state.steps_per_epoch},
+            {"best", state.best},
+            {"best_by", state.best_by},
+            {"best_at_interval", state.best_at_interval},
+            {"since_best", state.since_best},
+            {"is_best", state.is_best},
+            {"skipped", loop::skipped_to_list(state.skipped)}};
+  if (state.unevaluated) meta.set("unevaluated", true);
+  return meta;
+}
+
 }  // namespace
 
 checkpoint::NamedTensors state_with(const torch::nn::Module& model, const optim::AnyOptimizer& optimizer,
@@ -135,9 +162,15 @@ checkpoint::NamedTensors state_with(const torch::nn::Module& model, const optim:
 
 Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, const optim::AnyOptimizer& optimizer,
                     const amp::LossScaler& scaler) {
+  const OptimizerParts parts{optimizer.state_dict(), optimizer.masters(), optimizer.averages()};
+  return to_checkpoint(state, model, optimizer, parts, scaler);
+}
+
+Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, const optim::AnyOptimizer& optimizer,
+                    const OptimizerParts& parts, const amp::LossScaler& scaler) {
   const Origin& origin = state.origin;
-  Dict root{{"model", dict_of(state_with(model, optimizer, optimizer.masters()))},
-            {"optimizer", optimizer_dict(optimizer, state.scheduler)},
+  Dict root{{"model", dict_of(state_with(model, optimizer, parts.masters))},
+            {"optimizer", optimizer_dict(parts.state, state.scheduler)},
             {"amp", Dict{{"opt_level", origin.option("amp")}, {"loss_scaler0", loop::scaler_to_dict(scaler)}}},
             {"scheduler", scheduler_to_dict(state.scheduler, state.step, optimizer.lr_scales())},
             {"sampler", Dict{{"epoch", state.step / state.steps_per_epoch},
@@ -147,28 +180,10 @@ Value to_checkpoint(const TrainingState& state, const torch::nn::Module& model, 
                              {"drop_last", origin.option("drop-last") == "true" ? 1 : 0},
                              {"dataset_size", origin.train_samples}}},
             {"rng", Dict{{"seed", origin.number("seed")}}},
-            {"meta", Dict{{"format", "lockstep"},
-                          {"version", 2},
-                          {"options", dict_of(origin.options)},
-                          {"sample_shape", list_of(origin.sample_shape)},
-                          {"fingerprint", of(origin.data.fingerprints, Part::kTrain)},
-                          {"validation_fingerprint", of(origin.data.fingerprints, Part::kValidation)},
-                          {"test_fingerprint", of(origin.data.fingerprints, Part::kTest)},
-                          {"classes", origin.data.classes.count},
-                          {"class_names", list_of(origin.data.classes.names)},
-                          {"optimizer", std::string(optimizer.name())},
-                          {"step", state.step},
-                          {"steps_per_epoch", state.steps_per_epoch},
-                          {"best", state.best},
-                          {"best_by", state.best_by},
-                          {"best_at_interval", state.best_at_interval},
-                          {"since_best", state.since_best},
-                          {"is_best", state.is_best},
-                          {"skipped", loop::skipped_to_list(state.skipped)}}}};
-  const auto averages = optimizer.averages();
+            {"meta", meta_of(state, optimizer)}};
   const auto defined = [](const at::Tensor& average) { return average.defined(); };
-  if (std::any_of(averages.begin(), averages.end(), defined))
-    root.set("ema", dict_of(state_with(model, optimizer, averages)));
+  if (std::any_of(parts.averages.begin(), parts.averages.end(), defined))
+    root.set("ema", dict_of(state_with(model, optimizer, parts.averages)));
   return root;
 }
 
@@ -202,6 +217,7 @@ TrainingState read_state(const Value& value, const std::string& file) {
           .best_at_interval = meta[meta.find("best_at_interval") ? "best_at_interval" : "best"].number(),
           .since_best = meta.find("since_best") ? meta["since_best"].integer() : 0,
           .is_best = meta.find("is_best") && meta["is_best"].boolean(),
+          .unevaluated = meta.find("unevaluated") && meta["unevaluated"].boolean(),
           .origin = *origin,
           .skipped = meta.find("skipped") ? loop::skipped_from_list(meta["skipped"]) : std::vector<data::BadSample>()};
 }

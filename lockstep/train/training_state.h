@@ -28,6 +28,8 @@ struct TrainingState {
   double best_at_interval = 0;
   int64_t since_best = 0;
   bool is_best = false;  // this checkpoint is the best so far
+  // The run was stopped in the evaluation at this step, which a run that goes on makes first.
+  bool unevaluated = false;
   Origin origin;
   std::vector<data::BadSample> skipped = {};  // by --skip-bad
   Scheduler scheduler = {};  // not read by read_state(), for it is the run's own; plateau_in() reads what metrics made

@@ -84,7 +84,8 @@ World::~World() {
   RankState running = RankState::kRunning;
   if (std::uncaught_exceptions() == 0) self().state.compare_exchange_strong(running, RankState::kFinished);
   if (session_) session_->store.close();
-  // A call that was left unfinished lives on, and with it the watch, whose thread looks at the board.
+  // A call that was left unfinished lives on, and so does the watch's thread while the store does not answer; both know
+  // the board.
   static auto& boards = *new std::vector<Mapping>;
   boards.push_back(std::move(board_memory_));
 }

@@ -39,9 +39,11 @@ for page in ('own-model.md', 'collectives.md'):
 help_of = lambda *words: subprocess.run([lockstep, *words, '--help'], capture_output=True, text=True).stdout
 data_page = (root / 'docs/data.md').read_text()
 loaders_page = (root / 'docs/loaders.md').read_text()
-for command in ('train', 'data', 'pack'):
+runs_page = (root / 'docs/runs.md').read_text()
+pages = (('README.md', readme), ('docs/data.md', data_page), ('docs/loaders.md', loaders_page), ('docs/runs.md', runs_page))
+for command in ('train', 'data', 'pack', 'inspect', 'verify', 'diff'):
     known = {'--help', *re.findall(r'--[a-z-]+', help_of(command))}
-    for page, text in (('README.md', readme), ('docs/data.md', data_page), ('docs/loaders.md', loaders_page)):
+    for page, text in pages:
         for line in re.findall(rf'lockstep {command} ([^`\n]*)', text):
             for option in re.findall(r'--[a-z-]+', line):
                 if option not in known:

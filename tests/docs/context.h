@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/amp/mixed_precision.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
+#include "lockstep/checkpoint/formats/safetensors_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/loop/early_stopping.h"
@@ -27,6 +29,7 @@ extern torch::nn::Linear net;
 extern std::shared_ptr<World> world;
 extern parallel::DistributedDataParallel ddp;
 extern optim::SGD optimizer;
+extern amp::MixedPrecision mixed;
 extern data::Loader loader;
 extern const data::StepBatch batch;
 extern const int64_t step, steps;

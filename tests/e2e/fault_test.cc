@@ -58,8 +58,9 @@ TEST(KilledRank, WhileRank0Saves) {
   const std::string library = bin_folder() + "/failing_disk.so";
   ASSERT_TRUE(std::filesystem::exists(library));
   std::filesystem::create_directories(dir / "held_disk");
-  Program::Options options = lockstep_command(train_words(
-      {"--nproc", "2", "--steps", "12", "--save-every", "5", "--eval-every", "60epochs", "--quiet", "--out", run}));
+  Program::Options options =
+      lockstep_command(train_words({"--nproc", "2", "--steps", "12", "--save-every", "5", "--eval-every", "60epochs",
+                                    "--background-saves", "off", "--quiet", "--out", run}));
   const Words preload = {"/usr/bin/env", "LD_PRELOAD=" + library};
   options.command.insert(options.command.begin(), preload.begin(), preload.end());
   Program program(options);

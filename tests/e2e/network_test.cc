@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "two_hosts.h"
 
@@ -105,6 +106,41 @@ TEST_F(Network, AStoppedRankIsToldFromADeadOne) {
   ASSERT_EQ(kill(stopped, SIGSTOP), 0);
   run.expect_errors({0, 1, 2}, seconds(11), [](size_t) { return AllOf(HasSubstr("rank 3"), HasSubstr("stopped")); });
   kill(stopped, SIGKILL);
+}
+
+// The disk of rank 0 takes each file only after seconds.
+TEST_F(Network, CheckpointsAreWrittenWhileBothHostsTrainOn) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
+  const TempDir dir;
+  std::filesystem::create_directory(dir / "slow_disk");
+  const std::string run = dir / "slow_disk/run";
+  const Words words = train_words({"--steps", "6", "--save-every", "3", "--eval-every", "0", "--keep", "9"});
+  ASSERT_EQ(lockstep(words + Words{"--background-saves", "off", "--out", dir / "run"}).exit_code, 0);
+  const TwoHosts hosts;
+  std::vector<std::unique_ptr<Program>> ranks;
+  for (int rank = 0; rank < 4; ++rank) {
+    const Words disk = rank == 0 ? Words{"LD_PRELOAD=" + bin_folder() + "/failing_disk.so"} : Words{};
+    ranks.push_back(hosts.start(rank, words + Words{"--out", run}, disk));
+  }
+  EXPECT_TRUE(eventually([&] { return steps_logged(run).size() == 6; }, milliseconds(60'000))) << ranks[0]->err();
+  EXPECT_FALSE(std::filesystem::exists(run + "/checkpoints/step-000003.pt")) << "the disk was not slow";
+  for (const auto& rank : ranks) {
+    const Result result = rank->wait(seconds(200));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  for (const char* step : {"step-000003.pt", "step-000006.pt"}) {
+    EXPECT_TRUE(read_file(run + "/checkpoints/" + step) == read_file(dir / "run" + "/checkpoints/" + step)) << step;
+  }
+}
+
+TEST_F(Network, RankZeroSavesTheSnapshotWhenARankOfAnotherHostIsKilled) {
+  EndlessHosts run(std::nullopt,
+                   {"--snapshot-every", "1", "--save-every", "1000000epochs", "--eval-every", "1000000epochs"});
+  ASSERT_TRUE(run.is_training());
+  kill(run.worker(3), SIGKILL);
+  run.expect_errors({0, 1, 2}, seconds(10), [](size_t rank) {
+    return AllOf(HasSubstr("rank 3"), HasSubstr(rank == 0 ? "saved: snapshot of step " : ""));
+  });
 }
 
 TEST_F(Network, AnUnknownInterfaceIsOneLine) {

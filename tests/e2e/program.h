@@ -13,6 +13,13 @@
 
 namespace lockstep::e2e {
 
+// Sanitizers come before every library, so none can be preloaded then.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 struct Result {
   int exit_code = -1;  // 128 + N where signal N ended it
   double seconds = 0;  // from its start to its end

@@ -62,7 +62,7 @@ TEST_P(Requeued, TheFirstCommandIsDoneAndTheSecondGoesOn) {
   const auto again = script(dir_ / "job", slurm("1"))->wait();
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.out, AllOf(HasSubstr("nothing left to do: '"), HasSubstr("--lr .1 "), HasSubstr("--lr .001 "),
-                               HasSubstr("resumed     a/checkpoints/step-0000"), Not(HasSubstr("changed     --lr"))));
+                               HasSubstr("resumed     a/checkpoints/step-000"), Not(HasSubstr("changed     --lr"))));
   EXPECT_EQ(steps_logged(run), first_steps(240));
   const auto whole = script(dir_ / "whole", {})->wait();
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
@@ -121,7 +121,7 @@ TEST(RequeuedCommand, GoesOnWithALengthThatIsComputedAnew) {
   }
   const auto again = start("1")->wait();
   EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_THAT(again.out, HasSubstr("resumed     run/checkpoints/step-0000"));
+  EXPECT_THAT(again.out, HasSubstr("resumed     run/checkpoints/step-000"));
   EXPECT_THAT(again.err,
               AllOf(HasSubstr("warning: run: goes on with the run that an earlier start of this job has begun "
                               "by '"),

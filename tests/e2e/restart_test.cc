@@ -73,7 +73,7 @@ TEST(Restarted, AJobsRunGoesOnAndNoOthers) {
   Program job({.command = agent(0, words)});
   const auto result = restart(job, run);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("resumed     " + run + "/checkpoints/step-0000"));
+  EXPECT_THAT(result.out, HasSubstr("resumed     " + run + "/checkpoints/step-000"));
   EXPECT_EQ(steps_logged(run), first_steps(240));
   ASSERT_EQ(lockstep(train_words(kLong + Words{"--nproc", "2", "--out", dir / "whole"})).exit_code, 0);
   EXPECT_EQ(outcome_of(run), outcome_of(dir / "whole"));
@@ -102,7 +102,7 @@ TEST(Restarted, ARequeuedSlurmJobGoesOn) {
   expect_refused(Program(command("8", "1")).wait());
   const auto again = Program(command("7", "1")).wait();
   EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_THAT(again.out, HasSubstr("resumed     " + run + "/checkpoints/step-0000"));
+  EXPECT_THAT(again.out, HasSubstr("resumed     " + run + "/checkpoints/step-000"));
   EXPECT_EQ(steps_logged(run), first_steps(240));
   EXPECT_THAT(read_file(run + "/config.toml"), HasSubstr("load = '" + weights)) << "the weights that it began with";
 }
@@ -115,7 +115,7 @@ TEST(Restarted, AStartThatIsNotCountedIsOne) {
   Program job({.command = agent(0, words, 0)});
   const auto result = restart(job, run);
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("resumed     " + run + "/checkpoints/step-0000"));
+  EXPECT_THAT(result.out, HasSubstr("resumed     " + run + "/checkpoints/step-000"));
   EXPECT_EQ(steps_logged(run), first_steps(240));
 }
 
@@ -156,7 +156,7 @@ TEST_F(RestartedResume, GoesBackOnce) {
   const auto result = restart(job, run_);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count(result.out, "dropped     step-"), 1) << result.out;
-  EXPECT_EQ(count(result.out, "resumed     " + run_ + "/checkpoints/step-0000"), 2) << result.out;
+  EXPECT_EQ(count(result.out, "resumed     " + run_ + "/checkpoints/step-000"), 2) << result.out;
   EXPECT_EQ(count(result.out, "resumed     " + checkpoint(2)), 1) << result.out;
   expect_whole(run_);
 }
@@ -227,7 +227,7 @@ TEST_F(RestartedResume, AnotherNodesRank0GoesOn) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const auto led = second.wait();
   EXPECT_EQ(led.exit_code, 0) << led.err;
-  EXPECT_THAT(led.out, HasSubstr("resumed     runs/mnist-1/checkpoints/step-0000"));
+  EXPECT_THAT(led.out, HasSubstr("resumed     runs/mnist-1/checkpoints/step-000"));
   EXPECT_FALSE(fs::exists(dir_ / "runs/mnist-2"));
   expect_whole(fork);
 }
@@ -276,7 +276,7 @@ class ReplacedAgent : public RestartedResume, public ::testing::WithParamInterfa
   }
   void expect_whole_after(const std::vector<Result>& ranks, const std::string& run) const {
     for (const Result& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;
-    EXPECT_THAT(ranks[0].out, HasSubstr(run + "/checkpoints/step-0000"));
+    EXPECT_THAT(ranks[0].out, HasSubstr(run + "/checkpoints/step-000"));
     expect_whole(fs::path(run).is_absolute() ? run : dir_ / run);
   }
 

@@ -218,8 +218,8 @@ TEST(RemovedFolder, AnothersInItsPlaceIsLeftAlone) {
 TEST(Interrupted, TheCommandThatIsPrintedGoesOn) {
   const TempDir dir;
   const std::string run = dir / "a run";
-  Program program(lockstep_command(train_words({"--threads", "1", "--steps", "400", "--epochs", "100", "--eval-every",
-                                                "100epochs", "--save-every", "100epochs", "--out", run})));
+  Program program(lockstep_command(train_words({"--threads", "1", "--steps", "2000", "--epochs", "500", "--eval-every",
+                                                "500epochs", "--save-every", "500epochs", "--out", run})));
   ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 3; }));
   program.signal(SIGINT);
   const auto stopped = program.wait();
@@ -228,10 +228,10 @@ TEST(Interrupted, TheCommandThatIsPrintedGoesOn) {
   const size_t at = stopped.out.find(before);
   ASSERT_NE(at, std::string::npos) << stopped.out;
   const std::string command = stopped.out.substr(at + before.size(), stopped.out.find('\n', at) - at - before.size());
-  EXPECT_EQ(command, "lockstep train mnist --resume '" + run + "' --steps 400");
+  EXPECT_EQ(command, "lockstep train mnist --resume '" + run + "' --steps 2000");
   const auto result = Program({.command = {"/bin/sh", "-c", bin_folder() + "/" + command}}).wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(final_of(run).at("steps"), 400);
+  EXPECT_EQ(final_of(run).at("steps"), 2000);
 }
 
 }  // namespace

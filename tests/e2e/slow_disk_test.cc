@@ -22,8 +22,9 @@ TEST_P(SlowDisk, ASaveThatTakesLongerThanTheTimeoutIsWaitedFor) {
   const TempDir dir;
   std::filesystem::create_directory(dir / "slow_disk");
   const std::string run = dir / "slow_disk/run";
-  Program::Options options = lockstep_command(train_words(
-      {"--backend", GetParam(), "--nproc", "2", "--steps", "2", "--save-every", "1", "--timeout", "6", "--out", run}));
+  Program::Options options =
+      lockstep_command(train_words({"--backend", GetParam(), "--nproc", "2", "--steps", "2", "--save-every", "1",
+                                    "--background-saves", "off", "--timeout", "6", "--out", run}));
   const std::string library = bin_folder() + "/failing_disk.so";
   ASSERT_TRUE(std::filesystem::exists(library));
   const Words preload = {"/usr/bin/env", "LD_PRELOAD=" + library};

@@ -37,6 +37,28 @@ TEST_P(Stop, SignalsThatComeTogetherAreOneRequest) {
   EXPECT_TRUE(std::filesystem::exists(run.folder() + "/checkpoints/INTERRUPTED.pt"));
 }
 
+// As Slurm warns of a job's limit, and as a container's or a pod's end reaches its own processes.
+class StopWarned : public ::testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(StopWarned, SavesACheckpoint) {
+  const auto [signal, rank] = GetParam();
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  if (rank < 0) {
+    run.program.signal(signal);
+  } else {
+    kill(run.worker(rank), signal);
+  }
+  const auto result = run.program.wait();
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(run.folder() + "/checkpoints/INTERRUPTED.pt"));
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(1)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, StopWarned,
+                         ::testing::Values(std::pair(SIGUSR1, -1), std::pair(SIGUSR1, 1), std::pair(SIGTERM, 0),
+                                           std::pair(SIGTERM, 1)));
+
 // Under torchrun, mpirun or srun the worker itself writes to the terminal, which takes nothing any more.
 TEST(StopWithoutALauncher, AClosedTerminalSavesACheckpoint) {
   const TempDir dir;

@@ -1,10 +1,18 @@
 // Writes small sound files for the fuzzing programs to begin with: seeds FOLDER writes FOLDER/jpeg/0 and so on.
+#include <ATen/ATen.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <span>
 
+#include "lockstep/checkpoint/files/byte_sink.h"
+#include "lockstep/checkpoint/formats/paddle_writer.h"
+#include "lockstep/checkpoint/formats/pickle_writer.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/checkpoint/formats/safetensors_writer.h"
+#include "lockstep/checkpoint/formats/testing/legacy_file.h"
 #include "lockstep/datasets/digits/testing/mnist_files.h"
 #include "lockstep/datasets/packed/manifest.h"
 #include "lockstep/datasets/packed/testing/record_io_file.h"
@@ -115,6 +123,44 @@ void add_packed(Seeds& seeds) {
                                     .shards = {writer.finish({"cats", "dogs"})}});
 }
 
+void add_checkpoints(Seeds& seeds) {
+  using namespace checkpoint;
+  using namespace checkpoint::testing_support;
+  const at::Tensor weight = at::arange(12, at::kFloat).view({3, 4});
+  const Dict state{{"weight", weight}, {"part", weight.t().slice(0, 1, 3)}, {"step", at::ones({}, at::kLong)}};
+  const Dict all{{"model", state}, {"lr", 0.1}, {"betas", Tuple{{0.9, 0.999}}}, {"names", List{"a", Value(), true}}};
+  for (const Dict& root : {state, all}) {
+    StringSink sink;
+    write_pt(root, sink);
+    seeds.add("pt", sink.content);
+  }
+  StringSink sink;
+  write_safetensors(state, sink);
+  seeds.add("safetensors", sink.content);
+  seeds.add("safetensors", std::string(R"({"metadata":{"total_size":8},"weight_map":{"a":"one.safetensors"}})"));
+  seeds.add("pt_legacy", legacy::kMagic + legacy::kVersion + legacy::kSystem + legacy::kTensor + legacy::kKeys +
+                             legacy::kTwo + legacy::kContent);
+}
+
+void add_pickles(Seeds& seeds) {
+  using namespace lockstep::checkpoint;
+  const Value values[] = {
+      Dict{{"model", Dict{{"w", at::ones({2, 3})}, {"v", at::ones({2}, at::kUInt16)}}}, {"epoch", 5}, {"amp", Value()}},
+      Dict{{"lr", 0.1}, {7, List{true, "text", Tuple{{int64_t{1} << 40, -1}}}}, {"bytes", Bytes{"\x80\xff"}}},
+      Dict{{"fc.weight", at::ones({2, 3})},
+           {"bn._mean", at::zeros({4}, at::kHalf)},
+           {"steps", at::full({}, 3, at::kLong)}}};
+  for (const Value& value : values) {
+    for (const char* first : {"0", "1"}) seeds.add("pickle", first + write_pickle(value, StoragePlan(value)));
+  }
+  StringSink paddles;
+  write_paddle(values[2], paddles);
+  for (const char* first : {"0", "1"}) seeds.add("pickle", first + paddles.content);
+  seeds.add("pickle", std::string("1\x80\x02}X\x04\x00\x00\x00"
+                                  "argscargparse\nNamespace\n)\x81}X\x02\x00\x00\x00lrK\x01sbs.",
+                                  49));
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -129,5 +175,7 @@ int main(int count, char** words) {
   add_other_images(seeds);
   add_digits(seeds);
   add_packed(seeds);
+  add_checkpoints(seeds);
+  add_pickles(seeds);
   return 0;
 }

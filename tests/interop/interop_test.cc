@@ -3,15 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "lockstep/base/env.h"
 #include "lockstep/base/testing/command.h"
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/base/text.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/models/alexnet.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/models/mobilenet_v2.h"
 #include "lockstep/models/resnet.h"
+#include "lockstep/models/shufflenet_v2.h"
 #include "lockstep/models/unet.h"
 
 namespace lockstep {
@@ -58,18 +62,23 @@ TEST_F(Interop, TorchvisionsAndPytorchUNetsNetworksTakeOurWeightsAndComputeTheSa
   at::manual_seed(1);
   const at::Tensor images = at::rand({2, 3, 64, 64});
   const models::ResNetOptions resnet;
-  const std::string files = cat(saved("resnet18", models::ResNet18(resnet, 1), images), ' ',
-                                saved("resnet34", models::ResNet34(resnet, 1), images), ' ',
-                                saved("resnet50", models::ResNet50(resnet, 1), images), ' ',
-                                saved("resnet101", models::ResNet101(resnet, 1), images), ' ',
-                                saved("mobilenet_v2", models::MobileNetV2(models::MobileNetV2Options{}, 1), images),
-                                ' ', saved("unet", models::UNet(models::UNetOptions{}, 1), images), ' ',
-                                saved("lenet", models::LeNet(models::LeNetOptions{}, 1), at::rand({2, 1, 28, 28})));
-  const CommandOutput output = run(cat(python_, ' ', kFolder, "/networks.py ", files));
+  const std::map<std::string, std::string> files = {
+      {"resnet18", saved("resnet18", models::ResNet18(resnet, 1), images)},
+      {"resnet34", saved("resnet34", models::ResNet34(resnet, 1), images)},
+      {"resnet50", saved("resnet50", models::ResNet50(resnet, 1), images)},
+      {"resnet101", saved("resnet101", models::ResNet101(resnet, 1), images)},
+      {"resnet152", saved("resnet152", models::ResNet152(resnet, 1), images)},
+      {"mobilenet_v2", saved("mobilenet_v2", models::MobileNetV2(models::MobileNetV2Options{}, 1), images)},
+      {"shufflenet_v2", saved("shufflenet_v2", models::ShuffleNetV2(models::ShuffleNetV2Options{}, 1), images)},
+      {"alexnet", saved("alexnet", models::AlexNet(models::AlexNetOptions{}, 1), images)},
+      {"unet", saved("unet", models::UNet(models::UNetOptions{}, 1), images)},
+      {"unet_bilinear", saved("unet_bilinear", models::UNet(models::UNetOptions{.bilinear = true}, 1), images)},
+      {"lenet", saved("lenet", models::LeNet(models::LeNetOptions{}, 1), at::rand({2, 1, 28, 28}))}};
+  std::string command = cat(python_, ' ', kFolder, "/networks.py");
+  for (const auto& [name, file] : files) command += ' ' + file;
+  const CommandOutput output = run(command);
   EXPECT_EQ(output.status, 0) << output.text;
-  for (const char* name : {"resnet18", "resnet34", "resnet50", "resnet101", "mobilenet_v2", "unet", "lenet"}) {
-    EXPECT_THAT(output.text, HasSubstr(name));
-  }
+  for (const auto& [name, file] : files) EXPECT_THAT(output.text, HasSubstr(name + ": "));
 }
 
 // Ours and PyTorch's, as on a GPU.

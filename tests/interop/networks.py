@@ -11,7 +11,9 @@ import networks
 
 MAKE = {'resnet18': torchvision.models.resnet18, 'resnet34': torchvision.models.resnet34,
         'resnet50': torchvision.models.resnet50, 'resnet101': torchvision.models.resnet101,
-        'mobilenet_v2': torchvision.models.mobilenet_v2, 'unet': networks.UNet, 'lenet': networks.LeNet}
+        'resnet152': torchvision.models.resnet152, 'mobilenet_v2': torchvision.models.mobilenet_v2,
+        'shufflenet_v2': torchvision.models.shufflenet_v2_x1_0, 'alexnet': torchvision.models.alexnet,
+        'unet': networks.UNet, 'unet_bilinear': lambda: networks.UNet(bilinear=True), 'lenet': networks.LeNet}
 
 for file in sys.argv[1:]:
     saved = torch.load(file, weights_only=True)

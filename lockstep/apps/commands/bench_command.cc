@@ -25,6 +25,7 @@ constexpr Usage kUsages[] = {
     {BenchKind::kStartup, "lockstep bench startup: from the command to the end of the first step"},
     {BenchKind::kPrecision, "lockstep bench precision: fp32, bf16 and fp16 on one thread, remembered for --amp auto"},
     {BenchKind::kData, "lockstep bench data DIR: making batches of what training reads"},
+    {BenchKind::kCheckpoint, "lockstep bench checkpoint: writing a model with its AdamW, and loading it"},
 };
 
 int64_t read_size(std::string_view name, std::string_view text) {
@@ -123,6 +124,9 @@ void BenchOptions::declare(config::OptionSet& options) {
       processes.declare_nproc(options);
       break;
     case BenchKind::kPrecision:
+      break;
+    case BenchKind::kCheckpoint:
+      checkpoint.declare(options);
       break;
   }
   declare_json(options, &json);

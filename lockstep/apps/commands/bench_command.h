@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/amp/options/precision_options.h"
+#include "lockstep/apps/commands/bench_checkpoint_options.h"
 #include "lockstep/apps/commands/bench_data_options.h"
 #include "lockstep/config/option_set.h"
 #include "lockstep/parallel/options/parallel_options.h"
@@ -18,14 +19,15 @@
 
 namespace lockstep::apps {
 
-enum class BenchKind { kStep, kAllreduce, kOptimizer, kPrecision, kStartup, kData };
+enum class BenchKind { kStep, kAllreduce, kOptimizer, kPrecision, kStartup, kData, kCheckpoint };
 constexpr auto words(BenchKind) {
   return std::to_array<config::Word<BenchKind>>({{BenchKind::kStep, "step"},
                                                  {BenchKind::kAllreduce, "allreduce"},
                                                  {BenchKind::kOptimizer, "optimizer"},
                                                  {BenchKind::kPrecision, "precision"},
                                                  {BenchKind::kStartup, "startup"},
-                                                 {BenchKind::kData, "data"}});
+                                                 {BenchKind::kData, "data"},
+                                                 {BenchKind::kCheckpoint, "checkpoint"}});
 }
 
 // The networks of bench step, as the worker's table has them.
@@ -56,6 +58,7 @@ struct BenchOptions {
   std::string algorithm = "fold";
   std::vector<int64_t> sizes;  // bytes, multiples of 4; empty: 1 KiB to 100 MiB
   parallel::CommType comm_dtype = parallel::CommType::kFp32;
+  BenchCheckpointOptions checkpoint;
   int elements = 64 << 10;  // thousands (1024) of weights, for the caches to hold none
   bool json = false;
 

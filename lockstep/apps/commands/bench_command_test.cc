@@ -99,7 +99,7 @@ std::string refused(const std::string& line) {
 
 TEST(BenchCommand, BadLines) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "bench: expected step, allreduce, optimizer, precision, startup or data"},
+      {"", "bench: expected step, allreduce, optimizer, precision, startup, data or checkpoint"},
       {"stpe", "bench stpe: expected step"},
       {"optimizer --elements 0", "--elements 0: expected"},
       {"allreduce --model unet", "--model: unknown option"},

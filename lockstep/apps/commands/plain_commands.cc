@@ -9,15 +9,28 @@ void declare_json(config::OptionSet& options, bool* json) {
 }
 
 std::string InspectOptions::help(const std::string& rows) {
-  return "Usage: lockstep inspect FILE|DIR [options]\n\nWhat a .pt file, or the newest checkpoint in a folder (a "
-         "run's, or "
-         "a loop's\ncheckpoints/), holds: names, types, shapes, hashes.\n" +
-         rows;
+  return cat(R"(Usage: lockstep inspect FILE|DIR [options]
+
+What a checkpoint, or the newest one in a folder (a run's, or a loop's checkpoints/), holds, as a tree: of tensors the
+type, shape, bytes, least, mean and largest element, standard deviation (torch.std's), the start of the SHA-256 of their
+elements, and how many NaNs and infinities they have. The statistics are of the finite elements, of complex numbers those
+of the magnitudes. With --json every leaf by its path, {"dtype", "shape", "sha256"} or {"value"}.
+)",
+             rows, R"(
+Examples:
+  lockstep inspect runs/mnist-1 --only model
+  lockstep inspect model.pt --json --stats --only '*.weight'
+)");
 }
 
 void InspectOptions::declare(config::OptionSet& options) {
   options.section("Options");
   options.subject("file", &file, config::Effect::kNone);
+  options.text("only", "PATTERN", "paths that begin so; or that match it, if it has a * or a ?", &only,
+               config::Effect::kNone);
+  options.flag("stats", "with --json: bytes, min, max, mean, std, nan and inf as well", &stats, config::Effect::kNone);
+  options.flag("ignore-unknown", "show objects of unknown classes by their names (nothing in a file is called)",
+               &ignore_unknown, config::Effect::kNone);
   declare_json(options, &json);
 }
 

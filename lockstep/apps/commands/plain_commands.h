@@ -11,7 +11,9 @@ namespace lockstep::apps {
 
 struct InspectOptions {
   std::string file;
-  bool json = false;
+  std::string only;  // which leaves (checkpoint/contents/leaves.h); empty: all
+  bool ignore_unknown = false;
+  bool stats = false, json = false;
 
   static constexpr const char* kName = "inspect";
   static constexpr config::Rest kRest = config::Rest::kOptions;

@@ -17,8 +17,12 @@ struct Command {
 constexpr Command kCommands[] = {
     {"train", "train RECIPE", "train a recipe: mnist, unet, …", train},
     {"eval", "eval RUN_DIR", "evaluate a run, or RECIPE --load FILE", eval},
+    {"predict", "predict RUN_DIR -i IN", "what a network makes of images: classes, or masks", predict},
     {"bench", "bench KIND", "measure this machine", bench},
     {"inspect", "inspect FILE|DIR", "what a checkpoint holds", inspect},
+    {"verify", "verify RUN|FILE…", "whether checkpoints and a run's files are whole", verify},
+    {"diff", "diff A B", "where two runs or two checkpoints went apart", diff},
+    {"convert", "convert IN OUT", "a checkpoint in another format: .pt, .safetensors, .pdparams", convert},
     {"data", "data DIR", "what a data set has, and what is wrong with it", data},
     {"pack", "pack DIR OUT", "a data set in a few large files, read faster", pack},
     {"launch", "launch PROGRAM ARGS…", "any program, under the environment that torchrun sets", launch},

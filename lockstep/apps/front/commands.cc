@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "lockstep/apps/commands/bench_command.h"
+#include "lockstep/apps/commands/checkpoint_commands.h"
+#include "lockstep/apps/commands/convert_command.h"
 #include "lockstep/apps/commands/data_commands.h"
 #include "lockstep/apps/commands/plain_commands.h"
 #include "lockstep/base/board.h"
@@ -22,6 +24,7 @@
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/recipes/options/recipe_options.h"
 #include "lockstep/train/options/eval_command.h"
+#include "lockstep/train/options/predict_command.h"
 #include "lockstep/train/options/train_command.h"
 
 namespace lockstep::front {
@@ -59,6 +62,12 @@ int eval(const Arguments& args) {
   return launch::start_evaluation(worker_program(), command);
 }
 
+int predict(const Arguments& args) {
+  train::PredictCommand command("lockstep", recipes::describe_recipes());
+  if (const auto help = command.read(args)) return print(*help), 0;
+  return launch::start_ranks(worker_program(), command.arguments(), {}, /*json=*/true);
+}
+
 int bench(const Arguments& args) {
   apps::BenchCommand command;
   if (const auto help = command.read(args)) return print(*help), 0;
@@ -75,6 +84,27 @@ int inspect(const Arguments& args) {
   apps::Command<apps::InspectOptions> command;
   if (const auto help = command.read(args)) return print(*help), 0;
   return launch::start_ranks(worker_program(), command.arguments(), {}, command.options().json);
+}
+
+int verify(const Arguments& args) {
+  apps::Command<apps::VerifyOptions> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  std::vector<std::string> words = command.arguments();
+  const auto& paths = command.options().paths;
+  words.insert(words.begin() + 1, paths.begin(), paths.end());
+  return launch::start_ranks(worker_program(), words, {}, command.options().json);
+}
+
+int diff(const Arguments& args) {
+  apps::Command<apps::DiffOptions> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  return launch::start_ranks(worker_program(), command.arguments(), {}, command.options().json, apps::kExitDiffers);
+}
+
+int convert(const Arguments& args) {
+  apps::Command<apps::ConvertCommand> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  return launch::start_ranks(worker_program(), command.arguments(), {}, /*json=*/false);
 }
 
 int pack(const Arguments& args) {

@@ -13,8 +13,12 @@ int run(const Arguments& words);
 
 int train(const Arguments& args);
 int eval(const Arguments& args);
+int predict(const Arguments& args);
 int bench(const Arguments& args);
 int inspect(const Arguments& args);
+int verify(const Arguments& args);
+int diff(const Arguments& args);
+int convert(const Arguments& args);
 int pack(const Arguments& args);
 int data(const Arguments& args);
 int launch(const Arguments& args);

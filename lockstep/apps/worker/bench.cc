@@ -23,6 +23,8 @@ int bench(const Arguments& args) {
       return bench_data(options);
     case BenchKind::kPrecision:
       return bench_precision(options);
+    case BenchKind::kCheckpoint:
+      return bench_checkpoint(options);
     case BenchKind::kStartup:
       break;  // the front's
   }

@@ -16,6 +16,9 @@ using cli::print;
 
 int bench(const Arguments& args);
 int inspect(const Arguments& args);
+int verify(const Arguments& args);
+int diff(const Arguments& args);
+int convert(const Arguments& args);
 int pack(const Arguments& args);
 int data(const Arguments& args);
 
@@ -25,5 +28,6 @@ int bench_allreduce(const BenchOptions& options);
 int bench_optimizer(const BenchOptions& options);
 int bench_data(const BenchOptions& options);
 int bench_precision(const BenchOptions& options);
+int bench_checkpoint(const BenchOptions& options);
 
 }  // namespace lockstep::worker

@@ -1,34 +1,15 @@
 #include "commands.h"
 #include "lockstep/apps/commands/plain_commands.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/checkpoint/formats/describe.h"
-#include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/base/shown.h"
+#include "lockstep/checkpoint/contents/describe.h"
+#include "lockstep/checkpoint/contents/tree_text.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/train/continuation.h"
 
 namespace lockstep::worker {
-namespace {
-
-// "conv1.weight  float32 [20, 1, 5, 5]  68c3a30d6f19" or "epoch  4", a line for each leaf.
-std::string table(const nlohmann::ordered_json& leaves) {
-  size_t width = 0;
-  for (const auto& [path, leaf] : leaves.items()) width = std::max(width, path.size());
-  std::string text;
-  for (const auto& [path, leaf] : leaves.items()) {
-    text += path + std::string(width - path.size() + 2, ' ');
-    if (leaf.contains("value")) {
-      text += leaf["value"].dump();
-    } else {
-      text += cat(leaf["dtype"].get<std::string>(), ' ', leaf["shape"].dump(), "  ",
-                  leaf["sha256"].get<std::string>().substr(0, 12));
-    }
-    text += '\n';
-  }
-  return text;
-}
-
-}  // namespace
-
 int inspect(const Arguments& args) {
   apps::Command<apps::InspectOptions> command;
   if (const auto help = command.read(args)) return print(*help), 0;
@@ -36,12 +17,18 @@ int inspect(const Arguments& args) {
   config::require_there("inspect", options.file);
   const auto [file, warnings] = train::find_any_checkpoint("inspect", options.file);
   for (const auto& warning : warnings) Logger::from_environment("").warning(warning);
-  const auto leaves = checkpoint::describe(checkpoint::read_pt(file));
-  if (options.json) {
-    print(leaves.dump(1) + '\n');
-  } else {
-    print((file == options.file ? "" : file + "\n\n") + table(leaves));
+  const checkpoint::Value value = checkpoint::read_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
+  const checkpoint::PathChoice only(options.only);
+  const auto leaves = options.json ? checkpoint::describe(value, {.statistics = options.stats, .only = only}) : nullptr;
+  const std::string text = options.json ? "" : checkpoint::tree_text(value, only);
+  if (!options.only.empty() && (options.json ? leaves.empty() : text.empty())) {
+    throw ConfigError("--only ", options.only, ": ", shown(file),
+                      " has no such path; without --only all are listed, and a pattern's * stands for any letters");
   }
+  // Names in a file are not always UTF-8.
+  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+  print(options.json ? leaves.dump(1, ' ', false, kReplace) + '\n'
+                     : (file == options.file ? "" : file + "\n\n") + text);
   return 0;
 }
 

@@ -14,11 +14,17 @@ int run(const Arguments& words) {
   const Arguments args(words.empty() ? words.end() : words.begin() + 1, words.end());
   if (name == "train") return cli::train({"lockstep"}, args, recipes::make_recipes());
   if (name == "eval") return cli::eval({"lockstep"}, args, recipes::make_recipes());
+  if (name == "predict") return cli::predict({"lockstep"}, args, recipes::make_recipes());
   if (name == "bench") return bench(args);
   if (name == "inspect") return inspect(args);
+  if (name == "verify") return verify(args);
+  if (name == "diff") return diff(args);
+  if (name == "convert") return convert(args);
   if (name == "pack") return pack(args);
   if (name == "data") return data(args);
-  throw ConfigError(name, ": lockstep-worker trains, evaluates, measures, inspects and packs; all else is lockstep's");
+  throw ConfigError(
+      name,
+      ": lockstep-worker trains, evaluates, predicts, measures, inspects, converts and packs; all else is lockstep's");
 }
 
 }  // namespace

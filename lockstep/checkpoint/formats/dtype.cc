@@ -24,6 +24,7 @@ constexpr Row kRows[] = {
     {at::kBool, "bool", "BoolStorage"},
     {at::kComplexFloat, "complex64", "ComplexFloatStorage"},
     {at::kComplexDouble, "complex128", "ComplexDoubleStorage"},
+    {at::kComplexHalf, "complex32", ""},
     {at::kUInt16, "uint16", ""},
     {at::kUInt32, "uint32", ""},
     {at::kUInt64, "uint64", ""},
@@ -31,6 +32,13 @@ constexpr Row kRows[] = {
     {at::kFloat8_e5m2, "float8_e5m2", ""},
     {at::kFloat8_e4m3fnuz, "float8_e4m3fnuz", ""},
     {at::kFloat8_e5m2fnuz, "float8_e5m2fnuz", ""},
+    {at::kFloat8_e8m0fnu, "float8_e8m0fnu", ""},
+    {at::kFloat4_e2m1fn_x2, "float4_e2m1fn_x2", ""},
+    {at::kBits8, "bits8", ""},
+    {at::kBits16, "bits16", ""},
+    {at::kBits1x8, "bits1x8", ""},
+    {at::kBits2x4, "bits2x4", ""},
+    {at::kBits4x2, "bits4x2", ""},
 };
 
 const Row& row_of(at::ScalarType dtype) {

@@ -24,6 +24,12 @@ InputFile open_input(const std::string& path) {
   return {std::move(fd), static_cast<uint64_t>(status.st_size)};
 }
 
+std::string start_of(const std::string& path, const InputFile& file) {
+  std::string start(std::min<uint64_t>(file.bytes, 64), '\0');
+  read_at(file.fd.get(), path, 0, start.data(), start.size());
+  return start;
+}
+
 void read_at(int fd, const std::string& path, uint64_t offset, void* memory, uint64_t bytes) {
   constexpr uint64_t kLargestRead = 1u << 30;  // Linux reads at most 2 GiB at once
   for (uint64_t done = 0; done < bytes;) {

@@ -1,6 +1,7 @@
 #include "lockstep/checkpoint/formats/legacy_reader.h"
 
 #include <algorithm>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "lockstep/checkpoint/formats/file_reader.h"
 #include "lockstep/checkpoint/formats/pickle_reader.h"
 #include "lockstep/checkpoint/formats/printable.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 
 namespace lockstep::checkpoint {
@@ -31,11 +33,11 @@ size_t magic_length(std::string_view start) {
   return 0;
 }
 
-// Storages by key. They are allocated when the tensors over them are built, and filled afterwards: the file has them
-// last.
+// Storages by key. The tensors over them are built before it is known where they lie: the file has them last.
 class LegacyStorages : public StorageSource {
  public:
-  LegacyStorages(std::string path, uint64_t file_bytes) : path_(std::move(path)), left_(file_bytes) {}
+  LegacyStorages(std::string path, const InputFile& file)
+      : path_(std::move(path)), left_(file.bytes), file_(std::make_shared<StoredFile>(path_, file)) {}
 
   c10::Storage storage(const StorageRequest& request) override {
     const auto [found, is_new] = storages_.try_emplace(std::string(request.key));
@@ -43,38 +45,43 @@ class LegacyStorages : public StorageSource {
     if (is_new) {
       if (bytes > left_) throw DataError(path_, ": a tensor of ", human_bytes(bytes), ", more than the file holds");
       left_ -= bytes;
-      found->second = {allocate_storage(request.bytes), false};
+      c10::Storage storage = bytes == 0
+                                 ? allocate_storage(0)
+                                 : make_stored({.file = file_, .name = cat("storage ", request.key), .bytes = bytes});
+      found->second = {std::move(storage), false};
     } else if (found->second.storage.nbytes() != bytes) {
       throw DataError(path_, ": storage ", printable(request.key), " has two sizes");
     }
     return found->second.storage;
   }
 
-  // Reads the storages in the order of `keys`, from `offset` on. Each is its number of elements, then its bytes.
-  void fill(const InputFile& file, uint64_t offset, const List& keys) {
+  // Places the storages in the order of `keys`, from `offset` on. Each is its number of elements, then its bytes.
+  void place(const InputFile& file, uint64_t offset, const List& keys) {
     for (const Value& key : keys) {
       const auto* name = key.get_if<std::string>();
       const auto found = name == nullptr ? storages_.end() : storages_.find(*name);
-      if (found == storages_.end() || found->second.filled) {
+      if (found == storages_.end() || found->second.placed) {
         throw DataError(path_, ": its list of storages does not fit its tensors");
       }
-      auto& [storage, filled] = found->second;
+      auto& [storage, placed] = found->second;
       int64_t elements = 0;
       read_at(file.fd.get(), path_, offset, &elements, sizeof elements);
       check_elements(*name, elements, storage.nbytes());
-      read_at(file.fd.get(), path_, offset + sizeof elements, storage.mutable_data(), storage.nbytes());
-      filled = true;
-      offset += sizeof elements + storage.nbytes();
+      offset += sizeof elements;
+      if (storage.nbytes() > file.bytes - offset) throw DataError(path_, ": cut short in storage ", printable(*name));
+      if (StoredBytes* stored = stored_bytes(storage)) stored->offset = offset;
+      placed = true;
+      offset += storage.nbytes();
     }
     for (const auto& [key, entry] : storages_) {
-      if (!entry.filled) throw DataError(path_, ": storage ", printable(key), " is missing");
+      if (!entry.placed) throw DataError(path_, ": storage ", printable(key), " is missing");
     }
   }
 
  private:
   struct Entry {
     c10::Storage storage;
-    bool filled = false;
+    bool placed = false;
   };
 
   // The file does not repeat the element's size here: it is 1 to 16 bytes.
@@ -90,6 +97,7 @@ class LegacyStorages : public StorageSource {
 
   std::string path_;
   uint64_t left_;
+  std::shared_ptr<const StoredFile> file_;
   std::unordered_map<std::string, Entry> storages_;
 };
 
@@ -97,16 +105,19 @@ class LegacyStorages : public StorageSource {
 
 bool is_legacy_pt(std::string_view start) { return magic_length(start) > 0; }
 
-Value read_legacy_pt(const std::string& path, const InputFile& file) {
+Value open_legacy_pt(const std::string& path, const InputFile& file, const ReadOptions& options) {
   std::string head(std::min<uint64_t>(file.bytes, kMaxPickleBytes), '\0');
   read_at(file.fd.get(), path, 0, head.data(), head.size());
   size_t offset = magic_length(head);
-  LegacyStorages storages(path, file.bytes);
+  LegacyStorages storages(path, file);
+  MemoryBudget budget(kReadingMemory);  // of all five
   const auto next = [&](std::string name, StorageSource* source) {
     PickleResult result =
         read_pickle(std::string_view(head).substr(offset), {.name = cat(path, ": ", name, " (from byte ", offset, ")"),
                                                             .storages = source,
-                                                            .max_tensor_bytes = max_tensor_bytes(file.bytes)});
+                                                            .max_tensor_bytes = max_tensor_bytes(file.bytes),
+                                                            .budget = &budget,
+                                                            .ignore_unknown = options.ignore_unknown});
     offset += result.bytes_read;
     return std::move(result.value);
   };
@@ -123,7 +134,7 @@ Value read_legacy_pt(const std::string& path, const InputFile& file) {
   const Value keys = next("list of storages", nullptr);
   const auto* list = keys.get_if<List>();
   if (list == nullptr) throw DataError(path, ": its list of storages is ", keys.kind());
-  storages.fill(file, offset, *list);
+  storages.place(file, offset, *list);
   return object;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lockstep/checkpoint/formats/file_reader.h"
+#include "lockstep/checkpoint/formats/read_options.h"
 #include "lockstep/checkpoint/formats/value.h"
 
 namespace lockstep::checkpoint {
@@ -12,7 +13,7 @@ namespace lockstep::checkpoint {
 // Whether a file that starts with these bytes has the legacy format.
 bool is_legacy_pt(std::string_view start);
 
-// Reads a file of that format, as read_pt does.
-Value read_legacy_pt(const std::string& path, const InputFile& file);
+// Reads a file of that format, as open_pt() does. It has no checksums.
+Value open_legacy_pt(const std::string& path, const InputFile& file, const ReadOptions& options = {});
 
 }  // namespace lockstep::checkpoint

@@ -5,27 +5,15 @@
 
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
+#include "lockstep/checkpoint/formats/testing/legacy_file.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
 using namespace std::string_literals;
 using namespace testing_support;
+using namespace testing_support::legacy;
 using testing::HasSubstr;
-
-const std::string kMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s;
-const std::string kVersion = "\x80\x02M\xe9\x03."s;
-const std::string kSystem = "\x80\x02}X\x0d\x00\x00\x00little_endian\x88s."s;
-
-// ('storage', torch.FloatStorage, 'k', 'cpu', 2, None), as a tensor of two elements.
-const std::string kTensor =
-    "\x80\x02"
-    "ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
-    "X\x01\x00\x00\x00kX\x03\x00\x00\x00"
-    "cpuK\x02NtQK\x00K\x02\x85K\x01\x85\x89}tR."s;
-const std::string kKeys = "\x80\x02](X\x01\x00\x00\x00ke."s;
-const std::string kTwo = "\x02\x00\x00\x00\x00\x00\x00\x00"s;
-const std::string kContent = "\x00\x00\x80\x3f\x00\x00\x00\x40"s;  // 1, 2
 
 class LegacyReaderTest : public testing::Test {
  protected:

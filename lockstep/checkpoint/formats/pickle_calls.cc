@@ -5,69 +5,27 @@
 #include <utility>
 
 #include "lockstep/checkpoint/formats/byte_cursor.h"
+#include "lockstep/checkpoint/formats/call_arguments.h"
+#include "lockstep/checkpoint/formats/pickle_numpy.h"
 #include "lockstep/checkpoint/formats/printable.h"
 #include "lockstep/checkpoint/formats/tensor_geometry.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr size_t kMaxTensors = 1u << 20;
 constexpr int64_t kMaxElements = int64_t{1} << 50;  // far above any memory, far below any overflow
-
-// The typed arguments of a call. One that is missing or of another type is a Fault.
-class Arguments {
- public:
-  Arguments(Heap& heap, const Item& tuple) : heap_(heap), tuple_(heap.container(tuple, Container::Kind::kTuple)) {
-    if (tuple_ == nullptr) throw Fault{"a call without a tuple of arguments"};
-  }
-
-  size_t size() const { return tuple_->items.size(); }
-
-  const Item& item(size_t i) const {
-    if (i >= size()) throw Fault{cat("a call with only ", size(), " arguments")};
-    return tuple_->items[i];
-  }
-  template <typename T>
-  const T& as(size_t i, std::string_view what) const {
-    const T* argument = std::get_if<T>(&item(i));
-    if (argument == nullptr) throw Fault{cat("argument ", i, " of a call is not ", what)};
-    return *argument;
-  }
-  std::string_view text(size_t i) const { return heap_.text(as<Text>(i, "a string")); }
-  int64_t whole(size_t i) const { return as<int64_t>(i, "a whole number"); }
-
-  std::vector<int64_t> wholes(size_t i) const {
-    const Container* items = heap_.container(item(i), Container::Kind::kTuple);
-    if (items == nullptr) throw Fault{cat("argument ", i, " of a call is not a tuple")};
-    std::vector<int64_t> numbers;
-    for (const Item& number : items->items) {
-      const auto* whole = std::get_if<int64_t>(&number);
-      if (whole == nullptr) throw Fault{cat("argument ", i, " of a call holds something else than whole numbers")};
-      numbers.push_back(*whole);
-      if (numbers.size() > 64) throw Fault{"a tensor of more than 64 dimensions"};
-    }
-    return numbers;
-  }
-
- private:
-  Heap& heap_;
-  const Container* tuple_;
-};
+constexpr size_t kMaxKey = 128;                     // characters of a storage's key: PyTorch's are numbers
 
 Item make_tensor(Heap& heap, const HeapStorage& storage, at::ScalarType dtype, const TensorGeometry& geometry) {
   const auto elements = static_cast<int64_t>(storage.storage.nbytes() / c10::elementSize(dtype));
   const std::string fault = geometry_fault(geometry, elements);
   if (!fault.empty()) throw Fault{fault};
   if (element_count(geometry) > kMaxElements) throw Fault{"a tensor too large for any memory"};
-  if (heap.tensors.size() >= kMaxTensors) throw Fault{cat("more than ", kMaxTensors, " tensors")};
-  at::Tensor tensor = at::empty({0}, dtype);
-  tensor.set_(storage.storage, geometry.offset, geometry.sizes, geometry.strides);
-  heap.tensors.push_back(std::move(tensor));
-  return TensorRef{static_cast<uint32_t>(heap.tensors.size() - 1)};
+  return heap.add(tensor_over(storage.storage, dtype, geometry));
 }
 
 // (storage, offset, size, stride[, requires_grad, hooks[, dtype (version 3 only)][, metadata]])
-Item rebuild_tensor(Heap& heap, const Arguments& arguments, bool names_dtype) {
+Item rebuild_tensor(Heap& heap, const CallArguments& arguments, bool names_dtype) {
   const HeapStorage& storage = heap.storages[arguments.as<StorageRef>(0, "a storage").index];
   at::ScalarType dtype = storage.dtype;
   if (names_dtype) {
@@ -83,14 +41,47 @@ Item rebuild_tensor(Heap& heap, const Arguments& arguments, bool names_dtype) {
   return make_tensor(heap, storage, dtype, {arguments.whole(1), arguments.wholes(2), arguments.wholes(3)});
 }
 
+// The tensor that an item is: PyTorch's, or numpy's array.
+at::Tensor tensor_of(const Heap& heap, const Item& item) {
+  if (const auto* ref = std::get_if<TensorRef>(&item)) return heap.tensors[ref->index];
+  if (const auto* ref = std::get_if<NumpyArrayRef>(&item)) {
+    if (heap.numpy_arrays[ref->index].tensor.defined()) return heap.numpy_arrays[ref->index].tensor;
+  }
+  throw Fault{"argument 0 of a call is not a tensor"};
+}
+
+// (tensor, dtype, device, requires_grad)
+Item rebuild_from_host(const Heap& heap, const CallArguments& arguments) {
+  const Global& dtype = arguments.as<Global>(1, "an element type");
+  if (dtype.kind != Global::Kind::kDtype || tensor_of(heap, arguments.item(0)).scalar_type() != dtype.dtype) {
+    throw Fault{"a tensor of an accelerator whose copy has another element type"};
+  }
+  return arguments.item(0);
+}
+
+// (function, class, arguments, state): function(*arguments) if the class is PyTorch's own.
+Item rebuild_from_type(Heap& heap, const CallArguments& arguments) {
+  const Item type = arguments.item(1);
+  if (std::holds_alternative<Unknown>(type)) return type;
+  using Kind = Global::Kind;
+  const Global& function = arguments.as<Global>(0, "a function");
+  const bool is_plain = function.kind == Kind::kRebuildTensor || function.kind == Kind::kRebuildTensorV3 ||
+                        function.kind == Kind::kRebuildParameter;
+  if (arguments.as<Global>(1, "a class").kind != Kind::kTensorClass || !is_plain) {
+    throw Fault{"a tensor rebuilt by something else than PyTorch's functions"};
+  }
+  return call(heap, function, arguments.item(2));
+}
+
 // OrderedDict(), OrderedDict([[key, value], …]) as Python 2 writes it, Counter({key: count}). The pairs' list itself
 // becomes the dict, so that no file makes us copy anything twice.
-Item make_dict(Heap& heap, const Arguments& arguments) {
+Item make_dict(Heap& heap, const CallArguments& arguments) {
   if (arguments.size() == 0) return heap.add(Container::Kind::kDict);
   const Item& argument = arguments.item(0);
   if (heap.container(argument, Container::Kind::kDict) != nullptr) return argument;
   Container* pairs = heap.container(argument, Container::Kind::kList);
   if (pairs == nullptr) throw Fault{"a dict made from something else than pairs"};
+  heap.budget.charge_growth(std::vector<Item>(), 2 * pairs->items.size());
   std::vector<Item> flat;
   for (const Item& item : pairs->items) {
     const Container* pair = heap.container(item, Container::Kind::kList);
@@ -102,7 +93,9 @@ Item make_dict(Heap& heap, const Arguments& arguments) {
   return argument;
 }
 
-Item make_sequence(Heap& heap, const Arguments& arguments) {
+// set([…]), and list() or tuple() without what they are made from.
+Item make_sequence(Heap& heap, const CallArguments& arguments) {
+  if (arguments.size() == 0) return heap.add(Container::Kind::kList);
   const Item& argument = arguments.item(0);
   if (heap.container(argument, Container::Kind::kTuple) == nullptr &&
       heap.container(argument, Container::Kind::kList) == nullptr) {
@@ -111,20 +104,30 @@ Item make_sequence(Heap& heap, const Arguments& arguments) {
   return argument;
 }
 
-Item encode(const Arguments& arguments) {
-  if (arguments.text(1) != "latin1") throw Fault{cat("bytes in the encoding ", printable(arguments.text(1)))};
+Item encode(const CallArguments& arguments) {
+  const std::string_view encoding = arguments.text(1);
+  if (encoding != "latin1" && encoding != "latin-1") throw Fault{cat("bytes in the encoding ", printable(encoding))};
   return Latin1Text{arguments.as<Text>(0, "a string")};
 }
 
-}  // namespace
+// bytes(), bytearray(), bytearray(bytes), bytearray(text, 'latin-1')
+Item make_bytes(const CallArguments& arguments) {
+  if (arguments.size() == 0) return RawBytes{};
+  const Item& argument = arguments.item(0);
+  if (std::holds_alternative<RawBytes>(argument) || std::holds_alternative<Latin1Text>(argument)) return argument;
+  return encode(arguments);
+}
 
-Item call_global(Heap& heap, const Global& global, const Item& tuple) {
-  const Arguments arguments(heap, tuple);
-  switch (global.kind) {
+Item call_global(Heap& heap, Global::Kind kind, const CallArguments& arguments) {
+  switch (kind) {
     case Global::Kind::kDict:
       return make_dict(heap, arguments);
+    case Global::Kind::kDefaultDict:  // its one argument makes values that are missing
+      return heap.add(Container::Kind::kDict);
     case Global::Kind::kSequence:
       return make_sequence(heap, arguments);
+    case Global::Kind::kBytes:
+      return make_bytes(arguments);
     case Global::Kind::kDevice:
       return arguments.as<Text>(0, "a string");
     case Global::Kind::kEncode:
@@ -135,17 +138,55 @@ Item call_global(Heap& heap, const Global& global, const Item& tuple) {
       return rebuild_tensor(heap, arguments, true);
     case Global::Kind::kRebuildParameter:
       return arguments.as<TensorRef>(0, "a tensor");
+    case Global::Kind::kRebuildFromType:
+      return rebuild_from_type(heap, arguments);
+    case Global::Kind::kRebuildFromHost:
+      return rebuild_from_host(heap, arguments);
+    case Global::Kind::kNumpyReconstruct:
+      return make_numpy_array(heap, arguments);
+    case Global::Kind::kNumpyFromBuffer:
+      return make_numpy_array_from_buffer(heap, arguments);
+    case Global::Kind::kNumpyScalar:
+      return make_numpy_scalar(heap, arguments);
+    case Global::Kind::kNumpyDtype:
+      return make_numpy_dtype(heap, arguments);
+    case Global::Kind::kTensorClass:
     case Global::Kind::kStorage:
     case Global::Kind::kDtype:
+    case Global::Kind::kNumpyArray:
       break;
   }
   throw Fault{"a call of something that is no function"};
 }
 
+}  // namespace
+
+Item call(Heap& heap, const Item& function, const Item& tuple) {
+  if (std::holds_alternative<Unknown>(function)) return function;
+  const auto* global = std::get_if<Global>(&function);
+  if (global == nullptr) throw Fault{"a call of something that is no function"};
+  const CallArguments arguments(heap, tuple);
+  // What is made of an unknown object is unknown.
+  const auto* unknown = arguments.size() == 0 ? nullptr : std::get_if<Unknown>(&arguments.item(0));
+  if (unknown != nullptr && global->kind != Global::Kind::kDefaultDict) return *unknown;
+  return call_global(heap, global->kind, arguments);
+}
+
+void set_state(Heap& heap, const Item& object, const Item& state) {
+  if (std::holds_alternative<Unknown>(object)) return;
+  if (const auto* dtype = std::get_if<NumpyDtypeRef>(&object)) return set_numpy_state(heap, *dtype, state);
+  if (const auto* array = std::get_if<NumpyArrayRef>(&object)) return set_numpy_state(heap, *array, state);
+  if (heap.container(object, Container::Kind::kDict) == nullptr ||
+      heap.container(state, Container::Kind::kDict) == nullptr) {
+    throw Fault{"an object with a state of its own, which is not supported"};
+  }
+}
+
 Item load_persistent(Heap& heap, const Item& id, StorageSource* source) {
-  const Arguments parts(heap, id);
+  const CallArguments parts(heap, id);
   if (source == nullptr) throw Fault{"a tensor where none may be"};
   if (parts.text(0) != "storage") throw Fault{cat("a persistent id of the kind ", printable(parts.text(0)))};
+  if (const auto* unknown = std::get_if<Unknown>(&parts.item(1))) return *unknown;
   const Global& type = parts.as<Global>(1, "a storage class");
   if (type.kind != Global::Kind::kStorage) throw Fault{"a persistent id without a storage class"};
   if (parts.size() > 5 && !std::holds_alternative<None>(parts.item(5))) {
@@ -156,8 +197,8 @@ Item load_persistent(Heap& heap, const Item& id, StorageSource* source) {
   if (elements < 0 || __builtin_mul_overflow(elements, static_cast<int64_t>(c10::elementSize(type.dtype)), &bytes)) {
     throw Fault{cat("a storage of ", elements, " elements")};
   }
-  heap.storages.push_back({source->storage({parts.text(2), bytes}), type.dtype});
-  return StorageRef{static_cast<uint32_t>(heap.storages.size() - 1)};
+  if (parts.text(2).size() > kMaxKey) throw Fault{cat("a storage whose key has ", parts.text(2).size(), " characters")};
+  return heap.add(HeapStorage{source->storage({parts.text(2), bytes}), type.dtype});
 }
 
 }  // namespace lockstep::checkpoint

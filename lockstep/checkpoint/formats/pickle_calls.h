@@ -6,8 +6,13 @@
 
 namespace lockstep::checkpoint {
 
-// The result of `global(*arguments)`. Throws a Fault unless the arguments are those that torch.save writes.
-Item call_global(Heap& heap, const Global& global, const Item& arguments);
+// The result of `function(*arguments)`. Throws a Fault unless the function is a Global and the arguments are those that
+// Python's picklers write for it. What an unknown function would return, and what needs it, is unknown too.
+Item call(Heap& heap, const Item& function, const Item& arguments);
+
+// Gives an object the state that was pickled with it: numpy's arrays and dtypes get theirs. That of a dict (an
+// OrderedDict's _metadata) and that of an unknown object are dropped. Throws a Fault for any other object.
+void set_state(Heap& heap, const Item& object, const Item& state);
 
 // Loads the storage that a persistent id names: ('storage', class, key, location, elements). It lies on the CPU
 // whatever the location says. With `source` nullptr every id is a Fault.

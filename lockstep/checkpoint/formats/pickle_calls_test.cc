@@ -24,9 +24,8 @@ class FakeStorages : public StorageSource {
 
 class PickleCallsTest : public testing::Test {
  protected:
-  PickleCallsTest() { heap_.bytes = "storage0cpuutf8latin1"; }
-
-  Item tuple(std::vector<Item> items) { return heap_.add(Kind::kTuple, std::move(items)); }
+  Item tuple(const std::vector<Item>& items) { return heap_.add(Kind::kTuple, items); }
+  Item list(const std::vector<Item>& items) { return heap_.add(Kind::kList, items); }
   Item storage_text() const { return Text{{0, 7}}; }
   Item key() const { return Text{{7, 1}}; }
   Item cpu() const { return Text{{8, 3}}; }
@@ -38,7 +37,7 @@ class PickleCallsTest : public testing::Test {
 
   std::string call_fault(Global::Kind kind, std::vector<Item> arguments) {
     try {
-      call_global(heap_, {kind}, tuple(std::move(arguments)));
+      call(heap_, Global{kind}, tuple(std::move(arguments)));
     } catch (const Fault& fault) {
       return fault.text;
     }
@@ -53,14 +52,15 @@ class PickleCallsTest : public testing::Test {
     return "no fault";
   }
 
-  Heap heap_;
+  MemoryBudget budget_{1 << 20};
+  Heap heap_{"storage0cpuutf8latin1", budget_};
   FakeStorages storages_;
 };
 
 TEST_F(PickleCallsTest, BuildsTensorsOverStorages) {
-  const Item result = call_global(heap_, {Global::Kind::kRebuildTensor},
-                                  tuple({storage(10), int64_t{2}, tuple({int64_t{2}, int64_t{3}}),
-                                         tuple({int64_t{1}, int64_t{2}}), false, heap_.add(Kind::kDict)}));
+  const Item result = call(heap_, Global{Global::Kind::kRebuildTensor},
+                           tuple({storage(10), int64_t{2}, tuple({int64_t{2}, int64_t{3}}),
+                                  tuple({int64_t{1}, int64_t{2}}), false, heap_.add(Kind::kDict)}));
   const at::Tensor& tensor = heap_.tensors[std::get<TensorRef>(result).index];
   EXPECT_EQ(tensor.sizes(), at::IntArrayRef({2, 3}));
   EXPECT_EQ(tensor.strides(), at::IntArrayRef({1, 2}));
@@ -70,9 +70,9 @@ TEST_F(PickleCallsTest, BuildsTensorsOverStorages) {
 }
 
 TEST_F(PickleCallsTest, VersionThreeNamesItsType) {
-  const Item result = call_global(heap_, {Global::Kind::kRebuildTensorV3},
-                                  tuple({storage(10), int64_t{0}, tuple({int64_t{20}}), tuple({int64_t{1}}), false,
-                                         heap_.add(Kind::kDict), Global{Global::Kind::kDtype, at::kUInt16}}));
+  const Item result = call(heap_, Global{Global::Kind::kRebuildTensorV3},
+                           tuple({storage(10), int64_t{0}, tuple({int64_t{20}}), tuple({int64_t{1}}), false,
+                                  heap_.add(Kind::kDict), Global{Global::Kind::kDtype, at::kUInt16}}));
   EXPECT_EQ(heap_.tensors[std::get<TensorRef>(result).index].scalar_type(), at::kUInt16);
 }
 
@@ -99,13 +99,58 @@ TEST_F(PickleCallsTest, ArgumentsAreChecked) {
 }
 
 TEST_F(PickleCallsTest, DictsAreMadeFromPairs) {
-  const Item pair = heap_.add(Kind::kList, {key(), int64_t{1}});
-  const Item pairs = heap_.add(Kind::kList, {pair, tuple({cpu(), int64_t{2}})});
-  const Item dict = call_global(heap_, {Global::Kind::kDict}, tuple({pairs}));
+  const Item pair = list({key(), int64_t{1}});
+  const Item pairs = list({pair, tuple({cpu(), int64_t{2}})});
+  const Item dict = call(heap_, Global{Global::Kind::kDict}, tuple({pairs}));
   ASSERT_NE(heap_.container(dict, Kind::kDict), nullptr);
   EXPECT_EQ(heap_.container(dict, Kind::kDict)->items.size(), 4u);
-  EXPECT_EQ(call_fault(Global::Kind::kDict, {heap_.add(Kind::kList, {int64_t{1}})}),
-            "a dict made from something else than pairs");
+  EXPECT_EQ(call_fault(Global::Kind::kDict, {list({int64_t{1}})}), "a dict made from something else than pairs");
+}
+
+TEST_F(PickleCallsTest, ParametersAreReadAsTheirTensors) {
+  const Item tensor = heap_.add(at::Tensor(at::ones({2})));
+  const auto index = [&](Global::Kind kind, const std::vector<Item>& arguments) {
+    return std::get<TensorRef>(call(heap_, Global{kind}, tuple(arguments))).index;
+  };
+  EXPECT_EQ(index(Global::Kind::kRebuildParameter, {tensor, true, heap_.add(Kind::kDict)}), 0u);
+  EXPECT_EQ(index(Global::Kind::kRebuildFromType,
+                  {Global{Global::Kind::kRebuildParameter}, Global{Global::Kind::kTensorClass},
+                   tuple({tensor, true, heap_.add(Kind::kDict)}), heap_.add(Kind::kDict)}),
+            0u);
+  EXPECT_EQ(index(Global::Kind::kRebuildFromHost, {tensor, Global{Global::Kind::kDtype, at::kFloat}, cpu(), true}), 0u);
+  EXPECT_EQ(call_fault(Global::Kind::kRebuildFromHost, {tensor, Global{Global::Kind::kDtype, at::kHalf}, cpu(), true}),
+            "a tensor of an accelerator whose copy has another element type");
+}
+
+TEST_F(PickleCallsTest, TensorsAreRebuiltByPyTorchsFunctionsAlone) {
+  const Item plain = Global{Global::Kind::kTensorClass};
+  for (const Item& function : {Item(Global{Global::Kind::kRebuildFromType}), Item(Global{Global::Kind::kDict})}) {
+    EXPECT_EQ(call_fault(Global::Kind::kRebuildFromType, {function, plain, tuple({}), None{}}),
+              "a tensor rebuilt by something else than PyTorch's functions");
+  }
+  EXPECT_EQ(call_fault(Global::Kind::kRebuildFromType,
+                       {Global{Global::Kind::kRebuildTensor}, Global{Global::Kind::kDict}, tuple({}), None{}}),
+            "a tensor rebuilt by something else than PyTorch's functions");
+}
+
+TEST_F(PickleCallsTest, WhatComesOfUnknownThingsIsUnknown) {
+  heap_.ignore_unknown = true;
+  const Unknown unknown = heap_.add_unknown("a.B");
+  const auto is_unknown = [&](const Item& function, const std::vector<Item>& arguments) {
+    return std::holds_alternative<Unknown>(call(heap_, function, tuple(arguments)));
+  };
+  EXPECT_TRUE(is_unknown(unknown, {}));
+  EXPECT_TRUE(is_unknown(unknown, {int64_t{1}, unknown}));
+  EXPECT_TRUE(is_unknown(Global{Global::Kind::kRebuildTensor}, {unknown, int64_t{0}}));
+  EXPECT_TRUE(is_unknown(Global{Global::Kind::kRebuildParameter}, {unknown, true}));
+  EXPECT_TRUE(is_unknown(Global{Global::Kind::kRebuildFromType},
+                         {Global{Global::Kind::kRebuildTensor}, unknown, tuple({}), None{}}));
+  EXPECT_TRUE(is_unknown(Global{Global::Kind::kNumpyReconstruct}, {unknown}));
+  EXPECT_FALSE(is_unknown(Global{Global::Kind::kDefaultDict}, {unknown}));
+  EXPECT_TRUE(std::holds_alternative<Unknown>(
+      load_persistent(heap_, tuple({storage_text(), unknown, key(), cpu(), int64_t{1}}), &storages_)));
+  set_state(heap_, unknown, heap_.add(Kind::kDict));
+  EXPECT_TRUE(storages_.asked.empty());
 }
 
 TEST_F(PickleCallsTest, PersistentIdsNameStorages) {

@@ -7,10 +7,15 @@
 #include <c10/core/Storage.h>
 
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "lockstep/checkpoint/formats/memory_budget.h"
+#include "lockstep/checkpoint/formats/numpy_dtype.h"
 #include "lockstep/checkpoint/formats/pickle_globals.h"
 
 namespace lockstep::checkpoint {
@@ -36,9 +41,20 @@ struct StorageRef {
 struct TensorRef {
   uint32_t index;
 };
+struct NumpyDtypeRef {
+  uint32_t index;
+};
+struct NumpyArrayRef {
+  uint32_t index;
+};
 
-using Item =
-    std::variant<None, bool, int64_t, double, Text, Latin1Text, RawBytes, ContainerRef, StorageRef, TensorRef, Global>;
+// An unknown class, or what an unknown class or function would have made: named by names[index], never built.
+struct Unknown {
+  uint32_t index;
+};
+
+using Item = std::variant<None, bool, int64_t, double, Text, Latin1Text, RawBytes, ContainerRef, StorageRef, TensorRef,
+                          NumpyDtypeRef, NumpyArrayRef, Global, Unknown>;
 static_assert(sizeof(Item) == 16);
 
 struct Container {
@@ -52,14 +68,36 @@ struct HeapStorage {
   at::ScalarType dtype;  // of the storage's class; kByte for an untyped one
 };
 
+// A numpy array. Its creation says nothing yet: a later operation gives it one of these.
+struct NumpyArray {
+  at::Tensor tensor = {};
+  std::optional<Unknown> unknown = {};  // an array of objects or texts, where unknown things are ignored
+};
+
 struct Heap {
-  std::string_view bytes;  // the pickle
+  // Takes memory for what the pickle `bytes` describes from the budget. Both are borrowed.
+  Heap(std::string_view bytes, MemoryBudget& budget) : bytes(bytes), budget(budget), array_bytes(bytes.size()) {}
+
+  std::string_view bytes;
+  MemoryBudget& budget;
+  uint64_t array_bytes;         // what numpy's arrays may yet take
+  bool ignore_unknown = false;  // what the closed list lacks becomes an Unknown item rather than a Fault
   std::vector<Container> containers;
   std::vector<HeapStorage> storages;
   std::vector<at::Tensor> tensors;
+  std::vector<NumpyDtype> numpy_dtypes;
+  std::vector<NumpyArray> numpy_arrays;
+  std::vector<std::string> names;  // of what is unknown
 
   std::string_view text(const Slice& slice) const { return bytes.substr(slice.offset, slice.length); }
-  ContainerRef add(Container::Kind kind, std::vector<Item> items = {});  // throws a Fault past a bound on their number
+  ContainerRef add(Container::Kind kind, std::span<const Item> items = {});
+  void append(Container& container, std::span<const Item> items);
+  TensorRef add(at::Tensor tensor);
+  StorageRef add(HeapStorage storage);
+  NumpyDtypeRef add(const NumpyDtype& dtype);
+  NumpyArrayRef add(NumpyArray array);
+  Unknown add_unknown(std::string name);
+
   // The container that the item refers to; nullptr if it is none of that kind. Valid until the next add().
   Container* container(const Item& item, Container::Kind kind);
 };

@@ -9,7 +9,8 @@ constexpr auto kList = Container::Kind::kList;
 constexpr auto kDict = Container::Kind::kDict;
 
 std::string fault_of(const std::function<void(PickleMachine&)>& action, std::string_view bytes = "") {
-  PickleMachine machine(bytes, nullptr);
+  MemoryBudget budget(1 << 20);
+  PickleMachine machine(bytes, nullptr, budget);
   try {
     action(machine);
   } catch (const Fault& fault) {
@@ -22,33 +23,70 @@ TEST(PickleMachine, OperandsBelowAMarkAreOutOfReach) {
   EXPECT_EQ(fault_of([](auto& m) { m.pop(); }), "an operation without its operands");
   EXPECT_EQ(fault_of([](auto& m) { m.push(true), m.mark(), m.pop(); }), "an operation without its operands");
   EXPECT_EQ(fault_of([](auto& m) { m.push(true), m.pop_to_mark(); }), "an operation without its mark");
+  EXPECT_EQ(fault_of([](auto& m) { m.push(true), m.push_marked(kList); }), "an operation without its mark");
   EXPECT_EQ(fault_of([](auto& m) { m.push(true), m.push_tuple(2); }), "an operation without its operands");
   EXPECT_EQ(fault_of([](auto& m) { m.memoize(0); }), "an operation without its operands");
 }
 
 TEST(PickleMachine, MarksNest) {
-  PickleMachine machine("", nullptr);
+  MemoryBudget budget(1 << 20);
+  PickleMachine machine("", nullptr, budget);
+  const auto size_of_marked = [&] {
+    machine.push_marked(Container::Kind::kTuple);
+    const Item tuple = machine.pop();
+    return machine.heap.container(tuple, Container::Kind::kTuple)->items.size();
+  };
   machine.mark();
   machine.push(int64_t{1});
   machine.mark();
   machine.push(int64_t{2});
-  EXPECT_EQ(machine.pop_to_mark().size(), 1u);
-  EXPECT_EQ(machine.pop_to_mark().size(), 1u);
+  machine.push(int64_t{3});
+  EXPECT_EQ(size_of_marked(), 2u);
+  EXPECT_EQ(size_of_marked(), 1u);
   machine.check_empty();
 }
 
 TEST(PickleMachine, ContainersTakeOnlyWhatFits) {
-  EXPECT_EQ(fault_of([](auto& m) { m.push_container(kDict), m.append({None{}}); }),
+  EXPECT_EQ(fault_of([](auto& m) { m.push_container(kDict), m.push(None{}), m.append(); }),
             "items appended to what is no list");
-  EXPECT_EQ(fault_of([](auto& m) {
-              m.push_container(kList), m.set_items({None{}, None{}});
-            }),
+  EXPECT_EQ(fault_of([](auto& m) { m.push_container(kList), m.push(None{}), m.push(None{}), m.set_item(); }),
             "items set in what is no dict");
-  EXPECT_EQ(fault_of([](auto& m) { m.push_container(kDict), m.set_items({None{}}); }), "items set in what is no dict");
+  EXPECT_EQ(fault_of([](auto& m) { m.push_container(kDict), m.mark(), m.push(None{}), m.set_marked_items(); }),
+            "items set in a dict, one without its value");
+  EXPECT_EQ(fault_of([](auto& m) { m.mark(), m.push(None{}), m.push_marked(kDict); }),
+            "a dict of a key without its value");
+}
+
+TEST(PickleMachine, ContainersBelowAMarkAreOutOfReach) {
+  constexpr const char* kNone = "an operation without its operands";
+  EXPECT_EQ(fault_of([](auto& m) { m.append(); }), kNone);
+  EXPECT_EQ(fault_of([](auto& m) { m.push(None{}), m.append(); }), kNone);
+  EXPECT_EQ(fault_of([](auto& m) { m.push(None{}), m.set_item(); }), kNone);
+  EXPECT_EQ(fault_of([](auto& m) { m.push_container(kList), m.mark(), m.push(None{}), m.append(); }), kNone);
+  EXPECT_EQ(fault_of([](auto& m) { m.push_container(kDict), m.mark(), m.push(None{}), m.push(None{}), m.set_item(); }),
+            kNone);
+  EXPECT_EQ(fault_of([](auto& m) { m.push_container(kList), m.mark(), m.mark(), m.append_marked(); }), kNone);
+  EXPECT_EQ(fault_of([](auto& m) { m.mark(), m.reduce_marked(); }), kNone);
+}
+
+TEST(PickleMachine, TheStackIsCharged) {
+  EXPECT_EQ(fault_of([](auto& m) {
+              for (int i = 0; i < 1 << 20; ++i) m.push(None{});
+            }),
+            "would take more than 1 MiB of memory besides its tensors");
+  EXPECT_EQ(fault_of([](auto& m) {
+              for (int i = 0; i < 1 << 20; ++i) m.mark();
+            }),
+            "would take more than 1 MiB of memory besides its tensors");
+  EXPECT_EQ(fault_of([](auto& m) {
+              for (int i = 0; i < 1 << 20; ++i) m.push(None{}), m.pop();
+            }),
+            "no fault");
 }
 
 TEST(PickleMachine, RecallsOnlyWhatWasStored) {
-  PickleMachine machine("", nullptr);
+  MemoryBudget budget(1 << 20);
+  PickleMachine machine("", nullptr, budget);
   machine.push(int64_t{7});
   machine.memoize(4'000'000'000);
   machine.pop();
@@ -59,7 +97,8 @@ TEST(PickleMachine, RecallsOnlyWhatWasStored) {
 
 TEST(PickleMachine, IntegersOfUpTo64Bits) {
   const auto read = [](std::string_view bytes) {
-    PickleMachine machine(bytes, nullptr);
+    MemoryBudget budget(1 << 20);
+    PickleMachine machine(bytes, nullptr, budget);
     machine.push_integer(bytes.size());
     return std::get<int64_t>(machine.pop());
   };

@@ -35,14 +35,13 @@ void push_global(Machine& m) {
   m.push_global(module, m.cursor.line());
 }
 
-void set_one_item(Machine& m) {
-  const Item value = m.pop();
-  const Item key = m.pop();
-  m.set_items({key, value});
+void instance(Machine& m) {
+  const std::string_view module = m.cursor.line();
+  m.instance(module, m.cursor.line());
 }
 
-// The operations in the order of the protocols' own list (Lib/pickletools.py). Missing ones are refused: instances of
-// classes, numbers as text, extension registries, out-of-band buffers.
+// The operations in the order of the protocols' own list (Lib/pickletools.py). Missing ones are refused: numbers and
+// persistent ids as text, extension registries, out-of-band buffers.
 constexpr OperationRow kOperations[] = {
     {'K', [](Machine& m) { m.push(int64_t{m.cursor.number<uint8_t>()}); }},
     {'M', [](Machine& m) { m.push(int64_t{m.cursor.number<uint16_t>()}); }},
@@ -63,26 +62,21 @@ constexpr OperationRow kOperations[] = {
     {0x8d, [](Machine& m) { m.push_text(m.cursor.number<uint64_t>()); }},
     {'G', [](Machine& m) { m.push(big_endian_double(m)); }},
     {']', [](Machine& m) { m.push_container(Kind::kList); }},
-    {'a', [](Machine& m) { m.append({m.pop()}); }},
-    {'e', [](Machine& m) { m.append(m.pop_to_mark()); }},
-    {'l', [](Machine& m) { m.push_container(Kind::kList, m.pop_to_mark()); }},
+    {'a', [](Machine& m) { m.append(); }},
+    {'e', [](Machine& m) { m.append_marked(); }},
+    {'l', [](Machine& m) { m.push_marked(Kind::kList); }},
     {')', [](Machine& m) { m.push_container(Kind::kTuple); }},
-    {'t', [](Machine& m) { m.push_container(Kind::kTuple, m.pop_to_mark()); }},
+    {'t', [](Machine& m) { m.push_marked(Kind::kTuple); }},
     {0x85, [](Machine& m) { m.push_tuple(1); }},
     {0x86, [](Machine& m) { m.push_tuple(2); }},
     {0x87, [](Machine& m) { m.push_tuple(3); }},
     {'}', [](Machine& m) { m.push_container(Kind::kDict); }},
-    {'d',
-     [](Machine& m) {
-       std::vector<Item> items = m.pop_to_mark();
-       m.push_container(Kind::kDict);
-       m.set_items(std::move(items));
-     }},
-    {'s', set_one_item},
-    {'u', [](Machine& m) { m.set_items(m.pop_to_mark()); }},
+    {'d', [](Machine& m) { m.push_marked(Kind::kDict); }},
+    {'s', [](Machine& m) { m.set_item(); }},
+    {'u', [](Machine& m) { m.set_marked_items(); }},
     {0x8f, [](Machine& m) { m.push_container(Kind::kList); }},
-    {0x90, [](Machine& m) { m.append(m.pop_to_mark()); }},
-    {0x91, [](Machine& m) { m.push_container(Kind::kList, m.pop_to_mark()); }},
+    {0x90, [](Machine& m) { m.append_marked(); }},
+    {0x91, [](Machine& m) { m.push_marked(Kind::kList); }},
     {'0', [](Machine& m) { m.pop(); }},
     {'2', [](Machine& m) { m.push(m.top()); }},
     {'(', [](Machine& m) { m.mark(); }},
@@ -97,6 +91,9 @@ constexpr OperationRow kOperations[] = {
     {'R', [](Machine& m) { m.reduce(); }},
     {0x81, [](Machine& m) { m.reduce(); }},  // cls.__new__(cls, *arguments): the same for what is on the list
     {'b', [](Machine& m) { m.build(); }},
+    {'i', instance},
+    {'o', [](Machine& m) { m.reduce_marked(); }},
+    {0x92, [](Machine& m) { m.reduce_with_keywords(); }},
     {0x80, check_protocol},
     {0x95, [](Machine& m) { m.cursor.number<uint64_t>(); }},  // a frame's length, of use to streams only
     {'Q', [](Machine& m) { m.load_persistent(); }},
@@ -126,15 +123,15 @@ void run(Machine& machine, size_t& start) {
 }  // namespace
 
 PickleResult read_pickle(std::string_view bytes, const PickleOptions& options) {
-  bytes = bytes.substr(0, kMaxPickleBytes);
-  PickleMachine machine(bytes, options.storages);
+  bytes = bytes.substr(0, options.max_bytes);
+  MemoryBudget own(kReadingMemory);
+  PickleMachine machine(bytes, options.storages, options.budget == nullptr ? own : *options.budget);
+  machine.heap.ignore_unknown = options.ignore_unknown;
   size_t start = 0;
   try {
     run(machine, start);
-    // Without sharing every value takes at least one byte of the pickle; the rest of the bound allows for sharing.
-    const ValueBounds bounds{.values = (1u << 20) + 4 * machine.cursor.position(),
-                             .tensor_bytes = options.max_tensor_bytes};
-    PickleResult result{to_value(machine.heap, machine.pop(), bounds), machine.cursor.position()};
+    PickleResult result{to_value(machine.heap, machine.pop(), {.tensor_bytes = options.max_tensor_bytes}),
+                        machine.cursor.position()};
     machine.check_empty();
     return result;
   } catch (const Fault& fault) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lockstep/checkpoint/formats/describe.h"
+#include "lockstep/checkpoint/contents/describe.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
 
 namespace lockstep::checkpoint {
@@ -62,17 +62,65 @@ TEST(PickleReader, LaterKeysReplaceEarlierOnes) {
 }
 
 TEST(PickleReader, NamesTheGlobalItRefuses) {
-  EXPECT_EQ(refusal("\x80\x02}q\x00"
-                    "cos\nsystem\nX\x02\x00\x00\x00ls\x85R."sv),
-            "p: byte 5: global os.system is not one that a checkpoint may name");
-  EXPECT_EQ(refusal("\x80\x04\x8c\x02os\x8c\x06system\x93."sv),
-            "p: byte 14: global os.system is not one that a checkpoint may name");
+  EXPECT_EQ(
+      refusal("\x80\x02}q\x00"
+              "cos\nsystem\nX\x02\x00\x00\x00ls\x85R."sv),
+      "p: byte 5: global os.system is not one that a checkpoint may name (--ignore-unknown reads the rest without "
+      "it)");
+  EXPECT_THAT(refusal("\x80\x04\x8c\x02os\x8c\x06system\x93."sv),
+              testing::StartsWith("p: byte 14: global os.system is not one that a checkpoint may name"));
 }
 
-TEST(PickleReader, RefusesWhatNeedsClasses) {
-  for (const auto pickle : {"(ios\nsystem\n."sv, "(os."sv, "\x82\x01."sv, "\x92."sv, "\x97."sv, "Pid\n."sv}) {
+TEST(PickleReader, NamesTheClassWhoseObjectItRefuses) {
+  EXPECT_THAT(refusal("(ios\nsystem\n."sv), HasSubstr("global os.system is not one"));
+  EXPECT_THAT(refusal("(cos\nsystem\no."sv), HasSubstr("global os.system is not one"));
+  EXPECT_THAT(refusal("\x80\x02"
+                      "cargparse\nNamespace\n)\x81}b."sv),
+              HasSubstr("global argparse.Namespace is not one"));
+  EXPECT_THAT(refusal("\x80\x04"
+                      "ca\nB\n)}\x92."sv),
+              HasSubstr("global a.B is not one"));
+}
+
+TEST(PickleReader, RefusesWhatNeedsARegistry) {
+  for (const auto pickle : {"\x82\x01."sv, "\x83\x01\x00."sv, "\x84\x01\x00\x00\x00."sv, "\x97."sv, "\x98."sv,
+                            "Pid\n."sv, "I5\n."sv, "S'a'\n."sv, "F1\n."sv, "V\n."sv, "g0\n."sv}) {
     EXPECT_THAT(refusal(pickle), HasSubstr("is none that a checkpoint needs"));
   }
+}
+
+TEST(PickleReader, UnknownObjectsAreLeavesWhereTheyAreIgnored) {
+  const auto read = [](std::string_view pickle) {
+    return describe(Dict{{"v", read_pickle(pickle, {.name = "p", .ignore_unknown = true}).value}}).dump();
+  };
+  const std::string system = R"({"v":{"opaque":"os.system"}})";
+  // Called, made, made with keywords, as an instance of protocol 0, with a state, as a list and as a dict.
+  for (const auto pickle :
+       {"cos\nsystem\n."sv, "cos\nsystem\nX\x02\x00\x00\x00ls\x85R."sv, "cos\nsystem\n)\x81."sv,
+        "cos\nsystem\n)}\x92."sv, "cos\nsystem\n)}X\x01\x00\x00\x00kK\x01s\x92."sv, "(ios\nsystem\n."sv,
+        "(cos\nsystem\nK\x01o."sv, "cos\nsystem\n)\x81}X\x01\x00\x00\x00kK\x01sb."sv,
+        "cos\nsystem\n)\x81K\x01"
+        "a."sv,
+        "cos\nsystem\n)\x81(K\x01"
+        "e."sv,
+        "cos\nsystem\n)\x81(K\x01K\x02u."sv, "cos\nsystem\n)\x81K\x01K\x02s."sv, "cos\nsystem\n)R)R."sv,
+        "\x8c\x02os\x8c\x06system\x93."sv}) {
+    EXPECT_EQ(read(pickle), system) << pickle;
+  }
+  EXPECT_EQ(read("}X\x01\x00\x00\x00"
+                 "aca\nB\n)\x81}bsX\x01\x00\x00\x00"
+                 "bK\x05s."sv),
+            R"({"v/a":{"opaque":"a.B"},"v/b":{"value":5}})");
+}
+
+TEST(PickleReader, ReadsDefaultDictsAndByteArrays) {
+  EXPECT_EQ(read("\x80\x02"
+                 "ccollections\ndefaultdict\nc__builtin__\nlist\n\x85RK\x01K\x02s."sv),
+            R"({"v/1":{"value":2}})");
+  EXPECT_EQ(read("\x80\x03"
+                 "cbuiltins\nbytearray\nC\x02hi\x85R."sv),
+            R"({"v":{"value":"6869"}})");
+  EXPECT_EQ(read("\x80\x05\x96\x02\x00\x00\x00\x00\x00\x00\x00hi."sv), R"({"v":{"value":"6869"}})");
 }
 
 TEST(PickleReader, RefusesWhatIsCutShort) {

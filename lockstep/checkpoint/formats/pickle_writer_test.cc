@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "lockstep/checkpoint/formats/describe.h"
+#include "lockstep/checkpoint/contents/describe.h"
 #include "lockstep/checkpoint/formats/pickle_reader.h"
 
 namespace lockstep::checkpoint {

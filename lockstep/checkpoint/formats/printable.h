@@ -15,4 +15,7 @@ inline std::string printable(std::string_view text, size_t most = 100) {
   return text.size() > most ? line + "..." : line;
 }
 
+// How a file starts, for the error that says it is of no known format.
+inline std::string quoted_start(std::string_view start) { return '"' + printable(start, 24) + '"'; }
+
 }  // namespace lockstep::checkpoint

@@ -1,23 +1,18 @@
 #include "lockstep/checkpoint/formats/pt_writer.h"
 
-#include "lockstep/checkpoint/formats/atomic_file.h"
-#include "lockstep/checkpoint/formats/pickle_writer.h"
+#include "lockstep/checkpoint/files/atomic_file.h"
+#include "lockstep/checkpoint/files/zip_writer.h"
+#include "lockstep/checkpoint/formats/pt_entries.h"
 #include "lockstep/checkpoint/formats/storage_plan.h"
-#include "lockstep/checkpoint/formats/zip_writer.h"
 
 namespace lockstep::checkpoint {
 
 void write_pt(const Value& value, ByteSink& sink) {
   const StoragePlan plan(value);
   ZipWriter zip(sink);
-  zip.add("archive/data.pkl", write_pickle(value, plan));  // first: PyTorch takes the folder's name from it
-  zip.add("archive/.format_version", "1");
-  zip.add("archive/.storage_alignment", std::to_string(ZipWriter::kAlignment));
-  zip.add("archive/byteorder", "little");
-  for (size_t i = 0; i < plan.storages().size(); ++i) {
-    zip.add("archive/data/" + std::to_string(i), plan.storages()[i].bytes());
+  for (const PtEntry& entry : pt_entries(value, plan)) {
+    zip.add(entry.name, entry.storage ? plan.storages()[*entry.storage].bytes() : entry.text);
   }
-  zip.add("archive/version", "3\n");
   zip.finish();
 }
 

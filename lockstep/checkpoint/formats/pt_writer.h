@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "lockstep/checkpoint/formats/byte_sink.h"
+#include "lockstep/checkpoint/files/byte_sink.h"
 #include "lockstep/checkpoint/formats/value.h"
 
 namespace lockstep::checkpoint {

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/command.h"
-#include "lockstep/checkpoint/formats/describe.h"
+#include "lockstep/checkpoint/contents/describe.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
 #include "lockstep/checkpoint/formats/value_view.h"

@@ -11,7 +11,7 @@ namespace lockstep::checkpoint {
 namespace {
 
 bool can_be_borrowed(const at::Tensor& tensor) {
-  return tensor.device().is_cpu() && !tensor.is_conj() && !tensor.is_neg();
+  return (tensor.device().is_cpu() || tensor.is_meta()) && !tensor.is_conj() && !tensor.is_neg();
 }
 
 int64_t end_of(const at::Tensor& tensor) {
@@ -62,9 +62,9 @@ StoredView StoragePlan::view(const at::Tensor& original) const {
 
 std::string_view StoragePlan::Storage::bytes() const {
   if (elements() == 0) return {};
-  const auto size = static_cast<size_t>(tensor.element_size());
+  if (!has_memory()) throw BugError("a tensor of a checkpoint has a place, but no memory");
   const auto* memory = static_cast<const char*>(tensor.storage().data());
-  return {memory + static_cast<size_t>(begin) * size, static_cast<size_t>(elements()) * size};
+  return {memory + static_cast<size_t>(begin) * tensor.element_size(), size()};
 }
 
 }  // namespace lockstep::checkpoint

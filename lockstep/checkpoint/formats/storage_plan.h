@@ -23,7 +23,8 @@ struct StoredView {
 
 // Collects the storages of a tree's tensors in the order of their first use, and of each the window that the tensors
 // reach. A .pt file gives a storage one dtype, so tensors of different dtypes over one storage get a storage each. CPU
-// tensors are borrowed, not copied: the tree must outlive the plan unchanged.
+// tensors are borrowed, not copied: the tree must outlive the plan unchanged. A tensor of the device meta stands for
+// one whose bytes come from elsewhere: it has a place, but no bytes().
 class StoragePlan {
  public:
   // Throws BugError for a tensor that is undefined or not strided.
@@ -33,8 +34,10 @@ class StoragePlan {
     at::Tensor tensor;  // any tensor over the storage
     int64_t begin = 0;  // the window, in elements
     int64_t end = 0;
-    std::string_view bytes() const;
+    std::string_view bytes() const;  // throws BugError for one without memory
     int64_t elements() const { return end - begin; }
+    uint64_t size() const { return static_cast<uint64_t>(elements()) * tensor.element_size(); }  // of bytes()
+    bool has_memory() const { return !tensor.is_meta(); }
     at::ScalarType dtype() const { return tensor.scalar_type(); }
   };
   const std::vector<Storage>& storages() const { return storages_; }

@@ -14,4 +14,11 @@ c10::Storage allocate_storage(int64_t bytes) {
   }
 }
 
+at::Tensor tensor_over(const c10::Storage& storage, at::ScalarType dtype, const TensorGeometry& geometry) {
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(geometry.sizes, geometry.strides, geometry.offset);
+  return tensor;
+}
+
 }  // namespace lockstep::checkpoint

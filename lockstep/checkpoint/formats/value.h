@@ -6,9 +6,9 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -29,11 +29,18 @@ struct Bytes {
   std::string data;
 };
 
+// What a file holds of a class that is not read, and nothing of its content: only readers that were asked to ignore
+// unknown classes make one, and no writer takes it.
+struct Opaque {
+  std::string name;  // "argparse.Namespace"
+};
+
 // A dict's key: text, or a number (an optimizer's state numbers its parameters).
 using Key = std::variant<std::string, int64_t>;
 std::string key_text(const Key& key);
 
-// A dict that keeps the order of insertion, as Python's do. Lookup takes constant time.
+// A dict that keeps the order of insertion, as Python's do. Lookup takes constant time, whoever chose the keys: their
+// hash has a secret of the process.
 class Dict {
  public:
   struct Entry;
@@ -55,9 +62,13 @@ class Dict {
   std::vector<Entry>::const_iterator begin() const;
   std::vector<Entry>::const_iterator end() const;
 
+  void reserve(size_t entries);  // allocates what so many will need
+  // The bytes that a dict of so many entries allocates if it was reserved, without what the entries' own content takes.
+  static uint64_t bytes_for(size_t entries);
+
  private:
-  std::vector<Entry> entries_;
-  std::unordered_map<Key, size_t> positions_;
+  struct Table;  // behind a pointer, which keeps Values small
+  std::unique_ptr<Table> table_;
 };
 
 // One node of the tree. A copy is deep, except that tensors share their memory. Values are made from plain ones:
@@ -65,7 +76,7 @@ class Dict {
 class Value {
  public:
   using Content =
-      std::variant<std::monostate, bool, int64_t, double, std::string, Bytes, at::Tensor, List, Tuple, Dict>;
+      std::variant<std::monostate, bool, int64_t, double, std::string, Bytes, at::Tensor, List, Tuple, Dict, Opaque>;
 
   Value();  // None
   Value(const Value&);
@@ -87,10 +98,12 @@ class Value {
   Value(List items);
   Value(Tuple tuple);
   Value(Dict dict);
+  Value(Opaque opaque);
 
   const Content& content() const { return content_; }
   bool is_none() const { return std::holds_alternative<std::monostate>(content_); }
-  // The content if it is a T (bool, int64_t, double, std::string, Bytes, at::Tensor, List, Tuple, Dict), or nullptr.
+  // The content if it is a T (bool, int64_t, double, std::string, Bytes, at::Tensor, List, Tuple, Dict, Opaque), or
+  // nullptr.
   template <typename T>
   const T* get_if() const {
     return std::get_if<T>(&content_);
@@ -127,10 +140,5 @@ struct Dict::Entry {
   Key key;
   Value value;
 };
-
-inline size_t Dict::size() const { return entries_.size(); }
-inline bool Dict::empty() const { return entries_.empty(); }
-inline std::vector<Dict::Entry>::const_iterator Dict::begin() const { return entries_.begin(); }
-inline std::vector<Dict::Entry>::const_iterator Dict::end() const { return entries_.end(); }
 
 }  // namespace lockstep::checkpoint

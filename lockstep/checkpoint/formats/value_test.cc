@@ -18,6 +18,7 @@ TEST(Value, IsMadeFromPlainValues) {
   EXPECT_EQ(Value(List{1, 2}).kind(), "a list");
   EXPECT_EQ(Value(Tuple{{1, 2}}).kind(), "a tuple");
   EXPECT_EQ(Value(Dict{{"a", 1}}).kind(), "a dict");
+  EXPECT_EQ(Value(Opaque{"a.B"}).kind(), "an object of an unknown class");
 }
 
 TEST(Value, RefusesNumbersThatNoCheckpointHolds) {
@@ -56,6 +57,41 @@ TEST(Dict, TellsNumbersFromStrings) {
   EXPECT_EQ(*dict.find(int64_t{5})->get_if<int64_t>(), 2);
   EXPECT_EQ(dict.find("6"), nullptr);
 }
+
+TEST(Dict, FindsEachOfManyKeys) {
+  for (const bool reserved : {false, true}) {
+    Dict dict;
+    if (reserved) dict.reserve(1000);
+    for (int64_t i = 0; i < 1000; ++i) {
+      dict.set(i << 32, i);
+      dict.set(std::to_string(i), -i);
+      dict.set(i << 32, i + 1);
+    }
+    EXPECT_EQ(dict.size(), 2000u);
+    for (int64_t i = 0; i < 1000; ++i) {
+      EXPECT_EQ(*dict.find(i << 32)->get_if<int64_t>(), i + 1);
+      EXPECT_EQ(*dict.find(std::to_string(i))->get_if<int64_t>(), -i);
+      EXPECT_EQ(dict.find((i << 32) + 1), nullptr);
+    }
+  }
+}
+
+TEST(Dict, ACopyIsADictOfItsOwn) {
+  Dict dict{{"a", 1}};
+  Dict copy = dict;
+  copy.set("a", 2);
+  copy.set("b", 3);
+  EXPECT_EQ(*dict.find("a")->get_if<int64_t>(), 1);
+  EXPECT_EQ(dict.size(), 1u);
+  dict = Dict();
+  EXPECT_TRUE(dict.empty());
+  EXPECT_EQ(dict.begin(), dict.end());
+  EXPECT_FALSE(dict.contains("a"));
+  const Dict moved = std::move(copy);
+  EXPECT_EQ(moved.size(), 2u);
+}
+
+TEST(Value, IsSmall) { EXPECT_LE(sizeof(Value), 40u); }
 
 }  // namespace
 }  // namespace lockstep::checkpoint

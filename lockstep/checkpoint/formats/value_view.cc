@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lockstep/checkpoint/formats/printable.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
 
 namespace lockstep::checkpoint {
 
@@ -69,6 +70,7 @@ const std::string& ValueView::text() const {
 const at::Tensor& ValueView::tensor() const {
   const auto* tensor = value_->get_if<at::Tensor>();
   if (tensor == nullptr) wrong("a tensor");
+  bring_into_memory(*tensor);
   return *tensor;
 }
 

@@ -24,7 +24,7 @@ class ValueView {
   int64_t integer() const;  // a number with a zero fraction passes
   double number() const;    // of either kind, whole or not
   const std::string& text() const;
-  const at::Tensor& tensor() const;
+  const at::Tensor& tensor() const;  // in memory: if its elements are still in a file, they are read now
   const Dict& dict() const;
 
   const Value& value() const { return *value_; }

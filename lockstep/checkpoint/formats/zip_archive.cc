@@ -36,9 +36,10 @@ struct ZipArchive::Handle {
   zip_t* zip;
 };
 
-ZipArchive::ZipArchive(std::string path) : path_(std::move(path)) {
+ZipArchive::ZipArchive(std::string path, const InputFile& file, Headers headers) : path_(std::move(path)) {
   int code = 0;
-  zip_t* zip = zip_open(path_.c_str(), ZIP_RDONLY, &code);
+  const std::string opened = cat("/proc/self/fd/", file.fd.get());
+  zip_t* zip = zip_open(opened.c_str(), ZIP_RDONLY | (headers == Headers::kCompared ? ZIP_CHECKCONS : 0), &code);
   if (zip == nullptr) {
     zip_error_t error;
     zip_error_init_with_code(&error, code);
@@ -100,12 +101,26 @@ void ZipArchive::read_into(const std::string& name, void* memory, uint64_t bytes
   if (size(name) != bytes) {
     throw DataError(path_, ": ", printable(name), ": holds ", size(name), " bytes where ", bytes, " are needed");
   }
+  read_through(name, bytes, [memory](uint64_t done, uint64_t&) { return static_cast<char*>(memory) + done; });
+}
+
+void ZipArchive::check(const std::string& name) {
+  constexpr uint64_t kBlock = 1 << 20;
+  std::string block(std::min(size(name), kBlock), '\0');
+  read_through(name, size(name), [&block](uint64_t, uint64_t& bytes) {
+    bytes = std::min<uint64_t>(bytes, block.size());
+    return block.data();
+  });
+}
+
+void ZipArchive::read_through(const std::string& name, uint64_t bytes, const Take& take) {
   check_packing(name);
   const std::unique_ptr<zip_file_t, FileCloser> file(zip_fopen_index(handle_->zip, position(name), 0));
   if (!file) throw DataError(path_, ": ", printable(name), ": ", zip_strerror(handle_->zip));
-  uint64_t done = 0;
-  while (done < bytes) {
-    const zip_int64_t count = zip_fread(file.get(), static_cast<char*>(memory) + done, bytes - done);
+  for (uint64_t done = 0; done < bytes;) {
+    uint64_t most = bytes - done;
+    char* const to = take(done, most);
+    const zip_int64_t count = zip_fread(file.get(), to, most);
     if (count <= 0) {
       throw DataError(path_, ": ", printable(name), ": damaged after ", done, " of ", bytes, " bytes (",
                       zip_file_strerror(file.get()), ")");

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <zip.h>
 
-#include "lockstep/checkpoint/formats/byte_sink.h"
+#include "lockstep/checkpoint/files/byte_sink.h"
+#include "lockstep/checkpoint/files/zip_writer.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
-#include "lockstep/checkpoint/formats/zip_writer.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -59,6 +59,29 @@ TEST_F(ZipArchiveTest, ChecksTheChecksum) {
   write_file(path_, damaged);
   ZipArchive archive(path_);
   EXPECT_THAT(error_of<DataError>([&] { archive.read("a/one", 100); }), HasSubstr("a/one: damaged (CRC error)"));
+}
+
+TEST_F(ZipArchiveTest, ChecksEntriesThatNobodyReads) {
+  write({{"a/one", std::string(3u << 20, 'x') + "the end"}, {"a/none", ""}});
+  ZipArchive(path_).check("a/one");
+  ZipArchive(path_).check("a/none");
+  std::string damaged = read_file(path_);
+  damaged[damaged.find("the end")] = 'T';
+  write_file(path_, damaged);
+  EXPECT_THAT(error_of<DataError>([&] { ZipArchive(path_).check("a/one"); }), HasSubstr("a/one: damaged (CRC error)"));
+}
+
+TEST_F(ZipArchiveTest, ComparesHeadersWhereAsked) {
+  using Headers = ZipArchive::Headers;
+  write({{"a/one", "1"}, {"a/two", "2"}});
+  const ZipArchive whole(path_, Headers::kCompared);
+  constexpr size_t kToChecksum = 14;  // of the first entry's own header
+  std::string damaged = read_file(path_);
+  damaged[kToChecksum] ^= 1;
+  write_file(path_, damaged);
+  EXPECT_EQ(error_of<DataError>([&] { ZipArchive archive(path_, Headers::kOfDirectory); }), "no error");
+  EXPECT_THAT(error_of<DataError>([&] { ZipArchive archive(path_, Headers::kCompared); }),
+              HasSubstr("cut short or damaged"));
 }
 
 TEST_F(ZipArchiveTest, RefusesNamesThatLeadOut) {

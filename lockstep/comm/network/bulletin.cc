@@ -12,7 +12,7 @@ namespace {
 constexpr const char *kGivenUp = "given-up", *kLearners = "learners";
 constexpr char kDesync = 'd', kNoDesync = '-';  // the first letter of the reason
 
-std::string post_key(const WatchGroup& group, int rank) { return cat("wait/", group.name, '/', rank); }
+std::string post_key(const std::string& group, int rank) { return cat("wait/", group, '/', rank); }
 std::string heartbeat_key(int rank) { return cat("beat/", rank); }
 
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
@@ -26,7 +26,7 @@ Bulletin::~Bulletin() = default;
 
 void Bulletin::announce() { heartbeat("0"); }
 
-void Bulletin::announce(const WatchGroup& group) { post(group, {}); }
+void Bulletin::announce(const WatchGroup& group) { post(group.name, {}); }
 
 void Bulletin::heartbeat(const std::string& text) { store_->set(heartbeat_key(rank_), bytes_of(text)); }
 
@@ -49,13 +49,13 @@ const Post* History::find(uint64_t number) const {
   return number != 0 && post.number == number ? &post : nullptr;
 }
 
-void Bulletin::post(const WatchGroup& group, const History& history) {
+void Bulletin::post(const std::string& group, const History& history) {
   store_->set(post_key(group, rank_), bytes_of({reinterpret_cast<const char*>(&history), sizeof history}));
 }
 
 std::vector<History> Bulletin::posts(const WatchGroup& group) {
   std::vector<std::string> keys;
-  for (const int rank : group.ranks) keys.push_back(post_key(group, rank));
+  for (const int rank : group.ranks) keys.push_back(post_key(group.name, rank));
   std::vector<History> posts;
   for (const auto& bytes : store_->multiGet(keys)) {
     History history;

@@ -64,7 +64,7 @@ class Bulletin {
   std::vector<std::string> heartbeats(const std::vector<int>& ranks);
 
   // Writes this rank's history in the group.
-  void post(const WatchGroup& group, const History& history);
+  void post(const std::string& group, const History& history);
   // The histories of all members, by rank in the group; all of them must have announced themselves there.
   std::vector<History> posts(const WatchGroup& group);
 

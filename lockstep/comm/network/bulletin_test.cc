@@ -21,7 +21,7 @@ TEST(Bulletin, CarriesBeatsPostsAndTheFirstReasonToGiveUp) {
 
   History history;
   for (uint64_t number = 1; number <= 12; ++number) history.add({number, signature_of(calls::barrier())});
-  second.post(group, history);
+  second.post(group.name, history);
   const auto posts = first.posts(group);
   ASSERT_EQ(posts.size(), 2u);
   EXPECT_EQ(posts[0].newest(), 12u);

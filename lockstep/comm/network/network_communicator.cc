@@ -44,16 +44,22 @@ NetworkCommunicator::~NetworkCommunicator() {
 NetworkCommunicator::Task NetworkCommunicator::make_task(WatchedCall call, uint64_t salt, std::optional<int> user_tag,
                                                          Act act) {
   const auto wait = std::make_shared<std::atomic<uint64_t>>(0);  // the watch's number; 0 until the task runs
-  const auto watch = network_.watch;
-  auto work = std::make_shared<NetworkWork>(call.label, call.timeout,
-                                            NetworkWork::Hooks{.remind =
-                                                                   [watch, wait] {
-                                                                     if (*wait != 0) watch->warn_if_late(*wait);
-                                                                   },
-                                                               .block = [watch, call] { return watch->block(call); },
-                                                               .progress = progress_,
-                                                               .left = [watch] { return watch->longest_left(); }});
-  watch->begin(call);
+  // The hooks don't hold the watch: a call that is kept for ever would keep it, too, and it could not say farewell.
+  NetworkWork::Hooks hooks{.progress = progress_};
+  hooks.remind = [watch = std::weak_ptr(network_.watch), wait] {
+    const auto alive = watch.lock();
+    if (alive && *wait != 0) alive->warn_if_late(*wait);
+  };
+  hooks.block = [watch = std::weak_ptr(network_.watch), call]() -> std::shared_ptr<void> {
+    const auto alive = watch.lock();
+    return alive ? alive->block(call) : nullptr;
+  };
+  hooks.left = [watch = std::weak_ptr(network_.watch)] {
+    const auto alive = watch.lock();
+    return alive ? alive->longest_left() : std::chrono::nanoseconds(0);
+  };
+  auto work = std::make_shared<NetworkWork>(call.label, call.timeout, std::move(hooks));
+  network_.watch->begin(call);
   auto run = [this, work, wait, salt, user_tag, call = std::move(call), act = std::move(act)] {
     std::exception_ptr failure;
     *wait = network_.watch->enter(call);

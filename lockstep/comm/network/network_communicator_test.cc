@@ -46,6 +46,22 @@ TEST(NetworkCommunicator, DifferentCallsExchangeNothingAndAreNamed) {
   }
 }
 
+// A call that another rank left unfinished is kept to the process's end. The watch ends with the communicator, so that
+// it says farewell, and rank 0's keeps the store for those who don't know yet.
+TEST(NetworkCommunicator, AKeptCallDoesNotKeepTheWatch) {
+  LocalWorld{.size = 2}.run_networks([](const Network& network, int) {
+    const long holders = network.watch.use_count();
+    std::shared_ptr<Work> kept;
+    {
+      NetworkCommunicator comm(network, {0, 1}, "world");
+      kept = comm.start(calls::barrier());
+      kept->wait();
+    }
+    EXPECT_EQ(network.watch.use_count(), holders);
+    EXPECT_TRUE(kept->done());
+  });
+}
+
 // A root's small broadcast is through before anybody has received it, and a call of no elements sends nothing.
 TEST(NetworkCommunicator, ARankThatIsAheadIsFoundByWhatItCalledBefore) {
   for (const int64_t elements : {64, 0}) {

@@ -118,8 +118,10 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
   if (!at->second.missing) at->second.missing = error.peers();
   // The current round may have begun before this wait. A comparison takes two rounds: one posts, a later one reads.
   const uint64_t enough = state_->rounds + (error.cause() == MeshError::Cause::kTimeout ? 3 : 2);
-  state_->news.wait_for(lock, 5 * state_->options.period, [&] {
-    return state_->verdict || state_->store_failed || state_->is_cut_off() || state_->rounds >= enough;
+  // Where calls differ, the verdict comes once all ranks have posted theirs, or a few rounds later.
+  state_->news.wait_for(lock, 10 * state_->options.period, [&] {
+    return state_->verdict || state_->store_failed || state_->is_cut_off() ||
+           (state_->rounds >= enough && !state_->differs);
   });
   if (state_->verdict) return state_->verdict;
   const std::string text = state_->text_of(at->second, error);
@@ -163,11 +165,12 @@ std::exception_ptr Watch::explain(uint64_t id, std::exception_ptr why) {
     std::unique_lock lock(state_->mutex);
     const auto at = state_->waits.find(id);
     if (at != state_->waits.end()) at->second.seconds = std::max(0.1, seconds_since(at->second.began_ns));
-    if (!differs.empty()) state_->differs = state_->knows = true;
+    if (!differs.empty()) state_->differs = true;
     const uint64_t enough = state_->rounds + (differs.empty() ? 3 : 8);
     state_->news.wait_for(lock, (differs.empty() ? 4 : 8) * state_->options.period,
                           [&] { return state_->verdict || state_->store_failed || state_->rounds >= enough; });
     if (state_->verdict) return state_->verdict;
+    if (!differs.empty()) state_->knows = true;
   }
   if (!differs.empty()) give_up(differs);
   return why;

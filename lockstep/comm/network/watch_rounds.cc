@@ -85,7 +85,7 @@ void Watch::State::run_round(std::unique_lock<std::mutex>& lock) {
   for (const auto& [id, wait] : lasting) {
     if (wait.missing) peers.read_heartbeats(*bulletin, *wait.missing);
     if (wait.call.is_message()) continue;
-    bulletin->post(wait.call.group, told_histories.at(wait.call.group.name));
+    bulletin->post(wait.call.group.name, told_histories.at(wait.call.group.name));
     posts[id] = bulletin->posts(wait.call.group);
   }
   lock.lock();
@@ -104,9 +104,12 @@ void Watch::State::run_round(std::unique_lock<std::mutex>& lock) {
   if (knows) note_difference(lock);
 }
 
+// A rank that has learned it on one group may be missed on another, so it posts its calls on all of them.
 void Watch::State::note_difference(std::unique_lock<std::mutex>& lock) {
   const bool is_new = !std::exchange(noted, true);
+  const auto told_histories = is_new ? histories : std::map<std::string, History>{};
   lock.unlock();
+  for (const auto& [group, history] : told_histories) bulletin->post(group, history);
   if (is_new) bulletin->learn_of_difference();
   const bool all = options.rank == 0 && bulletin->learners() >= static_cast<int64_t>(options.ranks.size());
   lock.lock();

@@ -95,6 +95,27 @@ TEST(Watch, GivingUpEndsTheOthersLongWaits) {
             "69 rank 1 (b) gave up: disk full");
 }
 
+// Others may compare their calls on a group on which this rank did not wait long.
+TEST(Watch, ARankThatLearnsOfADifferenceOnOneGroupPostsItsCallsOnAll) {
+  const Store store = store_of_two();
+  const WatchGroup others{"others", {0, 1}};
+  Watch first(options_of(0), std::make_unique<Bulletin>(store, 0)),
+      second(options_of(1), std::make_unique<Bulletin>(store, 1));
+  first.announce(others);
+  second.announce(others);
+  WatchedCall call = barrier(std::chrono::seconds(20));
+  second.note({.group = others, .number = 7, .signature = call.signature, .label = "barrier"});
+  first.enter(call);
+  call.signature.elements = 3;
+  second.enter(call);
+  const Stopwatch waited;
+  while (!(first.verdict() && second.verdict()) && waited.seconds() < 20) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_THAT(text_of(second.verdict()), HasSubstr("rank 0 called barrier #0"));
+  Bulletin reader(store, 0);
+  while (reader.learners() < 2 && waited.seconds() < 20) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(reader.posts(others)[1].newest(), 7u);
+}
+
 TEST(Watch, AStoreThatIsGoneLeavesTheConnectionsOwnWord) {
   class Gone final : public c10d::HashStore {
    public:

@@ -1,22 +1,16 @@
 #include "lockstep/datasets/survey/contact_sheet.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/data/permutation.h"
 #include "lockstep/data/read_batch.h"
-#include "lockstep/datasets/files/file_errors.h"
 #include "lockstep/datasets/image_setup.h"
 #include "lockstep/datasets/whole_sample.h"
-#include "lockstep/image/encode.h"
+#include "lockstep/datasets/write_png.h"
+#include "lockstep/image/class_colours.h"
 #include "lockstep/image/resize.h"
 
 namespace lockstep::datasets {
@@ -29,11 +23,6 @@ using image::Size;
 constexpr int kCell = 160, kGap = 4, kBetween = 12;  // pixels: of an image's place, beside it, and between samples
 constexpr int kAcross = 4;                           // samples a row
 constexpr uint8_t kGround = 40;
-using Colour = std::array<uint8_t, 3>;
-// Of the classes from 1 on, again and again.
-constexpr std::array kColours = {Colour{255, 64, 64}, Colour{64, 200, 255}, Colour{255, 210, 0},
-                                 Colour{80, 230, 80}, Colour{220, 80, 255}, Colour{255, 140, 0},
-                                 Colour{0, 120, 255}, Colour{255, 150, 200}};
 
 // An image, and the classes of its pixels where it has a mask.
 struct Picture {
@@ -68,7 +57,7 @@ void draw(const Picture& picture, int left, int top, Pixels& sheet) {
       const int number = picture.classes.empty() ? 0 : *picture.classes.at(x, y);
       for (size_t c = 0; c < 3; ++c) {
         const int level = image.channels() == 1 ? from[0] : from[c];
-        const int over = number == 0 ? level : kColours[static_cast<size_t>(number - 1) % kColours.size()][c];
+        const int over = number == 0 ? level : image::class_colour(number)[c];
         to[c] = static_cast<uint8_t>((level * 3 + over * 2) / 5);
       }
     }
@@ -165,15 +154,6 @@ std::string text_of(const ContactSheet& sheet, const std::string& path) {
   return text + '\n';
 }
 
-void write_sheet(const ContactSheet& sheet, const std::string& path) {
-  const std::vector<uint8_t> png = image::encode_png(sheet.pixels);
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  const std::string_view bytes(reinterpret_cast<const char*>(png.data()), png.size());
-  if (file && write_all(file.get(), bytes)) return;
-  const int error = errno;
-  struct stat status {};
-  if (file && fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode)) unlink(path.c_str());
-  throw_write_error(path, error);
-}
+void write_sheet(const ContactSheet& sheet, const std::string& path) { write_png(path, sheet.pixels); }
 
 }  // namespace lockstep::datasets

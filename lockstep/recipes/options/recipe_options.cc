@@ -70,6 +70,10 @@ void ImagenetOptions::check() const {
   // process.
   if (size && *size < 32)
     throw ConfigError("--size ", *size, ": imagenet's networks halve images five times; expected 32 or more");
+  constexpr int kAlexnetLeast = 63;
+  if (arch == Arch::kAlexnet && size && *size < kAlexnetLeast)
+    throw ConfigError("--size ", *size, ": nothing is left for alexnet's last pooling; expected ", kAlexnetLeast,
+                      " or more");
   check_alpha("mixup", mixup);
   check_alpha("cutmix", cutmix);
 }
@@ -77,6 +81,8 @@ void ImagenetOptions::check() const {
 void UNetOptions::declare(config::OptionSet& options) {
   declare_size(options, "pixels of images' shorter side (left out: 64 of drawn ones, 256 of --data)", &size);
   images.declare(options);
+  options.flag("bilinear", "upsample by interpolation, in place of transposed convolutions", &bilinear,
+               config::Effect::kIdentity);
   options.number("width", "N", "channels of the first level; each further one has twice as many", &width, 1, 1024,
                  config::Effect::kIdentity);
 }

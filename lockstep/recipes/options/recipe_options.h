@@ -16,13 +16,27 @@ struct MnistOptions : train::RecipeDescription {
   std::vector<std::string> presets() const override { return {"paddle"}; }
 };
 
-enum class Arch { kResnet18, kResnet34, kResnet50, kResnet101, kMobilenetV2 };
+enum class Arch {
+  kResnet18,
+  kResnet34,
+  kResnet50,
+  kResnet101,
+  kResnet152,
+  kMobilenetV2,
+  kShufflenetV2,
+  kAlexnet,
+  kIgcv3
+};
 constexpr auto words(Arch) {
   return std::to_array<config::Word<Arch>>({{Arch::kResnet18, "resnet18"},
                                             {Arch::kResnet34, "resnet34"},
                                             {Arch::kResnet50, "resnet50"},
                                             {Arch::kResnet101, "resnet101"},
-                                            {Arch::kMobilenetV2, "mobilenet_v2"}});
+                                            {Arch::kResnet152, "resnet152"},
+                                            {Arch::kMobilenetV2, "mobilenet_v2"},
+                                            {Arch::kShufflenetV2, "shufflenet_v2"},
+                                            {Arch::kAlexnet, "alexnet"},
+                                            {Arch::kIgcv3, "igcv3"}});
 }
 
 struct ImagenetOptions : train::RecipeDescription {
@@ -42,6 +56,7 @@ struct ImagenetOptions : train::RecipeDescription {
 struct UNetOptions : train::RecipeDescription {
   std::optional<int> size;  // pixels of images' shorter side; left out: 64 of drawn ones, 256 of files
   int width = 64;           // channels of the first level
+  bool bilinear = false;    // upsampling by interpolation
   datasets::ImageOptions images;
 
   std::string name() const override { return "unet"; }

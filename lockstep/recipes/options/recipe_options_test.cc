@@ -324,7 +324,8 @@ TEST(TrainHelp, NamesEveryOptionByComponent) {
 }
 
 TEST(TrainHelp, OfARecipeShowsItsOwnOptionsAlone) {
-  EXPECT_THAT(help_of("imagenet --help"), HasSubstr("--arch resnet18|resnet34|resnet50|resnet101|mobilenet_v2"));
+  EXPECT_THAT(help_of("imagenet --help"),
+              HasSubstr("--arch resnet18|resnet34|resnet50|resnet101|resnet152|mobilenet_v2|"));
   EXPECT_THAT(help_of("mnist -h"), testing::Not(HasSubstr("--arch")));
 }
 

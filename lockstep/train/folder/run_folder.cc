@@ -30,6 +30,14 @@ std::string run_above(const fs::path& file) {
   return named.parent_path().empty() ? "." : named.parent_path().string();
 }
 
+bool has_safetensors(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".safetensors") return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool holds_checkpoint(const std::string& folder) {
@@ -86,6 +94,7 @@ bool same_place(const std::string& a, const std::string& b) {
 std::string checkpoint_at(const std::string& name, const std::string& path) {
   if (!is_folder(path)) return path;
   if (const auto newest = newest_checkpoint(path)) return *newest;
+  if (has_safetensors(path)) return path;  // their reader takes a folder
   throw ConfigError(name, ' ', path, ": no run's folder with a checkpoint in its checkpoints/; name a file (.pt)");
 }
 

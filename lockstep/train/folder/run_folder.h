@@ -31,8 +31,8 @@ bool is_newest(const std::string& file);
 // Whether both are the same file or folder, by whatever path.
 bool same_place(const std::string& a, const std::string& b);
 
-// Returns the checkpoint that a path names: the file itself, or the newest one of a run's folder. Throws ConfigError
-// if there is none; `name` says what named the path, "inspect", "--load".
+// Returns the checkpoint that a path names: the file itself, the newest one of a run's folder, or a folder of
+// safetensors. Throws ConfigError if there is none; `name` says what named the path, "inspect", "--load".
 std::string checkpoint_at(const std::string& name, const std::string& path);
 
 }  // namespace lockstep::train

@@ -101,6 +101,8 @@ TEST_F(RunFolderTest, APathNamesACheckpoint) {
   EXPECT_EQ(checkpoint_at("inspect", newest), newest);
   EXPECT_THAT(::lockstep::testing_support::refusal([&] { checkpoint_at("inspect", dir_.path()); }),
               HasSubstr("no run's folder with a checkpoint"));
+  std::ofstream(dir_ / "model.safetensors") << "x";
+  EXPECT_EQ(checkpoint_at("--load", dir_.path()), dir_.path()) << "its reader takes the folder";
 }
 
 }  // namespace

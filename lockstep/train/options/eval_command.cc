@@ -1,16 +1,12 @@
 #include "lockstep/train/options/eval_command.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/config/tokenizer.h"
 #include "lockstep/config/values.h"
-#include "lockstep/train/folder/run_files.h"
-#include "lockstep/train/folder/run_folder.h"
-#include "lockstep/train/options/train_options.h"
+#include "lockstep/train/options/checkpoint_subject.h"
 
 namespace lockstep::train {
 namespace {
@@ -25,12 +21,6 @@ std::string help(const std::string& program, const std::vector<config::OptionSha
              names[0], " --load runs/", names[0], "-1/checkpoints/best.pt --json\n");
 }
 
-// Whether a word names a file or folder, rightly or not, and no recipe.
-bool is_path(const std::string& word) {
-  std::error_code error;
-  return word.find('/') != std::string::npos || std::filesystem::exists(word, error);
-}
-
 }  // namespace
 
 void EvalOptions::declare(config::OptionSet& options) {
@@ -38,6 +28,9 @@ void EvalOptions::declare(config::OptionSet& options) {
   options.section("Options");
   options.subject("recipe", &recipe, kNone);
   options.text("load", "FILE", "the checkpoint to evaluate", &load, kNone);
+  options.text("strip-prefix", "TEXT", "drop it from the front of the names of weights (model.)", &strip_prefix, kNone);
+  options.flag("ignore-unknown", "leave out objects of unknown classes (nothing in a file is called)", &ignore_unknown,
+               kNone);
   options.text("data", "DIR", "folder of the data set (left out: the run's; without a run, made on the spot)", &data,
                kNone);
   options.number("skip-bad", "N", "leave out up to N samples that can't be read, beside those that the run met",
@@ -58,33 +51,12 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
   const auto shapes = choice_.shapes(rows_);
   const config::Given line = tokenize(shapes, args, config::Rest::kOptions, choice_.names());
   if (line.help) return help(program_, shapes, choice_.names());
-  // The word is a recipe, or names what is to be evaluated.
-  std::string word = line.words.empty() ? "" : only_word(line, cat(program_, " eval"), "RECIPE or RUN_DIR");
   rows_.apply_as_given(line.options);
-  std::string named = options_.load, option = "--load";
-  if (!word.empty() && !is_recipe(word) && is_path(word)) {
-    if (options_.load.empty()) named = word, option = "eval";
-    config::require_there("eval", word);
-    word.clear();
-  }
-  if (named.empty()) {
-    if (!word.empty()) choice_.choose(word, own_rows_);
-    throw ConfigError("eval: --load FILE is missing: which checkpoint is to be evaluated? Name it, or a run's folder");
-  }
-  config::require_there(option, named);
-  options_.load = named;
-  const OptionFile run = file_of_run(checkpoint_at(option, named));
-  if (word.empty()) word = run.recipe;
-  if (word.empty()) {
-    throw ConfigError(option, ' ', named, ": no config.toml of a run says which recipe it is; name it: ", program_,
-                      " eval ", config::either(choice_.names()));
-  }
-  options_.recipe = word;
-  recipe_ = choice_.choose(options_.recipe, own_rows_);
-  own_rows_.apply_as_given(line.options);
-  for (const auto& each : line.options) {
-    if (rows_.find(each.name) == nullptr) choice_.refuse_others({&each, 1}, options_.recipe, own_rows_);
-  }
+  const auto found = CheckpointSubject(program_, "eval", choice_).find(line, options_.load, rows_, own_rows_);
+  options_.load = found.load;
+  options_.recipe = found.recipe;
+  recipe_ = found.description;
+  const OptionFile& run = found.run;
   if (!run.path.empty() && run.recipe == options_.recipe) {
     options_.run_data = value_of(run.options, "data").value_or("");
     if (const auto most = value_of(run.options, "skip-bad"); most && !most->empty()) {
@@ -98,22 +70,6 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
   return std::nullopt;
 }
 
-bool EvalCommand::is_recipe(const std::string& word) const {
-  const auto& names = choice_.names();
-  return std::find(names.begin(), names.end(), word) != names.end();
-}
-
-// The config.toml of the run that the checkpoint lies in.
-OptionFile EvalCommand::file_of_run(const std::string& checkpoint) const {
-  const std::string run = run_of(checkpoint);
-  std::error_code error;
-  if (run.empty() || !std::filesystem::exists(RunFiles{run}.config(), error)) return {};
-  TrainOptions train;
-  config::OptionSet rows;
-  train.declare(rows);
-  return read_option_file(RunFiles{run}.config(), choice_.shapes(rows));
-}
-
 std::vector<std::string> EvalCommand::arguments() const {
   std::vector<std::string> words = {"eval"};
   for (const config::OptionSet* rows : {&rows_, &own_rows_}) {
@@ -123,12 +79,7 @@ std::vector<std::string> EvalCommand::arguments() const {
 }
 
 void EvalCommand::take_recorded(const config::Record& record) {
-  for (const auto& [name, value] : record) {
-    const config::Option* row = own_rows_.find(name);
-    if (row == nullptr || row->given || value.empty()) continue;
-    const config::GivenOption recorded{name, value};
-    own_rows_.apply({&recorded, 1});
-  }
+  take_record(record, own_rows_);
   recipe_->resolve(options_.data_path());
   recipe_->check();
 }

@@ -15,9 +15,11 @@
 namespace lockstep::train {
 
 struct EvalOptions {
-  std::string recipe;  // its name
-  std::string load;    // a checkpoint, or the folder of a run; never empty
-  std::string data;    // as the line says; empty: the run's own
+  std::string recipe;           // its name
+  std::string load;             // a checkpoint, or the folder of a run; never empty
+  std::string strip_prefix;     // of the names in it
+  bool ignore_unknown = false;  // leaves out what it holds of unknown classes
+  std::string data;             // as the line says; empty: the run's own
   // The data that the checkpoint's run was trained on, if the checkpoint lies in a run's folder; "": made on the spot.
   std::optional<std::string> run_data;
   int64_t run_skip_bad = 0;         // what the run passed over at most, if the checkpoint lies in its folder
@@ -54,9 +56,6 @@ class EvalCommand {
   void take_recorded(const config::Record& record);
 
  private:
-  bool is_recipe(const std::string& word) const;
-  OptionFile file_of_run(const std::string& checkpoint) const;
-
   std::string program_;
   RecipeChoice choice_;
   EvalOptions options_;

@@ -138,6 +138,8 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
   OptionFile told = file;
   // A fork's own file: its parent began with these weights, and --resume brings what became of them.
   if (!told.parent.empty()) options_.loaded = take(told.options, "load").value_or(options_.loaded);
+  if (!told.parent.empty()) take(told.options, "strip-prefix");
+  if (!told.parent.empty()) take(told.options, "ignore-unknown");
   drop_dependents(resumed.options, told.options, rows_);
   drop_dependents(resumed.options, line, rows_);
   options_.epochs_recalled =
@@ -158,7 +160,8 @@ std::vector<std::string> TrainCommand::arguments() const {
 std::string TrainCommand::resume_command(const std::string& folder) const {
   std::string command = cat(program_, " train ", options_.recipe, " --resume ", quoted(folder));
   for (const config::Option& row : rows_.rows()) {
-    const bool goes_on = row.name != "load" && row.name != "overwrite";  // these two said how the run began
+    const bool goes_on = row.name != "load" && row.name != "strip-prefix" && row.name != "ignore-unknown" &&
+                         row.name != "overwrite";  // these said how the run began
     if (!row.one_start || !row.given || !goes_on) continue;
     command += cat(" --", row.name, row.form == config::OptionForm::kFlag ? "" : cat(' ', row.get().value_or("")));
   }

@@ -1,7 +1,9 @@
 #include "lockstep/train/options/train_options.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <string_view>
 
 #include "lockstep/parallel/options/lanes.h"
 
@@ -50,6 +52,12 @@ void TrainOptions::declare_run(config::OptionSet& options) {
       .of_one_start()
       .not_in_file();
   options.text("load", "FILE", "weights to start from", &load, kNone).of_one_start();
+  options.text("strip-prefix", "TEXT", "drop it from the front of --load's names (model.)", &strip_prefix, kNone)
+      .of_one_start();
+  options
+      .flag("ignore-unknown", "with --load: leave out objects of unknown classes (nothing in a file is called)",
+            &ignore_unknown, kNone)
+      .of_one_start();
   // A preset has no effect of its own on the record: the options that it sets are recorded.
   options.text("preset", "NAME", "another's settings", &preset, kNone);
   options.number("batch-size", "N", "samples a lane", &batch_size, 1, kMostSamples, kIdentity);
@@ -69,8 +77,13 @@ void TrainOptions::declare_evaluation(config::OptionSet& options) {
   interval("eval-every", "evaluate (default: every epoch; 0: at the end)", &eval_every, kTrajectory);  // a plateau's
   options.number("early-stop", "N", "end after N evaluations without a better metric", &early_stop, 0, 1'000'000,
                  kTrajectory);
-  interval("save-every", "save a checkpoint (default: every epoch; 0: at the end)", &save_every, kNone);
+  options.form("save-every", "N[steps|epochs|s|min|h]", "save a checkpoint (default: every epoch; 0: at the end)",
+               &save_every, read_interval_or_time, write_interval, kNone);
   options.number("keep", "N", "numbered checkpoints that stay", &keep, 1, 1'000'000, kNone);
+  options.toggle("background-saves", "write checkpoints while training goes on", &background_saves, kNone);
+  options.number("snapshot-every", "STEPS", "keep the state in memory, to be saved if ranks die (0: don't)",
+                 &snapshot_every, 0, kMostSteps, kNone);
+  options.number("grace", "SECONDS", "that a stopped run may take to save (0: what it takes)", &grace, 0, 1e6, kNone);
 }
 
 void TrainOptions::declare_machine(config::OptionSet& options) {
@@ -90,6 +103,7 @@ void TrainOptions::resolve(const parallel::Machine& machine, int recipe_lanes) {
   resolve_ranks(machine, recipe_lanes);
   check_start();
   check_device();
+  check_saves();
   if (optimizer.name || optimizer.momentum || optimizer.nesterov) optimizer.check(optimizer.name.value_or("sgd"));
   precision.check(resume.has_value());
   if (rate.lr && rate.lr_min > *rate.lr) {
@@ -122,6 +136,8 @@ void TrainOptions::check_start() const {
     throw ConfigError("--global-batch-size ", *global_batch_size, ": expected a multiple of the ", lanes, " lanes");
   }
   require(!(resume && !load.empty()), "--load and --resume: give only one of them; --resume brings its weights");
+  require(strip_prefix.empty() || !load.empty(), "--strip-prefix: goes with --load, of whose names it is");
+  require(!ignore_unknown || !load.empty(), "--ignore-unknown: goes with --load, of whose file it speaks");
   require(!overwrite || resume || !out.empty(), "--overwrite: goes with --resume or --out, which name a run's folder");
 }
 
@@ -135,6 +151,11 @@ void TrainOptions::check_device() const {
           "--decode device: pictures are normalised where they are decoded; leave --normalize host out");
 }
 
+void TrainOptions::check_saves() const {
+  require(background_saves || snapshot_every == 0,
+          "--snapshot-every: goes with --background-saves on, whose memory it uses");
+}
+
 void check_evaluations(const TrainOptions& options, const std::string& schedule) {
   const bool none = options.eval_every && options.eval_every->count == 0;
   if (options.early_stop > 0 && none) {
@@ -146,19 +167,48 @@ void check_evaluations(const TrainOptions& options, const std::string& schedule)
   }
 }
 
-Interval read_interval(const std::string& name, const std::string& text) {
+namespace {
+
+struct UnitName {
+  Interval::Unit unit;
+  std::string_view name;
+  double seconds;  // 0: no unit of time
+};
+constexpr std::array kUnits = {
+    UnitName{Interval::Unit::kSteps, "steps", 0}, UnitName{Interval::Unit::kEpochs, "epochs", 0},
+    UnitName{Interval::Unit::kSeconds, "s", 1}, UnitName{Interval::Unit::kMinutes, "min", 60},
+    UnitName{Interval::Unit::kHours, "h", 3600}};
+
+Interval read_any(const std::string& name, const std::string& text, bool takes_time) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const std::string unit = text.substr(digits);
-  if (digits == 0 || !(unit.empty() || unit == "steps" || unit == "epochs")) {
+  const std::string unit = digits == text.size() ? "steps" : text.substr(digits);
+  const auto* const found = std::find_if(kUnits.begin(), kUnits.end(), [&](const UnitName& each) {
+    return each.name == unit && (each.seconds == 0 || takes_time);
+  });
+  if (digits == 0 || found == kUnits.end()) {
     throw ConfigError("--", name, " ", text,
-                      ": expected a whole number of steps or epochs, as 500, 500steps or 2epochs");
+                      ": expected a whole number of steps or epochs, as 500, 500steps or 2epochs",
+                      takes_time ? ", or a time, as 90s, 10min or 2h" : "");
   }
-  return {.count = config::read_whole(name, text.substr(0, digits), 0, kMostSteps),
-          .unit = unit == "epochs" ? Interval::Unit::kEpochs : Interval::Unit::kSteps};
+  return {.count = config::read_whole(name, text.substr(0, digits), 0, kMostSteps), .unit = found->unit};
+}
+
+}  // namespace
+
+Interval read_interval(const std::string& name, const std::string& text) {
+  return read_any(name, text, /*takes_time=*/false);
+}
+
+Interval read_interval_or_time(const std::string& name, const std::string& text) {
+  return read_any(name, text, /*takes_time=*/true);
 }
 
 std::string write_interval(const Interval& interval) {
-  return cat(interval.count, interval.unit == Interval::Unit::kEpochs ? "epochs" : "steps");
+  return cat(interval.count, kUnits.at(static_cast<size_t>(interval.unit)).name);
+}
+
+double seconds_of(const Interval& interval) {
+  return static_cast<double>(interval.count) * kUnits.at(static_cast<size_t>(interval.unit)).seconds;
 }
 
 }  // namespace lockstep::train

@@ -42,9 +42,9 @@ constexpr auto words(OnNan) {
   return std::to_array<config::Word<OnNan>>({{OnNan::kWarn, "warn"}, {OnNan::kStop, "stop"}});
 }
 
-// "every N steps" or "every N epochs"; 0: never.
+// "every N steps", "every N epochs", or every so much time where that is taken; 0: never.
 struct Interval {
-  enum class Unit { kSteps, kEpochs };
+  enum class Unit { kSteps, kEpochs, kSeconds, kMinutes, kHours };
   int64_t count = 1;
   Unit unit = Unit::kEpochs;
   bool operator==(const Interval&) const = default;
@@ -54,9 +54,11 @@ struct TrainOptions {
   std::string recipe;  // its name
   data::DataOptions data;
 
-  std::string out;     // the run's folder; empty: the launcher chooses runs/<recipe>-<n>
-  std::string load;    // weights to start from; empty: fresh ones
-  std::string preset;  // a known set of a recipe's defaults; empty: the recipe's own
+  std::string out;              // the run's folder; empty: the launcher chooses runs/<recipe>-<n>
+  std::string load;             // weights to start from; empty: fresh ones
+  std::string strip_prefix;     // of their names
+  bool ignore_unknown = false;  // leaves out what `load` holds of unknown classes
+  std::string preset;           // a known set of a recipe's defaults; empty: the recipe's own
   // If set, the run resumes from this run's folder or checkpoint. "" means the newest run; the launcher replaces it by
   // that run's path.
   std::optional<std::string> resume;
@@ -82,6 +84,9 @@ struct TrainOptions {
   std::optional<Interval> save_every;
   int64_t early_stop = 0;  // evaluations in a row without a better metric that end the run; 0: none do
   int keep = 3;            // numbered checkpoints that stay
+  bool background_saves = true;
+  int64_t snapshot_every = 0;  // steps; 0: none
+  double grace = 0;            // seconds from a request to stop to the ranks' end; 0: as long as they take
 
   parallel::ParallelOptions parallel;
   BackendOptions comm;
@@ -109,6 +114,7 @@ struct TrainOptions {
   void resolve_ranks(const parallel::Machine& machine, int recipe_lanes);
   void check_start() const;
   void check_device() const;
+  void check_saves() const;
 };
 
 // Throws ConfigError if the schedule or --early-stop depends on evaluations and the run has none.
@@ -116,6 +122,10 @@ void check_evaluations(const TrainOptions& options, const std::string& schedule)
 
 // Reads "200", "200steps" or "2epochs"; a bare number counts steps. Throws ConfigError for anything else.
 Interval read_interval(const std::string& name, const std::string& text);
+// The same, and reads "90s", "10min" and "2h".
+Interval read_interval_or_time(const std::string& name, const std::string& text);
 std::string write_interval(const Interval& interval);
+// The seconds of an interval of time; 0 for one of steps or epochs.
+double seconds_of(const Interval& interval);
 
 }  // namespace lockstep::train

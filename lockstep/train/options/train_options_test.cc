@@ -77,6 +77,24 @@ TEST(TrainOptions, AutoIsOneRankAGpuWhereGpusTrain) {
       HasSubstr("--device cuda: no GPU can be used here"));
 }
 
+TEST(TrainOptions, IntervalsOfTime) {
+  const Interval minutes{.count = 10, .unit = Interval::Unit::kMinutes};
+  EXPECT_EQ(read_interval_or_time("save-every", "10min"), minutes);
+  EXPECT_EQ(read_interval_or_time("save-every", write_interval(minutes)), minutes);
+  EXPECT_EQ(seconds_of(minutes), 600);
+  EXPECT_EQ(seconds_of(read_interval_or_time("save-every", "90s")), 90);
+  EXPECT_EQ(seconds_of(read_interval_or_time("save-every", "2h")), 7200);
+  EXPECT_EQ(seconds_of(read_interval_or_time("save-every", "200")), 0);
+  EXPECT_THROW(read_interval_or_time("save-every", "10m"), ConfigError);
+  EXPECT_THROW(read_interval("eval-every", "10min"), ConfigError);
+}
+
+TEST(TrainOptions, SnapshotsNeedTheMemoryOfBackgroundSaves) {
+  EXPECT_THAT(refusal([](O& o) { o.snapshot_every = 5, o.background_saves = false; }),
+              HasSubstr("--snapshot-every: goes with --background-saves on"));
+  EXPECT_EQ(refusal([](O& o) { o.snapshot_every = 5; }), "");
+}
+
 TEST(TrainOptions, Intervals) {
   const Interval steps{.count = 200, .unit = Interval::Unit::kSteps};
   EXPECT_EQ(read_interval("eval-every", "200"), steps);

@@ -1,0 +1,142 @@
+// bench checkpoint: writing a checkpoint of a model and its AdamW, and loading it into a model and an optimizer that
+// are there, beside what reading the file's bytes takes by itself.
+#include <ATen/ATen.h>
+#include <fcntl.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "commands.h"
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/shared_memory.h"
+#include "lockstep/checkpoint/formats/file_reader.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
+#include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/checkpoint/optimizer_state.h"
+#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/loop/optimizer_values.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "process_figures.h"
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int64_t kWidth = 1024;                                 // of a layer
+constexpr double kLayerBytes = 3.0 * 4 * kWidth * (kWidth + 1);  // of its weights and AdamW's two moments
+
+// Layers that add up to the size, and their optimizer.
+struct Trained {
+  explicit Trained(int megabytes) {
+    const auto layers = std::max(1, static_cast<int>(megabytes * 1e6 / kLayerBytes));
+    for (int i = 0; i < layers; ++i) net->push_back(torch::nn::Linear(kWidth, kWidth));
+    optimizer = optim::make_optimizer("adamw", net->parameters());
+  }
+  void step() {
+    for (at::Tensor& parameter : net->parameters()) parameter.mutable_grad() = at::full_like(parameter, 0.01);
+    optimizer->update({});
+    for (at::Tensor& parameter : net->parameters()) parameter.mutable_grad().reset();
+  }
+  checkpoint::Value value() const {
+    return checkpoint::Dict{{"model", checkpoint::state_dict(*net)},
+                            {"optimizer", checkpoint::optimizer_to_dict(loop::to_values(optimizer->state_dict()))}};
+  }
+  void load(const std::string& file) {
+    const checkpoint::Value root = checkpoint::open_checkpoint(file);
+    const checkpoint::ValueView view(root, file);
+    checkpoint::load_state_dict(*net, view["model"].dict(), {.file = file});
+    optimizer->load_state_dict(loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file));
+  }
+
+  torch::nn::Sequential net;
+  std::unique_ptr<optim::FusedOptimizer> optimizer;
+};
+
+// A file that is removed with its owner.
+struct Scratch {
+  explicit Scratch(const std::string& folder)
+      : path((folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder)) /
+             cat("lockstep-bench-", getpid(), ".pt")) {}
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string path;
+};
+
+// Reads the file as dd does: a block at a time into the same memory.
+void read_through(const std::string& path) {
+  const checkpoint::InputFile file = checkpoint::open_input(path);
+  std::vector<char> block(1 << 20);
+  for (uint64_t at = 0; at < file.bytes; at += block.size()) {
+    checkpoint::read_at(file.fd.get(), path, at, block.data(), std::min<uint64_t>(block.size(), file.bytes - at));
+  }
+}
+
+void forget(const std::string& path) {
+  const checkpoint::InputFile file = checkpoint::open_input(path);
+  if (posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_DONTNEED) != 0) throw IoError(path, ": can't be put out of memory");
+}
+
+double seconds_of(const std::function<void()>& act) {
+  const Stopwatch watch;
+  act();
+  return watch.seconds();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// What the process has at most from here on is counted anew.
+void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+}  // namespace
+
+int bench_checkpoint(const BenchOptions& options) {
+  const apps::BenchCheckpointOptions& asked = options.checkpoint;
+  const Scratch file(asked.folder);
+  Trained from(asked.megabytes);
+  from.step();
+  std::vector<double> written, read, loaded, peaks;
+  for (int round = 0; round < asked.rounds; ++round) {
+    written.push_back(seconds_of([&] { checkpoint::write_pt(from.value(), file.path); }));
+    if (asked.cold) forget(file.path);
+    read.push_back(seconds_of([&] { read_through(file.path); }));
+    Trained to(asked.megabytes);
+    if (asked.cold) forget(file.path);
+    reset_peak();
+    const double before = resident_mb();
+    loaded.push_back(seconds_of([&] { to.load(file.path); }));
+    peaks.push_back(peak_mb() - before);
+    if (checkpoint::weights_sha256(*to.net) != checkpoint::weights_sha256(*from.net)) {
+      throw BugError("bench checkpoint: other weights were loaded than written");
+    }
+  }
+  const auto bytes = std::filesystem::file_size(file.path);
+  const nlohmann::ordered_json found = {{"bytes", bytes},
+                                        {"cold", asked.cold},
+                                        {"write_seconds", median(written)},
+                                        {"read_seconds", median(read)},
+                                        {"load_seconds", median(loaded)},
+                                        {"load_peak_mb", *std::max_element(peaks.begin(), peaks.end())}};
+  const auto rate = [&](const char* what) {
+    return cat(static_cast<int64_t>(static_cast<double>(bytes) / 1e6 / found[what].get<double>()), " MB/s");
+  };
+  print(options.json
+            ? found.dump() + '\n'
+            : cat(human_bytes(bytes), ": written at ", rate("write_seconds"), ", loaded at ", rate("load_seconds"),
+                  " with at most ", static_cast<int64_t>(found["load_peak_mb"].get<double>()),
+                  " MB more memory; read alone at ", rate("read_seconds"), '\n'));
+  return 0;
+}
+
+}  // namespace lockstep::worker

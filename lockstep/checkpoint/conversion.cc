@@ -1,0 +1,102 @@
+#include "lockstep/checkpoint/conversion.h"
+
+#include <algorithm>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/formats/printable.h"
+#include "lockstep/checkpoint/formats/safetensors_header.h"
+#include "lockstep/checkpoint/name_prefix.h"
+#include "lockstep/checkpoint/paddle_names.h"
+#include "lockstep/checkpoint/state_dict.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+bool is_tensor(const Dict::Entry& entry) { return entry.value.get_if<at::Tensor>() != nullptr; }
+
+// "optimizer, epoch and 3 more"
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 10;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += cat(i == 0 ? "" : ", ", printable(names[i]));
+  return names.size() > kShown ? cat(text, " and ", names.size() - kShown, " more") : text;
+}
+
+// The state dict's tensors. What is left out is noted: values in it, and what lies beside it.
+Dict weights_of(const Dict& root, const FoundState& found, std::vector<std::string>& notes) {
+  Dict weights;
+  std::vector<std::string> left;
+  for (const auto& entry : found.state) {
+    if (is_tensor(entry)) {
+      weights.set(entry.key, entry.value);
+    } else {
+      left.push_back(cat(found.name, '/', key_text(entry.key)));
+    }
+  }
+  if (!found.name.empty()) notes.push_back(cat("took the state dict under ", found.name));
+  for (const auto& entry : root) {
+    const std::string name = key_text(entry.key);
+    const bool taken = found.name.empty() ? is_tensor(entry) || name == kMetadata : name == found.name;
+    if (!taken) left.push_back(name);
+  }
+  if (!left.empty()) notes.push_back("left out: " + listed(left));
+  return weights;
+}
+
+// In the names and layouts of the other library. What is done to the weights is noted, for a state dict alone does not
+// tell a Linear layer for sure.
+Dict renamed(const Dict& state, const ConvertOptions& options, std::vector<std::string>& notes) {
+  if (options.from_paddle == options.to_paddle) return state;
+  const auto linear = likely_linear_weights(state);
+  notes.push_back(cat(options.from_paddle ? "from Paddle's names and layouts" : "in Paddle's names and layouts", "; ",
+                      linear.size(), " weights with two dimensions and a bias beside them, Linear's, are transposed"));
+  return options.from_paddle ? from_paddle(state, linear, options.file) : to_paddle(state, linear, options.file);
+}
+
+Dict stripped(const Dict& state, const ConvertOptions& options, std::vector<std::string>& notes) {
+  std::vector<std::string> names;
+  for (const auto& entry : state) {
+    if (is_tensor(entry)) names.push_back(key_text(entry.key));
+  }
+  if (options.strip_prefix.empty()) {
+    const std::string prefix = wrappers_prefix(names, {});
+    if (!prefix.empty())
+      notes.push_back(cat("all names begin with ", prefix, "; --strip-prefix ", prefix, " drops it"));
+    return state;
+  }
+  Dict result = without_prefix(state, options.strip_prefix, options.file);
+  const auto others = std::count_if(names.begin(), names.end(),
+                                    [&](const auto& name) { return !name.starts_with(options.strip_prefix); });
+  notes.push_back(cat("dropped ", printable(options.strip_prefix), " from ", std::ssize(names) - others, " names",
+                      others > 0 ? cat("; ", others, " did not begin with it") : ""));
+  return result;
+}
+
+}  // namespace
+
+Converted convert(const Value& root, const ConvertOptions& options) {
+  const FoundState found = find_state(root, options.file);
+  const Dict& all = *root.get_if<Dict>();
+  Converted converted;
+  if (options.weights_alone) {
+    const Dict weights = stripped(weights_of(all, found, converted.notes), options, converted.notes);
+    converted.value = renamed(weights, options, converted.notes);
+    const Value* metadata = all.find(std::string(kMetadata));
+    if (metadata != nullptr && found.name.empty()) converted.value.set(std::string(kMetadata), *metadata);
+    return converted;
+  }
+  if (!found.name.empty()) {
+    converted.value = all;
+    converted.value.set(found.name, renamed(stripped(found.state, options, converted.notes), options, converted.notes));
+    return converted;
+  }
+  Dict state;
+  for (const auto& [key, value] : all) {
+    if (key_text(key) != kMetadata) state.set(key, value);
+  }
+  if (state.size() != all.size()) converted.notes.push_back(cat("left out: ", kMetadata));
+  converted.value = renamed(stripped(state, options, converted.notes), options, converted.notes);
+  return converted;
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,87 @@
+#include "lockstep/checkpoint/conversion.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/checkpoint/formats/testing/files.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using namespace testing_support;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> names_of(const Dict& dict) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : dict) names.push_back(key_text(key));
+  return names;
+}
+
+const at::Tensor kTensor = at::ones({2});
+
+TEST(Convert, TakesTheStateDictAndNamesTheRest) {
+  const Dict root{
+      {"epoch", 3}, {"state_dict", Dict{{"w", kTensor}, {"mask_values", List{0, 1}}}}, {"optimizer", Dict{}}};
+  const Converted converted = convert(root, {.file = "f", .weights_alone = true});
+  EXPECT_THAT(names_of(converted.value), ElementsAre("w"));
+  EXPECT_THAT(converted.notes, ElementsAre("took the state dict under state_dict",
+                                           "left out: state_dict/mask_values, epoch, optimizer"));
+}
+
+TEST(Convert, KeepsAllOfAFileThatIsNotForWeightsAlone) {
+  const Dict root{{"epoch", 3}, {"model", Dict{{"module.w", kTensor}}}};
+  const Converted kept = convert(root, {.file = "f"});
+  EXPECT_THAT(names_of(kept.value), ElementsAre("epoch", "model"));
+  EXPECT_THAT(names_of(*kept.value.find("model")->get_if<Dict>()), ElementsAre("module.w"));
+  EXPECT_THAT(kept.notes, ElementsAre("all names begin with module.; --strip-prefix module. drops it"));
+  const Converted stripped = convert(root, {.file = "f", .strip_prefix = "module."});
+  EXPECT_THAT(names_of(*stripped.value.find("model")->get_if<Dict>()), ElementsAre("w"));
+  EXPECT_THAT(stripped.notes, ElementsAre("dropped module. from 1 names"));
+}
+
+TEST(Convert, DropsAPrefixThatIsAskedFor) {
+  const Dict root{{"state_dict", Dict{{"model.w", kTensor}, {"model.b", kTensor}, {"loss.w", kTensor}}}};
+  const ConvertOptions asked{.file = "f", .weights_alone = true, .strip_prefix = "model."};
+  const Converted converted = convert(root, asked);
+  EXPECT_THAT(names_of(converted.value), ElementsAre("w", "b", "loss.w"));
+  EXPECT_THAT(converted.notes, ElementsAre("took the state dict under state_dict",
+                                           "dropped model. from 2 names; 1 did not begin with it"));
+  EXPECT_EQ(error_of<ConfigError>([&] {
+              convert(Dict{{"w", kTensor}}, asked);
+            }),
+            "f: no name begins with model.; the first is w");
+  EXPECT_THAT(error_of<ConfigError>([&] {
+                convert(Dict{{"w", kTensor}, {"model.w", kTensor}}, asked);
+              }),
+              HasSubstr("two names become w"));
+}
+
+TEST(Convert, TextsAboutSafetensorsStayBesideTheWeightsAlone) {
+  const Dict root{{"__metadata__", Dict{{"format", "pt"}}}, {"w", kTensor}};
+  const Converted weights = convert(root, {.file = "f", .weights_alone = true});
+  EXPECT_TRUE(weights.value.contains("__metadata__"));
+  EXPECT_THAT(weights.notes, IsEmpty());
+  const Converted whole = convert(root, {.file = "f"});
+  EXPECT_THAT(names_of(whole.value), ElementsAre("w"));
+  EXPECT_THAT(whole.notes, ElementsAre("left out: __metadata__"));
+}
+
+TEST(Convert, RefusesAFileWithoutAModel) {
+  EXPECT_THAT(error_of<DataError>([] { convert(Dict{{"epoch", 1}}, {.file = "f"}); }), HasSubstr("holds no model"));
+}
+
+TEST(Convert, BetweenPaddleAndPyTorchLinearWeightsAreTransposed) {
+  const Dict torchs{{"fc.weight", at::arange(6).reshape({2, 3})}, {"fc.bias", at::ones({2})}, {"conv.weight", kTensor}};
+  const Converted there = convert(torchs, {.file = "f", .weights_alone = true, .to_paddle = true});
+  EXPECT_THAT(there.notes, ElementsAre(HasSubstr("in Paddle's names and layouts; 1 weights")));
+  EXPECT_EQ(there.value.find("fc.weight")->get_if<at::Tensor>()->sizes(), (std::vector<int64_t>{3, 2}));
+  const Converted back = convert(there.value, {.file = "f", .from_paddle = true});
+  EXPECT_TRUE(at::equal(*back.value.find("fc.weight")->get_if<at::Tensor>(), at::arange(6).reshape({2, 3})));
+  EXPECT_THAT(names_of(back.value), ElementsAre("fc.weight", "fc.bias", "conv.weight"));
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

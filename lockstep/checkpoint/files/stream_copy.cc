@@ -1,0 +1,43 @@
+#include "lockstep/checkpoint/files/stream_copy.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+namespace lockstep::checkpoint {
+namespace {
+
+constexpr size_t kLine = 64;  // bytes that a store past the caches should fill together
+
+using Vector = uint64_t __attribute__((vector_size(16)));
+
+void stream_line(char* to, const char* from) {
+  Vector values[kLine / sizeof(Vector)];
+  std::memcpy(values, from, kLine);
+  auto* const out = reinterpret_cast<Vector*>(to);
+  for (size_t i = 0; i < kLine / sizeof(Vector); ++i) __builtin_nontemporal_store(values[i], out + i);
+}
+
+// Such stores are not ordered with others, not even on x86.
+void order_stores() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+}  // namespace
+
+void stream_copy(char* to, const char* from, size_t bytes) {
+  const size_t to_line = (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine;
+  const size_t head = std::min(bytes, to_line);
+  if (head > 0) std::memcpy(to, from, head);
+  size_t at = head;
+  for (; bytes - at >= kLine; at += kLine) stream_line(to + at, from + at);
+  if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
+  order_stores();
+}
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,12 @@
+// A copy past the caches, for what this process won't read again.
+#pragma once
+
+#include <cstddef>
+
+namespace lockstep::checkpoint {
+
+// Copies `bytes` to memory that doesn't overlap, by stores that neither read nor fill the caches. What other threads
+// and processes see after a later release store includes them.
+void stream_copy(char* to, const char* from, size_t bytes);
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,25 @@
+#include "lockstep/checkpoint/files/stream_copy.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep::checkpoint {
+namespace {
+
+TEST(StreamCopy, CopiesTheBytesAndNoOthers) {
+  std::string from;
+  for (int i = 0; i < 600; ++i) from += static_cast<char>(i * 31 % 251 + 1);
+  for (size_t at = 0; at < 70; ++at) {
+    for (const size_t bytes : {0, 1, 15, 16, 63, 64, 65, 127, 128, 300}) {
+      std::string to(600, '\0');
+      stream_copy(to.data() + at, from.data() + 3, bytes);
+      std::string expected(600, '\0');
+      expected.replace(at, bytes, from, 3, bytes);
+      EXPECT_EQ(to, expected) << at << ' ' << bytes;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,16 @@
+#include "lockstep/checkpoint/files/zip_writer.h"
+
+#include <libdeflate.h>
+
+namespace lockstep::checkpoint {
+
+void ZipWriter::add(const std::string& name, std::string_view content) {
+  ZipEntry& entry = layout_.add(name, content.size());
+  entry.crc = libdeflate_crc32(0, content.data(), content.size());
+  sink_.write(local_header(entry));
+  sink_.write(content);
+}
+
+void ZipWriter::finish() { sink_.write(layout_.directory()); }
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,208 @@
+#include "lockstep/checkpoint/formats/stored_tensor.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <fcntl.h>
+#include <libdeflate.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/in_order.h"
+#include "lockstep/checkpoint/formats/printable.h"
+#include "lockstep/checkpoint/formats/storage_source.h"
+#include "lockstep/checkpoint/formats/tensor_geometry.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+constexpr uint64_t kPart = 4u << 20;   // bytes that a thread reads at a time
+constexpr uint64_t kBlock = 1u << 20;  // bytes that are checked at a time: they are still in the cache then
+
+// A few: the kernel's copying is bound by memory, and other ranks may read at the same time.
+int threads() { return std::clamp(usable_cores(), 1, 4); }
+
+int64_t written_ns(const struct stat& file) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  return file.st_mtim.tv_sec * kSecond + file.st_mtim.tv_nsec;
+}
+
+void release(void* context) { delete static_cast<StoredBytes*>(context); }
+
+TensorGeometry geometry_of(const at::Tensor& tensor) {
+  return {tensor.storage_offset(), tensor.sizes().vec(), tensor.strides().vec()};
+}
+
+// Whether the elements of `from` lie in the file in the order and form that the memory of `to` has.
+bool is_direct(const at::Tensor& to, const at::Tensor& from) {
+  if (!to.is_cpu() || to.scalar_type() != from.scalar_type() || to.is_conj() || to.is_neg()) return false;
+  if (!to.is_non_overlapping_and_dense() || to.sizes() != from.sizes()) return false;
+  for (int64_t d = 0; d < to.dim(); ++d) {
+    if (to.size(d) > 1 && to.stride(d) != from.stride(d)) return false;
+  }
+  return true;
+}
+
+void copy_stored(const at::Tensor& to, const at::Tensor& from, const StoredBytes& stored) {
+  TensorGeometry geometry = geometry_of(from);
+  const auto size = static_cast<uint64_t>(from.itemsize());
+  const uint64_t begin = static_cast<uint64_t>(geometry.offset) * size;
+  const uint64_t bytes = static_cast<uint64_t>(element_end(geometry)) * size - begin;
+  if (is_direct(to, from)) {
+    stored.file->read(stored.offset + begin, to.mutable_data_ptr(), bytes);
+    to.unsafeGetTensorImpl()->bump_version();
+    return;
+  }
+  const c10::Storage memory = allocate_storage(static_cast<int64_t>(bytes));
+  stored.file->read(stored.offset + begin, memory.mutable_data(), bytes);
+  geometry.offset = 0;
+  to.copy_(tensor_over(memory, from.scalar_type(), geometry));
+}
+
+StoredBytes* bytes_of(const at::Tensor& tensor) {
+  return tensor.has_storage() ? stored_bytes(tensor.storage()) : nullptr;
+}
+
+void collect(const Value& value, std::unordered_map<StoredBytes*, std::vector<at::Tensor>>& users) {
+  if (const auto* tensor = value.get_if<at::Tensor>()) {
+    if (StoredBytes* stored = bytes_of(*tensor)) users[stored].push_back(*tensor);
+  } else if (const auto* dict = value.get_if<Dict>()) {
+    for (const auto& [key, item] : *dict) collect(item, users);
+  } else if (const List* items = value.items()) {
+    for (const Value& item : *items) collect(item, users);
+  }
+}
+
+}  // namespace
+
+// Reads storages block by block, and compares their checksums on the way. One thread.
+class CheckedRead {
+ public:
+  // Without `memory` the bytes go nowhere.
+  void run(const StoredBytes& stored, void* memory) {
+    if (memory == nullptr && !stored.checksum) return;
+    if (memory == nullptr) scratch_.resize(kBlock);
+    uint32_t checksum = 0;
+    for (uint64_t done = 0; done < stored.bytes; done += kBlock) {
+      const uint64_t count = std::min(stored.bytes - done, kBlock);
+      char* const to = memory == nullptr ? scratch_.data() : static_cast<char*>(memory) + done;
+      read_at(stored.file->fd_.get(), stored.file->path(), stored.offset + done, to, count);
+      if (stored.checksum) checksum = libdeflate_crc32(checksum, to, count);
+    }
+    stored.file->check_unchanged();
+    if (!stored.checksum || checksum == *stored.checksum) return;
+    throw DataError(stored.file->path(), ": ", printable(stored.name),
+                    ": damaged (CRC error); use another copy of the file");
+  }
+
+ private:
+  std::vector<char> scratch_;
+};
+
+StoredFile::StoredFile(std::string path, const InputFile& file)
+    : path_(std::move(path)), fd_(fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0)) {
+  struct stat now {};
+  if (!fd_ || fstat(fd_.get(), &now) != 0) throw IoError(path_, ": can't be kept open: ", errno_text(errno));
+  bytes_ = static_cast<uint64_t>(now.st_size);
+  written_ns_ = written_ns(now);
+}
+
+void StoredFile::check_unchanged() const {
+  struct stat now {};
+  if (fstat(fd_.get(), &now) != 0) throw IoError(path_, ": ", errno_text(errno));
+  if (static_cast<uint64_t>(now.st_size) == bytes_ && written_ns(now) == written_ns_) return;
+  throw DataError(path_, ": was written to while it was read; read it again");
+}
+
+void StoredFile::read(uint64_t offset, void* memory, uint64_t bytes) const {
+  const auto read_part = [&](int64_t index) {
+    const uint64_t begin = static_cast<uint64_t>(index) * kPart;
+    read_at(fd_.get(), path_, offset + begin, static_cast<char*>(memory) + begin, std::min(bytes - begin, kPart));
+    return true;
+  };
+  if (bytes <= kPart || threads() == 1) {
+    read_at(fd_.get(), path_, offset, memory, bytes);
+  } else {
+    in_order<bool>(
+        static_cast<int64_t>((bytes + kPart - 1) / kPart), threads(), [&] { return read_part; },
+        [](int64_t, Outcome<bool> part) { std::move(part).get(); });
+  }
+  check_unchanged();
+}
+
+c10::Storage make_stored(StoredBytes bytes) {
+  if (bytes.bytes == 0) throw BugError(bytes.name, ": an empty storage lies in no file");
+  const auto size = static_cast<int64_t>(bytes.bytes);
+  auto* context = new StoredBytes(std::move(bytes));
+  c10::DataPtr nowhere(nullptr, context, &release, c10::kCPU);
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), size, std::move(nowhere),
+                                                       nullptr, /*resizable=*/false);
+  storage->release_data_and_set_meta_custom_data_ptr_error_msg_(
+      "a checkpoint's tensor whose elements are still in the file: copy_elements() and bring_into_memory() read them");
+  return c10::Storage(std::move(storage));
+}
+
+StoredBytes* stored_bytes(const c10::Storage& storage) {
+  c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
+  const c10::DataPtr& data = impl->_mutable_data_ptr_no_checks();
+  return data.get_deleter() == &release ? static_cast<StoredBytes*>(data.get_context()) : nullptr;
+}
+
+bool is_stored(const at::Tensor& tensor) { return bytes_of(tensor) != nullptr; }
+
+void bring_into_memory(const at::Tensor& tensor) {
+  StoredBytes* stored = bytes_of(tensor);
+  if (stored == nullptr) return;
+  if (!stored->memory) {
+    c10::Storage memory = allocate_storage(static_cast<int64_t>(stored->bytes));
+    CheckedRead().run(*stored, memory.mutable_data());
+    stored->memory = std::move(memory);
+  }
+  tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(c10::Storage(*stored->memory));
+}
+
+void copy_elements(const at::Tensor& to, const at::Tensor& from) {
+  const at::NoGradGuard no_grad;
+  StoredBytes* stored = bytes_of(from);
+  if (stored == nullptr) {
+    to.copy_(from);
+  } else if (stored->memory) {
+    bring_into_memory(from);
+    to.copy_(from);
+  } else if (from.numel() > 0) {
+    copy_stored(to, from, *stored);
+  }
+}
+
+void verify_stored(const Value& root, uint64_t largest) {
+  std::unordered_map<StoredBytes*, std::vector<at::Tensor>> users;
+  collect(root, users);
+  std::vector<StoredBytes*> all;
+  for (const auto& [stored, tensors] : users) all.push_back(stored);
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
+  const auto make_worker = [&] {
+    return [&all, largest, reader = CheckedRead()](int64_t index) mutable {
+      StoredBytes& stored = *all[static_cast<size_t>(index)];
+      if (stored.memory) return true;
+      std::optional<c10::Storage> memory;
+      if (stored.bytes <= largest) memory = allocate_storage(static_cast<int64_t>(stored.bytes));
+      reader.run(stored, memory ? memory->mutable_data() : nullptr);
+      stored.memory = std::move(memory);
+      return true;
+    };
+  };
+  in_order<bool>(std::ssize(all), threads(), make_worker, [](int64_t, Outcome<bool> read) { std::move(read).get(); });
+  for (StoredBytes* stored : all) {
+    if (!stored->memory) continue;
+    // The last of these tensors to leave the storage ends it, and `stored` with it.
+    for (const at::Tensor& tensor : users.at(stored)) bring_into_memory(tensor);
+  }
+}
+
+}  // namespace lockstep::checkpoint

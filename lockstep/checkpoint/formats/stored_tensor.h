@@ -1,0 +1,77 @@
+// Tensors whose elements are still in a file. They have shape, strides and storage as any other; the storage has no
+// memory. Elements are read straight to where they are wanted, so that a checkpoint is never in memory twice.
+//
+// Whoever asks such a storage for its data, as every operation of libtorch does, gets an error, never zeros. Readers
+// make these tensors (safetensors_reader.h, pt_reader.h); read_checkpoint.h says which of a file's remain in it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lockstep/base/shared_memory.h"
+#include "lockstep/checkpoint/formats/file_reader.h"
+#include "lockstep/checkpoint/formats/value.h"
+
+namespace lockstep::checkpoint {
+
+// A file that storages lie in. It stays open as long as one of them needs it, also where its name is given to another.
+// Any thread.
+class StoredFile {
+ public:
+  // Takes a descriptor of its own. Throws IoError.
+  StoredFile(std::string path, const InputFile& file);
+
+  const std::string& path() const { return path_; }
+  // Reads [offset, offset + bytes), a large range by a few threads. Throws as read_at() does.
+  void read(uint64_t offset, void* memory, uint64_t bytes) const;
+
+ private:
+  friend class CheckedRead;
+  // Throws DataError if somebody has written to the file since this was made.
+  void check_unchanged() const;
+
+  std::string path_;
+  Descriptor fd_;
+  uint64_t bytes_ = 0;
+  int64_t written_ns_ = 0;  // when it was last written to
+};
+
+// Where a storage's bytes lie.
+struct StoredBytes {
+  std::shared_ptr<const StoredFile> file;
+  std::string name;  // of the entry or tensor, for messages
+  uint64_t offset = 0;
+  uint64_t bytes = 0;                       // never 0
+  std::optional<uint32_t> checksum = {};    // CRC-32 of the bytes, where the format has one
+  std::optional<c10::Storage> memory = {};  // what the bytes were read into, once a tensor has asked for them
+};
+
+// A storage without memory.
+c10::Storage make_stored(StoredBytes bytes);
+
+// Where the storage's bytes lie; nullptr if they are in memory. Valid as long as the storage.
+StoredBytes* stored_bytes(const c10::Storage& storage);
+bool is_stored(const at::Tensor& tensor);
+
+// Reads the tensor's storage into memory, whole, and compares its checksum; does nothing if it is there. Tensors that
+// share a storage in the file share it in memory. Throws DataError, IoError.
+void bring_into_memory(const at::Tensor& tensor);
+
+// to.copy_(from). Elements that are still in a file are read straight into `to`, if it is a dense CPU tensor of equal
+// dtype and strides; else through memory for this one tensor. They are those that were verified. Throws as
+// bring_into_memory() does.
+void copy_elements(const at::Tensor& to, const at::Tensor& from);
+
+constexpr uint64_t kEverything = std::numeric_limits<uint64_t>::max();
+
+// Brings the tree's storages of at most `largest` bytes into memory, and compares all checksums, by a few threads.
+// Throws as bring_into_memory() does.
+void verify_stored(const Value& root, uint64_t largest);
+
+}  // namespace lockstep::checkpoint

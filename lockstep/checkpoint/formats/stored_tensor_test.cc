@@ -1,0 +1,124 @@
+#include "lockstep/checkpoint/formats/stored_tensor.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
+#include "lockstep/checkpoint/formats/testing/files.h"
+#include "lockstep/checkpoint/formats/value_view.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using namespace testing_support;
+using testing::HasSubstr;
+
+class StoredTensor : public testing::Test {
+ protected:
+  StoredTensor() { write_pt(root_, path_); }
+  // The tensor in the file, which is opened anew.
+  at::Tensor opened(const std::string& name) {
+    value_ = open_checkpoint(path_);
+    return *value_.get_if<Dict>()->find(name)->get_if<at::Tensor>();
+  }
+  TempDir dir_;
+  std::string path_ = dir_ / "a.pt";
+  // More than a thread's part, so that several read it.
+  const at::Tensor large_ = at::arange(3'000'000, at::kFloat).view({3000, 1000});
+  const Dict root_{{"large", large_},
+                   {"transposed", large_.t()},
+                   {"part", large_.slice(0, 10, 2000)},
+                   {"images", at::rand({8, 16, 32, 32}).contiguous(at::MemoryFormat::ChannelsLast)},
+                   {"small", at::ones({3})}};
+  Value value_;
+};
+
+TEST_F(StoredTensor, HasAShapeAndNoMemory) {
+  const at::Tensor tensor = opened("transposed");
+  EXPECT_TRUE(is_stored(tensor));
+  EXPECT_EQ(tensor.sizes(), large_.t().sizes());
+  EXPECT_EQ(tensor.strides(), large_.t().strides());
+  EXPECT_THROW(tensor.sum(), c10::Error);
+  EXPECT_THROW(tensor.const_data_ptr(), c10::Error);
+  EXPECT_THROW(at::empty_like(tensor).copy_(tensor), c10::Error);
+  EXPECT_FALSE(is_stored(opened("small")));
+}
+
+TEST_F(StoredTensor, IsCopiedStraightIntoEqualMemory) {
+  for (const auto& [key, value] : root_) {
+    const at::Tensor stored = opened(key_text(key)), to = at::empty_like(*value.get_if<at::Tensor>());
+    const int64_t version = to._version();
+    copy_elements(to, stored);
+    EXPECT_TRUE(to.equal(*value.get_if<at::Tensor>())) << key_text(key);
+    EXPECT_GT(to._version(), version) << "an autograd graph must see the write";
+    EXPECT_EQ(is_stored(stored), key_text(key) != "small");
+  }
+}
+
+TEST_F(StoredTensor, IsConvertedOnTheWay) {
+  for (const auto& [key, value] : root_) {
+    const at::Tensor& expected = *value.get_if<at::Tensor>();
+    const at::Tensor doubles = at::empty(expected.sizes(), at::kDouble);
+    copy_elements(doubles, opened(key_text(key)));
+    EXPECT_TRUE(doubles.equal(expected.to(at::kDouble))) << key_text(key);
+    const at::Tensor strided =
+        at::empty(expected.numel() * 2).slice(0, 0, expected.numel() * 2, 2).view(expected.sizes());
+    copy_elements(strided, opened(key_text(key)));
+    EXPECT_TRUE(strided.equal(expected)) << key_text(key);
+  }
+}
+
+TEST_F(StoredTensor, TensorsOfOneStorageShareItInMemory) {
+  const at::Tensor large = opened("large");
+  const at::Tensor transposed = *value_.get_if<Dict>()->find("transposed")->get_if<at::Tensor>();
+  bring_into_memory(large);
+  EXPECT_TRUE(large.equal(large_));
+  const at::Tensor copy = at::empty_like(large_.t());
+  copy_elements(copy, transposed);
+  EXPECT_TRUE(copy.equal(large_.t()));
+  bring_into_memory(transposed);
+  large.fill_(7);
+  EXPECT_TRUE((transposed == 7).all().item<bool>());
+}
+
+TEST_F(StoredTensor, AViewBringsItIntoMemory) {
+  opened("large");
+  EXPECT_TRUE(ValueView(value_, "file")["part"].tensor().equal(large_.slice(0, 10, 2000)));
+  EXPECT_TRUE(is_stored(*value_.get_if<Dict>()->find("large")->get_if<at::Tensor>()));
+}
+
+TEST_F(StoredTensor, OutlivesTheFilesName) {
+  const at::Tensor stored = opened("large"), to = at::empty_like(large_);
+  write_pt(Dict{{"large", at::zeros_like(large_)}}, path_);
+  std::filesystem::remove(path_);
+  value_ = Value();
+  copy_elements(to, stored);
+  EXPECT_TRUE(to.equal(large_));
+}
+
+TEST_F(StoredTensor, DamageIsFoundWhenTheFileIsOpened) {
+  std::string content = read_file(path_);
+  const float last = 2'999'999;
+  const size_t at = content.find(std::string(reinterpret_cast<const char*>(&last), sizeof last));
+  ASSERT_NE(at, std::string::npos);
+  content[at] = static_cast<char>(content[at] ^ 1);
+  write_file(path_, content);
+  EXPECT_THAT(error_of<DataError>([&] { open_checkpoint(path_); }),
+              HasSubstr("a.pt: archive/data/0: damaged (CRC error)"));
+  EXPECT_THAT(error_of<DataError>([&] { read_checkpoint(path_); }),
+              HasSubstr("a.pt: archive/data/0: damaged (CRC error)"));
+}
+
+TEST_F(StoredTensor, AFileThatIsCutMeanwhileIsAnError) {
+  const at::Tensor stored = opened("large");
+  std::filesystem::resize_file(path_, 5'000'000);
+  EXPECT_THAT(error_of<DataError>([&] { copy_elements(at::empty_like(large_), stored); }), HasSubstr("cut short"));
+  EXPECT_THAT(error_of<DataError>([&] { bring_into_memory(stored); }), HasSubstr("cut short"));
+}
+
+}  // namespace
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,112 @@
+// Two slots of memory for images of checkpoints, the snapshots. The ranks of a node fill a slot together, and whoever
+// keeps the slots writes it to the disk (keeper.h). The memory is the launcher's, so that it outlives its ranks: a slot
+// that is whole can be saved after all of them were killed, and one that is not is never taken for whole.
+//
+// The protocol. Before a rank writes into a slot it takes back `committed`; thereafter it publishes `done`. The rank
+// that then finds all ranks done commits the slot. Several may find so, and commit the same. A slot's next filling
+// begins after a collective of all ranks, so no rank still commits the last one then.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "lockstep/base/board.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/shared_memory.h"
+
+namespace lockstep::checkpoint {
+
+struct SnapshotHeader {
+  static constexpr uint64_t kMagic = 0x32544f4c534b434c;  // "LCKSLOT2"
+
+  struct Slot {
+    std::atomic<uint64_t> committed;    // 0: torn, else the steps done + 1
+    std::atomic<uint64_t> file_bytes;   // of the image, which is the file but for its checksums and directory
+    std::atomic<uint64_t> layout_hash;  // of the image that is being filled: all ranks have the same
+    std::atomic<uint32_t> pinned;       // not 0: it waits for the disk, or is being written (Purpose)
+    std::array<std::atomic<uint64_t>, kMaxLocalRanks> done;  // by local rank: the steps done + 1
+  };
+
+  std::atomic<uint64_t> magic;
+  std::atomic<uint32_t> ranks;
+  std::atomic<uint32_t> kept;  // not 0: the launcher writes what is pinned
+  std::array<Slot, 2> slot;
+  std::atomic<uint32_t> bell;           // counts what the keeper may be waiting for
+  std::atomic<uint32_t> ended;          // pinned slots that have been written, or failed
+  std::atomic<uint32_t> failed;         // of these, those that failed
+  std::atomic<uint32_t> failed_in_row;  // the last ones that failed
+  std::atomic<uint64_t> saved_best;     // the newest save of a best that was written: the steps done + 1
+  std::atomic<uint64_t> lost_best;      // the newest one that failed, likewise
+  std::atomic<uint64_t> progress;       // of writing; it grows
+  BoardText<512> error;                 // of the last one that failed
+};
+
+enum class Purpose : uint32_t { kSnapshot = 0, kSave = 1, kBest = 2 };  // kBest: a save of the best so far
+
+class Slots {
+ public:
+  static constexpr const char* kVariable = "LOCKSTEP_SNAPSHOTS";  // in a rank's environment: the memory's descriptor
+
+  // Memory for two slots, none of it backed yet: each has room for as much as the machine has. Throws IoError.
+  static Descriptor create(int ranks);
+  // The launcher's, by the environment; null where there are none. Throws IoError.
+  static std::shared_ptr<Slots> inherited();
+
+  // Whether two files of so many bytes fit into the memory that is left, and a quarter more, so that nothing else is
+  // short of memory for them. Warns where they don't.
+  static bool have_room(uint64_t file_bytes, const Logger& log);
+
+  // Maps the memory of create(), which stays the caller's. Throws IoError, and BugError for other memory.
+  explicit Slots(int memory);
+
+  SnapshotHeader& header() const { return *mapping_.at<SnapshotHeader>(0); }
+  static constexpr int kCount = 2;
+  // The memory of a slot, whole pages.
+  std::span<char> room(int slot) const;
+
+  // Chooses the slot for the next image: one that is not pinned, and not the newest whole one if there is another.
+  // Nothing if both are pinned. For one rank, which tells the others.
+  std::optional<int> choose() const;
+  // Announces this rank's filling of the slot. `bytes` and `layout_hash` are the image's.
+  void begin(int slot, int rank, uint64_t bytes, uint64_t layout_hash) const;
+  // Publishes that this rank has copied its share; commits the slot if it is the last one.
+  void end(int slot, int rank, int64_t step) const;
+  // Asks the keeper to save the slot as soon as it is committed. For the rank that has chosen it.
+  void pin(int slot, Purpose purpose) const;
+  // Releases a pinned slot. For the keeper.
+  void unpin(int slot) const;
+
+  struct Whole {
+    int slot = 0;
+    int64_t step = 0;
+    uint64_t bytes = 0;
+    Purpose purpose = Purpose::kSnapshot;
+  };
+  // The newest image that is whole; nothing if none is.
+  std::optional<Whole> newest() const;
+  // The oldest of those that are pinned and whole.
+  std::optional<Whole> asked() const;
+
+  // Waits until `condition`, of the slots, is true, and calls `on_progress` where writing has gone on meanwhile.
+  // Returns false after `patience` seconds without progress.
+  bool wait_until(const std::function<bool()>& condition, const std::function<void()>& on_progress,
+                  double patience = std::numeric_limits<double>::infinity()) const;
+
+  // Wakes who sleeps. sleep() returns at the next ring() after `seen` was header().bell, or after `ns`.
+  void ring() const;
+  void sleep(uint32_t seen, int64_t ns) const;
+
+ private:
+  SnapshotHeader::Slot& slot(int index) const { return header().slot.at(static_cast<size_t>(index)); }
+  std::optional<Whole> whole(int index) const;
+
+  Mapping mapping_;
+};
+
+}  // namespace lockstep::checkpoint

@@ -1,0 +1,44 @@
+#include "lockstep/cli/evaluated_model.h"
+
+#include "lockstep/amp/auto_level.h"
+#include "lockstep/amp/cast_model.h"
+#include "lockstep/amp/rates.h"
+#include "lockstep/base/cpu_features.h"
+#include "lockstep/checkpoint/load_model.h"
+#include "lockstep/checkpoint/name_prefix.h"
+#include "lockstep/cli/ranks.h"
+#include "lockstep/train/device_facts.h"
+#include "lockstep/train/setup.h"
+#include "lockstep/world/seeds.h"
+
+namespace lockstep::cli {
+
+amp::Policy policy_of(const train::ResolvedAmp& resolved) {
+  amp::Options options = train::amp_options(resolved.level, resolved.dtype);
+  options.keep_batchnorm_fp32 = resolved.keep_batchnorm_fp32;
+  return amp::make_policy(options);
+}
+
+c10::Device open_own_device(const train::DeviceChoice& wanted, World& world, const Logger& log) {
+  const c10::Device device = open_device(wanted, train::node_ranks(world, /*may_share=*/false), log);
+  train::shared_gpus(world, device, train::facts_of(device), /*may_share=*/false);
+  if (!device.is_cpu()) init_seeds(/*seed=*/0, /*deterministic=*/true);
+  return device;
+}
+
+void load_for_evaluation(const train::Model& model, const ModelFile& file, const ModelPlace& place, const World& world,
+                         const Logger& log) {
+  const auto loaded = checkpoint::load_model(
+      *model.module, file.root,
+      {.file = file.name, .strip_prefix = file.strip_prefix, .average = true, .paddle = file.is_paddle});
+  if (const std::string& prefix = loaded.report.prefix; world.rank() == 0 && !prefix.empty()) {
+    log.info(file.name, ": took ", checkpoint::prefix_text(prefix));
+  }
+  const std::string slow = amp::slow_warning(place.amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
+  if (world.rank() == 0 && place.device.is_cpu() && !slow.empty()) log.warning(slow);
+  model.module->to(place.device);
+  train::set_memory_format(*model.module, place.channels_last);
+  amp::cast_models({model.module.get()}, place.amp);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,86 @@
+#include "lockstep/models/shufflenet_v2.h"
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+#include "lockstep/models/init.h"
+
+namespace lockstep::models {
+namespace {
+
+using nn::Activation;
+
+constexpr const char* kName = "ShuffleNetV2";
+constexpr int64_t kColors = 3;
+constexpr int64_t kFirst = 24;
+constexpr int64_t kFeatures = 1024;
+
+struct Stage {
+  int64_t channels, units;  // the first unit halves the sides
+};
+constexpr Stage kStages[] = {{116, 4}, {232, 8}, {464, 4}};
+
+}  // namespace
+
+ShuffleUnitImpl::ShuffleUnitImpl(int64_t in, int64_t out, int64_t stride) {
+  const int64_t half = out / 2;
+  if (stride > 1) {
+    const auto branch = add_level(*this, "branch1");  // 4 is the ReLU
+    beside_depthwise_ = branch->register_module("0", convolution(in, in, 3, stride, in));
+    beside_norm1_ = branch->register_module("1", nn::BatchNorm2d(in));
+    beside_project_ = branch->register_module("2", convolution(in, half, 1));
+    beside_norm2_ = branch->register_module("3", nn::BatchNorm2d(half));
+  }
+  const auto branch = add_level(*this, "branch2");  // 2 and 7 are the ReLUs
+  expand_ = branch->register_module("0", convolution(stride > 1 ? in : half, half, 1));
+  norm1_ = branch->register_module("1", nn::BatchNorm2d(half));
+  depthwise_ = branch->register_module("3", convolution(half, half, 3, stride, half));
+  norm2_ = branch->register_module("4", nn::BatchNorm2d(half));
+  project_ = branch->register_module("5", convolution(half, half, 1));
+  norm3_ = branch->register_module("6", nn::BatchNorm2d(half));
+}
+
+at::Tensor ShuffleUnitImpl::beside(const at::Tensor& x) {
+  const at::Tensor inner = beside_norm1_->forward(beside_depthwise_->forward(x), Activation::kNone);
+  return beside_norm2_->forward(beside_project_->forward(inner), Activation::kRelu);
+}
+
+at::Tensor ShuffleUnitImpl::through(const at::Tensor& x) {
+  at::Tensor inner = norm1_->forward(expand_->forward(x), Activation::kRelu);
+  inner = norm2_->forward(depthwise_->forward(inner), Activation::kNone);
+  return norm3_->forward(project_->forward(inner), Activation::kRelu);
+}
+
+at::Tensor ShuffleUnitImpl::forward(const at::Tensor& x) {
+  if (beside_depthwise_) return shuffle_channels(at::cat({beside(x), through(x)}, 1), 2);
+  const int64_t half = x.size(1) / 2;
+  return shuffle_channels(at::cat({x.narrow(1, 0, half), through(x.narrow(1, half, half))}, 1), 2);
+}
+
+ShuffleNetV2Impl::ShuffleNetV2Impl(const ShuffleNetV2Options& options, uint64_t seed) {
+  const int64_t classes = checked_option(kName, "classes", options.classes, kMaxClasses);
+  first_ = register_module("conv1", ConvNorm(kColors, kFirst, 3, 2));
+  int64_t in = kFirst;
+  int number = 2;
+  for (const Stage& stage : kStages) {
+    const auto level = add_level(*this, "stage" + std::to_string(number++));
+    for (int64_t unit = 0; unit < stage.units; ++unit) {
+      units_.push_back(
+          level->register_module(std::to_string(unit), ShuffleUnit(in, stage.channels, unit == 0 ? 2 : 1)));
+      in = stage.channels;
+    }
+  }
+  last_ = register_module("conv5", ConvNorm(in, kFeatures, 1));
+  fc_ = register_module("fc", torch::nn::Linear(kFeatures, classes));
+  draw_as_torch(*this, seed);
+}
+
+at::Tensor ShuffleNetV2Impl::forward(const at::Tensor& images) {
+  check_images(kName, images, kColors);
+  at::Tensor x = at::max_pool2d(first_->forward(images, Activation::kRelu), {3, 3}, {2, 2}, {1, 1});
+  for (ShuffleUnit& unit : units_) x = unit->forward(x);
+  return fc_->forward(at::adaptive_avg_pool2d(last_->forward(x, Activation::kRelu), {1, 1}).flatten(1));
+}
+
+}  // namespace lockstep::models

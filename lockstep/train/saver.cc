@@ -1,0 +1,291 @@
+#include "lockstep/train/saver.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/parallel/sharded_optimizer.h"
+#include "lockstep/train/evaluation_schedule.h"
+#include "lockstep/train/optimizer_parts.h"
+#include "lockstep/train/phase.h"
+
+namespace lockstep::train {
+
+using checkpoint::Purpose;
+
+Saver::Saver(const Parts& parts, Reporter& reporter, const Logger& log)
+    : parts_(parts),
+      reporter_(reporter),
+      log_(log),
+      store_(parts.files.checkpoints(), {.keep_last = parts.options.keep}),
+      mode_(choose_mode()) {
+  if (mode_ == Mode::kTogether) slots_ = checkpoint::Slots::inherited();
+  if (mode_ == Mode::kOwnThread && leads()) {
+    const Descriptor memory = checkpoint::Slots::create(1);
+    slots_ = std::make_shared<checkpoint::Slots>(memory.get());
+    keeper_.emplace(slots_,
+                    checkpoint::Keeper::Options{.folder = parts_.files.checkpoints(),
+                                                .keep_last = parts_.options.keep,
+                                                .check_folder = [this] { reporter_.check_folder(); },
+                                                .on_saved = [this](const std::string& path) { reporter_.saved(path); },
+                                                .on_ended = [this] { parts_.world->self().saving.fetch_sub(1); }});
+  }
+}
+
+Saver::~Saver() = default;
+
+Saver::Mode Saver::choose_mode() const {
+  const World& world = *parts_.world;
+  if (!parts_.options.background_saves) return Mode::kWaited;
+  if (world.place().local_size != world.size()) return Mode::kOwnThread;
+  const auto slots = checkpoint::Slots::inherited();
+  const bool together = slots && slots->header().kept.load() != 0 &&
+                        slots->header().ranks.load() == static_cast<uint32_t>(world.size()) && parts_.device.is_cpu();
+  return together ? Mode::kTogether : Mode::kOwnThread;
+}
+
+checkpoint::Value Saver::whole_state() const {
+  return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.mixed->scaler());
+}
+
+checkpoint::Value Saver::own_state(std::vector<checkpoint::OwnSlice>& slices) const {
+  const auto* sharded = dynamic_cast<const parallel::ShardedOptimizer*>(parts_.optimizer.get());
+  if (sharded == nullptr) return whole_state();
+  parallel::ShardedOptimizer::OwnParts own = sharded->own_parts();
+  for (const auto& slice : own.slices) slices.push_back({slice.whole, slice.own, slice.first});
+  const OptimizerParts parts{std::move(own.state), std::move(own.masters), std::move(own.averages)};
+  return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts, parts_.mixed->scaler());
+}
+
+void Saver::prepare() {
+  if (std::exchange(prepared_, true)) return;
+  if (mode_ == Mode::kWaited || (mode_ == Mode::kOwnThread && parts_.world->size() > 1)) return;
+  std::vector<checkpoint::OwnSlice> slices;
+  const uint64_t bytes = checkpoint::PtImage(own_state(slices)).file_bytes();
+  const at::Tensor fits = at::ones({1}, at::kLong);
+  if (leads() && !checkpoint::Slots::have_room(bytes, log_)) fits.zero_();
+  parts_.world->communicator().broadcast(fits, 0);
+  if (fits.item<int64_t>() == 0) {
+    mode_ = Mode::kWaited;
+    return;
+  }
+  // Each rank begins at its share, so that they don't meet, and maps the others' pages last.
+  constexpr size_t kPage = 4096;
+  const auto ranks = static_cast<size_t>(parts_.world->size()), rank = static_cast<size_t>(parts_.world->rank());
+  const size_t from = bytes / ranks * rank / kPage * kPage;
+  std::vector<std::span<char>> ranges;
+  for (int slot = 0; slot < checkpoint::Slots::kCount; ++slot) {
+    const std::span<char> room = slots_->room(slot);
+    ranges.push_back(room.subspan(from, std::min(room.size() - from, bytes - from)));
+    ranges.push_back(room.first(from));
+  }
+  populator_.emplace(std::move(ranges));
+}
+
+void Saver::save(bool best) {
+  prepare();
+  asked_step_ = parts_.state.step;
+  if (leads()) reporter_.check_folder();
+  if (mode_ != Mode::kWaited) return put(best ? Purpose::kBest : Purpose::kSave);
+  const checkpoint::Value state = whole_state();
+  if (!leads()) return;
+  wait_for_disk([this] { return !any_pinned(); });  // of what was asked for before the saves were waited for
+  write(state, best, /*must=*/false);
+}
+
+void Saver::save_and_wait(bool best) {
+  waited_step_ = parts_.state.step;
+  const checkpoint::Value state = whole_state();
+  if (!leads()) return;
+  reporter_.check_folder();
+  wait_for_disk([this] { return !any_pinned(); });
+  write(state, best, /*must=*/true);
+}
+
+void Saver::write(const checkpoint::Value& state, bool best, bool must) {
+  const int64_t step = parts_.state.step;
+  const SavingOnBoard saving(parts_.world->self());
+  const Phase phase(parts_.world->self(), cat("saving the checkpoint of step ", step));
+  try {
+    const std::string path = store_.save(step, state, [this] { parts_.world->self().beat(); });
+    if (best) store_.mark_best(step);
+    if (best) waited_best_.saved = step;
+    reporter_.saved(path);
+    waited_failed_ = 0;
+  } catch (const IoError& error) {
+    if (must) throw;
+    if (best) waited_best_.lost = step;
+    failed(error.what(), ++waited_failed_);
+  }
+}
+
+void Saver::failed(const std::string& why, uint32_t in_row) {
+  if (in_row >= kMostFailures) throw IoError(why, "; ", in_row, " checkpoints in a row were not saved");
+  log_.warning("a checkpoint was not saved, training goes on: ", why);
+}
+
+bool Saver::snapshot_due() const {
+  return mode_ != Mode::kWaited && at_interval(parts_.state.step, parts_.options.snapshot_every);
+}
+
+void Saver::snapshot() {
+  prepare();
+  if (mode_ != Mode::kWaited) put(Purpose::kSnapshot);
+}
+
+void Saver::save_interrupted(const std::string& file) {
+  prepare();
+  // A second image of one step would need a collective before it (slots.h), and have the same bytes.
+  if (mode_ == Mode::kTogether && put_step_ != parts_.state.step) put(Purpose::kSnapshot);
+  const checkpoint::Value state = whole_state();
+  if (!leads()) return;
+  reporter_.check_folder();
+  wait_for_disk([this] { return !any_pinned(); });
+  const SavingOnBoard saving(parts_.world->self());
+  const Phase phase(parts_.world->self(), "saving " + file);
+  checkpoint::write_pt(state, file, [this] { parts_.world->self().beat(); });
+  reporter_.saved(file);
+}
+
+bool Saver::has_saved() {
+  if (waited_step_ == parts_.state.step) return true;
+  if (asked_step_ != parts_.state.step) return false;
+  const at::Tensor saved = at::ones({1}, at::kLong);
+  if (leads()) {
+    wait_for_disk([this] { return !any_pinned(); });
+    const bool failed = waited_failed_ > 0 || (slots_ && slots_->header().failed_in_row.load() > 0);
+    if (failed) saved.zero_();
+  }
+  parts_.world->communicator().broadcast(saved, 0);
+  return saved.item<int64_t>() != 0;
+}
+
+void Saver::look() {
+  if (!leads() || !slots_) return;
+  const checkpoint::SnapshotHeader& header = slots_->header();
+  const uint32_t failures = header.failed.load();
+  if (failures != std::exchange(failed_, failures)) failed(header.error.get(), header.failed_in_row.load());
+}
+
+BestSaves Saver::best_saves() {
+  const at::Tensor told = at::empty({2}, at::kLong);
+  auto* steps = told.mutable_data_ptr<int64_t>();
+  if (leads()) {
+    BestSaves newest = waited_best_;
+    if (slots_) {
+      // In this order: a best that is saved meanwhile must not be taken for one before the lost one.
+      newest.lost = std::max(newest.lost, static_cast<int64_t>(slots_->header().lost_best.load()) - 1);
+      newest.saved = std::max(newest.saved, static_cast<int64_t>(slots_->header().saved_best.load()) - 1);
+    }
+    steps[0] = newest.saved;
+    steps[1] = newest.lost;
+  }
+  parts_.world->communicator().broadcast(told, 0);
+  return {steps[0], steps[1]};
+}
+
+void Saver::rescue() noexcept {
+  if (!keeper_) return;
+  const SavingOnBoard saving(parts_.world->self());  // a launcher that has seen another rank's end waits for this one
+  try {
+    const auto at_rest = [this] { return keeper_->at_rest(); };
+    wait_for_disk(at_rest);
+    const uint32_t failed = slots_->header().failed_in_row.load();
+    const auto asked = parts_.options.snapshot_every > 0 ? keeper_->ask_newest() : std::nullopt;
+    if (!asked || asked->was_there) return;
+    wait_for_disk(at_rest);
+    if (slots_->header().failed_in_row.load() > failed) throw IoError(slots_->header().error.get());
+    log_.warning("saved: snapshot of step ", asked->step, ", ", asked->path);
+  } catch (const std::exception& error) {
+    log_.warning("the newest snapshot was not saved: ", error.what());
+  }
+}
+
+void Saver::put(Purpose purpose) {
+  const int64_t step = parts_.state.step;
+  const Phase phase(parts_.world->self(), cat("copying the state of step ", step));
+  if (mode_ == Mode::kTogether) {
+    put_together(purpose);
+  } else {
+    put_alone(purpose);
+  }
+}
+
+// Rank 0's choice of the slot reaches all ranks together with its layout, which must be theirs.
+void Saver::put_together(Purpose purpose) {
+  std::vector<checkpoint::OwnSlice> slices;
+  const checkpoint::Value state = own_state(slices);
+  const checkpoint::PtImage image(state);
+  const int rank = parts_.world->rank();
+  const auto hash = static_cast<int64_t>(image.layout_hash());
+  const at::Tensor told = at::empty({2}, at::kLong);
+  auto* numbers = told.mutable_data_ptr<int64_t>();
+  numbers[1] = hash;
+  if (leads()) {
+    const auto slot = slot_for(purpose);
+    numbers[0] = slot ? *slot : static_cast<int64_t>(Told::kNoSlot);
+  }
+  parts_.world->communicator().broadcast(told, 0);
+  if (numbers[1] != hash) throw BugError("ranks lay out a checkpoint differently");
+  if (numbers[0] < 0) return;
+  const int slot = static_cast<int>(numbers[0]);
+  put_step_ = parts_.state.step;
+  slots_->begin(slot, rank, image.bytes(), image.layout_hash());
+  image.copy_share(slices, parts_.world->size(), rank, slots_->room(slot).data());
+  if (leads() && purpose != Purpose::kSnapshot) slots_->pin(slot, purpose);
+  slots_->end(slot, rank, parts_.state.step);
+}
+
+void Saver::put_alone(Purpose purpose) {
+  const checkpoint::Value state = whole_state();
+  if (!leads()) return;
+  const checkpoint::PtImage image(state);
+  if (!fits_) fits_ = populator_.has_value() || checkpoint::Slots::have_room(image.file_bytes(), log_);
+  if (!*fits_) {
+    if (purpose != Purpose::kSnapshot) write(state, purpose == Purpose::kBest, /*must=*/false);
+    return;
+  }
+  const auto slot = slot_for(purpose);
+  if (!slot) return;
+  slots_->begin(*slot, 0, image.bytes(), image.layout_hash());
+  image.copy_share({}, 1, 0, slots_->room(*slot).data());
+  if (purpose != Purpose::kSnapshot) {
+    parts_.world->self().saving.fetch_add(1);  // until the file is written, also where another rank fails meanwhile
+    slots_->pin(*slot, purpose);
+  }
+  slots_->end(*slot, 0, parts_.state.step);
+}
+
+// A save waits for a slot. A snapshot does not, and there are half as many while the disk is at work.
+std::optional<int> Saver::slot_for(Purpose purpose) {
+  if (purpose != Purpose::kSnapshot) {
+    wait_for_disk([this] { return slots_->choose().has_value(); });
+    look();
+    return slots_->choose();
+  }
+  const bool every_other =
+      parts_.options.snapshot_every > 0 && parts_.state.step / parts_.options.snapshot_every % 2 != 0;
+  if (every_other && any_pinned()) return std::nullopt;
+  return slots_->choose();
+}
+
+bool Saver::any_pinned() const {
+  if (!slots_) return false;
+  for (const auto& slot : slots_->header().slot) {
+    if (slot.pinned.load() != 0) return true;
+  }
+  return false;
+}
+
+// Who waits for this rank waits for the disk, as long as that makes progress.
+void Saver::wait_for_disk(const std::function<bool()>& condition) {
+  if (condition()) return;
+  const Phase phase(parts_.world->self(), "saving: the disk has not taken the last checkpoints yet");
+  slots_->wait_until(condition, [this] { parts_.world->self().beat(); });
+}
+
+}  // namespace lockstep::train

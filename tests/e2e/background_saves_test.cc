@@ -1,0 +1,230 @@
+// Checkpoints that are written while training goes on, and snapshots that outlive their ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <map>
+
+#include "endless_run.h"
+#include "lockstep/base/error.h"
+#include "program.h"
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The checkpoints of a run, by their names.
+std::map<std::string, std::string> files_of(const std::string& run) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(run + "/checkpoints")) {
+    if (!entry.is_symlink()) files[entry.path().filename().string()] = read_file(entry.path().string());
+  }
+  return files;
+}
+
+Program::Options preloaded(const Words& words) {
+  Program::Options options = lockstep_command(words);
+  const Words preload = {"/usr/bin/env", "LD_PRELOAD=" + bin_folder() + "/failing_disk.so"};
+  options.command.insert(options.command.begin(), preload.begin(), preload.end());
+  return options;
+}
+
+class BackgroundSaves : public ::testing::TestWithParam<Words> {};
+
+// The same step is the same file, whoever has saved it.
+TEST_P(BackgroundSaves, TheFileIsTheSameAtAnyNumberOfRanks) {
+  const TempDir dir;
+  const Words words = Words{"--steps", "7", "--save-every", "2", "--keep", "9", "--snapshot-every"} + Words{"1"};
+  std::map<std::string, std::string> expected;
+  for (const char* background : {"off", "on"}) {
+    for (const char* nproc : {"1", "2", "4"}) {
+      const bool off = std::string(background) == "off";
+      const std::string run = dir / cat(background, nproc);
+      const Words more = Words{"--nproc", nproc, "--background-saves", background, "--out", run};
+      const Words given = off ? Words{"--steps", "7", "--save-every", "2", "--keep", "9"} : words;
+      const auto result = lockstep(train_words(given + more + GetParam()));
+      ASSERT_EQ(result.exit_code, 0) << result.err;
+      const auto files = files_of(run);
+      EXPECT_EQ(files.size(), 4U) << run;  // 2, 4, 6, 7; the epoch's end is the best
+      if (expected.empty()) expected = files;
+      for (const auto& [name, bytes] : expected) {
+        EXPECT_TRUE(files.contains(name) && files.at(name) == bytes) << run << ' ' << name;
+      }
+      EXPECT_EQ(fs::read_symlink(run + "/checkpoints/last.pt"), "step-000007.pt");
+      EXPECT_TRUE(fs::exists(run + "/checkpoints/best.pt"));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, BackgroundSaves,
+                         ::testing::Values(Words{}, kAveraged, Words{"--amp", "O2", "--dtype", "bf16"}));
+
+// Another launcher started the rank: a thread of its own writes.
+TEST(BackgroundSavesAlone, AreTheSameFiles) {
+  const TempDir dir;
+  const Words words = train_words({"--steps", "7", "--save-every", "2", "--keep", "9"});
+  ASSERT_EQ(lockstep(words + Words{"--nproc", "1", "--background-saves", "off", "--out", dir / "off"}).exit_code, 0);
+  Program alone({.command = Words{bin_folder() + "/lockstep-worker"} + words + Words{"--out", dir / "on"}});
+  const auto result = alone.wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(files_of(dir / "on") == files_of(dir / "off"));
+}
+
+TEST(BackgroundSavesOnASlowDisk, TrainingGoesOnAndTheFileIsThatStepsOwn) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
+  const TempDir dir;
+  fs::create_directory(dir / "slow_disk");
+  const Words words = train_words({"--nproc", "2", "--steps", "6", "--save-every", "3", "--eval-every", "0"});
+  ASSERT_EQ(lockstep(words + Words{"--background-saves", "off", "--out", dir / "run"}).exit_code, 0);
+  const std::string run = dir / "slow_disk/run";
+  Program program(preloaded(words + Words{"--snapshot-every", "1", "--out", run}));
+  EXPECT_TRUE(eventually([&] { return steps_logged(run).size() == 6; })) << program.err();
+  EXPECT_FALSE(fs::exists(run + "/checkpoints/step-000003.pt")) << "the disk was not slow";
+  const auto result = program.wait(std::chrono::seconds(200));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(files_of(run) == files_of(dir / "run"));
+}
+
+class HeldDisk : public ::testing::Test {
+ protected:
+  HeldDisk() {
+    fs::create_directory(dir_ / "held_disk");
+    program_.emplace(preloaded(train_words({"--nproc", "2", "--epochs", "1000000", "--save-every", "5", "--eval-every",
+                                            "1000000epochs", "--quiet", "--out", run_})));
+  }
+  // Waits until the first checkpoint stands before its fsync, and training has gone on.
+  bool is_held() const {
+    return eventually([this] { return fs::exists(first_ + ".tmp") && steps_logged(run_).size() >= 8; });
+  }
+
+  const TempDir dir_;
+  const std::string run_ = dir_ / "held_disk/run", first_ = run_ + "/checkpoints/step-000005.pt";
+  std::optional<Program> program_;
+};
+
+TEST_F(HeldDisk, TheLauncherFinishesTheFileOfAKilledRank) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
+  ASSERT_TRUE(is_held()) << program_->err();
+  kill(worker_of(*program_, 0), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return program_->processes("lockstep-worker").empty(); }));
+  EXPECT_FALSE(fs::exists(first_));
+  write_file(dir_ / "held_disk/go", "");
+  const auto result = program_->wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("\n  saved: checkpoint " + run_ + "/checkpoints/step-000"));
+  EXPECT_TRUE(fs::exists(first_));
+  EXPECT_EQ(lockstep({"inspect", first_}).exit_code, 0);
+}
+
+TEST_F(HeldDisk, AKilledLauncherLeavesATemporaryFileWhichTheNextStartRemoves) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
+  ASSERT_TRUE(is_held()) << program_->err();
+  program_->signal(SIGKILL);
+  program_->wait();
+  EXPECT_TRUE(program_->all_gone(std::chrono::seconds(2)));
+  EXPECT_FALSE(fs::exists(first_));
+  EXPECT_TRUE(fs::exists(first_ + ".tmp"));
+  const auto again = lockstep(train_words({"--steps", "2", "--overwrite", "--out", run_}));
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_FALSE(fs::exists(first_ + ".tmp"));
+}
+
+const Words kLong = {"--steps", "960", "--epochs", "240", "--save-every", "240epochs", "--eval-every", "240epochs"};
+
+class SnapshotOfAKilledRun : public ::testing::TestWithParam<int> {};
+
+TEST_P(SnapshotOfAKilledRun, GoesOnToTheWeightsOfOneThatWasNot) {
+  static const TempDir whole;
+  if (!fs::exists(whole / "run")) {
+    ASSERT_EQ(lockstep(train_words(kLong + Words{"--nproc", "1", "--out", whole / "run"} + kAveraged)).exit_code, 0);
+  }
+  const TempDir dir;
+  const std::string run = dir / "run";
+  Program program(
+      lockstep_command(train_words(kLong + Words{"--nproc", "2", "--snapshot-every", "5", "--out", run} + kAveraged)));
+  ASSERT_TRUE(eventually([&] { return steps_logged(run).size() > 30; })) << program.err();
+  std::vector<pid_t> workers = program.processes("lockstep-worker");
+  ASSERT_EQ(workers.size(), 2U);
+  workers.resize(static_cast<size_t>(GetParam()));
+  for (const pid_t worker : workers) kill(worker, SIGKILL);
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("\n  saved: snapshot of step "));
+  EXPECT_THAT(result.err, HasSubstr("\n  next: lockstep train mnist --resume "));
+  ASSERT_EQ(files_of(run).size(), 1U);
+  EXPECT_THAT(files_of(run).begin()->first, ::testing::MatchesRegex("step-000[0-9][0-9][05].pt"));
+  const auto resumed = lockstep({"train", "--resume", run, "--steps", "960"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("resumed     " + run + "/checkpoints/step-000"));
+  EXPECT_EQ(steps_logged(run), first_steps(960));
+  EXPECT_EQ(outcome_of(run), outcome_of(whole / "run"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, SnapshotOfAKilledRun, ::testing::Values(1, 2));
+
+class FailedSaves : public ::testing::TestWithParam<const char*> {
+ protected:
+  FailedSaves() { fs::create_directory(dir_ / "full_disk"); }
+  Result train(const Words& words) const {
+    return Program(preloaded(train_words(words + Words{"--nproc", "2", "--eval-every", "0", "--background-saves",
+                                                       GetParam(), "--out", run_})))
+        .wait();
+  }
+  static int warnings(const Result& result) {
+    int count = 0;
+    const std::string part = "a checkpoint was not saved, training goes on: ";
+    for (size_t at = result.err.find(part); at != std::string::npos; at = result.err.find(part, at + 1)) ++count;
+    return count;
+  }
+
+  const TempDir dir_;
+  const std::string run_ = dir_ / "full_disk/run";
+};
+
+TEST_P(FailedSaves, AreWarnedOfUntilTheThirdInARow) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
+  const auto result = train({"--steps", "40", "--save-every", "5"});
+  EXPECT_EQ(result.exit_code, IoError::kExitCode) << result.err;
+  EXPECT_EQ(warnings(result), 2) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(run_ + "/checkpoints/step-000005.pt: can't write beyond "));
+  EXPECT_THAT(result.err, HasSubstr("No space left on device"));
+  EXPECT_THAT(result.err, HasSubstr("3 checkpoints in a row were not saved"));
+  EXPECT_TRUE(files_of(run_).empty());
+  EXPECT_GE(steps_logged(run_).size(), 15U);
+  EXPECT_LT(steps_logged(run_).size(), 40U);
+}
+
+TEST_P(FailedSaves, TheLastOneIsAnError) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
+  const auto result = train({"--steps", "8", "--save-every", "5"});
+  EXPECT_EQ(result.exit_code, IoError::kExitCode) << result.err;
+  EXPECT_EQ(warnings(result), 1) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("step-000008.pt: can't write beyond "));
+  EXPECT_EQ(steps_logged(run_), first_steps(8));
+}
+
+INSTANTIATE_TEST_SUITE_P(BackgroundSaves, FailedSaves, ::testing::Values("on", "off"));
+
+TEST(Grace, AnEndThatComesTooLateSavesTheNewestSnapshot) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  Program program(lockstep_command(
+      train_words({"--nproc", "2", "--epochs", "1000000", "--save-every", "1000000epochs", "--eval-every",
+                   "1000000epochs", "--snapshot-every", "1", "--grace", "1.5", "--quiet", "--out", run})));
+  ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 5; })) << program.err();
+  kill(worker_of(program, 1), SIGSTOP);  // it would never come to the end of its step
+  program.signal(SIGTERM);
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, kExitStoppedOnRequest) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("the grace of 1.5 s was too short for a checkpoint; saved: snapshot of step "));
+  EXPECT_EQ(files_of(run).size(), 1U);
+  EXPECT_TRUE(program.all_gone(std::chrono::seconds(1)));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e

@@ -1,0 +1,114 @@
+// lockstep convert, and weights in other formats as train and eval take them; hostile files as inspect refuses them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string checkpoint() { return finished_run() + "/checkpoints/last.pt"; }
+
+nlohmann::json inspected(const std::string& path) {
+  const auto result = lockstep({"inspect", path, "--json"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+}
+
+TEST(Convert, WritesSafetensorsAndNamesWhatIsLeftOut) {
+  const TempDir dir;
+  const auto result = lockstep({"convert", finished_run(), dir / "lenet.safetensors"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, HasSubstr("lenet.safetensors: written from " + finished_run()));
+  EXPECT_THAT(result.out, HasSubstr("took the state dict under model\n"));
+  EXPECT_THAT(result.out, HasSubstr("left out: optimizer, amp, scheduler, sampler, rng, meta\n"));
+  ASSERT_EQ(lockstep({"convert", dir / "lenet.safetensors", dir / "back.pth"}).exit_code, 0);
+  const auto whole = inspected(checkpoint()), weights = inspected(dir / "lenet.safetensors"),
+             back = inspected(dir / "back.pth");
+  EXPECT_EQ(weights.at("__metadata__/format").at("value"), "pt");
+  EXPECT_EQ(back.size(), 6u);
+  for (const auto& [name, leaf] : back.items()) {
+    EXPECT_EQ(leaf, whole.at("model/" + name)) << name;
+    EXPECT_EQ(leaf, weights.at(name)) << name;
+  }
+}
+
+TEST(Convert, WhatItWritesIsTrainedAndEvaluated) {
+  const TempDir dir;
+  fs::create_directory(dir / "model");
+  ASSERT_EQ(lockstep({"convert", checkpoint(), dir / "model/lenet.safetensors"}).exit_code, 0);
+  const auto eval = lockstep({"eval", "mnist", "--data", digits_folder(), "--load", dir / "model", "--json"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  EXPECT_EQ(nlohmann::json::parse(eval.out).at("loss"), final_of(finished_run()).at("loss"));
+  const auto train = lockstep(train_words({"--load", dir / "model", "--steps", "1", "--out", dir / "run"}));
+  EXPECT_EQ(train.exit_code, 0) << train.err;
+  EXPECT_THAT(train.out, HasSubstr("  weights     " + dir / "model"));
+}
+
+TEST(Convert, ThroughPaddlesFormatAndBackNothingIsLost) {
+  const TempDir dir;
+  const auto there = lockstep({"convert", finished_run(), dir / "lenet.pdparams"});
+  ASSERT_EQ(there.exit_code, 0) << there.err;
+  EXPECT_THAT(there.out, HasSubstr("in Paddle's names and layouts; 1 weights"));
+  ASSERT_EQ(lockstep({"convert", dir / "lenet.pdparams", dir / "back.pt"}).exit_code, 0);
+  const auto whole = inspected(checkpoint()), back = inspected(dir / "back.pt");
+  EXPECT_EQ(back.size(), 6u);
+  for (const auto& [name, leaf] : back.items()) EXPECT_EQ(leaf, whole.at("model/" + name)) << name;
+  const auto eval = lockstep({"eval", "mnist", "--data", digits_folder(), "--load", dir / "lenet.pdparams", "--json"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.err;
+  EXPECT_EQ(nlohmann::json::parse(eval.out).at("loss"), final_of(finished_run()).at("loss"));
+}
+
+TEST(Convert, RefusesWhatItCantDo) {
+  const TempDir dir;
+  const auto prefix = lockstep({"convert", checkpoint(), dir / "a.safetensors", "--strip-prefix", "net."});
+  EXPECT_EQ(prefix.exit_code, 2);
+  EXPECT_THAT(prefix.err, HasSubstr("no name begins with net.; the first is conv1.weight"));
+  EXPECT_FALSE(fs::exists(dir / "a.safetensors"));
+  EXPECT_EQ(lockstep({"convert", checkpoint(), dir / "a.onnx"}).exit_code, 2);
+  EXPECT_EQ(lockstep({"convert", dir / "none.pt", dir / "a.pt"}).exit_code, 2);
+  EXPECT_EQ(lockstep({"convert", checkpoint(), dir / "no/a.pt"}).exit_code, 74);
+}
+
+// A prefix that all names have is dropped by itself where the model's have none, and the header says so.
+TEST(Load, SaysWhichPrefixItDropped) {
+  const TempDir dir;
+  const std::string file = LOCKSTEP_SOURCE_DIR "/tests/fixtures/checkpoints/lenet_ddp_module_prefix.pt";
+  const auto train = lockstep(train_words({"--load", file, "--steps", "1", "--out", dir / "run"}));
+  EXPECT_EQ(train.exit_code, 0) << train.err;
+  EXPECT_THAT(train.out, HasSubstr("  weights     " + file + ", the names without module.\n"));
+  const auto other =
+      lockstep(train_words({"--load", LOCKSTEP_SOURCE_DIR "/tests/fixtures/checkpoints/unet_mask_values.pt", "--steps",
+                            "1", "--out", dir / "other"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("a checkpoint of another model: "));
+  EXPECT_THAT(other.err, HasSubstr("the file lacks conv1.weight [20, 1, 5, 5]"));
+}
+
+// Each in one line, with 65, within a second of a machine with nothing else to do.
+TEST(Hostile, FilesAreRefused) {
+  const TempDir dir;
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(LOCKSTEP_SOURCE_DIR "/tests/fixtures/hostile")) {
+    const std::string path = entry.path().string();
+    const auto result = lockstep({"inspect", path}, dir.path());
+    EXPECT_EQ(result.exit_code, 65) << path << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(entry.path().filename().string() + ": "));
+    EXPECT_LT(result.seconds, 3) << path;
+    ++count;
+  }
+  EXPECT_GT(count, 30u);
+  EXPECT_TRUE(fs::is_empty(dir.path())) << "something was executed";
+}
+
+}  // namespace
+}  // namespace lockstep::e2e

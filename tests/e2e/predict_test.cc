@@ -1,0 +1,132 @@
+// `lockstep predict`: what a network makes of files is what its evaluation made of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "lockstep/image/decoder.h"
+#include "pictures.h"
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+// The class of each pixel of a mask's PNG.
+std::vector<bool> pixels_of(const std::string& path) {
+  const std::string bytes = read_file(path);
+  image::Decoder decoder;
+  const image::Size size =
+      decoder.open({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, path, {.channels = 1}).upright();
+  image::Pixels pixels;
+  decoder.decode({0, 0, size.width, size.height}, size, pixels);
+  std::vector<bool> classes;
+  for (int y = 0; y < size.height; ++y) {
+    for (int x = 0; x < size.width; ++x) classes.push_back(*pixels.at(x, y) > 127);
+  }
+  return classes;
+}
+
+TEST(Predict, ClassesAreThoseOfTheEvaluation) {
+  const TempDir dir;
+  write_class_folders(dir / "photos/train", 3, 12);
+  write_class_folders(dir / "photos/val", 3, 6, /*seed=*/2);
+  const std::string run = dir / "run";
+  ASSERT_EQ(lockstep({"train", "imagenet", "--data", dir / "photos", "--arch", "mobilenet_v2", "--size", "64",
+                      "--epochs", "4", "--lr", "0.02", "--nproc", "2", "--out", run},
+                     ".", std::chrono::seconds(200))
+                .exit_code,
+            0);
+  const auto found = lockstep({"predict", run, "-i", dir / "photos/val", "--format", "json", "--batch-size", "5"});
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  std::istringstream lines(found.out);
+  int images = 0, right = 0;
+  for (std::string line; std::getline(lines, line); ++images) {
+    const auto image = nlohmann::json::parse(line);
+    ASSERT_EQ(image.at("classes").size(), 3U);
+    const std::string name = image.at("classes").at(0).at("name");
+    right += fs::path(image.at("file").get<std::string>()).parent_path().filename() == name ? 1 : 0;
+  }
+  EXPECT_EQ(images, 18);
+  EXPECT_DOUBLE_EQ(static_cast<double>(right) / images, final_of(run).at("metrics").at("top1").get<double>());
+
+  // The same as a table, in a file; and of weights alone, by their numbers.
+  const std::string table = dir / "classes.csv", weights = dir / "weights.safetensors";
+  ASSERT_EQ(
+      lockstep({"predict", run, "-i", dir / "photos/val", "-o", table, "--format", "csv", "--top", "1"}).exit_code, 0);
+  EXPECT_THAT(read_file(table),
+              MatchesRegex("file,class_1,probability_1\n(.*/class_0[0-2]/.*,class_0[0-2],[01]\\.[0-9]*\n)*"));
+  ASSERT_EQ(lockstep({"convert", run, weights}).exit_code, 0);
+  const auto foreign = lockstep({"predict", "imagenet", "--arch", "mobilenet_v2", "--size", "64", "--load", weights,
+                                 "-i", dir / "photos/val/class_00/0.jpg", "--top", "1"});
+  EXPECT_EQ(foreign.exit_code, 0) << foreign.err;
+  EXPECT_THAT(foreign.out, MatchesRegex(".*/0.jpg: [0-2] [01]\\.[0-9]*\n"));
+}
+
+TEST(Predict, MasksAreThoseOfTheEvaluation) {
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "pairs", 24);
+  write_image_and_mask_folders(dir / "others", 5, /*seed=*/7);
+  const std::string run = dir / "run", masks = dir / "masks";
+  ASSERT_EQ(lockstep({"train", "unet", "--data", dir / "pairs", "--size", "96", "--width", "4", "--epochs", "6", "--lr",
+                      "0.01", "--bilinear", "--nproc", "2", "--out", run},
+                     ".", std::chrono::seconds(200))
+                .exit_code,
+            0);
+  const auto found = lockstep({"predict", run, "-i", dir / "others/imgs", "-o", masks});
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("imgs/0.png: " + masks + "/0_mask.png, class 1 "));
+  double both = 0, either = 0;
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = std::to_string(i);
+    EXPECT_TRUE(fs::exists(masks + '/' + name + "_overlay.png"));
+    const auto here = pixels_of(masks + '/' + name + "_mask.png"),
+               there = pixels_of(dir / "others/masks/" + name + ".png");
+    ASSERT_EQ(here.size(), there.size()) << "the mask has the image's size";
+    for (size_t p = 0; p < here.size(); ++p) {
+      both += here[p] && there[p] ? 1 : 0;
+      either += (here[p] ? 1 : 0) + (there[p] ? 1 : 0);
+    }
+  }
+  const auto own = lockstep({"predict", run, "-i", dir / "others/imgs", "-o", dir / "others/imgs"});
+  EXPECT_EQ(own.exit_code, 2);
+  EXPECT_THAT(own.err, HasSubstr("the images themselves lie there"));
+  const auto evaluated = lockstep({"eval", run, "--data", dir / "others", "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const double dice = nlohmann::json::parse(evaluated.out).at("dice").get<double>();
+  EXPECT_GT(dice, 0.1) << "else nothing was learnt";
+  EXPECT_NEAR(2 * both / either, dice, 1e-9);
+}
+
+TEST(Predict, BadInputIsOneLine) {
+  const TempDir dir;
+  write_file(dir / "bad.png", "not an image");
+  fs::create_directory(dir / "empty");
+  write_image_and_mask_folders(dir / "pairs", 1);
+  const std::string run = finished_run();
+  const auto refused = [&](const Words& words, int code) {
+    const auto result = lockstep(Words{"predict"} + words);
+    EXPECT_EQ(result.exit_code, code) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(refused({run, "-i", dir / "bad.png"}, 65), HasSubstr("bad.png: it is no image"));
+  fs::create_directory(dir / "some");
+  fs::copy_file(dir / "bad.png", dir / "some/2.png");
+  for (const std::string name : {"0.png", "1.png"}) fs::copy_file(dir / "pairs/imgs/0.png", dir / ("some/" + name));
+  const auto some = lockstep({"predict", run, "-i", dir / "some", "--top", "1"});
+  EXPECT_EQ(some.exit_code, 65);
+  EXPECT_EQ(std::count(some.out.begin(), some.out.end(), '\n'), 2) << "those before it are told: " << some.out;
+  EXPECT_THAT(refused({run, "-i", dir / "empty"}, 65), HasSubstr("empty: no images"));
+  EXPECT_THAT(refused({run}, 2), HasSubstr("-i IN is missing"));
+  EXPECT_THAT(refused({run, "-i", dir / "none.png"}, 2), HasSubstr("no such file or folder"));
+  EXPECT_THAT(refused({"unet", "--load", run + "/checkpoints/last.pt", "-i", dir / "bad.png"}, 2),
+              HasSubstr("so its weights are not those of unet"));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e

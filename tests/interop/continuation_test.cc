@@ -1,0 +1,142 @@
+// A training that PyTorch takes over from Lockstep, and one that Lockstep takes over from PyTorch.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/env.h"
+#include "lockstep/base/testing/command.h"
+#include "lockstep/base/testing/temp_dir.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
+#include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/checkpoint/load_model.h"
+#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/loop/optimizer_values.h"
+#include "lockstep/models/lenet.h"
+#include "lockstep/models/resnet.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+
+namespace lockstep {
+namespace {
+
+using testing_support::CommandOutput;
+using testing_support::run_command;
+
+constexpr int64_t kFirst = 5, kFurther = 20;  // steps
+
+struct Case {
+  std::string net, optimizer, pytorch;  // the optimizer by our name and by its class
+  optim::NamedOptions options;
+};
+
+class Continuation : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (run_command(python_ + " -c 'import torch, torchvision' 2>&1").status != 0) {
+      GTEST_SKIP() << python_ << " has no torch and torchvision; name one that has in LOCKSTEP_PYTORCH_PYTHON";
+    }
+    at::manual_seed(4);
+    const bool small = GetParam().net == "lenet";
+    images_ = at::rand(small ? at::IntArrayRef{kFirst + kFurther, 8, 1, 28, 28}
+                             : at::IntArrayRef{kFirst + kFurther, 8, 3, 32, 32});
+    labels_ = at::randint(10, {kFirst + kFurther, images_.size(1)}, at::kLong);
+    if (small) {
+      auto net = models::LeNet(models::LeNetOptions{}, 1);
+      forward_ = [net](const at::Tensor& images) mutable { return net->forward(images); };
+      net_ = net.ptr();
+    } else {
+      models::ResNetOptions options;
+      options.classes = 10;
+      auto net = models::ResNet18(options, 1);
+      forward_ = [net](const at::Tensor& images) mutable { return net->forward(images); };
+      net_ = net.ptr();
+    }
+    // Rounding grows from step to step through BatchNorms over so few values; in fp64 it starts from nearly nothing.
+    if (!small) images_ = images_.to(at::kDouble);
+    net_->to(images_.scalar_type());
+    net_->train();
+    optimizer_ = optim::make_optimizer(GetParam().optimizer, net_->parameters(), GetParam().options);
+  }
+
+  std::vector<double> trained(int64_t first, int64_t last) {
+    std::vector<double> losses;
+    for (int64_t step = first; step < last; ++step) {
+      net_->zero_grad();
+      at::Tensor loss = at::cross_entropy_loss(forward_(images_[step]), labels_[step]);
+      loss.backward();
+      optimizer_->update({});
+      losses.push_back(loss.item<double>());
+    }
+    return losses;
+  }
+
+  // What PyTorch needs to do the same, with the state as it is.
+  std::string saved() const {
+    checkpoint::Dict options;
+    for (const auto& [name, value] : GetParam().options) options.set(name, std::get<double>(value));
+    const std::string file = folder_ / "state.pt";
+    checkpoint::write_pt(
+        checkpoint::Dict{{"net", GetParam().net},
+                         {"optimizer_class", GetParam().pytorch},
+                         {"options", options},
+                         {"images", images_},
+                         {"labels", labels_},
+                         {"first", kFirst},
+                         {"model", checkpoint::state_dict(*net_)},
+                         {"optimizer", checkpoint::optimizer_to_dict(loop::to_values(optimizer_->state_dict()))}},
+        file);
+    return file;
+  }
+
+  std::vector<double> pytorch(const std::string& arguments) const {
+    const CommandOutput output =
+        run_command(python_ + " -W ignore " LOCKSTEP_SOURCE_DIR "/tests/interop/continuation.py " + arguments);
+    EXPECT_EQ(output.status, 0) << output.text;
+    return nlohmann::json::parse(output.text).get<std::vector<double>>();
+  }
+
+  static void expect_equal(const std::vector<double>& ours, const std::vector<double>& theirs) {
+    ASSERT_EQ(ours.size(), size_t{kFurther});
+    ASSERT_EQ(theirs.size(), ours.size());
+    EXPECT_GT(std::abs(ours.back() - ours.front()), 1e-3) << "nothing was learnt";
+    for (size_t step = 0; step < ours.size(); ++step) EXPECT_NEAR(ours[step], theirs[step], 1e-5) << step;
+  }
+
+  std::string python_ = env("LOCKSTEP_PYTORCH_PYTHON").value_or("python3");
+  testing_support::TempDir folder_;
+  at::Tensor images_, labels_;
+  std::shared_ptr<torch::nn::Module> net_;
+  std::function<at::Tensor(const at::Tensor&)> forward_;
+  std::unique_ptr<optim::FusedOptimizer> optimizer_;
+};
+
+TEST_P(Continuation, PyTorchGoesOnFromOurs) {
+  trained(0, kFirst);
+  const std::string file = saved();
+  expect_equal(trained(kFirst, kFirst + kFurther), pytorch("go-on " + file));
+}
+
+TEST_P(Continuation, WeGoOnFromPyTorchs) {
+  const std::string begun = folder_ / "begun.pt";
+  const std::vector<double> theirs = pytorch("begin " + saved() + ' ' + begun);
+  const checkpoint::Value root = checkpoint::open_checkpoint(begun);
+  const checkpoint::ValueView view(root, begun);
+  checkpoint::load_model(*net_, root, {.file = begun});
+  optimizer_->load_state_dict(loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), begun));
+  expect_equal(trained(kFirst, kFirst + kFurther), theirs);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Interop, Continuation,
+    testing::Values(Case{"lenet", "sgd", "SGD", {{"lr", 0.05}, {"momentum", 0.9}, {"weight_decay", 1e-4}}},
+                    Case{"lenet", "adamw", "AdamW", {{"lr", 0.001}}},
+                    Case{"lenet", "rmsprop", "RMSprop", {{"lr", 0.001}, {"momentum", 0.9}}},
+                    Case{"resnet18", "sgd", "SGD", {{"lr", 0.001}, {"momentum", 0.9}}}),
+    [](const auto& info) { return info.param.net + '_' + info.param.optimizer; });
+
+}  // namespace
+}  // namespace lockstep
