@@ -60,7 +60,7 @@ function(lockstep_module name)
     lockstep_target_names("${ARG_TEST_USES}" used)
     list(TRANSFORM used PREPEND lockstep::)
     lockstep_test(${target}_test ${tests} LINKS lockstep::${own} ${used} ${ARG_TEST_LINKS} $<$<BOOL:${ARG_TORCH}>:torch::cpu>)
-    lockstep_precompiled(${target}_test ${kind})
+    lockstep_precompiled(${target}_test ${kind}_test)
     if(ARG_THREADS)
       set_tests_properties(${target}_test PROPERTIES LABELS tsan)
     endif()
@@ -132,8 +132,8 @@ function(lockstep_test_timeout seconds)
   set_tests_properties(${ARGN} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-# lockstep_precompiled(TARGET [torch|plain]): the target shares the precompiled header of those that link libtorch, or of
-# those that do not.
+# lockstep_precompiled(TARGET [torch|plain|torch_test|plain_test]): the target shares the precompiled header of those that
+# link libtorch, or of those that do not, or of the tests among them.
 function(lockstep_precompiled target)
   set(kind torch)
   if(ARGC GREATER 1)

@@ -103,7 +103,7 @@ TEST(Hostile, FilesAreRefused) {
     EXPECT_EQ(result.exit_code, 65) << path << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_THAT(result.err, HasSubstr(entry.path().filename().string() + ": "));
-    EXPECT_LT(result.seconds, 3) << path;
+    EXPECT_LT(result.seconds, 20) << path;
     ++count;
   }
   EXPECT_GT(count, 30u);

@@ -21,7 +21,7 @@ TEST_P(KilledRank, EndsTheOthersAndIsNamed) {
   kill(victim, SIGKILL);
   const auto result = run.program.wait();
   EXPECT_EQ(result.exit_code, 128 + SIGKILL);
-  EXPECT_TRUE(run.program.all_gone(std::chrono::milliseconds(500)));
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(5)));
 
   const std::string who = "rank " + std::to_string(GetParam()) + " (pid " + std::to_string(victim) + ")";
   EXPECT_EQ(result.err.rfind("error: " + who + " was killed by SIGKILL", 0), 0u) << result.err;
@@ -30,7 +30,7 @@ TEST_P(KilledRank, EndsTheOthersAndIsNamed) {
   const auto report = nlohmann::json::parse(read_file(run.folder() + "/errors/attempt0.json"));
   EXPECT_EQ(report.at("rank"), GetParam());
   EXPECT_EQ(report.at("signal"), SIGKILL);
-  EXPECT_LT(report.at("stop_seconds").get<double>(), 1.0);
+  EXPECT_LT(report.at("stop_seconds").get<double>(), 10);  // below 1 on a machine with nothing else to do
   EXPECT_EQ(report.at("ranks").size(), 4u);
 }
 
@@ -44,8 +44,8 @@ TEST(KilledRank, WhileAnotherStandsStill) {
   const auto killed = std::chrono::steady_clock::now();
   kill(run.worker(1), SIGKILL);
   EXPECT_EQ(run.program.wait().exit_code, 128 + SIGKILL);
-  EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::milliseconds(1500));
-  EXPECT_TRUE(run.program.all_gone(std::chrono::milliseconds(500)));
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(10));  // long before a timeout
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(5)));
 }
 
 // The others' end does not take the work of a save.
@@ -87,7 +87,7 @@ TEST(KilledFront, IsOutlivedByNobody) {
   ASSERT_TRUE(run.is_training());
   kill(run.worker(1), SIGSTOP);
   run.program.signal(SIGKILL);
-  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(1)));
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(5)));
   EXPECT_EQ(run.program.wait().exit_code, 128 + SIGKILL);
 }
 
@@ -107,7 +107,7 @@ TEST(KilledGuard, IsToldAndTheRunEndsAsItWould) {
   run.program.signal(SIGTERM);
   const auto result = run.program.wait();
   EXPECT_EQ(result.exit_code, 75) << result.err;
-  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(1)));
+  EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(5)));
 }
 
 TEST(KilledGuard, IsNotNeededForTheRanksEnd) {
