@@ -58,7 +58,7 @@ class Spiral final : public lockstep::train::Recipe {
                    lockstep::config::Effect::kIdentity);
   }
 
-  lockstep::train::Defaults defaults(const std::string& /*preset*/) const override {
+  lockstep::train::Defaults defaults() const override {
     return {.batch_size = 16, .epochs = 4, .lr = 0.01, .optimizer = "adamw", .schedule = "cosine"};
   }
 

@@ -47,6 +47,8 @@ class Part:
 PYTORCH = Part("PyTorch", "requirements.txt", 3.5)
 DALI = Part("NVIDIA DALI", "requirements-dali.txt", 0.6)
 SAFETENSORS = Part("safetensors", "requirements-safetensors.txt", 0.002)
+ONNX_RUNTIME = Part("ONNX Runtime", "requirements-onnxruntime.txt", 0.12)
+TENSORBOARD = Part("TensorBoard", "requirements-tensorboard.txt", 0.02)
 
 
 def python_that_computes_on(device):

@@ -24,6 +24,7 @@ struct Program {
 int train(const Program& program, const Arguments& args, const Recipes& recipes);
 int eval(const Program& program, const Arguments& args, const Recipes& recipes);
 int predict(const Program& program, const Arguments& args, const Recipes& recipes);
+int export_network(const Program& program, const Arguments& args, const Recipes& recipes);
 
 // Writes to standard output at once, whole. Throws IoError.
 void print(const std::string& text);

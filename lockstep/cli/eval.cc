@@ -1,6 +1,9 @@
 #include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
@@ -16,6 +19,7 @@
 #include "lockstep/launch/start.h"
 #include "lockstep/loop/skip_list.h"
 #include "lockstep/parallel/options/lanes.h"
+#include "lockstep/predict/confusion.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/continuation.h"
 #include "lockstep/train/evaluated_data.h"
@@ -62,6 +66,24 @@ train::Evaluation evaluate(const train::Recipe& recipe, const train::Model& mode
   }
 }
 
+std::optional<train::Part> part_of(const std::optional<train::EvalSplit>& split) {
+  if (!split) return std::nullopt;
+  return *split == train::EvalSplit::kTrain        ? train::Part::kTrain
+         : *split == train::EvalSplit::kValidation ? train::Part::kValidation
+                                                   : train::Part::kTest;
+}
+
+// A rank without a chunk has counted nothing. A collective.
+at::Tensor sum_over_ranks(const at::Tensor& counts, int64_t classes, World& world) {
+  const at::Tensor size = at::full({1}, counts.defined() ? counts.size(0) : classes, at::kLong);
+  world.communicator().all_reduce(size, comm::ReduceOp::kMax);
+  const int64_t most = size.item<int64_t>();
+  at::Tensor sum = at::zeros({most, most}, at::kLong);
+  if (counts.defined()) sum.slice(0, 0, counts.size(0)).slice(1, 0, counts.size(1)).copy_(counts);
+  world.communicator().all_reduce(sum, comm::ReduceOp::kSum);
+  return sum;
+}
+
 nlohmann::ordered_json results(const train::Evaluation& result, std::optional<int64_t> step, const std::string& file) {
   nlohmann::ordered_json all = {{"file", file}, {"step", nullptr}, {"samples", result.samples}, {"loss", result.loss}};
   if (step) all["step"] = *step;
@@ -104,14 +126,15 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, options.device.kind, *world);
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   at::set_num_threads(threads_of(options.processes, origin, *world));
-  const train::Defaults defaults = recipe->defaults("");
+  const train::Defaults defaults = recipe->defaults();
   const bool channels_last = train::takes_channels_last(train::ChannelsLast::kAuto, defaults);
   const train::EvaluatedData data = train::open_evaluated_data(*recipe,
                                                                {.path = options.data_path(),
                                                                 .named = !options.data.empty(),
                                                                 .run_data = options.run_data,
                                                                 .run_folder = train::run_of(file),
-                                                                .channels_last = channels_last},
+                                                                .channels_last = channels_last,
+                                                                .part = part_of(options.split)},
                                                                origin, *world);
   const data::Dataset& test = *data.samples;
   const auto model = recipe->make_model(1, test);
@@ -123,22 +146,33 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   }
   const auto state = origin ? std::optional(train::read_state(root, file)) : std::nullopt;
   const auto skipped = skip_list(options, data.own, state ? std::ssize(state->skipped) : 0, *world);
+  predict::Confusion confusion;
+  std::function<void(const data::Batch&, const at::Tensor&)> on_output;
+  if (options.confusion) {
+    on_output = [&](data::Batch batch, const at::Tensor& output) { confusion.add(output, batch.target()); };
+  }
   const auto result = evaluate(*recipe, model, test, *world,
                                {.chunk = options.batch_size.value_or(defaults.eval_batch),
                                 .channels_last = channels_last,
                                 .amp = amp,
                                 .device = device,
                                 .workers = data::usual_workers(test, usable_cores(), world->place().local_size),
-                                .skipped = skipped.get()});
+                                .skipped = skipped.get(),
+                                .on_output = on_output});
+  const at::Tensor confused =
+      options.confusion ? sum_over_ranks(confusion.counts(), test.classes(), *world) : at::Tensor();
   if (world->rank() != 0) return 0;
   if (skipped != nullptr && !data.own) {  // else the run has told them
     for (const data::BadSample& each : skipped->all()) log.warning("left out: ", each.why);
   }
   if (options.json) {
-    print(results(result, state ? std::optional(state->step) : std::nullopt, file).dump() + '\n');
+    nlohmann::ordered_json all = results(result, state ? std::optional(state->step) : std::nullopt, file);
+    if (options.confusion) all["confusion"] = predict::confusion_json(confused);
+    print(all.dump() + '\n');
   } else {
-    print(
-        cat(file, ": ", text_of(result, "test"), " of ", test.description(), precision_text(amp, precision.why), '\n'));
+    print(cat(file, ": ", text_of(result, config::word_of(options.split.value_or(train::EvalSplit::kTest))), " of ",
+              test.description(), precision_text(amp, precision.why), '\n'));
+    if (options.confusion) print(predict::confusion_text(confused, test.class_names()));
   }
   return 0;
 }

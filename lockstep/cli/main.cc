@@ -17,15 +17,16 @@ int run(const Program& program, const Arguments& args, const Recipes& recipes) {
   if (name == "train") return train(program, rest, recipes);
   if (name == "eval") return eval(program, rest, recipes);
   if (name == "predict") return predict(program, rest, recipes);
+  if (name == "export") return export_network(program, rest, recipes);
   if (name == "--help" || name == "-h") {
-    print(cat("Usage: ", program.name, " train|eval|predict RECIPE [options]\n\n`", program.name,
+    print(cat("Usage: ", program.name, " train|eval|predict|export RECIPE [options]\n\n`", program.name,
               " train --help` lists the recipes and options.\n"));
     return 0;
   }
-  const std::vector<std::string> known = {"train", "eval", "predict"};
-  throw ConfigError(
-      name.empty() ? "which command? train, eval or predict" : cat(name, ": expected train, eval or predict"),
-      config::did_you_mean(name, known));
+  const std::vector<std::string> known = {"train", "eval", "predict", "export"};
+  throw ConfigError(name.empty() ? "which command? train, eval, predict or export"
+                                 : cat(name, ": expected train, eval, predict or export"),
+                    config::did_you_mean(name, known));
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include "lockstep/predict/inputs.h"
 #include "lockstep/predict/mask_output.h"
 #include "lockstep/predict/masks.h"
+#include "lockstep/predict/standard_input.h"
 #include "lockstep/train/continuation.h"
 #include "lockstep/train/memory_format.h"
 #include "lockstep/train/options/predict_command.h"
@@ -95,10 +96,13 @@ void refuse_own_folder(const std::string& input, const std::string& output) {
   }
 }
 
-// Calls take(number, scores) for each file, with what the network computes of it. Those before a file that can't be
-// read are taken.
-void look_at(const std::vector<std::string>& files, const train::OpenInput& open_input, const train::Model& model,
-             const ModelPlace& place, size_t batch_size, const Take& take) {
+// Opens a file for the network.
+using Read = std::function<at::Tensor(const std::string& file)>;
+
+// Calls take(number, scores) for each file, with what the network computes of it. Returns the number of those that
+// can't be read, of which it warns; one that is alone is an error.
+size_t look_at(const std::vector<std::string>& files, const Read& read, const train::Model& model,
+               const ModelPlace& place, size_t batch_size, const Take& take, const Logger& log) {
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
   Batches batches(
@@ -109,20 +113,24 @@ void look_at(const std::vector<std::string>& files, const train::OpenInput& open
         return model.forward(batch);
       },
       take);
-  const auto read = [&](const std::string& file) {
-    return data::read_batch(*open_input(file), std::array<int64_t, 1>{0}).data();
-  };
+  size_t unread = 0;
   for (size_t number = 0; number < files.size(); ++number) {
     at::Tensor image;
     try {
       image = read(files[number]);
-    } catch (const Error&) {
-      batches.flush();
+    } catch (const DataError& error) {
+      if (files.size() == 1) throw;
+      log.warning(error.what());
+      ++unread;
+      continue;
+    } catch (...) {
+      batches.flush();  // those before it are told
       throw;
     }
     batches.add(number, image);
   }
   batches.flush();
+  return unread;
 }
 
 }  // namespace
@@ -134,13 +142,22 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   const bool makes_masks = recipe->makes_masks();
   const std::string masks_folder = options.output.empty() ? "predicted" : options.output;
-  if (makes_masks) refuse_own_folder(options.input, masks_folder);
-  const std::vector<std::string> files = predict::input_files(options.input, makes_masks ? masks_folder : "");
+  const std::optional<predict::StandardInput> piped =
+      options.input == "-" ? std::make_optional<predict::StandardInput>() : std::nullopt;
+  if (makes_masks && !piped) refuse_own_folder(options.input, masks_folder);
+  const Logger log = Logger::from_environment("");
+  size_t passed_over = 0;
+  const auto pass_over = [&](const std::string& line) {
+    log.warning(line);
+    ++passed_over;
+  };
+  const std::vector<std::string> files =
+      piped ? std::vector{piped->path()}
+            : predict::input_files(options.input, makes_masks ? masks_folder : "", pass_over);
   train::require_gpu(options.device);
   train::let_gpus_repeat(options.device, /*deterministic=*/true);
   const auto world = init();
   if (world->size() > 1) throw ConfigError("predict: it is one process; start it without a launcher");
-  const Logger log = Logger::from_environment("");
   const c10::Device device = open_own_device(options.device, *world, log);
   const train::NamedCheckpoint named = train::find_checkpoint("--load", options.load);
   for (const auto& warning : named.warnings) log.warning(warning);
@@ -155,7 +172,7 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
   const auto origin = train::find_origin(root, file);
   command.take_recorded(origin ? origin->options : config::Record(), origin && was_drawn(*origin) ? "" : files.front());
   at::set_num_threads(threads_of(options));
-  const bool channels_last = train::takes_channels_last(train::ChannelsLast::kAuto, recipe->defaults(""));
+  const bool channels_last = train::takes_channels_last(train::ChannelsLast::kAuto, recipe->defaults());
   checkpoint::Dict state = checkpoint::find_evaluated_state(root, file);
   if (!options.strip_prefix.empty()) state = checkpoint::without_prefix(state, options.strip_prefix, file);
   const NetworkSizes sizes = sizes_in(state, *recipe, file);
@@ -179,13 +196,26 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
                               .print = print});
   std::optional<predict::MaskOutput> masks;
   if (makes_masks) {
-    masks.emplace(masks_folder, predict::output_names(options.input, files), command.turns_images());
+    masks.emplace(masks_folder, piped ? std::vector<std::string>{"stdin"} : predict::output_names(options.input, files),
+                  command.turns_images());
   }
-  look_at(files, open_input, model, place, static_cast<size_t>(options.batch_size),
-          [&](size_t number, const at::Tensor& scores) {
-            if (masks) return print(masks->add(number, files[number], scores));
-            table.add(files[number], scores);
-          });
+  const auto read = [&](const std::string& path) {
+    try {
+      return data::read_batch(*open_input(path), std::array<int64_t, 1>{0}).data();
+    } catch (const DataError& error) {
+      if (!piped) throw;
+      throw DataError(piped->named(error.what()));
+    }
+  };
+  const auto take = [&](size_t number, const at::Tensor& scores) {
+    if (!masks) return table.add(piped ? predict::StandardInput::kName : files[number], scores);
+    const std::string text = masks->add(number, files[number], scores);
+    print(piped ? piped->named(text) : text);
+  };
+  const size_t unread =
+      passed_over + look_at(files, read, model, place, static_cast<size_t>(options.batch_size), take, log);
+  if (unread > 0)
+    throw DataError(unread, " of ", passed_over + files.size(), " images could not be read; the warnings name them");
   return 0;
 }
 

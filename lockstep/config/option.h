@@ -26,11 +26,12 @@ struct OptionShape {
   std::string help;
   OptionForm form = OptionForm::kValue;
   std::string section = {};
-  bool is_text = false;    // quoted in TOML, even if it looks like a number
-  bool one_start = false;  // holds for one start of a run: a resumed run does not take it from the run's own file
-  bool in_file = true;     // written to a run's own file
-  bool is_rules = false;   // rules (rules.h), in files an array of tables
-  bool is_list = false;    // values with commas between them, in files an array too
+  bool is_text = false;          // quoted in TOML, even if it looks like a number
+  bool one_start = false;        // holds for one start of a run: a resumed run does not take it from the run's own file
+  bool in_file = true;           // written to a run's own file
+  bool is_rules = false;         // rules (rules.h), in files an array of tables
+  bool is_list = false;          // values with commas between them, in files an array too
+  std::string in_place_of = {};  // the option that this one stands in for: of the two the later place's counts
   std::string when_off = "false";  // with kOptionalValue: what `false` in a file stands for
 };
 
@@ -51,6 +52,8 @@ struct Option : OptionShape {
   Option& off(std::string value);
   // A run that says this value is, in its record, one that leaves the option out: "0" of an option that is off then.
   Option& none_at(std::string value);
+  // Says that the option is given in place of another one of the set.
+  Option& stands_for(std::string other);
   Option& of_list();
   Option& of_one_start();
   Option& not_in_file();

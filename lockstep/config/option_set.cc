@@ -19,6 +19,11 @@ Option& Option::off(std::string value) {
   return *this;
 }
 
+Option& Option::stands_for(std::string other) {
+  in_place_of = std::move(other);
+  return *this;
+}
+
 Option& Option::none_at(std::string value) {
   none = std::move(value);
   return *this;

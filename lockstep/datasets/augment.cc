@@ -77,6 +77,11 @@ image::Size sides_like(image::Size image, int shorter) {
   return {rounded(image.width * scale), rounded(image.height * scale)};
 }
 
+image::Size sides_like(image::Size image, const OpenOptions& options) {
+  if (!options.scale) return sides_like(image, options.size);
+  return sides_like(image, std::max(1, static_cast<int>(*options.scale * std::min(image.width, image.height))));
+}
+
 ImageSetup pair_setup(const OpenOptions& options, image::Size result) {
   const Augment augment = options.images.augment.value_or(Augment::kStandard);
   const double ratio = static_cast<double>(result.width) / result.height;

@@ -16,6 +16,8 @@ ImageSetup small_image_setup(const OpenOptions& options, image::Size stored, con
 
 // The sides of an image whose shorter one becomes `shorter`, both rounded to a multiple of 16, as U-Net needs.
 image::Size sides_like(image::Size image, int shorter);
+// The same with the shorter side that the options ask for.
+image::Size sides_like(image::Size image, const OpenOptions& options);
 
 // Images with masks, of the size `result`: standard flips both ways and takes a part of at least half an image, strong
 // adds RandAugment; evaluation takes the largest part in the middle. Values are from 0 to 1.

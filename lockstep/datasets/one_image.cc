@@ -49,10 +49,10 @@ ImageSetup whole_image_setup(const std::string& file, const OpenOptions& options
     throw DataError(shown(file), ": the network has ", channels, " input channel, and the image ", info.channels,
                     "; save it as grey");
   }
-  const image::Size size = sides_like(info.upright(), options.size);
+  const image::Size size = sides_like(info.upright(), options);
   if (std::max(size.width, size.height) > kMostSide) {
-    throw DataError(shown(file), ": scaled to --size ", options.size, " it would be ", size.width, "×", size.height,
-                    " pixels, more than ", kMostSide, " a side; cut it into parts");
+    throw DataError(shown(file), ": scaled by --", options.scale ? "scale" : "size", " it would be ", size.width, "×",
+                    size.height, " pixels, more than ", kMostSide, " a side; cut it into parts");
   }
   ImageSetup setup = pair_setup(options, size);
   setup.decode.channels = channels;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct OpenOptions {
   std::string path;
   ImageOptions images = {};
   int size = 224;                     // pixels a side of the result; of masks the shorter side
+  std::optional<double> scale = {};   // with masks: the result as a share of the image's own size, instead
   bool channels_last = false;         // how images lie in memory
   at::ScalarType dtype = at::kFloat;  // of images
   bool as_bytes = false;              // images come as ImageSetup::as_bytes says

@@ -67,7 +67,7 @@ data::Splits open_pairs(const OpenOptions& options) {
   };
   const ImagesFound images = look_at_images_once(stored.train(), options, find);
   const image::LabelMap labels = labels_of(stored.train(), options, find);
-  ImageSetup setup = pair_setup(options, sides_like(images.first, options.size));
+  ImageSetup setup = pair_setup(options, sides_like(images.first, options));
   setup.decode.channels = images.channels;
   const auto test = stored.test();
   return {.train = pair_dataset(stored.parts[0].images, labels, setup, true),

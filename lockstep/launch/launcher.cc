@@ -91,6 +91,7 @@ void Launcher::start_all(RankGroup& group) {
   }
   for (rank.rank = 0; rank.rank < options_.nproc; ++rank.rank) {
     request.environment = rank_environment(base, rank);
+    request.in = rank.rank == 0 ? options_.in_fd : -1;
     group.start(rank.rank, request,
                 {.prefix = options_.nproc > 1 ? cat("[rank ", rank.rank, "] ") : "",
                  .raw_out = rank.rank == 0,

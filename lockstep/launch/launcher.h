@@ -51,6 +51,7 @@ class Launcher {
     // the environment asks for lines, and programs that use Lockstep or Python write them.
     bool lines_at_once = false;
     bool own_workers = false;  // the ranks are this project's: their lines may be broken where a terminal is narrow
+    int in_fd = -1;            // rank 0's standard input; -1: it is empty, as the others' are
     int out_fd = 1;            // the launcher's own streams
     int err_fd = 2;
   };

@@ -137,7 +137,7 @@ Child::Child(const SpawnRequest& request) {
                            .arguments = arguments.data(),
                            .environment = environment.data(),
                            .inherited = request.inherited,
-                           .in = null.get(),
+                           .in = request.in >= 0 ? request.in : null.get(),
                            .out = request.piped ? output.write.get() : STDOUT_FILENO,
                            .err = request.piped ? errors.write.get() : STDERR_FILENO,
                            .failure = failure.write.get(),

@@ -29,12 +29,13 @@ struct SpawnRequest {
   std::vector<std::string> environment;  // the whole environment, each "NAME=value"
   std::vector<int> inherited;            // descriptors that the child inherits, under the same numbers
   std::string program = {};              // the file to run; empty: command[0]
+  int in = -1;                           // the child's standard input; -1: it is empty
   bool piped = true;                     // false: the child writes to this process's standard output and error
   bool pty = false;                      // its standard output is a pseudo-terminal, where the system has one to give
   int columns = 0;                       // that terminal's width; 0: 80
 };
 
-// A child process in a process group of its own, with pipes or a terminal for its output and an empty standard input.
+// A child process in a process group of its own, with pipes or a terminal for its output.
 // The kernel kills it when the thread that started it ends for any reason. One thread.
 class Child {
  public:

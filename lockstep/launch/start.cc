@@ -62,14 +62,15 @@ int start_evaluation(const std::string& rank_program, const train::EvalCommand& 
 }
 
 int start_ranks(const std::string& rank_program, const std::vector<std::string>& arguments,
-                const parallel::ProcessOptions& processes, bool json, int answer) {
+                const parallel::ProcessOptions& processes, bool json, int answer, int in_fd) {
   Launcher launcher({.command = command_line(rank_program, arguments),
                      .nproc = processes.nproc,
                      .threads = parallel::threads_or_default(processes.threads, usable_cores(), processes.nproc),
                      .only_rank0_on_stdout = json,
                      .answer = answer,
                      .stop_by = Launcher::StopBy::kSignal,
-                     .own_workers = true});
+                     .own_workers = true,
+                     .in_fd = in_fd});
   return launcher.run();
 }
 

@@ -20,8 +20,8 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
 int start_evaluation(const std::string& rank_program, const train::EvalCommand& command);
 
 // A command that keeps no run: its results go to standard output, with `json` those of rank 0 alone. A rank that ends
-// with the exit code `answer` has not failed (Launcher::Options).
+// with the exit code `answer` has not failed, and rank 0 reads `in_fd` (Launcher::Options).
 int start_ranks(const std::string& rank_program, const std::vector<std::string>& arguments,
-                const parallel::ProcessOptions& processes, bool json, int answer = 0);
+                const parallel::ProcessOptions& processes, bool json, int answer = 0, int in_fd = -1);
 
 }  // namespace lockstep::launch

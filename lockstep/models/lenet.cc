@@ -1,6 +1,7 @@
 #include "lockstep/models/lenet.h"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/jit/frontend/tracer.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/models/init.h"
@@ -32,7 +33,8 @@ int64_t features(const LeNetOptions& options) {
 // follows the strides, and would compute a channels_last network in the other format, at half the speed.
 at::Tensor in_format_of(const at::Tensor& weight, const at::Tensor& images) {
   const bool channels_last = weight.is_contiguous(at::MemoryFormat::ChannelsLast) && !weight.is_contiguous();
-  if (!channels_last || images.size(1) != 1 || !images.is_contiguous()) return images;
+  const bool traced = torch::jit::tracer::isTracing();  // where strides would become numbers
+  if (!channels_last || traced || images.size(1) != 1 || !images.is_contiguous()) return images;
   return images.as_strided(images.sizes(), {images.stride(0), 1, images.stride(2), images.stride(3)});
 }
 

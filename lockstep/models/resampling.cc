@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace lockstep::models {
 namespace {
@@ -40,7 +41,7 @@ at::Tensor resampled(const at::Tensor& x, const at::Tensor& rows, const at::Tens
 
 at::Tensor upsample_twice(const at::Tensor& x) {
   if (!x.is_cpu()) return upsample_twice_by_products(x);
-  return at::upsample_bilinear2d(x, {2 * x.size(2), 2 * x.size(3)}, /*align_corners=*/true);
+  return at::upsample_bilinear2d(x, at::OptionalIntArrayRef(), /*align_corners=*/true, std::vector<double>{2, 2});
 }
 
 at::Tensor upsample_twice_by_products(const at::Tensor& x) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/jit/frontend/tracer.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/nn/batch_norm_graph.h"
@@ -169,7 +170,8 @@ at::Tensor batch_norm(const at::Tensor& x, const BatchNormArguments& arguments, 
   use->by_batch = arguments.training || !arguments.running_mean.defined();
   if (!arguments.training) exchange = nullptr;
   const at::Tensor added = residual.defined() ? residual.to(x.scalar_type()) : residual;
-  if (!exchange && !has_kernels(x)) {
+  // Our kernels are no operations that libtorch's tracer records.
+  if (!exchange && (!has_kernels(x) || torch::jit::tracer::isTracing())) {
     if (use->by_batch && x.numel() > 0) check_count(values_of_channel(x), x);
     return layer_by_layer(x, arguments, activation, added);
   }

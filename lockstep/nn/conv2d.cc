@@ -4,6 +4,7 @@
 #include <ATen/autocast_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/jit/frontend/tracer.h>
 
 #include "lockstep/nn/windows.h"
 
@@ -21,9 +22,10 @@ constexpr int64_t kFewPixels = 384;
 constexpr int64_t kShortRow = 12;
 constexpr int64_t kMostPixels = 4096;  // bounds the memory of their windows
 
+// libtorch's tracer records its own operations alone.
 bool is_ours(const at::Tensor& t) {
-  return t.is_cpu() && t.dim() == 4 && (t.scalar_type() == at::kBFloat16 || t.scalar_type() == at::kHalf) &&
-         t.is_contiguous(kChannelsLast);
+  return !torch::jit::tracer::isTracing() && t.is_cpu() && t.dim() == 4 &&
+         (t.scalar_type() == at::kBFloat16 || t.scalar_type() == at::kHalf) && t.is_contiguous(kChannelsLast);
 }
 
 int64_t pixels_of(const at::Tensor& x, const WindowShape& shape) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/jit/frontend/tracer.h>
 
 #include <vector>
 
@@ -14,10 +15,11 @@ namespace {
 constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
 constexpr int64_t kGrain = 16384;  // outputs that are worth a thread
 
+// libtorch's tracer records its own operations alone.
 bool is_ours(const at::Tensor& x) {
-  return x.dim() == 4 && x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
-         x.is_contiguous(kChannelsLast) && x.size(1) >= static_cast<int64_t>(least_channels()) && x.size(2) >= 2 &&
-         x.size(3) >= 2 && x.size(0) > 0;
+  return !torch::jit::tracer::isTracing() && x.dim() == 4 && x.is_cpu() &&
+         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && x.is_contiguous(kChannelsLast) &&
+         x.size(1) >= static_cast<int64_t>(least_channels()) && x.size(2) >= 2 && x.size(3) >= 2 && x.size(0) > 0;
 }
 
 // Calls visit(row) for each row of outputs of each image, on libtorch's intra-op threads.

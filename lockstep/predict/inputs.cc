@@ -6,7 +6,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/shown.h"
-#include "lockstep/datasets/files/listing.h"
 #include "lockstep/datasets/image_files.h"
 
 namespace lockstep::predict {
@@ -21,14 +20,15 @@ bool is_folder(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> input_files(const std::string& in, const std::string& left_out) {
+std::vector<std::string> input_files(const std::string& in, const std::string& left_out,
+                                     const datasets::OnProblem& on_problem) {
   if (!is_folder(in)) return {in};
   std::error_code error;
   // Only a folder within the images' is left out: another one may be above them.
   std::string apart = left_out.empty() ? "" : fs::weakly_canonical(left_out, error).string() + '/';
   if (error || !apart.starts_with(fs::weakly_canonical(in, error).string() + '/') || error) apart.clear();
   std::vector<std::string> files;
-  for (const Listed& each : datasets::list_files(in)) {
+  for (const Listed& each : datasets::list_files(in, 8, on_problem)) {
     const fs::path path = fs::path(in) / each.name;
     if (!datasets::is_image(each.name)) continue;
     if (!apart.empty() && fs::weakly_canonical(path, error).string().starts_with(apart)) continue;

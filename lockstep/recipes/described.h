@@ -16,7 +16,8 @@ class Described : public train::Recipe {
   explicit Described(Options options = {}) : options_(std::move(options)) {}
 
   std::string name() const final { return options_.name(); }
-  std::vector<std::string> presets() const final { return options_.presets(); }
+  std::vector<train::Preset> presets() const final { return options_.presets(); }
+  std::vector<config::Spelling> spellings() const final { return options_.spellings(); }
   void declare(config::OptionSet& options) final { options_.declare(options); }
   void resolve(const std::string& data) final { options_.resolve(data); }
   void check() const final { options_.check(); }

@@ -48,8 +48,7 @@ bool is_mobile(Arch arch) { return arch == Arch::kMobilenetV2 || arch == Arch::k
 
 }  // namespace
 
-train::Defaults Imagenet::defaults(const std::string& preset) const {
-  if (!preset.empty()) throw ConfigError("--preset ", preset, ": imagenet has no presets");
+train::Defaults Imagenet::defaults() const {
   return {.batch_size = 32,
           .epochs = 5,
           // 0.1 for 256 samples (Goyal et al., 2017); of a network without BatchNorm a tenth.

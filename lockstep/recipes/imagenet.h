@@ -15,7 +15,7 @@ namespace lockstep::recipes {
 class Imagenet final : public Described<ImagenetOptions> {
  public:
   using Described::Described;
-  train::Defaults defaults(const std::string& preset) const override;
+  train::Defaults defaults() const override;
   data::Splits open_data(const train::DataRequest& request) const override;
   train::OpenInput input_opener(const train::InputRequest& request) const override;
   bool takes_bytes() const override { return true; }

@@ -45,7 +45,7 @@ TEST(Imagenet, EachArchHasItsOwnNetworkAndWeightDecay) {
   for (const auto& [arch, name] : words(Arch())) {
     const Imagenet recipe(small(arch));
     EXPECT_EQ(recipe.make_model(1, *data.train).module->parameters().size(), tensors.at(arch)) << name;
-    EXPECT_EQ(recipe.defaults("").weight_decay, mobile.contains(arch) ? 4e-5 : 1e-4) << name;
+    EXPECT_EQ(recipe.defaults().weight_decay, mobile.contains(arch) ? 4e-5 : 1e-4) << name;
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 
@@ -9,16 +11,13 @@
 #include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/datasets/mnist.h"
 #include "lockstep/datasets/one_image.h"
+#include "lockstep/datasets/warped_images.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/recipes/file_request.h"
 
 namespace lockstep::recipes {
 
-train::Defaults Mnist::defaults(const std::string& preset) const {
-  if (preset == "paddle") {
-    return {.batch_size = 100, .epochs = 5, .lr = 0.01, .optimizer = "sgd", .channels_last = true};
-  }
-  if (!preset.empty()) throw ConfigError("--preset ", preset, ": mnist has the preset paddle");
+train::Defaults Mnist::defaults() const {
   return {.batch_size = 32,
           .epochs = 5,
           .lr = 0.05,
@@ -31,7 +30,14 @@ train::Defaults Mnist::defaults(const std::string& preset) const {
 }
 
 data::Splits Mnist::open_data(const train::DataRequest& request) const {
-  return request.path.empty() ? datasets::synthetic_digits({.seed = request.seed}) : datasets::open_mnist(request.path);
+  data::Splits splits =
+      request.path.empty() ? datasets::synthetic_digits({.seed = request.seed}) : datasets::open_mnist(request.path);
+  if (options_.augment == DigitAugment::kStandard) {
+    splits.train = datasets::warped(
+        splits.train,
+        {.degrees = 12, .translate_x = 0.08, .translate_y = 0.08, .scale_low = 0.88, .scale_high = 1.12, .shear = 8});
+  }
+  return splits;
 }
 
 train::OpenInput Mnist::input_opener(const train::InputRequest& request) const {
@@ -47,7 +53,11 @@ train::Model Mnist::make_model(uint64_t seed, const data::Dataset& data) const {
 }
 
 at::Tensor Mnist::loss(const at::Tensor& output, const data::Batch& batch) const {
-  return at::cross_entropy_loss(output.to(at::kFloat), batch.target());
+  const at::Tensor scores = output.to(at::kFloat);
+  if (options_.loss == DigitLoss::kCrossEntropy) return at::cross_entropy_loss(scores, batch.target());
+  const at::Tensor probabilities = scores.softmax(1);
+  const at::Tensor sure = at::zeros_like(probabilities).scatter_(1, batch.target().unsqueeze(1), 1);
+  return (probabilities - sure).square().sum(1).mean();
 }
 
 std::vector<double> Mnist::measure(const at::Tensor& output, const data::Batch& batch) const {

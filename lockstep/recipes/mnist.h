@@ -12,8 +12,7 @@ namespace lockstep::recipes {
 class Mnist final : public Described<MnistOptions> {
  public:
   using Described::Described;
-  // The preset "paddle" has the course's settings (SGD 0.01, 100 images a lane, constant rate).
-  train::Defaults defaults(const std::string& preset) const override;
+  train::Defaults defaults() const override;
   data::Splits open_data(const train::DataRequest& request) const override;
   train::OpenInput input_opener(const train::InputRequest& request) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;

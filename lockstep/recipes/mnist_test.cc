@@ -30,17 +30,31 @@ TEST(Mnist, JoinsDataModelLossAndMetrics) {
   EXPECT_EQ(mnist.metrics(sums, 20)["accuracy"].get<double>(), accuracy);
 }
 
+TEST(Mnist, SquaredErrorIsThatOfTheProbabilities) {
+  MnistOptions options;
+  options.loss = DigitLoss::kMse;
+  const Mnist mnist(options);
+  at::Tensor scores = at::zeros({2, 10});
+  scores[0][3] = 100;  // sure, and right; the second sample's classes are all alike
+  const auto batch = data::Batch::of({}, at::tensor({3, 4}, at::kLong));
+  EXPECT_NEAR(mnist.loss(scores, batch).item<double>(), (0 + 0.9 * 0.9 + 9 * 0.1 * 0.1) / 2, 1e-6);
+}
+
+TEST(Mnist, TrainingDigitsAreWarpedWhereThatIsAskedForAndOthersAreNot) {
+  MnistOptions options;
+  options.augment = DigitAugment::kStandard;
+  const auto plain = Mnist().open_data({.seed = 1}), warped = Mnist(options).open_data({.seed = 1});
+  EXPECT_EQ(plain.train->transforms(), "");
+  EXPECT_NE(warped.train->transforms(), "");
+  EXPECT_EQ(warped.test->transforms(), "");
+}
+
 TEST(Mnist, WeightsAreAFunctionOfTheSeed) {
   const Mnist mnist;
   const auto data = mnist.open_data({.seed = 1});
   const auto weights = [&](uint64_t seed) { return mnist.make_model(seed, *data.train).module->parameters()[0]; };
   EXPECT_TRUE(at::equal(weights(1), weights(1)));
   EXPECT_FALSE(at::equal(weights(1), weights(2)));
-}
-
-TEST(Mnist, Presets) {
-  EXPECT_EQ(Mnist().defaults("paddle").batch_size, 100);
-  EXPECT_THROW(Mnist().defaults("tensorflow"), ConfigError);
 }
 
 }  // namespace

@@ -2,34 +2,25 @@
 
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "lockstep/base/error.h"
 #include "lockstep/datasets/drawn/shape_masks.h"
 #include "lockstep/datasets/one_image.h"
 #include "lockstep/datasets/open_pairs.h"
 #include "lockstep/models/unet.h"
+#include "lockstep/recipes/dice.h"
 #include "lockstep/recipes/file_request.h"
 
 namespace lockstep::recipes {
 namespace {
-
-// 1 where a pixel is of a class: [N, H, W] -> like `output` [N, classes, H, W].
-at::Tensor one_hot(const at::Tensor& target, const at::Tensor& output) {
-  return at::zeros_like(output).scatter_(1, target.unsqueeze(1), 1);
-}
-
-// The mean over images and classes of 1 - Dice, with probabilities in place of a prediction (Milletari et al., 2016).
-at::Tensor dice_loss(const at::Tensor& output, const at::Tensor& target) {
-  const at::Tensor probabilities = output.softmax(1), mask = one_hot(target, output);
-  const at::Tensor both = (probabilities * mask).sum({2, 3});
-  const at::Tensor either = (probabilities + mask).sum({2, 3});
-  return 1 - ((2 * both + 1) / (either + 1)).mean();
-}
 
 // The mean over all pixels. On a GPU libtorch adds up the losses of pixels with atomics, in another order each time,
 // unless each is given back.
@@ -38,12 +29,34 @@ at::Tensor cross_entropy(const at::Tensor& scores, const at::Tensor& target) {
   return at::cross_entropy_loss(scores, target, {}, at::Reduction::None).mean();
 }
 
-double count(const at::Tensor& pixels) { return static_cast<double>(pixels.sum().item<int64_t>()); }
+at::Tensor sigmoid_cross_entropy(const at::Tensor& scores, const at::Tensor& mask) {
+  if (scores.is_cpu()) return at::binary_cross_entropy_with_logits(scores, mask);
+  return at::binary_cross_entropy_with_logits(scores, mask, {}, {}, at::Reduction::None).mean();
+}
+
+// 1 where a pixel is of a class: [N, H, W] -> [N, classes, H, W]. A network of one output has no class 0.
+at::Tensor one_hot(const at::Tensor& target, const at::Tensor& output) {
+  if (output.size(1) == 1) return target.eq(1).unsqueeze(1).to(at::kFloat);
+  return at::zeros_like(output, output.options().dtype(at::kFloat)).scatter_(1, target.unsqueeze(1), 1);
+}
+
+// The mask that is predicted, as one_hot() has it.
+at::Tensor predicted(const at::Tensor& output) {
+  if (output.size(1) == 1) return output.gt(0).to(at::kFloat);
+  return one_hot(output.argmax(1), output);
+}
+
+// How many outputs the network has for data of so many classes.
+int64_t outputs(const std::optional<int>& asked, int64_t classes) {
+  if (!asked) return classes;
+  if (*asked >= classes || (*asked == 1 && classes == 2)) return *asked;
+  throw ConfigError("--classes ", *asked, ": the masks have ", classes, " values; leave it out, or give ",
+                    classes == 2 ? "1, for one output, or 2" : cat(classes), " or more");
+}
 
 }  // namespace
 
-train::Defaults UNet::defaults(const std::string& preset) const {
-  if (!preset.empty()) throw ConfigError("--preset ", preset, ": unet has no presets");
+train::Defaults UNet::defaults() const {
   return {.batch_size = 8,
           .epochs = 5,
           .lr = 1e-3,
@@ -58,7 +71,9 @@ train::Defaults UNet::defaults(const std::string& preset) const {
 data::Splits UNet::open_data(const train::DataRequest& request) const {
   const int size = options_.side(request.path);
   if (request.path.empty()) return datasets::shape_masks({.seed = request.seed, .side = size});
-  return datasets::open_pairs(file_request(request, options_.images, size));
+  datasets::OpenOptions opened = file_request(request, options_.images, size);
+  opened.scale = options_.scale;
+  return datasets::open_pairs(opened);
 }
 
 train::OpenInput UNet::input_opener(const train::InputRequest& request) const {
@@ -66,7 +81,8 @@ train::OpenInput UNet::input_opener(const train::InputRequest& request) const {
     throw ConfigError("predict: the network has ", request.channels, " input channels, and images are read with 1 ",
                       "(grey) or 3");
   }
-  const auto options = input_request(request, options_.images, options_.side(""));
+  datasets::OpenOptions options = input_request(request, options_.images, options_.side(""));
+  options.scale = options_.scale;
   return [options, channels = static_cast<int>(request.channels)](const std::string& file) {
     return datasets::one_image(file, datasets::whole_image_setup(file, options, channels));
   };
@@ -74,7 +90,7 @@ train::OpenInput UNet::input_opener(const train::InputRequest& request) const {
 
 train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
   const models::UNetOptions options{.in_channels = data.sample_shape()[0],
-                                    .classes = data.classes(),
+                                    .classes = outputs(options_.classes, data.classes()),
                                     .width = options_.width,
                                     .bilinear = options_.bilinear};
   models::UNet net(options, seed);
@@ -83,31 +99,32 @@ train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
 }
 
 at::Tensor UNet::loss(const at::Tensor& output, const data::Batch& batch) const {
-  const at::Tensor scores = output.to(at::kFloat);
-  return cross_entropy(scores, batch.target()) + dice_loss(scores, batch.target());
+  const at::Tensor scores = output.to(at::kFloat), mask = one_hot(batch.target(), scores);
+  const bool single = scores.size(1) == 1;
+  const at::Tensor probabilities = single ? scores.sigmoid() : scores.softmax(1);
+  const at::Tensor entropy = single ? sigmoid_cross_entropy(scores, mask) : cross_entropy(scores, batch.target());
+  return entropy + (joint_dice() ? joint_dice_loss(probabilities, mask) : dice_loss(probabilities, mask));
 }
 
 std::vector<double> UNet::measure(const at::Tensor& output, const data::Batch& batch) const {
-  const at::Tensor predicted = output.argmax(1);
-  std::vector<double> sums;
-  for (int64_t label = 0; label < output.size(1); ++label) {
-    const at::Tensor here = predicted.eq(label), there = batch.target().eq(label);
-    sums.push_back(count(here.logical_and(there)));
-    sums.push_back(count(here) + count(there));
-  }
-  return sums;
+  const at::Tensor mask = one_hot(batch.target(), output);
+  return joint_dice() ? dice_of_images(predicted(output), mask) : dice_counts(predicted(output), mask);
 }
 
-nlohmann::ordered_json UNet::metrics(const std::vector<double>& sums, int64_t /*samples*/) const {
+nlohmann::ordered_json UNet::metrics(const std::vector<double>& sums, int64_t samples) const {
   std::vector<double> dice;
-  double total = 0;
-  const size_t classes = sums.size() / 2;
-  for (size_t label = 0; label < classes; ++label) {
-    const double both = sums[2 * label], either = sums[2 * label + 1];
-    dice.push_back(either > 0 ? 2 * both / either : 1);  // a class that is nowhere was found everywhere
-    if (label > 0) total += dice.back();
+  const size_t numbers = joint_dice() ? 1 : 2;  // of each class
+  for (size_t label = 0; label < sums.size() / numbers; ++label) {
+    if (joint_dice()) {
+      dice.push_back(sums[label] / static_cast<double>(std::max<int64_t>(1, samples)));
+    } else {
+      const double both = sums[2 * label], either = sums[2 * label + 1];
+      dice.push_back(either > 0 ? both / either : 1);  // a class that is nowhere was found everywhere
+    }
   }
-  return {{"dice", total / static_cast<double>(std::max<size_t>(2, classes) - 1)}, {"dice_per_class", dice}};
+  const auto first = dice.begin() + (dice.size() > 1 ? 1 : 0);  // of one class alone there is no background
+  const double mean = std::accumulate(first, dice.end(), 0.0) / static_cast<double>(dice.end() - first);
+  return {{"dice", mean}, {"dice_per_class", dice}};
 }
 
 }  // namespace lockstep::recipes

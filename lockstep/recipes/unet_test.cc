@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 #include "lockstep/data/read_batch.h"
 
@@ -67,6 +69,56 @@ TEST(UNetRecipe, DiceIsOfAllPixelsTogether) {
   EXPECT_DOUBLE_EQ(dice[0], 2. * 3 / (5 + 4));
   EXPECT_DOUBLE_EQ(dice[1], 2. * 2 / (3 + 4));
   EXPECT_DOUBLE_EQ(metrics["dice"].get<double>(), (dice[1] + 1 + 1) / 3);
+}
+
+// Values of the dice_score.py and train.py of Pytorch-UNet, under PyTorch 2.11 in fp32.
+TEST(UNetRecipe, MilesialsLossAndScoreAreTheirs) {
+  struct Case {
+    int64_t images, outputs;
+    double loss, score;
+  };
+  for (const Case& its :
+       {Case{3, 3, 1.8247535228729248, 0.19230793416500092}, Case{1, 2, 1.3192410469055176, 6.666666507726404e-08},
+        Case{3, 1, 1.3629941940307617, 0.3571428954601288}}) {
+    UNetOptions options;
+    options.dice = Dice::kMilesial;
+    const UNet unet(options);
+    const int64_t numbers = its.images * its.outputs * 30, classes = std::max<int64_t>(2, its.outputs);
+    const at::Tensor output = (at::arange(numbers) * 37 % 101).to(at::kFloat) / 25 - 2;
+    at::Tensor target = (at::arange(its.images * 30) * 7 % 11 % classes).reshape({its.images, 6, 5});
+    if (its.images == 3) target[2].zero_();
+    const at::Tensor scores = output.reshape({its.images, its.outputs, 6, 5});
+    EXPECT_NEAR(unet.loss(scores, with(target)).item<double>(), its.loss, 1e-6) << its.outputs;
+    const auto metrics = unet.metrics(unet.measure(scores, with(target)), its.images);
+    EXPECT_NEAR(metrics["dice"].get<double>(), its.score, 1e-6) << its.outputs;
+  }
+}
+
+TEST(UNetRecipe, OneOutputIsASigmoidOfTwoClasses) {
+  at::Tensor mask = at::zeros({1, 2, 4}, at::kLong), found = at::full({1, 1, 2, 4}, -100.);
+  mask[0][0].fill_(1);
+  found[0][0][0].slice(0, 2).fill_(100);  // two of four
+  const auto metrics = kUNet.metrics(kUNet.measure(found, with(mask)), 1);
+  EXPECT_EQ(metrics["dice_per_class"].get<std::vector<double>>(), std::vector<double>{2. * 2 / (2 + 4)});
+  EXPECT_EQ(metrics["dice"].get<double>(), 2. * 2 / (2 + 4));
+  const at::Tensor sure = mask.unsqueeze(1).to(at::kFloat) * 200 - 100;
+  EXPECT_NEAR(kUNet.loss(sure, with(mask)).item<double>(), 0, 1e-6);
+}
+
+TEST(UNetRecipe, ClassesAreTheMasksOrMoreOrOneForTwo) {
+  const auto outputs = [](int classes) {
+    UNetOptions options;
+    options.size = 32;
+    options.width = 1;
+    options.classes = classes;
+    const UNet unet(options);
+    const auto data = unet.open_data({.seed = 1});  // of four classes
+    return unet.make_model(1, *data.train).forward(data::read_batch(*data.train, std::vector<int64_t>{0})).size(1);
+  };
+  EXPECT_EQ(outputs(4), 4);
+  EXPECT_EQ(outputs(6), 6);
+  EXPECT_THROW(outputs(3), ConfigError);
+  EXPECT_THROW(outputs(1), ConfigError) << "of four classes";
 }
 
 TEST(UNetRecipe, DataThatAreNoImagesAreRefused) {

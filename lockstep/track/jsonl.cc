@@ -47,4 +47,15 @@ Cut cut_jsonl(const std::string& path, int64_t last) {
   return cut;
 }
 
+void for_each_record(const std::string& path, const std::function<void(const Record& record)>& take) {
+  errno = 0;
+  std::ifstream in(path);
+  if (!in && errno == ENOENT) return;
+  for (std::string line; std::getline(in, line);) {
+    const auto record = Record::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object()) take(record);
+  }
+  if (!in.eof()) throw IoError(path, ": can't be read: ", errno_text(errno));
+}
+
 }  // namespace lockstep::track

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,5 +34,8 @@ struct Cut {
 // Reads a file up to the lines of step `last`; half a line that a killed process left is left out as well. Throws
 // IoError.
 Cut cut_jsonl(const std::string& path, int64_t last);
+
+// Calls `take` for each whole record of a file, in order; a file that is missing has none. Throws IoError.
+void for_each_record(const std::string& path, const std::function<void(const Record& record)>& take);
 
 }  // namespace lockstep::track

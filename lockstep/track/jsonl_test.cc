@@ -70,6 +70,18 @@ TEST_F(Jsonl, KnowsAnEvaluationOfTheLastStep) {
   EXPECT_THAT(cut_jsonl(path_, 3).evaluated, ElementsAre("validation", "test"));
 }
 
+TEST_F(Jsonl, IsReadRecordByRecord) {
+  JsonlSink sink(path_);
+  for (int step = 1; step <= 2; ++step) sink.write({{"step", step}});
+  std::ofstream(path_, std::ios::app) << "{\"step\": 3, \"half";
+  std::vector<int> steps;
+  const auto take = [&](const Record& record) { steps.push_back(record["step"]); };
+  for_each_record(path_, take);
+  EXPECT_THAT(steps, ElementsAre(1, 2));
+  for_each_record(path_ + ".none", take);
+  EXPECT_EQ(steps.size(), 2u);
+}
+
 TEST_F(Jsonl, AFolderThatIsNotThereIsAnError) { EXPECT_THROW(JsonlSink("/nonexistent/metrics.jsonl"), IoError); }
 
 }  // namespace

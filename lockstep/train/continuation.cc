@@ -11,6 +11,7 @@
 #include "lockstep/checkpoint/formats/safetensors_index.h"
 #include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/comm/text_exchange.h"
+#include "lockstep/track/event_file.h"
 #include "lockstep/track/jsonl.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/text_file.h"
@@ -244,6 +245,9 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
   store.cut_back(step);
   const track::Cut cut = track::cut_jsonl(files.metrics(), step);
   if (!cut.whole) write_text(files.metrics(), cut.text);
+  std::error_code ignored;
+  if (!cut.whole) fs::remove(files.metrics_csv(), ignored);  // which is made anew from the other
+  if (step == 0 && track::remove_event_files(files.folder)) done.dropped.emplace_back("events.out.tfevents.*");
   done.evaluated = cut.evaluated;
   if (cut.dropped_to > 0) done.dropped.push_back(cat("metrics of steps ", step + 1, " to ", cut.dropped_to));
   if (steps_in(files.final_json()) > step) drop(files.final_json(), done.dropped);

@@ -21,6 +21,15 @@ std::shared_ptr<const data::Dataset> samples_of(const data::Splits& data, Part p
   return data::as_evaluated(part == Part::kTest ? data.test : part == Part::kValidation ? data.validation : data.train);
 }
 
+// The part that is asked for. Throws DataError where there is none.
+std::shared_ptr<const data::Dataset> wanted_part(const data::Splits& data, const EvaluationRequest& asked) {
+  if (!asked.part) return samples_of(data, first_part(data));
+  const bool is_there = *asked.part == Part::kTrain || (*asked.part == Part::kTest ? data.test : data.validation);
+  if (is_there) return samples_of(data, *asked.part);
+  throw DataError(name_of(asked.path), ": has no ", *asked.part == Part::kTest ? "test" : "validation",
+                  " part; leave --split out, or choose another");
+}
+
 // Compares the data with those of the run that a checkpoint records.
 class Comparison {
  public:
@@ -43,6 +52,9 @@ class Comparison {
     if (judged() != Part::kTrain) return samples_of(data_.splits, judged());
     return data::complete(data_.splits, origin_.held_out(), seed()).splits.test;
   }
+
+  // The parts as the run had them.
+  data::Splits runs_parts() const { return data::complete(data_.splits, origin_.held_out(), seed()).splits; }
 
   // How the data are others: in which file, else by their number, else by their fingerprints.
   std::string difference() const {
@@ -93,7 +105,10 @@ class Comparison {
 EvaluatedData pick(const EvaluationRequest& asked, const Origin& origin, const OpenedData& opened) {
   const Comparison comparison(asked, origin, opened);
   if (comparison.is_runs(comparison.judged())) {
-    EvaluatedData picked{.samples = comparison.runs_samples(), .own = true};
+    if (asked.part == Part::kTest) wanted_part(opened.splits, asked);  // what was held out is no test part
+    EvaluatedData picked{
+        .samples = asked.part ? wanted_part(comparison.runs_parts(), asked) : comparison.runs_samples(),
+        .own = !asked.part || *asked.part == Part::kTest};
     if (differs(origin.data, opened.facts, Part::kTrain)) {
       picked.warnings.push_back(
           cat(name_of(asked.path), ": the training data have changed since: ",
@@ -106,7 +121,7 @@ EvaluatedData pick(const EvaluationRequest& asked, const Origin& origin, const O
     throw DataError(asked.path, ": not the data that the run was trained on: ", comparison.difference(),
                     "; put them back, or say --data ", asked.path, " to evaluate on them as they are");
   }
-  return {.samples = samples_of(opened.splits, first_part(opened.splits)), .warnings = {comparison.other_data()}};
+  return {.samples = wanted_part(opened.splits, asked), .warnings = {comparison.other_data()}};
 }
 
 // Gives the samples the run's classes.
@@ -130,7 +145,7 @@ EvaluatedData open_evaluated_data(const Recipe& recipe, const EvaluationRequest&
   const int64_t seed = origin ? origin->number("seed") : TrainOptions().seed;
   const OpenedData opened = open_data(recipe, asked.path, static_cast<uint64_t>(seed), asked.channels_last, world,
                                       asked.run_folder.empty() ? nullptr : read_findings(asked.run_folder));
-  if (!origin) return {.samples = samples_of(opened.splits, first_part(opened.splits))};
+  if (!origin) return {.samples = wanted_part(opened.splits, asked)};
   EvaluatedData data = pick(asked, *origin, opened);
   name_classes(data, origin->data.classes);
   return data;

@@ -20,6 +20,7 @@ struct EvaluationRequest {
   std::optional<std::string> run_data = {};  // the path that the run was trained on, if it is known
   std::string run_folder = {};               // of data.list and data.scan; empty: none
   bool channels_last = false;
+  std::optional<Part> part = {};  // that is wanted; unset: what the run's own test was on
 };
 
 struct EvaluatedData {
@@ -32,6 +33,7 @@ struct EvaluatedData {
 //   of the run's own data, as their fingerprints tell, wherever they lie: those that its own test was on;
 //   of data that have changed where the run left them: none, which throws DataError that names the first changed file,
 //   unless the user has named them;
+//   the part that is asked for, where one is: of the run's own data as the run had it;
 //   of any others, and for weights without a record: the test part, else the validation part, else all samples. A
 //   warning says that they are others.
 // Classes are then those of the same name in the run (data/relabelled.h). A collective. Throws as open_data(), and

@@ -105,6 +105,26 @@ TEST_F(EvaluatedDataTest, OfTheRunIsWhatItsOwnTestWasOn) {
   EXPECT_THAT(open().samples->description(), HasSubstr("the training samples themselves"));
 }
 
+TEST_F(EvaluatedDataTest, APartIsAsTheRunHadIt) {
+  recipe_.test_files = {{"cats/7.jpg", 1}};
+  train(/*held_out=*/25);
+  const auto size_of = [&](Part part) {
+    asked_.part = part;
+    return open().samples->size();
+  };
+  EXPECT_EQ(size_of(Part::kTrain), 75);
+  EXPECT_EQ(size_of(Part::kValidation), 25);
+  EXPECT_EQ(size_of(Part::kTest), 20);
+  EXPECT_TRUE(open().own);
+  train(/*held_out=*/0);
+  asked_.part = Part::kValidation;
+  EXPECT_THAT(refusal(), HasSubstr("photos: has no validation part; leave --split out"));
+  recipe_.test_files.clear();
+  train(/*held_out=*/10);
+  asked_.part = Part::kTest;
+  EXPECT_THAT(refusal(), HasSubstr("photos: has no test part"));
+}
+
 // Findings cost a look at each file's time.
 TEST_F(EvaluatedDataTest, HasFindingsOfARunAlone) {
   train();

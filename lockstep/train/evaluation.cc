@@ -28,6 +28,7 @@ std::vector<double> measure_chunk(const Recipe& recipe, const Model& model, data
   batch.data() = batch.data().contiguous(memory_format(options.channels_last));
   const amp::AutocastScope autocast(options.amp, options.device.type());
   const at::Tensor output = model.forward(batch);
+  if (options.on_output) options.on_output(batch, output);
   const auto samples = static_cast<double>(count);
   std::vector<double> sums = {samples, recipe.loss(output, batch).item<double>() * samples};
   for (const double sum : recipe.measure(output, batch)) sums.push_back(sum);

@@ -38,6 +38,9 @@ struct EvaluationOptions {
   // Where samples that can't be read are listed; they are left out. Null: the first one is the evaluation's error.
   data::SkippedSamples* skipped = nullptr;
   std::function<void()> on_chunk = {};  // called after each chunk that this rank has computed
+  // Called with each chunk that this rank computes, on the device, before it is measured. Rank 0's first one is the
+  // first of the data set.
+  std::function<void(const data::Batch& batch, const at::Tensor& output)> on_output = {};
 };
 
 // Evaluates a model. The data set is cut into fixed chunks, one rank computes each chunk, and the chunks' sums are

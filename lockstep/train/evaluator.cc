@@ -11,10 +11,12 @@ namespace lockstep::train {
 
 using Split = EvaluationSchedule::Split;
 
-Evaluator::Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp, std::function<bool()> stop_asked)
+Evaluator::Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp, std::function<bool()> stop_asked,
+                     OnOutput on_output)
     : parts_(parts),
       ddp_(ddp),
       stop_asked_(std::move(stop_asked)),
+      on_output_(std::move(on_output)),
       schedule_{.every = parts.plan.eval_every,
                 .total_steps = parts.plan.total_steps,
                 .has_validation = parts.data.validation != nullptr},
@@ -42,7 +44,8 @@ Evaluation Evaluator::evaluate_on(Split split) {
                                     .device = parts_.device,
                                     .workers = parts_.workers,
                                     .skipped = parts_.skipped.get(),
-                                    .on_chunk = [this] { on_chunk(); }};
+                                    .on_chunk = [this] { on_chunk(); },
+                                    .on_output = on_output_};
     with_advice(parts_, [&] {
       evaluation = train::evaluate(*parts_.recipe, parts_.model, *data, parts_.world->communicator(), options);
     });

@@ -20,9 +20,12 @@ bool has_lost_ranks(const Error& error);
 
 class Evaluator {
  public:
+  using OnOutput = std::function<void(const data::Batch& batch, const at::Tensor& output)>;
+
   // Both outlive this. parts.state.best is kept up to date. A rank for which `stop_asked` is true ends the evaluation
-  // under way on all ranks, by an Error of kExitStoppedOnRequest.
-  Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp, std::function<bool()> stop_asked = {});
+  // under way on all ranks, by an Error of kExitStoppedOnRequest. `on_output`: EvaluationOptions::on_output.
+  Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp, std::function<bool()> stop_asked = {},
+            OnOutput on_output = {});
 
   bool due() const { return schedule_.due(parts_.state.step); }
 
@@ -52,6 +55,7 @@ class Evaluator {
   Parts& parts_;
   parallel::DistributedDataParallel& ddp_;
   std::function<bool()> stop_asked_;
+  OnOutput on_output_;
   EvaluationSchedule schedule_;
   Evaluation last_;
   EvaluationSchedule::Split last_split_ = EvaluationSchedule::Split::kTest;

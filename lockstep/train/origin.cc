@@ -53,6 +53,10 @@ const std::string& Origin::option(const std::string& name) const {
   return *value;
 }
 
+int64_t Origin::first_epoch() const {
+  return find(options, "first-epoch") == nullptr ? 0 : number("first-epoch") - 1;  // older runs began with the first
+}
+
 int64_t Origin::number(const std::string& name) const {
   return config::read_whole(name, option(name), 0, std::numeric_limits<int64_t>::max());
 }
@@ -129,7 +133,7 @@ std::vector<std::string> RunRows::changes(const Origin& run, const Origin& check
 
 std::string RunRows::recipe_text() const {
   return line_of(own_, [](const Option& row, const std::string& value) {
-    return !value.empty() && !(is_flag(row) && value == "false");
+    return !value.empty() && value != row.none && !(is_flag(row) && value == "false");
   });
 }
 

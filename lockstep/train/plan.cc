@@ -81,7 +81,9 @@ optim::GroupingOptions grouping_of(const optim::OptimizerOptions& options, doubl
 
 int64_t steps_of(const std::optional<Interval>& interval, int64_t steps_per_epoch) {
   if (!interval) return steps_per_epoch;
-  return interval->unit == Interval::Unit::kSteps ? interval->count : interval->count * steps_per_epoch;
+  if (interval->unit == Interval::Unit::kSteps || interval->count == 0) return interval->count;
+  if (interval->unit == Interval::Unit::kPerEpoch) return std::max<int64_t>(1, steps_per_epoch / interval->count);
+  return interval->count * steps_per_epoch;
 }
 
 }  // namespace
@@ -132,6 +134,7 @@ Plan make_plan(const TrainOptions& options, const Defaults& defaults, int lanes,
                       plan.global_batch(), ", so no step is left; lower --batch-size");
   }
   plan.epochs = *filled.epochs;
+  plan.first_epoch = filled.first_epoch - 1;
   plan.total_steps = plan.epochs * plan.steps_per_epoch;
   if (options.steps) {
     // Without --epochs, --steps may ask for more than the recipe's epochs, or the resumed run's.

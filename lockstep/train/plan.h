@@ -25,6 +25,7 @@ struct Plan {
   int batch_size = 1;  // samples a lane
   int64_t steps_per_epoch = 0;
   int64_t epochs = 0;
+  int64_t first_epoch = 0;  // counted from 0
   int64_t total_steps = 0;
   std::string optimizer;
   optim::NamedOptions optimizer_options;
@@ -41,7 +42,7 @@ struct Plan {
 
   int64_t global_batch() const { return int64_t{lanes} * batch_size; }
   // Return the epoch that step `step`, counted from 0, belongs to, and its place in that epoch.
-  int64_t epoch_of(int64_t step) const { return step / steps_per_epoch; }
+  int64_t epoch_of(int64_t step) const { return first_epoch + step / steps_per_epoch; }
   int64_t step_in_epoch(int64_t step) const { return step % steps_per_epoch; }
 };
 

@@ -119,6 +119,16 @@ TEST(Plan, GroupsKeepTheirRatios) {
   EXPECT_THROW(make_plan(options, Defaults{}, 1, 100), ConfigError);
 }
 
+TEST(Plan, EpochsAreCountedFromTheFirst) {
+  TrainOptions options;
+  options.first_epoch = 7;
+  const Plan plan = make_plan(options, kDefaults, 2, 7000), usual = make_plan({}, kDefaults, 2, 7000);
+  EXPECT_EQ(usual.epoch_of(0), 0);
+  EXPECT_EQ(plan.epoch_of(0), 6);
+  EXPECT_EQ(plan.epoch_of(plan.steps_per_epoch), 7);
+  EXPECT_EQ(plan.total_steps, usual.total_steps) << "the epochs that are asked for are additional";
+}
+
 TEST(Plan, IntervalsAreStepsOrEpochs) {
   TrainOptions options;
   options.eval_every = Interval{2, Interval::Unit::kEpochs};
@@ -126,6 +136,10 @@ TEST(Plan, IntervalsAreStepsOrEpochs) {
   const Plan plan = make_plan(options, kDefaults, 2, 7000);
   EXPECT_EQ(plan.eval_every, 220);
   EXPECT_EQ(plan.save_every, 7);
+  options.eval_every = Interval{5, Interval::Unit::kPerEpoch};
+  EXPECT_EQ(make_plan(options, kDefaults, 2, 7000).eval_every, 22);
+  options.eval_every = Interval{1000, Interval::Unit::kPerEpoch};
+  EXPECT_EQ(make_plan(options, kDefaults, 2, 7000).eval_every, 1) << "more often than each step it can't be";
 }
 
 TEST(Plan, DefaultsFillWhatIsNotSaid) {

@@ -70,8 +70,7 @@ using OpenInput = std::function<std::shared_ptr<const data::Dataset>(const std::
 // called. From then on the recipe is immutable, and any thread may call it.
 class Recipe : public RecipeDescription {
  public:
-  // Returns the defaults of a preset, one of presets(), or "" for the recipe's own.
-  virtual Defaults defaults(const std::string& preset) const = 0;
+  virtual Defaults defaults() const = 0;
   // Opens the data. A collective where it uses request.on_one_rank. Throws DataError.
   virtual data::Splits open_data(const DataRequest& request) const = 0;
   // Returns what opens files as an evaluation of the run would see them; their targets mean nothing. It lives no longer

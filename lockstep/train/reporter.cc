@@ -44,14 +44,8 @@ nlohmann::ordered_json to_json(const image::DecodedCounts& counts) {
 
 }  // namespace
 
-Reporter::Reporter(const Parts& parts, track::Progress::Options progress, Print print)
-    : parts_(parts), first_step_(parts.state.step), progress_(progress, std::move(print)) {
-  const auto results = this->results({}, {}, {});
-  for (const auto& [name, value] : own_options()) {
-    if (!results.contains(name)) continue;
-    throw ConfigError("recipe ", parts_.recipe->name(), ": --", name,
-                      " has the name of a result in final.json; give the option another");
-  }
+Reporter::Reporter(const Parts& parts, track::Progress::Options progress, Print print, track::MetricSink* more)
+    : parts_(parts), first_step_(parts.state.step), more_(more), progress_(progress, std::move(print)) {
   if (!leads()) return;
   if (parts_.skipped) skipped_told_ = parts_.skipped->all().size();  // before a resume
   if (!parts_.resumed_from.empty()) saved(parts_.resumed_from);
@@ -62,7 +56,11 @@ Reporter::Reporter(const Parts& parts, track::Progress::Options progress, Print 
 config::Record Reporter::own_options() const {
   config::OptionSet own;
   parts_.recipe->declare(own);
-  return own.record();
+  config::Record all;
+  for (const config::Option& row : own.rows()) {
+    if (row.effect != config::Effect::kNone) all.push_back({row.name, row.get().value_or("")});
+  }
+  return all;
 }
 
 void Reporter::begin_step() {
@@ -98,6 +96,10 @@ void Reporter::step(const StepReport& report) {
     record["overflow"] = report.overflow;
   }
   write(record);
+  const int64_t every = parts_.options.log_every;
+  if (every > 0 && parts_.state.step % every == 0) {
+    say(cat("epoch ", epoch(), ", step ", parts_.state.step, ": training loss ", report.loss, ", lr ", report.lr));
+  }
   show_progress(report);
 }
 
@@ -108,7 +110,7 @@ void Reporter::show_progress(const StepReport& report) {
   progress_.update({.step = parts_.state.step,
                     .steps = parts_.plan.total_steps,
                     .epoch = epoch(),
-                    .epochs = parts_.plan.epochs,
+                    .epochs = parts_.plan.first_epoch + parts_.plan.epochs,
                     .loss = report.loss,
                     .lr = report.lr,
                     .samples_per_second = pace_.samples_per_second(),
@@ -165,6 +167,7 @@ void Reporter::check_folder() const {
 void Reporter::write(const track::Record& record) {
   check_folder();
   metrics_->write(record);
+  if (more_ != nullptr) more_->write(record);
 }
 
 void Reporter::evaluation(const Evaluation& evaluation, bool of_test_data, bool is_best) {
@@ -213,7 +216,8 @@ void Reporter::done(const Evaluation& evaluation, const std::string& weights_sha
   if (ema_sha256.empty()) final.erase("ema_sha256");
   if (!parts_.skipped) final.erase("skipped");
   if (!decoded_) final.erase("decoded");
-  for (const auto& [name, value] : own_options()) final[name] = value;
+  const auto is_result = [results = final](const std::string& name) { return results.contains(name); };
+  for (const auto& [name, value] : own_options()) final[is_result(name) ? name + "_option" : name] = value;
   check_folder();
   write_text(parts_.files.final_json(), final.dump(2) + '\n');
   progress_.finish();

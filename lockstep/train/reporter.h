@@ -37,9 +37,9 @@ class Reporter {
  public:
   using Print = std::function<void(const std::string& text)>;
 
-  // `parts` outlives this; its state's step counts the steps done. `print` receives the texts for people. Throws
-  // ConfigError for a recipe's option that has the name of a result.
-  Reporter(const Parts& parts, track::Progress::Options progress, Print print);
+  // `parts` outlives this; its state's step counts the steps done. `print` receives the texts for people. `more`, which
+  // may be null and outlives this, receives each record once it is in metrics.jsonl.
+  Reporter(const Parts& parts, track::Progress::Options progress, Print print, track::MetricSink* more = nullptr);
 
   // Tells the board that the next step begins.
   void begin_step();
@@ -84,6 +84,7 @@ class Reporter {
   const int64_t first_step_;
   std::optional<FolderWatch> folder_;  // this one and the next are rank 0's
   std::optional<track::JsonlSink> metrics_;
+  track::MetricSink* more_;
   track::Progress progress_;
   int64_t samples_ = 0;  // trained in this start
   double seconds_ = 0;   // spent on them

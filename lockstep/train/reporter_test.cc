@@ -102,15 +102,19 @@ TEST_F(ReporterTest, TheEndOfARunThatDidNotWaitSaysNothingOfData) {
   EXPECT_THAT(shown_, ::testing::Not(HasSubstr("input-bound")));
 }
 
-TEST_F(ReporterTest, ARecipesOptionMayNotHaveTheNameOfAResult) {
+TEST_F(ReporterTest, ARecipesOptionMayHaveTheNameOfAResult) {
   struct Timed : testing_support::TinyRecipe {
-    int seconds = 1;
+    int seconds = 7;
     void declare(config::OptionSet& options) override {
       options.number("seconds", "N", "how long", &seconds, 1, 9, config::Effect::kTrajectory);
     }
   };
   parts_.recipe = std::make_shared<Timed>();
-  EXPECT_THAT(::lockstep::testing_support::refusal([&] { make(); }), HasSubstr("--seconds has the name of a result"));
+  make().done({.samples = 50}, std::string(64, 'a'), "");
+  std::ifstream file(folder_ + "/final.json");
+  const auto final = nlohmann::json::parse(file);
+  EXPECT_EQ(final.at("seconds_option"), "7");
+  EXPECT_TRUE(final.at("seconds").is_number());
 }
 
 TEST_F(ReporterTest, AFolderThatWasReplacedEndsTheRunAtTheNextWrite) {

@@ -124,7 +124,7 @@ OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t see
 RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& world,
                       const ResumedCheckpoint* resumed) {
   const auto seed = static_cast<uint64_t>(options.seed);
-  const bool channels_last = takes_channels_last(options.channels_last, recipe.defaults(options.preset));
+  const bool channels_last = takes_channels_last(options.channels_last, recipe.defaults());
   auto findings = resumed == nullptr ? std::make_shared<data::Findings>() : read_findings(run_of(resumed->file));
   OpenedData opened =
       open_data(recipe, options.data.path, seed, channels_last, world, findings, form_of(recipe, options));

@@ -37,6 +37,11 @@ std::string input_text(const Parts& parts) {
                        kMostAhead, parts.decoder ? parts.decoder->text() : "");
 }
 
+// A preset, and the options that are not the usual ones: its own and others.
+std::string chosen_text(const std::string& preset, const std::string& options) {
+  return preset.empty() ? options : cat("--preset ", preset, options.empty() ? "" : " ", options);
+}
+
 }  // namespace
 
 std::string header_of(const Parts& parts) {
@@ -71,7 +76,7 @@ std::string header_of(const Parts& parts) {
                  .test_samples = size_of(parts.data.test),
                  .validation_samples = size_of(parts.data.validation),
                  .sharding = parts.sharding,
-                 .chosen = rows.chosen_text(parts.usual),
+                 .chosen = chosen_text(parts.options.preset, rows.chosen_text(parts.usual)),
                  .first_step = parts.state.step,
                  .resumed_from = parts.resumed_from,
                  .forked = parts.forked,

@@ -147,7 +147,6 @@ TrainOptions resolved_options(const Fed& run, const Defaults& defaults, const Pl
 config::Record usual_record(const Fed& run, const Defaults& defaults, int batch_size) {
   TrainOptions options;
   options.recipe = run.options.recipe;
-  options.preset = run.options.preset;
   options.batch_size = batch_size;  // the defaults of a schedule depend on it
   if (run.data.held_usual) options.data.validation = run.data.held_out;
   const Plan plan = make_plan(options, defaults, run.lanes, run.data.splits.train->size());
@@ -157,7 +156,7 @@ config::Record usual_record(const Fed& run, const Defaults& defaults, int batch_
 }
 
 Planned plan_run(Fed fed) {
-  const Defaults defaults = fed.recipe->defaults(fed.options.preset);
+  const Defaults defaults = fed.recipe->defaults();
   Plan plan = make_plan(fed.options, defaults, fed.lanes, fed.data.splits.train->size());
   std::string why = replace_auto(fed);
   const amp::PrecisionOptions& precision = fed.options.precision;

@@ -51,6 +51,11 @@ class UnpausedWatch {
 
 constexpr unsigned kStop = 1, kSave = 2;  // of a step's decision
 
+Evaluator::OnOutput observer_of(Tracking* tracking) {
+  if (tracking == nullptr) return {};
+  return [tracking](const data::Batch& batch, const at::Tensor& output) { tracking->observe(batch, output); };
+}
+
 std::optional<at::ScalarType> wire_of(const TrainOptions& options) {
   if (options.parallel.comm_dtype == parallel::CommType::kBf16) return at::kBFloat16;
   return std::nullopt;
@@ -68,9 +73,10 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
             .first_step = 1}),
       loader_(make_loader(parts_)),
       input_(loader_, parts_.device, {.decoder = parts_.decoder}),
-      evaluator_(parts_, ddp_, stop_asked),
+      tracking_(Tracking::of(parts_, log)),
+      evaluator_(parts_, ddp_, stop_asked, observer_of(tracking_.get())),
       non_finite_(parts_, ddp_, log),
-      reporter_(parts_, progress, std::move(print)),
+      reporter_(parts_, progress, std::move(print), tracking_.get()),
       saver_(parts_, reporter_, log),
       stop_asked_(std::move(stop_asked)) {}
 
@@ -127,6 +133,7 @@ Trainer::StepOutcome Trainer::train_step() {
   const auto result = run_lanes(batch, decide());
 
   if (!parts_.mixed->scaler().enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
+  if (tracking_) tracking_->gradients(step_ + 1);
   amp::StepOptions clip{.max_norm = parts_.options.optimizer.clip};
   if (parts_.options.optimizer.clip_value > 0) clip.max_value = parts_.options.optimizer.clip_value;
   const double lr = follow_schedule();
@@ -136,6 +143,7 @@ Trainer::StepOutcome Trainer::train_step() {
   report.input = {.wait = std::min(data_seconds, static_cast<double>(batch.wait_ns) * 1e-9), .read = batch.stats};
   if (update.skipped) report.overflow = non_finite_.overflow(result.loss, result.loss_scale);
   ++step_;
+  if (tracking_) tracking_->weights(step_);
   report.samples = batch.global_samples;
   report.seconds = watch.seconds();
   reporter_.step(report);
@@ -205,6 +213,7 @@ void Trainer::evaluate(bool ends) {
   }
   reporter_.skipped();
   reporter_.evaluation(evaluator_.last(), evaluator_.last_was_test(), evaluator_.is_best());
+  if (tracking_) tracking_->pictures(evaluator_.last_was_test() ? "test" : "validation");
 }
 
 bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps || at_interval(step_, every); }
@@ -284,6 +293,7 @@ void Trainer::finish() {
   non_finite_.tell_count();
   tell_decoded();
   if (leads()) reporter_.done(evaluator_.last(), weights, ema);
+  if (tracking_) tracking_->end();
 }
 
 }  // namespace lockstep::train

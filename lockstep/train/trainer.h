@@ -15,6 +15,7 @@
 #include "lockstep/train/parts.h"
 #include "lockstep/train/reporter.h"
 #include "lockstep/train/saver.h"
+#include "lockstep/train/tracking.h"
 
 namespace lockstep::train {
 
@@ -58,6 +59,7 @@ class Trainer {
   parallel::DistributedDataParallel ddp_;
   data::Loader loader_;
   DeviceInput input_;
+  std::unique_ptr<Tracking> tracking_;  // null: nothing is tracked here
   Evaluator evaluator_;
   NonFinite non_finite_;
   Reporter reporter_;

@@ -40,7 +40,8 @@ help_of = lambda *words: subprocess.run([lockstep, *words, '--help'], capture_ou
 data_page = (root / 'docs/data.md').read_text()
 loaders_page = (root / 'docs/loaders.md').read_text()
 runs_page = (root / 'docs/runs.md').read_text()
-pages = (('README.md', readme), ('docs/data.md', data_page), ('docs/loaders.md', loaders_page), ('docs/runs.md', runs_page))
+pages = (('README.md', readme), ('docs/data.md', data_page), ('docs/loaders.md', loaders_page), ('docs/runs.md', runs_page),
+         ('docs/recipes.md', (root / 'docs/recipes.md').read_text()))
 for command in ('train', 'data', 'pack', 'inspect', 'verify', 'diff'):
     known = {'--help', *re.findall(r'--[a-z-]+', help_of(command))}
     for page, text in pages:

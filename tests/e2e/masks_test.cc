@@ -15,6 +15,7 @@ namespace lockstep::e2e {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -92,6 +93,46 @@ TEST(Masks, AreScannedAgainByAResumeOnlyWhereTheyChanged) {
   EXPECT_EQ(resume("3").exit_code, 0) << "the masks' times tell";
   EXPECT_EQ(steps_logged(dir / "run"), first_steps(3));
   EXPECT_THAT(kept(), Not(HasSubstr(" 0 7"))) << "what is kept of them, if enough time has gone by, is their own";
+}
+
+// A line of Pytorch-UNet's descendants, with all of their options.
+TEST(MilesialsUNet, TrainsWithItsOwnOptions) {
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "pairs", 10);
+  const Words usual = {"train", "unet", "--preset", "milesial", "--data",  dir / "pairs", "--width",   "4",
+                       "-s",    "0.5",  "-c",       "1",        "--lanes", "4",           "--threads", "1"};
+  const auto first =
+      lockstep(usual + Words{"--bilinear", "-e", "1", "--exp_name", "first"}, dir.path(), std::chrono::seconds(200));
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  nlohmann::json one;
+  for (const std::string nproc : {"1", "4"}) {
+    const Words line = usual + Words{"-e",           "3",     "-b",           "2",
+                                     "-l",           "0.001", "-f",           "runs/first/checkpoints/last.pt",
+                                     "-v",           "20",    "--amp",        "--bilinear",
+                                     "--exp_name",   nproc,   "--save_every", "2",
+                                     "--start_from", "7",     "--nproc",      nproc};
+    const auto result = lockstep(line, dir.path(), std::chrono::seconds(200));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const std::string run = dir / ("runs/" + nproc);
+    if (one.is_null()) one = outcome_of(run);
+    EXPECT_EQ(outcome_of(run), one) << nproc << " ranks";
+    EXPECT_EQ(one.at("metrics").at("dice_per_class").size(), 1u);
+    EXPECT_THAT(read_file(run + "/metrics.jsonl"), HasSubstr("\"epoch\":7,"));
+    EXPECT_THAT(read_file(run + "/metrics.jsonl"), HasSubstr("\"epoch\":9,"));
+    EXPECT_TRUE(fs::exists(run + "/checkpoints/step-000002.pt")) << "two epochs of a step each";
+    EXPECT_THAT(read_file(run + "/config.toml"),
+                AllOf(HasSubstr("save-every = '2epochs'"), HasSubstr("eval-every = '5/epoch'")));
+  }
+  const auto predicted = lockstep({"predict", "runs/1", "-i", "pairs/imgs", "-o", "out"}, dir.path());
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_TRUE(fs::exists(dir / "out/1_mask.png"));
+}
+
+TEST(MilesialsUNet, OneOutputTakesMasksOfTwoValuesOnly) {
+  const TempDir dir;
+  const auto result = lockstep({"train", "unet", "-c", "1", "--steps", "1", "--out", dir / "run"}, dir.path());
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--classes 1: the masks have 4 values; leave it out, or give 4 or more"));
 }
 
 TEST(Micrographs, TrainAtOnce) {

@@ -13,8 +13,10 @@ namespace lockstep::e2e {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 // The class of each pixel of a mask's PNG.
 std::vector<bool> pixels_of(const std::string& path) {
@@ -102,6 +104,49 @@ TEST(Predict, MasksAreThoseOfTheEvaluation) {
   EXPECT_NEAR(2 * both / either, dice, 1e-9);
 }
 
+TEST(EvaluatedClasses, AreCountedByWhatTheyAreTakenFor) {
+  nlohmann::json one;
+  for (const std::string nproc : {"1", "2"}) {
+    const auto result = lockstep({"eval", finished_run(), "--confusion", "--json", "--nproc", nproc});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto all = nlohmann::json::parse(result.out);
+    if (one.is_null()) one = all.at("confusion");
+    EXPECT_EQ(all.at("confusion"), one) << nproc << " ranks";
+    int64_t samples = 0, right = 0;
+    for (size_t row = 0; row < one.size(); ++row) {
+      for (size_t column = 0; column < one.size(); ++column) {
+        samples += one[row][column].get<int64_t>();
+        if (row == column) right += one[row][column].get<int64_t>();
+      }
+    }
+    EXPECT_EQ(one.size(), 10U);
+    EXPECT_EQ(samples, all.at("samples").get<int64_t>());
+    EXPECT_DOUBLE_EQ(static_cast<double>(right) / static_cast<double>(samples), all.at("accuracy").get<double>());
+  }
+  const auto shown = lockstep({"eval", finished_run(), "--confusion"});
+  EXPECT_THAT(shown.out, HasSubstr("true classes by rows, predicted ones by columns"));
+}
+
+// As a pipe gives it.
+TEST(Predict, StandardInputIsAnImage) {
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "pairs", 1);
+  const auto piped = [&](const std::string& file) {
+    const std::string line =
+        "cat " + file + " | " + LOCKSTEP_BIN_DIR "/lockstep predict " + finished_run() + " --input - --top 1";
+    return Program({.command = {"/bin/sh", "-c", line}}).wait();
+  };
+  const auto found = piped(dir / "pairs/imgs/0.png");
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  const auto same = lockstep({"predict", finished_run(), "-i", dir / "pairs/imgs/0.png", "--top", "1"});
+  EXPECT_THAT(found.out, StartsWith("standard input: "));
+  EXPECT_EQ(found.out.substr(found.out.find(": ")), same.out.substr(same.out.find(": ")));
+  write_file(dir / "bad.png", "not an image");
+  const auto refused = piped(dir / "bad.png");
+  EXPECT_EQ(refused.exit_code, 65);
+  EXPECT_THAT(refused.err, StartsWith("error: standard input: it is no image"));
+}
+
 TEST(Predict, BadInputIsOneLine) {
   const TempDir dir;
   write_file(dir / "bad.png", "not an image");
@@ -116,11 +161,14 @@ TEST(Predict, BadInputIsOneLine) {
   };
   EXPECT_THAT(refused({run, "-i", dir / "bad.png"}, 65), HasSubstr("bad.png: it is no image"));
   fs::create_directory(dir / "some");
-  fs::copy_file(dir / "bad.png", dir / "some/2.png");
-  for (const std::string name : {"0.png", "1.png"}) fs::copy_file(dir / "pairs/imgs/0.png", dir / ("some/" + name));
+  fs::copy_file(dir / "bad.png", dir / "some/1.png");
+  for (const std::string name : {"0.png", "2.png"}) fs::copy_file(dir / "pairs/imgs/0.png", dir / ("some/" + name));
+  fs::create_symlink("nothing", dir / "some/3.png");
   const auto some = lockstep({"predict", run, "-i", dir / "some", "--top", "1"});
   EXPECT_EQ(some.exit_code, 65);
-  EXPECT_EQ(std::count(some.out.begin(), some.out.end(), '\n'), 2) << "those before it are told: " << some.out;
+  EXPECT_EQ(std::count(some.out.begin(), some.out.end(), '\n'), 2) << "the others are told: " << some.out;
+  EXPECT_THAT(some.err, AllOf(HasSubstr("warning: "), HasSubstr("some/1.png: it is no image"), HasSubstr("some/3.png"),
+                              HasSubstr("error: 2 of 4 images could not be read")));
   EXPECT_THAT(refused({run, "-i", dir / "empty"}, 65), HasSubstr("empty: no images"));
   EXPECT_THAT(refused({run}, 2), HasSubstr("-i IN is missing"));
   EXPECT_THAT(refused({run, "-i", dir / "none.png"}, 2), HasSubstr("no such file or folder"));

@@ -18,6 +18,7 @@ constexpr Command kCommands[] = {
     {"train", "train RECIPE", "train a recipe: mnist, unet, …", train},
     {"eval", "eval RUN_DIR", "evaluate a run, or RECIPE --load FILE", eval},
     {"predict", "predict RUN_DIR -i IN", "what a network makes of images: classes, or masks", predict},
+    {"export", "export RUN_DIR OUT", "its network as .onnx, or as TorchScript (.pt)", export_network},
     {"bench", "bench KIND", "measure this machine", bench},
     {"inspect", "inspect FILE|DIR", "what a checkpoint holds", inspect},
     {"verify", "verify RUN|FILE…", "whether checkpoints and a run's files are whole", verify},

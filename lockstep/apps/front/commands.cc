@@ -24,6 +24,7 @@
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/recipes/options/recipe_options.h"
 #include "lockstep/train/options/eval_command.h"
+#include "lockstep/train/options/export_command.h"
 #include "lockstep/train/options/predict_command.h"
 #include "lockstep/train/options/train_command.h"
 
@@ -65,7 +66,18 @@ int eval(const Arguments& args) {
 int predict(const Arguments& args) {
   train::PredictCommand command("lockstep", recipes::describe_recipes());
   if (const auto help = command.read(args)) return print(*help), 0;
-  return launch::start_ranks(worker_program(), command.arguments(), {}, /*json=*/true);
+  const bool piped = command.options().input == "-";
+  if (piped && isatty(STDIN_FILENO) != 0) {
+    throw ConfigError("--input -: standard input is a terminal; pipe an image into it");
+  }
+  return launch::start_ranks(worker_program(), command.arguments(), {}, /*json=*/true, /*answer=*/0,
+                             piped ? STDIN_FILENO : -1);
+}
+
+int export_network(const Arguments& args) {
+  train::ExportCommand command("lockstep", recipes::describe_recipes());
+  if (const auto help = command.read(args)) return print(*help), 0;
+  return launch::start_ranks(worker_program(), command.arguments(), {}, /*json=*/false);
 }
 
 int bench(const Arguments& args) {

@@ -14,6 +14,7 @@ int run(const Arguments& words);
 int train(const Arguments& args);
 int eval(const Arguments& args);
 int predict(const Arguments& args);
+int export_network(const Arguments& args);
 int bench(const Arguments& args);
 int inspect(const Arguments& args);
 int verify(const Arguments& args);

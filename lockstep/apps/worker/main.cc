@@ -15,6 +15,7 @@ int run(const Arguments& words) {
   if (name == "train") return cli::train({"lockstep"}, args, recipes::make_recipes());
   if (name == "eval") return cli::eval({"lockstep"}, args, recipes::make_recipes());
   if (name == "predict") return cli::predict({"lockstep"}, args, recipes::make_recipes());
+  if (name == "export") return cli::export_network({"lockstep"}, args, recipes::make_recipes());
   if (name == "bench") return bench(args);
   if (name == "inspect") return inspect(args);
   if (name == "verify") return verify(args);
@@ -22,9 +23,9 @@ int run(const Arguments& words) {
   if (name == "convert") return convert(args);
   if (name == "pack") return pack(args);
   if (name == "data") return data(args);
-  throw ConfigError(
-      name,
-      ": lockstep-worker trains, evaluates, predicts, measures, inspects, converts and packs; all else is lockstep's");
+  throw ConfigError(name,
+                    ": lockstep-worker trains, evaluates, predicts, exports, measures, inspects, converts and packs; "
+                    "all else is lockstep's");
 }
 
 }  // namespace

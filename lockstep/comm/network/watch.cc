@@ -39,7 +39,7 @@ std::shared_ptr<void> Watch::block(const WatchedCall& call) {
   const uint64_t id = state_->next_blocked++;
   state_->begun.add(call.own_channel(), call.number);
   state_->blocked.emplace(id, State::Blocked{call});
-  return {nullptr, [state = state_.get(), id](void*) {
+  return {nullptr, [state = state_, id](void*) {
             const std::lock_guard at_end(state->mutex);
             state->blocked.erase(id);
           }};
@@ -169,8 +169,8 @@ std::exception_ptr Watch::explain(uint64_t id, std::exception_ptr why) {
     const uint64_t enough = state_->rounds + (differs.empty() ? 3 : 8);
     state_->news.wait_for(lock, (differs.empty() ? 4 : 8) * state_->options.period,
                           [&] { return state_->verdict || state_->store_failed || state_->rounds >= enough; });
-    if (state_->verdict) return state_->verdict;
     if (!differs.empty()) state_->knows = true;
+    if (state_->verdict) return state_->verdict;
   }
   if (!differs.empty()) give_up(differs);
   return why;

@@ -1,5 +1,6 @@
 #include "lockstep/recipes/options/recipe_options.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "lockstep/base/error.h"
@@ -26,10 +27,36 @@ void check_alpha(const char* name, const std::optional<double>& alpha) {
 }
 
 void check_augment(const datasets::ImageOptions& images, const std::string& data) {
-  if (data.empty() && images.augment) throw ConfigError("--augment: goes with --data; drawn images are not augmented");
+  if (data.empty() && images.augment.value_or(datasets::Augment::kNone) != datasets::Augment::kNone)
+    throw ConfigError("--augment: goes with --data; drawn images are not augmented");
 }
 
 }  // namespace
+
+void MnistOptions::declare(config::OptionSet& options) {
+  using config::Effect;
+  options
+      .word("augment", "random changes of training images: mnist's are turned, moved and scaled a little", &augment,
+            Effect::kIdentity)
+      .none_at("none");
+  options
+      .word("loss", "of the classes: cross entropy, or the squared error of their probabilities", &loss,
+            Effect::kIdentity)
+      .none_at("cross-entropy");
+}
+
+// That of Paddle's course.
+std::vector<train::Preset> MnistOptions::presets() const {
+  return {{"paddle",
+           {{"batch-size", "100"},
+            {"epochs", "5"},
+            {"lr", "0.01"},
+            {"optimizer", "sgd"},
+            {"momentum", "0"},
+            {"weight-decay", "0"},
+            {"schedule", "constant"},
+            {"warmup", "0"}}}};
+}
 
 void ImagenetOptions::declare(config::OptionSet& options) {
   options.word("arch", "the network", &arch, config::Effect::kIdentity);
@@ -78,8 +105,54 @@ void ImagenetOptions::check() const {
   check_alpha("cutmix", cutmix);
 }
 
+// Those of https://github.com/milesial/Pytorch-UNet, and of its descendants that train on several GPUs.
+std::vector<train::Preset> UNetOptions::presets() const {
+  const std::vector<config::GivenOption> both = {{"epochs", "5"},     {"batch-size", "1"},  {"lr", "1e-05"},
+                                                 {"scale", "0.5"},    {"validation", "10"}, {"dice", "milesial"},
+                                                 {"augment", "none"}, {"warmup", "0"}};
+  train::Preset alone{"milesial", both}, together{"milesial-ddp", both};
+  const std::vector<config::GivenOption> rmsprop = {
+      {"optimizer", "rmsprop"}, {"momentum", "0.999"},      {"weight-decay", "1e-08"}, {"clip", "1"},
+      {"schedule", "plateau"},  {"plateau-metric", "dice"}, {"patience", "5"},         {"eval-every", "5/epoch"}};
+  alone.options.insert(alone.options.end(), rmsprop.begin(), rmsprop.end());
+  const std::vector<config::GivenOption> adamw = {{"optimizer", "adamw"}, {"weight-decay", "1e-08"},
+                                                  {"schedule", "cosine"}, {"schedule-unit", "epochs"},
+                                                  {"lr-min", "1e-07"},    {"save-every", "5epochs"}};
+  together.options.insert(together.options.end(), adamw.begin(), adamw.end());
+  return {alone, together};
+}
+
+std::vector<config::Spelling> UNetOptions::spellings() const {
+  return {{"-e", "epochs"},
+          {"-b", "batch-size"},
+          {"-l", "lr"},
+          {"--learning-rate", "lr"},
+          {"--learning_rate", "lr"},
+          {"-f", "load"},
+          {"-s", "scale"},
+          {"-v", "validation"},
+          {"-c", "classes"},
+          {"--exp_name", "out", "runs/"},
+          {"--exp-name", "out", "runs/"},
+          {"--ddp_mode", "nproc", "auto", "", /*takes_value=*/false},
+          {"--ddp-mode", "nproc", "auto", "", /*takes_value=*/false},
+          {"--start_from", "first-epoch"},
+          {"--start-from", "first-epoch"},
+          {"--save_every", "save-every", "", "epochs"}};
+}
+
 void UNetOptions::declare(config::OptionSet& options) {
   declare_size(options, "pixels of images' shorter side (left out: 64 of drawn ones, 256 of --data)", &size);
+  options
+      .number("scale", "X", "images' size as a share of their own, instead of --size", &scale, 0.01, 1,
+              config::Effect::kIdentity)
+      .stands_for("size");
+  options.number("classes", "N", "outputs (left out: the masks' values; 1: one output for masks of two)", &classes, 1,
+                 4096, config::Effect::kIdentity);
+  options
+      .word("dice", "whose Dice: one an image and class (own), or over a whole batch (milesial's Pytorch-UNet)", &dice,
+            config::Effect::kIdentity)
+      .none_at("own");
   images.declare(options);
   options.flag("bilinear", "upsample by interpolation, in place of transposed convolutions", &bilinear,
                config::Effect::kIdentity);
@@ -88,12 +161,18 @@ void UNetOptions::declare(config::OptionSet& options) {
 }
 
 int UNetOptions::side(const std::string& data) const {
-  return size.value_or(data.empty() ? 64 : usual_size(datasets::Packed::kMasks));
+  constexpr int kDrawn = 64, kLeast = 16;
+  if (data.empty() && scale) return std::max(kLeast, static_cast<int>(kDrawn * *scale) / kLeast * kLeast);
+  return size.value_or(data.empty() ? kDrawn : usual_size(datasets::Packed::kMasks));
 }
 
 void UNetOptions::resolve(const std::string& data) {
   check_augment(images, data);
-  size = side(data);
+  if (!scale) size = side(data);
+}
+
+void UNetOptions::check() const {
+  if (size && scale) throw ConfigError("--size and --scale: give only one of them");
 }
 
 // A new recipe is one more line here.

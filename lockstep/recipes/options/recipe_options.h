@@ -11,9 +11,26 @@
 
 namespace lockstep::recipes {
 
+enum class DigitLoss { kCrossEntropy, kMse };
+constexpr auto words(DigitLoss) {
+  return std::to_array<config::Word<DigitLoss>>(
+      {{DigitLoss::kCrossEntropy, "cross-entropy"}, {DigitLoss::kMse, "mse"}});
+}
+
+// How much training digits are changed at random: not, or turned, moved and scaled a little.
+enum class DigitAugment { kNone, kStandard };
+constexpr auto words(DigitAugment) {
+  return std::to_array<config::Word<DigitAugment>>(
+      {{DigitAugment::kNone, "none"}, {DigitAugment::kStandard, "standard"}});
+}
+
 struct MnistOptions : train::RecipeDescription {
+  DigitLoss loss = DigitLoss::kCrossEntropy;
+  DigitAugment augment = DigitAugment::kNone;
+
   std::string name() const override { return "mnist"; }
-  std::vector<std::string> presets() const override { return {"paddle"}; }
+  void declare(config::OptionSet& options) override;
+  std::vector<train::Preset> presets() const override;
 };
 
 enum class Arch {
@@ -53,14 +70,26 @@ struct ImagenetOptions : train::RecipeDescription {
   void check() const override;
 };
 
+// Whose Dice is part of the loss, and is the metric: the recipe's own, or that of milesial's Pytorch-UNet.
+enum class Dice { kOwn, kMilesial };
+constexpr auto words(Dice) {
+  return std::to_array<config::Word<Dice>>({{Dice::kOwn, "own"}, {Dice::kMilesial, "milesial"}});
+}
+
 struct UNetOptions : train::RecipeDescription {
-  std::optional<int> size;  // pixels of images' shorter side; left out: 64 of drawn ones, 256 of files
-  int width = 64;           // channels of the first level
-  bool bilinear = false;    // upsampling by interpolation
+  std::optional<int> size;      // pixels of images' shorter side; left out: 64 of drawn ones, 256 of files
+  std::optional<double> scale;  // of images' own size, instead of `size`
+  int width = 64;               // channels of the first level
+  bool bilinear = false;        // upsampling by interpolation
+  std::optional<int> classes;   // outputs; left out: the masks' values; 1: a sigmoid in place of two
+  Dice dice = Dice::kOwn;
   datasets::ImageOptions images;
 
   std::string name() const override { return "unet"; }
+  std::vector<train::Preset> presets() const override;
+  std::vector<config::Spelling> spellings() const override;
   void declare(config::OptionSet& options) override;
+  void check() const override;
   int side(const std::string& data) const;  // `size`, or what it stands for with these data
   void resolve(const std::string& data) override;
 };

@@ -10,6 +10,7 @@ struct RunFiles {
 
   std::string config() const { return folder + "/config.toml"; }
   std::string metrics() const { return folder + "/metrics.jsonl"; }
+  std::string metrics_csv() const { return folder + "/metrics.csv"; }
   std::string final_json() const { return folder + "/final.json"; }
   std::string checkpoints() const { return folder + "/checkpoints"; }
   std::string best() const { return checkpoints() + "/best.pt"; }

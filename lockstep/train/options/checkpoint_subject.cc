@@ -70,9 +70,18 @@ CheckpointSubject::Found CheckpointSubject::find(const config::Given& line, cons
 }
 
 void take_record(const config::Record& record, config::OptionSet& own_rows) {
+  const auto is_given = [&](const std::string& name) {
+    const config::Option* row = own_rows.find(name);
+    return row != nullptr && row->given;
+  };
+  const auto is_replaced = [&](const config::Option& recorded) {
+    return is_given(recorded.in_place_of) ||
+           std::any_of(own_rows.rows().begin(), own_rows.rows().end(),
+                       [&](const auto& row) { return row.in_place_of == recorded.name && row.given; });
+  };
   for (const auto& [name, value] : record) {
     const config::Option* row = own_rows.find(name);
-    if (row == nullptr || row->given || value.empty()) continue;
+    if (row == nullptr || row->given || value.empty() || is_replaced(*row)) continue;
     const config::GivenOption recorded{name, value};
     own_rows.apply({&recorded, 1});
   }

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/inputs.h"
+#include "lockstep/config/spellings.h"
 #include "lockstep/config/tokenizer.h"
 #include "lockstep/config/values.h"
 #include "lockstep/train/options/checkpoint_subject.h"
@@ -39,6 +40,8 @@ void EvalOptions::declare(config::OptionSet& options) {
   processes.declare(options);
   precision.declare(options, kNone);
   device.declare(options, kNone);
+  options.word("split", "the part of the data (left out: that of the run's own test)", &split, kNone);
+  options.flag("confusion", "count which classes, or pixels' classes, are taken for which", &confusion, kNone);
   options.flag("json", "machine-readable output", &json, kNone);
 }
 
@@ -49,7 +52,8 @@ EvalCommand::EvalCommand(std::string program, RecipeDescriptions recipes)
 
 std::optional<std::string> EvalCommand::read(const std::vector<std::string>& args) {
   const auto shapes = choice_.shapes(rows_);
-  const config::Given line = tokenize(shapes, args, config::Rest::kOptions, choice_.names());
+  const auto words = config::respell(args, choice_.spellings(choice_.named_in(args)), shapes);
+  const config::Given line = tokenize(shapes, words, config::Rest::kOptions, choice_.names());
   if (line.help) return help(program_, shapes, choice_.names());
   rows_.apply_as_given(line.options);
   const auto found = CheckpointSubject(program_, "eval", choice_).find(line, options_.load, rows_, own_rows_);

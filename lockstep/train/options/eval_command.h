@@ -1,6 +1,7 @@
 // The commands `eval RECIPE --load FILE [options]` and `eval RUN_DIR [options]`.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,12 @@
 #include "lockstep/train/options/recipe_choice.h"
 
 namespace lockstep::train {
+
+enum class EvalSplit { kTrain, kValidation, kTest };
+constexpr auto words(EvalSplit) {
+  return std::to_array<config::Word<EvalSplit>>(
+      {{EvalSplit::kTrain, "train"}, {EvalSplit::kValidation, "validation"}, {EvalSplit::kTest, "test"}});
+}
 
 struct EvalOptions {
   std::string recipe;           // its name
@@ -28,6 +35,8 @@ struct EvalOptions {
   parallel::ProcessOptions processes;
   amp::RecordedPrecisionOptions precision;
   DeviceChoice device;
+  std::optional<EvalSplit> split;  // unset: what the run's own test was on
+  bool confusion = false;          // counts which classes are taken for which
   bool json = false;
 
   // Returns the path of the data to evaluate on; "": made on the spot.

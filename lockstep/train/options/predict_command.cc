@@ -4,6 +4,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/inputs.h"
+#include "lockstep/config/spellings.h"
 #include "lockstep/config/tokenizer.h"
 #include "lockstep/config/values.h"
 #include "lockstep/train/options/checkpoint_subject.h"
@@ -13,25 +14,21 @@ namespace {
 
 std::string help(const std::string& program, const std::vector<config::OptionShape>& shapes,
                  const std::vector<std::string>& names) {
-  return cat(
-      "Usage: ", program, " predict RUN_DIR -i IN [-o OUT] [options]\n       ", program,
-      " predict RECIPE --load FILE -i IN [-o OUT] [options]\n\nWhat a network makes of images: of IN, a file or ",
-      "all images below a folder. A network for classes prints a\ntable of the likeliest; one for masks writes ",
-      "NAME_mask.png, of each pixel's class, and NAME_overlay.png, the\nimage with its mask in colours.\n\n",
-      "RECIPE: ", config::either(names),
-      ". Its own options are the checkpoint's, where the line says nothing.\nOf a run's folder the newest "
-      "checkpoint is taken.\n",
-      config::describe(shapes), "\nExamples:\n  ", program, " predict runs/imagenet-1 -i photos -o classes.csv ",
-      "--format csv\n  ", program, " predict unet --load runs/unet-1/checkpoints/best.pt -i cells -o masks\n");
+  return cat("Usage: ", program, " predict RUN_DIR -i IN [-o OUT] [options]\n       ", program,
+             " predict RECIPE --load FILE -i IN [-o OUT] [options]\n\nWhat a network makes of images: of IN, a file, ",
+             "all images below a folder, or - for standard input. A network for classes prints a\ntable of the "
+             "likeliest; one for masks writes ",
+             "NAME_mask.png, of each pixel's class, and NAME_overlay.png, the\nimage with its mask in colours.\n\n",
+             "RECIPE: ", config::either(names),
+             ". Its own options are the checkpoint's, where the line says nothing.\nOf a run's folder the newest "
+             "checkpoint is taken.\n",
+             config::describe(shapes), "\nExamples:\n  ", program, " predict runs/imagenet-1 -i photos -o classes.csv ",
+             "--format csv\n  ", program, " predict unet --load runs/unet-1/checkpoints/best.pt -i cells -o masks\n");
 }
 
-// Pytorch-UNet's short forms.
-void lengthen(std::vector<std::string>& args) {
-  for (std::string& word : args) {
-    if (word == "-i") word = "--input";
-    if (word == "-o") word = "--output";
-  }
-}
+// Pytorch-UNet's names.
+const std::vector<config::Spelling> kSpellings = {
+    {"-i", "input"}, {"-o", "output"}, {"-m", "load"}, {"--model", "load"}};
 
 }  // namespace
 
@@ -43,7 +40,7 @@ void PredictOptions::declare(config::OptionSet& options) {
   options.text("strip-prefix", "TEXT", "drop it from the front of the names of weights (model.)", &strip_prefix, kNone);
   options.flag("ignore-unknown", "leave out objects of unknown classes (nothing in a file is called)", &ignore_unknown,
                kNone);
-  options.text("input", "IN", "-i, an image, or a folder of images", &input, kNone);
+  options.text("input", "IN", "-i, an image, a folder of images, or - for standard input", &input, kNone);
   options.text("output", "OUT",
                "-o, a file for the table of classes, a folder for masks (left out: standard output, "
                "the folder predicted)",
@@ -61,10 +58,12 @@ PredictCommand::PredictCommand(std::string program, RecipeDescriptions recipes)
   options_.declare(rows_);
 }
 
-std::optional<std::string> PredictCommand::read(std::vector<std::string> args) {
-  lengthen(args);
+std::optional<std::string> PredictCommand::read(const std::vector<std::string>& args) {
   const auto shapes = choice_.shapes(rows_);
-  const config::Given line = tokenize(shapes, args, config::Rest::kOptions, choice_.names());
+  auto spellings = choice_.spellings(choice_.named_in(args));
+  spellings.insert(spellings.end(), kSpellings.begin(), kSpellings.end());
+  const config::Given line =
+      tokenize(shapes, config::respell(args, spellings, shapes), config::Rest::kOptions, choice_.names());
   if (line.help) return help(program_, shapes, choice_.names());
   rows_.apply_as_given(line.options);
   const auto found = CheckpointSubject(program_, "predict", choice_).find(line, options_.load, rows_, own_rows_);
@@ -75,7 +74,7 @@ std::optional<std::string> PredictCommand::read(std::vector<std::string> args) {
   if (options_.input.empty()) {
     throw ConfigError("predict: -i IN is missing: which image, or folder of images, is it to look at?");
   }
-  config::require_there("--input", options_.input);
+  if (options_.input != "-") config::require_there("--input", options_.input);
   recipe_->check();
   return std::nullopt;
 }

@@ -25,7 +25,7 @@ struct PredictOptions {
   std::string strip_prefix;     // of the names in it
   bool ignore_unknown = false;  // leaves out what it holds of unknown classes
   std::string run_data;         // what the run was trained on, if the checkpoint lies in a run's folder; else empty
-  std::string input;            // an image, or a folder of images; never empty
+  std::string input;            // an image, a folder of images, or "-", standard input; never empty
   std::string output;           // of classes a file, of masks a folder; empty: standard output, or beside the images
   int top = 5;                  // classes of each image
   TableFormat format = TableFormat::kText;
@@ -43,7 +43,7 @@ class PredictCommand {
   PredictCommand(std::string program, RecipeDescriptions recipes);
 
   // As EvalCommand's.
-  std::optional<std::string> read(std::vector<std::string> args);
+  std::optional<std::string> read(const std::vector<std::string>& args);
   std::vector<std::string> arguments() const;
 
   const PredictOptions& options() const { return options_; }

@@ -17,6 +17,7 @@ bool has(const std::vector<config::OptionShape>& shapes, const std::string& name
 RecipeChoice::RecipeChoice(RecipeDescriptions recipes) : recipes_(std::move(recipes)) {
   for (const auto& recipe : recipes_) {
     config::OptionSet own;
+    own.section("Recipes' own");
     recipe->declare(own);
     names_.push_back(recipe->name());
     own_.push_back(own.shapes());
@@ -34,6 +35,16 @@ std::vector<config::OptionShape> RecipeChoice::shapes(const config::OptionSet& c
     for (const auto& shape : own) {
       if (!has(all, shape.name)) all.push_back(shape);
     }
+  }
+  return all;
+}
+
+std::vector<config::Spelling> RecipeChoice::spellings(const std::string& recipe) const {
+  std::vector<config::Spelling> all;
+  for (const auto& each : recipes_) {
+    if (!recipe.empty() && each->name() != recipe) continue;
+    const auto own = each->spellings();
+    all.insert(all.end(), own.begin(), own.end());
   }
   return all;
 }
@@ -63,12 +74,21 @@ void RecipeChoice::refuse_others(std::span<const config::GivenOption> given, con
   }
 }
 
-void check_preset(const RecipeDescription& recipe, const std::string& preset) {
-  const auto presets = recipe.presets();
-  if (preset.empty() || std::find(presets.begin(), presets.end(), preset) != presets.end()) return;
-  throw ConfigError("--preset ", preset, ": ", recipe.name(), " has ",
-                    presets.empty() ? "no presets" : cat("only ", config::either(presets)),
-                    config::did_you_mean(preset, presets));
+std::vector<std::string> preset_names(const RecipeDescription& recipe) {
+  std::vector<std::string> names;
+  for (const Preset& preset : recipe.presets()) names.push_back(preset.name);
+  return names;
+}
+
+std::vector<config::GivenOption> preset_options(const RecipeDescription& recipe, const std::string& name) {
+  if (name.empty()) return {};
+  for (const Preset& preset : recipe.presets()) {
+    if (preset.name == name) return preset.options;
+  }
+  const auto names = preset_names(recipe);
+  throw ConfigError("--preset ", name, ": ", recipe.name(), " has ",
+                    names.empty() ? "no presets" : cat("only ", config::either(names)),
+                    config::did_you_mean(name, names));
 }
 
 }  // namespace lockstep::train

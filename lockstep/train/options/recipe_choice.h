@@ -25,6 +25,9 @@ class RecipeChoice {
   // Returns the rows for reading a line whose recipe is not known yet: `common` and the options of all recipes.
   std::vector<config::OptionShape> shapes(const config::OptionSet& common) const;
 
+  // Returns other people's names for options: those of the recipe that is named, or else of all recipes.
+  std::vector<config::Spelling> spellings(const std::string& recipe) const;
+
   // Returns the recipe of this name and declares its own options in `options`. Throws ConfigError that lists the
   // recipes, and names the nearest one, if there is none of this name.
   std::shared_ptr<RecipeDescription> choose(const std::string& name, config::OptionSet& options) const;
@@ -40,7 +43,10 @@ class RecipeChoice {
   std::vector<std::vector<config::OptionShape>> own_;  // of each recipe
 };
 
-// Throws ConfigError unless the recipe has the preset. An empty preset means the recipe's own settings.
-void check_preset(const RecipeDescription& recipe, const std::string& preset);
+// The names of the recipe's presets.
+std::vector<std::string> preset_names(const RecipeDescription& recipe);
+// The options of the recipe's preset; none of an empty name, which means the recipe's own settings. Throws ConfigError
+// for another name.
+std::vector<config::GivenOption> preset_options(const RecipeDescription& recipe, const std::string& name);
 
 }  // namespace lockstep::train

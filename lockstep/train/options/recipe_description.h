@@ -5,15 +5,23 @@
 #include <vector>
 
 #include "lockstep/config/option_set.h"
+#include "lockstep/config/spellings.h"
 
 namespace lockstep::train {
+
+// Other people's settings under a name. Whatever is said about a run wins over them.
+struct Preset {
+  std::string name;
+  std::vector<config::GivenOption> options;
+};
 
 class RecipeDescription {
  public:
   virtual ~RecipeDescription() = default;
   virtual std::string name() const = 0;
-  // The names of other people's settings that the recipe has beside its own.
-  virtual std::vector<std::string> presets() const { return {}; }
+  virtual std::vector<Preset> presets() const { return {}; }
+  // Other people's names for options.
+  virtual std::vector<config::Spelling> spellings() const { return {}; }
   // Declares the recipe's own options, bound to fields of this object. They are read before any other function is
   // called.
   virtual void declare(config::OptionSet& /*options*/) {}

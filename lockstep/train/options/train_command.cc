@@ -37,10 +37,51 @@ void drop_dependents(GivenOptions& recalled, const GivenOptions& later, const co
   }
 }
 
+// Drops what a later place says by another option (Option::in_place_of).
+void drop_replaced(GivenOptions& earlier, const GivenOptions& later, const config::OptionSet& rows) {
+  for (const config::Option& row : rows.rows()) {
+    if (row.in_place_of.empty()) continue;
+    if (names(later, row.name)) take(earlier, row.in_place_of);
+    if (names(later, row.in_place_of)) take(earlier, row.name);
+  }
+}
+
 // Both sizes given in one place is a mistake; one given over the other of an earlier place is not.
 void resolve_batch_sizes(const GivenOptions& given, TrainOptions& options) {
   if (names(given, "batch-size") && !names(given, "global-batch-size")) options.global_batch_size.reset();
   if (names(given, "global-batch-size") && !names(given, "batch-size")) options.batch_size.reset();
+}
+
+// The value of an option in the first place that gives it.
+std::optional<std::string> first_of(std::initializer_list<const GivenOptions*> places, std::string_view name) {
+  for (const GivenOptions* place : places) {
+    if (const auto value = value_of(*place, name)) return value;
+  }
+  return std::nullopt;
+}
+
+// A resumed run's file says all that a preset could.
+void refuse_preset_of_a_run(const std::optional<std::string>& preset, const OptionFile& resumed) {
+  if (resumed.path.empty() || !preset || preset == value_of(resumed.options, "preset")) return;
+  throw ConfigError("--preset ", *preset,
+                    ": a resumed run keeps its settings; leave it out, or begin anew with --load");
+}
+
+// "Other names: -e (--epochs), …", in lines of a terminal's width; empty without any.
+std::string other_names(const RecipeDescription& recipe) {
+  constexpr size_t kWidth = 100;
+  std::string text, line = "\nOther names:";
+  const auto all = recipe.spellings();
+  for (const config::Spelling& each : all) {
+    std::string dashed = each.other;
+    std::replace(dashed.begin(), dashed.end(), '_', '-');
+    const bool twice = std::any_of(all.begin(), all.end(), [&](const auto& other) { return other.other == dashed; });
+    if (dashed != each.other && twice) continue;  // the same with dashes
+    const std::string name = cat(' ', each.other, " (--", each.option, ")");
+    if (line.size() + name.size() > kWidth) text += line + "\n", line = "            ";
+    line += name;
+  }
+  return all.empty() ? "" : text + line + "\n";
 }
 
 // The options that say which run is meant; all others wait until its recipe is known.
@@ -93,7 +134,8 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
   const auto keys = choice_.shapes(rows_);
   auto shapes = keys;
   shapes.push_back({.name = "config", .value = "FILE.toml", .help = {}});
-  config::Given line = tokenize(shapes, args, config::Rest::kOptions, choice_.names());
+  const auto words = config::respell(args, choice_.spellings(choice_.named_in(args)), shapes);
+  config::Given line = tokenize(shapes, words, config::Rest::kOptions, choice_.names());
   if (line.help) return help(args);
   const auto config = take(line.options, "config");
   if (config && config->empty()) throw ConfigError("--config: expected the name of a file");
@@ -122,7 +164,6 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
   apply(name, resumed, told, line.options);
   options_.precision.check_given(rows_);
   options_.resolve(machine, recipe_->lanes());
-  check_preset(*recipe_, options_.preset);
   recipe_->resolve(options_.data.path);
   recipe_->check();
   return std::nullopt;
@@ -132,6 +173,9 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
                          const std::vector<GivenOption>& line) {
   rows_.reset();
   options_.recipe = recipe;
+  const auto preset = first_of({&line, &file.options, &resumed.options}, "preset");
+  refuse_preset_of_a_run(preset, resumed);
+  std::vector<GivenOption> usual = preset_options(*recipe_, preset.value_or(""));
   options_.parent = resumed.parent;
   options_.loaded = value_of(resumed.options, "load").value_or("");
   std::erase_if(resumed.options, [&](const GivenOption& option) { return rows_.find(option.name)->one_start; });
@@ -142,8 +186,18 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
   if (!told.parent.empty()) take(told.options, "ignore-unknown");
   drop_dependents(resumed.options, told.options, rows_);
   drop_dependents(resumed.options, line, rows_);
+  const auto warmup = value_of(usual, "warmup");  // a preset's goes with any schedule
+  for (const auto* later : std::initializer_list<const GivenOptions*>{&resumed.options, &told.options, &line}) {
+    drop_dependents(usual, *later, rows_);
+    drop_replaced(usual, *later, rows_);
+  }
+  if (warmup && !value_of(usual, "warmup")) usual.push_back({"warmup", *warmup});
+  drop_replaced(resumed.options, told.options, rows_);
+  drop_replaced(resumed.options, line, rows_);
+  drop_replaced(told.options, line, rows_);
   options_.epochs_recalled =
       names(resumed.options, "epochs") && !names(told.options, "epochs") && !names(line, "epochs");
+  rows_.apply_as_recalled(usual);
   of_file(resumed.path, [&] { rows_.apply_as_recalled(resumed.options); });
   of_file(told.path, [&] { rows_.apply_as_given(told.options); });
   resolve_batch_sizes(told.options, options_);
@@ -175,9 +229,11 @@ std::string TrainCommand::help(const std::vector<std::string>& args) {
   text += "What is not said here is left to the recipe.\n";
   for (const std::string& name : named.empty() ? choice_.names() : std::vector<std::string>{named}) {
     config::OptionSet own;
-    const auto presets = choice_.choose(name, own)->presets();
+    const auto recipe = choice_.choose(name, own);
+    const auto presets = preset_names(*recipe);
     text += describe(own.shapes());
     if (!presets.empty()) text += cat("\nPresets of ", name, ": ", config::either(presets), "\n");
+    text += other_names(*recipe);
   }
   return cat(text, describe(rows_.shapes()), R"(
 Options from a file:

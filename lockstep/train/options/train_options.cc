@@ -32,6 +32,7 @@ void TrainOptions::declare(config::OptionSet& options) {
   precision.declare(options);
   options.word("channels-last", "memory layout of images", &channels_last, kIdentity);
   declare_evaluation(options);
+  declare_tracking(options);
   parallel.declare(options);
   comm.declare(options);
   declare_machine(options);
@@ -64,6 +65,8 @@ void TrainOptions::declare_run(config::OptionSet& options) {
   options.number("global-batch-size", "N", "samples a step, instead of --batch-size", &global_batch_size, 1,
                  kMostSamples, kNone);  // recorded as --batch-size
   options.number("epochs", "N", "passes over the data", &epochs, 1, 1'000'000, kTrajectory);
+  options.number("first-epoch", "N", "number of the first one, for weights of --load that have seen earlier ones",
+                 &first_epoch, 1, 1'000'000, kIdentity);
   options.number("steps", "N", "stop after this many steps", &steps, 1, kMostSteps, kNone).of_one_start();
   options.number("seed", "N", "of all random numbers", &seed, 0, std::numeric_limits<int64_t>::max(), kIdentity);
 }
@@ -72,18 +75,30 @@ void TrainOptions::declare_evaluation(config::OptionSet& options) {
   options.section("Evaluation and checkpoints");
   const auto interval = [&options](const char* name, const char* help, std::optional<Interval>* field,
                                    config::Effect effect) {
-    options.form(name, "N[steps|epochs]", help, field, read_interval, write_interval, effect);
+    options.form(name, "N[steps|epochs|/epoch]", help, field, read_interval, write_interval, effect);
   };
   interval("eval-every", "evaluate (default: every epoch; 0: at the end)", &eval_every, kTrajectory);  // a plateau's
   options.number("early-stop", "N", "end after N evaluations without a better metric", &early_stop, 0, 1'000'000,
                  kTrajectory);
-  options.form("save-every", "N[steps|epochs|s|min|h]", "save a checkpoint (default: every epoch; 0: at the end)",
-               &save_every, read_interval_or_time, write_interval, kNone);
+  options.form("save-every", "N[steps|epochs|/epoch|s|min|h]",
+               "save a checkpoint (default: every epoch; 0: at the end)", &save_every, read_interval_or_time,
+               write_interval, kNone);
   options.number("keep", "N", "numbered checkpoints that stay", &keep, 1, 1'000'000, kNone);
   options.toggle("background-saves", "write checkpoints while training goes on", &background_saves, kNone);
   options.number("snapshot-every", "STEPS", "keep the state in memory, to be saved if ranks die (0: don't)",
                  &snapshot_every, 0, kMostSteps, kNone);
   options.number("grace", "SECONDS", "that a stopped run may take to save (0: what it takes)", &grace, 0, 1e6, kNone);
+}
+
+void TrainOptions::declare_tracking(config::OptionSet& options) {
+  options.section("Tracking");
+  options
+      .form("track", "csv|tensorboard[,…]", "write metrics.csv, and event files for TensorBoard", &track, read_tracked,
+            write_tracked, kNone)
+      .of_list();
+  options.number("histograms-every", "STEPS",
+                 "with --track tensorboard: of weights and gradients (default: at evaluations; 0: never)",
+                 &histograms_every, 0, kMostSteps, kNone);
 }
 
 void TrainOptions::declare_machine(config::OptionSet& options) {
@@ -96,6 +111,7 @@ void TrainOptions::declare_machine(config::OptionSet& options) {
   options.toggle("deterministic", "same bits in every run", &deterministic, kTrajectory);
   options.word("on-nan", "when the loss is not finite", &on_nan, kNone);
   options.flag("detect-anomaly", "name the layer that a loss that is not finite comes from", &detect_anomaly, kNone);
+  options.number("log-every", "STEPS", "print a line with the loss (0: don't)", &log_every, 0, kMostSteps, kNone);
   options.flag("quiet", "errors, warnings and the last lines only", &quiet, kNone).of_one_start();
 }
 
@@ -104,6 +120,8 @@ void TrainOptions::resolve(const parallel::Machine& machine, int recipe_lanes) {
   check_start();
   check_device();
   check_saves();
+  require(track.tensorboard || resume || histograms_every.value_or(0) == 0,
+          "--histograms-every: goes with --track tensorboard, which shows them");
   if (optimizer.name || optimizer.momentum || optimizer.nesterov) optimizer.check(optimizer.name.value_or("sgd"));
   precision.check(resume.has_value());
   if (rate.lr && rate.lr_min > *rate.lr) {
@@ -175,9 +193,9 @@ struct UnitName {
   double seconds;  // 0: no unit of time
 };
 constexpr std::array kUnits = {
-    UnitName{Interval::Unit::kSteps, "steps", 0}, UnitName{Interval::Unit::kEpochs, "epochs", 0},
-    UnitName{Interval::Unit::kSeconds, "s", 1}, UnitName{Interval::Unit::kMinutes, "min", 60},
-    UnitName{Interval::Unit::kHours, "h", 3600}};
+    UnitName{Interval::Unit::kSteps, "steps", 0},     UnitName{Interval::Unit::kEpochs, "epochs", 0},
+    UnitName{Interval::Unit::kPerEpoch, "/epoch", 0}, UnitName{Interval::Unit::kSeconds, "s", 1},
+    UnitName{Interval::Unit::kMinutes, "min", 60},    UnitName{Interval::Unit::kHours, "h", 3600}};
 
 Interval read_any(const std::string& name, const std::string& text, bool takes_time) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -187,7 +205,7 @@ Interval read_any(const std::string& name, const std::string& text, bool takes_t
   });
   if (digits == 0 || found == kUnits.end()) {
     throw ConfigError("--", name, " ", text,
-                      ": expected a whole number of steps or epochs, as 500, 500steps or 2epochs",
+                      ": expected a whole number of steps or epochs, as 500, 500steps, 2epochs or 5/epoch",
                       takes_time ? ", or a time, as 90s, 10min or 2h" : "");
   }
   return {.count = config::read_whole(name, text.substr(0, digits), 0, kMostSteps), .unit = found->unit};

@@ -14,6 +14,7 @@
 #include "lockstep/parallel/options/parallel_options.h"
 #include "lockstep/schedule/options/lr_options.h"
 #include "lockstep/train/options/device_option.h"
+#include "lockstep/train/options/tracked.h"
 #include "lockstep/world/options/backend_options.h"
 
 namespace lockstep::train {
@@ -42,9 +43,9 @@ constexpr auto words(OnNan) {
   return std::to_array<config::Word<OnNan>>({{OnNan::kWarn, "warn"}, {OnNan::kStop, "stop"}});
 }
 
-// "every N steps", "every N epochs", or every so much time where that is taken; 0: never.
+// "every N steps", "every N epochs", N times an epoch, or every so much time where that is taken; 0: never.
 struct Interval {
-  enum class Unit { kSteps, kEpochs, kSeconds, kMinutes, kHours };
+  enum class Unit { kSteps, kEpochs, kPerEpoch, kSeconds, kMinutes, kHours };
   int64_t count = 1;
   Unit unit = Unit::kEpochs;
   bool operator==(const Interval&) const = default;
@@ -73,6 +74,7 @@ struct TrainOptions {
   std::optional<int> batch_size;         // samples a lane
   std::optional<int> global_batch_size;  // samples of all lanes; never set together with batch_size
   std::optional<int> epochs;
+  int first_epoch = 1;           // the number of the first one, which its order of samples goes by
   std::optional<int64_t> steps;  // in total; only decides where the run stops
 
   schedule::LrOptions rate;
@@ -88,6 +90,9 @@ struct TrainOptions {
   int64_t snapshot_every = 0;  // steps; 0: none
   double grace = 0;            // seconds from a request to stop to the ranks' end; 0: as long as they take
 
+  Tracked track;
+  std::optional<int64_t> histograms_every;  // steps, 0: never; unset: at evaluations
+
   parallel::ParallelOptions parallel;
   BackendOptions comm;
 
@@ -98,6 +103,7 @@ struct TrainOptions {
   DecodeOn decode = DecodeOn::kHost;
   OnNan on_nan = OnNan::kWarn;
   bool detect_anomaly = false;  // check every operator's results
+  int64_t log_every = 0;        // steps between two lines of progress; 0: there are none
   bool quiet = false;
 
   // Whether ranks may compute on one GPU: NCCL takes one a rank, Gloo any.
@@ -110,6 +116,7 @@ struct TrainOptions {
  private:
   void declare_run(config::OptionSet& options);
   void declare_evaluation(config::OptionSet& options);
+  void declare_tracking(config::OptionSet& options);
   void declare_machine(config::OptionSet& options);
   void resolve_ranks(const parallel::Machine& machine, int recipe_lanes);
   void check_start() const;
@@ -120,7 +127,7 @@ struct TrainOptions {
 // Throws ConfigError if the schedule or --early-stop depends on evaluations and the run has none.
 void check_evaluations(const TrainOptions& options, const std::string& schedule);
 
-// Reads "200", "200steps" or "2epochs"; a bare number counts steps. Throws ConfigError for anything else.
+// Reads "200", "200steps", "2epochs" or "5/epoch"; a bare number counts steps. Throws ConfigError for anything else.
 Interval read_interval(const std::string& name, const std::string& text);
 // The same, and reads "90s", "10min" and "2h".
 Interval read_interval_or_time(const std::string& name, const std::string& text);

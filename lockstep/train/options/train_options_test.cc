@@ -95,6 +95,12 @@ TEST(TrainOptions, SnapshotsNeedTheMemoryOfBackgroundSaves) {
   EXPECT_EQ(refusal([](O& o) { o.snapshot_every = 5; }), "");
 }
 
+TEST(TrainOptions, HistogramsNeedTensorboard) {
+  EXPECT_EQ(refusal([](O& o) { o.histograms_every = 5; }),
+            "--histograms-every: goes with --track tensorboard, which shows them");
+  EXPECT_EQ(refusal([](O& o) { o.histograms_every = 5, o.track.tensorboard = true; }), "");
+}
+
 TEST(TrainOptions, Intervals) {
   const Interval steps{.count = 200, .unit = Interval::Unit::kSteps};
   EXPECT_EQ(read_interval("eval-every", "200"), steps);
@@ -103,6 +109,9 @@ TEST(TrainOptions, Intervals) {
   const Interval epochs{.count = 2, .unit = Interval::Unit::kEpochs};
   EXPECT_EQ(read_interval("eval-every", "2epochs"), epochs);
   EXPECT_EQ(read_interval("eval-every", write_interval(epochs)), epochs);
+  const Interval parts{.count = 5, .unit = Interval::Unit::kPerEpoch};
+  EXPECT_EQ(read_interval("eval-every", "5/epoch"), parts);
+  EXPECT_EQ(read_interval("eval-every", write_interval(parts)), parts);
   EXPECT_EQ(read_interval("eval-every", "0").count, 0);
   for (const char* bad : {"", "steps", "-1", "1.5", "2 epochs", "2epoch", "99999999999999999999"}) {
     EXPECT_THROW(read_interval("eval-every", bad), ConfigError) << bad;
@@ -123,7 +132,7 @@ TEST(TrainOptions, WhatARunIs) {
   EXPECT_THAT(identity,
               testing::UnorderedElementsAre("recipe", "batch-size", "seed", "validation", "drop-last", "optimizer",
                                             "decay-all", "param-groups", "ema", "amp", "dtype", "keep-batchnorm-fp32",
-                                            "channels-last", "lanes", "sync-bn", "comm-dtype"));
+                                            "channels-last", "lanes", "sync-bn", "comm-dtype", "first-epoch"));
 }
 
 }  // namespace

@@ -37,9 +37,7 @@ class Blobs : public data::Dataset {
 class TinyRecipe : public Recipe {
  public:
   std::string name() const override { return "tiny"; }
-  Defaults defaults(const std::string&) const override {
-    return {.batch_size = 8, .epochs = 3, .lr = 0.5, .momentum = 0.9};
-  }
+  Defaults defaults() const override { return {.batch_size = 8, .epochs = 3, .lr = 0.5, .momentum = 0.9}; }
   data::Splits open_data(const DataRequest&) const override {
     return {std::make_shared<Blobs>(100), std::make_shared<Blobs>(50), nullptr};
   }

@@ -13,7 +13,7 @@ struct Spiral : RecipeDescription {
   int turns = 2;
 
   std::string name() const override { return "spiral"; }
-  std::vector<std::string> presets() const override { return {"wide"}; }
+  std::vector<Preset> presets() const override { return {{"wide", {{"turns", "5"}, {"lr", "0.5"}}}}; }
   void declare(config::OptionSet& options) override {
     options.number("turns", "N", "turns of the spiral", &turns, 1, 9, config::Effect::kIdentity);
   }

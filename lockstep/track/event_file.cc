@@ -1,0 +1,112 @@
+#include "lockstep/track/event_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/host_name.h"
+#include "lockstep/base/log.h"
+#include "lockstep/track/crc32c.h"
+
+namespace lockstep::track {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBegin = "events.out.tfevents.", kEnd = ".lockstep";
+
+// Fields of tensorflow.Event, and of SessionLog.
+constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7, kStatus = 1;
+constexpr int64_t kStart = 1;
+
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+// TFRecord's checksum: a sum over data that hold sums themselves would be weak without the turn.
+uint32_t masked_sum(std::string_view bytes) {
+  const uint32_t sum = crc32c(bytes);
+  return ((sum >> 15) | (sum << 17)) + 0xa282ead8;
+}
+
+void append(std::string& to, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i));
+}
+
+std::vector<fs::path> event_files(const std::string& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
+    const std::string name = each->path().filename().string();
+    if (name.starts_with(kBegin) && name.ends_with(kEnd)) found.push_back(each->path());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw IoError(folder, ": can't be read: ", error.message());
+  }
+  return found;
+}
+
+// Its name sorts behind those of earlier starts, in whose order the viewer reads them.
+std::string new_path(const std::string& folder) {
+  auto seconds = static_cast<int64_t>(now());
+  for (const fs::path& each : event_files(folder)) {
+    const std::string name = each.filename().string();
+    seconds = std::max<int64_t>(seconds, 1 + std::strtoll(name.c_str() + kBegin.size(), nullptr, 10));
+  }
+  return cat(folder, '/', kBegin, seconds, '.', host_name(), '.', getpid(), kEnd);
+}
+
+}  // namespace
+
+std::string framed(std::string_view record) {
+  std::string frame;
+  append(frame, record.size(), 8);
+  append(frame, masked_sum(frame), 4);
+  frame += record;
+  append(frame, masked_sum(record), 4);
+  return frame;
+}
+
+EventFile::EventFile(const std::string& folder, int64_t first_step) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw IoError(folder, ": can't be created: ", error.message());
+  path_ = new_path(folder);
+  file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file_) throw IoError(path_, ": can't be written: ", errno_text(errno));
+  write(ProtoWriter().real(kWallTime, now()).text(kFileVersion, "brain.Event:2"));
+  // In a run's first file, too: the viewer takes only a second start for one that drops something.
+  write(ProtoWriter()
+            .real(kWallTime, now())
+            .whole(kStep, first_step)
+            .message(kSessionLog, ProtoWriter().whole(kStatus, kStart)));
+}
+
+void EventFile::summary(int64_t step, double seconds, const ProtoWriter& summary) {
+  write(ProtoWriter().real(kWallTime, seconds).whole(kStep, step).message(kSummary, summary));
+}
+
+void EventFile::write(const ProtoWriter& event) {
+  if (!write_all(file_.get(), framed(event.bytes()))) {
+    throw IoError(path_, ": can't be written: ", errno_text(errno), "; free some space, then --resume");
+  }
+}
+
+bool remove_event_files(const std::string& folder) {
+  const auto found = event_files(folder);
+  for (const fs::path& each : found) {
+    std::error_code error;
+    fs::remove(each, error);
+    if (error) throw IoError(each.string(), ": can't be removed: ", error.message());
+  }
+  return !found.empty();
+}
+
+bool has_event_files(const std::string& folder) { return !event_files(folder).empty(); }
+
+}  // namespace lockstep::track
