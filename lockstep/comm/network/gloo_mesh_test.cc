@@ -57,12 +57,14 @@ TEST(GlooMesh, AMessageThatDoesNotComeTimesOut) {
   run_pair([](Mesh& mesh) {
     std::byte data{};
     const std::vector<Message> message{{1 - mesh.rank(), 1, &data, 1}};
-    try {
-      mesh.exchange({}, message, Deadline(milliseconds(200)));
-      ADD_FAILURE() << "no error";
-    } catch (const MeshError& error) {
-      EXPECT_EQ(error.cause(), MeshError::Cause::kTimeout);
-      EXPECT_EQ(error.peers(), std::vector<int>{1 - mesh.rank()});
+    if (mesh.rank() == 0) {  // whose end breaks the other's connection
+      try {
+        mesh.exchange({}, message, Deadline(milliseconds(200)));
+        ADD_FAILURE() << "no error";
+      } catch (const MeshError& error) {
+        EXPECT_EQ(error.cause(), MeshError::Cause::kTimeout);
+        EXPECT_EQ(error.peers(), std::vector<int>{1});
+      }
     }
     EXPECT_THROW(mesh.exchange({}, message, Deadline(std::chrono::seconds(20))), MeshError);
   });
