@@ -136,15 +136,17 @@ std::vector<GivenOption> read_any_toml(const std::string& path) {
   return given;
 }
 
-std::string to_toml(const OptionSet& options) {
-  std::string out, tables;  // which come after all plain values
-  for (const Option& row : options.rows()) {
-    const auto value = row.in_file ? row.get() : std::nullopt;
-    if (value && row.is_rules) {
-      tables += to_tables(row, *value);
-      continue;
+std::string to_toml(std::initializer_list<const OptionSet*> sets) {
+  std::string out, tables;  // which come after all plain values, or they would swallow these
+  for (const OptionSet* options : sets) {
+    for (const Option& row : options->rows()) {
+      const auto value = row.in_file ? row.get() : std::nullopt;
+      if (value && row.is_rules) {
+        tables += to_tables(row, *value);
+        continue;
+      }
+      if (value) out += cat(row.name, " = ", row.is_text || !is_plain(*value) ? quoted(*value) : *value, "\n");
     }
-    if (value) out += cat(row.name, " = ", row.is_text || !is_plain(*value) ? quoted(*value) : *value, "\n");
   }
   return out + tables;
 }

@@ -1,6 +1,7 @@
 // TOML files of options: `--config FILE` reads one, and a run keeps its options in its config.toml.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ std::vector<GivenOption> read_toml(const std::string& path, std::span<const Opti
 std::vector<GivenOption> read_any_toml(const std::string& path);
 
 // Returns every option that is set and belongs in a run's file, defaults included, so that the file by itself repeats
-// the run.
-std::string to_toml(const OptionSet& options);
+// the run. Of several sets the file is one, whose tables come last.
+std::string to_toml(std::initializer_list<const OptionSet*> sets);
+inline std::string to_toml(const OptionSet& options) { return to_toml({&options}); }
 
 }  // namespace lockstep::config

@@ -134,6 +134,17 @@ TEST_F(TomlFile, RulesAreAnArrayOfTables) {
   EXPECT_THAT(read(written), HasSubstr("groups=encoder.*: lr_scale=0.1, weight_decay=0; *.bias: nesterov=true"));
 }
 
+// As those of a run and of its recipe.
+TEST_F(TomlFile, OfSeveralSetsTablesComeLast) {
+  std::ofstream(path_) << "lr = 0.1\n[[groups]]\nmatch = \"*.bias\"\nnesterov = true\n";
+  rows_.apply(read_toml(path_, rows_.shapes()));
+  OptionSet own;
+  int size = 7;
+  own.number("size", "PX", "of images", &size, 1, 9, Effect::kNone);
+  const std::string text = to_toml({&rows_, &own});
+  EXPECT_LT(text.find("\nsize = 7\n"), text.find("[[groups]]"));
+}
+
 TEST_F(TomlFile, TablesOfNothingAreMistakes) {
   const auto line = [this](const std::string& text) {
     try {

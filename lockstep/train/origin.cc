@@ -89,9 +89,7 @@ config::Record RunRows::record() const {
   return record;
 }
 
-std::string RunRows::to_toml() const {
-  return parent_line(options_.parent) + config::to_toml(rows_) + config::to_toml(own_);
-}
+std::string RunRows::to_toml() const { return parent_line(options_.parent) + config::to_toml({&rows_, &own_}); }
 
 void RunRows::check(const Origin& run, const Origin& checkpoint, const std::string& file) const {
   for (const Option& row : rows_.rows()) {
