@@ -1,0 +1,86 @@
+// Presets, and other people's names for options.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "lockstep/recipes/options/recipe_options.h"
+#include "lockstep/recipes/options/testing/train_line.h"
+
+namespace lockstep::recipes {
+namespace {
+
+using testing_support::train_line;
+
+TEST(TrainLine, WhatIsSaidWinsOverAPreset) {
+  const auto of = [](const std::string& line) { return train_line("mnist --preset paddle " + line)->options(); };
+  EXPECT_EQ(of("").batch_size, 100);
+  EXPECT_EQ(of("").optimizer.momentum, 0);
+  EXPECT_EQ(of("--batch-size 32").batch_size, 32) << "also the recipe's own";
+  EXPECT_EQ(of("--optimizer adam").optimizer.momentum, std::nullopt) << "which the preset's optimizer has";
+}
+
+// A line of Pytorch-UNet's train.py, or of one of its descendants', as people have it in their scripts.
+TEST(TrainLine, UNetTakesMilesialsOptions) {
+  for (const char* line :
+       {"unet -e 3 -b 2 -l 0.01 -f w.pt -s 0.25 -v 20 -c 1 --amp --bilinear --exp_name cells "
+        "--ddp_mode --save_every 5 --start_from 7 --data d",
+        "unet --epochs 3 --batch_size 2 --learning-rate 0.01 --load w.pt --scale 0.25 --validation "
+        "20 --classes 1 --amp --bilinear --exp-name=cells --ddp-mode --save-every 5epochs --start-from 7 --data d",
+        "unet -e3 -b=2 --learning_rate=0.01 -f w.pt -s 0.25 -v 20.0 -c1 --amp --bilinear "
+        "--exp_name=cells --ddp_mode --save_every=5 --start_from=7 --data d"}) {
+    const auto read = train_line(line);
+    const train::TrainOptions& o = read->options();
+    const auto& unet = dynamic_cast<const UNetOptions&>(*read->recipe());
+    EXPECT_EQ(o.epochs, 3) << line;
+    EXPECT_EQ(o.batch_size, 2) << line;
+    EXPECT_EQ(o.rate.lr, 0.01) << line;
+    EXPECT_EQ(o.load, "w.pt") << line;
+    EXPECT_EQ(o.first_epoch, 7) << line;
+    EXPECT_EQ(unet.scale, 0.25) << line;
+    EXPECT_EQ(o.data.validation, 20) << line;
+    EXPECT_EQ(unet.classes, 1) << line;
+    EXPECT_EQ(o.precision.amp, amp::AmpLevel::kAuto) << line;
+    EXPECT_TRUE(unet.bilinear) << line;
+    EXPECT_EQ(o.out, "runs/cells") << line;
+    EXPECT_EQ(o.parallel.nproc, 4) << line;
+    EXPECT_EQ(write_interval(*o.save_every), "5epochs") << line;
+  }
+  EXPECT_EQ(write_interval(*train_line("unet --save-every 5")->options().save_every), "5steps");
+}
+
+// Of a preset's --scale and the line's --size, which stand for one another, the later counts.
+TEST(TrainLine, AnOptionThatStandsForAnotherReplacesIt) {
+  const auto unet_of = [](const std::string& line) {
+    const auto read = train_line(line);
+    return dynamic_cast<const UNetOptions&>(*read->recipe());
+  };
+  EXPECT_EQ(unet_of("unet --preset milesial --size 96").size, 96);
+  EXPECT_EQ(unet_of("unet --preset milesial --size 96").scale, std::nullopt);
+  const std::string sized = ::testing::TempDir() + "sized.toml";
+  std::ofstream(sized) << "recipe = \"unet\"\nsize = 64\n";
+  EXPECT_EQ(unet_of("--config " + sized + " --scale 0.5").scale, 0.5);
+  EXPECT_EQ(unet_of("--config " + sized + " --scale 0.5").size, std::nullopt);
+  EXPECT_EQ(train_line("unet --preset milesial --schedule cosine")->options().rate.warmup, 0);
+}
+
+TEST(TrainLine, MilesialsPresets) {
+  const auto one = train_line("unet --preset milesial"), more = train_line("unet --preset milesial-ddp");
+  EXPECT_EQ(one->options().optimizer.name, "rmsprop");
+  EXPECT_EQ(one->options().optimizer.momentum, 0.999);
+  EXPECT_EQ(one->options().optimizer.clip, 1);
+  EXPECT_EQ(write_interval(*one->options().eval_every), "5/epoch");
+  EXPECT_EQ(more->options().optimizer.name, "adamw");
+  EXPECT_EQ(more->options().rate.lr_min, 1e-7);
+  EXPECT_EQ(write_interval(*more->options().save_every), "5epochs");
+  for (const auto* each : {one.get(), more.get()}) {
+    const auto& unet = dynamic_cast<const UNetOptions&>(*each->recipe());
+    EXPECT_EQ(each->options().rate.lr, 1e-5);
+    EXPECT_EQ(each->options().data.validation, 10);
+    EXPECT_EQ(unet.scale, 0.5);
+    EXPECT_EQ(unet.dice, Dice::kMilesial);
+    EXPECT_EQ(unet.images.augment, datasets::Augment::kNone);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::recipes
