@@ -92,6 +92,26 @@ nlohmann::ordered_json results(const train::Evaluation& result, std::optional<in
   return all;
 }
 
+struct Told {
+  const train::Evaluation& result;
+  const data::Dataset& samples;
+  std::string file;             // the checkpoint
+  std::optional<int64_t> step;  // its
+  std::string precision;        // for people
+  at::Tensor confused;          // undefined: not counted
+};
+
+void print_result(const Told& told, const train::EvalOptions& options) {
+  if (options.json) {
+    nlohmann::ordered_json all = results(told.result, told.step, told.file);
+    if (told.confused.defined()) all["confusion"] = predict::confusion_json(told.confused);
+    return print(all.dump() + '\n');
+  }
+  const auto split = config::word_of(options.split.value_or(train::EvalSplit::kTest));
+  print(cat(told.file, ": ", text_of(told.result, split), " of ", told.samples.description(), told.precision, '\n'));
+  if (told.confused.defined()) print(predict::confusion_text(told.confused, told.samples.class_names()));
+}
+
 }  // namespace
 
 int eval(const Program& program, const Arguments& args, const Recipes& recipes) {
@@ -165,15 +185,13 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   if (skipped != nullptr && !data.own) {  // else the run has told them
     for (const data::BadSample& each : skipped->all()) log.warning("left out: ", each.why);
   }
-  if (options.json) {
-    nlohmann::ordered_json all = results(result, state ? std::optional(state->step) : std::nullopt, file);
-    if (options.confusion) all["confusion"] = predict::confusion_json(confused);
-    print(all.dump() + '\n');
-  } else {
-    print(cat(file, ": ", text_of(result, config::word_of(options.split.value_or(train::EvalSplit::kTest))), " of ",
-              test.description(), precision_text(amp, precision.why), '\n'));
-    if (options.confusion) print(predict::confusion_text(confused, test.class_names()));
-  }
+  print_result({.result = result,
+                .samples = test,
+                .file = file,
+                .step = state ? std::optional(state->step) : std::nullopt,
+                .precision = precision_text(amp, precision.why),
+                .confused = confused},
+               options);
   return 0;
 }
 

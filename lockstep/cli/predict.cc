@@ -82,11 +82,6 @@ const std::string& trained_on(const train::Origin& origin) {
 // Data that are made on the spot are told by their seed.
 bool was_drawn(const train::Origin& origin) { return trained_on(origin).find(", seed ") != std::string::npos; }
 
-train::InputRequest request_of(const std::optional<train::Origin>& origin) {
-  if (!origin) return {};
-  return {.fingerprint = trained_on(*origin), .drawn = was_drawn(*origin)};
-}
-
 // The images' own folder is no place for masks: there may be masks of these names already, drawn by people.
 void refuse_own_folder(const std::string& input, const std::string& output) {
   std::error_code error;
@@ -94,6 +89,35 @@ void refuse_own_folder(const std::string& input, const std::string& output) {
   if (fs::equivalent(own, output, error)) {
     throw ConfigError("--output ", output, ": the images themselves lie there; choose another folder");
   }
+}
+
+// The images to look at: files, or what a pipe gave.
+struct Images {
+  std::optional<predict::StandardInput> piped;
+  std::vector<std::string> files;
+  size_t passed_over = 0;  // that can't even be opened
+
+  // What people call them.
+  std::string shown(size_t number) const { return piped ? predict::StandardInput::kName : files[number]; }
+  std::string named(const std::string& text) const { return piped ? piped->named(text) : text; }
+  std::vector<std::string> output_names(const std::string& in) const {
+    return piped ? std::vector<std::string>{"stdin"} : predict::output_names(in, files);
+  }
+};
+
+// Warns of what it passes over. `masks_folder` is empty where no masks are made.
+Images images_of(const std::string& in, const std::string& masks_folder, const Logger& log) {
+  Images images;
+  if (in == "-") {
+    images.files = {images.piped.emplace().path()};
+    return images;
+  }
+  if (!masks_folder.empty()) refuse_own_folder(in, masks_folder);
+  images.files = predict::input_files(in, masks_folder, [&](const std::string& line) {
+    log.warning(line);
+    ++images.passed_over;
+  });
+  return images;
 }
 
 // Opens a file for the network.
@@ -141,19 +165,10 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
   const train::PredictOptions& options = command.options();
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   const bool makes_masks = recipe->makes_masks();
-  const std::string masks_folder = options.output.empty() ? "predicted" : options.output;
-  const std::optional<predict::StandardInput> piped =
-      options.input == "-" ? std::make_optional<predict::StandardInput>() : std::nullopt;
-  if (makes_masks && !piped) refuse_own_folder(options.input, masks_folder);
+  const std::string masks_folder = !makes_masks ? "" : options.output.empty() ? "predicted" : options.output;
   const Logger log = Logger::from_environment("");
-  size_t passed_over = 0;
-  const auto pass_over = [&](const std::string& line) {
-    log.warning(line);
-    ++passed_over;
-  };
-  const std::vector<std::string> files =
-      piped ? std::vector{piped->path()}
-            : predict::input_files(options.input, makes_masks ? masks_folder : "", pass_over);
+  const Images images = images_of(options.input, masks_folder, log);
+  const std::vector<std::string>& files = images.files;
   train::require_gpu(options.device);
   train::let_gpus_repeat(options.device, /*deterministic=*/true);
   const auto world = init();
@@ -179,11 +194,11 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
   if (makes_masks && sizes.classes > predict::kMostClasses) {
     throw ConfigError(file, ": masks of ", sizes.classes, " classes; at most ", predict::kMostClasses, " are written");
   }
-  train::InputRequest request = request_of(origin);
-  request.channels = sizes.channels;
-  request.data = options.run_data;
-  request.channels_last = channels_last;
-  const train::OpenInput open_input = recipe->input_opener(request);
+  const train::OpenInput open_input = recipe->input_opener({.channels = sizes.channels,
+                                                            .fingerprint = origin ? trained_on(*origin) : "",
+                                                            .data = options.run_data,
+                                                            .drawn = origin && was_drawn(*origin),
+                                                            .channels_last = channels_last});
   const auto model = make_network(*recipe, sizes);
   const ModelPlace place{device, channels_last,
                          policy_of(train::amp_of_evaluation(options.precision, origin, options.device.kind, *world))};
@@ -195,27 +210,23 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
                               .file = options.output,
                               .print = print});
   std::optional<predict::MaskOutput> masks;
-  if (makes_masks) {
-    masks.emplace(masks_folder, piped ? std::vector<std::string>{"stdin"} : predict::output_names(options.input, files),
-                  command.turns_images());
-  }
+  if (makes_masks) masks.emplace(masks_folder, images.output_names(options.input), command.turns_images());
   const auto read = [&](const std::string& path) {
     try {
       return data::read_batch(*open_input(path), std::array<int64_t, 1>{0}).data();
     } catch (const DataError& error) {
-      if (!piped) throw;
-      throw DataError(piped->named(error.what()));
+      throw DataError(images.named(error.what()));
     }
   };
   const auto take = [&](size_t number, const at::Tensor& scores) {
-    if (!masks) return table.add(piped ? predict::StandardInput::kName : files[number], scores);
-    const std::string text = masks->add(number, files[number], scores);
-    print(piped ? piped->named(text) : text);
+    if (!masks) return table.add(images.shown(number), scores);
+    print(images.named(masks->add(number, files[number], scores)));
   };
   const size_t unread =
-      passed_over + look_at(files, read, model, place, static_cast<size_t>(options.batch_size), take, log);
+      images.passed_over + look_at(files, read, model, place, static_cast<size_t>(options.batch_size), take, log);
   if (unread > 0)
-    throw DataError(unread, " of ", passed_over + files.size(), " images could not be read; the warnings name them");
+    throw DataError(unread, " of ", images.passed_over + files.size(),
+                    " images could not be read; the warnings name them");
   return 0;
 }
 
