@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
 #include "lockstep/track/crc32c.h"
+#include "lockstep/track/wall_time.h"
 
 namespace lockstep::track {
 namespace {
@@ -25,8 +25,6 @@ constexpr std::string_view kBegin = "events.out.tfevents.", kEnd = ".lockstep";
 // Fields of tensorflow.Event, and of SessionLog.
 constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7, kStatus = 1;
 constexpr int64_t kStart = 1;
-
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 // TFRecord's checksum: a sum over data that hold sums themselves would be weak without the turn.
 uint32_t masked_sum(std::string_view bytes) {
@@ -53,7 +51,7 @@ std::vector<fs::path> event_files(const std::string& folder) {
 
 // Its name sorts behind those of earlier starts, in whose order the viewer reads them.
 std::string new_path(const std::string& folder) {
-  auto seconds = static_cast<int64_t>(now());
+  auto seconds = static_cast<int64_t>(wall_seconds());
   for (const fs::path& each : event_files(folder)) {
     const std::string name = each.filename().string();
     seconds = std::max<int64_t>(seconds, 1 + std::strtoll(name.c_str() + kBegin.size(), nullptr, 10));
@@ -79,10 +77,10 @@ EventFile::EventFile(const std::string& folder, int64_t first_step) {
   path_ = new_path(folder);
   file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file_) throw IoError(path_, ": can't be written: ", errno_text(errno));
-  write(ProtoWriter().real(kWallTime, now()).text(kFileVersion, "brain.Event:2"));
+  write(ProtoWriter().real(kWallTime, wall_seconds()).text(kFileVersion, "brain.Event:2"));
   // In a run's first file, too: the viewer takes only a second start for one that drops something.
   write(ProtoWriter()
-            .real(kWallTime, now())
+            .real(kWallTime, wall_seconds())
             .whole(kStep, first_step)
             .message(kSessionLog, ProtoWriter().whole(kStatus, kStart)));
 }

@@ -1,9 +1,8 @@
 #include "lockstep/track/tensorboard_sink.h"
 
-#include <chrono>
-
 #include "lockstep/base/text.h"
 #include "lockstep/track/flat.h"
+#include "lockstep/track/wall_time.h"
 
 namespace lockstep::track {
 namespace {
@@ -43,8 +42,6 @@ constexpr int64_t kTextType = 1, kTruthType = 2, kNumberType = 3;
 constexpr int kStatus = 1, kEndedAt = 2;  // of the end
 constexpr int64_t kSuccess = 1;
 }  // namespace hparams
-
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 // What a tensor's value is to the plug-in that shows it.
 ProtoWriter metadata_of(const std::string& plugin, const std::string& content = "") {
@@ -91,11 +88,11 @@ void TensorboardSink::write(const Record& record) {
     const auto shown = number.is_boolean() ? static_cast<float>(number.get<bool>()) : number.get<float>();
     all.message(summary::kValue, ProtoWriter().text(value::kTag, cat(group, '/', name)).real32(value::kNumber, shown));
   }
-  file_.summary(record.value("step", int64_t{0}), record.value("time", now()), all);
+  file_.summary(record.value("step", int64_t{0}), record.value("time", wall_seconds()), all);
 }
 
 void TensorboardSink::put(int64_t step, const ProtoWriter& value) {
-  file_.summary(step, now(), ProtoWriter().message(summary::kValue, value));
+  file_.summary(step, wall_seconds(), ProtoWriter().message(summary::kValue, value));
 }
 
 void TensorboardSink::text(const std::string& tag, int64_t step, const std::string& markdown) {
@@ -141,13 +138,14 @@ void TensorboardSink::begin(const std::vector<HyperParameter>& parameters, const
     const ProtoWriter name = ProtoWriter().text(hparams::kTag, tag);
     experiment.message(hparams::kMetricInfo, ProtoWriter().message(hparams::kMetricName, name));
   }
-  begun.real(hparams::kBeganAt, now());
+  begun.real(hparams::kBeganAt, wall_seconds());
   put(0, hparams_value("experiment", hparams::kExperiment, experiment));
   put(0, hparams_value("session_start_info", hparams::kBegin, begun));
 }
 
 void TensorboardSink::end() {
-  const ProtoWriter ended = ProtoWriter().whole(hparams::kStatus, hparams::kSuccess).real(hparams::kEndedAt, now());
+  const ProtoWriter ended =
+      ProtoWriter().whole(hparams::kStatus, hparams::kSuccess).real(hparams::kEndedAt, wall_seconds());
   put(0, hparams_value("session_end_info", hparams::kEnd, ended));
 }
 
