@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <climits>
 #include <string>
 #include <utility>
 
@@ -60,9 +61,19 @@ train::Parts set_up(const train::TrainOptions& options, std::shared_ptr<train::R
 
 [[noreturn]] void throw_unwritable() { throw IoError("standard output: can't be written"); }
 
+// Of a further attempt at a run under our launcher, whose first one has shown the header.
+std::string restart_line(const train::Parts& parts, int64_t number) {
+  const std::string from = parts.resumed_from.empty()
+                               ? "begins anew"
+                               : cat("goes on after step ", parts.state.step, ", ", parts.resumed_from);
+  return cat("restart ", number, ": ", from, '\n');
+}
+
 void tell(const train::Parts& parts, const Logger& log) {
   const train::TrainOptions& options = parts.options;
-  if (!options.quiet) print(train::header_of(parts));
+  const bool ours = parts.world->place().launcher == "lockstep";
+  const int64_t restarts = ours ? env_int("TORCHELASTIC_RESTART_COUNT", 0, INT_MAX).value_or(0) : 0;
+  if (!options.quiet) print(restarts > 0 ? restart_line(parts, restarts) : train::header_of(parts));
   // Else the header says so.
   if (options.quiet && !parts.dropped.empty()) log.warning("dropped ", config::joined(parts.dropped, ", "));
   const bool chosen = parts.amp_why.empty();  // by the user, not by --amp auto

@@ -43,6 +43,10 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
   set(base, "LOCAL_WORLD_SIZE", rank.world_size);
   set(base, "MASTER_ADDR", "127.0.0.1");
   set(base, "MASTER_PORT", rank.master_port);
+  if (rank.attempt >= 0) {
+    set(base, "TORCHELASTIC_RESTART_COUNT", rank.attempt);
+    set(base, "TORCHELASTIC_MAX_RESTARTS", rank.max_restarts);
+  }
   // Says that nobody has asked for a number of threads, so that a program may choose it by its lanes.
   const bool asked = !rank.keep_threads || find(base, "OMP_NUM_THREADS") != base.end();
   if (!asked) set(base, "LOCKSTEP_THREADS", "auto");

@@ -16,6 +16,8 @@ struct RankEnvironment {
   std::string node_memory;    // the value of LOCKSTEP_NODE_MEMORY
   int run_lock = -1;          // the descriptor of the run folder's lock; -1: none
   int snapshots = -1;         // the descriptor of the memory for snapshots; -1: none
+  int attempt = -1;           // the number of this attempt at the run, from 0; -1: there are none to count
+  int max_restarts = 0;       // further attempts that may follow the first
   int columns = 0;            // the width of the terminal to which output goes; 0: no terminal
   bool plain = false;         // ask for no colours: a pseudo-terminal's output goes to log files too
   bool by_line = false;       // ask for standard output line by line: it goes to a pipe

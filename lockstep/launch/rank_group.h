@@ -54,7 +54,7 @@ class RankGroup {
   // finish, and are then killed. To be called after all_ended().
   void finish(int patience_ms);
 
-  std::vector<std::unique_ptr<RankProcess>>& ranks() { return ranks_; }
+  const std::vector<std::unique_ptr<RankProcess>>& ranks() const { return ranks_; }
 
  private:
   std::vector<pid_t> pids() const;

@@ -81,6 +81,10 @@ std::string others(const Report& report) {
   return out;
 }
 
+std::string next_attempt(const Report& report) {
+  return cat(report.saved.empty() ? "starts anew" : "resumes", " by itself (", report.restart, ')');
+}
+
 nlohmann::json to_json_value(const RankOutcome& outcome) {
   return {{"rank", outcome.rank},
           {"pid", outcome.pid},
@@ -189,7 +193,8 @@ std::string to_text(const Report& report) {
   }
   const bool has_lines = !lines.empty();
   if (!report.log_path.empty()) add("log", report.log_path + (has_lines ? " (last lines below)" : ""));
-  add("next", next);
+  if (!report.restarts) add("restarts", report.restart);
+  add("next", report.restarts ? cat(next_attempt(report), next.empty() ? "" : " | ", next) : next);
   if (has_lines && report.log_path.empty()) out += "  its last lines:\n";
   for (const auto& line : lines) out += cat("    ", line, '\n');
   return out;
@@ -202,6 +207,7 @@ std::string to_json(const Report& report) {
   for (const auto& outcome : report.outcomes) last = std::max(last, stop_seconds(report, outcome));
   value["stop_seconds"] = last;
   value["saved"] = report.saved;
+  value["restart"] = report.restart;
   value["log"] = report.log_path;
   value["last_lines"] = nlohmann::json::array();
   for (const auto& line : report.last_lines) value["last_lines"].push_back(line.text);

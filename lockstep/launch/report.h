@@ -62,6 +62,8 @@ struct Report {
   std::string log_path;                         // the log of the root cause's rank; "" if there is none
   std::deque<RankOutput::LastLine> last_lines;  // the last lines that this rank wrote
   std::string resume_command;                   // the command that resumes from the checkpoint; "" if it is not known
+  std::string restart;                          // "restart 1 of 3", or why there is none; "" if none was to be
+  bool restarts = false;                        // whether another attempt follows
 };
 
 std::string headline(const Report& report);  // "rank 3 (pid 812) was killed by SIGKILL"

@@ -10,6 +10,7 @@
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/train/folder/folder_watch.h"
 #include "lockstep/train/folder/run_files.h"
+#include "lockstep/train/folder/run_folder.h"
 
 namespace lockstep::launch {
 namespace {
@@ -38,6 +39,13 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
   const train::FolderWatch folder(run.path());
   Launcher launcher(
       {.command = command_line(rank_program, command.arguments()),
+       .command_again =
+           [&](bool trained) {
+             if (trained && train::holds_checkpoint(run.path())) go_on(options, run.path(), run.path());
+             return command_line(rank_program, command.arguments());
+           },
+       .max_restarts = options.max_restarts,
+       .fewer = [&](int ranks) { return options.parallel.fewer_than(ranks); },
        .nproc = processes.nproc,
        .threads = parallel::threads_or_default(processes.threads, usable_cores(), processes.lanes_of(processes.nproc)),
        .log_dir = run.logs(),

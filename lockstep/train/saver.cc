@@ -23,7 +23,10 @@ Saver::Saver(const Parts& parts, Reporter& reporter, const Logger& log)
       log_(log),
       store_(parts.files.checkpoints(), {.keep_last = parts.options.keep}),
       mode_(choose_mode()) {
-  if (mode_ == Mode::kTogether) slots_ = checkpoint::Slots::inherited();
+  if (mode_ == Mode::kTogether) {
+    slots_ = checkpoint::Slots::inherited();
+    failed_ = slots_->header().failed.load();  // those of an earlier attempt are told already
+  }
   if (mode_ == Mode::kOwnThread && leads()) {
     const Descriptor memory = checkpoint::Slots::create(1);
     slots_ = std::make_shared<checkpoint::Slots>(memory.get());

@@ -17,7 +17,8 @@ constexpr int kLanes = 4, kBatch = 8, kStepsPerEpoch = 4;
 
 using Words = std::vector<std::string>;
 
-// `train mnist` on that data with lanes and batch size set; `more` is added.
+// `train mnist` on that data with lanes and batch size set; `more` is added. Unless that says --max-restarts, a rank's
+// death is the run's end.
 Words train_words(const Words& more);
 Words operator+(Words words, const Words& more);
 

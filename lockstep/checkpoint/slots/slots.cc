@@ -67,6 +67,17 @@ std::span<char> Slots::room(int slot) const {
   return {mapping_.at<char>(kHeaderBytes + static_cast<size_t>(slot) * bytes), bytes};
 }
 
+// A mark that an earlier rank left in `done` would let a slot be committed before this attempt's rank has copied.
+void Slots::begin_anew(int ranks) const {
+  for (int i = 0; i < kCount; ++i) {
+    for (auto& mark : slot(i).done) mark.store(0);
+    if (slot(i).committed.load() == 0) slot(i).pinned.store(0);
+  }
+  header().saved_best.store(0);
+  header().lost_best.store(0);
+  header().ranks.store(static_cast<uint32_t>(ranks));
+}
+
 std::optional<int> Slots::choose() const {
   std::optional<int> chosen;
   const auto best = newest();

@@ -82,6 +82,25 @@ TEST(Slots, WhatIsPinnedAndTornIsNotAskedFor) {
   EXPECT_FALSE(of.slots.asked());
 }
 
+TEST(Slots, OtherRanksBeginAnewAndWholeImagesStay) {
+  const TwoRanks of;
+  of.fill(0, 7);
+  of.slots.begin(1, 0, 1000, 1);
+  of.slots.pin(1, Purpose::kSave);
+  of.slots.end(1, 0, 8);  // rank 1 has died before it began
+  of.slots.begin_anew(2);
+  EXPECT_EQ(of.newest(), 7);
+  EXPECT_EQ(of.slots.choose(), 1) << "it is announced no longer";
+  of.slots.begin(1, 1, 1000, 1);
+  of.slots.end(1, 1, 8);
+  EXPECT_EQ(of.newest(), 7) << "what an earlier rank 0 has copied does not count";
+  of.slots.begin(1, 0, 1000, 1);
+  of.slots.end(1, 0, 8);
+  EXPECT_EQ(of.newest(), 8);
+  of.slots.begin_anew(1);
+  EXPECT_EQ(of.slots.header().ranks.load(), 1U);
+}
+
 TEST(Slots, AreFoundByTheEnvironment) {
   const Descriptor memory = Slots::create(3);
   setenv(Slots::kVariable, std::to_string(memory.get()).c_str(), 1);

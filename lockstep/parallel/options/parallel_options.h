@@ -33,6 +33,7 @@ struct Machine {
 struct ParallelOptions {
   static constexpr int kAuto = 0, kUnsaid = -1;
   int nproc = kUnsaid;  // a number after resolve()
+  int min_nproc = 0;    // of --nproc MIN:MAX: so few ranks will do where more keep failing; 0: nproc it stays
   int lanes = 0;        // 0: the world size
   int threads = 0;      // intra-op threads a rank; 0: default_threads() (lanes.h)
   bool pin = false;
@@ -45,6 +46,8 @@ struct ParallelOptions {
   // neither nproc nor lanes gets the recipe's lanes, and a thread a rank, so that its bits depend on no number of
   // cores. Throws ConfigError for lanes that can't be divided among the processes.
   void resolve(const Machine& machine, int recipe_lanes);
+  // Returns the next smaller number of ranks with which the run may go on; 0 if there is none. After resolve().
+  int fewer_than(int ranks) const;
   // Returns the lanes of a world of `world_size` ranks.
   int lanes_of(int world_size) const { return lanes == 0 ? world_size : lanes; }
 };

@@ -35,6 +35,33 @@ TEST(ParallelOptions, WhatIsUnsaidHasTheSameLanesAndThreadsOnAnyMachine) {
   EXPECT_EQ(resolved({{"threads", "2"}}, {.cores = 4}), (std::array{2, kRecipeLanes, 2}));
 }
 
+TEST(ParallelOptions, ARangeOfRanksKeepsTheLanesOfTheMost) {
+  ParallelOptions options;
+  config::OptionSet rows;
+  options.declare(rows);
+  rows.apply(std::vector<config::GivenOption>{{"nproc", "2:8"}});
+  options.resolve({.cores = 1}, kRecipeLanes);
+  EXPECT_EQ(options.nproc, 8);
+  EXPECT_EQ(options.lanes, 8);
+  EXPECT_EQ(rows.find("nproc")->get(), "2:8");
+  EXPECT_EQ(options.fewer_than(8), 4) << "each rank has a power of two of the lanes";
+  EXPECT_EQ(options.fewer_than(4), 2);
+  EXPECT_EQ(options.fewer_than(2), 0);
+  rows.reset();
+  EXPECT_EQ(options.min_nproc, 0);
+  rows.apply(std::vector<config::GivenOption>{{"nproc", "4:4"}});
+  EXPECT_EQ(rows.find("nproc")->get(), "4");
+}
+
+TEST(ParallelOptions, ARangeThatIsNoneIsRefused) {
+  for (const char* text : {"4:2", "0:2", "2:", ":2", "1:2:3", "1:65", "auto:2"}) {
+    ParallelOptions options;
+    config::OptionSet rows;
+    options.declare(rows);
+    EXPECT_THROW(rows.apply(std::vector<config::GivenOption>{{"nproc", text}}), ConfigError) << text;
+  }
+}
+
 TEST(ParallelOptions, EitherOfRanksAndLanesLeavesTheRecipesOut) {
   EXPECT_EQ(resolved({{"nproc", "3"}}, {.cores = 64}), (std::array{3, 0, 0}));
   EXPECT_EQ(resolved({{"lanes", "6"}}, {.cores = 4}), (std::array{3, 6, 0}));

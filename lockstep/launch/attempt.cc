@@ -1,0 +1,271 @@
+#include "lockstep/launch/attempt.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/terminal.h"
+#include "lockstep/launch/environment.h"
+
+namespace lockstep::launch {
+namespace {
+
+constexpr int kPatienceMs = 200;  // for processes that a rank has started and left behind at the end of a run
+
+}  // namespace
+
+Attempt::Attempt(const RunSpec& spec, const Assignment& assignment, Terminal& terminal, Stop& stop, KeptSlots* slots)
+    : spec_(spec),
+      assignment_(assignment),
+      terminal_(terminal),
+      stop_(stop),
+      slots_(slots),
+      group_(std::in_place, terminal),
+      memory_(NodeMemory::create(assignment.nproc)),
+      board_memory_(memory_.board.get()),
+      board_(Board::attach(board_memory_.data())),
+      failure_(assignment.nproc, spec.save_patience_ns) {
+  if (slots_ != nullptr) slots_->begin_attempt(board_, assignment_.nproc);
+  board_->saved.set(assignment_.saved);
+  started_ns_ = board_->running_ns();
+}
+
+Attempt::~Attempt() {
+  if (slots_ != nullptr) slots_->begin_attempt(nullptr, assignment_.nproc);
+}
+
+void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals) {
+  start_all(command);
+  while (!group_->all_ended()) {
+    if (group_->wait(signals.descriptor(), wait_ms(), [this](RankProcess& p) { on_end(p); })) on_signals(signals);
+    stop_others();
+    end_grace();
+  }
+  await_saves(signals);
+  save_snapshot(signals);
+  group_->finish(failure_.begun() || stop_.request.asked() ? 0 : kPatienceMs);
+}
+
+void Attempt::start_all(const std::vector<std::string>& command) {
+  const auto base = own_environment();
+  const int slots = slots_ == nullptr ? -1 : slots_->descriptor();
+  RankEnvironment rank{.world_size = assignment_.nproc,
+                       .master_port = free_port(),
+                       .threads = spec_.threads,
+                       .keep_threads = spec_.keep_threads,
+                       .node_memory = memory_.to_env(),
+                       .run_lock = spec_.run_lock,
+                       .snapshots = slots,
+                       .attempt = assignment_.number,
+                       .max_restarts = spec_.max_restarts,
+                       .columns = terminal_columns(spec_.out_fd)};
+  board_->columns.store(rank.columns);
+  // A program asks isatty() whether a person reads along, so it gets a terminal only where there is one.
+  const bool pty = spec_.lines_at_once && rank.columns > 0;
+  rank.by_line = spec_.lines_at_once && !pty;
+  rank.plain = pty && !spec_.log_dir.empty();
+  SpawnRequest request{.command = command, .environment = {}, .inherited = {}, .pty = pty, .columns = rank.columns};
+  request.inherited = {memory_.board.get(), memory_.comm.get()};
+  for (const auto& pool : memory_.pools) request.inherited.push_back(pool.get());
+  for (const int fd : {spec_.run_lock, slots}) {
+    if (fd >= 0) request.inherited.push_back(fd);
+  }
+  for (rank.rank = 0; rank.rank < assignment_.nproc; ++rank.rank) {
+    request.environment = rank_environment(base, rank);
+    request.in = rank.rank == 0 ? spec_.in_fd : -1;
+    group_->start(rank.rank, request,
+                  {.prefix = assignment_.nproc > 1 ? cat("[rank ", rank.rank, "] ") : "",
+                   .raw_out = rank.rank == 0,
+                   .out_to_err = spec_.only_rank0_on_stdout,
+                   .silent = spec_.quiet,
+                   .log_path = spec_.log_dir.empty() ? "" : cat(spec_.log_dir, "/rank", rank.rank, ".log")});
+  }
+}
+
+void Attempt::on_signals(SignalWatch& signals) {
+  while (const auto signal = signals.next()) on_signal(signals, *signal);
+}
+
+void Attempt::on_end(RankProcess& process) {
+  BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
+  process.ended_ns = board_->running_ns();
+  process.status = status_of(said, *process.status);
+  const bool failed = note_end(said, *process.status);
+  const bool was_asked = stop_.request.asked() && spec_.stop_by == StopBy::kSignal;
+  if (!failed || was_asked) return;
+  if (failure_.begun()) return;
+  first_failure_ = cat("rank ", process.rank, ' ', process.status->text());
+  failed_ns_ = process.ended_ns;
+  failure_.begin(monotonic_ns());
+}
+
+void Attempt::on_signal(const SignalWatch& signals, int signal) {
+  switch (signal) {
+    case SIGCHLD:
+      if (group_->guard_lost()) {
+        terminal_.say(
+            "warning: lockstep-guard was killed, the run goes on; if the launcher is killed as well, programs that the "
+            "ranks have started may be left");
+      }
+      return group_->reap_strays();
+    case SIGWINCH:
+      return resize();
+    case SIGTSTP:
+      return pause(signals);
+    default:
+      return on_stop_signal(signal);
+  }
+}
+
+// SIGSTOP, which no program can leave unheard: ranks that went on would wait for those that stop.
+void Attempt::pause(const SignalWatch& signals) {
+  const int64_t began_ns = monotonic_ns();
+  group_->signal_running(SIGSTOP);
+  signals.stop_here();
+  board_->paused_ns.fetch_add(monotonic_ns() - began_ns);
+  group_->signal_running(SIGCONT);
+  failure_.resumed(monotonic_ns());
+  resize();
+}
+
+void Attempt::resize() {
+  const int columns = terminal_.sink(Terminal::Stream::kOut).columns();
+  if (columns == 0 || columns == board_->columns.load()) return;
+  board_->columns.store(columns);
+  group_->resize(columns);
+}
+
+void Attempt::on_stop_signal(int signal) {
+  // To other programs it may mean anything.
+  if (signal == SIGUSR1 && spec_.stop_by == StopBy::kSignal) return group_->signal_running(signal);
+  const auto meaning = stop_.request.take(signal);
+  if (meaning == StopRequest::Meaning::kTheSame) return;
+  stop_.signal = signal;
+  if (stop_.first_ns == 0) stop_.first_ns = monotonic_ns();
+  if (meaning == StopRequest::Meaning::kOnceMore) {
+    stop_.at_once = true;
+    stop_.failed_before = failure_.begun();
+    signal_all(SIGKILL);
+  } else if (spec_.stop_by == StopBy::kSignal) {
+    signal_all(signal);
+  } else {
+    board_->stop_requested.store(1);
+    if (!failure_.begun()) terminal_.say("stopping after this step, with a checkpoint; once more stops at once");
+  }
+}
+
+// A rank that ends by this after another one's failure is not the cause.
+void Attempt::signal_all(int signal) {
+  if (!failure_.begun()) return group_->signal_running(signal);
+  for (size_t rank = 0; rank < group_->ranks().size(); ++rank) group_->stop(rank, signal);
+}
+
+void Attempt::stop_others() {
+  failure_.act(
+      *board_, monotonic_ns(), [&](size_t rank, int signal) { group_->stop(rank, signal); },
+      [this](size_t rank) { tell_of_save(rank); });
+}
+
+void Attempt::tell_of_save(size_t rank) {
+  if (std::exchange(told_of_save_, true)) return;
+  const std::string doing = board_->ranks[rank].doing.get();
+  terminal_.say(cat(first_failure_, "; waiting for rank ", rank, " (", doing.empty() ? "saving a checkpoint" : doing,
+                    "), for at most ", spec_.save_patience_ns / 1'000'000'000, " s without progress"));
+}
+
+int Attempt::wait_ms() const {
+  const int64_t now_ns = monotonic_ns();
+  const int least = failure_.wait_ms(now_ns);
+  if (spec_.grace_ns == 0 || stop_.first_ns == 0 || stop_.out_of_grace) return least;
+  const auto left = static_cast<int>(std::max<int64_t>(0, (stop_.first_ns + spec_.grace_ns - now_ns) / 1'000'000 + 1));
+  return least < 0 ? left : std::min(least, left);
+}
+
+void Attempt::end_grace() {
+  if (spec_.grace_ns == 0 || stop_.first_ns == 0 || monotonic_ns() - stop_.first_ns < spec_.grace_ns) return;
+  if (std::exchange(stop_.out_of_grace, true)) return;
+  stop_.failed_before = failure_.begun();
+  signal_all(SIGKILL);
+}
+
+// The files that the ranks have left in memory. A disk that takes nothing for a minute is waited for no longer.
+void Attempt::await_saves(SignalWatch& signals) {
+  if (slots_ == nullptr) return;
+  checkpoint::Keeper& keeper = slots_->keeper();
+  constexpr int kNapMs = 20;
+  constexpr double kTold = 1;  // seconds
+  const double patience = static_cast<double>(spec_.save_patience_ns) * 1e-9;
+  uint64_t last = 0;
+  bool told = false;
+  Stopwatch since_end, since_progress;
+  while (!keeper.at_rest() && !stop_.at_once && since_progress.seconds() < patience) {
+    if (since_end.seconds() > kTold && !std::exchange(told, true)) {
+      terminal_.say(cat("waiting for a checkpoint to be on the disk, for at most ", patience, " s without progress"));
+    }
+    const uint64_t progress = slots_->header().progress.load();
+    if (progress != std::exchange(last, progress)) since_progress.restart();
+    if (!group_->wait(signals.descriptor(), kNapMs, [](RankProcess&) {})) continue;
+    on_signals(signals);
+    since_progress.restart();  // a pause (Ctrl-Z) stops the keeper, too
+  }
+}
+
+// The newest snapshot of ranks that have failed, or were killed when their grace was over. The keeper's thread writes
+// it, so that signals are heard and a disk that hangs is not waited for without end.
+void Attempt::save_snapshot(SignalWatch& signals) {
+  if (!failure_.begun() || stop_.at_once || slots_ == nullptr || !slots_->keeper().at_rest()) return;
+  const uint32_t failed = slots_->header().failed_in_row.load();
+  const auto asked = slots_->keeper().ask_newest();
+  if (!asked) return;
+  if (asked->was_there) {
+    newest_saved_ = cat("the newest checkpoint is that of step ", asked->step, ", ", asked->path);
+    return;
+  }
+  await_saves(signals);
+  if (!slots_->keeper().at_rest() || slots_->header().failed_in_row.load() > failed) {
+    const std::string why = slots_->keeper().at_rest() ? slots_->header().error.get() : "the disk takes nothing";
+    return terminal_.say(cat("warning: the newest snapshot was not saved: ", why));
+  }
+  snapshot_step_ = asked->step;
+  snapshot_ = cat("snapshot of step ", asked->step, ", ", asked->path);
+  board_->saved.set(snapshot_);
+}
+
+RankOutcome Attempt::outcome_of(const RankProcess& process) const {
+  RankOutcome outcome = outcome_on(board_->ranks[static_cast<size_t>(process.rank)], *process.status);
+  outcome.rank = process.rank;
+  outcome.pid = process.child.pid();
+  outcome.ended = static_cast<double>(process.ended_ns - started_ns_) * 1e-9;
+  outcome.stopped = process.stopped;
+  outcome.spared = failure_.has_spared(static_cast<size_t>(process.rank));
+  outcome.trained = board_->first_step_ns.load() != 0;
+  return outcome;
+}
+
+std::vector<RankOutcome> Attempt::outcomes() const {
+  std::vector<RankOutcome> outcomes;
+  for (const auto& process : group_->ranks()) outcomes.push_back(outcome_of(*process));
+  return outcomes;
+}
+
+int64_t Attempt::progress() const {
+  int64_t furthest = snapshot_step_;
+  for (int rank = 0; rank < assignment_.nproc; ++rank) {
+    const auto step = static_cast<int64_t>(board_->ranks[static_cast<size_t>(rank)].step.load());
+    if (step > 0 || spec_.own_workers) furthest = std::max(furthest, step);
+  }
+  return furthest;
+}
+
+void Attempt::describe(Report& report) const {
+  RankOutput& output = group_->ranks()[report.root]->output;
+  report.failed = static_cast<double>(failed_ns_ - started_ns_) * 1e-9;
+  report.saved = board_->saved.get();
+  report.log_path = output.log_path();
+  report.last_lines = output.last_lines();
+  output.note(cat("error: ", headline(report)));
+}
+
+}  // namespace lockstep::launch

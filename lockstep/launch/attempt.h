@@ -1,0 +1,106 @@
+// One attempt at a run: its ranks, from their start to the last one's end, with the memory and the port that they
+// share. A restart is a further attempt, with all of these anew.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/board.h"
+#include "lockstep/base/node_memory.h"
+#include "lockstep/base/stop_request.h"
+#include "lockstep/launch/kept_slots.h"
+#include "lockstep/launch/output.h"
+#include "lockstep/launch/rank_group.h"
+#include "lockstep/launch/report.h"
+#include "lockstep/launch/run_spec.h"
+#include "lockstep/launch/signals.h"
+#include "lockstep/launch/stopping.h"
+
+namespace lockstep::launch {
+
+// Which attempt it is, and its ranks.
+struct Assignment {
+  int number = 0;     // counts the attempts
+  int nproc = 1;      // at most kMaxLocalRanks
+  std::string saved;  // the newest checkpoint of those before, for people; "": none
+};
+
+// That somebody wants the run to end. It spans all attempts.
+struct Stop {
+  StopRequest request;
+  int64_t first_ns = 0;        // monotonic_ns() of the first request
+  int signal = 0;              // the last one that counted
+  bool at_once = false;        // the run was asked to stop once more
+  bool out_of_grace = false;   // the ranks were killed for it
+  bool failed_before = false;  // with either of these: a rank had failed by then, which the report tells
+};
+
+// One thread, on which no other handles signals.
+class Attempt {
+ public:
+  // The references outlive this; `slots` may be null.
+  Attempt(const RunSpec& spec, const Assignment& assignment, Terminal& terminal, Stop& stop, KeptSlots* slots);
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+  ~Attempt();
+
+  // Starts the ranks with this command, forwards their output, and returns when the last of them has ended. When a rank
+  // fails, the others end within a second; one that writes a checkpoint, by the board, first finishes it. What the
+  // ranks have left to be saved is then written, and after a failure, or when the grace was too short, the newest
+  // snapshot. To be called once. Throws ConfigError or IoError if the ranks can't be started.
+  void run(const std::vector<std::string>& command, SignalWatch& signals);
+
+  // After run(): how the ranks ended.
+  std::vector<RankOutcome> outcomes() const;
+  bool failed() const { return failure_.begun(); }
+  // The furthest step that a rank has done or that is saved; -1 where neither is known.
+  int64_t progress() const;
+  // Whether everything that was to be saved is on the disk, or has failed: no write hangs.
+  bool at_rest() const { return slots_ == nullptr || slots_->keeper().at_rest(); }
+  const std::string& snapshot() const { return snapshot_; }          // saved after the ranks' end, for people
+  const std::string& newest_saved() const { return newest_saved_; }  // what made that needless, for people
+  const Board& board() const { return *board_; }
+
+  // Completes a report of these outcomes by what is known of rank `report.root`, and adds the headline to its log.
+  void describe(Report& report) const;
+  // Lets the ranks' processes and pipes go. board() stays.
+  void let_go() { group_.reset(); }
+
+ private:
+  void start_all(const std::vector<std::string>& command);
+  void on_signals(SignalWatch& signals);
+  void on_signal(const SignalWatch& signals, int signal);
+  void on_stop_signal(int signal);
+  void on_end(RankProcess& process);
+  void pause(const SignalWatch& signals);
+  void resize();
+  void signal_all(int signal);
+  void stop_others();
+  void tell_of_save(size_t rank);
+  int wait_ms() const;
+  void end_grace();
+  void await_saves(SignalWatch& signals);
+  void save_snapshot(SignalWatch& signals);
+  RankOutcome outcome_of(const RankProcess& process) const;
+
+  const RunSpec& spec_;
+  const Assignment assignment_;
+  Terminal& terminal_;
+  Stop& stop_;
+  KeptSlots* slots_;
+  std::optional<RankGroup> group_;  // before the shared memory, which its guard must not hold
+  NodeMemory memory_;
+  Mapping board_memory_;
+  Board* board_ = nullptr;
+  int64_t started_ns_ = 0, failed_ns_ = 0;  // Board::running_ns() of the start and of the first failure
+
+  Stopping failure_;           // begun when the first rank failed
+  std::string first_failure_;  // "rank 1 was killed by SIGKILL"
+  bool told_of_save_ = false;
+  int64_t snapshot_step_ = -1;
+  std::string snapshot_, newest_saved_;
+};
+
+}  // namespace lockstep::launch

@@ -1,0 +1,41 @@
+// Whether a run whose ranks have failed is tried again. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/launch/report.h"
+
+namespace lockstep::launch {
+
+class RestartPolicy {
+ public:
+  // So many attempts in a row that get no further are the last ones, however many restarts are left.
+  static constexpr int kMostWithoutProgress = 3;
+
+  // `own_workers`: the exit codes are this project's, of which some say that the same would happen again.
+  RestartPolicy(int max_restarts, bool own_workers) : max_restarts_(max_restarts), own_workers_(own_workers) {}
+
+  struct Verdict {
+    bool again = false;
+    std::string text = {};  // for the report: "restart 1 of 3", or why there is none; "": the run has no restarts
+  };
+
+  // The verdict on an attempt that has failed. `progress` is the furthest step known: done, or saved. With -1 it is not
+  // known, and each attempt counts as progress.
+  Verdict next(const RankOutcome& root, int64_t progress);
+
+  int restarts() const { return restarts_; }                  // that were granted
+  int without_progress() const { return without_progress_; }  // attempts in a row, the last one among them
+
+ private:
+  bool would_repeat(const RankOutcome& root) const;
+
+  int max_restarts_;
+  bool own_workers_;
+  int restarts_ = 0;
+  int without_progress_ = 0;
+  int64_t furthest_ = -1;
+};
+
+}  // namespace lockstep::launch

@@ -1,0 +1,160 @@
+// Runs whose ranks die, and which end with the weights of a run that nobody disturbed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "endless_run.h"
+#include "lockstep/base/error.h"
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kLong = 400;
+const Words kLongRun = {"--epochs",  std::to_string(kLong / kStepsPerEpoch), "--eval-every", "50epochs", "--save-every",
+                        "1000epochs"};
+
+// A run of kLong steps that nothing disturbed, made at the first call.
+const nlohmann::json& undisturbed() {
+  static const TempDir dir;
+  static const nlohmann::json outcome = [] {
+    const auto result = lockstep(train_words(kLongRun + Words{"--nproc", "1", "--out", dir / "run"}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return outcome_of(dir / "run");
+  }();
+  return outcome;
+}
+
+bool has_done(const std::string& run, int64_t steps) {
+  return eventually([&] { return std::ssize(steps_logged(run)) >= steps; });
+}
+
+Words surviving(const std::string& run, int nproc, const Words& more = {}, int restarts = 3) {
+  const Words words = {"--max-restarts", std::to_string(restarts), "--nproc", std::to_string(nproc), "--out", run};
+  return train_words(kLongRun + words + more);
+}
+
+class Killed : public ::testing::TestWithParam<int> {
+ protected:
+  const TempDir dir_;
+  const std::string run_ = dir_ / "run";
+};
+
+TEST_P(Killed, RanksAreStartedAnewWithTheSameFinalWeights) {
+  const int nproc = GetParam();
+  Program program(lockstep_command(surviving(run_, nproc, {"--snapshot-every", "5"})));
+  ASSERT_TRUE(has_done(run_, 20)) << program.err();
+  const auto done = std::ssize(steps_logged(run_));
+  kill(worker_of(program, nproc - 1), SIGKILL);
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr(") was killed by SIGKILL\n"), HasSubstr("\n  saved: snapshot of step "),
+                    HasSubstr("\n  next: resumes by itself (restart 1 of 3) | lockstep train mnist --resume ")));
+  const auto at = result.out.find("restart 1: goes on after step ");
+  ASSERT_NE(at, std::string::npos) << result.out;
+  EXPECT_GE(std::stoll(result.out.substr(at + 30)), done - 5) << "at most the steps since the last snapshot";
+  EXPECT_EQ(steps_logged(run_), first_steps(kLong));
+  EXPECT_EQ(outcome_of(run_), undisturbed());
+  const auto report = nlohmann::json::parse(read_file(run_ + "/errors/attempt0.json"));
+  EXPECT_EQ(report.at("rank"), nproc - 1);
+  EXPECT_EQ(report.at("restart"), "restart 1 of 3");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Killed, ::testing::Values(1, 2, 4));
+
+class Survival : public Killed {};
+
+TEST_F(Survival, WithoutACheckpointTheRunBeginsAnew) {
+  Program program(lockstep_command(surviving(run_, 2, {"--snapshot-every", "0"})));
+  ASSERT_TRUE(has_done(run_, 5)) << program.err();
+  kill(worker_of(program, 0), SIGSEGV);
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("\n  next: starts anew by itself (restart 1 of 3)\n"));
+  EXPECT_THAT(result.out, HasSubstr("restart 1: begins anew\n"));
+  EXPECT_EQ(steps_logged(run_), first_steps(kLong));
+  EXPECT_EQ(outcome_of(run_), undisturbed());
+}
+
+TEST_F(Survival, EachDeathCostsARestart) {
+  Program program(lockstep_command(surviving(run_, 2, {"--snapshot-every", "5"})));
+  int64_t done = 20;
+  for (int restart = 1; restart <= 3; ++restart, done += 60) {
+    ASSERT_TRUE(has_done(run_, done)) << program.err();
+    const pid_t victim = worker_of(program, restart % 2);
+    ASSERT_GT(victim, 0);
+    kill(victim, SIGKILL);
+    ASSERT_TRUE(eventually([&] {
+      return program.err().find(cat("(restart ", restart, " of 3)")) != std::string::npos;
+    })) << program.err();
+    ASSERT_TRUE(eventually([&] { return worker_of(program, 0) > 0 && worker_of(program, 1) > 0; }));
+  }
+  ASSERT_TRUE(has_done(run_, done)) << program.err();
+  kill(worker_of(program, 0), SIGKILL);
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  EXPECT_THAT(result.err, HasSubstr("\n  restarts: all 3 are used up\n"));
+  EXPECT_TRUE(program.all_gone(std::chrono::seconds(2)));
+  const auto resumed = lockstep({"train", "--resume", run_});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(outcome_of(run_), undisturbed());
+}
+
+// Each of its starts fails before the first step.
+TEST_F(Survival, ARankThatDiesAtItsStartEndsTheRunAfterThreeRestarts) {
+  Program program(lockstep_command(surviving(run_, 2, {}, 50)));
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    ASSERT_TRUE(eventually([&] { return worker_of(program, 1) > 0; })) << attempt << program.err();
+    const pid_t victim = worker_of(program, 1);
+    kill(victim, SIGKILL);
+    ASSERT_TRUE(eventually([&] { return worker_of(program, 1) != victim; }));
+  }
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  EXPECT_THAT(result.err, HasSubstr("restarts: none: 3 attempts in a row got no further than step 0\n"));
+}
+
+TEST_F(Survival, WhereARankKeepsDyingFewerGoOn) {
+  const Words words = {"--nproc", "1:4", "--max-restarts", "5", "--out", run_};
+  Program program(lockstep_command(train_words(kLongRun + words)));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    ASSERT_TRUE(eventually([&] { return worker_of(program, 3) > 0; })) << program.err();
+    const pid_t victim = worker_of(program, 3);
+    kill(victim, SIGKILL);
+    ASSERT_TRUE(eventually([&] { return worker_of(program, 3) != victim; }));
+  }
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("(restart 2 of 5, with 2 ranks in place of 4)"));
+  EXPECT_EQ(outcome_of(run_), undisturbed());
+}
+
+TEST_F(Survival, AStopDuringARestartSavesAndEnds) {
+  Program program(lockstep_command(surviving(run_, 2, {"--snapshot-every", "5"})));
+  ASSERT_TRUE(has_done(run_, 20)) << program.err();
+  kill(worker_of(program, 0), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return program.err().find("(restart 1 of 3)") != std::string::npos; }));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait().exit_code, kExitStoppedOnRequest) << program.err();
+  const auto resumed = lockstep({"train", "--resume", run_});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(outcome_of(run_), undisturbed());
+}
+
+TEST_F(Survival, AMistakeIsNotTriedAgain) {
+  const auto result = lockstep(surviving(run_, 2, {"--load", dir_ / "none.pt"}));
+  EXPECT_EQ(result.exit_code, ConfigError::kExitCode);
+  EXPECT_THAT(result.err, Not(HasSubstr("restart")));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
