@@ -1,5 +1,8 @@
 #include "lockstep/launch/attempt.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -29,6 +32,7 @@ Attempt::Attempt(const RunSpec& spec, const Assignment& assignment, Terminal& te
       failure_(assignment.nproc, spec.save_patience_ns) {
   if (slots_ != nullptr) slots_->begin_attempt(board_, assignment_.nproc);
   board_->saved.set(assignment_.saved);
+  watch_.emplace(*board_, spec_.timeout_ns);
   started_ns_ = board_->running_ns();
 }
 
@@ -42,6 +46,7 @@ void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals)
     if (group_->wait(signals.descriptor(), wait_ms(), [this](RankProcess& p) { on_end(p); })) on_signals(signals);
     stop_others();
     end_grace();
+    watch();
   }
   await_saves(signals);
   save_snapshot(signals);
@@ -91,6 +96,10 @@ void Attempt::on_signals(SignalWatch& signals) {
 void Attempt::on_end(RankProcess& process) {
   BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
   process.ended_ns = board_->running_ns();
+  if (hang_ && hang_->rank == process.rank) {
+    said.fail(DesyncError::kExitCode, hang_->error);
+    process.status = ExitStatus{.code = DesyncError::kExitCode};
+  }
   process.status = status_of(said, *process.status);
   const bool failed = note_end(said, *process.status);
   const bool was_asked = stop_.request.asked() && spec_.stop_by == StopBy::kSignal;
@@ -127,6 +136,7 @@ void Attempt::pause(const SignalWatch& signals) {
   board_->paused_ns.fetch_add(monotonic_ns() - began_ns);
   group_->signal_running(SIGCONT);
   failure_.resumed(monotonic_ns());
+  watch_->resumed(monotonic_ns());
   resize();
 }
 
@@ -177,10 +187,30 @@ void Attempt::tell_of_save(size_t rank) {
 
 int Attempt::wait_ms() const {
   const int64_t now_ns = monotonic_ns();
-  const int least = failure_.wait_ms(now_ns);
+  const int signal_ms = failure_.wait_ms(now_ns);
+  const int least = signal_ms < 0 ? ProgressWatch::kLookMs : std::min(signal_ms, ProgressWatch::kLookMs);
   if (spec_.grace_ns == 0 || stop_.first_ns == 0 || stop_.out_of_grace) return least;
   const auto left = static_cast<int>(std::max<int64_t>(0, (stop_.first_ns + spec_.grace_ns - now_ns) / 1'000'000 + 1));
-  return least < 0 ? left : std::min(least, left);
+  return std::min(least, left);
+}
+
+// Looks at the ranks' progress. One that hangs is killed, and has failed by that; the others are stopped as after any
+// failure.
+void Attempt::watch() {
+  const int64_t now_ns = monotonic_ns();
+  if (failure_.begun() || now_ns - looked_ns_ < int64_t{ProgressWatch::kLookMs} * 1'000'000) return;
+  looked_ns_ = now_ns;
+  std::vector<bool> running;
+  for (const auto& process : group_->ranks()) running.push_back(!process->status);
+  const ProgressWatch::Findings found = watch_->look(running, now_ns);
+  for (const std::string& line : found.lines) terminal_.say(line);
+  for (const int rank : found.stacks) {
+    const pid_t pid = group_->ranks()[static_cast<size_t>(rank)]->child.pid();
+    if (spec_.own_workers) syscall(SYS_tgkill, pid, pid, SIGUSR2);  // its main thread writes it to its log
+  }
+  if (!found.hang || hang_) return;
+  hang_ = found.hang;
+  group_->ranks()[static_cast<size_t>(hang_->rank)]->child.signal_group(SIGKILL);
 }
 
 void Attempt::end_grace() {

@@ -12,6 +12,7 @@
 #include "lockstep/base/stop_request.h"
 #include "lockstep/launch/kept_slots.h"
 #include "lockstep/launch/output.h"
+#include "lockstep/launch/progress_watch.h"
 #include "lockstep/launch/rank_group.h"
 #include "lockstep/launch/report.h"
 #include "lockstep/launch/run_spec.h"
@@ -81,6 +82,7 @@ class Attempt {
   void tell_of_save(size_t rank);
   int wait_ms() const;
   void end_grace();
+  void watch();
   void await_saves(SignalWatch& signals);
   void save_snapshot(SignalWatch& signals);
   RankOutcome outcome_of(const RankProcess& process) const;
@@ -96,8 +98,11 @@ class Attempt {
   Board* board_ = nullptr;
   int64_t started_ns_ = 0, failed_ns_ = 0;  // Board::running_ns() of the start and of the first failure
 
-  Stopping failure_;           // begun when the first rank failed
-  std::string first_failure_;  // "rank 1 was killed by SIGKILL"
+  std::optional<ProgressWatch> watch_;
+  std::optional<ProgressWatch::Hang> hang_;  // that the launcher has ended
+  int64_t looked_ns_ = 0;                    // monotonic_ns() of the last look at the ranks' progress
+  Stopping failure_;                         // begun when the first rank failed
+  std::string first_failure_;                // "rank 1 was killed by SIGKILL"
   bool told_of_save_ = false;
   int64_t snapshot_step_ = -1;
   std::string snapshot_, newest_saved_;

@@ -41,7 +41,8 @@ struct RunSpec {
   // Where the launcher writes the checkpoints that the ranks leave in its memory (checkpoint/slots). An empty folder:
   // it has no such memory.
   checkpoint::Keeper::Options saves = {};
-  int64_t grace_ns = 0;  // from a request to stop on, after which ranks are killed; 0: as long as they take
+  int64_t timeout_ns = 0;  // without progress, after which ranks have hung and are ended; 0: they are waited for
+  int64_t grace_ns = 0;    // from a request to stop on, after which ranks are killed; 0: as long as they take
   // Whether lines come as they are printed. On a terminal the ranks' standard output is a pseudo-terminal; elsewhere
   // the environment asks for lines, and programs that use Lockstep or Python write them.
   bool lines_at_once = false;

@@ -55,6 +55,7 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
        .saves = {.folder = options.background_saves ? train::RunFiles{run.path()}.checkpoints() : "",
                  .keep_last = options.keep,
                  .check_folder = [&folder] { folder.check(); }},
+       .timeout_ns = static_cast<int64_t>(options.comm.timeout) * 1'000'000'000,
        .grace_ns = static_cast<int64_t>(options.grace * 1e9),
        .own_workers = true});
   const int code = launcher.run();

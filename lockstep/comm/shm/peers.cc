@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/process_state.h"
+#include "lockstep/base/rank_text.h"
 #include "lockstep/comm/call.h"
 
 namespace lockstep::comm {
@@ -53,16 +53,7 @@ void Peers::check(std::span<const int> awaited, const std::string& at) {
 }
 
 std::string Peers::describe(int rank) const {
-  const BoardRank& peer = board_->ranks[static_cast<size_t>(rank)];
-  const int pid = peer.pid.load();
-  if (pid == 0) return called(rank) + " has not started";
-  const char state = process_state(pid);
-  if (state == 'T' || state == 't') return cat(called(rank), " is stopped (SIGSTOP; kill -CONT ", pid, ")");
-  if (state == '\0' || state == 'Z' || state == 'X') return called(rank) + " is dead";
-  const std::string doing = peer.doing.get();
-  const uint64_t step = peer.step.load();
-  return cat(called(rank), " is alive, ", step == 0 ? "" : cat("at step ", step, ", "),
-             doing.empty() ? "computing" : doing);
+  return cat(called(rank), ' ', state_text(board_->ranks[static_cast<size_t>(rank)]));
 }
 
 std::string Peers::called(int rank) const { return cat("rank ", world_rank_of(rank), pid_of(rank)); }

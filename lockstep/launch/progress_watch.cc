@@ -1,0 +1,73 @@
+#include "lockstep/launch/progress_watch.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/base/rank_text.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::launch {
+namespace {
+
+// Ranks give up by themselves first, if they wait for another one, and know more.
+constexpr int64_t kAfterRanksNs = 2'000'000'000;
+
+double whole_seconds(int64_t ns) { return std::round(static_cast<double>(ns) * 1e-9); }
+double tenth_ms(double seconds) { return std::round(seconds * 1e4) / 10; }
+double percent(double share) { return std::round(100 * std::clamp(share, 0.0, 1.0)); }
+
+}  // namespace
+
+std::string ProgressWatch::called(int rank) const {
+  return cat("rank ", rank, " (pid ", board_.ranks[static_cast<size_t>(rank)].pid.load(), ")");
+}
+
+std::string ProgressWatch::stall_text(const StallWatch::Stall& stall, const std::vector<bool>& running,
+                                      int64_t now_ns) const {
+  std::string text = cat("no progress for ", whole_seconds(now_ns - stall.since_ns), " s");
+  std::vector<int> waiting;
+  for (int rank = 0; rank < static_cast<int>(running.size()); ++rank) {
+    const bool suspect = std::find(stall.suspects.begin(), stall.suspects.end(), rank) != stall.suspects.end();
+    if (suspect) text += cat("; ", called(rank), ' ', state_text(board_.ranks[static_cast<size_t>(rank)]));
+    if (!suspect && running[static_cast<size_t>(rank)]) waiting.push_back(rank);
+  }
+  if (waiting.empty()) return text;
+  const std::string at = board_.ranks[static_cast<size_t>(waiting[0])].doing.get();
+  const bool one = waiting.size() == 1;
+  const std::string how = at.starts_with("waiting") ? cat(one ? "is " : "are ", at) : one ? "waits" : "wait";
+  return cat(text, "; ", one ? "rank " : "ranks ", ranges(waiting), ' ', how);
+}
+
+ProgressWatch::Findings ProgressWatch::look(const std::vector<bool>& running, int64_t now_ns) {
+  std::vector<RankSample> samples;
+  for (size_t rank = 0; rank < running.size(); ++rank) {
+    samples.push_back(sample_of(board_.ranks[rank], running[rank]));
+  }
+  Findings found;
+  if (const auto stall = stalls_.look(samples, now_ns, static_cast<int64_t>(board_.first_step_ns.load()))) {
+    if (stall->is_new) {
+      found.lines.push_back("warning: " + stall_text(*stall, running, now_ns));
+      found.stacks = stall->suspects;
+    }
+    const int64_t age_ns = now_ns - stall->since_ns;
+    if (timeout_ns_ > 0 && age_ns > timeout_ns_ + kAfterRanksNs) {
+      const int rank = stall->suspects.front();
+      found.hang = Hang{rank, cat("hung: no progress for ", whole_seconds(age_ns), " s (--timeout); it ",
+                                  state_text(board_.ranks[static_cast<size_t>(rank)]))};
+    }
+  }
+  if (const auto slow = stragglers_.look(samples, now_ns)) {
+    found.lines.push_back(cat("warning: ", called(slow->rank), " holds up the others: its part of a step takes ",
+                              tenth_ms(slow->step_s), " ms, theirs ", tenth_ms(slow->others_s), " ms; of its time ",
+                              percent(slow->data_share), " % is waiting for data, ", percent(slow->wait_share),
+                              " % for other ranks, the rest computing"));
+  }
+  return found;
+}
+
+void ProgressWatch::resumed(int64_t now_ns) {
+  stalls_.resumed(now_ns);
+  stragglers_.resumed();
+}
+
+}  // namespace lockstep::launch

@@ -1,0 +1,77 @@
+// What the launcher says and does where ranks make no progress.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "endless_run.h"
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kUntilTold{40};
+
+bool says(const Program& program, const std::string& text) {
+  return eventually([&] { return program.err().find(text) != std::string::npos; }, kUntilTold);
+}
+
+TEST(Watch, ARankThatStandsStillIsNamedWithItsStateAndItsStack) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  const pid_t victim = run.worker(1);
+  kill(victim, SIGSTOP);
+  const std::string pid = std::to_string(victim);
+  EXPECT_TRUE(says(run.program, cat("rank 1 (pid ", pid, ") is stopped (SIGSTOP; kill -CONT ", pid, "); rank 0 is waiting at ")))
+      << run.program.err();
+  EXPECT_THAT(run.program.err(), HasSubstr("warning: no progress for 1"));
+  kill(victim, SIGCONT);
+  EXPECT_TRUE(eventually([&] {
+    return read_file(run.folder() + "/logs/rank1.log").find("stack, the innermost call first") != std::string::npos;
+  }));
+  const auto done = steps_logged(run.folder()).size();
+  EXPECT_TRUE(eventually([&] { return steps_logged(run.folder()).size() > done; })) << "it goes on";
+  run.program.signal(SIGTERM);
+  EXPECT_EQ(run.program.wait().exit_code, kExitStoppedOnRequest);
+}
+
+// Nobody waits for it but the launcher.
+TEST(Watch, ALoneRankThatHangsIsEnded) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  Program program(lockstep_command(train_words({"--nproc", "1", "--epochs", "1000000", "--eval-every", "0",
+                                                "--save-every", "0", "--timeout", "1", "--quiet", "--out", run})));
+  ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 20; })) << program.err();
+  kill(worker_of(program, 0), SIGSTOP);
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, DesyncError::kExitCode);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("\nerror: rank 0 (pid "), HasSubstr(") failed: hung: no progress for 1"),
+                                HasSubstr(" s (--timeout); it is stopped (SIGSTOP; kill -CONT ")));
+  EXPECT_TRUE(program.all_gone(std::chrono::seconds(2)));
+}
+
+TEST(Watch, ARankThatHoldsUpTheOthersIsNamed) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  const pid_t victim = run.worker(1);
+  const std::string text = cat("warning: rank 1 (pid ", victim, ") holds up the others: its part of a step takes ");
+  bool told = false;
+  for (const Stopwatch watch; !told && watch.seconds() < 40;) {  // it runs a fifth of the time
+    kill(victim, SIGSTOP);
+    usleep(80'000);
+    kill(victim, SIGCONT);
+    usleep(20'000);
+    told = run.program.err().find(text) != std::string::npos;
+  }
+  EXPECT_TRUE(told) << run.program.err();
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
