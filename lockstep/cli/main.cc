@@ -1,11 +1,13 @@
 #include "lockstep/cli/main.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/run_main.h"
+#include "lockstep/base/stack_on_signal.h"
 #include "lockstep/config/values.h"
 
 namespace lockstep::cli {
@@ -35,6 +37,7 @@ int main(int argc, char** argv, const Recipes& recipes) {
   std::error_code no_proc;  // then it can't be started anew
   const Program program{.name = std::filesystem::path(argv[0]).filename().string(),
                         .of_ranks = std::filesystem::read_symlink("/proc/self/exe", no_proc).string()};
+  write_stack_on(SIGUSR2);  // our launcher asks so where a rank stands still
   // Without the teardown of libtorch, which frees for a tenth of a second what the kernel frees at once.
   _exit(run_main([&] { return run(program, {argv + 1, argv + argc}, recipes); }));
 }

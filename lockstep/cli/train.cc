@@ -10,7 +10,6 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
-#include "lockstep/base/stack_on_signal.h"
 #include "lockstep/base/stop_request.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/base/topology.h"
@@ -39,7 +38,6 @@ void on_signal(int number) {
 // output that goes away is an error of write(), not a signal.
 void watch_signals() {
   signal(SIGPIPE, SIG_IGN);
-  write_stack_on(SIGUSR2);  // our launcher asks so where a rank stands still
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;

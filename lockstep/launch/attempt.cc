@@ -9,6 +9,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/process_state.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/environment.h"
 
@@ -108,6 +109,7 @@ void Attempt::on_end(RankProcess& process) {
   first_failure_ = cat("rank ", process.rank, ' ', process.status->text());
   failed_ns_ = process.ended_ns;
   failure_.begin(monotonic_ns());
+  for (const auto& each : group_->ranks()) each->halted = !each->status && process_stopped(each->child.pid());
 }
 
 void Attempt::on_signal(const SignalWatch& signals, int signal) {
@@ -119,6 +121,8 @@ void Attempt::on_signal(const SignalWatch& signals, int signal) {
             "ranks have started may be left");
       }
       return group_->reap_strays();
+    case SIGQUIT:
+      return ask_for_stacks();
     case SIGWINCH:
       return resize();
     case SIGTSTP:
@@ -194,6 +198,18 @@ int Attempt::wait_ms() const {
   return std::min(least, left);
 }
 
+// Our ranks' main threads write it to their logs; other programs do with the signal what they like.
+void Attempt::ask_for_stacks() {
+  if (!spec_.own_workers) return group_->signal_running(SIGQUIT);
+  for (const auto& each : group_->ranks()) ask_for_stack(*each);
+}
+
+void Attempt::ask_for_stack(const RankProcess& process) const {
+  const pid_t pid = process.child.pid();
+  const bool hears = board_->ranks[static_cast<size_t>(process.rank)].state.load() == RankState::kRunning;
+  if (spec_.own_workers && hears && !process.status) syscall(SYS_tgkill, pid, pid, SIGUSR2);
+}
+
 // Looks at the ranks' progress. One that hangs is killed, and has failed by that; the others are stopped as after any
 // failure.
 void Attempt::watch() {
@@ -204,10 +220,7 @@ void Attempt::watch() {
   for (const auto& process : group_->ranks()) running.push_back(!process->status);
   const ProgressWatch::Findings found = watch_->look(running, now_ns);
   for (const std::string& line : found.lines) terminal_.say(line);
-  for (const int rank : found.stacks) {
-    const pid_t pid = group_->ranks()[static_cast<size_t>(rank)]->child.pid();
-    if (spec_.own_workers) syscall(SYS_tgkill, pid, pid, SIGUSR2);  // its main thread writes it to its log
-  }
+  for (const int rank : found.stacks) ask_for_stack(*group_->ranks()[static_cast<size_t>(rank)]);
   if (!found.hang || hang_) return;
   hang_ = found.hang;
   group_->ranks()[static_cast<size_t>(hang_->rank)]->child.signal_group(SIGKILL);
@@ -269,6 +282,7 @@ RankOutcome Attempt::outcome_of(const RankProcess& process) const {
   outcome.pid = process.child.pid();
   outcome.ended = static_cast<double>(process.ended_ns - started_ns_) * 1e-9;
   outcome.stopped = process.stopped;
+  outcome.halted = process.halted;
   outcome.spared = failure_.has_spared(static_cast<size_t>(process.rank));
   outcome.trained = board_->first_step_ns.load() != 0;
   return outcome;

@@ -83,6 +83,8 @@ class Attempt {
   int wait_ms() const;
   void end_grace();
   void watch();
+  void ask_for_stacks();
+  void ask_for_stack(const RankProcess& process) const;
   void await_saves(SignalWatch& signals);
   void save_snapshot(SignalWatch& signals);
   RankOutcome outcome_of(const RankProcess& process) const;

@@ -22,6 +22,7 @@ struct RankProcess {
   std::optional<ExitStatus> status = std::nullopt;
   int64_t ended_ns = 0;  // Board::running_ns() at its end, by the group's owner
   bool stopped = false;  // whether the launcher stopped it because another rank failed
+  bool halted = false;   // whether it was stopped by SIGSTOP or a debugger then
 };
 
 // The destructor kills all processes of the group. One thread.

@@ -23,6 +23,7 @@ struct RankOutcome {
   ExitStatus status;
   double ended = 0;      // seconds since the run's start, without those of a pause (Ctrl-Z)
   bool stopped = false;  // whether the launcher stopped it because another rank failed
+  bool halted = false;   // whether it was stopped by SIGSTOP or a debugger when another rank failed
   bool spared = false;   // whether the launcher let it save first
   bool trained = false;  // whether the run has done a step
   uint64_t step = 0;     // this and the fields below are from the board

@@ -124,6 +124,30 @@ TEST(Report, RanksThatSavedFirstHaveATimeOfTheirOwn) {
   EXPECT_NEAR(nlohmann::json::parse(to_json(report))["stop_seconds"], 65.7, 1e-9);
 }
 
+TEST(Report, ARankThatStoodStillIsNotHealthy) {
+  Report report;
+  report.outcomes = {ended(0, {.code = 69}, 8), stopped(1)};
+  report.outcomes[1].halted = true;
+  EXPECT_THAT(to_text(report), testing::HasSubstr("others: rank 1 stood still (SIGSTOP), killed by the launcher in "));
+}
+
+TEST(Report, SaysWhatFollows) {
+  Report report;
+  report.outcomes = {ended(0, {.signal = SIGKILL}, 8)};
+  report.restart = "restart 2 of 3";
+  report.restarts = true;
+  EXPECT_THAT(to_text(report), testing::HasSubstr("\n  next: starts anew by itself (restart 2 of 3)\n"));
+  report.saved = "checkpoint step-000010.pt";
+  report.resume_command = "lockstep train --resume run";
+  EXPECT_THAT(to_text(report),
+              testing::HasSubstr("\n  next: resumes by itself (restart 2 of 3) | lockstep train --resume run\n"));
+  report.restart = "all 3 are used up";
+  report.restarts = false;
+  EXPECT_THAT(to_text(report),
+              testing::HasSubstr("\n  restarts: all 3 are used up\n  next: lockstep train --resume run\n"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(report))["restart"], "all 3 are used up");
+}
+
 TEST(Report, SaysOnlyWhatIsKnown) {
   Report report;
   report.outcomes = {ended(0, {.code = 3}, 1)};

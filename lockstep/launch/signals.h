@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP (Ctrl-Z), SIGWINCH and SIGCHLD as events of a descriptor.
+// SIGINT, SIGTERM, SIGHUP, SIGQUIT (Ctrl-\), SIGUSR1, SIGTSTP (Ctrl-Z), SIGWINCH and SIGCHLD as events of a descriptor.
 #pragma once
 
 #include <csignal>

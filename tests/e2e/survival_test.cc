@@ -2,12 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
+#include <utility>
 
 #include "endless_run.h"
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "runs.h"
 
@@ -148,6 +154,73 @@ TEST_F(Survival, AStopDuringARestartSavesAndEnds) {
   const auto resumed = lockstep({"train", "--resume", run_});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(outcome_of(run_), undisturbed());
+}
+
+// Faults at random moments of a run: a rank that is killed, breaks, or stands still for a while, or the launcher that
+// is asked to stop, after which the run goes on with another number of ranks. LOCKSTEP_SOAK_FAULTS says how many
+// (default 4), LOCKSTEP_SOAK_SEED which.
+class RandomFaults : public Survival {
+ protected:
+  static constexpr int kFaultsARun = 4;
+
+  int below(int end) { return static_cast<int>(draw_() % static_cast<uint64_t>(end)); }
+  int draw_nproc() { return 1 << below(3); }
+  static Words on(int nproc, Words words) {
+    return std::move(words) + Words{"--nproc", std::to_string(nproc), "--snapshot-every", "7"};
+  }
+  // Returns whether the run goes on by itself.
+  bool harm(Program& program, int nproc) {
+    const int rank = below(nproc), fault = below(5);
+    const pid_t victim = worker_of(program, rank);
+    trace_ += cat(" fault ", fault, " to rank ", rank, " of ", nproc, ';');
+    if (fault == 4) return program.signal(SIGTERM), false;
+    if (victim > 0) kill(victim, std::array{SIGKILL, SIGSEGV, SIGABRT, SIGSTOP}[static_cast<size_t>(fault)]);
+    if (fault != 3) return true;
+    usleep(static_cast<useconds_t>(below(500)) * 1000);
+    if (victim > 0) kill(victim, SIGCONT);
+    return true;
+  }
+  void run_once() {
+    const std::string run = dir_ / cat("run", runs_++);
+    Words words = train_words(kLongRun + Words{"--max-restarts", "1000", "--out", run});
+    int faults = 0;
+    for (bool ended = false; !ended;) {
+      const int nproc = draw_nproc();
+      Program program(lockstep_command(on(nproc, words)));
+      bool goes_on = true;
+      while (goes_on && faults < kFaultsARun) {
+        usleep(static_cast<useconds_t>(100 + below(2500)) * 1000);
+        if (program.processes("lockstep").empty()) break;
+        goes_on = harm(program, nproc);
+        ++faults;
+      }
+      const auto result = program.wait(std::chrono::seconds(120));
+      ended = result.exit_code == 0;
+      ASSERT_TRUE(ended || result.exit_code == kExitStoppedOnRequest || result.exit_code == 128 + SIGTERM)
+          << result.exit_code << result.err;
+      words = {"train", "--resume", run, "--max-restarts", "1000"};
+      if (!ended && !std::filesystem::exists(run + "/checkpoints/last.pt") &&
+          !std::filesystem::exists(run + "/checkpoints/INTERRUPTED.pt")) {
+        words = train_words(kLongRun + Words{"--max-restarts", "1000", "--out", run, "--overwrite"});
+      }
+    }
+    EXPECT_EQ(steps_logged(run), first_steps(kLong));
+    EXPECT_EQ(outcome_of(run), undisturbed());
+    std::filesystem::remove_all(run);
+  }
+
+  std::mt19937_64 draw_{static_cast<uint64_t>(env_int("LOCKSTEP_SOAK_SEED", 0, 1'000'000'000).value_or(1))};
+  std::string trace_;
+  int runs_ = 0;
+};
+
+TEST_F(RandomFaults, EndWithTheWeightsOfAnUndisturbedRun) {
+  const auto faults = env_int("LOCKSTEP_SOAK_FAULTS", 1, 1'000'000).value_or(kFaultsARun);
+  for (int64_t done = 0; done < faults && !HasFailure(); done += kFaultsARun) {
+    trace_ = cat("LOCKSTEP_SOAK_SEED=", env("LOCKSTEP_SOAK_SEED").value_or("1"), ", run ", runs_, ':');
+    run_once();
+    if (HasFailure()) ADD_FAILURE() << trace_;
+  }
 }
 
 TEST_F(Survival, AMistakeIsNotTriedAgain) {

@@ -29,7 +29,8 @@ TEST(Watch, ARankThatStandsStillIsNamedWithItsStateAndItsStack) {
   const pid_t victim = run.worker(1);
   kill(victim, SIGSTOP);
   const std::string pid = std::to_string(victim);
-  EXPECT_TRUE(says(run.program, cat("rank 1 (pid ", pid, ") is stopped (SIGSTOP; kill -CONT ", pid, "); rank 0 is waiting at ")))
+  EXPECT_TRUE(says(run.program,
+                   cat("rank 1 (pid ", pid, ") is stopped (SIGSTOP; kill -CONT ", pid, "); rank 0 is waiting at ")))
       << run.program.err();
   EXPECT_THAT(run.program.err(), HasSubstr("warning: no progress for 1"));
   kill(victim, SIGCONT);
@@ -40,6 +41,19 @@ TEST(Watch, ARankThatStandsStillIsNamedWithItsStateAndItsStack) {
   EXPECT_TRUE(eventually([&] { return steps_logged(run.folder()).size() > done; })) << "it goes on";
   run.program.signal(SIGTERM);
   EXPECT_EQ(run.program.wait().exit_code, kExitStoppedOnRequest);
+}
+
+TEST(Watch, CtrlBackslashShowsTheStacksOfAllRanks) {
+  EndlessRun run(2);
+  ASSERT_TRUE(run.is_training());
+  run.program.signal(SIGQUIT);
+  for (const char* rank : {"0", "1"}) {
+    const std::string log = run.folder() + "/logs/rank" + rank + ".log";
+    EXPECT_TRUE(
+        eventually([&] { return read_file(log).find("stack, the innermost call first") != std::string::npos; }));
+  }
+  const auto done = steps_logged(run.folder()).size();
+  EXPECT_TRUE(eventually([&] { return steps_logged(run.folder()).size() > done; })) << "they go on";
 }
 
 // Nobody waits for it but the launcher.

@@ -1,9 +1,11 @@
 // lockstep-worker: one rank. The front starts it, or torchrun, mpirun, srun.
+#include <signal.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/run_main.h"
+#include "lockstep/base/stack_on_signal.h"
 #include "lockstep/recipes/registry.h"
 
 namespace lockstep::worker {
@@ -33,6 +35,7 @@ int run(const Arguments& words) {
 
 int main(int argc, char** argv) {
   using namespace lockstep;
+  write_stack_on(SIGUSR2);  // our launcher asks so where a rank stands still
   // Without the teardown of libtorch, which frees for a tenth of a second what the kernel frees at once.
   _exit(run_main([&] { return worker::run({argv + 1, argv + argc}); }));
 }
