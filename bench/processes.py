@@ -58,12 +58,12 @@ def peer(python, flags, ranks=RANKS, timeout=TIMEOUT):
     return result
 
 
-def our_checkpoint(field):
-    return last_json_line([LOCKSTEP, "bench", "checkpoint", "--json"])[field]
+def our_checkpoint(field, *flags):
+    return last_json_line([LOCKSTEP, "bench", "checkpoint", "--json", *flags])[field]
 
 
-def peer_checkpoint(python, field):
-    return last_json_line([python, PEER.parent / "torch_checkpoint.py"])[field]
+def peer_checkpoint(python, field, *flags):
+    return last_json_line([python, PEER.parent / "torch_checkpoint.py", *flags])[field]
 
 
 class TrainingRun:

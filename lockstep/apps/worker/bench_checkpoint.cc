@@ -27,22 +27,25 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr int64_t kWidth = 1024;                                 // of a layer
-constexpr double kLayerBytes = 3.0 * 4 * kWidth * (kWidth + 1);  // of its weights and AdamW's two moments
+constexpr int64_t kWidth = 1024;                             // of a layer
+constexpr double kLayerBytes = 4.0 * kWidth * (kWidth + 1);  // of its weights, and of each of AdamW's two moments
 
-// Layers that add up to the size, and their optimizer.
+// Layers that add up to the size, and their optimizer unless there are weights alone.
 struct Trained {
-  explicit Trained(int megabytes) {
-    const auto layers = std::max(1, static_cast<int>(megabytes * 1e6 / kLayerBytes));
+  explicit Trained(const apps::BenchCheckpointOptions& asked) {
+    const double layer_bytes = asked.weights ? kLayerBytes : 3 * kLayerBytes;
+    const auto layers = std::max(1, static_cast<int>(asked.megabytes * 1e6 / layer_bytes));
     for (int i = 0; i < layers; ++i) net->push_back(torch::nn::Linear(kWidth, kWidth));
-    optimizer = optim::make_optimizer("adamw", net->parameters());
+    if (!asked.weights) optimizer = optim::make_optimizer("adamw", net->parameters());
   }
   void step() {
+    if (!optimizer) return;
     for (at::Tensor& parameter : net->parameters()) parameter.mutable_grad() = at::full_like(parameter, 0.01);
     optimizer->update({});
     for (at::Tensor& parameter : net->parameters()) parameter.mutable_grad().reset();
   }
   checkpoint::Value value() const {
+    if (!optimizer) return checkpoint::Dict{{"model", checkpoint::state_dict(*net)}};
     return checkpoint::Dict{{"model", checkpoint::state_dict(*net)},
                             {"optimizer", checkpoint::optimizer_to_dict(loop::to_values(optimizer->state_dict()))}};
   }
@@ -50,7 +53,8 @@ struct Trained {
     const checkpoint::Value root = checkpoint::open_checkpoint(file);
     const checkpoint::ValueView view(root, file);
     checkpoint::load_state_dict(*net, view["model"].dict(), {.file = file});
-    optimizer->load_state_dict(loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file));
+    if (optimizer)
+      optimizer->load_state_dict(loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file));
   }
 
   torch::nn::Sequential net;
@@ -104,14 +108,14 @@ void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 int bench_checkpoint(const BenchOptions& options) {
   const apps::BenchCheckpointOptions& asked = options.checkpoint;
   const Scratch file(asked.folder);
-  Trained from(asked.megabytes);
+  Trained from(asked);
   from.step();
   std::vector<double> written, read, loaded, peaks;
   for (int round = 0; round < asked.rounds; ++round) {
     written.push_back(seconds_of([&] { checkpoint::write_pt(from.value(), file.path); }));
     if (asked.cold) forget(file.path);
     read.push_back(seconds_of([&] { read_through(file.path); }));
-    Trained to(asked.megabytes);
+    Trained to(asked);
     if (asked.cold) forget(file.path);
     reset_peak();
     const double before = resident_mb();
