@@ -97,9 +97,9 @@ void Attempt::on_signals(SignalWatch& signals) {
 void Attempt::on_end(RankProcess& process) {
   BoardRank& said = board_->ranks[static_cast<size_t>(process.rank)];
   process.ended_ns = board_->running_ns();
-  if (hang_ && hang_->rank == process.rank) {
-    said.fail(DesyncError::kExitCode, hang_->error);
+  if (hang_ && hang_->rank == process.rank && process.status->signal == SIGKILL) {
     process.status = ExitStatus{.code = DesyncError::kExitCode};
+    process.stopped = false;  // it is the one that failed
   }
   process.status = status_of(said, *process.status);
   const bool failed = note_end(said, *process.status);
@@ -215,15 +215,25 @@ void Attempt::ask_for_stack(const RankProcess& process) const {
 void Attempt::watch() {
   const int64_t now_ns = monotonic_ns();
   if (failure_.begun() || now_ns - looked_ns_ < int64_t{ProgressWatch::kLookMs} * 1'000'000) return;
+  constexpr int64_t kGapNs = 5'000'000'000;  // this process was frozen, and the ranks perhaps with it
+  if (looked_ns_ != 0 && now_ns - looked_ns_ > kGapNs) watch_->resumed(now_ns);
   looked_ns_ = now_ns;
   std::vector<bool> running;
   for (const auto& process : group_->ranks()) running.push_back(!process->status);
   const ProgressWatch::Findings found = watch_->look(running, now_ns);
   for (const std::string& line : found.lines) terminal_.say(line);
   for (const int rank : found.stacks) ask_for_stack(*group_->ranks()[static_cast<size_t>(rank)]);
-  if (!found.hang || hang_) return;
-  hang_ = found.hang;
-  group_->ranks()[static_cast<size_t>(hang_->rank)]->child.signal_group(SIGKILL);
+  if (found.hang) end_hang(*found.hang);
+}
+
+// The failure is the hang, whenever its process ends: in a call that the kernel does not end, a signal waits.
+void Attempt::end_hang(const ProgressWatch::Hang& hang) {
+  hang_ = hang;
+  board_->ranks[static_cast<size_t>(hang.rank)].fail(DesyncError::kExitCode, hang.error);
+  first_failure_ = cat("rank ", hang.rank, " has hung");
+  failed_ns_ = board_->running_ns();
+  failure_.begin(monotonic_ns());
+  group_->ranks()[static_cast<size_t>(hang.rank)]->child.signal_group(SIGKILL);
 }
 
 void Attempt::end_grace() {
@@ -284,7 +294,7 @@ RankOutcome Attempt::outcome_of(const RankProcess& process) const {
   outcome.stopped = process.stopped;
   outcome.halted = process.halted;
   outcome.spared = failure_.has_spared(static_cast<size_t>(process.rank));
-  outcome.trained = board_->first_step_ns.load() != 0;
+  outcome.trained = trained();
   return outcome;
 }
 
@@ -306,6 +316,7 @@ int64_t Attempt::progress() const {
 void Attempt::describe(Report& report) const {
   RankOutput& output = group_->ranks()[report.root]->output;
   report.failed = static_cast<double>(failed_ns_ - started_ns_) * 1e-9;
+  report.oom = report.outcomes[report.root].status.signal == SIGKILL ? oom_.verdict() : "";
   report.saved = board_->saved.get();
   report.log_path = output.log_path();
   report.last_lines = output.last_lines();

@@ -11,6 +11,7 @@
 #include "lockstep/base/node_memory.h"
 #include "lockstep/base/stop_request.h"
 #include "lockstep/launch/kept_slots.h"
+#include "lockstep/launch/oom.h"
 #include "lockstep/launch/output.h"
 #include "lockstep/launch/progress_watch.h"
 #include "lockstep/launch/rank_group.h"
@@ -23,9 +24,10 @@ namespace lockstep::launch {
 
 // Which attempt it is, and its ranks.
 struct Assignment {
-  int number = 0;     // counts the attempts
-  int nproc = 1;      // at most kMaxLocalRanks
-  std::string saved;  // the newest checkpoint of those before, for people; "": none
+  int number = 0;        // counts the attempts
+  int nproc = 1;         // at most kMaxLocalRanks
+  std::string saved;     // the newest checkpoint that there is before it, for people; "": none
+  bool trained = false;  // whether an earlier attempt has done a step
 };
 
 // That somebody wants the run to end. It spans all attempts.
@@ -38,7 +40,7 @@ struct Stop {
   bool failed_before = false;  // with either of these: a rank had failed by then, which the report tells
 };
 
-// One thread, on which no other handles signals.
+// To be used on one thread, while no other thread handles signals.
 class Attempt {
  public:
   // The references outlive this; `slots` may be null.
@@ -56,6 +58,7 @@ class Attempt {
   // After run(): how the ranks ended.
   std::vector<RankOutcome> outcomes() const;
   bool failed() const { return failure_.begun(); }
+  bool trained() const { return assignment_.trained || board_->first_step_ns.load() != 0; }
   // The furthest step that a rank has done or that is saved; -1 where neither is known.
   int64_t progress() const;
   // Whether everything that was to be saved is on the disk, or has failed: no write hangs.
@@ -83,6 +86,7 @@ class Attempt {
   int wait_ms() const;
   void end_grace();
   void watch();
+  void end_hang(const ProgressWatch::Hang& hang);
   void ask_for_stacks();
   void ask_for_stack(const RankProcess& process) const;
   void await_saves(SignalWatch& signals);
@@ -94,7 +98,8 @@ class Attempt {
   Terminal& terminal_;
   Stop& stop_;
   KeptSlots* slots_;
-  std::optional<RankGroup> group_;  // before the shared memory, which its guard must not hold
+  OomWatch oom_;
+  std::optional<RankGroup> group_;  // before its shared memory, which its guard must not hold
   NodeMemory memory_;
   Mapping board_memory_;
   Board* board_ = nullptr;

@@ -1,6 +1,7 @@
 #include "lockstep/launch/launcher.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <utility>
@@ -9,6 +10,16 @@
 #include "lockstep/base/log.h"
 
 namespace lockstep::launch {
+namespace {
+
+// Another build of a program may compute other bits.
+std::string identity_of(const std::string& program) {
+  struct stat file {};
+  if (stat(program.c_str(), &file) != 0) return "";
+  return cat(file.st_dev, ' ', file.st_ino, ' ', file.st_mtim.tv_sec, '.', file.st_mtim.tv_nsec);
+}
+
+}  // namespace
 
 // What the logs keep may be left out on the terminal.
 Launcher::Launcher(Options options)
@@ -16,7 +27,8 @@ Launcher::Launcher(Options options)
       terminal_(options_.out_fd, options_.err_fd,
                 {.wraps = options_.own_workers, .leaves_out = !options_.log_dir.empty()}),
       policy_(options_.max_restarts, options_.own_workers),
-      nproc_(options_.nproc) {
+      nproc_(options_.nproc),
+      program_(identity_of(options_.command.at(0))) {
   if (options_.nproc < 1 || options_.nproc > kMaxLocalRanks) {
     throw ConfigError("--nproc ", options_.nproc, ": expected a whole number from 1 to ", kMaxLocalRanks);
   }
@@ -37,20 +49,20 @@ int Launcher::run() {
 int Launcher::try_until_done() {
   SignalWatch signals;
   for (int number = 0;; ++number) {
-    const Assignment next{number, nproc_, attempt_ ? attempt_->board().saved.get() : ""};
+    const Assignment next{number, nproc_, attempt_ ? attempt_->board().saved.get() : options_.saved,
+                          attempt_ && attempt_->trained()};
     attempt_.reset();  // its memory goes before that of the next is made
     if (!slots_ && !options_.saves.folder.empty()) slots_.emplace(options_.nproc, options_.saves);
     attempt_ = std::make_unique<Attempt>(options_, next, terminal_, stop_, slots_ ? &*slots_ : nullptr);
-    attempt_->run(command_of(number), signals);
-    trained_ = trained_ || attempt_->board().first_step_ns.load() != 0;
+    attempt_->run(command_of(next), signals);
     bool again = false;
     const int code = conclude(&again);
     if (!again) return code;
   }
 }
 
-std::vector<std::string> Launcher::command_of(int number) const {
-  return number > 0 && options_.command_again ? options_.command_again(trained_) : options_.command;
+std::vector<std::string> Launcher::command_of(const Assignment& next) const {
+  return next.number > 0 && options_.command_again ? options_.command_again(next.trained) : options_.command;
 }
 
 bool Launcher::is_answer(int code) const { return code != 0 && code == options_.answer && options_.nproc == 1; }
@@ -89,16 +101,18 @@ int Launcher::conclude(bool* again) {
   const auto root = root_cause(outcomes);
   if (!root) return code;
   Report report = report_of(outcomes, *root);
-  const RestartPolicy::Verdict verdict = ask_policy(report);
+  RestartPolicy::Verdict verdict = ask_policy(report);
+  const bool stopped = verdict.again && stop_.request.asked();  // it ends where it would have gone on
+  if (stopped) verdict = {.text = "none: the run was asked to stop"};
   report.restart = verdict.text;
   report.restarts = *again = verdict.again;
   tell(report);
+  if (stopped && options_.stop_by == StopBy::kBoard && !stop_.at_once && is_saved()) return kExitStoppedOnRequest;
   return ended_by_signal ? 128 + stop_.signal : code;
 }
 
 Report Launcher::report_of(const std::vector<RankOutcome>& outcomes, size_t root) const {
   Report report{.outcomes = outcomes, .root = root};
-  report.oom = outcomes[root].status.signal == SIGKILL ? oom_.verdict() : "";
   report.resume_command = options_.resume_command;
   attempt_->describe(report);
   return report;
@@ -107,16 +121,23 @@ Report Launcher::report_of(const std::vector<RankOutcome>& outcomes, size_t root
 // A rank that the machine has no memory for, and ranks that get no further, are tried in a smaller number, if that is
 // allowed.
 RestartPolicy::Verdict Launcher::ask_policy(const Report& report) {
-  if (stop_.request.asked()) return {};
+  if (options_.max_restarts == 0) return {};
   if (!attempt_->at_rest()) return {.text = "none: the disk takes nothing"};
+  if (options_.own_workers && identity_of(options_.command[0]) != program_) {
+    return {.text = cat("none: ", options_.command[0], " was replaced since the run began")};
+  }
   RestartPolicy::Verdict verdict = policy_.next(report.outcomes[report.root], attempt_->progress());
   const bool too_many = !report.oom.empty() || policy_.without_progress() > 0;
   const int fewer = verdict.again && too_many && options_.fewer ? options_.fewer(nproc_) : 0;
   if (fewer == 0) return verdict;
   verdict.text += cat(", with ", fewer, fewer == 1 ? " rank in place of " : " ranks in place of ", nproc_);
   nproc_ = fewer;
+  policy_.forgive();
   return verdict;
 }
+
+// Whether a run that goes on finds what the failed ranks had done.
+bool Launcher::is_saved() const { return !attempt_->snapshot().empty() || !attempt_->newest_saved().empty(); }
 
 void Launcher::tell(const Report& report) {
   plain_mistake_ = is_plain_mistake(report.outcomes[report.root]);

@@ -10,7 +10,6 @@
 #include "lockstep/base/board.h"
 #include "lockstep/launch/attempt.h"
 #include "lockstep/launch/kept_slots.h"
-#include "lockstep/launch/oom.h"
 #include "lockstep/launch/output.h"
 #include "lockstep/launch/restart_policy.h"
 #include "lockstep/launch/run_spec.h"
@@ -28,10 +27,9 @@ class Launcher {
   // Runs the ranks (Attempt::run()), and again after a failure while RestartPolicy grants it. Each failed attempt is
   // reported. Returns the run's exit code: 0, 75, the root cause's of the last attempt (128+N if signal N killed it),
   // or 128+N if signal N stopped the run. Rank 0's standard output is forwarded unchanged; all other lines get the
-  // prefix
-  // "[rank k] " if there are several ranks. Ctrl-Z stops the ranks with the launcher, and they go on with it. A reader
-  // of the launcher's output that stands still holds up the ranks only if there are no logs. To be called once, on the
-  // main thread, with no other thread that handles signals. Throws ConfigError or IoError if the ranks can't be
+  // prefix "[rank k] " if there are several ranks. Ctrl-Z stops the ranks with the launcher, and they go on with it. A
+  // reader of the launcher's output that stands still holds up the ranks only if there are no logs. To be called once,
+  // on the main thread, while no other thread handles signals. Throws ConfigError or IoError if the ranks can't be
   // started.
   int run();
 
@@ -42,11 +40,12 @@ class Launcher {
 
  private:
   int try_until_done();
-  std::vector<std::string> command_of(int number) const;
+  std::vector<std::string> command_of(const Assignment& next) const;
   int conclude(bool* again);
   int conclude_grace();
   Report report_of(const std::vector<RankOutcome>& outcomes, size_t root) const;
   RestartPolicy::Verdict ask_policy(const Report& report);
+  bool is_saved() const;
   void tell(const Report& report);
   bool is_answer(int code) const;
   void check_output();
@@ -54,13 +53,12 @@ class Launcher {
 
   Options options_;
   Terminal terminal_;
-  OomWatch oom_;
   Stop stop_;
   RestartPolicy policy_;
   std::optional<KeptSlots> slots_;
   std::unique_ptr<Attempt> attempt_;  // the last one, which uses the others
   int nproc_;                         // of the next attempt
-  bool trained_ = false;              // some attempt has done a step
+  std::string program_;               // what tells the ranks' program from another one of its name
   bool plain_mistake_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/base/process_state.h"
 #include "lockstep/base/rank_text.h"
 #include "lockstep/base/text.h"
 
@@ -44,14 +45,17 @@ ProgressWatch::Findings ProgressWatch::look(const std::vector<bool>& running, in
     samples.push_back(sample_of(board_.ranks[rank], running[rank]));
   }
   Findings found;
-  if (const auto stall = stalls_.look(samples, now_ns, static_cast<int64_t>(board_.first_step_ns.load()))) {
+  const int64_t timeout_ns = timeout_ns_ == 0 ? 0 : timeout_ns_ + kAfterRanksNs;
+  const auto first_step_ns = static_cast<int64_t>(board_.first_step_ns.load());
+  if (const auto stall = stalls_.look(samples, now_ns, first_step_ns, timeout_ns)) {
     if (stall->is_new) {
       found.lines.push_back("warning: " + stall_text(*stall, running, now_ns));
       found.stacks = stall->suspects;
     }
+    const int rank = stall->suspects.front();
     const int64_t age_ns = now_ns - stall->since_ns;
-    if (timeout_ns_ > 0 && age_ns > timeout_ns_ + kAfterRanksNs) {
-      const int rank = stall->suspects.front();
+    // Who looks at it in a debugger may take their time.
+    if (stall->is_hang && process_state(board_.ranks[static_cast<size_t>(rank)].pid.load()) != 't') {
       found.hang = Hang{rank, cat("hung: no progress for ", whole_seconds(age_ns), " s (--timeout); it ",
                                   state_text(board_.ranks[static_cast<size_t>(rank)]))};
     }

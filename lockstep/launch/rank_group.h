@@ -1,4 +1,4 @@
-// The processes of one run, with the forwarding of their output and the record of their ends.
+// The processes of one attempt at a run, with the forwarding of their output and the record of their ends.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,8 @@ double stop_seconds_together(const Report& report, const RankOutcome& outcome) {
 // The end of a rank that is not the root cause, in words.
 std::string fate(const Report& report, const RankOutcome& outcome) {
   if (outcome.stopped) {
-    return cat(outcome.halted ? "stood still (SIGSTOP), killed" : "healthy, stopped", " by the launcher in ", tenths(stop_seconds_together(report, outcome)));
+    return cat(outcome.halted ? "stood still (SIGSTOP), killed" : "healthy, stopped", " by the launcher in ",
+               tenths(stop_seconds_together(report, outcome)));
   }
   if (outcome.status.exit_code() == CommError::kExitCode) return "noticed it and ended";
   if (outcome.status.exit_code() == kExitStoppedOnRequest) return "stopped on request";

@@ -25,6 +25,9 @@ class RestartPolicy {
   // known, and each attempt counts as progress.
   Verdict next(const RankOutcome& root, int64_t progress);
 
+  // The next attempt is another one, with fewer ranks: what the last ones got no further than does not count for it.
+  void forgive() { without_progress_ = 0; }
+
   int restarts() const { return restarts_; }                  // that were granted
   int without_progress() const { return without_progress_; }  // attempts in a row, the last one among them
 

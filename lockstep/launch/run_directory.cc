@@ -225,7 +225,10 @@ void RunDirectory::warn(const Logger& log) const {
 void go_on(train::TrainOptions& options, const std::string& folder, const std::optional<std::string>& resume) {
   options.out = folder;
   options.resume = resume;
-  if (options.resume && !options.load.empty()) options.loaded = std::exchange(options.load, "");
+  if (!options.resume || options.load.empty()) return;
+  options.loaded = std::exchange(options.load, "");
+  options.strip_prefix.clear();  // they speak of that file
+  options.ignore_unknown = false;
 }
 
 void check_inputs(const train::TrainOptions& options) {

@@ -22,7 +22,8 @@ struct RunSpec {
   // The same of a further attempt, asked for after one that has failed; `trained`: a step had been done. Empty: the
   // command stays.
   std::function<std::vector<std::string>(bool trained)> command_again = {};
-  int max_restarts = 0;  // further attempts after a failure
+  std::string saved = {};  // the checkpoint from which the first attempt goes on, for people; "": it begins anew
+  int max_restarts = 0;    // further attempts after a failure
   // How many ranks a further attempt may have where more of them keep failing; 0: as many. Empty: always as many.
   std::function<int(int ranks)> fewer = {};
   int nproc = 1;                      // at most kMaxLocalRanks

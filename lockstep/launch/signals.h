@@ -9,8 +9,8 @@
 namespace lockstep::launch {
 
 // Takes over these signals, and ignores SIGPIPE, while the object lives. Ends of children are known meanwhile even if
-// whoever started this program ignores SIGCHLD. One thread: the program's only one, or the
-// only one that does not block signals.
+// whoever started this program ignores SIGCHLD. One thread: the program's only one, or the only one that does not block
+// signals.
 class SignalWatch {
  public:
   // Signals that were ignored when the program started (nohup, a shell's background job) stay ignored, but for SIGCHLD.

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
@@ -41,9 +43,12 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
       {.command = command_line(rank_program, command.arguments()),
        .command_again =
            [&](bool trained) {
-             if (trained && train::holds_checkpoint(run.path())) go_on(options, run.path(), run.path());
+             // What --resume named may have become a numbered checkpoint by now.
+             const bool gone = options.resume && !std::filesystem::exists(*options.resume);
+             if ((trained || gone) && train::holds_checkpoint(run.path())) go_on(options, run.path(), run.path());
              return command_line(rank_program, command.arguments());
            },
+       .saved = run.resume() ? cat("checkpoint ", *run.resume()) : "",
        .max_restarts = options.max_restarts,
        .fewer = [&](int ranks) { return options.parallel.fewer_than(ranks); },
        .nproc = processes.nproc,

@@ -131,9 +131,13 @@ void Saver::failed(const std::string& why, uint32_t in_row) {
   log_.warning("a checkpoint was not saved, training goes on: ", why);
 }
 
-bool Saver::snapshot_due() const {
-  return mode_ != Mode::kWaited && at_interval(parts_.state.step, parts_.options.snapshot_every);
+// Elsewhere all of the state would be gathered for each.
+int64_t Saver::snapshot_every() const {
+  constexpr int64_t kUsual = 50;
+  return parts_.options.snapshot_every.value_or(mode_ == Mode::kTogether ? kUsual : 0);
 }
+
+bool Saver::snapshot_due() const { return mode_ != Mode::kWaited && at_interval(parts_.state.step, snapshot_every()); }
 
 void Saver::snapshot() {
   prepare();
@@ -198,7 +202,7 @@ void Saver::rescue() noexcept {
     const auto at_rest = [this] { return keeper_->at_rest(); };
     wait_for_disk(at_rest);
     const uint32_t failed = slots_->header().failed_in_row.load();
-    const auto asked = parts_.options.snapshot_every > 0 ? keeper_->ask_newest() : std::nullopt;
+    const auto asked = snapshot_every() > 0 ? keeper_->ask_newest() : std::nullopt;
     if (!asked || asked->was_there) return;
     wait_for_disk(at_rest);
     if (slots_->header().failed_in_row.load() > failed) throw IoError(slots_->header().error.get());
@@ -270,8 +274,7 @@ std::optional<int> Saver::slot_for(Purpose purpose) {
     look();
     return slots_->choose();
   }
-  const bool every_other =
-      parts_.options.snapshot_every > 0 && parts_.state.step / parts_.options.snapshot_every % 2 != 0;
+  const bool every_other = snapshot_every() > 0 && parts_.state.step / snapshot_every() % 2 != 0;
   if (every_other && any_pinned()) return std::nullopt;
   return slots_->choose();
 }

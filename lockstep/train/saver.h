@@ -63,6 +63,7 @@ class Saver {
   enum class Told : int64_t { kNoSlot = -1 };
 
   Mode choose_mode() const;
+  int64_t snapshot_every() const;
   bool leads() const { return parts_.world->rank() == 0; }
   checkpoint::Value whole_state() const;
   checkpoint::Value own_state(std::vector<checkpoint::OwnSlice>& slices) const;

@@ -229,7 +229,8 @@ TEST(Interrupted, TheCommandThatIsPrintedGoesOn) {
   ASSERT_NE(at, std::string::npos) << stopped.out;
   const std::string command = stopped.out.substr(at + before.size(), stopped.out.find('\n', at) - at - before.size());
   EXPECT_EQ(command, "lockstep train mnist --resume '" + run + "' --steps 2000");
-  const auto result = Program({.command = {"/bin/sh", "-c", bin_folder() + "/" + command}}).wait(std::chrono::seconds(180));
+  const auto result =
+      Program({.command = {"/bin/sh", "-c", bin_folder() + "/" + command}}).wait(std::chrono::seconds(180));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(final_of(run).at("steps"), 2000);
 }

@@ -67,11 +67,12 @@ std::span<char> Slots::room(int slot) const {
   return {mapping_.at<char>(kHeaderBytes + static_cast<size_t>(slot) * bytes), bytes};
 }
 
-// A mark that an earlier rank left in `done` would let a slot be committed before this attempt's rank has copied.
+// A mark that an earlier rank left in `done` would let a slot be committed before its successor has copied.
 void Slots::begin_anew(int ranks) const {
   for (int i = 0; i < kCount; ++i) {
+    slot(i).committed.store(0);
     for (auto& mark : slot(i).done) mark.store(0);
-    if (slot(i).committed.load() == 0) slot(i).pinned.store(0);
+    slot(i).pinned.store(0);
   }
   header().saved_best.store(0);
   header().lost_best.store(0);

@@ -70,8 +70,8 @@ class Slots {
   // The memory of a slot, whole pages.
   std::span<char> room(int slot) const;
 
-  // Prepares for other ranks, when those before them are gone and nothing is written: whole images stay, and what was
-  // left half-way or announced is forgotten.
+  // Prepares for other ranks, when those before them are gone and nothing is written: all images are forgotten, for the
+  // others begin with what is on the disk.
   void begin_anew(int ranks) const;
 
   // Chooses the slot for the next image: one that is not pinned, and not the newest whole one if there is another.

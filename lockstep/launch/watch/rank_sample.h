@@ -12,6 +12,7 @@ struct RankSample {
   bool running = false;        // its process has not ended
   uint64_t step = 0;           // the step being computed; 0: before the first
   uint64_t sequence = 0;       // collectives begun
+  bool waiting = false;        // it waits for other ranks, or says so
   int64_t beat_ns = 0;         // monotonic_ns() of its last progress
   int64_t reduce_wait_ns = 0;  // of all steps so far: waiting for other ranks
   int64_t data_wait_ns = 0;    // of all steps so far: waiting for the loader
@@ -21,6 +22,7 @@ inline RankSample sample_of(const BoardRank& rank, bool running) {
   return {.running = running && rank.state.load() == RankState::kRunning,
           .step = rank.step.load(),
           .sequence = rank.sequence.load(),
+          .waiting = rank.doing.get().starts_with("waiting"),
           .beat_ns = rank.beat_ns.load(),
           .reduce_wait_ns = rank.reduce_wait_ns.load(),
           .data_wait_ns = rank.data_wait_ns.load()};

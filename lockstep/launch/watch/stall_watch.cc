@@ -29,7 +29,7 @@ void StallWatch::note_steps(uint64_t step, int64_t at_ns, int64_t first_step_ns)
 }
 
 std::optional<StallWatch::Stall> StallWatch::look(std::span<const RankSample> ranks, int64_t now_ns,
-                                                  int64_t first_step_ns) {
+                                                  int64_t first_step_ns, int64_t timeout_ns) {
   seen_.resize(ranks.size());
   uint64_t furthest = 0;
   int64_t reached_ns = floor_ns_;  // by any of them
@@ -58,13 +58,21 @@ std::optional<StallWatch::Stall> StallWatch::look(std::span<const RankSample> ra
     stalled_ = false;
     return std::nullopt;
   }
+  const auto suspect = [&](size_t i) {
+    return ranks[i].running && ranks[i].sequence == behind && now_ns - seen_[i].progress_ns > patience;
+  };
+  bool any_busy = false;  // not all transports count their collectives: then all are behind, and most of them wait
+  for (size_t i = 0; i < ranks.size(); ++i) any_busy = any_busy || (suspect(i) && !ranks[i].waiting);
   for (size_t i = 0; i < ranks.size(); ++i) {
-    if (!ranks[i].running || ranks[i].sequence != behind || now_ns - seen_[i].progress_ns <= patience) continue;
+    if (!suspect(i) || (any_busy && ranks[i].waiting)) continue;
     stall.suspects.push_back(static_cast<int>(i));
     stall.since_ns = std::min(stall.since_ns, seen_[i].progress_ns);
   }
   if (stall.suspects.empty()) return std::nullopt;  // who is behind moves, and the others wait for it
   stall.is_new = !stalled_;
+  // Ranks that wait give up by themselves. Before a step's time is known it may be of any length.
+  const bool judged = timeout_ns > 0 && any_busy && !stall.is_new && !step_ns_.empty();
+  stall.is_hang = judged && now_ns - stall.since_ns > std::max(timeout_ns, patience);
   stalled_ = true;
   return stall;
 }

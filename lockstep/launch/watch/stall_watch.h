@@ -20,13 +20,15 @@ class StallWatch {
   struct Stall {
     int64_t since_ns = 0;       // the last progress of a suspect
     std::vector<int> suspects;  // indices of the samples; those that the others wait for
+    bool is_hang = false;       // it is as long as `timeout_ns`, and some suspect waits for no other rank
     bool is_new = false;        // it has not been returned before
   };
 
-  // Takes a look, a few times a second. Returns the stall for as long as it lasts: some rank has made no progress for
-  // patience_ns(). Nothing before all running ranks have begun their first step. `first_step_ns` is when that ended; 0:
-  // not yet, or unknown.
-  std::optional<Stall> look(std::span<const RankSample> ranks, int64_t now_ns, int64_t first_step_ns = 0);
+  // Takes a look, a few times a second. `timeout_ns` 0: no stall is a hang. Returns the stall for as long as it lasts:
+  // some rank has made no progress for patience_ns(). Nothing before all running ranks have begun their first step.
+  // `first_step_ns` is when that ended; 0: not yet, or unknown.
+  std::optional<Stall> look(std::span<const RankSample> ranks, int64_t now_ns, int64_t first_step_ns = 0,
+                            int64_t timeout_ns = 0);
   // All ranks have been stopped until now (Ctrl-Z).
   void resumed(int64_t now_ns) { floor_ns_ = now_ns; }
 

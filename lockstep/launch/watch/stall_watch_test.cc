@@ -86,6 +86,35 @@ TEST(StallWatch, AFirstStepMayTakeAMinute) {
   EXPECT_TRUE(of.look(2));
 }
 
+TEST(StallWatch, AHangIsALongStallOfARankThatDoesNotWait) {
+  TwoRanks of;
+  const auto look = [&](int64_t seconds) {
+    return of.watch.look(of.ranks, of.now_ns += seconds * kSecond, 0, 60 * kSecond);
+  };
+  for (int i = 0; i < 5; ++i) {
+    of.step();
+    EXPECT_FALSE(look(1));
+  }
+  of.ranks[0].waiting = true;
+  const auto stall = look(70);
+  ASSERT_TRUE(stall);
+  EXPECT_EQ(stall->suspects, std::vector{1}) << "rank 0 waits, and has begun no more collectives than rank 1";
+  EXPECT_FALSE(stall->is_hang) << "it is told first";
+  EXPECT_TRUE(look(1)->is_hang);
+  of.ranks[1].waiting = true;
+  EXPECT_FALSE(look(1)->is_hang) << "they give up by themselves";
+}
+
+TEST(StallWatch, NothingHangsBeforeAStepsTimeIsKnown) {
+  TwoRanks of;
+  EXPECT_FALSE(of.watch.look(of.ranks, of.now_ns, 0, kSecond));
+  for (int i = 1; i < 10; ++i) {
+    const auto stall = of.watch.look(of.ranks, of.now_ns + i * 100 * kSecond, 0, kSecond);
+    ASSERT_TRUE(stall);
+    EXPECT_FALSE(stall->is_hang);
+  }
+}
+
 TEST(StallWatch, RanksThatHaveEndedDoNotCount) {
   TwoRanks of;
   of.step();

@@ -145,7 +145,7 @@ TEST(TrainLine, BadLines) {
       {"imagenet --preset paddle", "--preset paddle: imagenet has no presets"},
       {"unet --size 96 --scale 0.5", "--size and --scale: give only one of them"},
       {"unet -e x", "--epochs x: expected a whole number"},
-      {"mnist --max-restarts 3", "--max-restarts: unknown option"},
+      {"mnist --max-errors 3", "--max-errors: unknown option"},
   };
   for (const auto& [line, expected] : cases) EXPECT_THAT(refusal(line), StartsWith(expected)) << line;
 }

@@ -86,10 +86,8 @@ void TrainOptions::declare_evaluation(config::OptionSet& options) {
   options.number("keep", "N", "numbered checkpoints that stay", &keep, 1, 1'000'000, kNone);
   options.toggle("background-saves", "write checkpoints while training goes on", &background_saves, kNone);
   options.number("snapshot-every", "STEPS",
-                 "keep the state in memory for when ranks die (0, or without background saves: don't)", &snapshot_every,
-                 0, kMostSteps, kNone);
-  options.number("max-restarts", "N", "times that failed ranks are started anew, where that may help", &max_restarts, 0,
-                 1'000'000, kNone);
+                 "keep the state in memory for when ranks die (default: 50 under lockstep's launcher; 0: don't)",
+                 &snapshot_every, 0, kMostSteps, kNone);
   options.number("grace", "SECONDS", "that a stopped run may take to save (0: what it takes)", &grace, 0, 1e6, kNone);
 }
 
@@ -106,6 +104,8 @@ void TrainOptions::declare_tracking(config::OptionSet& options) {
 
 void TrainOptions::declare_machine(config::OptionSet& options) {
   options.section("Machine and messages");
+  options.number("max-restarts", "N", "times that failed ranks are started anew, where that may help", &max_restarts, 0,
+                 1'000'000, kNone);
   device.declare(options, kTrajectory);
   options.word("normalize", "images: as they are read (host), or as bytes that the device normalises; same bits",
                &normalize, kNone);
@@ -122,6 +122,7 @@ void TrainOptions::resolve(const parallel::Machine& machine, int recipe_lanes) {
   resolve_ranks(machine, recipe_lanes);
   check_start();
   check_device();
+  check_saves();
   require(track.tensorboard || resume || histograms_every.value_or(0) == 0,
           "--histograms-every: goes with --track tensorboard, which shows them");
   if (optimizer.name || optimizer.momentum || optimizer.nesterov) optimizer.check(optimizer.name.value_or("sgd"));
@@ -169,6 +170,11 @@ void TrainOptions::check_device() const {
           "--device cuda: goes with --backend nccl, or with gloo for ranks that share a GPU");
   require(decode != DecodeOn::kDevice || normalize != NormalizeOn::kHost,
           "--decode device: pictures are normalised where they are decoded; leave --normalize host out");
+}
+
+void TrainOptions::check_saves() const {
+  require(background_saves || snapshot_every.value_or(0) == 0,
+          "--snapshot-every: goes with --background-saves on, whose memory it uses");
 }
 
 void check_evaluations(const TrainOptions& options, const std::string& schedule) {

@@ -87,9 +87,9 @@ struct TrainOptions {
   int64_t early_stop = 0;  // evaluations in a row without a better metric that end the run; 0: none do
   int keep = 3;            // numbered checkpoints that stay
   bool background_saves = true;
-  int64_t snapshot_every = 50;  // steps; 0: none, as without background_saves
-  int max_restarts = 3;         // of a run whose ranks have failed
-  double grace = 0;             // seconds from a request to stop to the ranks' end; 0: as long as they take
+  std::optional<int64_t> snapshot_every;  // steps; 0: none; unset: 50 where the launcher keeps them, else none
+  int max_restarts = 3;                   // of a run whose ranks have failed
+  double grace = 0;                       // seconds from a request to stop to the ranks' end; 0: as long as they take
 
   Tracked track;
   std::optional<int64_t> histograms_every;  // steps, 0: never; unset: at evaluations
@@ -122,6 +122,7 @@ struct TrainOptions {
   void resolve_ranks(const parallel::Machine& machine, int recipe_lanes);
   void check_start() const;
   void check_device() const;
+  void check_saves() const;
 };
 
 // Throws ConfigError if the schedule or --early-stop depends on evaluations and the run has none.

@@ -89,6 +89,13 @@ TEST(TrainOptions, IntervalsOfTime) {
   EXPECT_THROW(read_interval("eval-every", "10min"), ConfigError);
 }
 
+TEST(TrainOptions, SnapshotsNeedTheMemoryOfBackgroundSaves) {
+  EXPECT_THAT(refusal([](O& o) { o.snapshot_every = 5, o.background_saves = false; }),
+              HasSubstr("--snapshot-every: goes with --background-saves on"));
+  EXPECT_EQ(refusal([](O& o) { o.snapshot_every = 5; }), "");
+  EXPECT_EQ(refusal([](O& o) { o.background_saves = false; }), "");
+}
+
 TEST(TrainOptions, HistogramsNeedTensorboard) {
   EXPECT_EQ(refusal([](O& o) { o.histograms_every = 5; }),
             "--histograms-every: goes with --track tensorboard, which shows them");
