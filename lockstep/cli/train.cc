@@ -117,6 +117,9 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
     const parallel::ParallelOptions& processes = line.options().parallel;
     starts = !help && starts_ranks(program, processes.nproc, line.command().rows().find("nproc")->given);
     if (help || starts) return;
+    if (line.options().detach) {
+      throw ConfigError("--detach: this rank has no launcher here that could go on in the background; leave it out");
+    }
     check_inputs(line.options());
     train::let_gpus_repeat(line.options().device, line.options().deterministic);
     check_world(line.world());

@@ -45,6 +45,7 @@ void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals)
   start_all(command);
   while (!group_->all_ended()) {
     if (group_->wait(signals.descriptor(), wait_ms(), [this](RankProcess& p) { on_end(p); })) on_signals(signals);
+    tell_of_first_step();
     stop_others();
     end_grace();
     watch();
@@ -187,6 +188,12 @@ void Attempt::tell_of_save(size_t rank) {
   const std::string doing = board_->ranks[rank].doing.get();
   terminal_.say(cat(first_failure_, "; waiting for rank ", rank, " (", doing.empty() ? "saving a checkpoint" : doing,
                     "), for at most ", spec_.save_patience_ns / 1'000'000'000, " s without progress"));
+}
+
+void Attempt::tell_of_first_step() {
+  if (!spec_.on_first_step || told_of_first_step_ || board_->first_step_ns.load() == 0) return;
+  told_of_first_step_ = true;
+  spec_.on_first_step();
 }
 
 int Attempt::wait_ms() const {

@@ -83,6 +83,7 @@ class Attempt {
   void signal_all(int signal);
   void stop_others();
   void tell_of_save(size_t rank);
+  void tell_of_first_step();
   int wait_ms() const;
   void end_grace();
   void watch();
@@ -111,6 +112,7 @@ class Attempt {
   Stopping failure_;                         // begun when the first rank failed
   std::string first_failure_;                // "rank 1 was killed by SIGKILL"
   bool told_of_save_ = false;
+  bool told_of_first_step_ = false;
   int64_t snapshot_step_ = -1;
   std::string snapshot_, newest_saved_;
 };

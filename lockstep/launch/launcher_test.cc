@@ -341,8 +341,11 @@ TEST_F(LauncherTest, TheBoardCanBeReadAfterwards) {
   options.quiet = true;
   const Descriptor null(open("/dev/null", O_WRONLY));
   options.err_fd = null.get();
+  int first_steps = 0;
+  options.on_first_step = [&first_steps] { ++first_steps; };
   Launcher launcher(options);
   EXPECT_EQ(launcher.run(), 70);
+  EXPECT_EQ(first_steps, 1);
   EXPECT_EQ(launcher.board().ranks[1].step.load(), 7u);
   EXPECT_EQ(launcher.board().first_step_ns.load(), 1u);
 }

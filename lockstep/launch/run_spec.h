@@ -34,7 +34,9 @@ struct RunSpec {
   std::string resume_command = {};    // the command that the report advises once a checkpoint is saved
   bool only_rank0_on_stdout = false;  // whether the other ranks' standard output goes to standard error
   int answer = 0;                     // an exit code of one rank that is a result, and needs no report; 0: none is
-  bool quiet = false;                 // whether the ranks' output is kept off the terminal; reports are shown
+  // Called on run()'s thread, once an attempt, when the ranks have done a first step of training. Empty: nobody asks.
+  std::function<void()> on_first_step = {};
+  bool quiet = false;  // whether the ranks' output is kept off the terminal; reports are shown
   StopBy stop_by = StopBy::kBoard;
   // How long a rank that writes a checkpoint, when another one fails, may go without progress before it is stopped.
   int64_t save_patience_ns = Stopping::kPatienceNs;

@@ -2,11 +2,16 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <ctime>
 #include <filesystem>
+#include <functional>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
+#include "lockstep/launch/detach.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/parallel/options/lanes.h"
@@ -23,19 +28,35 @@ std::vector<std::string> command_line(const std::string& program, const std::vec
   return words;
 }
 
-}  // namespace
+// The job's launcher would take the foreground's end for the run's.
+void refuse_of_job(const Start& start) {
+  if (start.jobs.empty()) return;
+  throw ConfigError("--detach: this is a process of ", start.jobs.front().name,
+                    ", which would end the run with this command; leave --detach out");
+}
 
-int start_training(const std::string& rank_program, train::TrainCommand& command) {
+// The first line tells, in a log to which later starts add, where each of them begins.
+void enter_background(Background& background, const RunDirectory& run) {
+  std::array<char, 32> now{};
+  const std::time_t seconds = std::time(nullptr);
+  std::tm local{};
+  std::strftime(now.data(), now.size(), "%F %T", localtime_r(&seconds, &local));
+  background.write_to(train::RunFiles{run.path()}.launcher_log(),
+                      cat("in the background since ", now.data(), ", pid ", getpid(), " on ", host_name(), '\n'));
+}
+
+// With --quiet the foreground prints the folder alone, for scripts.
+std::function<void()> told_of_begin(Background* background, const std::string& folder, bool quiet) {
+  if (background == nullptr) return {};
+  return [=] { background->begun(quiet ? folder + '\n' : background_text(folder, getpid())); };
+}
+
+int train_in_folder(const std::string& rank_program, train::TrainCommand& command, const Start& start,
+                    Background* background) {
   train::TrainOptions& options = command.options();
-  const Start start = find_start(options);
-  if (const std::string done = find_done(start); !done.empty()) {
-    if (!options.quiet && !write_all(STDOUT_FILENO, done + '\n')) throw IoError("standard output: can't be written");
-    return 0;
-  }
-  check_inputs(options);
-  train::check_gpus(options.device, options.parallel.nproc, options.may_share_gpus());
   auto run = RunDirectory::prepare(options, start);
   go_on(options, run.path(), run.resume());
+  if (background != nullptr) enter_background(*background, run);
   run.warn(Logger::from_environment(""));
   const parallel::ParallelOptions& processes = options.parallel;
   const train::FolderWatch folder(run.path());
@@ -56,6 +77,7 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
        .log_dir = run.logs(),
        .error_dir = run.errors(),
        .resume_command = command.resume_command(run.path()),
+       .on_first_step = told_of_begin(background, run.path(), options.quiet),
        .run_lock = run.lock().descriptor(),
        .saves = {.folder = options.background_saves ? train::RunFiles{run.path()}.checkpoints() : "",
                  .keep_last = options.keep,
@@ -67,6 +89,25 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
   if (launcher.ended_by_plain_mistake()) run.discard_if_unused();
   if (code == 0) run.mark_ended();
   return code;
+}
+
+}  // namespace
+
+int start_training(const std::string& rank_program, train::TrainCommand& command) {
+  train::TrainOptions& options = command.options();
+  const Start start = find_start(options);
+  if (const std::string done = find_done(start); !done.empty()) {
+    if (!options.quiet && !write_all(STDOUT_FILENO, done + '\n')) throw IoError("standard output: can't be written");
+    return 0;
+  }
+  check_inputs(options);
+  train::check_gpus(options.device, options.parallel.nproc, options.may_share_gpus());
+  if (!options.detach) return train_in_folder(rank_program, command, start, nullptr);
+  refuse_of_job(start);
+  return in_background([&](Background& background) {
+    options.detach = false;
+    return train_in_folder(rank_program, command, start, &background);
+  });
 }
 
 int start_evaluation(const std::string& rank_program, const train::EvalCommand& command) {

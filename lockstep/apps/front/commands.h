@@ -24,6 +24,9 @@ int pack(const Arguments& args);
 int data(const Arguments& args);
 int launch(const Arguments& args);
 int doctor(const Arguments& args);
+int ps(const Arguments& args);
+int logs(const Arguments& args);
+int stop(const Arguments& args);
 
 // Returns the path of lockstep-worker, beside this program. In a bundle it finds libtorch first, and this process's
 // environment is then that of the worker. Throws IoError if the worker is not there; as bundle::find_libtorch().

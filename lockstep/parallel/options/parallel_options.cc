@@ -41,10 +41,10 @@ void ParallelOptions::declare(config::OptionSet& options) {
     return most;
   };
   const auto write = [this](int most) { return min_nproc > 0 ? cat(min_nproc, ':', most) : write_nproc(most); };
-  config::Option& row = options.form("nproc", "N|MIN:MAX|auto",
-                                     "processes (fewer where MAX keep failing; auto: one a core, or a GPU; default: by "
-                                     "the cores and the recipe's lanes)",
-                                     &nproc, read, write, kNone);
+  config::Option& row =
+      options.form("nproc", "N|MIN:MAX|auto",
+                   "processes; fewer where MAX keep failing (default: by the cores and the recipe's lanes)", &nproc,
+                   read, write, kNone);
   row.is_text = false;
   row.reset = [this] { nproc = kUnsaid, min_nproc = 0; };
   options.number("lanes", "S", "slices of the global batch (default: N of --nproc, else the recipe's)", &lanes, 0,

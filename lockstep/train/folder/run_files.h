@@ -17,6 +17,8 @@ struct RunFiles {
   std::string last() const { return checkpoints() + "/last.pt"; }
   std::string interrupted() const { return checkpoints() + "/INTERRUPTED.pt"; }
   std::string logs() const { return folder + "/logs"; }
+  std::string launcher_log() const { return logs() + "/launcher.log"; }  // of a run in the background
+  std::string rank_log(int rank) const { return logs() + "/rank" + std::to_string(rank) + ".log"; }
   std::string errors() const { return folder + "/errors"; }
   std::string data_list() const { return folder + "/data.list"; }
   std::string data_scan() const { return folder + "/data.scan"; }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -25,6 +26,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr int kPollMs = 10;
+constexpr int kMostLooks = 5;  // in a row at a lock that is free: owner_of() takes it for a moment
 
 // Whether the descriptor is of the file that the path leads to now.
 bool is_at(int descriptor, const std::string& path) {
@@ -89,13 +91,20 @@ Text read_text(int file) {
   return last == texts.rend() ? texts.front() : *last;
 }
 
+// Reads "pid 812 on node3".
+LockOwner read_owner(const std::string& text) {
+  LockOwner owner;
+  std::istringstream words(text);
+  std::string pid_word, on;
+  if (!(words >> pid_word >> owner.pid >> on >> owner.host)) return {};
+  return owner;
+}
+
 // Whether the owner was a process of this host that is no more. It was killed then, and its workers with it.
-bool has_ended(const std::string& owner) {
-  std::istringstream words(owner);
-  std::string pid_word, on, host;
-  int pid = 0;
-  if (!(words >> pid_word >> pid >> on >> host) || host != host_name()) return false;
-  const char state = process_state(pid);
+bool has_ended(const std::string& text) {
+  const LockOwner owner = read_owner(text);
+  if (owner.pid == 0 || owner.host != host_name()) return false;
+  const char state = process_state(owner.pid);
   return state == '\0' || state == 'Z' || state == 'X';
 }
 
@@ -126,12 +135,37 @@ bool has_no_locks(int error) { return error == ENOLCK || error == EOPNOTSUPP || 
 
 }  // namespace
 
+LockOwner owner_of(const std::string& folder) {
+  const Descriptor file(open(RunFiles{folder}.lock().c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return {};
+  const bool is_free = flock(file.get(), LOCK_SH | LOCK_NB) == 0;
+  if (is_free) return {};
+  const bool unknown = has_no_locks(errno);
+  LockOwner owner = read_owner(read_text(file.get()).owner);
+  owner.held = !unknown || (owner.host == host_name() && has_lock_open(owner.pid, folder).value_or(false));
+  return owner.held ? owner : LockOwner{};
+}
+
+std::optional<bool> has_lock_open(int pid, const std::string& folder) {
+  struct stat lock {};
+  if (stat(RunFiles{folder}.lock().c_str(), &lock) != 0) return false;
+  std::error_code error;
+  std::filesystem::directory_iterator each(cat("/proc/", pid, "/fd"), error), end;
+  if (error == std::errc::permission_denied) return std::nullopt;
+  for (; !error && each != end; each.increment(error)) {
+    struct stat open_file {};
+    const bool known = stat(each->path().c_str(), &open_file) == 0;
+    if (known && open_file.st_dev == lock.st_dev && open_file.st_ino == lock.st_ino) return true;
+  }
+  return false;
+}
+
 RunLock RunLock::take(const std::string& folder, const std::string& option) { return take(folder, option, Means{}); }
 
 RunLock RunLock::take(const std::string& folder, const std::string& option, const Means& means) {
   const std::string path = RunFiles{folder}.lock();
   const Deadline patience(means.patience);
-  for (;;) {
+  for (int looks = 0;; ++looks) {
     RunLock lock;
     lock.file_ = Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (!lock.file_) {
@@ -141,7 +175,7 @@ RunLock RunLock::take(const std::string& folder, const std::string& option, cons
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK) {
         const std::string owner = read_text(lock.descriptor()).owner;
-        if (!has_ended(owner) || patience.passed()) refuse(option, owner);
+        if (looks >= kMostLooks && (!has_ended(owner) || patience.passed())) refuse(option, owner);
         poll(nullptr, 0, kPollMs);
         continue;
       }

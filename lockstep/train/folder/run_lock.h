@@ -22,6 +22,21 @@ struct JobCommand {
   bool operator==(const JobCommand&) const = default;
 };
 
+// Who holds the lock of a folder.
+struct LockOwner {
+  bool held = false;      // a run is under way there
+  int pid = 0;            // of the process that took the lock, the front or rank 0; 0: not known
+  std::string host = {};  // its host
+  bool operator==(const LockOwner&) const = default;
+};
+
+// Looks at a folder's lock, which stays as it is. Nobody holds one that is not there or can't be read. Any thread.
+LockOwner owner_of(const std::string& folder);
+
+// Whether the process of this host has the folder's lock open, as the processes of its run have; nothing where that may
+// not be known, as of another user's process.
+std::optional<bool> has_lock_open(int pid, const std::string& folder);
+
 class RunLock {
  public:
   // What the lock is taken by. Tests give others.

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/testing/file_size_limit.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/base/testing/temp_dir.h"
@@ -42,6 +43,29 @@ TEST_F(RunLockTest, ASecondOwnerIsRefusedByTheName) {
     EXPECT_THROW(take(), ConfigError);
   }
   EXPECT_TRUE(is_free()) << "it goes with its owner";
+}
+
+TEST_F(RunLockTest, ALookNamesTheOwner) {
+  EXPECT_EQ(owner_of(dir_.path()), LockOwner{}) << "no lock";
+  EXPECT_EQ(has_lock_open(getpid(), dir_.path()), false);
+  {
+    const RunLock lock = take();
+    EXPECT_EQ(owner_of(dir_.path()), (LockOwner{.held = true, .pid = getpid(), .host = host_name()}));
+    EXPECT_EQ(has_lock_open(getpid(), dir_.path()), true);
+    EXPECT_EQ(has_lock_open(getppid(), dir_.path()).value_or(false), false);
+  }
+  EXPECT_EQ(owner_of(dir_.path()), LockOwner{}) << "it is free";
+  EXPECT_TRUE(is_free()) << "and stays so";
+}
+
+// Who looks holds the lock for a moment.
+TEST_F(RunLockTest, ALookKeepsNobodyOut) {
+  static int calls = 0;
+  const auto looked_at = [](int, int) {
+    errno = EWOULDBLOCK;
+    return ++calls < 4 ? -1 : 0;
+  };
+  EXPECT_NO_THROW(RunLock::take(dir_.path(), "--out runs/a", {.lock_file = looked_at}));
 }
 
 TEST_F(RunLockTest, LastsAsLongAsAnyProcessHoldsItsDescriptor) {

@@ -86,8 +86,8 @@ void TrainOptions::declare_evaluation(config::OptionSet& options) {
   options.number("keep", "N", "numbered checkpoints that stay", &keep, 1, 1'000'000, kNone);
   options.toggle("background-saves", "write checkpoints while training goes on", &background_saves, kNone);
   options.number("snapshot-every", "STEPS",
-                 "keep the state in memory for when ranks die (default: 50 under lockstep's launcher; 0: don't)",
-                 &snapshot_every, 0, kMostSteps, kNone);
+                 "keep the state in memory, to be saved if ranks die (default: 50; 0: don't)", &snapshot_every, 0,
+                 kMostSteps, kNone);
   options.number("grace", "SECONDS", "that a stopped run may take to save (0: what it takes)", &grace, 0, 1e6, kNone);
 }
 
@@ -116,6 +116,9 @@ void TrainOptions::declare_machine(config::OptionSet& options) {
   options.flag("detect-anomaly", "name the layer that a loss that is not finite comes from", &detect_anomaly, kNone);
   options.number("log-every", "STEPS", "print a line with the loss (0: don't)", &log_every, 0, kMostSteps, kNone);
   options.flag("quiet", "errors, warnings and the last lines only", &quiet, kNone).of_one_start();
+  options.flag("detach", "go on in the background: see lockstep ps, logs and stop", &detach, kNone)
+      .of_one_start()
+      .not_in_file();
 }
 
 void TrainOptions::resolve(const parallel::Machine& machine, int recipe_lanes) {

@@ -106,6 +106,7 @@ struct TrainOptions {
   bool detect_anomaly = false;  // check every operator's results
   int64_t log_every = 0;        // steps between two lines of progress; 0: there are none
   bool quiet = false;
+  bool detach = false;  // the launcher goes on in the background
 
   // Whether ranks may compute on one GPU: NCCL takes one a rank, Gloo any.
   bool may_share_gpus() const { return comm.backend == "gloo"; }
