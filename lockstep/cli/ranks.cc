@@ -5,8 +5,8 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/shown.h"
-#include "lockstep/rendezvous/environment.h"
 #include "lockstep/rendezvous/give_up.h"
+#include "lockstep/rendezvous/place/environment.h"
 #include "lockstep/train/device_facts.h"
 #include "lockstep/world/backends.h"
 

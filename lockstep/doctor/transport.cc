@@ -25,7 +25,7 @@ SelfTest self_test(const std::string& worker, const std::string& backend) {
   SelfTest test{{"env"}, 1};
   // Its ranks must not take themselves for the launcher's. Open MPI must also run for root and on few cores.
   for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR",
-                           "MASTER_PORT", "LOCKSTEP_NODE_MEMORY"}) {
+                           "MASTER_PORT", "LOCKSTEP_NODE_MEMORY", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM"}) {
     test.command.insert(test.command.end(), {"-u", name});
   }
   test.command.insert(test.command.end(), {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -12,11 +13,17 @@
 #include "lockstep/base/process_state.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/environment.h"
+#include "lockstep/launch/launched_ranks.h"
 
 namespace lockstep::launch {
 namespace {
 
 constexpr int kPatienceMs = 200;  // for processes that a rank has started and left behind at the end of a run
+
+// The number of a local rank in the world, which may have other nodes.
+int rank_in_world(const RunSpec& spec, int local_rank) {
+  return local_rank + (spec.layout ? spec.layout->first_rank : 0);
+}
 
 }  // namespace
 
@@ -79,15 +86,19 @@ void Attempt::start_all(const std::vector<std::string>& command) {
   for (const int fd : {spec_.run_lock, slots}) {
     if (fd >= 0) request.inherited.push_back(fd);
   }
+  std::optional<LaunchedRanks> launched;
+  if (spec_.layout) launched.emplace(*spec_.layout, assignment_.nproc, assignment_.number, rank.master_port);
   for (rank.rank = 0; rank.rank < assignment_.nproc; ++rank.rank) {
+    request.command = command;
     request.environment = rank_environment(base, rank);
     request.in = rank.rank == 0 ? spec_.in_fd : -1;
-    group_->start(rank.rank, request,
-                  {.prefix = assignment_.nproc > 1 ? cat("[rank ", rank.rank, "] ") : "",
-                   .raw_out = rank.rank == 0,
-                   .out_to_err = spec_.only_rank0_on_stdout,
-                   .silent = spec_.quiet,
-                   .log_path = spec_.log_dir.empty() ? "" : cat(spec_.log_dir, "/rank", rank.rank, ".log")});
+    RankOutput::Options output{.prefix = assignment_.nproc > 1 ? cat("[rank ", rank.rank, "] ") : "",
+                               .raw_out = rank.rank == 0,
+                               .out_to_err = spec_.only_rank0_on_stdout,
+                               .silent = spec_.quiet,
+                               .log_path = spec_.log_dir.empty() ? "" : cat(spec_.log_dir, "/rank", rank.rank, ".log")};
+    if (launched) launched->complete(rank.rank, request, output);
+    group_->start(rank.rank, request, std::move(output));
   }
 }
 
@@ -107,7 +118,7 @@ void Attempt::on_end(RankProcess& process) {
   const bool was_asked = stop_.request.asked() && spec_.stop_by == StopBy::kSignal;
   if (!failed || was_asked) return;
   if (failure_.begun()) return;
-  first_failure_ = cat("rank ", process.rank, ' ', process.status->text());
+  first_failure_ = cat("rank ", rank_in_world(spec_, process.rank), ' ', process.status->text());
   failed_ns_ = process.ended_ns;
   failure_.begin(monotonic_ns());
   for (const auto& each : group_->ranks()) each->halted = !each->status && process_stopped(each->child.pid());
@@ -295,7 +306,7 @@ void Attempt::save_snapshot(SignalWatch& signals) {
 
 RankOutcome Attempt::outcome_of(const RankProcess& process) const {
   RankOutcome outcome = outcome_on(board_->ranks[static_cast<size_t>(process.rank)], *process.status);
-  outcome.rank = process.rank;
+  outcome.rank = rank_in_world(spec_, process.rank);
   outcome.pid = process.child.pid();
   outcome.ended = static_cast<double>(process.ended_ns - started_ns_) * 1e-9;
   outcome.stopped = process.stopped;

@@ -17,7 +17,8 @@
 namespace lockstep::launch {
 namespace {
 
-auto find(std::vector<std::string>& variables, const std::string& name) {
+template <typename Variables>
+auto find(Variables& variables, const std::string& name) {
   return std::find_if(variables.begin(), variables.end(),
                       [start = name + "="](const std::string& each) { return each.rfind(start, 0) == 0; });
 }
@@ -28,12 +29,37 @@ constexpr int kSpins = 30000;
 
 template <typename Value>
 void set(std::vector<std::string>& variables, const std::string& name, const Value& value) {
-  const auto found = find(variables, name);
-  if (found != variables.end()) variables.erase(found);
-  variables.push_back(cat(name, '=', value));
+  set_variable(variables, name, cat(value));
+}
+
+Descriptor bound_socket(int& port) {
+  Descriptor socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (!socket_fd || bind(socket_fd.get(), generic, size) != 0 || getsockname(socket_fd.get(), generic, &size) != 0) {
+    throw IoError("can't find a free port of 127.0.0.1: ", errno_text(errno));
+  }
+  port = ntohs(address.sin_port);
+  return socket_fd;
 }
 
 }  // namespace
+
+void set_variable(std::vector<std::string>& variables, const std::string& name, const std::string& value) {
+  unset_variable(variables, name);
+  variables.push_back(cat(name, '=', value));
+}
+
+void unset_variable(std::vector<std::string>& variables, const std::string& name) {
+  if (const auto found = find(variables, name); found != variables.end()) variables.erase(found);
+}
+
+bool has_variable(const std::vector<std::string>& variables, const std::string& name) {
+  return find(variables, name) != variables.end();
+}
 
 std::vector<std::string> rank_environment(std::vector<std::string> base, const RankEnvironment& rank) {
   set(base, "RANK", rank.rank);
@@ -43,6 +69,8 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
   set(base, "LOCAL_WORLD_SIZE", rank.world_size);
   set(base, "MASTER_ADDR", "127.0.0.1");
   set(base, "MASTER_PORT", rank.master_port);
+  set(base, "TORCHELASTIC_USE_AGENT_STORE", "False");  // rank 0 serves the store
+  unset_variable(base, "LOCKSTEP_LOCAL_RANK");
   if (rank.attempt >= 0) {
     set(base, "TORCHELASTIC_RESTART_COUNT", rank.attempt);
     set(base, "TORCHELASTIC_MAX_RESTARTS", rank.max_restarts);
@@ -82,17 +110,13 @@ std::vector<std::string> own_environment() {
   return out;
 }
 
-int free_port() {
-  const Descriptor socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (!socket_fd || bind(socket_fd.get(), generic, size) != 0 || getsockname(socket_fd.get(), generic, &size) != 0) {
-    throw IoError("can't find a free port of 127.0.0.1: ", errno_text(errno));
-  }
-  return ntohs(address.sin_port);
+int free_port() { return free_ports(1)[0]; }
+
+std::vector<int> free_ports(int count) {
+  std::vector<Descriptor> sockets;  // which keep their ports to themselves until all are found
+  std::vector<int> ports(static_cast<size_t>(count));
+  for (int& port : ports) sockets.push_back(bound_socket(port));
+  return ports;
 }
 
 }  // namespace lockstep::launch

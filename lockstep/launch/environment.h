@@ -26,10 +26,20 @@ struct RankEnvironment {
 // Returns `base`, a list of "NAME=value", with the rank's variables set.
 std::vector<std::string> rank_environment(std::vector<std::string> base, const RankEnvironment& rank);
 
+// Set, unset and look up a variable in a list of "NAME=value".
+void set_variable(std::vector<std::string>& variables, const std::string& name, const std::string& value);
+inline void set_variable(std::vector<std::string>& variables, const std::string& name, int value) {
+  set_variable(variables, name, std::to_string(value));
+}
+void unset_variable(std::vector<std::string>& variables, const std::string& name);
+bool has_variable(const std::vector<std::string>& variables, const std::string& name);
+
 // This process's own environment.
 std::vector<std::string> own_environment();
 
 // A TCP port of 127.0.0.1 that nobody listened on a moment ago. Throws IoError.
 int free_port();
+// Several of them, all different.
+std::vector<int> free_ports(int count);
 
 }  // namespace lockstep::launch

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace lockstep::launch {
 namespace {
 
@@ -14,11 +16,11 @@ TEST(Environment, IsWhatTorchrunSets) {
   const auto variables = rank_environment(
       {"PATH=/bin", "RANK=9", "OMP_NUM_THREADS=32"},
       {.rank = 2, .world_size = 3, .master_port = 4711, .threads = 5, .node_memory = "3,4,5", .columns = 100});
-  EXPECT_THAT(variables,
-              testing::UnorderedElementsAre("PATH=/bin", "RANK=2", "LOCAL_RANK=2", "GROUP_RANK=0", "WORLD_SIZE=3",
-                                            "LOCAL_WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=4711",
-                                            "OMP_NUM_THREADS=5", "MKL_NUM_THREADS=5", "LOCKSTEP_NODE_MEMORY=3,4,5",
-                                            "GOMP_SPINCOUNT=30000", "LOCKSTEP_PROGRESS=tty", "COLUMNS=100"));
+  EXPECT_THAT(variables, testing::UnorderedElementsAre(
+                             "PATH=/bin", "RANK=2", "LOCAL_RANK=2", "GROUP_RANK=0", "WORLD_SIZE=3",
+                             "LOCAL_WORLD_SIZE=3", "TORCHELASTIC_USE_AGENT_STORE=False", "MASTER_ADDR=127.0.0.1",
+                             "MASTER_PORT=4711", "OMP_NUM_THREADS=5", "MKL_NUM_THREADS=5", "LOCKSTEP_NODE_MEMORY=3,4,5",
+                             "GOMP_SPINCOUNT=30000", "LOCKSTEP_PROGRESS=tty", "COLUMNS=100"));
 }
 
 TEST(Environment, ThreadsWaitAwakeForAShortTimeUnlessToldOtherwise) {
@@ -70,6 +72,18 @@ TEST(Environment, PortsAreFreeAndNotTheFirstComers) {
   const int port = free_port();
   EXPECT_GT(port, 1023);
   EXPECT_LE(port, 65535);
+  auto ports = free_ports(20);
+  std::sort(ports.begin(), ports.end());
+  EXPECT_EQ(std::unique(ports.begin(), ports.end()), ports.end());
+}
+
+TEST(Environment, VariablesAreSetAndUnset) {
+  std::vector<std::string> variables = {"A=1", "AB=2"};
+  set_variable(variables, "A", 3);
+  EXPECT_THAT(variables, testing::UnorderedElementsAre("A=3", "AB=2"));
+  unset_variable(variables, "A");
+  EXPECT_FALSE(has_variable(variables, "A"));
+  EXPECT_TRUE(has_variable(variables, "AB"));
 }
 
 }  // namespace

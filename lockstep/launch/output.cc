@@ -159,13 +159,30 @@ void Terminal::say(std::string_view text) {
   err_.write_all(whole);
 }
 
+bool LineFilter::takes(std::string_view line) const {
+  return std::any_of(texts.begin(), texts.end(),
+                     [line](const std::string& text) { return line.find(text) != std::string_view::npos; });
+}
+
 RankOutput::RankOutput(Options options, Terminal& terminal) : options_(std::move(options)), terminal_(terminal) {
-  if (options_.log_path.empty()) return;
-  log_ = LogWriter::open(options_.log_path);
+  if (!options_.log_path.empty()) log_ = LogWriter::open(options_.log_path);
+  for (size_t stream = 0; stream < files_.size(); ++stream) {
+    const std::string& path = options_.streams[stream].path;
+    if (!path.empty()) files_[stream] = LogWriter::open(path);
+  }
+}
+
+const std::string& RankOutput::log_path() const {
+  return options_.log_path.empty() ? options_.streams[static_cast<size_t>(Terminal::Stream::kErr)].path
+                                   : options_.log_path;
+}
+
+bool RankOutput::is_hidden(Terminal::Stream stream) const {
+  return options_.silent || options_.streams[static_cast<size_t>(stream)].hidden;
 }
 
 void RankOutput::feed(Terminal::Stream stream, std::string_view bytes) {
-  if (is_raw(stream) && !options_.silent) terminal_.raw(bytes);
+  if (is_raw(stream) && !is_hidden(stream)) terminal_.raw(bytes);
   splitters_[static_cast<size_t>(stream)].feed(bytes, [&](std::string_view line) { on_line(stream, line); });
 }
 
@@ -174,17 +191,26 @@ void RankOutput::finish(Terminal::Stream stream) {
 }
 
 void RankOutput::note(std::string_view line) {
-  if (log_) terminal_.logs().write(log_, line);
+  const LogFile& errors = files_[static_cast<size_t>(Terminal::Stream::kErr)];
+  if (log_) {
+    terminal_.logs().write(log_, line);
+  } else if (errors) {
+    terminal_.logs().write(errors, line);
+  }
 }
 
 void RankOutput::on_line(Terminal::Stream stream, std::string_view line) {
+  const auto at = static_cast<size_t>(stream);
   const std::string text = without_escapes(line);
   const auto to = options_.out_to_err && !is_raw(stream) ? Terminal::Stream::kErr : stream;
-  note(text);
-  const bool seen = !options_.silent && (to == Terminal::Stream::kErr || terminal_.is_one_place());
+  if (log_) terminal_.logs().write(log_, text);
+  if (files_[at]) terminal_.logs().write(files_[at], line);
+  const auto& filter = options_.streams[at].filter;
+  if (filter && filter->takes(line)) terminal_.logs().write(filter->file, cat(options_.prefix, line));
+  const bool seen = !is_hidden(stream) && (to == Terminal::Stream::kErr || terminal_.is_one_place());
   last_.push_back({text.substr(0, kLastLineBytes), seen});
   if (last_.size() > kLastLines) last_.pop_front();
-  if (is_raw(stream) || options_.silent) return;
+  if (is_raw(stream) || is_hidden(stream)) return;
   terminal_.line(to, cat(options_.prefix, line));
 }
 

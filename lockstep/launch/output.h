@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/base/terminal.h"
@@ -99,6 +101,13 @@ class Terminal {
   bool mid_line_ = false;  // whether the last raw byte was no newline
 };
 
+// A file that gets those lines which have one of the texts in them, of several ranks.
+struct LineFilter {
+  std::vector<std::string> texts;
+  LogFile file;
+  bool takes(std::string_view line) const;
+};
+
 // The output of one rank: its standard output and error, its log file and the last lines of both. The log has neither
 // what was overwritten (a progress bar's redraws) nor escape codes.
 class RankOutput {
@@ -110,12 +119,20 @@ class RankOutput {
     bool operator==(const LastLine&) const = default;
   };
 
+  // One of the two streams, where more is asked for than the terminal and the log of both.
+  struct StreamOptions {
+    bool hidden = false;                            // whether nothing of it goes to the terminal
+    std::string path = {};                          // a file of its own, escape codes and all; empty: none
+    std::shared_ptr<const LineFilter> filter = {};  // another file for some of its lines
+  };
+
   struct Options {
-    std::string prefix;       // "[rank 1] ", before each line on the terminal
-    bool raw_out = false;     // whether standard output is forwarded unchanged
-    bool out_to_err = false;  // whether standard output goes to the launcher's standard error
-    bool silent = false;      // whether nothing goes to the terminal
-    std::string log_path;     // the log file, which is appended to; empty: no log
+    std::string prefix;                         // "[rank 1] ", before each line on the terminal
+    bool raw_out = false;                       // whether standard output is forwarded unchanged
+    bool out_to_err = false;                    // whether standard output goes to the launcher's standard error
+    bool silent = false;                        // whether nothing goes to the terminal
+    std::string log_path;                       // the log file, which is appended to; empty: no log
+    std::array<StreamOptions, 2> streams = {};  // by stream
   };
 
   // Throws IoError if the log can't be opened.
@@ -125,15 +142,18 @@ class RankOutput {
   void finish(Terminal::Stream stream);
   void note(std::string_view line);  // writes a line of the launcher's own to the log only
   const std::deque<LastLine>& last_lines() const { return last_; }
-  const std::string& log_path() const { return options_.log_path; }
+  // The log, or the file of standard error where there is one of that; empty: neither.
+  const std::string& log_path() const;
 
  private:
+  bool is_hidden(Terminal::Stream stream) const;
   bool is_raw(Terminal::Stream stream) const { return stream == Terminal::Stream::kOut && options_.raw_out; }
   void on_line(Terminal::Stream stream, std::string_view line);
 
   Options options_;
   Terminal& terminal_;
   LogFile log_;
+  std::array<LogFile, 2> files_;           // by stream
   std::array<LineSplitter, 2> splitters_;  // by stream
   std::deque<LastLine> last_;
 };

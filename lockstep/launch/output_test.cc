@@ -188,6 +188,22 @@ TEST_F(Output, SilentRanksStillHaveLogsAndLastLines) {
   EXPECT_THAT(last, ElementsAre("4", "5", "6", "7", "8"));
 }
 
+TEST_F(Output, AStreamMayHaveAFileOfItsOwnAndBeHidden) {
+  Terminal terminal(out_.get(), err_.get());
+  const auto filter = std::make_shared<LineFilter>(LineFilter{{"loss", "rank"}, LogWriter::open(folder_ + "/some")});
+  RankOutput redirected(
+      {.prefix = "[default0]:", .streams = {{{.hidden = true, .path = folder_ + "/redirected"}, {.filter = filter}}}},
+      terminal);
+  redirected.feed(Stream::kOut, "a loss\n\033[33mof mine\033[0m\n");
+  redirected.feed(Stream::kErr, "a loss\nno matter\n");
+  redirected.note("error: the end");
+  EXPECT_EQ(content("out"), "");
+  EXPECT_EQ(content("err"), "[default0]:a loss\n[default0]:no matter\n");
+  EXPECT_EQ(log_of(terminal, "redirected"), "a loss\n\033[33mof mine\033[0m\n");
+  EXPECT_EQ(log_of(terminal, "some"), "[default0]:a loss\n");
+  EXPECT_EQ(redirected.log_path(), "") << "standard error is not in a file";
+}
+
 TEST_F(Output, ALogHasNoRedrawsAndNoEscapeCodes) {
   Terminal terminal(out_.get(), err_.get());
   RankOutput zero({.raw_out = true, .log_path = folder_ + "/log"}, terminal);

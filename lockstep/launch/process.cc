@@ -197,8 +197,10 @@ void Child::resize(int columns) const {
 
 std::string find_program(const std::string& program) {
   if (program.find('/') != std::string::npos) {
-    if (access(program.c_str(), X_OK) != 0) throw ConfigError("can't run ", program, ": ", errno_text(errno));
-    return program;
+    if (access(program.c_str(), X_OK) == 0) return program;
+    const char* const advice =
+        errno == EACCES ? "; make it executable (chmod +x), or write its interpreter before it" : "";
+    throw ConfigError("can't run ", program, ": ", errno_text(errno), advice);
   }
   std::istringstream path(env("PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
   for (std::string folder; std::getline(path, folder, ':');) {

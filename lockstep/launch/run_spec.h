@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint/slots/keeper.h"
+#include "lockstep/launch/rank_layout.h"
 #include "lockstep/launch/stopping.h"
 
 namespace lockstep::launch {
@@ -50,8 +51,9 @@ struct RunSpec {
   // the environment asks for lines, and programs that use Lockstep or Python write them.
   bool lines_at_once = false;
   bool own_workers = false;  // the ranks are this project's: their lines may be broken where a terminal is narrow
-  int in_fd = -1;            // rank 0's standard input; -1: it is empty, as the others' are
-  int out_fd = 1;            // the launcher's own streams
+  std::optional<RankLayout> layout = {};  // of `lockstep launch`: ranks of several nodes, other launchers' variables
+  int in_fd = -1;                         // rank 0's standard input; -1: it is empty, as the others' are
+  int out_fd = 1;                         // the launcher's own streams
   int err_fd = 2;
 };
 

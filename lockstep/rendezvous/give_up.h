@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "lockstep/base/error.h"
-#include "lockstep/rendezvous/environment.h"
+#include "lockstep/rendezvous/place/environment.h"
 
 namespace lockstep::rendezvous {
 

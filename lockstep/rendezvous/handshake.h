@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/rendezvous/environment.h"
+#include "lockstep/rendezvous/place/environment.h"
 
 namespace lockstep::rendezvous {
 

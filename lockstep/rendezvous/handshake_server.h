@@ -11,8 +11,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/node_memory.h"
 #include "lockstep/rendezvous/descriptor_passing.h"
-#include "lockstep/rendezvous/environment.h"
 #include "lockstep/rendezvous/handshake.h"
+#include "lockstep/rendezvous/place/environment.h"
 
 namespace lockstep::rendezvous {
 

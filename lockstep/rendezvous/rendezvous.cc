@@ -20,11 +20,11 @@
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/remote_error.h"
 #include "lockstep/comm/quiet_c10d.h"
-#include "lockstep/rendezvous/address.h"
 #include "lockstep/rendezvous/descriptor_passing.h"
 #include "lockstep/rendezvous/give_up.h"
 #include "lockstep/rendezvous/handshake.h"
 #include "lockstep/rendezvous/handshake_server.h"
+#include "lockstep/rendezvous/place/address.h"
 #include "lockstep/rendezvous/store.h"
 
 namespace lockstep::rendezvous {

@@ -8,7 +8,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/node_memory.h"
 #include "lockstep/comm/rank_table.h"
-#include "lockstep/rendezvous/environment.h"
+#include "lockstep/rendezvous/place/environment.h"
 #include "lockstep/rendezvous/store.h"
 
 namespace lockstep::rendezvous {

@@ -10,8 +10,8 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
-#include "lockstep/rendezvous/address.h"
-#include "lockstep/rendezvous/environment.h"
+#include "lockstep/rendezvous/place/address.h"
+#include "lockstep/rendezvous/place/environment.h"
 
 namespace c10d {
 class Store;

@@ -27,7 +27,10 @@ void let_gpus_repeat(const DeviceChoice& device, bool deterministic) {
 }
 
 NodeRanks node_ranks(const World& world, bool may_share) {
-  return {.local_rank = world.local_rank(), .size = world.place().local_size, .may_share = may_share};
+  return {.local_rank = world.local_rank(),
+          .size = world.place().local_size,
+          .may_share = may_share,
+          .given = world.place().gpu};
 }
 
 c10::Device open_device(const DeviceChoice& device, const NodeRanks& ranks) {

@@ -108,7 +108,7 @@ std::shared_ptr<World> init(const InitOptions& options) {
   const Backend& backend = usable_backend(options, place);
   const WorldOptions world{.backend = std::string(backend.name),
                            .interfaces = options.interfaces,
-                           .gpu = options.gpu,
+                           .gpu = options.gpu >= 0 ? options.gpu : place.gpu,
                            .timeout = options.timeout,
                            .timeout_name = options.timeout_name,
                            .heartbeat = options.heartbeat,

@@ -9,7 +9,7 @@
 #include "lockstep/base/node_memory.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/comm/memory/pool.h"
-#include "lockstep/rendezvous/environment.h"
+#include "lockstep/rendezvous/place/environment.h"
 
 namespace lockstep {
 

@@ -36,42 +36,21 @@ void InspectOptions::declare(config::OptionSet& options) {
 
 void InspectOptions::take(const config::Given& line) { file = only_word(line, cat("lockstep ", kName), "FILE"); }
 
-std::string LaunchOptions::help(const std::string& rows) {
-  return cat(R"(Usage: lockstep launch [options] PROGRAM ARGS…
-
-Starts PROGRAM once a rank with RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT set, as
-torchrun does; and OMP_NUM_THREADS by --threads, where it is not set. When one fails the others are stopped. A .py file
-is run by python3.
-)",
-             rows, R"(
-Example:
-  lockstep launch --nproc 4 train.py --epochs 3
-)");
-}
-
-void LaunchOptions::declare(config::OptionSet& options) {
-  options.section("Options");
-  processes.declare(options);
-  options.text("log-dir", "DIR", "keep each process's output in DIR/rank<k>.log", &log_dir, config::Effect::kNone);
-}
-
-void LaunchOptions::take(const config::Given& line) {
-  program = line.words;
-  if (program.empty()) throw ConfigError("launch: PROGRAM is missing; launch --help says more");
-}
-
 std::string DoctorOptions::help(const std::string& rows) {
   return cat(R"(Usage: lockstep doctor [options]
 
 What this machine has: CPU, memory, network interfaces, GPUs, and the versions of what Lockstep builds on, naming any
 two that don't fit. Then two processes try each transport for a second or two and check its results.
-Ends with 0, or 69 if a transport that is there failed.
+With --env: which launcher's variables a rank would go by here, and what they say; put it in the program's place to see
+what a rank sees. Ends with 0, or 69 if a transport that is there failed, or 2 if the variables contradict each other.
 )",
              rows);
 }
 
 void DoctorOptions::declare(config::OptionSet& options) {
   options.section("Options");
+  options.flag("env", "the rank, and the variables that it is from: torchrun's, Paddle's, Slurm's, MPI's, Kubernetes'",
+               &env, config::Effect::kNone);
   declare_json(options, &json);
 }
 

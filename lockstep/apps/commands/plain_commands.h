@@ -1,11 +1,10 @@
-// The commands inspect, launch and doctor.
+// The commands inspect and doctor.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "lockstep/apps/commands/command.h"
-#include "lockstep/parallel/options/parallel_options.h"
 
 namespace lockstep::apps {
 
@@ -22,21 +21,9 @@ struct InspectOptions {
   void take(const config::Given& line);
 };
 
-// The command launch, which runs any program under the environment that torchrun sets.
-struct LaunchOptions {
-  parallel::ProcessOptions processes;  // threads: OMP_NUM_THREADS, where it is not set
-  std::string log_dir;                 // empty: no log files
-  std::vector<std::string> program;    // with its arguments; never empty
-
-  static constexpr const char* kName = "launch";
-  static constexpr config::Rest kRest = config::Rest::kProgram;
-  static std::string help(const std::string& rows);
-  void declare(config::OptionSet& options);
-  void take(const config::Given& line);
-};
-
 struct DoctorOptions {
   bool json = false;
+  bool env = false;  // what this process's environment says of a rank's place, and nothing else
 
   static constexpr const char* kName = "doctor";
   static constexpr config::Rest kRest = config::Rest::kOptions;

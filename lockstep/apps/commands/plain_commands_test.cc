@@ -24,24 +24,16 @@ TEST(PlainCommands, AreRead) {
   inspect.read({"a.pt", "--json"});
   EXPECT_EQ(inspect.options().file, "a.pt");
   EXPECT_THAT(inspect.arguments(), ElementsAre("inspect", "a.pt", "--json"));
-  Command<LaunchOptions> launch;
-  launch.read({"--nproc", "3", "train.py", "--nproc", "7", "--help"});
-  EXPECT_EQ(launch.options().processes.nproc, 3);
-  EXPECT_THAT(launch.options().program, ElementsAre("train.py", "--nproc", "7", "--help"));
 }
 
 TEST(PlainCommands, BadLines) {
   EXPECT_THAT(refused<InspectOptions>({}), StartsWith("inspect: FILE is missing"));
   EXPECT_THAT(refused<InspectOptions>({"a", "b"}), StartsWith("inspect: b: one word too many"));
-  EXPECT_THAT(refused<LaunchOptions>({}), StartsWith("launch: PROGRAM is missing"));
-  EXPECT_THAT(refused<LaunchOptions>({"--nporc", "3", "prog"}),
-              StartsWith("--nporc: unknown option; did you mean --nproc?"));
   EXPECT_THAT(refused<DoctorOptions>({"now"}), StartsWith("doctor: now: one word too many"));
 }
 
 TEST(PlainCommands, HelpNamesTheirOptions) {
   EXPECT_THAT(*Command<InspectOptions>().read({"--help"}), testing::HasSubstr("--json"));
-  EXPECT_THAT(*Command<LaunchOptions>().read({"--help"}), testing::HasSubstr("--log-dir DIR"));
   EXPECT_THAT(*Command<DoctorOptions>().read({"-h"}), testing::HasSubstr("Usage: lockstep doctor"));
 }
 

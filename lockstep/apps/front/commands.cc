@@ -131,29 +131,4 @@ int data(const Arguments& args) {
   return launch::start_ranks(worker_program(), command.arguments(), {}, command.options().json);
 }
 
-int launch(const Arguments& args) {
-  apps::Command<apps::LaunchOptions> line;
-  if (const auto help = line.read(args)) return print(*help), 0;
-  const apps::LaunchOptions& options = line.options();
-  std::vector<std::string> command = options.program;
-  if (std::filesystem::path(command[0]).extension() == ".py") command.insert(command.begin(), "python3");
-  command[0] = launch::find_program(command[0]);
-  if (!options.log_dir.empty()) {
-    config::require_folder_place("--log-dir", options.log_dir, "; choose another folder");
-    std::error_code error;
-    std::filesystem::create_directories(options.log_dir, error);
-    if (error) throw IoError("--log-dir ", options.log_dir, ": ", errno_text(error.value()));
-  }
-  const parallel::ProcessOptions& processes = options.processes;
-  using launch::Launcher;
-  Launcher launcher({.command = std::move(command),
-                     .nproc = processes.nproc,
-                     .threads = parallel::threads_or_default(processes.threads, usable_cores(), processes.nproc),
-                     .keep_threads = processes.threads == 0,
-                     .log_dir = options.log_dir,
-                     .stop_by = Launcher::StopBy::kSignal,
-                     .lines_at_once = true});
-  return launcher.run();
-}
-
 }  // namespace lockstep::front

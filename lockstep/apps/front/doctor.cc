@@ -10,6 +10,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/doctor/environment.h"
 #include "lockstep/doctor/libtorch.h"
 #include "lockstep/doctor/loader.h"
 #include "lockstep/doctor/report.h"
@@ -72,11 +73,18 @@ std::string missing_for(const std::string& backend, const doctor::Software& soft
   return "";
 }
 
+int explain_environment(bool json) {
+  const auto report = rendezvous::explain_place([](const char* name) { return env(name); }, getppid());
+  print(json ? doctor::to_json(report) : doctor::to_text(report));
+  return report.error.empty() ? 0 : ConfigError::kExitCode;
+}
+
 }  // namespace
 
 int doctor(const Arguments& args) {
   apps::Command<apps::DoctorOptions> command;
   if (const auto help = command.read(args)) return print(*help), 0;
+  if (command.options().env) return explain_environment(command.options().json);
   const std::string worker = worker_program();
   const Outcome listed = run_quietly(doctor::loader_command(worker), 1);
   if (listed.asked_to_stop()) return listed.code;

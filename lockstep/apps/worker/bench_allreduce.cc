@@ -21,7 +21,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/rendezvous/environment.h"
+#include "lockstep/rendezvous/place/environment.h"
 #include "lockstep/train/device.h"
 #include "lockstep/world/backends.h"
 #include "lockstep/world/world.h"

@@ -54,6 +54,11 @@ int choose_gpu(const DeviceChoice& device, const NodeRanks& ranks, int visible) 
         "--device ", write_device(device), ": is for one rank a node, and this one has ", ranks.size,
         "; use --device cuda, which gives each rank a GPU, or train with --backend gloo to share this one");
   }
+  if (ranks.given >= visible) {
+    throw ConfigError("FLAGS_selected_gpus=", ranks.given, ": ", counted(visible),
+                      " can be used here, and numbers begin with 0; correct --devices of the launcher");
+  }
+  if (ranks.given >= 0) return ranks.given;
   if (const auto own = own_gpu(ranks.local_rank, ranks.size, visible)) return *own;
   if (ranks.may_share) return ranks.local_rank % visible;
   throw_too_few(device, ranks.size, visible);

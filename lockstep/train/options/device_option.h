@@ -39,6 +39,7 @@ std::string write_device(const DeviceChoice& device);
 struct NodeRanks {
   int local_rank = 0, size = 1;
   bool may_share = false;  // several may compute on one GPU: the user has asked for it by --backend gloo
+  int given = -1;          // the GPU that a launcher has given this rank (Paddle's does); -1: it leaves that open
 };
 
 // Returns the number of the GPU that a rank computes on, among the `visible` ones. Throws ConfigError if there is none,

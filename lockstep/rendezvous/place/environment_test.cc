@@ -1,4 +1,4 @@
-#include "lockstep/rendezvous/environment.h"
+#include "lockstep/rendezvous/place/environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <map>
 
 #include "lockstep/base/error.h"
-#include "lockstep/rendezvous/address.h"
+#include "lockstep/rendezvous/place/address.h"
 
 namespace lockstep::rendezvous {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/rendezvous/address.h"
+#include "lockstep/rendezvous/place/address.h"
 
 #include <charconv>
 

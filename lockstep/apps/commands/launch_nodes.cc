@@ -1,0 +1,219 @@
+#include "lockstep/apps/commands/launch_nodes.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "lockstep/apps/commands/launch_values.h"
+#include "lockstep/base/error.h"
+#include "lockstep/config/values.h"
+
+namespace lockstep::apps {
+namespace {
+
+constexpr int kTorchPort = 29500, kC10dPort = 29400, kPaddlePort = 6070;
+
+std::optional<int> whole(const std::optional<std::string>& text) {
+  int value = 0;
+  if (!text) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  return error == std::errc() && end == text->data() + text->size() ? std::optional(value) : std::nullopt;
+}
+
+// What a cluster's manager says of this node's number, where it has started one launcher a node.
+std::optional<int> number_by_manager(const LaunchCommand::Lookup& variables, int nodes) {
+  struct Manager {
+    const char* number;
+    const char* count;  // of what is numbered: as many as there are nodes
+  };
+  constexpr Manager kManagers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                   {"PMI_RANK", "PMI_SIZE"},
+                                   {"SLURM_PROCID", "SLURM_NTASKS"},
+                                   {"RANK", "WORLD_SIZE"},
+                                   {"JOB_COMPLETION_INDEX", nullptr}};
+  for (const auto& [number, count] : kManagers) {
+    const auto node = whole(variables(number));
+    if (node && (count == nullptr || whole(variables(count)) == nodes)) return node;
+  }
+  return std::nullopt;
+}
+
+void check_number(const std::string& flag, int node, int nodes) {
+  if (node < nodes) return;
+  throw ConfigError("--", flag, ' ', node, ": with --nnodes ", nodes, " the nodes are ",
+                    nodes == 1 ? "0 alone" : cat("0 to ", nodes - 1), "; correct one of them");
+}
+
+std::string unique_id(const LaunchMachine&) {
+  const std::string path = "/proc/sys/kernel/random/uuid";
+  std::string id;
+  if (FILE* const file = std::fopen(path.c_str(), "r")) {
+    char text[64] = "";
+    if (std::fgets(text, sizeof text, file) != nullptr) id = text;
+    std::fclose(file);
+  }
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id.empty() ? "standalone" : id;
+}
+
+void refuse_backend(const std::string& backend) {
+  if (backend == "static" || backend == "c10d") return;
+  const std::string text = cat("--rdzv-backend ", backend);
+  if (backend.starts_with("etcd"))
+    throw ConfigError(text, ": etcd can't be asked yet; type --rdzv-backend c10d, or static");
+  throw ConfigError(text, ": expected static or c10d",
+                    config::did_you_mean(backend, std::vector<std::string>{"static", "c10d"}));
+}
+
+// Where several nodes meet, and the number that this one has; kAsTheyCome: it gets one.
+struct Meeting {
+  HostPort at;
+  int node = launch::NodeHandshake::kAsTheyCome;
+  std::string node_flag, master_flag, address;
+};
+
+void need_number(const Meeting& meeting, int nodes) {
+  if (meeting.node != launch::NodeHandshake::kAsTheyCome) return;
+  throw ConfigError("--nnodes ", nodes, ": which of them is this one? Type ", meeting.node_flag, " 0 here, ",
+                    meeting.node_flag,
+                    " 1 on the next, or --rdzv-backend c10d --rdzv-endpoint HOST:PORT to number them as they come");
+}
+
+Meeting meeting_of_torchrun(const LaunchOptions& options, const LaunchMachine& machine, int nodes) {
+  const bool is_static = options.rdzv_backend == "static";
+  Meeting meeting{{}, launch::NodeHandshake::kAsTheyCome, "--node-rank", "--rdzv-endpoint", options.local_addr};
+  if (!options.rdzv_endpoint.empty()) {
+    meeting.at = read_endpoint("rdzv-endpoint", options.rdzv_endpoint, is_static ? kTorchPort : kC10dPort);
+  } else if (is_static) {
+    meeting.at = {read_endpoint("master-addr", options.master_addr.empty() ? "127.0.0.1" : options.master_addr, 0).host,
+                  options.master_port.value_or(kTorchPort)};
+    meeting.master_flag = "--master-addr";
+  } else {
+    throw ConfigError("--rdzv-backend c10d: where do the nodes meet? Type --rdzv-endpoint HOST:PORT");
+  }
+  if (options.node_rank) {
+    meeting.node = *options.node_rank;
+  } else if (is_static) {
+    meeting.node = number_by_manager(machine.variables, nodes).value_or(launch::NodeHandshake::kAsTheyCome);
+    need_number(meeting, nodes);
+  }
+  return meeting;
+}
+
+Meeting meeting_by_ips(const LaunchOptions& options, const LaunchMachine& machine, LaunchPlan& plan) {
+  const auto ips = read_words("ips", options.ips);
+  const int first_port = options.start_port.value_or(options.started_port.value_or(kPaddlePort));
+  for (const auto& ip : ips) {
+    for (int rank = 0; rank < plan.nproc; ++rank) plan.layout.endpoints.push_back(cat(ip, ':', first_port + rank));
+  }
+  if (first_port + plan.nproc > 65536) {
+    throw ConfigError("--start-port ", first_port, ": there are no ", plan.nproc,
+                      " ports from there on; type a lower one");
+  }
+  Meeting meeting{{ips[0], first_port}, options.paddle_rank.value_or(-1), "--rank", "--ips", options.host};
+  if (meeting.node >= 0) return meeting;
+  const auto own = std::find_if(ips.begin(), ips.end(), [&](const std::string& ip) {
+    return options.host.empty() ? machine.is_own(ip) : ip == options.host;
+  });
+  if (own == ips.end()) {
+    throw ConfigError("--ips ", options.ips, ": none of them is ",
+                      options.host.empty() ? "this machine's" : cat("--host ", options.host),
+                      "; type --rank K for this node's place among them, from 0");
+  }
+  meeting.node = static_cast<int>(own - ips.begin());
+  return meeting;
+}
+
+Meeting meeting_of_paddle(const LaunchOptions& options, const LaunchMachine& machine, int nodes, LaunchPlan& plan) {
+  if (options.master.starts_with("etcd:")) {
+    throw ConfigError("--master ", options.master, ": etcd can't be asked yet; type --master HOST:PORT");
+  }
+  if (options.master.empty() && !options.ips.empty()) return meeting_by_ips(options, machine, plan);
+  if (options.master.empty()) {
+    throw ConfigError("--nnodes ", nodes, ": where do the nodes meet? Type --master HOST:PORT, an address of node 0's");
+  }
+  return {read_endpoint("master", options.master, kPaddlePort), options.paddle_rank.value_or(-1), "--rank", "--master",
+          options.host};
+}
+
+void plan_one_node(const LaunchOptions& options, LaunchPlan& plan) {
+  launch::RankLayout& layout = plan.layout;
+  if (options.style == LaunchStyle::kPaddle) {
+    if (!options.master.empty()) {
+      const HostPort at = read_endpoint("master", options.master, 0);
+      layout.master_addr = at.host;
+      layout.master_port = at.port;
+    }
+    if (options.paddle_rank.value_or(0) > 0) check_number("rank", *options.paddle_rank, 1);
+    return;
+  }
+  if (options.node_rank) check_number("node-rank", *options.node_rank, 1);
+  if (options.rdzv_backend == "c10d" || !options.rdzv_endpoint.empty()) {
+    const HostPort at =
+        read_endpoint("rdzv-endpoint", options.rdzv_endpoint.empty() ? "localhost:0" : options.rdzv_endpoint, 0);
+    layout.master_addr = options.local_addr.empty() ? at.host : options.local_addr;
+    layout.master_port = at.port;
+    return;
+  }
+  if (!options.master_addr.empty()) layout.master_addr = read_endpoint("master-addr", options.master_addr, 0).host;
+  layout.master_port = options.master_port.value_or(0);
+}
+
+int count_nodes(const LaunchOptions& options) {
+  const int nodes = read_nodes(options.nnodes);
+  if (options.ips.empty() || !options.master.empty()) return nodes;
+  const int ips = static_cast<int>(read_words("ips", options.ips).size());
+  if (options.has("nnodes") && nodes != ips) {
+    throw ConfigError("--nnodes ", options.nnodes, " and --ips ", options.ips, ": these are ", ips,
+                      " nodes; correct one of them");
+  }
+  return ips;
+}
+
+}  // namespace
+
+void plan_nodes(const LaunchOptions& options, const LaunchMachine& machine, LaunchPlan& plan) {
+  refuse_backend(options.rdzv_backend);
+  const auto timeout = read_rendezvous_timeout(options.rdzv_conf);
+  const int nodes = count_nodes(options);
+  const bool is_paddles = options.style == LaunchStyle::kPaddle;
+  launch::RankLayout& layout = plan.layout;
+  layout.nodes = nodes;
+  layout.run_id = is_paddles ? options.job_id : options.rdzv_id;
+  if (options.standalone) {
+    if (nodes > 1)
+      throw ConfigError("--standalone and --nnodes ", options.nnodes,
+                        ": standalone is one node; leave one of them out");
+    layout.master_addr = options.local_addr.empty() ? "localhost" : options.local_addr;
+    layout.run_id = unique_id(machine);
+    return;
+  }
+  if (nodes == 1 && !(is_paddles && !options.ips.empty() && options.master.empty()))
+    return plan_one_node(options, plan);
+  const Meeting meeting =
+      is_paddles ? meeting_of_paddle(options, machine, nodes, plan) : meeting_of_torchrun(options, machine, nodes);
+  layout.master_addr = meeting.at.host;
+  layout.master_port = meeting.at.port;
+  check_number(meeting.node_flag.substr(2), meeting.node, nodes);
+  if (nodes == 1) return;
+  if (meeting.at.port == 0) {
+    throw ConfigError(meeting.master_flag, ' ', meeting.at.host,
+                      ":0: several nodes need a port that all of them know; type ", meeting.master_flag, ' ',
+                      meeting.at.host, ':', is_paddles ? kPaddlePort : kC10dPort);
+  }
+  if (plan.max_restarts > 0) {
+    throw ConfigError(is_paddles ? "--max-restart " : "--max-restarts ", plan.max_restarts,
+                      ": several nodes can't start anew together yet; leave it out, and let the cluster's manager "
+                      "start the job anew");
+  }
+  plan.handshake = {.nodes = nodes,
+                    .node = meeting.node,
+                    .host = meeting.at.host,
+                    .port = meeting.at.port,
+                    .job = layout.run_id,
+                    .address = meeting.address,
+                    .node_flag = meeting.node_flag,
+                    .master_flag = meeting.master_flag,
+                    .timeout = timeout};
+}
+
+}  // namespace lockstep::apps

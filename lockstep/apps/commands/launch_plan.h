@@ -1,0 +1,35 @@
+// What a line of `lockstep launch` comes to on this machine. Pure but for what LaunchMachine asks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/apps/commands/launch_options.h"
+#include "lockstep/base/gpus.h"
+#include "lockstep/launch/node_handshake.h"
+#include "lockstep/launch/rank_layout.h"
+
+namespace lockstep::apps {
+
+struct LaunchMachine {
+  int cores = 1;
+  CountGpus gpus = visible_gpus;    // asked only where it matters
+  LaunchCommand::Lookup variables;  // CUDA_VISIBLE_DEVICES, PYTHON_EXEC, and what says which node this is
+  std::function<bool(const std::string& host)> is_own = launch::is_this_machine;
+};
+
+struct LaunchPlan {
+  std::vector<std::string> command;  // the program as it is to be found (find_program), then its arguments
+  int nproc = 1;
+  int max_restarts = 0;
+  launch::RankLayout layout;                       // with several nodes: their handshake completes it
+  std::vector<std::string> without_effect;         // flags that were given and mean nothing here: "--start-method fork"
+  std::optional<launch::NodeHandshake> handshake;  // with several nodes; without this node's ports
+};
+
+// Throws ConfigError that names the flag, what was understood and what to type: a number that is none, a flag that
+// can't be served here, more GPUs than are visible, two flags that contradict each other.
+LaunchPlan plan_launch(const LaunchOptions& options, const LaunchMachine& machine);
+
+}  // namespace lockstep::apps

@@ -1,0 +1,175 @@
+#include "lockstep/apps/commands/launch_values.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "lockstep/base/error.h"
+#include "lockstep/config/values.h"
+#include "lockstep/launch/rank_layout.h"
+
+namespace lockstep::apps {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char between) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(between, at), text.size());
+    out.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(' ');
+  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+bool is_digits(const std::string& text) {
+  return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+[[noreturn]] void refuse_streams(const std::string& flag, const std::string& text) {
+  throw ConfigError(
+      "--", flag, ' ', text,
+      ": expected 0 (none), 1 (standard output), 2 (standard error) or 3 (both), for all or by local rank, as 0:3,1:1");
+}
+
+int read_stream(const std::string& flag, const std::string& text, const std::string& whole) {
+  if (text.size() != 1 || text[0] < '0' || text[0] > '3') refuse_streams(flag, whole);
+  return text[0] - '0';
+}
+
+}  // namespace
+
+std::map<int, int> read_streams(const std::string& flag, const std::string& text, int nproc) {
+  std::map<int, int> out;
+  if (text.find(':') == std::string::npos) return {{launch::LogLayout::kOthers, read_stream(flag, text, text)}};
+  for (const auto& item : split(text, ',')) {
+    const size_t colon = item.find(':');
+    const std::string rank = item.substr(0, colon);
+    if (colon == std::string::npos || !is_digits(rank)) refuse_streams(flag, text);
+    if (std::stoi(rank) >= nproc) {
+      throw ConfigError("--", flag, ' ', text, ": there is no local rank ", rank, " of ", nproc, "; they go from 0 to ",
+                        nproc - 1);
+    }
+    out[std::stoi(rank)] = read_stream(flag, item.substr(colon + 1), text);
+  }
+  return out;
+}
+
+std::vector<int> read_numbers(const std::string& flag, const std::string& text, int most) {
+  std::vector<int> out;
+  for (const auto& item : split(text, ',')) {
+    if (!is_digits(trimmed(item)))
+      throw ConfigError("--", flag, ' ', text, ": expected numbers with commas between them, as 0,2");
+    out.push_back(std::stoi(trimmed(item)));
+    if (out.back() >= most) {
+      throw ConfigError("--", flag, ' ', text, ": there is no local rank ", out.back(), " of ", most,
+                        "; they go from 0 to ", most - 1);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> read_texts(const std::string& text) {
+  std::vector<std::string> out;
+  std::string item;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_comma = text[i] == ',';
+    if (is_comma && i + 1 < text.size() && text[i + 1] == ',') {
+      item += ',';
+      ++i;
+    } else if (is_comma) {
+      if (!item.empty()) out.push_back(item);
+      item.clear();
+    } else {
+      item += text[i];
+    }
+  }
+  if (!item.empty()) out.push_back(item);
+  return out;
+}
+
+std::vector<std::string> read_words(const std::string& flag, const std::string& text) {
+  std::vector<std::string> out;
+  for (const auto& item : split(text, ',')) {
+    out.push_back(trimmed(item));
+    if (out.back().empty())
+      throw ConfigError("--", flag, ' ', text, ": expected words with commas between them, as 0,1");
+    if (std::count(out.begin(), out.end(), out.back()) > 1) {
+      throw ConfigError("--", flag, ' ', text, ": ", out.back(), " stands there twice; name each once");
+    }
+  }
+  return out;
+}
+
+int read_nodes(const std::string& text) {
+  const auto bounds = split(text, ':');
+  if (bounds.size() > 2 || !std::all_of(bounds.begin(), bounds.end(), is_digits) || std::stoi(bounds[0]) < 1) {
+    throw ConfigError("--nnodes ", text, ": expected a number of nodes from 1, or MIN:MAX");
+  }
+  const int least = std::stoi(bounds.front()), most = std::stoi(bounds.back());
+  if (least > most) throw ConfigError("--nnodes ", text, ": MIN is above MAX; type --nnodes ", most, ':', least);
+  if (least < most) {
+    throw ConfigError("--nnodes ", text, ": nodes that come and go can't be had yet; type --nnodes ", most,
+                      " for all of them");
+  }
+  return most;
+}
+
+HostPort read_endpoint(const std::string& flag, const std::string& text, int port_if_none) {
+  HostPort out{text, port_if_none};
+  const size_t bracket = text.find(']');
+  const bool is_bare_ipv6 = bracket == std::string::npos && std::count(text.begin(), text.end(), ':') > 1;
+  const size_t colon = is_bare_ipv6 ? std::string::npos : text.find(':', bracket == std::string::npos ? 0 : bracket);
+  if (colon != std::string::npos) {
+    const std::string port = text.substr(colon + 1);
+    if (!is_digits(port) || std::stoi(port) > 65535) {
+      throw ConfigError("--", flag, ' ', text, ": the port is no number up to 65535; type HOST:PORT");
+    }
+    out = {text.substr(0, colon), std::stoi(port)};
+  }
+  if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
+  if (out.host.empty() || out.host.find_first_of(" /[]") != std::string::npos) {
+    throw ConfigError("--", flag, ' ', text, ": expected HOST:PORT, as node1:29400");
+  }
+  return out;
+}
+
+std::chrono::milliseconds read_rendezvous_timeout(const std::string& text) {
+  constexpr double kMost = 7 * 24 * 3600;
+  static constexpr std::string_view kTimeouts[] = {"join_timeout", "timeout"};
+  const std::vector<std::string> known = {"join_timeout", "timeout",   "last_call_timeout",   "close_timeout",
+                                          "read_timeout", "is_host",   "keep_alive_interval", "keep_alive_max_attempt",
+                                          "rank",         "use_libuv", "store_type",          "heartbeat_timeout"};
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
+  if (text.empty()) return timeout;
+  for (const auto& item : split(text, ',')) {
+    const size_t equals = item.find('=');
+    const std::string key = trimmed(item.substr(0, equals));
+    if (equals == std::string::npos || key.empty()) {
+      throw ConfigError("--rdzv-conf ", text, ": expected KEY=VALUE with commas between them, as join_timeout=60");
+    }
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw ConfigError("--rdzv-conf ", text, ": torchrun knows no ", key, config::did_you_mean(key, known));
+    }
+    if (std::find(std::begin(kTimeouts), std::end(kTimeouts), key) == std::end(kTimeouts)) continue;
+    const double seconds = config::read_number("rdzv-conf " + key, trimmed(item.substr(equals + 1)), 0.001, kMost);
+    timeout = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  }
+  return timeout;
+}
+
+void check_signals(const std::string& text) {
+  static const std::set<std::string> kPassedOn = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1"};
+  for (const auto& name : split(text, ',')) {
+    if (kPassedOn.count(trimmed(name)) > 0) continue;
+    const std::vector<std::string> known(kPassedOn.begin(), kPassedOn.end());
+    throw ConfigError("--signals-to-handle ", text, ": ", trimmed(name), " is not passed on; of signals ",
+                      config::joined(known, ", "), " can be");
+  }
+}
+
+}  // namespace lockstep::apps
