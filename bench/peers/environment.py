@@ -49,6 +49,7 @@ DALI = Part("NVIDIA DALI", "requirements-dali.txt", 0.6)
 SAFETENSORS = Part("safetensors", "requirements-safetensors.txt", 0.002)
 ONNX_RUNTIME = Part("ONNX Runtime", "requirements-onnxruntime.txt", 0.12)
 TENSORBOARD = Part("TensorBoard", "requirements-tensorboard.txt", 0.02)
+PADDLE = Part("Paddle", "requirements-paddle.txt", 0.7)
 
 
 def python_that_computes_on(device):
