@@ -3,7 +3,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
@@ -13,6 +12,7 @@
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/evaluated_model.h"
 #include "lockstep/cli/ranks.h"
+#include "lockstep/cli/worst_samples.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/skipped_samples.h"
@@ -95,21 +95,25 @@ nlohmann::ordered_json results(const train::Evaluation& result, std::optional<in
 struct Told {
   const train::Evaluation& result;
   const data::Dataset& samples;
+  train::Part part;             // that they are of
   std::string file;             // the checkpoint
   std::optional<int64_t> step;  // its
   std::string precision;        // for people
   at::Tensor confused;          // undefined: not counted
+  const predict::WorstSheet* worst = nullptr;
 };
 
 void print_result(const Told& told, const train::EvalOptions& options) {
   if (options.json) {
     nlohmann::ordered_json all = results(told.result, told.step, told.file);
     if (told.confused.defined()) all["confusion"] = predict::confusion_json(told.confused);
+    if (told.worst != nullptr) all["worst"] = told.worst->json();
     return print(all.dump() + '\n');
   }
-  const auto split = config::word_of(options.split.value_or(train::EvalSplit::kTest));
-  print(cat(told.file, ": ", text_of(told.result, split), " of ", told.samples.description(), told.precision, '\n'));
+  print(cat(told.file, ": ", text_of(told.result, train::text_of(told.part)), " of ", told.samples.description(),
+            told.precision, '\n'));
   if (told.confused.defined()) print(predict::confusion_text(told.confused, told.samples.class_names()));
+  if (told.worst != nullptr) print(told.worst->text(options.out));
 }
 
 }  // namespace
@@ -167,30 +171,36 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const auto state = origin ? std::optional(train::read_state(root, file)) : std::nullopt;
   const auto skipped = skip_list(options, data.own, state ? std::ssize(state->skipped) : 0, *world);
   predict::Confusion confusion;
-  std::function<void(const data::Batch&, const at::Tensor&)> on_output;
-  if (options.confusion) {
-    on_output = [&](data::Batch batch, const at::Tensor& output) { confusion.add(output, batch.target()); };
-  }
-  const auto result = evaluate(*recipe, model, test, *world,
-                               {.chunk = options.batch_size.value_or(defaults.eval_batch),
-                                .channels_last = channels_last,
-                                .amp = amp,
-                                .device = device,
-                                .workers = data::usual_workers(test, usable_cores(), world->place().local_size),
-                                .skipped = skipped.get(),
-                                .on_output = on_output});
+  predict::SampleScores scores;
+  const train::EvaluationOptions how{.chunk = options.batch_size.value_or(defaults.eval_batch),
+                                     .channels_last = channels_last,
+                                     .amp = amp,
+                                     .device = device,
+                                     .workers = data::usual_workers(test, usable_cores(), world->place().local_size),
+                                     .skipped = skipped.get(),
+                                     .on_output = [&](const data::Batch& batch, const at::Tensor& output) {
+                                       if (options.confusion) confusion.add(output, batch.target());
+                                       if (options.worst > 0) scores.add(output, batch.target());
+                                     }};
+  const auto result = evaluate(*recipe, model, test, *world, how);
   const at::Tensor confused =
       options.confusion ? sum_over_ranks(confusion.counts(), test.classes(), *world) : at::Tensor();
+  std::vector<predict::RankedSample> worst;
+  if (options.worst > 0) worst = worst_samples(scores, options.worst, test, how.chunk, skipped.get(), *world);
   if (world->rank() != 0) return 0;
   if (skipped != nullptr && !data.own) {  // else the run has told them
     for (const data::BadSample& each : skipped->all()) log.warning("left out: ", each.why);
   }
+  std::optional<predict::WorstSheet> sheet;
+  if (options.worst > 0) sheet.emplace(draw(worst, *recipe, model, data.samples, how)).write(options.out);
   print_result({.result = result,
                 .samples = test,
+                .part = data.part,
                 .file = file,
                 .step = state ? std::optional(state->step) : std::nullopt,
                 .precision = precision_text(amp, precision.why),
-                .confused = confused},
+                .confused = confused,
+                .worst = sheet ? &*sheet : nullptr},
                options);
   return 0;
 }

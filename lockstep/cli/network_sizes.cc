@@ -29,7 +29,12 @@ class NetworksData final : public data::Dataset {
 }  // namespace
 
 NetworkSizes sizes_in(const checkpoint::Dict& state, const train::Recipe& recipe, const std::string& file) {
-  const auto names = make_network(recipe, {.classes = 2}).module->named_parameters().keys();
+  const auto parameters = make_network(recipe, {.classes = 2}).module->named_parameters();
+  const auto names = parameters.keys();
+  if (parameters.is_empty() || parameters.front().value().dim() != 4 || parameters.back().value().dim() != 1) {
+    throw ConfigError("the recipe ", recipe.name(), ": its network doesn't begin with a convolution and end with a ",
+                      "layer that has a bias, so that weights alone don't tell how many channels and classes it has");
+  }
   const auto find = [&](const std::string& name) {
     for (const auto& [key, value] : state) {
       const std::string text = checkpoint::key_text(key);

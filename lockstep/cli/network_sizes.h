@@ -14,7 +14,8 @@ struct NetworkSizes {
   int64_t classes = 0;
 };
 
-// Those of the weights in a state dict, by the recipe's first and last layer. Throws ConfigError for another network's.
+// Those of the weights in a state dict, by the recipe's first and last layer. Throws ConfigError for another network's,
+// and for a recipe whose network has no such layers.
 NetworkSizes sizes_in(const checkpoint::Dict& state, const train::Recipe& recipe, const std::string& file);
 
 // The recipe's network of these sizes.

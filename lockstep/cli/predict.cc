@@ -164,6 +164,10 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
   if (const auto help = command.read(args)) return print(*help), 0;
   const train::PredictOptions& options = command.options();
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
+  if (!recipe->takes_files()) {
+    throw ConfigError("predict: the recipe ", recipe->name(), " takes no files; ", program.name, " eval ",
+                      recipe->name(), " --load ", options.load, " says how good its network is");
+  }
   const bool makes_masks = recipe->makes_masks();
   const std::string masks_folder = !makes_masks ? "" : options.output.empty() ? "predicted" : options.output;
   const Logger log = Logger::from_environment("");

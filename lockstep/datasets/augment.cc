@@ -10,6 +10,7 @@
 #include "lockstep/image/fit.h"
 #include "lockstep/image/flips.h"
 #include "lockstep/image/rand_augment.h"
+#include "lockstep/image/transpose.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -45,6 +46,22 @@ ImageSetup class_setup(const OpenOptions& options, const Transforms& plain, cons
     train.push_back(image::random_erasing({.share = 0.1}));
   }
   return setup_of(options, {options.size, options.size}, train, plain);
+}
+
+// A square of these sides, anywhere in an image of the size `image`.
+std::shared_ptr<const image::Transform> part_of(image::Size image, int side) {
+  if (side > std::min(image.width, image.height)) {
+    throw ConfigError("--crop ", side, ": images have ", image.width, " x ", image.height,
+                      " pixels, after --size or --scale; give at most ", std::min(image.width, image.height));
+  }
+  return image::random_crop({side, side});
+}
+
+// At least half of an image, scaled to the size `result`.
+std::shared_ptr<const image::Transform> half_or_more_of(image::Size result) {
+  const double ratio = static_cast<double>(result.width) / result.height;
+  return image::random_resized_crop(result,
+                                    {.scale_low = 0.5, .scale_high = 1, .ratio_low = ratio, .ratio_high = ratio});
 }
 
 }  // namespace
@@ -84,16 +101,19 @@ image::Size sides_like(image::Size image, const OpenOptions& options) {
 
 ImageSetup pair_setup(const OpenOptions& options, image::Size result) {
   const Augment augment = options.images.augment.value_or(Augment::kStandard);
-  const double ratio = static_cast<double>(result.width) / result.height;
   Transforms train = {image::fit(result)};
-  if (crops(augment)) {
-    train = {image::random_resized_crop(result,
-                                        {.scale_low = 0.5, .scale_high = 1, .ratio_low = ratio, .ratio_high = ratio})};
+  if (options.crop) {
+    train.push_back(part_of(result, *options.crop));
+  } else if (crops(augment)) {
+    train = {half_or_more_of(result)};
   }
   if (augment != Augment::kNone) train.push_back(image::flip_x());
   if (crops(augment)) train.push_back(image::flip_y());
+  if (crops(augment) && options.crop) train.push_back(image::transpose());
   if (augment == Augment::kStrong) train.push_back(image::rand_augment());
-  return setup_of(options, result, train, {image::fit(result)});
+  ImageSetup setup = setup_of(options, result, train, {image::fit(result)});
+  if (options.crop) setup.crop = image::Size{*options.crop, *options.crop};
+  return setup;
 }
 
 }  // namespace lockstep::datasets

@@ -20,7 +20,9 @@ image::Size sides_like(image::Size image, int shorter);
 image::Size sides_like(image::Size image, const OpenOptions& options);
 
 // Images with masks, of the size `result`: standard flips both ways and takes a part of at least half an image, strong
-// adds RandAugment; evaluation takes the largest part in the middle. Values are from 0 to 1.
+// adds RandAugment; evaluation takes the largest part in the middle. Values are from 0 to 1. With options.crop training
+// takes squares of such sides anywhere in the result, and standard lays them down in all eight ways. Throws ConfigError
+// for a crop that is larger than the result.
 ImageSetup pair_setup(const OpenOptions& options, image::Size result);
 
 }  // namespace lockstep::datasets

@@ -1,6 +1,9 @@
 #include "lockstep/datasets/augment.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "lockstep/base/testing/refusal.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -40,6 +43,21 @@ TEST(Augment, OfMasksFlipsBothWaysAndKeepsHalfAnImage) {
             "RandomResizedCrop 96 x 64 (0.5 to 1) (ratio 1.5 to 1.5), flip 0.5, flip upside down 0.5");
   EXPECT_EQ(training(Augment::kStrong), training(Augment::kStandard) + ", RandAugment 2 of magnitude 9");
   EXPECT_EQ(pair_setup({}, {96, 64}).evaluation->text(), "Fit 96 x 64");
+}
+
+TEST(Augment, PartsOfMasksAreLaidDownInAllWays) {
+  const auto setup_of = [](Augment augment, int crop) {
+    return pair_setup({.images = {.augment = augment}, .crop = crop}, {96, 64});
+  };
+  EXPECT_EQ(setup_of(Augment::kNone, 32).train->text(), "Fit 96 x 64, RandomCrop 32");
+  EXPECT_EQ(setup_of(Augment::kFlip, 32).train->text(), "Fit 96 x 64, RandomCrop 32, flip 0.5");
+  const ImageSetup setup = setup_of(Augment::kStandard, 32);
+  EXPECT_EQ(setup.train->text(), "Fit 96 x 64, RandomCrop 32, flip 0.5, flip upside down 0.5, transpose 0.5");
+  EXPECT_EQ(setup.evaluation->text(), "Fit 96 x 64");
+  EXPECT_EQ(setup.size(true), (image::Size{32, 32}));
+  EXPECT_EQ(setup.size(false), (image::Size{96, 64}));
+  EXPECT_THAT(testing_support::refusal([&] { setup_of(Augment::kStandard, 80); }),
+              ::testing::HasSubstr("--crop 80: images have 96 x 64 pixels, after --size or --scale; give at most 64"));
 }
 
 TEST(Augment, PassesTheOptionsOn) {

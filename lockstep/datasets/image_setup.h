@@ -15,9 +15,10 @@
 namespace lockstep::datasets {
 
 struct ImageSetup {
-  std::shared_ptr<const image::Pipeline> train, evaluation;  // both give images of the size `result`
-  std::string augment;                                       // what the header calls the training one: "standard"
-  image::Size result;
+  std::shared_ptr<const image::Pipeline> train, evaluation;
+  std::string augment;                   // what the header calls the training one: "standard"
+  image::Size result;                    // of both, but for training images if `crop` is set
+  std::optional<image::Size> crop = {};  // the size of training images, as parts of such results
   image::Normalize normalize = {};
   image::DecodeOptions decode = {};   // its channels are the result's
   at::ScalarType dtype = at::kFloat;  // uint8 (not normalised), float32, bfloat16 or float16
@@ -28,6 +29,8 @@ struct ImageSetup {
   // Besides, training images come encoded, and their plans with them, to be decoded where they are used
   // (data::Field::encoded). Goes with as_bytes.
   bool encoded = false;
+
+  image::Size size(bool augmented) const { return augmented ? crop.value_or(result) : result; }
 };
 
 // How images, and masks beside them, are turned while they are decoded. Unset: as Exif::kOn.

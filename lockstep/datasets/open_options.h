@@ -20,6 +20,7 @@ struct OpenOptions {
   ImageOptions images = {};
   int size = 224;                     // pixels a side of the result; of masks the shorter side
   std::optional<double> scale = {};   // with masks: the result as a share of the image's own size, instead
+  std::optional<int> crop = {};       // with masks: the sides of training images, as random parts of the result
   bool channels_last = false;         // how images lie in memory
   at::ScalarType dtype = at::kFloat;  // of images
   bool as_bytes = false;              // images come as ImageSetup::as_bytes says

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "lockstep/data/read_batch.h"
@@ -54,6 +55,23 @@ TEST(OpenPairs, OpensOneFolder) {
   EXPECT_EQ(batch.target()[0][5][3].item<int64_t>(), 0);
   EXPECT_EQ(batch.target()[0][5][40].item<int64_t>(), 1);
   EXPECT_THAT(splits.train->description(), HasSubstr("standard: RandomResizedCrop 48 x 32"));
+}
+
+TEST(OpenPairs, TrainsOnPartsAndEvaluatesWholeImages) {
+  const TempDir dir;
+  write_pairs(dir, "", 2, {96, 64});
+  const auto train = open_pairs({.path = dir.path(), .scale = 1.0, .crop = 48}).train;
+  EXPECT_EQ(train->sample_shape(), (std::vector<int64_t>{3, 48, 48}));
+  const auto whole = train->for_evaluation();
+  EXPECT_EQ(whole->sample_shape(), (std::vector<int64_t>{3, 64, 96}));
+  std::set<int64_t> seen;  // how many pixels of class 1: parts lie anywhere
+  for (int64_t epoch = 0; epoch < 8; ++epoch) {
+    const data::Batch batch = data::read_batch(*train, std::vector<int64_t>{0}, epoch);
+    EXPECT_EQ(batch.data().sizes().vec(), (std::vector<int64_t>{1, 3, 48, 48}));
+    seen.insert(batch.target().sum().item<int64_t>());
+  }
+  EXPECT_GT(seen.size(), 3U);
+  EXPECT_EQ(data::read_batch(*whole, std::vector<int64_t>{0}).target().sum().item<int64_t>(), 48 * 64);
 }
 
 // The findings of another rank or run, of files that changed long enough ago to be told from others.

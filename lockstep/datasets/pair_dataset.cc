@@ -27,7 +27,7 @@ class PairDataset final : public data::Dataset {
   int64_t size() const override { return source_->size(); }
 
   std::vector<data::Field> fields() const override {
-    const image::Size size = renderer_.setup().result;
+    const image::Size size = renderer_.size();
     return {renderer_.field(), {.name = "target", .dtype = at::kLong, .shape = {size.height, size.width}}};
   }
 

@@ -32,10 +32,10 @@ void Renderer::check_encoded() const {
 data::Field Renderer::field() const {
   return {.name = "data",
           .dtype = setup_.as_bytes ? at::kByte : setup_.dtype,
-          .shape = {setup_.decode.channels, setup_.result.height, setup_.result.width},
+          .shape = {setup_.decode.channels, size().height, size().width},
           .channels_last = setup_.channels_last,
           .table = byte_table_,
-          .encoded = encoded() ? image::row_bytes(setup_.result) : 0};
+          .encoded = encoded() ? image::row_bytes(size()) : 0};
 }
 
 void Renderer::store_encoded(ReadingDesk& desk, std::span<const uint8_t> file, const Draw& draw, const at::Tensor& row,
@@ -45,8 +45,8 @@ void Renderer::store_encoded(ReadingDesk& desk, std::span<const uint8_t> file, c
   const std::string why = why_not_encoded(desk, file, draw, bytes);
   stats.transform_ns += monotonic_ns() - begin;
   if (why.empty()) return;
-  const image::Size size = setup_.result;
-  const size_t pixels = size_t{3} * static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
+  const image::Size sides = size();
+  const size_t pixels = size_t{3} * static_cast<size_t>(sides.width) * static_cast<size_t>(sides.height);
   const std::span<uint8_t> to = image::store_pixels(why, desk.image.name(), pixels, bytes);
   decode(desk, nullptr, draw, stats);
   table_.store(desk.sample.image, to.data(), setup_.channels_last);
@@ -74,11 +74,11 @@ void Renderer::decode(ReadingDesk& desk, const image::LabelMap* classes, const D
   check_size(desk, desk.sample.image.size());
 }
 
-void Renderer::check_size(const ReadingDesk& desk, image::Size size) const {
-  const image::Size wanted = setup_.result;
-  if (size == wanted) return;
-  throw ConfigError(desk.image.name(), ": the transforms (", pipeline_->text(), ") give an image of ", size.width,
-                    " x ", size.height, " pixels, and the data set's are ", wanted.width, " x ", wanted.height);
+void Renderer::check_size(const ReadingDesk& desk, image::Size made) const {
+  const image::Size wanted = size();
+  if (made == wanted) return;
+  throw ConfigError(desk.image.name(), ": the transforms (", pipeline_->text(), ") give an image of ", made.width,
+                    " x ", made.height, " pixels, and the data set's are ", wanted.width, " x ", wanted.height);
 }
 
 void Renderer::render(ReadingDesk& desk, const image::LabelMap* classes, const Draw& draw,

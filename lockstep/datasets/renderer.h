@@ -33,6 +33,7 @@ class Renderer {
 
   const ImageSetup& setup() const { return setup_; }
   bool augmented() const { return augmented_; }
+  image::Size size() const { return setup_.size(augmented_); }  // of the images
   // What becomes of stored images, for data::Dataset::transforms().
   std::string transforms() const { return transforms_of(setup_, augmented_); }
   // Whether images are decoded where they are used.
@@ -57,7 +58,7 @@ class Renderer {
   std::string why_not_encoded(const ReadingDesk& desk, std::span<const uint8_t> file, const Draw& draw,
                               std::span<uint8_t> row) const;
   void decode(ReadingDesk& desk, const image::LabelMap* classes, const Draw& draw, data::ReadStats& stats) const;
-  void check_size(const ReadingDesk& desk, image::Size size) const;
+  void check_size(const ReadingDesk& desk, image::Size made) const;
 
   ImageSetup setup_;
   bool augmented_;

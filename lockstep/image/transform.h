@@ -38,6 +38,7 @@ enum class Slot : uint32_t {
   kColour = 80,
   kErasing = 96,
   kChoice = 112,
+  kTranspose = 128,
   kOwn = 2048
 };
 

@@ -8,13 +8,15 @@
 namespace lockstep::models {
 namespace {
 
-// [doubled, side]: row i has the shares of the input's pixels in the output's pixel i. The corners are aligned.
-at::Tensor shares(int64_t side, const at::Tensor& like) {
+// [doubled, side]: row i has the shares of the input's pixels in the output's pixel i.
+at::Tensor shares(int64_t side, Aligned aligned, const at::Tensor& like) {
   const int64_t doubled = 2 * side;
   at::Tensor weights = at::zeros({doubled, side}, at::kFloat);
   auto share = weights.accessor<float, 2>();
   for (int64_t i = 0; i < doubled; ++i) {
-    const float at = static_cast<float>(i) * (static_cast<float>(side - 1) / static_cast<float>(doubled - 1));
+    const float at = aligned == Aligned::kCorners
+                         ? static_cast<float>(i) * (static_cast<float>(side - 1) / static_cast<float>(doubled - 1))
+                         : std::max(0.0f, (static_cast<float>(i) - 0.5f) / 2);
     const int64_t first = std::min(static_cast<int64_t>(at), side - 1), next = std::min(first + 1, side - 1);
     share[i][first] += 1 - (at - static_cast<float>(first));
     share[i][next] += at - static_cast<float>(first);
@@ -39,13 +41,13 @@ at::Tensor resampled(const at::Tensor& x, const at::Tensor& rows, const at::Tens
 
 }  // namespace
 
-at::Tensor upsample_twice(const at::Tensor& x) {
-  if (!x.is_cpu()) return upsample_twice_by_products(x);
-  return at::upsample_bilinear2d(x, at::OptionalIntArrayRef(), /*align_corners=*/true, std::vector<double>{2, 2});
+at::Tensor upsample_twice(const at::Tensor& x, Aligned aligned) {
+  if (!x.is_cpu()) return upsample_twice_by_products(x, aligned);
+  return at::upsample_bilinear2d(x, at::OptionalIntArrayRef(), aligned == Aligned::kCorners, std::vector<double>{2, 2});
 }
 
-at::Tensor upsample_twice_by_products(const at::Tensor& x) {
-  return resampled(x, shares(x.size(2), x), shares(x.size(3), x));
+at::Tensor upsample_twice_by_products(const at::Tensor& x, Aligned aligned) {
+  return resampled(x, shares(x.size(2), aligned, x), shares(x.size(3), aligned, x));
 }
 
 at::Tensor average_pool_to(const at::Tensor& x, int64_t side) {

@@ -8,9 +8,13 @@
 
 namespace lockstep::models {
 
-// [N, C, H, W] -> [N, C, 2·H, 2·W], bilinear with aligned corners.
-at::Tensor upsample_twice(const at::Tensor& x);
-at::Tensor upsample_twice_by_products(const at::Tensor& x);
+// Where the pixels of a larger image lie: the corners' centres on those of the smaller one, as in U-Net, or the edges
+// on the edges, as images are resized.
+enum class Aligned { kCorners, kEdges };
+
+// [N, C, H, W] -> [N, C, 2·H, 2·W], bilinear.
+at::Tensor upsample_twice(const at::Tensor& x, Aligned aligned = Aligned::kCorners);
+at::Tensor upsample_twice_by_products(const at::Tensor& x, Aligned aligned = Aligned::kCorners);
 
 // [N, C, H, W] -> [N, C, side, side], adaptive average pooling.
 at::Tensor average_pool_to(const at::Tensor& x, int64_t side);

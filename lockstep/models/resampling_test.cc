@@ -24,8 +24,18 @@ void expect_equal(const std::vector<int64_t>& sizes, const Function& products, c
 
 TEST(Resampling, ProductsOfMatricesUpsampleAsLibtorchDoes) {
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2, 3, 5, 8}, {1, 4, 1, 3}}) {
-    expect_equal(sizes, upsample_twice_by_products, upsample_twice);
+    for (const Aligned aligned : {Aligned::kCorners, Aligned::kEdges}) {
+      expect_equal(
+          sizes, [&](const at::Tensor& x) { return upsample_twice_by_products(x, aligned); },
+          [&](const at::Tensor& x) { return upsample_twice(x, aligned); });
+    }
   }
+}
+
+TEST(Resampling, AlignedEdgesUndoAMeanOfTwoByTwo) {
+  const at::Tensor slope = at::arange(16, at::kFloat).reshape({1, 1, 1, 16}).expand({1, 1, 4, 16});
+  const at::Tensor back = upsample_twice(at::avg_pool2d(slope, 2), Aligned::kEdges);
+  EXPECT_TRUE(at::allclose(back.slice(3, 1, 15), slope.slice(3, 1, 15))) << "but at the border";
 }
 
 TEST(Resampling, ProductsOfMatricesPoolAsLibtorchDoes) {

@@ -1,6 +1,5 @@
 #include "lockstep/predict/confusion.h"
 
-#include <ATen/ops/argmax.h>
 #include <ATen/ops/bincount.h>
 #include <ATen/ops/zeros.h>
 
@@ -10,14 +9,10 @@
 #include <tuple>
 
 #include "lockstep/base/error.h"
+#include "lockstep/nn/predicted_classes.h"
 
 namespace lockstep::predict {
 namespace {
-
-at::Tensor predicted_classes(const at::Tensor& scores) {
-  if (scores.size(1) == 1) return scores.squeeze(1).gt(0).to(at::kLong);
-  return scores.argmax(1);
-}
 
 std::string name_of(int64_t label, const std::vector<std::string>& names) {
   const auto at = static_cast<size_t>(label);
@@ -74,9 +69,9 @@ void Confusion::add(const at::Tensor& scores, const at::Tensor& target) {
     throw ConfigError("--confusion: the network's outputs, ", scores.sizes(), ", are no scores of classes for targets ",
                       target.sizes());
   }
-  const int64_t classes = std::max<int64_t>(2, scores.size(1));
+  const int64_t classes = nn::classes_of_outputs(scores.size(1));
   if (!counts_.defined()) counts_ = at::zeros({classes, classes}, at::kLong);
-  const at::Tensor predicted = predicted_classes(scores).to(at::kCPU), is = target.to(at::kCPU);
+  const at::Tensor predicted = nn::predicted_classes(scores, 1).to(at::kCPU), is = target.to(at::kCPU);
   counts_ += (is * classes + predicted).flatten().bincount({}, classes * classes).reshape({classes, classes});
 }
 

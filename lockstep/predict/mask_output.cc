@@ -13,6 +13,7 @@
 #include "lockstep/datasets/files/file_bytes.h"
 #include "lockstep/datasets/write_png.h"
 #include "lockstep/image/decoder.h"
+#include "lockstep/nn/predicted_classes.h"
 #include "lockstep/predict/masks.h"
 
 namespace lockstep::predict {
@@ -35,7 +36,7 @@ image::Pixels whole_image(const std::string& file, bool turned) {
 
 // "class 1 12.3 %"
 std::string share_text(const image::Pixels& classes, int64_t count) {
-  std::vector<int64_t> pixels(static_cast<size_t>(std::max<int64_t>(2, count)));  // a network of one class has two
+  std::vector<int64_t> pixels(static_cast<size_t>(nn::classes_of_outputs(count)));
   for (int y = 0; y < classes.height(); ++y) {
     for (int x = 0; x < classes.width(); ++x) ++pixels[*classes.at(x, y)];
   }

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/image/class_colours.h"
+#include "lockstep/nn/predicted_classes.h"
 
 namespace lockstep::predict {
 
@@ -18,7 +19,7 @@ image::Pixels classes_of(const at::Tensor& scores, image::Size size) {
     return at::upsample_bilinear2d(one, {size.height, size.width}, /*align_corners=*/false)[0][0];
   };
   at::Tensor best = scaled(0), numbers = at::zeros(best.sizes(), at::kByte);
-  if (scores.size(0) == 1) numbers = best.gt(0).to(at::kByte);  // a sigmoid above a half
+  if (nn::is_sigmoid(scores.size(0))) numbers = nn::predicted_classes(best.unsqueeze(0), 0).to(at::kByte);
   for (int64_t number = 1; number < scores.size(0); ++number) {
     const at::Tensor other = scaled(number);
     numbers.masked_fill_(other.gt(best), number);

@@ -1,7 +1,7 @@
 #include "lockstep/recipes/unet.h"
 
 #include <ATen/core/Reduction.h>
-#include <ATen/ops/argmax.h>
+#include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/softmax.h>
@@ -15,7 +15,9 @@
 #include "lockstep/datasets/drawn/shape_masks.h"
 #include "lockstep/datasets/one_image.h"
 #include "lockstep/datasets/open_pairs.h"
+#include "lockstep/models/resampling.h"
 #include "lockstep/models/unet.h"
+#include "lockstep/nn/predicted_classes.h"
 #include "lockstep/recipes/dice.h"
 #include "lockstep/recipes/file_request.h"
 
@@ -36,14 +38,17 @@ at::Tensor sigmoid_cross_entropy(const at::Tensor& scores, const at::Tensor& mas
 
 // 1 where a pixel is of a class: [N, H, W] -> [N, classes, H, W]. A network of one output has no class 0.
 at::Tensor one_hot(const at::Tensor& target, const at::Tensor& output) {
-  if (output.size(1) == 1) return target.eq(1).unsqueeze(1).to(at::kFloat);
+  if (nn::is_sigmoid(output.size(1))) return target.eq(1).unsqueeze(1).to(at::kFloat);
   return at::zeros_like(output, output.options().dtype(at::kFloat)).scatter_(1, target.unsqueeze(1), 1);
 }
 
 // The mask that is predicted, as one_hot() has it.
-at::Tensor predicted(const at::Tensor& output) {
-  if (output.size(1) == 1) return output.gt(0).to(at::kFloat);
-  return one_hot(output.argmax(1), output);
+at::Tensor predicted(const at::Tensor& output) { return one_hot(nn::predicted_classes(output, 1), output); }
+
+// The scores of all pixels, which the network computes at half the size: [N, C, H, W] -> [N, classes, H, W], for even
+// sides.
+at::Tensor at_half_size(models::UNet& net, const at::Tensor& images) {
+  return models::upsample_twice(net->forward(at::avg_pool2d(images, 2)), models::Aligned::kEdges);
 }
 
 // How many outputs the network has for data of so many classes.
@@ -73,6 +78,7 @@ data::Splits UNet::open_data(const train::DataRequest& request) const {
   if (request.path.empty()) return datasets::shape_masks({.seed = request.seed, .side = size});
   datasets::OpenOptions opened = file_request(request, options_.images, size);
   opened.scale = options_.scale;
+  opened.crop = options_.crop;
   return datasets::open_pairs(opened);
 }
 
@@ -94,13 +100,14 @@ train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
                                     .width = options_.width,
                                     .bilinear = options_.bilinear};
   models::UNet net(options, seed);
-  return {.module = net.ptr(),
-          .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); }};
+  return {.module = net.ptr(), .forward = [net, half = options_.half_size](const data::Batch& batch) mutable {
+            return half ? at_half_size(net, batch.data()) : net->forward(batch.data());
+          }};
 }
 
 at::Tensor UNet::loss(const at::Tensor& output, const data::Batch& batch) const {
   const at::Tensor scores = output.to(at::kFloat), mask = one_hot(batch.target(), scores);
-  const bool single = scores.size(1) == 1;
+  const bool single = nn::is_sigmoid(scores.size(1));
   const at::Tensor probabilities = single ? scores.sigmoid() : scores.softmax(1);
   const at::Tensor entropy = single ? sigmoid_cross_entropy(scores, mask) : cross_entropy(scores, batch.target());
   return entropy + (joint_dice() ? joint_dice_loss(probabilities, mask) : dice_loss(probabilities, mask));

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/read_batch.h"
+#include "lockstep/models/resampling.h"
 
 namespace lockstep::recipes {
 namespace {
@@ -40,6 +41,30 @@ TEST(UNetRecipe, JoinsDataModelAndLoss) {
   const at::Tensor output = model.forward(batch);
   EXPECT_EQ(output.sizes(), at::IntArrayRef({2, 4, 32, 32}));
   EXPECT_GT(kUNet.loss(output, batch).item<double>(), 0.5);
+}
+
+TEST(UNetRecipe, AtHalfSizeItHasAllPixelsScoresOfTheSameWeights) {
+  UNetOptions options;
+  options.size = 32;
+  options.width = 4;
+  const UNet whole(options);
+  options.half_size = true;
+  const UNet half(options);
+  const auto data = half.open_data({.seed = 1});
+  const auto batch = data::read_batch(*data.train, std::vector<int64_t>{0, 1});
+  const auto model = half.make_model(1, *data.train);
+  const at::Tensor output = model.forward(batch);
+  EXPECT_EQ(output.sizes(), at::IntArrayRef({2, 4, 32, 32}));
+  const auto names = whole.make_model(1, *data.train).module->named_parameters().keys();
+  EXPECT_EQ(model.module->named_parameters().keys(), names);
+  // Of an image of even squares the network sees the squares.
+  const at::Tensor squares = at::rand({1, 3, 16, 16}),
+                   doubled = squares.repeat_interleave(2, 2).repeat_interleave(2, 3);
+  const auto fresh = half.make_model(1, *data.train), other = whole.make_model(1, *data.train);
+  fresh.module->eval();
+  other.module->eval();
+  const at::Tensor scores = fresh.forward(data::Batch::of(doubled)), few = other.forward(data::Batch::of(squares));
+  EXPECT_TRUE(at::allclose(scores, models::upsample_twice(few, models::Aligned::kEdges), 1e-4, 1e-5));
 }
 
 TEST(UNetRecipe, NoLossAndFullDiceForTheMaskItself) {

@@ -14,6 +14,8 @@ const std::shared_ptr<const data::Dataset>& part_of(const data::Splits& splits, 
 
 }  // namespace
 
+const char* text_of(Part part) { return part == Part::kTrain ? "train" : part == Part::kTest ? "test" : "validation"; }
+
 const char* prefix_of(Part part) {
   return part == Part::kTrain ? "" : part == Part::kTest ? "test part: " : "validation part: ";
 }

@@ -27,6 +27,8 @@ const T& of(const ByPart<T>& parts, Part part) {
   return parts[static_cast<size_t>(part)];
 }
 
+// "train", "validation", "test".
+const char* text_of(Part part);
 // "", "validation part: ", "test part: ": begins what is said of a part.
 const char* prefix_of(Part part);
 

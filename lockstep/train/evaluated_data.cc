@@ -21,13 +21,18 @@ std::shared_ptr<const data::Dataset> samples_of(const data::Splits& data, Part p
   return data::as_evaluated(part == Part::kTest ? data.test : part == Part::kValidation ? data.validation : data.train);
 }
 
-// The part that is asked for. Throws DataError where there is none.
-std::shared_ptr<const data::Dataset> wanted_part(const data::Splits& data, const EvaluationRequest& asked) {
-  if (!asked.part) return samples_of(data, first_part(data));
+// The part that is asked for, or the first. Throws DataError where there is none.
+Part wanted_part(const data::Splits& data, const EvaluationRequest& asked) {
+  if (!asked.part) return first_part(data);
   const bool is_there = *asked.part == Part::kTrain || (*asked.part == Part::kTest ? data.test : data.validation);
-  if (is_there) return samples_of(data, *asked.part);
-  throw DataError(name_of(asked.path), ": has no ", *asked.part == Part::kTest ? "test" : "validation",
+  if (is_there) return *asked.part;
+  throw DataError(name_of(asked.path), ": has no ", text_of(*asked.part),
                   " part; leave --split out, or choose another");
+}
+
+EvaluatedData wanted_samples(const data::Splits& data, const EvaluationRequest& asked) {
+  const Part part = wanted_part(data, asked);
+  return {.samples = samples_of(data, part), .part = part};
 }
 
 // Compares the data with those of the run that a checkpoint records.
@@ -48,9 +53,10 @@ class Comparison {
   }
 
   // What the run's own test was on, of data whose judged() part is_runs().
-  std::shared_ptr<const data::Dataset> runs_samples() const {
-    if (judged() != Part::kTrain) return samples_of(data_.splits, judged());
-    return data::complete(data_.splits, origin_.held_out(), seed()).splits.test;
+  EvaluatedData runs_samples() const {
+    if (judged() != Part::kTrain) return {.samples = samples_of(data_.splits, judged()), .own = true, .part = judged()};
+    return {
+        .samples = runs_parts().test, .own = true, .part = origin_.held_out() > 0 ? Part::kValidation : Part::kTrain};
   }
 
   // The parts as the run had them.
@@ -106,9 +112,8 @@ EvaluatedData pick(const EvaluationRequest& asked, const Origin& origin, const O
   const Comparison comparison(asked, origin, opened);
   if (comparison.is_runs(comparison.judged())) {
     if (asked.part == Part::kTest) wanted_part(opened.splits, asked);  // what was held out is no test part
-    EvaluatedData picked{
-        .samples = asked.part ? wanted_part(comparison.runs_parts(), asked) : comparison.runs_samples(),
-        .own = !asked.part || *asked.part == Part::kTest};
+    EvaluatedData picked = asked.part ? wanted_samples(comparison.runs_parts(), asked) : comparison.runs_samples();
+    picked.own = !asked.part || *asked.part == Part::kTest;
     if (differs(origin.data, opened.facts, Part::kTrain)) {
       picked.warnings.push_back(
           cat(name_of(asked.path), ": the training data have changed since: ",
@@ -121,7 +126,9 @@ EvaluatedData pick(const EvaluationRequest& asked, const Origin& origin, const O
     throw DataError(asked.path, ": not the data that the run was trained on: ", comparison.difference(),
                     "; put them back, or say --data ", asked.path, " to evaluate on them as they are");
   }
-  return {.samples = wanted_part(opened.splits, asked), .warnings = {comparison.other_data()}};
+  EvaluatedData others = wanted_samples(opened.splits, asked);
+  others.warnings.push_back(comparison.other_data());
+  return others;
 }
 
 // Gives the samples the run's classes.
@@ -145,7 +152,7 @@ EvaluatedData open_evaluated_data(const Recipe& recipe, const EvaluationRequest&
   const int64_t seed = origin ? origin->number("seed") : TrainOptions().seed;
   const OpenedData opened = open_data(recipe, asked.path, static_cast<uint64_t>(seed), asked.channels_last, world,
                                       asked.run_folder.empty() ? nullptr : read_findings(asked.run_folder));
-  if (!origin) return {.samples = wanted_part(opened.splits, asked)};
+  if (!origin) return wanted_samples(opened.splits, asked);
   EvaluatedData data = pick(asked, *origin, opened);
   name_classes(data, origin->data.classes);
   return data;

@@ -27,6 +27,7 @@ struct EvaluatedData {
   std::shared_ptr<const data::Dataset> samples;
   std::vector<std::string> warnings = {};  // for people, alike on all ranks
   bool own = false;                        // those that the run's own test was on
+  Part part = Part::kTest;                 // that the samples are of: what was held out is a validation part
 };
 
 // Opens the data and picks the samples:

@@ -95,14 +95,17 @@ TEST_F(EvaluatedDataTest, OfTheRunIsWhatItsOwnTestWasOn) {
   EXPECT_THAT(data.warnings, IsEmpty());
   const auto own = data::complete(recipe_.open_data({.path = "photos"}), 10, /*seed=*/7).splits.test;
   EXPECT_EQ(data.samples->fingerprint(), own->fingerprint());
+  EXPECT_EQ(data.part, Part::kValidation) << "which was held out";
   recipe_.test_files = {{"cats/7.jpg", 1}};
   train(/*held_out=*/25);
   EXPECT_THAT(open().warnings, IsEmpty());
   EXPECT_EQ(open().samples->size(), 20) << "the test part";
+  EXPECT_EQ(open().part, Part::kTest);
   train(/*held_out=*/0);
   recipe_.test_files.clear();
   train(/*held_out=*/0);
   EXPECT_THAT(open().samples->description(), HasSubstr("the training samples themselves"));
+  EXPECT_EQ(open().part, Part::kTrain);
 }
 
 TEST_F(EvaluatedDataTest, APartIsAsTheRunHadIt) {
@@ -110,6 +113,7 @@ TEST_F(EvaluatedDataTest, APartIsAsTheRunHadIt) {
   train(/*held_out=*/25);
   const auto size_of = [&](Part part) {
     asked_.part = part;
+    EXPECT_EQ(open().part, part);
     return open().samples->size();
   };
   EXPECT_EQ(size_of(Part::kTrain), 75);

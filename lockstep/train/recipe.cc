@@ -5,7 +5,7 @@
 namespace lockstep::train {
 
 OpenInput Recipe::input_opener(const InputRequest& /*request*/) const {
-  throw ConfigError("predict: the recipe ", name(), " takes no files");
+  throw ConfigError("the recipe ", name(), " takes no files");
 }
 
 }  // namespace lockstep::train

@@ -77,6 +77,8 @@ class Recipe : public RecipeDescription {
   // than the recipe. Throws ConfigError where the recipe takes no files, or where the record does not say how the run
   // saw its images.
   virtual OpenInput input_opener(const InputRequest& request) const;
+  // Returns whether input_opener() opens files: a recipe that overrides it says so here.
+  virtual bool takes_files() const { return false; }
   // Returns whether the network gives a class for each pixel, scores [N, classes, H, W].
   virtual bool makes_masks() const { return false; }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "lockstep/nn/predicted_classes.h"
 #include "lockstep/optim/held_gradient.h"
 #include "lockstep/track/jsonl.h"
 #include "lockstep/track/tensors/mask_picture.h"
@@ -129,7 +130,7 @@ void Tracking::observe(const data::Batch& batch, const at::Tensor& output) {
                     images.sizes().slice(2) == masks.sizes().slice(1) &&
                     images.sizes().slice(2) == output.sizes().slice(2);
   for (int64_t i = 0; fits && i < std::min(kPictures, batch.size()); ++i) {
-    pictures_.push_back(track::mask_picture(images[i], masks[i], track::classes_of(output[i])));
+    pictures_.push_back(track::mask_picture(images[i], masks[i], nn::predicted_classes(output[i], 0)));
   }
 }
 

@@ -124,6 +124,20 @@ TEST(OwnRecipe, ItsFileAndMistakesAreRead) {
   EXPECT_THAT(alone({"train", "sprial"}).err, HasSubstr("did you mean spiral?"));
 }
 
+TEST(OwnRecipe, WhatItsNetworkCantDoIsSaidInItsName) {
+  const TempDir dir;
+  expect_done(alone(kTrain + Words{"--steps", "2", "--out", dir / "run"}));
+  const auto predicted = alone({"predict", dir / "run", "-i", dir / "run/config.toml"});
+  EXPECT_EQ(predicted.exit_code, 2);
+  EXPECT_THAT(predicted.err, HasSubstr("predict: the recipe spiral takes no files; example_own_recipe eval spiral "));
+  const auto exported = alone({"export", dir / "run", dir / "spiral.onnx"});
+  EXPECT_EQ(exported.exit_code, 2);
+  EXPECT_THAT(exported.err, HasSubstr("the recipe spiral: its network doesn't begin with a convolution"));
+  const auto drawn = alone({"eval", dir / "run", "--worst", "3", "--out", dir / "sheet.png"});
+  EXPECT_EQ(drawn.exit_code, 2);
+  EXPECT_THAT(drawn.err, HasSubstr("--worst: samples [2] are no images"));
+}
+
 TEST(OwnRecipe, HelpShowsItsOptions) {
   const auto help = alone({"train", "--help"});
   expect_done(help);

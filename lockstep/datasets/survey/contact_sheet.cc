@@ -10,59 +10,20 @@
 #include "lockstep/datasets/image_setup.h"
 #include "lockstep/datasets/whole_sample.h"
 #include "lockstep/datasets/write_png.h"
-#include "lockstep/image/class_colours.h"
-#include "lockstep/image/resize.h"
+#include "lockstep/image/sheet.h"
 
 namespace lockstep::datasets {
 namespace {
 
 using image::Pixels;
-using image::Rect;
 using image::Size;
 
-constexpr int kCell = 160, kGap = 4, kBetween = 12;  // pixels: of an image's place, beside it, and between samples
-constexpr int kAcross = 4;                           // samples a row
-constexpr uint8_t kGround = 40;
+constexpr int kAcross = 4;  // samples a row
 
 // An image, and the classes of its pixels where it has a mask.
 struct Picture {
   Pixels image, classes;
 };
-
-Size fitting(Size size) {
-  const double scale = static_cast<double>(kCell) / std::max(size.width, size.height);
-  const auto scaled = [scale](int side) { return std::clamp(static_cast<int>(side * scale + 0.5), 1, kCell); };
-  return {scaled(size.width), scaled(size.height)};
-}
-
-// In colours, and so large that it fits into a cell.
-Picture scaled(const Picture& from, image::Resizer& resizer) {
-  const Size size = fitting(from.image.size());
-  const Rect all = image::whole(from.image.size()).source;
-  const auto geometry = image::resized(image::whole(from.image.size()), size).value();
-  Picture to;
-  resizer.resize(from.image, all, geometry, image::Filter::kBilinear, to.image);
-  if (!from.classes.empty()) resizer.resize(from.classes, all, geometry, image::Filter::kNearest, to.classes);
-  return to;
-}
-
-void draw(const Picture& picture, int left, int top, Pixels& sheet) {
-  const Pixels& image = picture.image;
-  left += (kCell - image.width()) / 2;
-  top += (kCell - image.height()) / 2;
-  for (int y = 0; y < image.height(); ++y) {
-    for (int x = 0; x < image.width(); ++x) {
-      const uint8_t* const from = image.at(x, y);
-      uint8_t* const to = sheet.at(left + x, top + y);
-      const int number = picture.classes.empty() ? 0 : *picture.classes.at(x, y);
-      for (size_t c = 0; c < 3; ++c) {
-        const int level = image.channels() == 1 ? from[0] : from[c];
-        const int over = number == 0 ? level : image::class_colour(number)[c];
-        to[c] = static_cast<uint8_t>((level * 3 + over * 2) / 5);
-      }
-    }
-  }
-}
 
 // What training sees of a sample: [C, H, W] bytes, and the classes [H, W] of a mask.
 Picture augmented(const data::Dataset& data, int64_t index, uint64_t seed) {
@@ -126,23 +87,18 @@ ContactSheet contact_sheet(const Survey& survey, const SurveyOptions& options) {
 
   const auto seed = static_cast<uint64_t>(options.seed);
   const auto count = std::min<int64_t>(kSheetSamples, std::ssize(part.sound));
-  const auto rows = static_cast<int>((count + kAcross - 1) / kAcross);
-  constexpr int kWide = 2 * kCell + kGap + kBetween, kHigh = kCell + kBetween;
+  image::Sheet drawn(static_cast<int>(count), /*pictures=*/2, kAcross);
   ContactSheet sheet;
-  sheet.pixels.reshape({kAcross * kWide + kBetween, std::max(1, rows) * kHigh + kBetween}, 3);
-  for (int y = 0; y < sheet.pixels.height(); ++y) {
-    std::fill_n(sheet.pixels.row(y), 4 * sheet.pixels.width(), kGround);
-  }
   const data::Permutation order(part.sound.size(), seed, 0);
   WholeSample whole(source, turned_by(options.images.exif));
-  image::Resizer resizer;
   for (int i = 0; i < count; ++i) {
     const int64_t index = part.sound[order(static_cast<uint64_t>(i))];
-    const int left = kBetween + i % kAcross * kWide, top = kBetween + i / kAcross * kHigh;
-    draw(scaled(stored(whole, index, values), resizer), left, top, sheet.pixels);
-    draw(scaled(augmented(*opened.train, index, seed), resizer), left + kCell + kGap, top, sheet.pixels);
+    const Picture before = stored(whole, index, values), after = augmented(*opened.train, index, seed);
+    drawn.draw(i, 0, before.image, before.classes);
+    drawn.draw(i, 1, after.image, after.classes);
     sheet.samples.push_back(label_of(part, source, index));
   }
+  sheet.pixels = drawn.take();
   return sheet;
 }
 

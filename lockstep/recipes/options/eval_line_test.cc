@@ -105,5 +105,20 @@ TEST_F(EvalLine, BadLines) {
   EXPECT_THAT(refused(data_), HasSubstr("no run's folder with a checkpoint"));
 }
 
+TEST_F(EvalLine, APictureOfTheWorstNeedsItsNumberAndItsFile) {
+  train::EvalCommand eval("lockstep", describe_recipes());
+  eval.read(words_of("mnist --load " + lone_ + " --worst 16 --out " + (dir_ / "sheet.png")));
+  EXPECT_EQ(eval.options().worst, 16);
+  EXPECT_THAT(eval.arguments(),
+              ElementsAre("eval", "mnist", "--load=" + lone_, "--worst=16", "--out=" + (dir_ / "sheet.png")));
+  const std::string line = "mnist --load " + lone_;
+  EXPECT_EQ(refused(line + " --worst 16"), "--worst 16: into which file? Say --out sheet.png");
+  EXPECT_EQ(refused(line + " --out a.png"), "--out a.png: it goes with --worst N, whose picture it is");
+  EXPECT_EQ(refused(line + " --worst 16 --out a.jpg"), "--out a.jpg: it is a PNG; call it sheet.png");
+  EXPECT_EQ(refused(line + " --worst 16 --out no/where/a.png"),
+            "--out no/where/a.png: there is no folder no/where; make it first");
+  EXPECT_THAT(refused(line + " --worst 0 --out a.png"), HasSubstr("1 to 256"));
+}
+
 }  // namespace
 }  // namespace lockstep::recipes

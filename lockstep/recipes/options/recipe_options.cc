@@ -31,6 +31,25 @@ void check_augment(const datasets::ImageOptions& images, const std::string& data
     throw ConfigError("--augment: goes with --data; drawn images are not augmented");
 }
 
+// A few large grey images with fine structures. A step sees four parts of them, each laid down in one of eight ways,
+// and normalises over all four, so that whole images meet the same statistics (docs/recipes.md).
+train::Preset micrographs() {
+  return {"micrographs",
+          {{"scale", "1"},
+           {"half-size", "true"},
+           {"crop", "448"},
+           {"width", "16"},
+           {"validation", "17"},
+           {"lanes", "2"},
+           {"batch-size", "2"},
+           {"sync-bn", "true"},
+           {"lr", "0.003"},
+           {"ema", "0.98"},
+           {"epochs", "90"},
+           {"eval-every", "30epochs"},
+           {"save-every", "30epochs"}}};
+}
+
 }  // namespace
 
 void MnistOptions::declare(config::OptionSet& options) {
@@ -119,7 +138,7 @@ std::vector<train::Preset> UNetOptions::presets() const {
                                                   {"schedule", "cosine"}, {"schedule-unit", "epochs"},
                                                   {"lr-min", "1e-07"},    {"save-every", "5epochs"}};
   together.options.insert(together.options.end(), adamw.begin(), adamw.end());
-  return {alone, together};
+  return {alone, together, micrographs()};
 }
 
 std::vector<config::Spelling> UNetOptions::spellings() const {
@@ -147,6 +166,9 @@ void UNetOptions::declare(config::OptionSet& options) {
       .number("scale", "X", "images' size as a share of their own, instead of --size", &scale, 0.01, 1,
               config::Effect::kIdentity)
       .stands_for("size");
+  options.number("crop", "PX",
+                 "train on random squares of the images, of so many pixels a side (left out: whole images)", &crop, 16,
+                 4096, config::Effect::kIdentity);
   options.number("classes", "N", "outputs (left out: the masks' values; 1: one output for masks of two)", &classes, 1,
                  4096, config::Effect::kIdentity);
   options
@@ -156,6 +178,8 @@ void UNetOptions::declare(config::OptionSet& options) {
   images.declare(options);
   options.flag("bilinear", "upsample by interpolation, in place of transposed convolutions", &bilinear,
                config::Effect::kIdentity);
+  options.flag("half-size", "compute at half the images' size, and scale the scores back: a quarter of the time",
+               &half_size, config::Effect::kIdentity);
   options.number("width", "N", "channels of the first level; each further one has twice as many", &width, 1, 1024,
                  config::Effect::kIdentity);
 }
@@ -168,11 +192,16 @@ int UNetOptions::side(const std::string& data) const {
 
 void UNetOptions::resolve(const std::string& data) {
   check_augment(images, data);
+  if (data.empty() && crop) throw ConfigError("--crop: goes with --data; drawn images are small as they are");
   if (!scale) size = side(data);
 }
 
 void UNetOptions::check() const {
   if (size && scale) throw ConfigError("--size and --scale: give only one of them");
+  if (crop && *crop % 16 != 0) {
+    throw ConfigError("--crop ", *crop, ": U-Net halves images four times; give a multiple of 16, such as ",
+                      std::max(16, *crop / 16 * 16));
+  }
 }
 
 // A new recipe is one more line here.

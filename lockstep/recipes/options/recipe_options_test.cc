@@ -141,9 +141,11 @@ TEST(TrainLine, BadLines) {
       {"imagenet --mixup 0.0001", "--mixup 0.0001: expected a number from 0.001 to 1000, or 0 for no mixup"},
       {"imagenet --cutmix 1001", "--cutmix 1001: expected a number from 0 to 1000"},
       {"mnist --preset padle", "--preset padle: mnist has only paddle; did you mean paddle?"},
-      {"unet --preset paddle", "--preset paddle: unet has only milesial or milesial-ddp"},
+      {"unet --preset paddle", "--preset paddle: unet has only milesial, milesial-ddp or micrographs"},
       {"imagenet --preset paddle", "--preset paddle: imagenet has no presets"},
       {"unet --size 96 --scale 0.5", "--size and --scale: give only one of them"},
+      {"unet --data d --crop 100", "--crop 100: U-Net halves images four times; give a multiple of 16, such as 96"},
+      {"unet --crop 32", "--crop: goes with --data; drawn images are small as they are"},
       {"unet -e x", "--epochs x: expected a whole number"},
       {"mnist --max-errors 3", "--max-errors: unknown option"},
   };

@@ -1,8 +1,10 @@
 // Presets, and other people's names for options.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/recipes/options/recipe_options.h"
 #include "lockstep/recipes/options/testing/train_line.h"
 
@@ -80,6 +82,40 @@ TEST(TrainLine, MilesialsPresets) {
     EXPECT_EQ(unet.dice, Dice::kMilesial);
     EXPECT_EQ(unet.images.augment, datasets::Augment::kNone);
   }
+}
+
+TEST(TrainLine, ThePresetOfMicrographsIsWhatTheLineLeavesOpen) {
+  const auto read = train_line("unet --preset micrographs --data d --crop 224 --epochs 3");
+  const auto& unet = dynamic_cast<const UNetOptions&>(*read->recipe());
+  EXPECT_TRUE(unet.half_size && read->options().parallel.sync_bn);
+  EXPECT_EQ(unet.crop, 224);
+  EXPECT_EQ(unet.scale, 1);
+  EXPECT_EQ(unet.width, 16);
+  EXPECT_EQ(read->options().parallel.lanes, 2);
+  EXPECT_EQ(read->options().epochs, 3);
+  EXPECT_EQ(train_line("unet --preset micrographs --data d --nproc 4 --lanes 4")->options().parallel.lanes, 4);
+}
+
+// A mistake is told where it was made: the preset's in its file, and its least rate in its own name.
+TEST(TrainLine, APresetsMistakesAreToldWhereTheyWereMade) {
+  const auto refused = [](const std::string& line) { return testing_support::refusal([&] { train_line(line); }); };
+  const std::string file = ::testing::TempDir() + "preset.toml";
+  std::ofstream(file) << "recipe = \"unet\"\npreset = \"milesail\"\n";
+  EXPECT_THAT(refused("--config " + file), ::testing::StartsWith(file + ": --preset milesail: unet has only "));
+  EXPECT_THAT(refused("unet --preset milesail"), ::testing::StartsWith("--preset milesail: unet has only "));
+  EXPECT_EQ(refused("unet --preset milesial-ddp --lr 1e-8"),
+            "--lr 1e-08: below the least rate of --preset milesial-ddp, 1e-07; give --lr-min too, such as --lr-min 0");
+  EXPECT_THAT(refused("unet --preset milesial-ddp --lr 1e-8 --lr-min 1e-7"), ::testing::StartsWith("--lr-min 1e-07: "));
+  EXPECT_EQ(train_line("unet --preset milesial-ddp --lr 1e-8 --lr-min 0")->options().rate.lr_min, 0);
+}
+
+TEST(TrainLine, WithoutEventFilesAFilesHistogramsAreForgotten) {
+  const std::string file = ::testing::TempDir() + "tracked.toml";
+  std::ofstream(file) << "recipe = \"unet\"\ntrack = \"tensorboard\"\nhistograms-every = 5\n";
+  EXPECT_EQ(train_line("--config " + file)->options().histograms_every, 5);
+  EXPECT_EQ(train_line("--config " + file + " --track none")->options().histograms_every, std::nullopt);
+  EXPECT_THAT(testing_support::refusal([&] { train_line("--config " + file + " --track csv --histograms-every 5"); }),
+              ::testing::HasSubstr("goes with --track tensorboard"));
 }
 
 }  // namespace

@@ -7,10 +7,6 @@
 
 namespace lockstep::track {
 
-// The classes of pixels by scores [classes, H, W]: the highest one; of a single class, 1 where its score is positive.
-// Whole numbers [H, W].
-at::Tensor classes_of(const at::Tensor& scores);
-
 // Side by side, with a column of white between: the image [C, H, W], stretched to all levels from black to white; the
 // mask and the predicted one, [H, W] of class numbers, class 0 and negative ones black. Three channels are a colour
 // image's; of others the first is shown in grey. Any device.

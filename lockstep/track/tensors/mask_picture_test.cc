@@ -58,11 +58,5 @@ TEST(MaskPicture, AnEvenImageIsBlack) {
   EXPECT_EQ(at(decoded(mask_picture(image, mask, mask)), 0, 0), (Rgb{0, 0, 0}));
 }
 
-TEST(MaskPicture, ClassesAreThoseOfTheHighestScores) {
-  const at::Tensor scores = at::tensor({1.0f, 0.0f, 0.5f, 2.0f}).reshape({2, 1, 2});
-  EXPECT_TRUE(classes_of(scores).equal(at::tensor({0, 1}, at::kLong).reshape({1, 2})));
-  EXPECT_TRUE(classes_of(scores.narrow(0, 0, 1) - 0.5).equal(at::tensor({1, 0}, at::kLong).reshape({1, 2})));
-}
-
 }  // namespace
 }  // namespace lockstep::track

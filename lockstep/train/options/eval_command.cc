@@ -1,5 +1,6 @@
 #include "lockstep/train/options/eval_command.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -22,6 +23,17 @@ std::string help(const std::string& program, const std::vector<config::OptionSha
              names[0], " --load runs/", names[0], "-1/checkpoints/best.pt --json\n");
 }
 
+void check_picture(const EvalOptions& options) {
+  if (options.worst == 0 && options.out.empty()) return;
+  if (options.out.empty()) throw ConfigError("--worst ", options.worst, ": into which file? Say --out sheet.png");
+  if (options.worst == 0) throw ConfigError("--out ", options.out, ": it goes with --worst N, whose picture it is");
+  if (!options.out.ends_with(".png")) throw ConfigError("--out ", options.out, ": it is a PNG; call it sheet.png");
+  const auto folder = std::filesystem::path(options.out).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
+  throw ConfigError("--out ", options.out, ": there is no folder ", folder.string(), "; make it first");
+}
+
 }  // namespace
 
 void EvalOptions::declare(config::OptionSet& options) {
@@ -42,6 +54,10 @@ void EvalOptions::declare(config::OptionSet& options) {
   device.declare(options, kNone);
   options.word("split", "the part of the data (left out: that of the run's own test)", &split, kNone);
   options.flag("confusion", "count which classes, or pixels' classes, are taken for which", &confusion, kNone);
+  options.number("worst", "N", "draw the N samples on which the network does worst (with --out)", &worst, 1, 256,
+                 kNone);
+  options.text("out", "FILE.png", "the picture of --worst: images, for masks beside the true and the predicted ones",
+               &out, kNone);
   options.flag("json", "machine-readable output", &json, kNone);
 }
 
@@ -71,6 +87,7 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
     config::require_there("--data", path, "; leave --data out to evaluate on the run's own");
   }
   recipe_->check();
+  check_picture(options_);
   return std::nullopt;
 }
 

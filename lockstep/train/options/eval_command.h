@@ -37,6 +37,8 @@ struct EvalOptions {
   DeviceChoice device;
   std::optional<EvalSplit> split;  // unset: what the run's own test was on
   bool confusion = false;          // counts which classes are taken for which
+  int worst = 0;                   // so many samples on which the network does worst are drawn
+  std::string out;                 // the picture of them; not empty where `worst` is above 0
   bool json = false;
 
   // Returns the path of the data to evaluate on; "": made on the spot.

@@ -52,12 +52,12 @@ void resolve_batch_sizes(const GivenOptions& given, TrainOptions& options) {
   if (names(given, "global-batch-size") && !names(given, "batch-size")) options.batch_size.reset();
 }
 
-// The value of an option in the first place that gives it.
-std::optional<std::string> first_of(std::initializer_list<const GivenOptions*> places, std::string_view name) {
-  for (const GivenOptions* place : places) {
-    if (const auto value = value_of(*place, name)) return value;
+// Drops what an earlier place says of histograms where a later one writes no event files that could have them.
+void drop_histograms(GivenOptions& earlier, const GivenOptions& later) {
+  const auto track = value_of(later, "track");
+  if (track && !read_tracked("track", *track).tensorboard && !names(later, "histograms-every")) {
+    take(earlier, "histograms-every");
   }
-  return std::nullopt;
 }
 
 // A resumed run's file says all that a preset could.
@@ -65,6 +65,15 @@ void refuse_preset_of_a_run(const std::optional<std::string>& preset, const Opti
   if (resumed.path.empty() || !preset || preset == value_of(resumed.options, "preset")) return;
   throw ConfigError("--preset ", *preset,
                     ": a resumed run keeps its settings; leave it out, or begin anew with --load");
+}
+
+// A preset's --lr-min goes with its --lr.
+void check_least_rate(const GivenOptions& preset, const std::string& name, const TrainOptions& options,
+                      const config::OptionSet& rows) {
+  if (!names(preset, "lr-min") || rows.find("lr-min")->given) return;
+  if (!options.rate.lr || options.rate.lr_min <= *options.rate.lr) return;
+  throw ConfigError("--lr ", *options.rate.lr, ": below the least rate of --preset ", name, ", ", options.rate.lr_min,
+                    "; give --lr-min too, such as --lr-min 0");
 }
 
 // "Other names: -e (--epochs), …", in lines of a terminal's width; empty without any.
@@ -82,6 +91,17 @@ std::string other_names(const RecipeDescription& recipe) {
     line += name;
   }
   return all.empty() ? "" : text + line + "\n";
+}
+
+// The name of the preset, by the first place that gives one, and the place's file; empty: the line.
+struct NamedPreset {
+  std::optional<std::string> name;
+  std::string file;
+};
+NamedPreset preset_of(const GivenOptions& line, const OptionFile& told, const OptionFile& resumed) {
+  if (const auto name = value_of(line, "preset")) return {name, ""};
+  if (const auto name = value_of(told.options, "preset")) return {name, told.path};
+  return {value_of(resumed.options, "preset"), resumed.path};
 }
 
 // The options that say which run is meant; all others wait until its recipe is known.
@@ -112,12 +132,13 @@ std::string quoted(const std::string& path) {
   return text + "'";
 }
 
-// `apply` names the option; this names the file too.
+// `apply` names the option; this names the file too, if it is one.
 template <typename Apply>
 void of_file(const std::string& path, const Apply& apply) {
   try {
     apply();
   } catch (const ConfigError& error) {
+    if (path.empty()) throw;
     throw ConfigError(path, ": ", error.what());
   }
 }
@@ -173,9 +194,12 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
                          const std::vector<GivenOption>& line) {
   rows_.reset();
   options_.recipe = recipe;
-  const auto preset = first_of({&line, &file.options, &resumed.options}, "preset");
-  refuse_preset_of_a_run(preset, resumed);
-  std::vector<GivenOption> usual = preset_options(*recipe_, preset.value_or(""));
+  const auto [preset, place] = preset_of(line, file, resumed);
+  std::vector<GivenOption> usual;
+  of_file(place, [&, name = preset] {
+    refuse_preset_of_a_run(name, resumed);
+    usual = preset_options(*recipe_, name.value_or(""));
+  });
   options_.parent = resumed.parent;
   options_.loaded = value_of(resumed.options, "load").value_or("");
   std::erase_if(resumed.options, [&](const GivenOption& option) { return rows_.find(option.name)->one_start; });
@@ -195,6 +219,8 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
   drop_replaced(resumed.options, told.options, rows_);
   drop_replaced(resumed.options, line, rows_);
   drop_replaced(told.options, line, rows_);
+  for (GivenOptions* earlier : {&usual, &resumed.options}) drop_histograms(*earlier, told.options);
+  for (GivenOptions* earlier : {&usual, &resumed.options, &told.options}) drop_histograms(*earlier, line);
   options_.epochs_recalled =
       names(resumed.options, "epochs") && !names(told.options, "epochs") && !names(line, "epochs");
   rows_.apply_as_recalled(usual);
@@ -203,6 +229,7 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
   resolve_batch_sizes(told.options, options_);
   rows_.apply_as_given(line);
   resolve_batch_sizes(line, options_);
+  check_least_rate(usual, preset.value_or(""), options_, rows_);
 }
 
 std::vector<std::string> TrainCommand::arguments() const {
