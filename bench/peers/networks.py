@@ -180,19 +180,19 @@ class OutConv(nn.Module):
 
 
 class UNet(nn.Module):
-    def __init__(self, channels=3, classes=2, bilinear=False):
+    def __init__(self, channels=3, classes=2, bilinear=False, width=64):
         super().__init__()
         kept = 2 if bilinear else 1  # upsampling by interpolation keeps the channels
-        self.inc = DoubleConv(channels, 64)
-        self.down1 = Down(64, 128)
-        self.down2 = Down(128, 256)
-        self.down3 = Down(256, 512)
-        self.down4 = Down(512, 1024 // kept)
-        self.up1 = Up(1024, 512 // kept, bilinear)
-        self.up2 = Up(512, 256 // kept, bilinear)
-        self.up3 = Up(256, 128 // kept, bilinear)
-        self.up4 = Up(128, 64, bilinear)
-        self.outc = OutConv(64, classes)
+        self.inc = DoubleConv(channels, width)
+        self.down1 = Down(width, 2 * width)
+        self.down2 = Down(2 * width, 4 * width)
+        self.down3 = Down(4 * width, 8 * width)
+        self.down4 = Down(8 * width, 16 * width // kept)
+        self.up1 = Up(16 * width, 8 * width // kept, bilinear)
+        self.up2 = Up(8 * width, 4 * width // kept, bilinear)
+        self.up3 = Up(4 * width, 2 * width // kept, bilinear)
+        self.up4 = Up(2 * width, width, bilinear)
+        self.outc = OutConv(width, classes)
 
     def forward(self, x):
         x1 = self.inc(x)

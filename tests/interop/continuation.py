@@ -13,7 +13,9 @@ import torchvision
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'bench/peers'))
 import networks
 
-MAKE = {'lenet': networks.LeNet, 'resnet18': lambda: torchvision.models.resnet18(num_classes=10)}
+MAKE = {'lenet': networks.LeNet, 'resnet18': lambda: torchvision.models.resnet18(num_classes=10),
+        'unet': lambda: networks.UNet(classes=10, width=8),
+        'unet_bilinear': lambda: networks.UNet(classes=10, width=8, bilinear=True)}
 
 
 def trained(net, optimizer, saved, first, last):

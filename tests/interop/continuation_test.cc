@@ -18,6 +18,7 @@
 #include "lockstep/loop/optimizer_values.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/models/resnet.h"
+#include "lockstep/models/unet.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 
 namespace lockstep {
@@ -40,26 +41,31 @@ class Continuation : public testing::TestWithParam<Case> {
       GTEST_SKIP() << python_ << " has no torch and torchvision; name one that has in LOCKSTEP_PYTORCH_PYTHON";
     }
     at::manual_seed(4);
-    const bool small = GetParam().net == "lenet";
-    images_ = at::rand(small ? at::IntArrayRef{kFirst + kFurther, 8, 1, 28, 28}
-                             : at::IntArrayRef{kFirst + kFurther, 8, 3, 32, 32});
-    labels_ = at::randint(10, {kFirst + kFurther, images_.size(1)}, at::kLong);
-    if (small) {
-      auto net = models::LeNet(models::LeNetOptions{}, 1);
-      forward_ = [net](const at::Tensor& images) mutable { return net->forward(images); };
-      net_ = net.ptr();
-    } else {
+    const std::string& name = GetParam().net;
+    constexpr int64_t kSteps = kFirst + kFurther;
+    if (name == "lenet") {
+      set(models::LeNet(models::LeNetOptions{}, 1), at::rand({kSteps, 8, 1, 28, 28}), {kSteps, 8});
+    } else if (name == "resnet18") {
       models::ResNetOptions options;
       options.classes = 10;
-      auto net = models::ResNet18(options, 1);
-      forward_ = [net](const at::Tensor& images) mutable { return net->forward(images); };
-      net_ = net.ptr();
+      set(models::ResNet18(options, 1), at::rand({kSteps, 8, 3, 32, 32}), {kSteps, 8});
+    } else {
+      const models::UNetOptions options{.classes = 10, .width = 8, .bilinear = name == "unet_bilinear"};
+      set(models::UNet(options, 1), at::rand({kSteps, 2, 3, 32, 32}), {kSteps, 2, 32, 32});
     }
     // Rounding grows from step to step through BatchNorms over so few values; in fp64 it starts from nearly nothing.
-    if (!small) images_ = images_.to(at::kDouble);
+    if (name != "lenet") images_ = images_.to(at::kDouble);
     net_->to(images_.scalar_type());
     net_->train();
     optimizer_ = optim::make_optimizer(GetParam().optimizer, net_->parameters(), GetParam().options);
+  }
+
+  template <typename Net>
+  void set(Net net, const at::Tensor& images, at::IntArrayRef labels) {
+    images_ = images;
+    labels_ = at::randint(10, labels, at::kLong);
+    forward_ = [net](const at::Tensor& batch) mutable { return net->forward(batch); };
+    net_ = net.ptr();
   }
 
   std::vector<double> trained(int64_t first, int64_t last) {
@@ -135,7 +141,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"lenet", "sgd", "SGD", {{"lr", 0.05}, {"momentum", 0.9}, {"weight_decay", 1e-4}}},
                     Case{"lenet", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"lenet", "rmsprop", "RMSprop", {{"lr", 0.001}, {"momentum", 0.9}}},
-                    Case{"resnet18", "sgd", "SGD", {{"lr", 0.001}, {"momentum", 0.9}}}),
+                    Case{"resnet18", "sgd", "SGD", {{"lr", 0.001}, {"momentum", 0.9}}},
+                    Case{"unet", "rmsprop", "RMSprop", {{"lr", 1e-4}, {"momentum", 0.9}, {"weight_decay", 1e-8}}},
+                    Case{"unet", "adamw", "AdamW", {{"lr", 0.001}, {"weight_decay", 1e-8}}},
+                    Case{"unet_bilinear", "sgd", "SGD", {{"lr", 0.01}, {"momentum", 0.9}}}),
     [](const auto& info) { return info.param.net + '_' + info.param.optimizer; });
 
 }  // namespace

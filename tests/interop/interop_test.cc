@@ -10,6 +10,9 @@
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/base/text.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/checkpoint/formats/read_checkpoint.h"
+#include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/checkpoint/load_model.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/models/alexnet.h"
 #include "lockstep/models/lenet.h"
@@ -54,6 +57,20 @@ class Interop : public testing::Test {
     return file;
   }
 
+  // Loads the weights that PyTorch made, and compares what both compute of its images.
+  template <typename Net>
+  void expect_taken(const std::string& name, Net net) const {
+    const std::string file = folder_ / "theirs.pt";
+    const CommandOutput output = run(cat(python_, ' ', kFolder, "/networks.py make ", name, ' ', file));
+    ASSERT_EQ(output.status, 0) << output.text;
+    const checkpoint::Value root = checkpoint::open_checkpoint(file);
+    checkpoint::load_model(*net, root, {.file = file});
+    net->eval();
+    const checkpoint::ValueView view(root, file);
+    const at::Tensor theirs = view["output"].tensor(), ours = net->forward(view["images"].tensor()).detach();
+    EXPECT_LT(((ours - theirs).norm() / theirs.norm()).template item<double>(), 1e-5) << name;
+  }
+
   std::string python_ = env("LOCKSTEP_PYTORCH_PYTHON").value_or("python3");
   testing_support::TempDir folder_;
 };
@@ -79,6 +96,21 @@ TEST_F(Interop, TorchvisionsAndPytorchUNetsNetworksTakeOurWeightsAndComputeTheSa
   const CommandOutput output = run(command);
   EXPECT_EQ(output.status, 0) << output.text;
   for (const auto& [name, file] : files) EXPECT_THAT(output.text, HasSubstr(name + ": "));
+}
+
+TEST_F(Interop, OurNetworksTakeTheirWeightsAndComputeTheSame) {
+  const models::ResNetOptions resnet;
+  expect_taken("resnet18", models::ResNet18(resnet, 1));
+  expect_taken("resnet34", models::ResNet34(resnet, 1));
+  expect_taken("resnet50", models::ResNet50(resnet, 1));
+  expect_taken("resnet101", models::ResNet101(resnet, 1));
+  expect_taken("resnet152", models::ResNet152(resnet, 1));
+  expect_taken("mobilenet_v2", models::MobileNetV2(models::MobileNetV2Options{}, 1));
+  expect_taken("shufflenet_v2", models::ShuffleNetV2(models::ShuffleNetV2Options{}, 1));
+  expect_taken("alexnet", models::AlexNet(models::AlexNetOptions{}, 1));
+  expect_taken("unet", models::UNet(models::UNetOptions{}, 1));
+  expect_taken("unet_bilinear", models::UNet(models::UNetOptions{.bilinear = true}, 1));
+  expect_taken("lenet", models::LeNet(models::LeNetOptions{}, 1));
 }
 
 // Ours and PyTorch's, as on a GPU.

@@ -1,5 +1,7 @@
-"""Loads weights that Lockstep saved into the networks of torchvision and Pytorch-UNet, and compares what they compute.
-Usage: networks.py FILE…    (each has name, model, images, output)"""
+"""Loads weights that Lockstep saved into the networks of torchvision and Pytorch-UNet, and compares what they compute; or
+makes such a file of a network's own weights.
+Usage: networks.py FILE…            (each has name, model, images, output)
+       networks.py make NAME FILE   writes one"""
 import sys
 from pathlib import Path
 
@@ -15,6 +17,19 @@ MAKE = {'resnet18': torchvision.models.resnet18, 'resnet34': torchvision.models.
         'shufflenet_v2': torchvision.models.shufflenet_v2_x1_0, 'alexnet': torchvision.models.alexnet,
         'unet': networks.UNet, 'unet_bilinear': lambda: networks.UNet(bilinear=True), 'lenet': networks.LeNet}
 
+def make(name, file):
+    torch.manual_seed(3)
+    images = torch.rand(2, 1, 28, 28) if name == 'lenet' else torch.rand(2, 3, 64, 64)
+    net = MAKE[name]()
+    with torch.no_grad():
+        net(images)  # statistics that are not those of a fresh network
+        output = net.eval()(images)
+    torch.save({'name': name, 'model': net.state_dict(), 'images': images, 'output': output}, file)
+
+
+if sys.argv[1] == 'make':
+    make(*sys.argv[2:])
+    sys.exit()
 for file in sys.argv[1:]:
     saved = torch.load(file, weights_only=True)
     net = MAKE[saved['name']]()
