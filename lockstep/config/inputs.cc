@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/base/text.h"
 
@@ -14,11 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostEntries = 10'000;  // a folder of more, such as one of images, is not searched
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/launch/runs_root.h"
 #include "lockstep/train/folder/run_files.h"
@@ -14,16 +15,6 @@ namespace lockstep::launch {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_folder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 [[noreturn]] void refuse_folder(const std::string& folder) {
   if (train::holds_run(folder) || is_there(train::RunFiles{folder}.config())) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/launch/runs_root.h"
 #include "lockstep/train/folder/run_files.h"
@@ -19,11 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
 [[noreturn]] void refuse(const fs::path& path, const std::string& what, const std::error_code& error) {
   throw IoError(path.string(), ": ", what, ": ", errno_text(error.value()), "; choose another folder with --out");
 }
@@ -33,11 +29,6 @@ void prove_writable(const fs::path& folder) {
   if (!probe && errno != EOPNOTSUPP && errno != EISDIR) {
     refuse(folder, "can't write here", std::error_code(errno, std::generic_category()));
   }
-}
-
-std::string without_last_slash(std::string path) {
-  if (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
 }
 
 // Where a run goes.

@@ -25,6 +25,11 @@ int number_of(const fs::path& folder) {
   return read.ec == std::errc() && read.ptr == end && number > 0 ? number : 0;
 }
 
+std::string without_last_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> out;
   std::error_code error;

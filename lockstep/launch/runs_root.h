@@ -12,6 +12,9 @@ int number_of(const std::filesystem::path& folder, const std::string& recipe);
 // The same of whatever recipe.
 int number_of(const std::filesystem::path& folder);
 
+// "runs/a" of "runs/a/".
+std::string without_last_slash(std::string path);
+
 // Returns the entries of a folder; none if it can't be read.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 

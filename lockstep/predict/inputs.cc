@@ -5,6 +5,7 @@
 #include <map>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/datasets/image_files.h"
 
@@ -12,11 +13,6 @@ namespace lockstep::predict {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_folder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/safetensors_index.h"
@@ -23,11 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kAttempts = 10;  // to read a run under way, which removes checkpoints that it no longer keeps
-
-bool is_file(const std::string& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
 
 ResumedCheckpoint read_file(const std::string& file) {
   checkpoint::Value value = checkpoint::open_checkpoint(file);
@@ -126,11 +122,6 @@ void remove_history(const RunFiles& files, const std::vector<checkpoint::StepFil
     if (!fs::exists(link, ignored)) fs::remove(link, ignored);
   }
   fs::remove(files.metrics(), ignored);
-}
-
-bool is_folder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
 }
 
 // Of a run's folder; nothing if it has no checkpoint.

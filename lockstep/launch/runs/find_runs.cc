@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/base/text.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/launch/runs_root.h"
@@ -15,16 +16,6 @@ namespace lockstep::launch {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
-std::string without_last_slash(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
 
 std::vector<std::string> runs_in(const std::string& root) {
   std::vector<std::string> runs;

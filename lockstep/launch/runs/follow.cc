@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/launch/runs/file_end.h"
 #include "lockstep/launch/runs_root.h"
 #include "lockstep/train/folder/run_files.h"
@@ -22,11 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostBytes = 256UL * 1024;
-
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 // "0-2", "none".
 std::string ranks_with_logs(const train::RunFiles& files) {

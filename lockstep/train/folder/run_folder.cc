@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/checkpoint/names/step_files.h"
 #include "lockstep/train/folder/run_files.h"
 
@@ -10,16 +11,6 @@ namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-bool is_folder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
 
 // "runs/a" of "runs/a/checkpoints/last.pt", whatever the last is; empty for a file of another folder.
 std::string run_above(const fs::path& file) {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/checkpoint/contents/check_file.h"
 #include "lockstep/checkpoint/names/step_files.h"
@@ -21,14 +22,9 @@ using State = FileCheck::State;
 
 constexpr std::array<const char*, 5> kStates = {"whole", "damaged", "unreadable", "left over", "set aside"};
 
-bool is_there(const std::string& path) {
+bool has_entry(const std::string& path) {
   std::error_code error;
   return fs::exists(fs::symlink_status(path, error));
-}
-
-bool is_folder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
 }
 
 // The message of an error about a file, without the name that stands before it.
@@ -127,7 +123,7 @@ std::vector<FileCheck> check_files(const std::string& path) {
   }
   const RunFiles files{path};
   const auto check = [&](const std::string& file, std::string (*how)(const std::string&)) {
-    if (is_there(file)) checks.push_back(checked(file, [&] { return how(file); }));
+    if (has_entry(file)) checks.push_back(checked(file, [&] { return how(file); }));
   };
   check(files.config(), check_config);
   check(files.metrics(), check_metrics);

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/checkpoint/names/step_files.h"
 #include "lockstep/config/toml_file.h"
 #include "lockstep/train/folder/run_files.h"
@@ -17,16 +18,6 @@ namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_file(const std::string& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error);
-}
-
-bool is_folder(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
 
 // A run's checkpoints/, or a folder that holds checkpoints itself.
 std::string checkpoints_in(const std::string& folder) {
