@@ -116,6 +116,74 @@ void print_result(const Told& told, const train::EvalOptions& options) {
   if (told.worst != nullptr) print(told.worst->text(options.out));
 }
 
+// Evaluates the checkpoint that the line names, and prints what rank 0 has to say. A collective.
+void evaluate_checkpoint(train::EvalCommand& command, c10::Device device, World& world, const Logger& log) {
+  const train::EvalOptions& options = command.options();
+  // Rank 0's choice: of a run under way, another rank may have found a newer checkpoint.
+  train::NamedCheckpoint named{options.load};
+  once(world, OnceScope::kWorld, [&] { named = train::find_checkpoint("--load", options.load); });
+  const std::string file = comm::gather_texts(world.communicator(), named.file).at(0);
+  const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
+  const bool is_paddle = checkpoint::is_paddle_file(file);  // now, for a run under way may remove it
+  const auto origin = train::find_origin(root, file);
+  command.take_recorded(origin ? origin->options : config::Record());
+  const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, options.device.kind, world);
+  const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
+  at::set_num_threads(threads_of(options.processes, origin, world));
+  const train::Defaults defaults = recipe->defaults();
+  const bool channels_last = train::takes_channels_last(train::ChannelsLast::kAuto, defaults);
+  const train::EvaluatedData data = train::open_evaluated_data(*recipe,
+                                                               {.path = options.data_path(),
+                                                                .named = !options.data.empty(),
+                                                                .run_data = options.run_data,
+                                                                .run_folder = train::run_of(file),
+                                                                .channels_last = channels_last,
+                                                                .part = part_of(options.split)},
+                                                               origin, world);
+  const data::Dataset& test = *data.samples;
+  const auto model = recipe->make_model(1, test);
+  const amp::Policy amp = policy_of(precision);
+  load_for_evaluation(model, {root, file, options.strip_prefix, is_paddle}, {device, channels_last, amp}, world, log);
+  for (const auto& warning : named.warnings) log.warning(warning);
+  for (const auto& warning : data.warnings) {
+    if (world.rank() == 0) log.warning(warning);
+  }
+  const auto state = origin ? std::optional(train::read_state(root, file)) : std::nullopt;
+  const auto skipped = skip_list(options, data.own, state ? std::ssize(state->skipped) : 0, world);
+  predict::Confusion confusion;
+  predict::SampleScores scores;
+  const train::EvaluationOptions how{.chunk = options.batch_size.value_or(defaults.eval_batch),
+                                     .channels_last = channels_last,
+                                     .amp = amp,
+                                     .device = device,
+                                     .workers = data::usual_workers(test, usable_cores(), world.place().local_size),
+                                     .skipped = skipped.get(),
+                                     .on_output = [&](const data::Batch& batch, const at::Tensor& output) {
+                                       if (options.confusion) confusion.add(output, batch.target());
+                                       if (options.worst > 0) scores.add(output, batch.target());
+                                     }};
+  const auto result = evaluate(*recipe, model, test, world, how);
+  const at::Tensor confused =
+      options.confusion ? sum_over_ranks(confusion.counts(), test.classes(), world) : at::Tensor();
+  std::vector<predict::RankedSample> worst;
+  if (options.worst > 0) worst = worst_samples(scores, options.worst, test, how.chunk, skipped.get(), world);
+  if (world.rank() != 0) return;
+  if (skipped != nullptr && !data.own) {  // else the run has told them
+    for (const data::BadSample& each : skipped->all()) log.warning("left out: ", each.why);
+  }
+  std::optional<predict::WorstSheet> sheet;
+  if (options.worst > 0) sheet.emplace(draw(worst, *recipe, model, data.samples, how)).write(options.out);
+  print_result({.result = result,
+                .samples = test,
+                .part = data.part,
+                .file = file,
+                .step = state ? std::optional(state->step) : std::nullopt,
+                .precision = precision_text(amp, precision.why),
+                .confused = confused,
+                .worst = sheet ? &*sheet : nullptr},
+               options);
+}
+
 }  // namespace
 
 int eval(const Program& program, const Arguments& args, const Recipes& recipes) {
@@ -139,69 +207,7 @@ int eval(const Program& program, const Arguments& args, const Recipes& recipes) 
   const auto world = init();
   const Logger log = Logger::from_environment("");
   const c10::Device device = open_own_device(options.device, *world, log);
-  // Rank 0's choice: of a run under way, another rank may have found a newer checkpoint.
-  train::NamedCheckpoint named{options.load};
-  once(*world, OnceScope::kWorld, [&] { named = train::find_checkpoint("--load", options.load); });
-  const std::string file = comm::gather_texts(world->communicator(), named.file).at(0);
-  const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
-  const bool is_paddle = checkpoint::is_paddle_file(file);  // now, for a run under way may remove it
-  const auto origin = train::find_origin(root, file);
-  command.take_recorded(origin ? origin->options : config::Record());
-  const train::ResolvedAmp precision = train::amp_of_evaluation(options.precision, origin, options.device.kind, *world);
-  const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
-  at::set_num_threads(threads_of(options.processes, origin, *world));
-  const train::Defaults defaults = recipe->defaults();
-  const bool channels_last = train::takes_channels_last(train::ChannelsLast::kAuto, defaults);
-  const train::EvaluatedData data = train::open_evaluated_data(*recipe,
-                                                               {.path = options.data_path(),
-                                                                .named = !options.data.empty(),
-                                                                .run_data = options.run_data,
-                                                                .run_folder = train::run_of(file),
-                                                                .channels_last = channels_last,
-                                                                .part = part_of(options.split)},
-                                                               origin, *world);
-  const data::Dataset& test = *data.samples;
-  const auto model = recipe->make_model(1, test);
-  const amp::Policy amp = policy_of(precision);
-  load_for_evaluation(model, {root, file, options.strip_prefix, is_paddle}, {device, channels_last, amp}, *world, log);
-  for (const auto& warning : named.warnings) log.warning(warning);
-  for (const auto& warning : data.warnings) {
-    if (world->rank() == 0) log.warning(warning);
-  }
-  const auto state = origin ? std::optional(train::read_state(root, file)) : std::nullopt;
-  const auto skipped = skip_list(options, data.own, state ? std::ssize(state->skipped) : 0, *world);
-  predict::Confusion confusion;
-  predict::SampleScores scores;
-  const train::EvaluationOptions how{.chunk = options.batch_size.value_or(defaults.eval_batch),
-                                     .channels_last = channels_last,
-                                     .amp = amp,
-                                     .device = device,
-                                     .workers = data::usual_workers(test, usable_cores(), world->place().local_size),
-                                     .skipped = skipped.get(),
-                                     .on_output = [&](const data::Batch& batch, const at::Tensor& output) {
-                                       if (options.confusion) confusion.add(output, batch.target());
-                                       if (options.worst > 0) scores.add(output, batch.target());
-                                     }};
-  const auto result = evaluate(*recipe, model, test, *world, how);
-  const at::Tensor confused =
-      options.confusion ? sum_over_ranks(confusion.counts(), test.classes(), *world) : at::Tensor();
-  std::vector<predict::RankedSample> worst;
-  if (options.worst > 0) worst = worst_samples(scores, options.worst, test, how.chunk, skipped.get(), *world);
-  if (world->rank() != 0) return 0;
-  if (skipped != nullptr && !data.own) {  // else the run has told them
-    for (const data::BadSample& each : skipped->all()) log.warning("left out: ", each.why);
-  }
-  std::optional<predict::WorstSheet> sheet;
-  if (options.worst > 0) sheet.emplace(draw(worst, *recipe, model, data.samples, how)).write(options.out);
-  print_result({.result = result,
-                .samples = test,
-                .part = data.part,
-                .file = file,
-                .step = state ? std::optional(state->step) : std::nullopt,
-                .precision = precision_text(amp, precision.why),
-                .confused = confused,
-                .worst = sheet ? &*sheet : nullptr},
-               options);
+  evaluate_checkpoint(command, device, *world, log);
   return 0;
 }
 
