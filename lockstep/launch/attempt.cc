@@ -40,7 +40,7 @@ Attempt::Attempt(const RunSpec& spec, const Assignment& assignment, Terminal& te
       failure_(assignment.nproc, spec.save_patience_ns) {
   if (slots_ != nullptr) slots_->begin_attempt(board_, assignment_.nproc);
   board_->saved.set(assignment_.saved);
-  watch_.emplace(*board_, spec_.timeout_ns);
+  watch_.emplace(*board_, spec_.timeout_ns, rank_in_world(spec_, 0));
   started_ns_ = board_->running_ns();
 }
 
@@ -197,12 +197,13 @@ void Attempt::stop_others() {
 void Attempt::tell_of_save(size_t rank) {
   if (std::exchange(told_of_save_, true)) return;
   const std::string doing = board_->ranks[rank].doing.get();
-  terminal_.say(cat(first_failure_, "; waiting for rank ", rank, " (", doing.empty() ? "saving a checkpoint" : doing,
-                    "), for at most ", spec_.save_patience_ns / 1'000'000'000, " s without progress"));
+  terminal_.say(cat(first_failure_, "; waiting for rank ", rank_in_world(spec_, static_cast<int>(rank)), " (",
+                    doing.empty() ? "saving a checkpoint" : doing, "), for at most ",
+                    spec_.save_patience_ns / 1'000'000'000, " s without progress"));
 }
 
 void Attempt::tell_of_first_step() {
-  if (!spec_.on_first_step || told_of_first_step_ || board_->first_step_ns.load() == 0) return;
+  if (!spec_.on_first_step || assignment_.trained || told_of_first_step_ || board_->first_step_ns.load() == 0) return;
   told_of_first_step_ = true;
   spec_.on_first_step();
 }
@@ -248,7 +249,7 @@ void Attempt::watch() {
 void Attempt::end_hang(const ProgressWatch::Hang& hang) {
   hang_ = hang;
   board_->ranks[static_cast<size_t>(hang.rank)].fail(DesyncError::kExitCode, hang.error);
-  first_failure_ = cat("rank ", hang.rank, " has hung");
+  first_failure_ = cat("rank ", rank_in_world(spec_, hang.rank), " has hung");
   failed_ns_ = board_->running_ns();
   failure_.begin(monotonic_ns());
   group_->ranks()[static_cast<size_t>(hang.rank)]->child.signal_group(SIGKILL);

@@ -20,7 +20,7 @@ double percent(double share) { return std::round(100 * std::clamp(share, 0.0, 1.
 }  // namespace
 
 std::string ProgressWatch::called(int rank) const {
-  return cat("rank ", rank, " (pid ", board_.ranks[static_cast<size_t>(rank)].pid.load(), ")");
+  return cat("rank ", first_rank_ + rank, " (pid ", board_.ranks[static_cast<size_t>(rank)].pid.load(), ")");
 }
 
 std::string ProgressWatch::stall_text(const StallWatch::Stall& stall, const std::vector<bool>& running,
@@ -30,10 +30,10 @@ std::string ProgressWatch::stall_text(const StallWatch::Stall& stall, const std:
   for (int rank = 0; rank < static_cast<int>(running.size()); ++rank) {
     const bool suspect = std::find(stall.suspects.begin(), stall.suspects.end(), rank) != stall.suspects.end();
     if (suspect) text += cat("; ", called(rank), ' ', state_text(board_.ranks[static_cast<size_t>(rank)]));
-    if (!suspect && running[static_cast<size_t>(rank)]) waiting.push_back(rank);
+    if (!suspect && running[static_cast<size_t>(rank)]) waiting.push_back(first_rank_ + rank);
   }
   if (waiting.empty()) return text;
-  const std::string at = board_.ranks[static_cast<size_t>(waiting[0])].doing.get();
+  const std::string at = board_.ranks[static_cast<size_t>(waiting[0] - first_rank_)].doing.get();
   const bool one = waiting.size() == 1;
   const std::string how = at.starts_with("waiting") ? cat(one ? "is " : "are ", at) : one ? "waits" : "wait";
   return cat(text, "; ", one ? "rank " : "ranks ", ranges(waiting), ' ', how);

@@ -17,16 +17,18 @@ class ProgressWatch {
  public:
   static constexpr int kLookMs = 500;  // between two looks
 
-  // A stall of `timeout_ns` is a hang; 0: none is. The board outlives this.
-  ProgressWatch(const Board& board, int64_t timeout_ns) : board_(board), timeout_ns_(timeout_ns) {}
+  // A stall of `timeout_ns` is a hang; 0: none is. `first_rank`: the world's number of local rank 0, for people. The
+  // board outlives this.
+  ProgressWatch(const Board& board, int64_t timeout_ns, int first_rank)
+      : board_(board), timeout_ns_(timeout_ns), first_rank_(first_rank) {}
 
   struct Hang {
-    int rank = 0;
+    int rank = 0;       // local
     std::string error;  // the rank's, as one line
   };
   struct Findings {
     std::vector<std::string> lines;  // for people
-    std::vector<int> stacks;         // ranks whose stacks are of interest
+    std::vector<int> stacks;         // local ranks whose stacks are of interest
     std::optional<Hang> hang;        // for as long as it lasts
   };
   // `running`: by local rank, whether its process has not ended.
@@ -40,6 +42,7 @@ class ProgressWatch {
 
   const Board& board_;
   int64_t timeout_ns_;
+  int first_rank_;
   StallWatch stalls_;
   StragglerWatch stragglers_;
 };

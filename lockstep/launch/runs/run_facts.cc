@@ -71,7 +71,7 @@ void read_config(const std::string& path, RunFacts& facts) {
   try {
     for (const auto& [name, value] : config::read_any_toml(path)) {
       if (name == "recipe") facts.recipe = value;
-      if (name == "nproc") facts.ranks = static_cast<int>(as_number(value));
+      if (name == "nproc") facts.ranks = static_cast<int>(as_number(value.substr(value.find(':') + 1)));  // of MIN:MAX
       if (name == "epochs") facts.epochs = as_number(value);
       if (name == "steps") facts.steps = as_number(value);
     }

@@ -74,6 +74,8 @@ TEST(RunFacts, AreReadFromTheFilesThatAreThere) {
   EXPECT_EQ(facts.state, RunState::kUnderWay);
   EXPECT_EQ(facts.owner.pid, getpid());
   EXPECT_GT(facts.since, 1'600'000'000);
+  std::ofstream(dir / "config.toml") << "nproc = '2:4'\n";
+  EXPECT_EQ(facts_of_run(dir.path()).ranks, 4) << "the most of a range";
   std::ofstream(dir / "config.toml") << "recipe = ";
   EXPECT_EQ(facts_of_run(dir.path()).recipe, "") << "a file that is no TOML";
 }
