@@ -48,8 +48,9 @@ std::string preprocessing(const train::Recipe& recipe, const std::optional<train
   train::InputRequest request{.channels = sizes.channels, .data = run_data};
   if (origin) request.fingerprint = trained_on(*origin), request.drawn = was_drawn(*origin);
   try {
-    return recipe.input_opener(request)("image")->transforms();
-  } catch (const Error&) {  // packed data that are gone, or a recipe that takes no files
+    const train::OpenInput open = recipe.input_opener(request);
+    return open ? open("image")->transforms() : "";
+  } catch (const Error&) {  // packed data that are gone
     return "";
   }
 }

@@ -6,6 +6,8 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/split_list.h"
+#include "lockstep/config/values.h"
 #include "lockstep/launch/environment.h"
 
 namespace lockstep::launch {
@@ -26,22 +28,7 @@ void make_folder(const std::string& path) {
   if (error) throw IoError("--log-dir: can't make the folder ", path, ": ", errno_text(error.value()));
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const auto& word : words) out += cat(out.empty() ? "" : ",", word);
-  return out;
-}
-
-std::vector<std::string> visible_devices() {
-  std::vector<std::string> out;
-  const std::string list = env("CUDA_VISIBLE_DEVICES").value_or("");
-  for (size_t at = 0; at < list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    out.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
+std::vector<std::string> visible_devices() { return split_list(env("CUDA_VISIBLE_DEVICES").value_or("")); }
 
 }  // namespace
 
@@ -132,7 +119,7 @@ void LaunchedRanks::set_paddles(int local_rank, std::vector<std::string>& variab
   set_variable(variables, "PADDLE_NNODES", layout_.nodes);
   set_variable(variables, "PADDLE_TRAINER_ID", rank);
   set_variable(variables, "PADDLE_TRAINERS_NUM", world_size_);
-  set_variable(variables, "PADDLE_TRAINER_ENDPOINTS", joined(endpoints_));
+  set_variable(variables, "PADDLE_TRAINER_ENDPOINTS", config::joined(endpoints_, ","));
   set_variable(variables, "PADDLE_CURRENT_ENDPOINT", endpoints_.at(static_cast<size_t>(rank)));
   set_variable(variables, "PADDLE_AUTO_CLUSTER", 0);
   unset_variable(variables, "PADDLE_LOG_DIR");
@@ -145,7 +132,7 @@ void LaunchedRanks::set_gpus(int local_rank, std::vector<std::string>& variables
   for (const char* name : {"FLAGS_selected_gpus", "PADDLE_DISTRI_BACKEND"}) unset_variable(variables, name);
   if (layout_.on_cpu) return set_variable(variables, "PADDLE_DISTRI_BACKEND", "gloo");
   const std::vector<std::string> chosen = layout_.devices.empty() ? visible_devices() : layout_.devices;
-  if (!layout_.devices.empty()) set_variable(variables, "CUDA_VISIBLE_DEVICES", joined(layout_.devices));
+  if (!layout_.devices.empty()) set_variable(variables, "CUDA_VISIBLE_DEVICES", config::joined(layout_.devices, ","));
   if (layout_.virtual_local_rank) {
     const auto at = static_cast<size_t>(local_rank);
     set_variable(variables, "CUDA_VISIBLE_DEVICES", at < chosen.size() ? chosen[at] : std::to_string(local_rank));

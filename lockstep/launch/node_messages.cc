@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "lockstep/base/board.h"
+#include "lockstep/base/split_list.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::launch {
@@ -15,13 +16,6 @@ template <typename Item>
 std::string joined(const std::vector<Item>& items) {
   std::string out;
   for (const auto& item : items) out += cat(out.empty() ? "" : ",", item);
-  return out;
-}
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> out;
-  std::istringstream in(list);
-  for (std::string item; std::getline(in, item, ',');) out.push_back(item);
   return out;
 }
 
@@ -48,7 +42,7 @@ std::optional<NodeHello> NodeHello::decode(const std::string& line) {
     return std::nullopt;
   }
   if (hello.address == "-") hello.address.clear();
-  for (const auto& port : split(ports)) {
+  for (const auto& port : split_list(ports)) {
     if (port.empty() || port.size() > 5 || port.find_first_not_of("0123456789") != std::string::npos) {
       return std::nullopt;
     }
@@ -75,7 +69,7 @@ std::optional<NodeAnswer> NodeAnswer::decode(const std::string& line) {
   }
   NodeTable& table = answer.table;
   if (kind != "ok" || !(in >> table.node >> table.first_rank >> table.world_size >> endpoints)) return std::nullopt;
-  table.endpoints = split(endpoints);
+  table.endpoints = split_list(endpoints);
   const bool sound = table.node >= 0 && table.first_rank >= 0 && table.first_rank < table.world_size &&
                      std::ssize(table.endpoints) == table.world_size;
   return sound ? std::optional(answer) : std::nullopt;

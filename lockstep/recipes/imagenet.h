@@ -17,7 +17,6 @@ class Imagenet final : public Described<ImagenetOptions> {
   using Described::Described;
   train::Defaults defaults() const override;
   data::Splits open_data(const train::DataRequest& request) const override;
-  bool takes_files() const override { return true; }
   train::OpenInput input_opener(const train::InputRequest& request) const override;
   bool takes_bytes() const override { return true; }
   bool takes_encoded() const override { return true; }

@@ -14,7 +14,6 @@ class Mnist final : public Described<MnistOptions> {
   using Described::Described;
   train::Defaults defaults() const override;
   data::Splits open_data(const train::DataRequest& request) const override;
-  bool takes_files() const override { return true; }
   train::OpenInput input_opener(const train::InputRequest& request) const override;
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
   at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override;

@@ -15,7 +15,6 @@ class UNet final : public Described<UNetOptions> {
   using Described::Described;
   train::Defaults defaults() const override;
   data::Splits open_data(const train::DataRequest& request) const override;
-  bool takes_files() const override { return true; }
   train::OpenInput input_opener(const train::InputRequest& request) const override;
   bool makes_masks() const override { return true; }
   bool takes_bytes() const override { return true; }

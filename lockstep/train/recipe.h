@@ -74,11 +74,11 @@ class Recipe : public RecipeDescription {
   // Opens the data. A collective where it uses request.on_one_rank. Throws DataError.
   virtual data::Splits open_data(const DataRequest& request) const = 0;
   // Returns what opens files as an evaluation of the run would see them; their targets mean nothing. It lives no longer
-  // than the recipe. Throws ConfigError where the recipe takes no files, or where the record does not say how the run
-  // saw its images.
-  virtual OpenInput input_opener(const InputRequest& request) const;
-  // Returns whether input_opener() opens files: a recipe that overrides it says so here.
-  virtual bool takes_files() const { return false; }
+  // than the recipe. Empty where the recipe takes no files. Throws ConfigError where the record does not say how the
+  // run saw its images.
+  virtual OpenInput input_opener(const InputRequest& /*request*/) const { return {}; }
+  // Returns whether input_opener() opens files.
+  bool takes_files() const;
   // Returns whether the network gives a class for each pixel, scores [N, classes, H, W].
   virtual bool makes_masks() const { return false; }
 

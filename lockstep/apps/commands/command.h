@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/config/option_set.h"
+#include "lockstep/config/spellings.h"
 #include "lockstep/config/tokenizer.h"
 
 namespace lockstep::apps {
@@ -24,7 +25,10 @@ class Command {
   // Reads the words after the command's name. Returns the text of --help where it is asked for, else nothing. Throws
   // ConfigError.
   std::optional<std::string> read(const std::vector<std::string>& args) {
-    const config::Given line = config::tokenize(rows_.shapes(), args, Options::kRest);
+    std::vector<std::string> words = args;
+    if constexpr (requires { Options::spellings(); })
+      words = config::respell(args, Options::spellings(), rows_.shapes());
+    const config::Given line = config::tokenize(rows_.shapes(), words, Options::kRest);
     if (line.help) return Options::help(config::describe(rows_.shapes()));
     rows_.apply_as_given(line.options);
     options_.take(line);

@@ -54,12 +54,9 @@ void LogsOptions::declare(config::OptionSet& options) {
 
 void LogsOptions::take(const config::Given& line) { run = only_word(line, cat("lockstep ", kName), "RUN"); }
 
-std::vector<std::string> LogsOptions::respelled(std::vector<std::string> words) {
-  for (std::string& word : words) {
-    if (word == "-f") word = "--follow";
-    if (word == "-n") word = "--lines";
-  }
-  return words;
+std::vector<config::Spelling> LogsOptions::spellings() {
+  return {{.other = "-f", .option = "follow", .before = "true", .takes_value = false},
+          {.other = "-n", .option = "lines"}};
 }
 
 std::string StopOptions::help(const std::string& rows) {

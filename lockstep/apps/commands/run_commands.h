@@ -32,8 +32,7 @@ struct LogsOptions {
   static std::string help(const std::string& rows);
   void declare(config::OptionSet& options);
   void take(const config::Given& line);
-  // The words of a line, with -f and -n by their long names.
-  static std::vector<std::string> respelled(std::vector<std::string> words);
+  static std::vector<config::Spelling> spellings();  // -f and -n
 };
 
 struct StopOptions {

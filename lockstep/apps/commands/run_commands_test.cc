@@ -19,7 +19,7 @@ TEST(RunCommands, AreRead) {
   EXPECT_THAT(ps.options().folders, ElementsAre("runs", "/data/runs"));
   EXPECT_TRUE(ps.options().all && ps.options().json);
   Command<LogsOptions> logs;
-  logs.read(LogsOptions::respelled({"-f", "mnist-1", "-n", "20", "--rank", "1"}));
+  logs.read({"-f", "mnist-1", "-n20", "--rank", "1"});
   EXPECT_TRUE(logs.options().follow);
   EXPECT_EQ(logs.options().run, "mnist-1");
   EXPECT_EQ(logs.options().rank, 1);

@@ -53,7 +53,7 @@ int ps(const Arguments& args) {
 // A reader that has seen enough, as head, ends it.
 int logs(const Arguments& args) {
   apps::Command<apps::LogsOptions> command;
-  if (const auto help = command.read(apps::LogsOptions::respelled(args))) return print(*help), 0;
+  if (const auto help = command.read(args)) return print(*help), 0;
   const apps::LogsOptions& options = command.options();
   const std::string run = launch::find_run(options.run, kRuns);
   signal(SIGPIPE, SIG_IGN);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/split_list.h"
 #include "lockstep/rendezvous/place/address.h"
 #include "lockstep/rendezvous/place/layer.h"
 
@@ -9,16 +10,6 @@ namespace lockstep::rendezvous {
 namespace {
 
 constexpr Names kPaddle{"paddle", "PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM", "PADDLE_LOCAL_RANK", "PADDLE_LOCAL_SIZE"};
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at < list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    out.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
 
 std::string host_of(const std::string& endpoint) { return endpoint.substr(0, endpoint.rfind(':')); }
 
@@ -52,7 +43,7 @@ void complete_by_endpoints(Place& place, const std::vector<std::string>& endpoin
 void read_paddle(Variables& variables, Layer& layer) {
   auto place = read_numbers(variables, kPaddle, layer);
   if (!place) return;
-  const auto endpoints = split(variables.text("PADDLE_TRAINER_ENDPOINTS"));
+  const auto endpoints = split_list(variables.text("PADDLE_TRAINER_ENDPOINTS"));
   if (place->rank >= place->size) check_numbers(*place, kPaddle);
   if (!endpoints.empty()) {
     check_endpoints(variables, *place, endpoints);
