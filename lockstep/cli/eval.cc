@@ -172,7 +172,7 @@ void evaluate_checkpoint(train::EvalCommand& command, c10::Device device, World&
     for (const data::BadSample& each : skipped->all()) log.warning("left out: ", each.why);
   }
   std::optional<predict::WorstSheet> sheet;
-  if (options.worst > 0) sheet.emplace(draw(worst, *recipe, model, data.samples, how)).write(options.out);
+  if (options.worst > 0) sheet.emplace(draw(worst, *recipe, model, data.samples, how));
   print_result({.result = result,
                 .samples = test,
                 .part = data.part,
@@ -182,6 +182,7 @@ void evaluate_checkpoint(train::EvalCommand& command, c10::Device device, World&
                 .confused = confused,
                 .worst = sheet ? &*sheet : nullptr},
                options);
+  if (sheet) sheet->write(options.out);  // last: its failure leaves the figures
 }
 
 }  // namespace

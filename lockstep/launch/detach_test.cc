@@ -92,6 +92,13 @@ TEST_F(Detach, OneThatIsKilledIsTold) {
   EXPECT_THAT(err(), HasSubstr("was killed by signal 9 before the run had begun"));
 }
 
+// Whether the process has taken the signal from its default, by blocking it.
+bool hears(pid_t pid, int signal) {
+  const std::string status = content(cat("/proc/", pid, "/status"));
+  const size_t at = status.find("SigBlk:\t");
+  return at != std::string::npos && (std::stoull(status.substr(at + 8), nullptr, 16) >> (signal - 1) & 1) != 0;
+}
+
 // Ctrl-C at a start that takes long.
 TEST_F(Detach, ARequestToStopIsPassedOn) {
   EXPECT_EQ(run([&](Background&) {
@@ -100,7 +107,7 @@ TEST_F(Detach, ARequestToStopIsPassedOn) {
               sigaddset(&term, SIGTERM);
               sigprocmask(SIG_BLOCK, &term, nullptr);
               int number = 0;
-              usleep(100'000);  // until the foreground hears signals
+              for (const Stopwatch watch; !hears(getppid(), SIGINT) && watch.seconds() < 10;) usleep(1000);
               kill(getppid(), SIGINT);
               sigwait(&term, &number);
               return 75;

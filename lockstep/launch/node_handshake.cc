@@ -111,7 +111,7 @@ class Host {
       if (states[i + 1].revents != 0 && !hear(*guests_[i])) guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
     }
     if (states[0].revents == 0) return;
-    Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Descriptor socket = accept_on(listener_);
     if (socket) guests_.push_back(std::make_unique<Guest>(Guest{std::move(socket), ""}));
     if (guests_.size() < static_cast<size_t>(own_.nodes) + kMostStrangers) return;
     const auto oldest = std::find_if(guests_.begin(), guests_.end(), [](const auto& guest) { return !guest->hello; });
@@ -221,18 +221,21 @@ NodeTable ask(const NodeHandshake& own) {
   Teller teller(own);
   const NodeHello hello{own.nodes, own.node, own.address, own.ports, own.job};
   std::string why = "nothing was tried";
+  bool waits = false;  // node 0, for other nodes
   while (!deadline.passed()) {
     const NodeSocket socket = connect_to(own.host, own.port, std::min(kConnect, deadline.left_ms()));
     std::string line;
     if (socket.descriptor) {
       send_line(socket.descriptor, hello.encode(), kSend);
       bool is_open = true;
+      waits = false;
       while (is_open && !is_whole(line) && !deadline.passed()) {
         pollfd state{.fd = socket.descriptor.get(), .events = POLLIN, .revents = 0};
         if (poll(&state, 1, static_cast<int>(kRetry.count())) == 1)
           is_open = read_line(socket.descriptor, line, kMostAnswer);
         teller.tell(cat("node 0 at ", place_of(own), " waits for other nodes"));
       }
+      waits = is_open && !is_whole(line);
     }
     const auto answer = NodeAnswer::decode(line);
     if (answer && answer->error != 0) throw_error(answer->error, answer->text);
@@ -240,6 +243,10 @@ NodeTable ask(const NodeHandshake& own) {
     why = socket.descriptor ? "who listens there does not answer as a launcher" : socket.text;
     teller.tell(cat("waiting for node 0 at ", place_of(own), ": ", why));
     poll(nullptr, 0, static_cast<int>(kRetry.count()));
+  }
+  if (waits) {
+    throw CommError("node 0 at ", place_of(own), " still waits for other nodes after ", seconds_text(teller.whole()),
+                    ", and says which; start the launcher on them");
   }
   give_up(own, teller.whole(), why);
 }

@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -12,11 +13,13 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/launch/node_handshake.h"
+#include "lockstep/rendezvous/place/address.h"
 
 namespace lockstep::launch {
 namespace {
@@ -47,6 +50,14 @@ int listen_on(const Descriptor& socket, const sockaddr* address, socklen_t size)
   return bind(socket.get(), address, size) == 0 && listen(socket.get(), SOMAXCONN) == 0 ? 0 : errno;
 }
 
+// A machine that went away without a word is noticed within half a minute.
+void notice_death(const Descriptor& socket) {
+  const std::pair<int, int> seconds[] = {{TCP_KEEPIDLE, 10}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 4}};
+  const int on = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  for (const auto& [option, value] : seconds) setsockopt(socket.get(), IPPROTO_TCP, option, &value, sizeof value);
+}
+
 std::string text_of(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = "";
   const void* const bytes = address->sa_family == AF_INET
@@ -58,10 +69,21 @@ std::string text_of(const sockaddr* address) {
 
 }  // namespace
 
+Descriptor accept_on(const Descriptor& listener) {
+  Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket) notice_death(socket);
+  return socket;
+}
+
+// A machine's own name may resolve to a loopback address, where no other node reaches it: then on all networks.
 NodeSocket listen_at(const std::string& host, int port) {
   const Addresses addresses = look_up(host, port);
   NodeSocket out{{}, EADDRNOTAVAIL, addresses.why};
   for (const addrinfo* each = addresses.list.get(); each != nullptr; each = each->ai_next) {
+    if (!rendezvous::names_loopback(host) && rendezvous::names_loopback(text_of(each->ai_addr))) {
+      out.error = EADDRNOTAVAIL;
+      break;
+    }
     Descriptor socket = open_socket(*each);
     const int error = socket ? listen_on(socket, each->ai_addr, each->ai_addrlen) : errno;
     if (error == 0) return {std::move(socket), 0, ""};
@@ -70,7 +92,7 @@ NodeSocket listen_at(const std::string& host, int port) {
     if (error == EADDRINUSE) return out;
   }
   if (out.error != EADDRNOTAVAIL) return out;
-  sockaddr_in any{};  // the name of a service in front of this machine
+  sockaddr_in any{};  // of a service's name in front of this machine as well
   any.sin_family = AF_INET;
   any.sin_port = htons(static_cast<uint16_t>(port));
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -93,7 +115,10 @@ NodeSocket connect_to(const std::string& host, int port, std::chrono::millisecon
         getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
       }
     }
-    if (error == 0) return {std::move(socket), 0, ""};
+    if (error == 0) {
+      notice_death(socket);
+      return {std::move(socket), 0, ""};
+    }
     out.error = error;
     out.text = errno_text(error);
   }

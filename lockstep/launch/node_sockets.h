@@ -16,8 +16,10 @@ struct NodeSocket {
   std::string text;  // for people
 };
 
-// Listens at `host`'s address, or at all of this machine where it has no such address.
+// Listens at `host`'s address, or at all of this machine where it has no such address, or where others can't reach it.
 NodeSocket listen_at(const std::string& host, int port);
+// Takes the next connection; none if none waits. Does not block.
+Descriptor accept_on(const Descriptor& listener);
 // Connects within `patience`.
 NodeSocket connect_to(const std::string& host, int port, std::chrono::milliseconds patience);
 // The address at the other end.

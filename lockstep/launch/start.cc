@@ -54,6 +54,7 @@ std::function<void()> told_of_begin(Background* background, const std::string& f
 int train_in_folder(const std::string& rank_program, train::TrainCommand& command, const Start& start,
                     Background* background) {
   train::TrainOptions& options = command.options();
+  train::check_gpus(options.device, options.parallel.nproc, options.may_share_gpus());  // a driver may start threads
   auto run = RunDirectory::prepare(options, start);
   go_on(options, run.path(), run.resume());
   if (background != nullptr) enter_background(*background, run);
@@ -101,7 +102,6 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
     return 0;
   }
   check_inputs(options);
-  train::check_gpus(options.device, options.parallel.nproc, options.may_share_gpus());
   if (!options.detach) return train_in_folder(rank_program, command, start, nullptr);
   refuse_of_job(start);
   return in_background([&](Background& background) {

@@ -43,7 +43,15 @@ void check_number(const std::string& flag, int node, int nodes) {
                     nodes == 1 ? "0 alone" : cat("0 to ", nodes - 1), "; correct one of them");
 }
 
-std::string unique_id(const LaunchMachine&) {
+// A port has an option of its own.
+std::string host_of_master(const std::string& address) {
+  const HostPort at = read_endpoint("master-addr", address, 0);
+  if (at.port == 0) return at.host;
+  throw ConfigError("--master-addr ", address, ": the port has an option of its own; type --master-addr ", at.host,
+                    " --master-port ", at.port);
+}
+
+std::string unique_id() {
   const std::string path = "/proc/sys/kernel/random/uuid";
   std::string id;
   if (FILE* const file = std::fopen(path.c_str(), "r")) {
@@ -84,7 +92,7 @@ Meeting meeting_of_torchrun(const LaunchOptions& options, const LaunchMachine& m
   if (!options.rdzv_endpoint.empty()) {
     meeting.at = read_endpoint("rdzv-endpoint", options.rdzv_endpoint, is_static ? kTorchPort : kC10dPort);
   } else if (is_static) {
-    meeting.at = {read_endpoint("master-addr", options.master_addr.empty() ? "127.0.0.1" : options.master_addr, 0).host,
+    meeting.at = {host_of_master(options.master_addr.empty() ? "127.0.0.1" : options.master_addr),
                   options.master_port.value_or(kTorchPort)};
     meeting.master_flag = "--master-addr";
   } else {
@@ -154,7 +162,7 @@ void plan_one_node(const LaunchOptions& options, LaunchPlan& plan) {
     layout.master_port = at.port;
     return;
   }
-  if (!options.master_addr.empty()) layout.master_addr = read_endpoint("master-addr", options.master_addr, 0).host;
+  if (!options.master_addr.empty()) layout.master_addr = host_of_master(options.master_addr);
   layout.master_port = options.master_port.value_or(0);
 }
 
@@ -184,7 +192,7 @@ void plan_nodes(const LaunchOptions& options, const LaunchMachine& machine, Laun
       throw ConfigError("--standalone and --nnodes ", options.nnodes,
                         ": standalone is one node; leave one of them out");
     layout.master_addr = options.local_addr.empty() ? "localhost" : options.local_addr;
-    layout.run_id = unique_id(machine);
+    layout.run_id = unique_id();
     return;
   }
   if (nodes == 1 && !(is_paddles && !options.ips.empty() && options.master.empty()))

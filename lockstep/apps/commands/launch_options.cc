@@ -128,7 +128,7 @@ void LaunchOptions::declare(config::OptionSet& options) {
                &stdout_filters, kNone);
   options.text("duplicate-stderr-filters", "TEXT,…", "the same of standard error", &stderr_filters, kNone);
   options.text("local-addr", "HOST", "this node's address, for the others", &local_addr, kNone);
-  options.text("signals-to-handle", "SIG,…", "signals that are passed on to the processes", &signals, kNone);
+  options.text("signals-to-handle", "SIG,…", "checked, and named in the variable; all are passed on", &signals, kNone);
   options.flag("virtual-local-rank", "LOCAL_RANK is 0 everywhere, and each process sees its GPU alone",
                &virtual_local_rank, kNone);
   options.number("monitor-interval", "S", "accepted; ends of processes are seen at once", &monitor_interval, 0.0, 1e9,
@@ -166,6 +166,7 @@ void LaunchCommand::apply_variables(const Lookup& lookup) {
     if (!value) continue;
     if (row.form == config::OptionForm::kFlag) {
       if (*value == "0") continue;
+      if (*value != "1") throw ConfigError("environment variable ", variable, "=", *value, ": expected 0 or 1");
       value = "true";
     }
     try {

@@ -116,6 +116,7 @@ TEST(LaunchOptions, VariablesAreDefaults) {
   EXPECT_EQ(read({"--nnodes", "3", "p"}, pet).nnodes, "3");
   EXPECT_EQ(read({"--nproc", "3", "p"}, {{"PET_NPROC_PER_NODE", "7"}}).nproc_per_node, "");
   EXPECT_EQ(read({"--devices", "0", "p"}, pet).nnodes, "1") << "Paddle does not know them";
+  EXPECT_THAT(refused({"p"}, {{"PET_STANDALONE", "false"}}), HasSubstr("PET_STANDALONE=false: expected 0 or 1"));
   EXPECT_EQ(refused({"p"}, {{"PET_NODE_RANK", "x"}}),
             "environment variable PET_NODE_RANK=x: --node-rank x: expected a whole number from 0 to 65536; set it so, "
             "or unset it");

@@ -7,6 +7,7 @@
 #include "lockstep/apps/commands/launch_values.h"
 #include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/split_list.h"
 #include "lockstep/config/values.h"
 
 namespace lockstep::apps {
@@ -98,6 +99,16 @@ void refuse_what_is_not_there(const LaunchOptions& options) {
   }
 }
 
+// With --virtual-local-rank each process sees one GPU of those that the user lets be seen.
+void need_a_gpu_each(const Devices& devices, const LaunchMachine& machine, int nproc) {
+  const auto listed = machine.variables("CUDA_VISIBLE_DEVICES");
+  if (!devices.visible.empty() || !listed) return;
+  const auto visible = std::ssize(split_list(*listed));
+  if (visible == 0 || visible >= nproc) return;
+  throw ConfigError("--virtual-local-rank: ", nproc, " processes need a GPU each, and CUDA_VISIBLE_DEVICES=", *listed,
+                    " lists ", visible, "; type --nproc-per-node ", visible, " or fewer");
+}
+
 std::vector<std::string> flags_without_effect(const LaunchOptions& options) {
   std::vector<std::string> flags;
   if (options.has("monitor-interval")) flags.push_back(cat("--monitor-interval ", options.monitor_interval));
@@ -124,6 +135,7 @@ LaunchPlan plan_launch(const LaunchOptions& options, const LaunchMachine& machin
   check_devices(devices, plan.nproc);
   plan.layout.devices = devices.visible;
   plan.layout.on_cpu = devices.on_cpu;
+  if (options.virtual_local_rank) need_a_gpu_each(devices, machine, plan.nproc);
   plan_logs(options, plan);
   plan_nodes(options, machine, plan);
   return plan;

@@ -56,6 +56,14 @@ TEST(LaunchPlan, Programs) {
   EXPECT_THAT(refused({"-m", "--no-python", "p"}), HasSubstr("--module and --no-python"));
 }
 
+TEST(LaunchPlan, AVirtualLocalRankNeedsAGpuEach) {
+  const Words words = {"--nproc-per-node", "3", "--virtual-local-rank", "p"};
+  EXPECT_THAT(refused(words, four, {{"CUDA_VISIBLE_DEVICES", "4,5"}}),
+              HasSubstr("--virtual-local-rank: 3 processes need a GPU each, and CUDA_VISIBLE_DEVICES=4,5 lists 2"));
+  EXPECT_EQ(plan(words, four, {{"CUDA_VISIBLE_DEVICES", "4,5,6"}}).nproc, 3);
+  EXPECT_EQ(plan(words, four).nproc, 3);
+}
+
 TEST(LaunchPlan, FlagsWithoutEffect) {
   EXPECT_THAT(plan({"p"}).without_effect, IsEmpty());
   EXPECT_THAT(plan({"--start_method", "fork", "--monitor-interval=2", "p"}).without_effect,
@@ -176,6 +184,8 @@ TEST(LaunchPlan, WhatCantBeIsRefused) {
   EXPECT_THAT(refused({"--ips", "10.0.0.1,10.0.0.2", "--nnodes", "3", "p"}), HasSubstr("these are 2 nodes"));
   EXPECT_THAT(refused({"--nnodes", "2", "--node-rank", "0", "--max-restarts", "1", "p"}),
               HasSubstr("--max-restarts 1"));
+  EXPECT_THAT(refused({"--master-addr", "a:29400", "--nnodes", "2", "--node-rank", "0", "p"}),
+              HasSubstr("type --master-addr a --master-port 29400"));
   EXPECT_THAT(refused({"--numa-binding", "node", "p"}), HasSubstr("--numa-binding node"));
   EXPECT_THAT(refused({"--signals-to-handle", "SIGFOO", "p"}), HasSubstr("SIGFOO"));
 }

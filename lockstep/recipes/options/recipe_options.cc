@@ -198,6 +198,9 @@ void UNetOptions::resolve(const std::string& data) {
 
 void UNetOptions::check() const {
   if (size && scale) throw ConfigError("--size and --scale: give only one of them");
+  if (half_size && size && *size % 2 != 0) {
+    throw ConfigError("--half-size: halves the sides of ", *size, " pixels; give an even --size, such as ", *size + 1);
+  }
   if (crop && *crop % 16 != 0) {
     throw ConfigError("--crop ", *crop, ": U-Net halves images four times; give a multiple of 16, such as ",
                       std::max(16, *crop / 16 * 16));

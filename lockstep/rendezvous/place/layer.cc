@@ -75,13 +75,14 @@ std::string master_address(Variables& variables) {
 
 std::vector<Layer> find_layers(const Lookup& lookup, int64_t parent) {
   // The innermost first: what starts processes within a job of the ones below it.
-  const std::function<void(Variables&, Layer&)> readers[] = {read_torchrun,
-                                                             read_paddle,
-                                                             [parent](Variables& variables, Layer& layer) { read_mpi(variables, parent, layer); },
-                                                             read_pytorch_job,
-                                                             read_srun,
-                                                             read_kubeflow_trainer,
-                                                             read_job_set};
+  const std::function<void(Variables&, Layer&)> readers[] = {
+      read_torchrun,
+      read_paddle,
+      [parent](Variables& variables, Layer& layer) { read_mpi(variables, parent, layer); },
+      read_srun,
+      read_pytorch_job,  // whose names may be set by hand
+      read_kubeflow_trainer,
+      read_job_set};
   std::vector<Layer> layers;
   for (const auto& read : readers) {
     Variables variables(lookup);
