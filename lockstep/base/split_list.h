@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// Returns the pieces of "a,b,c"; none of an empty list. What stands behind the last comma is a piece if it is not empty.
+// Returns the pieces of "a,b,c"; none of an empty list. What stands behind the last comma is a piece if it is not
+// empty.
 inline std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> pieces;
   for (size_t at = 0; at < list.size();) {
