@@ -62,7 +62,7 @@ TEST(NcclCollectives, AFoldRoundsToItsWireAndTakesSquareSums) {
   comm->fold({values, at::ones({3}, at::kCUDA)}, {.label = "test", .square_sums = sums, .wire = at::kBFloat16})->wait();
   EXPECT_TRUE(at::equal(values, rounded));
   EXPECT_TRUE(at::allclose(sums[0], rounded.to(at::kDouble).square().sum()));
-  EXPECT_EQ(sums[1].item<double>(), 3);
+  EXPECT_DOUBLE_EQ(sums[1].item<double>(), 3) << "the square of a root";
 }
 
 }  // namespace

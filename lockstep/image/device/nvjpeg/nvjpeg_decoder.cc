@@ -47,10 +47,12 @@ void check_cuda(cudaError_t status, const char* what) {
   throw IoError("decoding on the device: ", what, " failed (", cudaGetErrorString(status), "); use --decode host");
 }
 
-// nvJPEG's memory of the device. Freeing waits for the device: nobody says on which stream memory was last used.
+// nvJPEG's memory: of the device, which is counted, and pinned. Freeing waits for the device: nobody says on which
+// stream memory was last used. nvjpegCreateExV2 refuses to start with one allocator of the two.
 class CountedMemory {
  public:
   nvjpegDevAllocatorV2_t* allocator() { return &allocator_; }
+  nvjpegPinnedAllocatorV2_t* pinned_allocator() { return &pinned_allocator_; }
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -73,9 +75,17 @@ class CountedMemory {
     if (status == cudaSuccess) static_cast<CountedMemory*>(self)->bytes_ -= static_cast<int64_t>(size);
     return static_cast<int>(status);
   }
+  static int take_pinned(void* /*self*/, void** memory, size_t size, cudaStream_t /*stream*/) {
+    return static_cast<int>(cudaHostAlloc(memory, size, cudaHostAllocDefault));
+  }
+  static int give_back_pinned(void* /*self*/, void* memory, size_t /*size*/, cudaStream_t /*stream*/) {
+    return static_cast<int>(cudaFreeHost(memory));
+  }
 
   std::atomic<int64_t> bytes_ = 0;
   nvjpegDevAllocatorV2_t allocator_{.dev_malloc = take, .dev_free = give_back, .dev_ctx = this};
+  nvjpegPinnedAllocatorV2_t pinned_allocator_{
+      .pinned_malloc = take_pinned, .pinned_free = give_back_pinned, .pinned_ctx = this};
 };
 
 class NvjpegDecoder final : public JpegDecoder {
@@ -83,7 +93,9 @@ class NvjpegDecoder final : public JpegDecoder {
   explicit NvjpegDecoder(int gpu) : gpu_(static_cast<c10::DeviceIndex>(gpu)), nvjpeg_(open_nvjpeg()) {
     const c10::cuda::CUDAGuard on_gpu(gpu_);
     constexpr unsigned kInterpolate = NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION;  // of chroma, as libjpeg does
-    check(nvjpeg_.create(NVJPEG_BACKEND_GPU_HYBRID, memory_.allocator(), nullptr, kInterpolate, &handle_), "starting");
+    check(nvjpeg_.create(NVJPEG_BACKEND_GPU_HYBRID, memory_.allocator(), memory_.pinned_allocator(), kInterpolate,
+                         &handle_),
+          "starting");
     try {
       for (State* state : {&parts_[0], &parts_[1], &one_}) {
         check(nvjpeg_.create_state(handle_, &state->state), "making a state");
