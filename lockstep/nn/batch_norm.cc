@@ -146,9 +146,39 @@ class FusedBatchNorm : public torch::autograd::Function<FusedBatchNorm> {
   }
 };
 
+// cuDNN's BatchNorm takes 16-bit values with fp32 parameters only. These are such copies of a layer whose parameters
+// have 16 bits, too; after it the statistics go back. libtorch's own kernels would take twice the time.
+class WideParameters {
+ public:
+  explicit WideParameters(const BatchNormArguments& of) : of_(of), wide_(of) {
+    for (at::Tensor* each : {&wide_.weight, &wide_.bias, &wide_.running_mean, &wide_.running_var}) {
+      if (each->defined()) *each = each->to(at::kFloat);
+    }
+  }
+  const BatchNormArguments& arguments() const { return wide_; }
+  void store_statistics() const {
+    if (!of_.training || !of_.running_mean.defined()) return;
+    at::Tensor(of_.running_mean).copy_(wide_.running_mean);
+    at::Tensor(of_.running_var).copy_(wide_.running_var);
+  }
+  static bool helps(const at::Tensor& x, const BatchNormArguments& of) {
+    return device::takes(x) && of.weight.defined() && x.element_size() < 4 && of.weight.element_size() < 4;
+  }
+
+ private:
+  const BatchNormArguments& of_;
+  BatchNormArguments wide_;
+};
+
 // Runs libtorch's layers one after the other.
 at::Tensor layer_by_layer(const at::Tensor& x, const BatchNormArguments& a, Activation activation,
                           const at::Tensor& residual) {
+  if (WideParameters::helps(x, a)) {
+    const WideParameters wide(a);
+    at::Tensor y = layer_by_layer(x, wide.arguments(), activation, residual);
+    wide.store_statistics();
+    return y;
+  }
   const bool by_batch = a.training || !a.running_mean.defined(), apart = by_batch && is_checkpointing();
   if (apart && a.running_mean.defined() && !is_recomputing()) {
     at::batch_norm_update_stats(x.detach(), a.running_mean, a.running_var, a.momentum);
@@ -171,7 +201,7 @@ at::Tensor batch_norm(const at::Tensor& x, const BatchNormArguments& arguments, 
   if (!arguments.training) exchange = nullptr;
   const at::Tensor added = residual.defined() ? residual.to(x.scalar_type()) : residual;
   // Our kernels are no operations that libtorch's tracer records.
-  if (!exchange && (!has_kernels(x) || torch::jit::tracer::isTracing())) {
+  if (!exchange && (!has_kernels(x) || device::takes(x) || torch::jit::tracer::isTracing())) {
     if (use->by_batch && x.numel() > 0) check_count(values_of_channel(x), x);
     return layer_by_layer(x, arguments, activation, added);
   }

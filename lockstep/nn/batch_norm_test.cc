@@ -128,6 +128,24 @@ TEST(BatchNorm, IsItsDefinition) {
   }
 }
 
+// Where all has 16 bits, as at O3, libtorch's layers on a device compute with fp32 copies of the parameters.
+TEST(BatchNorm, ParametersOfSixteenBitsOnADevice) {
+  at::manual_seed(4);
+  const at::Tensor x = at::randn({4, 24, 5, 3}).to(at::kBFloat16), dy = at::randn_like(x);
+  for (const bool training : {false, true}) {
+    const Layer layer = Layer::random(24, at::kBFloat16);
+    const Trial here = run(ours, x, {}, layer.to(at::kBFloat16), Activation::kRelu, dy, training);
+    const device::TakesAll takes_all;
+    const Trial there = run(ours, x, {}, layer.to(at::kBFloat16), Activation::kRelu, dy, training);
+    EXPECT_EQ(there.y.scalar_type(), at::kBFloat16);
+    EXPECT_EQ(there.dweight.scalar_type(), at::kBFloat16);
+    for (const auto field : {&Trial::y, &Trial::mean, &Trial::var, &Trial::dx, &Trial::dweight, &Trial::dbias}) {
+      expect_close(there.*field, here.*field, 2e-2, "on a device");
+    }
+    EXPECT_EQ(at::equal(there.mean, layer.mean), !training);
+  }
+}
+
 // Rounded: y once, and gradients once; where y was rounded to 0 or 6 the mask of a residual's sum may differ.
 TEST(BatchNorm, IsItsDefinitionInSixteenBits) {
   at::manual_seed(2);
