@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
     });
     optimizer.step();
     if (step % 10 == 9 && world->rank() == 0) {
-      std::printf("step %ld: loss %.9g\n", static_cast<long>(step + 1), result.loss);
+      std::printf("step %ld: loss %.9g\n", static_cast<long>(step + 1), result.loss.item());
     }
   }
 }

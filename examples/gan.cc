@@ -86,7 +86,8 @@ int main(int argc, char** argv) {
     });
     to_fool.step();
     if (step % 10 == 9 && world->rank() == 0) {
-      std::printf("step %ld: loss %.9g and %.9g\n", static_cast<long>(step + 1), telling.loss, fooling.loss);
+      std::printf("step %ld: loss %.9g and %.9g\n", static_cast<long>(step + 1), telling.loss.item(),
+                  fooling.loss.item());
     }
   }
   if (world->rank() == 0) {

@@ -45,7 +45,7 @@ int run(int64_t steps, const amp::Options& options) {
     mixed.step(optimizer, result);  // or skips after an overflow; sets the next scale
     mixed.zero_grad(optimizer);
     if (step % 10 == 9 && world->rank() == 0) {
-      std::printf("step %ld: loss %.9g\n", static_cast<long>(step + 1), result.loss);
+      std::printf("step %ld: loss %.9g\n", static_cast<long>(step + 1), result.loss.item());
     }
   }
   return 0;

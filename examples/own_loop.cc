@@ -86,8 +86,8 @@ int train(const std::string& folder, int64_t steps) {
     });
     state.save(store, stopping.observe(found.mean("correct")));
     if (leads) {
-      std::printf("step %ld: loss %.6f, held out: loss %.6f, accuracy %.4f\n", static_cast<long>(step), result.loss,
-                  found.mean("loss"), found.mean("correct"));
+      std::printf("step %ld: loss %.6f, held out: loss %.6f, accuracy %.4f\n", static_cast<long>(step),
+                  result.loss.item(), found.mean("loss"), found.mean("correct"));
     }
   }
   if (leads) std::printf("weights %s\n", checkpoint::weights_sha256(*net).c_str());

@@ -34,7 +34,8 @@ void train(int rank, const std::vector<std::string>& arguments) {
                                 [&](size_t) { return at::mse_loss(net->forward(own_x), own_y); });
     optimizer.step();
     optimizer.zero_grad();
-    if (step % 10 == 9 && rank == 0) std::printf("step %ld: loss %.9g\n", static_cast<long>(step + 1), result.loss);
+    if (step % 10 == 9 && rank == 0)
+      std::printf("step %ld: loss %.9g\n", static_cast<long>(step + 1), result.loss.item());
   }
 }
 LOCKSTEP_SPAWNABLE(train);

@@ -41,6 +41,9 @@ class MixedOptimizer {
   // Takes the gradients that backward left, and steps the optimizer. Throws ConfigError for gradients of another loss
   // scale than the update's, and after unscale().
   void take_and_update(optim::Update update);
+  // Whether that takes Update::overflow, and how such an update ends.
+  bool takes_overflow() const { return is_fused() && optimizer_.ours()->takes_overflow(); }
+  void end_update(bool overflow) { optimizer_.ours()->end_update(overflow); }
   // Takes the loss scale out of the gradients, so that they can be changed before update(): those of masters, or the
   // parameters' own. Gradients that are not finite are held until zero_grad(). Throws ConfigError for gradients of
   // another loss scale, and for 16-bit ones, of which small ones would be lost.

@@ -54,6 +54,15 @@ void MixedPrecision::check_scale(const FoldedGradients& gradients, int loss_id) 
                     now, "; step each result of run() before the next but one, and give this to run: run(…, mixed)");
 }
 
+// Whether the updates can be queued before the device has computed what the verdict needs: nothing in them depends on
+// it but whether they are skipped, which the device decides by itself.
+bool MixedPrecision::goes_ahead(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
+                                const StepOptions& options, bool may_skip) {
+  if (gradients.square_sum.is_there() || gradients.unscaled || options.max_norm > 0) return false;
+  if (may_skip && !gradients.overflow.defined()) return false;
+  return std::ranges::all_of(optimizers, [&](const auto& each) { return find(each).takes_overflow(); });
+}
+
 StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
                                 const StepOptions& options, int loss_id) {
   LossScaler& of = scaler(loss_id);
@@ -64,11 +73,23 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
   Judged& judged = judged_[static_cast<size_t>(loss_id)];
   const bool again = gradients.run != 0 && gradients.run == judged.run;
   if (!again && gradients.loss_scale == of.scale()) judged.scale = of.scale();
+  const bool ahead = !again && goes_ahead(optimizers, gradients, options, of.enabled());
+  for (size_t i = 0; ahead && i < optimizers.size(); ++i) {
+    find(optimizers[i])
+        .take_and_update({.grad_multiplier = 1 / gradients.loss_scale,
+                          .clip_value = options.max_value,
+                          .loss_scale = gradients.loss_scale,
+                          .overflow = of.enabled() ? gradients.overflow : at::Tensor()});
+  }
   const Verdict verdict = judge(of, gradients, options, again ? std::optional(judged.skipped) : std::nullopt);
   judged.run = gradients.run;
   judged.skipped = verdict.report.skipped;
   for (const auto& optimizer : optimizers) {
     MixedOptimizer& mixed = find(optimizer);
+    if (ahead) {
+      mixed.end_update(verdict.report.skipped);
+      continue;
+    }
     if (verdict.report.skipped) {
       mixed.skip();
       continue;

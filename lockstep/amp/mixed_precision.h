@@ -159,6 +159,8 @@ class MixedPrecision {
   };
 
   void check_scale(const FoldedGradients& gradients, int loss_id) const;
+  bool goes_ahead(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
+                  const StepOptions& options, bool may_skip);
   at::Tensor cast_output(const at::Tensor& output) const;
   at::Tensor cast_input(const at::Tensor& input) const;
 

@@ -14,6 +14,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/optim/rules/adam.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 
 namespace lockstep::amp {
@@ -209,6 +210,43 @@ TEST(MixedPrecision, SeveralOptimizersShareOneVerdict) {
                 mixed.step({fused.get(), &plain}, {.square_sum = 1, .loss_scale = 1});
               }),
               HasSubstr("those of a loss times 1, and the loss scale is 32768"));
+}
+
+// What the verdict needs is read after the update was queued, and the outcome is that of reading it before.
+TEST(MixedPrecision, StepsAheadOfALateVerdict) {
+  struct Net {
+    torch::nn::Sequential module = make_net();
+    optim::AdamW adamw = optim::AdamW(module->parameters(), {.lr = 0.05});
+    MixedPrecision mixed = MixedPrecision({&*module}, {&adamw}, {.opt_level = OptLevel::kO1, .dtype = at::kHalf});
+    void set_gradients(double value) {
+      for (const Tensor& each : module->parameters()) each.mutable_grad() = at::full_like(each, value);
+    }
+  };
+  Net waits, ahead;
+  ahead.adamw.step_as_on_gpus();
+  waits.adamw.step_as_on_gpus();
+  for (const double gradient : {1., HUGE_VAL, 2.}) {
+    const double scale = waits.mixed.loss_scale();
+    waits.set_gradients(gradient * scale);
+    ahead.set_gradients(gradient * scale);
+    const Tensor before = ahead.module->parameters()[0].clone();
+    bool had_stepped = false;
+    const LateNumber late([&] {
+      had_stepped = !at::equal(ahead.module->parameters()[0], before);
+      return gradient * gradient;
+    });
+    const bool overflows = !std::isfinite(gradient);
+    const StepReport report = ahead.mixed.step(
+        ahead.adamw,
+        {.square_sum = late, .loss_scale = scale, .overflow = at::full({1}, overflows ? 1.0F : 0.0F, at::kFloat)}, {});
+    EXPECT_EQ(had_stepped, !overflows);
+    EXPECT_EQ(report.skipped, overflows);
+    waits.mixed.step(waits.adamw, {.square_sum = gradient * gradient, .loss_scale = scale}, {});
+    EXPECT_EQ(ahead.mixed.loss_scale(), waits.mixed.loss_scale());
+    for (size_t i = 0; i < ahead.module->parameters().size(); ++i) {
+      EXPECT_TRUE(at::equal(ahead.module->parameters()[i], waits.module->parameters()[i])) << gradient << ' ' << i;
+    }
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lockstep/amp/loss_scaler.h"
+#include "lockstep/base/late_number.h"
 #include "lockstep/optim/any_optimizer.h"
 
 namespace lockstep::amp {
@@ -18,11 +19,12 @@ struct StepOptions {
 
 // What a step has to know of the folded gradients of a loss that was multiplied by a loss scale.
 struct FoldedGradients {
-  double square_sum;  // with the scale in them
+  LateNumber square_sum;  // with the scale in them
   double loss_scale;
-  int64_t gradients = -1;  // the number of parameters that have one; -1: unknown
-  uint64_t run = 0;        // tells the result of one run from those of all others; 0: unknown
-  bool unscaled = false;   // MixedPrecision::unscale() has taken the scale out of them; it is in square_sum still
+  int64_t gradients = -1;    // the number of parameters that have one; -1: unknown
+  uint64_t run = 0;          // tells the result of one run from those of all others; 0: unknown
+  bool unscaled = false;     // MixedPrecision::unscale() has taken the scale out of them; it is in square_sum still
+  at::Tensor overflow = {};  // optim::Update's; undefined: nobody knows before square_sum is read
 };
 
 struct StepReport {

@@ -25,6 +25,9 @@ struct Update {
   // ‖all gradients × grad_multiplier‖ where the caller knows it, as from the fold's square sums. It spares LAMB a pass.
   double grad_norm = std::numeric_limits<double>::quiet_NaN();
   double loss_scale = 1;  // the factor in the gradients (held_gradient.h), which grad_multiplier takes out
+  // fp32 [1] on the parameters' device: 1 leaves parameters and state as they are, 0 does not. Undefined: 0. Only where
+  // takes_overflow(); end_update() says which it was.
+  at::Tensor overflow = {};
 };
 
 class AnyOptimizer {
@@ -43,6 +46,11 @@ class AnyOptimizer {
   // parameter that is sparse, has gaps, is neither on the CPU nor on a GPU, or has no floating-point type, for a
   // sparse gradient where the optimizer takes none, and for one that is held by another loss scale than the update's.
   virtual void update(const Update& update) = 0;
+
+  // Whether an update of the gradients that are there takes Update::overflow.
+  virtual bool takes_overflow() const { return false; }
+  // Ends an update with an overflow, once the host knows it. No other call comes in between.
+  virtual void end_update(bool /*overflow*/) {}
 
   virtual std::vector<at::Tensor> all_parameters() const = 0;  // through all groups
   // Whether it has taken a step, or has loaded the state of one.

@@ -85,15 +85,49 @@ void FusedOptimizer::update(const Update& update) {
   });
   at::NoGradGuard no_grad;
   const UseHeldGradients use;
+  if (update.overflow.defined()) {
+    if (!takes_overflow()) throw BugError(name(), ": an update with an overflow");
+    begun_.emplace(Begun{.had_stepped = has_stepped_, .states = {}});
+  }
   has_stepped_ = true;
   Update own = update;
   const double factor = gradient_factor(update);
   own.grad_multiplier *= factor;
-  own.clip_value *= factor;  // it holds before the factor
-  device::StepQueue queue;   // for parameters on GPUs
+  own.clip_value *= factor;                  // it holds before the factor
+  device::StepQueue queue(update.overflow);  // for parameters on GPUs
   for_each_parameter(
       [&](const Position& position, const at::Tensor& parameter) { update_one(position, parameter, own, queue); });
   queue.run();
+}
+
+bool FusedOptimizer::takes_overflow() const {
+  if (!has_guarded_step() || averages_) return false;
+  bool takes = true;
+  for_each_parameter([&](const Position&, const at::Tensor& parameter) {
+    const at::Tensor& gradient = parameter.grad();
+    if (gradient.defined()) takes = takes && !gradient.is_sparse() && (!parameter.is_cpu() || as_on_gpus_);
+  });
+  return takes;
+}
+
+// The device has left the tensors as they were. What the host counts goes back, and state that was made goes.
+void FusedOptimizer::end_update(bool overflow) {
+  if (overflow && begun_) {
+    has_stepped_ = begun_->had_stepped;
+    for (auto& [position, state] : begun_->states) slots_[position.group][position.index] = std::move(state);
+  }
+  begun_.reset();
+}
+
+// A parameter's state, with copies of its numbers.
+Slots FusedOptimizer::state_before(const Position& position) const {
+  if (slots_.size() <= position.group || slots_[position.group].size() <= position.index) return {};
+  Slots state = slots_[position.group][position.index];
+  const std::span<const SlotSpec> specs = slots(options_of(param_groups_[position.group]));
+  for (size_t s = 0; s < specs.size(); ++s) {
+    if (specs[s].is_number() && state[s].defined()) state[s] = state[s].clone();
+  }
+  return state;
 }
 
 void FusedOptimizer::update_one(const Position& position, const at::Tensor& parameter, const Update& update,
@@ -114,6 +148,7 @@ void FusedOptimizer::update_one(const Position& position, const at::Tensor& para
     if (average != nullptr) average_parameter(weight, *average, share);
   } else {
     const bool waits = !weight.is_cpu() || as_on_gpus_;
+    if (begun_) begun_->states.emplace_back(position, state_before(position));
     Slots& state = ready_slots(position, weight);
     const at::Tensor gradient = gradient_for(name(), parameter);
     step_one(options_of(param_groups_[position.group]),

@@ -30,6 +30,8 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   ~FusedOptimizer() override;
 
   void update(const Update& update) override;
+  bool takes_overflow() const override;
+  void end_update(bool overflow) override;
 
   // torch::optim::Optimizer's form: calls the closure, if any, which computes the loss, and then update({}).
   at::Tensor step(LossClosure closure = nullptr) override;
@@ -96,6 +98,9 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   // A further factor for all gradients, known before the first parameter's step.
   virtual double gradient_factor(const Update&) const { return 1; }
 
+  // Whether the tensor form of the rule takes an overflow (device::StepQueue).
+  virtual bool has_guarded_step() const { return false; }
+
   // How a step by a sparse gradient is taken.
   enum class SparseStep {
     kRefused,
@@ -129,12 +134,18 @@ class FusedOptimizer : public torch::optim::Optimizer, public AnyOptimizer {
   bool steps_rows(const Position& position, const at::Tensor& parameter) const;
   void step_rows(const Position& position, const at::Tensor& parameter, const at::Tensor& weight, const Update& update);
   Slots& ready_slots(const Position& position, const at::Tensor& stepped);
+  Slots state_before(const Position& position) const;
   at::Tensor stepped(size_t number, const at::Tensor& parameter);
   bool has_counted(const Position& position) const;
   std::vector<at::Tensor> all_stepped();
 
   std::vector<std::vector<Slots>> slots_;  // by group and index in it; grown on demand
   bool has_stepped_ = false;
+  struct Begun {
+    bool had_stepped;
+    std::vector<std::pair<Position, Slots>> states;  // before it; numbers are copies
+  };
+  std::optional<Begun> begun_;  // an update whose overflow is not known yet
   bool as_on_gpus_ = false;
   std::unique_ptr<MasterWeights> masters_;
   std::optional<WeightAverages> averages_;

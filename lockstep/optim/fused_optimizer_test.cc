@@ -347,6 +347,59 @@ TEST_P(EveryOptimizer, StepsOnGpusAsOnTheCpu) {
   }
 }
 
+// A step that the device skips leaves weights, masters and state as if it had not been asked for, and one that it does
+// not skip is a step like any other.
+TEST_P(EveryOptimizer, ADeviceSkipsAStepByItself) {
+  const at::Tensor overflows = at::ones({1}), fine = at::zeros({1});
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const Tensors here = weights(dtype), there = weights(dtype);
+    const auto a = make(here), b = make(there);
+    for (const auto& optimizer : {a.get(), b.get()}) {
+      optimizer->step_as_on_gpus();
+      optimizer->keep_masters();
+    }
+    if (!a->takes_overflow()) {
+      EXPECT_THROW(a->update({.overflow = fine}), BugError);
+      return;
+    }
+    for (int step = 0; step < 4; ++step) {
+      set_gradients(here, step);
+      set_gradients(there, step);
+      a->update({});
+      if (step != 1) {
+        const bool had_stepped = b->has_stepped();
+        b->update({.grad_multiplier = HUGE_VAL, .overflow = overflows});
+        b->end_update(true);
+        EXPECT_EQ(b->has_stepped(), had_stepped);
+      }
+      b->update({.overflow = fine});
+      b->end_update(false);
+      for (size_t i = 0; i < here.size(); ++i) {
+        ASSERT_TRUE(at::equal(there[i], here[i])) << dtype << ' ' << step << ' ' << i;
+        if (dtype == at::kBFloat16) ASSERT_TRUE(at::equal(b->masters()[i], a->masters()[i])) << step << ' ' << i;
+      }
+      const auto x = a->state_dict().parameters, y = b->state_dict().parameters;
+      ASSERT_EQ(x.size(), y.size());
+      for (size_t i = 0; i < x.size(); ++i) {
+        for (size_t s = 0; s < x[i].tensors.size(); ++s) {
+          ASSERT_TRUE(at::equal(x[i].tensors[s].value, y[i].tensors[s].value)) << step << ' ' << x[i].tensors[s].name;
+        }
+      }
+    }
+  }
+}
+
+TEST(FusedOptimizer, OverflowsAreForDevicesAndNotForAverages) {
+  const Tensors p = weights();
+  for (const at::Tensor& parameter : p) parameter.mutable_grad() = at::ones_like(parameter);
+  SGD sgd(p, SgdOptions{.momentum = 0.9});
+  EXPECT_FALSE(sgd.takes_overflow()) << "of the CPU";
+  sgd.step_as_on_gpus();
+  EXPECT_TRUE(sgd.takes_overflow());
+  sgd.keep_average(0.5);
+  EXPECT_FALSE(sgd.takes_overflow());
+}
+
 TEST(FusedOptimizer, GroupsKeepTheirOwnOptions) {
   const Tensors p = weights();
   SGD optimizer({param_group(Tensors{p[0]}, SgdOptions{.lr = 0.5}), torch::optim::OptimizerParamGroup({p[1]})},

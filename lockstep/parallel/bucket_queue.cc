@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/square_sums.h"
+#include "lockstep/parallel/numbers_on_their_way.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -17,6 +18,13 @@ std::string label_of(const std::string& first_parameter, size_t members, size_t 
 }
 
 // The device on which a parameter's gradient is reduced.
+double sum_in_order(const at::Tensor& numbers) {
+  const auto* number = numbers.const_data_ptr<double>();
+  double total = 0;
+  for (int64_t i = 0; i < numbers.numel(); ++i) total += number[i];
+  return total;
+}
+
 at::Device place_of(const at::Tensor& parameter, const comm::Communicator& comm) {
   return comm.shares(parameter) ? parameter.device() : at::Device(at::kCPU);
 }
@@ -112,13 +120,19 @@ void BucketQueue::drop() noexcept {
   for (auto& bucket : buckets_) bucket.drop();
 }
 
-double BucketQueue::square_sum() const {
-  const at::Tensor on_host = square_sums_.cpu();
-  if (!square_sums_.is_cpu()) comm_.progress();
-  const auto* sums = on_host.const_data_ptr<double>();
-  double total = 0;
-  for (int64_t i = 0; i < on_host.numel(); ++i) total += sums[i];
-  return total;
+LateNumber BucketQueue::square_sum() const {
+  if (square_sums_.is_cpu()) return sum_in_order(square_sums_);
+  const NumbersOnTheirWay sums(square_sums_);
+  return LateNumber([sums, &comm = comm_] {
+    const double total = sum_in_order(sums.read());
+    comm.progress();
+    return total;
+  });
+}
+
+at::Tensor BucketQueue::overflow() const {
+  if (square_sums_.is_cpu()) return {};
+  return square_sums_.sum().isfinite().logical_not().to(at::kFloat).view({1});
 }
 
 void BucketQueue::take_square_sums(const std::vector<at::Tensor>& gradients) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "lockstep/base/late_number.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/parallel/bucket.h"
 #include "lockstep/parallel/ddp_options.h"
@@ -34,9 +35,11 @@ class BucketQueue {
   std::vector<at::Tensor> finish();
   void drop() noexcept;  // forgets the gradients of a step that failed
 
-  // After finish(): the sum of squares of all sums, in their order, equal at any number of ranks. Waits for a GPU,
-  // and throws if a reduction was broken off there.
-  double square_sum() const;
+  // After finish(): the sum of squares of all sums, in their order, equal at any number of ranks. Reading one of a GPU
+  // waits for it, and throws if a reduction was broken off there; it is read while the communicator lives.
+  LateNumber square_sum() const;
+  // After finish(): on a GPU fp32 [1], 1 if a sum has an element that is not finite, else 0; elsewhere undefined.
+  at::Tensor overflow() const;
   // After finish(): takes the sums of squares anew, of these gradients by parameter.
   void take_square_sums(const std::vector<at::Tensor>& gradients);
   // After finish(): the first parameter, in the order of buckets, whose sum has an element that is not finite.

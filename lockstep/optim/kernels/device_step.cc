@@ -76,7 +76,7 @@ void Batch::step(double multiplier, const TensorForm& form) const {
 
 void StepQueue::run() {
   const at::NoGradGuard no_grad;
-  for (const auto& each : pending_) each->run();
+  for (const auto& each : pending_) each->run(overflow_);
   pending_.clear();
   for (const auto& then : when_done_) then();
   when_done_.clear();

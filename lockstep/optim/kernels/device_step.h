@@ -8,8 +8,11 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/optim/kernels/elements.h"
 #include "lockstep/optim/kernels/operands.h"
 
@@ -23,6 +26,12 @@ using States = std::array<Tensors, 3>;
 // The tensor form of a rule: updates the weights p and the states s in place. g are the multiplied, clipped gradients
 // and stay as they are. All are fp32 or wider.
 using TensorForm = std::function<void(Tensors& p, const Tensors& g, States& s)>;
+
+// Whether a rule has a guarded form besides, step_guarded(rule, p, g, s, overflow): one launch for many parameters,
+// which changes nothing where `overflow` (fp32 [1]) is 1. Undefined stands for 0. Not inherited by rules that derive
+// from one.
+template <typename Rule>
+inline constexpr bool kHasGuardedForm = false;
 
 // Parameters whose operands and extras are of one kind.
 class Batch {
@@ -43,6 +52,8 @@ class Batch {
 // Collects the steps of an update, and takes those of equal rules together. One thread.
 class StepQueue {
  public:
+  // `overflow`: optim::Update's. Where it is defined, all rules have a guarded form.
+  explicit StepQueue(at::Tensor overflow = {}) : overflow_(std::move(overflow)) {}
   // The tensors of the operands are kept until run(). A rule has a `multiplier`, is compared by ==, and has its tensor
   // form in step_tensors(rule, p, g, s).
   template <typename Rule>
@@ -54,11 +65,12 @@ class StepQueue {
  private:
   struct Pending {
     virtual ~Pending() = default;
-    virtual void run() const = 0;
+    virtual void run(const at::Tensor& overflow) const = 0;
   };
   template <typename Rule>
   struct PendingOf;
 
+  at::Tensor overflow_;
   std::vector<std::unique_ptr<Pending>> pending_;
   std::vector<std::function<void()>> when_done_;
 };
@@ -66,8 +78,12 @@ class StepQueue {
 template <typename Rule>
 struct StepQueue::PendingOf final : Pending {
   PendingOf(const Rule& its_rule, const Extras& extras) : rule(its_rule), batch(extras) {}
-  void run() const override {
-    batch.step(rule.multiplier, [this](Tensors& p, const Tensors& g, States& s) { step_tensors(rule, p, g, s); });
+  void run(const at::Tensor& overflow) const override {
+    batch.step(rule.multiplier, [&](Tensors& p, const Tensors& g, States& s) {
+      if constexpr (kHasGuardedForm<Rule>) return step_guarded(rule, p, g, s, overflow);
+      if (overflow.defined()) throw BugError("a rule without a guarded form has an overflow");
+      step_tensors(rule, p, g, s);
+    });
   }
   Rule rule;
   Batch batch;
@@ -89,6 +105,11 @@ void StepQueue::add(const Rule& rule, const Operands& operands, const Extras& ex
 void move_average(const at::Tensor& parameter, const at::Tensor& average, double share);
 
 // The parts of a tensor form.
+
+// A guarded form's overflow as libtorch's fused kernels take it.
+inline std::optional<at::Tensor> maybe(const at::Tensor& overflow) {
+  return overflow.defined() ? std::optional(overflow) : std::nullopt;
+}
 
 // g + weight_decay · p.
 Tensors decayed(const Tensors& p, const Tensors& g, double weight_decay);

@@ -76,7 +76,7 @@ TEST(StepQueue, ParametersOfOneRuleAreSteppedTogether) {
     queue.when_done([&] { order += weights[0][0].item<float>() == 0.75f ? 'd' : 'e'; });
   }
   EXPECT_EQ(weights[0][0].item<float>(), 1) << "the steps wait";
-  const Calls calls("aten::_foreach_sub_");
+  const Calls calls("aten::_fused_sgd_");
   queue.run();
   EXPECT_EQ(calls.count(), 2);
   EXPECT_EQ(order, "ddddd") << "once all is done";

@@ -76,6 +76,19 @@ void step_tensors(const AdamRule& rule, device::Tensors& p, const device::Tensor
   at::_foreach_addcdiv_(p, s[0], root, -rule.step_size);
 }
 
+void step_guarded(const AdamRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s,
+                  const at::Tensor& overflow) {
+  const at::Tensor count = at::full({}, rule.count, p.front().options().dtype(at::kFloat));
+  const device::Tensors counts(p.size(), count);
+  const bool amsgrad = !s[2].empty(), decoupled = rule.decoupled_decay != 0;
+  const auto step = [&](const auto& fused, double decay) {
+    fused(p, g, s[0], s[1], s[2], counts, rule.lr, rule.beta1, rule.beta2, decay, rule.eps, amsgrad, /*maximize=*/false,
+          /*grad_scale=*/std::nullopt, device::maybe(overflow));
+  };
+  if (decoupled) return step([](auto&&... words) { at::_fused_adamw_(words...); }, rule.decoupled_decay);
+  step([](auto&&... words) { at::_fused_adam_(words...); }, rule.weight_decay);
+}
+
 template <bool Decoupled>
 void AdamOptionsOf<Decoupled>::check() const {
   check_moments(*this);
@@ -111,7 +124,11 @@ void AdamOf<Decoupled>::step_one(const GroupOptions& options, const FusedOptimiz
                       .beta2 = o.betas.second,
                       .step_size = o.lr / (1 - std::pow(o.betas.first, count)),
                       .root_correction = std::sqrt(1 - std::pow(o.betas.second, count)),
-                      .eps = o.eps};
+                      .eps = o.eps,
+                      .lr = o.lr,
+                      .beta1 = o.betas.first,
+                      .decoupled_decay = Decoupled ? o.weight_decay : 0,
+                      .count = count};
   const at::Tensor* largest = o.amsgrad ? &slots[kMaxAverageSquare] : nullptr;
   step_parameter(rule, step.operands({&slots[kAverage], &slots[kAverageSquare], largest}), step.extras);
 }

@@ -45,6 +45,7 @@ class AdamOf final : public OptimizerOf<AdamOf<Decoupled>, AdamOptionsOf<Decoupl
  protected:
   std::span<const SlotSpec> slots(const GroupOptions& options) const override;
   void prepare(const GroupOptions& options, const at::Tensor& parameter, Slots& slots) const override;
+  bool has_guarded_step() const override { return true; }
   void step_one(const GroupOptions& options, const FusedOptimizer::Step& step, Slots& slots) const override;
 };
 using Adam = AdamOf<false>;
@@ -64,9 +65,18 @@ struct AdamRule {
   double step_size;        // lr / (1 - beta1^step)
   double root_correction;  // √(1 - beta2^step)
   double eps;
+  // What the guarded form computes the others from.
+  double lr = 0;
+  double beta1 = 0;
+  double decoupled_decay = 0;
+  double count = 0;  // of the step, from 1
   bool operator==(const AdamRule&) const = default;
 };
 void step_elements(const AdamRule& rule, const AnyElements& elements, const Extras& extras = {});
 void step_tensors(const AdamRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s);
+void step_guarded(const AdamRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s,
+                  const at::Tensor& overflow);
+template <>
+inline constexpr bool device::kHasGuardedForm<AdamRule> = true;
 
 }  // namespace lockstep::optim

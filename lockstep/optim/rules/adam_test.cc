@@ -97,18 +97,25 @@ TEST(AdamRule, FollowsItsDefinition) {
   }
 }
 
+// A device's form computes the rule's numbers from the options.
 TEST(AdamRule, IsTheSameOnDevices) {
+  constexpr double kLr = 0.05, kBeta1 = 0.9, kBeta2 = 0.95;
+  constexpr int kCount = 3;
   AdamRule rule{.multiplier = 1,
                 .weight_decay = 0.01,
                 .shrink = 1,
-                .new_share = 0.1,
-                .beta2 = 0.999,
-                .step_size = 0.01,
-                .root_correction = 0.5,
-                .eps = 1e-8};
+                .new_share = 1 - kBeta1,
+                .beta2 = kBeta2,
+                .step_size = kLr / (1 - std::pow(kBeta1, kCount)),
+                .root_correction = std::sqrt(1 - std::pow(kBeta2, kCount)),
+                .eps = 1e-8,
+                .lr = kLr,
+                .beta1 = kBeta1,
+                .count = kCount};
   testing::expect_device_follows(rule, 2);
   rule.weight_decay = 0;
-  rule.shrink = 0.99;
+  rule.decoupled_decay = 0.2;
+  rule.shrink = 1 - kLr * rule.decoupled_decay;
   testing::expect_device_follows(rule, 3);
 }
 

@@ -73,6 +73,16 @@ void step_tensors(const SgdRule& rule, device::Tensors& p, const device::Tensors
   at::_foreach_sub_(p, g, rule.lr);
 }
 
+void step_guarded(const SgdRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s,
+                  const at::Tensor& overflow) {
+  if (rule.shrink != 1) {  // libtorch's kernel has none
+    if (overflow.defined()) throw BugError("sgd: a guarded step that shrinks the weights");
+    return step_tensors(rule, p, g, s);
+  }
+  at::_fused_sgd_(p, g, s[0], rule.weight_decay, rule.momentum, rule.lr, 1 - rule.undamped, rule.nesterov,
+                  /*maximize=*/false, rule.first && rule.momentum != 0, /*grad_scale=*/{}, device::maybe(overflow));
+}
+
 void SgdOptions::check() const {
   check_not_negative(kName, "lr", lr);
   check_not_negative(kName, "momentum", momentum);

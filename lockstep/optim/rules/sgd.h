@@ -36,6 +36,7 @@ class SGD final : public OptimizerOf<SGD, SgdOptions> {
   using OptimizerOf::OptimizerOf;
 
  protected:
+  bool has_guarded_step() const override { return true; }
   SparseStep sparse_step(const GroupOptions& options) const override;
   std::span<const SlotSpec> slots(const GroupOptions& options) const override;
   void step_one(const GroupOptions& options, const Step& step, Slots& slots) const override;
@@ -56,5 +57,9 @@ struct SgdRule {
 };
 void step_elements(const SgdRule& rule, const AnyElements& elements, const Extras& extras = {});
 void step_tensors(const SgdRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s);
+void step_guarded(const SgdRule& rule, device::Tensors& p, const device::Tensors& g, device::States& s,
+                  const at::Tensor& overflow);
+template <>
+inline constexpr bool device::kHasGuardedForm<SgdRule> = true;
 
 }  // namespace lockstep::optim

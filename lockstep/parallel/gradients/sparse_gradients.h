@@ -19,6 +19,8 @@ class SparseGradients {
  public:
   explicit SparseGradients(const std::vector<NamedParameter>& parameters);
 
+  bool empty() const { return entries_.empty(); }  // whether no parameter has sparse gradients
+
   // Keeps the gradient of lane `lane`; an undefined one has no rows. Throws ConfigError for a layout that rows_of()
   // does not take, BugError for a lane that has already given its gradient.
   void push(size_t parameter, size_t lane, const at::Tensor& gradient);

@@ -1,0 +1,36 @@
+// A number that a device may still be computing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace lockstep {
+
+// Reading it waits for the device, once; copies share what was read. One thread at a time.
+class LateNumber {
+ public:
+  LateNumber(double value = 0) : value_(value) {}
+  // `read` is called by the first who reads, and waits until the number is there.
+  explicit LateNumber(std::function<double()> read) : late_(std::make_shared<Late>(Late{std::move(read), 0})) {}
+
+  // PyTorch's name.
+  double item() const {
+    if (late_ == nullptr) return value_;
+    if (late_->read) late_->value = std::exchange(late_->read, nullptr)();
+    return late_->value;
+  }
+  operator double() const { return item(); }
+  // Whether reading it waits for nothing.
+  bool is_there() const { return late_ == nullptr || !late_->read; }
+
+ private:
+  struct Late {
+    std::function<double()> read;  // empty once it was called
+    double value;
+  };
+  double value_ = 0;
+  std::shared_ptr<Late> late_;
+};
+
+}  // namespace lockstep
