@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/plugins/device_graph.h"
 #include "lockstep/parallel/bucket_plan.h"
 #include "lockstep/parallel/comm_hook.h"
 
@@ -36,6 +37,11 @@ struct DdpOptions {
   double gradient_predivide_factor = 1;
   std::vector<at::Tensor> bucket_ends = {};       // parameters each of which closes a bucket; sizes do not count then
   std::shared_ptr<CommHook> comm_hook = nullptr;  // reduces in place of the fold
+
+  // Makes what records a step's lane on a GPU, so that later steps are one launch each; none: lanes are never recorded.
+  // What the function of run() has to keep to then is in lane_graph.h. Only a world of one rank with one lane, and
+  // without the options of unused parameters, records.
+  comm::MakeDeviceGraph device_graph = nullptr;
 
   bool closes_bucket(const at::Tensor& parameter) const;  // whether it is one of bucket_ends
   void check() const;                                     // throws ConfigError for options that do not go together

@@ -3,6 +3,7 @@
 #include <ATen/ops/full.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "lockstep/amp/autocast.h"
@@ -50,7 +51,9 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       sync_(find_sync_group(*module_)),
       network_(world_, *module_, buffers_, sync_),
       weights_(tensors_of(trainable(named_parameters(*module_)))),
-      generators_(*module_) {}
+      generators_(*module_) {
+  if (options_.device_graph) graph_ = std::make_unique<LaneGraph>(weights_, module_->buffers(), options_.device_graph);
+}
 
 DistributedDataParallel::~DistributedDataParallel() = default;
 
@@ -95,17 +98,20 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     begin_step(networks, step, loss_scale);
     StepNotes own{.decision = world_->rank() == 0 ? decision : 0};
     for (const auto* each : stepped_) own.weights += each->options_.broadcast_state ? fingerprint(each->weights_) : 0;
-    own.loss = run_lanes(step, loss_of, loss_scale);
+    const LateNumber loss = run_lanes(step, loss_of, loss_scale);
+    const bool waits = comm.size() > 1 || loss.is_there();
+    own.loss = waits ? double{loss} : 0;
     for (const auto& lane : step.lanes) own.samples += static_cast<double>(lane.samples);
     const std::vector<std::string> unfolded = unfolded_gradients();
     own.unfolded = hash_of(unfolded);
     NotesFold notes(own, step.number + options_.first_step, comm);
     StepResult result{.loss_scale = loss_scale, .run = next_run()};
+    std::vector<LateNumber> squares;
     for (auto* each : stepped_) {
       each->reducer_.finish();
       each->network_.set_unfolded(false);
       add_to_board(each->comm_log(), world_->self());
-      result.square_sum += each->reducer_.square_sum();
+      squares.push_back(each->reducer_.square_sum());
       result.gradients += gradients_in(each->weights_);
     }
     const StepNotes sum = notes.wait();
@@ -116,9 +122,12 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       each->buffers().sync(comm, taken);
     }
     for (const auto* each : stepped_) hold_masters(*each->module_);
+    result.loss = waits ? LateNumber(plain_nan(sum.loss)) : LateNumber([loss] { return plain_nan(loss); });
+    const auto all_squares = [squares, world = world_] { return std::accumulate(squares.begin(), squares.end(), 0.); };
+    result.square_sum = waits ? LateNumber(all_squares()) : LateNumber(all_squares);
+    if (!waits && loss_scale != 1 && stepped_.size() == 1) result.overflow = reducer_.overflow();
     end_step();
     ++runs_of_number_;
-    result.loss = plain_nan(sum.loss);
     result.decision = sum.decision;
     return result;
   } catch (...) {
@@ -195,8 +204,8 @@ bool DistributedDataParallel::is_stepped(const WrappedNetwork& network) const {
 }
 
 // Runs all of this rank's lanes. Returns their share of the global batch's mean loss.
-double DistributedDataParallel::run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
-                                          double loss_scale) {
+LateNumber DistributedDataParallel::run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
+                                              double loss_scale) {
   if (sync_ != nullptr) return run_by_turns(step, loss_of, loss_scale);
   std::vector<LaneLoss> losses;
   for (size_t i = 0; i < step.lanes.size(); ++i) losses.push_back(run_lane(step, i, loss_of, loss_scale));
@@ -204,8 +213,8 @@ double DistributedDataParallel::run_lanes(const StepPlan& step, const std::funct
 }
 
 // The same with SyncBatchNorm: this rank's lanes take turns at each of its layers.
-double DistributedDataParallel::run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
-                                             double loss_scale) {
+LateNumber DistributedDataParallel::run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
+                                                 double loss_scale) {
   std::vector<LaneLoss> losses(step.lanes.size());
   std::vector<size_t> filled, empty;
   for (size_t i = 0; i < step.lanes.size(); ++i) (step.lanes[i].samples > 0 ? filled : empty).push_back(i);
@@ -249,6 +258,12 @@ void DistributedDataParallel::set_in_function(size_t lane, bool in_function) {
   for (auto* each : present_) each->set_in_function(in_function);
 }
 
+bool DistributedDataParallel::may_record(const StepPlan& step) const {
+  return graph_ != nullptr && step.lanes.size() == 1 && world_->size() == 1 && present_.size() == 1 &&
+         sync_ == nullptr && options_.comm_hook == nullptr && !options_.find_unused_parameters &&
+         !options_.static_graph;
+}
+
 LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
                                            const std::function<at::Tensor(size_t)>& loss_of, double loss_scale) {
   const auto [index, samples] = step.lanes[lane];
@@ -265,21 +280,31 @@ LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   if (lane > 0) {
     for (const auto* each : present_) each->buffers().begin_lane();
   }
-  at::Tensor loss;
-  try {
+  const double factor = weight * loss_scale;
+  const auto compute = [&, lane = lane, index = index] {
     const uint64_t scopes = amp::autocast_scopes_opened();
     set_in_function(lane, true);
-    loss = loss_of(lane);
+    at::Tensor loss = loss_of(lane);
     set_in_function(lane, false);
     check_loss(loss, cat(name_of(step), ", lane ", index));
     if (lane == 0) {
       for (const auto* each : stepped_) check_autocast(*each->module_, loss, scopes);
     }
-    for (auto* each : stepped_) each->reducer_.expect(loss);
-    const double factor = weight * loss_scale;
-    // A loss in 16 bits times its scale may be too large for them.
-    const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
-    (factor == 1 ? loss : wide * factor).backward();
+    return loss;
+  };
+  at::Tensor loss;
+  try {
+    auto recorded = may_record(step) ? graph_->run(samples, compute, factor) : std::nullopt;
+    if (recorded) {
+      loss = std::move(recorded->loss);
+      reducer_.give(std::move(recorded->gradients));
+    } else {
+      loss = compute();
+      for (auto* each : stepped_) each->reducer_.expect(loss);
+      // A loss in 16 bits times its scale may be too large for them.
+      const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
+      (factor == 1 ? loss : wide * factor).backward();
+    }
   } catch (...) {
     rethrow_from_lane(step.number + options_.first_step, index, samples);
   }

@@ -20,10 +20,12 @@
 #include <vector>
 
 #include "lockstep/amp/mixed_precision.h"
+#include "lockstep/base/late_number.h"
 #include "lockstep/parallel/buffer_keeper.h"
 #include "lockstep/parallel/comm_log.h"
 #include "lockstep/parallel/ddp_options.h"
 #include "lockstep/parallel/lane_generators.h"
+#include "lockstep/parallel/lane_graph.h"
 #include "lockstep/parallel/lane_losses.h"
 #include "lockstep/parallel/reducer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
@@ -43,16 +45,19 @@ struct StepPlan {
   std::vector<Lane> lanes;  // this rank's, ascending
 };
 
-// The results of a step, equal on all ranks and at any number of ranks.
+// The results of a step, equal on all ranks and at any number of ranks. Of one rank's step on a GPU the first two are
+// read when somebody asks for them, and wait for the GPU then: MixedPrecision::step() queues the update before.
 struct StepResult {
-  double loss = 0;        // mean over the global batch
-  double square_sum = 0;  // of the folded gradients, with the loss scale in them; finite iff all of them are
+  LateNumber loss;        // mean over the global batch
+  LateNumber square_sum;  // of the folded gradients, with the loss scale in them; finite iff all of them are
   double decision = 0;    // the value that rank 0 passed to run()
   double loss_scale = 1;  // the factor of the losses, which is in the gradients
   int64_t gradients = 0;  // how many parameters have one
   uint64_t run = 0;       // differs from that of every other run of the process
+  at::Tensor overflow;    // amp::FoldedGradients'
   operator amp::FoldedGradients() const {
-    return {.square_sum = square_sum, .loss_scale = loss_scale, .gradients = gradients, .run = run};
+    return {
+        .square_sum = square_sum, .loss_scale = loss_scale, .gradients = gradients, .run = run, .overflow = overflow};
   }
 };
 
@@ -162,6 +167,17 @@ class DistributedDataParallel {
   World& world() const { return *world_; }
   const Reducer& reducer() const { return reducer_; }
   bool keeps_threads() const { return options_.keep_threads; }
+  // The module's zero_grad() for what is trained here. libtorch's takes 3 us a parameter to detach gradients that it
+  // drops.
+  void zero_grad() const {
+    for (const at::Tensor& weight : weights_) weight.mutable_grad().reset();
+  }
+  // The recording of this rank's lanes; null without DdpOptions::device_graph.
+  const LaneGraph* lane_graph() const { return graph_.get(); }
+  // Call it where the function of run() is about to use other memory than before.
+  void forget_recording() {
+    if (graph_) graph_->forget();
+  }
   const std::shared_ptr<CommHook>& comm_hook() const { return options_.comm_hook; }  // null without one
 
  private:
@@ -174,10 +190,11 @@ class DistributedDataParallel {
   bool is_stepped(const WrappedNetwork& network) const;
   std::vector<std::string> unfolded_gradients() const;
   void set_in_function(size_t lane, bool in_function);
+  bool may_record(const StepPlan& step) const;
   LaneLoss run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                     double loss_scale);
-  double run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
-  double run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
+  LateNumber run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
+  LateNumber run_by_turns(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
   void switch_lane(const std::vector<size_t>& lanes, size_t from, size_t to);
   std::optional<PassSettings> begin_pass();
   void end_pass();
@@ -198,6 +215,7 @@ class DistributedDataParallel {
   int64_t number_ = -1;                            // of the last step
   uint64_t runs_of_number_ = 0;                    // that are over, one for each of its losses
   LaneGenerators generators_;
+  std::unique_ptr<LaneGraph> graph_;  // null where lanes are not recorded
   int no_sync_ = 0;
   const JoinOptions* joining_ = nullptr;
   int64_t passes_ = 0;  // in join(): folds by hand that this rank had data for

@@ -177,6 +177,11 @@ void Reducer::add_unreached(size_t index) {
   if (!step_.by_hand || !parameters_[index].tensor.grad().defined()) add_zero(index);
 }
 
+void Reducer::give(std::vector<at::Tensor> gradients) {
+  const c10::AutoGradMode no_grad(false);
+  for (size_t i = parameters_.size(); i-- > 0;) take(i, std::move(gradients[i]));
+}
+
 void Reducer::end_lane() {
   for (size_t i = parameters_.size(); may_lack() && i-- > 0;) {
     if (at::Tensor rest = take_rest(i); rest.defined()) {
@@ -299,7 +304,8 @@ void Reducer::finish() {
   if (static_graph_) static_graph_->finish(comm_);
   if (leftovers_.add_common(gradients)) buckets_.take_square_sums(gradients);
   install(std::move(gradients));
-  square_sum_ = sparse_.add_square_sums(buckets_.square_sum());
+  square_sum_ = buckets_.square_sum();
+  if (!sparse_.empty()) square_sum_ = sparse_.add_square_sums(square_sum_);
   if (options_.comm_hook != nullptr) options_.comm_hook->end_step(std::isfinite(square_sum_));
   step_.active = step_.by_itself = false;
   leftovers_.clear();

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/late_number.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/parallel/bucket_queue.h"
 #include "lockstep/parallel/ddp_options.h"
@@ -98,6 +99,8 @@ class Reducer {
   // Prepares for the backward of `loss`, the selected lane's or pass's. Parameters that the loss does not reach add +0
   // where the options ask for that, unless a pass by hand finds a gradient from before in their .grad.
   void expect(const at::Tensor& loss);
+  // In place of a backward: gives the selected lane's gradients, one for each trained parameter, in their order.
+  void give(std::vector<at::Tensor> gradients);
   // Called after a lane's backward: where the options ask for it, parameters that got no gradient add +0.
   void end_lane();
   // Adds +0 for every parameter. Called in place of the forward and backward of a lane without samples.
@@ -110,8 +113,10 @@ class Reducer {
   void drop() noexcept;
 
   // After finish(): the sum of squares of the folded gradients, in block order, equal at any number of ranks. It is
-  // finite if and only if all of them are.
-  double square_sum() const { return square_sum_; }
+  // finite if and only if all of them are. Reading it may wait for a GPU; it is read while the communicator lives.
+  LateNumber square_sum() const { return square_sum_; }
+  // After finish(): as BucketQueue::overflow(), of all gradients; undefined where some are sparse.
+  at::Tensor overflow() const { return sparse_.empty() ? buckets_.overflow() : at::Tensor(); }
 
   // After finish(): the name of the first parameter, in backward's order, whose folded gradient is not finite. Empty if
   // all are finite.
@@ -181,7 +186,7 @@ class Reducer {
   LeftoverGradients leftovers_;         // local ones are divided by the number of ranks
   BucketQueue buckets_;
   Step step_;
-  double square_sum_ = 0;
+  LateNumber square_sum_;
 
   UnusedParameters unused_;
   std::optional<StaticGraph> static_graph_;

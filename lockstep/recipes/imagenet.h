@@ -20,6 +20,7 @@ class Imagenet final : public Described<ImagenetOptions> {
   train::OpenInput input_opener(const train::InputRequest& request) const override;
   bool takes_bytes() const override { return true; }
   bool takes_encoded() const override { return true; }
+  bool repeats_operations() const override { return true; }
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
   std::shared_ptr<const data::BatchTransform> batch_transform() const override;  // --mixup, --cutmix
   at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override;

@@ -15,6 +15,7 @@ class Mnist final : public Described<MnistOptions> {
   train::Defaults defaults() const override;
   data::Splits open_data(const train::DataRequest& request) const override;
   train::OpenInput input_opener(const train::InputRequest& request) const override;
+  bool repeats_operations() const override { return true; }
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
   at::Tensor loss(const at::Tensor& output, const data::Batch& batch) const override;
   std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const override;

@@ -18,6 +18,7 @@ class UNet final : public Described<UNetOptions> {
   train::OpenInput input_opener(const train::InputRequest& request) const override;
   bool makes_masks() const override { return true; }
   bool takes_bytes() const override { return true; }
+  bool repeats_operations() const override { return true; }
   train::Model make_model(uint64_t seed, const data::Dataset& data) const override;
   // Returns cross entropy plus Dice loss (dice.h), of output [N, classes, H, W] and target [N, H, W]; of one class the
   // cross entropy of its sigmoid. milesial's Dice is that of the lane's batch together; the recipe's own is a mean over

@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "lockstep/base/gpus.h"
+#include "lockstep/comm/plugins/device_graph.h"
 #include "lockstep/comm/plugins/nccl_plugin.h"
 
 namespace lockstep::train {
@@ -42,6 +43,13 @@ c10::Device open_device(const DeviceChoice& device, const NodeRanks& ranks) {
   const c10::Device opened(c10::kCUDA, static_cast<c10::DeviceIndex>(gpu));
   guard.setDevice(opened);
   return opened;
+}
+
+comm::MakeDeviceGraph device_graphs(c10::Device device) {
+  if (device.is_cpu()) return nullptr;
+  auto* const make =
+      comm::plugin_function<decltype(lockstep_make_device_graph)>(comm::kCudaPlugin, "lockstep_make_device_graph");
+  return [make] { return std::unique_ptr<comm::DeviceGraph>(make()); };
 }
 
 std::string backend_for(const DeviceChoice& device, const std::string& backend) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "lockstep/comm/plugins/device_graph.h"
 #include "lockstep/train/options/train_options.h"
 #include "lockstep/world/world.h"
 
@@ -34,5 +35,8 @@ c10::Device open_device(const DeviceChoice& device, const NodeRanks& ranks);
 
 // Returns the backend for ranks on such a device: "nccl" for GPUs if `backend` is "auto", else `backend`.
 std::string backend_for(const DeviceChoice& device, const std::string& backend);
+
+// Makes what records a step on this GPU (parallel/lane_graph.h); nothing for a CPU.
+comm::MakeDeviceGraph device_graphs(c10::Device device);
 
 }  // namespace lockstep::train

@@ -11,6 +11,7 @@
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/loop/board_watch.h"
 #include "lockstep/train/bad_sample_advice.h"
+#include "lockstep/train/device.h"
 #include "lockstep/train/memory_format.h"
 #include "lockstep/train/setup.h"
 
@@ -51,6 +52,13 @@ class UnpausedWatch {
 
 constexpr unsigned kStop = 1, kSave = 2;  // of a step's decision
 
+// Records the steps of one rank with one lane on a GPU, unless something looks into them.
+comm::MakeDeviceGraph device_graph_of(const Parts& parts) {
+  const bool one = parts.world->size() == 1 && parts.plan.lanes == 1;
+  const bool may = parts.options.cuda_graph && parts.recipe->repeats_operations() && !parts.options.detect_anomaly;
+  return one && may ? device_graphs(parts.device) : nullptr;
+}
+
 Evaluator::OnOutput observer_of(Tracking* tracking) {
   if (tracking == nullptr) return {};
   return [tracking](const data::Batch& batch, const at::Tensor& output) { tracking->observe(batch, output); };
@@ -70,7 +78,8 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
            {.buckets = {.wire = wire_of(parts_.options)},
             .seed = static_cast<uint64_t>(parts_.options.seed),
             .keep_threads = true,
-            .first_step = 1}),
+            .first_step = 1,
+            .device_graph = device_graph_of(parts_)}),
       loader_(make_loader(parts_)),
       input_(loader_, parts_.device, {.decoder = parts_.decoder}),
       tracking_(Tracking::of(parts_, log)),
@@ -78,7 +87,9 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
       non_finite_(parts_, ddp_, log),
       reporter_(parts_, progress, std::move(print), tracking_.get()),
       saver_(parts_, reporter_, log),
-      stop_asked_(std::move(stop_asked)) {}
+      stop_asked_(std::move(stop_asked)),
+      log_(log),
+      fixed_(parts_.plan.channels_last) {}
 
 int Trainer::run() {
   if (nothing_left(parts_)) {
@@ -130,15 +141,16 @@ Trainer::StepOutcome Trainer::train_step() {
   with_advice(parts_, [&] { batch = input_.next(); });
   const double data_seconds = watch.seconds();
   reporter_.skipped();
+  place(batch);
   const auto result = run_lanes(batch, decide());
 
-  if (!parts_.mixed->scaler().enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
   if (tracking_) tracking_->gradients(step_ + 1);
   amp::StepOptions clip{.max_norm = parts_.options.optimizer.clip};
   if (parts_.options.optimizer.clip_value > 0) clip.max_value = parts_.options.optimizer.clip_value;
   const double lr = follow_schedule();
   // run_lanes() has ended on all ranks, and with it their use of shared weights.
   const amp::StepReport update = parts_.mixed->step(*parts_.optimizer, result, clip);
+  if (!parts_.mixed->scaler().enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
   StepReport report{.loss = result.loss, .lr = lr, .gradient_norm = update.gradient_norm, .data_seconds = data_seconds};
   report.input = {.wait = std::min(data_seconds, static_cast<double>(batch.wait_ns) * 1e-9), .read = batch.stats};
   if (update.skipped) report.overflow = non_finite_.overflow(result.loss, result.loss_scale);
@@ -150,6 +162,20 @@ Trainer::StepOutcome Trainer::train_step() {
   reporter_.reductions(ddp_);
   const auto decided = static_cast<unsigned>(result.decision);
   return {report, (decided & kStop) != 0, (decided & kSave) != 0};
+}
+
+// A step that is recorded reads the same memory as all others.
+void Trainer::place(data::StepBatch& batch) {
+  const parallel::LaneGraph* graph = ddp_.lane_graph();
+  if (graph == nullptr) return;
+  const bool recorded = graph->is_recorded(), refused = !graph->refusal().empty();
+  if (!told_ && recorded) log_.debug("forward and backward are recorded as a CUDA graph");
+  if (!told_ && refused) {
+    log_.warning("steps are launched operation by operation: they can't be recorded as a CUDA graph (",
+                 graph->refusal(), "); --cuda-graph off does not try");
+  }
+  told_ = told_ || recorded || refused;
+  if (!refused && fixed_.place(batch.lanes.front())) ddp_.forget_recording();
 }
 
 // What rank 0 decides for all, and sends with the step's gradients. A rank that is asked to stop tells rank 0 by the
@@ -173,7 +199,7 @@ parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, double dec
   const amp::CastCacheScope one_cast_a_weight;
   std::optional<amp::AnomalyWatch> watch;
   if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
-  parts_.model.module->zero_grad();
+  ddp_.zero_grad();
   const auto result = ddp_.run(
       step_, batch, [this](const data::LaneBatch& lane) { return loss_of(lane); }, *parts_.mixed, /*loss_id=*/0,
       decision);

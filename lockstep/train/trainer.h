@@ -11,6 +11,7 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/train/device_input.h"
 #include "lockstep/train/evaluator.h"
+#include "lockstep/train/fixed_batch.h"
 #include "lockstep/train/non_finite.h"
 #include "lockstep/train/parts.h"
 #include "lockstep/train/reporter.h"
@@ -41,6 +42,7 @@ class Trainer {
   StepOutcome train_step();
   double decide();
   double follow_schedule();
+  void place(data::StepBatch& batch);
   parallel::StepResult run_lanes(const data::StepBatch& batch, double decision);
   at::Tensor loss_of(const data::LaneBatch& lane);
   void evaluate(bool ends = false);
@@ -65,6 +67,9 @@ class Trainer {
   Reporter reporter_;
   Saver saver_;
   StopAsked stop_asked_;
+  const Logger& log_;
+  FixedBatch fixed_;   // where steps are recorded
+  bool told_ = false;  // that they are, or why they can't be
 
   int64_t& step_ = parts_.state.step;
   const int64_t first_step_ = parts_.state.step;

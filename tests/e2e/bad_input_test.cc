@@ -10,6 +10,7 @@
 
 #include "digits.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/gpu.h"
 #include "runs.h"
 #include "spoil.h"
 
@@ -268,6 +269,17 @@ TEST(BadInput, AnEnvironmentThatIsNotOurLaunchersIsNamed) {
                           .wait();
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err.rfind("error: LOCKSTEP_NODE_MEMORY=rubbish: ", 0), 0u) << result.err;
+}
+
+TEST(BadInput, WithoutAGpuNoRankIsStarted) {
+  if (testing_support::has_gpu_file()) GTEST_SKIP() << "this machine has one";
+  const TempDir dir;
+  for (const char* ranks : {"1", "2", "auto"}) {
+    const auto result = lockstep(train_words({"--device", "cuda", "--nproc", ranks, "--out", dir / "run"}));
+    EXPECT_EQ(result.exit_code, 2) << ranks;
+    EXPECT_THAT(result.err, HasSubstr("--device cuda: no GPU can be used here")) << ranks;
+    EXPECT_FALSE(fs::exists(dir / "run")) << ranks;
+  }
 }
 
 }  // namespace

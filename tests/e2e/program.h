@@ -20,6 +20,9 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
+// A run that takes longer hangs. On a busy machine ordinary ones have taken over a minute.
+constexpr std::chrono::seconds kHang(300);
+
 struct Result {
   int exit_code = -1;  // 128 + N where signal N ended it
   double seconds = 0;  // from its start to its end
@@ -42,7 +45,7 @@ class Program {
   ~Program();
 
   // Waits for its end; kills it, and says so, after `timeout`.
-  Result wait(std::chrono::seconds timeout = std::chrono::seconds(60));
+  Result wait(std::chrono::seconds timeout = kHang);
   void signal(int number) const;
   std::string err() const;  // what it has said so far
 
@@ -68,7 +71,7 @@ std::string bin_folder();
 // `lockstep ARGUMENTS…`, run to its end.
 Program::Options lockstep_command(const std::vector<std::string>& arguments, const std::string& folder = ".");
 Result lockstep(const std::vector<std::string>& arguments, const std::string& folder = ".",
-                std::chrono::seconds timeout = std::chrono::seconds(60));
+                std::chrono::seconds timeout = kHang);
 
 // Whether `condition` came true before `timeout`; asked every few milliseconds.
 bool eventually(const std::function<bool()>& condition,

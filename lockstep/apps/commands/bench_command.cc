@@ -60,6 +60,7 @@ void check(const BenchOptions& options) {
   const bool loads = !options.loading.path.empty();
   if (!options.prefetch && !loads) throw ConfigError("--prefetch off: goes with --data, whose batches are copied");
   if (options.loading.workers && !loads) throw ConfigError("--workers: goes with --data, whose images they load");
+  if (options.graph && !options.device.on_gpu()) throw ConfigError("--graph on: goes with --device cuda");
   if (options.overhead && loads) throw ConfigError("--overhead and --data: give only one of them");
   if (options.overhead && options.no_comm) throw ConfigError("--no-comm and --overhead: give only one of them");
 }
@@ -85,6 +86,8 @@ void BenchOptions::declare_step(config::OptionSet& options) {
   options.number("workers", "N", "threads a process that load --data", &loading.workers, 0, 256, kNone);
   options.toggle("prefetch", "--data on a GPU: copy a batch while the one before it is computed", &prefetch, kNone);
   options.flag("overhead", "how much longer a step takes than without communication", &overhead, kNone);
+  options.toggle("graph", "on a GPU: forward and backward as one CUDA graph", &graph, kNone);
+  options.text("trace", "FILE", "record three steps of rank 0 for chrome://tracing or ui.perfetto.dev", &trace, kNone);
   amp::declare_amp(options, &amp, kNone);
 }
 

@@ -52,6 +52,8 @@ struct BenchOptions {
   bool deterministic = false;  // as `lockstep train` is by default
   bool prefetch = true;        // --data: a batch is copied to a GPU while the one before it is computed
   parallel::ProcessOptions processes;
+  bool graph = false;     // a step's forward and backward on a GPU are one launch
+  std::string trace;      // the file that some steps are recorded into, or empty
   bool no_comm = false;   // leave the all-reduce out
   bool overhead = false;  // with and without it by turns; the update unsharded on both sides
   BackendOptions comm;    // bench allreduce: auto stands for shm and Gloo where all processes are on one node

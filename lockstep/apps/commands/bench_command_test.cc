@@ -46,7 +46,7 @@ TEST(BenchCommand, EachKindHasItsOwnOptions) {
   EXPECT_THAT(options_of(BenchKind::kStep),
               UnorderedElementsAre("model", "size", "batch-size", "dtype", "channels-last", "optimizer", "nproc",
                                    "threads", "no-comm", "overhead", "amp", "data", "workers", "device",
-                                   "deterministic", "seconds", "prefetch", "json"));
+                                   "deterministic", "seconds", "prefetch", "graph", "trace", "json"));
   EXPECT_THAT(options_of(BenchKind::kAllreduce), UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype",
                                                                       "interface", "nproc", "timeout", "json"));
   EXPECT_THAT(options_of(BenchKind::kStartup), UnorderedElementsAre("nproc", "json"));

@@ -26,6 +26,7 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/world/seeds.h"
 #include "process_figures.h"
+#include "step_trace.h"
 
 namespace lockstep::worker {
 namespace {
@@ -36,6 +37,7 @@ constexpr double kSeconds = 4;        // of measuring, and at least 20 steps
 constexpr double kLeast = 20;
 constexpr int64_t kBlocks = 10;      // of steps on a GPU: the host does not wait for the end of each
 constexpr int kPairs = 11;           // of blocks, for the overhead
+constexpr int64_t kTraced = 3;       // steps that --trace records
 constexpr int64_t kStepsABlock = 6;  // at least: ranks that wait for each other at every step even out over some
 
 // Whether every step folds its gradients. The fold says whether they are finite, which a loss scale depends on.
@@ -88,14 +90,15 @@ class Bench {
                                               std::vector<optim::OptimizerRef>{*optimizer_}, amp_of(options, *world));
     // Any backward pass of a wrapped network is folded.
     // Steps without communication let the ranks' weights drift apart.
-    const parallel::DdpOptions unlike{.broadcast_state = false};
-    if (!options.no_comm) ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world, unlike);
+    parallel::DdpOptions ddp{.broadcast_state = false};
+    if (options.graph) ddp.device_graph = train::device_graphs(device_.device());
+    if (!options.no_comm) ddp_ = std::make_unique<parallel::DistributedDataParallel>(net_.module, world, ddp);
   }
 
   void step(bool communicate) {
     const amp::CastCacheScope casts;
-    if (feed_) feed_->fill(net_);
-    net_.module->zero_grad();
+    if (feed_) fill();
+    ddp_ ? ddp_->zero_grad() : net_.module->zero_grad();
     if (communicate) {
       const auto result = ddp_->run(
           {.number = number_++,
@@ -125,6 +128,13 @@ class Bench {
   const std::string& name() const { return net_.name; }
   uint64_t reduced_bytes() const { return world_->self().reduced_bytes; }  // by all steps so far
 
+  // Why steps are no CUDA graph; empty if they are, or were not to be.
+  std::string no_graph() const {
+    const parallel::LaneGraph* graph = ddp_ ? ddp_->lane_graph() : nullptr;
+    if (graph == nullptr || graph->is_recorded()) return "";
+    return graph->refusal().empty() ? "never recorded" : graph->refusal();
+  }
+
   double waited_seconds() const { return feed_ ? feed_->waited_seconds() : 0; }  // for data, in all steps so far
 
   int64_t parameters() const {
@@ -134,6 +144,15 @@ class Bench {
   }
 
  private:
+  // A step that is recorded reads the same memory as all others.
+  void fill() {
+    const at::Tensor images = net_.images, labels = net_.labels;
+    feed_->fill(net_);
+    if (!options_.graph) return;
+    net_.images = images.copy_(net_.images, /*non_blocking=*/true);
+    net_.labels = labels.copy_(net_.labels, /*non_blocking=*/true);
+  }
+
   at::Tensor loss() { return at::cross_entropy_loss(net_.forward(net_.images).to(at::kFloat), net_.labels); }
 
   const BenchOptions& options_;
@@ -158,8 +177,15 @@ double probe(Bench& bench, comm::Communicator& comm, int most, double seconds) {
   return bench.seconds_of(steps) / static_cast<double>(steps);
 }
 
+// The most that tensors take of the device in a step. A recorded step's memory is the recording's, which libtorch does
+// not count as taken: this one is not recorded yet.
+double step_peak_mb(Bench& bench) {
+  bench.device().forget_peak();
+  bench.seconds_of(1);
+  return bench.device().peak_mb();
+}
+
 int64_t steps_to_measure(Bench& bench, comm::Communicator& comm, double seconds) {
-  bench.seconds_of(1);  // compiles kernels, or tries them out, which takes long
   const double warmup = std::min(kWarmupSeconds, seconds / 2);
   probe(bench, comm, kWarmup, warmup);
   const double step = probe(bench, comm, kProbe, warmup / 2);
@@ -225,10 +251,11 @@ int bench_step(const BenchOptions& options) {
   at::set_num_threads(parallel::threads_or_default(options.processes.threads, usable_cores(), world->size()));
   init_seeds(/*seed=*/1, options.deterministic);
   Bench bench(options, world);
+  bench.seconds_of(1);  // compiles kernels, or tries them out, which takes long
+  const double device_peak = step_peak_mb(bench);
   const int64_t steps = steps_to_measure(bench, comm, options.loading.seconds.value_or(kSeconds));
   const int64_t a_block = bench.device().is_cpu() ? 1 : std::max<int64_t>(1, steps / kBlocks);
   std::vector<double> times;
-  bench.device().forget_peak();
   const uint64_t bytes = bench.reduced_bytes();
   const double waited = bench.waited_seconds();
   const Stopwatch all;
@@ -252,12 +279,19 @@ int bench_step(const BenchOptions& options) {
                                    {"reduced_bytes", (bench.reduced_bytes() - bytes) / static_cast<uint64_t>(steps)},
                                    {"pss_mb_all", memory},
                                    {"peak_mb_all", peak}};
-  if (!bench.device().is_cpu()) result["device_peak_mb_all"] = sum_of_all(comm, bench.device().peak_mb());
+  if (!bench.device().is_cpu()) result["device_peak_mb_all"] = sum_of_all(comm, device_peak);
   if (!options.loading.path.empty()) result["wait_ms"] = wait_ms;
+  if (options.graph) result["no_graph"] = bench.no_graph();
   if (options.overhead) {
     const Overhead found = overhead(bench, comm, std::max(kStepsABlock, steps / kPairs));
     result["overhead"] = found.ratio;
     result["reduced_bytes_without"] = found.bytes_without;
+  }
+  if (!options.trace.empty()) {
+    std::optional<StepTrace> trace;
+    if (world->rank() == 0) trace.emplace(!bench.device().is_cpu());
+    bench.seconds_of(kTraced);
+    if (trace) trace->write(options.trace);
   }
   comm.barrier();
   if (world->rank() == 0) print(options.json ? result.dump() + '\n' : text_of(result));

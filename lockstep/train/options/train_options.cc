@@ -112,6 +112,8 @@ void TrainOptions::declare_machine(config::OptionSet& options) {
   options.word("decode", "training JPEGs: decoded, cropped and resized by the CPU or by the device; near pixels",
                &decode, kTrajectory);
   options.toggle("deterministic", "same bits in every run", &deterministic, kTrajectory);
+  options.toggle("cuda-graph", "on one GPU: forward and backward as one launch, where the recipe allows it",
+                 &cuda_graph, kNone);
   options.word("on-nan", "when the loss is not finite", &on_nan, kNone);
   options.flag("detect-anomaly", "name the layer that a loss that is not finite comes from", &detect_anomaly, kNone);
   options.number("log-every", "STEPS", "print a line with the loss (0: don't)", &log_every, 0, kMostSteps, kNone);

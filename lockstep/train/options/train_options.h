@@ -99,6 +99,7 @@ struct TrainOptions {
 
   int64_t seed = 1;  // not negative
   bool deterministic = true;
+  bool cuda_graph = true;  // steps on a GPU are recorded where they can be
   DeviceChoice device;
   NormalizeOn normalize = NormalizeOn::kAuto;
   DecodeOn decode = DecodeOn::kHost;

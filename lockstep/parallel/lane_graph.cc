@@ -1,0 +1,89 @@
+#include "lockstep/parallel/lane_graph.h"
+
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <utility>
+
+#include "lockstep/base/exception_text.h"
+
+namespace lockstep::parallel {
+namespace {
+
+constexpr int kTrials = 2;  // steps that are computed as ever
+
+// Whoever gets the results may mark them (optim/held_gradient.h), so they are other tensors each time.
+LaneOutcome outcome_of(const std::vector<at::Tensor>& results) {
+  LaneOutcome outcome{.loss = results[0].detach(), .gradients = {}};
+  for (size_t i = 1; i < results.size(); ++i) outcome.gradients.push_back(results[i].detach());
+  return outcome;
+}
+
+}  // namespace
+
+LaneGraph::LaneGraph(std::vector<at::Tensor> parameters, std::vector<at::Tensor> others, comm::MakeDeviceGraph make)
+    : parameters_(std::move(parameters)), others_(std::move(others)), make_(std::move(make)) {
+  addresses_.resize(parameters_.size() + others_.size());
+}
+
+LaneGraph::~LaneGraph() = default;
+
+std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<at::Tensor()>& loss_of, double factor) {
+  if (!refusal_.empty()) return std::nullopt;
+  if (is_recorded() && samples != samples_) return std::nullopt;  // a last batch that is smaller
+  if (has_moved() || samples != samples_) forget();
+  samples_ = samples;
+  if (steps_ < kTrials) {
+    ++steps_;
+    return std::nullopt;
+  }
+  if (!factor_.defined()) factor_ = at::empty({}, parameters_[0].options().dtype(at::kFloat).requires_grad(false));
+  factor_.fill_(factor);
+  if (steps_++ == kTrials) {
+    graph_ = make_();
+    return outcome_of(graph_->rehearse([&] { return compute(loss_of); }));
+  }
+  if (!is_recorded() && !record(loss_of)) return std::nullopt;
+  graph_->replay();
+  return outcome_of(recorded_);
+}
+
+// Returns false if it can't be done.
+bool LaneGraph::record(const std::function<at::Tensor()>& loss_of) {
+  try {
+    recorded_ = graph_->record([&] { return compute(loss_of); });
+  } catch (...) {
+    refusal_ = exception_text();
+    graph_.reset();
+  }
+  return is_recorded();
+}
+
+std::vector<at::Tensor> LaneGraph::compute(const std::function<at::Tensor()>& loss_of) const {
+  const at::Tensor loss = loss_of();
+  const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
+  std::vector<at::Tensor> results = torch::autograd::grad({wide * factor_}, parameters_);
+  results.insert(results.begin(), loss.detach());
+  return results;
+}
+
+// Where the tensors' memory is. Returns whether that has changed since the last call.
+bool LaneGraph::has_moved() {
+  bool moved = false;
+  size_t place = 0;
+  for (const auto* list : {&parameters_, &others_}) {
+    for (const at::Tensor& each : *list) {
+      const void* const now = each.const_data_ptr();
+      moved = std::exchange(addresses_[place++], now) != now || moved;
+    }
+  }
+  return moved;
+}
+
+void LaneGraph::forget() {
+  recorded_.clear();
+  graph_.reset();
+  steps_ = 0;
+}
+
+}  // namespace lockstep::parallel
