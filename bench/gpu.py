@@ -1,8 +1,9 @@
 """Training on GPUs beside PyTorch's: images a second, and the most device memory, at every opt level; and from JPEGs.
 
-Ours is `lockstep bench step --device cuda`. Theirs is peers/models_ddp.py: DistributedDataParallel over NCCL with autocast
+Ours is `lockstep bench step --device cuda`, with forward and backward as one CUDA graph, as `lockstep train` has them. Theirs is peers/models_ddp.py: DistributedDataParallel over NCCL with autocast
 and GradScaler, channels_last, a fused optimizer, cudnn.benchmark. Ours chooses its kernels as freely (`--deterministic
-off`), but for one row. 16 bits are fp16, with a dynamic loss scale on both sides. What does not fit into eight minutes is
+off`), but for one row, and another launches
+its operations one by one. 16 bits are fp16, with a dynamic loss scale on both sides. What does not fit into eight minutes is
 left out, and named.
 """
 
@@ -21,7 +22,7 @@ from peers import environment
 NAME = "gpu"
 WHAT = "on GPUs: four networks at O0 to O3 beside PyTorch's with its amp, and ResNet-50 from JPEGs"
 NO_GPU = 69  # the exit code where there is none, as bundle/gpu-check's
-BUDGET = 450  # seconds for all parts
+BUDGET = 450  # seconds for all parts, unless told otherwise
 LEVELS = ("O0", "O1", "O2", "O3")
 PEER_OF = {"O0": "fp32", "O1": "amp", "O2": "amp", "O3": "amp"}
 BEST_PEER = ["--channels-last", "--fused", "--bucket-view"]
@@ -33,6 +34,7 @@ class Network:
     size: int
     batch: int
     optimizer: str = "sgd"
+    levels: tuple[str, ...] = LEVELS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +55,7 @@ REAL = Plan(
         "resnet18": Network(224, 256),
         "unet": Network(256, 32, "adamw"),
         "mobilenet_v2": Network(224, 256),
+        "lenet": Network(28, 64, levels=("O0",)),
     },
     from_jpegs=("resnet50", Network(224, 64)),
 )
@@ -80,16 +83,23 @@ class Bench:
         self.plan, self.ranks, self.python, self.photographs = plan, ranks, python, photographs
 
     def parts(self):
-        """What the issue's lines need most comes first."""
-        first, *others = self.plan.networks
-        all_of = [part for level in LEVELS for part in self.at_level(first, level)]
-        all_of += self.loading() + [self.deterministic(first)]
-        all_of += [part for name in others for level in LEVELS[:3] for part in self.at_level(name, level)]
-        all_of += [part for name in others for part in self.at_level(name, LEVELS[3])]
+        """What tells most comes first."""
+        networks = self.plan.networks
+        first = next(iter(networks))
+
+        def at(level, names=networks):
+            return [part for name in names for part in self.at_level(name, level)]
+
+        all_of = at("O1") + at("O0", [name for name in networks if networks[name].levels == ("O0",)])
+        all_of += at("O0", [first]) + at("O3", [first]) + at("O2", [first]) + self.loading()
+        all_of += [self.otherwise(first, "deterministic", "--deterministic", "on"), self.otherwise(first, "no graph", "--graph", "off")]
+        all_of += at("O0") + at("O3") + at("O2")
         return list({part.name: part for part in all_of}.values())  # the peer's amp once
 
     def at_level(self, name, level):
         """Ours, and what it stands beside."""
+        if level not in self.plan.networks[name].levels:
+            return []
         found = [Part(f"{name} {level}", lambda timeout: self.ours(name, self.plan.networks[name], level, [], timeout))]
         if self.python:
             peer = PEER_OF[level]
@@ -105,10 +115,10 @@ class Bench:
                 found.append(Part(f"{name} from {data}", lambda timeout, more=more: self.ours(name, network, "O1", more, timeout)))
         return found
 
-    def deterministic(self, name):
-        more = ["--deterministic", "on"]
+    def otherwise(self, name, how, *flags):
+        """O1 with other flags."""
         network = self.plan.networks[name]
-        return Part(f"{name} O1 deterministic", lambda timeout: self.ours(name, network, "O1", more, timeout))
+        return Part(f"{name} O1 {how}", lambda timeout: self.ours(name, network, "O1", flags, timeout))
 
     def flags(self, name, network, dtype):
         plan = self.plan
@@ -119,7 +129,8 @@ class Bench:
     def ours(self, name, network, level, more, timeout):
         at_level = ["--amp", level] if level != "O0" else []
         flags = self.flags(name, network, self.plan.half if at_level else "fp32")
-        return processes.our_step([*flags, *at_level, "--channels-last", "on", *more], self.ranks, timeout)
+        graph = ["--graph", "on"] if self.plan.device == "cuda" else []
+        return processes.our_step([*flags, *at_level, "--channels-last", "on", *graph, *more], self.ranks, timeout)
 
     def peer(self, name, kind, timeout):
         flags = self.flags(name, self.plan.networks[name], "fp32" if kind == "fp32" else self.plan.half)
@@ -179,14 +190,14 @@ def measure(options):
     if not photographs.is_dir():
         without.append(f"from JPEGs: {photographs}: no such folder; name one of class folders by --photographs DIR")
         photographs = None
-    found = run_all(Bench(plan, options.gpus, python, photographs).parts(), options.rounds, BUDGET)
+    found = run_all(Bench(plan, options.gpus, python, photographs).parts(), options.rounds, options.budget)
     return report(plan, found, without, options.gpus)
 
 
 def report(plan, found, without, ranks):
     levels = []
     for name in plan.networks:
-        for level in (*LEVELS, "O1 deterministic"):
+        for level in (*LEVELS, "O1 deterministic", "O1 no graph"):
             ours, peer = f"{name} {level}", f"{name} PyTorch {PEER_OF[level[:2]]}"
             if ours not in found.figures:
                 continue

@@ -49,9 +49,12 @@ def our_step(flags, ranks=RANKS, timeout=TIMEOUT):
 
 
 def peer(python, flags, ranks=RANKS, timeout=TIMEOUT):
-    """The JSON line of models_ddp.py under torchrun, and `first_step_seconds` from the command."""
+    """The JSON line of models_ddp.py, under torchrun if there are several ranks, and `first_step_seconds` from the command."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     torchrun = [python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(ranks)]
+    if ranks == 1:  # torchrun would only take time
+        torchrun = [python]
+        environment |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
     start = time.monotonic_ns()
     result = last_json_line([*torchrun, PEER, *flags], environment, timeout)
     result["first_step_seconds"] = (result["first_step_ns"] - start) * 1e-9

@@ -23,6 +23,7 @@ PROBE = 10
 WARMUP_SECONDS = 2  # is enough, and of the probe half of it
 LEAST = 20  # steps measured at least
 BLOCKS = 10  # of steps on a GPU
+TRACED = 3  # steps
 
 # class, channels, classes, whether it labels pixels
 NETWORKS = {
@@ -46,6 +47,7 @@ def arguments():
     parser.add_argument("--fused", action="store_true", help="the fused optimizer")
     parser.add_argument("--bucket-view", action="store_true", help="gradient_as_bucket_view")
     parser.add_argument("--no-comm", action="store_true", help="without DistributedDataParallel")
+    parser.add_argument("--trace", help="record three steps into this file, as bench step does")
     parser.add_argument("--seconds", type=float, default=4, help="of measuring; 0: only the first step")
     return parser.parse_args()
 
@@ -152,6 +154,11 @@ def main():
         seconds = measure(step, options.seconds, device)
         result["step_ms"] = seconds * 1e3
         result["images_per_second"] = dist.get_world_size() * options.batch_size / seconds
+    if options.trace:
+        with torch.profiler.profile() as trace:
+            seconds_of(step, TRACED, device)
+        if dist.get_rank() == 0:
+            trace.export_chrome_trace(options.trace)
     dist.barrier()  # no rank has left when memory is read
     result["rss_mb"], result["pss_mb"] = resident_mb()
     result["pss_mb_all"] = sum_of_all(result["pss_mb"], device)
