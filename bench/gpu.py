@@ -20,7 +20,7 @@ import processes
 from peers import environment
 
 NAME = "gpu"
-WHAT = "on GPUs: four networks at O0 to O3 beside PyTorch's with its amp, and ResNet-50 from JPEGs"
+WHAT = "on GPUs: five networks at O0 to O3 beside PyTorch's with its amp, and ResNet-50 from JPEGs"
 NO_GPU = 69  # the exit code where there is none, as bundle/gpu-check's
 BUDGET = 450  # seconds for all parts, unless told otherwise
 LEVELS = ("O0", "O1", "O2", "O3")
@@ -129,8 +129,12 @@ class Bench:
     def ours(self, name, network, level, more, timeout):
         at_level = ["--amp", level] if level != "O0" else []
         flags = self.flags(name, network, self.plan.half if at_level else "fp32")
-        graph = ["--graph", "on"] if self.plan.device == "cuda" else []
-        return processes.our_step([*flags, *at_level, "--channels-last", "on", *graph, *more], self.ranks, timeout)
+        wanted = self.plan.device == "cuda" and self.ranks == 1 and "--graph" not in more
+        graph = ["--graph", "on"] if wanted else []
+        found = processes.our_step([*flags, *at_level, "--channels-last", "on", *graph, *more], self.ranks, timeout)
+        if wanted and found.get("no_graph"):
+            raise processes.Failed(f"{name} {level}: not recorded as a CUDA graph: {found['no_graph']}")
+        return found
 
     def peer(self, name, kind, timeout):
         flags = self.flags(name, self.plan.networks[name], "fp32" if kind == "fp32" else self.plan.half)

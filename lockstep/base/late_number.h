@@ -17,7 +17,10 @@ class LateNumber {
   // PyTorch's name.
   double item() const {
     if (late_ == nullptr) return value_;
-    if (late_->read) late_->value = std::exchange(late_->read, nullptr)();
+    if (late_->read) {
+      late_->value = late_->read();
+      late_->read = nullptr;  // where it throws, the next who reads is told as well
+    }
     return late_->value;
   }
   operator double() const { return item(); }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 namespace lockstep {
 namespace {
 
@@ -22,6 +24,12 @@ TEST(LateNumber, IsReadOnceByAllItsCopies) {
   EXPECT_EQ(number, 1.5);
   EXPECT_TRUE(number.is_there());
   EXPECT_EQ(reads, 1);
+}
+
+TEST(LateNumber, AReadThatFailsGivesNoNumber) {
+  const LateNumber number([]() -> double { throw std::runtime_error("lost"); });
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(number.item(), std::runtime_error);
+  EXPECT_FALSE(number.is_there());
 }
 
 }  // namespace

@@ -85,6 +85,7 @@ void FusedOptimizer::update(const Update& update) {
   });
   at::NoGradGuard no_grad;
   const UseHeldGradients use;
+  begun_.reset();  // of an update whose end was never told
   if (update.overflow.defined()) {
     if (!takes_overflow()) throw BugError(name(), ": an update with an overflow");
     begun_.emplace(Begun{.had_stepped = has_stepped_, .states = {}});

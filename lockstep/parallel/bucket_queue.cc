@@ -17,7 +17,6 @@ std::string label_of(const std::string& first_parameter, size_t members, size_t 
   return lockstep::cat("bucket ", index + 1, "/", planned, " (", first_parameter, members > 1 ? " …)" : ")");
 }
 
-// The device on which a parameter's gradient is reduced.
 double sum_in_order(const at::Tensor& numbers) {
   const auto* number = numbers.const_data_ptr<double>();
   double total = 0;
@@ -25,6 +24,7 @@ double sum_in_order(const at::Tensor& numbers) {
   return total;
 }
 
+// The device on which a parameter's gradient is reduced.
 at::Device place_of(const at::Tensor& parameter, const comm::Communicator& comm) {
   return comm.shares(parameter) ? parameter.device() : at::Device(at::kCPU);
 }

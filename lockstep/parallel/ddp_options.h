@@ -39,8 +39,9 @@ struct DdpOptions {
   std::shared_ptr<CommHook> comm_hook = nullptr;  // reduces in place of the fold
 
   // Makes what records a step's lane on a GPU, so that later steps are one launch each; none: lanes are never recorded.
-  // What the function of run() has to keep to then is in lane_graph.h. Only a world of one rank with one lane, and
-  // without the options of unused parameters, records.
+  // What the function of run() has to keep to then is in lane_graph.h. Recorded are the steps of a world of one rank
+  // with one lane, one loss a step and one wrapped network, without SyncBatchNorm, sparse gradients, a comm_hook and
+  // the options of unused parameters.
   comm::MakeDeviceGraph device_graph = nullptr;
 
   bool closes_bucket(const at::Tensor& parameter) const;  // whether it is one of bucket_ends

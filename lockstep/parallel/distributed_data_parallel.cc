@@ -52,7 +52,10 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       network_(world_, *module_, buffers_, sync_),
       weights_(tensors_of(trainable(named_parameters(*module_)))),
       generators_(*module_) {
-  if (options_.device_graph) graph_ = std::make_unique<LaneGraph>(weights_, module_->buffers(), options_.device_graph);
+  if (!options_.device_graph) return;
+  std::vector<at::Tensor> others = module_->buffers();
+  for (const at::Tensor& each : tensors_of(frozen(named_parameters(*module_)))) others.push_back(each);
+  graph_ = std::make_unique<LaneGraph>(weights_, others, options_.device_graph);
 }
 
 DistributedDataParallel::~DistributedDataParallel() = default;
@@ -258,10 +261,17 @@ void DistributedDataParallel::set_in_function(size_t lane, bool in_function) {
   for (auto* each : present_) each->set_in_function(in_function);
 }
 
-bool DistributedDataParallel::may_record(const StepPlan& step) const {
-  return graph_ != nullptr && step.lanes.size() == 1 && world_->size() == 1 && present_.size() == 1 &&
-         sync_ == nullptr && options_.comm_hook == nullptr && !options_.find_unused_parameters &&
-         !options_.static_graph;
+// Also notices what a recording does not follow: a second loss of a step, layers that have changed between training and
+// evaluation.
+bool DistributedDataParallel::may_record(const StepPlan& step) {
+  if (graph_ == nullptr) return false;
+  std::vector<bool> training;
+  for (const auto& each : module_->modules()) training.push_back(each->is_training());
+  const bool changed = training != std::exchange(training_, training);
+  if (changed || runs_of_number_ > 0) graph_->forget();
+  return runs_of_number_ == 0 && !reducer_.has_sparse() && step.lanes.size() == 1 && world_->size() == 1 &&
+         present_.size() == 1 && sync_ == nullptr && options_.comm_hook == nullptr &&
+         !options_.find_unused_parameters && !options_.static_graph;
 }
 
 LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
@@ -276,7 +286,8 @@ LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   // Each network draws its own, and each loss of a step.
   const uint64_t seed =
       options_.seed ^ (network_.number() * 0x9e3779b97f4a7c15) ^ (runs_of_number_ * 0xbf58476d1ce4e5b9);
-  generators_.seed(kernel_seed(seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(index)));
+  const uint64_t own_seed = kernel_seed(seed, static_cast<uint64_t>(step.number), static_cast<uint32_t>(index));
+  generators_.seed(own_seed);
   if (lane > 0) {
     for (const auto* each : present_) each->buffers().begin_lane();
   }
@@ -294,11 +305,13 @@ LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
   };
   at::Tensor loss;
   try {
-    auto recorded = may_record(step) ? graph_->run(samples, compute, factor) : std::nullopt;
+    const bool may = may_record(step);
+    auto recorded = may ? graph_->run(samples, compute, factor) : std::nullopt;
     if (recorded) {
       loss = std::move(recorded->loss);
       reducer_.give(std::move(recorded->gradients));
     } else {
+      if (may) generators_.seed(own_seed);  // a recording that was refused has drawn as well
       loss = compute();
       for (auto* each : stepped_) each->reducer_.expect(loss);
       // A loss in 16 bits times its scale may be too large for them.

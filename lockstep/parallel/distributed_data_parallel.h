@@ -190,7 +190,7 @@ class DistributedDataParallel {
   bool is_stepped(const WrappedNetwork& network) const;
   std::vector<std::string> unfolded_gradients() const;
   void set_in_function(size_t lane, bool in_function);
-  bool may_record(const StepPlan& step) const;
+  bool may_record(const StepPlan& step);
   LaneLoss run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                     double loss_scale);
   LateNumber run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
@@ -216,6 +216,7 @@ class DistributedDataParallel {
   uint64_t runs_of_number_ = 0;                    // that are over, one for each of its losses
   LaneGenerators generators_;
   std::unique_ptr<LaneGraph> graph_;  // null where lanes are not recorded
+  std::vector<bool> training_;        // by module, in the last step that could be recorded
   int no_sync_ = 0;
   const JoinOptions* joining_ = nullptr;
   int64_t passes_ = 0;  // in join(): folds by hand that this rank had data for

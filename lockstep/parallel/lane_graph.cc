@@ -1,5 +1,6 @@
 #include "lockstep/parallel/lane_graph.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -30,7 +31,7 @@ LaneGraph::~LaneGraph() = default;
 
 std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<at::Tensor()>& loss_of, double factor) {
   if (!refusal_.empty()) return std::nullopt;
-  if (is_recorded() && samples != samples_) return std::nullopt;  // a last batch that is smaller
+  if (samples < samples_ || (is_recorded() && samples != samples_)) return std::nullopt;  // an epoch's last, smaller
   if (has_moved() || samples != samples_) forget();
   samples_ = samples;
   if (steps_ < kTrials) {
@@ -48,14 +49,17 @@ std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<a
   return outcome_of(recorded_);
 }
 
-// Returns false if it can't be done.
+// Returns false if it can't be done. Weights that autocast has cast for a step before are not the recording's, and
+// those that it casts within it are computed by replays alone: neither may be taken for the other.
 bool LaneGraph::record(const std::function<at::Tensor()>& loss_of) {
+  at::autocast::clear_cache();
   try {
     recorded_ = graph_->record([&] { return compute(loss_of); });
   } catch (...) {
     refusal_ = exception_text();
     graph_.reset();
   }
+  at::autocast::clear_cache();
   return is_recorded();
 }
 

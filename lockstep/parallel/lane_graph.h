@@ -6,7 +6,9 @@
 //
 // The function of a lane is not called for a replayed step. So it must do the same operations on the same memory every
 // time: batches are copied into tensors that stay, and nothing depends on the host, such as a rate of dropout that
-// changes. Random numbers are drawn anew: the generator's seed is read at every replay.
+// changes, a number that was drawn on the CPU, or a hook of a tensor. Random numbers of the GPU are drawn anew: the
+// generator's seed is read at every replay. DistributedDataParallel notices layers that change between training and
+// evaluation.
 #pragma once
 
 #include <ATen/core/Tensor.h>

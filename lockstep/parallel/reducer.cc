@@ -306,6 +306,7 @@ void Reducer::finish() {
   install(std::move(gradients));
   square_sum_ = buckets_.square_sum();
   if (!sparse_.empty()) square_sum_ = sparse_.add_square_sums(square_sum_);
+  if (comm_.size() > 1) square_sum_.item();  // it tells of a reduction that was broken off
   if (options_.comm_hook != nullptr) options_.comm_hook->end_step(std::isfinite(square_sum_));
   step_.active = step_.by_itself = false;
   leftovers_.clear();

@@ -90,8 +90,8 @@ class Recipe : public RecipeDescription {
   virtual bool takes_bytes() const { return false; }
   // Returns whether open_data() heeds request.encoded, for --decode device.
   virtual bool takes_encoded() const { return false; }
-  // Returns whether forward and loss do the same operations on the device for any batch of one shape, and leave random
-  // numbers to libtorch's generators: such steps are recorded as a CUDA graph (--cuda-graph).
+  // Returns whether forward and loss do the same operations on the device for any batch of one shape, and draw
+  // random numbers there only: such steps are recorded as a CUDA graph (--cuda-graph).
   virtual bool repeats_operations() const { return false; }
   // Makes a model whose initial weights depend on the seed alone.
   virtual Model make_model(uint64_t seed, const data::Dataset& data) const = 0;

@@ -121,6 +121,7 @@ TEST(Gpu, RecordedStepsHaveTheBitsOfOthers) {
   LOCKSTEP_NEEDS_GPU();
   const std::vector<Words> runs = {{"mnist", "--amp", "O0", "--optimizer", "adamw", "--lr", "0.001"},
                                    {"imagenet", "--arch", "resnet18", "--size", "64", "--amp", "O1", "--dtype", "fp16"},
+                                   {"imagenet", "--arch", "mobilenet_v2", "--size", "64", "--amp", "O1"},
                                    {"unet", "--size", "32", "--amp", "O2", "--ema", "0.9"}};
   for (const Words& words : runs) {
     const TempDir dir;

@@ -61,6 +61,9 @@ void check(const BenchOptions& options) {
   if (!options.prefetch && !loads) throw ConfigError("--prefetch off: goes with --data, whose batches are copied");
   if (options.loading.workers && !loads) throw ConfigError("--workers: goes with --data, whose images they load");
   if (options.graph && !options.device.on_gpu()) throw ConfigError("--graph on: goes with --device cuda");
+  if (options.graph && (options.no_comm || options.overhead)) {
+    throw ConfigError("--graph on: not with --no-comm or --overhead, whose steps are not recorded");
+  }
   if (options.overhead && loads) throw ConfigError("--overhead and --data: give only one of them");
   if (options.overhead && options.no_comm) throw ConfigError("--no-comm and --overhead: give only one of them");
 }

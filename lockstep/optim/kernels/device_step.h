@@ -1,6 +1,6 @@
 // The steps of parameters on a device other than the CPU, by libtorch's own kernels for it. Parameters of one rule are
-// stepped together: an operation over all of them is a few launches (at::_foreach_*), not one for each. Nothing waits
-// for the device but square_sum().
+// stepped together: an operation over all of them is a few launches (at::_foreach_*, or one of at::_fused_*), not one
+// for each. Nothing waits for the device but square_sum().
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -4,12 +4,14 @@
 // functions in the rule's file give its arithmetic; the templates below find them by the rule's type:
 //   step_elements(rule, elements, extras)  the vector form, over one block of elements (see vector_step-inl.h)
 //   step_tensors(rule, p, g, s)            the tensor form, over the tensors of many parameters (see device_step.h)
+// SGD's and Adam's have a guarded form besides, by libtorch's fused kernels, which other devices take where they can.
 //
 // The pass reads the gradient once and writes nothing but the weights and the state. The order of operations and the
 // fused multiply-adds are those of PyTorch's own (unfused) optimizers, whose numbers the pass follows to the last bit
 // or nearly. libtorch's fused kernels write the multiplied gradient back, divide where a factor is asked for, and in
-// 2.11 their SGD updates only the last few of bf16 and fp16 weights. Every element goes through the same instructions
-// wherever it lies: the result depends neither on memory order nor on the number of threads.
+// 2.11 their SGD updates only the last few of bf16 and fp16 weights on a CPU (other devices give them fp32 copies).
+// Every element goes through the same instructions wherever it lies: the result depends neither on memory order nor on
+// the number of threads.
 #pragma once
 
 #include "lockstep/optim/kernels/blocks.h"

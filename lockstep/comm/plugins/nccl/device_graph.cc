@@ -2,9 +2,14 @@
 
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/util/ScopeExit.h>
 
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -24,25 +29,29 @@ class CudaGraph final : public DeviceGraph {
 
   std::vector<at::Tensor> rehearse(const Work& work) override {
     const auto outside = c10::cuda::getCurrentCUDAStream();
+    const auto rejoin = c10::make_scope_exit([&] { wait_for(stream_); });  // also after an error
     std::vector<at::Tensor> results;
     {
       const c10::cuda::CUDAStreamGuard on_ours(stream_);
       wait_for(outside);
       results = work();
     }
-    wait_for(stream_);
     for (const at::Tensor& result : results) result.record_stream(outside);  // they are used there
     return results;
   }
 
   std::vector<at::Tensor> record(const Work& work) override {
-    graph_.emplace();
+    // What the steps before have left free can't be freed during a recording, and is not its own.
+    c10::cuda::device_synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();
     const auto outside = c10::cuda::getCurrentCUDAStream();
     const c10::cuda::CUDAStreamGuard on_ours(stream_);
     wait_for(outside);
-    // Other threads of the process go on calling CUDA: those that copy batches.
-    graph_->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    graph_.emplace();
+    pool_ = at::cuda::graph_pool_handle();
     try {
+      // Other threads of the process go on calling CUDA: those that copy batches.
+      graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
       std::vector<at::Tensor> results = work();
       graph_->capture_end();
       return results;
@@ -55,10 +64,23 @@ class CudaGraph final : public DeviceGraph {
   void replay() override { graph_->replay(); }
 
  private:
-  // CUDA's own error of ending a recording that has failed says less than the one that made it fail.
+  // CUDA's own error of ending a recording that has failed says less than the one that made it fail. libtorch 2.11 then
+  // throws before it has ended what it had begun: the pool's allocations, and the generator's offsets.
   void end_failed() noexcept {
+    const auto device = stream_.device_index();
     try {
       graph_->capture_end();
+    } catch (...) {
+      try {
+        c10::cuda::CUDACachingAllocator::endAllocateToPool(device, pool_);
+        c10::cuda::CUDACachingAllocator::releasePool(device, pool_);
+      } catch (...) {  // it had ended that
+      }
+    }
+    try {
+      at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator(device);
+      const std::lock_guard lock(generator.mutex());
+      generator.graphsafe_set_state(generator.clone().graphsafe_get_state());
     } catch (...) {
     }
     graph_.reset();
@@ -66,6 +88,7 @@ class CudaGraph final : public DeviceGraph {
 
   c10::cuda::CUDAStream stream_;
   std::optional<at::cuda::CUDAGraph> graph_;
+  c10::cuda::MempoolId_t pool_ = {0, 0};
 };
 
 }  // namespace
