@@ -102,7 +102,7 @@ function(lockstep_test target)
   target_compile_definitions(${target} PRIVATE LOCKSTEP_SOURCE_DIR="${PROJECT_SOURCE_DIR}" LOCKSTEP_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   add_test(NAME ${target} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
   set_tests_properties(${target} PROPERTIES PROCESSORS 2)
-  lockstep_test_timeout(300 ${target})
+  lockstep_test_timeout(900 ${target})
 endfunction()
 
 # lockstep_unoptimised(TARGET): a test's own code, which runs once, in a release: it compiles in three fifths of the time.

@@ -56,6 +56,7 @@ void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals)
     stop_others();
     end_grace();
     watch();
+    end_from_outside();
   }
   await_saves(signals);
   save_snapshot(signals);
@@ -243,6 +244,20 @@ void Attempt::watch() {
   for (const std::string& line : found.lines) terminal_.say(line);
   for (const int rank : found.stacks) ask_for_stack(*group_->ranks()[static_cast<size_t>(rank)]);
   if (found.hang) end_hang(*found.hang);
+}
+
+// No rank of this node has failed: none is the root cause.
+void Attempt::end_from_outside() {
+  if (!spec_.must_end || group_->all_ended()) return;
+  const MustEnd must = spec_.must_end();
+  if (must.why.empty()) return;
+  if (!failure_.begun()) {
+    terminal_.say(cat("ending the ranks of this node: ", must.why));
+    first_failure_ = must.why;
+    failed_ns_ = board_->running_ns();
+    failure_.begin(monotonic_ns());
+  }
+  for (size_t rank = 0; must.at_once && rank < group_->ranks().size(); ++rank) group_->stop(rank, SIGKILL);
 }
 
 // The failure is the hang, whenever its process ends: in a call that the kernel does not end, a signal waits.

@@ -87,6 +87,7 @@ class Attempt {
   int wait_ms() const;
   void end_grace();
   void watch();
+  void end_from_outside();
   void end_hang(const ProgressWatch::Hang& hang);
   void ask_for_stacks();
   void ask_for_stack(const RankProcess& process) const;

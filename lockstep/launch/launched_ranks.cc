@@ -43,7 +43,7 @@ std::string with_local_rank(std::string word, int local_rank) {
 LaunchedRanks::LaunchedRanks(const RankLayout& layout, int nproc, int attempt, int first_port)
     : layout_(layout),
       nproc_(nproc),
-      attempt_(std::max(attempt, 0)),
+      attempt_(layout.restarts + std::max(attempt, 0)),
       port_(layout.master_port > 0 ? layout.master_port : first_port),
       world_size_(layout.world_size > 0 ? layout.world_size : nproc),
       endpoints_(layout.endpoints) {
@@ -99,6 +99,7 @@ void LaunchedRanks::set_torchruns(int local_rank, std::vector<std::string>& vari
   set_variable(variables, "MASTER_PORT", port_);
   set_variable(variables, "TORCHELASTIC_RUN_ID", layout_.run_id);
   set_variable(variables, "TORCHELASTIC_RESTART_COUNT", attempt_);
+  if (layout_.max_restarts >= 0) set_variable(variables, "TORCHELASTIC_MAX_RESTARTS", layout_.max_restarts);
   set_variable(variables, "TORCHELASTIC_SIGNALS_TO_HANDLE", layout_.signals);
   unset_variable(variables, "TORCHELASTIC_ERROR_FILE");  // another launcher's, around this one
   if (!folder_.empty())

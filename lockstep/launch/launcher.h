@@ -35,6 +35,8 @@ class Launcher {
 
   // After run(): the board as the last attempt's ranks left it.
   const Board& board() const { return attempt_->board(); }
+  // After run(): whether a signal has asked it to end.
+  bool was_asked_to_stop() const { return stop_.request.asked(); }
   // After run(): whether a mistake of the user's ended the run before it began.
   bool ended_by_plain_mistake() const { return plain_mistake_; }
 

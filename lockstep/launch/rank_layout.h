@@ -33,6 +33,8 @@ struct RankLayout {
   int first_rank = 0;  // of this node
   int world_size = 0;  // 0: this node's ranks are all
   int node = 0, nodes = 1;
+  int restarts = 0;       // of all nodes together, before this launcher's first attempt
+  int max_restarts = -1;  // of all nodes together; -1: this launcher's own
   std::string master_addr = "127.0.0.1";
   int master_port = 0;  // 0: a free port of this machine, another one for each attempt
   std::string role = "default", run_id = "none";

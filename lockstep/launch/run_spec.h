@@ -18,6 +18,12 @@ namespace lockstep::launch {
 // kills them.
 enum class StopBy { kBoard, kSignal };
 
+// Why ranks must end that have not failed: another node's have.
+struct MustEnd {
+  std::string why;       // for people; "": they may go on
+  bool at_once = false;  // they must not write anything any more
+};
+
 struct RunSpec {
   std::vector<std::string> command;  // the program's path, then its arguments
   // The same of a further attempt, asked for after one that has failed; `trained`: a step had been done. Empty: the
@@ -35,6 +41,8 @@ struct RunSpec {
   std::string resume_command = {};    // the command that the report advises once a checkpoint is saved
   bool only_rank0_on_stdout = false;  // whether the other ranks' standard output goes to standard error
   int answer = 0;                     // an exit code of one rank that is a result, and needs no report; 0: none is
+  // Asked on run()'s thread every second at least. Empty: nobody ends them from outside.
+  std::function<MustEnd()> must_end = {};
   // Called on run()'s thread, once an attempt, when the ranks have done a first step of training. Empty: nobody asks.
   std::function<void()> on_first_step = {};
   bool quiet = false;  // whether the ranks' output is kept off the terminal; reports are shown

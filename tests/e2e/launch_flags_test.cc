@@ -208,7 +208,7 @@ TEST_F(Launch, BadLinesAreOneLineAndStartNothing) {
       {{"--nporc-per-node=4"}, "did you mean --nproc-per-node?"},
       {{"--nnodes=2", "--node-rank=2", "--master-addr=a"}, "with --nnodes 2 the nodes are 0 to 1"},
       {{"--nnodes=1:4"}, "type --nnodes 4"},
-      {{"--rdzv-backend=etcd-v2"}, "etcd can't be asked yet"},
+      {{"--rdzv-backend=etcd-v2"}, "where is etcd? Type --rdzv-endpoint"},
       {{"--devices=0", "--node_rank=0"}, "--node-rank is --rank there"},
       {{"--gpus", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"}, "is not visible"},
       {{"--nproc-per-node=0"}, "expected a whole number from 1 to 64"},

@@ -64,12 +64,66 @@ std::string unique_id() {
 }
 
 void refuse_backend(const std::string& backend) {
-  if (backend == "static" || backend == "c10d") return;
-  const std::string text = cat("--rdzv-backend ", backend);
-  if (backend.starts_with("etcd"))
-    throw ConfigError(text, ": etcd can't be asked yet; type --rdzv-backend c10d, or static");
-  throw ConfigError(text, ": expected static or c10d",
-                    config::did_you_mean(backend, std::vector<std::string>{"static", "c10d"}));
+  const std::vector<std::string> known = {"static", "c10d", "etcd", "etcd-v2"};
+  if (std::find(known.begin(), known.end(), backend) != known.end()) return;
+  throw ConfigError("--rdzv-backend ", backend, ": expected static, c10d or etcd",
+                    config::did_you_mean(backend, known));
+}
+
+// The endpoints of etcd that the line names; none: the nodes meet elsewhere. Paddle's way is --master etcd://HOST:PORT.
+std::vector<std::string> etcd_endpoints(const LaunchOptions& options) {
+  constexpr std::string_view kPaddles = "etcd://";
+  if (options.style == LaunchStyle::kPaddle) {
+    if (!options.master.starts_with("etcd:")) return {};
+    if (!options.master.starts_with(kPaddles)) {
+      throw ConfigError("--master ", options.master, ": expected etcd://HOST:PORT");
+    }
+    return read_words("master", options.master.substr(kPaddles.size()));
+  }
+  if (!options.rdzv_backend.starts_with("etcd")) return {};
+  if (options.rdzv_endpoint.empty()) {
+    throw ConfigError("--rdzv-backend ", options.rdzv_backend,
+                      ": where is etcd? Type --rdzv-endpoint HOST:2379[,HOST:2379]");
+  }
+  return read_words("rdzv-endpoint", options.rdzv_endpoint);
+}
+
+void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& endpoints, LaunchPlan& plan) {
+  const bool is_paddles = options.style == LaunchStyle::kPaddle;
+  const RendezvousConf conf = read_rendezvous_conf(options.rdzv_conf);
+  const NodeRange nodes = read_nodes(options.nnodes);
+  const std::string flag = is_paddles ? "master" : "rdzv-endpoint";
+  ElasticPlan elastic;
+  for (const std::string& text : endpoints) {
+    constexpr int kEtcdPort = 2379;
+    const bool has_scheme = text.find("://") != std::string::npos;
+    const HostPort at = has_scheme ? HostPort{text, 0} : read_endpoint(flag, text, kEtcdPort);
+    const std::string host = at.host.find(':') == std::string::npos ? at.host : cat('[', at.host, ']');
+    elastic.etcd.endpoints.push_back(has_scheme ? text : cat(conf.protocol, "://", host, ':', at.port));
+  }
+  elastic.etcd.user = conf.user;
+  elastic.etcd.password = conf.password;
+  elastic.etcd.ca_file = conf.ca_file;
+  elastic.etcd.cert_file = conf.cert_file;
+  elastic.etcd.key_file = conf.key_file;
+  elastic.limits = {
+      .least = nodes.least, .most = nodes.most, .max_restarts = plan.max_restarts, .last_call = conf.last_call};
+  elastic.address = is_paddles ? options.host : options.local_addr;
+  elastic.timeout = conf.timeout;
+  plan.layout.nodes = nodes.most;
+  plan.layout.run_id = is_paddles ? options.job_id : options.rdzv_id;
+  if (!is_paddles && !options.has("rdzv-id")) {
+    throw ConfigError("--rdzv-backend ", options.rdzv_backend,
+                      ": etcd holds many runs; type --rdzv-id NAME, the same on all nodes of this one");
+  }
+  if (plan.layout.run_id.find('/') != std::string::npos) {
+    throw ConfigError(is_paddles ? "--job_id " : "--rdzv-id ", plan.layout.run_id, ": type a name without slashes");
+  }
+  if (options.node_rank || options.paddle_rank) {
+    throw ConfigError(is_paddles ? "--rank" : "--node-rank",
+                      ": with etcd nodes are numbered as they come; leave it out");
+  }
+  plan.elastic = std::move(elastic);
 }
 
 // Where several nodes meet, and the number that this one has; kAsTheyCome: it gets one.
@@ -132,9 +186,6 @@ Meeting meeting_by_ips(const LaunchOptions& options, const LaunchMachine& machin
 }
 
 Meeting meeting_of_paddle(const LaunchOptions& options, const LaunchMachine& machine, int nodes, LaunchPlan& plan) {
-  if (options.master.starts_with("etcd:")) {
-    throw ConfigError("--master ", options.master, ": etcd can't be asked yet; type --master HOST:PORT");
-  }
   if (options.master.empty() && !options.ips.empty()) return meeting_by_ips(options, machine, plan);
   if (options.master.empty()) {
     throw ConfigError("--nnodes ", nodes, ": where do the nodes meet? Type --master HOST:PORT, an address of node 0's");
@@ -167,7 +218,13 @@ void plan_one_node(const LaunchOptions& options, LaunchPlan& plan) {
 }
 
 int count_nodes(const LaunchOptions& options) {
-  const int nodes = read_nodes(options.nnodes);
+  const auto [least, nodes] = read_nodes(options.nnodes);
+  if (least < nodes) {
+    throw ConfigError("--nnodes ", options.nnodes,
+                      ": nodes that come and go meet at etcd; type --rdzv-backend etcd "
+                      "--rdzv-endpoint HOST:2379, or --nnodes ",
+                      nodes, " for all of them");
+  }
   if (options.ips.empty() || !options.master.empty()) return nodes;
   const int ips = static_cast<int>(read_words("ips", options.ips).size());
   if (options.has("nnodes") && nodes != ips) {
@@ -181,7 +238,10 @@ int count_nodes(const LaunchOptions& options) {
 
 void plan_nodes(const LaunchOptions& options, const LaunchMachine& machine, LaunchPlan& plan) {
   refuse_backend(options.rdzv_backend);
-  const auto timeout = read_rendezvous_timeout(options.rdzv_conf);
+  if (const auto endpoints = etcd_endpoints(options); !endpoints.empty()) {
+    return plan_elastic(options, endpoints, plan);
+  }
+  const auto timeout = read_rendezvous_conf(options.rdzv_conf).timeout_ms();
   const int nodes = count_nodes(options);
   const bool is_paddles = options.style == LaunchStyle::kPaddle;
   launch::RankLayout& layout = plan.layout;
@@ -210,8 +270,8 @@ void plan_nodes(const LaunchOptions& options, const LaunchMachine& machine, Laun
   }
   if (plan.max_restarts > 0) {
     throw ConfigError(is_paddles ? "--max-restart " : "--max-restarts ", plan.max_restarts,
-                      ": several nodes can't start anew together yet; leave it out, and let the cluster's manager "
-                      "start the job anew");
+                      ": several nodes start anew together where they meet at etcd; type --rdzv-backend etcd "
+                      "--rdzv-endpoint HOST:2379, or leave it out, and let the cluster's manager start the job anew");
   }
   plan.handshake = {.nodes = nodes,
                     .node = meeting.node,

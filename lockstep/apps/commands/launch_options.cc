@@ -105,15 +105,18 @@ void LaunchOptions::declare(config::OptionSet& options) {
                &log_dir, kNone);
   options.section("torchrun's (dashes or underscores; PET_* variables are defaults)");
   options.text("nproc-per-node", "N|auto|cpu|gpu", "as --nproc", &nproc_per_node, kNone);
-  options.text("nnodes", "N", "nodes, each with a launcher of its own (MIN:MAX only if MIN = MAX)", &nnodes, kNone);
+  options.text("nnodes", "N", "nodes, each with a launcher of its own; with etcd MIN:MAX of them", &nnodes, kNone);
   options.number("node-rank", "K", "this node's number, 0 … N-1", &node_rank, 0, kMostNodes, kNone);
   options.text("master-addr", "HOST", "a name or an address of node 0", &master_addr, kNone);
   options.number("master-port", "PORT", "a port of node 0; left out: 29500, or a free one on one node", &master_port, 0,
                  kMostPort, kNone);
-  options.text("rdzv-backend", "static|c10d", "c10d: the nodes are numbered as they come", &rdzv_backend, kNone);
-  options.text("rdzv-endpoint", "HOST:PORT", "where the nodes meet", &rdzv_endpoint, kNone);
+  options.text("rdzv-backend", "static|c10d|etcd", "c10d: the nodes are numbered as they come; etcd: they may go, too",
+               &rdzv_backend, kNone);
+  options.text("rdzv-endpoint", "HOST:PORT[,…]", "where the nodes meet; etcd's addresses", &rdzv_endpoint, kNone);
   options.text("rdzv-id", "ID", "the job's name; nodes of other jobs are refused", &rdzv_id, kNone);
-  options.text("rdzv-conf", "K=V,…", "join_timeout or timeout: seconds to wait for nodes", &rdzv_conf, kNone);
+  options.text("rdzv-conf", "K=V,…",
+               "join_timeout, last_call_timeout: seconds; etcd's protocol, cacert, cert, key, user, password",
+               &rdzv_conf, kNone);
   options.flag("standalone", "one node, on a free port", &standalone, kNone);
   options.number("max-restarts", "N", "restarts after a failure", &max_restarts, 0, kMostRestarts, kNone);
   options.text("role", "NAME", "ROLE_NAME", &role, kNone);

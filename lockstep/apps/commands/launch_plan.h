@@ -7,6 +7,8 @@
 
 #include "lockstep/apps/commands/launch_options.h"
 #include "lockstep/base/gpus.h"
+#include "lockstep/launch/etcd/epoch.h"
+#include "lockstep/launch/etcd/etcd_client.h"
 #include "lockstep/launch/node_handshake.h"
 #include "lockstep/launch/rank_layout.h"
 
@@ -19,6 +21,14 @@ struct LaunchMachine {
   std::function<bool(const std::string& host)> is_own = launch::is_this_machine;
 };
 
+// Several nodes that meet at etcd, and may come and go.
+struct ElasticPlan {
+  launch::EtcdOptions etcd;
+  launch::EpochLimits limits;
+  std::string address;   // this node's, for the others; empty: the host's name
+  double timeout = 600;  // seconds to wait for nodes
+};
+
 struct LaunchPlan {
   std::vector<std::string> command;  // the program as it is to be found (find_program), then its arguments
   int nproc = 1;
@@ -26,6 +36,7 @@ struct LaunchPlan {
   launch::RankLayout layout;                       // with several nodes: their handshake completes it
   std::vector<std::string> without_effect;         // flags that were given and mean nothing here: "--start-method fork"
   std::optional<launch::NodeHandshake> handshake;  // with several nodes; without this node's ports
+  std::optional<ElasticPlan> elastic;              // with etcd, in place of a handshake
 };
 
 // Throws ConfigError that names the flag, what was understood and what to type: a number that is none, a flag that

@@ -171,15 +171,17 @@ TEST(LaunchPlan, SeveralNodes) {
 TEST(LaunchPlan, WhatCantBeIsRefused) {
   EXPECT_THAT(refused({"--nnodes", "2", "p"}), HasSubstr("which of them is this one? Type --node-rank 0 here"));
   EXPECT_THAT(refused({"--nnodes", "2", "--node-rank", "2", "p"}), HasSubstr("with --nnodes 2 the nodes are 0 to 1"));
-  EXPECT_THAT(refused({"--nnodes", "1:2", "p"}), HasSubstr("can't be had yet; type --nnodes 2"));
+  EXPECT_THAT(refused({"--nnodes", "1:2", "p"}), HasSubstr("meet at etcd; type --rdzv-backend etcd"));
   EXPECT_THAT(refused({"--nnodes", "2", "--rdzv-backend", "c10d", "p"}), HasSubstr("Type --rdzv-endpoint HOST:PORT"));
   EXPECT_THAT(refused({"--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:0", "p"}),
               HasSubstr("need a port"));
-  EXPECT_THAT(refused({"--rdzv-backend", "etcd-v2", "p"}), HasSubstr("etcd can't be asked yet"));
-  EXPECT_THAT(refused({"--rdzv-backend", "zookeeper", "p"}), HasSubstr("expected static or c10d"));
+  EXPECT_THAT(refused({"--rdzv-backend", "etcd-v2", "p"}), HasSubstr("where is etcd? Type --rdzv-endpoint"));
+  EXPECT_THAT(refused({"--rdzv-backend", "etcd", "--rdzv-endpoint", "a", "p"}), HasSubstr("type --rdzv-id NAME"));
+  EXPECT_THAT(refused({"--nnodes", "1:2", "p"}), HasSubstr("meet at etcd; type --rdzv-backend etcd"));
+  EXPECT_THAT(refused({"--rdzv-backend", "zookeeper", "p"}), HasSubstr("expected static, c10d or etcd"));
   EXPECT_THAT(refused({"--standalone", "--nnodes", "2", "p"}), HasSubstr("standalone is one node"));
   EXPECT_THAT(refused({"--nnodes", "2", "--job_id", "j", "p"}), HasSubstr("Type --master HOST:PORT"));
-  EXPECT_THAT(refused({"--nnodes", "2", "--master", "etcd://a:1", "p"}), HasSubstr("etcd can't be asked yet"));
+  EXPECT_THAT(refused({"--nnodes", "2", "--master", "etcd:a:1", "p"}), HasSubstr("expected etcd://HOST:PORT"));
   EXPECT_THAT(refused({"--ips", "10.0.0.1,10.0.0.3", "p"}), HasSubstr("none of them is this machine's; type --rank K"));
   EXPECT_THAT(refused({"--ips", "10.0.0.1,10.0.0.2", "--nnodes", "3", "p"}), HasSubstr("these are 2 nodes"));
   EXPECT_THAT(refused({"--nnodes", "2", "--node-rank", "0", "--max-restarts", "1", "p"}),

@@ -1,6 +1,7 @@
 #include "lockstep/apps/commands/launch_values.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -105,18 +106,14 @@ std::vector<std::string> read_words(const std::string& flag, const std::string& 
   return out;
 }
 
-int read_nodes(const std::string& text) {
+NodeRange read_nodes(const std::string& text) {
   const auto bounds = split(text, ':');
   if (bounds.size() > 2 || !std::all_of(bounds.begin(), bounds.end(), is_digits) || std::stoi(bounds[0]) < 1) {
     throw ConfigError("--nnodes ", text, ": expected a number of nodes from 1, or MIN:MAX");
   }
   const int least = std::stoi(bounds.front()), most = std::stoi(bounds.back());
   if (least > most) throw ConfigError("--nnodes ", text, ": MIN is above MAX; type --nnodes ", most, ':', least);
-  if (least < most) {
-    throw ConfigError("--nnodes ", text, ": nodes that come and go can't be had yet; type --nnodes ", most,
-                      " for all of them");
-  }
-  return most;
+  return {least, most};
 }
 
 HostPort read_endpoint(const std::string& flag, const std::string& text, int port_if_none) {
@@ -138,14 +135,33 @@ HostPort read_endpoint(const std::string& flag, const std::string& text, int por
   return out;
 }
 
-std::chrono::milliseconds read_rendezvous_timeout(const std::string& text) {
+RendezvousConf read_rendezvous_conf(const std::string& text) {
   constexpr double kMost = 7 * 24 * 3600;
-  static constexpr std::string_view kTimeouts[] = {"join_timeout", "timeout"};
-  const std::vector<std::string> known = {"join_timeout", "timeout",   "last_call_timeout",   "close_timeout",
-                                          "read_timeout", "is_host",   "keep_alive_interval", "keep_alive_max_attempt",
-                                          "rank",         "use_libuv", "store_type",          "heartbeat_timeout"};
-  std::chrono::milliseconds timeout = std::chrono::minutes(10);
-  if (text.empty()) return timeout;
+  const std::vector<std::string> known = {"join_timeout",
+                                          "timeout",
+                                          "last_call_timeout",
+                                          "close_timeout",
+                                          "read_timeout",
+                                          "is_host",
+                                          "keep_alive_interval",
+                                          "keep_alive_max_attempt",
+                                          "rank",
+                                          "use_libuv",
+                                          "store_type",
+                                          "heartbeat_timeout",
+                                          "protocol",
+                                          "cacert",
+                                          "cert",
+                                          "key",
+                                          "user",
+                                          "password"};
+  RendezvousConf conf;
+  if (text.empty()) return conf;
+  std::map<std::string_view, std::string*> texts = {{"protocol", &conf.protocol}, {"cacert", &conf.ca_file},
+                                                    {"cert", &conf.cert_file},    {"key", &conf.key_file},
+                                                    {"user", &conf.user},         {"password", &conf.password}};
+  std::map<std::string_view, double*> times = {
+      {"join_timeout", &conf.timeout}, {"timeout", &conf.timeout}, {"last_call_timeout", &conf.last_call}};
   for (const auto& item : split(text, ',')) {
     const size_t equals = item.find('=');
     const std::string key = trimmed(item.substr(0, equals));
@@ -155,11 +171,14 @@ std::chrono::milliseconds read_rendezvous_timeout(const std::string& text) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       throw ConfigError("--rdzv-conf ", text, ": torchrun knows no ", key, config::did_you_mean(key, known));
     }
-    if (std::find(std::begin(kTimeouts), std::end(kTimeouts), key) == std::end(kTimeouts)) continue;
-    const double seconds = config::read_number("rdzv-conf " + key, trimmed(item.substr(equals + 1)), 0.001, kMost);
-    timeout = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+    const std::string value = trimmed(item.substr(equals + 1));
+    if (texts.contains(key)) *texts[key] = value;
+    if (times.contains(key)) *times[key] = config::read_number("rdzv-conf " + key, value, 0.001, kMost);
   }
-  return timeout;
+  if (conf.protocol != "http" && conf.protocol != "https") {
+    throw ConfigError("--rdzv-conf protocol=", conf.protocol, ": expected http or https");
+  }
+  return conf;
 }
 
 void check_signals(const std::string& text) {

@@ -20,8 +20,11 @@ std::vector<std::string> read_texts(const std::string& text);
 // "a,b": words without blanks around them. Throws for an empty one.
 std::vector<std::string> read_words(const std::string& flag, const std::string& text);
 
-// "3" or "3:3" of --nnodes. A range of two numbers is refused, for nodes that come and go can't be had.
-int read_nodes(const std::string& text);
+// "3" or "2:4" of --nnodes.
+struct NodeRange {
+  int least = 1, most = 1;
+};
+NodeRange read_nodes(const std::string& text);
 
 struct HostPort {
   std::string host;
@@ -30,9 +33,17 @@ struct HostPort {
 // "host:port", "[::1]:port" or "host" with `port_if_none`.
 HostPort read_endpoint(const std::string& flag, const std::string& text, int port_if_none);
 
-// "join_timeout=60,…" of --rdzv-conf: the time to wait for nodes. Keys that torchrun knows and that mean nothing here
-// are passed over.
-std::chrono::milliseconds read_rendezvous_timeout(const std::string& text);
+// "join_timeout=60,…" of --rdzv-conf. Keys that torchrun knows and that mean nothing here are passed over.
+struct RendezvousConf {
+  double timeout = 600;  // seconds to wait for nodes
+  double last_call = 5;  // seconds to wait for more than the fewest
+  std::string protocol = "http", ca_file, cert_file, key_file, user, password;  // etcd's
+
+  std::chrono::milliseconds timeout_ms() const {
+    return std::chrono::milliseconds(static_cast<int64_t>(timeout * 1000));
+  }
+};
+RendezvousConf read_rendezvous_conf(const std::string& text);
 
 // Throws unless each of these names is a signal that the launcher passes on.
 void check_signals(const std::string& text);

@@ -40,9 +40,10 @@ TEST(LaunchValues, NumbersTextsAndWords) {
 }
 
 TEST(LaunchValues, Nodes) {
-  EXPECT_EQ(read_nodes("3"), 3);
-  EXPECT_EQ(read_nodes("2:2"), 2);
-  EXPECT_THAT(refusal([] { read_nodes("1:4"); }), HasSubstr("type --nnodes 4"));
+  EXPECT_EQ(read_nodes("3").least, 3);
+  EXPECT_EQ(read_nodes("2:2").most, 2);
+  EXPECT_EQ(read_nodes("1:4").least, 1);
+  EXPECT_EQ(read_nodes("1:4").most, 4);
   EXPECT_THAT(refusal([] { read_nodes("4:1"); }), HasSubstr("type --nnodes 1:4"));
   for (const char* text : {"0", "x", "1:2:3", ":", "-1", ""}) {
     EXPECT_THAT(refusal([&] { read_nodes(text); }), HasSubstr("expected a number of nodes")) << text;
@@ -68,12 +69,12 @@ TEST(LaunchValues, Endpoints) {
 
 TEST(LaunchValues, RendezvousConfiguration) {
   using std::chrono::milliseconds;
-  EXPECT_EQ(read_rendezvous_timeout(""), std::chrono::minutes(10));
-  EXPECT_EQ(read_rendezvous_timeout("is_host=1,join_timeout=2.5"), milliseconds(2500));
-  EXPECT_EQ(read_rendezvous_timeout("timeout=900"), milliseconds(900'000));
-  EXPECT_THAT(refusal([] { read_rendezvous_timeout("jointimeout=2"); }), HasSubstr("did you mean join_timeout?"));
-  EXPECT_THAT(refusal([] { read_rendezvous_timeout("timeout"); }), HasSubstr("expected KEY=VALUE"));
-  EXPECT_THAT(refusal([] { read_rendezvous_timeout("timeout=x"); }),
+  EXPECT_EQ(read_rendezvous_conf("").timeout_ms(), std::chrono::minutes(10));
+  EXPECT_EQ(read_rendezvous_conf("is_host=1,join_timeout=2.5").timeout_ms(), milliseconds(2500));
+  EXPECT_EQ(read_rendezvous_conf("timeout=900").timeout_ms(), milliseconds(900'000));
+  EXPECT_THAT(refusal([] { read_rendezvous_conf("jointimeout=2"); }), HasSubstr("did you mean join_timeout?"));
+  EXPECT_THAT(refusal([] { read_rendezvous_conf("timeout"); }), HasSubstr("expected KEY=VALUE"));
+  EXPECT_THAT(refusal([] { read_rendezvous_conf("timeout=x"); }),
               HasSubstr("--rdzv-conf timeout x: expected a number"));
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "commands.h"
+#include "elastic_launch.h"
 #include "lockstep/apps/commands/launch_options.h"
 #include "lockstep/apps/commands/launch_plan.h"
 #include "lockstep/base/env.h"
@@ -84,17 +85,17 @@ int launch(const Arguments& args) {
   plan.command[0] = launch::find_program(plan.command[0]);
   meet_other_nodes(plan);
   prepare_logs(plan.layout);
-  launch::Launcher launcher(
-      {.command = plan.command,
-       .max_restarts = plan.max_restarts,
-       .nproc = plan.nproc,
-       .threads = parallel::threads_or_default(options.threads, usable_cores(), plan.nproc),
-       .keep_threads = options.threads == 0,
-       .log_dir = plan.layout.logs.kind == LogLayout::Kind::kTorchrun ? "" : plan.layout.logs.folder,
-       .stop_by = launch::StopBy::kSignal,
-       .lines_at_once = true,
-       .layout = plan.layout});
-  return launcher.run();
+  const launch::RunSpec spec{
+      .command = plan.command,
+      .max_restarts = plan.max_restarts,
+      .nproc = plan.nproc,
+      .threads = parallel::threads_or_default(options.threads, usable_cores(), plan.nproc),
+      .keep_threads = options.threads == 0,
+      .log_dir = plan.layout.logs.kind == LogLayout::Kind::kTorchrun ? "" : plan.layout.logs.folder,
+      .stop_by = launch::StopBy::kSignal,
+      .lines_at_once = true,
+      .layout = plan.layout};
+  return plan.elastic ? launch_elastic(plan, spec) : launch::Launcher(spec).run();
 }
 
 }  // namespace lockstep::front

@@ -1,0 +1,98 @@
+#include "elastic_launch.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/host_name.h"
+#include "lockstep/launch/environment.h"
+#include "lockstep/launch/etcd/membership.h"
+#include "lockstep/launch/launcher.h"
+#include "lockstep/launch/process.h"
+
+namespace lockstep::front {
+namespace {
+
+void say(const std::string& line) { write_all(STDERR_FILENO, line + '\n'); }
+
+std::string unique_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/uuid"), id);
+  return cat(host_name(), '-', getpid(), '-', id);
+}
+
+launch::Membership::Options options_of(const apps::LaunchPlan& plan) {
+  const std::string address = plan.elastic->address.empty() ? host_name() : plan.elastic->address;
+  launch::Membership::Options options{
+      .etcd = plan.elastic->etcd,
+      .run = plan.layout.run_id,
+      .self = {.id = unique_id(), .host = host_name(), .address = address, .nproc = plan.nproc, .ports = {}},
+      .limits = plan.elastic->limits,
+      .timeout = plan.elastic->timeout};
+  options.draw_ports = [nproc = plan.nproc] { return launch::free_ports(nproc + 1); };
+  options.say = say;
+  return options;
+}
+
+// This node's ranks among all of the epoch's.
+launch::RankLayout layout_of(const launch::RankLayout& base, const launch::Epoch& epoch, const std::string& self,
+                             int max_restarts) {
+  launch::RankLayout layout = base;
+  layout.node = 0;
+  layout.nodes = static_cast<int>(epoch.nodes.size());
+  layout.first_rank = layout.world_size = 0;
+  layout.endpoints.clear();
+  layout.restarts = epoch.restarts;
+  layout.max_restarts = max_restarts;
+  layout.master_addr = epoch.nodes.front().address;
+  layout.master_port = epoch.nodes.front().ports.front();
+  bool before = true;
+  for (const launch::Node& node : epoch.nodes) {
+    before = before && node.id != self;
+    if (before) layout.first_rank += node.nproc, ++layout.node;
+    layout.world_size += node.nproc;
+    for (int rank = 0; rank < node.nproc; ++rank) {
+      layout.endpoints.push_back(cat(node.address, ':', node.ports.at(static_cast<size_t>(rank) + 1)));
+    }
+  }
+  return layout;
+}
+
+}  // namespace
+
+int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
+  const launch::Membership::Options options = options_of(plan);
+  launch::Membership membership(options);
+  for (int last = 0;;) {
+    const auto epoch = membership.wait_after(last);
+    if (epoch->ended) {
+      if (epoch->exit_code != 0) say(cat("run ", options.run, " has ended: ", epoch->why));
+      return epoch->exit_code;
+    }
+    last = epoch->number;
+    launch::RunSpec own = spec;
+    own.max_restarts = 0;  // all nodes together start anew
+    own.layout = layout_of(plan.layout, *epoch, options.self.id, options.limits.max_restarts);
+    say(cat("epoch ", epoch->number, ": ", epoch->why, "; ranks ", own.layout->first_rank, " to ",
+            own.layout->first_rank + plan.nproc - 1, " of ", own.layout->world_size, " are this node's"));
+    bool ended_from_outside = false;
+    own.must_end = [&] {
+      launch::MustEnd must;
+      must.why = membership.ranks_must_end(last, &must.at_once);
+      ended_from_outside = ended_from_outside || !must.why.empty();
+      return must;
+    };
+    launch::Launcher launcher(own);
+    const int code = launcher.run();
+    const bool asked = code == kExitStoppedOnRequest || launcher.was_asked_to_stop();
+    const bool stopped = ended_from_outside && !asked;
+    membership.tell(last, {.exit_code = stopped && code == 0 ? CommError::kExitCode : code,
+                           .stopped = stopped,
+                           .asked = asked,
+                           .text = launch::ExitStatus{.code = code}.text()});
+  }
+}
+
+}  // namespace lockstep::front

@@ -1,0 +1,192 @@
+#include "lockstep/launch/etcd/epoch.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::launch {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const Node& node) {
+  return {
+      {"id", node.id}, {"host", node.host}, {"address", node.address}, {"nproc", node.nproc}, {"ports", node.ports}};
+}
+
+Node node_of(const json& value) {
+  return {.id = value.at("id"),
+          .host = value.at("host"),
+          .address = value.at("address"),
+          .nproc = value.at("nproc"),
+          .ports = value.at("ports")};
+}
+
+// Nothing for a text that `read` can't read.
+template <typename Value>
+std::optional<Value> decoded(const std::string& text, Value (*read)(const json&)) {
+  try {
+    return read(json::parse(text));
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string names(const std::vector<Node>& nodes) {
+  std::string text;
+  for (const Node& node : nodes) text += cat(text.empty() ? "" : ", ", node.host);
+  return text;
+}
+
+const NodeOutcome* outcome_of(const EpochView& view, const std::string& id) {
+  const auto found = std::ranges::find_if(view.outcomes, [&](const auto& each) { return each.node == id; });
+  return found == view.outcomes.end() ? nullptr : &*found;
+}
+
+bool is_there(const EpochView& view, const std::string& id) {
+  return std::ranges::any_of(view.nodes, [&](const Node& node) { return node.id == id; });
+}
+
+// The outcome that the others followed from: that of ranks that have failed by themselves.
+const NodeOutcome* failure(const EpochView& view) {
+  const NodeOutcome* found = nullptr;
+  for (const NodeOutcome& each : view.outcomes) {
+    if (each.exit_code == 0 || each.stopped) continue;
+    const bool missed_a_peer = each.exit_code == CommError::kExitCode;
+    if (found == nullptr || (found->exit_code == CommError::kExitCode && !missed_a_peer)) found = &each;
+  }
+  return found;
+}
+
+Epoch ended(const Epoch& epoch, int exit_code, std::string why) {
+  Epoch end = epoch;
+  end.ended = true;
+  end.exit_code = exit_code;
+  end.why = std::move(why);
+  return end;
+}
+
+std::optional<Epoch> first_epoch(const EpochView& view, const EpochLimits& limits) {
+  const auto there = std::ssize(view.nodes);
+  if (there < limits.least || (there < limits.most && view.quiet < limits.last_call)) return std::nullopt;
+  std::vector<Node> members = view.nodes;
+  members.resize(static_cast<size_t>(std::min<std::ptrdiff_t>(there, limits.most)));
+  return Epoch{.number = 1, .nodes = members, .why = cat("the run begins with ", names(members))};
+}
+
+// An id may be used again once the nodes of the run that had it have left.
+std::optional<Epoch> another_run(const EpochView& view, const EpochLimits& limits) {
+  const auto was_in_it = [&](const Node& node) { return view.epoch->find(node.id) != nullptr; };
+  if (std::ranges::any_of(view.nodes, was_in_it)) return std::nullopt;
+  std::optional<Epoch> first = first_epoch(view, limits);
+  if (first) first->number = view.epoch->number + 1;
+  return first;
+}
+
+}  // namespace
+
+std::string Node::encode() const { return to_json(*this).dump(); }
+std::optional<Node> Node::decode(const std::string& text) { return decoded<Node>(text, node_of); }
+
+const Node* Epoch::find(const std::string& id) const {
+  const auto found = std::ranges::find_if(nodes, [&](const Node& node) { return node.id == id; });
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+std::string Epoch::encode() const {
+  json members = json::array();
+  for (const Node& node : nodes) members.push_back(to_json(node));
+  return json{{"number", number}, {"restarts", restarts},   {"nodes", members},
+              {"ended", ended},   {"exit_code", exit_code}, {"why", why}}
+      .dump();
+}
+
+std::optional<Epoch> Epoch::decode(const std::string& text) {
+  return decoded<Epoch>(text, [](const json& value) {
+    Epoch epoch{.number = value.at("number"),
+                .restarts = value.at("restarts"),
+                .nodes = {},
+                .ended = value.at("ended"),
+                .exit_code = value.at("exit_code"),
+                .why = value.at("why")};
+    for (const json& node : value.at("nodes")) epoch.nodes.push_back(node_of(node));
+    return epoch;
+  });
+}
+
+std::string NodeOutcome::encode() const {
+  return json{{"node", node},   {"exit_code", exit_code}, {"stopped", stopped},
+              {"asked", asked}, {"repeats", repeats},     {"text", text}}
+      .dump();
+}
+
+std::optional<NodeOutcome> NodeOutcome::decode(const std::string& text) {
+  return decoded<NodeOutcome>(text, [](const json& value) {
+    return NodeOutcome{.node = value.at("node"),
+                       .exit_code = value.at("exit_code"),
+                       .stopped = value.at("stopped"),
+                       .asked = value.at("asked"),
+                       .repeats = value.at("repeats"),
+                       .text = value.at("text")};
+  });
+}
+
+std::vector<Node> lost_nodes(const EpochView& view) {
+  std::vector<Node> lost;
+  if (!view.epoch) return lost;
+  for (const Node& node : view.epoch->nodes) {
+    const NodeOutcome* const outcome = outcome_of(view, node.id);
+    const bool is_done = outcome != nullptr && outcome->exit_code == 0;
+    if (!is_done && !is_there(view, node.id)) lost.push_back(node);
+  }
+  return lost;
+}
+
+std::string broken(const EpochView& view) {
+  if (!view.epoch || view.epoch->ended) return "";
+  const std::vector<Node> lost = lost_nodes(view);
+  if (!lost.empty()) return cat(names(lost), lost.size() == 1 ? " is gone" : " are gone");
+  const NodeOutcome* failed = failure(view);
+  const auto stopped = std::ranges::find_if(view.outcomes, [](const NodeOutcome& each) { return each.exit_code != 0; });
+  if (failed == nullptr && stopped == view.outcomes.end()) return "";
+  const bool by_itself = failed != nullptr;
+  if (!by_itself) failed = &*stopped;  // cut off from etcd for a while
+  const Node* const node = view.epoch->find(failed->node);
+  return cat("ranks have ", by_itself ? "failed" : "been stopped", " on ", node == nullptr ? "a node" : node->host,
+             ": ", failed->text);
+}
+
+std::optional<Epoch> next_epoch(const EpochView& view, const EpochLimits& limits) {
+  if (!view.epoch) return first_epoch(view, limits);
+  const Epoch& epoch = *view.epoch;
+  if (epoch.ended) return another_run(view, limits);
+  const std::string why = broken(view);
+  // An epoch is over when the ranks of all its nodes have ended that are there.
+  for (const Node& node : epoch.nodes) {
+    if (outcome_of(view, node.id) == nullptr && is_there(view, node.id)) return std::nullopt;
+  }
+  const NodeOutcome* const failed = failure(view);
+  for (const NodeOutcome& each : view.outcomes) {
+    if (each.asked) return ended(epoch, each.exit_code, "the run was asked to stop");
+  }
+  if (why.empty()) return ended(epoch, 0, "all ranks have ended");
+  const int code = failed != nullptr && lost_nodes(view).empty() ? failed->exit_code : CommError::kExitCode;
+  if (failed != nullptr && failed->repeats) return ended(epoch, failed->exit_code, why);
+  if (epoch.restarts >= limits.max_restarts) {
+    const std::string none = limits.max_restarts == 0 ? "" : cat(", after ", epoch.restarts, " restarts");
+    return ended(epoch, code, why + none);
+  }
+  const auto there = std::ssize(view.nodes);
+  if (there < limits.least) return std::nullopt;  // they may come back
+  std::vector<Node> members = view.nodes;
+  members.resize(static_cast<size_t>(std::min<std::ptrdiff_t>(there, limits.most)));
+  return Epoch{
+      .number = epoch.number + 1,
+      .restarts = epoch.restarts + 1,
+      .nodes = members,
+      .why = cat(why, "; restart ", epoch.restarts + 1, " of ", limits.max_restarts, " with ", names(members))};
+}
+
+}  // namespace lockstep::launch

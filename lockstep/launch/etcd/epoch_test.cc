@@ -1,0 +1,183 @@
+#include "lockstep/launch/etcd/epoch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::launch {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Node node(const std::string& id, int64_t joined) {
+  return {.id = id, .host = "host-" + id, .address = "10.0.0." + id, .nproc = 2, .ports = {1, 2, 3}, .joined = joined};
+}
+
+std::vector<std::string> ids(const Epoch& epoch) {
+  std::vector<std::string> found;
+  for (const Node& each : epoch.nodes) found.push_back(each.id);
+  return found;
+}
+
+constexpr EpochLimits kLimits{.least = 2, .most = 3, .max_restarts = 2, .last_call = 5};
+
+// Three nodes, of which all take part in epoch 1.
+EpochView running() {
+  EpochView view{.nodes = {node("1", 1), node("2", 2), node("3", 3)}};
+  view.epoch = next_epoch(view, kLimits);
+  return view;
+}
+
+NodeOutcome failed(const std::string& id, int code) { return {.node = id, .exit_code = code, .text = "was killed"}; }
+NodeOutcome stopped(const std::string& id) { return {.node = id, .exit_code = CommError::kExitCode, .stopped = true}; }
+NodeOutcome done(const std::string& id) { return {.node = id}; }
+
+TEST(Epoch, IsReadAsItWasWritten) {
+  Epoch epoch{.number = 3, .restarts = 2, .nodes = {node("1", 0)}, .ended = true, .exit_code = 69, .why = "\"x\" é"};
+  const auto read = Epoch::decode(epoch.encode());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->encode(), epoch.encode());
+  EXPECT_EQ(read->nodes[0].ports, epoch.nodes[0].ports);
+  EXPECT_FALSE(Epoch::decode("{\"number\": 3}"));
+  EXPECT_FALSE(Node::decode("x"));
+  const NodeOutcome outcome{.node = "1", .exit_code = 3, .asked = true, .text = "t"};
+  EXPECT_EQ(NodeOutcome::decode(outcome.encode())->encode(), outcome.encode());
+}
+
+TEST(Epoch, BeginsWithAllNodesAtOnceAndWithFewerAfterALastCall) {
+  EpochView view{.nodes = {node("1", 1)}, .quiet = 60};
+  EXPECT_FALSE(next_epoch(view, kLimits)) << "too few";
+  view.nodes.push_back(node("2", 2));
+  view.quiet = 4;
+  EXPECT_FALSE(next_epoch(view, kLimits)) << "another one may come";
+  view.quiet = 5;
+  EXPECT_THAT(ids(*next_epoch(view, kLimits)), ElementsAre("1", "2"));
+  view.quiet = 0;
+  view.nodes.push_back(node("3", 3));
+  view.nodes.push_back(node("4", 4));
+  const auto epoch = next_epoch(view, kLimits);
+  EXPECT_THAT(ids(*epoch), ElementsAre("1", "2", "3")) << "the fourth is a spare one";
+  EXPECT_TRUE(epoch->number == 1 && epoch->restarts == 0 && !epoch->ended);
+}
+
+TEST(Epoch, EndsWhenAllRanksHaveEnded) {
+  EpochView view = running();
+  EXPECT_EQ(broken(view), "");
+  view.outcomes = {done("1"), done("2")};
+  EXPECT_FALSE(next_epoch(view, kLimits));
+  view.outcomes.push_back(done("3"));
+  const auto end = next_epoch(view, kLimits);
+  EXPECT_TRUE(end->ended && end->exit_code == 0 && end->number == 1);
+}
+
+TEST(Epoch, ANodeThatIsDoneMayLeave) {
+  EpochView view = running();
+  view.outcomes = {done("3")};
+  view.nodes.pop_back();
+  EXPECT_TRUE(lost_nodes(view).empty());
+  EXPECT_EQ(broken(view), "");
+}
+
+// The others' ranks end first: their ports and their files are the next epoch's.
+TEST(Epoch, ALostNodeLeadsToOneWithoutIt) {
+  EpochView view = running();
+  view.nodes.erase(view.nodes.begin() + 1);
+  EXPECT_THAT(broken(view), HasSubstr("host-2 is gone"));
+  view.outcomes = {stopped("1")};
+  EXPECT_FALSE(next_epoch(view, kLimits)) << "node 3 has not stopped yet";
+  view.outcomes.push_back(stopped("3"));
+  const auto next = next_epoch(view, kLimits);
+  ASSERT_TRUE(next);
+  EXPECT_THAT(ids(*next), ElementsAre("1", "3"));
+  EXPECT_TRUE(next->number == 2 && next->restarts == 1 && !next->ended);
+  EXPECT_THAT(next->why, HasSubstr("restart 1 of 2 with host-1, host-3"));
+}
+
+TEST(Epoch, ASpareNodeTakesALostOnesPlace) {
+  EpochView view = running();
+  view.nodes.erase(view.nodes.begin());
+  view.nodes.push_back(node("4", 4));
+  view.outcomes = {stopped("2"), stopped("3")};
+  EXPECT_THAT(ids(*next_epoch(view, kLimits)), ElementsAre("2", "3", "4"));
+}
+
+// A node that did not reach etcd for a while has stopped its ranks, and is there again.
+TEST(Epoch, RanksThatWereStoppedAreStartedAnew) {
+  EpochView view = running();
+  view.outcomes = {stopped("2")};
+  EXPECT_THAT(broken(view), HasSubstr("ranks have been stopped on host-2"));
+  view.outcomes = {stopped("1"), stopped("2"), stopped("3")};
+  const auto next = next_epoch(view, kLimits);
+  EXPECT_TRUE(next->number == 2 && !next->ended);
+}
+
+TEST(Epoch, TooFewNodesWaitForOthers) {
+  EpochView view = running();
+  view.nodes.resize(1);
+  view.outcomes = {stopped("1")};
+  EXPECT_FALSE(next_epoch(view, kLimits));
+  view.nodes.push_back(node("5", 9));
+  EXPECT_THAT(ids(*next_epoch(view, kLimits)), ElementsAre("1", "5"));
+}
+
+TEST(Epoch, FailedRanksAreStartedAnewAsOftenAsIsAllowed) {
+  EpochView view = running();
+  view.outcomes = {failed("1", CommError::kExitCode), failed("2", 137), stopped("3")};
+  EXPECT_THAT(broken(view), HasSubstr("ranks have failed on host-2: was killed")) << "the first only missed its peer";
+  for (int restart = 1; restart <= 2; ++restart) {
+    const auto next = next_epoch(view, kLimits);
+    ASSERT_TRUE(next && !next->ended);
+    EXPECT_EQ(next->restarts, restart);
+    view.epoch = next;
+  }
+  const auto end = next_epoch(view, kLimits);
+  EXPECT_TRUE(end->ended);
+  EXPECT_EQ(end->exit_code, 137);
+  EXPECT_THAT(end->why, HasSubstr("after 2 restarts"));
+}
+
+TEST(Epoch, WhatWouldHappenAgainIsNotTriedAgain) {
+  EpochView view = running();
+  NodeOutcome mistake = failed("2", 2);
+  mistake.repeats = true;
+  view.outcomes = {stopped("1"), mistake, stopped("3")};
+  const auto end = next_epoch(view, kLimits);
+  EXPECT_TRUE(end->ended && end->exit_code == 2);
+}
+
+TEST(Epoch, ALostNodeWithoutRestartsEndsTheRun) {
+  EpochView view = running();
+  view.nodes.pop_back();
+  view.outcomes = {failed("1", CommError::kExitCode), stopped("2")};
+  EpochLimits none = kLimits;
+  none.max_restarts = 0;
+  const auto end = next_epoch(view, none);
+  EXPECT_TRUE(end->ended);
+  EXPECT_EQ(end->exit_code, CommError::kExitCode);
+  EXPECT_EQ(end->why, "host-3 is gone");
+}
+
+TEST(Epoch, ARequestToStopEndsIt) {
+  EpochView view = running();
+  NodeOutcome asked{.node = "1", .exit_code = 130, .asked = true};
+  view.outcomes = {asked};
+  EXPECT_NE(broken(view), "") << "the others stop as well";
+  view.outcomes = {asked, stopped("2"), stopped("3")};
+  const auto end = next_epoch(view, kLimits);
+  EXPECT_TRUE(end->ended && end->exit_code == 130);
+}
+
+TEST(Epoch, AnIdIsUsedAgainOnceItsNodesHaveLeft) {
+  EpochView view = running();
+  view.epoch->ended = true;
+  EXPECT_FALSE(next_epoch(view, kLimits)) << "they are leaving";
+  view.nodes = {node("7", 70), node("8", 80), node("9", 90)};
+  const auto next = next_epoch(view, kLimits);
+  ASSERT_TRUE(next);
+  EXPECT_TRUE(next->number == 2 && next->restarts == 0 && !next->ended);
+}
+
+}  // namespace
+}  // namespace lockstep::launch

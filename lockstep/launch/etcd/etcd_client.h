@@ -1,0 +1,60 @@
+// etcd's keys and leases, through its JSON gateway (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::launch {
+
+struct EtcdOptions {
+  std::vector<std::string> endpoints;  // "host:2379", or with http:// or https:// before it; tried in their order
+  std::string user = {}, password = {};
+  std::string ca_file = {}, cert_file = {}, key_file = {};  // PEM; with https
+  std::chrono::milliseconds timeout{1500};                  // for an endpoint to answer
+};
+
+struct EtcdValue {
+  std::string key, value;
+  int64_t created = 0, modified = 0;  // revisions
+};
+
+// What has to hold for a write: the key's last revision; 0: it is not there.
+struct EtcdCondition {
+  std::string key;
+  int64_t modified = 0;
+};
+
+// One thread. All calls throw CommError that names the endpoints if none of them answers, and ConfigError for what
+// etcd refuses: a user, a certificate.
+class EtcdClient {
+ public:
+  explicit EtcdClient(EtcdOptions options);
+  ~EtcdClient();
+
+  // Returns a new lease, which ends after so many seconds without keep_alive(), and with it its keys.
+  int64_t grant(int seconds);
+  bool keep_alive(int64_t lease);  // false: it has ended
+  void revoke(int64_t lease);
+  // Writes a key; with a lease, for as long as that lives. Returns false, and writes nothing, if the lease has ended.
+  bool put(const std::string& key, const std::string& value, int64_t lease = 0);
+  // Writes a key if all conditions hold. Returns whether it did.
+  bool put_if(const std::vector<EtcdCondition>& conditions, const std::string& key, const std::string& value);
+  // All keys that begin so, by key.
+  std::vector<EtcdValue> list(const std::string& prefix);
+
+ private:
+  struct Connection;
+  std::string ask(const std::string& path, const std::string& body);
+  std::string ask_once(Connection& connection, const std::string& path, const std::string& body, int* status);
+  void authenticate();
+
+  EtcdOptions options_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  size_t current_ = 0;  // the endpoint that has answered last
+  std::string token_;
+};
+
+}  // namespace lockstep::launch

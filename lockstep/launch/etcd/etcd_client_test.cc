@@ -1,0 +1,146 @@
+#include "lockstep/launch/etcd/etcd_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "lockstep/base/error.h"
+#include "lockstep/launch/etcd/membership.h"
+#include "lockstep/launch/etcd/testing/etcd_server.h"
+
+namespace lockstep::launch {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing_support::EtcdServer;
+
+TEST(EtcdClient, WritesListsAndComparesKeys) {
+  const EtcdServer etcd;
+  EtcdClient client({.endpoints = {etcd.endpoint()}});
+  const std::string odd = std::string("a\0b\xff \"", 6);
+  EXPECT_TRUE(client.put("/t/one", odd));
+  EXPECT_TRUE(client.put("/t/two", ""));
+  client.put("/u", "other");
+  const auto found = client.list("/t/");
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].key, "/t/one");
+  EXPECT_EQ(found[0].value, odd);
+  EXPECT_EQ(found[1].value, "");
+  EXPECT_TRUE(client.put_if({{"/t/one", found[0].modified}}, "/t/one", "new"));
+  EXPECT_FALSE(client.put_if({{"/t/one", found[0].modified}}, "/t/one", "newer")) << "it has changed since";
+  EXPECT_FALSE(client.put_if({{"/t/one", 0}}, "/t/one", "newest")) << "it is there";
+  EXPECT_TRUE(client.put_if({{"/t/three", 0}}, "/t/three", "first"));
+  EXPECT_EQ(client.list("/t/one")[0].value, "new");
+}
+
+TEST(EtcdClient, KeysLiveAsLongAsTheirLease) {
+  const EtcdServer etcd;
+  EtcdClient client({.endpoints = {etcd.endpoint()}});
+  const int64_t lease = client.grant(5);
+  EXPECT_TRUE(client.put("/t/mine", "x", lease));
+  EXPECT_TRUE(client.keep_alive(lease));
+  EXPECT_EQ(client.list("/t/").size(), 1U);
+  client.revoke(lease);
+  EXPECT_TRUE(client.list("/t/").empty());
+  EXPECT_FALSE(client.keep_alive(lease));
+  EXPECT_FALSE(client.put("/t/mine", "x", lease));
+}
+
+TEST(EtcdClient, AsksTheNextEndpointWhereOneDoesNotAnswer) {
+  const EtcdServer etcd;
+  EtcdClient client({.endpoints = {"127.0.0.1:1", "http://" + etcd.endpoint()}});
+  EXPECT_TRUE(client.put("/t", "x"));
+  EtcdClient none({.endpoints = {"127.0.0.1:1"}});
+  try {
+    none.list("/");
+    FAIL() << "nobody listens there";
+  } catch (const CommError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("etcd does not answer (http://127.0.0.1:1: "));
+  }
+}
+
+Membership::Options member(const EtcdServer& etcd, const std::string& id, EpochLimits limits) {
+  Membership::Options options{.etcd = {.endpoints = {etcd.endpoint()}},
+                              .run = "r",
+                              .self = {.id = id, .host = id, .address = "127.0.0.1", .nproc = 1, .ports = {}},
+                              .limits = limits,
+                              .timeout = 30};
+  options.draw_ports = [] { return std::vector<int>{1, 2}; };
+  return options;
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  for (int tries = 0; tries < 300; ++tries) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  return false;
+}
+
+TEST(Membership, NodesMeetTrainAndLeave) {
+  const EtcdServer etcd;
+  const EpochLimits limits{.least = 2, .most = 2};
+  Membership a(member(etcd, "a", limits)), b(member(etcd, "b", limits));
+  const auto one = a.wait_after(0), two = b.wait_after(0);
+  EXPECT_EQ(one->encode(), two->encode());
+  EXPECT_EQ(one->nodes[0].id, "a") << "the eldest is first";
+  EXPECT_EQ(a.ranks_must_end(1), "");
+  a.tell(1, {});
+  b.tell(1, {});
+  for (Membership* each : {&a, &b}) EXPECT_TRUE(each->wait_after(1)->ended);
+}
+
+TEST(Membership, OthersGoOnWithoutOneThatIsGone) {
+  const EtcdServer etcd;
+  const EpochLimits limits{.least = 1, .most = 2, .max_restarts = 1, .last_call = 1};
+  Membership a(member(etcd, "a", limits));
+  std::optional<Membership> b(member(etcd, "b", limits));
+  ASSERT_EQ(a.wait_after(0)->nodes.size(), 2U);
+  b.reset();
+  EXPECT_TRUE(eventually([&] { return !a.ranks_must_end(1).empty(); }));
+  a.tell(1, {.exit_code = CommError::kExitCode, .stopped = true});
+  const auto next = a.wait_after(1);
+  EXPECT_EQ(next->nodes.size(), 1U);
+  EXPECT_EQ(next->restarts, 1);
+}
+
+// Its lease ends here before it does at etcd.
+TEST(Membership, ANodeThatDoesNotReachEtcdStopsBeforeOthersActInItsPlace) {
+  EtcdServer etcd;
+  const EpochLimits limits{.least = 1, .most = 1, .max_restarts = 1};
+  Membership a(member(etcd, "a", limits));
+  a.wait_after(0);
+  etcd.stop();
+  bool at_once = false;
+  std::this_thread::sleep_for(milliseconds(2500));
+  EXPECT_EQ(a.ranks_must_end(1, &at_once), "") << "a short outage is none";
+  EXPECT_TRUE(eventually([&] { return !a.ranks_must_end(1, &at_once).empty(); }));
+  EXPECT_TRUE(at_once);
+  etcd.go_on();
+  // etcd has ended the lease, or has heard of this node in time: then the run goes on.
+  try {
+    a.tell(1, {.exit_code = CommError::kExitCode, .stopped = true});
+    EXPECT_EQ(a.wait_after(1)->number, 2);
+  } catch (const CommError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("lease"));
+  }
+}
+
+TEST(Membership, AnOutageOfThreeSecondsIsNone) {
+  EtcdServer etcd;
+  Membership a(member(etcd, "a", {.least = 1, .most = 1}));
+  a.wait_after(0);
+  etcd.stop();
+  std::this_thread::sleep_for(milliseconds(3000));
+  etcd.go_on();
+  std::this_thread::sleep_for(milliseconds(3000));
+  EXPECT_EQ(a.ranks_must_end(1), "");
+  a.tell(1, {});
+  EXPECT_EQ(a.wait_after(1)->exit_code, 0);
+}
+
+}  // namespace
+}  // namespace lockstep::launch

@@ -1,0 +1,199 @@
+#include "lockstep/launch/etcd/membership.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::launch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook(200);
+constexpr int64_t kSecond = 1'000'000'000;
+// The lease ends here a little before it does at etcd: what must not be done without it has stopped by then.
+constexpr int64_t kMarginNs = kSecond / 2;
+constexpr int64_t kTellEveryNs = 3 * kSecond;
+
+double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+}  // namespace
+
+Membership::Membership(Options options) : options_(std::move(options)), client_(options_.etcd) {
+  renewed_ns_ = quiet_since_ns_ = monotonic_ns();
+  lease_ = client_.grant(options_.lease);
+  lease_until_ns_ = renewed_ns_ + options_.lease * kSecond - kMarginNs;
+  const EpochView found = look(client_);
+  if (found.epoch && found.epoch->ended) before_ = found.epoch->number;
+  register_self(client_);
+  // Signals are for the thread that waits for them.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { follow(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Membership::~Membership() {
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  try {
+    client_.revoke(lease_);
+  } catch (const Error&) {
+    // It ends by itself.
+  }
+}
+
+// The ports are drawn anew each time: those of an epoch that has failed may be taken.
+void Membership::register_self(EtcdClient& client) {
+  Node self = options_.self;
+  self.ports = options_.draw_ports();
+  if (!client.put(key("nodes/" + self.id), self.encode(), lease_)) lost_ = true;
+}
+
+bool Membership::renew(EtcdClient& client) {
+  const int64_t now = monotonic_ns();
+  if (now - renewed_ns_ < kSecond) return true;
+  if (!client.keep_alive(lease_)) return false;
+  renewed_ns_ = now;  // of before it was asked for
+  lease_until_ns_ = now + options_.lease * kSecond - kMarginNs;
+  return true;
+}
+
+EpochView Membership::look(EtcdClient& client) {
+  EpochView view;
+  std::vector<std::pair<int, NodeOutcome>> outcomes;
+  for (const EtcdValue& each : client.list(key(""))) {
+    const std::string rest = each.key.substr(key("").size());
+    if (rest == "epoch") {
+      view.epoch = Epoch::decode(each.value);
+      if (view.epoch) view.epoch->revision = each.modified;
+    } else if (rest.starts_with("nodes/")) {
+      auto node = Node::decode(each.value);
+      if (!node) continue;
+      node->joined = each.created;
+      view.nodes.push_back(std::move(*node));
+    } else if (rest.starts_with("outcomes/")) {
+      if (auto outcome = NodeOutcome::decode(each.value)) outcomes.emplace_back(std::atoi(rest.c_str() + 9), *outcome);
+    }
+  }
+  std::ranges::sort(view.nodes, {}, &Node::joined);
+  for (auto& [epoch, outcome] : outcomes) {
+    if (view.epoch && epoch == view.epoch->number) view.outcomes.push_back(std::move(outcome));
+  }
+  std::vector<std::string> there;
+  for (const Node& node : view.nodes) there.push_back(node.id);
+  if (there != std::exchange(seen_, there)) quiet_since_ns_ = monotonic_ns();
+  view.quiet = seconds(monotonic_ns() - quiet_since_ns_);
+  return view;
+}
+
+// The eldest node writes what all of them have concluded, if nobody has written since it looked, and its own key is
+// there.
+void Membership::act(EtcdClient& client, const EpochView& view) {
+  if (view.nodes.empty() || view.nodes.front().id != options_.self.id) return;
+  const auto next = next_epoch(view, options_.limits);
+  if (!next) return;
+  const EtcdCondition unchanged{key("epoch"), view.epoch ? view.epoch->revision : 0};
+  if (monotonic_ns() < lease_until_ns_) client.put_if({unchanged}, key("epoch"), next->encode());
+}
+
+void Membership::tell_of_waiting(const EpochView& view) {
+  const bool runs = view.epoch && !view.epoch->ended && broken(view).empty();
+  std::string line;
+  if (runs && view.epoch->find(options_.self.id) == nullptr) {
+    line = cat("this node is a spare one: ", view.epoch->nodes.size(), " nodes train in epoch ", view.epoch->number);
+  } else if (!runs && !(view.epoch && view.epoch->ended) &&
+             std::ssize(view.nodes) < (view.epoch ? options_.limits.least : options_.limits.most)) {
+    const int wanted = options_.limits.least;
+    line = cat(view.nodes.size(), " of ", wanted, wanted < options_.limits.most ? " or more" : "",
+               " nodes have come to run ", options_.run);
+  }
+  const int64_t now = monotonic_ns();
+  if (line.empty() || (line == told_ && now - told_ns_ < 10 * kTellEveryNs) || now - told_ns_ < kTellEveryNs) return;
+  told_ = line;
+  told_ns_ = now;
+  options_.say(line);
+}
+
+void Membership::follow() {
+  EtcdClient client(options_.etcd);
+  std::string told_error;
+  while (true) {
+    std::string error;
+    EpochView view;
+    try {
+      if (!renew(client)) lost_ = true;
+      view = look(client);
+      if (!lost_) act(client, view);
+    } catch (const Error& failure) {
+      error = failure.what();
+    }
+    if (monotonic_ns() >= lease_until_ns_) lost_ = true;
+    if (!error.empty() && error != std::exchange(told_error, error)) options_.say(cat("warning: ", error));
+    if (error.empty()) {
+      told_error.clear();
+      tell_of_waiting(view);
+    }
+    std::unique_lock lock(mutex_);
+    if (error.empty()) view_ = std::move(view);
+    error_ = error;
+    changed_.notify_all();
+    if (changed_.wait_for(lock, kLook, [this] { return done_; })) return;
+  }
+}
+
+std::optional<Epoch> Membership::wait_after(int last) {
+  const Deadline deadline(milliseconds(static_cast<int64_t>(options_.timeout * 1000)));
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (lost_) throw CommError("the lease of this node has ended, and others act in its place");
+    const bool is_ours = view_.epoch && view_.epoch->number > before_;
+    if (is_ours && view_.epoch->ended) return view_.epoch;
+    if (is_ours && view_.epoch->number > last && view_.epoch->find(options_.self.id) != nullptr) return view_.epoch;
+    if (options_.stop_asked()) return std::nullopt;
+    const bool spare = is_ours && broken(view_).empty() && view_.epoch->find(options_.self.id) == nullptr;
+    if (deadline.passed() && !spare) {
+      throw CommError("run ", options_.run, ": ", view_.nodes.size(), " of at least ", options_.limits.least,
+                      " nodes have come within ", options_.timeout, " s",
+                      error_.empty() ? "; start the launcher on the others" : cat("; ", error_));
+    }
+    changed_.wait_for(lock, kLook);
+  }
+}
+
+std::string Membership::ranks_must_end(int epoch, bool* at_once) const {
+  if (at_once != nullptr) *at_once = false;
+  if (lost_ || monotonic_ns() >= lease_until_ns_) {
+    if (at_once != nullptr) *at_once = true;
+    return "etcd has not been reached in time, and others act in this node's place";
+  }
+  const std::lock_guard lock(mutex_);
+  if (!view_.epoch || view_.epoch->number < epoch) return "";
+  if (view_.epoch->number > epoch || view_.epoch->ended) return view_.epoch->why;
+  return broken(view_);
+}
+
+void Membership::tell(int epoch, NodeOutcome outcome) {
+  outcome.node = options_.self.id;
+  register_self(client_);
+  while (true) {
+    try {
+      client_.put(key("outcomes/" + std::to_string(epoch) + '/' + outcome.node), outcome.encode());
+      return;
+    } catch (const CommError&) {
+      if (lost_ || monotonic_ns() >= lease_until_ns_) throw CommError("the lease of this node has ended");
+    }
+  }
+}
+
+}  // namespace lockstep::launch

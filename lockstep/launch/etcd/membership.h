@@ -1,0 +1,83 @@
+// This node's part in a run whose nodes come and go: a lease that says it is there, and a look at the others, by a
+// thread of its own.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "lockstep/launch/etcd/epoch.h"
+#include "lockstep/launch/etcd/etcd_client.h"
+
+namespace lockstep::launch {
+
+// Its methods are for one thread, but ranks_must_end() and lease_until_ns() for any.
+class Membership {
+ public:
+  struct Options {
+    EtcdOptions etcd;
+    std::string run;  // keys are under /lockstep/<run>/
+    Node self;        // its id, host, address and nproc
+    EpochLimits limits;
+    double timeout = 600;                                              // seconds that an epoch is waited for
+    int lease = 5;                                                     // seconds
+    std::function<std::vector<int>()> draw_ports = {};                 // as many as Node::ports wants
+    std::function<void(const std::string&)> say = [](const auto&) {};  // a line for people; on any thread
+    std::function<bool()> stop_asked = [] { return false; };           // asked while an epoch is waited for
+  };
+
+  // Takes a lease. Throws as EtcdClient.
+  explicit Membership(Options options);
+  // Gives the lease back: the others see at once that the node has gone.
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  // Waits for an epoch after number `last` that this node takes part in, or for the run's end. Throws CommError if
+  // none comes in time, or the lease is lost; nothing is returned if a stop was asked for.
+  std::optional<Epoch> wait_after(int last);
+
+  // Why this epoch's ranks must end now, for people; "": they may go on. `at_once`: the lease is lost, and nothing may
+  // be written any more.
+  std::string ranks_must_end(int epoch, bool* at_once = nullptr) const;
+  // Until when nobody else acts in this node's place: monotonic_ns().
+  int64_t lease_until_ns() const { return lease_until_ns_.load(); }
+
+  // Tells how this node's ranks of an epoch have ended. Throws CommError if etcd does not hear it while the lease
+  // lives.
+  void tell(int epoch, NodeOutcome outcome);
+
+ private:
+  void follow();
+  void register_self(EtcdClient& client);
+  bool renew(EtcdClient& client);
+  EpochView look(EtcdClient& client);
+  void act(EtcdClient& client, const EpochView& view);
+  void tell_of_waiting(const EpochView& view);
+  std::string key(const std::string& rest) const { return "/lockstep/" + options_.run + '/' + rest; }
+
+  const Options options_;
+  EtcdClient client_;  // of the caller's thread
+  int64_t lease_ = 0;
+  std::atomic<int64_t> lease_until_ns_ = 0;
+  std::atomic<bool> lost_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  EpochView view_;     // the last one
+  int before_ = 0;     // the last epoch of a run that had ended before this node came
+  std::string error_;  // why the last look failed; "": it did not
+  bool done_ = false;
+
+  // Of the thread alone.
+  int64_t renewed_ns_ = 0, quiet_since_ns_ = 0, told_ns_ = 0;
+  std::vector<std::string> seen_;
+  std::string told_;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::launch

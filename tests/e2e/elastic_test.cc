@@ -1,0 +1,132 @@
+// Launchers that meet at a real etcd: each stands for a node, with a lease of its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+
+#include "lockstep/launch/etcd/testing/etcd_server.h"
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing_support::EtcdServer;
+
+class Elastic : public testing::Test {
+ protected:
+  std::unique_ptr<Program> node(const Words& flags, const Words& program) const {
+    return std::make_unique<Program>(
+        lockstep_command(Words{"launch", "--rdzv-backend=etcd", "--rdzv-endpoint", etcd_.endpoint(), "--rdzv-id=r",
+                               "--rdzv-conf=last_call_timeout=2,join_timeout=120", "--local-addr=127.0.0.1"} +
+                         flags + program));
+  }
+  // A run that is long enough to be disturbed, of four lanes.
+  Words training() const {
+    return Words{bin_folder() + "/lockstep-worker"} +
+           train_words({"--steps", std::to_string(kSteps_), "--epochs", "1000", "--save-every", "10", "--eval-every",
+                        "1000epochs", "--out", run_});
+  }
+  void expect_undisturbed_outcome() const {
+    const TempDir dir;
+    const auto whole = lockstep(train_words({"--nproc", "1", "--steps", std::to_string(kSteps_), "--epochs", "1000",
+                                             "--eval-every", "1000epochs", "--out", dir / "run"}));
+    ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    EXPECT_EQ(outcome_of(run_), outcome_of(dir / "run"));
+  }
+
+  static constexpr int kSteps_ = 600;
+  const EtcdServer etcd_;
+  const TempDir dir_;
+  const std::string run_ = dir_ / "run";
+};
+
+TEST_F(Elastic, NodesThatMeetAtEtcdAreOneWorld) {
+  const Words show = {"/bin/sh", "-c",
+                      "echo rank $RANK of $WORLD_SIZE node $GROUP_RANK restarts $TORCHELASTIC_RESTART_COUNT"};
+  const auto a = node({"--nnodes=2"}, show), b = node({"--nnodes=2", "--nproc-per-node=2"}, show);
+  const Result one = a->wait(), two = b->wait();
+  EXPECT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  const std::string all = one.out + one.err + two.out + two.err;
+  for (const char* rank : {"rank 0 of 3", "rank 1 of 3", "rank 2 of 3"}) EXPECT_THAT(all, HasSubstr(rank));
+  EXPECT_THAT(all, HasSubstr("restarts 0"));
+}
+
+TEST_F(Elastic, ANodeThatIsKilledIsDoneWithout) {
+  const Words flags = {"--nnodes=1:2", "--max-restarts=3"};
+  const auto a = node(flags, training()), b = node(flags, training());
+  ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 30; }, seconds(60))) << a->err() << b->err();
+  b->signal(SIGKILL);
+  b->wait();
+  EXPECT_TRUE(b->all_gone(seconds(5))) << "its ranks end with it";
+  const Result result = a->wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("restart 1 of 3"));
+  EXPECT_EQ(final_of(run_).value("world_size", 0), 1);
+  expect_undisturbed_outcome();
+}
+
+// The eldest node, which writes the epochs, and a spare one in its place.
+TEST_F(Elastic, ASpareNodeTakesTheEldestsPlace) {
+  const Words flags = {"--nnodes=2:2", "--max-restarts=3"};
+  const auto a = node(flags, training());
+  ASSERT_TRUE(eventually([&] { return a->err().find("1 of 2 nodes have come") != std::string::npos; }, seconds(30)));
+  const auto b = node(flags, training());
+  ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 10; }, seconds(60))) << a->err() << b->err();
+  const auto c = node(flags, training());
+  ASSERT_TRUE(eventually([&] { return c->err().find("this node is a spare one") != std::string::npos; }, seconds(30)))
+      << c->err();
+  a->signal(SIGKILL);
+  for (const auto& each : {b.get(), c.get()}) {
+    const Result result = each->wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(final_of(run_).value("world_size", 0), 2);
+  expect_undisturbed_outcome();
+}
+
+TEST_F(Elastic, ARankThatFailsOnOneNodeEndsThoseOfAll) {
+  const Words fails = {"/bin/sh", "-c", "[ $RANK = 0 ] && sleep 300; exit 3"};
+  const auto a = node({"--nnodes=2"}, fails), b = node({"--nnodes=2"}, fails);
+  for (const auto& each : {a.get(), b.get()}) {
+    const Result result = each->wait();
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("ranks have failed on "));
+    EXPECT_LT(result.seconds, 60) << "the rank that sleeps was ended";
+  }
+}
+
+TEST_F(Elastic, AllStartAnewWhereARankHasFailed) {
+  const Words once = {"/bin/sh", "-c",
+                      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || [ $RANK = 0 ] || exit 3; "
+                      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || sleep 300; echo of $TORCHELASTIC_MAX_RESTARTS"};
+  const auto a = node({"--nnodes=2", "--max-restarts=2"}, once), b = node({"--nnodes=2", "--max-restarts=2"}, once);
+  for (const auto& each : {a.get(), b.get()}) {
+    const Result result = each->wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("restart 1 of 2"));
+    EXPECT_THAT(result.out + result.err, HasSubstr("of 2"));
+  }
+}
+
+TEST_F(Elastic, CtrlCOnOneNodeStopsAll) {
+  const Words waits = {"/bin/sh", "-c", "sleep 300"};
+  const auto a = node({"--nnodes=2", "--max-restarts=3"}, waits), b = node({"--nnodes=2", "--max-restarts=3"}, waits);
+  for (const auto& each : {a.get(), b.get()}) {
+    ASSERT_TRUE(eventually([&] { return !each->processes("sleep").empty(); }, seconds(30))) << each->err();
+  }
+  a->signal(SIGINT);
+  for (const auto& each : {a.get(), b.get()}) EXPECT_EQ(each->wait().exit_code, 128 + SIGINT) << each->err();
+}
+
+TEST_F(Elastic, AnEtcdThatDoesNotAnswerIsNamed) {
+  const auto result = lockstep({"launch", "--rdzv-backend=etcd", "--rdzv-endpoint=127.0.0.1:1", "--rdzv-id=r", "true"});
+  EXPECT_EQ(result.exit_code, 69);
+  EXPECT_THAT(result.err, HasSubstr("error: etcd does not answer (http://127.0.0.1:1"));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
