@@ -51,12 +51,12 @@ Attempt::~Attempt() {
 void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals) {
   start_all(command);
   while (!group_->all_ended()) {
+    end_from_outside();
     if (group_->wait(signals.descriptor(), wait_ms(), [this](RankProcess& p) { on_end(p); })) on_signals(signals);
     tell_of_first_step();
     stop_others();
     end_grace();
     watch();
-    end_from_outside();
   }
   await_saves(signals);
   save_snapshot(signals);
@@ -212,7 +212,9 @@ void Attempt::tell_of_first_step() {
 int Attempt::wait_ms() const {
   const int64_t now_ns = monotonic_ns();
   const int signal_ms = failure_.wait_ms(now_ns);
-  const int least = signal_ms < 0 ? ProgressWatch::kLookMs : std::min(signal_ms, ProgressWatch::kLookMs);
+  constexpr int kAskMs = 100;  // whether ranks must end from outside
+  const int look_ms = spec_.must_end ? kAskMs : ProgressWatch::kLookMs;
+  const int least = signal_ms < 0 ? look_ms : std::min(signal_ms, look_ms);
   if (spec_.grace_ns == 0 || stop_.first_ns == 0 || stop_.out_of_grace) return least;
   const auto left = static_cast<int>(std::max<int64_t>(0, (stop_.first_ns + spec_.grace_ns - now_ns) / 1'000'000 + 1));
   return std::min(least, left);

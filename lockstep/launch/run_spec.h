@@ -41,7 +41,7 @@ struct RunSpec {
   std::string resume_command = {};    // the command that the report advises once a checkpoint is saved
   bool only_rank0_on_stdout = false;  // whether the other ranks' standard output goes to standard error
   int answer = 0;                     // an exit code of one rank that is a result, and needs no report; 0: none is
-  // Asked on run()'s thread every second at least. Empty: nobody ends them from outside.
+  // Asked on run()'s thread ten times a second. Empty: nobody ends them from outside.
   std::function<MustEnd()> must_end = {};
   // Called on run()'s thread, once an attempt, when the ranks have done a first step of training. Empty: nobody asks.
   std::function<void()> on_first_step = {};

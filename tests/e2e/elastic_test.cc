@@ -102,13 +102,13 @@ TEST_F(Elastic, ARankThatFailsOnOneNodeEndsThoseOfAll) {
 TEST_F(Elastic, AllStartAnewWhereARankHasFailed) {
   const Words once = {"/bin/sh", "-c",
                       "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || [ $RANK = 0 ] || exit 3; "
-                      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || sleep 300; echo of $TORCHELASTIC_MAX_RESTARTS"};
+                      "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || sleep 300; echo max=$TORCHELASTIC_MAX_RESTARTS"};
   const auto a = node({"--nnodes=2", "--max-restarts=2"}, once), b = node({"--nnodes=2", "--max-restarts=2"}, once);
   for (const auto& each : {a.get(), b.get()}) {
     const Result result = each->wait();
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.err, HasSubstr("restart 1 of 2"));
-    EXPECT_THAT(result.out + result.err, HasSubstr("of 2"));
+    EXPECT_THAT(result.out + result.err, HasSubstr("max=2"));
   }
 }
 

@@ -207,7 +207,7 @@ TEST_F(Launch, BadLinesAreOneLineAndStartNothing) {
       {{"--nproc_per_node", "=", "4"}, "type --nproc_per_node=4"},
       {{"--nporc-per-node=4"}, "did you mean --nproc-per-node?"},
       {{"--nnodes=2", "--node-rank=2", "--master-addr=a"}, "with --nnodes 2 the nodes are 0 to 1"},
-      {{"--nnodes=1:4"}, "type --nnodes 4"},
+      {{"--nnodes=1:4"}, "meet at etcd; type --rdzv-backend etcd"},
       {{"--rdzv-backend=etcd-v2"}, "where is etcd? Type --rdzv-endpoint"},
       {{"--devices=0", "--node_rank=0"}, "--node-rank is --rank there"},
       {{"--gpus", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"}, "is not visible"},

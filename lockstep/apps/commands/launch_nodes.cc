@@ -96,10 +96,18 @@ void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& 
   ElasticPlan elastic;
   for (const std::string& text : endpoints) {
     constexpr int kEtcdPort = 2379;
-    const bool has_scheme = text.find("://") != std::string::npos;
-    const HostPort at = has_scheme ? HostPort{text, 0} : read_endpoint(flag, text, kEtcdPort);
-    const std::string host = at.host.find(':') == std::string::npos ? at.host : cat('[', at.host, ']');
-    elastic.etcd.endpoints.push_back(has_scheme ? text : cat(conf.protocol, "://", host, ':', at.port));
+    const size_t scheme_end = text.find("://");
+    const std::string scheme = scheme_end == std::string::npos ? conf.protocol : text.substr(0, scheme_end);
+    std::string place = scheme_end == std::string::npos ? text : text.substr(scheme_end + 3);
+    if (place.ends_with('/')) place.pop_back();
+    const HostPort at = read_endpoint(flag, place, kEtcdPort);
+    if (scheme != "http" && scheme != "https") {
+      throw ConfigError("--", flag, ' ', text, ": expected HOST:", kEtcdPort, ", or http:// or https:// before it");
+    }
+    if (at.host.find(':') != std::string::npos) {
+      throw ConfigError("--", flag, ' ', text, ": give etcd's host by a name, or by its IPv4 address");
+    }
+    elastic.etcd.endpoints.push_back(cat(scheme, "://", at.host, ':', at.port));
   }
   elastic.etcd.user = conf.user;
   elastic.etcd.password = conf.password;
@@ -112,9 +120,16 @@ void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& 
   elastic.timeout = conf.timeout;
   plan.layout.nodes = nodes.most;
   plan.layout.run_id = is_paddles ? options.job_id : options.rdzv_id;
-  if (!is_paddles && !options.has("rdzv-id")) {
-    throw ConfigError("--rdzv-backend ", options.rdzv_backend,
-                      ": etcd holds many runs; type --rdzv-id NAME, the same on all nodes of this one");
+  if (!options.has(is_paddles ? "job-id" : "rdzv-id")) {
+    throw ConfigError(is_paddles ? "--master " : "--rdzv-backend ", is_paddles ? options.master : options.rdzv_backend,
+                      ": etcd holds many runs; type ", is_paddles ? "--job_id" : "--rdzv-id",
+                      " NAME, the same on all nodes of this one");
+  }
+  if (options.standalone || !options.ips.empty() || !options.master_addr.empty()) {
+    throw ConfigError(options.standalone    ? "--standalone"
+                      : options.ips.empty() ? "--master-addr"
+                                            : "--ips",
+                      ": with etcd nodes find each other there; leave it out");
   }
   if (plan.layout.run_id.find('/') != std::string::npos) {
     throw ConfigError(is_paddles ? "--job_id " : "--rdzv-id ", plan.layout.run_id, ": type a name without slashes");

@@ -166,10 +166,10 @@ RendezvousConf read_rendezvous_conf(const std::string& text) {
     const size_t equals = item.find('=');
     const std::string key = trimmed(item.substr(0, equals));
     if (equals == std::string::npos || key.empty()) {
-      throw ConfigError("--rdzv-conf ", text, ": expected KEY=VALUE with commas between them, as join_timeout=60");
+      throw ConfigError("--rdzv-conf: expected KEY=VALUE with commas between them, as join_timeout=60");
     }
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      throw ConfigError("--rdzv-conf ", text, ": torchrun knows no ", key, config::did_you_mean(key, known));
+      throw ConfigError("--rdzv-conf: torchrun knows no ", key, config::did_you_mean(key, known));
     }
     const std::string value = trimmed(item.substr(equals + 1));
     if (texts.contains(key)) *texts[key] = value;

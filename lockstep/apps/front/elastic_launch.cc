@@ -1,8 +1,11 @@
 #include "elastic_launch.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
+#include <optional>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
@@ -11,11 +14,16 @@
 #include "lockstep/launch/etcd/membership.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/process.h"
+#include "lockstep/launch/signals.h"
 
 namespace lockstep::front {
 namespace {
 
-void say(const std::string& line) { write_all(STDERR_FILENO, line + '\n'); }
+// A reader that stands still must not hold up the thread that renews the lease: it misses the line.
+void say(const std::string& line) {
+  pollfd state{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (poll(&state, 1, 0) == 1) write_all(STDERR_FILENO, line + '\n');
+}
 
 std::string unique_id() {
   std::string id;
@@ -60,13 +68,40 @@ launch::RankLayout layout_of(const launch::RankLayout& base, const launch::Epoch
   return layout;
 }
 
+// How this node's ranks have ended, for the other nodes.
+launch::NodeOutcome outcome_of(const launch::Launcher& launcher, int code, bool ended_from_outside) {
+  const bool asked = launcher.was_asked_to_stop() || (code == kExitStoppedOnRequest && !ended_from_outside);
+  // A rank that has failed by itself before is the cause all the same.
+  const bool stopped = ended_from_outside && !asked && (code == 0 || code == CommError::kExitCode);
+  const auto status = code > 128 ? launch::ExitStatus{.signal = code - 128} : launch::ExitStatus{.code = code};
+  return {.node = "",
+          .exit_code = stopped ? CommError::kExitCode : code,
+          .stopped = stopped,
+          .asked = asked,
+          .repeats = launcher.ended_by_plain_mistake(),
+          .text = stopped ? "the others could not go on" : status.text()};
+}
+
 }  // namespace
 
 int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
-  const launch::Membership::Options options = options_of(plan);
+  launch::Membership::Options options = options_of(plan);
+  std::optional<launch::SignalWatch> signals(std::in_place);  // before the lease: whoever is stopped gives it back
+  int stop_signal = 0;
+  options.stop_asked = [&] {
+    while (const auto signal = signals->next()) {
+      if (*signal == SIGINT || *signal == SIGTERM || *signal == SIGHUP) stop_signal = *signal;
+    }
+    return stop_signal != 0;
+  };
   launch::Membership membership(options);
   for (int last = 0;;) {
+    if (!signals) signals.emplace();
     const auto epoch = membership.wait_after(last);
+    if (!epoch) {
+      if (last > 0) membership.tell(last, {.exit_code = 128 + stop_signal, .asked = true, .text = "was asked to stop"});
+      return 128 + stop_signal;
+    }
     if (epoch->ended) {
       if (epoch->exit_code != 0) say(cat("run ", options.run, " has ended: ", epoch->why));
       return epoch->exit_code;
@@ -85,13 +120,9 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
       return must;
     };
     launch::Launcher launcher(own);
+    signals.reset();  // the launcher has its own
     const int code = launcher.run();
-    const bool asked = code == kExitStoppedOnRequest || launcher.was_asked_to_stop();
-    const bool stopped = ended_from_outside && !asked;
-    membership.tell(last, {.exit_code = stopped && code == 0 ? CommError::kExitCode : code,
-                           .stopped = stopped,
-                           .asked = asked,
-                           .text = launch::ExitStatus{.code = code}.text()});
+    membership.tell(last, outcome_of(launcher, code, ended_from_outside));
   }
 }
 

@@ -12,8 +12,8 @@ namespace {
 using nlohmann::json;
 
 json to_json(const Node& node) {
-  return {
-      {"id", node.id}, {"host", node.host}, {"address", node.address}, {"nproc", node.nproc}, {"ports", node.ports}};
+  return {{"id", node.id},       {"host", node.host},   {"address", node.address},
+          {"nproc", node.nproc}, {"ports", node.ports}, {"before", node.before}};
 }
 
 Node node_of(const json& value) {
@@ -21,7 +21,8 @@ Node node_of(const json& value) {
           .host = value.at("host"),
           .address = value.at("address"),
           .nproc = value.at("nproc"),
-          .ports = value.at("ports")};
+          .ports = value.at("ports"),
+          .before = value.at("before")};
 }
 
 // Nothing for a text that `read` can't read.
@@ -76,10 +77,12 @@ std::optional<Epoch> first_epoch(const EpochView& view, const EpochLimits& limit
   return Epoch{.number = 1, .nodes = members, .why = cat("the run begins with ", names(members))};
 }
 
-// An id may be used again once the nodes of the run that had it have left.
+// Whether all nodes that are there have come after the epoch was over: theirs is another run with the same id.
+bool is_of_the_past(const EpochView& view) {
+  return std::ranges::all_of(view.nodes, [&](const Node& node) { return node.before >= view.epoch->number; });
+}
+
 std::optional<Epoch> another_run(const EpochView& view, const EpochLimits& limits) {
-  const auto was_in_it = [&](const Node& node) { return view.epoch->find(node.id) != nullptr; };
-  if (std::ranges::any_of(view.nodes, was_in_it)) return std::nullopt;
   std::optional<Epoch> first = first_epoch(view, limits);
   if (first) first->number = view.epoch->number + 1;
   return first;
@@ -148,6 +151,9 @@ std::string broken(const EpochView& view) {
   if (!view.epoch || view.epoch->ended) return "";
   const std::vector<Node> lost = lost_nodes(view);
   if (!lost.empty()) return cat(names(lost), lost.size() == 1 ? " is gone" : " are gone");
+  for (const NodeOutcome& each : view.outcomes) {
+    if (each.asked) return "the run was asked to stop";
+  }
   const NodeOutcome* failed = failure(view);
   const auto stopped = std::ranges::find_if(view.outcomes, [](const NodeOutcome& each) { return each.exit_code != 0; });
   if (failed == nullptr && stopped == view.outcomes.end()) return "";
@@ -161,7 +167,8 @@ std::string broken(const EpochView& view) {
 std::optional<Epoch> next_epoch(const EpochView& view, const EpochLimits& limits) {
   if (!view.epoch) return first_epoch(view, limits);
   const Epoch& epoch = *view.epoch;
-  if (epoch.ended) return another_run(view, limits);
+  if (is_of_the_past(view)) return another_run(view, limits);
+  if (epoch.ended) return std::nullopt;
   const std::string why = broken(view);
   // An epoch is over when the ranks of all its nodes have ended that are there.
   for (const Node& node : epoch.nodes) {
@@ -169,7 +176,8 @@ std::optional<Epoch> next_epoch(const EpochView& view, const EpochLimits& limits
   }
   const NodeOutcome* const failed = failure(view);
   for (const NodeOutcome& each : view.outcomes) {
-    if (each.asked) return ended(epoch, each.exit_code, "the run was asked to stop");
+    const int code = each.exit_code != 0 || failed == nullptr ? each.exit_code : failed->exit_code;
+    if (each.asked) return ended(epoch, code, why);
   }
   if (why.empty()) return ended(epoch, 0, "all ranks have ended");
   const int code = failed != nullptr && lost_nodes(view).empty() ? failed->exit_code : CommError::kExitCode;

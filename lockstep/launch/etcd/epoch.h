@@ -17,7 +17,9 @@ struct Node {
   std::string address;  // where its ranks can be reached
   int nproc = 1;
   std::vector<int> ports;  // free ones: the first for a store that all ranks meet at, then one for each rank
+  int before = 0;          // the last epoch that was over when it came
   int64_t joined = 0;      // the order in which nodes came: the revision in which its key was made; not encoded
+  int64_t revision = 0;    // of its key; not encoded
 
   std::string encode() const;
   static std::optional<Node> decode(const std::string& text);

@@ -169,14 +169,35 @@ TEST(Epoch, ARequestToStopEndsIt) {
   EXPECT_TRUE(end->ended && end->exit_code == 130);
 }
 
+TEST(Epoch, ARequestThatRanksAnswerWithSuccessStopsTheOthers) {
+  EpochView view = running();
+  view.outcomes = {{.node = "1", .exit_code = 0, .asked = true}};
+  EXPECT_EQ(broken(view), "the run was asked to stop");
+  view.outcomes.push_back(failed("2", CommError::kExitCode));
+  view.outcomes.push_back(stopped("3"));
+  EXPECT_EQ(next_epoch(view, kLimits)->exit_code, CommError::kExitCode) << "not all ranks have ended well";
+}
+
+// Whether it has ended, or was left by all its nodes.
 TEST(Epoch, AnIdIsUsedAgainOnceItsNodesHaveLeft) {
+  for (const bool ended : {true, false}) {
+    EpochView view = running();
+    view.epoch->ended = ended;
+    view.epoch->restarts = 2;
+    view.nodes = {node("7", 70), node("8", 80), node("9", 90)};
+    for (Node& each : view.nodes) each.before = 1;
+    const auto next = next_epoch(view, kLimits);
+    ASSERT_TRUE(next) << ended;
+    EXPECT_TRUE(next->number == 2 && next->restarts == 0 && !next->ended) << ended;
+  }
+}
+
+TEST(Epoch, ASpareOneOfARunThatHasEndedBeginsNoOther) {
   EpochView view = running();
   view.epoch->ended = true;
-  EXPECT_FALSE(next_epoch(view, kLimits)) << "they are leaving";
-  view.nodes = {node("7", 70), node("8", 80), node("9", 90)};
-  const auto next = next_epoch(view, kLimits);
-  ASSERT_TRUE(next);
-  EXPECT_TRUE(next->number == 2 && next->restarts == 0 && !next->ended);
+  view.nodes = {node("4", 4), node("5", 5), node("6", 6)};
+  view.nodes[2].before = 1;
+  EXPECT_FALSE(next_epoch(view, kLimits)) << "the first two are leaving";
 }
 
 }  // namespace

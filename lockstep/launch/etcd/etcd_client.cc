@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 
@@ -118,13 +119,21 @@ std::string EtcdClient::ask_once(Connection& connection, const std::string& path
       text.append(data, size);
       return true;
     };
+    const Stopwatch watch;
     const auto result = connection.client.send(request);
     if (result || (*status >= 400 && json::accept(text))) return text;
     *status = 0;
     connection.client.stop();
     // A connection that was kept may have been closed by the other side.
     const bool was_kept = result.error() == httplib::Error::Read || result.error() == httplib::Error::Write;
-    if (attempt > 0 || !was_kept) return httplib::to_string(result.error());
+    const bool timed_out = watch.seconds() * 2000 > static_cast<double>(options_.timeout.count());
+    const bool refused =
+        result.error() == httplib::Error::SSLServerVerification || result.error() == httplib::Error::SSLLoadingCerts;
+    if (refused) {
+      throw ConfigError("etcd at ", connection.endpoint, ": ", httplib::to_string(result.error()),
+                        "; correct cacert, cert or key of --rdzv-conf");
+    }
+    if (attempt > 0 || !was_kept || timed_out) return httplib::to_string(result.error());
   }
 }
 
@@ -180,7 +189,9 @@ int64_t EtcdClient::grant(int seconds) {
 
 bool EtcdClient::keep_alive(int64_t lease) {
   const json answer = checked(ask("/v3/lease/keepalive", json{{"ID", std::to_string(lease)}}.dump()), kLeaseNotFound);
-  return answer.contains("result") && number(answer["result"], "TTL") > 0;
+  if (answer.contains("code")) return false;
+  if (!answer.contains("result")) throw CommError("etcd: a lease was not renewed: ", answer.dump().substr(0, 120));
+  return number(answer["result"], "TTL") > 0;
 }
 
 void EtcdClient::revoke(int64_t lease) {

@@ -17,19 +17,30 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLook(200);
 constexpr int64_t kSecond = 1'000'000'000;
 // The lease ends here a little before it does at etcd: what must not be done without it has stopped by then.
-constexpr int64_t kMarginNs = kSecond / 2;
+constexpr int64_t kMarginNs = kSecond * 7 / 10;
+constexpr int64_t kRenewEveryNs = kSecond / 2;
+constexpr const char* kLeaseEnded = "the lease of this node has ended, and others act in its place";
 constexpr int64_t kTellEveryNs = 3 * kSecond;
+
+// All endpoints can be asked once before a lease is lost that was renewed a moment ago.
+Membership::Options patient(Membership::Options options) {
+  const auto endpoints = static_cast<int>(std::max<size_t>(1, options.etcd.endpoints.size()));
+  options.etcd.timeout = std::min(options.etcd.timeout, milliseconds(3000 / endpoints));
+  return options;
+}
 
 double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
-Membership::Membership(Options options) : options_(std::move(options)), client_(options_.etcd) {
+Membership::Membership(Options options) : options_(patient(std::move(options))), client_(options_.etcd) {
   renewed_ns_ = quiet_since_ns_ = monotonic_ns();
   lease_ = client_.grant(options_.lease);
   lease_until_ns_ = renewed_ns_ + options_.lease * kSecond - kMarginNs;
   const EpochView found = look(client_);
-  if (found.epoch && found.epoch->ended) before_ = found.epoch->number;
+  const auto is_there = [&](const Node& node) { return found.epoch->find(node.id) != nullptr; };
+  const bool over = found.epoch && (found.epoch->ended || std::ranges::none_of(found.nodes, is_there));
+  if (over) before_ = found.epoch->number;
   register_self(client_);
   // Signals are for the thread that waits for them.
   sigset_t all, before;
@@ -56,40 +67,42 @@ Membership::~Membership() {
 // The ports are drawn anew each time: those of an epoch that has failed may be taken.
 void Membership::register_self(EtcdClient& client) {
   Node self = options_.self;
+  self.before = before_;
   self.ports = options_.draw_ports();
   if (!client.put(key("nodes/" + self.id), self.encode(), lease_)) lost_ = true;
 }
 
 bool Membership::renew(EtcdClient& client) {
   const int64_t now = monotonic_ns();
-  if (now - renewed_ns_ < kSecond) return true;
+  if (now - renewed_ns_ < kRenewEveryNs) return true;
   if (!client.keep_alive(lease_)) return false;
   renewed_ns_ = now;  // of before it was asked for
   lease_until_ns_ = now + options_.lease * kSecond - kMarginNs;
   return true;
 }
 
+// The nodes are read before their outcomes: one that has told and left is not taken for lost.
 EpochView Membership::look(EtcdClient& client) {
   EpochView view;
-  std::vector<std::pair<int, NodeOutcome>> outcomes;
-  for (const EtcdValue& each : client.list(key(""))) {
-    const std::string rest = each.key.substr(key("").size());
-    if (rest == "epoch") {
-      view.epoch = Epoch::decode(each.value);
-      if (view.epoch) view.epoch->revision = each.modified;
-    } else if (rest.starts_with("nodes/")) {
-      auto node = Node::decode(each.value);
-      if (!node) continue;
-      node->joined = each.created;
-      view.nodes.push_back(std::move(*node));
-    } else if (rest.starts_with("outcomes/")) {
-      if (auto outcome = NodeOutcome::decode(each.value)) outcomes.emplace_back(std::atoi(rest.c_str() + 9), *outcome);
+  for (const EtcdValue& each : client.list(key("epoch"))) {
+    view.epoch = Epoch::decode(each.value);
+    if (!view.epoch) throw CommError("run ", options_.run, ": etcd holds an epoch that this version can't read");
+    view.epoch->revision = each.modified;
+  }
+  for (const EtcdValue& each : client.list(key("nodes/"))) {
+    auto node = Node::decode(each.value);
+    if (!node) continue;
+    node->joined = each.created;
+    node->revision = each.modified;
+    view.nodes.push_back(std::move(*node));
+  }
+  if (view.epoch) {
+    for (const EtcdValue& each : client.list(key("outcomes/" + std::to_string(view.epoch->number) + '/'))) {
+      auto outcome = NodeOutcome::decode(each.value);
+      if (outcome && view.epoch->find(outcome->node) != nullptr) view.outcomes.push_back(std::move(*outcome));
     }
   }
   std::ranges::sort(view.nodes, {}, &Node::joined);
-  for (auto& [epoch, outcome] : outcomes) {
-    if (view.epoch && epoch == view.epoch->number) view.outcomes.push_back(std::move(outcome));
-  }
   std::vector<std::string> there;
   for (const Node& node : view.nodes) there.push_back(node.id);
   if (there != std::exchange(seen_, there)) quiet_since_ns_ = monotonic_ns();
@@ -104,7 +117,8 @@ void Membership::act(EtcdClient& client, const EpochView& view) {
   const auto next = next_epoch(view, options_.limits);
   if (!next) return;
   const EtcdCondition unchanged{key("epoch"), view.epoch ? view.epoch->revision : 0};
-  if (monotonic_ns() < lease_until_ns_) client.put_if({unchanged}, key("epoch"), next->encode());
+  const EtcdCondition there{key("nodes/" + options_.self.id), view.nodes.front().revision};
+  if (monotonic_ns() < lease_until_ns_) client.put_if({unchanged, there}, key("epoch"), next->encode());
 }
 
 void Membership::tell_of_waiting(const EpochView& view) {
@@ -135,10 +149,9 @@ void Membership::follow() {
       if (!renew(client)) lost_ = true;
       view = look(client);
       if (!lost_) act(client, view);
-    } catch (const Error& failure) {
+    } catch (const std::exception& failure) {
       error = failure.what();
     }
-    if (monotonic_ns() >= lease_until_ns_) lost_ = true;
     if (!error.empty() && error != std::exchange(told_error, error)) options_.say(cat("warning: ", error));
     if (error.empty()) {
       told_error.clear();
@@ -153,16 +166,18 @@ void Membership::follow() {
 }
 
 std::optional<Epoch> Membership::wait_after(int last) {
-  const Deadline deadline(milliseconds(static_cast<int64_t>(options_.timeout * 1000)));
+  Stopwatch waited;
   std::unique_lock lock(mutex_);
   while (true) {
-    if (lost_) throw CommError("the lease of this node has ended, and others act in its place");
+    if (lost_) throw CommError(kLeaseEnded);
     const bool is_ours = view_.epoch && view_.epoch->number > before_;
     if (is_ours && view_.epoch->ended) return view_.epoch;
+    // Also one that another node has broken already: its members tell that they have ended.
     if (is_ours && view_.epoch->number > last && view_.epoch->find(options_.self.id) != nullptr) return view_.epoch;
+    const bool runs = is_ours && broken(view_).empty();
+    if (runs) waited.restart();  // others train: this node is a spare one, or done before them
     if (options_.stop_asked()) return std::nullopt;
-    const bool spare = is_ours && broken(view_).empty() && view_.epoch->find(options_.self.id) == nullptr;
-    if (deadline.passed() && !spare) {
+    if (waited.seconds() > options_.timeout) {
       throw CommError("run ", options_.run, ": ", view_.nodes.size(), " of at least ", options_.limits.least,
                       " nodes have come within ", options_.timeout, " s",
                       error_.empty() ? "; start the launcher on the others" : cat("; ", error_));
@@ -185,15 +200,24 @@ std::string Membership::ranks_must_end(int epoch, bool* at_once) const {
 
 void Membership::tell(int epoch, NodeOutcome outcome) {
   outcome.node = options_.self.id;
-  register_self(client_);
-  while (true) {
+  const std::string place = key("outcomes/" + std::to_string(epoch) + '/' + outcome.node);
+  Stopwatch waited;
+  std::string why;
+  while (waited.seconds() < options_.timeout) {
     try {
-      client_.put(key("outcomes/" + std::to_string(epoch) + '/' + outcome.node), outcome.encode());
-      return;
-    } catch (const CommError&) {
-      if (lost_ || monotonic_ns() >= lease_until_ns_) throw CommError("the lease of this node has ended");
+      if (monotonic_ns() < lease_until_ns_ && !lost_) register_self(client_);
+      if (monotonic_ns() < lease_until_ns_ && !lost_) {
+        client_.put(place, outcome.encode());
+        return;
+      }
+    } catch (const CommError& error) {
+      why = error.what();
     }
+    if (lost_) throw CommError(kLeaseEnded);
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kLook);
   }
+  throw CommError("etcd was not told that the ranks of this node ", outcome.text, ": ", why);
 }
 
 }  // namespace lockstep::launch
