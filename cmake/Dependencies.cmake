@@ -16,7 +16,7 @@ find_file(LOCKSTEP_JPEGINT jpegint.h HINTS ${libjpeg_INCLUDE_DIRS} REQUIRED) # o
 pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
 pkg_check_modules(libgif REQUIRED IMPORTED_TARGET libgif)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib) # built with OpenSSL
+pkg_check_modules(libcurl REQUIRED libcurl) # its headers: launch/etcd opens the library
 if(LOCKSTEP_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <memory>
+#include <thread>
 
 #include "lockstep/launch/etcd/testing/etcd_server.h"
 #include "runs.h"
@@ -38,7 +39,7 @@ class Elastic : public testing::Test {
   }
 
   static constexpr int kSteps_ = 600;
-  const EtcdServer etcd_;
+  EtcdServer etcd_;
   const TempDir dir_;
   const std::string run_ = dir_ / "run";
 };
@@ -85,6 +86,21 @@ TEST_F(Elastic, ASpareNodeTakesTheEldestsPlace) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
   }
   EXPECT_EQ(final_of(run_).value("world_size", 0), 2);
+  expect_undisturbed_outcome();
+}
+
+// Longer than that the ranks are ended, and begin anew: the outcome is the same.
+TEST_F(Elastic, AnEtcdThatStandsStillForThreeSecondsChangesNothing) {
+  const Words flags = {"--nnodes=2", "--max-restarts=3"};
+  const auto a = node(flags, training()), b = node(flags, training());
+  ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 10; }, seconds(60))) << a->err() << b->err();
+  etcd_.stop();
+  std::this_thread::sleep_for(seconds(3));
+  etcd_.go_on();
+  for (const auto& each : {a.get(), b.get()}) {
+    const Result result = each->wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
   expect_undisturbed_outcome();
 }
 

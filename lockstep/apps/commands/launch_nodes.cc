@@ -104,10 +104,8 @@ void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& 
     if (scheme != "http" && scheme != "https") {
       throw ConfigError("--", flag, ' ', text, ": expected HOST:", kEtcdPort, ", or http:// or https:// before it");
     }
-    if (at.host.find(':') != std::string::npos) {
-      throw ConfigError("--", flag, ' ', text, ": give etcd's host by a name, or by its IPv4 address");
-    }
-    elastic.etcd.endpoints.push_back(cat(scheme, "://", at.host, ':', at.port));
+    const std::string host = at.host.find(':') == std::string::npos ? at.host : cat('[', at.host, ']');
+    elastic.etcd.endpoints.push_back(cat(scheme, "://", host, ':', at.port));
   }
   elastic.etcd.user = conf.user;
   elastic.etcd.password = conf.password;

@@ -1,13 +1,13 @@
 #include "lockstep/launch/etcd/etcd_client.h"
 
-#include <httplib.h>
+#include <curl/curl.h>
+#include <dlfcn.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 
@@ -74,18 +74,89 @@ std::string message_of(const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+// libcurl's functions. It is opened when etcd is asked: it brings some twenty libraries, which would slow down every
+// start of the launcher.
+struct Curl {
+  decltype(&curl_easy_init) make;
+  decltype(&curl_easy_cleanup) drop;
+  decltype(&curl_easy_setopt) set;
+  decltype(&curl_easy_perform) perform;
+  decltype(&curl_easy_getinfo) get;
+  decltype(&curl_slist_append) append;
+  decltype(&curl_slist_free_all) free_list;
+};
+
+template <typename Function>
+void find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr) throw ConfigError("libcurl.so.4 has no ", name);
+}
+
+Curl open_curl() {
+  void* const library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const why = dlerror();
+    throw ConfigError("etcd is asked by libcurl, which is not here: ", why == nullptr ? "" : why,
+                      "; install it (Debian: libcurl4)");
+  }
+  Curl curl{};
+  find(library, "curl_easy_init", curl.make);
+  find(library, "curl_easy_cleanup", curl.drop);
+  find(library, "curl_easy_setopt", curl.set);
+  find(library, "curl_easy_perform", curl.perform);
+  find(library, "curl_easy_getinfo", curl.get);
+  find(library, "curl_slist_append", curl.append);
+  find(library, "curl_slist_free_all", curl.free_list);
+  return curl;
+}
+
+const Curl& curl() {
+  static const Curl functions = open_curl();
+  return functions;
+}
+
+size_t append_to(const char* data, size_t, size_t size, void* text) {
+  static_cast<std::string*>(text)->append(data, size);
+  return size;
+}
+
+bool is_refusal(CURLcode code) {
+  return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_CACERT_BADFILE;
+}
+
+}  // namespace
+
 struct EtcdClient::Connection {
   std::string endpoint;
-  httplib::Client client;
-  Connection(const std::string& at, const EtcdOptions& options)
-      : endpoint(at), client(at, options.cert_file, options.key_file) {
-    const auto timeout = options.timeout;
-    client.set_connection_timeout(timeout);
-    client.set_read_timeout(timeout);
-    client.set_write_timeout(timeout);
-    client.set_keep_alive(true);
-    client.set_tcp_nodelay(true);
-    if (!options.ca_file.empty()) client.set_ca_cert_path(options.ca_file.c_str());
+  CURL* handle;
+  std::string text;  // of the answer
+  char error[CURL_ERROR_SIZE] = "";
+
+  Connection(const std::string& at, const EtcdOptions& options) : endpoint(at), handle(curl().make()) {
+    if (handle == nullptr) throw CommError("libcurl does not start");
+    const auto milliseconds = static_cast<long>(options.timeout.count());
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_TIMEOUT_MS, milliseconds);
+    set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds);
+    set(CURLOPT_NOPROXY, "*");
+    set(CURLOPT_ERRORBUFFER, error);
+    set(CURLOPT_WRITEFUNCTION, append_to);
+    set(CURLOPT_WRITEDATA, &text);
+    for (const auto& [option, file] : {std::pair(CURLOPT_CAINFO, &options.ca_file),
+                                       {CURLOPT_SSLCERT, &options.cert_file},
+                                       {CURLOPT_SSLKEY, &options.key_file}}) {
+      if (!file->empty()) set(option, file->c_str());
+    }
+  }
+  ~Connection() { curl().drop(handle); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  template <typename Value>
+  void set(CURLoption option, Value value) {
+    curl().set(handle, option, value);
   }
 };
 
@@ -98,43 +169,30 @@ EtcdClient::EtcdClient(EtcdOptions options) : options_(std::move(options)) {
 
 EtcdClient::~EtcdClient() = default;
 
-// Returns the body; `status`: HTTP's, or 0 if nobody answers, and then the body says why. The gateway ends an error by
-// a trailer, which cpp-httplib takes for a broken answer: what came before it counts.
+// Returns the body; `status`: HTTP's, or 0 if nobody answers, and then the body says why.
 std::string EtcdClient::ask_once(Connection& connection, const std::string& path, const std::string& body,
                                  int* status) {
-  for (int attempt = 0;; ++attempt) {
-    std::string text;
-    *status = 0;
-    httplib::Request request;
-    request.method = "POST";
-    request.path = path;
-    request.body = body;
-    request.set_header("Content-Type", "application/json");
-    if (!token_.empty()) request.set_header("Authorization", token_);
-    request.response_handler = [&](const httplib::Response& response) {
-      *status = response.status;
-      return true;
-    };
-    request.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
-      text.append(data, size);
-      return true;
-    };
-    const Stopwatch watch;
-    const auto result = connection.client.send(request);
-    if (result || (*status >= 400 && json::accept(text))) return text;
-    *status = 0;
-    connection.client.stop();
-    // A connection that was kept may have been closed by the other side.
-    const bool was_kept = result.error() == httplib::Error::Read || result.error() == httplib::Error::Write;
-    const bool timed_out = watch.seconds() * 2000 > static_cast<double>(options_.timeout.count());
-    const bool refused =
-        result.error() == httplib::Error::SSLServerVerification || result.error() == httplib::Error::SSLLoadingCerts;
-    if (refused) {
-      throw ConfigError("etcd at ", connection.endpoint, ": ", httplib::to_string(result.error()),
-                        "; correct cacert, cert or key of --rdzv-conf");
-    }
-    if (attempt > 0 || !was_kept || timed_out) return httplib::to_string(result.error());
+  const std::string url = connection.endpoint + path, authorization = "Authorization: " + token_;
+  curl_slist* headers = curl().append(nullptr, "Content-Type: application/json");
+  if (!token_.empty()) headers = curl().append(headers, authorization.c_str());
+  connection.text.clear();
+  connection.error[0] = '\0';
+  connection.set(CURLOPT_URL, url.c_str());
+  connection.set(CURLOPT_HTTPHEADER, headers);
+  connection.set(CURLOPT_POSTFIELDSIZE, static_cast<long>(body.size()));
+  connection.set(CURLOPT_POSTFIELDS, body.c_str());
+  const CURLcode code = curl().perform(connection.handle);
+  long answered = 0;
+  curl().get(connection.handle, CURLINFO_RESPONSE_CODE, &answered);
+  connection.set(CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
+  curl().free_list(headers);
+  *status = code == CURLE_OK ? static_cast<int>(answered) : 0;
+  if (code == CURLE_OK) return connection.text;
+  const std::string why = connection.error[0] == '\0' ? cat("curl error ", static_cast<int>(code)) : connection.error;
+  if (is_refusal(code)) {
+    throw ConfigError("etcd at ", connection.endpoint, ": ", why, "; correct cacert, cert or key of --rdzv-conf");
   }
+  return why;
 }
 
 // Asks the endpoint that answered last, and then the others. A body with an error code of etcd's is returned, too.
