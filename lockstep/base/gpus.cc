@@ -1,34 +1,12 @@
 #include "lockstep/base/gpus.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 
-#include <csignal>
+#include "lockstep/base/signals_blocked.h"
 
 namespace lockstep {
-namespace {
-
-// Threads that begin meanwhile have all signals blocked for ever: the driver's are none of those that may get the
-// process's signals.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
-
 int gpus_of_driver(const char* library) {
-  const SignalsBlocked meanwhile;
+  const SignalsBlocked meanwhile;  // for the driver's threads
   void* const driver = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (driver == nullptr) return 0;
   auto* const init = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));

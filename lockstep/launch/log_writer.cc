@@ -4,13 +4,13 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <map>
 #include <mutex>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/signals_blocked.h"
 
 namespace lockstep::launch {
 
@@ -77,11 +77,8 @@ LogFile LogWriter::open(const std::string& path) {
 void LogWriter::write(const LogFile& file, std::string_view line) {
   if (!thread_.joinable()) {
     // Signals are for the launcher's thread.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const SignalsBlocked meanwhile;
     thread_ = std::thread([state = state_] { state->run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   const std::lock_guard lock(state_->mutex);
   size_t& left_out = state_->left_out[file];

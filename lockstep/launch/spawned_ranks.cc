@@ -6,37 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <exception>
 #include <future>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/signals_blocked.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/report.h"
 #include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::launch {
-namespace {
-
-// Blocks all signals in the thread that is created meanwhile, which inherits the mask: signals are for the caller's
-// threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
-
 SpawnedRanks::SpawnedRanks(const SpawnRequest& request, int nproc)
     : memory_(NodeMemory::create(nproc)),
       board_memory_(memory_.board.get()),
@@ -45,7 +26,7 @@ SpawnedRanks::SpawnedRanks(const SpawnRequest& request, int nproc)
       stopping_(nproc) {
   if (!wake_) throw IoError("spawn: no room for one more descriptor: ", errno_text(errno));
   std::promise<void> started;
-  const SignalsBlocked blocked;
+  const SignalsBlocked blocked;  // signals are for the caller's threads
   thread_ = std::thread([this, &request, nproc, &started] {
     try {
       start_all(request, nproc);

@@ -6,6 +6,7 @@
 #include "lockstep/apps/commands/launch_values.h"
 #include "lockstep/base/error.h"
 #include "lockstep/config/values.h"
+#include "lockstep/launch/unique_id.h"
 
 namespace lockstep::apps {
 namespace {
@@ -49,18 +50,6 @@ std::string host_of_master(const std::string& address) {
   if (at.port == 0) return at.host;
   throw ConfigError("--master-addr ", address, ": the port has an option of its own; type --master-addr ", at.host,
                     " --master-port ", at.port);
-}
-
-std::string unique_id() {
-  const std::string path = "/proc/sys/kernel/random/uuid";
-  std::string id;
-  if (FILE* const file = std::fopen(path.c_str(), "r")) {
-    char text[64] = "";
-    if (std::fgets(text, sizeof text, file) != nullptr) id = text;
-    std::fclose(file);
-  }
-  while (!id.empty() && id.back() == '\n') id.pop_back();
-  return id.empty() ? "standalone" : id;
 }
 
 void refuse_backend(const std::string& backend) {
@@ -109,9 +98,9 @@ void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& 
   }
   elastic.etcd.user = conf.user;
   elastic.etcd.password = conf.password;
-  elastic.etcd.ca_file = conf.ca_file;
-  elastic.etcd.cert_file = conf.cert_file;
-  elastic.etcd.key_file = conf.key_file;
+  elastic.etcd.http.ca_file = conf.ca_file;
+  elastic.etcd.http.cert_file = conf.cert_file;
+  elastic.etcd.http.key_file = conf.key_file;
   elastic.limits = {
       .least = nodes.least, .most = nodes.most, .max_restarts = plan.max_restarts, .last_call = conf.last_call};
   elastic.address = is_paddles ? options.host : options.local_addr;
@@ -265,7 +254,7 @@ void plan_nodes(const LaunchOptions& options, const LaunchMachine& machine, Laun
       throw ConfigError("--standalone and --nnodes ", options.nnodes,
                         ": standalone is one node; leave one of them out");
     layout.master_addr = options.local_addr.empty() ? "localhost" : options.local_addr;
-    layout.run_id = unique_id();
+    layout.run_id = launch::unique_id();
     return;
   }
   if (nodes == 1 && !(is_paddles && !options.ips.empty() && options.master.empty()))

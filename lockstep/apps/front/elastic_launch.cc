@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 #include <optional>
 
-#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/launch/environment.h"
@@ -15,6 +13,7 @@
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/process.h"
 #include "lockstep/launch/signals.h"
+#include "lockstep/launch/unique_id.h"
 
 namespace lockstep::front {
 namespace {
@@ -25,20 +24,17 @@ void say(const std::string& line) {
   if (poll(&state, 1, 0) == 1) write_all(STDERR_FILENO, line + '\n');
 }
 
-std::string unique_id() {
-  std::string id;
-  std::getline(std::ifstream("/proc/sys/kernel/random/uuid"), id);
-  return cat(host_name(), '-', getpid(), '-', id);
-}
-
 launch::Membership::Options options_of(const apps::LaunchPlan& plan) {
   const std::string address = plan.elastic->address.empty() ? host_name() : plan.elastic->address;
-  launch::Membership::Options options{
-      .etcd = plan.elastic->etcd,
-      .run = plan.layout.run_id,
-      .self = {.id = unique_id(), .host = host_name(), .address = address, .nproc = plan.nproc, .ports = {}},
-      .limits = plan.elastic->limits,
-      .timeout = plan.elastic->timeout};
+  launch::Membership::Options options{.etcd = plan.elastic->etcd,
+                                      .run = plan.layout.run_id,
+                                      .self = {.id = cat(host_name(), '-', getpid(), '-', launch::unique_id()),
+                                               .host = host_name(),
+                                               .address = address,
+                                               .nproc = plan.nproc,
+                                               .ports = {}},
+                                      .limits = plan.elastic->limits,
+                                      .timeout = plan.elastic->timeout};
   options.draw_ports = [nproc = plan.nproc] { return launch::free_ports(nproc + 1); };
   options.say = say;
   return options;

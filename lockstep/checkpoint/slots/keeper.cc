@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "lockstep/base/exception_text.h"
 #include "lockstep/base/lower_priority.h"
 #include "lockstep/base/no_threads.h"
+#include "lockstep/base/signals_blocked.h"
 #include "lockstep/checkpoint/files/atomic_file.h"
 #include "lockstep/checkpoint/files/step_folder.h"
 #include "lockstep/checkpoint/files/zip_layout.h"
@@ -93,16 +93,12 @@ Keeper::Keeper(std::shared_ptr<Slots> slots, Options options) {
   if (!options.write) options.write = write_pages;
   state_ = std::make_shared<State>(std::move(slots), std::move(options));
   // Signals are for the owner's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked meanwhile;
   try {
     thread_ = std::thread([state = state_] { state->run(); });
   } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw_no_threads(1, "to save checkpoints", error);
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Keeper::~Keeper() {

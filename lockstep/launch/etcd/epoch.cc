@@ -69,11 +69,17 @@ Epoch ended(const Epoch& epoch, int exit_code, std::string why) {
   return end;
 }
 
+// The nodes that train next: those that are there, up to the most that are wanted.
+std::vector<Node> members_of(const EpochView& view, const EpochLimits& limits) {
+  std::vector<Node> members = view.nodes;
+  if (std::ssize(members) > limits.most) members.resize(static_cast<size_t>(limits.most));
+  return members;
+}
+
 std::optional<Epoch> first_epoch(const EpochView& view, const EpochLimits& limits) {
   const auto there = std::ssize(view.nodes);
   if (there < limits.least || (there < limits.most && view.quiet < limits.last_call)) return std::nullopt;
-  std::vector<Node> members = view.nodes;
-  members.resize(static_cast<size_t>(std::min<std::ptrdiff_t>(there, limits.most)));
+  const std::vector<Node> members = members_of(view, limits);
   return Epoch{.number = 1, .nodes = members, .why = cat("the run begins with ", names(members))};
 }
 
@@ -186,10 +192,8 @@ std::optional<Epoch> next_epoch(const EpochView& view, const EpochLimits& limits
     const std::string none = limits.max_restarts == 0 ? "" : cat(", after ", epoch.restarts, " restarts");
     return ended(epoch, code, why + none);
   }
-  const auto there = std::ssize(view.nodes);
-  if (there < limits.least) return std::nullopt;  // they may come back
-  std::vector<Node> members = view.nodes;
-  members.resize(static_cast<size_t>(std::min<std::ptrdiff_t>(there, limits.most)));
+  if (std::ssize(view.nodes) < limits.least) return std::nullopt;  // they may come back
+  const std::vector<Node> members = members_of(view, limits);
   return Epoch{
       .number = epoch.number + 1,
       .restarts = epoch.restarts + 1,

@@ -1,19 +1,20 @@
 // etcd's keys and leases, through its JSON gateway (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway).
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "lockstep/launch/etcd/http_client.h"
 
 namespace lockstep::launch {
 
 struct EtcdOptions {
-  std::vector<std::string> endpoints;  // "host:2379", or with http:// or https:// before it; tried in their order
+  std::vector<std::string> endpoints;  // "host:2379" or "https://host:2379", tried in their order
   std::string user = {}, password = {};
-  std::string ca_file = {}, cert_file = {}, key_file = {};  // PEM; with https
-  std::chrono::milliseconds timeout{1500};                  // for an endpoint to answer
+  HttpClient::Options http = {};
 };
 
 struct EtcdValue {
@@ -32,7 +33,6 @@ struct EtcdCondition {
 class EtcdClient {
  public:
   explicit EtcdClient(EtcdOptions options);
-  ~EtcdClient();
 
   // Returns a new lease, which ends after so many seconds without keep_alive(), and with it its keys.
   int64_t grant(int seconds);
@@ -46,14 +46,13 @@ class EtcdClient {
   std::vector<EtcdValue> list(const std::string& prefix);
 
  private:
-  struct Connection;
-  std::string ask(const std::string& path, const std::string& body);
-  std::string ask_once(Connection& connection, const std::string& path, const std::string& body, int* status);
+  nlohmann::json ask(const std::string& path, const nlohmann::json& body, int expected = 0);
+  nlohmann::json ask_any(const std::string& path, const nlohmann::json& body);
   void authenticate();
 
   EtcdOptions options_;
-  std::vector<std::unique_ptr<Connection>> connections_;
-  size_t current_ = 0;  // the endpoint that has answered last
+  std::vector<std::unique_ptr<HttpClient>> clients_;  // of the endpoints
+  size_t current_ = 0;                                // the one that has answered last
   std::string token_;
 };
 

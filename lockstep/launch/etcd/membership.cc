@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <utility>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/signals_blocked.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::launch {
@@ -25,7 +25,7 @@ constexpr int64_t kTellEveryNs = 3 * kSecond;
 // All endpoints can be asked once before a lease is lost that was renewed a moment ago.
 Membership::Options patient(Membership::Options options) {
   const auto endpoints = static_cast<int>(std::max<size_t>(1, options.etcd.endpoints.size()));
-  options.etcd.timeout = std::min(options.etcd.timeout, milliseconds(3000 / endpoints));
+  options.etcd.http.timeout = std::min(options.etcd.http.timeout, milliseconds(3000 / endpoints));
   return options;
 }
 
@@ -43,11 +43,8 @@ Membership::Membership(Options options) : options_(patient(std::move(options))),
   if (over) before_ = found.epoch->number;
   register_self(client_);
   // Signals are for the thread that waits for them.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked meanwhile;
   thread_ = std::thread([this] { follow(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Membership::~Membership() {

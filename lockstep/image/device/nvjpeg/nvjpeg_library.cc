@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/find_function.h"
 
 namespace lockstep::image {
 namespace {
@@ -39,11 +40,9 @@ void* open_library() {
 
 template <typename Function>
 void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr) {
-    throw ConfigError("--decode device: ", library_name(), " has no ", name, ", so it is older than this build's",
-                      kRemedy);
-  }
+  if (find_function(library, name, function)) return;
+  throw ConfigError("--decode device: ", library_name(), " has no ", name, ", so it is older than this build's",
+                    kRemedy);
 }
 
 }  // namespace
