@@ -250,14 +250,18 @@ void Attempt::watch() {
 
 // No rank of this node has failed: none is the root cause.
 void Attempt::end_from_outside() {
-  if (!spec_.must_end || group_->all_ended()) return;
+  constexpr int64_t kAskEveryNs = 100'000'000;
+  const int64_t now_ns = monotonic_ns();
+  if (!spec_.must_end || now_ns - asked_others_ns_ < kAskEveryNs) return;
+  asked_others_ns_ = now_ns;
   const MustEnd must = spec_.must_end();
-  if (must.why.empty()) return;
+  // Ranks that have been asked to stop save, and end by themselves.
+  if (must.why.empty() || (stop_.request.asked() && !must.at_once)) return;
   if (!failure_.begun()) {
     terminal_.say(cat("ending the ranks of this node: ", must.why));
     first_failure_ = must.why;
     failed_ns_ = board_->running_ns();
-    failure_.begin(monotonic_ns());
+    failure_.begin(now_ns);
   }
   for (size_t rank = 0; must.at_once && rank < group_->ranks().size(); ++rank) group_->stop(rank, SIGKILL);
 }

@@ -109,6 +109,7 @@ class Attempt {
 
   std::optional<ProgressWatch> watch_;
   std::optional<ProgressWatch::Hang> hang_;  // that the launcher has ended
+  int64_t asked_others_ns_ = 0;              // monotonic_ns() of the last question whether the ranks must end
   int64_t looked_ns_ = 0;                    // monotonic_ns() of the last look at the ranks' progress
   Stopping failure_;                         // begun when the first rank failed
   std::string first_failure_;                // "rank 1 was killed by SIGKILL"

@@ -165,6 +165,28 @@ TEST_F(LauncherTest, AProgramThatEndsWellOnASignalIsNoFailure) {
             0);
 }
 
+TEST_F(LauncherTest, RanksThatSaveBecauseTheyWereAskedToStopAreNotEndedFromOutside) {
+  Options options = shell(1, "trap 'sleep 3; exit 0' TERM; echo $$ >$FOLDER/pids/$RANK; while :; do sleep 0.01; done");
+  options.stop_by = Launcher::StopBy::kSignal;
+  const Stopwatch watch;
+  options.must_end = [&watch] { return MustEnd{.why = watch.seconds() > 1 ? "the others have stopped" : ""}; };
+  const int code = run(options, [&](pid_t front) {
+    pids(1);
+    kill(front, SIGTERM);
+  });
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(err(), Not(HasSubstr("the others have stopped")));
+}
+
+TEST_F(LauncherTest, RanksAreEndedFromOutside) {
+  Options options = shell(2, "echo $$ >$FOLDER/pids/$RANK; exec sleep 100");
+  options.must_end = [] { return MustEnd{.why = "node b is gone"}; };
+  const Stopwatch watch;
+  run(options, [](pid_t) {});
+  EXPECT_LT(watch.seconds(), 30);
+  EXPECT_THAT(err(), HasSubstr("ending the ranks of this node: node b is gone"));
+}
+
 TEST_F(LauncherTest, ASecondSignalKillsAtOnce) {
   Options options = shell(2, "trap '' INT TERM; echo $$ >$FOLDER/pids/$RANK; while :; do sleep 0.01; done");
   const int code = run(options, [&](pid_t front) {

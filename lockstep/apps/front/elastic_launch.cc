@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <optional>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/host_name.h"
@@ -68,7 +67,8 @@ launch::RankLayout layout_of(const launch::RankLayout& base, const launch::Epoch
 launch::NodeOutcome outcome_of(const launch::Launcher& launcher, int code, bool ended_from_outside) {
   const bool asked = launcher.was_asked_to_stop() || (code == kExitStoppedOnRequest && !ended_from_outside);
   // A rank that has failed by itself before is the cause all the same.
-  const bool stopped = ended_from_outside && !asked && (code == 0 || code == CommError::kExitCode);
+  const bool stopped =
+      ended_from_outside && !asked && (code == 0 || code == CommError::kExitCode || code == kExitStoppedOnRequest);
   const auto status = code > 128 ? launch::ExitStatus{.signal = code - 128} : launch::ExitStatus{.code = code};
   return {.node = "",
           .exit_code = stopped ? CommError::kExitCode : code,
@@ -78,21 +78,39 @@ launch::NodeOutcome outcome_of(const launch::Launcher& launcher, int code, bool 
           .text = stopped ? "the others could not go on" : status.text()};
 }
 
+// An error of the launcher's own is told, too: no rank has been started.
+launch::NodeOutcome run_ranks(launch::Membership& membership, int epoch, const launch::RunSpec& spec,
+                              const bool& ended_from_outside) {
+  try {
+    launch::Launcher launcher(spec);
+    const int code = launcher.run();
+    return outcome_of(launcher, code, ended_from_outside);
+  } catch (const Error& error) {
+    try {
+      membership.tell(epoch, {.exit_code = error.exit_code(), .repeats = true, .text = error.what()});
+    } catch (const Error& untold) {
+      say(cat("warning: ", untold.what()));
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
   launch::Membership::Options options = options_of(plan);
-  std::optional<launch::SignalWatch> signals(std::in_place);  // before the lease: whoever is stopped gives it back
+  // Made before the lease: whoever is stopped gives it back. The launcher has a watch of its own meanwhile.
+  launch::SignalWatch signals;
   int stop_signal = 0;
   options.stop_asked = [&] {
-    while (const auto signal = signals->next()) {
+    while (const auto signal = signals.next()) {
+      if (*signal == SIGTSTP) signals.stop_here();
       if (*signal == SIGINT || *signal == SIGTERM || *signal == SIGHUP) stop_signal = *signal;
     }
     return stop_signal != 0;
   };
   launch::Membership membership(options);
   for (int last = 0;;) {
-    if (!signals) signals.emplace();
     const auto epoch = membership.wait_after(last);
     if (!epoch) {
       if (last > 0) membership.tell(last, {.exit_code = 128 + stop_signal, .asked = true, .text = "was asked to stop"});
@@ -115,10 +133,7 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
       ended_from_outside = ended_from_outside || !must.why.empty();
       return must;
     };
-    launch::Launcher launcher(own);
-    signals.reset();  // the launcher has its own
-    const int code = launcher.run();
-    membership.tell(last, outcome_of(launcher, code, ended_from_outside));
+    membership.tell(last, run_ranks(membership, last, own, ended_from_outside));
   }
 }
 

@@ -37,6 +37,16 @@ std::string decoded(const std::string& text) {
   return bytes;
 }
 
+// Returns what `read` returns. Something else than etcd, such as a proxy, may have answered.
+template <typename Read>
+auto understood(const json& answer, Read read) {
+  try {
+    return read(answer);
+  } catch (const std::exception&) {  // of a wrong type, or no number
+    throw CommError("etcd: an answer that can't be understood: ", answer.dump().substr(0, 120));
+  }
+}
+
 // The gateway writes 64-bit numbers as strings, and leaves zeros out.
 int64_t number(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -61,7 +71,11 @@ std::string with_scheme(const std::string& endpoint) {
   return endpoint.find("://") == std::string::npos ? "http://" + endpoint : endpoint;
 }
 
-int code_of(const json& answer) { return static_cast<int>(number(answer, "code")); }
+int code_of(const json& answer) {
+  const auto found = answer.find("code");
+  if (found == answer.end()) return 0;
+  return found->is_number_integer() ? found->get<int>() : kUnknown;
+}
 
 std::string message_of(const json& answer) {
   const auto error = answer.find("error");
@@ -81,21 +95,24 @@ EtcdClient::EtcdClient(EtcdOptions options) : options_(std::move(options)) {
 json EtcdClient::ask_any(const std::string& path, const json& body) {
   const std::string text = body.dump();
   std::string why;
+  size_t refused = 0;
   for (size_t tried = 0; tried < clients_.size(); ++tried) {
     HttpClient& client = *clients_[current_];
     const HttpAnswer answer = client.post(path, text, token_);
     json found = parsed(answer);
-    if (answer.status != 0 && (answer.status < 500 || code_of(found) == kLeaseNotFound)) return found;
+    if (answer.status != 0 && answer.status < 500) return found;
     why += cat(why.empty() ? "" : "; ", client.server(), ": ", answer.status == 0 ? answer.text : message_of(found));
+    refused += answer.refused ? 1 : 0;
     current_ = (current_ + 1) % clients_.size();
   }
+  if (refused == clients_.size()) throw ConfigError("etcd at ", why, "; correct cacert, cert or key of --rdzv-conf");
   throw CommError("etcd does not answer (", why, ")");
 }
 
 void EtcdClient::authenticate() {
   token_.clear();
   const json answer = ask_any("/v3/auth/authenticate", {{"name", options_.user}, {"password", options_.password}});
-  if (!answer.contains("token")) {
+  if (!answer.contains("token") || !answer["token"].is_string()) {
     throw ConfigError("etcd refuses user ", options_.user, ": ", message_of(answer),
                       "; correct user or password of --rdzv-conf");
   }
@@ -107,7 +124,8 @@ json EtcdClient::ask(const std::string& path, const json& body, int expected) {
   const bool as_user = !options_.user.empty();
   if (as_user && token_.empty()) authenticate();
   json answer = ask_any(path, body);
-  if (as_user && code_of(answer) == kUnauthenticated) {
+  // Also a token of before etcd's users have changed is invalid.
+  if (as_user && (code_of(answer) == kUnauthenticated || code_of(answer) == kInvalid)) {
     authenticate();
     answer = ask_any(path, body);
   }
@@ -120,14 +138,16 @@ json EtcdClient::ask(const std::string& path, const json& body, int expected) {
 }
 
 int64_t EtcdClient::grant(int seconds) {
-  return number(ask("/v3/lease/grant", {{"TTL", std::to_string(seconds)}}), "ID");
+  return understood(ask("/v3/lease/grant", {{"TTL", std::to_string(seconds)}}),
+                    [](const json& answer) { return number(answer, "ID"); });
 }
 
 bool EtcdClient::keep_alive(int64_t lease) {
   const json answer = ask("/v3/lease/keepalive", {{"ID", std::to_string(lease)}}, kLeaseNotFound);
   if (answer.contains("code")) return false;
-  if (!answer.contains("result")) throw CommError("etcd: a lease was not renewed: ", answer.dump().substr(0, 120));
-  return number(answer["result"], "TTL") > 0;
+  if (!answer.contains("result") || !answer["result"].is_object())
+    throw CommError("etcd: a lease was not renewed: ", answer.dump().substr(0, 120));
+  return understood(answer, [](const json& renewed) { return number(renewed.at("result"), "TTL") > 0; });
 }
 
 void EtcdClient::revoke(int64_t lease) { ask("/v3/lease/revoke", {{"ID", std::to_string(lease)}}, kLeaseNotFound); }
@@ -150,21 +170,22 @@ bool EtcdClient::put_if(const std::vector<EtcdCondition>& conditions, const std:
   const json write = {{"request_put", {{"key", encoded(key)}, {"value", encoded(value)}}}};
   const json body = {{"compare", compare}, {"success", json::array({write})}};
   const json answer = ask("/v3/kv/txn", body);
-  return answer.contains("succeeded") && answer["succeeded"].get<bool>();
+  return understood(answer, [](const json& done) { return done.value("succeeded", false); });
 }
 
 std::vector<EtcdValue> EtcdClient::list(const std::string& prefix) {
   const json body = {{"key", encoded(prefix)}, {"range_end", encoded(end_of(prefix))}};
-  const json answer = ask("/v3/kv/range", body);
-  std::vector<EtcdValue> values;
-  if (!answer.contains("kvs")) return values;
-  for (const json& each : answer["kvs"]) {
-    values.push_back({.key = decoded(each.at("key").get<std::string>()),
-                      .value = decoded(each.value("value", std::string())),
-                      .created = number(each, "create_revision"),
-                      .modified = number(each, "mod_revision")});
-  }
-  return values;
+  return understood(ask("/v3/kv/range", body), [](const json& answer) {
+    std::vector<EtcdValue> values;
+    if (!answer.contains("kvs")) return values;
+    for (const json& each : answer["kvs"]) {
+      values.push_back({.key = decoded(each.at("key").get<std::string>()),
+                        .value = decoded(each.value("value", std::string())),
+                        .created = number(each, "create_revision"),
+                        .modified = number(each, "mod_revision")});
+    }
+    return values;
+  });
 }
 
 }  // namespace lockstep::launch

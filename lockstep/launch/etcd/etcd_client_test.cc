@@ -1,7 +1,11 @@
 #include "lockstep/launch/etcd/etcd_client.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -59,6 +63,73 @@ TEST(EtcdClient, AsksTheNextEndpointWhereOneDoesNotAnswer) {
     FAIL() << "nobody listens there";
   } catch (const CommError& error) {
     EXPECT_THAT(error.what(), HasSubstr("etcd does not answer (http://127.0.0.1:1: "));
+  }
+}
+
+// A proxy, or another server at etcd's port.
+class Impostor {
+ public:
+  explicit Impostor(const std::string& body)
+      : answer_("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+                body),
+        listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    socklen_t size = sizeof at;
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&at), size), 0);
+    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    EXPECT_EQ(listen(listener_, 8), 0);
+    endpoint_ = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Impostor() {
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+  Impostor(const Impostor&) = delete;
+  Impostor& operator=(const Impostor&) = delete;
+
+  const std::string& endpoint() const { return endpoint_; }
+
+ private:
+  void serve() const {
+    for (int peer = 0; (peer = accept(listener_, nullptr, nullptr)) >= 0; close(peer)) {
+      char request[4096];
+      if (recv(peer, request, sizeof request, 0) > 0) send(peer, answer_.data(), answer_.size(), MSG_NOSIGNAL);
+    }
+  }
+
+  std::string answer_, endpoint_;
+  int listener_;
+  std::thread thread_;
+};
+
+TEST(EtcdClient, AnAnswerThatIsNotEtcdsIsAnError) {
+  for (const char* body : {"<html>", "[]", R"({"code": "Forbidden"})", R"({"kvs": 3})", R"({"kvs": [{"key": null}]})",
+                           R"({"kvs": [{"key": "YQ==", "mod_revision": "x"}]})"}) {
+    const Impostor impostor(body);
+    EtcdClient client({.endpoints = {impostor.endpoint()}});
+    EXPECT_THROW(client.list("/"), CommError) << body;
+  }
+  const Impostor impostor(R"({"ID": "none", "TTL": {}, "result": 3, "succeeded": "so"})");
+  EtcdClient client({.endpoints = {impostor.endpoint()}});
+  EXPECT_THROW(client.grant(5), CommError);
+  EXPECT_THROW(client.keep_alive(1), CommError);
+  EXPECT_THROW(client.put_if({}, "/t", "x"), CommError);
+}
+
+// Its certificate is refused, here for there is no file of authorities.
+TEST(EtcdClient, AnEndpointThatIsRefusedDoesNotKeepTheOthersFromBeingAsked) {
+  const EtcdServer etcd;
+  const HttpClient::Options http{.ca_file = "/none"};
+  EtcdClient client({.endpoints = {"https://" + etcd.endpoint(), etcd.endpoint()}, .http = http});
+  EXPECT_TRUE(client.put("/t", "x"));
+  EtcdClient none({.endpoints = {"https://" + etcd.endpoint()}, .http = http});
+  try {
+    none.list("/");
+    FAIL() << "its certificate can't be checked";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("correct cacert, cert or key"));
   }
 }
 

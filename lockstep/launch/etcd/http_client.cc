@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <dlfcn.h>
+#include <sys/socket.h>
 
 #include <utility>
 
@@ -53,6 +54,11 @@ size_t append_to(const char* data, size_t, size_t size, void* text) {
   return size;
 }
 
+// Ranks that are started meanwhile do not get it.
+curl_socket_t open_socket(void*, curlsocktype, curl_sockaddr* at) {
+  return socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
+}
+
 bool is_refusal(CURLcode code) {
   return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_CACERT_BADFILE;
 }
@@ -86,6 +92,7 @@ HttpClient::HttpClient(std::string server, const Options& options)
   handle_->set(CURLOPT_ERRORBUFFER, handle_->error);
   handle_->set(CURLOPT_WRITEFUNCTION, append_to);
   handle_->set(CURLOPT_WRITEDATA, &handle_->text);
+  handle_->set(CURLOPT_OPENSOCKETFUNCTION, open_socket);
   for (const auto& [option, file] : {std::pair(CURLOPT_CAINFO, &options.ca_file),
                                      {CURLOPT_SSLCERT, &options.cert_file},
                                      {CURLOPT_SSLKEY, &options.key_file}}) {
@@ -110,11 +117,9 @@ HttpAnswer HttpClient::post(const std::string& path, const std::string& json, co
   curl().get(handle_->curl_handle, CURLINFO_RESPONSE_CODE, &status);
   handle_->set(CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
   curl().free_list(headers);
-  if (code == CURLE_OK) return {static_cast<int>(status), std::move(handle_->text)};
+  if (code == CURLE_OK) return {.status = static_cast<int>(status), .text = std::move(handle_->text)};
   const std::string why = handle_->error[0] == '\0' ? cat("curl error ", static_cast<int>(code)) : handle_->error;
-  if (is_refusal(code))
-    throw ConfigError("etcd at ", server_, ": ", why, "; correct cacert, cert or key of --rdzv-conf");
-  return {0, why};
+  return {.status = 0, .text = why, .refused = is_refusal(code)};
 }
 
 }  // namespace lockstep::launch

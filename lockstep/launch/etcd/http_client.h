@@ -9,8 +9,9 @@
 namespace lockstep::launch {
 
 struct HttpAnswer {
-  int status = 0;    // HTTP's; 0: there is none
-  std::string text;  // the body; without one why
+  int status = 0;        // HTTP's; 0: there is none
+  std::string text;      // the body; without one why
+  bool refused = false;  // without one: a certificate was, here or there
 };
 
 // One server. One thread.
@@ -29,8 +30,7 @@ class HttpClient {
 
   const std::string& server() const { return server_; }
 
-  // Posts JSON. `token`: for the header Authorization; empty: without it. Throws ConfigError for certificates that are
-  // refused, here or there.
+  // Posts JSON. `token`: for the header Authorization; empty: without it.
   HttpAnswer post(const std::string& path, const std::string& json, const std::string& token = "");
 
  private:

@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLook(200);
 constexpr int64_t kSecond = 1'000'000'000;
+constexpr int kLease = 5;  // seconds
 // The lease ends here a little before it does at etcd: what must not be done without it has stopped by then.
 constexpr int64_t kMarginNs = kSecond * 7 / 10;
 constexpr int64_t kRenewEveryNs = kSecond / 2;
@@ -33,18 +34,27 @@ double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
-Membership::Membership(Options options) : options_(patient(std::move(options))), client_(options_.etcd) {
+Membership::Membership(Options options)
+    : options_(patient(std::move(options))), client_(options_.etcd), followers_(options_.etcd) {
   renewed_ns_ = quiet_since_ns_ = monotonic_ns();
-  lease_ = client_.grant(options_.lease);
-  lease_until_ns_ = renewed_ns_ + options_.lease * kSecond - kMarginNs;
+  lease_ = client_.grant(kLease);
+  lease_until_ns_ = renewed_ns_ + kLease * kSecond - kMarginNs;
+  try {
+    join();
+  } catch (...) {
+    give_back();  // others do not wait for a node that is not there
+    throw;
+  }
+  const SignalsBlocked meanwhile;  // they are for the thread that waits for them
+  thread_ = std::thread([this] { follow(); });
+}
+
+void Membership::join() {
   const EpochView found = look(client_);
   const auto is_there = [&](const Node& node) { return found.epoch->find(node.id) != nullptr; };
   const bool over = found.epoch && (found.epoch->ended || std::ranges::none_of(found.nodes, is_there));
   if (over) before_ = found.epoch->number;
   register_self(client_);
-  // Signals are for the thread that waits for them.
-  const SignalsBlocked meanwhile;
-  thread_ = std::thread([this] { follow(); });
 }
 
 Membership::~Membership() {
@@ -54,9 +64,13 @@ Membership::~Membership() {
   }
   changed_.notify_all();
   thread_.join();
+  give_back();
+}
+
+void Membership::give_back() noexcept {
   try {
     client_.revoke(lease_);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // It ends by itself.
   }
 }
@@ -69,24 +83,32 @@ void Membership::register_self(EtcdClient& client) {
   if (!client.put(key("nodes/" + self.id), self.encode(), lease_)) lost_ = true;
 }
 
-bool Membership::renew(EtcdClient& client) {
+void Membership::renew(EtcdClient& client) {
   const int64_t now = monotonic_ns();
-  if (now - renewed_ns_ < kRenewEveryNs) return true;
-  if (!client.keep_alive(lease_)) return false;
+  if (now - renewed_ns_ < kRenewEveryNs) return;
+  if (!client.keep_alive(lease_)) {
+    lost_ = true;
+    return;
+  }
   renewed_ns_ = now;  // of before it was asked for
-  lease_until_ns_ = now + options_.lease * kSecond - kMarginNs;
-  return true;
+  lease_until_ns_ = now + kLease * kSecond - kMarginNs;
+}
+
+// The lease is renewed between the lists, each of which may take as long as etcd is waited for.
+std::vector<EtcdValue> Membership::list(EtcdClient& client, const std::string& rest) {
+  renew(client);
+  return client.list(key(rest));
 }
 
 // The nodes are read before their outcomes: one that has told and left is not taken for lost.
 EpochView Membership::look(EtcdClient& client) {
   EpochView view;
-  for (const EtcdValue& each : client.list(key("epoch"))) {
+  for (const EtcdValue& each : list(client, "epoch")) {
     view.epoch = Epoch::decode(each.value);
     if (!view.epoch) throw CommError("run ", options_.run, ": etcd holds an epoch that this version can't read");
     view.epoch->revision = each.modified;
   }
-  for (const EtcdValue& each : client.list(key("nodes/"))) {
+  for (const EtcdValue& each : list(client, "nodes/")) {
     auto node = Node::decode(each.value);
     if (!node) continue;
     node->joined = each.created;
@@ -94,7 +116,7 @@ EpochView Membership::look(EtcdClient& client) {
     view.nodes.push_back(std::move(*node));
   }
   if (view.epoch) {
-    for (const EtcdValue& each : client.list(key("outcomes/" + std::to_string(view.epoch->number) + '/'))) {
+    for (const EtcdValue& each : list(client, "outcomes/" + std::to_string(view.epoch->number) + '/')) {
       auto outcome = NodeOutcome::decode(each.value);
       if (outcome && view.epoch->find(outcome->node) != nullptr) view.outcomes.push_back(std::move(*outcome));
     }
@@ -119,12 +141,13 @@ void Membership::act(EtcdClient& client, const EpochView& view) {
 }
 
 void Membership::tell_of_waiting(const EpochView& view) {
-  const bool runs = view.epoch && !view.epoch->ended && broken(view).empty();
+  const Epoch* const epoch = view.epoch && view.epoch->number > before_ ? &*view.epoch : nullptr;
+  const bool runs = epoch != nullptr && !epoch->ended && broken(view).empty();
   std::string line;
-  if (runs && view.epoch->find(options_.self.id) == nullptr) {
-    line = cat("this node is a spare one: ", view.epoch->nodes.size(), " nodes train in epoch ", view.epoch->number);
-  } else if (!runs && !(view.epoch && view.epoch->ended) &&
-             std::ssize(view.nodes) < (view.epoch ? options_.limits.least : options_.limits.most)) {
+  if (runs && epoch->find(options_.self.id) == nullptr) {
+    line = cat("this node is a spare one: ", epoch->nodes.size(), " nodes train in epoch ", epoch->number);
+  } else if (!runs && !(epoch != nullptr && epoch->ended) &&
+             std::ssize(view.nodes) < (epoch != nullptr ? options_.limits.least : options_.limits.most)) {
     const int wanted = options_.limits.least;
     line = cat(view.nodes.size(), " of ", wanted, wanted < options_.limits.most ? " or more" : "",
                " nodes have come to run ", options_.run);
@@ -137,15 +160,13 @@ void Membership::tell_of_waiting(const EpochView& view) {
 }
 
 void Membership::follow() {
-  EtcdClient client(options_.etcd);
   std::string told_error;
   while (true) {
     std::string error;
     EpochView view;
     try {
-      if (!renew(client)) lost_ = true;
-      view = look(client);
-      if (!lost_) act(client, view);
+      view = look(followers_);
+      if (!lost_) act(followers_, view);
     } catch (const std::exception& failure) {
       error = failure.what();
     }
@@ -200,14 +221,15 @@ void Membership::tell(int epoch, NodeOutcome outcome) {
   const std::string place = key("outcomes/" + std::to_string(epoch) + '/' + outcome.node);
   Stopwatch waited;
   std::string why;
-  while (waited.seconds() < options_.timeout) {
+  // Who is asked to stop waits no longer than the others do for this node.
+  while (waited.seconds() < (options_.stop_asked() ? kLease : options_.timeout)) {
     try {
       if (monotonic_ns() < lease_until_ns_ && !lost_) register_self(client_);
       if (monotonic_ns() < lease_until_ns_ && !lost_) {
         client_.put(place, outcome.encode());
         return;
       }
-    } catch (const CommError& error) {
+    } catch (const Error& error) {
       why = error.what();
     }
     if (lost_) throw CommError(kLeaseEnded);

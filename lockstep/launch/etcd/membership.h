@@ -15,7 +15,7 @@
 
 namespace lockstep::launch {
 
-// Its methods are for one thread, but ranks_must_end() and lease_until_ns() for any.
+// Its methods are for one thread, but ranks_must_end() for any.
 class Membership {
  public:
   struct Options {
@@ -24,10 +24,9 @@ class Membership {
     Node self;        // its id, host, address and nproc
     EpochLimits limits;
     double timeout = 600;                                              // seconds that an epoch is waited for
-    int lease = 5;                                                     // seconds
     std::function<std::vector<int>()> draw_ports = {};                 // as many as Node::ports wants
     std::function<void(const std::string&)> say = [](const auto&) {};  // a line for people; on any thread
-    std::function<bool()> stop_asked = [] { return false; };           // asked while an epoch is waited for
+    std::function<bool()> stop_asked = [] { return false; };           // asked while an epoch is waited for, or etcd
   };
 
   // Takes a lease. Throws as EtcdClient.
@@ -44,26 +43,28 @@ class Membership {
   // Why this epoch's ranks must end now, for people; "": they may go on. `at_once`: the lease is lost, and nothing may
   // be written any more.
   std::string ranks_must_end(int epoch, bool* at_once = nullptr) const;
-  // Until when nobody else acts in this node's place: monotonic_ns().
-  int64_t lease_until_ns() const { return lease_until_ns_.load(); }
 
   // Tells how this node's ranks of an epoch have ended. Throws CommError if etcd does not hear it while the lease
-  // lives.
+  // lives, or soon after a stop was asked for.
   void tell(int epoch, NodeOutcome outcome);
 
  private:
+  void join();
+  void give_back() noexcept;
   void follow();
   void register_self(EtcdClient& client);
-  bool renew(EtcdClient& client);
+  void renew(EtcdClient& client);
+  std::vector<EtcdValue> list(EtcdClient& client, const std::string& rest);
   EpochView look(EtcdClient& client);
   void act(EtcdClient& client, const EpochView& view);
   void tell_of_waiting(const EpochView& view);
   std::string key(const std::string& rest) const { return "/lockstep/" + options_.run + '/' + rest; }
 
   const Options options_;
-  EtcdClient client_;  // of the caller's thread
+  EtcdClient client_;     // of the caller's thread
+  EtcdClient followers_;  // of the thread
   int64_t lease_ = 0;
-  std::atomic<int64_t> lease_until_ns_ = 0;
+  std::atomic<int64_t> lease_until_ns_ = 0;  // until when nobody else acts in this node's place: monotonic_ns()
   std::atomic<bool> lost_ = false;
 
   mutable std::mutex mutex_;
