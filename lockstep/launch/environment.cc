@@ -79,8 +79,10 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
   const bool asked = !rank.keep_threads || find(base, "OMP_NUM_THREADS") != base.end();
   if (!asked) set(base, "LOCKSTEP_THREADS", "auto");
   if (const auto old = find(base, "LOCKSTEP_THREADS"); !rank.keep_threads && old != base.end()) base.erase(old);
+  // MKL follows OMP_NUM_THREADS where that alone is set: another number would make bits depend on the ranks of a node.
   for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
-    if (!rank.keep_threads || find(base, name) == base.end()) set(base, name, rank.threads);
+    const bool stays = rank.keep_threads && (asked || find(base, name) != base.end());
+    if (!stays) set(base, name, rank.threads);
   }
   const bool waits_as_told = find(base, "GOMP_SPINCOUNT") != base.end() || find(base, "OMP_WAIT_POLICY") != base.end();
   if (rank.threads > 1 && !waits_as_told) set(base, "GOMP_SPINCOUNT", kSpins);
