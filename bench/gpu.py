@@ -26,7 +26,12 @@ BUDGET = 450  # seconds for all parts, unless told otherwise
 LEVELS = ("O0", "O1", "O2", "O3")
 PEER_OF = {"O0": "fp32", "O1": "amp", "O2": "amp", "O3": "amp"}
 BEST_PEER = ["--channels-last", "--fused", "--bucket-view"]
-DATA = {"memory": [], "jpeg, copied when used": ["--prefetch", "off"], "jpeg, copied a step ahead": ["--prefetch", "on"]}
+DATA = {
+    "memory": [],
+    "jpeg, copied when used": ["--prefetch", "off"],
+    "jpeg, copied a step ahead": ["--prefetch", "on"],
+    "jpeg, decoded by the device": ["--decode", "device"],
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +97,9 @@ class Bench:
 
         all_of = at("O1") + at("O0", [name for name in networks if networks[name].levels == ("O0",)])
         all_of += at("O0", [first]) + at("O3", [first]) + at("O2", [first]) + self.loading()
-        all_of += [self.otherwise(first, "deterministic", "--deterministic", "on"), self.otherwise(first, "no graph", "--graph", "off")]
+        all_of.append(self.otherwise(first, "deterministic", "--deterministic", "on"))
+        if self.ranks == 1:  # several are not recorded
+            all_of.append(self.otherwise(first, "no graph", "--graph", "off"))
         all_of += at("O0") + at("O3") + at("O2")
         return list({part.name: part for part in all_of}.values())  # the peer's amp once
 

@@ -52,10 +52,13 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       network_(world_, *module_, buffers_, sync_),
       weights_(tensors_of(trainable(named_parameters(*module_)))),
       generators_(*module_) {
-  if (!options_.device_graph) return;
+  const bool may_record = options_.device_graph && world_->size() == 1 && sync_ == nullptr && !reducer_.has_sparse() &&
+                          options_.comm_hook == nullptr && !options_.find_unused_parameters && !options_.static_graph;
+  if (!may_record) return;
   std::vector<at::Tensor> others = module_->buffers();
   for (const at::Tensor& each : tensors_of(frozen(named_parameters(*module_)))) others.push_back(each);
   graph_ = std::make_unique<LaneGraph>(weights_, others, options_.device_graph);
+  layers_ = module_->modules();
 }
 
 DistributedDataParallel::~DistributedDataParallel() = default;
@@ -261,17 +264,14 @@ void DistributedDataParallel::set_in_function(size_t lane, bool in_function) {
   for (auto* each : present_) each->set_in_function(in_function);
 }
 
-// Also notices what a recording does not follow: a second loss of a step, layers that have changed between training and
-// evaluation.
+// A step's first loss, of one network and one lane. Also notices what a recording does not follow: layers that have
+// changed between training and evaluation.
 bool DistributedDataParallel::may_record(const StepPlan& step) {
-  if (graph_ == nullptr) return false;
+  if (graph_ == nullptr || runs_of_number_ > 0) return false;
   std::vector<bool> training;
-  for (const auto& each : module_->modules()) training.push_back(each->is_training());
-  const bool changed = training != std::exchange(training_, training);
-  if (changed || runs_of_number_ > 0) graph_->forget();
-  return runs_of_number_ == 0 && !reducer_.has_sparse() && step.lanes.size() == 1 && world_->size() == 1 &&
-         present_.size() == 1 && sync_ == nullptr && options_.comm_hook == nullptr &&
-         !options_.find_unused_parameters && !options_.static_graph;
+  for (const auto& each : layers_) training.push_back(each->is_training());
+  if (training != std::exchange(training_, training)) graph_->forget();
+  return step.lanes.size() == 1 && present_.size() == 1;
 }
 
 LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
@@ -309,7 +309,7 @@ LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
     auto recorded = may ? graph_->run(samples, compute, factor) : std::nullopt;
     if (recorded) {
       loss = std::move(recorded->loss);
-      reducer_.give(std::move(recorded->gradients));
+      reducer_.give(recorded->gradients);
     } else {
       if (may) generators_.seed(own_seed);  // a recording that was refused has drawn as well
       loss = compute();

@@ -172,11 +172,16 @@ class DistributedDataParallel {
   void zero_grad() const {
     for (const at::Tensor& weight : weights_) weight.mutable_grad().reset();
   }
-  // The recording of this rank's lanes; null without DdpOptions::device_graph.
+  // The recording of this rank's lanes; null without DdpOptions::device_graph, and where lanes are not recorded.
   const LaneGraph* lane_graph() const { return graph_.get(); }
   // Call it where the function of run() is about to use other memory than before.
   void forget_recording() {
     if (graph_) graph_->forget();
+  }
+  // Call it before the GPU computes much else, such as an evaluation: a recording keeps the activations' memory, and is
+  // forgotten where too little is left.
+  void make_room() {
+    if (graph_) graph_->make_room();
   }
   const std::shared_ptr<CommHook>& comm_hook() const { return options_.comm_hook; }  // null without one
 
@@ -216,7 +221,8 @@ class DistributedDataParallel {
   uint64_t runs_of_number_ = 0;                    // that are over, one for each of its losses
   LaneGenerators generators_;
   std::unique_ptr<LaneGraph> graph_;  // null where lanes are not recorded
-  std::vector<bool> training_;        // by module, in the last step that could be recorded
+  std::vector<std::shared_ptr<torch::nn::Module>> layers_;  // of what may be recorded
+  std::vector<bool> training_;                              // by layer, in the last step that could be recorded
   int no_sync_ = 0;
   const JoinOptions* joining_ = nullptr;
   int64_t passes_ = 0;  // in join(): folds by hand that this rank had data for

@@ -6,12 +6,14 @@
 
 #include <utility>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/exception_text.h"
 
 namespace lockstep::parallel {
 namespace {
 
-constexpr int kTrials = 2;  // steps that are computed as ever
+constexpr int kTrials = 2;       // steps that are computed as ever
+constexpr int kRecordings = 32;  // a recording costs more than it saves in a few steps
 
 // Whoever gets the results may mark them (optim/held_gradient.h), so they are other tensors each time.
 LaneOutcome outcome_of(const std::vector<at::Tensor>& results) {
@@ -31,7 +33,10 @@ LaneGraph::~LaneGraph() = default;
 
 std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<at::Tensor()>& loss_of, double factor) {
   if (!refusal_.empty()) return std::nullopt;
-  if (samples < samples_ || (is_recorded() && samples != samples_)) return std::nullopt;  // an epoch's last, smaller
+  if (samples < samples_) {  // an epoch's last
+    make_room();
+    return std::nullopt;
+  }
   if (has_moved() || samples != samples_) forget();
   samples_ = samples;
   if (steps_ < kTrials) {
@@ -41,7 +46,7 @@ std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<a
   if (!factor_.defined()) factor_ = at::empty({}, parameters_[0].options().dtype(at::kFloat).requires_grad(false));
   factor_.fill_(factor);
   if (steps_++ == kTrials) {
-    graph_ = make_();
+    if (graph_ == nullptr) graph_ = make_();
     return outcome_of(graph_->rehearse([&] { return compute(loss_of); }));
   }
   if (!is_recorded() && !record(loss_of)) return std::nullopt;
@@ -54,6 +59,7 @@ std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<a
 bool LaneGraph::record(const std::function<at::Tensor()>& loss_of) {
   at::autocast::clear_cache();
   try {
+    if (++recordings_ > kRecordings) throw ConfigError("the model has changed after each of ", kRecordings, " recordings");
     recorded_ = graph_->record([&] { return compute(loss_of); });
   } catch (...) {
     refusal_ = exception_text();
@@ -86,8 +92,12 @@ bool LaneGraph::has_moved() {
 
 void LaneGraph::forget() {
   recorded_.clear();
-  graph_.reset();
+  if (graph_ != nullptr) graph_->forget();
   steps_ = 0;
+}
+
+void LaneGraph::make_room() {
+  if (is_recorded() && !graph_->has_room_beside()) forget();
 }
 
 }  // namespace lockstep::parallel

@@ -39,15 +39,19 @@ class LaneGraph {
   ~LaneGraph();
 
   // Returns nothing where the caller is to compute the lane itself: in the first steps, with another number of
-  // `samples` than was recorded, and for good after an operation could not be recorded. `loss_of` returns the lane's
+  // `samples` than was recorded, and for good after an operation could not be recorded or too many recordings did not
+  // last. `loss_of` returns the lane's
   // mean loss; the gradients are those of the loss times `factor`.
   std::optional<LaneOutcome> run(int64_t samples, const std::function<at::Tensor()>& loss_of, double factor);
 
   // Records anew, after steps that are computed as ever.
   void forget();
+  // Before something else is computed, such as an evaluation: forgets a recording beside which there is too little
+  // memory for the tensors of another step.
+  void make_room();
 
   bool is_recorded() const { return !recorded_.empty(); }
-  // Why lanes can't be recorded; empty if they can, or that is not known yet.
+  // Why lanes are no longer recorded; empty if they are, or that is not known yet.
   const std::string& refusal() const { return refusal_; }
 
  private:
@@ -57,10 +61,11 @@ class LaneGraph {
 
   std::vector<at::Tensor> parameters_, others_;
   comm::MakeDeviceGraph make_;
-  std::unique_ptr<comm::DeviceGraph> graph_;
+  std::unique_ptr<comm::DeviceGraph> graph_;  // one for all recordings: libraries keep memory for each stream
   at::Tensor factor_;  // on the device, fp32 []
   int64_t samples_ = -1;
   int steps_ = 0;  // with this number of samples
+  int recordings_ = 0;
   std::vector<const void*> addresses_;
   std::vector<at::Tensor> recorded_;  // the loss, then the gradients; empty before
   std::string refusal_;

@@ -22,8 +22,8 @@ using at::Tensor;
 using testing::HasSubstr;
 
 struct Calls {
-  int rehearsed = 0, recorded = 0, replayed = 0;
-  bool fails = false;
+  int rehearsed = 0, recorded = 0, replayed = 0, made = 0;
+  bool fails = false, has_room = true;
   std::vector<Tensor> kept = {};                         // what a recording does not change
   std::function<std::vector<Tensor>()> again = nullptr;  // the work of a replay; null: what was recorded
 };
@@ -46,6 +46,8 @@ class StandIn final : public comm::DeviceGraph {
     work_ = calls_.again ? calls_.again : work;
     return results_;
   }
+  void forget() override { work_ = nullptr; }
+  bool has_room_beside() override { return calls_.has_room; }
   void replay() override {
     ++calls_.replayed;
     const auto now = work_();
@@ -60,7 +62,10 @@ class StandIn final : public comm::DeviceGraph {
 };
 
 comm::MakeDeviceGraph standing_in(Calls& calls) {
-  return [&calls] { return std::make_unique<StandIn>(calls); };
+  return [&calls] {
+    ++calls.made;
+    return std::make_unique<StandIn>(calls);
+  };
 }
 
 // y = w · x for a batch that stays where it is.
@@ -108,6 +113,49 @@ TEST(LaneGraph, OtherMemoryIsRecordedAnew) {
   for (int step = 0; step < 2; ++step) EXPECT_FALSE(graph.run(4, line.loss, 1));
   for (int step = 0; step < 2; ++step) EXPECT_TRUE(graph.run(4, line.loss, 1));
   EXPECT_EQ(calls.recorded, 2);
+}
+
+TEST(LaneGraph, MakesRoomWhereTooLittleMemoryIsLeft) {
+  Calls calls;
+  Line line;
+  LaneGraph graph({line.w}, {}, standing_in(calls));
+  for (int step = 0; step < 4; ++step) graph.run(4, line.loss, 1);
+  graph.make_room();
+  EXPECT_TRUE(graph.is_recorded());
+  calls.has_room = false;
+  EXPECT_FALSE(graph.run(3, line.loss, 1));
+  EXPECT_FALSE(graph.is_recorded()) << "an epoch's last batch needs the memory";
+  for (int step = 0; step < 4; ++step) graph.run(4, line.loss, 1);
+  EXPECT_TRUE(graph.is_recorded());
+  graph.make_room();
+  EXPECT_FALSE(graph.is_recorded());
+}
+
+TEST(LaneGraph, ALargerBatchIsRecordedAnew) {
+  Calls calls;
+  Line line;
+  LaneGraph graph({line.w}, {}, standing_in(calls));
+  for (int step = 0; step < 4; ++step) graph.run(4, line.loss, 1);
+  EXPECT_FALSE(graph.run(5, line.loss, 1));
+  for (int step = 0; step < 3; ++step) graph.run(5, line.loss, 1);
+  EXPECT_EQ(calls.recorded, 2);
+  EXPECT_FALSE(graph.run(4, line.loss, 1));
+}
+
+// Such as weights that are replaced at every evaluation.
+TEST(LaneGraph, RecordingsThatNeverLastComeToAnEnd) {
+  Calls calls;
+  Line line;
+  const Tensor buffer = at::zeros({2});
+  LaneGraph graph({line.w}, {buffer}, standing_in(calls));
+  for (int i = 0; i < 40; ++i) {
+    const Tensor other = at::ones({2});  // at an address of its own: the last is still there
+    buffer.set_data(other);
+    for (int step = 0; step < 4; ++step) graph.run(4, line.loss, 1);
+  }
+  EXPECT_EQ(calls.recorded, 32);
+  EXPECT_EQ(calls.made, 1) << "each has a stream, whose memory libraries keep";
+  EXPECT_THAT(graph.refusal(), HasSubstr("has changed after each of 32 recordings"));
 }
 
 TEST(LaneGraph, WhatCanNotBeRecordedIsLeftToTheCallerForGood) {

@@ -22,16 +22,22 @@ double folded(const std::vector<LaneLoss>& losses, const std::vector<double>& va
 
 LateNumber sum_of(const std::vector<LaneLoss>& losses) {
   const auto is_there = [](const LaneLoss& loss) { return !loss.value.defined() || loss.value.is_cpu(); };
+  if (std::ranges::all_of(losses, is_there)) {
+    std::vector<double> values;
+    for (const LaneLoss& loss : losses) {
+      if (loss.value.defined()) values.push_back(loss.value.item<double>());
+    }
+    return folded(losses, values);
+  }
   std::vector<NumbersOnTheirWay> on_their_way;
   for (const LaneLoss& loss : losses) {
     if (loss.value.defined()) on_their_way.emplace_back(loss.value);
   }
-  const auto read = [losses, on_their_way] {
+  return LateNumber([losses, on_their_way] {
     std::vector<double> values;
     for (const NumbersOnTheirWay& each : on_their_way) values.push_back(each.read().item<double>());
     return folded(losses, values);
-  };
-  return std::ranges::all_of(losses, is_there) ? LateNumber(read()) : LateNumber(read);
+  });
 }
 
 }  // namespace lockstep::parallel

@@ -1,6 +1,8 @@
 #include "lockstep/parallel/reducer.h"
 
+#include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
@@ -177,9 +179,12 @@ void Reducer::add_unreached(size_t index) {
   if (!step_.by_hand || !parameters_[index].tensor.grad().defined()) add_zero(index);
 }
 
-void Reducer::give(std::vector<at::Tensor> gradients) {
+void Reducer::give(const std::vector<at::Tensor>& gradients) {
   const c10::AutoGradMode no_grad(false);
-  for (size_t i = parameters_.size(); i-- > 0;) take(i, std::move(gradients[i]));
+  std::vector<at::Tensor> own;
+  for (const at::Tensor& each : gradients) own.push_back(at::empty_like(each));
+  at::_foreach_copy_(own, gradients);
+  for (size_t i = parameters_.size(); i-- > 0;) take(i, std::move(own[i]));
 }
 
 void Reducer::end_lane() {

@@ -99,8 +99,8 @@ class Reducer {
   // Prepares for the backward of `loss`, the selected lane's or pass's. Parameters that the loss does not reach add +0
   // where the options ask for that, unless a pass by hand finds a gradient from before in their .grad.
   void expect(const at::Tensor& loss);
-  // In place of a backward: gives the selected lane's gradients, one for each trained parameter, in their order.
-  void give(std::vector<at::Tensor> gradients);
+  // In place of a backward: copies the selected lane's gradients, one for each trained parameter, in their order.
+  void give(const std::vector<at::Tensor>& gradients);
   // Called after a lane's backward: where the options ask for it, parameters that got no gradient add +0.
   void end_lane();
   // Adds +0 for every parameter. Called in place of the forward and backward of a lane without samples.

@@ -175,6 +175,7 @@ void Trainer::place(data::StepBatch& batch) {
                  graph->refusal(), "); --cuda-graph off does not try");
   }
   told_ = told_ || recorded || refused;
+  if (refused) fixed_ = FixedBatch(parts_.plan.channels_last);  // its memory is free
   if (!refused && fixed_.place(batch.lanes.front())) ddp_.forget_recording();
 }
 
@@ -226,6 +227,7 @@ at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
 // would have found there is none: a resume from it would go on without.
 void Trainer::evaluate(bool ends) {
   evaluator_.settle(saver_.best_saves());
+  ddp_.make_room();
   try {
     if (!evaluator_.evaluate(ends)) return;
   } catch (const Error& error) {

@@ -103,6 +103,7 @@ TEST(BenchStep, LoadsItsImages) {
   EXPECT_GT(found.at("mean_step_ms").get<double>(), 0);
   EXPECT_GE(found.at("wait_ms").get<double>(), 0);
   EXPECT_EQ(found_by(step + Words{"--prefetch", "off", "--seconds", "0.1"}).at("device"), "cpu");
+  EXPECT_EQ(found_by(step + Words{"--decode", "device", "--seconds", "0.1"}).at("ranks"), 2);
   const auto other =
       lockstep({"bench", "step", "--model", "lenet", "--batch-size", "2", "--size", "28", "--data", folders()});
   EXPECT_EQ(other.exit_code, 2);

@@ -59,6 +59,9 @@ void check(const BenchOptions& options) {
   if (options.kind != BenchKind::kStep) return;
   const bool loads = !options.loading.path.empty();
   if (!options.prefetch && !loads) throw ConfigError("--prefetch off: goes with --data, whose batches are copied");
+  const bool encoded = options.decode == train::DecodeOn::kDevice;
+  if (encoded && !loads) throw ConfigError("--decode device: goes with --data, whose JPEGs are decoded");
+  if (encoded && !options.prefetch) throw ConfigError("--decode device and --prefetch off: give only one of them");
   if (options.loading.workers && !loads) throw ConfigError("--workers: goes with --data, whose images they load");
   if (options.graph && !options.device.on_gpu()) throw ConfigError("--graph on: goes with --device cuda");
   if (options.graph && (options.no_comm || options.overhead)) {
@@ -88,6 +91,7 @@ void BenchOptions::declare_step(config::OptionSet& options) {
   options.text("data", "DIR", "load images at every step (left out: one batch in memory)", &loading.path, kNone);
   options.number("workers", "N", "threads a process that load --data", &loading.workers, 0, 256, kNone);
   options.toggle("prefetch", "--data on a GPU: copy a batch while the one before it is computed", &prefetch, kNone);
+  options.word("decode", "JPEGs of --data: decoded, cropped and resized by the CPU or by the device", &decode, kNone);
   options.flag("overhead", "how much longer a step takes than without communication", &overhead, kNone);
   options.toggle("graph", "on a GPU: forward and backward as one CUDA graph", &graph, kNone);
   options.text("trace", "FILE", "record three steps of rank 0 for chrome://tracing or ui.perfetto.dev", &trace, kNone);

@@ -51,6 +51,7 @@ struct BenchOptions {
   train::DeviceChoice device;
   bool deterministic = false;  // as `lockstep train` is by default
   bool prefetch = true;        // --data: a batch is copied to a GPU while the one before it is computed
+  train::DecodeOn decode = train::DecodeOn::kHost;  // --data: who decodes JPEGs
   parallel::ProcessOptions processes;
   bool graph = false;     // a step's forward and backward on a GPU are one launch
   std::string trace;      // the file that some steps are recorded into, or empty

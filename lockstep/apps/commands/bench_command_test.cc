@@ -46,7 +46,7 @@ TEST(BenchCommand, EachKindHasItsOwnOptions) {
   EXPECT_THAT(options_of(BenchKind::kStep),
               UnorderedElementsAre("model", "size", "batch-size", "dtype", "channels-last", "optimizer", "nproc",
                                    "threads", "no-comm", "overhead", "amp", "data", "workers", "device",
-                                   "deterministic", "seconds", "prefetch", "graph", "trace", "json"));
+                                   "deterministic", "seconds", "prefetch", "decode", "graph", "trace", "json"));
   EXPECT_THAT(options_of(BenchKind::kAllreduce), UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype",
                                                                       "interface", "nproc", "timeout", "json"));
   EXPECT_THAT(options_of(BenchKind::kStartup), UnorderedElementsAre("nproc", "json"));
@@ -69,6 +69,7 @@ TEST(BenchCommand, ReadsEachKind) {
       bench("step --model resnet50 --device cuda --deterministic on --seconds 2 --data d --prefetch off");
   EXPECT_TRUE(on_gpu.device == train::DeviceKind::kCuda && on_gpu.deterministic && !on_gpu.prefetch);
   EXPECT_EQ(on_gpu.loading.seconds, 2);
+  EXPECT_EQ(bench("step --data d --decode device").decode, train::DecodeOn::kDevice);
   const auto data =
       bench("data some/dir --threads 2 --size 96 --batch-size 8 --dtype bf16 --augment strong --epochs 3");
   EXPECT_TRUE(data.kind == BenchKind::kData && data.loading.path == "some/dir" && data.loading.batch_size == 8);
@@ -108,6 +109,8 @@ TEST(BenchCommand, BadLines) {
       {"data d --epochs 1 --seconds 1", "--epochs and --seconds: give only one of them"},
       {"step --workers 1", "--workers: goes with --data"},
       {"step --prefetch off", "--prefetch off: goes with --data"},
+      {"step --decode device", "--decode device: goes with --data"},
+      {"step --data d --decode device --prefetch off", "--decode device and --prefetch off: give only one"},
       {"step --device tpu", "--device tpu: expected cpu, cuda, or cuda:N"},
       {"step x", "bench step: x: one word too many"},
       {"step --model vgg", "--model vgg: expected lenet, resnet18, resnet50, unet or mobilenet_v2"},

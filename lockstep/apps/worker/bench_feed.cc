@@ -12,9 +12,13 @@ BenchFeed::BenchFeed(const apps::BenchOptions& options, const World& world, cons
   apps::BenchDataOptions source = options.loading;
   source.size = options.size;
   source.channels_last = options.channels_last;
+  const bool encoded = options.decode == train::DecodeOn::kDevice;
   const int local_size = world.place().local_size;
   const auto dataset = open_bench_source(source, std::max(1, usable_cores() / std::max(1, local_size)),
-                                         /*as_bytes=*/!device.is_cpu());
+                                         /*as_bytes=*/!device.is_cpu() || encoded, encoded);
+  if (encoded && !data::has_encoded(dataset->fields())) {
+    throw ConfigError("--decode device: ", source.path, " has no files of pictures (", dataset->description(), ")");
+  }
   const std::vector<int64_t> shape = dataset->sample_shape(), wanted = network.images.sizes().slice(1).vec();
   if (shape != wanted || dataset->classes() > network.classes) {
     throw ConfigError("--data ", source.path, ": its samples are ", at::IntArrayRef(shape), " of ", dataset->classes(),

@@ -1,5 +1,5 @@
-// The images of `bench step --data`: a rank's lane of every step, loaded as in training. A GPU gets bytes, which it
-// normalises.
+// The images of `bench step --data`: a rank's lane of every step, loaded as in training. A GPU gets bytes, or
+// JPEGs, which it decodes, and normalises them.
 #pragma once
 
 #include <optional>

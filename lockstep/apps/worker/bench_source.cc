@@ -42,7 +42,7 @@ std::shared_ptr<const data::Dataset> digits(const apps::BenchDataOptions& option
 }  // namespace
 
 std::shared_ptr<const data::Dataset> open_bench_source(const apps::BenchDataOptions& options, int threads,
-                                                       bool as_bytes) {
+                                                       bool as_bytes, bool encoded) {
   const datasets::Kind kind = datasets::kind_of(options.path);
   if (kind == datasets::Kind::kMnist) return digits(options);
   const bool pairs = kind == datasets::Kind::kPairs;
@@ -53,6 +53,7 @@ std::shared_ptr<const data::Dataset> open_bench_source(const apps::BenchDataOpti
       .channels_last = options.channels_last,
       .dtype = dtype_of(options.dtype.value_or(apps::BenchType::kFp32)),
       .as_bytes = as_bytes,
+      .encoded = encoded,
       .threads = threads};
   return (pairs ? datasets::open_pairs(open) : datasets::open_images(open)).train;
 }

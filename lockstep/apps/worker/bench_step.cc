@@ -131,6 +131,7 @@ class Bench {
   // Why steps are no CUDA graph; empty if they are, or were not to be.
   std::string no_graph() const {
     const parallel::LaneGraph* graph = ddp_ ? ddp_->lane_graph() : nullptr;
+    if (options_.graph && graph == nullptr) return "several ranks";
     if (graph == nullptr || graph->is_recorded()) return "";
     return graph->refusal().empty() ? "never recorded" : graph->refusal();
   }

@@ -30,6 +30,11 @@ class DeviceGraph {
   virtual std::vector<at::Tensor> record(const Work& work) = 0;
   // Queues the recorded operations on the current stream.
   virtual void replay() = 0;
+  // Gives the memory of what is recorded back, once its results are gone too.
+  virtual void forget() = 0;
+  // Whether the device has free, beside what is recorded, as much memory as that takes. To find out, it may give cached
+  // memory back.
+  virtual bool has_room_beside() = 0;
 };
 inline DeviceGraph::~DeviceGraph() = default;
 

@@ -49,6 +49,44 @@ TEST(DeviceGraph, ReplaysDrawByTheGeneratorsSeed) {
   }
 }
 
+TEST(DeviceGraph, GivesItsMemoryBackAndTellsWhetherThereIsAsMuchBeside) {
+  LOCKSTEP_NEEDS_GPU();
+  const auto graph = make();
+  const at::Tensor x = at::ones({1 << 24}, at::kCUDA);
+  const DeviceGraph::Work work = [&] { return std::vector<at::Tensor>{x * 2}; };
+  for (int i = 0; i < 3; ++i) {
+    graph->rehearse(work);
+    at::Tensor y = graph->record(work).at(0);
+    EXPECT_TRUE(graph->has_room_beside());
+    graph->replay();
+    EXPECT_TRUE(at::equal(y, x * 2));
+    y.reset();
+    graph->forget();
+  }
+}
+
+// One graph that lives has the generator that another, which was refused, has drawn from.
+TEST(DeviceGraph, ARefusalLeavesOtherRecordingsAsTheyWere) {
+  LOCKSTEP_NEEDS_GPU();
+  const auto one = make(), other = make();
+  const at::Tensor x = at::ones({4096}, at::kCUDA);
+  const DeviceGraph::Work work = [&] { return std::vector<at::Tensor>{dropped(x)}; };
+  one->rehearse(work);
+  const at::Tensor y = one->record(work).at(0);
+  EXPECT_ANY_THROW(other->record([&] {
+    const at::Tensor pinned = at::empty({8}, at::TensorOptions().pinned_memory(true));
+    return std::vector<at::Tensor>{dropped(x) * dropped(x).sum().item<float>()};
+  }));
+  EXPECT_TRUE(at::empty({8}, at::TensorOptions().pinned_memory(true)).is_pinned());
+  for (const uint64_t seed : {1, 2}) {
+    at::manual_seed(seed);
+    one->replay();
+    const at::Tensor replayed = y.clone();
+    at::manual_seed(seed);
+    EXPECT_TRUE(at::equal(replayed, dropped(x))) << seed;
+  }
+}
+
 // libtorch's allocator and generator are as before, and memory is not lost step by step.
 TEST(DeviceGraph, AfterARefusalAllGoesOn) {
   LOCKSTEP_NEEDS_GPU();
