@@ -220,7 +220,7 @@ class DistributedDataParallel {
   int64_t number_ = -1;                            // of the last step
   uint64_t runs_of_number_ = 0;                    // that are over, one for each of its losses
   LaneGenerators generators_;
-  std::unique_ptr<LaneGraph> graph_;  // null where lanes are not recorded
+  std::unique_ptr<LaneGraph> graph_;                        // null where lanes are not recorded
   std::vector<std::shared_ptr<torch::nn::Module>> layers_;  // of what may be recorded
   std::vector<bool> training_;                              // by layer, in the last step that could be recorded
   int no_sync_ = 0;

@@ -59,7 +59,8 @@ std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<a
 bool LaneGraph::record(const std::function<at::Tensor()>& loss_of) {
   at::autocast::clear_cache();
   try {
-    if (++recordings_ > kRecordings) throw ConfigError("the model has changed after each of ", kRecordings, " recordings");
+    if (++recordings_ > kRecordings)
+      throw ConfigError("the model has changed after each of ", kRecordings, " recordings");
     recorded_ = graph_->record([&] { return compute(loss_of); });
   } catch (...) {
     refusal_ = exception_text();

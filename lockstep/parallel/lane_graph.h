@@ -62,7 +62,7 @@ class LaneGraph {
   std::vector<at::Tensor> parameters_, others_;
   comm::MakeDeviceGraph make_;
   std::unique_ptr<comm::DeviceGraph> graph_;  // one for all recordings: libraries keep memory for each stream
-  at::Tensor factor_;  // on the device, fp32 []
+  at::Tensor factor_;                         // on the device, fp32 []
   int64_t samples_ = -1;
   int steps_ = 0;  // with this number of samples
   int recordings_ = 0;

@@ -63,8 +63,7 @@ DeviceInput::DeviceInput(data::Loader& loader, c10::Device device, Options optio
 
 data::StepBatch DeviceInput::next() {
   if (stream_ == nullptr) return next_in_place();
-  const bool is_first = !ahead_.has_taken();
-  if (is_first) ahead_.take();
+  const int64_t waited = take_ahead();
   if (present_ && present_->arrived) present_->arrived->host_waits();  // a step ago: it has arrived long since
   present_ = ahead_.next();
   if (!present_->arrived) upload(*present_);
@@ -74,10 +73,14 @@ data::StepBatch DeviceInput::next() {
   for (auto& lane : batch.lanes) {
     lane.for_each_tensor([&](at::Tensor& tensor) { stream_->also_used_by_compute(tensor); });
   }
-  ahead_.take();
-  if (!is_first) batch.wait_ns = 0;
-  if (ahead_.ahead() != nullptr) batch.wait_ns += ahead_.ahead()->read.step.wait_ns;
+  batch.wait_ns = waited;
   return batch;
+}
+
+int64_t DeviceInput::take_ahead() {
+  if (stream_ == nullptr || ahead_.has_taken()) return 0;
+  ahead_.take();
+  return ahead_.ahead() != nullptr ? ahead_.ahead()->read.step.wait_ns : 0;
 }
 
 // On the CPU that trains, with nothing to copy.

@@ -41,17 +41,21 @@ class DeviceInput {
     std::shared_ptr<image::JpegDecoder> decoder = {};  // of pictures that come encoded; null: jpeg_decoder_of(device)
   };
 
-  // Takes batches from `loader`, which outlives this. On a GPU it takes them one step ahead.
+  // Takes batches from `loader`, which outlives this.
   DeviceInput(data::Loader& loader, c10::Device device, Options options);
   DeviceInput(data::Loader& loader, c10::Device device) : DeviceInput(loader, device, Options()) {}
   DeviceInput(const DeviceInput&) = delete;
   DeviceInput& operator=(const DeviceInput&) = delete;
 
   // Returns the next step's lanes, with all tensors on the device, ready for the current stream. `wait_ns` is the time
-  // that this call waited for the loader, on a GPU for the batch that it takes ahead. Throws what Loader::next() throws
-  // for that step: a batch that can't be had ahead fails the step that needs it, and no earlier one. Bad samples, too,
-  // are listed when their batch is used. A collective as Loader::next().
+  // that this call waited for the loader. Throws what Loader::next() throws for that step: a batch that can't be had
+  // ahead fails the step that needs it, and no earlier one. Bad samples, too, are listed when their batch is used. A
+  // collective as Loader::next().
   data::StepBatch next();
+  // Takes the batch that the next call of next() returns, and begins to copy it; on a CPU, or where it is taken
+  // already, does nothing. Call it when a step's work is queued: the device computes while the host decodes and copies.
+  // Returns the nanoseconds that it waited for the loader.
+  int64_t take_ahead();
 
   // Of pictures that come encoded: where those of the steps that next() has returned were decoded, and by whom there.
   // Null: none come so.

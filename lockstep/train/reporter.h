@@ -29,7 +29,7 @@ struct StepReport {
   std::string overflow = {};  // in a step that the loss scaler skips: the first parameter whose gradient is not finite
   int64_t samples = 0;        // of the global batch
   double seconds = 0;
-  double data_seconds = 0;  // of these: until the batch was there
+  double data_seconds = 0;  // of these: of taking batches
   InputTimes input = {};    // of this rank alone
 };
 

@@ -139,10 +139,13 @@ Trainer::StepOutcome Trainer::train_step() {
   const UnpausedWatch watch(parts_.world->board());
   data::StepBatch batch;
   with_advice(parts_, [&] { batch = input_.next(); });
-  const double data_seconds = watch.seconds();
+  double data_seconds = watch.seconds();
   reporter_.skipped();
   place(batch);
   const auto result = run_lanes(batch, decide());
+  const double computed = watch.seconds();
+  const int64_t wait_ns = batch.wait_ns + input_.take_ahead();  // the device computes what run_lanes() has queued
+  data_seconds += watch.seconds() - computed;
 
   if (tracking_) tracking_->gradients(step_ + 1);
   amp::StepOptions clip{.max_norm = parts_.options.optimizer.clip};
@@ -152,7 +155,7 @@ Trainer::StepOutcome Trainer::train_step() {
   const amp::StepReport update = parts_.mixed->step(*parts_.optimizer, result, clip);
   if (!parts_.mixed->scaler().enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
   StepReport report{.loss = result.loss, .lr = lr, .gradient_norm = update.gradient_norm, .data_seconds = data_seconds};
-  report.input = {.wait = std::min(data_seconds, static_cast<double>(batch.wait_ns) * 1e-9), .read = batch.stats};
+  report.input = {.wait = std::min(data_seconds, static_cast<double>(wait_ns) * 1e-9), .read = batch.stats};
   if (update.skipped) report.overflow = non_finite_.overflow(result.loss, result.loss_scale);
   ++step_;
   if (tracking_) tracking_->weights(step_);

@@ -119,10 +119,11 @@ TEST(Gpu, TheOtherRecipes) {
 // Steps that are recorded as a CUDA graph have the bits of those that are launched operation by operation.
 TEST(Gpu, RecordedStepsHaveTheBitsOfOthers) {
   LOCKSTEP_NEEDS_GPU();
-  const std::vector<Words> runs = {{"mnist", "--amp", "O0", "--optimizer", "adamw", "--lr", "0.001", "--eval-every", "5"},
-                                   {"imagenet", "--arch", "resnet18", "--size", "64", "--amp", "O1", "--dtype", "fp16"},
-                                   {"imagenet", "--arch", "mobilenet_v2", "--size", "64", "--amp", "O1"},
-                                   {"unet", "--size", "32", "--amp", "O2", "--ema", "0.9"}};
+  const std::vector<Words> runs = {
+      {"mnist", "--amp", "O0", "--optimizer", "adamw", "--lr", "0.001", "--eval-every", "5"},
+      {"imagenet", "--arch", "resnet18", "--size", "64", "--amp", "O1", "--dtype", "fp16"},
+      {"imagenet", "--arch", "mobilenet_v2", "--size", "64", "--amp", "O1"},
+      {"unet", "--size", "32", "--amp", "O2", "--ema", "0.9"}};
   for (const Words& words : runs) {
     const TempDir dir;
     std::vector<std::string> weights;
@@ -169,8 +170,8 @@ TEST(Gpu, BenchStepLoadsItsImages) {
   const TempDir dir;
   write_class_folders(dir.path(), 3, 8);
   for (const Words& how : {Words{"--prefetch", "on"}, Words{"--prefetch", "off"}, Words{"--decode", "device"}}) {
-    const auto found =
-        bench_step(Words{"--size", "64", "--batch-size", "4", "--dtype", "fp16", "--amp", "O1", "--data", dir.path()} + how);
+    const auto found = bench_step(
+        Words{"--size", "64", "--batch-size", "4", "--dtype", "fp16", "--amp", "O1", "--data", dir.path()} + how);
     EXPECT_GE(found.at("wait_ms").get<double>(), 0) << how[1];
   }
 }

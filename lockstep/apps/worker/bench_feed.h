@@ -21,6 +21,10 @@ class BenchFeed {
 
   // Replaces the network's images and labels by the next batch's, on the device.
   void fill(BenchNetwork& network);
+  // When a step is queued: takes the batch after it, with --prefetch.
+  void take_ahead() {
+    if (ahead_) wait_ns_ += ahead_->take_ahead();
+  }
 
   double waited_seconds() const { return static_cast<double>(wait_ns_) * 1e-9; }  // for all batches so far
 

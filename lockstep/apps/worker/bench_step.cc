@@ -105,6 +105,7 @@ class Bench {
            .samples = int64_t{size_} * options_.batch_size,
            .lanes = {{rank_, options_.batch_size}}},
           [this](size_t) { return loss(); }, *mixed_);
+      if (feed_) feed_->take_ahead();
       mixed_->step(*optimizer_, result);
     } else {
       std::optional<parallel::DistributedDataParallel::NoSync> local;

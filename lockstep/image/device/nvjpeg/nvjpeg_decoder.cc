@@ -1,9 +1,10 @@
 // JpegDecoder by nvJPEG: the plug-in liblockstep_nvjpeg.so.
 //
-// Pictures are decoded whole, in parts of a batch whose pixels take at most kDecodedBytes: nvJPEG decodes a part in one
-// call, and one picture after the other where it refuses the call. Plans and weights go to the device in one copy, and
-// two kernels make the results. All is queued on the current stream; its memory is libtorch's, given back in the
-// stream's order, but for nvJPEG's own.
+// Pictures are decoded whole, in parts of a batch whose pixels take at most kDecodedBytes. A part's pictures go to the
+// GPU's JPEG engines where it has them (data centers' since the A100), in one call; what these don't take, such as
+// progressive JPEGs, to its cores and the CPU in another, and one after the other where that is refused. Plans and
+// weights go to the device in one copy, and two kernels make the results. All is queued on the current stream; its
+// memory is libtorch's, given back in the stream's order, but for nvJPEG's own.
 //
 // nvJPEG copies by way of memory of its states, of which nothing says when they may be used again: each is used
 // again when the device has passed what it was used for.
@@ -92,13 +93,12 @@ class NvjpegDecoder final : public JpegDecoder {
  public:
   explicit NvjpegDecoder(int gpu) : gpu_(static_cast<c10::DeviceIndex>(gpu)), nvjpeg_(open_nvjpeg()) {
     const c10::cuda::CUDAGuard on_gpu(gpu_);
-    constexpr unsigned kInterpolate = NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION;  // of chroma, as libjpeg does
-    check(nvjpeg_.create(NVJPEG_BACKEND_GPU_HYBRID, memory_.allocator(), memory_.pinned_allocator(), kInterpolate,
-                         &handle_),
-          "starting");
     try {
-      for (State* state : {&parts_[0], &parts_[1], &one_}) {
-        check(nvjpeg_.create_state(handle_, &state->state), "making a state");
+      check(start(cores_, NVJPEG_BACKEND_GPU_HYBRID), "starting");
+      check(nvjpeg_.create_state(cores_.handle, &one_.state), "making a state");
+      // Any other status: the GPU has none, or the driver leaves them out, as in containers without its video part.
+      if (start(engines_, NVJPEG_BACKEND_HARDWARE) == NVJPEG_STATUS_SUCCESS) {
+        check(nvjpeg_.create_stream(engines_.handle, &header_), "making a stream");
       }
     } catch (...) {
       destroy();
@@ -109,7 +109,9 @@ class NvjpegDecoder final : public JpegDecoder {
   NvjpegDecoder(const NvjpegDecoder&) = delete;
   NvjpegDecoder& operator=(const NvjpegDecoder&) = delete;
 
-  std::string text() const override { return "nvJPEG " + nvjpeg_.version(); }
+  std::string text() const override {
+    return cat("nvJPEG ", nvjpeg_.version(), has_engines() ? " with the GPU's JPEG engines" : "");
+  }
   int64_t device_bytes() const override { return memory_.bytes(); }
 
   std::vector<int64_t> decode(std::span<const PlannedJpeg> pictures, const at::Tensor& images) override {
@@ -129,6 +131,12 @@ class NvjpegDecoder final : public JpegDecoder {
     size_t pictures = 0;       // that a batch's state was made for
     at::cuda::CUDAEvent used;  // behind its last use
   };
+  // Decodes batches in one way of nvJPEG's.
+  struct Way {
+    nvjpegHandle_t handle = nullptr;
+    std::array<State, 2> states;  // used in turn
+    size_t next = 0;
+  };
   // A part's pixels, and where each picture's are.
   struct Part {
     std::span<const PlannedJpeg> pictures;
@@ -136,6 +144,21 @@ class NvjpegDecoder final : public JpegDecoder {
     std::vector<nvjpegImage_t> places = {};
     std::vector<bool> decoded = {};
   };
+
+  bool has_engines() const { return engines_.handle != nullptr; }
+
+  // Leaves the way without a handle if it can't be started.
+  nvjpegStatus_t start(Way& way, nvjpegBackend_t backend) {
+    constexpr unsigned kInterpolate = NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION;  // of chroma, as libjpeg does
+    const nvjpegStatus_t status =
+        nvjpeg_.create(backend, memory_.allocator(), memory_.pinned_allocator(), kInterpolate, &way.handle);
+    if (status != NVJPEG_STATUS_SUCCESS) {
+      way.handle = nullptr;
+      return status;
+    }
+    for (State& state : way.states) check(nvjpeg_.create_state(way.handle, &state.state), "making a state");
+    return status;
+  }
 
   // The first pictures, at least one, whose pixels take no more than kDecodedBytes before and between the passes.
   static size_t count_of_part(std::span<const PlannedJpeg> pictures) {
@@ -164,35 +187,57 @@ class NvjpegDecoder final : public JpegDecoder {
       part.places.push_back(to);
       place += decoded_bytes(each.picture);
     }
-    if (!decode_at_once(part)) decode_each(part);
+    auto [by_engines, others] = divide(part);
+    if (!by_engines.empty() && !decode_at_once(engines_, part, by_engines)) {
+      others.insert(others.end(), by_engines.begin(), by_engines.end());
+    }
+    if (!others.empty() && !decode_at_once(cores_, part, others)) decode_each(part, others);
     for (size_t i = 0; i < pictures.size(); ++i) {
       if (!part.decoded[i]) refused.push_back(pictures[i].place);
     }
     resize(part, images);
   }
 
+  // The numbers of the pictures that the engines take, and of the others.
+  std::pair<std::vector<size_t>, std::vector<size_t>> divide(const Part& part) const {
+    std::vector<size_t> by_engines, others;
+    for (size_t i = 0; i < part.pictures.size(); ++i) {
+      const auto file = part.pictures[i].picture.file;
+      int refused = 1;
+      const bool takes = has_engines() &&
+                         nvjpeg_.parse(engines_.handle, file.data(), file.size(), /*save_metadata=*/0,
+                                       /*save_stream=*/0, header_) == NVJPEG_STATUS_SUCCESS &&
+                         nvjpeg_.batch_takes(engines_.handle, header_, &refused) == NVJPEG_STATUS_SUCCESS &&
+                         refused == 0;
+      (takes ? by_engines : others).push_back(i);
+    }
+    return {by_engines, others};
+  }
+
   // Returns false if nvJPEG refuses one of the pictures, without saying which.
-  bool decode_at_once(Part& part) {
-    State& state = parts_[next_];
-    next_ = (next_ + 1) % parts_.size();
+  bool decode_at_once(Way& way, Part& part, const std::vector<size_t>& numbers) {
+    State& state = way.states[way.next];
+    way.next = (way.next + 1) % way.states.size();
     state.used.synchronize();
     const auto stream = c10::cuda::getCurrentCUDAStream(gpu_);
-    const size_t count = part.pictures.size();
+    const size_t count = numbers.size();
     if (state.pictures != count) {
       state.pictures = 0;
       const int threads = std::clamp(usable_cores(), 1, kMostThreads);
-      check(nvjpeg_.initialize_batch(handle_, state.state, static_cast<int>(count), threads, kFormat),
+      check(nvjpeg_.initialize_batch(way.handle, state.state, static_cast<int>(count), threads, kFormat),
             "preparing a batch");
       state.pictures = count;
     }
     std::vector<const unsigned char*> files;
     std::vector<size_t> lengths;
-    for (const PlannedJpeg& each : part.pictures) {
-      files.push_back(each.picture.file.data());
-      lengths.push_back(each.picture.file.size());
+    std::vector<nvjpegImage_t> places;
+    for (const size_t i : numbers) {
+      files.push_back(part.pictures[i].picture.file.data());
+      lengths.push_back(part.pictures[i].picture.file.size());
+      places.push_back(part.places[i]);
     }
     const nvjpegStatus_t status =
-        nvjpeg_.decode_batch(handle_, state.state, files.data(), lengths.data(), part.places.data(), stream.stream());
+        nvjpeg_.decode_batch(way.handle, state.state, files.data(), lengths.data(), places.data(), stream.stream());
     state.used.record(stream);
     if (status == NVJPEG_STATUS_SUCCESS) return true;
     state.pictures = 0;
@@ -200,13 +245,13 @@ class NvjpegDecoder final : public JpegDecoder {
     return false;
   }
 
-  void decode_each(Part& part) {
+  void decode_each(Part& part, const std::vector<size_t>& numbers) {
     const auto stream = c10::cuda::getCurrentCUDAStream(gpu_);
-    for (size_t i = 0; i < part.pictures.size(); ++i) {
+    for (const size_t i : numbers) {
       const auto file = part.pictures[i].picture.file;
       one_.used.synchronize();
-      const nvjpegStatus_t status =
-          nvjpeg_.decode(handle_, one_.state, file.data(), file.size(), kFormat, &part.places[i], stream.stream());
+      const nvjpegStatus_t status = nvjpeg_.decode(cores_.handle, one_.state, file.data(), file.size(), kFormat,
+                                                   &part.places[i], stream.stream());
       one_.used.record(stream);
       part.decoded[i] = status == NVJPEG_STATUS_SUCCESS;
       if (!part.decoded[i] && !is_about_the_picture(status)) check(status, "decoding");
@@ -251,19 +296,23 @@ class NvjpegDecoder final : public JpegDecoder {
   }
 
   void destroy() noexcept {
-    for (State* state : {&parts_[0], &parts_[1], &one_}) {
-      if (state->state != nullptr) nvjpeg_.destroy_state(state->state);
+    if (header_ != nullptr) nvjpeg_.destroy_stream(header_);
+    if (one_.state != nullptr) nvjpeg_.destroy_state(one_.state);
+    for (Way* way : {&cores_, &engines_}) {
+      for (State& state : way->states) {
+        if (state.state != nullptr) nvjpeg_.destroy_state(state.state);
+      }
+      if (way->handle != nullptr) nvjpeg_.destroy(way->handle);
     }
-    if (handle_ != nullptr) nvjpeg_.destroy(handle_);
   }
 
   c10::DeviceIndex gpu_;
   NvjpegLibrary nvjpeg_;
   CountedMemory memory_;
-  nvjpegHandle_t handle_ = nullptr;
-  std::array<State, 2> parts_;  // used in turn
-  size_t next_ = 0;
-  State one_;
+  Way cores_;                            // the GPU's, and the CPU
+  Way engines_;                          // no handle where the GPU has none
+  nvjpegJpegStream_t header_ = nullptr;  // of the picture that is asked about
+  State one_;                            // of cores_, for a picture by itself
 };
 
 }  // namespace

@@ -68,6 +68,10 @@ NvjpegLibrary open_nvjpeg() {
   find(library, "nvjpegDecodeBatchedInitialize", functions.initialize_batch);
   find(library, "nvjpegDecodeBatched", functions.decode_batch);
   find(library, "nvjpegDecode", functions.decode);
+  find(library, "nvjpegJpegStreamCreate", functions.create_stream);
+  find(library, "nvjpegJpegStreamDestroy", functions.destroy_stream);
+  find(library, "nvjpegJpegStreamParse", functions.parse);
+  find(library, "nvjpegDecodeBatchedSupported", functions.batch_takes);
   return functions;
 }
 

@@ -16,6 +16,10 @@ struct NvjpegLibrary {
   decltype(&::nvjpegDecodeBatchedInitialize) initialize_batch;
   decltype(&::nvjpegDecodeBatched) decode_batch;
   decltype(&::nvjpegDecode) decode;
+  decltype(&::nvjpegJpegStreamCreate) create_stream;
+  decltype(&::nvjpegJpegStreamDestroy) destroy_stream;
+  decltype(&::nvjpegJpegStreamParse) parse;
+  decltype(&::nvjpegDecodeBatchedSupported) batch_takes;
 
   std::string version() const;  // "13.3.2"
 };
