@@ -93,8 +93,12 @@ void MixedOptimizer::update(const optim::Update& update) {
   optimizer_.step();
 }
 
-void MixedOptimizer::take_and_update(optim::Update update) {
+void MixedOptimizer::check_scaled() const {
   if (unscaled_) throw ConfigError("amp: step() after unscale(); give it what unscale() has returned");
+}
+
+void MixedOptimizer::take_and_update(optim::Update update) {
+  check_scaled();
   if (copies_gradients()) {
     check_all(weights(), update.loss_scale);
     take_gradients(std::exchange(update.grad_multiplier, 1));

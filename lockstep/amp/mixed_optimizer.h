@@ -51,6 +51,8 @@ class MixedOptimizer {
   void zero_grad();
   // How many parameters have a gradient.
   int64_t gradients() const;
+  // Throws ConfigError after unscale(): the step is to be given what that has returned.
+  void check_scaled() const;
 
   // Forgets that unscale() was called, where the step is skipped.
   void skip() { unscaled_ = false; }

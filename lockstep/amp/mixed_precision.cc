@@ -9,6 +9,21 @@
 namespace lockstep::amp {
 namespace {
 
+constexpr const char* kNoGradients =
+    "amp: step() without gradients: zero_grad() has come between run() and step(); call it after the step";
+
+// The result as the present gradients would have it. They may have changed since the run, by a clip of one's own or a
+// later run.
+FoldedGradients as_they_are(const FoldedGradients& result) {
+  if (result.unscaled || !result.marks || !result.marks->have_changed()) return result;
+  FoldedGradients now = result;
+  now.square_sum = result.marks->square_sum();
+  now.gradients = result.marks->gradients();
+  now.overflow.reset();
+  if (now.square_sum == 0 && result.square_sum > 0) throw ConfigError(kNoGradients);
+  return now;
+}
+
 const Options& checked(const Options& options) {
   if (options.num_losses < 1) throw ConfigError("amp: num_losses ", options.num_losses, ": expected 1 or more");
   return options;
@@ -54,6 +69,36 @@ void MixedPrecision::check_scale(const FoldedGradients& gradients, int loss_id) 
                     now, "; step each result of run() before the next but one, and give this to run: run(…, mixed)");
 }
 
+// A result steps each optimizer once, of the networks that were run, and with the gradients of that run or later ones.
+void MixedPrecision::check_step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
+                                const StepOptions& options, int loss_id) const {
+  const MixedOptimizer& mixed = find(optimizer);
+  if (!gradients.unscaled) mixed.check_scaled();
+  const Judged& judged = judged_[static_cast<size_t>(loss_id)];
+  const bool again = judged.is_of(gradients);
+  if (again && std::ranges::count(judged.stepped, index_of(optimizer)) > 0) {
+    throw ConfigError("amp: step() a second time by one result; it has stepped this optimizer already");
+  }
+  if (!gradients.marks) return;
+  bool is_known = false, has_any = false, is_gone = false, has_changed = false;
+  for (const at::Tensor& weight : mixed.weights()) {
+    const auto found = gradients.marks->look_at(weight);
+    is_known |= found != GradientMarks::Found::kUnknown;
+    is_gone |= found == GradientMarks::Found::kGone;
+    has_changed |= found == GradientMarks::Found::kChanged;
+    has_any |= weight.grad().defined();
+  }
+  if (!is_known) {
+    throw ConfigError("amp: step() by a result of other networks; the optimizer has none of the weights that were run");
+  }
+  if (is_gone && !has_any) throw ConfigError(kNoGradients);
+  if (again && has_changed && options.max_norm > 0) {
+    throw ConfigError(
+        "amp: gradients have changed since the result's first step, and the norm that they are clipped by "
+        "is from before; change them before that");
+  }
+}
+
 // Whether the updates can be queued before the device has computed what the verdict needs: nothing in them depends on
 // it but whether they are skipped, which the device decides by itself.
 bool MixedPrecision::goes_ahead(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
@@ -63,15 +108,17 @@ bool MixedPrecision::goes_ahead(const std::vector<optim::OptimizerRef>& optimize
   return std::ranges::all_of(optimizers, [&](const auto& each) { return find(each).takes_overflow(); });
 }
 
-StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
+StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& result,
                                 const StepOptions& options, int loss_id) {
   LossScaler& of = scaler(loss_id);
-  check_scale(gradients, loss_id);
-  if (gradients.unscaled && options.max_norm > 0) {
+  check_scale(result, loss_id);
+  if (result.unscaled && options.max_norm > 0) {
     throw ConfigError("amp: max_norm after unscale(), where the norm may have changed; clip by optim::clip_grad_norm");
   }
+  for (const auto& each : optimizers) check_step(each, result, options, loss_id);
   Judged& judged = judged_[static_cast<size_t>(loss_id)];
-  const bool again = gradients.run != 0 && gradients.run == judged.run;
+  const bool again = judged.is_of(result);
+  const FoldedGradients gradients = again ? result : as_they_are(result);
   if (!again && gradients.loss_scale == of.scale()) judged.scale = of.scale();
   const bool ahead = !again && goes_ahead(optimizers, gradients, options, of.enabled());
   for (size_t i = 0; ahead && i < optimizers.size(); ++i) {
@@ -84,7 +131,9 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
   const Verdict verdict = judge(of, gradients, options, again ? std::optional(judged.skipped) : std::nullopt);
   judged.run = gradients.run;
   judged.skipped = verdict.report.skipped;
+  if (!again) judged.stepped.clear();
   for (const auto& optimizer : optimizers) {
+    judged.stepped.push_back(index_of(optimizer));
     MixedOptimizer& mixed = find(optimizer);
     if (ahead) {
       mixed.end_update(verdict.report.skipped);

@@ -83,14 +83,16 @@ class MixedPrecision {
   // Steps the optimizer and sets the next scale. `gradients`: what DistributedDataParallel::run has returned, which was
   // given this and the loss_id. Optimizers of lockstep/optim take one pass over memory. Skips the step if a gradient
   // was not finite. One result is one verdict: several optimizers may be stepped by it one after the other, as in
-  // PyTorch with one update() after their steps. Two results may be computed before either is stepped. Throws
-  // ConfigError for gradients of another scale.
+  // PyTorch with one update() after their steps. Two results may be computed before either is stepped. The gradients
+  // may have changed since, by a clip of one's own or a later run that added to them: norm and verdict are then those
+  // of the present ones. Throws ConfigError for gradients of another scale, for a result of other networks, for an
+  // optimizer that the result has stepped already, and where zero_grad() has come before.
   StepReport step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
                   const StepOptions& options = {}, int loss_id = 0) {
     return step(std::vector{optimizer}, gradients, options, loss_id);
   }
   // Steps several optimizers. One loss gave their gradients, and `gradients` is of all of them together.
-  StepReport step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
+  StepReport step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& result,
                   const StepOptions& options = {}, int loss_id = 0);
 
   // Takes the loss scale out of the optimizer's gradients, for code that reads or changes them before step(), which
@@ -153,12 +155,17 @@ class MixedPrecision {
  private:
   // The last result of a loss that was stepped.
   struct Judged {
+    bool is_of(const FoldedGradients& gradients) const { return gradients.run != 0 && gradients.run == run; }
+
     double scale = 0;  // of the loss, before the verdict
     uint64_t run = 0;
     bool skipped = false;
+    std::vector<size_t> stepped = {};  // places of the optimizers
   };
 
   void check_scale(const FoldedGradients& gradients, int loss_id) const;
+  void check_step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients, const StepOptions& options,
+                  int loss_id) const;
   bool goes_ahead(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
                   const StepOptions& options, bool may_skip);
   at::Tensor cast_output(const at::Tensor& output) const;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "lockstep/amp/gradient_marks.h"
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/base/late_number.h"
 #include "lockstep/optim/any_optimizer.h"
@@ -25,6 +26,7 @@ struct FoldedGradients {
   uint64_t run = 0;          // tells the result of one run from those of all others; 0: unknown
   bool unscaled = false;     // MixedPrecision::unscale() has taken the scale out of them; it is in square_sum still
   at::Tensor overflow = {};  // optim::Update's; undefined: nobody knows before square_sum is read
+  std::optional<GradientMarks> marks = {};  // what the run has left in .grad; nothing: unknown
 };
 
 struct StepReport {

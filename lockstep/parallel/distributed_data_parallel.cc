@@ -50,14 +50,14 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
                {.begin = [this] { return begin_pass(); }, .end = [this] { end_pass(); }}),
       sync_(find_sync_group(*module_)),
       network_(world_, *module_, buffers_, sync_),
-      weights_(tensors_of(trainable(named_parameters(*module_)))),
+      weights_(std::make_shared<amp::MarkedWeights>(tensors_of(trainable(named_parameters(*module_))))),
       generators_(*module_) {
   const bool may_record = options_.device_graph && world_->size() == 1 && sync_ == nullptr && !reducer_.has_sparse() &&
                           options_.comm_hook == nullptr && !options_.find_unused_parameters && !options_.static_graph;
   if (!may_record) return;
   std::vector<at::Tensor> others = module_->buffers();
   for (const at::Tensor& each : tensors_of(frozen(named_parameters(*module_)))) others.push_back(each);
-  graph_ = std::make_unique<LaneGraph>(weights_, others, options_.device_graph);
+  graph_ = std::make_unique<LaneGraph>(weights_->all(), others, options_.device_graph);
   layers_ = module_->modules();
 }
 
@@ -103,22 +103,28 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
     begin_step(networks, step, loss_scale);
     StepNotes own{.decision = world_->rank() == 0 ? decision : 0};
-    for (const auto* each : stepped_) own.weights += each->options_.broadcast_state ? fingerprint(each->weights_) : 0;
+    for (const auto* each : stepped_)
+      own.weights += each->options_.broadcast_state ? fingerprint(each->weights_->all()) : 0;
     const LateNumber loss = run_lanes(step, loss_of, loss_scale);
     const bool waits = comm.size() > 1 || loss.is_there();
     own.loss = waits ? double{loss} : 0;
-    for (const auto& lane : step.lanes) own.samples += static_cast<double>(lane.samples);
+    own.lanes = static_cast<double>(step.lanes.size());
+    for (const auto& lane : step.lanes) {
+      own.samples += static_cast<double>(lane.samples);
+      own.numbers += number_hash(lane.index);
+    }
     const std::vector<std::string> unfolded = unfolded_gradients();
     own.unfolded = hash_of(unfolded);
     NotesFold notes(own, step.number + options_.first_step, comm);
     StepResult result{.loss_scale = loss_scale, .run = next_run()};
     std::vector<LateNumber> squares;
+    std::vector<std::shared_ptr<const amp::MarkedWeights>> weights;
     for (auto* each : stepped_) {
       each->reducer_.finish();
       each->network_.set_unfolded(false);
       add_to_board(each->comm_log(), world_->self());
       squares.push_back(each->reducer_.square_sum());
-      result.gradients += gradients_in(each->weights_);
+      weights.push_back(each->weights_);
     }
     const StepNotes sum = notes.wait();
     check_notes(sum, own, step.samples, unfolded, name_of(step), comm);
@@ -128,6 +134,8 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       each->buffers().sync(comm, taken);
     }
     for (const auto* each : stepped_) hold_masters(*each->module_);
+    result.marks.emplace(std::move(weights));
+    result.gradients = result.marks->gradients();
     result.loss = waits ? LateNumber(plain_nan(sum.loss)) : LateNumber([loss] { return plain_nan(loss); });
     const auto all_squares = [squares, world = world_] { return std::accumulate(squares.begin(), squares.end(), 0.); };
     result.square_sum = waits ? LateNumber(all_squares()) : LateNumber(all_squares);

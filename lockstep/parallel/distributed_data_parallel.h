@@ -54,10 +54,15 @@ struct StepResult {
   double loss_scale = 1;  // the factor of the losses, which is in the gradients
   int64_t gradients = 0;  // how many parameters have one
   uint64_t run = 0;       // differs from that of every other run of the process
-  at::Tensor overflow;    // amp::FoldedGradients'
+  at::Tensor overflow;    // amp::FoldedGradients'; so are the marks
+  std::optional<amp::GradientMarks> marks = {};
   operator amp::FoldedGradients() const {
-    return {
-        .square_sum = square_sum, .loss_scale = loss_scale, .gradients = gradients, .run = run, .overflow = overflow};
+    return {.square_sum = square_sum,
+            .loss_scale = loss_scale,
+            .gradients = gradients,
+            .run = run,
+            .overflow = overflow,
+            .marks = marks};
   }
 };
 
@@ -170,7 +175,7 @@ class DistributedDataParallel {
   // The module's zero_grad() for what is trained here. libtorch's takes 3 us a parameter to detach gradients that it
   // drops.
   void zero_grad() const {
-    for (const at::Tensor& weight : weights_) weight.mutable_grad().reset();
+    for (const at::Tensor& weight : weights_->all()) weight.mutable_grad().reset();
   }
   // The recording of this rank's lanes; null without DdpOptions::device_graph, and where lanes are not recorded.
   const LaneGraph* lane_graph() const { return graph_.get(); }
@@ -213,12 +218,12 @@ class DistributedDataParallel {
   Reducer reducer_;
   std::shared_ptr<SyncGroup> sync_;  // null for a model without SyncBatchNorm
   WrappedNetwork network_;
-  std::vector<at::Tensor> weights_;                // that are trained
-  std::vector<DistributedDataParallel*> stepped_;  // in a step: those that are folded, this one first
-  std::vector<WrappedNetwork*> present_;           // in a step: all of the world, whose buffers follow the lanes
-  std::vector<bool> in_function_;                  // in a step, by lane: its function is under way
-  int64_t number_ = -1;                            // of the last step
-  uint64_t runs_of_number_ = 0;                    // that are over, one for each of its losses
+  std::shared_ptr<const amp::MarkedWeights> weights_;  // that are trained
+  std::vector<DistributedDataParallel*> stepped_;      // in a step: those that are folded, this one first
+  std::vector<WrappedNetwork*> present_;               // in a step: all of the world, whose buffers follow the lanes
+  std::vector<bool> in_function_;                      // in a step, by lane: its function is under way
+  int64_t number_ = -1;                                // of the last step
+  uint64_t runs_of_number_ = 0;                        // that are over, one for each of its losses
   LaneGenerators generators_;
   std::unique_ptr<LaneGraph> graph_;                        // null where lanes are not recorded
   std::vector<std::shared_ptr<torch::nn::Module>> layers_;  // of what may be recorded

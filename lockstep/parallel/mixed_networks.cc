@@ -54,10 +54,6 @@ void broadcast_masters(const torch::nn::Module& network, comm::Communicator& com
   }
 }
 
-int64_t gradients_in(const std::vector<at::Tensor>& weights) {
-  return std::count_if(weights.begin(), weights.end(), [](const at::Tensor& each) { return each.grad().defined(); });
-}
-
 uint64_t next_run() {
   static std::atomic<uint64_t> last = 0;
   return ++last;

@@ -16,8 +16,7 @@ namespace lockstep::parallel {
 // optimizer, of which ranks have slices. A collective.
 void broadcast_masters(const torch::nn::Module& network, comm::Communicator& comm, int root);
 
-// How many of the weights have a gradient, and a number for each run of the process, for amp::FoldedGradients.
-int64_t gradients_in(const std::vector<at::Tensor>& weights);
+// A number for each run of the process, for amp::FoldedGradients.
 uint64_t next_run();
 
 // Throws ConfigError for a network of which `mixed` has no parameter.

@@ -10,20 +10,28 @@
 namespace lockstep::parallel {
 
 NotesFold::NotesFold(const StepNotes& own, int64_t step, comm::Communicator& comm)
-    : notes_(at::empty({5}, at::kDouble)) {
+    : notes_(at::empty({7}, at::kDouble)) {
   auto* note = notes_.mutable_data_ptr<double>();
   note[0] = own.loss;
   note[1] = own.decision;
   note[2] = own.samples;
   note[3] = own.unfolded;
   note[4] = own.weights;
+  note[5] = own.lanes;
+  note[6] = own.numbers;
   work_ = comm.fold({notes_}, {.label = cat("the loss of step ", step)});
 }
 
 StepNotes NotesFold::wait() {
   work_->wait();
   const auto* note = notes_.const_data_ptr<double>();
-  return {.loss = note[0], .decision = note[1], .samples = note[2], .unfolded = note[3], .weights = note[4]};
+  return {.loss = note[0],
+          .decision = note[1],
+          .samples = note[2],
+          .unfolded = note[3],
+          .weights = note[4],
+          .lanes = note[5],
+          .numbers = note[6]};
 }
 
 double hash_of(const std::vector<std::string>& names) {
@@ -32,11 +40,22 @@ double hash_of(const std::vector<std::string>& names) {
   return names.empty() ? 0 : static_cast<double>(hash >> 24);
 }
 
+double number_hash(int lane) {
+  return static_cast<double>(fnv1a(kFnvSeed, std::string_view(reinterpret_cast<const char*>(&lane), sizeof(lane))) >>
+                             32);
+}
+
 void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, const std::vector<std::string>& unfolded,
                  const std::string& whose, const comm::Communicator& comm) {
   if (sum.samples != static_cast<double>(samples)) {
     throw ConfigError(whose, ": the lanes of all ranks hold ", sum.samples, " samples, the global batch ", samples,
                       "; every lane must be some rank's");
+  }
+  double numbers = 0;
+  for (int lane = 0; lane < static_cast<int>(sum.lanes); ++lane) numbers += number_hash(lane);
+  if (sum.numbers != numbers) {
+    throw ConfigError(whose, ": the ranks' ", sum.lanes, " lanes don't have the numbers from 0 to ", sum.lanes - 1,
+                      ", each once; a lane's number, by which it draws, is its place among those of all ranks");
   }
   if (sum.unfolded != own.unfolded * comm.size()) {
     throw ConfigError(whose, ": .grad holds gradients that were not folded, on rank ", comm.rank(), " of ",

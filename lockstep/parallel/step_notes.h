@@ -19,6 +19,8 @@ struct StepNotes {
   double samples = 0;   // of this rank's lanes
   double unfolded = 0;  // hash_of() the parameters with gradients that are this rank's alone
   double weights = 0;   // their fingerprint (step_checks.h)
+  double lanes = 0;     // how many this rank has
+  double numbers = 0;   // number_hash() of each of them, added up
 };
 
 class NotesFold {
@@ -36,8 +38,11 @@ class NotesFold {
 // A whole number, so that its sum over ranks is exact; 0 for no names.
 double hash_of(const std::vector<std::string>& names);
 
-// Throws ConfigError unless the lanes of all ranks hold `samples` samples, all ranks have `unfolded` gradients of the
-// same parameters, and all hold the same weights. `whose`: "step 3".
+// Of a lane's number: a whole one, so that sums over some thousand lanes are exact.
+double number_hash(int lane);
+
+// Throws ConfigError unless the lanes of all ranks have the numbers from 0 on, each once, and `samples` samples, all
+// ranks have `unfolded` gradients of the same parameters, and all hold the same weights. `whose`: "step 3".
 void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, const std::vector<std::string>& unfolded,
                  const std::string& whose, const comm::Communicator& comm);
 

@@ -38,6 +38,17 @@ TEST(StepNotes, WhatRanksDoNotHaveAlikeIsNamed) {
   EXPECT_EQ(refused(own), "");
   EXPECT_THAT(refused({.samples = 7, .unfolded = 3, .weights = 77}),
               HasSubstr("step 4: the lanes of all ranks hold 7"));
+  EXPECT_EQ(
+      refused({.samples = 8, .unfolded = 3, .weights = 77, .lanes = 2, .numbers = number_hash(1) + number_hash(0)}),
+      "");
+  for (const auto& lanes : {std::pair{0, 0}, {1, 2}, {0, 2}}) {
+    EXPECT_THAT(refused({.samples = 8,
+                         .unfolded = 3,
+                         .weights = 77,
+                         .lanes = 2,
+                         .numbers = number_hash(lanes.first) + number_hash(lanes.second)}),
+                HasSubstr("step 4: the ranks' 2 lanes don't have the numbers from 0 to 1, each once"));
+  }
   EXPECT_THAT(refused({.samples = 8, .unfolded = 5, .weights = 77}), HasSubstr("on rank 0 of no parameter"));
   EXPECT_THAT(refused({.samples = 8, .unfolded = 5, .weights = 77}, {"head.bias"}),
               HasSubstr("on rank 0 of head.bias"));

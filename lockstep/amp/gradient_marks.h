@@ -1,0 +1,61 @@
+// What a step has left in the .grad of its weights, to tell later whether that is still there as it was.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace lockstep::amp {
+
+// The weights of a network, which stay the same from step to step. Immutable.
+class MarkedWeights {
+ public:
+  explicit MarkedWeights(std::vector<at::Tensor> weights);
+
+  const std::vector<at::Tensor>& all() const { return weights_; }
+  // Returns the number of a weight; -1 for another tensor.
+  int64_t find(const at::Tensor& weight) const;
+
+ private:
+  std::vector<at::Tensor> weights_;
+  std::unordered_map<const c10::TensorImpl*, int64_t> numbers_;
+};
+
+// One thread. Copies share what they know. Keeps no gradient's memory.
+class GradientMarks {
+ public:
+  // The present gradients of all weights of these networks.
+  explicit GradientMarks(std::vector<std::shared_ptr<const MarkedWeights>> networks);
+
+  enum class Found {
+    kUnknown,  // it is no weight of these networks
+    kNone,     // it had no gradient, and has none
+    kSame,
+    kChanged,  // another tensor, or written since
+    kGone,
+  };
+  Found look_at(const at::Tensor& weight) const;
+  // Whether any weight's gradient is not the same.
+  bool have_changed() const;
+
+  // The sum of squares of the present gradients, held ones too, in double. Waits for a device.
+  double square_sum() const;
+  // How many weights have a gradient.
+  int64_t gradients() const;
+
+ private:
+  struct Mark {
+    Found look_at(const at::Tensor& gradient) const;
+
+    c10::weak_intrusive_ptr<c10::TensorImpl> gradient;  // its address is not used again while this lives
+    uint32_t version;
+  };
+  std::vector<std::shared_ptr<const MarkedWeights>> networks_;
+  std::shared_ptr<const std::vector<std::vector<Mark>>> marks_;  // by network and weight
+};
+
+}  // namespace lockstep::amp

@@ -1,0 +1,166 @@
+// Steps by results whose gradients are no longer what run() has left: the step is that of the present ones, or refused.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "amp_loops.h"
+#include "lockstep/amp/mixed_precision.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
+#include "support/worlds.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using amp::MixedPrecision;
+using amp::OptLevel;
+using testing::HasSubstr;
+using testing_support::expect_ranks_pass;
+using testing_support::join_world;
+using testing_support::refusal;
+
+constexpr const char* kKinds[] = {"libtorch", "ours", "sharded"};
+
+// A network with its optimizer, in mixed precision.
+struct Trained {
+  Trained(World& world, std::shared_ptr<World> shared, const std::string& kind, OptLevel level, at::ScalarType dtype,
+          uint64_t seed = 1)
+      : net(seed),
+        optimizer(kind, net->parameters(), world),
+        mixed({net.get()}, {optimizer.ref()}, {.opt_level = level, .dtype = dtype}),
+        ddp(net.ptr(), std::move(shared)) {}
+
+  StepResult run(int64_t number, double factor) {
+    const StepPlan step = plan(ddp.world(), number);
+    return ddp.run(
+        step, [&](size_t i) { return loss_of(net, step, i, factor); }, mixed);
+  }
+  Tensor weight() const { return mixed.master_params(optimizer.ref())[0].detach().clone(); }
+
+  Net net;
+  AnyOptimizer optimizer;
+  MixedPrecision mixed;
+  DistributedDataParallel ddp;
+};
+
+// Two runs add up in .grad: by whichever of the results the step is, it is the step of the sum. argument: KIND.
+RANK_PROGRAM(accumulated) {
+  const auto world = join_world(context);
+  for (const auto& [level, dtype] :
+       {std::pair{OptLevel::kO1, at::kHalf}, {OptLevel::kO2, at::kHalf}, {OptLevel::kO1, at::kBFloat16}}) {
+    for (const bool overflows : {false, true}) {
+      std::vector<Tensor> weights;
+      std::vector<amp::StepReport> reports;
+      std::vector<double> scales;
+      for (const bool by_first : {true, false}) {
+        Trained trained(*world, world, context.argument, level, dtype);
+        const auto first = trained.run(0, 1.0 / 64);
+        const auto second = trained.run(0, overflows ? HUGE_VAL : 1.0 / 64);
+        const Tensor before = trained.weight();
+        reports.push_back(trained.mixed.step(trained.optimizer.ref(), by_first ? first : second, {.max_norm = 0.001}));
+        const bool skips = overflows && dtype == at::kHalf;
+        EXPECT_EQ(at::equal(trained.weight(), before), skips);
+        if (overflows) EXPECT_FALSE(reports.back().finite);
+        weights.push_back(trained.weight());
+        scales.push_back(trained.mixed.loss_scale());
+        world->communicator().barrier();  // shared weights are rank 0's
+      }
+      EXPECT_EQ(reports[0].skipped, reports[1].skipped);
+      EXPECT_EQ(scales[0], scales[1]);
+      if (overflows) continue;
+      EXPECT_NEAR(reports[0].gradient_norm, reports[1].gradient_norm, 1e-5 * reports[1].gradient_norm);
+      EXPECT_TRUE(at::allclose(weights[0], weights[1], 1e-5, 1e-7)) << (weights[0] - weights[1]).abs().max();
+    }
+  }
+}
+TEST(AmpPresent, TheFirstOfTwoResultsStepsTheSum) {
+  for (const char* kind : kKinds) {
+    for (const int ranks : {1, 2, 4}) expect_ranks_pass("accumulated", ranks, kind);
+  }
+}
+
+// Without a scale nobody is kept from changing gradients, as PyTorch users do. argument: KIND.
+RANK_PROGRAM(changed) {
+  const auto world = join_world(context);
+  for (const OptLevel level : {OptLevel::kO0, OptLevel::kO1}) {
+    Trained one(*world, world, context.argument, level, at::kBFloat16);
+    Trained other(*world, world, context.argument, level, at::kBFloat16);
+    const auto result = one.run(0, 1);
+    const double norm = std::sqrt(result.square_sum);
+    for (const Tensor& each : one.net->parameters()) each.grad().mul_(0.125);
+    const auto report = one.mixed.step(one.optimizer.ref(), result, {.max_norm = norm / 16});
+    EXPECT_NEAR(report.gradient_norm, norm / 8, 1e-4 * norm) << "of the present gradients";
+    const auto plain = other.run(0, 1);
+    other.mixed.step(other.optimizer.ref(), plain, {.max_norm = norm / 16});
+    EXPECT_TRUE(at::allclose(one.weight(), other.weight(), 1e-4, 1e-6)) << "clipped to the same norm";
+    one.mixed.zero_grad(one.optimizer.ref());
+    const auto next = one.run(1, 1);
+    one.net->parameters()[0].grad().fill_(std::numeric_limits<double>::quiet_NaN());
+    EXPECT_FALSE(one.mixed.step(one.optimizer.ref(), next).finite);
+    world->communicator().barrier();
+  }
+}
+TEST(AmpPresent, ChangedGradientsHaveANormOfTheirOwn) {
+  for (const char* kind : kKinds) {
+    for (const int ranks : {1, 2, 4}) expect_ranks_pass("changed", ranks, kind);
+  }
+}
+
+// argument: KIND.
+RANK_PROGRAM(refused) {
+  const auto world = join_world(context);
+  for (const auto& [level, dtype] : {std::pair{OptLevel::kO0, at::kBFloat16}, {OptLevel::kO2, at::kHalf}}) {
+    Trained one(*world, world, context.argument, level, dtype, 1);
+    const optim::OptimizerRef optimizer = one.optimizer.ref();
+    const Tensor before = one.weight();
+    const auto gone = one.run(0, 1.0 / 64);
+    one.mixed.zero_grad(optimizer);
+    EXPECT_THAT(refusal([&] { one.mixed.step(optimizer, gone); }),
+                HasSubstr("zero_grad() has come between run() and step()"));
+    const auto zeroed = one.run(0, 1.0 / 64);
+    one.net->zero_grad(/*set_to_none=*/false);
+    EXPECT_THAT(refusal([&] { one.mixed.step(optimizer, zeroed); }),
+                HasSubstr("zero_grad() has come between run() and step()"));
+    one.mixed.zero_grad(optimizer);
+    EXPECT_TRUE(at::equal(one.weight(), before));
+    const auto result = one.run(0, 1.0 / 64);
+    one.mixed.step(optimizer, result);
+    EXPECT_THAT(refusal([&] { one.mixed.step(optimizer, result); }),
+                HasSubstr("it has stepped this optimizer already"));
+    one.mixed.zero_grad(optimizer);
+    const auto next = one.run(1, 1.0 / 64);
+    EXPECT_FALSE(one.mixed.step(optimizer, next).skipped) << "and goes on";
+    world->communicator().barrier();
+  }
+}
+TEST(AmpPresent, AStepThatWouldDoNothingOrTooMuchIsRefused) {
+  for (const char* kind : kKinds) {
+    for (const int ranks : {1, 2}) expect_ranks_pass("refused", ranks, kind);
+  }
+}
+
+RANK_PROGRAM(of_another_network) {
+  const auto world = join_world(context);
+  Net one(1), two(2);
+  const auto first = optim::make_optimizer("sgd", one->parameters(), {{"lr", 0.01}});
+  const auto second = optim::make_optimizer("sgd", two->parameters(), {{"lr", 0.01}});
+  MixedPrecision mixed({one.get(), two.get()}, {*first, *second}, {.opt_level = OptLevel::kO0});
+  DistributedDataParallel ones(one.ptr(), world), twos(two.ptr(), world);
+  const StepPlan step = plan(*world, 0);
+  const auto of_one = ones.run(
+      step, [&](size_t i) { return loss_of(one, step, i); }, mixed);
+  const auto of_two = twos.run(
+      step, [&](size_t i) { return loss_of(two, step, i); }, mixed);
+  EXPECT_THAT(refusal([&] { mixed.step(*second, of_one); }), HasSubstr("a result of other networks"));
+  mixed.step(*first, of_one);
+  mixed.step(*second, of_two);
+}
+TEST(AmpPresent, AResultOfAnotherNetworkIsRefused) {
+  for (const int ranks : {1, 2}) expect_ranks_pass("of_another_network", ranks);
+}
+
+}  // namespace
+}  // namespace lockstep::parallel
