@@ -110,7 +110,7 @@ class SavingOnBoard {
 
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 8;
+  static constexpr uint32_t kVersion = 9;
 
   std::atomic<uint32_t> magic;
   uint32_t version;
@@ -121,7 +121,9 @@ struct Board {
   std::atomic<uint64_t> wanted_bytes;   // of memory that ranks are asking the system for now (MemoryClaim)
   std::atomic<int32_t> columns;         // the width of the launcher's terminal; 0: its output goes elsewhere
   std::atomic<int64_t> paused_ns;  // how long the launcher had its ranks stopped in all (Ctrl-Z): waits don't count it
-  BoardText<256> saved;            // the name of the newest checkpoint, for reports
+  // Until when the ranks may replace files of the run: monotonic_ns(), which the launcher moves on; 0: for ever.
+  std::atomic<int64_t> lease_until_ns;
+  BoardText<256> saved;  // the name of the newest checkpoint, for reports
   std::array<BoardRank, kMaxLocalRanks> ranks;
 
   // Initialises a board in `memory`, sizeof(Board) zeroed bytes that the caller owns.

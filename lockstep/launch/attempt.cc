@@ -77,6 +77,7 @@ void Attempt::start_all(const std::vector<std::string>& command) {
                        .max_restarts = spec_.max_restarts,
                        .columns = terminal_columns(spec_.out_fd)};
   board_->columns.store(rank.columns);
+  if (spec_.must_end) board_->lease_until_ns = spec_.must_end().lease_until_ns;
   // A program asks isatty() whether a person reads along, so it gets a terminal only where there is one.
   const bool pty = spec_.lines_at_once && rank.columns > 0;
   rank.by_line = spec_.lines_at_once && !pty;
@@ -255,6 +256,7 @@ void Attempt::end_from_outside() {
   if (!spec_.must_end || now_ns - asked_others_ns_ < kAskEveryNs) return;
   asked_others_ns_ = now_ns;
   const MustEnd must = spec_.must_end();
+  board_->lease_until_ns = must.lease_until_ns;
   // Ranks that have been asked to stop save, and end by themselves.
   if (must.why.empty() || (stop_.request.asked() && !must.at_once)) return;
   if (!failure_.begun()) {

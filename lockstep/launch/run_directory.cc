@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/path_kind.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/launch/runs_root.h"
@@ -122,7 +124,8 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const Sta
       run.path_ = without_last_slash(fs::path(place.folder).lexically_normal().string());
       run.make_folders(place.folder);
     }
-    run.take_lock(place.folder.empty() ? cat("--out ", run.path_) : place.option);
+    const bool goes_on = std::ranges::any_of(jobs, &LaunchedJob::restarted);
+    run.take_lock(goes_on, place.folder.empty() ? cat("--out ", run.path_) : place.option);
     run.earlier_ = run.lock_->commands();
     const auto same = find_earlier_command(run.earlier_, jobs);
     const bool restarted = place.begins && same && *same == run.earlier_.front();
@@ -172,10 +175,14 @@ void RunDirectory::make_next_free(const std::string& root, const std::string& re
   made_.push_back(path_);
 }
 
-void RunDirectory::take_lock(const std::string& option) {
+// Where a node is lost, its ranks may hold the lock yet: they end when they miss the others.
+void RunDirectory::take_lock(bool goes_on, const std::string& option) {
   std::error_code error;
   made_lock_ = !fs::exists(train::RunFiles{path_}.lock(), error);
-  lock_ = train::RunLock::take(path_, option);
+  train::RunLock::Means means;
+  if (goes_on) means.patience_with_owner = std::chrono::minutes(1);
+  means.say = [](const std::string& line) { Logger::from_environment("rank 0").warning(line); };
+  lock_ = train::RunLock::take(path_, option, means);
   watch_.emplace(path_);
 }
 

@@ -22,6 +22,8 @@ enum class StopBy { kBoard, kSignal };
 struct MustEnd {
   std::string why;       // for people; "": they may go on
   bool at_once = false;  // they must not write anything any more
+  // Until when they may replace files of the run, if they hear nothing later: monotonic_ns(); 0: for ever.
+  int64_t lease_until_ns = 0;
 };
 
 struct RunSpec {

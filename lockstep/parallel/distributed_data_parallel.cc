@@ -102,7 +102,8 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     if (step.lanes.empty()) throw ConfigError(name_of(step), ": rank ", world_->rank(), " has no lanes");
     if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
     begin_step(networks, step, loss_scale);
-    StepNotes own{.decision = world_->rank() == 0 ? decision : 0};
+    StepNotes own;
+    (world_->rank() == 0 ? own.decision : own.others) = decision;
     for (const auto* each : stepped_)
       own.weights += each->options_.broadcast_state ? fingerprint(each->weights_->all()) : 0;
     const LateNumber loss = run_lanes(step, loss_of, loss_scale);
@@ -143,6 +144,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     end_step();
     ++runs_of_number_;
     result.decision = sum.decision;
+    result.others = sum.others;
     return result;
   } catch (...) {
     for (auto* each : networks) each->reducer_.drop();

@@ -51,6 +51,7 @@ struct StepResult {
   LateNumber loss;        // mean over the global batch
   LateNumber square_sum;  // of the folded gradients, with the loss scale in them; finite iff all of them are
   double decision = 0;    // the value that rank 0 passed to run()
+  double others = 0;      // the values that the other ranks passed, added up
   double loss_scale = 1;  // the factor of the losses, which is in the gradients
   int64_t gradients = 0;  // how many parameters have one
   uint64_t run = 0;       // differs from that of every other run of the process
@@ -85,10 +86,11 @@ class DistributedDataParallel {
 
   // Runs one step. `loss_of(i)` computes the loss of lanes[i], a scalar with a graph; it is not called for an empty
   // lane. `loss_scale` multiplies the losses before backward. `decision`: rank 0's value reaches all ranks in the
-  // result. Several runs of one number add up, as losses of one step, and each draws its own random numbers. A loop
-  // calls zero_grad() after its update: other gradients that are left are an error, unless the parameters' versions
-  // show the update. So are weights that differ between ranks. A collective. If anything throws, all ranks are told,
-  // .grad is left undefined, and buffers are as before; what a lane threw names step and lane (lane_errors.h).
+  // result, and the sum of the others'. Several runs of one number add up, as losses of one step, and each draws its
+  // own random numbers. A loop calls zero_grad() after its update: other gradients that are left are an error, unless
+  // the parameters' versions show the update. So are weights that differ between ranks. A collective. If anything
+  // throws, all ranks are told, .grad is left undefined, and buffers are as before; what a lane threw names step and
+  // lane (lane_errors.h).
   //
   // Gradients of another loss scale than 1 are held (optim/held_gradient.h) until amp::MixedPrecision::step takes the
   // scale out. Throws ConfigError for a network in mixed precision if the scale is none of its own.

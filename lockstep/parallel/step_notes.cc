@@ -10,7 +10,7 @@
 namespace lockstep::parallel {
 
 NotesFold::NotesFold(const StepNotes& own, int64_t step, comm::Communicator& comm)
-    : notes_(at::empty({7}, at::kDouble)) {
+    : notes_(at::empty({8}, at::kDouble)) {
   auto* note = notes_.mutable_data_ptr<double>();
   note[0] = own.loss;
   note[1] = own.decision;
@@ -19,6 +19,7 @@ NotesFold::NotesFold(const StepNotes& own, int64_t step, comm::Communicator& com
   note[4] = own.weights;
   note[5] = own.lanes;
   note[6] = own.numbers;
+  note[7] = own.others;
   work_ = comm.fold({notes_}, {.label = cat("the loss of step ", step)});
 }
 
@@ -27,6 +28,7 @@ StepNotes NotesFold::wait() {
   const auto* note = notes_.const_data_ptr<double>();
   return {.loss = note[0],
           .decision = note[1],
+          .others = note[7],
           .samples = note[2],
           .unfolded = note[3],
           .weights = note[4],

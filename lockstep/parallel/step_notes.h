@@ -16,6 +16,7 @@ namespace lockstep::parallel {
 struct StepNotes {
   double loss = 0;      // this rank's share of the global batch's mean loss
   double decision = 0;  // rank 0's; 0 on others
+  double others = 0;    // that of another rank; 0 on rank 0
   double samples = 0;   // of this rank's lanes
   double unfolded = 0;  // hash_of() the parameters with gradients that are this rank's alone
   double weights = 0;   // their fingerprint (step_checks.h)

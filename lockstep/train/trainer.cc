@@ -164,7 +164,7 @@ Trainer::StepOutcome Trainer::train_step() {
   reporter_.step(report);
   reporter_.reductions(ddp_);
   const auto decided = static_cast<unsigned>(result.decision);
-  return {report, (decided & kStop) != 0, (decided & kSave) != 0};
+  return {report, (decided & kStop) != 0 || result.others > 0, (decided & kSave) != 0};
 }
 
 // A step that is recorded reads the same memory as all others.
@@ -182,13 +182,10 @@ void Trainer::place(data::StepBatch& batch) {
   if (!refused && fixed_.place(batch.lanes.front())) ddp_.forget_recording();
 }
 
-// What rank 0 decides for all, and sends with the step's gradients. A rank that is asked to stop tells rank 0 by the
-// node's board.
+// What travels with the step's gradients: rank 0 decides for all, and any rank may have been asked to stop.
 double Trainer::decide() {
-  const bool stop = stop_asked_();
-  if (stop && !leads()) parts_.world->board().stop_requested.store(1);
-  const bool save = parts_.plan.save_seconds > 0 && since_save_.seconds() >= parts_.plan.save_seconds;
-  return leads() ? (stop ? kStop : 0U) + (save ? kSave : 0U) : 0;
+  const bool save = leads() && parts_.plan.save_seconds > 0 && since_save_.seconds() >= parts_.plan.save_seconds;
+  return (stop_asked_() ? kStop : 0U) + (save ? kSave : 0U);
 }
 
 // Gives the optimizer the rate, and the momentum, of this step. Returns the rate.

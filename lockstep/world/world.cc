@@ -11,6 +11,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/lease.h"
 #include "lockstep/comm/fold_tree.h"
 #include "lockstep/rendezvous/rendezvous.h"
 #include "lockstep/world/backends.h"
@@ -63,6 +64,7 @@ World::World(const rendezvous::Place& place, NodeMemory memory, const WorldOptio
         return make_communicator({place_, memory_, *pool_, board_, session_.get()}, options);
       })) {
   comm::Pool::install(std::move(new_pool_));
+  act_by_lease(&board_->lease_until_ns);  // the board stays mapped until the process ends
   self().pid.store(getpid());
   self().state.store(RankState::kRunning);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -41,7 +42,7 @@ class Elastic : public testing::Test {
   static constexpr int kSteps_ = 600;
   EtcdServer etcd_;
   const TempDir dir_;
-  const std::string run_ = dir_ / "run";
+  std::string run_ = dir_ / "run";
 };
 
 TEST_F(Elastic, NodesThatMeetAtEtcdAreOneWorld) {
@@ -104,6 +105,37 @@ TEST_F(Elastic, AnEtcdThatStandsStillForThreeSecondsChangesNothing) {
   expect_undisturbed_outcome();
 }
 
+// Its rank 0 writes a checkpoint to a slow disk while the lease ends: the file is not put in place.
+TEST_F(Elastic, TheRanksOfAStoppedLauncherReplaceNothing) {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "a sanitizer comes before every library";
+#endif
+  std::filesystem::create_directory(dir_ / "slow_disk");
+  run_ = dir_ / "slow_disk/run";
+  const Words flags = {"--nnodes=1:2", "--max-restarts=3"};
+  const Words slowly = {"/usr/bin/env", "LD_PRELOAD=" + bin_folder() + "/failing_disk.so"};
+  const auto a = node(flags, slowly + training());
+  ASSERT_TRUE(
+      eventually([&] { return a->err().find("1 of 1 or more nodes have come") != std::string::npos; }, seconds(30)));
+  const auto b = node(flags, training());
+  const auto is_saving = [&] {
+    std::error_code ignored;
+    for (const auto& each : std::filesystem::directory_iterator(run_ + "/checkpoints", ignored)) {
+      if (each.path().extension() == ".tmp") return true;
+    }
+    return false;
+  };
+  ASSERT_TRUE(eventually(is_saving, seconds(60))) << a->err() << b->err();
+  a->signal(SIGSTOP);
+  const Result result = b->wait(seconds(120));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  a->signal(SIGCONT);
+  const Result late = a->wait();
+  EXPECT_EQ(late.exit_code, CommError::kExitCode) << late.err;
+  EXPECT_THAT(late.err + late.out, HasSubstr("not replaced, for this node's launcher has lost its lease"));
+  expect_undisturbed_outcome();
+}
+
 TEST_F(Elastic, ARankThatFailsOnOneNodeEndsThoseOfAll) {
   const Words fails = {"/bin/sh", "-c", "[ $RANK = 0 ] && sleep 300; exit 3"};
   const auto a = node({"--nnodes=2"}, fails), b = node({"--nnodes=2"}, fails);
@@ -136,6 +168,21 @@ TEST_F(Elastic, CtrlCOnOneNodeStopsAll) {
   }
   a->signal(SIGINT);
   for (const auto& each : {a.get(), b.get()}) EXPECT_EQ(each->wait().exit_code, 128 + SIGINT) << each->err();
+}
+
+// The request travels with the gradients: rank 0, which saves, is on the other node.
+TEST_F(Elastic, CtrlCOnANodeWithoutRank0SavesAndStopsTheRun) {
+  const Words flags = {"--nnodes=2", "--max-restarts=3"};
+  const auto a = node(flags, training());
+  ASSERT_TRUE(eventually([&] { return a->err().find("1 of 2 nodes have come") != std::string::npos; }, seconds(30)));
+  const auto b = node(flags, training());
+  ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 30; }, seconds(60))) << a->err() << b->err();
+  b->signal(SIGINT);
+  for (const auto& each : {a.get(), b.get()}) EXPECT_EQ(each->wait().exit_code, kExitStoppedOnRequest) << each->err();
+  EXPECT_LT(steps_logged(run_).size(), static_cast<size_t>(kSteps_));
+  const auto resumed = lockstep({"train", "--resume", run_, "--nproc", "1", "--steps", std::to_string(kSteps_)});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  expect_undisturbed_outcome();
 }
 
 TEST_F(Elastic, AnEtcdThatDoesNotAnswerIsNamed) {

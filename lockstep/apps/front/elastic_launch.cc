@@ -130,6 +130,7 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     own.must_end = [&] {
       launch::MustEnd must;
       must.why = membership.ranks_must_end(last, &must.at_once);
+      must.lease_until_ns = membership.lease_until_ns();
       ended_from_outside = ended_from_outside || !must.why.empty();
       return must;
     };

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/lease.h"
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/base/sync_folder.h"
 
@@ -124,6 +125,7 @@ class TemporaryFile {
 
   void rename() {
     if (fsync(fd_.get()) != 0) fail(path_, "can't be brought to the disk", errno);
+    check_lease(path_);
     if (std::rename(name_.c_str(), path_.c_str()) != 0) fail(path_, "can't be replaced", errno);
     fd_ = Descriptor();
   }
@@ -173,6 +175,7 @@ void write_atomically(const std::string& path, std::span<const char> pages, size
 
 void link_atomically(const std::string& target, const std::string& path) {
   const std::string name = temporary_name(path);
+  check_lease(path);
   if (::unlink(name.c_str()) != 0 && errno != ENOENT) fail(path, "can't be replaced", errno);
   if (::symlink(target.c_str(), name.c_str()) != 0) fail(path, "can't be made a link", errno);
   if (std::rename(name.c_str(), path.c_str()) != 0) {

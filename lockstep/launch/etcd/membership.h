@@ -15,7 +15,7 @@
 
 namespace lockstep::launch {
 
-// Its methods are for one thread, but ranks_must_end() for any.
+// Its methods are for one thread, but ranks_must_end() and lease_until_ns() for any.
 class Membership {
  public:
   struct Options {
@@ -43,6 +43,9 @@ class Membership {
   // Why this epoch's ranks must end now, for people; "": they may go on. `at_once`: the lease is lost, and nothing may
   // be written any more.
   std::string ranks_must_end(int epoch, bool* at_once = nullptr) const;
+
+  // Until when nobody else acts in this node's place, unless the lease is renewed: monotonic_ns().
+  int64_t lease_until_ns() const { return lost_ ? 1 : lease_until_ns_.load(); }
 
   // Tells how this node's ranks of an epoch have ended. Throws CommError if etcd does not hear it while the lease
   // lives, or soon after a stop was asked for.

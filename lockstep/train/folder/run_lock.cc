@@ -26,6 +26,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr int kPollMs = 10;
+constexpr double kTellSeconds = 3;
 constexpr int kMostLooks = 5;  // in a row at a lock that is free: owner_of() takes it for a moment
 
 // Whether the descriptor is of the file that the path leads to now.
@@ -164,7 +165,8 @@ RunLock RunLock::take(const std::string& folder, const std::string& option) { re
 
 RunLock RunLock::take(const std::string& folder, const std::string& option, const Means& means) {
   const std::string path = RunFiles{folder}.lock();
-  const Deadline patience(means.patience);
+  const Deadline patience(means.patience), with_owner(means.patience_with_owner);
+  Stopwatch untold;
   for (int looks = 0;; ++looks) {
     RunLock lock;
     lock.file_ = Descriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
@@ -175,7 +177,12 @@ RunLock RunLock::take(const std::string& folder, const std::string& option, cons
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK) {
         const std::string owner = read_text(lock.descriptor()).owner;
-        if (looks >= kMostLooks && (!has_ended(owner) || patience.passed())) refuse(option, owner);
+        const bool waits = !(has_ended(owner) ? patience : with_owner).passed();
+        if (looks >= kMostLooks && !waits) refuse(option, owner);
+        if (untold.seconds() > kTellSeconds) {
+          means.say(cat(option, ": waiting for an earlier start of this run to end (", owner, ')'));
+          untold.restart();
+        }
         poll(nullptr, 0, kPollMs);
         continue;
       }

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,10 @@ class RunLock {
   struct Means {
     int (*lock_file)(int descriptor, int operation) = ::flock;
     std::chrono::milliseconds patience{10'000};  // with processes whose owner has ended
+    // How long an owner that goes on is waited for, too: an earlier start of the same job on a node that the others
+    // have given up.
+    std::chrono::milliseconds patience_with_owner{0};
+    std::function<void(const std::string&)> say = [](const auto&) {};  // a line for people, every three seconds
   };
 
   // Takes the lock of a folder, and writes this host and process to the file. `option` is what named the folder, for

@@ -104,6 +104,20 @@ TEST_F(RunLockTest, WaitsForWhatAKilledOwnerHasLeft) {
   EXPECT_THROW(RunLock::take(dir_.path(), "--out runs/a", {.lock_file = held}), ConfigError) << "at once";
 }
 
+// An earlier start of the job, on a node that the others have given up.
+TEST_F(RunLockTest, WaitsForAnOwnerThatGoesOnWhereItIsAskedTo) {
+  std::optional<RunLock> owner = take();
+  std::string said;
+  RunLock::Means means{.patience_with_owner = std::chrono::seconds(60)};
+  means.say = [&](const std::string& line) {
+    said = line;
+    owner.reset();
+  };
+  EXPECT_NO_THROW(RunLock::take(dir_.path(), "--out runs/a", means));
+  EXPECT_THAT(said, HasSubstr("--out runs/a: waiting for an earlier start of this run to end (pid " +
+                              std::to_string(getpid()) + " on "));
+}
+
 TEST_F(RunLockTest, NamesTheJobsCommandsUntilOthersAreNamed) {
   const std::vector<JobCommand> none, one = {{.job = "slurm 4711 of alps", .line = "train a"}};
   EXPECT_EQ(RunLock::commands_of(dir_.path()), none);

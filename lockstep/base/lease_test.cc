@@ -1,0 +1,29 @@
+#include "lockstep/base/lease.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/clock.h"
+#include "lockstep/base/testing/refusal.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Lease, FilesAreReplacedAsLongAsItLasts) {
+  static std::atomic<int64_t> until_ns = 0;
+  const auto refusal = [] { return testing_support::refusal([] { check_lease("run/checkpoints/last.pt"); }); };
+  EXPECT_EQ(refusal(), "") << "without a lease";
+  act_by_lease(&until_ns);
+  EXPECT_EQ(refusal(), "") << "one without end";
+  until_ns = monotonic_ns() + 3'600'000'000'000;
+  EXPECT_EQ(refusal(), "");
+  until_ns = monotonic_ns();
+  EXPECT_EQ(refusal(),
+            "run/checkpoints/last.pt: not replaced, for this node's launcher has lost its lease and others go on with "
+            "the run");
+  until_ns = monotonic_ns() + 3'600'000'000'000;
+  EXPECT_EQ(refusal(), "") << "it was renewed";
+  act_by_lease(nullptr);
+}
+
+}  // namespace
+}  // namespace lockstep
