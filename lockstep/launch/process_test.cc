@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/sched.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "lockstep/base/error.h"
@@ -75,6 +78,29 @@ TEST(Child, WhoeverElseWaitedForItLeavesALostStatus) {
   EXPECT_TRUE(status.lost);
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(status.text(), testing::HasSubstr("took its exit status"));
+}
+
+// The kernel gives the number of a child that somebody has waited for to another process: here at once, by our wish.
+TEST(Child, AnotherProcessOfItsNumberIsLeftAlone) {
+  const Child child(shell("exit 3"));
+  const pid_t number = child.pid();
+  ASSERT_EQ(waitpid(number, nullptr, 0), number);
+  clone_args wish{};
+  wish.exit_signal = SIGCHLD;
+  wish.set_tid = reinterpret_cast<uint64_t>(&number);
+  wish.set_tid_size = 1;
+  const long other = syscall(SYS_clone3, &wish, sizeof wish);
+  if (other == 0) {
+    setpgid(0, 0);
+    while (true) pause();
+  }
+  if (other < 0) GTEST_SKIP() << "only root can choose a process's number (errno " << errno << ")";
+  ASSERT_EQ(other, number);
+  setpgid(number, number);
+  child.signal_group(SIGKILL);
+  EXPECT_EQ(waitpid(number, nullptr, WNOHANG), 0) << "it was killed";
+  kill(number, SIGKILL);
+  EXPECT_EQ(waitpid(number, nullptr, 0), number);
 }
 
 TEST(Child, AProgramThatIgnoresSigchldGetsALostStatusAndNoSpin) {

@@ -68,6 +68,31 @@ TEST_F(EvaluatorTest, ABestThatWasNotSavedIsNone) {
   EXPECT_EQ(parts_.state.best, losses[0]);
 }
 
+// Between two batches the rank has made progress, and says at what.
+struct Watched : testing_support::TinyRecipe {
+  std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const override {
+    beats.push_back(self->beat_ns.exchange(0));
+    doing = self->doing.get();
+    return TinyRecipe::measure(output, batch);
+  }
+  BoardRank* self = nullptr;
+  mutable std::vector<int64_t> beats;
+  mutable std::string doing;
+};
+
+TEST_F(EvaluatorTest, OneThatLastsLongIsWaitedFor) {
+  const auto recipe = std::make_shared<Watched>();
+  recipe->self = &parts_.world->self();
+  parts_.recipe = recipe;
+  parts_.plan.eval_batch = 10;  // of 50
+  parts_.state.step = 5;
+  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
+  Evaluator(parts_, ddp).evaluate();
+  ASSERT_GE(recipe->beats.size(), 5u);
+  for (size_t i = 1; i < recipe->beats.size(); ++i) EXPECT_GT(recipe->beats[i], 0) << i;
+  EXPECT_EQ(recipe->doing, "evaluating at step 5");
+}
+
 TEST_F(EvaluatorTest, LessIsBetterWhereTheRecipeSaysSo) {
   parts_.recipe = std::make_shared<ByLoss>();
   parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);

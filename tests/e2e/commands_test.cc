@@ -49,12 +49,15 @@ TEST(Inspect, ListsWhatACheckpointHolds) {
   }
 }
 
-TEST(Inspect, OutputThatIsLostIsAnError) {
-  std::string line;
-  for (const auto& word : lockstep_command({"inspect", last_checkpoint(), "--json"}).command) line += word + ' ';
-  const auto result = Program({.command = {"/bin/sh", "-c", line + ">/dev/full"}}).wait();
-  EXPECT_EQ(result.exit_code, 74);
-  EXPECT_NE(result.err.find("standard output"), std::string::npos) << result.err;
+TEST(Commands, OutputThatIsLostIsAnError) {
+  for (const Words& words : {Words{"inspect", last_checkpoint(), "--json"},
+                             Words{"eval", "mnist", "--data", digits_folder(), "--load", last_checkpoint()}}) {
+    std::string line;
+    for (const auto& word : lockstep_command(words).command) line += word + ' ';
+    const auto result = Program({.command = {"/bin/sh", "-c", line + ">/dev/full"}}).wait();
+    EXPECT_EQ(result.exit_code, 74) << words[0];
+    EXPECT_NE(result.err.find("standard output"), std::string::npos) << result.err;
+  }
 }
 
 TEST(BenchStep, MeasuresLeNet) {

@@ -43,7 +43,7 @@ TEST(NcclCommunicator, GroupsAreWorldsOfTheirOwn) {
   EXPECT_EQ(tensor.sum().item<float>(), 1000);
 }
 
-TEST(NcclCommunicator, SignaturesAreComparedNowAndThen) {
+TEST(NcclCommunicator, ComparingSignaturesLeavesTheResultsAlone) {
   LOCKSTEP_NEEDS_GPU();
   const auto comm = testing::make_nccl_world();
   const at::Tensor tensor = at::ones({8}, at::kCUDA);
