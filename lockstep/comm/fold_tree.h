@@ -17,12 +17,6 @@ namespace lockstep::comm {
 // Leaves in the left part of a tree of n >= 2 leaves.
 constexpr size_t left_part(size_t n) { return std::bit_floor(n - 1); }
 
-// Whether S lanes over W ranks give every rank a subtree.
-constexpr bool lanes_fit(int lanes, int ranks) {
-  return ranks >= 1 && lanes >= ranks && lanes % ranks == 0 &&
-         (ranks == 1 || std::has_single_bit(static_cast<unsigned>(lanes / ranks)));
-}
-
 // The leaves [first, first + count) below one node of the tree.
 struct Subtree {
   int first, count;

@@ -11,6 +11,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/lanes_fit.h"
 #include "lockstep/base/lease.h"
 #include "lockstep/comm/fold_tree.h"
 #include "lockstep/rendezvous/rendezvous.h"
@@ -93,7 +94,7 @@ World::~World() {
 }
 
 World::Lanes World::own_lanes(int lanes) const {
-  if (!comm::lanes_fit(lanes, size())) {
+  if (!lanes_fit(lanes, size())) {
     throw ConfigError(lanes, " lanes on ", size(),
                       " ranks: each rank needs a power of two of lanes, or one rank all of them");
   }

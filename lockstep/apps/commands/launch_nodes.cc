@@ -77,6 +77,20 @@ std::vector<std::string> etcd_endpoints(const LaunchOptions& options) {
   return read_words("rdzv-endpoint", options.rdzv_endpoint);
 }
 
+// What the program is told by --lanes, as lockstep-worker and recipes of one's own are; 0: nothing.
+int lanes_of(const std::vector<std::string>& program) {
+  for (size_t i = 0; i < program.size(); ++i) {
+    const std::string flag = "--lanes";
+    const bool own_word = program[i] == flag && i + 1 < program.size();
+    if (!own_word && !program[i].starts_with(flag + "=")) continue;
+    const std::string text = own_word ? program[i + 1] : program[i].substr(flag.size() + 1);
+    int lanes = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), lanes);
+    return read.ec == std::errc() && read.ptr == text.data() + text.size() && lanes > 0 ? lanes : 0;
+  }
+  return 0;
+}
+
 void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& endpoints, LaunchPlan& plan) {
   const bool is_paddles = options.style == LaunchStyle::kPaddle;
   const RendezvousConf conf = read_rendezvous_conf(options.rdzv_conf);
@@ -103,6 +117,7 @@ void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& 
   elastic.etcd.http.key_file = conf.key_file;
   elastic.limits = {
       .least = nodes.least, .most = nodes.most, .max_restarts = plan.max_restarts, .last_call = conf.last_call};
+  elastic.limits.lanes = lanes_of(options.program);
   elastic.address = is_paddles ? options.host : options.local_addr;
   elastic.timeout = conf.timeout;
   plan.layout.nodes = nodes.most;

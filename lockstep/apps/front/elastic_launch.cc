@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
+#include <optional>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/launch/environment.h"
@@ -23,17 +26,17 @@ void say(const std::string& line) {
   if (poll(&state, 1, 0) == 1) write_all(STDERR_FILENO, line + '\n');
 }
 
+// Of no other launcher, and of no earlier membership of this one.
+std::string new_id() { return cat(host_name(), '-', getpid(), '-', launch::unique_id()); }
+
 launch::Membership::Options options_of(const apps::LaunchPlan& plan) {
   const std::string address = plan.elastic->address.empty() ? host_name() : plan.elastic->address;
-  launch::Membership::Options options{.etcd = plan.elastic->etcd,
-                                      .run = plan.layout.run_id,
-                                      .self = {.id = cat(host_name(), '-', getpid(), '-', launch::unique_id()),
-                                               .host = host_name(),
-                                               .address = address,
-                                               .nproc = plan.nproc,
-                                               .ports = {}},
-                                      .limits = plan.elastic->limits,
-                                      .timeout = plan.elastic->timeout};
+  launch::Membership::Options options{
+      .etcd = plan.elastic->etcd,
+      .run = plan.layout.run_id,
+      .self = {.id = new_id(), .host = host_name(), .address = address, .nproc = plan.nproc, .ports = {}},
+      .limits = plan.elastic->limits,
+      .timeout = plan.elastic->timeout};
   options.draw_ports = [nproc = plan.nproc] { return launch::free_ports(nproc + 1); };
   options.say = say;
   return options;
@@ -95,6 +98,23 @@ launch::NodeOutcome run_ranks(launch::Membership& membership, int epoch, const l
   }
 }
 
+// A node whose lease was lost comes back as another one. Nothing if it is asked to stop meanwhile.
+std::unique_ptr<launch::Membership> join_again(launch::Membership::Options& options) {
+  options.self.id = new_id();
+  const Stopwatch waited;
+  while (true) {
+    try {
+      return std::make_unique<launch::Membership>(options);
+    } catch (const CommError& error) {
+      if (options.stop_asked()) return nullptr;
+      if (waited.seconds() > options.timeout) throw;
+      say(cat("warning: ", error.what()));
+    }
+    constexpr int kNapMs = 1000;
+    poll(nullptr, 0, kNapMs);
+  }
+}
+
 }  // namespace
 
 int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
@@ -109,11 +129,13 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     }
     return stop_signal != 0;
   };
-  launch::Membership membership(options);
-  for (int last = 0;;) {
-    const auto epoch = membership.wait_after(last);
+  auto membership = std::make_unique<launch::Membership>(options);
+  // Returns the exit code of the run, or of a stop; nothing after an epoch.
+  const auto take_part = [&](int& last) -> std::optional<int> {
+    const auto epoch = membership->wait_after(last);
     if (!epoch) {
-      if (last > 0) membership.tell(last, {.exit_code = 128 + stop_signal, .asked = true, .text = "was asked to stop"});
+      if (last > 0)
+        membership->tell(last, {.exit_code = 128 + stop_signal, .asked = true, .text = "was asked to stop"});
       return 128 + stop_signal;
     }
     if (epoch->ended) {
@@ -129,12 +151,25 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     bool ended_from_outside = false;
     own.must_end = [&] {
       launch::MustEnd must;
-      must.why = membership.ranks_must_end(last, &must.at_once);
-      must.lease_until_ns = membership.lease_until_ns();
+      must.why = membership->ranks_must_end(last, &must.at_once);
+      must.lease_until_ns = membership->lease_until_ns();
       ended_from_outside = ended_from_outside || !must.why.empty();
       return must;
     };
-    membership.tell(last, run_ranks(membership, last, own, ended_from_outside));
+    membership->tell(last, run_ranks(*membership, last, own, ended_from_outside));
+    return std::nullopt;
+  };
+  for (int last = 0;;) {
+    try {
+      if (const auto code = take_part(last)) return *code;
+    } catch (const CommError& error) {
+      if (!membership->lost()) throw;
+      say(cat("warning: ", error.what(), "; coming back to the run"));
+      options.before = membership->before();
+      membership.reset();
+      membership = join_again(options);
+      if (membership == nullptr) return 128 + stop_signal;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/lanes_fit.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::launch {
@@ -69,16 +70,32 @@ Epoch ended(const Epoch& epoch, int exit_code, std::string why) {
   return end;
 }
 
-// The nodes that train next: those that are there, up to the most that are wanted.
+bool lanes_fit_on(const std::vector<Node>& nodes, int lanes) {
+  int ranks = 0;
+  for (const Node& node : nodes) ranks += node.nproc;
+  return lanes_fit(lanes, ranks);
+}
+
+// The nodes that train next: those that are there, in the order in which they came, up to the most that are wanted and
+// that the lanes can be divided by. Where no number of them will do, all of them: their ranks say so.
 std::vector<Node> members_of(const EpochView& view, const EpochLimits& limits) {
-  std::vector<Node> members = view.nodes;
-  if (std::ssize(members) > limits.most) members.resize(static_cast<size_t>(limits.most));
-  return members;
+  std::vector<Node> all = view.nodes;
+  if (std::ssize(all) > limits.most) all.resize(static_cast<size_t>(limits.most));
+  std::vector<Node> fewer = all;
+  while (limits.lanes > 0 && std::ssize(fewer) >= std::max(1, limits.least)) {
+    if (lanes_fit_on(fewer, limits.lanes)) return fewer;
+    fewer.pop_back();
+  }
+  return all;
+}
+
+// Whether other nodes may come in a moment.
+bool is_early(const EpochView& view, const EpochLimits& limits) {
+  return std::ssize(view.nodes) < limits.most && view.quiet < limits.last_call;
 }
 
 std::optional<Epoch> first_epoch(const EpochView& view, const EpochLimits& limits) {
-  const auto there = std::ssize(view.nodes);
-  if (there < limits.least || (there < limits.most && view.quiet < limits.last_call)) return std::nullopt;
+  if (std::ssize(view.nodes) < limits.least || is_early(view, limits)) return std::nullopt;
   const std::vector<Node> members = members_of(view, limits);
   return Epoch{.number = 1, .nodes = members, .why = cat("the run begins with ", names(members))};
 }
@@ -193,6 +210,8 @@ std::optional<Epoch> next_epoch(const EpochView& view, const EpochLimits& limits
     return ended(epoch, code, why + none);
   }
   if (std::ssize(view.nodes) < limits.least) return std::nullopt;  // they may come back
+  // After an outage of etcd all come back, one after the other.
+  if (std::ssize(lost_nodes(view)) == std::ssize(epoch.nodes) && is_early(view, limits)) return std::nullopt;
   const std::vector<Node> members = members_of(view, limits);
   return Epoch{
       .number = epoch.number + 1,

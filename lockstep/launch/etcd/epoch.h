@@ -56,6 +56,7 @@ struct EpochLimits {
   int least = 1, most = 1;  // nodes
   int max_restarts = 0;
   double last_call = 5;  // seconds without another node, after which fewer than `most` begin
+  int lanes = 0;         // of the run: as many nodes take part as these can be divided by; 0: unknown, and all may
 };
 
 struct EpochView {

@@ -113,6 +113,32 @@ TEST(Epoch, RanksThatWereStoppedAreStartedAnew) {
   EXPECT_TRUE(next->number == 2 && !next->ended);
 }
 
+// Three nodes of two ranks are left of four, and eight lanes can be divided by four ranks, not by six.
+TEST(Epoch, AsManyNodesTakePartAsTheLanesCanBeDividedBy) {
+  const EpochLimits limits{.least = 1, .most = 4, .max_restarts = 2, .last_call = 5, .lanes = 8};
+  EpochView view{.nodes = {node("1", 1), node("2", 2), node("3", 3), node("4", 4)}};
+  view.epoch = next_epoch(view, limits);
+  EXPECT_THAT(ids(*view.epoch), ElementsAre("1", "2", "3", "4"));
+  view.nodes.erase(view.nodes.begin() + 1);
+  view.outcomes = {stopped("1"), stopped("3"), stopped("4")};
+  EXPECT_THAT(ids(*next_epoch(view, limits)), ElementsAre("1", "3")) << "the third is a spare one";
+  const EpochLimits more{.least = 3, .most = 4, .max_restarts = 2, .last_call = 5, .lanes = 8};
+  EXPECT_THAT(ids(*next_epoch(view, more)), ElementsAre("1", "3", "4")) << "whose ranks say what is wrong";
+}
+
+// An outage of etcd: all nodes come back under other names, one after the other.
+TEST(Epoch, NodesThatComeBackAfterAnOutageAreWaitedFor) {
+  EpochView view = running();
+  view.nodes = {node("4", 4), node("5", 5)};
+  view.quiet = 1;
+  EXPECT_FALSE(next_epoch(view, kLimits));
+  view.nodes.push_back(node("6", 6));
+  const auto next = next_epoch(view, kLimits);
+  ASSERT_TRUE(next);
+  EXPECT_THAT(ids(*next), ElementsAre("4", "5", "6"));
+  EXPECT_EQ(next->restarts, 1) << "it is counted";
+}
+
 TEST(Epoch, TooFewNodesWaitForOthers) {
   EpochView view = running();
   view.nodes.resize(1);

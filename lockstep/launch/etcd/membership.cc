@@ -50,6 +50,10 @@ Membership::Membership(Options options)
 }
 
 void Membership::join() {
+  if (options_.before) {
+    before_ = *options_.before;
+    return register_self(client_);
+  }
   const EpochView found = look(client_);
   const auto is_there = [&](const Node& node) { return found.epoch->find(node.id) != nullptr; };
   const bool over = found.epoch && (found.epoch->ended || std::ranges::none_of(found.nodes, is_there));

@@ -23,13 +23,15 @@ class Membership {
     std::string run;  // keys are under /lockstep/<run>/
     Node self;        // its id, host, address and nproc
     EpochLimits limits;
+    // Of a node that comes back under another id: before() of its earlier membership. Nothing: it is found out.
+    std::optional<int> before = {};
     double timeout = 600;                                              // seconds that an epoch is waited for
     std::function<std::vector<int>()> draw_ports = {};                 // as many as Node::ports wants
     std::function<void(const std::string&)> say = [](const auto&) {};  // a line for people; on any thread
     std::function<bool()> stop_asked = [] { return false; };           // asked while an epoch is waited for, or etcd
   };
 
-  // Takes a lease. Throws as EtcdClient.
+  // Takes a lease. Throws as EtcdClient; a process may try again, and may join again once a lease is lost.
   explicit Membership(Options options);
   // Gives the lease back: the others see at once that the node has gone.
   ~Membership();
@@ -43,6 +45,11 @@ class Membership {
   // Why this epoch's ranks must end now, for people; "": they may go on. `at_once`: the lease is lost, and nothing may
   // be written any more.
   std::string ranks_must_end(int epoch, bool* at_once = nullptr) const;
+
+  // Whether the lease is lost: this node has left the run.
+  bool lost() const { return lost_; }
+  // The last epoch of a run that had ended before this node came; 0: none.
+  int before() const { return before_; }
 
   // Until when nobody else acts in this node's place, unless the lease is renewed: monotonic_ns().
   int64_t lease_until_ns() const { return lost_ ? 1 : lease_until_ns_.load(); }
