@@ -45,6 +45,14 @@ std::string missing_value(const std::string& spelled, std::span<const OptionShap
   return cat(spelled, ": expected a value", shape == shapes.end() ? "" : cat(", as in ", spelled, ' ', shape->value));
 }
 
+// "--steps" or "--steps=3", of an option that is known.
+bool is_an_option(const std::string& word, std::span<const OptionShape> shapes) {
+  return std::any_of(shapes.begin(), shapes.end(), [&](const OptionShape& each) {
+    const std::string name = "--" + each.name;
+    return word == name || word.starts_with(name + "=");
+  });
+}
+
 void parse(CLI::App& app, std::span<const OptionShape> shapes, std::vector<std::string> args) {
   std::reverse(args.begin(), args.end());
   try {
@@ -101,6 +109,9 @@ Given tokenize(std::span<const OptionShape> all, const std::vector<std::string>&
   for (size_t i = 0; i < shapes.size(); ++i) {
     if (options[i]->count() == 0) continue;
     const auto& values = options[i]->results();
+    // An option in its place is no value: somebody has forgotten it.
+    const bool taken = shapes[i].form == OptionForm::kValue && is_an_option(values.front(), shapes);
+    if (taken) throw ConfigError(missing_value("--" + shapes[i].name, shapes), "; --help lists the options");
     if (values.size() > 1) throw ConfigError("--", shapes[i].name, ": given twice; leave one of them out");
     given.options.push_back({.name = shapes[i].name, .value = values.empty() ? "" : values.front()});
   }

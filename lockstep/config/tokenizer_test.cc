@@ -44,7 +44,7 @@ TEST(Tokenizer, SortsOptionsAndWords) {
       {{"mnist", "--epochs", "3"}, "epochs=3 | mnist"},
       {{"--epochs=3", "mnist"}, "epochs=3 | mnist"},
       {{"--lr", "-0.1"}, "lr=-0.1 |"},
-      {{"--epochs", "--quiet"}, "epochs=--quiet |"},  // the value's own check refuses it
+      {{"--epochs", "--quite"}, "epochs=--quite |"},  // the value's own check refuses it
       {{"--quiet", "mnist"}, "quiet=true | mnist"},
       {{"--amp", "mnist"}, "amp= | mnist"},
       {{"mnist", "--amp"}, "amp= | mnist"},
@@ -67,6 +67,9 @@ TEST(Tokenizer, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refusal({"--word"}), HasSubstr("--word: unknown option")) << "it is no option of the line";
   EXPECT_EQ(refusal({"--lr", "1", "--lr", "2"}), "--lr: given twice; leave one of them out");
   EXPECT_EQ(refusal({"mnist", "--lr"}), "--lr: expected a value, as in --lr X; --help lists the options");
+  for (const char* next : {"--epochs", "--epochs=3"}) {
+    EXPECT_EQ(refusal({"mnist", "--lr", next, "3"}), "--lr: expected a value, as in --lr X; --help lists the options");
+  }
 }
 
 TEST(Tokenizer, AnotherProgramsLineIsLeftAlone) {
