@@ -14,8 +14,17 @@ class LateNumber {
   // `read` is called by the first who reads, and waits until the number is there.
   explicit LateNumber(std::function<double()> read) : late_(std::make_shared<Late>(Late{std::move(read), 0})) {}
 
-  // PyTorch's name.
-  double item() const {
+  // PyTorch's name: item(), item<float>().
+  template <typename Number = double>
+  Number item() const {
+    return static_cast<Number>(read());
+  }
+  operator double() const { return read(); }
+  // Whether reading it waits for nothing.
+  bool is_there() const { return late_ == nullptr || !late_->read; }
+
+ private:
+  double read() const {
     if (late_ == nullptr) return value_;
     if (late_->read) {
       late_->value = late_->read();
@@ -23,11 +32,7 @@ class LateNumber {
     }
     return late_->value;
   }
-  operator double() const { return item(); }
-  // Whether reading it waits for nothing.
-  bool is_there() const { return late_ == nullptr || !late_->read; }
 
- private:
   struct Late {
     std::function<double()> read;  // empty once it was called
     double value;
@@ -35,5 +40,11 @@ class LateNumber {
   double value_ = 0;
   std::shared_ptr<Late> late_;
 };
+
+// nlohmann::json's way to take one.
+template <typename Json>
+void to_json(Json& json, const LateNumber& number) {
+  json = number.item();
+}
 
 }  // namespace lockstep

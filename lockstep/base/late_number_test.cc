@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 namespace lockstep {
@@ -12,6 +14,13 @@ TEST(LateNumber, OfAValueIsThere) {
   EXPECT_TRUE(number.is_there());
   EXPECT_EQ(number, 3);
   EXPECT_EQ(LateNumber(), 0);
+}
+
+TEST(LateNumber, GoesWhereNumbersGo) {
+  const LateNumber number([] { return 2.5; });
+  EXPECT_EQ(number.item<float>(), 2.5F);
+  EXPECT_EQ(nlohmann::json({{"loss", number}}).dump(), R"({"loss":2.5})");
+  EXPECT_EQ(std::max<double>(number, 3), 3);
 }
 
 TEST(LateNumber, IsReadOnceByAllItsCopies) {

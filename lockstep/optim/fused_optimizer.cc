@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <typeinfo>
-#include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/optim/each_once.h"
 #include "lockstep/optim/group_rates.h"
 #include "lockstep/optim/held_gradient.h"
 #include "lockstep/optim/kernels/average.h"
@@ -25,28 +25,6 @@ void check_parameter(std::string_view optimizer, const at::Tensor& parameter) {
                       " with strides ", parameter.strides(),
                       "; it must be a floating-point tensor without gaps, of the CPU or a GPU");
   }
-}
-
-// Each parameter once: a module that is registered under two names gives its parameters twice.
-std::vector<torch::optim::OptimizerParamGroup> each_once(const std::vector<torch::optim::OptimizerParamGroup>& groups) {
-  std::vector<torch::optim::OptimizerParamGroup> kept = groups;
-  std::unordered_map<const c10::TensorImpl*, size_t> group_of;
-  for (size_t g = 0; g < kept.size(); ++g) {
-    std::vector<at::Tensor> parameters;
-    for (const at::Tensor& parameter : groups[g].params()) {
-      if (parameter.is_complex()) {
-        throw ConfigError("the optimizer takes no complex parameters, such as one of shape ", parameter.sizes(),
-                          "; use one of libtorch's for it, or keep torch::view_as_real of it");
-      }
-      const auto [there, is_new] = group_of.emplace(parameter.unsafeGetTensorImpl(), g);
-      if (is_new) parameters.push_back(parameter);
-      if (there->second == g) continue;
-      throw ConfigError("a parameter of shape ", parameter.sizes(), " is in two groups of the optimizer, ",
-                        there->second, " and ", g, "; leave it out of one");
-    }
-    kept[g].params() = std::move(parameters);
-  }
-  return kept;
 }
 
 }  // namespace
