@@ -1,6 +1,5 @@
-// Starts a bundle's programs that load libtorch: it finds libtorch, then becomes the program of its own name in
-// libexec/, under the same process number. As bin/lockstep-worker it may be started by torchrun, Slurm or mpirun. Under
-// the name lockstep-start its first argument names the program.
+// A bundle's bin/lockstep-worker, which torchrun, Slurm or mpirun may start: it finds libtorch, then becomes
+// libexec/lockstep-worker under the same process number, or after `--program NAME` another program there.
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,10 +17,11 @@ namespace {
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
   if (!root)
     throw ConfigError(self.string(), ": not in a bundle: ../libexec/lockstep-worker is not there; unpack all of it");
-  std::string name = self.filename();
-  if (name == "lockstep-start") {
-    if (argv[1] == nullptr) throw ConfigError("lockstep-start: which program of ", *root, "/libexec?");
-    name = *++argv;
+  std::string name = "lockstep-worker";
+  if (argv[1] != nullptr && argv[1] == std::string("--program")) {
+    if (argv[2] == nullptr) throw ConfigError("--program: which one of ", *root, "/libexec?");
+    name = argv[2];
+    argv += 2;
   }
   bundle::prepare_environment(*root);
   const std::string program = *root + "/libexec/" + name;
