@@ -1,4 +1,7 @@
 // What a step has left in the .grad of its weights, to tell later whether that is still there as it was.
+//
+// PyTorch's clip_grad_norm_ in libtorch multiplies .data(), which has a version of its own: so some elements are
+// compared as well.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,7 +38,8 @@ class GradientMarks {
     kUnknown,  // it is no weight of these networks
     kNone,     // it had no gradient, and has none
     kSame,
-    kChanged,  // another tensor, or written since
+    kChanged,  // another tensor, or written since: what operators write they count. Writing to .data() is seen on a
+               // CPU, if it changes one of three elements
     kGone,
   };
   Found look_at(const at::Tensor& weight) const;
@@ -53,6 +57,7 @@ class GradientMarks {
 
     c10::weak_intrusive_ptr<c10::TensorImpl> gradient;  // its address is not used again while this lives
     uint32_t version;
+    uint64_t samples;  // of some elements
   };
   std::vector<std::shared_ptr<const MarkedWeights>> networks_;
   std::shared_ptr<const std::vector<std::vector<Mark>>> marks_;  // by network and weight

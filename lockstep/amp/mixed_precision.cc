@@ -69,17 +69,26 @@ void MixedPrecision::check_scale(const FoldedGradients& gradients, int loss_id) 
                     now, "; step each result of run() before the next but one, and give this to run: run(…, mixed)");
 }
 
+std::optional<bool> MixedPrecision::Judged::verdict_on(const FoldedGradients& gradients) const {
+  const auto found = std::ranges::find(verdicts, gradients.run, &std::pair<uint64_t, bool>::first);
+  if (gradients.run == 0 || found == verdicts.end()) return std::nullopt;
+  return found->second;
+}
+
+void MixedPrecision::Judged::add(uint64_t run, bool skipped) {
+  verdicts.emplace_back(run, skipped);
+  if (verdicts.size() > kMost) verdicts.pop_front();
+}
+
 // A result steps each optimizer once, of the networks that were run, and with the gradients of that run or later ones.
 void MixedPrecision::check_step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
-                                const StepOptions& options, int loss_id) const {
+                                const StepOptions& options, bool again) const {
   const MixedOptimizer& mixed = find(optimizer);
   if (!gradients.unscaled) mixed.check_scaled();
-  const Judged& judged = judged_[static_cast<size_t>(loss_id)];
-  const bool again = judged.is_of(gradients);
-  if (again && std::ranges::count(judged.stepped, index_of(optimizer)) > 0) {
-    throw ConfigError("amp: step() a second time by one result; it has stepped this optimizer already");
-  }
   if (!gradients.marks) return;
+  if (mixed.has_stepped_these()) {
+    throw ConfigError("amp: step() a second time by the same gradients; a run() before it gives others");
+  }
   bool is_known = false, has_any = false, is_gone = false, has_changed = false;
   for (const at::Tensor& weight : mixed.weights()) {
     const auto found = gradients.marks->look_at(weight);
@@ -115,9 +124,10 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
   if (result.unscaled && options.max_norm > 0) {
     throw ConfigError("amp: max_norm after unscale(), where the norm may have changed; clip by optim::clip_grad_norm");
   }
-  for (const auto& each : optimizers) check_step(each, result, options, loss_id);
   Judged& judged = judged_[static_cast<size_t>(loss_id)];
-  const bool again = judged.is_of(result);
+  const std::optional<bool> known = judged.verdict_on(result);
+  const bool again = known.has_value();
+  for (const auto& each : optimizers) check_step(each, result, options, again);
   const FoldedGradients gradients = again ? result : as_they_are(result);
   if (!again && gradients.loss_scale == of.scale()) judged.scale = of.scale();
   const bool ahead = !again && goes_ahead(optimizers, gradients, options, of.enabled());
@@ -128,13 +138,11 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
                           .loss_scale = gradients.loss_scale,
                           .overflow = of.enabled() ? gradients.overflow : at::Tensor()});
   }
-  const Verdict verdict = judge(of, gradients, options, again ? std::optional(judged.skipped) : std::nullopt);
-  judged.run = gradients.run;
-  judged.skipped = verdict.report.skipped;
-  if (!again) judged.stepped.clear();
+  const Verdict verdict = judge(of, gradients, options, known);
+  if (!again) judged.add(gradients.run, verdict.report.skipped);
   for (const auto& optimizer : optimizers) {
-    judged.stepped.push_back(index_of(optimizer));
     MixedOptimizer& mixed = find(optimizer);
+    if (result.marks) mixed.mark_stepped();
     if (ahead) {
       mixed.end_update(verdict.report.skipped);
       continue;
@@ -159,8 +167,10 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
 FoldedGradients MixedPrecision::unscale(const std::vector<optim::OptimizerRef>& optimizers,
                                         const FoldedGradients& gradients, int loss_id) {
   check_scale(gradients, loss_id);
+  const bool again = judged_[static_cast<size_t>(loss_id)].verdict_on(gradients).has_value();
+  for (const auto& optimizer : optimizers) check_step(optimizer, gradients, {}, again);
+  FoldedGradients unscaled = again ? gradients : as_they_are(gradients);
   for (const auto& optimizer : optimizers) find(optimizer).unscale(gradients.loss_scale);
-  FoldedGradients unscaled = gradients;
   unscaled.unscaled = true;
   return unscaled;
 }

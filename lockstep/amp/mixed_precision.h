@@ -17,8 +17,10 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -153,19 +155,21 @@ class MixedPrecision {
   const MixedOptimizer& find(const optim::OptimizerRef& optimizer) const { return optimizers_[index_of(optimizer)]; }
 
  private:
-  // The last result of a loss that was stepped.
+  // The last results of a loss that were stepped.
   struct Judged {
-    bool is_of(const FoldedGradients& gradients) const { return gradients.run != 0 && gradients.run == run; }
+    static constexpr size_t kMost = 16;
 
-    double scale = 0;  // of the loss, before the verdict
-    uint64_t run = 0;
-    bool skipped = false;
-    std::vector<size_t> stepped = {};  // places of the optimizers
+    // Whether the step of a result was skipped; nothing for one that was not judged.
+    std::optional<bool> verdict_on(const FoldedGradients& gradients) const;
+    void add(uint64_t run, bool skipped);
+
+    double scale = 0;                                     // of the loss, before the last verdict
+    std::deque<std::pair<uint64_t, bool>> verdicts = {};  // by run
   };
 
   void check_scale(const FoldedGradients& gradients, int loss_id) const;
   void check_step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients, const StepOptions& options,
-                  int loss_id) const;
+                  bool again) const;
   bool goes_ahead(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
                   const StepOptions& options, bool may_skip);
   at::Tensor cast_output(const at::Tensor& output) const;

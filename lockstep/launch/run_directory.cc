@@ -180,7 +180,7 @@ void RunDirectory::take_lock(bool goes_on, const std::string& option) {
   std::error_code error;
   made_lock_ = !fs::exists(train::RunFiles{path_}.lock(), error);
   train::RunLock::Means means;
-  if (goes_on) means.patience_with_owner = std::chrono::minutes(1);
+  if (goes_on) means.patience_with_owner = std::chrono::minutes(3);
   means.say = [](const std::string& line) { Logger::from_environment("rank 0").warning(line); };
   lock_ = train::RunLock::take(path_, option, means);
   watch_.emplace(path_);

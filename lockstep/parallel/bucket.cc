@@ -59,7 +59,8 @@ void Bucket::put(size_t k, at::Tensor gradient) {
   }
   if (reduction_.flat) {
     parts_[k].copy_(gradient);
-    gradient = parts_[k].detach();  // no view, which zero_grad() can't detach; a hold of it ends with the step
+    // No view, which zero_grad() can't detach, and with a version of its own; a hold of it ends with the step.
+    gradient = parts_[k].variable_data();
   }
   --missing_;
   in_.gradients[k] = std::move(gradient);

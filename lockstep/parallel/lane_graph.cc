@@ -13,7 +13,8 @@ namespace lockstep::parallel {
 namespace {
 
 constexpr int kTrials = 2;       // steps that are computed as ever
-constexpr int kRecordings = 32;  // a recording costs more than it saves in a few steps
+constexpr int kWorth = 32;       // replays; fewer save less than a recording costs
+constexpr int kRecordings = 32;  // that were not worth it
 
 // Whoever gets the results may mark them (optim/held_gradient.h), so they are other tensors each time.
 LaneOutcome outcome_of(const std::vector<at::Tensor>& results) {
@@ -51,6 +52,7 @@ std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<a
   }
   if (!is_recorded() && !record(loss_of)) return std::nullopt;
   graph_->replay();
+  ++replays_;
   return outcome_of(recorded_);
 }
 
@@ -59,8 +61,9 @@ std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<a
 bool LaneGraph::record(const std::function<at::Tensor()>& loss_of) {
   at::autocast::clear_cache();
   try {
-    if (++recordings_ > kRecordings)
-      throw ConfigError("the model has changed after each of ", kRecordings, " recordings");
+    if (short_lived_ == kRecordings) {
+      throw ConfigError("the model or its batches have changed soon after each of ", kRecordings, " recordings");
+    }
     recorded_ = graph_->record([&] { return compute(loss_of); });
   } catch (...) {
     refusal_ = exception_text();
@@ -92,6 +95,8 @@ bool LaneGraph::has_moved() {
 }
 
 void LaneGraph::forget() {
+  if (is_recorded() && replays_ < kWorth) ++short_lived_;
+  replays_ = 0;
   recorded_.clear();
   if (graph_ != nullptr) graph_->forget();
   steps_ = 0;

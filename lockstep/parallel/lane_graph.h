@@ -64,8 +64,9 @@ class LaneGraph {
   std::unique_ptr<comm::DeviceGraph> graph_;  // one for all recordings: libraries keep memory for each stream
   at::Tensor factor_;                         // on the device, fp32 []
   int64_t samples_ = -1;
-  int steps_ = 0;  // with this number of samples
-  int recordings_ = 0;
+  int steps_ = 0;        // with this number of samples
+  int replays_ = 0;      // of the recording
+  int short_lived_ = 0;  // recordings that were forgotten after few of them
   std::vector<const void*> addresses_;
   std::vector<at::Tensor> recorded_;  // the loss, then the gradients; empty before
   std::string refusal_;

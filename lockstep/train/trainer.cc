@@ -144,7 +144,7 @@ Trainer::StepOutcome Trainer::train_step() {
   place(batch);
   const auto result = run_lanes(batch, decide());
   const double computed = watch.seconds();
-  const int64_t wait_ns = batch.wait_ns + input_.take_ahead();  // the device computes what run_lanes() has queued
+  const int64_t wait_ns = batch.wait_ns + input_.take_ahead();  // one rank's device computes yet
   data_seconds += watch.seconds() - computed;
 
   if (tracking_) tracking_->gradients(step_ + 1);

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
 
 #include <cmath>
 #include <limits>
@@ -61,6 +62,9 @@ RANK_PROGRAM(accumulated) {
         const auto second = trained.run(0, overflows ? HUGE_VAL : 1.0 / 64);
         const Tensor before = trained.weight();
         reports.push_back(trained.mixed.step(trained.optimizer.ref(), by_first ? first : second, {.max_norm = 0.001}));
+        EXPECT_THAT(refusal([&] { trained.mixed.step(trained.optimizer.ref(), by_first ? second : first); }),
+                    HasSubstr("step()"))
+            << "the sum was stepped";
         const bool skips = overflows && dtype == at::kHalf;
         EXPECT_EQ(at::equal(trained.weight(), before), skips);
         if (overflows) EXPECT_FALSE(reports.back().finite);
@@ -109,6 +113,41 @@ TEST(AmpPresent, ChangedGradientsHaveANormOfTheirOwn) {
   }
 }
 
+// libtorch's own function writes to .data(), which has no version in common with the gradient. argument: KIND.
+RANK_PROGRAM(clipped_by_libtorch) {
+  const auto world = join_world(context);
+  Trained one(*world, world, context.argument, OptLevel::kO1, at::kBFloat16);
+  const auto result = one.run(0, 1);
+  const double norm = std::sqrt(result.square_sum);
+  torch::nn::utils::clip_grad_norm_(one.net->parameters(), norm / 2);
+  const auto report = one.mixed.step(one.optimizer.ref(), result, {.max_norm = norm});
+  EXPECT_NEAR(report.gradient_norm, norm / 2, 1e-4 * norm);
+}
+TEST(AmpPresent, ClipsByLibtorchAreSeen) {
+  for (const char* kind : kKinds) {
+    for (const int ranks : {1, 2}) expect_ranks_pass("clipped_by_libtorch", ranks, kind);
+  }
+}
+
+// The second run overflows, and the first one's result is unscaled. argument: KIND.
+RANK_PROGRAM(unscaled_after_more) {
+  const auto world = join_world(context);
+  Trained one(*world, world, context.argument, OptLevel::kO1, at::kHalf);
+  const Tensor before = one.weight();
+  const auto first = one.run(0, 1.0 / 64);
+  one.run(0, HUGE_VAL);
+  const auto unscaled = one.mixed.unscale(one.optimizer.ref(), first);
+  const auto report = one.mixed.step(one.optimizer.ref(), unscaled);
+  EXPECT_TRUE(report.skipped && !report.finite);
+  EXPECT_TRUE(at::equal(one.weight(), before));
+}
+TEST(AmpPresent, UnscalingTakesThePresentVerdict) {
+  for (const int ranks : {1, 2}) {
+    expect_ranks_pass("unscaled_after_more", ranks, "libtorch");
+    expect_ranks_pass("unscaled_after_more", ranks, "ours");
+  }
+}
+
 // argument: KIND.
 RANK_PROGRAM(refused) {
   const auto world = join_world(context);
@@ -128,8 +167,7 @@ RANK_PROGRAM(refused) {
     EXPECT_TRUE(at::equal(one.weight(), before));
     const auto result = one.run(0, 1.0 / 64);
     one.mixed.step(optimizer, result);
-    EXPECT_THAT(refusal([&] { one.mixed.step(optimizer, result); }),
-                HasSubstr("it has stepped this optimizer already"));
+    EXPECT_THAT(refusal([&] { one.mixed.step(optimizer, result); }), HasSubstr("step()"));
     one.mixed.zero_grad(optimizer);
     const auto next = one.run(1, 1.0 / 64);
     EXPECT_FALSE(one.mixed.step(optimizer, next).skipped) << "and goes on";

@@ -77,8 +77,9 @@ std::vector<std::string> etcd_endpoints(const LaunchOptions& options) {
   return read_words("rdzv-endpoint", options.rdzv_endpoint);
 }
 
-// What the program is told by --lanes, as lockstep-worker and recipes of one's own are; 0: nothing.
+// What lockstep-worker is told by --lanes; 0: nothing, or it is another program.
 int lanes_of(const std::vector<std::string>& program) {
+  if (program.empty() || !("/" + program[0]).ends_with("/lockstep-worker")) return 0;
   for (size_t i = 0; i < program.size(); ++i) {
     const std::string flag = "--lanes";
     const bool own_word = program[i] == flag && i + 1 < program.size();

@@ -165,7 +165,7 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     } catch (const CommError& error) {
       if (!membership->lost()) throw;
       say(cat("warning: ", error.what(), "; coming back to the run"));
-      options.before = membership->before();
+      options.earlier = membership->earlier();
       membership.reset();
       membership = join_again(options);
       if (membership == nullptr) return 128 + stop_signal;

@@ -97,7 +97,8 @@ bool is_early(const EpochView& view, const EpochLimits& limits) {
 std::optional<Epoch> first_epoch(const EpochView& view, const EpochLimits& limits) {
   if (std::ssize(view.nodes) < limits.least || is_early(view, limits)) return std::nullopt;
   const std::vector<Node> members = members_of(view, limits);
-  return Epoch{.number = 1, .nodes = members, .why = cat("the run begins with ", names(members))};
+  return Epoch{
+      .number = 1, .run = members.front().id, .nodes = members, .why = cat("the run begins with ", names(members))};
 }
 
 // Whether all nodes that are there have come after the epoch was over: theirs is another run with the same id.
@@ -124,14 +125,15 @@ const Node* Epoch::find(const std::string& id) const {
 std::string Epoch::encode() const {
   json members = json::array();
   for (const Node& node : nodes) members.push_back(to_json(node));
-  return json{{"number", number}, {"restarts", restarts},   {"nodes", members},
-              {"ended", ended},   {"exit_code", exit_code}, {"why", why}}
+  return json{{"number", number},       {"run", run}, {"restarts", restarts}, {"nodes", members}, {"ended", ended},
+              {"exit_code", exit_code}, {"why", why}}
       .dump();
 }
 
 std::optional<Epoch> Epoch::decode(const std::string& text) {
   return decoded<Epoch>(text, [](const json& value) {
     Epoch epoch{.number = value.at("number"),
+                .run = value.at("run"),
                 .restarts = value.at("restarts"),
                 .nodes = {},
                 .ended = value.at("ended"),
@@ -215,6 +217,7 @@ std::optional<Epoch> next_epoch(const EpochView& view, const EpochLimits& limits
   const std::vector<Node> members = members_of(view, limits);
   return Epoch{
       .number = epoch.number + 1,
+      .run = epoch.run,
       .restarts = epoch.restarts + 1,
       .nodes = members,
       .why = cat(why, "; restart ", epoch.restarts + 1, " of ", limits.max_restarts, " with ", names(members))};

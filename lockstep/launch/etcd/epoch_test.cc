@@ -35,7 +35,13 @@ NodeOutcome stopped(const std::string& id) { return {.node = id, .exit_code = Co
 NodeOutcome done(const std::string& id) { return {.node = id}; }
 
 TEST(Epoch, IsReadAsItWasWritten) {
-  Epoch epoch{.number = 3, .restarts = 2, .nodes = {node("1", 0)}, .ended = true, .exit_code = 69, .why = "\"x\" é"};
+  Epoch epoch{.number = 3,
+              .run = "node-7",
+              .restarts = 2,
+              .nodes = {node("1", 0)},
+              .ended = true,
+              .exit_code = 69,
+              .why = "\"x\" é"};
   const auto read = Epoch::decode(epoch.encode());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->encode(), epoch.encode());
@@ -92,6 +98,7 @@ TEST(Epoch, ALostNodeLeadsToOneWithoutIt) {
   ASSERT_TRUE(next);
   EXPECT_THAT(ids(*next), ElementsAre("1", "3"));
   EXPECT_TRUE(next->number == 2 && next->restarts == 1 && !next->ended);
+  EXPECT_EQ(next->run, "1") << "the same run";
   EXPECT_THAT(next->why, HasSubstr("restart 1 of 2 with host-1, host-3"));
 }
 

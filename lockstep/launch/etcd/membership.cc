@@ -50,15 +50,29 @@ Membership::Membership(Options options)
 }
 
 void Membership::join() {
-  if (options_.before) {
-    before_ = *options_.before;
+  const EpochView found = look(client_);
+  if (options_.earlier) {
+    check_same_run(found);
+    before_ = options_.earlier->before;
     return register_self(client_);
   }
-  const EpochView found = look(client_);
   const auto is_there = [&](const Node& node) { return found.epoch->find(node.id) != nullptr; };
   const bool over = found.epoch && (found.epoch->ended || std::ranges::none_of(found.nodes, is_there));
   if (over) before_ = found.epoch->number;
   register_self(client_);
+}
+
+void Membership::check_same_run(const EpochView& found) const {
+  const std::string& run = options_.earlier->run;
+  if (run.empty() || (found.epoch && found.epoch->run == run)) return;
+  throw ConfigError("run ", options_.run,
+                    ": this node was away until the run was over, and another one has its id now");
+}
+
+Membership::Earlier Membership::earlier() const {
+  const std::lock_guard lock(mutex_);
+  const bool is_ours = view_.epoch && view_.epoch->number > before_;
+  return {before_, is_ours ? view_.epoch->run : ""};
 }
 
 Membership::~Membership() {

@@ -18,20 +18,27 @@ namespace lockstep::launch {
 // Its methods are for one thread, but ranks_must_end() and lease_until_ns() for any.
 class Membership {
  public:
+  // What a membership leaves to the next one of its node.
+  struct Earlier {
+    int before = 0;   // the last epoch of a run that had ended before the node came; 0: none
+    std::string run;  // Epoch::run; "": it has seen no epoch of its run
+  };
+
   struct Options {
     EtcdOptions etcd;
     std::string run;  // keys are under /lockstep/<run>/
     Node self;        // its id, host, address and nproc
     EpochLimits limits;
-    // Of a node that comes back under another id: before() of its earlier membership. Nothing: it is found out.
-    std::optional<int> before = {};
+    // Of a node that comes back under another id. Nothing: it has not been there before.
+    std::optional<Earlier> earlier = {};
     double timeout = 600;                                              // seconds that an epoch is waited for
     std::function<std::vector<int>()> draw_ports = {};                 // as many as Node::ports wants
     std::function<void(const std::string&)> say = [](const auto&) {};  // a line for people; on any thread
     std::function<bool()> stop_asked = [] { return false; };           // asked while an epoch is waited for, or etcd
   };
 
-  // Takes a lease. Throws as EtcdClient; a process may try again, and may join again once a lease is lost.
+  // Takes a lease. Throws as EtcdClient; a process may try again, and may join again once a lease is lost. Throws
+  // ConfigError where the run that it was in is over, and another one has its id.
   explicit Membership(Options options);
   // Gives the lease back: the others see at once that the node has gone.
   ~Membership();
@@ -48,8 +55,7 @@ class Membership {
 
   // Whether the lease is lost: this node has left the run.
   bool lost() const { return lost_; }
-  // The last epoch of a run that had ended before this node came; 0: none.
-  int before() const { return before_; }
+  Earlier earlier() const;
 
   // Until when nobody else acts in this node's place, unless the lease is renewed: monotonic_ns().
   int64_t lease_until_ns() const { return lost_ ? 1 : lease_until_ns_.load(); }
@@ -60,6 +66,7 @@ class Membership {
 
  private:
   void join();
+  void check_same_run(const EpochView& found) const;
   void give_back() noexcept;
   void follow();
   void register_self(EtcdClient& client);

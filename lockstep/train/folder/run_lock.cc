@@ -178,7 +178,10 @@ RunLock RunLock::take(const std::string& folder, const std::string& option, cons
       if (errno == EWOULDBLOCK) {
         const std::string owner = read_text(lock.descriptor()).owner;
         const bool waits = !(has_ended(owner) ? patience : with_owner).passed();
-        if (looks >= kMostLooks && !waits) refuse(option, owner);
+        if (looks >= kMostLooks && !waits) {
+          if (means.patience_with_owner.count() == 0) refuse(option, owner);
+          throw CommError(option, ": an earlier start of this run has not ended (", owner, "); stop it");
+        }
         if (untold.seconds() > kTellSeconds) {
           means.say(cat(option, ": waiting for an earlier start of this run to end (", owner, ')'));
           untold.restart();

@@ -96,10 +96,7 @@ class NvjpegDecoder final : public JpegDecoder {
     try {
       check(start(cores_, NVJPEG_BACKEND_GPU_HYBRID), "starting");
       check(nvjpeg_.create_state(cores_.handle, &one_.state), "making a state");
-      // Any other status: the GPU has none, or the driver leaves them out, as in containers without its video part.
-      if (start(engines_, NVJPEG_BACKEND_HARDWARE) == NVJPEG_STATUS_SUCCESS) {
-        check(nvjpeg_.create_stream(engines_.handle, &header_), "making a stream");
-      }
+      start_engines();
     } catch (...) {
       destroy();
       throw;
@@ -146,6 +143,16 @@ class NvjpegDecoder final : public JpegDecoder {
   };
 
   bool has_engines() const { return engines_.handle != nullptr; }
+
+  // The GPU may have none, or the driver leaves them out, as in containers without its video part.
+  void start_engines() {
+    try {
+      if (start(engines_, NVJPEG_BACKEND_HARDWARE) != NVJPEG_STATUS_SUCCESS) return;
+      check(nvjpeg_.create_stream(engines_.handle, &header_), "making a stream");
+    } catch (const IoError&) {
+      destroy(engines_);
+    }
+  }
 
   // Leaves the way without a handle if it can't be started.
   nvjpegStatus_t start(Way& way, nvjpegBackend_t backend) {
@@ -298,12 +305,17 @@ class NvjpegDecoder final : public JpegDecoder {
   void destroy() noexcept {
     if (header_ != nullptr) nvjpeg_.destroy_stream(header_);
     if (one_.state != nullptr) nvjpeg_.destroy_state(one_.state);
-    for (Way* way : {&cores_, &engines_}) {
-      for (State& state : way->states) {
-        if (state.state != nullptr) nvjpeg_.destroy_state(state.state);
-      }
-      if (way->handle != nullptr) nvjpeg_.destroy(way->handle);
+    destroy(cores_);
+    destroy(engines_);
+  }
+
+  void destroy(Way& way) noexcept {
+    for (State& state : way.states) {
+      if (state.state != nullptr) nvjpeg_.destroy_state(state.state);
+      state.state = nullptr;
     }
+    if (way.handle != nullptr) nvjpeg_.destroy(way.handle);
+    way.handle = nullptr;
   }
 
   c10::DeviceIndex gpu_;
