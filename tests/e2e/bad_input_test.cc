@@ -28,7 +28,6 @@ constexpr double kAtOnce = 20;  // seconds; 1 on a machine with nothing else to 
 const std::string kImages = "/train-images-idx3-ubyte", kLabels = "/train-labels-idx1-ubyte";
 
 void expect_one_line(const Result& result, int exit_code, const std::string& what) {
-  EXPECT_FALSE(result.timed_out) << "it hangs";
   EXPECT_EQ(result.exit_code, exit_code);
   EXPECT_EQ(result.err.rfind("error: ", 0), 0u) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;

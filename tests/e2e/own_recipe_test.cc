@@ -45,10 +45,11 @@ TEST(OwnRecipe, StartsItsRanksItself) {
   EXPECT_EQ(nlohmann::json::parse(eval.out).at("accuracy"), final_of(dir / "one").at("metrics").at("accuracy"));
 }
 
-TEST(OwnRecipe, AKilledRankOfItsOwnEndsTheRun) {
+TEST(OwnRecipe, AKilledRankOfItsOwnIsNamedWithTheProgramsCommand) {
   const TempDir dir;
   Program run({.command = Words{program()} + kTrain +
-                          Words{"--nproc", "2", "--epochs", "100000", "--save-every", "1", "--out", dir / "run"}});
+                          Words{"--nproc", "2", "--epochs", "100000", "--save-every", "1", "--max-restarts", "0",
+                                "--out", dir / "run"}});
   ASSERT_TRUE(eventually([&] { return steps_logged(dir / "run").size() > 2; }));
   auto processes = run.processes("example_own_rec");  // the kernel cuts names
   ASSERT_EQ(processes.size(), 3u);

@@ -107,7 +107,7 @@ Result Program::wait(std::chrono::seconds timeout) {
   if (!eventually([&] { return reap(/*block=*/false); }, timeout)) {
     kill(pid_, SIGKILL);
     reap(/*block=*/true);
-    result_.timed_out = true;
+    ADD_FAILURE() << "the program had not ended after " << timeout.count() << " s; it said: " << result_.err;
   }
   return result_;
 }

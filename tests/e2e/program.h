@@ -27,7 +27,6 @@ struct Result {
   int exit_code = -1;  // 128 + N where signal N ended it
   double seconds = 0;  // from its start to its end
   std::string out, err;
-  bool timed_out = false;
 };
 
 // One start of a program, its output in files of a folder of its own. Whatever is left of it is killed with this
