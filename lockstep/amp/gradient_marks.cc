@@ -2,6 +2,7 @@
 
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/view_as_real.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "lockstep/base/fnv.h"
 #include "lockstep/optim/clip.h"
 #include "lockstep/optim/held_gradient.h"
+#include "lockstep/optim/kernels/square_sums.h"
 
 namespace lockstep::amp {
 namespace {
@@ -90,14 +92,8 @@ bool GradientMarks::have_changed() const {
 }
 
 double GradientMarks::square_sum() const {
-  const c10::AutoGradMode no_grad(false);
-  const optim::UseHeldGradients held;
   double sum = 0;
-  for (const auto& network : networks_) {
-    const std::vector<at::Tensor> gradients = optim::gradients_of(network->all());
-    if (gradients.empty()) continue;
-    sum += at::stack(at::_foreach_norm(gradients, 2, at::kDouble)).square().sum().item<double>();
-  }
+  for (const auto& network : networks_) sum += square_sum_of_gradients(network->all());
   return sum;
 }
 
@@ -107,6 +103,24 @@ int64_t GradientMarks::gradients() const {
     count += std::ranges::count_if(network->all(), [](const at::Tensor& each) { return each.grad().defined(); });
   }
   return count;
+}
+
+double square_sum_of_gradients(std::span<const at::Tensor> weights) {
+  const c10::AutoGradMode no_grad(false);
+  const optim::UseHeldGradients held;
+  double sum = 0;
+  std::vector<at::Tensor> on_device;
+  for (const at::Tensor& each : optim::gradients_of(weights)) {
+    const at::Tensor gradient = each.is_complex() ? at::view_as_real(each) : each;
+    if (gradient.is_cpu()) {
+      const bool dense = gradient.is_non_overlapping_and_dense();
+      sum += optim::gradient_square_sum(dense ? gradient : gradient.contiguous(), 1);
+    } else {
+      on_device.push_back(gradient);
+    }
+  }
+  if (!on_device.empty()) sum += at::stack(at::_foreach_norm(on_device, 2, at::kDouble)).square().sum().item<double>();
+  return sum;
 }
 
 }  // namespace lockstep::amp

@@ -45,8 +45,12 @@ class GradientMarks {
   Found look_at(const at::Tensor& weight) const;
   // Whether any weight's gradient is not the same.
   bool have_changed() const;
+  // Whether the weight has a gradient, and it is the same.
+  bool is_marked(const at::Tensor& weight) const { return weight.grad().defined() && look_at(weight) == Found::kSame; }
+  // The marks of the present gradients of the same networks.
+  GradientMarks of_now() const { return GradientMarks(networks_); }
 
-  // The sum of squares of the present gradients, held ones too, in double. Waits for a device.
+  // That of square_sum_of_gradients() over all networks.
   double square_sum() const;
   // How many weights have a gradient.
   int64_t gradients() const;
@@ -62,5 +66,8 @@ class GradientMarks {
   std::vector<std::shared_ptr<const MarkedWeights>> networks_;
   std::shared_ptr<const std::vector<std::vector<Mark>>> marks_;  // by network and weight
 };
+
+// The sum of squares of the weights' present gradients, held ones too, in double. Waits for a device.
+double square_sum_of_gradients(std::span<const at::Tensor> weights);
 
 }  // namespace lockstep::amp

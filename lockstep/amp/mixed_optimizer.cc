@@ -93,27 +93,6 @@ void MixedOptimizer::update(const optim::Update& update) {
   optimizer_.step();
 }
 
-void MixedOptimizer::mark_stepped() {
-  stepped_.clear();
-  for (const at::Tensor& weight : weights()) {
-    stepped_.emplace_back(c10::intrusive_ptr<c10::TensorImpl>(weight.grad().getIntrusivePtr()));
-  }
-}
-
-// A run gives each weight another tensor.
-bool MixedOptimizer::has_stepped_these() const {
-  bool any = false;
-  size_t place = 0;
-  for (const at::Tensor& weight : weights()) {
-    const at::Tensor& gradient = weight.grad();
-    const size_t at = place++;
-    if (!gradient.defined()) continue;
-    if (at >= stepped_.size() || stepped_[at]._unsafe_get_target() != gradient.unsafeGetTensorImpl()) return false;
-    any = true;
-  }
-  return any;
-}
-
 void MixedOptimizer::check_scaled() const {
   if (unscaled_) throw ConfigError("amp: step() after unscale(); give it what unscale() has returned");
 }

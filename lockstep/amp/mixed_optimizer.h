@@ -51,9 +51,6 @@ class MixedOptimizer {
   void zero_grad();
   // How many parameters have a gradient.
   int64_t gradients() const;
-  // Notes that the present gradients were stepped, or skipped; and whether all that are there now were.
-  void mark_stepped();
-  bool has_stepped_these() const;
   // Throws ConfigError after unscale(): the step is to be given what that has returned.
   void check_scaled() const;
 
@@ -83,9 +80,8 @@ class MixedOptimizer {
  private:
   optim::OptimizerRef optimizer_;
   bool master_weights_;
-  bool unscaled_ = false;                                          // since the last update
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> stepped_;  // the gradients of the last step; null: none
-  std::unique_ptr<MasterWeights> masters_;                         // of one of libtorch's
+  bool unscaled_ = false;                   // since the last update
+  std::unique_ptr<MasterWeights> masters_;  // of one of libtorch's
 };
 
 }  // namespace lockstep::amp

@@ -1,6 +1,7 @@
 #include "lockstep/amp/mixed_precision.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "lockstep/amp/cast_model.h"
@@ -20,7 +21,7 @@ FoldedGradients as_they_are(const FoldedGradients& result) {
   now.square_sum = result.marks->square_sum();
   now.gradients = result.marks->gradients();
   now.overflow.reset();
-  if (now.square_sum == 0 && result.square_sum > 0) throw ConfigError(kNoGradients);
+  if (now.square_sum == 0 && result.square_sum != 0) throw ConfigError(kNoGradients);
   return now;
 }
 
@@ -43,6 +44,7 @@ MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
   check_optimizers(optimizers, models, policy_);
   const ExactWeights exact = cast_models(models, policy_);
   for (const auto& optimizer : optimizers) optimizers_.emplace_back(optimizer, policy_, exact);
+  stepped_.resize(optimizers_.size());
 }
 
 MixedPrecision::~MixedPrecision() = default;
@@ -76,35 +78,65 @@ std::optional<bool> MixedPrecision::Judged::verdict_on(const FoldedGradients& gr
 }
 
 void MixedPrecision::Judged::add(uint64_t run, bool skipped) {
+  if (run == 0) return;
   verdicts.emplace_back(run, skipped);
   if (verdicts.size() > kMost) verdicts.pop_front();
 }
 
 // A result steps each optimizer once, of the networks that were run, and with the gradients of that run or later ones.
-void MixedPrecision::check_step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
-                                const StepOptions& options, bool again) const {
-  const MixedOptimizer& mixed = find(optimizer);
-  if (!gradients.unscaled) mixed.check_scaled();
-  if (!gradients.marks) return;
-  if (mixed.has_stepped_these()) {
-    throw ConfigError("amp: step() a second time by the same gradients; a run() before it gives others");
+void MixedPrecision::check_step(const std::vector<optim::OptimizerRef>& optimizers,
+                                const FoldedGradients& gradients) const {
+  std::vector<size_t> places;
+  for (const auto& each : optimizers) {
+    const size_t place = index_of(each);
+    if (std::ranges::find(places, place) != places.end()) {
+      throw ConfigError("amp: one optimizer twice in a list; each is stepped once");
+    }
+    places.push_back(place);
+    if (!gradients.unscaled) optimizers_[place].check_scaled();
+    if (gradients.marks) check_gradients(each, *gradients.marks);
   }
-  bool is_known = false, has_any = false, is_gone = false, has_changed = false;
-  for (const at::Tensor& weight : mixed.weights()) {
-    const auto found = gradients.marks->look_at(weight);
+}
+
+void MixedPrecision::check_gradients(const optim::OptimizerRef& optimizer, const GradientMarks& marks) const {
+  const auto& stepped = stepped_[index_of(optimizer)];
+  bool is_known = false, has_any = false, is_gone = false, has_stepped = true;
+  for (const at::Tensor& weight : find(optimizer).weights()) {
+    const auto found = marks.look_at(weight);
     is_known |= found != GradientMarks::Found::kUnknown;
     is_gone |= found == GradientMarks::Found::kGone;
-    has_changed |= found == GradientMarks::Found::kChanged;
-    has_any |= weight.grad().defined();
+    if (!weight.grad().defined()) continue;
+    has_any = true;
+    has_stepped = has_stepped && stepped && stepped->is_marked(weight);
   }
   if (!is_known) {
     throw ConfigError("amp: step() by a result of other networks; the optimizer has none of the weights that were run");
   }
+  if (has_any && has_stepped) {
+    throw ConfigError("amp: step() a second time by the same gradients; a run() before it gives others");
+  }
   if (is_gone && !has_any) throw ConfigError(kNoGradients);
-  if (again && has_changed && options.max_norm > 0) {
+}
+
+// The verdict and the norm are those of the result's first step, which other optimizers took.
+void MixedPrecision::check_unjudged(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
+                                    const StepOptions& options, bool skipped) const {
+  const MixedOptimizer& mixed = find(optimizer);
+  const std::vector<at::Tensor> weights = mixed.weights();
+  const bool changed = gradients.marks && std::ranges::any_of(weights, [&](const at::Tensor& weight) {
+                         return gradients.marks->look_at(weight) == GradientMarks::Found::kChanged;
+                       });
+  if (!changed) return;
+  if (options.max_norm > 0) {
     throw ConfigError(
         "amp: gradients have changed since the result's first step, and the norm that they are clipped by "
         "is from before; change them before that");
+  }
+  const bool in_masters = gradients.unscaled && mixed.copies_gradients();
+  if (!skipped && !std::isfinite(square_sum_of_gradients(in_masters ? mixed.stepped() : weights))) {
+    throw ConfigError(
+        "amp: gradients have changed since the result's first step, and are not finite now; step by the result of the "
+        "run that has changed them");
   }
 }
 
@@ -127,7 +159,10 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
   Judged& judged = judged_[static_cast<size_t>(loss_id)];
   const std::optional<bool> known = judged.verdict_on(result);
   const bool again = known.has_value();
-  for (const auto& each : optimizers) check_step(each, result, options, again);
+  check_step(optimizers, result);
+  for (const auto& each : optimizers) {
+    if (again) check_unjudged(each, result, options, *known);
+  }
   const FoldedGradients gradients = again ? result : as_they_are(result);
   if (!again && gradients.loss_scale == of.scale()) judged.scale = of.scale();
   const bool ahead = !again && goes_ahead(optimizers, gradients, options, of.enabled());
@@ -142,33 +177,35 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
   if (!again) judged.add(gradients.run, verdict.report.skipped);
   for (const auto& optimizer : optimizers) {
     MixedOptimizer& mixed = find(optimizer);
-    if (result.marks) mixed.mark_stepped();
     if (ahead) {
       mixed.end_update(verdict.report.skipped);
-      continue;
-    }
-    if (verdict.report.skipped) {
+    } else if (verdict.report.skipped) {
       mixed.skip();
-      continue;
-    }
-    optim::Update update = verdict.update;
-    // LAMB wants the norm of its own gradients.
-    const bool has_all = mixed.is_fused() && mixed.gradients() == gradients.gradients;
-    if (!has_all || gradients.unscaled) update.grad_norm = std::numeric_limits<double>::quiet_NaN();
-    if (gradients.unscaled) {
-      mixed.update(update);
     } else {
-      mixed.take_and_update(update);
+      update_one(mixed, gradients, verdict.update);
     }
   }
+  const auto left = result.marks ? std::optional(result.marks->of_now()) : std::nullopt;
+  for (const auto& optimizer : optimizers) stepped_[index_of(optimizer)] = left;
   return verdict.report;
+}
+
+void MixedPrecision::update_one(MixedOptimizer& mixed, const FoldedGradients& gradients, optim::Update update) {
+  // LAMB wants the norm of its own gradients.
+  const bool has_all = mixed.is_fused() && mixed.gradients() == gradients.gradients;
+  if (!has_all || gradients.unscaled) update.grad_norm = std::numeric_limits<double>::quiet_NaN();
+  if (gradients.unscaled) {
+    mixed.update(update);
+  } else {
+    mixed.take_and_update(update);
+  }
 }
 
 FoldedGradients MixedPrecision::unscale(const std::vector<optim::OptimizerRef>& optimizers,
                                         const FoldedGradients& gradients, int loss_id) {
   check_scale(gradients, loss_id);
   const bool again = judged_[static_cast<size_t>(loss_id)].verdict_on(gradients).has_value();
-  for (const auto& optimizer : optimizers) check_step(optimizer, gradients, {}, again);
+  check_step(optimizers, gradients);
   FoldedGradients unscaled = again ? gradients : as_they_are(gradients);
   for (const auto& optimizer : optimizers) find(optimizer).unscale(gradients.loss_scale);
   unscaled.unscaled = true;

@@ -88,7 +88,8 @@ class MixedPrecision {
   // PyTorch with one update() after their steps. Two results may be computed before either is stepped. The gradients
   // may have changed since, by a clip of one's own or a later run that added to them: norm and verdict are then those
   // of the present ones. Throws ConfigError for gradients of another scale, for a result of other networks, for an
-  // optimizer that the result has stepped already, and where zero_grad() has come before.
+  // optimizer that the result has stepped already or that is in the list twice, where zero_grad() has come before, and
+  // for gradients that are not finite, or are to be clipped by their norm, and have changed since the verdict.
   StepReport step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
                   const StepOptions& options = {}, int loss_id = 0) {
     return step(std::vector{optimizer}, gradients, options, loss_id);
@@ -168,10 +169,13 @@ class MixedPrecision {
   };
 
   void check_scale(const FoldedGradients& gradients, int loss_id) const;
-  void check_step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients, const StepOptions& options,
-                  bool again) const;
+  void check_step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients) const;
+  void check_gradients(const optim::OptimizerRef& optimizer, const GradientMarks& marks) const;
+  void check_unjudged(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
+                      const StepOptions& options, bool skipped) const;
   bool goes_ahead(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
                   const StepOptions& options, bool may_skip);
+  void update_one(MixedOptimizer& mixed, const FoldedGradients& gradients, optim::Update update);
   at::Tensor cast_output(const at::Tensor& output) const;
   at::Tensor cast_input(const at::Tensor& input) const;
 
@@ -182,6 +186,7 @@ class MixedPrecision {
   std::vector<LossScaler> scalers_;
   std::vector<Judged> judged_;  // by loss
   std::vector<MixedOptimizer> optimizers_;
+  std::vector<std::optional<GradientMarks>> stepped_;  // by optimizer: the gradients that its last step has left
 };
 
 }  // namespace lockstep::amp

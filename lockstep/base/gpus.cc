@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/signals_blocked.h"
 
 namespace lockstep {
@@ -16,6 +17,8 @@ int gpus_of_driver(const char* library) {
 }
 
 int visible_gpus() { return gpus_of_driver("libcuda.so.1"); }
+
+std::string nccl_host() { return env("NCCL_HOSTID").value_or(""); }
 
 std::optional<int> own_gpu(int local_rank, int local_size, int visible) {
   if (visible >= local_size) return local_rank;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 namespace lockstep {
 
@@ -22,5 +23,9 @@ using CountGpus = int (*)();
 // the only one that it sees (Slurm's --gpus-per-task=1). Nothing if there are too few. Whether two ranks that see one
 // GPU each see the same one, only the GPUs' ids tell.
 std::optional<int> own_gpu(int local_rank, int local_size, int visible);
+
+// The host that NCCL takes this process's for, NCCL_HOSTID of the environment; "" if it is not set. Ranks of several
+// such hosts reach each other by sockets, and may share a GPU: so a machine with one GPU tests several ranks.
+std::string nccl_host();
 
 }  // namespace lockstep

@@ -56,7 +56,7 @@ void check_seen_by_rank_0(World& world, const train::TrainOptions& asked, const 
 
 }  // namespace
 
-Folder take_folder(World& world, TrainLine& line, const Logger& log) {
+Folder take_folder(World& world, TrainLine& line, const Logger& log, const std::function<bool()>& stop_asked) {
   Folder folder{.of_front = train::RunLock::inherited(line.options().out), .of_launcher = {}, .done = {}};
   if (folder.of_front) return folder;
   const auto jobs = jobs_of(world);
@@ -67,7 +67,10 @@ Folder take_folder(World& world, TrainLine& line, const Logger& log) {
   line.agree(world, found.config);
   std::string out, resume;
   once(world, OnceScope::kWorld, [&] {
-    folder.of_launcher = launch::RunDirectory::prepare(line.options(), launch::find_start(line.options(), kRuns, jobs));
+    launch::Start start = launch::find_start(line.options(), kRuns, jobs);
+    start.say = [&log](const std::string& text) { log.warning(text); };
+    start.stop_asked = stop_asked;
+    folder.of_launcher = launch::RunDirectory::prepare(line.options(), start);
     out = folder.of_launcher->path();
     resume = folder.of_launcher->resume().value_or("");
   });

@@ -1,6 +1,7 @@
 // Where a run of several ranks takes place, and from where it goes on: rank 0 decides, by what all ranks know.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,8 +21,8 @@ struct Folder {
 };
 
 // Prepares the run's folder on rank 0, unless the front has done so. All ranks then read the line with the options of
-// the run that goes on, whichever they took it for, and have the same --out and --resume. Throws ConfigError, IoError.
-// A collective.
-Folder take_folder(World& world, TrainLine& line, const Logger& log);
+// the run that goes on, whichever they took it for, and have the same --out and --resume. Where an earlier start has
+// not ended, rank 0 waits for it, until `stop_asked`. Throws ConfigError, IoError, CommError. A collective.
+Folder take_folder(World& world, TrainLine& line, const Logger& log, const std::function<bool()>& stop_asked);
 
 }  // namespace lockstep::cli

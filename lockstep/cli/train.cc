@@ -134,7 +134,8 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();  // which names the rank in every line
   const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
   open_device(options.device, train::node_ranks(*world, options.may_share_gpus()), log, options.quiet);
-  Folder folder = take_folder(*world, line, log);  // its own until the process ends
+  const auto told_to_stop = [&] { return g_stop.asked() || world->board().stop_requested.load() != 0; };
+  Folder folder = take_folder(*world, line, log, told_to_stop);  // its own until the process ends
   const bool leads = world->rank() == 0;
   if (!folder.done.empty()) {
     if (leads && !options.quiet) print(folder.done + '\n');
@@ -150,7 +151,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   const auto show = [&](const std::string& text) {
     if (leads && !unwritable) unwritable = !write_all(STDOUT_FILENO, text);
   };
-  const auto stop_asked = [&] { return g_stop.asked() || unwritable || world->board().stop_requested.load() != 0; };
+  const auto stop_asked = [&] { return unwritable || told_to_stop(); };
   train::Trainer trainer(std::move(parts), progress_options(*world, options.quiet || !leads), show, stop_asked, log);
   const int code = trainer.run();
   if (unwritable && !g_stop.asked()) throw_unwritable();

@@ -307,25 +307,47 @@ void Attempt::await_saves(SignalWatch& signals) {
   }
 }
 
-// The newest snapshot of ranks that have failed, or were killed when their grace was over. The keeper's thread writes
-// it, so that signals are heard and a disk that hangs is not waited for without end.
+// The newest snapshot of ranks that have failed, or were killed when their grace was over. Where the run is to go on,
+// a disk that is full is tried again, for its owner may make room: the next attempt forgets what is in memory.
 void Attempt::save_snapshot(SignalWatch& signals) {
-  if (!failure_.begun() || stop_.at_once || slots_ == nullptr || !slots_->keeper().at_rest()) return;
+  if (!failure_.begun() || slots_ == nullptr) return;
+  const double patience = spec_.max_restarts > 0 ? static_cast<double>(spec_.save_patience_ns) * 1e-9 : 0;
+  const Stopwatch since_first;
+  for (bool told = false; !stop_.at_once && slots_->keeper().at_rest();) {
+    const std::string why = try_to_save_snapshot(signals);
+    if (why.empty()) return;
+    if (since_first.seconds() >= patience || stop_.request.asked() || !slots_->keeper().at_rest()) {
+      return terminal_.say(cat("warning: the newest snapshot was not saved: ", why));
+    }
+    if (!std::exchange(told, true)) {
+      terminal_.say(
+          cat("warning: the newest snapshot is not saved yet: ", why, "; trying again for at most ", patience, " s"));
+    }
+    constexpr int kNapMs = 1000;
+    if (group_->wait(signals.descriptor(), kNapMs, [](RankProcess&) {})) on_signals(signals);
+  }
+}
+
+// Returns why it is not on the disk; empty if it is, or there is none. The keeper's thread writes it, so that signals
+// are heard and a disk that hangs is not waited for without end.
+std::string Attempt::try_to_save_snapshot(SignalWatch& signals) {
   const uint32_t failed = slots_->header().failed_in_row.load();
   const auto asked = slots_->keeper().ask_newest();
-  if (!asked) return;
+  if (!asked) return "";
   if (asked->was_there) {
     newest_saved_ = cat("the newest checkpoint is that of step ", asked->step, ", ", asked->path);
-    return;
+    return "";
   }
   await_saves(signals);
-  if (!slots_->keeper().at_rest() || slots_->header().failed_in_row.load() > failed) {
-    const std::string why = slots_->keeper().at_rest() ? slots_->header().error.get() : "the disk takes nothing";
-    return terminal_.say(cat("warning: the newest snapshot was not saved: ", why));
+  if (!slots_->keeper().at_rest()) return "the disk takes nothing";
+  if (slots_->header().failed_in_row.load() > failed) {
+    slots_->header().failed_in_row.store(failed);  // the ranks count theirs
+    return slots_->header().error.get();
   }
   snapshot_step_ = asked->step;
   snapshot_ = cat("snapshot of step ", asked->step, ", ", asked->path);
   board_->saved.set(snapshot_);
+  return "";
 }
 
 RankOutcome Attempt::outcome_of(const RankProcess& process) const {

@@ -93,6 +93,7 @@ class Attempt {
   void ask_for_stack(const RankProcess& process) const;
   void await_saves(SignalWatch& signals);
   void save_snapshot(SignalWatch& signals);
+  std::string try_to_save_snapshot(SignalWatch& signals);
   RankOutcome outcome_of(const RankProcess& process) const;
 
   const RunSpec& spec_;

@@ -57,7 +57,7 @@ TEST_F(LogWriterTest, WhatIsLeftOutIsTold) {
   for (int i = 0; i < 30; ++i) logs.write(file, line);
   std::string all, buffer(1 << 20, '\0');
   const auto read_on = [&] {
-    for (const Stopwatch watch; !logs.drain(std::chrono::milliseconds(0)) && watch.seconds() < 10;) {
+    for (const Stopwatch watch; !logs.drain(std::chrono::milliseconds(0)) && watch.seconds() < 100;) {
       const ssize_t got = read(reader.get(), buffer.data(), buffer.size());
       if (got > 0) all.append(buffer, 0, static_cast<size_t>(got));
     }

@@ -1,6 +1,7 @@
 // What --resume stands for.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ struct Start {
   std::vector<LaunchedJob> jobs = {};
   std::string runs_root = "runs";
   std::string earlier = {};  // where an earlier start has begun the run; empty if none has
+  // Where that has not ended: a line for people while it is waited for, and whether the wait is to end.
+  std::function<void(const std::string&)> say = [](const auto&) {};
+  std::function<bool()> stop_asked = [] { return false; };
 };
 
 // The earlier start's folder is that of the run that these options ask for, with or without a checkpoint:

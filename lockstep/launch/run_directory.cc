@@ -94,6 +94,12 @@ std::string other_line(const std::vector<train::JobCommand>& earlier, const std:
              jobs.front().line, "'");
 }
 
+// Whether an earlier start of this process's command is the one that has the folder's run.
+bool is_newest_command_of(const std::vector<LaunchedJob>& jobs, const std::vector<train::JobCommand>& commands) {
+  const auto same = find_earlier_command(commands, jobs);
+  return same && *same == commands.front();
+}
+
 // A folder that `--load` takes (docs/checkpoints.md).
 bool holds_safetensors(const std::string& path) {
   std::error_code error;
@@ -124,11 +130,9 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const Sta
       run.path_ = without_last_slash(fs::path(place.folder).lexically_normal().string());
       run.make_folders(place.folder);
     }
-    const bool goes_on = std::ranges::any_of(jobs, &LaunchedJob::restarted);
-    run.take_lock(goes_on, place.folder.empty() ? cat("--out ", run.path_) : place.option);
+    run.take_lock(start, place.folder.empty() ? cat("--out ", run.path_) : place.option);
     run.earlier_ = run.lock_->commands();
-    const auto same = find_earlier_command(run.earlier_, jobs);
-    const bool restarted = place.begins && same && *same == run.earlier_.front();
+    const bool restarted = place.begins && is_newest_command_of(jobs, run.earlier_);
     if (restarted && train::holds_checkpoint(run.path_)) run.resume_ = run.path_;
     if (place.begins && !restarted) {
       check_unused(run.path_, place.option, options.overwrite, other_command(run.earlier_, jobs));
@@ -176,12 +180,13 @@ void RunDirectory::make_next_free(const std::string& root, const std::string& re
 }
 
 // Where a node is lost, its ranks may hold the lock yet: they end when they miss the others.
-void RunDirectory::take_lock(bool goes_on, const std::string& option) {
+void RunDirectory::take_lock(const Start& start, const std::string& option) {
   std::error_code error;
   made_lock_ = !fs::exists(train::RunFiles{path_}.lock(), error);
-  train::RunLock::Means means;
-  if (goes_on) means.patience_with_owner = std::chrono::minutes(3);
-  means.say = [](const std::string& line) { Logger::from_environment("rank 0").warning(line); };
+  train::RunLock::Means means{.say = start.say, .stop_asked = start.stop_asked};
+  if (is_newest_command_of(start.jobs, train::RunLock::commands_of(path_))) {
+    means.patience_with_owner = std::chrono::minutes(3);
+  }
   lock_ = train::RunLock::take(path_, option, means);
   watch_.emplace(path_);
 }

@@ -96,7 +96,8 @@ int train_in_folder(const std::string& rank_program, train::TrainCommand& comman
 
 int start_training(const std::string& rank_program, train::TrainCommand& command) {
   train::TrainOptions& options = command.options();
-  const Start start = find_start(options);
+  Start start = find_start(options);
+  start.say = [](const std::string& line) { Logger::from_environment("").warning(line); };
   if (const std::string done = find_done(start); !done.empty()) {
     if (!options.quiet && !write_all(STDOUT_FILENO, done + '\n')) throw IoError("standard output: can't be written");
     return 0;

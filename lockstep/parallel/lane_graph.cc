@@ -6,8 +6,8 @@
 
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/base/exception_text.h"
+#include "lockstep/base/text.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -61,9 +61,6 @@ std::optional<LaneOutcome> LaneGraph::run(int64_t samples, const std::function<a
 bool LaneGraph::record(const std::function<at::Tensor()>& loss_of) {
   at::autocast::clear_cache();
   try {
-    if (short_lived_ == kRecordings) {
-      throw ConfigError("the model or its batches have changed soon after each of ", kRecordings, " recordings");
-    }
     recorded_ = graph_->record([&] { return compute(loss_of); });
   } catch (...) {
     refusal_ = exception_text();
@@ -95,7 +92,14 @@ bool LaneGraph::has_moved() {
 }
 
 void LaneGraph::forget() {
-  if (is_recorded() && replays_ < kWorth) ++short_lived_;
+  const bool is_short_lived = is_recorded() && replays_ < kWorth;
+  drop();
+  if (!is_short_lived || ++short_lived_ < kRecordings) return;
+  refusal_ = cat("the model or its batches have changed soon after each of ", kRecordings, " recordings");
+  graph_.reset();
+}
+
+void LaneGraph::drop() {
   replays_ = 0;
   recorded_.clear();
   if (graph_ != nullptr) graph_->forget();
@@ -103,7 +107,7 @@ void LaneGraph::forget() {
 }
 
 void LaneGraph::make_room() {
-  if (is_recorded() && !graph_->has_room_beside()) forget();
+  if (is_recorded() && !graph_->has_room_beside()) drop();
 }
 
 }  // namespace lockstep::parallel

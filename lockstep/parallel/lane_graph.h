@@ -40,8 +40,7 @@ class LaneGraph {
 
   // Returns nothing where the caller is to compute the lane itself: in the first steps, with another number of
   // `samples` than was recorded, and for good after an operation could not be recorded or too many recordings did not
-  // last. `loss_of` returns the lane's
-  // mean loss; the gradients are those of the loss times `factor`.
+  // last. `loss_of` returns the lane's mean loss; the gradients are those of the loss times `factor`.
   std::optional<LaneOutcome> run(int64_t samples, const std::function<at::Tensor()>& loss_of, double factor);
 
   // Records anew, after steps that are computed as ever.
@@ -58,6 +57,7 @@ class LaneGraph {
   bool record(const std::function<at::Tensor()>& loss_of);
   std::vector<at::Tensor> compute(const std::function<at::Tensor()>& loss_of) const;
   bool has_moved();
+  void drop();
 
   std::vector<at::Tensor> parameters_, others_;
   comm::MakeDeviceGraph make_;

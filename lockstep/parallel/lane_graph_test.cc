@@ -129,6 +129,11 @@ TEST(LaneGraph, MakesRoomWhereTooLittleMemoryIsLeft) {
   EXPECT_TRUE(graph.is_recorded());
   graph.make_room();
   EXPECT_FALSE(graph.is_recorded());
+  for (int evaluation = 0; evaluation < 40; ++evaluation) {
+    for (int step = 0; step < 4; ++step) graph.run(4, line.loss, 1);
+    graph.make_room();
+  }
+  EXPECT_EQ(graph.refusal(), "") << "recordings that make room are no waste";
 }
 
 TEST(LaneGraph, ALargerBatchIsRecordedAnew) {

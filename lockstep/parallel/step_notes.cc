@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <iterator>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/fnv.h"
 #include "lockstep/parallel/gradients/named_parameter.h"
@@ -9,31 +11,28 @@
 
 namespace lockstep::parallel {
 
+namespace {
+
+constexpr double StepNotes::*kAll[] = {&StepNotes::loss,    &StepNotes::decision, &StepNotes::others,
+                                       &StepNotes::samples, &StepNotes::unfolded, &StepNotes::weights,
+                                       &StepNotes::lanes,   &StepNotes::numbers};
+static_assert(sizeof(StepNotes) == std::size(kAll) * sizeof(double));
+
+}  // namespace
+
 NotesFold::NotesFold(const StepNotes& own, int64_t step, comm::Communicator& comm)
-    : notes_(at::empty({8}, at::kDouble)) {
+    : notes_(at::empty({std::ssize(kAll)}, at::kDouble)) {
   auto* note = notes_.mutable_data_ptr<double>();
-  note[0] = own.loss;
-  note[1] = own.decision;
-  note[2] = own.samples;
-  note[3] = own.unfolded;
-  note[4] = own.weights;
-  note[5] = own.lanes;
-  note[6] = own.numbers;
-  note[7] = own.others;
+  for (const auto each : kAll) *note++ = own.*each;
   work_ = comm.fold({notes_}, {.label = cat("the loss of step ", step)});
 }
 
 StepNotes NotesFold::wait() {
   work_->wait();
   const auto* note = notes_.const_data_ptr<double>();
-  return {.loss = note[0],
-          .decision = note[1],
-          .others = note[7],
-          .samples = note[2],
-          .unfolded = note[3],
-          .weights = note[4],
-          .lanes = note[5],
-          .numbers = note[6]};
+  StepNotes sums;
+  for (const auto each : kAll) sums.*each = *note++;
+  return sums;
 }
 
 double hash_of(const std::vector<std::string>& names) {

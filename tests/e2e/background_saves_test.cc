@@ -208,6 +208,30 @@ TEST_P(FailedSaves, TheLastOneIsAnError) {
   EXPECT_EQ(steps_logged(run_), first_steps(8));
 }
 
+// Somebody makes room while what a killed run had in memory waits for it.
+TEST(SnapshotOnAFullDisk, IsTriedAgainBeforeTheRunGoesOn) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
+  const TempDir dir;
+  const std::string run = dir / "full_disk/run";
+  fs::create_directory(dir / "full_disk");
+  Program program(preloaded(
+      train_words({"--nproc", "2", "--steps", "960", "--epochs", "1000000", "--save-every", "1000000epochs",
+                   "--eval-every", "1000000epochs", "--snapshot-every", "5", "--max-restarts", "1", "--out", run})));
+  ASSERT_TRUE(eventually([&] { return steps_logged(run).size() > 30; })) << program.err();
+  kill(worker_of(program, 1), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return program.err().find("trying again for at most") != std::string::npos; }))
+      << program.err();
+  EXPECT_THAT(program.err(), HasSubstr("warning: the newest snapshot is not saved yet: "));
+  EXPECT_THAT(program.err(), HasSubstr("No space left on device"));
+  write_file(dir / "full_disk/room", "");
+  const auto result = program.wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("saved: snapshot of step "));
+  EXPECT_THAT(result.err, Not(HasSubstr("was not saved")));
+  EXPECT_THAT(result.out, HasSubstr("resumed     " + run + "/checkpoints/step-000"));
+  EXPECT_EQ(steps_logged(run), first_steps(960));
+}
+
 INSTANTIATE_TEST_SUITE_P(BackgroundSaves, FailedSaves, ::testing::Values("on", "off"));
 
 TEST(Grace, AnEndThatComesTooLateSavesTheNewestSnapshot) {

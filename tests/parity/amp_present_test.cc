@@ -164,8 +164,15 @@ RANK_PROGRAM(refused) {
     EXPECT_THAT(refusal([&] { one.mixed.step(optimizer, zeroed); }),
                 HasSubstr("zero_grad() has come between run() and step()"));
     one.mixed.zero_grad(optimizer);
+    const auto not_finite = one.run(0, std::numeric_limits<double>::quiet_NaN());
+    one.net->zero_grad(/*set_to_none=*/false);
+    EXPECT_THAT(refusal([&] { one.mixed.step(optimizer, not_finite); }),
+                HasSubstr("zero_grad() has come between run() and step()"));
+    one.mixed.zero_grad(optimizer);
     EXPECT_TRUE(at::equal(one.weight(), before));
     const auto result = one.run(0, 1.0 / 64);
+    EXPECT_THAT(refusal([&] { one.mixed.step({optimizer, optimizer}, result); }), HasSubstr("twice in a list"));
+    EXPECT_TRUE(at::equal(one.weight(), before));
     one.mixed.step(optimizer, result);
     EXPECT_THAT(refusal([&] { one.mixed.step(optimizer, result); }), HasSubstr("step()"));
     one.mixed.zero_grad(optimizer);
@@ -177,6 +184,48 @@ RANK_PROGRAM(refused) {
 TEST(AmpPresent, AStepThatWouldDoNothingOrTooMuchIsRefused) {
   for (const char* kind : kKinds) {
     for (const int ranks : {1, 2}) expect_ranks_pass("refused", ranks, kind);
+  }
+}
+
+// Two optimizers of one network take one result, and the second one's gradients have changed since. argument: KIND.
+RANK_PROGRAM(changed_after_the_verdict) {
+  const auto world = join_world(context);
+  Net net(1);
+  const std::vector<Tensor> weights = net->parameters();
+  const size_t half = weights.size() / 2;
+  AnyOptimizer first(context.argument, {weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(half)}, *world);
+  AnyOptimizer second(context.argument, {weights.begin() + static_cast<std::ptrdiff_t>(half), weights.end()}, *world);
+  MixedPrecision mixed({net.get()}, {first.ref(), second.ref()}, {.opt_level = OptLevel::kO1, .dtype = at::kBFloat16});
+  DistributedDataParallel ddp(net.ptr(), world);
+  const StepPlan step = plan(*world, 0);
+  const auto run = [&] {
+    return ddp.run(
+        step, [&](size_t i) { return loss_of(net, step, i, 1.0 / 64); }, mixed);
+  };
+  const Tensor& changed = weights[half];
+  const auto clipped = run();
+  mixed.step(first.ref(), clipped, {.max_norm = 1});
+  changed.grad().mul_(0.5);
+  EXPECT_THAT(refusal([&] { mixed.step(second.ref(), clipped, {.max_norm = 1}); }),
+              HasSubstr("the norm that they are clipped by is from before"));
+  mixed.zero_grad(first.ref());
+  mixed.zero_grad(second.ref());
+  const auto infinite = run();
+  mixed.step(first.ref(), infinite);
+  world->communicator().barrier();
+  const Tensor before = changed.detach().clone();
+  changed.grad().fill_(HUGE_VAL);
+  EXPECT_THAT(refusal([&] { mixed.step(second.ref(), infinite); }), HasSubstr("are not finite now"));
+  EXPECT_TRUE(at::equal(changed, before));
+  world->communicator().barrier();
+  changed.grad().fill_(0.5);
+  mixed.step(second.ref(), infinite);
+  world->communicator().barrier();
+  EXPECT_FALSE(at::equal(changed, before));
+}
+TEST(AmpPresent, WhatOverflowsAfterTheVerdictIsRefused) {
+  for (const char* kind : kKinds) {
+    for (const int ranks : {1, 2}) expect_ranks_pass("changed_after_the_verdict", ranks, kind);
   }
 }
 

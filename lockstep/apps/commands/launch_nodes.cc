@@ -85,9 +85,7 @@ int lanes_of(const std::vector<std::string>& program) {
     const bool own_word = program[i] == flag && i + 1 < program.size();
     if (!own_word && !program[i].starts_with(flag + "=")) continue;
     const std::string text = own_word ? program[i + 1] : program[i].substr(flag.size() + 1);
-    int lanes = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), lanes);
-    return read.ec == std::errc() && read.ptr == text.data() + text.size() && lanes > 0 ? lanes : 0;
+    return std::max(0, whole(text).value_or(0));
   }
   return 0;
 }

@@ -168,6 +168,19 @@ TEST(LaunchPlan, SeveralNodes) {
   EXPECT_THAT(by_ips.layout.endpoints, ElementsAre("10.0.0.1:70", "10.0.0.1:71", "10.0.0.2:70", "10.0.0.2:71"));
 }
 
+TEST(LaunchPlan, NodesOfEtcdAreDividedByTheLanesOfOurWorker) {
+  const auto lanes = [](const std::vector<std::string>& program) {
+    std::vector<std::string> line = {"--rdzv-backend", "etcd", "--rdzv-endpoint", "a", "--rdzv-id", "j"};
+    line.insert(line.end(), program.begin(), program.end());
+    return plan(line).elastic->limits.lanes;
+  };
+  EXPECT_EQ(lanes({"bin/lockstep-worker", "train", "mnist", "--lanes", "4"}), 4);
+  EXPECT_EQ(lanes({"lockstep-worker", "train", "mnist", "--lanes=8", "--seed", "1"}), 8);
+  EXPECT_EQ(lanes({"lockstep-worker", "train", "mnist"}), 0);
+  EXPECT_EQ(lanes({"lockstep-worker", "train", "mnist", "--lanes", "many"}), 0) << "the ranks refuse it";
+  EXPECT_EQ(lanes({"./own", "--lanes", "4"}), 0) << "whatever that means there";
+}
+
 TEST(LaunchPlan, WhatCantBeIsRefused) {
   EXPECT_THAT(refused({"--nnodes", "2", "p"}), HasSubstr("which of them is this one? Type --node-rank 0 here"));
   EXPECT_THAT(refused({"--nnodes", "2", "--node-rank", "2", "p"}), HasSubstr("with --nnodes 2 the nodes are 0 to 1"));

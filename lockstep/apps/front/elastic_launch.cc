@@ -130,6 +130,7 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     return stop_signal != 0;
   };
   auto membership = std::make_unique<launch::Membership>(options);
+  std::optional<int> stop_code;  // of ranks that were asked to stop, and have
   // Returns the exit code of the run, or of a stop; nothing after an epoch.
   const auto take_part = [&](int& last) -> std::optional<int> {
     const auto epoch = membership->wait_after(last);
@@ -156,7 +157,9 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
       ended_from_outside = ended_from_outside || !must.why.empty();
       return must;
     };
-    membership->tell(last, run_ranks(*membership, last, own, ended_from_outside));
+    const launch::NodeOutcome outcome = run_ranks(*membership, last, own, ended_from_outside);
+    if (outcome.asked) stop_code = outcome.exit_code;
+    membership->tell(last, outcome);
     return std::nullopt;
   };
   for (int last = 0;;) {
@@ -164,11 +167,16 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
       if (const auto code = take_part(last)) return *code;
     } catch (const CommError& error) {
       if (!membership->lost()) throw;
+      if (stop_code) {
+        say(cat("warning: ", error.what()));
+        return *stop_code;
+      }
       say(cat("warning: ", error.what(), "; coming back to the run"));
-      options.earlier = membership->earlier();
+      if (const auto earlier = membership->earlier()) options.earlier = earlier;
       membership.reset();
       membership = join_again(options);
       if (membership == nullptr) return 128 + stop_signal;
+      last = 0;  // its epochs are those of another node now
     }
   }
 }

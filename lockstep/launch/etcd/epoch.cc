@@ -133,7 +133,7 @@ std::string Epoch::encode() const {
 std::optional<Epoch> Epoch::decode(const std::string& text) {
   return decoded<Epoch>(text, [](const json& value) {
     Epoch epoch{.number = value.at("number"),
-                .run = value.at("run"),
+                .run = value.value("run", ""),
                 .restarts = value.at("restarts"),
                 .nodes = {},
                 .ended = value.at("ended"),

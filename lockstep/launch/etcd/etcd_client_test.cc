@@ -235,6 +235,33 @@ TEST(Membership, ANodeThatDoesNotReachEtcdStopsBeforeOthersActInItsPlace) {
   }
 }
 
+TEST(Membership, ANodeThatWasAwayComesBackToItsOwnRunAlone) {
+  const EtcdServer etcd;
+  const EpochLimits limits{.least = 1, .most = 1, .max_restarts = 2};
+  std::optional<Membership> a(member(etcd, "a", limits));
+  ASSERT_EQ(a->wait_after(0)->number, 1);
+  Membership::Options again = member(etcd, "a2", limits);
+  again.earlier = a->earlier();
+  ASSERT_TRUE(again.earlier);
+  EXPECT_EQ(again.earlier->run, "a");
+  a.reset();
+  std::optional<Membership> back(again);
+  EXPECT_EQ(back->wait_after(0)->number, 2) << "the run goes on with it";
+  back->tell(2, {});
+  EXPECT_TRUE(back->wait_after(2)->ended);
+  back.reset();
+  Membership other(member(etcd, "b", limits));
+  EXPECT_EQ(other.wait_after(0)->run, "b");
+  again.self.id = "a3";
+  try {
+    const Membership lost(again);
+    FAIL() << "its run is over";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("another one has its id now"));
+  }
+  other.tell(other.wait_after(0)->number, {});
+}
+
 TEST(Membership, AShortOutageIsNone) {
   EtcdServer etcd;
   Membership a(member(etcd, "a", {.least = 1, .most = 1}));

@@ -51,9 +51,10 @@ Membership::Membership(Options options)
 
 void Membership::join() {
   const EpochView found = look(client_);
-  if (options_.earlier) {
-    check_same_run(found);
+  if (options_.earlier && found.epoch) {
     before_ = options_.earlier->before;
+    run_ = options_.earlier->run;
+    check_same_run(*found.epoch);
     return register_self(client_);
   }
   const auto is_there = [&](const Node& node) { return found.epoch->find(node.id) != nullptr; };
@@ -62,17 +63,16 @@ void Membership::join() {
   register_self(client_);
 }
 
-void Membership::check_same_run(const EpochView& found) const {
-  const std::string& run = options_.earlier->run;
-  if (run.empty() || (found.epoch && found.epoch->run == run)) return;
+void Membership::check_same_run(const Epoch& epoch) const {
+  if (run_.empty() || epoch.run == run_) return;
   throw ConfigError("run ", options_.run,
                     ": this node was away until the run was over, and another one has its id now");
 }
 
-Membership::Earlier Membership::earlier() const {
+std::optional<Membership::Earlier> Membership::earlier() const {
   const std::lock_guard lock(mutex_);
-  const bool is_ours = view_.epoch && view_.epoch->number > before_;
-  return {before_, is_ours ? view_.epoch->run : ""};
+  if (run_.empty()) return std::nullopt;
+  return Earlier{before_, run_};
 }
 
 Membership::~Membership() {
@@ -194,7 +194,12 @@ void Membership::follow() {
       tell_of_waiting(view);
     }
     std::unique_lock lock(mutex_);
-    if (error.empty()) view_ = std::move(view);
+    // What is seen after the lease may be another run's.
+    if (error.empty() && !lost_) {
+      view_ = std::move(view);
+      const bool is_ours = view_.epoch && view_.epoch->number > before_;
+      if (is_ours && run_.empty()) run_ = view_.epoch->run;
+    }
     error_ = error;
     changed_.notify_all();
     if (changed_.wait_for(lock, kLook, [this] { return done_; })) return;
@@ -207,6 +212,7 @@ std::optional<Epoch> Membership::wait_after(int last) {
   while (true) {
     if (lost_) throw CommError(kLeaseEnded);
     const bool is_ours = view_.epoch && view_.epoch->number > before_;
+    if (is_ours) check_same_run(*view_.epoch);
     if (is_ours && view_.epoch->ended) return view_.epoch;
     // Also one that another node has broken already: its members tell that they have ended.
     if (is_ours && view_.epoch->number > last && view_.epoch->find(options_.self.id) != nullptr) return view_.epoch;

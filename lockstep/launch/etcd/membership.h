@@ -21,7 +21,7 @@ class Membership {
   // What a membership leaves to the next one of its node.
   struct Earlier {
     int before = 0;   // the last epoch of a run that had ended before the node came; 0: none
-    std::string run;  // Epoch::run; "": it has seen no epoch of its run
+    std::string run;  // Epoch::run
   };
 
   struct Options {
@@ -29,7 +29,7 @@ class Membership {
     std::string run;  // keys are under /lockstep/<run>/
     Node self;        // its id, host, address and nproc
     EpochLimits limits;
-    // Of a node that comes back under another id. Nothing: it has not been there before.
+    // Of a node that comes back under another id. Nothing: it has seen no epoch of its run before.
     std::optional<Earlier> earlier = {};
     double timeout = 600;                                              // seconds that an epoch is waited for
     std::function<std::vector<int>()> draw_ports = {};                 // as many as Node::ports wants
@@ -46,7 +46,8 @@ class Membership {
   Membership& operator=(const Membership&) = delete;
 
   // Waits for an epoch after number `last` that this node takes part in, or for the run's end. Throws CommError if
-  // none comes in time, or the lease is lost; nothing is returned if a stop was asked for.
+  // none comes in time, or the lease is lost, and ConfigError if another run has its id now; nothing is returned if a
+  // stop was asked for.
   std::optional<Epoch> wait_after(int last);
 
   // Why this epoch's ranks must end now, for people; "": they may go on. `at_once`: the lease is lost, and nothing may
@@ -55,7 +56,8 @@ class Membership {
 
   // Whether the lease is lost: this node has left the run.
   bool lost() const { return lost_; }
-  Earlier earlier() const;
+  // Nothing where it has seen no epoch of its run while it had the lease.
+  std::optional<Earlier> earlier() const;
 
   // Until when nobody else acts in this node's place, unless the lease is renewed: monotonic_ns().
   int64_t lease_until_ns() const { return lost_ ? 1 : lease_until_ns_.load(); }
@@ -66,7 +68,7 @@ class Membership {
 
  private:
   void join();
-  void check_same_run(const EpochView& found) const;
+  void check_same_run(const Epoch& epoch) const;
   void give_back() noexcept;
   void follow();
   void register_self(EtcdClient& client);
@@ -86,8 +88,9 @@ class Membership {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  EpochView view_;     // the last one
+  EpochView view_;     // the last one that was seen with the lease
   int before_ = 0;     // the last epoch of a run that had ended before this node came
+  std::string run_;    // Epoch::run of the run that it is in; "": it has seen no epoch of it
   std::string error_;  // why the last look failed; "": it did not
   bool done_ = false;
 

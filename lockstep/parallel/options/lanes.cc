@@ -1,28 +1,21 @@
 #include "lockstep/parallel/options/lanes.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <vector>
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/lanes_fit.h"
 #include "lockstep/config/values.h"
 
 namespace lockstep::parallel {
-namespace {
-
-bool fits(int nproc, int lanes) {
-  return nproc == 1 || (lanes % nproc == 0 && std::has_single_bit(static_cast<unsigned>(lanes / nproc)));
-}
-
-}  // namespace
 
 void check_lanes(int nproc, int lanes) {
-  if (lanes == 0 || fits(nproc, lanes)) return;
+  if (lanes == 0 || lanes_fit(lanes, nproc)) return;
   std::vector<std::string> fitting;
   for (int n = 1; n <= std::min(lanes, kMaxLocalRanks); ++n) {
-    if (fits(n, lanes)) fitting.push_back(std::to_string(n));
+    if (lanes_fit(lanes, n)) fitting.push_back(std::to_string(n));
   }
   throw ConfigError("--nproc ", nproc, " --lanes ", lanes, ": each rank needs a power of two of lanes; with ", lanes,
                     lanes == 1 ? " lane" : " lanes", " use --nproc ", config::either(fitting), ", or with ", nproc,
@@ -31,7 +24,7 @@ void check_lanes(int nproc, int lanes) {
 
 int fitting_nproc(int cores, int lanes) {
   int nproc = std::clamp(cores, 1, kMaxLocalRanks);
-  while (lanes != 0 && !fits(nproc, lanes)) --nproc;
+  while (lanes != 0 && !lanes_fit(lanes, nproc)) --nproc;
   return nproc;
 }
 

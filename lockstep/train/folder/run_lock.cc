@@ -128,9 +128,14 @@ void write_text(int file, const std::string& path, const std::vector<JobCommand>
 
 bool has_no_locks(int error) { return error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL; }
 
-[[noreturn]] void refuse(const std::string& option, const std::string& owner) {
+// " (pid 812 on node3)"
+std::string in_brackets(const std::string& owner) {
   const char* const fate = has_ended(owner) ? " has ended, but processes that it started have not" : "";
-  throw ConfigError(option, ": a run is under way there", owner.empty() ? "" : cat(" (", owner, fate, ')'),
+  return owner.empty() ? "" : cat(" (", owner, fate, ')');
+}
+
+[[noreturn]] void refuse(const std::string& option, const std::string& owner) {
+  throw ConfigError(option, ": a run is under way there", in_brackets(owner),
                     "; wait for its end or stop it, or choose another folder with --out");
 }
 
@@ -177,13 +182,17 @@ RunLock RunLock::take(const std::string& folder, const std::string& option, cons
       if (errno == EINTR) continue;
       if (errno == EWOULDBLOCK) {
         const std::string owner = read_text(lock.descriptor()).owner;
-        const bool waits = !(has_ended(owner) ? patience : with_owner).passed();
+        const bool waits = !with_owner.passed() || (has_ended(owner) && !patience.passed());
         if (looks >= kMostLooks && !waits) {
           if (means.patience_with_owner.count() == 0) refuse(option, owner);
-          throw CommError(option, ": an earlier start of this run has not ended (", owner, "); stop it");
+          throw CommError(option, ": an earlier start of this run has not ended", in_brackets(owner), "; stop it");
+        }
+        if (means.stop_asked()) {
+          throw Error(kExitStoppedOnRequest,
+                      cat(option, ": asked to stop before an earlier start of this run has ended", in_brackets(owner)));
         }
         if (untold.seconds() > kTellSeconds) {
-          means.say(cat(option, ": waiting for an earlier start of this run to end (", owner, ')'));
+          means.say(cat(option, ": waiting for an earlier start of this run to end", in_brackets(owner)));
           untold.restart();
         }
         poll(nullptr, 0, kPollMs);

@@ -44,10 +44,11 @@ class RunLock {
   struct Means {
     int (*lock_file)(int descriptor, int operation) = ::flock;
     std::chrono::milliseconds patience{10'000};  // with processes whose owner has ended
-    // How long an owner that goes on is waited for, too: an earlier start of the same job on a node that the others
-    // have given up. Then a CommError is thrown, for a further start may find the folder free.
+    // How long an owner is waited for whether it has ended or goes on: an earlier start of the same job on a node that
+    // the others have given up. Then a CommError is thrown, for a further start may find the folder free.
     std::chrono::milliseconds patience_with_owner{0};
     std::function<void(const std::string&)> say = [](const auto&) {};  // a line for people, every three seconds
+    std::function<bool()> stop_asked = [] { return false; };           // ends the wait with kExitStoppedOnRequest
   };
 
   // Takes the lock of a folder, and writes this host and process to the file. `option` is what named the folder, for

@@ -118,6 +118,25 @@ TEST_F(RunLockTest, WaitsForAnOwnerThatGoesOnWhereItIsAskedTo) {
                               std::to_string(getpid()) + " on "));
 }
 
+TEST_F(RunLockTest, AWaitForAnOwnerEndsWhereAStopIsAskedFor) {
+  const RunLock owner = take();
+  RunLock::Means means{.patience_with_owner = std::chrono::seconds(60)};
+  means.stop_asked = [] { return true; };
+  try {
+    RunLock::take(dir_.path(), "--out runs/a", means);
+    FAIL() << "it has an owner";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), kExitStoppedOnRequest);
+    EXPECT_THAT(error.what(), HasSubstr("asked to stop before an earlier start of this run has ended (pid "));
+  }
+}
+
+TEST_F(RunLockTest, AnOwnerThatIsWaitedForInVainIsNamed) {
+  const RunLock owner = take();
+  const RunLock::Means means{.patience_with_owner = std::chrono::milliseconds(1)};
+  EXPECT_THROW(RunLock::take(dir_.path(), "--out runs/a", means), CommError) << "a further start may find it free";
+}
+
 TEST_F(RunLockTest, NamesTheJobsCommandsUntilOthersAreNamed) {
   const std::vector<JobCommand> none, one = {{.job = "slurm 4711 of alps", .line = "train a"}};
   EXPECT_EQ(RunLock::commands_of(dir_.path()), none);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lockstep/amp/options/precision_options.h"
+#include "lockstep/base/gpus.h"
 #include "lockstep/config/option_set.h"
 #include "lockstep/data/options/data_options.h"
 #include "lockstep/optim/options/optimizer_options.h"
@@ -109,8 +110,8 @@ struct TrainOptions {
   bool quiet = false;
   bool detach = false;  // the launcher goes on in the background
 
-  // Whether ranks may compute on one GPU: NCCL takes one a rank, Gloo any.
-  bool may_share_gpus() const { return comm.backend == "gloo"; }
+  // Whether ranks may compute on one GPU: NCCL takes one a rank of a host (nccl_host()), Gloo any.
+  bool may_share_gpus() const { return comm.backend == "gloo" || !nccl_host().empty(); }
 
   void declare(config::OptionSet& options);
   // Throws ConfigError for options that do not go together. Replaces what nproc leaves open by a number.

@@ -1,7 +1,7 @@
 // A library for LD_PRELOAD: reading a file whose path holds "/failing_disk/" ends with an input/output error, as on a
 // disk that is lost, and so does looking at a link to "lost_mount". A checkpoint whose path holds "/full_disk/" finds
-// no space. A checkpoint whose path holds "/held_disk/" is on the disk when the file "/held_disk/go" is there. Writing
-// a checkpoint whose path holds "/slow_disk/" goes at 15 KB a second.
+// no space, unless the file "/full_disk/room" is there. A checkpoint whose path holds "/held_disk/" is on the disk when
+// the file "/held_disk/go" is there. Writing a checkpoint whose path holds "/slow_disk/" goes at 15 KB a second.
 #include <dlfcn.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -41,14 +41,19 @@ ssize_t read_or_fail(const char* name, int file, void* to, size_t bytes, off_t a
 
 extern "C" ssize_t write(int file, const void* from, size_t bytes) {
   constexpr size_t kPiece = 12'000;
+  constexpr std::string_view kFullDisk = "/full_disk/";
   const std::string_view path = path_of(file);
   if (holds(path, "/slow_disk/") && holds(path, "/checkpoints/")) {
     usleep(800'000);
     bytes = std::min(bytes, kPiece);
   }
-  if (holds(path, "/full_disk/") && holds(path, "/checkpoints/")) {
-    errno = ENOSPC;
-    return -1;
+  const size_t disk = path.find(kFullDisk);
+  if (disk != std::string_view::npos && holds(path, "/checkpoints/")) {
+    const std::string room = std::string(path.substr(0, disk + kFullDisk.size())) + "room";
+    if (access(room.c_str(), F_OK) != 0) {
+      errno = ENOSPC;
+      return -1;
+    }
   }
   return reinterpret_cast<Write>(dlsym(RTLD_NEXT, "write"))(file, from, bytes);
 }

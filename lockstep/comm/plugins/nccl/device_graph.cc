@@ -69,7 +69,8 @@ class CudaGraph final : public DeviceGraph {
       graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
       std::vector<at::Tensor> results = work();
       graph_->capture_end();
-      bytes_ = reserved_bytes(stream_.device_index()) - before;
+      const size_t after = reserved_bytes(stream_.device_index());
+      bytes_ = after > before ? after - before : 0;
       return results;
     } catch (...) {
       end_failed();

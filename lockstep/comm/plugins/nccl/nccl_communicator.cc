@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/gpus.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/copied_out.h"
 #include "lockstep/comm/plugins/nccl/gpu_id.h"
@@ -217,7 +218,7 @@ std::unique_ptr<Communicator> make_communicator(NcclOptions& options) {
     bulletin.announce();
     bulletin.announce(all);
   }
-  const std::string id = id_of_gpu(*at::cuda::getDeviceProperties(device.index()));
+  const std::string id = cat(id_of_gpu(*at::cuda::getDeviceProperties(device.index())), nccl_host());
   const auto ids = gather_texts(*options.host, id);  // then all notes are there, too
   std::vector<UsedGpu> gpus;
   for (size_t k = 0; k < ids.size(); ++k) gpus.push_back({.id = ids[k], .host = options.ranks.at(k).host});

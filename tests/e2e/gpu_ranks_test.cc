@@ -1,0 +1,125 @@
+// Several ranks over NCCL, which takes a GPU for each. Where there is one, each rank is a host of its own to NCCL, and
+// they share it over sockets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "endless_run.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/gpus.h"
+#include "lockstep/base/testing/gpu.h"
+#include "runs.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+// lockstep-worker's words by so many ranks of one node.
+Program::Options by_ranks(int ranks, const Words& words) {
+  const std::string host = visible_gpus() < ranks ? "NCCL_HOSTID=rank$RANK " : "";
+  return lockstep_command(Words{"launch", "--nproc-per-node", std::to_string(ranks), "/bin/sh", "-c",
+                                host + "exec \"$0\" \"$@\"", bin_folder() + "/lockstep-worker"} +
+                          words);
+}
+
+Words on_gpu(const Words& recipe, const std::string& run) {
+  return Words{"train"} + recipe + Words{"--lanes", "2", "--device", "cuda", "--out", run};
+}
+
+nlohmann::json trained(int ranks, const Words& recipe) {
+  const TempDir dir;
+  const Result result = Program(by_ranks(ranks, on_gpu(recipe, dir / "run"))).wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+  if (ranks > 1) EXPECT_THAT(result.out + result.err, HasSubstr("ranks       2 (nccl)"));
+  return final_of(dir / "run");
+}
+
+const std::vector<Words> kRecipes = {
+    {"mnist", "--batch-size", "16", "--steps", "20"},
+    {"imagenet", "--arch", "resnet18", "--size", "64", "--batch-size", "8", "--steps", "4", "--sync-bn"},
+    {"imagenet", "--arch", "mobilenet_v2", "--size", "64", "--batch-size", "8", "--steps", "4", "--amp", "O2",
+     "--dtype", "fp16"}};
+
+TEST(GpuRanks, TwoHaveTheBitsOfOne) {
+  LOCKSTEP_NEEDS_GPU();
+  for (const Words& recipe : kRecipes) {
+    const auto one = trained(1, recipe), two = trained(2, recipe);
+    EXPECT_EQ(one.at("weights_sha256"), two.at("weights_sha256")) << recipe[2];
+    EXPECT_EQ(one.at("loss"), two.at("loss")) << recipe[2];
+  }
+}
+
+TEST(GpuRanks, NcclsOwnSumsAreNear) {
+  LOCKSTEP_NEEDS_GPU();
+  for (const Words& recipe : kRecipes) {
+    const Words fast = recipe + Words{"--deterministic", "off"};
+    const double one = trained(1, fast).at("loss").get<double>(), two = trained(2, fast).at("loss").get<double>();
+    EXPECT_TRUE(std::isfinite(two));
+    EXPECT_NEAR(one, two, 0.05 * std::abs(one)) << recipe[2];
+  }
+}
+
+TEST(GpuRanks, AShardedOptimizerHasTheBitsOfAWholeOne) {
+  LOCKSTEP_NEEDS_GPU();
+  const Words words = {"mnist", "--batch-size", "16", "--steps", "20", "--optimizer", "adamw", "--lr", "0.001"};
+  EXPECT_EQ(trained(2, words).at("weights_sha256"),
+            trained(2, words + Words{"--shard-optimizer", "on"}).at("weights_sha256"));
+}
+
+// Measured by events of the device: NCCL works while backward does.
+TEST(GpuRanks, BackwardHidesCommunication) {
+  LOCKSTEP_NEEDS_GPU();
+  const TempDir dir;
+  const Words words = {"imagenet", "--arch", "resnet18", "--size", "64", "--batch-size", "16", "--steps", "12"};
+  const Result result = Program(by_ranks(2, on_gpu(words, dir / "run"))).wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::ifstream metrics((dir / "run") + "/metrics.jsonl");
+  double overlap = -1;
+  for (std::string line; std::getline(metrics, line);) {
+    const auto record = nlohmann::json::parse(line);
+    if (record.at("kind") == "comm") overlap = record.at("overlap").get<double>();
+  }
+  RecordProperty("overlap", std::to_string(overlap));
+  EXPECT_GT(overlap, 0);
+  EXPECT_LE(overlap, 1);
+}
+
+// The wait of the other rank's host and GPU ends, and says for whom it was.
+TEST(GpuRanks, ARankThatIsGoneOrStandsStillIsNamed) {
+  LOCKSTEP_NEEDS_GPU();
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    const TempDir dir;
+    Program program(by_ranks(2, on_gpu({"mnist", "--batch-size", "16", "--steps", "100000", "--epochs", "100000",
+                                        "--timeout", "10", "--log-every", "1"},
+                                       dir / "run")));
+    const auto trains = [&] {
+      std::ifstream metrics((dir / "run") + "/metrics.jsonl");
+      std::string line;
+      return static_cast<bool>(std::getline(metrics, line));
+    };
+    ASSERT_TRUE(eventually(trains, std::chrono::seconds(120))) << program.err();
+    const pid_t victim = worker_of(program, 1);
+    ASSERT_GT(victim, 0);
+    kill(victim, signal);
+    const Result result = program.wait(std::chrono::seconds(120));
+    EXPECT_EQ(result.exit_code, signal == SIGKILL ? 128 + SIGKILL : CommError::kExitCode) << result.err;
+    EXPECT_LT(result.seconds, 110) << "it was not killed by this test";
+    EXPECT_THAT(result.err, HasSubstr("rank 1")) << result.out;
+    EXPECT_TRUE(program.all_gone(std::chrono::seconds(20)));
+  }
+}
+
+TEST(GpuRanks, CollectivesMoveAndAddWhatTheyShould) {
+  LOCKSTEP_NEEDS_GPU();
+  const Result result =
+      Program(by_ranks(2, {"bench", "allreduce", "--backend", "nccl", "--sizes", "4K,4M", "--json"})).wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+  EXPECT_THAT(result.out, HasSubstr("\"nccl\""));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
