@@ -49,20 +49,22 @@ Descriptor duplicate(int fd) {
   return Descriptor(copy);
 }
 
-// The launcher passes its memory through exec. What a worker starts itself, even before it joins the world, is not to
-// inherit it. The variable may be stale, inherited by a program further down, so only the launcher's own memfds count.
-bool close_inherited_on_exec() {
+// The variable may be stale, inherited by a program further down, so only the launcher's own memfds count.
+void mark_inherited(bool close_on_exec) {
   const auto value = env(kVariable);
   for (const int fd : value ? numbers_in(*value) : std::vector<int>{}) {
     std::array<char, 64> target{};
     const ssize_t length = readlink(cat("/proc/self/fd/", fd).c_str(), target.data(), target.size());
     const std::string_view name(target.data(), static_cast<size_t>(std::max<ssize_t>(length, 0)));
-    if (name.starts_with(cat("/memfd:", kPrefix))) fcntl(fd, F_SETFD, fcntl(fd, F_GETFD) | FD_CLOEXEC);
+    if (!name.starts_with(cat("/memfd:", kPrefix))) continue;
+    const int flags = fcntl(fd, F_GETFD);
+    fcntl(fd, F_SETFD, close_on_exec ? flags | FD_CLOEXEC : flags & ~FD_CLOEXEC);
   }
-  return true;
 }
 
-[[maybe_unused]] const bool closed_on_exec = close_inherited_on_exec();  // before main
+// The launcher passes its memory through exec. What a worker starts itself, even before it joins the world, is not to
+// inherit it.
+[[maybe_unused]] const bool closed_on_exec = (mark_inherited(/*close_on_exec=*/true), true);  // before main
 
 }  // namespace
 
@@ -88,6 +90,8 @@ std::string NodeMemory::to_env() const {
   for (const auto& pool : pools) text += cat(',', pool.get());
   return text;
 }
+
+void NodeMemory::keep_on_exec() { mark_inherited(/*close_on_exec=*/false); }
 
 int NodeMemory::board_in(const std::string& value) { return descriptors_in(value)[0]; }
 

@@ -27,6 +27,8 @@ struct NodeMemory {
   // Throws ConfigError unless all of them are open and there are at least three: a board's, a communicator's and a
   // pool's; IoError.
   static NodeMemory from_env(const std::string& value);
+  // Leaves what the launcher has passed to this process to the program that it is about to become.
+  static void keep_on_exec();
   // The board's descriptor, the first that `value` lists; it is not a copy. Throws as from_env().
   static int board_in(const std::string& value);
 };

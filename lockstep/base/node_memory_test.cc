@@ -53,6 +53,8 @@ TEST(NodeMemoryDeathTest, AWorkersDescriptorsAreClosedOnExecBeforeItsMainBegins)
           if (in >> fd) right = closed(fd);
           in >> comma;
         }
+        NodeMemory::keep_on_exec();
+        right = right && !closed(NodeMemory::board_in(inherited));
         _exit(right && !closed(std::stoi(env("LOCKSTEP_TEST_OTHER").value_or(""))) ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/node_memory.h"
 #include "lockstep/base/run_main.h"
 #include "lockstep/bundle/environment.h"
 
@@ -26,6 +27,7 @@ namespace {
   bundle::prepare_environment(*root);
   const std::string program = *root + "/libexec/" + name;
   argv[0] = const_cast<char*>(program.c_str());
+  NodeMemory::keep_on_exec();
   execv(program.c_str(), argv);
   throw IoError(program, ": can't be started: ", errno_text(errno));
 }
