@@ -58,6 +58,7 @@ def main():
         step = round((steps - 1) * quarter / 4)
         print(f'<text x="{x(step):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{step + 1}</text>')
     print(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">step</text>')
+    print(f'<text transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">training loss</text>')
     for number, (label, values) in enumerate(curves):
         color = COLORS[number % len(COLORS)]
         every = max(1, len(values) // 300)

@@ -84,7 +84,12 @@ size_t read_word(std::string_view name, std::string_view text, std::span<const s
     found =
         std::find_if(words.begin(), words.end(), [text](std::string_view word) { return same_letters(word, text); });
   }
-  if (found == words.end()) throw ConfigError("--", name, " ", text, ": expected ", either(allowed));
+  if (found == words.end()) {
+    const std::vector<std::string> candidates(allowed.begin(), allowed.end());
+    constexpr size_t kAtAGlance = 4;  // words, among which nobody searches
+    const std::string near = candidates.size() > kAtAGlance ? did_you_mean(text, candidates) : "";
+    throw ConfigError("--", name, " ", text, ": expected ", either(allowed), near);
+  }
   return static_cast<size_t>(found - words.begin());
 }
 

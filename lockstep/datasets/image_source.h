@@ -30,6 +30,10 @@ struct PairMemory {
 const image::ImageInfo& open_encoded(image::Decoder& decoder, const Encoded& encoded, const std::string& name,
                                      const image::DecodeOptions& options = {});
 
+// Throws DataError(name, ": …") for an image with an alpha channel, where masks tell what of it counts: its network
+// would have a channel more than `channels`.
+void check_opaque(const image::ImageInfo& info, const std::string& name, int channels);
+
 // Images, numbered from 0, with one class each or one mask each. Immutable; any thread.
 class ImageSource {
  public:

@@ -49,6 +49,7 @@ ImageSetup whole_image_setup(const std::string& file, const OpenOptions& options
     throw DataError(shown(file), ": the network has ", channels, " input channel, and the image ", info.channels,
                     "; save it as grey");
   }
+  check_opaque(info, shown(file), channels);
   const image::Size size = sides_like(info.upright(), options);
   if (std::max(size.width, size.height) > kMostSide) {
     throw DataError(shown(file), ": scaled by --", options.scale ? "scale" : "size", " it would be ", size.width, "×",

@@ -62,6 +62,16 @@ TEST_F(OneImage, IsGreyOrColouredAsTheNetworkIs) {
               HasSubstr("coloured.png: the network has 1 input channel, and the image 3"));
 }
 
+TEST_F(OneImage, AChannelThatTheNetworkLacksIsRefused) {
+  image::Pixels pixels;
+  pixels.reshape({32, 32}, 3);
+  const auto png = image::encode_png(pixels, {.colour = image::PngColour::kAlpha});
+  const std::string file = dir_ / "cat.png";
+  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(png.data()), std::ssize(png));
+  EXPECT_THAT(fault([&] { whole_image_setup(file, {.path = {}, .size = 32}, 3); }),
+              HasSubstr("cat.png: the network has 3 input channels, and the image 4"));
+}
+
 TEST_F(OneImage, OfDigitsIsScaledAndGrey) {
   const std::string file = write("a.png", {40, 20}, 3);
   const at::Tensor image = read(*one_image(file, grey_image_setup({.path = file}, {28, 28})));

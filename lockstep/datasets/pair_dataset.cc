@@ -40,7 +40,8 @@ class PairDataset final : public data::Dataset {
     stats.read_ns += is_read - begin;
     stats.bytes += std::ssize(stored.image.bytes) + std::ssize(stored.mask.bytes);
     const image::DecodeOptions& options = renderer_.setup().decode;
-    open_encoded(desk->image, stored.image, source_->name_of(index), options);
+    const std::string name = source_->name_of(index);
+    check_opaque(open_encoded(desk->image, stored.image, name, options), name, options.channels);
     open_encoded(desk->mask, stored.mask, source_->mask_name_of(index), options);
     stats.decode_ns += monotonic_ns() - is_read;
     renderer_.render(*desk, &labels_, draw, rows, stats);

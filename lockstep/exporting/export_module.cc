@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/serialization/export.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/version.h"
 #include "lockstep/checkpoint/files/atomic_file.h"
 #include "lockstep/exporting/fold_batch_norm.h"
 #include "lockstep/exporting/onnx_model.h"
@@ -76,7 +77,7 @@ void write_onnx_file(const Trace& trace, const Trace& another, const std::string
     throw ConfigError("export: a size of the input becomes a number of the ONNX file; fix the batch and the size, or ",
                       "write TorchScript");
   }
-  model.version = LOCKSTEP_VERSION;
+  model.version = version();
   model.metadata = options.metadata;
   checkpoint::write_atomically(path, [&](checkpoint::ByteSink& file) { exporting::write_onnx(model, path, file); });
 }

@@ -24,13 +24,14 @@ namespace {
 constexpr int kOwner = 0;  // the rank whose memory holds shared weights; any rank would do
 
 void check_parameter(std::string_view optimizer, const at::Tensor& parameter) {
-  if (parameter.is_cpu() && parameter.is_non_overlapping_and_dense()) return;
+  if (parameter.layout() == at::kStrided && parameter.is_non_overlapping_and_dense()) return;
   throw ConfigError("sharded ", optimizer, ": a parameter of shape ", parameter.sizes(), " is ", parameter.toString(),
-                    " with strides ", parameter.strides(), "; it must lie in CPU memory without gaps");
+                    " with strides ", parameter.strides(), "; it must lie in memory without gaps");
 }
 
-// Allocates outside of the pool, which would keep such memory for the rest of the run.
+// Allocates CPU memory outside of the pool, which would keep it for the rest of the run.
 at::Tensor passing_like(const at::Tensor& model, at::TensorOptions options) {
+  if (!options.device().is_cpu()) return at::empty_strided(model.sizes(), model.strides(), options);
   const auto bytes = static_cast<size_t>(model.numel()) * options.dtype().itemsize();
   return at::from_blob(
       new std::byte[bytes], model.sizes(), model.strides(), [](void* data) { delete[] static_cast<std::byte*>(data); },
@@ -210,7 +211,7 @@ void ShardedOptimizer::gather_weights() {
   const at::Tensor mine = at::cat(own);
   int64_t at = 0;
   for (const int64_t count : counts) at += count;
-  const at::Tensor all = at::empty({at}, at::kByte);
+  const at::Tensor all = at::empty({at}, mine.options());
   comm_.start(comm::calls::all_gather_uneven(mine, all, counts))->wait();
   at = 0;
   for (size_t r = 0; r < counts.size(); ++r) {

@@ -18,7 +18,7 @@
 
 namespace lockstep::parallel {
 
-// Parameters must be dense, on the CPU, and keep their memory format from here on. Other writes to shared weights
+// Parameters must be dense, on one device, and keep their memory format from here on. Other writes to shared weights
 // (loading, initialising) are done by one rank, between barriers; all ranks' masters follow them at the next update.
 // Each rank has its own buffers. Used by one thread.
 class ShardedOptimizer final : public optim::AnyOptimizer {

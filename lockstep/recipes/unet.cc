@@ -100,9 +100,14 @@ train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
                                     .width = options_.width,
                                     .bilinear = options_.bilinear};
   models::UNet net(options, seed);
-  return {.module = net.ptr(), .forward = [net, half = options_.half_size](const data::Batch& batch) mutable {
-            return half ? at_half_size(net, batch.data()) : net->forward(batch.data());
-          }};
+  return {.module = net.ptr(),
+          .forward =
+              [net, half = options_.half_size](const data::Batch& batch) mutable {
+                return half ? at_half_size(net, batch.data()) : net->forward(batch.data());
+              },
+          .text = cat(options.in_channels, options.in_channels == 1 ? " input channel, " : " input channels, ",
+                      options.classes, options.classes == 1 ? " output" : " classes", ", up-sampling ",
+                      options.bilinear ? "bilinear" : "by transposed convolutions")};
 }
 
 at::Tensor UNet::loss(const at::Tensor& output, const data::Batch& batch) const {

@@ -38,6 +38,13 @@ std::string schedule_text(const Plan& plan) {
   return cat("lr ", plan.schedule.base_lr, scaling_text(plan), ' ', schedule::describe(plan.schedule, unit));
 }
 
+// When checkpoints are saved.
+std::string saves_text(const Plan& plan) {
+  if (plan.save_seconds > 0) return cat("every ", plan.save_seconds, " s");
+  if (plan.save_every == 0) return "at the end";
+  return plan.save_every == 1 ? "every step" : cat("every ", plan.save_every, " steps");
+}
+
 }  // namespace
 
 std::string bits_text(c10::Device device, bool repeats, bool any_ranks) {
@@ -63,6 +70,7 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
                 own > 1 ? cat("; ", own, " times the activations of a lane in memory") : "", '\n');
   }
   text += cat("  parameters  ", grouped(facts.parameters), '\n');
+  if (!facts.network.empty()) text += cat("  network     ", facts.network, '\n');
   text += data_line("train       ", facts.train_data, facts.train_samples);
   if (!facts.mixing.empty()) text += cat("  mixing      ", facts.mixing, '\n');
   if (!facts.input.empty()) text += cat("  input       ", facts.input, '\n');
@@ -78,6 +86,7 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   if (!facts.chosen.empty()) text += cat("  options     ", facts.chosen, '\n');
   text += cat("  steps       ", plan.total_steps, " (", plan.steps_per_epoch, " an epoch), from epoch ",
               plan.epoch_of(facts.first_step) + 1, " step ", facts.first_step + 1, '\n');
+  text += cat("  checkpoints ", saves_text(plan), ", the last ", facts.keep, " and the best stay\n");
   if (!facts.loaded.empty()) text += cat("  weights     ", facts.loaded, '\n');
   if (!facts.resumed_from.empty()) {
     text += facts.forked ? cat("  forked      from ", facts.resumed_from, "; its run stays as it is\n")

@@ -25,6 +25,7 @@ struct HeaderFacts {
   int threads = 1;
   bool snapshot_keeper = false;  // Lockstep's launcher keeps this run's snapshots
   int64_t parameters = 0;
+  std::string network;  // Model::text
   std::string train_data, test_data, validation_data;
   std::string mixing;                 // of training batches: "MixUp 0.2"; empty: none
   std::string input;                  // how batches reach the device, and what they take of it; empty: no way to go
@@ -33,6 +34,7 @@ struct HeaderFacts {
   std::string sharding;  // of the optimizer: "state and weights shared by 2 ranks"; empty: it is whole
   std::string chosen;    // options that the bits depend on and that differ from their defaults: "--lr 0.05 --ema 0.99"
   int64_t first_step = 0;  // above 0: resumed
+  int keep = 3;            // the numbered checkpoints that stay
   std::string resumed_from;
   bool forked = false;               // from another run's checkpoint
   std::vector<std::string> dropped;  // what --overwrite has removed

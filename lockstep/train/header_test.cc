@@ -29,6 +29,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .threads = 1,
                     .snapshot_keeper = true,
                     .parameters = 21430,
+                    .network = "3 input channels, 2 classes",
                     .train_data = "MNIST, 7000 images",
                     .test_data = "MNIST",
                     .validation_data = "",
@@ -39,6 +40,7 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
                     .sharding = "state and weights shared by 2 ranks",
                     .chosen = "--lr 0.1 --ema 0.99",
                     .first_step = 60,
+                    .keep = 3,
                     .resumed_from = "last.pt",
                     .changes = {"--clip 0 -> 1"}};
   const std::string text = header(facts, plan);
@@ -46,7 +48,8 @@ TEST(Header, SaysWhatDecidesTheNumbers) {
   EXPECT_THAT(text, HasSubstr("ranks       2 (shm), 1 thread each, 4 lanes"));
   EXPECT_THAT(text, HasSubstr("batch       32 a lane, 128 global\n"));
   EXPECT_THAT(text, HasSubstr("statistics over all 4 lanes; 2 times the activations of a lane in memory"));
-  EXPECT_THAT(text, HasSubstr("parameters  21,430"));
+  EXPECT_THAT(text, HasSubstr("parameters  21,430\n  network     3 input channels, 2 classes\n"));
+  EXPECT_THAT(text, HasSubstr("checkpoints at the end, the last 3 and the best stay\n"));
   EXPECT_THAT(text, HasSubstr("train       MNIST, 7000 images\n"));
   EXPECT_THAT(text, HasSubstr("input       a step ahead, about 49 MiB on the device\n"));
   EXPECT_THAT(text,

@@ -1,10 +1,13 @@
 #include "lockstep/train/origin.h"
 
+#include <torch/version.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/version.h"
 #include "lockstep/config/toml_file.h"
 #include "lockstep/train/options/option_file.h"
 
@@ -115,6 +118,8 @@ void RunRows::check(const Origin& run, const Origin& checkpoint, const std::stri
   }
 }
 
+std::string versions_of_build() { return cat("lockstep ", version(), ", libtorch ", TORCH_VERSION); }
+
 std::vector<std::string> RunRows::changes(const Origin& run, const Origin& checkpoint) const {
   std::vector<std::string> lines;
   for (const config::OptionSet* rows : {&rows_, &own_}) {
@@ -125,6 +130,9 @@ std::vector<std::string> RunRows::changes(const Origin& run, const Origin& check
       const std::string& now = run.option(row.name);
       if (now != then) lines.push_back(cat(spelled(row, then), " -> ", now.empty() ? "none" : now));
     }
+  }
+  if (!checkpoint.versions.empty() && checkpoint.versions != run.versions) {
+    lines.push_back(cat(checkpoint.versions, " -> ", run.versions));
   }
   return lines;
 }

@@ -17,6 +17,7 @@ struct Origin {
   std::vector<int64_t> sample_shape;  // {3, 64, 64}
   int64_t train_samples = 0;
   DataFacts data = {};
+  std::string versions = {};  // versions_of_build() then; "": not recorded
 
   bool operator==(const Origin&) const = default;
   // Returns the recorded value of an option. Throws DataError if it is not recorded.
@@ -28,6 +29,9 @@ struct Origin {
   // Returns the percent of the training samples that the run held out, 0 if none.
   double held_out() const;
 };
+
+// Returns "lockstep 0.1.0, libtorch 2.11.0": other versions may round otherwise.
+std::string versions_of_build();
 
 // Returns "3×64×64".
 std::string shape_text(const std::vector<int64_t>& shape);
@@ -49,8 +53,8 @@ class RunRows {
   // refused.
   void check(const Origin& run, const Origin& checkpoint, const std::string& file) const;
 
-  // Returns the changes of a resumed run: "--lr 0.1 -> 0.05" for each option of kTrajectory that differs. One that the
-  // checkpoint does not record had its default.
+  // Returns the changes of a resumed run: "--lr 0.1 -> 0.05" for each option of kTrajectory that differs, and another
+  // version's name. An option that the checkpoint does not record had its default.
   std::vector<std::string> changes(const Origin& run, const Origin& checkpoint) const;
 
   // Returns all of the recipe's own options: "--arch resnet18 --size 64".

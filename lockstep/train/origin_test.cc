@@ -97,6 +97,15 @@ TEST_F(OriginTest, AChangeOfAnOptionThatCameLaterIsTold) {
   EXPECT_THAT(RunRows(options_, recipe_).changes(origin(), before), ElementsAre("--clip 0 -> 1"));
 }
 
+TEST_F(OriginTest, AnotherVersionIsTold) {
+  Origin before = origin(), now = origin();
+  now.versions = versions_of_build();
+  EXPECT_THAT(now.versions, ::testing::MatchesRegex("lockstep [0-9.]+, libtorch 2\\.[0-9.]+.*"));
+  EXPECT_THAT(RunRows(options_, recipe_).changes(now, before), ElementsAre()) << "not recorded";
+  before.versions = "lockstep 0.0.9, libtorch 2.10.0";
+  EXPECT_THAT(RunRows(options_, recipe_).changes(now, before), ElementsAre(before.versions + " -> " + now.versions));
+}
+
 TEST_F(OriginTest, AForkNamesItsParentInItsFile) {
   EXPECT_THAT(RunRows(options_, recipe_).to_toml(), testing::Not(HasSubstr("parent")));
   options_.parent = "runs/a/checkpoints/step-000200.pt";

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <system_error>
 #include <utility>
 
@@ -15,13 +17,22 @@ namespace {
 #define MADV_POPULATE_WRITE 23  // of Linux 5.14
 #endif
 
+// For a kernel that has no such call. Other ranks write there meanwhile.
+void touch(std::span<char> pages) {
+  constexpr size_t kPage = 4096;
+  for (size_t at = 0; at < pages.size(); at += kPage) std::atomic_ref(pages[at]).fetch_or(0);
+}
+
 void populate(const std::stop_token& stop, const std::vector<std::span<char>>& ranges) {
   constexpr size_t kPart = size_t{256} << 10;  // a fault of another thread waits for no more than this
   lower_priority();                            // a gigabyte takes some ten seconds then
   for (std::span<char> range : ranges) {
     while (!range.empty() && !stop.stop_requested()) {
       const std::span<char> part = range.first(std::min(kPart, range.size()));
-      if (madvise(part.data(), part.size(), MADV_POPULATE_WRITE) != 0) return;
+      if (madvise(part.data(), part.size(), MADV_POPULATE_WRITE) != 0) {
+        if (errno != EINVAL) return;
+        touch(part);
+      }
       range = range.subspan(part.size());
     }
   }

@@ -22,6 +22,7 @@ namespace lockstep::train {
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const data::Batch& batch)> forward;  // uses the module's parameters
+  std::string text = {};  // what the options don't tell of it, for the header: "3 input channels, 2 classes"
 };
 
 // The defaults of a run's unset options.

@@ -173,7 +173,8 @@ Origin origin_of(const Planned& run) {
   return {.options = RunRows(run.resolved, *run.recipe).record(),
           .sample_shape = run.data.splits.train->sample_shape(),
           .train_samples = run.data.splits.train->size(),
-          .data = run.data.facts};
+          .data = run.data.facts,
+          .versions = versions_of_build()};
 }
 
 // Throws ConfigError for a plateau of another metric than the recipe's.

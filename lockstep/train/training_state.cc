@@ -119,6 +119,7 @@ Dict meta_of(const TrainingState& state, const optim::AnyOptimizer& optimizer) {
   const Origin& origin = state.origin;
   Dict meta{{"format", "lockstep"},
             {"version", 2},
+            {"versions", origin.versions},
             {"options", dict_of(origin.options)},
             {"sample_shape", list_of(origin.sample_shape)},
             {"fingerprint", of(origin.data.fingerprints, Part::kTrain)},
@@ -196,7 +197,8 @@ std::optional<Origin> find_origin(const Value& value, const std::string& file) {
   Origin origin{.options = record_in(meta["options"]),
                 .sample_shape = numbers_of(meta["sample_shape"]),
                 .train_samples = view["sampler"]["dataset_size"].integer(),
-                .data = data_in(meta)};
+                .data = data_in(meta),
+                .versions = meta.find("versions") ? meta["versions"].text() : ""};
   say_held_out(origin.options);
   return origin;
 }

@@ -32,7 +32,8 @@ struct SmallRun {
                                  .sample_shape = {3, 64, 64},
                                  .train_samples = 600,
                                  .data = {.fingerprints = {"files 9f31", "none", "files 12"},
-                                          .classes = {.count = 2, .names = {"cats", "dogs"}}}}};
+                                          .classes = {.count = 2, .names = {"cats", "dogs"}}},
+                                 .versions = "lockstep 0, libtorch 2"}};
 
   explicit SmallRun(const std::string& kind = "adam") {
     optimizer = optim::make_optimizer(kind, net->parameters(), {{"lr", 0.1}});
@@ -60,6 +61,7 @@ TEST(TrainingState, EverythingComesBack) {
   EXPECT_EQ(state.origin.sample_shape, std::vector<int64_t>({3, 64, 64}));
   EXPECT_EQ(state.origin.train_samples, 600);
   EXPECT_EQ(state.origin.data, one.state.origin.data);
+  EXPECT_EQ(state.origin.versions, one.state.origin.versions);
   restore_model(saved, "a.pt", *two.net);
   restore(saved, "a.pt", *two.net, *two.optimizer, two.scaler);
   EXPECT_TRUE(at::equal(two.net->weight, one.net->weight));

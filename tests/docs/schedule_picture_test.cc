@@ -15,6 +15,10 @@ namespace {
 
 constexpr int kSteps = 100, kColumns = 3, kWidth = 210, kHeight = 92, kPitchX = 232, kPitchY = 138;
 
+constexpr const char* kPlain = "stroke=\"#2f6fb2\" stroke-width=\"2\"";
+constexpr const char* kWarmed = "stroke=\"#e07b39\" stroke-width=\"1.5\" stroke-dasharray=\"4 3\"";
+constexpr const char* kLoss = "stroke=\"#b0b7bf\"";
+
 const std::pair<const char*, schedule::Shape> kPanels[] = {
     {"constant", schedule::ConstantLr{}},
     {"step --step-size 30 --gamma 0.3", schedule::StepLr{.step_size = 30, .gamma = 0.3}},
@@ -68,23 +72,43 @@ std::string rates(const schedule::ScheduleOptions& options, const char* style) {
   return curve(rate, style);
 }
 
+// The steps below a panel, the factors of --lr beside it.
+std::string axes() {
+  const auto text = [](int x, int y, const char* anchor, const std::string& what) {
+    return cat("<text x=\"", x, "\" y=\"", y, "\" font-size=\"9\" fill=\"#6a737d\" text-anchor=\"", anchor, "\">", what,
+               "</text>\n");
+  };
+  return cat("<path fill=\"none\" stroke=\"#c8ced4\" d=\"M0 0V", kHeight, "H", kWidth, "\"/>\n",
+             text(-4, 4, "end", "1"), text(-4, kHeight, "end", "0"), text(0, kHeight + 11, "middle", "0"),
+             text(kWidth / 2, kHeight + 11, "middle", "step"),
+             text(kWidth, kHeight + 11, "middle", std::to_string(kSteps)));
+}
+
+std::string legend() {
+  const auto entry = [](int x, const char* style, const char* what) {
+    return cat("<path fill=\"none\" ", style, " d=\"M", x, " 446h24\"/>\n<text x=\"", x + 30, "\" y=\"450\">", what,
+               "</text>\n");
+  };
+  return entry(28, kPlain, "learning rate, as a factor of --lr") + entry(276, kWarmed, "with --warmup 10") +
+         entry(424, kLoss, "the loss that the plateau sees");
+}
+
 std::string picture() {
   std::string svg =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 714 426\" width=\"714\" height=\"426\" role=\"img\" "
-      "aria-label=\"The learning rates of all schedules over 100 steps\">\n<rect width=\"714\" height=\"426\" rx=\"8\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 722 464\" width=\"722\" height=\"464\" role=\"img\" "
+      "aria-label=\"The learning rates of all schedules over 100 steps\">\n<rect width=\"722\" height=\"464\" rx=\"8\" "
       "fill=\"#ffffff\"/>\n<g font-family=\"Helvetica,Arial,DejaVu Sans,sans-serif\" font-size=\"12\" "
       "fill=\"#30363d\">\n";
   int i = 0;
   for (const auto& [title, shape] : kPanels) {
-    svg += cat("<g transform=\"translate(", 20 + kPitchX * (i % kColumns), ' ', 34 + kPitchY * (i / kColumns), ")\">\n",
-               "<text y=\"-10\">", title, "</text>\n<path fill=\"none\" stroke=\"#c8ced4\" d=\"M0 0V", kHeight, "H",
-               kWidth, "\"/>\n");
-    if (std::holds_alternative<schedule::PlateauLr>(shape)) svg += curve(loss_at, "stroke=\"#b0b7bf\"");
-    svg += rates(warmed(shape, 10), "stroke=\"#e07b39\" stroke-width=\"1.5\" stroke-dasharray=\"4 3\"");
-    svg += rates(warmed(shape, 0), "stroke=\"#2f6fb2\" stroke-width=\"2\"") + "</g>\n";
+    svg += cat("<g transform=\"translate(", 28 + kPitchX * (i % kColumns), ' ', 34 + kPitchY * (i / kColumns), ")\">\n",
+               "<text y=\"-10\">", title, "</text>\n", axes());
+    if (std::holds_alternative<schedule::PlateauLr>(shape)) svg += curve(loss_at, kLoss);
+    svg += rates(warmed(shape, 10), kWarmed);
+    svg += rates(warmed(shape, 0), kPlain) + "</g>\n";
     ++i;
   }
-  return svg + "</g>\n</svg>\n";
+  return svg + legend() + "</g>\n</svg>\n";
 }
 
 TEST(SchedulePicture, IsDrawnFromTheSchedules) {

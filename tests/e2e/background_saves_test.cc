@@ -167,12 +167,12 @@ TEST_P(SnapshotOfAKilledRun, GoesOnToTheWeightsOfOneThatWasNot) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SnapshotOfAKilledRun, ::testing::Values(1, 2));
 
-class FailedSaves : public ::testing::TestWithParam<const char*> {
+class FailedSaves : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
  protected:
-  FailedSaves() { fs::create_directory(dir_ / "full_disk"); }
+  FailedSaves() { fs::create_directory(dir_ / disk_); }
   Result train(const Words& words) const {
     return Program(preloaded(train_words(words + Words{"--nproc", "2", "--eval-every", "0", "--background-saves",
-                                                       GetParam(), "--out", run_})))
+                                                       std::get<1>(GetParam()), "--out", run_})))
         .wait();
   }
   static int warnings(const Result& result) {
@@ -183,7 +183,8 @@ class FailedSaves : public ::testing::TestWithParam<const char*> {
   }
 
   const TempDir dir_;
-  const std::string run_ = dir_ / "full_disk/run";
+  const std::string disk_ = std::get<0>(GetParam()), run_ = dir_ / (disk_ + "/run");
+  const bool full_ = disk_ == "full_disk";
 };
 
 TEST_P(FailedSaves, AreWarnedOfUntilTheThirdInARow) {
@@ -191,8 +192,9 @@ TEST_P(FailedSaves, AreWarnedOfUntilTheThirdInARow) {
   const auto result = train({"--steps", "40", "--save-every", "5"});
   EXPECT_EQ(result.exit_code, IoError::kExitCode) << result.err;
   EXPECT_EQ(warnings(result), 2) << result.err;
-  EXPECT_THAT(result.err, HasSubstr(run_ + "/checkpoints/step-000005.pt: can't write beyond "));
-  EXPECT_THAT(result.err, HasSubstr("No space left on device"));
+  EXPECT_THAT(result.err, HasSubstr(run_ + "/checkpoints/step-000005.pt: can't " +
+                                    (full_ ? "write beyond " : "be brought to the disk: ")));
+  EXPECT_THAT(result.err, HasSubstr(full_ ? "No space left on device" : "Input/output error"));
   EXPECT_THAT(result.err, HasSubstr("3 checkpoints in a row were not saved"));
   EXPECT_TRUE(files_of(run_).empty());
   EXPECT_GE(steps_logged(run_).size(), 15U);
@@ -204,7 +206,8 @@ TEST_P(FailedSaves, TheLastOneIsAnError) {
   const auto result = train({"--steps", "8", "--save-every", "5"});
   EXPECT_EQ(result.exit_code, IoError::kExitCode) << result.err;
   EXPECT_EQ(warnings(result), 1) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("step-000008.pt: can't write beyond "));
+  EXPECT_THAT(result.err,
+              HasSubstr(full_ ? "step-000008.pt: can't write beyond " : "step-000008.pt: can't be brought"));
   EXPECT_EQ(steps_logged(run_), first_steps(8));
 }
 
@@ -228,11 +231,29 @@ TEST(SnapshotOnAFullDisk, IsTriedAgainBeforeTheRunGoesOn) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("saved: snapshot of step "));
   EXPECT_THAT(result.err, Not(HasSubstr("was not saved")));
-  EXPECT_THAT(result.out, HasSubstr("resumed     " + run + "/checkpoints/step-000"));
+  EXPECT_THAT(result.out, HasSubstr("restart 1: goes on after step "));
+  EXPECT_THAT(result.out, HasSubstr(run + "/checkpoints/step-000"));
   EXPECT_EQ(steps_logged(run), first_steps(960));
 }
 
-INSTANTIATE_TEST_SUITE_P(BackgroundSaves, FailedSaves, ::testing::Values("on", "off"));
+INSTANTIATE_TEST_SUITE_P(BackgroundSaves, FailedSaves,
+                         ::testing::Combine(::testing::Values("full_disk", "unsynced_disk"),
+                                            ::testing::Values("on", "off")));
+
+// --save-every by the clock.
+TEST(TimedSaves, ComeEverySecond) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  Program program(lockstep_command(train_words({"--nproc", "2", "--epochs", "1000000", "--save-every", "1s", "--keep",
+                                                "100", "--eval-every", "1000000epochs", "--quiet", "--out", run})));
+  ASSERT_TRUE(eventually([&] { return fs::exists(run + "/checkpoints") && files_of(run).size() >= 3; }))
+      << program.err();
+  const auto steps = steps_logged(run).size();
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait().exit_code, kExitStoppedOnRequest);
+  EXPECT_GT(steps, 3U) << "not every step";
+  EXPECT_LT(files_of(run).size(), steps);
+}
 
 TEST(Grace, AnEndThatComesTooLateSavesTheNewestSnapshot) {
   const TempDir dir;

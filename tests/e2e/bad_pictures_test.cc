@@ -126,6 +126,12 @@ const std::vector<BadData>& bad_data() {
          fs::copy_file(data + "/small.png", data + "/masks/1.png", fs::copy_options::overwrite_existing);
        },
        "/masks/1.png: a mask of 20 x 20 pixels"},
+      {"an image with an alpha channel", "unet",
+       [](const std::string& data) {
+         write_picture(data + "/imgs/1.png",
+                       image::encode_png(class_picture(0, 1, 0, 96), {.colour = image::PngColour::kAlpha}));
+       },
+       "/imgs/1.png: the network has 3 input channels, and the image 4"},
       {"a mask that can't be told", "unet",
        [](const std::string& data) {
          write_picture(data + "/imgs/1.png", image::encode_png(class_picture(0, 1, 0, 96), {.orientation = 3}));

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "lockstep/launch/etcd/testing/etcd_server.h"
+#include "network_namespaces.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -203,6 +204,64 @@ TEST_F(Elastic, CtrlCOnANodeWithoutRank0SavesAndStopsTheRun) {
   EXPECT_LT(steps_logged(run_).size(), static_cast<size_t>(kSteps_));
   const auto resumed = lockstep({"train", "--resume", run_, "--nproc", "1", "--steps", std::to_string(kSteps_)});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  expect_undisturbed_outcome();
+}
+
+// The others of its cluster go on, with or without a new leader.
+TEST_F(Elastic, AMemberOfEtcdsClusterThatIsKilledChangesNothing) {
+  testing_support::EtcdCluster cluster;
+  const Words flags = {"--nnodes=2", "--max-restarts=3"};
+  const auto start = [&] {
+    return std::make_unique<Program>(
+        lockstep_command(Words{"launch", "--rdzv-backend=etcd", "--rdzv-endpoint", cluster.endpoints(), "--rdzv-id=r",
+                               "--rdzv-conf=last_call_timeout=2,join_timeout=120", "--local-addr=127.0.0.1"} +
+                         flags + training()));
+  };
+  const auto a = start(), b = start();
+  ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 10; }, seconds(60))) << a->err() << b->err();
+  cluster.member(0).kill();  // the one that both ask first
+  for (const auto& each : {a.get(), b.get()}) {
+    const Result result = each->wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  expect_undisturbed_outcome();
+}
+
+// Three hosts, of which two train, and etcd on a fourth. The eldest, with rank 0, is cut off in silence: the others see
+// its lease end, and go on with the spare one. It comes back to the run.
+TEST_F(Elastic, AHostThatIsCutOffIsDoneWithoutAndComesBack) {
+  if (const std::string why = why_no_hosts(); !why.empty()) GTEST_SKIP() << "no network namespaces here: " << why;
+  constexpr int kEtcd = 3;
+  const Hosts hosts(4);
+  const auto at_etcd = cat("http://", hosts.address(kEtcd), ":2379");
+  const auto etcd = hosts.start(kEtcd, {"/usr/bin/etcd", "--data-dir=" + (dir_ / "etcd"), "--unsafe-no-fsync",
+                                        "--listen-client-urls=" + at_etcd, "--advertise-client-urls=" + at_etcd});
+  std::vector<std::unique_ptr<Program>> nodes;
+  const auto start = [&](int host) {
+    nodes.push_back(
+        hosts.start(host, Words{bin_folder() + "/lockstep", "launch", "--rdzv-backend=etcd", "--rdzv-endpoint", at_etcd,
+                                "--rdzv-id=r", "--rdzv-conf=last_call_timeout=2,join_timeout=120", "--nnodes=2:3",
+                                "--max-restarts=3", "--local-addr=" + hosts.address(host)} +
+                              training()));
+  };
+  start(0);
+  ASSERT_TRUE(
+      eventually([&] { return nodes[0]->err().find("1 of 2 or more nodes") != std::string::npos; }, seconds(60)))
+      << nodes[0]->err();
+  start(1);
+  start(2);
+  ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 10; }, seconds(60))) << nodes[0]->err();
+  hosts.unplug(0);
+  const auto goes_on = [&] {
+    const std::string all = nodes[1]->err() + nodes[2]->err();
+    return all.find("epoch 2") != std::string::npos;
+  };
+  EXPECT_TRUE(eventually(goes_on, seconds(60))) << nodes[1]->err() << nodes[2]->err();
+  hosts.plug(0);
+  for (const auto& node : nodes) {
+    const Result result = node->wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
   expect_undisturbed_outcome();
 }
 

@@ -66,8 +66,26 @@ TEST(GpuRanks, NcclsOwnSumsAreNear) {
 TEST(GpuRanks, AShardedOptimizerHasTheBitsOfAWholeOne) {
   LOCKSTEP_NEEDS_GPU();
   const Words words = {"mnist", "--batch-size", "16", "--steps", "20", "--optimizer", "adamw", "--lr", "0.001"};
-  EXPECT_EQ(trained(2, words).at("weights_sha256"),
-            trained(2, words + Words{"--shard-optimizer", "on"}).at("weights_sha256"));
+  for (const Words& level : {Words{"--amp", "O0"}, Words{"--amp", "O2", "--dtype", "bf16"}}) {
+    const auto whole = trained(2, words + level),
+               sharded = trained(2, words + level + Words{"--shard-optimizer", "on"});
+    EXPECT_EQ(whole.at("weights_sha256"), sharded.at("weights_sha256")) << level[1];
+  }
+}
+
+// The checkpoint of two ranks that have a slice each is a whole one's.
+TEST(GpuRanks, OneRankGoesOnFromTheSlicesOfTwo) {
+  LOCKSTEP_NEEDS_GPU();
+  const TempDir dir;
+  const Words words = {"mnist", "--batch-size", "16", "--optimizer", "adamw", "--lr", "0.001"};
+  const auto go_on = [&](int ranks, const Words& more) {
+    const Result result = Program(by_ranks(ranks, on_gpu(words, dir / "run") + more)).wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+  };
+  go_on(2, {"--shard-optimizer", "on", "--steps", "10"});
+  go_on(1, {"--resume", dir / "run", "--steps", "20"});
+  EXPECT_EQ(final_of(dir / "run").at("weights_sha256"),
+            trained(1, words + Words{"--steps", "20"}).at("weights_sha256"));
 }
 
 // Measured by events of the device: NCCL works while backward does.

@@ -242,6 +242,27 @@ TEST(Gpu, ACheckpointIsEvaluatedOnEitherDevice) {
   EXPECT_EQ(gpu, loss_on({"--device", "cuda:0"})) << "and it repeats its bits";
 }
 
+// The optimizer's moments go from one device to the other.
+TEST(Gpu, ARunGoesOnOnTheOtherDevice) {
+  LOCKSTEP_NEEDS_GPU();
+  const Words with = {"--optimizer", "adamw", "--lr", "0.001", "--ema", "0.9"};
+  const auto first = [&](const std::string& run, const char* device) {
+    const auto result =
+        lockstep(train_words({"--steps", std::to_string(kSteps / 2), "--out", run, "--device", device}) + with);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  };
+  const TempDir dir;
+  for (const bool to_gpu : {true, false}) {
+    const std::string run = dir / (to_gpu ? "to" : "from");
+    first(run, to_gpu ? "cpu" : "cuda");
+    const auto result =
+        lockstep({"train", "--resume", run, "--steps", std::to_string(kSteps), "--device", to_gpu ? "cuda" : "cpu"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(steps_logged(run), first_steps(kSteps));
+    EXPECT_NEAR(final_of(run).at("loss").get<double>(), final_of(finished_run(with)).at("loss").get<double>(), 1e-2);
+  }
+}
+
 TEST(Gpu, AMachineOfOneIsToldWhatNcclLacks) {
   LOCKSTEP_NEEDS_GPU();
   const auto result = lockstep({"bench", "allreduce", "--backend", "nccl", "--nproc", "64", "--sizes", "1K"});

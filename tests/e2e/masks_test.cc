@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "pictures.h"
@@ -126,6 +129,50 @@ TEST(MilesialsUNet, TrainsWithItsOwnOptions) {
   const auto predicted = lockstep({"predict", "runs/1", "-i", "pairs/imgs", "-o", "out"}, dir.path());
   EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
   EXPECT_TRUE(fs::exists(dir / "out/1_mask.png"));
+}
+
+TEST(MilesialsUNet, EachOfItsOptionsTakesEffect) {
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "pairs", 10);
+  const Words usual = {"train",   "unet", "--preset", "milesial", "--data",    dir / "pairs",
+                       "--width", "4",    "--lanes",  "1",        "--threads", "1"};
+  const auto run = [&](const std::string& name, const Words& more) {
+    Words line = usual + more + Words{"--exp_name", name};
+    for (const auto& [flag, value] : {std::pair{"-e", "1"}, {"-b", "2"}, {"-l", "0.01"}}) {
+      if (std::find(more.begin(), more.end(), flag) == more.end()) line = line + Words{flag, value};
+    }
+    const auto result = lockstep(line, dir.path());
+    EXPECT_EQ(result.exit_code, 0) << name << ": " << result.err;
+    return result.out;
+  };
+  const auto weights = [&](const std::string& name) {
+    return final_of(dir / ("runs/" + name)).at("weights_sha256").get<std::string>();
+  };
+  EXPECT_THAT(run("base", {}), HasSubstr("network     1 input channel, 2 classes, up-sampling by transposed"));
+  const std::map<std::string, Words> others = {
+      {"epochs", {"-e", "2"}},      {"batch", {"-b", "3"}},
+      {"rate", {"-l", "0.001"}},    {"load", {"-f", "runs/base/checkpoints/last.pt"}},
+      {"scale", {"-s", "0.25"}},    {"validation", {"-v", "40"}},
+      {"classes", {"-c", "1"}},     {"amp", {"--amp"}},
+      {"bilinear", {"--bilinear"}}, {"seventh", {"--start_from", "7"}},
+  };
+  std::set<std::string> seen = {weights("base")};
+  for (const auto& [name, words] : others) {
+    run(name, words);
+    EXPECT_TRUE(seen.insert(weights(name)).second) << name << " has changed nothing";
+  }
+  const auto rates = [&](const std::string& name) {
+    std::vector<double> all;
+    std::ifstream metrics(dir / ("runs/" + name + "/metrics.jsonl"));
+    for (std::string line; std::getline(metrics, line);) {
+      const auto record = nlohmann::json::parse(line);
+      if (record.at("kind") == "train") all.push_back(record.at("lr").get<double>());
+    }
+    return all;
+  };
+  EXPECT_EQ(rates("seventh"), rates("base")) << "a fresh schedule";
+  run("every", {"-e", "2", "--save_every", "1", "--ddp_mode"});
+  EXPECT_EQ(weights("every"), weights("epochs")) << "neither has to do with the weights";
 }
 
 TEST(MilesialsUNet, OneOutputTakesMasksOfTwoValuesOnly) {

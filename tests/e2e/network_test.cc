@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "network_namespaces.h"
 #include "two_hosts.h"
 
 namespace lockstep::e2e {

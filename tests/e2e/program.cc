@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,10 +95,12 @@ Program::~Program() {
 
 bool Program::reap(bool block) {
   int status = 0;
-  if (ended_ || waitpid(pid_, &status, block ? 0 : WNOHANG) != pid_) return ended_;
+  rusage usage{};
+  if (ended_ || wait4(pid_, &status, block ? 0 : WNOHANG, &usage) != pid_) return ended_;
   ended_ = true;
   result_.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   result_.seconds = std::chrono::duration<double>(steady_clock::now() - began_).count();
+  result_.peak_mb = static_cast<double>(usage.ru_maxrss) / 1024;
   result_.out = read_file(output_ / "out");
   result_.err = read_file(output_ / "err");
   return true;

@@ -26,6 +26,7 @@ constexpr std::chrono::seconds kHang(300);
 struct Result {
   int exit_code = -1;  // 128 + N where signal N ended it
   double seconds = 0;  // from its start to its end
+  double peak_mb = 0;  // the most memory that it, or one of its children, has had
   std::string out, err;
 };
 

@@ -2,9 +2,8 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "lockstep/base/error.h"
+#include "network_namespaces.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -12,39 +11,7 @@ namespace {
 constexpr const char* kAddresses[2] = {"10.77.41.1", "10.77.41.2"};
 constexpr const char* kDevice = "lsnet0";
 
-Words split(const std::string& line) {
-  Words words;
-  std::istringstream in(line);
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
-std::string ip_path() {
-  for (const char* path : {"/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip"}) {
-    if (access(path, X_OK) == 0) return path;
-  }
-  return "";
-}
-
-void ip(const std::string& arguments) {
-  const Result result = Program({.command = Words{ip_path()} + split(arguments)}).wait();
-  if (result.exit_code != 0) throw IoError("ip ", arguments, ": ", result.err);
-}
-
 }  // namespace
-
-std::string why_no_hosts() {
-  if (ip_path().empty()) return "no ip program (Debian: iproute2)";
-  if (geteuid() != 0) return "only root makes network namespaces";
-  try {
-    const std::string name = "lockstep-try-" + std::to_string(getpid());
-    ip("netns add " + name);
-    ip("netns del " + name);
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TwoHosts::TwoHosts(std::optional<Link::Options> link) {
   static int count = 0;

@@ -12,9 +12,6 @@
 
 namespace lockstep::e2e {
 
-// Why namespaces can't be made here; empty if they can.
-std::string why_no_hosts();
-
 class TwoHosts {
  public:
   // Joined by a veth pair, or by a Link with such options. Throws IoError.

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
+#include <tuple>
 
 #include "disk.h"
 #include "lockstep/base/error.h"
@@ -59,14 +60,14 @@ struct Met {
   std::vector<DiskCall> calls;
 };
 
-Met meet(const Fault& fault, size_t nth, const std::string& run) {
+Met meet(const Fault& fault, Writer writer, size_t nth, const std::string& run) {
   Met met;
   size_t seen = 0;
   bool well = false;
   const auto body = [&] {
-    const std::string said = try_save(run, 3) + '\n' + left_over_in(run) + '\n';
+    const std::string said = try_save(run, 3, Size::kLarge, writer) + '\n' + left_over_in(run) + '\n';
     fs::create_directory(run + "/well");  // by which the tracer knows
-    return said + try_save(run, 3);
+    return said + try_save(run, 3, Size::kLarge, writer);
   };
   Traced traced = run_traced(run, body, [&](size_t, const DiskCall& call) {
     well = well || call.kind == Kind::kMakeFolder;
@@ -97,17 +98,17 @@ void expect_no_second_sync(const std::vector<DiskCall>& calls) {
   }
 }
 
-class FailingDisk : public ::testing::TestWithParam<Fault> {};
+class FailingDisk : public ::testing::TestWithParam<std::tuple<Fault, Writer>> {};
 
 TEST_P(FailingDisk, IsAnErrorAndLosesNothing) {
   if (!can_trace()) GTEST_SKIP() << "processes can't be traced here (ptrace)";
-  const Fault& fault = GetParam();
+  const auto& [fault, writer] = GetParam();
   size_t nth = 0;
   for (;; ++nth) {
     const TempDir dir;
     const std::string run = dir / "run";
     copy_two_saves(run);
-    const Met met = meet(fault, nth, run);
+    const Met met = meet(fault, writer, nth, run);
     if (met.at.empty()) break;
     SCOPED_TRACE(met.at);
     ASSERT_THAT(met.first, StartsWith("IoError: " + run));
@@ -118,13 +119,13 @@ TEST_P(FailingDisk, IsAnErrorAndLosesNothing) {
     ASSERT_EQ(wrong_in(run, 3, 3), "");
     ASSERT_EQ(left_over_in(run), "");
   }
-  EXPECT_GE(nth, 2u) << "the fault met too few calls";
+  EXPECT_GE(nth, writer == Writer::kKeeper ? 1u : 2u) << "the fault met too few calls";
 }
 
 // As above, but looked at before the next save.
 TEST_P(FailingDisk, LeavesTheEarlierCheckpointsAsTheyWere) {
   if (!can_trace()) GTEST_SKIP() << "processes can't be traced here (ptrace)";
-  const Fault& fault = GetParam();
+  const auto& [fault, writer] = GetParam();
   for (size_t nth = 0;; ++nth) {
     const TempDir dir;
     const std::string run = dir / "run";
@@ -132,8 +133,8 @@ TEST_P(FailingDisk, LeavesTheEarlierCheckpointsAsTheyWere) {
     size_t seen = 0;
     bool hit = false;
     run_traced(
-        run, [&] { return try_save(run, 3); },
-        [&](size_t, const DiskCall& call) {
+        run, [&, writer = writer] { return try_save(run, 3, Size::kLarge, writer); },
+        [&, &fault = fault](size_t, const DiskCall& call) {
           const bool fails = concerns(fault, call) && (seen++ == nth || (fault.stays && seen > nth));
           hit = hit || fails;
           return Decision{.fail_with = fails ? fault.error : 0};
@@ -146,8 +147,12 @@ TEST_P(FailingDisk, LeavesTheEarlierCheckpointsAsTheyWere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, FailingDisk, ::testing::ValuesIn(kFaults),
-                         [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(Faults, FailingDisk,
+                         ::testing::Combine(::testing::ValuesIn(kFaults),
+                                            ::testing::Values(Writer::kRank, Writer::kKeeper)),
+                         [](const auto& each) {
+                           return std::get<0>(each.param).name + name_of(std::get<1>(each.param));
+                         });
 
 // On a file system of these bytes: saves until no more fit. "" or what is wrong.
 std::string fill(const std::string& place, size_t bytes) {

@@ -15,22 +15,23 @@ namespace {
 using testing_support::TempDir;
 
 // The number of calls that a save makes.
-size_t calls_of_a_save() {
+size_t calls_of_a_save(Writer writer) {
   const TempDir dir;
   const std::string run = dir / "run";
   copy_two_saves(run);
   size_t calls = 0;
   const Traced done = run_traced(
-      run, [&] { return try_save(run, 3); }, [&](size_t, const DiskCall&) { return ++calls, kPass; });
+      run, [&] { return try_save(run, 3, Size::kLarge, writer); },
+      [&](size_t, const DiskCall&) { return ++calls, kPass; });
   EXPECT_EQ(done.said, "saved");
   return calls;
 }
 
 // Kills a save after `call` calls, and says what it was about to do.
-std::string save_and_kill(const std::string& run, size_t call) {
+std::string save_and_kill(Writer writer, const std::string& run, size_t call) {
   std::string at;
   const Traced killed = run_traced(
-      run, [&] { return try_save(run, 3); },
+      run, [&] { return try_save(run, 3, Size::kLarge, writer); },
       [&](size_t number, const DiskCall& each) {
         if (number == call) at = text_of(each);
         return Decision{.then_kill = number == call};
@@ -39,22 +40,26 @@ std::string save_and_kill(const std::string& run, size_t call) {
   return at;
 }
 
-TEST(KilledSave, LeavesAWholeCheckpointWhateverTheMoment) {
+class KilledSave : public ::testing::TestWithParam<Writer> {};
+INSTANTIATE_TEST_SUITE_P(Writers, KilledSave, ::testing::Values(Writer::kRank, Writer::kKeeper),
+                         [](const auto& each) { return name_of(each.param); });
+
+TEST_P(KilledSave, LeavesAWholeCheckpointWhateverTheMoment) {
   if (!can_trace()) GTEST_SKIP() << "processes can't be traced here (ptrace)";
-  const size_t calls = calls_of_a_save();
+  const size_t calls = calls_of_a_save(GetParam());
   ASSERT_GE(calls, 10u) << "the tracer sees too little";
   bool seen_old = false, seen_new = false;
   for (size_t call = 0; call < calls; ++call) {
     const TempDir dir;
     const std::string run = dir / "run";
     copy_two_saves(run);
-    SCOPED_TRACE("after call " + std::to_string(call) + ": " + save_and_kill(run, call));
+    SCOPED_TRACE("after call " + std::to_string(call) + ": " + save_and_kill(GetParam(), run, call));
     ASSERT_EQ(wrong_in(run, 2, 3), "");
     const bool is_new = store_in(run).list().back().step == 3;
     (is_new ? seen_new : seen_old) = true;
     ASSERT_TRUE(std::filesystem::is_symlink(folder_in(run) + "/last.pt"));
     // The run goes on: the next save leaves nothing of the killed one.
-    ASSERT_EQ(try_save(run, 4), "saved");
+    ASSERT_EQ(try_save(run, 4, Size::kLarge, GetParam()), "saved");
     ASSERT_EQ(wrong_in(run, 4, 4), "");
     ASSERT_EQ(left_over_in(run), "");
   }
@@ -62,13 +67,13 @@ TEST(KilledSave, LeavesAWholeCheckpointWhateverTheMoment) {
 }
 
 // The first save of a run makes the folder.
-TEST(KilledSave, OfARunWithoutACheckpointLeavesNoneOrAWholeOne) {
+TEST_P(KilledSave, OfARunWithoutACheckpointLeavesNoneOrAWholeOne) {
   if (!can_trace()) GTEST_SKIP() << "processes can't be traced here (ptrace)";
   for (size_t call = 0;; ++call) {
     const TempDir dir;
     size_t calls = 0;
     const Traced done = run_traced(
-        dir.path(), [&] { return try_save(dir.path(), 1); },
+        dir.path(), [&] { return try_save(dir.path(), 1, Size::kLarge, GetParam()); },
         [&](size_t number, const DiskCall&) {
           ++calls;
           return Decision{.then_kill = number == call};
@@ -78,7 +83,7 @@ TEST(KilledSave, OfARunWithoutACheckpointLeavesNoneOrAWholeOne) {
       break;
     }
     if (!store_in(dir.path()).list().empty()) ASSERT_EQ(wrong_in(dir.path(), 1, 1), "") << "after call " << call;
-    ASSERT_EQ(try_save(dir.path(), 2), "saved") << "after call " << call;
+    ASSERT_EQ(try_save(dir.path(), 2, Size::kLarge, GetParam()), "saved") << "after call " << call;
     ASSERT_EQ(wrong_in(dir.path(), 2, 2), "") << "after call " << call;
   }
 }

@@ -108,10 +108,10 @@ class PowerCuts {
 };
 
 // Saves steps, and notes when each begins and when save() has returned.
-std::string save_steps(const std::string& run, int64_t first, int64_t last) {
+std::string save_steps(Writer writer, const std::string& run, int64_t first, int64_t last) {
   for (int64_t step = first; step <= last; ++step) {
     note(cat(kBegun, step));
-    const std::string said = try_save(run, step, Size::kSmall);
+    const std::string said = try_save(run, step, Size::kSmall, writer);
     if (said != "saved") return said;
     note(cat(kSaved, step));
   }
@@ -120,7 +120,11 @@ std::string save_steps(const std::string& run, int64_t first, int64_t last) {
 
 const auto kLetAllPass = [](size_t, const DiskCall&) { return kPass; };
 
-TEST(PowerCut, OfARunThatGoesOnLosesNoSave) {
+class PowerCut : public ::testing::TestWithParam<Writer> {};
+INSTANTIATE_TEST_SUITE_P(Writers, PowerCut, ::testing::Values(Writer::kRank, Writer::kKeeper),
+                         [](const auto& each) { return name_of(each.param); });
+
+TEST_P(PowerCut, OfARunThatGoesOnLosesNoSave) {
   if (!can_trace()) GTEST_SKIP() << "processes can't be traced here (ptrace)";
   const TempDir dir;
   const std::string run = dir / "run";
@@ -129,9 +133,9 @@ TEST(PowerCut, OfARunThatGoesOnLosesNoSave) {
   const Traced traced = run_traced(
       run,
       [&] {
-        const std::string said = save_steps(run, 3, 4);
+        const std::string said = save_steps(GetParam(), run, 3, 4);
         store_in(run).mark_best(4);
-        return said == "saved" ? save_steps(run, 5, 5) : said;
+        return said == "saved" ? save_steps(GetParam(), run, 5, 5) : said;
       },
       kLetAllPass);
   ASSERT_EQ(traced.said, "saved");
@@ -139,12 +143,12 @@ TEST(PowerCut, OfARunThatGoesOnLosesNoSave) {
   EXPECT_GE(cuts.images(), 100u) << "the model sees too little";
 }
 
-TEST(PowerCut, OfARunsFirstSavesLosesNoSave) {
+TEST_P(PowerCut, OfARunsFirstSavesLosesNoSave) {
   if (!can_trace()) GTEST_SKIP() << "processes can't be traced here (ptrace)";
   const TempDir dir;
   PowerCuts cuts(Disk(dir.path()), 0);
   const Traced traced = run_traced(
-      dir.path(), [&] { return save_steps(dir.path(), 1, 2); }, kLetAllPass);
+      dir.path(), [&] { return save_steps(GetParam(), dir.path(), 1, 2); }, kLetAllPass);
   ASSERT_EQ(traced.said, "saved");
   EXPECT_EQ(cuts.first_harm(traced.calls), "");
 }
@@ -169,7 +173,7 @@ std::string harm_of(const std::function<void(const std::string& path, const std:
   return cuts.first_harm(traced.calls);
 }
 
-TEST(PowerCut, TheModelSeesAWriterThatForgetsASync) {
+TEST(PowerCutModel, SeesAWriterThatForgetsASync) {
   if (!can_trace()) GTEST_SKIP() << "processes can't be traced here (ptrace)";
   const auto write_plainly = [](const std::string& path, const std::string& content) {
     std::ofstream(path, std::ios::binary) << content;

@@ -2,14 +2,18 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <map>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/formats/pt_image.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
+#include "lockstep/checkpoint/slots/keeper.h"
+#include "lockstep/checkpoint/slots/slots.h"
 
 namespace lockstep::faults {
 namespace {
@@ -30,6 +34,21 @@ std::string wrong_at(const std::string& path, Size size) {
   if (!step) return cat(path, " leads to ", target.string());
   if (!fs::exists(path, error)) return cat(path, " leads nowhere");
   return read_file(path) == file_of(*step, size) ? "" : cat(path, " is not as it was saved");
+}
+
+std::string save_by_keeper(const std::string& run, const Value& state, int64_t step) {
+  const Descriptor memory = checkpoint::Slots::create(1);
+  const auto slots = std::make_shared<checkpoint::Slots>(memory.get());
+  const checkpoint::PtImage image(state);
+  const int slot = slots->choose().value();
+  slots->begin(slot, 0, image.bytes(), image.layout_hash());
+  image.copy_share({}, 1, 0, slots->room(slot).data());
+  slots->pin(slot, checkpoint::Purpose::kSave);
+  slots->end(slot, 0, step);
+  const checkpoint::Keeper keeper(slots, {.folder = folder_in(run), .keep_last = 2});
+  while (!keeper.at_rest()) usleep(500);
+  if (slots->header().ended.load() != 1) return "another error: nothing was asked for";
+  return slots->header().failed.load() == 0 ? "saved" : cat("IoError: ", slots->header().error.get());
 }
 
 }  // namespace
@@ -64,7 +83,10 @@ void copy_two_saves(const std::string& run, Size size) {
   fs::copy(two_saves(size), run, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
 }
 
-std::string try_save(const std::string& run, int64_t step, Size size) {
+std::string name_of(Writer writer) { return writer == Writer::kRank ? "ByTheRank" : "ByTheKeeper"; }
+
+std::string try_save(const std::string& run, int64_t step, Size size, Writer writer) {
+  if (writer == Writer::kKeeper) return save_by_keeper(run, state_of(step, size), step);
   try {
     store_in(run).save(step, state_of(step, size));
     return "saved";

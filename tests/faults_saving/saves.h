@@ -11,6 +11,10 @@ namespace lockstep::faults {
 // A large state takes several calls to write, one of them of over a megabyte; a small one, a few pages, takes one.
 enum class Size { kLarge, kSmall };
 
+// Who writes the file: the rank itself (checkpoint_store.h), or the launcher's thread from a slot that the rank has
+// filled (keeper.h).
+enum class Writer { kRank, kKeeper };
+
 // The state of a step: the values of no two steps are alike.
 checkpoint::Value state_of(int64_t step, Size size);
 
@@ -24,7 +28,9 @@ const std::string& two_saves(Size size = Size::kLarge);
 void copy_two_saves(const std::string& run, Size size = Size::kLarge);
 
 // "saved", or the kind and the line of what save() throws: "IoError: …".
-std::string try_save(const std::string& run, int64_t step, Size size = Size::kLarge);
+std::string try_save(const std::string& run, int64_t step, Size size = Size::kLarge, Writer writer = Writer::kRank);
+// For the names of tests with a writer as their parameter.
+std::string name_of(Writer writer);
 
 // The file of a step as an undisturbed save writes it.
 const std::string& file_of(int64_t step, Size size = Size::kLarge);

@@ -8,9 +8,12 @@ endfunction()
 file(REMOVE_RECURSE ${WORK}/prefix ${WORK}/outside ${WORK}/run)
 must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 must(${CMAKE_COMMAND} -G Ninja -S ${OUTSIDE} -B ${WORK}/outside -D CMAKE_BUILD_TYPE=Release
-     -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${WORK}/prefix)
+     -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${WORK}/prefix -D EXAMPLES=${EXAMPLES})
 must(${CMAKE_COMMAND} --build ${WORK}/outside)
 must(${WORK}/outside/outside)
+file(REMOVE_RECURSE ${WORK}/own)
+must(${WORK}/outside/own_recipe train spiral --turns 1.5 --nproc 2 --steps 6 --amp O1 --out ${WORK}/own)
+must(${WORK}/outside/own_recipe eval spiral --load ${WORK}/own/checkpoints/last.pt --json)
 # libtorch is found where the user's Python has it, and another version is refused.
 file(REMOVE_RECURSE ${WORK}/moved ${WORK}/bin)
 file(COPY ${WORK}/prefix/ DESTINATION ${WORK}/moved)
@@ -23,7 +26,7 @@ file(CHMOD ${WORK}/bin/python3 PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 function(configure_moved result output)
   file(REMOVE_RECURSE ${WORK}/again)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=LOCKSTEP_TORCH_DIR PATH=${WORK}/bin:$ENV{PATH} ${CMAKE_COMMAND} -G Ninja
-                          -S ${OUTSIDE} -B ${WORK}/again -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${WORK}/moved
+                          -S ${OUTSIDE} -B ${WORK}/again -D EXAMPLES=${EXAMPLES} -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_PREFIX_PATH=${WORK}/moved
                   RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
   set(${result} ${status} PARENT_SCOPE)
   set(${output} "${text}" PARENT_SCOPE)

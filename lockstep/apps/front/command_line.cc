@@ -2,6 +2,7 @@
 
 #include "commands.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/version.h"
 #include "lockstep/config/values.h"
 
 namespace lockstep::front {
@@ -70,7 +71,7 @@ int run(const Arguments& words) {
   if (words.empty()) throw ConfigError("which command? lockstep --help lists them");
   const std::string& name = words[0];
   const Arguments args(words.begin() + 1, words.end());
-  if (name == "--version" || name == "version") return print("lockstep " LOCKSTEP_VERSION "\n"), 0;
+  if (name == "--version" || name == "version") return print(cat("lockstep ", version(), '\n')), 0;
   if (name == "--help" || name == "-h" || name == "help") {
     const bool is_own = args.empty() || args[0] == "help" || args[0].starts_with('-');
     if (!is_own) return run({args[0], "--help"});

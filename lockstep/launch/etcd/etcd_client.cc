@@ -100,6 +100,10 @@ json EtcdClient::ask_any(const std::string& path, const json& body) {
     HttpClient& client = *clients_[current_];
     const HttpAnswer answer = client.post(path, text, token_);
     json found = parsed(answer);
+    if (answer.status == 400 && answer.text.find("CommonName of client") != std::string::npos) {
+      throw ConfigError("etcd at ", client.server(), ": with users its JSON gateway takes no client certificate that ",
+                        "has a CommonName; make one without, or leave cert and key of --rdzv-conf out");
+    }
     if (answer.status != 0 && answer.status < 500) return found;
     why += cat(why.empty() ? "" : "; ", client.server(), ": ", answer.status == 0 ? answer.text : message_of(found));
     refused += answer.refused ? 1 : 0;
@@ -171,6 +175,10 @@ bool EtcdClient::put_if(const std::vector<EtcdCondition>& conditions, const std:
   const json body = {{"compare", compare}, {"success", json::array({write})}};
   const json answer = ask("/v3/kv/txn", body);
   return understood(answer, [](const json& done) { return done.value("succeeded", false); });
+}
+
+void EtcdClient::remove(const std::string& prefix) {
+  ask("/v3/kv/deleterange", {{"key", encoded(prefix)}, {"range_end", encoded(end_of(prefix))}});
 }
 
 std::vector<EtcdValue> EtcdClient::list(const std::string& prefix) {

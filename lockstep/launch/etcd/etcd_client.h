@@ -42,6 +42,8 @@ class EtcdClient {
   bool put(const std::string& key, const std::string& value, int64_t lease = 0);
   // Writes a key if all conditions hold. Returns whether it did.
   bool put_if(const std::vector<EtcdCondition>& conditions, const std::string& key, const std::string& value);
+  // Deletes all keys that begin so.
+  void remove(const std::string& prefix);
   // All keys that begin so, by key.
   std::vector<EtcdValue> list(const std::string& prefix);
 

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/launch/etcd/membership.h"
 #include "lockstep/launch/etcd/testing/etcd_server.h"
 
@@ -20,6 +23,14 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing_support::EtcdServer;
+
+bool eventually(const std::function<bool()>& condition) {
+  for (int tries = 0; tries < 300; ++tries) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  return false;
+}
 
 TEST(EtcdClient, WritesListsAndComparesKeys) {
   const EtcdServer etcd;
@@ -38,6 +49,9 @@ TEST(EtcdClient, WritesListsAndComparesKeys) {
   EXPECT_FALSE(client.put_if({{"/t/one", 0}}, "/t/one", "newest")) << "it is there";
   EXPECT_TRUE(client.put_if({{"/t/three", 0}}, "/t/three", "first"));
   EXPECT_EQ(client.list("/t/one")[0].value, "new");
+  client.remove("/t/");
+  EXPECT_TRUE(client.list("/t/").empty());
+  EXPECT_EQ(client.list("/u").size(), 1U);
 }
 
 TEST(EtcdClient, KeysLiveAsLongAsTheirLease) {
@@ -133,6 +147,74 @@ TEST(EtcdClient, AnEndpointThatIsRefusedDoesNotKeepTheOthersFromBeingAsked) {
   }
 }
 
+// A server that wants a certificate, and then a user.
+class SecuredEtcd : public testing::Test {
+ protected:
+  // Key and certificate, made by Debian's openssl and signed by `by`, or by themselves.
+  void certify(const std::string& name, const std::string& by = "", const std::string& subject = "/CN=test") const {
+    const std::string at = dir_ / name, signer = dir_ / by;
+    const std::string request = cat("openssl req -newkey rsa:2048 -nodes -keyout ", at, ".key -subj ", subject,
+                                    " -addext subjectAltName=IP:127.0.0.1 ");
+    const std::string sign = by.empty()
+                                 ? cat("-x509 -days 2 -out ", at, ".crt")
+                                 : cat("-x509 -days 2 -CA ", signer, ".crt -CAkey ", signer, ".key -out ", at, ".crt");
+    ASSERT_EQ(std::system(cat(request, sign, " 2>", at, ".log").c_str()), 0) << at << ".log";
+  }
+  std::string file(const std::string& name) const { return dir_ / name; }
+  HttpClient::Options http(const std::string& name) const {
+    return {.ca_file = file("ca.crt"), .cert_file = file(name + ".crt"), .key_file = file(name + ".key")};
+  }
+
+  testing_support::TempDir dir_;
+};
+
+TEST_F(SecuredEtcd, TakesTheCertificatesAndTheUserOfItsOptions) {
+  certify("ca");
+  certify("server", "ca");
+  certify("client", "ca");
+  certify("nameless", "ca", "/O=test");
+  certify("stranger");
+  const EtcdServer etcd(
+      EtcdServer::Options{.scheme = "https",
+                          .more = {"--cert-file=" + file("server.crt"), "--key-file=" + file("server.key"),
+                                   "--client-cert-auth", "--trusted-ca-file=" + file("ca.crt")}});
+  const std::vector<std::string> endpoints = {"https://" + etcd.endpoint()};
+  EtcdClient client({.endpoints = endpoints, .http = http("client")});
+  const auto answers = [&] {
+    try {
+      return client.put("/t", "x");
+    } catch (const CommError&) {
+      return false;  // it starts
+    }
+  };
+  ASSERT_TRUE(eventually(answers));
+  EtcdClient stranger({.endpoints = endpoints, .http = http("stranger")});
+  EXPECT_ANY_THROW(stranger.put("/t", "y")) << "nobody that it trusts has signed this certificate";
+  EtcdClient without({.endpoints = endpoints, .http = {.ca_file = file("ca.crt")}});
+  EXPECT_ANY_THROW(without.put("/t", "y"));
+
+  HttpClient admin(endpoints[0], http("client"));
+  for (const auto& [path, body] : {std::pair{"/v3/auth/user/add", R"({"name": "root", "password": "p"})"},
+                                   {"/v3/auth/role/add", R"({"name": "root"})"},
+                                   {"/v3/auth/user/grant", R"({"user": "root", "role": "root"})"},
+                                   {"/v3/auth/enable", "{}"}}) {
+    ASSERT_EQ(admin.post(path, body, "").status, 200) << path;
+  }
+  EXPECT_THAT(testing_support::refusal([&] { client.put("/t", "y"); }),
+              HasSubstr("takes no client certificate that has a CommonName"));
+  EtcdClient nobody({.endpoints = endpoints, .http = http("nameless")});
+  EXPECT_THROW(nobody.put("/t", "y"), ConfigError) << "of no user";
+  EtcdClient wrong({.endpoints = endpoints, .user = "root", .password = "q", .http = http("nameless")});
+  EXPECT_THAT(testing_support::refusal([&] { wrong.put("/t", "y"); }), HasSubstr("etcd refuses user root"));
+  EtcdClient user({.endpoints = endpoints, .user = "root", .password = "p", .http = http("nameless")});
+  EXPECT_TRUE(user.put("/t", "y"));
+  const int64_t lease = user.grant(5);
+  EXPECT_TRUE(user.put("/t/mine", "x", lease));
+  EXPECT_TRUE(user.keep_alive(lease));
+  EXPECT_TRUE(user.put_if({{"/t/three", 0}}, "/t/three", "first"));
+  EXPECT_EQ(user.list("/t").size(), 3U);
+}
+
 Membership::Options member(const EtcdServer& etcd, const std::string& id, EpochLimits limits) {
   Membership::Options options{.etcd = {.endpoints = {etcd.endpoint()}},
                               .run = "r",
@@ -141,14 +223,6 @@ Membership::Options member(const EtcdServer& etcd, const std::string& id, EpochL
                               .timeout = 30};
   options.draw_ports = [] { return std::vector<int>{1, 2}; };
   return options;
-}
-
-bool eventually(const std::function<bool()>& condition) {
-  for (int tries = 0; tries < 300; ++tries) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(50));
-  }
-  return false;
 }
 
 TEST(Membership, NodesMeetTrainAndLeave) {

@@ -155,7 +155,9 @@ void Membership::act(EtcdClient& client, const EpochView& view) {
   if (!next) return;
   const EtcdCondition unchanged{key("epoch"), view.epoch ? view.epoch->revision : 0};
   const EtcdCondition there{key("nodes/" + options_.self.id), view.nodes.front().revision};
-  if (monotonic_ns() < lease_until_ns_) client.put_if({unchanged, there}, key("epoch"), next->encode());
+  if (monotonic_ns() >= lease_until_ns_ || !client.put_if({unchanged, there}, key("epoch"), next->encode())) return;
+  // Nobody looks at those of epochs before the last one, however long the run.
+  if (next->number > 2) client.remove(key(cat("outcomes/", next->number - 2, '/')));
 }
 
 void Membership::tell_of_waiting(const EpochView& view) {

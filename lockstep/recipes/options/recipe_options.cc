@@ -67,7 +67,8 @@ void MnistOptions::declare(config::OptionSet& options) {
 // That of Paddle's course.
 std::vector<train::Preset> MnistOptions::presets() const {
   return {{"paddle",
-           {{"batch-size", "100"},
+           {{"lanes", "4"},  // of 25 samples: a step of the course's 100 at any number of ranks
+            {"batch-size", "25"},
             {"epochs", "5"},
             {"lr", "0.01"},
             {"optimizer", "sgd"},

@@ -15,7 +15,8 @@ using testing_support::train_line;
 
 TEST(TrainLine, WhatIsSaidWinsOverAPreset) {
   const auto of = [](const std::string& line) { return train_line("mnist --preset paddle " + line)->options(); };
-  EXPECT_EQ(of("").batch_size, 100);
+  EXPECT_EQ(of("").batch_size, 25);
+  EXPECT_EQ(of("--nproc 1").parallel.lanes, 4);
   EXPECT_EQ(of("").optimizer.momentum, 0);
   EXPECT_EQ(of("--batch-size 32").batch_size, 32) << "also the recipe's own";
   EXPECT_EQ(of("--optimizer adam").optimizer.momentum, std::nullopt) << "which the preset's optimizer has";

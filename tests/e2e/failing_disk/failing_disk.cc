@@ -1,7 +1,8 @@
 // A library for LD_PRELOAD: reading a file whose path holds "/failing_disk/" ends with an input/output error, as on a
 // disk that is lost, and so does looking at a link to "lost_mount". A checkpoint whose path holds "/full_disk/" finds
-// no space, unless the file "/full_disk/room" is there. A checkpoint whose path holds "/held_disk/" is on the disk when
-// the file "/held_disk/go" is there. Writing a checkpoint whose path holds "/slow_disk/" goes at 15 KB a second.
+// no space, unless the file "/full_disk/room" is there; below "/unsynced_disk/" it can't be brought to the disk. A
+// checkpoint whose path holds "/held_disk/" is on the disk when the file "/held_disk/go" is there. Writing a checkpoint
+// whose path holds "/slow_disk/" goes at 15 KB a second.
 #include <dlfcn.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -76,6 +77,10 @@ extern "C" int stat(const char* path, struct stat* to) noexcept {
 extern "C" int fsync(int file) {
   constexpr std::string_view kDisk = "/held_disk/";
   const std::string_view path = path_of(file);
+  if (holds(path, "/unsynced_disk/") && path.ends_with(".pt.tmp")) {
+    errno = EIO;
+    return -1;
+  }
   const size_t disk = path.find(kDisk);
   if (disk != std::string_view::npos && path.ends_with(".pt.tmp")) {
     const std::string go(std::string(path.substr(0, disk + kDisk.size())) + "go");

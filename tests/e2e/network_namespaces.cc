@@ -1,0 +1,87 @@
+#include "network_namespaces.h"
+
+#include <unistd.h>
+
+#include <sstream>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::e2e {
+namespace {
+
+Words split(const std::string& line) {
+  Words words;
+  std::istringstream in(line);
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+}  // namespace
+
+std::string ip_path() {
+  for (const char* path : {"/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip"}) {
+    if (access(path, X_OK) == 0) return path;
+  }
+  return "";
+}
+
+void ip(const std::string& arguments) {
+  const Result result = Program({.command = Words{ip_path()} + split(arguments)}).wait();
+  if (result.exit_code != 0) throw IoError("ip ", arguments, ": ", result.err);
+}
+
+std::string why_no_hosts() {
+  if (ip_path().empty()) return "no ip program (Debian: iproute2)";
+  if (geteuid() != 0) return "only root makes network namespaces";
+  try {
+    const std::string name = "lockstep-try-" + std::to_string(getpid());
+    ip("netns add " + name);
+    ip("netns del " + name);
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Hosts::Hosts(int count) {
+  static int made = 0;
+  const std::string id = cat("lockstep-", getpid(), '-', made++, 'h');
+  switch_ = id + "s";
+  ip("netns add " + switch_);
+  ip(cat("-n ", switch_, " link add name br0 type bridge"));
+  ip(cat("-n ", switch_, " link set br0 up"));
+  for (int host = 0; host < count; ++host) {
+    const std::string name = cat(id, host);
+    names_.push_back(name);
+    ip("netns add " + name);
+    ip(cat("link add ", port_of(host), " netns ", switch_, " type veth peer name eth0 netns ", name));
+    ip(cat("-n ", switch_, " link set ", port_of(host), " master br0 up"));
+    ip(cat("-n ", name, " addr add ", address(host), "/24 dev eth0"));
+    ip(cat("-n ", name, " link set eth0 up"));
+    ip(cat("-n ", name, " link set lo up"));
+  }
+}
+
+Hosts::~Hosts() {
+  names_.push_back(switch_);
+  for (const auto& name : names_) {
+    try {
+      ip("netns del " + name);
+    } catch (const std::exception&) {  // gone, or held by a process that ends
+    }
+  }
+}
+
+std::string Hosts::address(int host) const { return cat("10.77.43.", host + 1); }
+std::string Hosts::port_of(int host) const { return cat("port", host); }
+
+std::unique_ptr<Program> Hosts::start(int host, const Words& command) const {
+  return std::make_unique<Program>(
+      Program::Options{.command = Words{ip_path(), "netns", "exec", names_.at(static_cast<size_t>(host))} + command});
+}
+
+void Hosts::unplug(int host) const { ip(cat("-n ", switch_, " link set ", port_of(host), " down")); }
+void Hosts::plug(int host) const { ip(cat("-n ", switch_, " link set ", port_of(host), " up")); }
+
+}  // namespace lockstep::e2e
