@@ -247,16 +247,16 @@ TEST(Gpu, ARunGoesOnOnTheOtherDevice) {
   LOCKSTEP_NEEDS_GPU();
   const Words with = {"--optimizer", "adamw", "--lr", "0.001", "--ema", "0.9"};
   const auto first = [&](const std::string& run, const char* device) {
-    const auto result =
-        lockstep(train_words({"--steps", std::to_string(kSteps / 2), "--out", run, "--device", device}) + with);
+    const auto result = lockstep(
+        train_words({"--nproc", "1", "--steps", std::to_string(kSteps / 2), "--out", run, "--device", device}) + with);
     EXPECT_EQ(result.exit_code, 0) << result.err;
   };
   const TempDir dir;
   for (const bool to_gpu : {true, false}) {
     const std::string run = dir / (to_gpu ? "to" : "from");
     first(run, to_gpu ? "cpu" : "cuda");
-    const auto result =
-        lockstep({"train", "--resume", run, "--steps", std::to_string(kSteps), "--device", to_gpu ? "cuda" : "cpu"});
+    const auto result = lockstep({"train", "--resume", run, "--nproc", "1", "--steps", std::to_string(kSteps),
+                                  "--device", to_gpu ? "cuda" : "cpu"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(steps_logged(run), first_steps(kSteps));
     EXPECT_NEAR(final_of(run).at("loss").get<double>(), final_of(finished_run(with)).at("loss").get<double>(), 1e-2);
