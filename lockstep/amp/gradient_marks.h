@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -43,12 +44,10 @@ class GradientMarks {
     kGone,
   };
   Found look_at(const at::Tensor& weight) const;
-  // Whether any weight's gradient is not the same.
-  bool have_changed() const;
+  // Whether any weight's gradient is not the same, but for weights whose change is `expected`.
+  bool have_changed(const std::function<bool(const at::Tensor& weight)>& expected) const;
   // Whether the weight has a gradient, and it is the same.
   bool is_marked(const at::Tensor& weight) const { return weight.grad().defined() && look_at(weight) == Found::kSame; }
-  // The marks of the present gradients of the same networks.
-  GradientMarks of_now() const { return GradientMarks(networks_); }
 
   // That of square_sum_of_gradients() over all networks.
   double square_sum() const;

@@ -13,18 +13,6 @@ namespace {
 constexpr const char* kNoGradients =
     "amp: step() without gradients: zero_grad() has come between run() and step(); call it after the step";
 
-// The result as the present gradients would have it. They may have changed since the run, by a clip of one's own or a
-// later run.
-FoldedGradients as_they_are(const FoldedGradients& result) {
-  if (result.unscaled || !result.marks || !result.marks->have_changed()) return result;
-  FoldedGradients now = result;
-  now.square_sum = result.marks->square_sum();
-  now.gradients = result.marks->gradients();
-  now.overflow.reset();
-  if (now.square_sum == 0 && result.square_sum != 0) throw ConfigError(kNoGradients);
-  return now;
-}
-
 const Options& checked(const Options& options) {
   if (options.num_losses < 1) throw ConfigError("amp: num_losses ", options.num_losses, ": expected 1 or more");
   return options;
@@ -44,7 +32,7 @@ MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
   check_optimizers(optimizers, models, policy_);
   const ExactWeights exact = cast_models(models, policy_);
   for (const auto& optimizer : optimizers) optimizers_.emplace_back(optimizer, policy_, exact);
-  stepped_.resize(optimizers_.size());
+  left_.resize(optimizers_.size());
 }
 
 MixedPrecision::~MixedPrecision() = default;
@@ -83,6 +71,33 @@ void MixedPrecision::Judged::add(uint64_t run, bool skipped) {
   if (verdicts.size() > kMost) verdicts.pop_front();
 }
 
+// The marks of the present gradients of an optimizer's weights, whichever networks they are of.
+GradientMarks MixedPrecision::marks_of(const optim::OptimizerRef& optimizer) {
+  Left& left = left_[index_of(optimizer)];
+  std::vector<at::Tensor> weights = find(optimizer).weights();
+  const auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); };
+  if (!left.weights || !std::ranges::equal(left.weights->all(), weights, same)) {
+    left.weights = std::make_shared<MarkedWeights>(std::move(weights));
+  }
+  return GradientMarks({left.weights});
+}
+
+// The result as the present gradients would have it. They may have changed since the run, by a clip of one's own or a
+// later run.
+FoldedGradients MixedPrecision::as_they_are(const FoldedGradients& result) const {
+  const auto unscaled = [this](const at::Tensor& weight) {
+    return std::ranges::any_of(left_,
+                               [&](const Left& left) { return left.by_unscale && left.by_unscale->is_marked(weight); });
+  };
+  if (result.unscaled || !result.marks || !result.marks->have_changed(unscaled)) return result;
+  FoldedGradients now = result;
+  now.square_sum = result.marks->square_sum();
+  now.gradients = result.marks->gradients();
+  now.overflow.reset();
+  if (now.square_sum == 0 && result.square_sum != 0) throw ConfigError(kNoGradients);
+  return now;
+}
+
 // A result steps each optimizer once, of the networks that were run, and with the gradients of that run or later ones.
 void MixedPrecision::check_step(const std::vector<optim::OptimizerRef>& optimizers,
                                 const FoldedGradients& gradients) const {
@@ -99,14 +114,15 @@ void MixedPrecision::check_step(const std::vector<optim::OptimizerRef>& optimize
 }
 
 void MixedPrecision::check_gradients(const optim::OptimizerRef& optimizer, const GradientMarks& marks) const {
-  const auto& stepped = stepped_[index_of(optimizer)];
-  bool is_known = false, has_any = false, is_gone = false, has_stepped = true;
+  const auto& stepped = left_[index_of(optimizer)].by_step;
+  bool is_known = false, has_any = false, has_others = false, is_gone = false, has_stepped = true;
   for (const at::Tensor& weight : find(optimizer).weights()) {
     const auto found = marks.look_at(weight);
     is_known |= found != GradientMarks::Found::kUnknown;
     is_gone |= found == GradientMarks::Found::kGone;
     if (!weight.grad().defined()) continue;
     has_any = true;
+    has_others |= found == GradientMarks::Found::kUnknown;
     has_stepped = has_stepped && stepped && stepped->is_marked(weight);
   }
   if (!is_known) {
@@ -114,6 +130,11 @@ void MixedPrecision::check_gradients(const optim::OptimizerRef& optimizer, const
   }
   if (has_any && has_stepped) {
     throw ConfigError("amp: step() a second time by the same gradients; a run() before it gives others");
+  }
+  if (has_others) {
+    throw ConfigError(
+        "amp: step() by a result that is not of all of the optimizer's weights that have gradients; run their networks "
+        "together (DistributedDataParallel::run_together), or give each an optimizer of its own");
   }
   if (is_gone && !has_any) throw ConfigError(kNoGradients);
 }
@@ -172,6 +193,7 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
                           .clip_value = options.max_value,
                           .loss_scale = gradients.loss_scale,
                           .overflow = of.enabled() ? gradients.overflow : at::Tensor()});
+    left_[index_of(optimizers[i])].by_step = marks_of(optimizers[i]);
   }
   const Verdict verdict = judge(of, gradients, options, known);
   if (!again) judged.add(gradients.run, verdict.report.skipped);
@@ -179,14 +201,15 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
     MixedOptimizer& mixed = find(optimizer);
     if (ahead) {
       mixed.end_update(verdict.report.skipped);
-    } else if (verdict.report.skipped) {
+      continue;
+    }
+    if (verdict.report.skipped) {
       mixed.skip();
     } else {
       update_one(mixed, gradients, verdict.update);
     }
+    left_[index_of(optimizer)].by_step = marks_of(optimizer);  // also where the next one's update throws
   }
-  const auto left = result.marks ? std::optional(result.marks->of_now()) : std::nullopt;
-  for (const auto& optimizer : optimizers) stepped_[index_of(optimizer)] = left;
   return verdict.report;
 }
 
@@ -207,7 +230,10 @@ FoldedGradients MixedPrecision::unscale(const std::vector<optim::OptimizerRef>& 
   const bool again = judged_[static_cast<size_t>(loss_id)].verdict_on(gradients).has_value();
   check_step(optimizers, gradients);
   FoldedGradients unscaled = again ? gradients : as_they_are(gradients);
-  for (const auto& optimizer : optimizers) find(optimizer).unscale(gradients.loss_scale);
+  for (const auto& optimizer : optimizers) {
+    find(optimizer).unscale(gradients.loss_scale);
+    left_[index_of(optimizer)].by_unscale = marks_of(optimizer);
+  }
   unscaled.unscaled = true;
   return unscaled;
 }

@@ -87,9 +87,10 @@ class MixedPrecision {
   // was not finite. One result is one verdict: several optimizers may be stepped by it one after the other, as in
   // PyTorch with one update() after their steps. Two results may be computed before either is stepped. The gradients
   // may have changed since, by a clip of one's own or a later run that added to them: norm and verdict are then those
-  // of the present ones. Throws ConfigError for gradients of another scale, for a result of other networks, for an
-  // optimizer that the result has stepped already or that is in the list twice, where zero_grad() has come before, and
-  // for gradients that are not finite, or are to be clipped by their norm, and have changed since the verdict.
+  // of the present ones. Throws ConfigError for gradients of another scale, for a result of other networks or of not
+  // all that the optimizer steps, for an optimizer that the result has stepped already or that is in the list twice,
+  // where zero_grad() has come before, and for gradients that are not finite, or are to be clipped by their norm, and
+  // have changed since the verdict.
   StepReport step(const optim::OptimizerRef& optimizer, const FoldedGradients& gradients,
                   const StepOptions& options = {}, int loss_id = 0) {
     return step(std::vector{optimizer}, gradients, options, loss_id);
@@ -168,6 +169,14 @@ class MixedPrecision {
     std::deque<std::pair<uint64_t, bool>> verdicts = {};  // by run
   };
 
+  // The gradients of an optimizer's weights as this has left them.
+  struct Left {
+    std::shared_ptr<const MarkedWeights> weights = {};
+    std::optional<GradientMarks> by_step = {}, by_unscale = {};
+  };
+
+  GradientMarks marks_of(const optim::OptimizerRef& optimizer);
+  FoldedGradients as_they_are(const FoldedGradients& result) const;
   void check_scale(const FoldedGradients& gradients, int loss_id) const;
   void check_step(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients) const;
   void check_gradients(const optim::OptimizerRef& optimizer, const GradientMarks& marks) const;
@@ -186,7 +195,7 @@ class MixedPrecision {
   std::vector<LossScaler> scalers_;
   std::vector<Judged> judged_;  // by loss
   std::vector<MixedOptimizer> optimizers_;
-  std::vector<std::optional<GradientMarks>> stepped_;  // by optimizer: the gradients that its last step has left
+  std::vector<Left> left_;  // by optimizer
 };
 
 }  // namespace lockstep::amp

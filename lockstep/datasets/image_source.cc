@@ -21,7 +21,7 @@ Encoded ImageSource::read_mask(int64_t index, std::vector<uint8_t>& /*memory*/) 
 void check_opaque(const image::ImageInfo& info, const std::string& name, int channels) {
   if (!info.alpha) return;
   throw DataError(name, ": the network has ", channels, channels == 1 ? " input channel" : " input channels",
-                  ", and the image ", info.channels + 1, ", of which one is transparency; save it without");
+                  ", and the image ", info.channels + 1, " with its transparency; save it without");
 }
 
 }  // namespace lockstep::datasets

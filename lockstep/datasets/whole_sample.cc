@@ -13,7 +13,9 @@ void WholeSample::open(int64_t index) {
   image::DecodeOptions options = turned_;
   options.channels = open_encoded(image_, stored_.image, name, options).channels;
   if (options.channels == 1) open_encoded(image_, stored_.image, name, options);
-  if (source_.has_masks()) open_encoded(mask_, stored_.mask, source_.mask_name_of(index), options);
+  if (!source_.has_masks()) return;
+  check_opaque(image_.info(), name, options.channels);
+  open_encoded(mask_, stored_.mask, source_.mask_name_of(index), options);
 }
 
 void WholeSample::decode(const image::Pipeline& pipeline) {

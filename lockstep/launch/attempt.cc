@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <optional>
 #include <utility>
@@ -23,6 +24,10 @@ constexpr int kPatienceMs = 200;  // for processes that a rank has started and l
 // The number of a local rank in the world, which may have other nodes.
 int rank_in_world(const RunSpec& spec, int local_rank) {
   return local_rank + (spec.layout ? spec.layout->first_rank : 0);
+}
+
+bool is_full_disk(const std::string& why) {
+  return why.find(errno_text(ENOSPC)) != std::string::npos || why.find(errno_text(EDQUOT)) != std::string::npos;
 }
 
 }  // namespace
@@ -307,8 +312,8 @@ void Attempt::await_saves(SignalWatch& signals) {
   }
 }
 
-// The newest snapshot of ranks that have failed, or were killed when their grace was over. Where the run is to go on,
-// a disk that is full is tried again, for its owner may make room: the next attempt forgets what is in memory.
+// The newest snapshot of ranks that have failed, or were killed when their grace was over. Where further attempts are
+// allowed, a disk that is full is tried again, for its owner may make room: the next attempt forgets what is in memory.
 void Attempt::save_snapshot(SignalWatch& signals) {
   if (!failure_.begun() || slots_ == nullptr) return;
   const double patience = spec_.max_restarts > 0 ? static_cast<double>(spec_.save_patience_ns) * 1e-9 : 0;
@@ -316,7 +321,8 @@ void Attempt::save_snapshot(SignalWatch& signals) {
   for (bool told = false; !stop_.at_once && slots_->keeper().at_rest();) {
     const std::string why = try_to_save_snapshot(signals);
     if (why.empty()) return;
-    if (since_first.seconds() >= patience || stop_.request.asked() || !slots_->keeper().at_rest()) {
+    if (!is_full_disk(why) || since_first.seconds() >= patience || stop_.request.asked() ||
+        !slots_->keeper().at_rest()) {
       return terminal_.say(cat("warning: the newest snapshot was not saved: ", why));
     }
     if (!std::exchange(told, true)) {

@@ -23,10 +23,20 @@ namespace {
 
 constexpr int kOwner = 0;  // the rank whose memory holds shared weights; any rank would do
 
-void check_parameter(std::string_view optimizer, const at::Tensor& parameter) {
-  if (parameter.layout() == at::kStrided && parameter.is_non_overlapping_and_dense()) return;
-  throw ConfigError("sharded ", optimizer, ": a parameter of shape ", parameter.sizes(), " is ", parameter.toString(),
-                    " with strides ", parameter.strides(), "; it must lie in memory without gaps");
+void check_parameter(std::string_view optimizer, const at::Tensor& parameter, at::Device device,
+                     const comm::Communicator& comm) {
+  if (parameter.layout() != at::kStrided || !parameter.is_non_overlapping_and_dense()) {
+    throw ConfigError("sharded ", optimizer, ": a parameter of shape ", parameter.sizes(), " is ", parameter.toString(),
+                      " with strides ", parameter.strides(), "; it must lie in memory without gaps");
+  }
+  if (parameter.device() != device) {
+    throw ConfigError("sharded ", optimizer, ": parameters on ", device, " and on ", parameter.device(),
+                      "; it takes those of one device");
+  }
+  if (!device.is_cpu() && comm.size() > 1 && !comm.shares(parameter)) {
+    throw ConfigError("sharded ", optimizer, ": parameters on ", device, ", and backend ", comm.backend(),
+                      " moves CPU memory; use --backend nccl, or the whole optimizer");
+  }
 }
 
 // Allocates CPU memory outside of the pool, which would keep it for the rest of the run.
@@ -51,7 +61,8 @@ ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole,
   std::vector<int64_t> elements;
   for (size_t g = 0; g < whole->param_groups().size(); ++g) {
     for (const at::Tensor& parameter : whole->param_groups()[g].params()) {
-      check_parameter(whole->name(), parameter);
+      const at::Tensor& first = shards_.empty() ? parameter : shards_.front().parameter;
+      check_parameter(whole->name(), parameter, first.device(), comm);
       shards_.push_back({parameter, g, {}, {}});
       elements.push_back(parameter.numel());
     }
@@ -236,7 +247,7 @@ at::Tensor ShardedOptimizer::gathered(const Shard& shard, const at::Tensor& slic
     for (size_t r = 0; r < receive.size(); ++r) receive[r] = shard.bounds[r + 1] - shard.bounds[r];
   }
   comm_.start(comm::calls::all_to_all_uneven(slice, row, send, receive))->wait();
-  return whole;
+  return whole.defined() ? whole.cpu() : whole;  // all of them would not fit on a device that sharding has made room on
 }
 
 optim::OptimizerState ShardedOptimizer::state_dict() const {

@@ -2,8 +2,9 @@
 // alone (ZeRO stage 1: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models",
 // 2020). It gives the same bits as the whole optimizer, at any number of ranks.
 //
-// Where all ranks can share memory (one node), the weights themselves exist once: every rank's parameters are rank 0's
-// memory, and an update costs no communication but two barriers. Elsewhere the updated slices are gathered.
+// Where all ranks can share CPU memory (one node), the weights themselves exist once: every rank's parameters are rank
+// 0's memory, and an update costs no communication but two barriers. Elsewhere, and on GPUs, the updated slices are
+// gathered, for which an update takes as much memory as the weights have, and a slice of it more.
 //
 //   DistributedDataParallel ddp(net, world);  // first: it checks that all ranks hold the same model
 //   ShardedOptimizer optimizer(optim::make_optimizer("adamw", net->parameters()), world->communicator());
@@ -25,7 +26,8 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
  public:
   // Takes over the groups, options and state of `whole`, which is the same on all ranks and keeps no average yet. All
   // ranks get rank 0's weights and masters. It may be made before or after the model is wrapped for data parallelism.
-  // `comm` outlives this. A collective. Throws ConfigError for an optimizer whose elements depend on each other.
+  // `comm` outlives this. A collective. Throws ConfigError for an optimizer whose elements depend on each other, for
+  // parameters with gaps or on several devices, and for those on GPUs where `comm` moves CPU memory alone.
   //
   // Shared parameters stay in rank 0's memory, also after this is destroyed. The memory stays mapped as long as a
   // parameter holds it, and keeps its values as long as rank 0 keeps its parameters.

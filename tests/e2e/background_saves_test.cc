@@ -10,6 +10,7 @@
 #include "lockstep/base/error.h"
 #include "program.h"
 #include "runs.h"
+#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -110,7 +111,7 @@ class HeldDisk : public ::testing::Test {
 TEST_F(HeldDisk, TheLauncherFinishesTheFileOfAKilledRank) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
   ASSERT_TRUE(is_held()) << program_->err();
-  kill(worker_of(*program_, 0), SIGKILL);
+  signal_to(worker_of(*program_, 0), SIGKILL);
   EXPECT_TRUE(eventually([&] { return program_->processes("lockstep-worker").empty(); }));
   EXPECT_FALSE(fs::exists(first_));
   write_file(dir_ / "held_disk/go", "");
@@ -134,11 +135,12 @@ TEST_F(HeldDisk, AKilledLauncherLeavesATemporaryFileWhichTheNextStartRemoves) {
   EXPECT_FALSE(fs::exists(first_ + ".tmp"));
 }
 
-const Words kLong = {"--steps", "960", "--epochs", "240", "--save-every", "240epochs", "--eval-every", "240epochs"};
+const Words kLong = {"--steps", "400", "--epochs", "100", "--save-every", "100epochs", "--eval-every", "100epochs"};
 
 class SnapshotOfAKilledRun : public ::testing::TestWithParam<int> {};
 
 TEST_P(SnapshotOfAKilledRun, GoesOnToTheWeightsOfOneThatWasNot) {
+  LOCKSTEP_LONG_TEST_IF(GetParam() == 1);
   static const TempDir whole;
   if (!fs::exists(whole / "run")) {
     ASSERT_EQ(lockstep(train_words(kLong + Words{"--nproc", "1", "--out", whole / "run"} + kAveraged)).exit_code, 0);
@@ -158,10 +160,10 @@ TEST_P(SnapshotOfAKilledRun, GoesOnToTheWeightsOfOneThatWasNot) {
   EXPECT_THAT(result.err, HasSubstr("\n  next: lockstep train mnist --resume "));
   ASSERT_EQ(files_of(run).size(), 1U);
   EXPECT_THAT(files_of(run).begin()->first, ::testing::MatchesRegex("step-000[0-9][0-9][05].pt"));
-  const auto resumed = lockstep({"train", "--resume", run, "--steps", "960"});
+  const auto resumed = lockstep({"train", "--resume", run, "--steps", "400"});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(resumed.out, HasSubstr("resumed     " + run + "/checkpoints/step-000"));
-  EXPECT_EQ(steps_logged(run), first_steps(960));
+  EXPECT_EQ(steps_logged(run), first_steps(400));
   EXPECT_EQ(outcome_of(run), outcome_of(whole / "run"));
 }
 
@@ -218,10 +220,10 @@ TEST(SnapshotOnAFullDisk, IsTriedAgainBeforeTheRunGoesOn) {
   const std::string run = dir / "full_disk/run";
   fs::create_directory(dir / "full_disk");
   Program program(preloaded(
-      train_words({"--nproc", "2", "--steps", "960", "--epochs", "1000000", "--save-every", "1000000epochs",
+      train_words({"--nproc", "2", "--steps", "400", "--epochs", "1000000", "--save-every", "1000000epochs",
                    "--eval-every", "1000000epochs", "--snapshot-every", "5", "--max-restarts", "1", "--out", run})));
   ASSERT_TRUE(eventually([&] { return steps_logged(run).size() > 30; })) << program.err();
-  kill(worker_of(program, 1), SIGKILL);
+  signal_to(worker_of(program, 1), SIGKILL);
   ASSERT_TRUE(eventually([&] { return program.err().find("trying again for at most") != std::string::npos; }))
       << program.err();
   EXPECT_THAT(program.err(), HasSubstr("warning: the newest snapshot is not saved yet: "));
@@ -233,7 +235,7 @@ TEST(SnapshotOnAFullDisk, IsTriedAgainBeforeTheRunGoesOn) {
   EXPECT_THAT(result.err, Not(HasSubstr("was not saved")));
   EXPECT_THAT(result.out, HasSubstr("restart 1: goes on after step "));
   EXPECT_THAT(result.out, HasSubstr(run + "/checkpoints/step-000"));
-  EXPECT_EQ(steps_logged(run), first_steps(960));
+  EXPECT_EQ(steps_logged(run), first_steps(400));
 }
 
 INSTANTIATE_TEST_SUITE_P(BackgroundSaves, FailedSaves,
@@ -248,11 +250,10 @@ TEST(TimedSaves, ComeEverySecond) {
                                                 "100", "--eval-every", "1000000epochs", "--quiet", "--out", run})));
   ASSERT_TRUE(eventually([&] { return fs::exists(run + "/checkpoints") && files_of(run).size() >= 3; }))
       << program.err();
-  const auto steps = steps_logged(run).size();
   program.signal(SIGTERM);
-  EXPECT_EQ(program.wait().exit_code, kExitStoppedOnRequest);
-  EXPECT_GT(steps, 3U) << "not every step";
-  EXPECT_LT(files_of(run).size(), steps);
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, kExitStoppedOnRequest);
+  EXPECT_LT(static_cast<double>(files_of(run).size()), result.seconds + 1) << "and that of the stop";
 }
 
 TEST(Grace, AnEndThatComesTooLateSavesTheNewestSnapshot) {
@@ -262,7 +263,7 @@ TEST(Grace, AnEndThatComesTooLateSavesTheNewestSnapshot) {
       train_words({"--nproc", "2", "--epochs", "1000000", "--save-every", "1000000epochs", "--eval-every",
                    "1000000epochs", "--snapshot-every", "1", "--grace", "1.5", "--quiet", "--out", run})));
   ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 5; })) << program.err();
-  kill(worker_of(program, 1), SIGSTOP);  // it would never come to the end of its step
+  signal_to(worker_of(program, 1), SIGSTOP);  // it would never come to the end of its step
   program.signal(SIGTERM);
   const auto result = program.wait();
   EXPECT_EQ(result.exit_code, kExitStoppedOnRequest) << result.err;

@@ -4,6 +4,7 @@
 #include "lockstep/base/testing/peak_memory.h"
 #include "pictures.h"
 #include "runs.h"
+#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -96,6 +97,7 @@ TEST(BenchData, MemoryDoesNotGrowByABatchOverTwentyEpochs) {
 }
 
 TEST(BenchStep, LoadsItsImages) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const Words step = {"bench", "step",    "--model", "mobilenet_v2", "--size", "32", "--batch-size",
                       "2",     "--nproc", "2",       "--data",       folders()};
   const auto found = found_by(step);

@@ -128,7 +128,7 @@ TEST_F(Detached, ASecondOwnerIsRefusedInTheForeground) {
 TEST_F(Detached, StopNowDoesNotWaitForASave) {
   ASSERT_EQ(start().exit_code, 0);
   ASSERT_TRUE(has_logged(3));
-  kill(worker_of(*foreground_, 1), SIGSTOP);
+  signal_to(worker_of(*foreground_, 1), SIGSTOP);
   const auto late = command({"stop", "a", "--timeout", "1.5"});
   EXPECT_EQ(late.exit_code, 69);
   EXPECT_THAT(late.err, HasSubstr("was asked to stop and has not ended in 1.5 s"));

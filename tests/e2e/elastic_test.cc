@@ -10,6 +10,7 @@
 #include "lockstep/launch/etcd/testing/etcd_server.h"
 #include "network_namespaces.h"
 #include "runs.h"
+#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -77,6 +78,7 @@ TEST_F(Elastic, ANodeThatIsKilledIsDoneWithout) {
 
 // The eldest node, which writes the epochs, and a spare one in its place.
 TEST_F(Elastic, ASpareNodeTakesTheEldestsPlace) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const Words flags = {"--nnodes=2:2", "--max-restarts=3"};
   const auto a = node(flags, training());
   ASSERT_TRUE(eventually([&] { return a->err().find("1 of 2 nodes have come") != std::string::npos; }, seconds(30)));
@@ -96,6 +98,7 @@ TEST_F(Elastic, ASpareNodeTakesTheEldestsPlace) {
 
 // Longer than that the ranks are ended, and begin anew: the outcome is the same.
 TEST_F(Elastic, AnEtcdThatStandsStillForThreeSecondsChangesNothing) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const Words flags = {"--nnodes=2", "--max-restarts=3"};
   const auto a = node(flags, training()), b = node(flags, training());
   ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 10; }, seconds(60))) << a->err() << b->err();
@@ -129,6 +132,7 @@ TEST_F(Elastic, AnEtcdThatStandsStillForLongIsFollowedByARestart) {
 
 // Its rank 0 writes a checkpoint to a slow disk while the lease ends: the file is not put in place.
 TEST_F(Elastic, TheRanksOfAStoppedLauncherReplaceNothing) {
+  LOCKSTEP_LONG_TEST_IF(true);
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   GTEST_SKIP() << "a sanitizer comes before every library";
 #endif
@@ -236,6 +240,9 @@ TEST_F(Elastic, AHostThatIsCutOffIsDoneWithoutAndComesBack) {
   const auto at_etcd = cat("http://", hosts.address(kEtcd), ":2379");
   const auto etcd = hosts.start(kEtcd, {"/usr/bin/etcd", "--data-dir=" + (dir_ / "etcd"), "--unsafe-no-fsync",
                                         "--listen-client-urls=" + at_etcd, "--advertise-client-urls=" + at_etcd});
+  ASSERT_TRUE(
+      eventually([&] { return etcd->err().find("ready to serve client requests") != std::string::npos; }, seconds(60)))
+      << etcd->err();
   std::vector<std::unique_ptr<Program>> nodes;
   const auto start = [&](int host) {
     nodes.push_back(

@@ -1,5 +1,9 @@
 #include "endless_run.h"
 
+#include <signal.h>
+
+#include "lockstep/base/error.h"
+
 namespace lockstep::e2e {
 
 EndlessRun::EndlessRun(int nproc)
@@ -17,6 +21,11 @@ pid_t worker_of(const Program& program, int rank) {
     if (environment.find(std::string(1, '\0') + "RANK=" + std::to_string(rank) + '\0') != std::string::npos) return pid;
   }
   return -1;
+}
+
+void signal_to(pid_t pid, int number) {
+  if (pid <= 0) throw IoError("the process that is to get signal ", number, " is not there");
+  kill(pid, number);
 }
 
 }  // namespace lockstep::e2e

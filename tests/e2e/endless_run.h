@@ -13,6 +13,9 @@ namespace lockstep::e2e {
 // The process of a rank that `program` has started; -1 if there is none.
 pid_t worker_of(const Program& program, int rank);
 
+// Sends it a signal. Throws IoError where `pid` is none, for kill(-1) is a signal to all.
+void signal_to(pid_t pid, int number);
+
 struct EndlessRun {
   explicit EndlessRun(int nproc);
 

@@ -13,6 +13,7 @@
 
 #include "pictures.h"
 #include "runs.h"
+#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -70,6 +71,7 @@ TEST(Examples, OneProcessAndManyLearnTheSame) {
 }
 
 TEST(Examples, MixedPrecisionLearnsAtEveryLevel) {
+  LOCKSTEP_LONG_TEST_IF(true);
   for (const char* level : {"O0", "O1", "O2", "O3"}) {
     SCOPED_TRACE(level);
     expect_learnt(example("mixed_precision", {"20", level, "fp16"}), kLearnt);

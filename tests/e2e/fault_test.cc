@@ -40,9 +40,9 @@ INSTANTIATE_TEST_SUITE_P(Ranks, KilledRank, ::testing::Values(0, 3));
 TEST(KilledRank, WhileAnotherStandsStill) {
   EndlessRun run(2);
   ASSERT_TRUE(run.is_training());
-  kill(run.worker(0), SIGSTOP);
+  signal_to(run.worker(0), SIGSTOP);
   const auto killed = std::chrono::steady_clock::now();
-  kill(run.worker(1), SIGKILL);
+  signal_to(run.worker(1), SIGKILL);
   EXPECT_EQ(run.program.wait().exit_code, 128 + SIGKILL);
   EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(10));  // long before a timeout
   EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(5)));
@@ -85,7 +85,7 @@ TEST(KilledRank, WhileRank0Saves) {
 TEST(KilledFront, IsOutlivedByNobody) {
   EndlessRun run(2);
   ASSERT_TRUE(run.is_training());
-  kill(run.worker(1), SIGSTOP);
+  signal_to(run.worker(1), SIGSTOP);
   run.program.signal(SIGKILL);
   EXPECT_TRUE(run.program.all_gone(std::chrono::seconds(5)));
   EXPECT_EQ(run.program.wait().exit_code, 128 + SIGKILL);

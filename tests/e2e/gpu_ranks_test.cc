@@ -30,10 +30,12 @@ Words on_gpu(const Words& recipe, const std::string& run) {
   return Words{"train"} + recipe + Words{"--lanes", "2", "--device", "cuda", "--out", run};
 }
 
-nlohmann::json trained(int ranks, const Words& recipe) {
+// Of a run whose output has `says`.
+nlohmann::json trained(int ranks, const Words& recipe, const std::string& says = "") {
   const TempDir dir;
   const Result result = Program(by_ranks(ranks, on_gpu(recipe, dir / "run"))).wait();
   EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+  EXPECT_THAT(result.out, HasSubstr(says));
   if (ranks > 1) EXPECT_THAT(result.out + result.err, HasSubstr("ranks       2 (nccl)"));
   return final_of(dir / "run");
 }
@@ -68,7 +70,7 @@ TEST(GpuRanks, AShardedOptimizerHasTheBitsOfAWholeOne) {
   const Words words = {"mnist", "--batch-size", "16", "--steps", "20", "--optimizer", "adamw", "--lr", "0.001"};
   for (const Words& level : {Words{"--amp", "O0"}, Words{"--amp", "O2", "--dtype", "bf16"}}) {
     const auto whole = trained(2, words + level),
-               sharded = trained(2, words + level + Words{"--shard-optimizer", "on"});
+               sharded = trained(2, words + level + Words{"--shard-optimizer", "on"}, "state sharded over 2 ranks");
     EXPECT_EQ(whole.at("weights_sha256"), sharded.at("weights_sha256")) << level[1];
   }
 }
@@ -81,6 +83,7 @@ TEST(GpuRanks, OneRankGoesOnFromTheSlicesOfTwo) {
   const auto go_on = [&](int ranks, const Words& more) {
     const Result result = Program(by_ranks(ranks, on_gpu(words, dir / "run") + more)).wait();
     EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+    EXPECT_EQ(result.out.find("state sharded over 2 ranks") != std::string::npos, ranks == 2) << result.out;
   };
   go_on(2, {"--shard-optimizer", "on", "--steps", "10"});
   go_on(1, {"--resume", dir / "run", "--steps", "20"});
@@ -126,7 +129,7 @@ TEST(GpuRanks, ARankThatIsGoneOrStandsStillIsNamed) {
     const Result result = program.wait(std::chrono::seconds(120));
     EXPECT_EQ(result.exit_code, signal == SIGKILL ? 128 + SIGKILL : CommError::kExitCode) << result.err;
     EXPECT_LT(result.seconds, 110) << "it was not killed by this test";
-    EXPECT_THAT(result.err, HasSubstr("rank 1")) << result.out;
+    EXPECT_THAT(result.err, testing::ContainsRegex("error: [^\n]*rank 1")) << result.out;
     EXPECT_TRUE(program.all_gone(std::chrono::seconds(20)));
   }
 }

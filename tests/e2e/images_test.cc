@@ -6,6 +6,7 @@
 
 #include "pictures.h"
 #include "runs.h"
+#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -37,6 +38,7 @@ class Images : public ::testing::TestWithParam<const char*> {};
 // Random crops and flips, decoded by other threads of other ranks, as numbers or as bytes that are normalised later;
 // then a resume in the middle of an epoch.
 TEST_P(Images, GiveTheSameBitsAtAnyNumberOfRanksAndThreadsAndAfterAResume) {
+  LOCKSTEP_LONG_TEST_IF(GetParam() == std::string("resnet18"));
   const TempDir dir;
   const Words network = {"--arch", GetParam(), "--augment", "standard"};
   const Words whole = network + Words{"--steps", "5", "--epochs", "2"};
@@ -77,6 +79,7 @@ TEST(TrainedImages, AreDecodedByTheDevice) {
 
 // A class has a colour of its own.
 TEST(TrainedImages, AreLearntAndEvaluated) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   const auto words = train_images(dir / "run", {"--arch", "mobilenet_v2", "--epochs", "30", "--nproc", "2", "--augment",
                                                 "flip", "--validation", "25"});

@@ -7,6 +7,7 @@
 
 #include "pictures.h"
 #include "runs.h"
+#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -33,6 +34,7 @@ std::string text_of(const std::string& path) {
 }
 
 TEST(MixedImages, GiveTheSameBitsAtAnyNumberOfRanksAndAfterAResume) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   write_class_folders(dir / "pictures", 3, 10);
   const Words mixed = {"--mixup", "0.4", "--cutmix", "1", "--label-smoothing", "0.1", "--epochs", "2"};

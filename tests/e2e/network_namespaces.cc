@@ -17,6 +17,16 @@ Words split(const std::string& line) {
   return words;
 }
 
+// Why `ip` refuses; empty if it does not.
+std::string why_not(const std::string& arguments) {
+  try {
+    ip(arguments);
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string ip_path() {
@@ -37,7 +47,9 @@ std::string why_no_hosts() {
   try {
     const std::string name = "lockstep-try-" + std::to_string(getpid());
     ip("netns add " + name);
+    const std::string bridge = why_not("-n " + name + " link add name br0 type bridge");
     ip("netns del " + name);
+    return bridge;
   } catch (const IoError& error) {
     return error.what();
   }
@@ -47,6 +59,15 @@ std::string why_no_hosts() {
 Hosts::Hosts(int count) {
   static int made = 0;
   const std::string id = cat("lockstep-", getpid(), '-', made++, 'h');
+  try {
+    make(id, count);
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+void Hosts::make(const std::string& id, int count) {
   switch_ = id + "s";
   ip("netns add " + switch_);
   ip(cat("-n ", switch_, " link add name br0 type bridge"));
@@ -63,7 +84,9 @@ Hosts::Hosts(int count) {
   }
 }
 
-Hosts::~Hosts() {
+Hosts::~Hosts() { remove(); }
+
+void Hosts::remove() {
   names_.push_back(switch_);
   for (const auto& name : names_) {
     try {

@@ -33,6 +33,8 @@ class Hosts {
   void plug(int host) const;
 
  private:
+  void make(const std::string& id, int count);
+  void remove();
   std::string port_of(int host) const;
 
   std::string switch_;

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "endless_run.h"
 #include "network_namespaces.h"
+#include "support/long_test.h"
 #include "two_hosts.h"
 
 namespace lockstep::e2e {
@@ -71,6 +73,7 @@ TEST_F(Network, TwoHostsGiveTheBitsOfOneProcess) { expect_the_bits_of_one(TwoHos
 TEST_F(Network, AndSoTheyDoWith16BitsOnTheWire) { expect_the_bits_of_one(TwoHosts(), {"--comm-dtype", "bf16"}); }
 
 TEST_F(Network, AndOverASlowNetworkThatLosesPackets) {
+  LOCKSTEP_LONG_TEST_IF(true);
   expect_the_bits_of_one(TwoHosts(Link::Options{.delay = milliseconds(50), .loss = 0.01}));
 }
 
@@ -96,7 +99,7 @@ TEST_F(Network, AResetConnectionIsSeenAtOnce) {
 TEST_F(Network, AKilledRankIsNamedOnTheOtherHost) {
   EndlessHosts run(std::nullopt);
   ASSERT_TRUE(run.is_training());
-  kill(run.worker(3), SIGKILL);
+  signal_to(run.worker(3), SIGKILL);
   run.expect_errors({0, 1, 2}, seconds(4), [](size_t) { return HasSubstr("rank 3"); });
 }
 
@@ -138,7 +141,7 @@ TEST_F(Network, RankZeroSavesTheSnapshotWhenARankOfAnotherHostIsKilled) {
   EndlessHosts run(std::nullopt,
                    {"--snapshot-every", "1", "--save-every", "1000000epochs", "--eval-every", "1000000epochs"});
   ASSERT_TRUE(run.is_training());
-  kill(run.worker(3), SIGKILL);
+  signal_to(run.worker(3), SIGKILL);
   run.expect_errors({0, 1, 2}, seconds(10), [](size_t rank) {
     return AllOf(HasSubstr("rank 3"), HasSubstr(rank == 0 ? "saved: snapshot of step " : ""));
   });

@@ -6,6 +6,7 @@
 
 #include "program.h"
 #include "runs.h"
+#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -15,6 +16,7 @@ using ::testing::HasSubstr;
 class SlowDisk : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SlowDisk, ASaveThatTakesLongerThanTheTimeoutIsWaitedFor) {
+  LOCKSTEP_LONG_TEST_IF(GetParam() == std::string("gloo"));
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   GTEST_SKIP() << "a sanitizer comes before every library";
 #endif

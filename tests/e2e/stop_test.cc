@@ -47,7 +47,7 @@ TEST_P(StopWarned, SavesACheckpoint) {
   if (rank < 0) {
     run.program.signal(signal);
   } else {
-    kill(run.worker(rank), signal);
+    signal_to(run.worker(rank), signal);
   }
   const auto result = run.program.wait();
   EXPECT_EQ(result.exit_code, 75) << result.err;
@@ -96,7 +96,7 @@ TEST(StopWithoutALauncher, OutputThatCanNotBeWrittenSavesACheckpointAndIsAnError
 TEST_P(Stop, TheSecondEndsAtOnce) {
   EndlessRun run(2);
   ASSERT_TRUE(run.is_training());
-  kill(run.worker(1), SIGSTOP);
+  signal_to(run.worker(1), SIGSTOP);
   run.program.signal(GetParam());
   ASSERT_TRUE(eventually([&] { return run.program.err().find("once more") != std::string::npos; }));
   EXPECT_EQ(run.program.processes("lockstep-worker").size(), 2u);

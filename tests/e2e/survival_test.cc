@@ -17,6 +17,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "runs.h"
+#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -60,7 +61,7 @@ TEST_P(Killed, RanksAreStartedAnewWithTheSameFinalWeights) {
   Program program(lockstep_command(surviving(run_, nproc, {"--snapshot-every", "5"})));
   ASSERT_TRUE(has_done(run_, 20)) << program.err();
   const auto done = std::ssize(steps_logged(run_));
-  kill(worker_of(program, nproc - 1), SIGKILL);
+  signal_to(worker_of(program, nproc - 1), SIGKILL);
   const auto result = program.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err,
@@ -83,7 +84,7 @@ class Survival : public Killed {};
 TEST_F(Survival, WithoutACheckpointTheRunBeginsAnew) {
   Program program(lockstep_command(surviving(run_, 2, {"--snapshot-every", "0"})));
   ASSERT_TRUE(has_done(run_, 5)) << program.err();
-  kill(worker_of(program, 0), SIGSEGV);
+  signal_to(worker_of(program, 0), SIGSEGV);
   const auto result = program.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("\n  next: starts anew by itself (restart 1 of 3)\n"));
@@ -106,7 +107,7 @@ TEST_F(Survival, EachDeathCostsARestart) {
     ASSERT_TRUE(eventually([&] { return worker_of(program, 0) > 0 && worker_of(program, 1) > 0; }));
   }
   ASSERT_TRUE(has_done(run_, done)) << program.err();
-  kill(worker_of(program, 0), SIGKILL);
+  signal_to(worker_of(program, 0), SIGKILL);
   const auto result = program.wait();
   EXPECT_EQ(result.exit_code, 128 + SIGKILL);
   EXPECT_THAT(result.err, HasSubstr("\n  restarts: all 3 are used up\n"));
@@ -146,9 +147,10 @@ TEST_F(Survival, WhereARankKeepsDyingFewerGoOn) {
 }
 
 TEST_F(Survival, AStopDuringARestartSavesAndEnds) {
+  LOCKSTEP_LONG_TEST_IF(true);
   Program program(lockstep_command(surviving(run_, 2, {"--snapshot-every", "5"})));
   ASSERT_TRUE(has_done(run_, 20)) << program.err();
-  kill(worker_of(program, 0), SIGKILL);
+  signal_to(worker_of(program, 0), SIGKILL);
   ASSERT_TRUE(eventually([&] { return program.err().find("(restart 1 of 3)") != std::string::npos; }));
   program.signal(SIGTERM);
   EXPECT_EQ(program.wait().exit_code, kExitStoppedOnRequest) << program.err();

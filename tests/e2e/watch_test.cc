@@ -63,7 +63,7 @@ TEST(Watch, ALoneRankThatHangsIsEnded) {
   Program program(lockstep_command(train_words({"--nproc", "1", "--epochs", "1000000", "--eval-every", "0",
                                                 "--save-every", "0", "--timeout", "1", "--quiet", "--out", run})));
   ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 20; })) << program.err();
-  kill(worker_of(program, 0), SIGSTOP);
+  signal_to(worker_of(program, 0), SIGSTOP);
   const auto result = program.wait();
   EXPECT_EQ(result.exit_code, DesyncError::kExitCode);
   EXPECT_THAT(result.err, AllOf(HasSubstr("\nerror: rank 0 (pid "), HasSubstr(") failed: hung: no progress for 1"),

@@ -320,6 +320,8 @@ void note(const std::string& text) { syscall(SYS_access, cat(kNote, text).c_str(
 
 Traced run_traced(const std::string& folder, const std::function<std::string()>& body,
                   const std::function<Decision(size_t number, const DiskCall& call)>& decide) {
+  // A thread that was joined is there for a moment yet.
+  for (int tries = 0; own_threads() != 1 && tries < 500; ++tries) usleep(10'000);
   if (own_threads() != 1) throw BugError("a process that forks has ", own_threads(), " threads");
   std::array<int, 2> ends{};
   require(pipe2(ends.data(), O_CLOEXEC) == 0, "pipe");

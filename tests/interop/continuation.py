@@ -14,6 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'bench/peers'))
 import networks
 
 MAKE = {'lenet': networks.LeNet, 'resnet18': lambda: torchvision.models.resnet18(num_classes=10),
+        'resnet50': lambda: torchvision.models.resnet50(num_classes=10),
+        'mobilenet_v2': lambda: torchvision.models.mobilenet_v2(num_classes=10, dropout=0.0),
+        'shufflenet_v2': lambda: torchvision.models.shufflenet_v2_x1_0(num_classes=10),
         'unet': lambda: networks.UNet(classes=10, width=8),
         'unet_bilinear': lambda: networks.UNet(classes=10, width=8, bilinear=True)}
 

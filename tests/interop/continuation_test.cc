@@ -17,7 +17,9 @@
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/optimizer_values.h"
 #include "lockstep/models/lenet.h"
+#include "lockstep/models/mobilenet_v2.h"
 #include "lockstep/models/resnet.h"
+#include "lockstep/models/shufflenet_v2.h"
 #include "lockstep/models/unet.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 
@@ -45,10 +47,18 @@ class Continuation : public testing::TestWithParam<Case> {
     constexpr int64_t kSteps = kFirst + kFurther;
     if (name == "lenet") {
       set(models::LeNet(models::LeNetOptions{}, 1), at::rand({kSteps, 8, 1, 28, 28}), {kSteps, 8});
-    } else if (name == "resnet18") {
+    } else if (name.starts_with("resnet")) {
       models::ResNetOptions options;
       options.classes = 10;
-      set(models::ResNet18(options, 1), at::rand({kSteps, 8, 3, 32, 32}), {kSteps, 8});
+      const at::Tensor images = at::rand({kSteps, 8, 3, 32, 32});
+      if (name == "resnet18") set(models::ResNet18(options, 1), images, {kSteps, 8});
+      if (name == "resnet50") set(models::ResNet50(options, 1), images, {kSteps, 8});
+    } else if (name == "mobilenet_v2") {
+      set(models::MobileNetV2(models::MobileNetV2Options{.classes = 10, .dropout = 0}, 1),
+          at::rand({kSteps, 8, 3, 32, 32}), {kSteps, 8});
+    } else if (name == "shufflenet_v2") {
+      set(models::ShuffleNetV2(models::ShuffleNetV2Options{.classes = 10}, 1), at::rand({kSteps, 8, 3, 32, 32}),
+          {kSteps, 8});
     } else {
       const models::UNetOptions options{.classes = 10, .width = 8, .bilinear = name == "unet_bilinear"};
       set(models::UNet(options, 1), at::rand({kSteps, 2, 3, 32, 32}), {kSteps, 2, 32, 32});
@@ -142,6 +152,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"lenet", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"lenet", "rmsprop", "RMSprop", {{"lr", 0.001}, {"momentum", 0.9}}},
                     Case{"resnet18", "sgd", "SGD", {{"lr", 0.001}, {"momentum", 0.9}}},
+                    Case{"resnet50", "sgd", "SGD", {{"lr", 0.001}, {"momentum", 0.9}}},
+                    Case{"mobilenet_v2", "sgd", "SGD", {{"lr", 0.01}, {"momentum", 0.9}}},
+                    Case{"shufflenet_v2", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"unet", "rmsprop", "RMSprop", {{"lr", 1e-4}, {"momentum", 0.9}, {"weight_decay", 1e-8}}},
                     Case{"unet", "adamw", "AdamW", {{"lr", 0.001}, {"weight_decay", 1e-8}}},
                     Case{"unet_bilinear", "sgd", "SGD", {{"lr", 0.01}, {"momentum", 0.9}}}),

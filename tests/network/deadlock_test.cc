@@ -156,11 +156,16 @@ RANK_PROGRAM(one_loop_ends) {
 
 TEST_P(Circles, ALoopThatEndsEarlierIsTheLikelyCause) {
   const auto results = run("one_loop_ends");
+  int told = 0;
   for (const size_t rank : {0, 2, 3}) {
     EXPECT_NE(results[rank].exit_code, 0);
-    EXPECT_THAT(results[rank].output, HasSubstr("run the loop in ddp.join() or give all ranks as many steps"));
+    // A rank that comes late sees that one of those has ended which had found rank 1 gone.
+    const bool is_told = results[rank].output.find("run the loop in ddp.join()") != std::string::npos;
+    told += is_told ? 1 : 0;
+    if (!is_told) EXPECT_THAT(results[rank].output, HasSubstr("the connection to rank "));
     EXPECT_LT(results[rank].seconds, 30);
   }
+  EXPECT_GE(told, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Circles, ::testing::Values("shm", "gloo", "hierarchical"),

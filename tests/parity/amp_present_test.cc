@@ -229,6 +229,37 @@ TEST(AmpPresent, WhatOverflowsAfterTheVerdictIsRefused) {
   }
 }
 
+// One optimizer over two networks: a result of one of them says nothing of the other's gradients, and a result of both
+// steps once. argument: KIND.
+RANK_PROGRAM(of_two_networks) {
+  const auto world = join_world(context);
+  Net one(1), two(2);
+  std::vector<Tensor> weights = one->parameters();
+  for (const Tensor& each : two->parameters()) weights.push_back(each);
+  AnyOptimizer optimizer(context.argument, weights, *world);
+  MixedPrecision mixed({one.get(), two.get()}, {optimizer.ref()}, {.opt_level = OptLevel::kO1, .dtype = at::kBFloat16});
+  DistributedDataParallel ones(one.ptr(), world), twos(two.ptr(), world);
+  const StepPlan step = plan(*world, 0);
+  const auto of_one = ones.run(
+      step, [&](size_t i) { return loss_of(one, step, i); }, mixed);
+  const auto of_two = twos.run(
+      step, [&](size_t i) { return loss_of(two, step, i, HUGE_VAL); }, mixed);
+  for (const auto& result : {of_one, of_two}) {
+    EXPECT_THAT(refusal([&] { mixed.step(optimizer.ref(), result); }),
+                HasSubstr("not of all of the optimizer's weights"));
+  }
+  mixed.zero_grad(optimizer.ref());
+  const auto of_both = DistributedDataParallel::run_together(
+      {&ones, &twos}, step, [&](size_t i) { return loss_of(one, step, i) + loss_of(two, step, i); }, mixed);
+  mixed.step(optimizer.ref(), of_both);
+  EXPECT_THAT(refusal([&] { mixed.step(optimizer.ref(), of_both); }), HasSubstr("a second time by the same gradients"));
+}
+TEST(AmpPresent, OneOptimizerOverTwoNetworksStepsThemTogether) {
+  for (const char* kind : kKinds) {
+    for (const int ranks : {1, 2}) expect_ranks_pass("of_two_networks", ranks, kind);
+  }
+}
+
 RANK_PROGRAM(of_another_network) {
   const auto world = join_world(context);
   Net one(1), two(2);

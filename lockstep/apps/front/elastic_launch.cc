@@ -166,11 +166,11 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     try {
       if (const auto code = take_part(last)) return *code;
     } catch (const CommError& error) {
-      if (!membership->lost()) throw;
       if (stop_code) {
         say(cat("warning: ", error.what()));
         return *stop_code;
       }
+      if (!membership->lost()) throw;
       say(cat("warning: ", error.what(), "; coming back to the run"));
       if (const auto earlier = membership->earlier()) options.earlier = earlier;
       membership.reset();

@@ -156,8 +156,13 @@ void Membership::act(EtcdClient& client, const EpochView& view) {
   const EtcdCondition unchanged{key("epoch"), view.epoch ? view.epoch->revision : 0};
   const EtcdCondition there{key("nodes/" + options_.self.id), view.nodes.front().revision};
   if (monotonic_ns() >= lease_until_ns_ || !client.put_if({unchanged, there}, key("epoch"), next->encode())) return;
-  // Nobody looks at those of epochs before the last one, however long the run.
-  if (next->number > 2) client.remove(key(cat("outcomes/", next->number - 2, '/')));
+  // Nobody looks at those of epochs before the last one, however long the run. What can't be removed now stays.
+  if (next->number <= 2) return;
+  renew(client);
+  try {
+    client.remove(key(cat("outcomes/", next->number - 2, '/')));
+  } catch (const CommError&) {
+  }
 }
 
 void Membership::tell_of_waiting(const EpochView& view) {
@@ -248,7 +253,7 @@ void Membership::tell(int epoch, NodeOutcome outcome) {
   Stopwatch waited;
   std::string why;
   // Who is asked to stop waits no longer than the others do for this node.
-  while (waited.seconds() < (options_.stop_asked() ? kLease : options_.timeout)) {
+  while (waited.seconds() < (outcome.asked || options_.stop_asked() ? kLease : options_.timeout)) {
     try {
       if (monotonic_ns() < lease_until_ns_ && !lost_) register_self(client_);
       if (monotonic_ns() < lease_until_ns_ && !lost_) {

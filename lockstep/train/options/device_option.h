@@ -38,7 +38,7 @@ std::string write_device(const DeviceChoice& device);
 // The ranks of one node, of which a rank is one.
 struct NodeRanks {
   int local_rank = 0, size = 1;
-  bool may_share = false;  // several may compute on one GPU: the user has asked for it by --backend gloo
+  bool may_share = false;  // several may compute on one GPU: TrainOptions::may_share_gpus()
   int given = -1;          // the GPU that a launcher has given this rank (Paddle's does); -1: it leaves that open
 };
 
