@@ -68,5 +68,29 @@ TEST(DataCommand, OfWhatIsNotThereOrNoData) {
   EXPECT_THAT(sheet.err, HasSubstr("--quick: decodes nothing"));
 }
 
+// What is drawn is what the other commands take.
+TEST(Draw, ShapesAndMasksAreTrainedOn) {
+  const TempDir dir;
+  const auto drawn = lockstep({"draw", "shapes", dir / "shapes", "--samples", "40", "--size", "48"});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  EXPECT_EQ(drawn.out, (dir / "shapes") + ": 44 images\n");
+  ASSERT_EQ(lockstep({"draw", "masks", dir / "cells", "--samples", "12", "--size", "48"}).exit_code, 0);
+  for (const char* data : {"shapes", "cells"}) {
+    const auto looked = lockstep({"data", dir / data});
+    EXPECT_EQ(looked.exit_code, 0) << looked.out << looked.err;
+  }
+  const auto classes = lockstep({"train", "imagenet", "--arch", "mobilenet_v2", "--data", dir / "shapes", "--size",
+                                 "48", "--steps", "1", "--batch-size", "4", "--out", dir / "a"});
+  EXPECT_EQ(classes.exit_code, 0) << classes.err;
+  EXPECT_NE(classes.out.find("40 JPEGs of 10 classes"), std::string::npos) << classes.out;
+  const auto masks = lockstep({"train", "unet", "--data", dir / "cells", "--size", "48", "--width", "4", "--steps", "1",
+                               "--batch-size", "2", "--out", dir / "b"});
+  EXPECT_EQ(masks.exit_code, 0) << masks.err;
+  EXPECT_NE(masks.out.find("0 -> class 0, 1 -> class 1, 2 -> class 2, 3 -> class 3"), std::string::npos) << masks.out;
+  const auto again = lockstep({"draw", "masks", dir / "cells"});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_NE(again.err.find("cells is there; name a folder that is not"), std::string::npos) << again.err;
+}
+
 }  // namespace
 }  // namespace lockstep::e2e

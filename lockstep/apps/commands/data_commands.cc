@@ -67,4 +67,37 @@ void DataCommand::take(const config::Given& line) {
   survey.check();
 }
 
+std::string DrawCommand::help(const std::string& rows) {
+  return cat(R"(Usage: lockstep draw shapes|masks DIR [options]
+
+Draws images into the new folder DIR, to try what takes pictures of one's own. shapes: ten classes of textured shapes, as
+train imagenet --data DIR takes them. masks: shapes and the masks that segment them, as train unet --data DIR does.
+)",
+             rows, R"(
+Examples:
+  lockstep draw shapes shapes && lockstep train imagenet --data shapes --size 64
+  lockstep draw masks cells --samples 100 && lockstep train unet --data cells
+)");
+}
+
+void DrawCommand::declare(config::OptionSet& options) {
+  options.section("Options");
+  options.subject("kind", &kind, config::Effect::kNone);
+  options.subject("out", &draw.out, config::Effect::kNone);
+  draw.declare(options);
+  declare_json(options, &json);
+}
+
+void DrawCommand::take(const config::Given& line) {
+  if (line.words.size() != 2) {
+    throw ConfigError(
+        "lockstep draw: expected two words, shapes or masks and DIR: what is drawn, and the folder that is "
+        "made; draw --help says more");
+  }
+  kind = line.words[0];
+  if (kind != "shapes" && kind != "masks") throw ConfigError("lockstep draw ", kind, ": expected shapes or masks");
+  draw.kind = kind == "masks" ? datasets::DrawnKind::kMasks : datasets::DrawnKind::kShapes;
+  draw.out = line.words[1];
+}
+
 }  // namespace lockstep::apps

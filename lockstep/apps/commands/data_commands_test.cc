@@ -32,6 +32,16 @@ TEST(DataCommands, AreReadAndWrittenAsTheSameWords) {
   EXPECT_THAT(data.arguments(), ElementsAre("data", dir.path(), "--sheet=a.png", "--augment=strong", "--json"));
 }
 
+TEST(DataCommands, DrawingIsReadAndWrittenAsTheSameWords) {
+  Command<DrawCommand> draw;
+  EXPECT_EQ(draw.read({"masks", "cells", "--samples", "30", "--seed=4"}), std::nullopt);
+  EXPECT_EQ(draw.options().draw.kind, datasets::DrawnKind::kMasks);
+  EXPECT_EQ(draw.options().draw.out, "cells");
+  EXPECT_THAT(draw.arguments(), ElementsAre("draw", "masks", "cells", "--samples=30", "--seed=4"));
+  EXPECT_EQ(refused<DrawCommand>({"cells", "there"}), "lockstep draw cells: expected shapes or masks");
+  EXPECT_THAT(refused<DrawCommand>({"masks"}), StartsWith("lockstep draw: expected two words"));
+}
+
 TEST(DataCommands, HaveHelp) {
   EXPECT_THAT(Command<PackCommand>().read({"--help"}).value(), HasSubstr("--skip-bad N"));
   EXPECT_THAT(Command<DataCommand>().read({"--help"}).value(), HasSubstr("--sheet FILE.png"));

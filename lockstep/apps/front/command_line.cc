@@ -29,6 +29,7 @@ constexpr Command kCommands[] = {
     {"diff", "diff A B", "where two runs or two checkpoints went apart", diff},
     {"convert", "convert IN OUT", "a checkpoint in another format: .pt, .safetensors, .pdparams", convert},
     {"data", "data DIR", "what a data set has, and what is wrong with it", data},
+    {"draw", "draw KIND DIR", "images in files, to try what takes one's own", draw},
     {"pack", "pack DIR OUT", "a data set in a few large files, read faster", pack},
     {"launch", "launch PROGRAM ARGS…", "any program, under the environment that torchrun sets", launch},
     {"doctor", "doctor", "what this machine has; a self-test of its transports", doctor},

@@ -119,6 +119,12 @@ int convert(const Arguments& args) {
   return launch::start_ranks(worker_program(), command.arguments(), {}, /*json=*/false);
 }
 
+int draw(const Arguments& args) {
+  apps::Command<apps::DrawCommand> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  return launch::start_ranks(worker_program(), command.arguments(), {}, command.options().json);
+}
+
 int pack(const Arguments& args) {
   apps::Command<apps::PackCommand> command;
   if (const auto help = command.read(args)) return print(*help), 0;

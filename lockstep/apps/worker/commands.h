@@ -19,6 +19,7 @@ int inspect(const Arguments& args);
 int verify(const Arguments& args);
 int diff(const Arguments& args);
 int convert(const Arguments& args);
+int draw(const Arguments& args);
 int pack(const Arguments& args);
 int data(const Arguments& args);
 

@@ -1,4 +1,4 @@
-// pack and data: a data set packed, and looked at, by one process with many threads.
+// pack, data and draw: a data set packed, looked at and made, by one process with many threads.
 #include "lockstep/apps/commands/data_commands.h"
 
 #include <signal.h>
@@ -13,6 +13,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/shown.h"
+#include "lockstep/datasets/drawn/draw_files.h"
 #include "lockstep/datasets/packing/pack_text.h"
 #include "lockstep/datasets/survey/contact_sheet.h"
 #include "lockstep/datasets/survey/survey_text.h"
@@ -97,6 +98,25 @@ int pack(const Arguments& args) {
   if (!result) return 128 + g_signal;
   print(options.json ? datasets::json_of(*result, watch.seconds()).dump(1, ' ', false, kReplace) + "\n"
                      : datasets::text_of(*result, options.pack.out, watch.seconds()));
+  return 0;
+}
+
+int draw(const Arguments& args) {
+  apps::Command<apps::DrawCommand> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  const apps::DrawCommand& options = command.options();
+  watch_signals();
+  int64_t drawn = 0;
+  {
+    Ticker ticker(options.json);
+    const auto on_progress = [&](int64_t done, int64_t samples) { ticker.update(done, samples, ""); };
+    drawn = datasets::draw_files(options.draw, on_progress, stops);
+  }
+  if (g_signal != 0) return 128 + g_signal;
+  print(options.json
+            ? nlohmann::ordered_json{{"folder", options.draw.out}, {"samples", drawn}}.dump(1, ' ', false, kReplace) +
+                  "\n"
+            : cat(shown(options.draw.out), ": ", drawn, drawn == 1 ? " image\n" : " images\n"));
   return 0;
 }
 

@@ -23,6 +23,7 @@ int run(const Arguments& words) {
   if (name == "verify") return verify(args);
   if (name == "diff") return diff(args);
   if (name == "convert") return convert(args);
+  if (name == "draw") return draw(args);
   if (name == "pack") return pack(args);
   if (name == "data") return data(args);
   throw ConfigError(name,
