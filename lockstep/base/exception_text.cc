@@ -8,7 +8,9 @@ std::string exception_text() {
   try {
     throw;
   } catch (const std::exception& error) {
-    return error.what();
+    const std::string text = error.what();  // libtorch's ends with a stack
+    const size_t stack = text.find("\nException raised from ");
+    return text.substr(0, stack);
   } catch (...) {
     return "an exception that is no std::exception";
   }

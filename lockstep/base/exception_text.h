@@ -5,7 +5,8 @@
 
 namespace lockstep {
 
-// To be called in a catch block: what() of the exception that is handled, or words for one that has none.
+// To be called in a catch block: what() of the exception that is handled, without libtorch's stack, or words for one
+// that has none.
 std::string exception_text();
 
 }  // namespace lockstep

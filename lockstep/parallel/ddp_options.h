@@ -29,6 +29,10 @@ struct DdpOptions {
   bool find_unused_parameters = false;  // walks each lane's graph before its backward (unused_parameters.h)
   bool static_graph = false;  // all steps use the same parameters as the first, equally often (static_graph.h)
 
+  // The loss of run() may reach tensors that are trained and are no parameters of a wrapped network: each rank's own.
+  // Otherwise they are an error, where there are several ranks, for their gradients are not folded.
+  bool own_parameters = false;
+
   bool gradient_average = true;        // hand-driven loops get the mean over ranks, not the sum
   bool delay_allreduce = false;        // buckets are launched when backward is over
   bool allreduce_always_fp32 = false;  // 16-bit gradients are added and travel in fp32

@@ -9,6 +9,8 @@
 #include "lockstep/base/exception_text.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/base/plain_nan.h"
+#include "lockstep/optim/held_gradient.h"
+#include "lockstep/parallel/gradients/graph_walk.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
@@ -19,6 +21,20 @@
 
 namespace lockstep::parallel {
 namespace {
+
+void check_lanes(const StepPlan& step, const std::string& whose) {
+  if (step.samples < 1) throw ConfigError(whose, ": a global batch of ", step.samples, " samples; leave the step out");
+  int first = step.lanes[0].index, last = first;
+  for (const StepPlan::Lane& lane : step.lanes) {
+    if (lane.samples < 0) throw ConfigError(whose, ": lane ", lane.index, " has ", lane.samples, " samples");
+    first = std::min(first, lane.index);
+    last = std::max(last, lane.index);
+  }
+  if (last - first < static_cast<int>(step.lanes.size())) return;
+  throw ConfigError(whose, ": a rank's lanes follow each other, as World::own_lanes() gives them, and these are ",
+                    step.lanes.size(), " from ", first, " to ", last,
+                    "; otherwise the sums' order would depend on the number of ranks");
+}
 
 // Checks that the model may be wrapped and that all ranks hold the same, before anything uses it: an earlier wrapper of
 // one that is refused goes on as it was.
@@ -86,7 +102,19 @@ StepResult DistributedDataParallel::run_together(const std::vector<DistributedDa
     const amp::AutocastScope autocast = mixed.autocast();
     return loss_of(lane);
   };
-  for (const auto* each : networks) check_given(*each->module_, mixed, step.number + each->options_.first_step);
+  for (auto* each : networks) {
+    check_given(*each->module_, mixed, step.number + each->options_.first_step);
+    const bool holds = std::ranges::any_of(each->weights_->all(), [](const at::Tensor& weight) {
+      return weight.grad().defined() && optim::loss_scale_of(weight.grad()) != 1;
+    });
+    if (holds && each->loss_id_ != loss_id) {
+      throw ConfigError(each->name_of(step), ": .grad holds gradients of loss ", each->loss_id_, ", and those of loss ",
+                        loss_id,
+                        " can't be added, for each has a scale of its own; step and zero_grad() between them, "
+                        "return the sum of both losses from one run(), or give both one loss_id");
+    }
+    each->loss_id_ = loss_id;
+  }
   return run_together(networks, step, in_autocast, mixed.loss_scale(loss_id), decision);
 }
 
@@ -98,6 +126,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
   const LaneGenerators::Kept kept(generators_);
   try {
     if (step.lanes.empty()) throw ConfigError(name_of(step), ": rank ", world_->rank(), " has no lanes");
+    check_lanes(step, name_of(step));
     if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
     begin_step(networks, step, loss_scale);
     StepNotes own;
@@ -282,6 +311,29 @@ bool DistributedDataParallel::may_record(const StepPlan& step) {
   return step.lanes.size() == 1 && present_.size() == 1;
 }
 
+// A trained tensor that no wrapped network has is seen by its being there in two steps: an input that requires a
+// gradient is another one each time.
+void DistributedDataParallel::check_leaves(const at::Tensor& loss, const std::string& whose) {
+  constexpr int kLooks = 2;
+  if (world_->size() == 1 || options_.own_parameters || looks_ == kLooks) return;
+  ++looks_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> outside;
+  for (const at::Tensor& leaf : leaves_of(loss)) {
+    if (std::any_of(present_.begin(), present_.end(), [&](const auto* each) { return each->shares(leaf); })) continue;
+    const bool again = std::any_of(outside_.begin(), outside_.end(), [&](const auto& before) {
+      return before._unsafe_get_target() == leaf.unsafeGetTensorImpl();
+    });
+    if (again) {
+      throw ConfigError(whose, ": the loss reaches a tensor of shape ", leaf.sizes(),
+                        " that is trained and is no parameter of a wrapped network: its gradient would be this rank's "
+                        "alone; wrap its module too (run_together), register it in the network, or give an input that "
+                        "needs a gradient as a new tensor each time (DdpOptions::own_parameters allows it)");
+    }
+    outside.emplace_back(leaf.getIntrusivePtr());
+  }
+  outside_ = std::move(outside);
+}
+
 LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
                                            const std::function<at::Tensor(size_t)>& loss_of, double loss_scale) {
   const auto [index, samples] = step.lanes[lane];
@@ -321,6 +373,7 @@ LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
     } else {
       if (may) generators_.seed(own_seed);  // a recording that was refused has drawn as well
       loss = compute();
+      if (lane == 0) check_leaves(loss, name_of(step));
       for (auto* each : stepped_) each->reducer_.expect(loss);
       // A loss in 16 bits times its scale may be too large for them.
       const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;

@@ -42,7 +42,7 @@ struct StepPlan {
   };
   int64_t number = 0;       // the step's number, from the start of the run
   int64_t samples = 0;      // of the global batch
-  std::vector<Lane> lanes;  // this rank's, ascending
+  std::vector<Lane> lanes;  // this rank's, ascending, without gaps: only then bits don't depend on the number of ranks
 };
 
 // The results of a step, equal on all ranks and at any number of ranks. Of one rank's step on a GPU the first two are
@@ -203,6 +203,7 @@ class DistributedDataParallel {
   std::vector<std::string> unfolded_gradients() const;
   void set_in_function(size_t lane, bool in_function);
   bool may_record(const StepPlan& step);
+  void check_leaves(const at::Tensor& loss, const std::string& whose);
   LaneLoss run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                     double loss_scale);
   LateNumber run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
@@ -226,6 +227,9 @@ class DistributedDataParallel {
   std::vector<bool> in_function_;                      // in a step, by lane: its function is under way
   int64_t number_ = -1;                                // of the last step
   uint64_t runs_of_number_ = 0;                        // that are over, one for each of its losses
+  int loss_id_ = 0;                                    // of the last run
+  int looks_ = 0;                                      // at leaves of losses
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> outside_;  // those that the last look has found in no network
   LaneGenerators generators_;
   std::unique_ptr<LaneGraph> graph_;                        // null where lanes are not recorded
   std::vector<std::shared_ptr<torch::nn::Module>> layers_;  // of what may be recorded

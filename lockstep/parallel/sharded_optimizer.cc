@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/exception_text.h"
 #include "lockstep/optim/held_gradient.h"
 #include "lockstep/optim/memory_order.h"
 #include "lockstep/optim/positions.h"
@@ -126,6 +127,7 @@ void ShardedOptimizer::cut_slices(const optim::FusedOptimizer& whole) {
     for (size_t p = 0; p < group.params().size(); ++p, ++number) {
       Shard& shard = shards_[number];
       shard.slice = slice_of(shard, shard.parameter);
+      shard.memory = shard.parameter.const_data_ptr();
       own.push_back(shard.slice);
     }
   }
@@ -151,13 +153,25 @@ at::Tensor ShardedOptimizer::slice_of(const Shard& shard, const at::Tensor& laid
 void ShardedOptimizer::update(const optim::Update& update) {
   try {
     update_slices(update);
-  } catch (const std::exception& error) {
-    comm_.abort(error.what());  // others wait for this rank, and the weights are half written
+  } catch (const std::exception&) {
+    comm_.abort(exception_text());  // others wait for this rank, and the weights are half written
     throw;
   }
 }
 
+void ShardedOptimizer::check_memory() const {
+  for (const Shard& shard : shards_) {
+    if (shard.parameter.const_data_ptr() == shard.memory && shard.parameter.dtype() == shard.slice.dtype()) continue;
+    throw ConfigError(
+        "sharded ", name(), ": a parameter of shape ", shard.parameter.sizes(),
+        " has other memory than when the optimizer was made, so that its updates would not reach it: "
+        "torch::load, to() and set_data() give it such; load by loop::load_weights or copy_(), or make the "
+        "optimizer afterwards");
+  }
+}
+
 void ShardedOptimizer::update_slices(const optim::Update& update) {
+  check_memory();
   optim::check_own_weights(*this, "an update");
   const c10::AutoGradMode no_grad(false);
   const optim::UseHeldGradients use;

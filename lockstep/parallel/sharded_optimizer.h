@@ -47,7 +47,8 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
 
   // Updates the weights by .grad, which holds the folded gradients, equal on all ranks. It waits until every rank has
   // called it, so that no rank computes with the old weights any more, and returns when all weights are new. Drops
-  // autocast's cached casts. A collective.
+  // autocast's cached casts. A collective. Throws ConfigError where a parameter has been given other memory since, as
+  // torch::load, to() and set_data() do.
   void update(const optim::Update& update) override;
 
   // What this rank has of state_dict(), masters() and averages(), which are collectives where this is none. A tensor
@@ -82,9 +83,10 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
  private:
   struct Shard {
     at::Tensor parameter;
-    size_t group = 0;             // of the optimizer
-    std::vector<int64_t> bounds;  // plan_shards()
-    at::Tensor slice;             // this rank's elements, a view of the parameter's memory
+    size_t group = 0;              // of the optimizer
+    std::vector<int64_t> bounds;   // plan_shards()
+    at::Tensor slice;              // this rank's elements, a view of the parameter's memory
+    const void* memory = nullptr;  // of the parameter, when its slice was cut
   };
 
   void share_weights();
@@ -94,6 +96,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   at::Tensor gathered(const Shard& shard, const at::Tensor& slice) const;
   std::vector<at::Tensor> gathered(std::vector<at::Tensor> slices) const;
   std::vector<at::Tensor> scattered(const char* what, std::vector<at::Tensor> whole) const;
+  void check_memory() const;
   void update_slices(const optim::Update& update);
   void tell_writes();
   void follow_writes();

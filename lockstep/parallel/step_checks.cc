@@ -41,12 +41,14 @@ double fingerprint(const std::vector<at::Tensor>& weights) {
 
 void check_same_weights(double own, double sum, int ranks, const std::string& whose) {
   if (sum == own * ranks) return;
-  throw ConfigError(whose,
-                    ": its weights and those of other ranks differ; they were changed on some ranks only, as by "
-                    "loading a file on one, or by updates of other options. Change them on all, or wrap the network "
-                    "anew afterwards. An optimizer may also round otherwise on CPUs of another kind or with another "
-                    "number of threads: give all ranks the same OMP_NUM_THREADS, and ATEN_CPU_CAPABILITY=avx2 on "
-                    "machines of several kinds");
+  throw ConfigError(
+      whose,
+      ": its weights and those of other ranks differ; they were changed on some ranks only, as by "
+      "loading a file on one, or by updates of other options. Change them on all, or wrap the network "
+      "anew afterwards; those that a sharded optimizer shares are one memory, which one rank writes, between "
+      "barriers. An optimizer may also round otherwise on CPUs of another kind or with another "
+      "number of threads: give all ranks the same OMP_NUM_THREADS, and ATEN_CPU_CAPABILITY=avx2 on "
+      "machines of several kinds");
 }
 
 void check_loss(const at::Tensor& loss, const std::string& whose) {

@@ -7,8 +7,13 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
+#include <optional>
+
+#include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/env.h"
+#include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/threads.h"
 #include "support/worlds.h"
 
@@ -44,6 +49,114 @@ TEST(LoopMistakes, ALossWithoutAGraphNamesItsLane) {
   EXPECT_EQ(results[1].exit_code, 2) << results[1].output;
   EXPECT_THAT(results[1].output, HasSubstr("step 5, lane 1: the loss has no graph"));
   EXPECT_EQ(results[0].exit_code, 69) << results[0].output;
+}
+
+// A module that is trained and was not wrapped. argument: "", or what makes it right.
+RANK_PROGRAM(forgotten_head) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::Linear net(4, 3), head(3, 1);
+  DistributedDataParallel ddp(net.ptr(), world, {.own_parameters = context.argument == "allowed"});
+  std::optional<DistributedDataParallel> wrapped;
+  if (context.argument == "wrapped") wrapped.emplace(head.ptr(), world);
+  if (context.argument == "frozen") head->weight.requires_grad_(false), head->bias.requires_grad_(false);
+  for (int64_t number = 0; number < 4; ++number) {
+    net->zero_grad();
+    head->zero_grad();
+    const auto loss = [&](size_t) {
+      const Tensor input = at::ones({2, 4}).requires_grad_();  // as a gradient penalty has it, another one each time
+      return head->forward(net->forward(input)).square().mean();
+    };
+    const StepPlan step = plan(*world, number, 4);
+    if (wrapped) {
+      DistributedDataParallel::run_together({&ddp, &*wrapped}, step, loss);
+    } else {
+      ddp.run(step, loss);
+    }
+  }
+}
+TEST(LoopMistakes, ATrainedModuleThatIsNotWrappedIsNamed) {
+  for (const int ranks : {2, 4}) {
+    for (const auto& result : Ranks("forgotten_head", ranks).wait()) {
+      EXPECT_EQ(result.exit_code, 2) << result.output;
+      EXPECT_THAT(result.output, HasSubstr("step 1: the loss reaches a tensor of shape ["));
+    }
+    for (const char* right : {"allowed", "wrapped", "frozen"}) expect_ranks_pass("forgotten_head", ranks, right);
+  }
+  expect_ranks_pass("forgotten_head", 1);
+}
+
+// argument: the plan.
+RANK_PROGRAM(odd_plan) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  DistributedDataParallel ddp(net.ptr(), world);
+  StepPlan step{.number = 0, .samples = 4, .lanes = {{context.rank, 1}, {context.rank + 2, 1}}};
+  if (context.argument == "negative") step.lanes = {{2 * context.rank, 3}, {2 * context.rank + 1, -1}};
+  if (context.argument == "empty") step = {.number = 0, .samples = 0, .lanes = {{context.rank, 0}}};
+  ddp.run(step, [&](size_t) { return loss_of(net); });
+}
+TEST(LoopMistakes, PlansThatCanNotBeRightAreRefused) {
+  for (const auto& [argument, text] : {std::pair{"gaps", "a rank's lanes follow each other"},
+                                       {"negative", "has -1 samples"},
+                                       {"empty", "a global batch of 0 samples"}}) {
+    for (const auto& result : Ranks("odd_plan", 2, argument).wait()) {
+      EXPECT_EQ(result.exit_code, 2) << result.output;
+      EXPECT_THAT(result.output, HasSubstr(text));
+    }
+  }
+}
+
+// Losses with scales of their own, which part after some steps, or at an overflow.
+RANK_PROGRAM(two_losses) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  torch::optim::SGD sgd(net->parameters(), 0.1);
+  amp::MixedPrecision mixed({net.get()}, {sgd}, {.dtype = at::kHalf, .num_losses = 2});
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto loss = [&](size_t) { return loss_of(net).to(at::kFloat); };
+  for (int64_t number = 0; number < 3; ++number) {  // one after the other is right
+    for (const int loss_id : {0, 1}) {
+      const auto result = ddp.run(plan(*world, number, 2), loss, mixed, loss_id);
+      mixed.step(sgd, result, {}, loss_id);
+      mixed.zero_grad(sgd);
+    }
+  }
+  ddp.run(plan(*world, 3, 2), loss, mixed, 0);
+  ddp.run(plan(*world, 3, 2), loss, mixed, 1);
+}
+TEST(LoopMistakes, LossesWithScalesOfTheirOwnDoNotShareAnUpdate) {
+  for (const int ranks : {1, 2}) {
+    for (const auto& result : Ranks("two_losses", ranks).wait()) {
+      EXPECT_EQ(result.exit_code, 2) << result.output;
+      EXPECT_THAT(result.output,
+                  HasSubstr("step 3: .grad holds gradients of loss 0, and those of loss 1 can't be added"));
+    }
+  }
+}
+
+// Weights that get other memory, as torch::load gives them.
+RANK_PROGRAM(moved_weights) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  DistributedDataParallel ddp(net.ptr(), world);
+  ShardedOptimizer optimizer(optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.1}}), world->communicator());
+  const auto step = [&](int64_t number) {
+    net->zero_grad();
+    ddp.run(plan(*world, number, 2), [&](size_t) { return loss_of(net); });
+    optimizer.update({});
+  };
+  step(0);
+  for (Tensor& weight : net->parameters()) weight.set_data(weight.detach().clone());
+  step(1);
+}
+TEST(LoopMistakes, WeightsThatAShardedOptimizerWouldNotReachAreNamed) {
+  for (const int ranks : {1, 2}) {
+    for (const auto& result : Ranks("moved_weights", ranks).wait()) {
+      EXPECT_EQ(result.exit_code, 2) << result.output;
+      EXPECT_THAT(result.output, HasSubstr("has other memory than when the optimizer was made"));
+    }
+  }
 }
 
 RANK_PROGRAM(one_sample) {

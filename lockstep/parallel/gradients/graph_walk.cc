@@ -1,5 +1,6 @@
 #include "lockstep/parallel/gradients/graph_walk.h"
 
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <unordered_map>
@@ -61,6 +62,15 @@ std::vector<bool> reached_parameters(const std::vector<at::Tensor>& losses, cons
   std::vector<bool> reached(parameters.size());
   walk(losses, [&](const auto& node) { sinks.find(node.get(), [&](size_t i) { reached[i] = true; }); });
   return reached;
+}
+
+std::vector<at::Tensor> leaves_of(const at::Tensor& loss) {
+  std::vector<at::Tensor> leaves;
+  walk({loss}, [&](const auto& node) {
+    const auto* const leaf = dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
+    if (leaf != nullptr) leaves.push_back(leaf->variable);
+  });
+  return leaves;
 }
 
 std::vector<std::shared_ptr<Node>> lone_casts(const at::Tensor& loss, const std::vector<at::Tensor>& parameters) {
