@@ -273,8 +273,10 @@ TEST_F(Elastic, AHostThatIsCutOffIsDoneWithoutAndComesBack) {
 }
 
 TEST_F(Elastic, AnEtcdThatDoesNotAnswerIsNamed) {
-  const auto result = lockstep({"launch", "--rdzv-backend=etcd", "--rdzv-endpoint=127.0.0.1:1", "--rdzv-id=r", "true"});
+  const auto result = lockstep({"launch", "--rdzv-backend=etcd", "--rdzv-endpoint=127.0.0.1:1", "--rdzv-id=r",
+                                "--rdzv-conf=join_timeout=2", "true"});
   EXPECT_EQ(result.exit_code, 69);
+  EXPECT_THAT(result.err, HasSubstr("waiting: etcd does not answer (http://127.0.0.1:1"));
   EXPECT_THAT(result.err, HasSubstr("error: etcd does not answer (http://127.0.0.1:1"));
 }
 

@@ -98,19 +98,24 @@ launch::NodeOutcome run_ranks(launch::Membership& membership, int epoch, const l
   }
 }
 
-// A node whose lease was lost comes back as another one. Nothing if it is asked to stop meanwhile.
-std::unique_ptr<launch::Membership> join_again(launch::Membership::Options& options) {
-  options.self.id = new_id();
+// An etcd that does not answer yet is tried again, and named every three seconds. Nothing if a stop is asked for
+// meanwhile.
+std::unique_ptr<launch::Membership> join(const launch::Membership::Options& options) {
+  constexpr double kTellEvery = 3;  // seconds
+  constexpr int kNapMs = 500;
   const Stopwatch waited;
+  std::optional<Stopwatch> told;
   while (true) {
     try {
       return std::make_unique<launch::Membership>(options);
     } catch (const CommError& error) {
       if (options.stop_asked()) return nullptr;
       if (waited.seconds() > options.timeout) throw;
-      say(cat("warning: ", error.what()));
+      if (!told || told->seconds() > kTellEvery) {
+        say(cat("waiting: ", error.what()));
+        told.emplace();
+      }
     }
-    constexpr int kNapMs = 1000;
     poll(nullptr, 0, kNapMs);
   }
 }
@@ -129,7 +134,8 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     }
     return stop_signal != 0;
   };
-  auto membership = std::make_unique<launch::Membership>(options);
+  auto membership = join(options);
+  if (membership == nullptr) return 128 + stop_signal;
   std::optional<int> stop_code;  // of ranks that were asked to stop, and have
   // Returns the exit code of the run, or of a stop; nothing after an epoch.
   const auto take_part = [&](int& last) -> std::optional<int> {
@@ -174,7 +180,8 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
       say(cat("warning: ", error.what(), "; coming back to the run"));
       if (const auto earlier = membership->earlier()) options.earlier = earlier;
       membership.reset();
-      membership = join_again(options);
+      options.self.id = new_id();  // it comes back as another node
+      membership = join(options);
       if (membership == nullptr) return 128 + stop_signal;
       last = 0;  // its epochs are those of another node now
     }
