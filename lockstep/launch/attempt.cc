@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <optional>
 #include <utility>
@@ -24,10 +23,6 @@ constexpr int kPatienceMs = 200;  // for processes that a rank has started and l
 // The number of a local rank in the world, which may have other nodes.
 int rank_in_world(const RunSpec& spec, int local_rank) {
   return local_rank + (spec.layout ? spec.layout->first_rank : 0);
-}
-
-bool is_full_disk(const std::string& why) {
-  return why.find(errno_text(ENOSPC)) != std::string::npos || why.find(errno_text(EDQUOT)) != std::string::npos;
 }
 
 }  // namespace
@@ -321,8 +316,8 @@ void Attempt::save_snapshot(SignalWatch& signals) {
   for (bool told = false; !stop_.at_once && slots_->keeper().at_rest();) {
     const std::string why = try_to_save_snapshot(signals);
     if (why.empty()) return;
-    if (!is_full_disk(why) || since_first.seconds() >= patience || stop_.request.asked() ||
-        !slots_->keeper().at_rest()) {
+    const bool may_get_room = slots_->keeper().at_rest() && slots_->header().disk_full.load() != 0;
+    if (!may_get_room || since_first.seconds() >= patience || stop_.request.asked()) {
       return terminal_.say(cat("warning: the newest snapshot was not saved: ", why));
     }
     if (!std::exchange(told, true)) {

@@ -25,7 +25,6 @@ std::string folder_of(const std::string& path) {
 }
 
 std::string advice(int error) {
-  if (error == ENOSPC || error == EDQUOT) return "free space there, or choose another folder";
   if (error == EFBIG) return "the limit on file sizes (ulimit -f) is too low";
   if (error == EACCES || error == EPERM || error == EROFS) return "choose a folder that can be written";
   if (error == ENOENT || error == ENOTDIR) return "make the folder first";
@@ -33,7 +32,9 @@ std::string advice(int error) {
 }
 
 [[noreturn]] void fail(const std::string& path, std::string_view what, int error) {
-  throw IoError(path, ": ", what, ": ", errno_text(error), "; ", advice(error));
+  const std::string line = cat(path, ": ", what, ": ", errno_text(error), "; ");
+  if (error == ENOSPC || error == EDQUOT) throw DiskFullError(line, "free space there, or choose another folder");
+  throw IoError(line, advice(error));
 }
 
 // Buffers small writes; large ones go straight to the file.

@@ -54,16 +54,22 @@ struct Keeper::State {
     SnapshotHeader& header = slots->header();
     const bool best = image.purpose == Purpose::kBest;
     const auto mark = static_cast<uint64_t>(image.step) + 1;
+    const auto failed = [&](bool disk_full) {
+      if (best) header.lost_best.store(mark);
+      header.error.set(exception_text());
+      header.disk_full.store(disk_full ? 1 : 0);
+      header.failed_in_row.fetch_add(1);  // before the count by which who looks notices it
+      header.failed.fetch_add(1);
+    };
     try {
       const std::string path = save(image);
       header.failed_in_row.store(0);
       if (best) header.saved_best.store(mark);
       if (options.on_saved && !abandoned.load()) options.on_saved(path);
+    } catch (const DiskFullError&) {
+      failed(/*disk_full=*/true);
     } catch (...) {
-      if (best) header.lost_best.store(mark);
-      header.error.set(exception_text());
-      header.failed_in_row.fetch_add(1);  // before the count by which who looks notices it
-      header.failed.fetch_add(1);
+      failed(/*disk_full=*/false);
     }
     header.ended.fetch_add(1);
     slots->unpin(image.slot);

@@ -13,6 +13,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/temp_dir.h"
+#include "lockstep/checkpoint/files/atomic_file.h"
 #include "lockstep/checkpoint/files/byte_sink.h"
 #include "lockstep/checkpoint/files/zip_writer.h"
 #include "lockstep/checkpoint/names/step_files.h"
@@ -130,6 +131,22 @@ TEST_F(KeeperTest, AFailureIsToldAndTheEarlierCheckpointStays) {
   EXPECT_EQ(slots_->header().failed_in_row.load(), 0U);
   EXPECT_EQ(slots_->header().failed.load(), 2U) << "who looks only now learns of them";
   EXPECT_TRUE(read(path(4)) == file_of(4));
+}
+
+TEST_F(KeeperTest, AFullDiskIsToldFromALostOne) {
+  bool full = false;
+  Keeper::Options chosen = options();
+  chosen.write = [&](const std::string& path, std::span<const char>, size_t, const auto&) {
+    if (full) throw DiskFullError(path, ": no space");
+    throw IoError(path, ": the disk is lost");
+  };
+  const Keeper keeper(slots_, chosen);
+  for (const bool now : {false, true, false}) {
+    full = now;
+    put(1, Purpose::kSave);
+    wait(keeper);
+    EXPECT_EQ(slots_->header().disk_full.load(), now ? 1U : 0U);
+  }
 }
 
 TEST_F(KeeperTest, TellsWhichBestIsOnTheDisk) {

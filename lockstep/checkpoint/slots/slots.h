@@ -23,7 +23,7 @@
 namespace lockstep::checkpoint {
 
 struct SnapshotHeader {
-  static constexpr uint64_t kMagic = 0x32544f4c534b434c;  // "LCKSLOT2"
+  static constexpr uint64_t kMagic = 0x33544f4c534b434c;  // "LCKSLOT3"
 
   struct Slot {
     std::atomic<uint64_t> committed;    // 0: torn, else the steps done + 1
@@ -41,6 +41,7 @@ struct SnapshotHeader {
   std::atomic<uint32_t> ended;          // pinned slots that have been written, or failed
   std::atomic<uint32_t> failed;         // of these, those that failed
   std::atomic<uint32_t> failed_in_row;  // the last ones that failed
+  std::atomic<uint32_t> disk_full;      // not 0: the last one that failed met a full disk
   std::atomic<uint64_t> saved_best;     // the newest save of a best that was written: the steps done + 1
   std::atomic<uint64_t> lost_best;      // the newest one that failed, likewise
   std::atomic<uint64_t> progress;       // of writing; it grows
