@@ -1,9 +1,6 @@
 #include "lockstep/datasets/drawn/draw_files.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -11,10 +8,9 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/log.h"
-#include "lockstep/base/shared_memory.h"
 #include "lockstep/datasets/drawn/shape_masks.h"
 #include "lockstep/datasets/drawn/textured_shapes.h"
+#include "lockstep/datasets/files/write_file.h"
 #include "lockstep/image/encode.h"
 
 namespace lockstep::datasets {
@@ -55,12 +51,6 @@ image::Pixels pixels_of(const std::vector<int64_t>& classes, int side) {
   return pixels;
 }
 
-void write(const fs::path& path, const std::vector<uint8_t>& bytes) {
-  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!file || !write_all(file.get(), text)) throw IoError(path.string(), ": can't be written: ", errno_text(errno));
-}
-
 void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -95,7 +85,7 @@ class Drawing {
     const int64_t label = draw_textured_shape(seed(), split, static_cast<uint64_t>(index), options_.size, planes);
     const fs::path folder = fs::path(options_.out) / part / kShapeClasses[label];
     make_folder(folder);
-    write(folder / name_of(index, "jpg"), image::encode_jpeg(pixels_of(planes, options_.size)));
+    write_file(folder / name_of(index, "jpg"), image::encode_jpeg(pixels_of(planes, options_.size)));
   }
 
   void draw_mask(int64_t index) const {
@@ -105,8 +95,8 @@ class Drawing {
     const fs::path out = options_.out;
     make_folder(out / "imgs");
     make_folder(out / "masks");
-    write(out / "imgs" / name_of(index, "jpg"), image::encode_jpeg(pixels_of(planes, options_.size)));
-    write(out / "masks" / name_of(index, "png"), image::encode_png(pixels_of(classes, options_.size)));
+    write_file(out / "imgs" / name_of(index, "jpg"), image::encode_jpeg(pixels_of(planes, options_.size)));
+    write_file(out / "masks" / name_of(index, "png"), image::encode_png(pixels_of(classes, options_.size)));
   }
 
   const DrawOptions& options_;
