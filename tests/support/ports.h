@@ -11,7 +11,7 @@
 
 namespace lockstep::testing_support {
 
-// A port on which somebody listens, and never answers.
+// A port on which somebody listens; nobody answers but who accepts on its descriptor.
 class ListeningPort {
  public:
   ListeningPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -27,6 +27,7 @@ class ListeningPort {
     port_ = ntohs(address.sin_port);
   }
   int port() const { return port_; }
+  int descriptor() const { return socket_.get(); }
 
  private:
   Descriptor socket_;

@@ -1,9 +1,7 @@
 #include "lockstep/launch/etcd/etcd_client.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +14,7 @@
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/launch/etcd/membership.h"
 #include "lockstep/launch/etcd/testing/etcd_server.h"
+#include "support/ports.h"
 
 namespace lockstep::launch {
 namespace {
@@ -86,35 +85,26 @@ class Impostor {
   explicit Impostor(const std::string& body)
       : answer_("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
                 body),
-        listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in at{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
-    socklen_t size = sizeof at;
-    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&at), size), 0);
-    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size), 0);
-    EXPECT_EQ(listen(listener_, 8), 0);
-    endpoint_ = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
-    thread_ = std::thread([this] { serve(); });
-  }
+        thread_([this] { serve(); }) {}
   ~Impostor() {
-    shutdown(listener_, SHUT_RDWR);
+    shutdown(listener_.descriptor(), SHUT_RDWR);
     thread_.join();
-    close(listener_);
   }
   Impostor(const Impostor&) = delete;
   Impostor& operator=(const Impostor&) = delete;
 
-  const std::string& endpoint() const { return endpoint_; }
+  std::string endpoint() const { return "127.0.0.1:" + std::to_string(listener_.port()); }
 
  private:
   void serve() const {
-    for (int peer = 0; (peer = accept(listener_, nullptr, nullptr)) >= 0; close(peer)) {
+    for (int peer = 0; (peer = accept(listener_.descriptor(), nullptr, nullptr)) >= 0; close(peer)) {
       char request[4096];
       if (recv(peer, request, sizeof request, 0) > 0) send(peer, answer_.data(), answer_.size(), MSG_NOSIGNAL);
     }
   }
 
-  std::string answer_, endpoint_;
-  int listener_;
+  std::string answer_;
+  testing_support::ListeningPort listener_;
   std::thread thread_;
 };
 

@@ -1,12 +1,9 @@
 #include "lockstep/launch/etcd/testing/etcd_server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/etcd/etcd_client.h"
+#include "support/ports.h"
 
 namespace lockstep::testing_support {
 namespace {
@@ -35,18 +33,6 @@ void await_answer(const std::vector<std::string>& endpoints) {
 }
 
 }  // namespace
-
-int free_port() {
-  const int socket_ = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  close(socket_);
-  return bound ? ntohs(address.sin_port) : 0;
-}
 
 EtcdServer::EtcdServer() : EtcdServer(Options{}) { await_answer({endpoint()}); }
 

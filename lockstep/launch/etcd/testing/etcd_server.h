@@ -51,6 +51,4 @@ class EtcdCluster {
   std::vector<std::unique_ptr<EtcdServer>> members_;
 };
 
-int free_port();
-
 }  // namespace lockstep::testing_support
