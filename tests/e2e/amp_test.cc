@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -45,22 +43,12 @@ INSTANTIATE_TEST_SUITE_P(All, AmpLevels,
                            return std::string(of.param.amp) + of.param.dtype + std::to_string(of.index);
                          });
 
-std::vector<nlohmann::json> train_records(const std::string& run) {
-  std::vector<nlohmann::json> records;
-  std::ifstream file(run + "/metrics.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    records.push_back(nlohmann::json::parse(line));
-    if (records.back().value("kind", "") != "train") records.pop_back();
-  }
-  return records;
-}
-
 TEST(AmpOverflow, NamesTheParameter) {
   const TempDir dir;
   const auto result = lockstep(train_words({"--amp", "O1", "--dtype", "fp16", "--loss-scale", "1e12", "--steps", "2",
                                             "--nproc", "2", "--out", dir / "run"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const auto records = train_records(dir / "run");
+  const auto records = records_of(dir / "run", "train");
   ASSERT_EQ(records.size(), 2u);
   EXPECT_TRUE(records[0].at("skipped").get<bool>()) << records[0];
   EXPECT_THAT(records[0].at("overflow").get<std::string>(), HasSubstr("fc"));  // the first in backward's order

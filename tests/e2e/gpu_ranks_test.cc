@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "endless_run.h"
 #include "lockstep/base/error.h"
@@ -98,12 +97,9 @@ TEST(GpuRanks, BackwardHidesCommunication) {
   const Words words = {"imagenet", "--arch", "resnet18", "--size", "64", "--batch-size", "16", "--steps", "12"};
   const Result result = Program(by_ranks(2, on_gpu(words, dir / "run"))).wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  std::ifstream metrics((dir / "run") + "/metrics.jsonl");
-  double overlap = -1;
-  for (std::string line; std::getline(metrics, line);) {
-    const auto record = nlohmann::json::parse(line);
-    if (record.at("kind") == "comm") overlap = record.at("overlap").get<double>();
-  }
+  const auto records = records_of(dir / "run", "comm");
+  ASSERT_FALSE(records.empty());
+  const auto overlap = records.back().at("overlap").get<double>();
   RecordProperty("overlap", std::to_string(overlap));
   EXPECT_GT(overlap, 0);
   EXPECT_LE(overlap, 1);
@@ -117,15 +113,9 @@ TEST(GpuRanks, ARankThatIsGoneOrStandsStillIsNamed) {
     Program program(by_ranks(2, on_gpu({"mnist", "--batch-size", "16", "--steps", "100000", "--epochs", "100000",
                                         "--timeout", "10", "--log-every", "1"},
                                        dir / "run")));
-    const auto trains = [&] {
-      std::ifstream metrics((dir / "run") + "/metrics.jsonl");
-      std::string line;
-      return static_cast<bool>(std::getline(metrics, line));
-    };
+    const auto trains = [&] { return !steps_logged(dir / "run").empty(); };
     ASSERT_TRUE(eventually(trains, std::chrono::seconds(120))) << program.err();
-    const pid_t victim = worker_of(program, 1);
-    ASSERT_GT(victim, 0);
-    kill(victim, signal);
+    signal_to(worker_of(program, 1), signal);
     const Result result = program.wait(std::chrono::seconds(120));
     EXPECT_EQ(result.exit_code, signal == SIGKILL ? 128 + SIGKILL : CommError::kExitCode) << result.err;
     EXPECT_LT(result.seconds, 110) << "it was not killed by this test";

@@ -163,11 +163,7 @@ TEST(MilesialsUNet, EachOfItsOptionsTakesEffect) {
   }
   const auto rates = [&](const std::string& name) {
     std::vector<double> all;
-    std::ifstream metrics(dir / ("runs/" + name + "/metrics.jsonl"));
-    for (std::string line; std::getline(metrics, line);) {
-      const auto record = nlohmann::json::parse(line);
-      if (record.at("kind") == "train") all.push_back(record.at("lr").get<double>());
-    }
+    for (const auto& record : records_of(dir / ("runs/" + name), "train")) all.push_back(record.at("lr"));
     return all;
   };
   EXPECT_EQ(rates("seventh"), rates("base")) << "a fresh schedule";

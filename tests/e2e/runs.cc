@@ -56,13 +56,19 @@ nlohmann::json outcome_of(const std::string& run) {
   return outcome;
 }
 
+std::vector<nlohmann::json> records_of(const std::string& run, const std::string& kind) {
+  std::vector<nlohmann::json> records;
+  std::istringstream lines(read_file(run + "/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {
+    auto record = nlohmann::json::parse(line);
+    if (record.at("kind") == kind) records.push_back(std::move(record));
+  }
+  return records;
+}
+
 std::vector<int64_t> steps_logged(const std::string& run) {
   std::vector<int64_t> steps;
-  std::istringstream lines(read_file(run + "/metrics.jsonl"));
-  for (std::string line; std::getline(lines, line) && !lines.eof();) {  // the last line may still be being written
-    const auto record = nlohmann::json::parse(line);
-    if (record.at("kind") == "train") steps.push_back(record.at("step"));
-  }
+  for (const auto& record : records_of(run, "train")) steps.push_back(record.at("step"));
   return steps;
 }
 

@@ -30,8 +30,10 @@ inline const Words kAveraged = {"--optimizer", "adamw", "--lr", "0.001", "--ema"
 const std::string& finished_run(const Words& more = {});
 constexpr int kSteps = 12;
 
-nlohmann::json final_of(const std::string& run);            // null if there is no final.json, or it is none
-std::vector<int64_t> steps_logged(const std::string& run);  // of the train records in metrics.jsonl, in their order
+nlohmann::json final_of(const std::string& run);  // null if there is no final.json, or it is none
+// The records of metrics.jsonl of a kind ("train"), in their order; none of a line that is still being written.
+std::vector<nlohmann::json> records_of(const std::string& run, const std::string& kind);
+std::vector<int64_t> steps_logged(const std::string& run);  // those of the train records
 std::vector<int64_t> first_steps(int64_t count);            // 1, 2, … count
 
 // What must not depend on the number of ranks, or on how often a run was stopped.

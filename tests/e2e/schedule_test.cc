@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "lockstep/base/env.h"
 #include "runs.h"
@@ -16,11 +15,7 @@ using ::testing::HasSubstr;
 // Of the records of this kind, in their order.
 std::vector<double> logged(const std::string& run, const std::string& kind, const std::string& name) {
   std::vector<double> values;
-  std::istringstream lines(read_file(run + "/metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) {
-    const auto record = nlohmann::json::parse(line);
-    if (record.at("kind") == kind) values.push_back(record.at(name));
-  }
+  for (const auto& record : records_of(run, kind)) values.push_back(record.at(name));
   return values;
 }
 
