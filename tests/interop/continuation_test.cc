@@ -52,10 +52,10 @@ class Continuation : public testing::TestWithParam<Case> {
       options.classes = 10;
       const at::Tensor images = at::rand({kSteps, 8, 3, 32, 32});
       if (name == "resnet18") set(models::ResNet18(options, 1), images, {kSteps, 8});
-      if (name == "resnet50") set(models::ResNet50(options, 1), images, {kSteps, 8});
+      if (name == "resnet50") set(models::ResNet50(options, 1), at::rand({kSteps, 8, 3, 64, 64}), {kSteps, 8});
     } else if (name == "mobilenet_v2") {
       set(models::MobileNetV2(models::MobileNetV2Options{.classes = 10, .dropout = 0}, 1),
-          at::rand({kSteps, 8, 3, 32, 32}), {kSteps, 8});
+          at::rand({kSteps, 8, 3, 64, 64}), {kSteps, 8});
     } else if (name == "shufflenet_v2") {
       set(models::ShuffleNetV2(models::ShuffleNetV2Options{.classes = 10}, 1), at::rand({kSteps, 8, 3, 32, 32}),
           {kSteps, 8});
@@ -146,14 +146,16 @@ TEST_P(Continuation, WeGoOnFromPyTorchs) {
   expect_equal(trained(kFirst, kFirst + kFurther), theirs);
 }
 
+// The deep ones have bounded steps and two by two values to a channel: by SGD, or over one value, a difference of 1e-14
+// in the weights is one of 0.1 in the loss of step 5 in PyTorch alone.
 INSTANTIATE_TEST_SUITE_P(
     Interop, Continuation,
     testing::Values(Case{"lenet", "sgd", "SGD", {{"lr", 0.05}, {"momentum", 0.9}, {"weight_decay", 1e-4}}},
                     Case{"lenet", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"lenet", "rmsprop", "RMSprop", {{"lr", 0.001}, {"momentum", 0.9}}},
                     Case{"resnet18", "sgd", "SGD", {{"lr", 0.001}, {"momentum", 0.9}}},
-                    Case{"resnet50", "sgd", "SGD", {{"lr", 0.001}, {"momentum", 0.9}}},
-                    Case{"mobilenet_v2", "sgd", "SGD", {{"lr", 0.01}, {"momentum", 0.9}}},
+                    Case{"resnet50", "adamw", "AdamW", {{"lr", 1e-4}}},
+                    Case{"mobilenet_v2", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"shufflenet_v2", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"unet", "rmsprop", "RMSprop", {{"lr", 1e-4}, {"momentum", 0.9}, {"weight_decay", 1e-8}}},
                     Case{"unet", "adamw", "AdamW", {{"lr", 0.001}, {"weight_decay", 1e-8}}},
