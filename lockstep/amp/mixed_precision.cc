@@ -54,9 +54,13 @@ at::Tensor MixedPrecision::cast_input(const at::Tensor& input) const {
 // The scale may have changed since the gradients were computed, by the step of another result that was there, too.
 void MixedPrecision::check_scale(const FoldedGradients& gradients, int loss_id) const {
   const double now = loss_scale(loss_id), before = judged_[static_cast<size_t>(loss_id)].scale;
-  if (gradients.loss_scale == now || gradients.loss_scale == before) return;
-  throw ConfigError("amp: the gradients are those of a loss times ", gradients.loss_scale, ", and the loss scale is ",
-                    now, "; step each result of run() before the next but one, and give this to run: run(…, mixed)");
+  if (gradients.loss_scale != now && gradients.loss_scale != before) {
+    throw ConfigError("amp: the gradients are those of a loss times ", gradients.loss_scale, ", and the loss scale is ",
+                      now, "; step each result of run() before the next but one, and give this to run: run(…, mixed)");
+  }
+  if (gradients.loss_id == FoldedGradients::kNoLoss || gradients.loss_id == loss_id) return;
+  throw ConfigError("amp: a result of loss ", gradients.loss_id, " is given as one of loss ", loss_id,
+                    ", whose scale it would change; give step() and unscale() the loss_id that run() had");
 }
 
 std::optional<bool> MixedPrecision::Judged::verdict_on(const FoldedGradients& gradients) const {

@@ -29,8 +29,9 @@ struct DdpOptions {
   bool find_unused_parameters = false;  // walks each lane's graph before its backward (unused_parameters.h)
   bool static_graph = false;  // all steps use the same parameters as the first, equally often (static_graph.h)
 
-  // The loss of run() may reach tensors that are trained and are no parameters of a wrapped network: each rank's own.
-  // Otherwise they are an error, where there are several ranks, for their gradients are not folded.
+  // The loss of run() may reach tensors that are trained and are no parameters of a wrapped network: each rank's own,
+  // with the loss scale in their gradients. Otherwise they are an error of several ranks, which would not fold their
+  // gradients, and of a loss scale, which nobody would take out.
   bool own_parameters = false;
 
   bool gradient_average = true;        // hand-driven loops get the mean over ranks, not the sum

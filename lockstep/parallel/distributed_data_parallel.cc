@@ -7,10 +7,9 @@
 #include "lockstep/amp/autocast.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/exception_text.h"
+#include "lockstep/base/lanes_fit.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/base/plain_nan.h"
-#include "lockstep/optim/held_gradient.h"
-#include "lockstep/parallel/gradients/graph_walk.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
@@ -21,20 +20,6 @@
 
 namespace lockstep::parallel {
 namespace {
-
-void check_lanes(const StepPlan& step, const std::string& whose) {
-  if (step.samples < 1) throw ConfigError(whose, ": a global batch of ", step.samples, " samples; leave the step out");
-  int first = step.lanes[0].index, last = first;
-  for (const StepPlan::Lane& lane : step.lanes) {
-    if (lane.samples < 0) throw ConfigError(whose, ": lane ", lane.index, " has ", lane.samples, " samples");
-    first = std::min(first, lane.index);
-    last = std::max(last, lane.index);
-  }
-  if (last - first < static_cast<int>(step.lanes.size())) return;
-  throw ConfigError(whose, ": a rank's lanes follow each other, as World::own_lanes() gives them, and these are ",
-                    step.lanes.size(), " from ", first, " to ", last,
-                    "; otherwise the sums' order would depend on the number of ranks");
-}
 
 // Checks that the model may be wrapped and that all ranks hold the same, before anything uses it: an earlier wrapper of
 // one that is refused goes on as it was.
@@ -79,12 +64,18 @@ DistributedDataParallel::~DistributedDataParallel() = default;
 
 StepResult DistributedDataParallel::run(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                         double loss_scale, double decision) {
-  return run_with({this}, step, loss_of, loss_scale, decision);
+  return run_all({this}, step, loss_of, {.factor = loss_scale}, decision);
 }
 
 StepResult DistributedDataParallel::run_together(const std::vector<DistributedDataParallel*>& networks,
                                                  const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
                                                  double loss_scale, double decision) {
+  return run_all(networks, step, loss_of, {.factor = loss_scale}, decision);
+}
+
+StepResult DistributedDataParallel::run_all(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
+                                            const std::function<at::Tensor(size_t)>& loss_of, const LossScale& scale,
+                                            double decision) {
   if (networks.empty()) throw ConfigError("run_together: no network");
   for (const auto* each : networks) {
     if (each->world_ != networks[0]->world_) throw ConfigError("run_together: the networks are of different worlds");
@@ -92,7 +83,7 @@ StepResult DistributedDataParallel::run_together(const std::vector<DistributedDa
       throw ConfigError("run_together: a network is given twice; give each once");
     }
   }
-  return networks[0]->run_with(networks, step, loss_of, loss_scale, decision);
+  return networks[0]->run_with(networks, step, loss_of, scale, decision);
 }
 
 StepResult DistributedDataParallel::run_together(const std::vector<DistributedDataParallel*>& networks,
@@ -102,33 +93,23 @@ StepResult DistributedDataParallel::run_together(const std::vector<DistributedDa
     const amp::AutocastScope autocast = mixed.autocast();
     return loss_of(lane);
   };
-  for (auto* each : networks) {
-    check_given(*each->module_, mixed, step.number + each->options_.first_step);
-    const bool holds = std::ranges::any_of(each->weights_->all(), [](const at::Tensor& weight) {
-      return weight.grad().defined() && optim::loss_scale_of(weight.grad()) != 1;
-    });
-    if (holds && each->loss_id_ != loss_id) {
-      throw ConfigError(each->name_of(step), ": .grad holds gradients of loss ", each->loss_id_, ", and those of loss ",
-                        loss_id,
-                        " can't be added, for each has a scale of its own; step and zero_grad() between them, "
-                        "return the sum of both losses from one run(), or give both one loss_id");
-    }
-    each->loss_id_ = loss_id;
-  }
-  return run_together(networks, step, in_autocast, mixed.loss_scale(loss_id), decision);
+  return run_all(networks, step, in_autocast, {.mixed = &mixed, .loss_id = loss_id}, decision);
 }
 
 StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataParallel*>& networks,
                                              const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of,
-                                             double loss_scale, double decision) {
+                                             const LossScale& scale, double decision) {
   for (const auto* each : networks) each->check_usable("run");
   auto& comm = world_->communicator();
   const LaneGenerators::Kept kept(generators_);
   try {
-    if (step.lanes.empty()) throw ConfigError(name_of(step), ": rank ", world_->rank(), " has no lanes");
-    check_lanes(step, name_of(step));
+    check_plan(step);
+    for (const auto* each : networks) {
+      if (scale.mixed != nullptr) check_given(*each->module_, *scale.mixed, step.number + each->options_.first_step);
+    }
+    const double loss_scale = scale.mixed != nullptr ? scale.mixed->loss_scale(scale.loss_id) : scale.factor;
     if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
-    begin_step(networks, step, loss_scale);
+    begin_step(networks, step, loss_scale, scale.loss_id);
     StepNotes own;
     (world_->rank() == 0 ? own.decision : own.others) = decision;
     for (const auto* each : stepped_)
@@ -144,7 +125,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     const std::vector<std::string> unfolded = unfolded_gradients();
     own.unfolded = hash_of(unfolded);
     NotesFold notes(own, step.number + options_.first_step, comm);
-    StepResult result{.loss_scale = loss_scale, .run = next_run()};
+    StepResult result{.loss_scale = loss_scale, .loss_id = scale.loss_id, .run = next_run()};
     std::vector<LateNumber> squares;
     std::vector<std::shared_ptr<const amp::MarkedWeights>> weights;
     for (auto* each : stepped_) {
@@ -182,6 +163,25 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
   }
 }
 
+void DistributedDataParallel::check_plan(const StepPlan& step) const {
+  if (step.lanes.empty()) throw ConfigError(name_of(step), ": rank ", world_->rank(), " has no lanes");
+  if (step.samples < 1) {
+    throw ConfigError(name_of(step), ": a global batch of ", step.samples, " samples; leave the step out");
+  }
+  const int count = static_cast<int>(step.lanes.size());
+  bool is_own = lanes_fit(count * world_->size(), world_->size());
+  for (int i = 0; i < count; ++i) {
+    const StepPlan::Lane& lane = step.lanes[static_cast<size_t>(i)];
+    if (lane.samples < 0) throw ConfigError(name_of(step), ": lane ", lane.index, " has ", lane.samples, " samples");
+    is_own = is_own && lane.index == world_->rank() * count + i;
+  }
+  if (is_own) return;
+  throw ConfigError(name_of(step), ": rank ", world_->rank(), " of ", world_->size(), " has ", count,
+                    " lanes from number ", step.lanes[0].index,
+                    " on; a rank's lanes follow each other, those of rank 0 first, as World::own_lanes() gives them: "
+                    "otherwise the sums' order would depend on the number of ranks");
+}
+
 std::string DistributedDataParallel::name_of(const StepPlan& step) const {
   return cat("step ", step.number + options_.first_step);
 }
@@ -211,7 +211,7 @@ std::vector<std::string> DistributedDataParallel::unfolded_gradients() const {
 
 // Other networks that take part are not stepped: they get no gradients, and their buffers follow the lanes.
 void DistributedDataParallel::begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
-                                         double loss_scale) {
+                                         double loss_scale, int loss_id) {
   const size_t lanes = step.lanes.size();
   if (std::exchange(number_, step.number) != step.number) runs_of_number_ = 0;
   stepped_ = networks;
@@ -227,8 +227,10 @@ void DistributedDataParallel::begin_step(const std::vector<DistributedDataParall
   for (auto* each : stepped_) {
     check_scale(*each->module_, loss_scale, step.number + options_.first_step);
     each->network_.check_parameters();
-    each->reducer_.begin_step(
-        lanes, {.delayed = stepped_.size() > 1, .loss_scale = loss_scale, .number = step.number + options_.first_step});
+    each->reducer_.begin_step(lanes, {.delayed = stepped_.size() > 1,
+                                      .loss_scale = loss_scale,
+                                      .loss_id = loss_id,
+                                      .number = step.number + options_.first_step});
   }
 }
 
@@ -311,27 +313,17 @@ bool DistributedDataParallel::may_record(const StepPlan& step) {
   return step.lanes.size() == 1 && present_.size() == 1;
 }
 
-// A trained tensor that no wrapped network has is seen by its being there in two steps: an input that requires a
-// gradient is another one each time.
-void DistributedDataParallel::check_leaves(const at::Tensor& loss, const std::string& whose) {
-  constexpr int kLooks = 2;
-  if (world_->size() == 1 || options_.own_parameters || looks_ == kLooks) return;
-  ++looks_;
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> outside;
-  for (const at::Tensor& leaf : leaves_of(loss)) {
-    if (std::any_of(present_.begin(), present_.end(), [&](const auto* each) { return each->shares(leaf); })) continue;
-    const bool again = std::any_of(outside_.begin(), outside_.end(), [&](const auto& before) {
-      return before._unsafe_get_target() == leaf.unsafeGetTensorImpl();
-    });
-    if (again) {
-      throw ConfigError(whose, ": the loss reaches a tensor of shape ", leaf.sizes(),
-                        " that is trained and is no parameter of a wrapped network: its gradient would be this rank's "
-                        "alone; wrap its module too (run_together), register it in the network, or give an input that "
-                        "needs a gradient as a new tensor each time (DdpOptions::own_parameters allows it)");
-    }
-    outside.emplace_back(leaf.getIntrusivePtr());
-  }
-  outside_ = std::move(outside);
+// Nobody folds the gradient of a trained tensor that no wrapped network has, or takes the loss scale out of it.
+void DistributedDataParallel::check_leaves(const StepPlan& step, const at::Tensor& loss, double loss_scale) {
+  if (options_.own_parameters || (world_->size() == 1 && loss_scale == 1)) return;
+  const at::Tensor trained = outside_.find_trained(loss);
+  if (!trained.defined()) return;
+  const std::string left = world_->size() > 1 ? "its gradient would be this rank's alone"
+                                              : cat("its gradient would keep the loss scale of ", loss_scale);
+  throw ConfigError(name_of(step), ": the loss reaches a tensor of shape ", trained.sizes(),
+                    " that is trained and is no parameter of a wrapped network: ", left,
+                    "; wrap its module too (run_together), or register it in the network. An input that needs a "
+                    "gradient is to be a new tensor each time (DdpOptions::own_parameters allows it)");
 }
 
 LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
@@ -373,7 +365,7 @@ LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
     } else {
       if (may) generators_.seed(own_seed);  // a recording that was refused has drawn as well
       loss = compute();
-      if (lane == 0) check_leaves(loss, name_of(step));
+      if (lane == 0) check_leaves(step, loss, loss_scale);
       for (auto* each : stepped_) each->reducer_.expect(loss);
       // A loss in 16 bits times its scale may be too large for them.
       const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;

@@ -27,6 +27,7 @@
 #include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/lane_graph.h"
 #include "lockstep/parallel/lane_losses.h"
+#include "lockstep/parallel/outside_leaves.h"
 #include "lockstep/parallel/reducer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 #include "lockstep/parallel/wrapped_networks.h"
@@ -42,7 +43,7 @@ struct StepPlan {
   };
   int64_t number = 0;       // the step's number, from the start of the run
   int64_t samples = 0;      // of the global batch
-  std::vector<Lane> lanes;  // this rank's, ascending, without gaps: only then bits don't depend on the number of ranks
+  std::vector<Lane> lanes;  // this rank's, as World::own_lanes() numbers them
 };
 
 // The results of a step, equal on all ranks and at any number of ranks. Of one rank's step on a GPU the first two are
@@ -53,6 +54,8 @@ struct StepResult {
   double decision = 0;    // the value that rank 0 passed to run()
   double others = 0;      // the values that the other ranks passed, added up
   double loss_scale = 1;  // the factor of the losses, which is in the gradients
+  static constexpr int kNoLoss = amp::FoldedGradients::kNoLoss;
+  int loss_id = kNoLoss;  // of MixedPrecision's losses
   int64_t gradients = 0;  // how many parameters have one
   uint64_t run = 0;       // differs from that of every other run of the process
   at::Tensor overflow;    // amp::FoldedGradients'; so are the marks
@@ -60,6 +63,7 @@ struct StepResult {
   operator amp::FoldedGradients() const {
     return {.square_sum = square_sum,
             .loss_scale = loss_scale,
+            .loss_id = loss_id,
             .gradients = gradients,
             .run = run,
             .overflow = overflow,
@@ -193,17 +197,26 @@ class DistributedDataParallel {
   const std::shared_ptr<CommHook>& comm_hook() const { return options_.comm_hook; }  // null without one
 
  private:
+  struct LossScale {
+    double factor = 1;  // without `mixed`, whose loss has its own
+    const amp::MixedPrecision* mixed = nullptr;
+    int loss_id = StepResult::kNoLoss;
+  };
   void check_usable(const char* call) const;
   std::string name_of(const StepPlan& step) const;  // for messages: "step 3"
+  static StepResult run_all(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
+                            const std::function<at::Tensor(size_t)>& loss_of, const LossScale& scale, double decision);
   StepResult run_with(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
-                      const std::function<at::Tensor(size_t)>& loss_of, double loss_scale, double decision);
-  void begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step, double loss_scale);
+                      const std::function<at::Tensor(size_t)>& loss_of, const LossScale& scale, double decision);
+  void check_plan(const StepPlan& step) const;
+  void begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step, double loss_scale,
+                  int loss_id);
   void end_step() noexcept;
   bool is_stepped(const WrappedNetwork& network) const;
   std::vector<std::string> unfolded_gradients() const;
   void set_in_function(size_t lane, bool in_function);
   bool may_record(const StepPlan& step);
-  void check_leaves(const at::Tensor& loss, const std::string& whose);
+  void check_leaves(const StepPlan& step, const at::Tensor& loss, double loss_scale);
   LaneLoss run_lane(const StepPlan& step, size_t lane, const std::function<at::Tensor(size_t)>& loss_of,
                     double loss_scale);
   LateNumber run_lanes(const StepPlan& step, const std::function<at::Tensor(size_t)>& loss_of, double loss_scale);
@@ -227,9 +240,7 @@ class DistributedDataParallel {
   std::vector<bool> in_function_;                      // in a step, by lane: its function is under way
   int64_t number_ = -1;                                // of the last step
   uint64_t runs_of_number_ = 0;                        // that are over, one for each of its losses
-  int loss_id_ = 0;                                    // of the last run
-  int looks_ = 0;                                      // at leaves of losses
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> outside_;  // those that the last look has found in no network
+  OutsideLeaves outside_;
   LaneGenerators generators_;
   std::unique_ptr<LaneGraph> graph_;                        // null where lanes are not recorded
   std::vector<std::shared_ptr<torch::nn::Module>> layers_;  // of what may be recorded

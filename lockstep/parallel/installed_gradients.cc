@@ -8,9 +8,10 @@
 
 namespace lockstep::parallel {
 
-void InstalledGradients::begin(int64_t number) {
+void InstalledGradients::begin(int64_t number, int loss_id) {
   installed_.clear();
   number_ = number;
+  loss_id_ = loss_id;
 }
 
 void InstalledGradients::add(const NamedParameter& parameter, const at::Tensor& gradient) {
@@ -39,6 +40,13 @@ void InstalledGradients::refuse_unused(const NamedParameter& parameter, int64_t 
       "step ", number, ": .grad of ", parameter.name, " still holds the gradient of ", whose,
       "; call the module's zero_grad() after every update: an optimizer's leaves out parameters that it does not "
       "have. To add up the losses of one step, give run() one number");
+}
+
+void InstalledGradients::check_loss(int loss_id, int64_t number) const {
+  if (loss_id == loss_id_ || loss_id == kNoLoss || loss_id_ == kNoLoss) return;
+  throw ConfigError("step ", number, ": .grad holds gradients of loss ", loss_id_, ", and those of loss ", loss_id,
+                    " can't be added, for each has a scale of its own; step and zero_grad() between them, return the "
+                    "sum of both losses from one run(), or give both one loss_id");
 }
 
 void check_scale(const NamedParameter& parameter, double there, double added) {

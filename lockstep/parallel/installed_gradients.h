@@ -17,8 +17,10 @@ class InstalledGradients {
   static constexpr int64_t kNoNumber = -1;        // of passes by hand
   static constexpr int64_t kBeforeWrapping = -2;  // of what is there when the network is wrapped
 
-  // Begins with the first parameter's gradient of step `number`.
-  void begin(int64_t number);
+  static constexpr int kNoLoss = -1;  // of none of MixedPrecision's losses
+
+  // Begins with the first parameter's gradient of step `number`, of loss `loss_id`.
+  void begin(int64_t number, int loss_id = kNoLoss);
   void add(const NamedParameter& parameter, const at::Tensor& gradient);
 
   int64_t number() const { return number_; }  // of the step
@@ -30,6 +32,8 @@ class InstalledGradients {
   bool is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient) const;
   // Throws ConfigError: it is still there in step `number`, and was not used.
   [[noreturn]] void refuse_unused(const NamedParameter& parameter, int64_t number) const;
+  // Throws ConfigError unless those of loss `loss_id` of step `number`, with a scale of its own, may be added to them.
+  void check_loss(int loss_id, int64_t number) const;
 
  private:
   struct Installed {
@@ -39,6 +43,7 @@ class InstalledGradients {
 
   std::vector<Installed> installed_;  // by parameter
   int64_t number_ = kNoNumber;
+  int loss_id_ = kNoLoss;
 };
 
 // Throws ConfigError unless a gradient in .grad has the loss scale of those that are about to be added to it.

@@ -63,13 +63,7 @@ Reducer::Reducer(const std::vector<NamedParameter>& parameters, comm::Communicat
 // The step begins, and its lanes or passes are announced one by one.
 
 void Reducer::begin(Step step) {
-  for (const auto& parameter : parameters_) {
-    if (!parameter.tensor.requires_grad()) {
-      throw ConfigError(parameter.name,
-                        " required a gradient when DistributedDataParallel was made, and does not now; "
-                        "make it anew after freezing");
-    }
-  }
+  check_trained(parameters_);
   for (auto& sum : lane_sums_) sum.clear();  // a pass may have ended with an error
   sparse_.clear();
   predivide(step);
@@ -103,6 +97,7 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
   begin({.delayed = settings.delayed || options_.delay_allreduce,
          .number = settings.number,
          .loss_scale = settings.loss_scale,
+         .loss_id = settings.loss_id,
          .lanes = lanes});
   leftovers_.begin_step(parameters_.size());
   const c10::AutoGradMode no_grad(false);
@@ -122,6 +117,7 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
       const bool same_step = settings.number == installed_.number() && settings.number != StepSettings::kNoNumber;
       if (!same_step && !std::isfinite(square_sum_)) continue;  // of a step that was skipped
       if (!same_step) installed_.refuse_unused(parameters_[i], settings.number);
+      if (scale != 1) installed_.check_loss(settings.loss_id, settings.number);
       check_scale(parameters_[i], scale, step_.loss_scale);
       // The part of a flat bucket is about to be written.
       leftovers_.set_common(i, there.is_sparse() ? there : owned(there, folded_[i].tensor));
@@ -318,7 +314,7 @@ void Reducer::finish() {
 }
 
 void Reducer::install(std::vector<at::Tensor> gradients) {
-  installed_.begin(step_.number);
+  installed_.begin(step_.number, step_.loss_id);
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const bool unused = static_graph_ ? static_graph_->unused(i) : unused_.unused(i);
     at::Tensor gradient = unused ? at::Tensor() : std::move(gradients[i]);

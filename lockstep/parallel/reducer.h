@@ -62,6 +62,7 @@ struct StepSettings {
   // backward reaches their parameters on others, for it has no samples, or does not use all of them.
   bool delayed = false;
   double loss_scale = 1;  // the factor of the losses (GradBucket)
+  int loss_id = InstalledGradients::kNoLoss;
   int64_t number = kNoNumber;
   static constexpr int64_t kNoNumber = InstalledGradients::kNoNumber;
 };
@@ -137,6 +138,7 @@ class Reducer {
     bool delayed = false;
     int64_t number = StepSettings::kNoNumber;
     double loss_scale = 1;
+    int loss_id = InstalledGradients::kNoLoss;
     size_t lanes = 1;         // of this rank
     size_t lane = 0;          // the selected one
     double scale = 1;         // multiplies this rank's sums before they are folded

@@ -102,6 +102,10 @@ void WrappedNetwork::put_gradients_back() noexcept {
   aside_.clear();
 }
 
+bool is_wrapped(const at::Tensor& parameter) {
+  return std::ranges::any_of(registered(), [&](const WrappedNetwork* each) { return each->shares(parameter); });
+}
+
 bool are_unfolded(const std::vector<at::Tensor>& parameters) {
   return std::any_of(registered().begin(), registered().end(), [&](const WrappedNetwork* network) {
     const auto is_its_own = [&](const at::Tensor& each) { return network->shares(each); };

@@ -76,6 +76,9 @@ class WrappedNetwork {
   bool in_step_ = false, in_function_ = false, unfolded_ = false;
 };
 
+// Whether it is a trained parameter of a wrapped network of any world.
+bool is_wrapped(const at::Tensor& parameter);
+
 // Whether one of these parameters belongs to a wrapped network whose gradients are unfolded.
 bool are_unfolded(const std::vector<at::Tensor>& parameters);
 

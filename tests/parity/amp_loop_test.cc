@@ -274,6 +274,7 @@ RANK_PROGRAM(masters_of_two_scales) {
   auto result = ddp.run(
       step, [&](size_t i) { return loss_of(net, step, i, 1.0 / 1024); }, mixed, /*loss_id=*/0);
   result.loss_scale = 256;  // as the other loss's result has it
+  result.loss_id = 1;
   EXPECT_THAT(refusal([&] { mixed.step(sgd, result, {}, /*loss_id=*/1); }), HasSubstr("a loss scale of 65536 in it"));
 }
 TEST(AmpLoop, MastersTakeGradientsOfTheirScaleAlone) { expect_ranks_pass("masters_of_two_scales", 1); }

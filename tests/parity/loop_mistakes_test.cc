@@ -51,7 +51,7 @@ TEST(LoopMistakes, ALossWithoutAGraphNamesItsLane) {
   EXPECT_EQ(results[0].exit_code, 69) << results[0].output;
 }
 
-// A module that is trained and was not wrapped. argument: "", or what makes it right.
+// A module that is trained and was not wrapped. argument: "", what makes it right, or when it comes.
 RANK_PROGRAM(forgotten_head) {
   const auto world = join_world(context);
   at::manual_seed(1);
@@ -60,12 +60,16 @@ RANK_PROGRAM(forgotten_head) {
   std::optional<DistributedDataParallel> wrapped;
   if (context.argument == "wrapped") wrapped.emplace(head.ptr(), world);
   if (context.argument == "frozen") head->weight.requires_grad_(false), head->bias.requires_grad_(false);
-  for (int64_t number = 0; number < 4; ++number) {
+  torch::optim::SGD sgd(head->parameters(), 0.1);
+  const Tensor points = at::ones({2, 4}).requires_grad_();  // as a network of physics has them, the same each time
+  for (int64_t number = 0; number < 70; ++number) {
     net->zero_grad();
     head->zero_grad();
+    const bool joins = number >= (context.argument == "late" ? 60 : 0);
     const auto loss = [&](size_t) {
       const Tensor input = at::ones({2, 4}).requires_grad_();  // as a gradient penalty has it, another one each time
-      return head->forward(net->forward(input)).square().mean();
+      const Tensor features = net->forward(input + points);
+      return (joins ? head->forward(features) : features).square().mean();
     };
     const StepPlan step = plan(*world, number, 4);
     if (wrapped) {
@@ -73,6 +77,7 @@ RANK_PROGRAM(forgotten_head) {
     } else {
       ddp.run(step, loss);
     }
+    if (context.argument != "unused") sgd.step();  // features that another network has learnt
   }
 }
 TEST(LoopMistakes, ATrainedModuleThatIsNotWrappedIsNamed) {
@@ -81,9 +86,64 @@ TEST(LoopMistakes, ATrainedModuleThatIsNotWrappedIsNamed) {
       EXPECT_EQ(result.exit_code, 2) << result.output;
       EXPECT_THAT(result.output, HasSubstr("step 1: the loss reaches a tensor of shape ["));
     }
-    for (const char* right : {"allowed", "wrapped", "frozen"}) expect_ranks_pass("forgotten_head", ranks, right);
+    for (const auto& result : Ranks("forgotten_head", ranks, "late").wait()) {
+      EXPECT_THAT(result.output, HasSubstr("step 65: the loss reaches a tensor of shape ["));
+    }
+    for (const char* right : {"allowed", "wrapped", "frozen", "unused"})
+      expect_ranks_pass("forgotten_head", ranks, right);
   }
   expect_ranks_pass("forgotten_head", 1);
+}
+
+// A second loss in some steps, which has a weight of its own that is learnt: two runs of one number.
+RANK_PROGRAM(forgotten_weight) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::Linear net(4, 3);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const Tensor weight = at::ones({1}).requires_grad_();
+  torch::optim::SGD sgd({weight}, 0.1);
+  for (int64_t number = 0; number < 3; ++number) {
+    net->zero_grad();
+    ddp.run(plan(*world, number, 4), [&](size_t) { return loss_of(net) * weight.sum(); });
+    ddp.run(plan(*world, number, 4), [&](size_t) { return loss_of(net); });
+    sgd.step();
+  }
+}
+TEST(LoopMistakes, ALearnedWeightOfOneOfTwoLossesIsNamed) {
+  for (const auto& result : Ranks("forgotten_weight", 2).wait()) {
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("step 1: the loss reaches a tensor of shape [1] that is trained"));
+  }
+  expect_ranks_pass("forgotten_weight", 1);
+}
+
+// The same in mixed precision, where its optimizer would take 65536 times its gradient. argument: the dtype.
+RANK_PROGRAM(scaled_weight) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::Linear net(4, 3);
+  torch::optim::SGD sgd(net->parameters(), 0.1);
+  const at::ScalarType dtype = context.argument == "fp16" ? at::kHalf : at::kBFloat16;
+  amp::MixedPrecision mixed({net.get()}, {sgd}, {.dtype = dtype});
+  DistributedDataParallel ddp(net.ptr(), world);
+  const Tensor weight = at::ones({1}).requires_grad_();
+  torch::optim::SGD own({weight}, 0.1);
+  for (int64_t number = 0; number < 3; ++number) {
+    const auto result = ddp.run(
+        plan(*world, number, 4), [&](size_t) { return loss_of(net).to(at::kFloat) * weight.sum(); }, mixed);
+    mixed.step(sgd, result);
+    mixed.zero_grad(sgd);
+    own.step();
+    own.zero_grad();
+  }
+}
+TEST(LoopMistakes, ATrainedTensorWhoseGradientKeepsTheLossScaleIsNamed) {
+  for (const auto& result : Ranks("scaled_weight", 1, "fp16").wait()) {
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("its gradient would keep the loss scale of "));
+  }
+  expect_ranks_pass("scaled_weight", 1, "bf16");
 }
 
 // argument: the plan.
@@ -93,12 +153,26 @@ RANK_PROGRAM(odd_plan) {
   DistributedDataParallel ddp(net.ptr(), world);
   StepPlan step{.number = 0, .samples = 4, .lanes = {{context.rank, 1}, {context.rank + 2, 1}}};
   if (context.argument == "negative") step.lanes = {{2 * context.rank, 3}, {2 * context.rank + 1, -1}};
+  if (context.argument == "reversed") step.lanes = {{2 - 2 * context.rank, 1}, {3 - 2 * context.rank, 1}};
+  if (context.argument == "descending") step.lanes = {{2 * context.rank + 1, 1}, {2 * context.rank, 1}};
+  if (context.argument == "uneven") {
+    step.lanes = {{3 * context.rank, 1}};
+    if (context.rank == 0) step.lanes.push_back({1, 1}), step.lanes.push_back({2, 1});
+  }
+  if (context.argument == "three") {
+    step = {.number = 0, .samples = 6, .lanes = {}};
+    for (int i = 0; i < 3; ++i) step.lanes.push_back({3 * context.rank + i, 1});
+  }
   if (context.argument == "empty") step = {.number = 0, .samples = 0, .lanes = {{context.rank, 0}}};
   ddp.run(step, [&](size_t) { return loss_of(net); });
 }
 TEST(LoopMistakes, PlansThatCanNotBeRightAreRefused) {
   for (const auto& [argument, text] : {std::pair{"gaps", "a rank's lanes follow each other"},
                                        {"negative", "has -1 samples"},
+                                       {"reversed", "a rank's lanes follow each other, those of rank 0 first"},
+                                       {"descending", "a rank's lanes follow each other"},
+                                       {"uneven", "a rank's lanes follow each other"},
+                                       {"three", "a rank's lanes follow each other"},
                                        {"empty", "a global batch of 0 samples"}}) {
     for (const auto& result : Ranks("odd_plan", 2, argument).wait()) {
       EXPECT_EQ(result.exit_code, 2) << result.output;
@@ -125,6 +199,45 @@ RANK_PROGRAM(two_losses) {
   ddp.run(plan(*world, 3, 2), loss, mixed, 0);
   ddp.run(plan(*world, 3, 2), loss, mixed, 1);
 }
+// A result that is given as another loss's, whose scale it would change. argument: "step" or "unscale".
+RANK_PROGRAM(another_losses_result) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  torch::optim::SGD sgd(net->parameters(), 0.1);
+  amp::MixedPrecision mixed({net.get()}, {sgd}, {.dtype = at::kHalf, .num_losses = 2});
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto result = ddp.run(
+      plan(*world, 0, 2), [&](size_t) { return loss_of(net).to(at::kFloat); }, mixed, /*loss_id=*/1);
+  if (context.argument == "unscale") mixed.unscale(sgd, result);
+  mixed.step(sgd, result);
+}
+TEST(LoopMistakes, AResultIsSteppedAsThatOfItsLoss) {
+  for (const char* call : {"step", "unscale"}) {
+    for (const auto& result : Ranks("another_losses_result", 1, call).wait()) {
+      EXPECT_EQ(result.exit_code, 2) << result.output;
+      EXPECT_THAT(result.output, HasSubstr("a result of loss 1 is given as one of loss 0"));
+    }
+  }
+}
+
+// Gradients that an update has used are dropped by the next run: such loops need no zero_grad().
+RANK_PROGRAM(two_losses_without_zero_grad) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.1}});
+  amp::MixedPrecision mixed({net.get()}, {*sgd}, {.dtype = at::kHalf, .num_losses = 2});
+  DistributedDataParallel ddp(net.ptr(), world);
+  for (int64_t number = 0; number < 6; ++number) {
+    const int loss_id = static_cast<int>(number % 2);
+    const auto result = ddp.run(
+        plan(*world, number, 2), [&](size_t) { return loss_of(net).to(at::kFloat); }, mixed, loss_id);
+    EXPECT_FALSE(mixed.step(*sgd, result, {}, loss_id).skipped);
+  }
+}
+TEST(LoopMistakes, LossesThatTakeTurnsNeedNoZeroGrad) {
+  for (const int ranks : {1, 2}) expect_ranks_pass("two_losses_without_zero_grad", ranks);
+}
+
 TEST(LoopMistakes, LossesWithScalesOfTheirOwnDoNotShareAnUpdate) {
   for (const int ranks : {1, 2}) {
     for (const auto& result : Ranks("two_losses", ranks).wait()) {

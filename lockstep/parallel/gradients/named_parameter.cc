@@ -60,6 +60,15 @@ std::string some_of(const std::vector<std::string>& names) {
   return names.size() > 3 ? lockstep::cat(text, " and ", names.size() - 3, " more") : text;
 }
 
+void check_trained(const std::vector<NamedParameter>& parameters) {
+  for (const auto& parameter : parameters) {
+    if (parameter.tensor.requires_grad()) continue;
+    throw ConfigError(parameter.name,
+                      " required a gradient when DistributedDataParallel was made, and does not now; "
+                      "make it anew after freezing");
+  }
+}
+
 void refuse_new(const std::string& name) {
   throw ConfigError("DistributedDataParallel: ", name,
                     " requires a gradient now and did not when the module was wrapped, so it would not be folded; "

@@ -30,6 +30,8 @@ std::vector<NamedParameter> joined(std::vector<NamedParameter> first, const std:
 // The first three names, and how many more there are.
 std::string some_of(const std::vector<std::string>& names);
 
+// Throws ConfigError for one of those that are folded that requires no gradient any more.
+void check_trained(const std::vector<NamedParameter>& parameters);
 // Throws ConfigError for a parameter that requires a gradient and is not one of those that are folded.
 [[noreturn]] void refuse_new(const std::string& name);
 
