@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "lockstep/base/fnv.h"
@@ -91,9 +92,9 @@ bool GradientMarks::have_changed(const std::function<bool(const at::Tensor& weig
   return false;
 }
 
-double GradientMarks::square_sum() const {
+double GradientMarks::square_sum(double loss_scale) const {
   double sum = 0;
-  for (const auto& network : networks_) sum += square_sum_of_gradients(network->all());
+  for (const auto& network : networks_) sum += square_sum_of_gradients(network->all(), loss_scale);
   return sum;
 }
 
@@ -105,21 +106,30 @@ int64_t GradientMarks::gradients() const {
   return count;
 }
 
-double square_sum_of_gradients(std::span<const at::Tensor> weights) {
+double square_sum_of_gradients(std::span<const at::Tensor> weights, double loss_scale) {
   const c10::AutoGradMode no_grad(false);
+  std::map<double, std::vector<at::Tensor>> by_scale;
+  for (const at::Tensor& weight : weights) {
+    if (weight.grad().defined()) by_scale[optim::loss_scale_of(weight.grad())].push_back(weight);
+  }
   const optim::UseHeldGradients held;
   double sum = 0;
-  std::vector<at::Tensor> on_device;
-  for (const at::Tensor& each : optim::gradients_of(weights)) {
-    const at::Tensor gradient = each.is_complex() ? at::view_as_real(each) : each;
-    if (gradient.is_cpu()) {
-      const bool dense = gradient.is_non_overlapping_and_dense();
-      sum += optim::gradient_square_sum(dense ? gradient : gradient.contiguous(), 1);
-    } else {
-      on_device.push_back(gradient);
+  for (const auto& [scale, of_scale] : by_scale) {
+    const double multiplier = loss_scale / scale;
+    std::vector<at::Tensor> on_device;
+    for (const at::Tensor& each : optim::gradients_of(of_scale)) {
+      const at::Tensor gradient = each.is_complex() ? at::view_as_real(each) : each;
+      if (gradient.is_cpu()) {
+        const bool dense = gradient.is_non_overlapping_and_dense();
+        sum += optim::gradient_square_sum(dense ? gradient : gradient.contiguous(), multiplier);
+      } else {
+        on_device.push_back(gradient);
+      }
     }
+    if (on_device.empty()) continue;
+    const at::Tensor norms = at::stack(at::_foreach_norm(on_device, 2, at::kDouble));
+    sum += multiplier * multiplier * norms.square().sum().item<double>();
   }
-  if (!on_device.empty()) sum += at::stack(at::_foreach_norm(on_device, 2, at::kDouble)).square().sum().item<double>();
   return sum;
 }
 

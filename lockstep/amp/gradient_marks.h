@@ -50,7 +50,7 @@ class GradientMarks {
   bool is_marked(const at::Tensor& weight) const { return weight.grad().defined() && look_at(weight) == Found::kSame; }
 
   // That of square_sum_of_gradients() over all networks.
-  double square_sum() const;
+  double square_sum(double loss_scale) const;
   // How many weights have a gradient.
   int64_t gradients() const;
 
@@ -66,7 +66,8 @@ class GradientMarks {
   std::shared_ptr<const std::vector<std::vector<Mark>>> marks_;  // by network and weight
 };
 
-// The sum of squares of the weights' present gradients, held ones too, in double. Waits for a device.
-double square_sum_of_gradients(std::span<const at::Tensor> weights);
+// The sum of squares of the weights' present gradients, held ones too, in double, as if each were of a loss times
+// `loss_scale`: some may be unscaled already. Waits for a device.
+double square_sum_of_gradients(std::span<const at::Tensor> weights, double loss_scale);
 
 }  // namespace lockstep::amp

@@ -95,7 +95,7 @@ FoldedGradients MixedPrecision::as_they_are(const FoldedGradients& result) const
   };
   if (result.unscaled || !result.marks || !result.marks->have_changed(unscaled)) return result;
   FoldedGradients now = result;
-  now.square_sum = result.marks->square_sum();
+  now.square_sum = result.marks->square_sum(result.loss_scale);
   now.gradients = result.marks->gradients();
   now.overflow.reset();
   if (now.square_sum == 0 && result.square_sum != 0) throw ConfigError(kNoGradients);
@@ -158,7 +158,8 @@ void MixedPrecision::check_unjudged(const optim::OptimizerRef& optimizer, const 
         "is from before; change them before that");
   }
   const bool in_masters = gradients.unscaled && mixed.copies_gradients();
-  if (!skipped && !std::isfinite(square_sum_of_gradients(in_masters ? mixed.stepped() : weights))) {
+  if (!skipped &&
+      !std::isfinite(square_sum_of_gradients(in_masters ? mixed.stepped() : weights, gradients.loss_scale))) {
     throw ConfigError(
         "amp: gradients have changed since the result's first step, and are not finite now; step by the result of the "
         "run that has changed them");

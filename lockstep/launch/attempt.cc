@@ -10,6 +10,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/environment.h"

@@ -1,16 +1,11 @@
 #include "lockstep/launch/environment.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/shared_memory.h"
 #include "lockstep/checkpoint/slots/slots.h"
 #include "lockstep/train/folder/run_lock.h"
 
@@ -30,20 +25,6 @@ constexpr int kSpins = 30000;
 template <typename Value>
 void set(std::vector<std::string>& variables, const std::string& name, const Value& value) {
   set_variable(variables, name, cat(value));
-}
-
-Descriptor bound_socket(int& port) {
-  Descriptor socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (!socket_fd || bind(socket_fd.get(), generic, size) != 0 || getsockname(socket_fd.get(), generic, &size) != 0) {
-    throw IoError("can't find a free port of 127.0.0.1: ", errno_text(errno));
-  }
-  port = ntohs(address.sin_port);
-  return socket_fd;
 }
 
 }  // namespace
@@ -110,15 +91,6 @@ std::vector<std::string> own_environment() {
   std::vector<std::string> out;
   for (char** each = environ; *each != nullptr; ++each) out.emplace_back(*each);
   return out;
-}
-
-int free_port() { return free_ports(1)[0]; }
-
-std::vector<int> free_ports(int count) {
-  std::vector<Descriptor> sockets;  // which keep their ports to themselves until all are found
-  std::vector<int> ports(static_cast<size_t>(count));
-  for (int& port : ports) sockets.push_back(bound_socket(port));
-  return ports;
 }
 
 }  // namespace lockstep::launch

@@ -37,9 +37,4 @@ bool has_variable(const std::vector<std::string>& variables, const std::string& 
 // This process's own environment.
 std::vector<std::string> own_environment();
 
-// A TCP port of 127.0.0.1 that nobody listened on a moment ago. Throws IoError.
-int free_port();
-// Several of them, all different.
-std::vector<int> free_ports(int count);
-
 }  // namespace lockstep::launch

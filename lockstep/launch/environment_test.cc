@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 namespace lockstep::launch {
 namespace {
 
@@ -70,15 +68,6 @@ TEST(Environment, ThreadsThatAreSetMayStay) {
 }
 
 TEST(Environment, OwnHasPath) { EXPECT_THAT(own_environment(), Contains(StartsWith("PATH="))); }
-
-TEST(Environment, PortsAreFreeAndNotTheFirstComers) {
-  const int port = free_port();
-  EXPECT_GT(port, 1023);
-  EXPECT_LE(port, 65535);
-  auto ports = free_ports(20);
-  std::sort(ports.begin(), ports.end());
-  EXPECT_EQ(std::unique(ports.begin(), ports.end()), ports.end());
-}
 
 TEST(Environment, VariablesAreSetAndUnset) {
   std::vector<std::string> variables = {"A=1", "AB=2"};

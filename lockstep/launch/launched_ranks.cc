@@ -6,6 +6,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/split_list.h"
 #include "lockstep/config/values.h"
 #include "lockstep/launch/environment.h"

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/node_sockets.h"
 

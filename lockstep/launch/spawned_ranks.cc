@@ -11,6 +11,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/signals_blocked.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/environment.h"

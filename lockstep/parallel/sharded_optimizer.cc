@@ -171,7 +171,6 @@ void ShardedOptimizer::check_memory() const {
 }
 
 void ShardedOptimizer::update_slices(const optim::Update& update) {
-  check_memory();
   optim::check_own_weights(*this, "an update");
   const c10::AutoGradMode no_grad(false);
   const optim::UseHeldGradients use;
@@ -208,6 +207,7 @@ void ShardedOptimizer::follow_writes() {
 }
 
 void ShardedOptimizer::begin_writing() {
+  check_memory();
   if (!shared_) return;
   tell_writes();
   comm_.barrier();

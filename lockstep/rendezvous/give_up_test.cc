@@ -9,15 +9,14 @@
 #include <sstream>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/world/world.h"
-#include "support/ports.h"
 #include "support/ranks.h"
 
 namespace lockstep::rendezvous {
 namespace {
 
 using testing::HasSubstr;
-using testing_support::free_port;
 using testing_support::RankResult;
 using testing_support::Ranks;
 

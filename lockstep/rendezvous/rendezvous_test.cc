@@ -19,6 +19,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/comm/quiet_c10d.h"
 #include "lockstep/rendezvous/descriptor_passing.h"
 #include "lockstep/rendezvous/handshake.h"
@@ -33,7 +34,6 @@ namespace {
 using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
-using testing_support::free_port;
 using testing_support::has_ipv6;
 using testing_support::ListeningPort;
 using testing_support::RankContext;

@@ -13,6 +13,7 @@
 #include <future>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/comm/quiet_c10d.h"
 #include "support/ports.h"
 
@@ -22,7 +23,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
-using testing_support::free_port;
 using testing_support::has_ipv6;
 using testing_support::ListeningPort;
 

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/world/world.h"
-#include "support/ports.h"
 #include "support/ranks.h"
 
 namespace lockstep {
@@ -16,7 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
-using testing_support::free_port;
 using testing_support::RankContext;
 using testing_support::Ranks;
 

@@ -10,8 +10,8 @@
 #include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/testing/refusal.h"
-#include "support/ports.h"
 #include "support/ranks.h"
 
 namespace lockstep {
@@ -75,7 +75,7 @@ RANK_PROGRAM(init_with_another_interface) {
 }
 
 TEST(Init, AMistakeOfOneRankThatItMendsIsNoneOfTheOthers) {
-  expect_ranks_pass("init_with_another_interface", 2, cat("tcp://127.0.0.1:", testing_support::free_port()));
+  expect_ranks_pass("init_with_another_interface", 2, cat("tcp://127.0.0.1:", free_port()));
 }
 
 RANK_PROGRAM(place_from_the_environment) {
@@ -105,7 +105,7 @@ TEST(Init, RefusesWhatItCannotServe) {
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/liblockstep_mpi.so") << "no library";
   setenv("LOCKSTEP_PLUGIN_PATH", folder.c_str(), 1);
-  const std::string address = cat("tcp://127.0.0.1:", testing_support::free_port());
+  const std::string address = cat("tcp://127.0.0.1:", free_port());
   EXPECT_THAT(
       testing_support::refusal([&] { init({.backend = "mpi", .rank = 0, .world_size = 2, .init_method = address}); }),
       HasSubstr("liblockstep_mpi.so can't be opened"));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "lockstep/launch/etcd/etcd_client.h"
 #include "lockstep/launch/etcd/testing/etcd_server.h"
 #include "network_namespaces.h"
 #include "runs.h"
@@ -278,6 +279,15 @@ TEST_F(Elastic, AnEtcdThatDoesNotAnswerIsNamed) {
   EXPECT_EQ(result.exit_code, 69);
   EXPECT_THAT(result.err, HasSubstr("waiting: etcd does not answer (http://127.0.0.1:1"));
   EXPECT_THAT(result.err, HasSubstr("error: etcd does not answer (http://127.0.0.1:1"));
+}
+
+// It answers, and what it holds stays as it is: nothing is waited for.
+TEST_F(Elastic, AnEpochOfAnotherVersionIsAnErrorAtOnce) {
+  launch::EtcdClient({.endpoints = {etcd_.endpoint()}}).put("/lockstep/r/epoch", "of a later version");
+  const auto result = node({}, {"true"})->wait();
+  EXPECT_EQ(result.exit_code, 69);
+  EXPECT_THAT(result.err, HasSubstr("error: run r: etcd holds an epoch that this version can't read"));
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("waiting:")));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "runs.h"
-#include "support/ports.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -44,7 +44,7 @@ class GivenUp : public ::testing::TestWithParam<bool> {
     }
   }
 
-  const std::string port_ = std::to_string(testing_support::free_port());
+  const std::string port_ = std::to_string(free_port());
   const TempDir dir_;
   const Words right_ = train_words({"--steps", "3", "--out", dir_ / "run"});
 };

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <random>
 
+#include "lockstep/base/free_ports.h"
 #include "runs.h"
 #include "support/ports.h"
 
@@ -17,7 +18,6 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
-using testing_support::free_port;
 using testing_support::ListeningPort;
 
 constexpr int kTimeout = 3, kGrace = 5;  // seconds

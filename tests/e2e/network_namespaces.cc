@@ -17,10 +17,14 @@ Words split(const std::string& line) {
   return words;
 }
 
-// Why `ip` refuses; empty if it does not.
-std::string why_not(const std::string& arguments) {
+// Why a namespace can't be made here, and then these arguments of `ip` in it; empty if they can.
+std::string why_not(const std::string& then) {
+  if (ip_path().empty()) return "no ip program (Debian: iproute2)";
+  if (geteuid() != 0) return "only root makes network namespaces";
   try {
-    ip(arguments);
+    Namespaces namespaces;
+    const std::string name = namespaces.add(cat("lockstep-try-", getpid()));
+    if (!then.empty()) ip(cat("-n ", name, ' ', then));
   } catch (const IoError& error) {
     return error.what();
   }
@@ -41,58 +45,36 @@ void ip(const std::string& arguments) {
   if (result.exit_code != 0) throw IoError("ip ", arguments, ": ", result.err);
 }
 
-std::string why_no_hosts() {
-  if (ip_path().empty()) return "no ip program (Debian: iproute2)";
-  if (geteuid() != 0) return "only root makes network namespaces";
-  try {
-    const std::string name = "lockstep-try-" + std::to_string(getpid());
-    ip("netns add " + name);
-    const std::string bridge = why_not("-n " + name + " link add name br0 type bridge");
-    ip("netns del " + name);
-    return bridge;
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "";
+std::string why_no_namespaces() { return why_not(""); }
+std::string why_no_hosts() { return why_not("link add name br0 type bridge"); }
+
+std::string Namespaces::add(const std::string& name) {
+  ip("netns add " + name);
+  return names_.emplace_back(name);
 }
 
-Hosts::Hosts(int count) {
-  static int made = 0;
-  const std::string id = cat("lockstep-", getpid(), '-', made++, 'h');
-  try {
-    make(id, count);
-  } catch (...) {
-    remove();
-    throw;
-  }
-}
-
-void Hosts::make(const std::string& id, int count) {
-  switch_ = id + "s";
-  ip("netns add " + switch_);
-  ip(cat("-n ", switch_, " link add name br0 type bridge"));
-  ip(cat("-n ", switch_, " link set br0 up"));
-  for (int host = 0; host < count; ++host) {
-    const std::string name = cat(id, host);
-    names_.push_back(name);
-    ip("netns add " + name);
-    ip(cat("link add ", port_of(host), " netns ", switch_, " type veth peer name eth0 netns ", name));
-    ip(cat("-n ", switch_, " link set ", port_of(host), " master br0 up"));
-    ip(cat("-n ", name, " addr add ", address(host), "/24 dev eth0"));
-    ip(cat("-n ", name, " link set eth0 up"));
-    ip(cat("-n ", name, " link set lo up"));
-  }
-}
-
-Hosts::~Hosts() { remove(); }
-
-void Hosts::remove() {
-  names_.push_back(switch_);
+Namespaces::~Namespaces() {
   for (const auto& name : names_) {
     try {
       ip("netns del " + name);
     } catch (const std::exception&) {  // gone, or held by a process that ends
     }
+  }
+}
+
+Hosts::Hosts(int count) {
+  static int made = 0;
+  const std::string id = cat("lockstep-", getpid(), '-', made++, 'h');
+  switch_ = namespaces_.add(id + 's');
+  ip(cat("-n ", switch_, " link add name br0 type bridge"));
+  ip(cat("-n ", switch_, " link set br0 up"));
+  for (int host = 0; host < count; ++host) {
+    const std::string name = names_.emplace_back(namespaces_.add(cat(id, host)));
+    ip(cat("link add ", port_of(host), " netns ", switch_, " type veth peer name eth0 netns ", name));
+    ip(cat("-n ", switch_, " link set ", port_of(host), " master br0 up"));
+    ip(cat("-n ", name, " addr add ", address(host), "/24 dev eth0"));
+    ip(cat("-n ", name, " link set eth0 up"));
+    ip(cat("-n ", name, " link set lo up"));
   }
 }
 

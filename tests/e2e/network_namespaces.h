@@ -10,20 +10,33 @@
 
 namespace lockstep::e2e {
 
-// Why namespaces can't be made here; empty if they can.
+// Why namespaces can't be made here; empty if they can. With a switch between them, too, for Hosts.
+std::string why_no_namespaces();
 std::string why_no_hosts();
 
 // Debian's `ip`; "" if it is not there. ip() runs it with these arguments, and throws IoError with what it says.
 std::string ip_path();
 void ip(const std::string& arguments);
 
+// Network namespaces, which are deleted with their owner.
+class Namespaces {
+ public:
+  Namespaces() = default;
+  ~Namespaces();
+  Namespaces(const Namespaces&) = delete;
+  Namespaces& operator=(const Namespaces&) = delete;
+
+  // Makes one and returns its name. Throws IoError.
+  std::string add(const std::string& name);
+
+ private:
+  std::vector<std::string> names_;
+};
+
 // Some hosts at one switch, each by a cable of its own.
 class Hosts {
  public:
   explicit Hosts(int count);  // throws IoError
-  ~Hosts();
-  Hosts(const Hosts&) = delete;
-  Hosts& operator=(const Hosts&) = delete;
 
   std::string address(int host) const;
   std::unique_ptr<Program> start(int host, const Words& command) const;
@@ -33,10 +46,9 @@ class Hosts {
   void plug(int host) const;
 
  private:
-  void make(const std::string& id, int count);
-  void remove();
   std::string port_of(int host) const;
 
+  Namespaces namespaces_;
   std::string switch_;
   std::vector<std::string> names_;
 };

@@ -23,7 +23,8 @@ using ::testing::HasSubstr;
 class Network : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string why = why_no_hosts(); !why.empty()) GTEST_SKIP() << "no network namespaces here: " << why;
+    if (const std::string why = why_no_namespaces(); !why.empty())
+      GTEST_SKIP() << "no network namespaces here: " << why;
   }
 
   // Trains for kSteps steps on both hosts and compares with one process.

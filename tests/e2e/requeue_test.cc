@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "runs.h"
-#include "support/ports.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -40,7 +40,7 @@ train train --resume a/checkpoints/best.pt --overwrite --lr .001 --steps 240 --s
 class Requeued : public ::testing::TestWithParam<const char*> {
  protected:
   std::unique_ptr<Program> script(const std::string& folder, const Words& variables) const {
-    const std::string port = std::to_string(testing_support::free_port());
+    const std::string port = std::to_string(free_port());
     const Words shell = {"/bin/sh", "-c", kScript, "script", bin_folder(), GetParam(), port, digits_folder()};
     fs::create_directories(folder);
     return std::make_unique<Program>(

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "runs.h"
-#include "support/ports.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -217,7 +217,7 @@ exit 1
 )";
 
 TEST_F(RestartedResume, AnotherNodesRank0GoesOn) {
-  const std::string fork = dir_ / "runs/mnist-1", port = std::to_string(testing_support::free_port());
+  const std::string fork = dir_ / "runs/mnist-1", port = std::to_string(free_port());
   const auto node = [&](const char* rank) {
     const Words shell = {"/bin/sh", "-c", kNode, "node", port, rank, bin_folder() + "/lockstep-worker"};
     return Program::Options{.command = shell + resume(2), .folder = dir_.path()};
@@ -280,7 +280,7 @@ class ReplacedAgent : public RestartedResume, public ::testing::WithParamInterfa
     expect_whole(fs::path(run).is_absolute() ? run : dir_ / run);
   }
 
-  const std::string port_ = std::to_string(testing_support::free_port());
+  const std::string port_ = std::to_string(free_port());
 };
 
 TEST_P(ReplacedAgent, FollowsTheForkThatItsJobHasMade) {

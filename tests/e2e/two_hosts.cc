@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "lockstep/base/error.h"
-#include "network_namespaces.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -18,8 +17,7 @@ TwoHosts::TwoHosts(std::optional<Link::Options> link) {
   const std::string id = std::to_string(getpid()) + "-" + std::to_string(count++);
   port_ = std::to_string(23000 + count % 1000);
   for (const int host : {0, 1}) {
-    names_[host] = "lockstep-" + id + (host == 0 ? "a" : "b");
-    ip("netns add " + names_[host]);
+    names_[host] = namespaces_.add("lockstep-" + id + (host == 0 ? "a" : "b"));
   }
   if (link) {
     link_ = std::make_unique<Link>(names_[0], names_[1], kDevice, *link);
@@ -32,16 +30,6 @@ TwoHosts::TwoHosts(std::optional<Link::Options> link) {
     ip(within + " addr add " + kAddresses[host] + "/24 dev " + kDevice);
     ip(within + " link set " + kDevice + " up");
     ip(within + " link set lo up");
-  }
-}
-
-TwoHosts::~TwoHosts() {
-  link_.reset();
-  for (const auto& name : names_) {
-    try {
-      ip("netns del " + name);
-    } catch (const std::exception&) {  // gone, or held by a process that ends
-    }
   }
 }
 

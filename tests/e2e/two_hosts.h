@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "link.h"
+#include "network_namespaces.h"
 #include "program.h"
 #include "runs.h"
 
@@ -16,9 +17,6 @@ class TwoHosts {
  public:
   // Joined by a veth pair, or by a Link with such options. Throws IoError.
   explicit TwoHosts(std::optional<Link::Options> link = std::nullopt);
-  ~TwoHosts();
-  TwoHosts(const TwoHosts&) = delete;
-  TwoHosts& operator=(const TwoHosts&) = delete;
 
   // Starts lockstep-worker with `words` as `rank` of four, two on each host, without a launcher.
   std::unique_ptr<Program> start(int rank, const Words& words, const Words& environment = {}) const;
@@ -30,6 +28,7 @@ class TwoHosts {
   const std::string& name(int host) const { return names_[host]; }
 
  private:
+  Namespaces namespaces_;
   std::string names_[2];
   std::string port_;
   std::unique_ptr<Link> link_;

@@ -7,15 +7,14 @@
 #include <sstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/world/world.h"
-#include "support/ports.h"
 #include "support/ranks.h"
 
 namespace lockstep::network {
 namespace {
 
 using ::testing::HasSubstr;
-using testing_support::free_port;
 using testing_support::RankContext;
 using testing_support::Ranks;
 

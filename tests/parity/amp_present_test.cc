@@ -2,7 +2,11 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/sgd.h>
 
 #include <cmath>
 #include <limits>
@@ -11,6 +15,7 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/optim/held_gradient.h"
 #include "support/worlds.h"
 
 namespace lockstep::parallel {
@@ -146,6 +151,32 @@ TEST(AmpPresent, UnscalingTakesThePresentVerdict) {
     expect_ranks_pass("unscaled_after_more", ranks, "libtorch");
     expect_ranks_pass("unscaled_after_more", ranks, "ours");
   }
+}
+
+// One of two optimizers has been unscaled when the gradients of the other change. argument: "", or "sparse" ones
+// change.
+RANK_PROGRAM(changed_beside_unscaled) {
+  const auto world = join_world(context);
+  at::manual_seed(3);
+  const bool sparse = context.argument == "sparse";
+  torch::nn::Embedding first(torch::nn::EmbeddingOptions(6, 4).sparse(sparse));
+  torch::nn::Linear second(4, 1);
+  torch::nn::Sequential net(first, second);
+  torch::optim::SGD of_first(first->parameters(), 0.1), of_second(second->parameters(), 0.1);
+  MixedPrecision mixed({net.ptr().get()}, {of_first, of_second}, {.dtype = at::kHalf});
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto result = ddp.run(
+      plan(*world, 0), [&](size_t) { return net->forward(at::arange(6)).to(at::kFloat).square().mean(); }, mixed);
+  const double norm = std::sqrt(result.square_sum) / result.loss_scale;
+  mixed.unscale(sparse ? of_second : of_first, result);
+  {
+    const optim::UseHeldGradients use;
+    for (const Tensor& each : sparse ? first->parameters() : second->parameters()) each.grad().mul_(1);
+  }
+  EXPECT_NEAR(mixed.step(sparse ? of_first : of_second, result).gradient_norm, norm, 1e-3 * norm);
+}
+TEST(AmpPresent, TheNormIsOfOneScale) {
+  for (const char* changed : {"", "sparse"}) expect_ranks_pass("changed_beside_unscaled", 1, changed);
 }
 
 // argument: KIND.

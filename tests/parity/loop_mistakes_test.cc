@@ -248,7 +248,7 @@ TEST(LoopMistakes, LossesWithScalesOfTheirOwnDoNotShareAnUpdate) {
   }
 }
 
-// Weights that get other memory, as torch::load gives them.
+// Weights that get other memory, as torch::load gives them. argument: what comes next.
 RANK_PROGRAM(moved_weights) {
   const auto world = join_world(context);
   torch::nn::Linear net(4, 3);
@@ -260,14 +260,18 @@ RANK_PROGRAM(moved_weights) {
     optimizer.update({});
   };
   step(0);
+  optimizer.keep_average(0.9);
   for (Tensor& weight : net->parameters()) weight.set_data(weight.detach().clone());
-  step(1);
+  if (context.argument == "exchange") optimizer.exchange_averages();
+  if (context.argument == "update") step(1);
 }
 TEST(LoopMistakes, WeightsThatAShardedOptimizerWouldNotReachAreNamed) {
   for (const int ranks : {1, 2}) {
-    for (const auto& result : Ranks("moved_weights", ranks).wait()) {
-      EXPECT_EQ(result.exit_code, 2) << result.output;
-      EXPECT_THAT(result.output, HasSubstr("has other memory than when the optimizer was made"));
+    for (const char* next : {"exchange", "update"}) {
+      for (const auto& result : Ranks("moved_weights", ranks, next).wait()) {
+        EXPECT_EQ(result.exit_code, 2) << result.output;
+        EXPECT_THAT(result.output, HasSubstr("has other memory than when the optimizer was made"));
+      }
     }
   }
 }

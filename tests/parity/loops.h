@@ -10,8 +10,8 @@
 #include <fstream>
 #include <string>
 
+#include "lockstep/base/free_ports.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
-#include "support/ports.h"
 #include "support/worlds.h"
 
 namespace lockstep::parallel {
@@ -49,7 +49,7 @@ inline std::shared_ptr<World> join_over(testing_support::RankContext& context, c
 inline std::shared_ptr<World> join_over(testing_support::RankContext& context) {
   return join_over(context, context.argument);
 }
-inline std::string network() { return std::to_string(testing_support::free_port()); }
+inline std::string network() { return std::to_string(free_port()); }
 
 // A step of one lane a rank.
 inline StepPlan one_lane_each(const World& world, int64_t number = 0) {

@@ -4,8 +4,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <random>
-
 #include "lockstep/base/error.h"
 #include "lockstep/base/shared_memory.h"
 
@@ -33,23 +31,6 @@ class ListeningPort {
   Descriptor socket_;
   int port_ = 0;
 };
-
-// A port that nobody listens on, below those that the kernel gives to connections: so nothing takes it by chance before
-// it is used, or between two uses.
-inline int free_port() {
-  static std::mt19937 draw{std::random_device{}()};
-  std::uniform_int_distribution<int> port(10'000, 32'000);
-  for (int tries = 0; tries < 1000; ++tries) {
-    const Descriptor socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int drawn = port(draw);
-    address.sin_port = htons(static_cast<uint16_t>(drawn));
-    if (bind(socket_fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return drawn;
-  }
-  throw IoError("no port of 127.0.0.1 is free");
-}
 
 inline bool has_ipv6() {
   const Descriptor socket_fd(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -1,5 +1,7 @@
 #include "lockstep/apps/commands/data_commands.h"
 
+#include <algorithm>
+
 #include "lockstep/apps/commands/plain_commands.h"
 #include "lockstep/base/error.h"
 #include "lockstep/config/inputs.h"
@@ -95,8 +97,10 @@ void DrawCommand::take(const config::Given& line) {
         "made; draw --help says more");
   }
   kind = line.words[0];
-  if (kind != "shapes" && kind != "masks") throw ConfigError("lockstep draw ", kind, ": expected shapes or masks");
-  draw.kind = kind == "masks" ? datasets::DrawnKind::kMasks : datasets::DrawnKind::kShapes;
+  constexpr auto kKinds = words(datasets::DrawnKind{});
+  const auto* const found = std::ranges::find(kKinds, kind, &config::Word<datasets::DrawnKind>::word);
+  if (found == kKinds.end()) throw ConfigError("lockstep draw ", kind, ": expected shapes or masks");
+  draw.kind = found->value;
   draw.out = line.words[1];
 }
 

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/etcd/membership.h"
@@ -37,7 +38,7 @@ launch::Membership::Options options_of(const apps::LaunchPlan& plan) {
       .self = {.id = new_id(), .host = host_name(), .address = address, .nproc = plan.nproc, .ports = {}},
       .limits = plan.elastic->limits,
       .timeout = plan.elastic->timeout};
-  options.draw_ports = [nproc = plan.nproc] { return launch::free_ports(nproc + 1); };
+  options.draw_ports = [nproc = plan.nproc] { return free_ports(nproc + 1); };
   options.say = say;
   return options;
 }
@@ -108,7 +109,7 @@ std::unique_ptr<launch::Membership> join(const launch::Membership::Options& opti
   while (true) {
     try {
       return std::make_unique<launch::Membership>(options);
-    } catch (const CommError& error) {
+    } catch (const launch::NoEtcdError& error) {
       if (options.stop_asked()) return nullptr;
       if (waited.seconds() > options.timeout) throw;
       if (!told || told->seconds() > kTellEvery) {

@@ -10,6 +10,7 @@
 #include "lockstep/apps/commands/launch_plan.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/log.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/launch/environment.h"
@@ -52,7 +53,7 @@ void prepare_logs(launch::RankLayout& layout) {
 void meet_other_nodes(apps::LaunchPlan& plan) {
   if (!plan.handshake) return;
   launch::NodeHandshake& handshake = *plan.handshake;
-  handshake.ports = launch::free_ports(plan.nproc);
+  handshake.ports = free_ports(plan.nproc);
   handshake.say = [](const std::string& line) { write_all(STDERR_FILENO, line + '\n'); };
   const launch::NodeTable table = shake_hands(handshake);
   plan.layout.node = table.node;

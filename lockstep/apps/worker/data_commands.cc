@@ -1,4 +1,4 @@
-// pack, data and draw: a data set packed, looked at and made, by one process with many threads.
+// pack, data and draw: a data set packed, looked at and made, by one process.
 #include "lockstep/apps/commands/data_commands.h"
 
 #include <signal.h>

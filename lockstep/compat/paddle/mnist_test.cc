@@ -7,11 +7,11 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/pooling.h>
 
+#include "lockstep/base/free_ports.h"
 #include "lockstep/compat/paddle/paddle.h"
 #include "lockstep/compat/paddle/reader.h"
 #include "lockstep/datasets/drawn/synthetic_digits.h"
 #include "lockstep/optim/rules/sgd.h"
-#include "support/ports.h"
 #include "support/ranks.h"
 
 namespace lockstep::paddle {
@@ -116,7 +116,7 @@ RANK_PROGRAM(trains_mnist_as_paddle) {
 // 1,010 digits are 15 whole batches of 64, and at four ranks 63 of 16, of which the last three are no round.
 TEST(PaddlesMnist, IsTheProgramOfOneProcessAtAnyNumberOfRanks) {
   for (const int size : {1, 2, 4}) {
-    testing_support::expect_ranks_pass("trains_mnist_as_paddle", size, cat(testing_support::free_port()));
+    testing_support::expect_ranks_pass("trains_mnist_as_paddle", size, cat(free_port()));
   }
 }
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/testing/refusal.h"
-#include "support/ports.h"
 #include "support/worlds.h"
 
 namespace lockstep::pytorch::distributed {
@@ -16,7 +16,6 @@ namespace {
 using at::Tensor;
 using testing::HasSubstr;
 using testing_support::expect_ranks_pass;
-using testing_support::free_port;
 using testing_support::join_world;
 using testing_support::refusal;
 

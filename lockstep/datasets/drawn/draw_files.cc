@@ -1,10 +1,11 @@
 #include "lockstep/datasets/drawn/draw_files.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -12,6 +13,7 @@
 #include "lockstep/datasets/drawn/textured_shapes.h"
 #include "lockstep/datasets/files/write_file.h"
 #include "lockstep/image/encode.h"
+#include "lockstep/image/planes.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -23,32 +25,16 @@ constexpr const char* kShapeClasses[kTexturedClasses] = {
     "disc_stripes",    "disc_checks",   "square_stripes", "square_checks", "triangle_stripes",
     "triangle_checks", "cross_stripes", "cross_checks",   "ring_stripes",  "ring_checks"};
 
-uint8_t level_of(float value) { return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0F, 1.0F) * 255)); }
+uint8_t level_of(float value) { return static_cast<uint8_t>(std::lround(value * 255)); }
 
 // [3, side, side], from 0 to 1.
 image::Pixels pixels_of(const std::vector<float>& planes, int side) {
-  image::Pixels pixels;
-  pixels.reshape({side, side}, 3);
-  const size_t plane = static_cast<size_t>(side) * static_cast<size_t>(side);
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) {
-      const size_t at = static_cast<size_t>(y) * static_cast<size_t>(side) + static_cast<size_t>(x);
-      for (size_t c = 0; c < 3; ++c) pixels.at(x, y)[c] = level_of(planes[c * plane + at]);
-    }
-  }
-  return pixels;
+  return image::from_planes(planes.data(), {side, side}, 3, level_of);
 }
 
 image::Pixels pixels_of(const std::vector<int64_t>& classes, int side) {
-  image::Pixels pixels;
-  pixels.reshape({side, side}, 1);
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) {
-      *pixels.at(x, y) =
-          static_cast<uint8_t>(classes[static_cast<size_t>(y) * static_cast<size_t>(side) + static_cast<size_t>(x)]);
-    }
-  }
-  return pixels;
+  return image::from_planes(classes.data(), {side, side}, 1,
+                            [](int64_t number) { return static_cast<uint8_t>(number); });
 }
 
 void make_folder(const fs::path& path) {
@@ -65,8 +51,10 @@ std::string name_of(int64_t index, const char* ending) {
 
 class Drawing {
  public:
-  explicit Drawing(const DrawOptions& options)
-      : options_(options), plane_(static_cast<size_t>(options.size) * static_cast<size_t>(options.size)) {}
+  Drawing(const DrawOptions& options, fs::path folder)
+      : options_(options),
+        folder_(std::move(folder)),
+        plane_(static_cast<size_t>(options.size) * static_cast<size_t>(options.size)) {}
 
   int64_t samples() const { return options_.samples + validation(); }
 
@@ -83,7 +71,7 @@ class Drawing {
   void draw_shape(const char* part, uint32_t split, int64_t index) const {
     std::vector<float> planes(3 * plane_);
     const int64_t label = draw_textured_shape(seed(), split, static_cast<uint64_t>(index), options_.size, planes);
-    const fs::path folder = fs::path(options_.out) / part / kShapeClasses[label];
+    const fs::path folder = folder_ / part / kShapeClasses[label];
     make_folder(folder);
     write_file(folder / name_of(index, "jpg"), image::encode_jpeg(pixels_of(planes, options_.size)));
   }
@@ -92,31 +80,64 @@ class Drawing {
     std::vector<float> planes(3 * plane_);
     std::vector<int64_t> classes(plane_);
     draw_shape_mask(seed(), 0, static_cast<uint64_t>(index), options_.size, planes, classes);
-    const fs::path out = options_.out;
-    make_folder(out / "imgs");
-    make_folder(out / "masks");
-    write_file(out / "imgs" / name_of(index, "jpg"), image::encode_jpeg(pixels_of(planes, options_.size)));
-    write_file(out / "masks" / name_of(index, "png"), image::encode_png(pixels_of(classes, options_.size)));
+    make_folder(folder_ / "imgs");
+    make_folder(folder_ / "masks");
+    write_file(folder_ / "imgs" / name_of(index, "jpg"), image::encode_jpeg(pixels_of(planes, options_.size)));
+    write_file(folder_ / "masks" / name_of(index, "png"), image::encode_png(pixels_of(classes, options_.size)));
   }
 
   const DrawOptions& options_;
+  fs::path folder_;
   size_t plane_;
+};
+
+// OUT.drawing, which becomes OUT once it is whole; otherwise it goes with its owner.
+class DrawingFolder {
+ public:
+  explicit DrawingFolder(const std::string& out) : out_(out) {
+    if (!out_.has_filename()) out_ = out_.parent_path();  // "cells/"
+    drawing_ = out_.string() + ".drawing";
+    std::error_code error;
+    const bool is_empty = fs::is_directory(out_, error) && fs::is_empty(out_, error);
+    if (fs::exists(fs::symlink_status(out_, error)) && !is_empty) {
+      throw ConfigError("draw: ", out, " is there; name a folder that is not, or remove it");
+    }
+    if (fs::exists(fs::symlink_status(drawing_, error))) {
+      throw ConfigError("draw: ", drawing_.string(), " is there, from a drawing that goes on or was killed; remove it");
+    }
+    make_folder(drawing_);
+  }
+  DrawingFolder(const DrawingFolder&) = delete;
+  DrawingFolder& operator=(const DrawingFolder&) = delete;
+  ~DrawingFolder() {
+    std::error_code ignored;
+    if (!drawing_.empty()) fs::remove_all(drawing_, ignored);
+  }
+
+  const fs::path& path() const { return drawing_; }
+  void finish() {
+    std::error_code error;
+    fs::rename(drawing_, out_, error);  // in the place of an empty folder, too
+    if (error) throw IoError(out_.string(), ": can't get its name: ", errno_text(error.value()));
+    drawing_.clear();
+  }
+
+ private:
+  fs::path out_, drawing_;
 };
 
 }  // namespace
 
 int64_t draw_files(const DrawOptions& options, const std::function<void(int64_t done, int64_t samples)>& on_progress,
                    const std::function<bool()>& stops) {
-  std::error_code error;
-  if (fs::exists(options.out, error)) {
-    throw ConfigError("draw: ", options.out, " is there; name a folder that is not, or remove it");
-  }
-  const Drawing drawing(options);
+  DrawingFolder folder(options.out);
+  const Drawing drawing(options, folder.path());
   for (int64_t index = 0; index < drawing.samples(); ++index) {
     if (stops()) return index;
     drawing.draw(index);
     on_progress(index + 1, drawing.samples());
   }
+  folder.finish();
   return drawing.samples();
 }
 

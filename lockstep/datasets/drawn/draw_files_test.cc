@@ -48,7 +48,23 @@ TEST(DrawFiles, MasksLieBesideTheirImages) {
 
 TEST(DrawFiles, WhatIsThereIsLeftAlone) {
   const testing_support::TempDir dir;
-  EXPECT_THROW(drawn({.out = dir.path()}), ConfigError);
+  fs::create_directories(fs::path(dir / "full") / "in");
+  fs::create_directories(dir / "begun.drawing");
+  EXPECT_THROW(drawn({.out = dir / "full"}), ConfigError);
+  EXPECT_THROW(drawn({.out = dir / "begun"}), ConfigError);
+  EXPECT_TRUE(fs::exists(dir / "begun.drawing"));
+  fs::create_directories(dir / "empty");
+  drawn({.out = (dir / "empty") + "/", .samples = 1, .size = 16});
+}
+
+TEST(DrawFiles, AStoppedDrawingLeavesNothing) {
+  const testing_support::TempDir dir;
+  const DrawOptions options{.kind = DrawnKind::kMasks, .out = dir / "a", .samples = 5, .size = 16};
+  int64_t done = 0;
+  EXPECT_EQ(draw_files(
+                options, [&](int64_t now, int64_t) { done = now; }, [&] { return done == 3; }),
+            3);
+  EXPECT_TRUE(fs::is_empty(dir.path()));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lockstep/datasets/image_setup.h"
 #include "lockstep/datasets/whole_sample.h"
 #include "lockstep/datasets/write_png.h"
+#include "lockstep/image/planes.h"
 #include "lockstep/image/sheet.h"
 
 namespace lockstep::datasets {
@@ -31,17 +32,12 @@ Picture augmented(const data::Dataset& data, int64_t index, uint64_t seed) {
   const at::Tensor image = batch.data()[0].contiguous(), target = batch.target()[0].contiguous();
   const auto channels = static_cast<int>(image.size(0));
   const Size size{static_cast<int>(image.size(2)), static_cast<int>(image.size(1))};
-  const int64_t plane = int64_t{size.width} * size.height;
-  const auto* const bytes = image.const_data_ptr<uint8_t>();
   Picture picture;
-  picture.image.reshape(size, channels);
-  if (target.dim() == 2) picture.classes.reshape(size, 1);
-  for (int y = 0; y < size.height; ++y) {
-    for (int x = 0; x < size.width; ++x) {
-      const int64_t at = int64_t{y} * size.width + x;
-      for (int c = 0; c < channels; ++c) picture.image.at(x, y)[c] = bytes[c * plane + at];
-      if (target.dim() == 2) *picture.classes.at(x, y) = static_cast<uint8_t>(target.const_data_ptr<int64_t>()[at]);
-    }
+  picture.image =
+      image::from_planes(image.const_data_ptr<uint8_t>(), size, channels, [](uint8_t level) { return level; });
+  if (target.dim() == 2) {
+    picture.classes = image::from_planes(target.const_data_ptr<int64_t>(), size, 1,
+                                         [](int64_t number) { return static_cast<uint8_t>(number); });
   }
   return picture;
 }

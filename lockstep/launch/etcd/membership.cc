@@ -158,8 +158,8 @@ void Membership::act(EtcdClient& client, const EpochView& view) {
   if (monotonic_ns() >= lease_until_ns_ || !client.put_if({unchanged, there}, key("epoch"), next->encode())) return;
   // Nobody looks at those of epochs before the last one, however long the run. What can't be removed now stays.
   if (next->number <= 2) return;
-  renew(client);
   try {
+    renew(client);
     client.remove(key(cat("outcomes/", next->number - 2, '/')));
   } catch (const CommError&) {
   }

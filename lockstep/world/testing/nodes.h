@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/world/world.h"
-#include "support/ports.h"
 #include "support/ranks.h"
 
 namespace lockstep::testing_support {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/etcd/etcd_client.h"
-#include "support/ports.h"
 
 namespace lockstep::testing_support {
 namespace {
