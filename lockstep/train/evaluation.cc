@@ -62,6 +62,11 @@ void check_not_empty(const data::Dataset& data) {
 }  // namespace
 
 std::string text_of(const nlohmann::ordered_json& metric) {
+  if (metric.is_array()) {
+    std::string list;
+    for (const auto& each : metric) list += (list.empty() ? "" : ", ") + text_of(each);
+    return '[' + list + ']';
+  }
   if (!metric.is_number_float()) return metric.dump();
   constexpr double kLeast = 1e-3, kMost = 1e6;  // beyond them the form has an exponent
   const double value = metric.get<double>(), size = std::abs(value);

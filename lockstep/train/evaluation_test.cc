@@ -48,6 +48,7 @@ TEST(Evaluation, IsShownInFourDigits) {
   EXPECT_EQ(text_of(nlohmann::ordered_json(0.000123456)), "0.0001235");
   EXPECT_EQ(text_of(nlohmann::ordered_json(1.5e9)), "1.5e+09");
   EXPECT_EQ(text_of(nlohmann::ordered_json(17)), "17");
+  EXPECT_EQ(text_of(nlohmann::ordered_json({0.86471223, 1.0 / 3})), "[0.8647, 0.3333]");
   const Evaluation found{.loss = 0.5, .samples = 6, .left_out = 1, .metrics = {{"top1", 1.0 / 6}, {"correct", 1}}};
   EXPECT_EQ(text_of(found, "test"), "loss 0.5, top1 0.1667, correct 1 on 6 test samples (1 more can't be read)");
 }
