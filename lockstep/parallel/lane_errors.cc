@@ -3,7 +3,6 @@
 #include <c10/util/Exception.h>
 
 #include <stdexcept>
-#include <string>
 #include <typeinfo>
 
 #include "lockstep/base/error.h"
@@ -48,7 +47,10 @@ bool lacks_samples(std::string_view text) {
 }
 
 void rethrow_from_lane(int64_t step, int lane, int64_t samples) {
-  const std::string where = cat("step ", step, ", lane ", lane);
+  rethrow_from(cat("step ", step, ", lane ", lane), samples);
+}
+
+void rethrow_from(const std::string& where, int64_t samples) {
   try {
     throw;
   } catch (c10::Error& error) {

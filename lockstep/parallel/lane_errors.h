@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace lockstep::parallel {
@@ -14,5 +15,7 @@ bool lacks_samples(std::string_view text);
 // one sample, BatchNorm's error says how to leave such a batch out; cross entropy's, for a target of other classes than
 // the network's outputs, where the data say how many there are.
 [[noreturn]] void rethrow_from_lane(int64_t step, int lane, int64_t samples);
+// The same from another place, "step 3, micro-batch 2", whose batch has so many samples.
+[[noreturn]] void rethrow_from(const std::string& where, int64_t samples);
 
 }  // namespace lockstep::parallel

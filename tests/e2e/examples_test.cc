@@ -70,6 +70,16 @@ TEST(Examples, OneProcessAndManyLearnTheSame) {
   }
 }
 
+TEST(Examples, APipelineLearnsTheSameOnAnyNumberOfRanks) {
+  const Result one = example("pipeline", {"20"});
+  expect_learnt(one, kLearnt);
+  for (const int ranks : {2, 4}) {
+    const Result several = example_on(ranks, "pipeline", {"20"});
+    EXPECT_EQ(several.exit_code, 0) << several.err;
+    EXPECT_EQ(several.out, one.out) << ranks << " ranks";
+  }
+}
+
 TEST(Examples, MixedPrecisionLearnsAtEveryLevel) {
   LOCKSTEP_LONG_TEST_IF(true);
   for (const char* level : {"O0", "O1", "O2", "O3"}) {

@@ -1,0 +1,135 @@
+// Model parallelism: a network that is cut into stages, one on each rank, through which the micro-batches of a step
+// pass. It trains what is too large for one rank, or for one GPU.
+//
+//   auto net = torch::nn::Sequential(…);                              // the same on all ranks
+//   auto stage = stage_of(net, world->size(), world->rank());         // this rank's layers
+//   Pipeline pipeline(stage.ptr(), world, [&](const auto& inputs) { return Tensors{stage->forward(inputs[0])}; });
+//   auto result = pipeline.run({.number = step, .samples = {8, 8, 8, 8}}, input_of, loss_of);
+//   optimizer.step();                                                 // of this rank's stage
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "lockstep/amp/mixed_precision.h"
+#include "lockstep/amp/step_verdict.h"
+#include "lockstep/parallel/lane_generators.h"
+#include "lockstep/parallel/pipeline/schedule.h"
+#include "lockstep/parallel/pipeline/stage_link.h"
+#include "lockstep/world/world.h"
+
+namespace lockstep::parallel {
+
+// The layers of one of so many stages, with the names that they have in the whole, so that its state dict is a part of
+// the whole's. `first_layers`: the number of each stage's first layer; empty: such that the largest number of weights
+// of a stage is the least. Throws ConfigError for more stages than layers, or numbers that do not rise from 0.
+torch::nn::Sequential stage_of(const torch::nn::Sequential& net, int stages, int stage,
+                               std::vector<int> first_layers = {});
+
+struct PipelineOptions {
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  bool recompute = false;  // a stage keeps a micro-batch's inputs alone, and computes the rest again (nn/checkpoint.h)
+  uint64_t seed = 0;       // of dropout and the like, with the step, the micro-batch and the stage
+  // The ranks that have this stage of other pipelines over other samples: data parallelism. Null: this is the only one.
+  std::shared_ptr<World> replicas = nullptr;
+};
+
+struct PipelineStep {
+  int64_t number = 0;                 // of the step, from the start of the run
+  std::vector<int64_t> samples = {};  // of each micro-batch of this pipeline, none of them empty
+};
+
+// Equal on all ranks, but for the last line.
+struct PipelineResult {
+  double loss = 0;        // over the global batch
+  double square_sum = 0;  // the sum of squares of all stages' gradients, with the loss scale in them
+  double loss_scale = 1;
+  int loss_id = amp::FoldedGradients::kNoLoss;
+  uint64_t run = 0;                         // tells it from all other results of the process
+  std::optional<amp::GradientMarks> marks;  // of this stage's gradients
+
+  int most_held = 0;                // micro-batches whose activations were kept at once
+  int64_t sent_bytes = 0;           // to other stages
+  double seconds = 0, waiting = 0;  // of the step, and in it for other stages
+
+  operator amp::FoldedGradients() const {
+    return {.square_sum = square_sum, .loss_scale = loss_scale, .loss_id = loss_id, .run = run, .marks = marks};
+  }
+};
+
+// Used by one thread. Its ranks are the stages, in order; each holds the parameters of its own. A parameter belongs to
+// one stage.
+//
+// Micro-batches add up in .grad in their order, each with its share of the batch's samples, so that the bits are those
+// of the whole network that adds up the same micro-batches on one rank, whatever the schedule (and with dropout or
+// replicas the values nearly).
+class Pipeline {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using Forward = std::function<Tensors(const Tensors& inputs)>;
+  using InputOf = std::function<Tensors(size_t micro_batch)>;
+  using LossOf = std::function<at::Tensor(const Tensors& outputs, size_t micro_batch)>;
+
+  // `forward` computes the stage: of what the stage before returns, or of input_of() on the first. Replicas get the
+  // first one's parameters and buffers: a collective of theirs.
+  Pipeline(std::shared_ptr<torch::nn::Module> stage, std::shared_ptr<World> world, Forward forward,
+           PipelineOptions options = {});
+
+  // Runs a step. `input_of(i)` gives micro-batch i's inputs and is called on the first stage alone; `loss_of(outputs,
+  // i)` is its loss, a mean over its samples, on the last one alone. What was in .grad before is added to. Gradients of
+  // another loss scale than 1 are held (optim/held_gradient.h). A collective of all stages, and of their replicas. If
+  // anything throws, all ranks are told, and what a stage threw names step, micro-batch and stage.
+  PipelineResult run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of, double loss_scale = 1);
+  // The same in mixed precision: `mixed` has this rank's stage.
+  PipelineResult run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
+                     const amp::MixedPrecision& mixed, int loss_id = 0);
+
+  bool is_first() const { return world_->rank() == 0; }
+  bool is_last() const { return world_->rank() == world_->size() - 1; }
+
+ private:
+  struct Scale {
+    double factor = 1;
+    const amp::MixedPrecision* mixed = nullptr;
+    int loss_id = amp::FoldedGradients::kNoLoss;
+  };
+  // A micro-batch between its forward and its backward.
+  struct Held {
+    Tensors inputs, outputs;
+    at::Tensor loss;  // of the last stage
+  };
+  struct Pass {
+    const PipelineStep& step;
+    const InputOf& input_of;
+    const LossOf& loss_of;
+    const Scale& scale;
+    double samples = 0;  // of all replicas
+    std::vector<Held> held = {};
+    double loss = 0;
+  };
+
+  PipelineResult run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of, const Scale& scale);
+  void forward(Pass& pass, size_t micro_batch);
+  void backward(Pass& pass, size_t micro_batch);
+  void take_gradients_aside();
+  void put_gradients_back(double loss_scale);
+  void fold_replicas(int64_t step);
+  void sum(const at::Tensor& numbers) const;
+
+  std::shared_ptr<torch::nn::Module> stage_;
+  std::shared_ptr<World> world_;
+  Forward forward_;
+  PipelineOptions options_;
+  std::shared_ptr<const amp::MarkedWeights> weights_;  // those that are trained
+  std::vector<at::Tensor> aside_;                      // gradients of before the step, by weight
+  LaneGenerators generators_;
+  StageLink link_;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,58 @@
+// What a stage of a pipeline and its neighbours send each other: activations forwards, their gradients backwards.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::parallel {
+
+// A micro-batch's activations: a header that says what they are, then each tensor, without its graph; of gradients the
+// tensors alone, for the receiver has made what they belong to. Sends do not wait for their receivers. One thread;
+// errors are Communicator's, and ConfigError for what a header can't say, or where the stages are at different steps.
+class StageLink {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  static constexpr size_t kMostTensors = 8, kMostDims = 8;
+
+  // The stages are the ranks of `comm`, in order.
+  explicit StageLink(comm::Communicator& comm) : comm_(comm) {}
+
+  // Begins a step of so many micro-batches.
+  void begin(int64_t step, int micro_batches);
+  // Waits until what was sent has arrived.
+  void finish();
+  // Forgets what is under way, after an error.
+  void drop() { sent_.clear(); }
+
+  void send_outputs(int micro_batch, const Tensors& outputs);
+  // Those that need a gradient, by the sender's graph, are leaves that require one.
+  Tensors receive_inputs(int micro_batch);
+  // The gradients of all inputs that require one; zeros for one that has none.
+  void send_gradients(int micro_batch, const Tensors& inputs);
+  // One for each of `outputs` that requires one, in their order.
+  Tensors receive_gradients(int micro_batch, const Tensors& outputs);
+
+  int64_t sent_bytes() const { return sent_bytes_; }  // of the step
+  int64_t waited_ns() const { return waited_ns_; }    // for neighbours, in the step
+
+ private:
+  struct Sent {
+    at::Tensor tensor;
+    std::shared_ptr<comm::Work> work;
+  };
+  void send(const at::Tensor& tensor, int to, int tag);
+  void receive(const at::Tensor& tensor, int from, int tag);
+
+  comm::Communicator& comm_;
+  int64_t step_ = 0;
+  int micro_batches_ = 0;
+  std::vector<Sent> sent_;
+  int64_t sent_bytes_ = 0, waited_ns_ = 0;
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,67 @@
+// Layers whose weights are divided among the ranks of a group: for Linear layers that hold most of a network's weights,
+// and for towers of convolutions, as AlexNet had them on two GPUs.
+//
+// Each is made from the whole layer, which is the same on all ranks, and keeps this rank's part of it. A pair of
+// ColumnParallelLinear and RowParallelLinear, with whatever works on each feature by itself between them, communicates
+// once a pass. Weights that are divided have gradients of their own on each rank; those of all other layers are equal
+// on all ranks of the group, for their inputs are.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::parallel::tensor {
+
+// Divides the output features. The input is equal on all ranks, [*, in]; the output is this rank's part, [*, out /
+// ranks], or with `join` the whole one. `comm` outlives the layer. Throws ConfigError where the features can't be
+// divided.
+class ColumnParallelLinearImpl : public torch::nn::Module {
+ public:
+  ColumnParallelLinearImpl(const torch::nn::Linear& whole, comm::Communicator& comm, bool join = false);
+  at::Tensor forward(const at::Tensor& input);
+
+  at::Tensor weight, bias;  // [out / ranks, in], [out / ranks]; no bias where the whole has none
+
+ private:
+  comm::Communicator& comm_;
+  bool join_;
+};
+TORCH_MODULE(ColumnParallelLinear);
+
+// Divides the input features. The input is this rank's part, [*, in / ranks], or with `divide` the whole one; the
+// output is whole and equal on all ranks.
+class RowParallelLinearImpl : public torch::nn::Module {
+ public:
+  RowParallelLinearImpl(const torch::nn::Linear& whole, comm::Communicator& comm, bool divide = false);
+  at::Tensor forward(const at::Tensor& input);
+
+  at::Tensor weight, bias;  // [out, in / ranks], [out]: the bias is equal on all ranks
+
+ private:
+  comm::Communicator& comm_;
+  bool divide_;
+};
+TORCH_MODULE(RowParallelLinear);
+
+// Divides the output channels. Of a convolution without groups the input is equal on all ranks. One whose groups can be
+// divided among the ranks takes this rank's part of the channels, and communicates nothing: a tower. The output is this
+// rank's channels, or with `join` all of them.
+class ChannelParallelConv2dImpl : public torch::nn::Module {
+ public:
+  ChannelParallelConv2dImpl(const torch::nn::Conv2d& whole, comm::Communicator& comm, bool join = false);
+  at::Tensor forward(const at::Tensor& input);
+
+  torch::nn::Conv2d conv{nullptr};  // this rank's
+
+ private:
+  comm::Communicator& comm_;
+  bool tower_, join_;
+};
+TORCH_MODULE(ChannelParallelConv2d);
+
+}  // namespace lockstep::parallel::tensor

@@ -1,0 +1,96 @@
+#include "lockstep/parallel/tensor/regions.h"
+
+#include <ATen/ops/cat.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::parallel::tensor {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+comm::Communicator& comm_of(AutogradContext* context) {
+  return *reinterpret_cast<comm::Communicator*>(context->saved_data["comm"].toInt());
+}
+void keep(AutogradContext* context, comm::Communicator& comm) {
+  context->saved_data["comm"] = static_cast<int64_t>(reinterpret_cast<intptr_t>(&comm));
+}
+
+Tensor summed(const Tensor& tensor, comm::Communicator& comm) {
+  const Tensor sum = tensor.detach().clone(at::MemoryFormat::Preserve);
+  comm.all_reduce(sum, comm::ReduceOp::kSum);
+  return sum;
+}
+
+Tensor part_of(const Tensor& tensor, int64_t dim, const comm::Communicator& comm) {
+  const int64_t size = tensor.size(dim), ranks = comm.size();
+  if (size % ranks != 0) {
+    throw ConfigError("tensor parallel: dimension ", dim, " of a tensor ", tensor.sizes(), " can't be divided among ",
+                      ranks, " ranks; choose a multiple");
+  }
+  return tensor.narrow(dim, size / ranks * comm.rank(), size / ranks).contiguous();
+}
+
+Tensor joined(const Tensor& part, int64_t dim, comm::Communicator& comm) {
+  const Tensor all = comm.all_gather(part.detach().contiguous());  // [ranks, …]
+  return at::cat(all.unbind(0), dim);
+}
+
+class Enter : public torch::autograd::Function<Enter> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& equal, comm::Communicator* comm) {
+    keep(context, *comm);
+    return equal.view_as(equal);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {summed(gradients[0], comm_of(context)), Tensor()};
+  }
+};
+
+class Leave : public torch::autograd::Function<Leave> {
+ public:
+  static Tensor forward(AutogradContext*, const Tensor& partial, comm::Communicator* comm) {
+    return summed(partial, *comm);
+  }
+  static variable_list backward(AutogradContext*, const variable_list& gradients) { return {gradients[0], Tensor()}; }
+};
+
+class TakePart : public torch::autograd::Function<TakePart> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& equal, int64_t dim, comm::Communicator* comm) {
+    keep(context, *comm);
+    context->saved_data["dim"] = dim;
+    return part_of(equal, dim, *comm);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {joined(gradients[0], context->saved_data["dim"].toInt(), comm_of(context)), Tensor(), Tensor()};
+  }
+};
+
+class JoinParts : public torch::autograd::Function<JoinParts> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& part, int64_t dim, comm::Communicator* comm) {
+    keep(context, *comm);
+    context->saved_data["dim"] = dim;
+    return joined(part, dim, *comm);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {part_of(gradients[0], context->saved_data["dim"].toInt(), comm_of(context)), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor enter(const at::Tensor& equal, comm::Communicator& comm) { return Enter::apply(equal, &comm); }
+at::Tensor leave(const at::Tensor& partial, comm::Communicator& comm) { return Leave::apply(partial, &comm); }
+at::Tensor take_part(const at::Tensor& equal, int64_t dim, comm::Communicator& comm) {
+  return TakePart::apply(equal, dim, &comm);
+}
+at::Tensor join_parts(const at::Tensor& part, int64_t dim, comm::Communicator& comm) {
+  return JoinParts::apply(part, dim, &comm);
+}
+
+}  // namespace lockstep::parallel::tensor

@@ -1,0 +1,354 @@
+// A network cut into stages, on real ranks, against the whole one that adds up the same micro-batches.
+#include "lockstep/parallel/pipeline/pipeline.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/flatten.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <csignal>
+#include <numeric>
+#include <sstream>
+
+#include "lockstep/amp/mixed_precision.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/world/testing/nodes.h"
+#include "support/worlds.h"
+
+namespace lockstep::parallel {
+namespace {
+
+using at::Tensor;
+using testing::HasSubstr;
+using testing_support::expect_ranks_pass;
+using testing_support::init_on_nodes;
+using testing_support::join_world;
+using testing_support::nodes;
+using testing_support::Ranks;
+using testing_support::refusal;
+using Tensors = Pipeline::Tensors;
+
+constexpr int64_t kSteps = 40;
+const std::vector<int64_t> kSamples = {4, 4, 4, 2};  // the last micro-batch is smaller
+
+torch::nn::Sequential whole_net(double dropout = 0) {
+  at::manual_seed(3);
+  torch::nn::Sequential net(torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 6, 3).padding(1)), torch::nn::BatchNorm2d(6),
+                            torch::nn::ReLU(), torch::nn::Conv2d(torch::nn::Conv2dOptions(6, 8, 3).stride(2)),
+                            torch::nn::ReLU(), torch::nn::Flatten(), torch::nn::Dropout(dropout),
+                            torch::nn::Linear(72, 16), torch::nn::ReLU(), torch::nn::Linear(16, 5));
+  net->train();
+  return net;
+}
+
+Tensor images_of(int64_t step, size_t micro_batch) {
+  at::manual_seed(1000 + static_cast<uint64_t>(step) * 10 + micro_batch);
+  return at::rand({kSamples[micro_batch], 1, 8, 8});
+}
+Tensor labels_of(int64_t step, size_t micro_batch) {
+  return (images_of(step, micro_batch).flatten(1).sum(1) * 10).to(at::kLong).remainder(5);
+}
+Tensor loss_of(const Tensor& outputs, int64_t step, size_t micro_batch) {
+  return at::cross_entropy_loss(outputs, labels_of(step, micro_batch));
+}
+
+double share_of(size_t micro_batch) {
+  return static_cast<double>(kSamples[micro_batch]) /
+         static_cast<double>(std::accumulate(kSamples.begin(), kSamples.end(), int64_t{0}));
+}
+
+// What one process does, whose micro-batches add up.
+struct Trained {
+  std::vector<double> losses;
+  torch::nn::Sequential net;
+};
+Trained train_whole() {
+  Trained trained{.losses = {}, .net = whole_net()};
+  const auto optimizer = optim::make_optimizer("sgd", trained.net->parameters(), {{"lr", 0.05}, {"momentum", 0.9}});
+  for (int64_t step = 0; step < kSteps; ++step) {
+    trained.net->zero_grad();
+    double sum = 0;
+    for (size_t i = 0; i < kSamples.size(); ++i) {
+      const Tensor loss = loss_of(trained.net->forward(images_of(step, i)), step, i);
+      sum += loss.item<double>() * share_of(i);
+      (loss * share_of(i)).backward();
+    }
+    optimizer->update({});
+    trained.losses.push_back(sum);
+  }
+  return trained;
+}
+
+PipelineOptions options_of(const std::string& words) {
+  PipelineOptions options;
+  if (words.find("gpipe") != words.npos) options.schedule = PipelineSchedule::kGPipe;
+  options.recompute = words.find("recompute") != words.npos;
+  return options;
+}
+
+// This rank's stage, trained.
+void train_stages(const std::shared_ptr<World>& world, const PipelineOptions& options) {
+  const torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
+  Pipeline pipeline(
+      stage.ptr(), world, [stage](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; }, options);
+  const auto optimizer = optim::make_optimizer("sgd", stage->parameters(), {{"lr", 0.05}, {"momentum", 0.9}});
+  const Trained whole = train_whole();
+  const bool in_turns = options.schedule == PipelineSchedule::k1F1B;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    stage->zero_grad();
+    const auto result = pipeline.run(
+        {.number = step, .samples = kSamples}, [&](size_t i) { return Tensors{images_of(step, i)}; },
+        [&](const Tensors& outputs, size_t i) { return loss_of(outputs[0], step, i); });
+    optimizer->update({});
+    EXPECT_EQ(result.loss, whole.losses[static_cast<size_t>(step)]) << "step " << step;
+    EXPECT_EQ(result.most_held, in_turns ? std::min<int>(4, world->size() - world->rank()) : 4);
+  }
+  const auto expected = whole.net->named_parameters();
+  for (const auto& each : stage->named_parameters()) {
+    EXPECT_TRUE(at::equal(each.value(), expected[each.key()])) << each.key();
+  }
+  const auto buffers = whole.net->named_buffers();
+  for (const auto& each : stage->named_buffers())
+    EXPECT_TRUE(at::equal(each.value(), buffers[each.key()])) << each.key();
+}
+
+RANK_PROGRAM(stages_over_shm) { train_stages(join_world(context), options_of(context.argument)); }
+RANK_PROGRAM(stages_over_gloo) { train_stages(init_on_nodes(context), {}); }
+
+TEST(PipelineParity, HasTheBitsOfTheWholeNetwork) {
+  for (const char* options : {"1f1b", "gpipe", "1f1b recompute"}) {
+    for (const int ranks : {1, 2, 4}) expect_ranks_pass("stages_over_shm", ranks, options);
+  }
+}
+
+TEST(PipelineParity, AndSoItDoesBetweenHosts) { expect_ranks_pass("stages_over_gloo", 2, nodes("gloo", {1, 1})); }
+
+// Two pipelines of two stages, each over half of the micro-batches.
+RANK_PROGRAM(replicas_of_stages) {
+  const auto world = join_world(context);
+  const int replica = world->rank() / 2, stage_number = world->rank() % 2;
+  const auto group = [&](int color, int key) {
+    return std::make_shared<World>(world, std::shared_ptr<comm::Communicator>(world->communicator().split(color, key)));
+  };
+  const auto stages = group(replica, stage_number), replicas = group(stage_number, replica);
+  const torch::nn::Sequential stage = stage_of(whole_net(), 2, stage_number);
+  if (replica == 1) at::NoGradGuard(), stage->parameters()[0].data().add_(1);  // the first one's counts
+  Pipeline pipeline(stage.ptr(), stages, [&](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; },
+                    {.replicas = replicas});
+  const auto optimizer = optim::make_optimizer("sgd", stage->parameters(), {{"lr", 0.05}});
+  const torch::nn::Sequential whole = whole_net();
+  for (const auto& each : whole->modules(false)) {
+    if (auto* norm = each->as<torch::nn::BatchNorm2d>()) norm->eval();  // whose statistics are the first replica's
+  }
+  for (const auto& each : stage->modules(false)) {
+    if (auto* norm = each->as<torch::nn::BatchNorm2d>()) norm->eval();
+  }
+  const auto alone = optim::make_optimizer("sgd", whole->parameters(), {{"lr", 0.05}});
+  const std::vector<size_t> own = replica == 0 ? std::vector<size_t>{0, 1} : std::vector<size_t>{2, 3};
+  for (int64_t step = 0; step < 10; ++step) {
+    stage->zero_grad();
+    whole->zero_grad();
+    const auto result = pipeline.run(
+        {.number = step, .samples = {kSamples[own[0]], kSamples[own[1]]}},
+        [&](size_t i) { return Tensors{images_of(step, own[i])}; },
+        [&](const Tensors& outputs, size_t i) { return loss_of(outputs[0], step, own[i]); });
+    optimizer->update({});
+    double sum = 0;
+    for (size_t i = 0; i < kSamples.size(); ++i) {
+      const Tensor loss = loss_of(whole->forward(images_of(step, i)), step, i) * share_of(i);
+      sum += loss.item<double>();
+      loss.backward();
+    }
+    double squares = 0;
+    for (const Tensor& each : whole->parameters()) squares += each.grad().square().sum().item<double>();
+    alone->update({});
+    EXPECT_NEAR(result.loss, sum, 1e-5);
+    EXPECT_NEAR(result.square_sum, squares, 1e-5 * squares + 1e-9);
+  }
+  const auto expected = whole->named_parameters();
+  for (const auto& each : stage->named_parameters()) {
+    EXPECT_LT((each.value() - expected[each.key()]).abs().max().item<double>(), 1e-5) << each.key();
+  }
+}
+TEST(PipelineParity, ReplicasHaveTheValuesOfTheWholeNetwork) { expect_ranks_pass("replicas_of_stages", 4); }
+
+// fp16 with a loss scale: the verdict is one on all stages. argument: the step that overflows.
+RANK_PROGRAM(stages_in_mixed_precision) {
+  const auto world = join_world(context);
+  const torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
+  const auto optimizer = optim::make_optimizer("adamw", stage->parameters(), {{"lr", 0.01}});
+  amp::MixedPrecision mixed({stage.ptr().get()}, {*optimizer}, {.dtype = at::kHalf});
+  Pipeline pipeline(stage.ptr(), world, [&](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; });
+  double first = 0, last = 0;
+  for (int64_t step = 0; step < 30; ++step) {
+    const auto result = pipeline.run(
+        {.number = step, .samples = kSamples}, [&](size_t i) { return Tensors{images_of(step % 2, i)}; },
+        [&](const Tensors& outputs, size_t i) {
+          return loss_of(outputs[0].to(at::kFloat), step % 2, i) * (step == 3 ? HUGE_VAL : 1);
+        },
+        mixed);
+    const auto report = mixed.step(*optimizer, result, {.max_norm = 5});
+    EXPECT_EQ(report.skipped, step == 3);
+    mixed.zero_grad(*optimizer);
+    (step == 0 ? first : last) = result.loss;
+  }
+  EXPECT_EQ(mixed.loss_scale(), 32768);
+  EXPECT_LT(last, 0.7 * first);
+}
+TEST(PipelineParity, MixedPrecisionSkipsOnAllStagesTogether) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("stages_in_mixed_precision", ranks);
+}
+
+// Activations that pass a stage by, whole numbers among them.
+RANK_PROGRAM(several_tensors) {
+  const auto world = join_world(context);
+  at::manual_seed(5);
+  torch::nn::Linear net(4, 4);
+  const Tensor weight = net->weight.detach().clone();
+  Pipeline pipeline(net.ptr(), world, [&](const Tensors& in) {
+    return Tensors{net->forward(in[0]), in[1] + net->bias.sum(), in[2]};
+  });
+  const Tensor x = at::rand({3, 4}), skip = at::rand({3, 2}), labels = at::arange(3);
+  const auto result = pipeline.run(
+      {.number = 0, .samples = {3}},
+      [&](size_t) {
+        return Tensors{x, skip, labels};
+      },
+      [&](const Tensors& out, size_t) { return at::cross_entropy_loss(out[0], out[2]) + out[1].square().mean(); });
+  // The same by itself, with each stage's own leaves.
+  std::vector<Tensor> weights, biases;
+  Tensor a = x, b = skip;
+  for (int stage = 0; stage < context.size; ++stage) {
+    weights.push_back(weight.clone().requires_grad_());
+    biases.push_back(net->bias.detach().clone().requires_grad_());
+    a = at::linear(a, weights.back(), biases.back());
+    b = b + biases.back().sum();
+  }
+  const Tensor loss = at::cross_entropy_loss(a, labels) + b.square().mean();
+  loss.backward();
+  EXPECT_FLOAT_EQ(static_cast<float>(result.loss), loss.item<float>());
+  const auto rank = static_cast<size_t>(context.rank);
+  EXPECT_TRUE(at::allclose(net->weight.grad(), weights[rank].grad(), 1e-6, 1e-7));
+  EXPECT_TRUE(at::allclose(net->bias.grad(), biases[rank].grad(), 1e-6, 1e-7));
+}
+TEST(PipelineParity, SeveralTensorsPassAStage) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("several_tensors", ranks);
+}
+
+// argument: the mistake.
+RANK_PROGRAM(mistaken_pipeline) {
+  const auto world = join_world(context);
+  const bool mine = context.rank == 1;
+  const std::string& mistake = context.argument;
+  if (mistake == "killed" && mine) raise(SIGKILL);
+  at::manual_seed(5);
+  torch::nn::Linear net(4, 4);
+  Pipeline pipeline(net.ptr(), world, [&](const Tensors& in) {
+    if (mistake == "throws" && mine) throw ConfigError("no such layer");
+    if (mistake == "nothing" && mine) return Tensors();
+    return Tensors{net->forward(in[0])};
+  });
+  const int64_t number = mistake == "number" && mine ? 8 : 7;
+  std::vector<int64_t> samples = {2, 2};
+  if (mistake == "count" && mine) samples.push_back(2);
+  if (mistake == "empty") samples = {2, 0};
+  pipeline.run(
+      {.number = number, .samples = samples},
+      [](size_t) {
+        return Tensors{at::ones({2, 4})};
+      },
+      [&](const Tensors& outputs, size_t) {
+        return mistake == "detached" ? outputs[0].detach().mean() : outputs[0].mean();
+      });
+}
+TEST(PipelineMistakes, AreNamedOnAllRanks) {
+  for (const auto& [mistake, text] :
+       {std::pair{"throws", "step 7, micro-batch 0, stage 1: no such layer"},
+        {"nothing", "stage 1 returns 0 tensors"},
+        {"number", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 2 of step 8"},
+        {"count", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 3 of step 7"},
+        {"empty", "a micro-batch without samples"},
+        {"detached", "step 7, micro-batch 0, stage 2: the loss has no graph"},
+        {"killed", "rank 1"}}) {
+    for (const auto& result : Ranks("mistaken_pipeline", 3, mistake).wait()) {
+      if (result.exit_code == 137 || result.exit_code == -SIGKILL) continue;
+      EXPECT_NE(result.exit_code, 0) << mistake;
+      EXPECT_THAT(result.output, HasSubstr(text)) << mistake;
+    }
+  }
+}
+
+TEST(PipelineMistakes, OfStages) {
+  const torch::nn::Sequential net = whole_net();
+  EXPECT_THAT(refusal([&] { stage_of(net, 11, 0); }), HasSubstr("11 stages of 10 layers"));
+  EXPECT_THAT(refusal([&] { stage_of(net, 2, 0, {0, 10}); }), HasSubstr("rising from 0"));
+  EXPECT_THAT(refusal([&] { stage_of(net, 2, 2); }), HasSubstr("stage 2 of 2"));
+  EXPECT_EQ(stage_of(net, 2, 1, {0, 7})->named_parameters().keys().front(), "7.weight");
+}
+
+// Dropout draws the same numbers for a stage and micro-batch whatever the schedule, and leaves the thread's own alone.
+RANK_PROGRAM(stages_with_dropout) {
+  const auto world = join_world(context);
+  std::vector<std::vector<Tensor>> gradients;
+  for (const char* options : {"1f1b", "gpipe", "1f1b recompute"}) {
+    const torch::nn::Sequential stage = stage_of(whole_net(0.5), world->size(), world->rank());
+    Pipeline pipeline(
+        stage.ptr(), world, [&](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; },
+        options_of(options));
+    at::manual_seed(9);
+    const Tensor expected = at::rand({1});
+    at::manual_seed(9);
+    pipeline.run(
+        {.number = 2, .samples = kSamples},
+        [&](size_t i) {
+          return Tensors{at::full({kSamples[i], 1, 8, 8}, 0.5)};
+        },
+        [&](const Tensors& outputs, size_t) { return outputs[0].square().mean(); });
+    EXPECT_TRUE(at::equal(at::rand({1}), expected));
+    std::vector<Tensor>& of = gradients.emplace_back();
+    for (const Tensor& each : stage->parameters()) of.push_back(each.grad().clone());
+  }
+  for (size_t i = 0; i < gradients[0].size(); ++i) {
+    EXPECT_TRUE(at::equal(gradients[0][i], gradients[1][i])) << i;
+    EXPECT_TRUE(at::equal(gradients[0][i], gradients[2][i])) << i;
+  }
+}
+TEST(PipelineParity, DropoutDoesNotDependOnTheSchedule) {
+  for (const int ranks : {1, 2}) expect_ranks_pass("stages_with_dropout", ranks);
+}
+
+// Losses of one step, or steps before one update.
+RANK_PROGRAM(accumulated_steps) {
+  const auto world = join_world(context);
+  const torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
+  Pipeline pipeline(stage.ptr(), world, [&](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; });
+  std::vector<Tensor> once;
+  for (const int runs : {1, 2}) {
+    stage->zero_grad();
+    for (int run = 0; run < runs; ++run) {
+      pipeline.run(
+          {.number = 0, .samples = kSamples}, [&](size_t i) { return Tensors{images_of(0, i)}; },
+          [&](const Tensors& outputs, size_t i) { return loss_of(outputs[0], 0, i); });
+    }
+    for (size_t i = 0; i < stage->parameters().size(); ++i) {
+      const Tensor& gradient = stage->parameters()[i].grad();
+      if (runs == 1) once.push_back(gradient.clone());
+      if (runs == 2) EXPECT_TRUE(at::allclose(gradient, 2 * once[i], 1e-5, 1e-7)) << i;
+    }
+  }
+}
+TEST(PipelineParity, RunsAddUp) {
+  for (const int ranks : {1, 2}) expect_ranks_pass("accumulated_steps", ranks);
+}
+
+}  // namespace
+}  // namespace lockstep::parallel

@@ -1,0 +1,179 @@
+// Layers that are divided among ranks, and branches that different ranks compute, against the whole network.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/parallel/tensor/layers.h"
+#include "lockstep/parallel/tensor/regions.h"
+#include "lockstep/world/testing/nodes.h"
+#include "support/worlds.h"
+
+namespace lockstep::parallel::tensor {
+namespace {
+
+using at::Tensor;
+using testing::HasSubstr;
+using testing_support::expect_ranks_pass;
+using testing_support::init_on_nodes;
+using testing_support::join_world;
+using testing_support::nodes;
+using testing_support::refusal;
+
+constexpr int64_t kSteps = 40;
+
+Tensor images_of(int64_t step) {
+  at::manual_seed(100 + static_cast<uint64_t>(step));
+  return at::rand({6, 1, 8, 8});
+}
+Tensor labels_of(int64_t step) { return (images_of(step).flatten(1).sum(1) * 10).to(at::kLong).remainder(5); }
+
+// A small AlexNet: two towers, then Linear layers with most of the weights.
+struct WholeImpl : torch::nn::Module {
+  torch::nn::Conv2d first{nullptr}, towers{nullptr};
+  torch::nn::Linear wide{nullptr}, narrow{nullptr}, last{nullptr};
+  WholeImpl() {
+    at::manual_seed(3);
+    first = register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 8, 3)));
+    towers = register_module("towers", torch::nn::Conv2d(torch::nn::Conv2dOptions(8, 8, 3).groups(4).stride(2)));
+    wide = register_module("wide", torch::nn::Linear(32, 64));
+    narrow = register_module("narrow", torch::nn::Linear(64, 16));
+    last = register_module("last", torch::nn::Linear(16, 5));
+  }
+  Tensor forward(const Tensor& x) {
+    const Tensor features = at::relu(towers->forward(at::relu(first->forward(x))));
+    return last->forward(at::relu(narrow->forward(at::relu(wide->forward(features.flatten(1))))));
+  }
+};
+TORCH_MODULE(Whole);
+
+struct DividedImpl : torch::nn::Module {
+  ChannelParallelConv2d first{nullptr}, towers{nullptr};
+  ColumnParallelLinear wide{nullptr};
+  RowParallelLinear narrow{nullptr};
+  torch::nn::Linear last{nullptr};
+  DividedImpl(const Whole& whole, comm::Communicator& comm) {
+    first = register_module("first", ChannelParallelConv2d(whole->first, comm));
+    towers = register_module("towers", ChannelParallelConv2d(whole->towers, comm, /*join=*/true));
+    wide = register_module("wide", ColumnParallelLinear(whole->wide, comm));
+    narrow = register_module("narrow", RowParallelLinear(whole->narrow, comm));
+    last = register_module("last", whole->last);
+  }
+  Tensor forward(const Tensor& x) {
+    const Tensor features = at::relu(towers->forward(at::relu(first->forward(x))));
+    return last->forward(at::relu(narrow->forward(at::relu(wide->forward(features.flatten(1))))));
+  }
+};
+TORCH_MODULE(Divided);
+
+double most_different(const Tensor& own, const Tensor& whole, int64_t dim, int rank) {
+  const Tensor part = own.size(dim) == whole.size(dim) ? whole : whole.narrow(dim, own.size(dim) * rank, own.size(dim));
+  return (own - part).abs().max().item<double>();
+}
+
+void train_divided(const std::shared_ptr<World>& world) {
+  comm::Communicator& comm = world->communicator();
+  const Whole base, whole;
+  const Divided divided(base, comm);
+  const auto alone = optim::make_optimizer("sgd", whole->parameters(), {{"lr", 0.05}, {"momentum", 0.9}});
+  const auto optimizer = optim::make_optimizer("sgd", divided->parameters(), {{"lr", 0.05}, {"momentum", 0.9}});
+  for (int64_t step = 0; step < kSteps; ++step) {
+    whole->zero_grad();
+    divided->zero_grad();
+    const Tensor expected = at::cross_entropy_loss(Whole(whole)->forward(images_of(step)), labels_of(step));
+    const Tensor loss = at::cross_entropy_loss(Divided(divided)->forward(images_of(step)), labels_of(step));
+    EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 1e-5) << "step " << step;
+    expected.backward();
+    loss.backward();
+    alone->update({});
+    optimizer->update({});
+  }
+  const int rank = world->rank();
+  EXPECT_LT(most_different(divided->first->conv->weight, whole->first->weight, 0, rank), 1e-5);
+  EXPECT_LT(most_different(divided->towers->conv->weight, whole->towers->weight, 0, rank), 1e-5);
+  EXPECT_LT(most_different(divided->wide->weight, whole->wide->weight, 0, rank), 1e-5);
+  EXPECT_LT(most_different(divided->wide->bias, whole->wide->bias, 0, rank), 1e-5);
+  EXPECT_LT(most_different(divided->narrow->weight, whole->narrow->weight, 1, rank), 1e-5);
+  EXPECT_LT(most_different(divided->narrow->bias, whole->narrow->bias, 0, rank), 1e-5);
+  EXPECT_LT(most_different(divided->last->weight, whole->last->weight, 0, rank), 1e-5);
+}
+
+RANK_PROGRAM(divided_over_shm) { train_divided(join_world(context)); }
+RANK_PROGRAM(divided_over_gloo) { train_divided(init_on_nodes(context)); }
+TEST(TensorParallel, HasTheValuesOfTheWholeNetwork) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("divided_over_shm", ranks);
+  expect_ranks_pass("divided_over_gloo", 2, nodes("gloo", {1, 1}));
+}
+
+// A body that both ranks have, a head for boxes on one and for classes on the other.
+RANK_PROGRAM(branches) {
+  const auto world = join_world(context);
+  comm::Communicator& comm = world->communicator();
+  at::manual_seed(4);
+  torch::nn::Linear body(8, 6), boxes(6, 4), classes(6, 3), own_body(8, 6), own_boxes(6, 4), own_classes(6, 3);
+  const std::pair<torch::nn::Linear, torch::nn::Linear> copies[] = {
+      {own_body, body}, {own_boxes, boxes}, {own_classes, classes}};
+  for (auto [to, from] : copies) {
+    const at::NoGradGuard no_grad;
+    to->weight.copy_(from->weight);
+    to->bias.copy_(from->bias);
+  }
+  const auto box_loss = [](torch::nn::Linear head, const Tensor& features) {
+    return (head->forward(features) - 1).square().mean();
+  };
+  const auto class_loss = [](torch::nn::Linear head, const Tensor& features) {
+    return at::cross_entropy_loss(head->forward(features), at::arange(5).remainder(3));
+  };
+  const Tensor x = at::rand({5, 8});
+  const Tensor features = at::relu(body->forward(x));
+  const Tensor whole = box_loss(boxes, features) + class_loss(classes, features);
+  whole.backward();
+  const Tensor shared = enter(at::relu(own_body->forward(x)), comm);
+  const Tensor loss = leave(context.rank == 0 ? box_loss(own_boxes, shared) : class_loss(own_classes, shared), comm);
+  loss.backward();
+  EXPECT_NEAR(loss.item<double>(), whole.item<double>(), 1e-5);
+  EXPECT_TRUE(at::allclose(own_body->weight.grad(), body->weight.grad(), 1e-5, 1e-6));
+  const auto& [own_head, head] = copies[context.rank + 1];
+  EXPECT_TRUE(at::allclose(own_head->weight.grad(), head->weight.grad(), 1e-5, 1e-6));
+}
+TEST(TensorParallel, BranchesOnDifferentRanksEqualTheWholeNetwork) { expect_ranks_pass("branches", 2); }
+
+// Each function beside its inverse, along every dimension.
+RANK_PROGRAM(regions) {
+  const auto world = join_world(context);
+  comm::Communicator& comm = world->communicator();
+  at::manual_seed(6);
+  const Tensor x = at::rand({4, 8, 4}).requires_grad_(), weight = at::rand({4, 8, 4});
+  for (const int64_t dim : {0, 1, 2, -1}) {
+    const Tensor part = take_part(x, dim, comm);
+    EXPECT_EQ(part.size(dim), x.size(dim) / context.size);
+    const Tensor whole = join_parts(part, dim, comm);
+    EXPECT_TRUE(at::equal(whole, x));
+    x.mutable_grad().reset();
+    (whole * weight).sum().backward();
+    EXPECT_TRUE(at::equal(x.grad(), weight)) << dim;
+  }
+  EXPECT_TRUE(at::equal(leave(x.detach(), comm), x * context.size));
+}
+TEST(TensorParallel, PartsJoinToTheWhole) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("regions", ranks);
+}
+
+RANK_PROGRAM(undividable) {
+  const auto world = join_world(context);
+  comm::Communicator& comm = world->communicator();
+  EXPECT_THAT(refusal([&] { ColumnParallelLinear(torch::nn::Linear(4, 5), comm); }),
+              HasSubstr("a Linear layer's outputs of 5 can't be divided among 2 ranks"));
+  EXPECT_THAT(refusal([&] { RowParallelLinear(torch::nn::Linear(5, 4), comm); }),
+              HasSubstr("a Linear layer's inputs of 5"));
+  EXPECT_THAT(
+      refusal([&] { ChannelParallelConv2d(torch::nn::Conv2d(torch::nn::Conv2dOptions(6, 6, 3).groups(3)), comm); }),
+      HasSubstr("a convolution's 3 groups can't be divided among 2 ranks"));
+  EXPECT_THAT(refusal([&] { take_part(at::ones({2, 3}), 1, comm); }), HasSubstr("dimension 1 of a tensor [2, 3]"));
+}
+TEST(TensorParallel, WhatCanNotBeDividedIsNamed) { expect_ranks_pass("undividable", 2); }
+
+}  // namespace
+}  // namespace lockstep::parallel::tensor
