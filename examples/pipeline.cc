@@ -11,7 +11,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/pooling.h>
-#include <torch/optim/sgd.h>
+#include <torch/optim/adam.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
                      nn::Conv2d(6, 16, 5), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(400, 120),
                      nn::ReLU(), nn::Linear(120, 84), nn::ReLU(), nn::Linear(84, 10));
   nn::Sequential stage = parallel::stage_of(net, world->size(), world->rank());
-  torch::optim::SGD optimizer(stage->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+  torch::optim::Adam optimizer(stage->parameters(), torch::optim::AdamOptions(0.003));
   using Tensors = parallel::Pipeline::Tensors;
   parallel::Pipeline pipeline(stage.ptr(), world,
                               [&](const Tensors& inputs) { return Tensors{stage->forward(inputs[0])}; });

@@ -9,7 +9,6 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/dropout.h>
-#include <torch/nn/modules/flatten.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
@@ -97,9 +96,9 @@ PipelineOptions options_of(const std::string& words) {
 
 // This rank's stage, trained.
 void train_stages(const std::shared_ptr<World>& world, const PipelineOptions& options) {
-  const torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
+  torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
   Pipeline pipeline(
-      stage.ptr(), world, [stage](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; }, options);
+      stage.ptr(), world, [&](const Tensors& in) { return Tensors{stage->forward(in[0])}; }, options);
   const auto optimizer = optim::make_optimizer("sgd", stage->parameters(), {{"lr", 0.05}, {"momentum", 0.9}});
   const Trained whole = train_whole();
   const bool in_turns = options.schedule == PipelineSchedule::k1F1B;
@@ -140,12 +139,12 @@ RANK_PROGRAM(replicas_of_stages) {
     return std::make_shared<World>(world, std::shared_ptr<comm::Communicator>(world->communicator().split(color, key)));
   };
   const auto stages = group(replica, stage_number), replicas = group(stage_number, replica);
-  const torch::nn::Sequential stage = stage_of(whole_net(), 2, stage_number);
+  torch::nn::Sequential stage = stage_of(whole_net(), 2, stage_number);
   if (replica == 1) at::NoGradGuard(), stage->parameters()[0].data().add_(1);  // the first one's counts
-  Pipeline pipeline(stage.ptr(), stages, [&](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; },
+  Pipeline pipeline(stage.ptr(), stages, [&](const Tensors& in) { return Tensors{stage->forward(in[0])}; },
                     {.replicas = replicas});
   const auto optimizer = optim::make_optimizer("sgd", stage->parameters(), {{"lr", 0.05}});
-  const torch::nn::Sequential whole = whole_net();
+  torch::nn::Sequential whole = whole_net();
   for (const auto& each : whole->modules(false)) {
     if (auto* norm = each->as<torch::nn::BatchNorm2d>()) norm->eval();  // whose statistics are the first replica's
   }
@@ -184,10 +183,10 @@ TEST(PipelineParity, ReplicasHaveTheValuesOfTheWholeNetwork) { expect_ranks_pass
 // fp16 with a loss scale: the verdict is one on all stages. argument: the step that overflows.
 RANK_PROGRAM(stages_in_mixed_precision) {
   const auto world = join_world(context);
-  const torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
+  torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
   const auto optimizer = optim::make_optimizer("adamw", stage->parameters(), {{"lr", 0.01}});
   amp::MixedPrecision mixed({stage.ptr().get()}, {*optimizer}, {.dtype = at::kHalf});
-  Pipeline pipeline(stage.ptr(), world, [&](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; });
+  Pipeline pipeline(stage.ptr(), world, [&](const Tensors& in) { return Tensors{stage->forward(in[0])}; });
   double first = 0, last = 0;
   for (int64_t step = 0; step < 30; ++step) {
     const auto result = pipeline.run(
@@ -300,10 +299,9 @@ RANK_PROGRAM(stages_with_dropout) {
   const auto world = join_world(context);
   std::vector<std::vector<Tensor>> gradients;
   for (const char* options : {"1f1b", "gpipe", "1f1b recompute"}) {
-    const torch::nn::Sequential stage = stage_of(whole_net(0.5), world->size(), world->rank());
+    torch::nn::Sequential stage = stage_of(whole_net(0.5), world->size(), world->rank());
     Pipeline pipeline(
-        stage.ptr(), world, [&](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; },
-        options_of(options));
+        stage.ptr(), world, [&](const Tensors& in) { return Tensors{stage->forward(in[0])}; }, options_of(options));
     at::manual_seed(9);
     const Tensor expected = at::rand({1});
     at::manual_seed(9);
@@ -329,8 +327,8 @@ TEST(PipelineParity, DropoutDoesNotDependOnTheSchedule) {
 // Losses of one step, or steps before one update.
 RANK_PROGRAM(accumulated_steps) {
   const auto world = join_world(context);
-  const torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
-  Pipeline pipeline(stage.ptr(), world, [&](const Tensors& in) mutable { return Tensors{stage->forward(in[0])}; });
+  torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
+  Pipeline pipeline(stage.ptr(), world, [&](const Tensors& in) { return Tensors{stage->forward(in[0])}; });
   std::vector<Tensor> once;
   for (const int runs : {1, 2}) {
     stage->zero_grad();

@@ -75,15 +75,15 @@ double most_different(const Tensor& own, const Tensor& whole, int64_t dim, int r
 
 void train_divided(const std::shared_ptr<World>& world) {
   comm::Communicator& comm = world->communicator();
-  const Whole base, whole;
-  const Divided divided(base, comm);
+  Whole base, whole;
+  Divided divided(base, comm);
   const auto alone = optim::make_optimizer("sgd", whole->parameters(), {{"lr", 0.05}, {"momentum", 0.9}});
   const auto optimizer = optim::make_optimizer("sgd", divided->parameters(), {{"lr", 0.05}, {"momentum", 0.9}});
   for (int64_t step = 0; step < kSteps; ++step) {
     whole->zero_grad();
     divided->zero_grad();
-    const Tensor expected = at::cross_entropy_loss(Whole(whole)->forward(images_of(step)), labels_of(step));
-    const Tensor loss = at::cross_entropy_loss(Divided(divided)->forward(images_of(step)), labels_of(step));
+    const Tensor expected = at::cross_entropy_loss(whole->forward(images_of(step)), labels_of(step));
+    const Tensor loss = at::cross_entropy_loss(divided->forward(images_of(step)), labels_of(step));
     EXPECT_NEAR(loss.item<double>(), expected.item<double>(), 1e-5) << "step " << step;
     expected.backward();
     loss.backward();

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -159,11 +158,17 @@ void Pipeline::forward(Pass& pass, size_t micro_batch) {
   try {
     if (is_first()) held.inputs = pass.input_of(micro_batch);
     const c10::AutoGradMode with_grad(true);
-    std::optional<amp::AutocastScope> autocast;
-    if (pass.scale.mixed != nullptr) autocast.emplace(pass.scale.mixed->autocast());
-    held.outputs = options_.recompute ? nn::checkpoint(forward_, held.inputs, {.buffers = stage_->buffers()})
-                                      : forward_(held.inputs);
-    if (is_last()) held.loss = pass.loss_of(held.outputs, micro_batch);
+    const auto compute = [&] {
+      held.outputs = options_.recompute ? nn::checkpoint(forward_, held.inputs, {.buffers = stage_->buffers()})
+                                        : forward_(held.inputs);
+      if (is_last()) held.loss = pass.loss_of(held.outputs, micro_batch);
+    };
+    if (pass.scale.mixed == nullptr) {
+      compute();
+    } else {
+      const amp::AutocastScope autocast = pass.scale.mixed->autocast();
+      compute();
+    }
   } catch (...) {
     rethrow_from(where, pass.step.samples[micro_batch]);
   }

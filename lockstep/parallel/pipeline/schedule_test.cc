@@ -92,6 +92,7 @@ TEST(PipelineSchedule, PartitionsHaveTheLeastLargestStage) {
   EXPECT_THAT(partition(std::array{1.0, 1.0, 1.0, 9.0}, 2), ElementsAre(0, 3));
   EXPECT_THAT(partition(std::array{9.0, 1.0, 1.0, 1.0}, 2), ElementsAre(0, 1));
   EXPECT_THAT(partition(std::array{3.0, 3.0, 3.0, 4.0, 4.0}, 3), ElementsAre(0, 2, 4));
+  EXPECT_THAT(partition(std::array{4.0, 4.0, 0.0, 0.0, 9.0, 0.0, 1.0}, 4), ElementsAre(0, 1, 4, 6)) << "none is empty";
   EXPECT_THAT(partition(std::array{0.0, 0.0, 0.0}, 3), ElementsAre(0, 1, 2)) << "each gets one";
   EXPECT_THAT(partition(std::array{5.0, 2.0}, 1), ElementsAre(0));
 }

@@ -53,10 +53,11 @@ ChannelParallelConv2dImpl::ChannelParallelConv2dImpl(const torch::nn::Conv2d& wh
     throw ConfigError("tensor parallel: a convolution's ", groups, " groups can't be divided among ", ranks,
                       " ranks; choose a multiple");
   }
-  torch::nn::Conv2dOptions options = whole->options;
   const at::Tensor own = own_part(whole->weight, 0, comm, "a convolution's channels");
-  options.out_channels(own.size(0));
-  if (tower_) options.groups(groups / ranks).in_channels(whole->options.in_channels() / ranks);
+  const auto& of = whole->options;
+  torch::nn::Conv2dOptions options(tower_ ? of.in_channels() / ranks : of.in_channels(), own.size(0), of.kernel_size());
+  options.stride(of.stride()).padding(of.padding()).dilation(of.dilation()).padding_mode(of.padding_mode());
+  options.groups(tower_ ? groups / ranks : 1).bias(whole->bias.defined());
   conv = register_module("conv", torch::nn::Conv2d(options));
   const c10::AutoGradMode no_grad(false);
   conv->weight.copy_(own);
