@@ -140,6 +140,25 @@ TEST(BenchOptimizer, CountsBytes) {
   for (const auto& row : rows) EXPECT_GT(row.at("ratio").get<double>(), 0) << row;
 }
 
+TEST(BenchPipeline, TellsIdleTimeMemoryAndBytes) {
+  const TempDir dir;
+  const auto rows = json_of({"bench", "pipeline", "--nproc", "2", "--micro-batches", "4", "--rows", "8", "--width", "8",
+                             "--seconds", "0.05", "--trace", dir / "trace.json"});
+  ASSERT_EQ(rows.size(), 2u);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.at("stages"), 2);
+    EXPECT_DOUBLE_EQ(row.at("bubble").get<double>(), 0.2);
+    EXPECT_EQ(row.at("most_held"), row.at("schedule") == "gpipe" ? 4 : 2);
+    EXPECT_GT(row.at("idle").get<double>(), 0);
+    EXPECT_LT(row.at("idle").get<double>(), 1);
+  }
+  const auto events = nlohmann::json::parse(read_file(dir / "trace.json")).at("traceEvents");
+  const auto computed =
+      std::count_if(events.begin(), events.end(), [](const auto& each) { return each.at("ph") == "X"; });
+  EXPECT_EQ(computed, 2 * 2 * 8) << "of two schedules and stages four micro-batches, forwards and backwards";
+  EXPECT_EQ(lockstep({"bench", "pipeline", "--nproc", "2", "--layers", "1"}).exit_code, 2);
+}
+
 TEST(Doctor, FindsSharedMemoryWell) {
   const auto found = json_of({"doctor"});
   EXPECT_GE(found.at("machine").at("cores").get<int>(), 1);

@@ -26,6 +26,8 @@ constexpr Usage kUsages[] = {
     {BenchKind::kPrecision, "lockstep bench precision: fp32, bf16 and fp16 on one thread, remembered for --amp auto"},
     {BenchKind::kData, "lockstep bench data DIR: making batches of what training reads"},
     {BenchKind::kCheckpoint, "lockstep bench checkpoint: writing a model with its AdamW, and loading it"},
+    {BenchKind::kPipeline,
+     "lockstep bench pipeline: a network in stages, one on each process: idle time, memory, bytes"},
 };
 
 int64_t read_size(std::string_view name, std::string_view text) {
@@ -137,6 +139,11 @@ void BenchOptions::declare(config::OptionSet& options) {
       break;
     case BenchKind::kCheckpoint:
       checkpoint.declare(options);
+      break;
+    case BenchKind::kPipeline:
+      pipeline.declare(options);
+      processes.declare_nproc(options);
+      options.number("seconds", "S", "measure each row for so long (left out: 1)", &loading.seconds, 0.05, 1e6, kNone);
       break;
   }
   declare_json(options, &json);

@@ -12,6 +12,7 @@
 #include "lockstep/amp/options/precision_options.h"
 #include "lockstep/apps/commands/bench_checkpoint_options.h"
 #include "lockstep/apps/commands/bench_data_options.h"
+#include "lockstep/apps/commands/bench_pipeline_options.h"
 #include "lockstep/config/option_set.h"
 #include "lockstep/parallel/options/parallel_options.h"
 #include "lockstep/train/options/train_options.h"
@@ -19,7 +20,7 @@
 
 namespace lockstep::apps {
 
-enum class BenchKind { kStep, kAllreduce, kOptimizer, kPrecision, kStartup, kData, kCheckpoint };
+enum class BenchKind { kStep, kAllreduce, kOptimizer, kPrecision, kStartup, kData, kCheckpoint, kPipeline };
 constexpr auto words(BenchKind) {
   return std::to_array<config::Word<BenchKind>>({{BenchKind::kStep, "step"},
                                                  {BenchKind::kAllreduce, "allreduce"},
@@ -27,7 +28,8 @@ constexpr auto words(BenchKind) {
                                                  {BenchKind::kPrecision, "precision"},
                                                  {BenchKind::kStartup, "startup"},
                                                  {BenchKind::kData, "data"},
-                                                 {BenchKind::kCheckpoint, "checkpoint"}});
+                                                 {BenchKind::kCheckpoint, "checkpoint"},
+                                                 {BenchKind::kPipeline, "pipeline"}});
 }
 
 // The networks of bench step, as the worker's table has them.
@@ -40,7 +42,7 @@ constexpr auto kBenchAlgorithms = std::to_array<std::string_view>({"fold", "ring
 // Each kind has the options of its own declare function.
 struct BenchOptions {
   BenchKind kind = BenchKind::kStep;
-  BenchDataOptions loading;  // bench data: all of it; bench step: the folder, the workers, the seconds
+  BenchDataOptions loading;  // bench data: all of it; bench step: the folder, the workers, the seconds; pipeline: these
   std::string model = "resnet18";
   int size = 224;  // pixels a side
   int batch_size = 32;
@@ -62,6 +64,7 @@ struct BenchOptions {
   std::vector<int64_t> sizes;  // bytes, multiples of 4; empty: 1 KiB to 100 MiB
   parallel::CommType comm_dtype = parallel::CommType::kFp32;
   BenchCheckpointOptions checkpoint;
+  BenchPipelineOptions pipeline;
   int elements = 64 << 10;  // thousands (1024) of weights, for the caches to hold none
   bool json = false;
 

@@ -82,6 +82,10 @@ TEST(BenchCommand, ReadsEachKind) {
   EXPECT_TRUE(reduce.comm.backend == "gloo" && reduce.algorithm == "ring" && reduce.comm.timeout == 9);
   EXPECT_EQ(reduce.comm_dtype, parallel::CommType::kBf16);
   EXPECT_THAT(reduce.sizes, ElementsAre(1024, 1 << 20));
+  const auto stages =
+      bench("pipeline --nproc 4 --micro-batches 8 --rows 3 --width 4 --layers 5 --recompute --trace t.json");
+  EXPECT_TRUE(stages.kind == BenchKind::kPipeline && stages.processes.nproc == 4 && stages.pipeline.recompute);
+  EXPECT_TRUE(stages.pipeline.micro_batches == 8 && stages.pipeline.rows == 3 && stages.pipeline.trace == "t.json");
   const auto plain = bench("allreduce");
   EXPECT_TRUE(plain.comm.backend == "auto" && plain.algorithm == "fold" && plain.processes.nproc == 0) << "a core each";
 }
@@ -100,7 +104,7 @@ std::string refused(const std::string& line) {
 
 TEST(BenchCommand, BadLines) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "bench: expected step, allreduce, optimizer, precision, startup, data or checkpoint"},
+      {"", "bench: expected step, allreduce, optimizer, precision, startup, data, checkpoint or pipeline"},
       {"stpe", "bench stpe: expected step"},
       {"optimizer --elements 0", "--elements 0: expected"},
       {"allreduce --model unet", "--model: unknown option"},

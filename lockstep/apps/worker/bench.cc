@@ -25,6 +25,8 @@ int bench(const Arguments& args) {
       return bench_precision(options);
     case BenchKind::kCheckpoint:
       return bench_checkpoint(options);
+    case BenchKind::kPipeline:
+      return bench_pipeline(options);
     case BenchKind::kStartup:
       break;  // the front's
   }

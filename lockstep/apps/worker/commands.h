@@ -30,5 +30,6 @@ int bench_optimizer(const BenchOptions& options);
 int bench_data(const BenchOptions& options);
 int bench_precision(const BenchOptions& options);
 int bench_checkpoint(const BenchOptions& options);
+int bench_pipeline(const BenchOptions& options);
 
 }  // namespace lockstep::worker

@@ -126,13 +126,13 @@ std::shared_ptr<ShmCollective> ShmCommunicator::collective(const Call& call) {
 std::shared_ptr<Work> ShmCommunicator::begin(Call call) {
   check_on_cpu(call);
   if (protocol_.node().is_aborted()) protocol_.node().check_given_up(call.label());
-  if (call.kind == OpKind::kSend) {
-    messages_.push_back(std::make_shared<ShmSend>(protocol_, call));
-    return messages_.back();
-  }
-  if (call.kind == OpKind::kReceive) {
-    messages_.push_back(std::make_shared<ShmReceive>(protocol_, call));
-    return messages_.back();
+  if (call.kind == OpKind::kSend || call.kind == OpKind::kReceive) {
+    std::shared_ptr<ShmMessage> message;
+    if (call.kind == OpKind::kSend) message = std::make_shared<ShmSend>(protocol_, call);
+    if (call.kind == OpKind::kReceive) message = std::make_shared<ShmReceive>(protocol_, call);
+    messages_.push_back(message);
+    advance_messages();  // the peer may read it while this rank computes
+    return message;
   }
   if (protocol_.full()) wait_for_room(call);
   collectives_.push_back(collective(call));

@@ -6,8 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
+#include <thread>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/shm/shm_communicator.h"
 #include "lockstep/comm/shm/testing/threads.h"
@@ -47,6 +50,27 @@ TEST(ShmMessage, AHundredTagsAreReceivedInAnyOrder) {
       EXPECT_EQ(received[2].item<int>(), tag);
     }
     for (auto& work : sent) work->wait();
+  });
+}
+
+// The sender computes meanwhile: it makes no call until the receiver has the message.
+TEST(ShmMessage, AMessageIsReceivedWithoutItsSender) {
+  std::atomic<bool> received = false;
+  NodeOfThreads node(2);
+  node.run([&](ShmCommunicator& comm) {
+    const at::Tensor tensor = at::full({1000}, 7, at::kFloat);
+    if (comm.rank() == 1) {
+      const at::Tensor got = at::zeros({1000});
+      comm.receive(got, 0);
+      EXPECT_TRUE(at::equal(got, tensor));
+      received = true;
+      return;
+    }
+    const auto sent = comm.isend(tensor, 1);
+    const Stopwatch watch;
+    while (!received && watch.seconds() < 20) std::this_thread::yield();
+    EXPECT_TRUE(received);
+    sent->wait();
   });
 }
 

@@ -115,7 +115,8 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
     int held = 0;
     for (const PipelineAction& action : actions) {
       const auto micro_batch = static_cast<size_t>(action.micro_batch);
-      action.backward ? backward(pass, micro_batch) : forward(pass, micro_batch);
+      const auto [begin, end] = action.backward ? backward(pass, micro_batch) : forward(pass, micro_batch);
+      result.spans.push_back({action, begin, end});
       held += action.backward ? -1 : 1;
       result.most_held = std::max(result.most_held, held);
     }
@@ -147,7 +148,7 @@ void Pipeline::sum(const at::Tensor& numbers) const {
   world_->communicator().all_reduce(numbers, comm::ReduceOp::kSum);
 }
 
-void Pipeline::forward(Pass& pass, size_t micro_batch) {
+std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
   Held& held = pass.held[micro_batch];
   const auto number = static_cast<int>(micro_batch);
   held.inputs = is_first() ? Tensors() : link_.receive_inputs(number);
@@ -155,6 +156,7 @@ void Pipeline::forward(Pass& pass, size_t micro_batch) {
   generators_.seed(kernel_seed(options_.seed, static_cast<uint64_t>(pass.step.number),
                                static_cast<uint32_t>(micro_batch) * stages + stage));
   const std::string where = cat("step ", pass.step.number, ", micro-batch ", micro_batch, ", stage ", stage);
+  const int64_t begin = monotonic_ns();
   try {
     if (is_first()) held.inputs = pass.input_of(micro_batch);
     const c10::AutoGradMode with_grad(true);
@@ -172,23 +174,29 @@ void Pipeline::forward(Pass& pass, size_t micro_batch) {
   } catch (...) {
     rethrow_from(where, pass.step.samples[micro_batch]);
   }
-  if (!is_last()) return link_.send_outputs(number, held.outputs);
+  if (!is_last()) {
+    const int64_t end = monotonic_ns();
+    link_.send_outputs(number, held.outputs);
+    return {begin, end};
+  }
   check_loss(held.loss, where);
   held.outputs.clear();  // the loss's graph has what it needs of them
   const double share = static_cast<double>(pass.step.samples[micro_batch]) / pass.samples;
   pass.loss += held.loss.detach().item<double>() * share;
   const at::Tensor wide = held.loss.element_size() < 4 ? held.loss.to(at::kFloat) : held.loss;
   held.loss = wide * (share * pass.scale.factor);
+  return {begin, monotonic_ns()};
 }
 
-void Pipeline::backward(Pass& pass, size_t micro_batch) {
+std::pair<int64_t, int64_t> Pipeline::backward(Pass& pass, size_t micro_batch) {
   Held held = std::move(pass.held[micro_batch]);
   const auto number = static_cast<int>(micro_batch);
+  const Tensors gradients = is_last() ? Tensors() : link_.receive_gradients(number, held.outputs);
+  const int64_t begin = monotonic_ns();
   try {
     if (is_last()) {
       held.loss.backward();
     } else {
-      const Tensors gradients = link_.receive_gradients(number, held.outputs);
       std::erase_if(held.outputs, [](const at::Tensor& each) { return !each.requires_grad(); });
       if (!held.outputs.empty()) torch::autograd::backward(held.outputs, gradients);
     }
@@ -196,7 +204,9 @@ void Pipeline::backward(Pass& pass, size_t micro_batch) {
     rethrow_from(cat("step ", pass.step.number, ", micro-batch ", micro_batch, ", stage ", world_->rank()),
                  pass.step.samples[micro_batch]);
   }
+  const int64_t end = monotonic_ns();
   if (!is_first()) link_.send_gradients(number, held.inputs);
+  return {begin, end};
 }
 
 void Pipeline::take_gradients_aside() {

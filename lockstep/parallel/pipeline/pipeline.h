@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "lockstep/amp/mixed_precision.h"
@@ -45,18 +47,25 @@ struct PipelineStep {
   std::vector<int64_t> samples = {};  // of each micro-batch of this pipeline, none of them empty
 };
 
-// Equal on all ranks, but for the last line.
+// The time of an action's computation, by monotonic_ns() (base/clock.h), without waiting for other stages.
+struct PipelineSpan {
+  PipelineAction action;
+  int64_t begin_ns = 0, end_ns = 0;
+};
+
+// The first lines are equal on all ranks, those below of this stage.
 struct PipelineResult {
   double loss = 0;        // over the global batch
   double square_sum = 0;  // the sum of squares of all stages' gradients, with the loss scale in them
   double loss_scale = 1;
   int loss_id = amp::FoldedGradients::kNoLoss;
-  uint64_t run = 0;                         // tells it from all other results of the process
-  std::optional<amp::GradientMarks> marks;  // of this stage's gradients
+  uint64_t run = 0;  // tells it from all other results of the process
 
-  int most_held = 0;                // micro-batches whose activations were kept at once
-  int64_t sent_bytes = 0;           // to other stages
-  double seconds = 0, waiting = 0;  // of the step, and in it for other stages
+  std::optional<amp::GradientMarks> marks;  // of its gradients
+  int most_held = 0;                        // micro-batches whose activations were kept at once
+  int64_t sent_bytes = 0;                   // to other stages
+  double seconds = 0, waiting = 0;          // of the step, and in it for other stages
+  std::vector<PipelineSpan> spans;          // in order
 
   operator amp::FoldedGradients() const {
     return {.square_sum = square_sum, .loss_scale = loss_scale, .loss_id = loss_id, .run = run, .marks = marks};
@@ -115,8 +124,9 @@ class Pipeline {
   };
 
   PipelineResult run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of, const Scale& scale);
-  void forward(Pass& pass, size_t micro_batch);
-  void backward(Pass& pass, size_t micro_batch);
+  // Both return when their computation began, and ended.
+  std::pair<int64_t, int64_t> forward(Pass& pass, size_t micro_batch);
+  std::pair<int64_t, int64_t> backward(Pass& pass, size_t micro_batch);
   void take_gradients_aside();
   void put_gradients_back(double loss_scale);
   void fold_replicas(int64_t step);
