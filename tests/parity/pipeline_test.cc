@@ -324,6 +324,38 @@ TEST(PipelineParity, DropoutDoesNotDependOnTheSchedule) {
   for (const int ranks : {1, 2}) expect_ranks_pass("stages_with_dropout", ranks);
 }
 
+// Outputs alone: those of the whole network.
+RANK_PROGRAM(inferring_stages) {
+  const auto world = join_world(context);
+  torch::nn::Sequential whole = whole_net(), stage = stage_of(whole_net(), world->size(), world->rank());
+  whole->eval();
+  stage->eval();
+  Pipeline pipeline(stage.ptr(), world, [&](const Tensors& in) { return Tensors{stage->forward(in[0])}; });
+  size_t seen = 0;
+  pipeline.infer(
+      kSamples.size(), [&](size_t i) { return Tensors{images_of(3, i)}; },
+      [&](const Tensors& outputs, size_t i) {
+        EXPECT_EQ(i, seen++);
+        EXPECT_FALSE(outputs[0].requires_grad());
+        EXPECT_TRUE(at::equal(outputs[0], whole->forward(images_of(3, i)).detach()));
+      });
+  EXPECT_EQ(seen, pipeline.is_last() ? kSamples.size() : 0);
+  if (context.argument != "mistake") return;
+  pipeline.infer(
+      1,
+      [](size_t) {
+        return Tensors{at::ones({1, 1, 8, 8})};
+      },
+      [](const Tensors&, size_t) { throw DataError("no such class"); });
+}
+TEST(PipelineParity, InfersAsTheWholeNetwork) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("inferring_stages", ranks);
+  for (const auto& result : Ranks("inferring_stages", 2, "mistake").wait()) {
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.output, HasSubstr("micro-batch 0, stage 1: no such class"));
+  }
+}
+
 // Losses of one step, or steps before one update.
 RANK_PROGRAM(accumulated_steps) {
   const auto world = join_world(context);

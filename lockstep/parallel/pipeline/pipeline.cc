@@ -95,7 +95,6 @@ PipelineResult Pipeline::run(const PipelineStep& step, const InputOf& input_of, 
 
 PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
                                   const Scale& scale) {
-  comm::Communicator& comm = world_->communicator();
   const Stopwatch watch;
   const LaneGenerators::Kept kept(generators_);
   take_gradients_aside();
@@ -123,6 +122,7 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
     link_.finish();
     if (options_.replicas) fold_replicas(step.number);
     put_gradients_back(scale.factor);
+    hold_masters(*stage_);
     const at::Tensor sums = at::tensor(
         {is_last() ? pass.loss : 0.0, amp::square_sum_of_gradients(weights_->all(), scale.factor)}, at::kDouble);
     sum(sums);
@@ -136,10 +136,49 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
   } catch (...) {
     link_.drop();
     for (const at::Tensor& weight : weights_->all()) weight.mutable_grad().reset();
-    comm.abort(exception_text());
-    if (options_.replicas) options_.replicas->communicator().abort(exception_text());
+    tell_all(exception_text());
     throw;
   }
+}
+
+void Pipeline::infer(size_t micro_batches, const InputOf& input_of, const OnOutputs& on_outputs,
+                     const amp::MixedPrecision* mixed) {
+  constexpr int64_t kNoStep = -1;
+  const c10::AutoGradMode no_grad(false);
+  try {
+    link_.begin(kNoStep, static_cast<int>(micro_batches));
+    for (size_t i = 0; i < micro_batches; ++i) {
+      Tensors inputs = is_first() ? Tensors() : link_.receive_inputs(static_cast<int>(i));
+      Tensors outputs;
+      try {
+        if (is_first()) inputs = input_of(i);
+        in_autocast(mixed, [&] {
+          outputs = forward_(inputs);
+          if (is_last()) on_outputs(outputs, i);
+        });
+      } catch (...) {
+        rethrow_from(cat("micro-batch ", i, ", stage ", world_->rank()), /*samples=*/0);
+      }
+      if (!is_last()) link_.send_outputs(static_cast<int>(i), outputs);
+    }
+    link_.finish();
+    world_->communicator().barrier();  // what a later stage throws, all throw
+  } catch (...) {
+    link_.drop();
+    tell_all(exception_text());
+    throw;
+  }
+}
+
+void Pipeline::in_autocast(const amp::MixedPrecision* mixed, const std::function<void()>& compute) {
+  if (mixed == nullptr) return compute();
+  const amp::AutocastScope autocast = mixed->autocast();
+  compute();
+}
+
+void Pipeline::tell_all(const std::string& error) const {
+  world_->communicator().abort(error);
+  if (options_.replicas) options_.replicas->communicator().abort(error);
 }
 
 // The first number is summed over all ranks; the second one is equal in all replicas.
@@ -152,9 +191,10 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
   Held& held = pass.held[micro_batch];
   const auto number = static_cast<int>(micro_batch);
   held.inputs = is_first() ? Tensors() : link_.receive_inputs(number);
-  const auto stages = static_cast<uint32_t>(world_->size()), stage = static_cast<uint32_t>(world_->rank());
+  const auto stages = static_cast<size_t>(world_->size()), stage = static_cast<size_t>(world_->rank());
+  const size_t before = options_.replicas ? static_cast<size_t>(options_.replicas->rank()) * pass.held.size() : 0;
   generators_.seed(kernel_seed(options_.seed, static_cast<uint64_t>(pass.step.number),
-                               static_cast<uint32_t>(micro_batch) * stages + stage));
+                               static_cast<uint32_t>((before + micro_batch) * stages + stage)));
   const std::string where = cat("step ", pass.step.number, ", micro-batch ", micro_batch, ", stage ", stage);
   const int64_t begin = monotonic_ns();
   try {
@@ -165,12 +205,7 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
                                         : forward_(held.inputs);
       if (is_last()) held.loss = pass.loss_of(held.outputs, micro_batch);
     };
-    if (pass.scale.mixed == nullptr) {
-      compute();
-    } else {
-      const amp::AutocastScope autocast = pass.scale.mixed->autocast();
-      compute();
-    }
+    in_autocast(pass.scale.mixed, compute);
   } catch (...) {
     rethrow_from(where, pass.step.samples[micro_batch]);
   }

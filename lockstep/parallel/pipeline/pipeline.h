@@ -84,6 +84,7 @@ class Pipeline {
   using Forward = std::function<Tensors(const Tensors& inputs)>;
   using InputOf = std::function<Tensors(size_t micro_batch)>;
   using LossOf = std::function<at::Tensor(const Tensors& outputs, size_t micro_batch)>;
+  using OnOutputs = std::function<void(const Tensors& outputs, size_t micro_batch)>;
 
   // `forward` computes the stage: of what the stage before returns, or of input_of() on the first. Replicas get the
   // first one's parameters and buffers: a collective of theirs.
@@ -98,6 +99,12 @@ class Pipeline {
   // The same in mixed precision: `mixed` has this rank's stage.
   PipelineResult run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
                      const amp::MixedPrecision& mixed, int loss_id = 0);
+
+  // Computes outputs alone, without gradients, such as those of an evaluation, for which the caller puts each stage
+  // into eval(). `on_outputs(outputs, i)` gets those of the whole network, on the last stage alone, and in `mixed`'s
+  // autocast where it is given. A collective of all stages; errors as run()'s, which name micro-batches alone.
+  void infer(size_t micro_batches, const InputOf& input_of, const OnOutputs& on_outputs,
+             const amp::MixedPrecision* mixed = nullptr);
 
   bool is_first() const { return world_->rank() == 0; }
   bool is_last() const { return world_->rank() == world_->size() - 1; }
@@ -127,6 +134,9 @@ class Pipeline {
   // Both return when their computation began, and ended.
   std::pair<int64_t, int64_t> forward(Pass& pass, size_t micro_batch);
   std::pair<int64_t, int64_t> backward(Pass& pass, size_t micro_batch);
+  // Calls it in mixed's autocast, if there is one.
+  static void in_autocast(const amp::MixedPrecision* mixed, const std::function<void()>& compute);
+  void tell_all(const std::string& error) const;
   void take_gradients_aside();
   void put_gradients_back(double loss_scale);
   void fold_replicas(int64_t step);
