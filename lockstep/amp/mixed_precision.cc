@@ -94,6 +94,11 @@ FoldedGradients MixedPrecision::as_they_are(const FoldedGradients& result) const
                                [&](const Left& left) { return left.by_unscale && left.by_unscale->is_marked(weight); });
   };
   if (result.unscaled || !result.marks || !result.marks->have_changed(unscaled)) return result;
+  if (result.of_other_ranks) {
+    throw ConfigError(
+        "amp: gradients have changed since the run, and their norm and verdict are those of all stages; step by the "
+        "result of the last run, and clip by step()'s max_norm");
+  }
   FoldedGradients now = result;
   now.square_sum = result.marks->square_sum(result.loss_scale);
   now.gradients = result.marks->gradients();

@@ -23,11 +23,12 @@ struct FoldedGradients {
   LateNumber square_sum;  // with the scale in them
   double loss_scale;
   static constexpr int kNoLoss = -1;
-  int loss_id = kNoLoss;     // of MixedPrecision's losses; kNoLoss: unknown
-  int64_t gradients = -1;    // the number of parameters that have one; -1: unknown
-  uint64_t run = 0;          // tells the result of one run from those of all others; 0: unknown
-  bool unscaled = false;     // MixedPrecision::unscale() has taken the scale out of them; it is in square_sum still
-  at::Tensor overflow = {};  // optim::Update's; undefined: nobody knows before square_sum is read
+  int loss_id = kNoLoss;        // of MixedPrecision's losses; kNoLoss: unknown
+  int64_t gradients = -1;       // the number of parameters that have one; -1: unknown
+  uint64_t run = 0;             // tells the result of one run from those of all others; 0: unknown
+  bool unscaled = false;        // MixedPrecision::unscale() has taken the scale out of them; it is in square_sum still
+  bool of_other_ranks = false;  // square_sum is of other gradients, too, which other ranks have
+  at::Tensor overflow = {};     // optim::Update's; undefined: nobody knows before square_sum is read
   std::optional<GradientMarks> marks = {};  // what the run has left in .grad; nothing: unknown
 };
 

@@ -316,7 +316,7 @@ bool DistributedDataParallel::may_record(const StepPlan& step) {
 // Nobody folds the gradient of a trained tensor that no wrapped network has, or takes the loss scale out of it.
 void DistributedDataParallel::check_leaves(const StepPlan& step, const at::Tensor& loss, double loss_scale) {
   if (options_.own_parameters || (world_->size() == 1 && loss_scale == 1)) return;
-  const at::Tensor trained = outside_.find_trained(loss);
+  const at::Tensor trained = outside_.find_trained({loss}, is_wrapped);
   if (!trained.defined()) return;
   const std::string left = world_->size() > 1 ? "its gradient would be this rank's alone"
                                               : cat("its gradient would keep the loss scale of ", loss_scale);

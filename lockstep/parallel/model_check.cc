@@ -4,14 +4,17 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/text_exchange.h"
+#include "lockstep/parallel/gradients/divided_weights.h"
 
 namespace lockstep::parallel {
 namespace {
 
 std::string describe(const char* kind, const std::string& name, const at::Tensor& tensor) {
+  const WeightPart part = part_of(tensor);
   return lockstep::cat(kind, ' ', name, ' ', tensor.sizes(), ' ', tensor.dtype().name(),
                        tensor.requires_grad() ? "" : ", no gradient",
-                       tensor.is_contiguous() ? "" : cat(", strides ", tensor.strides()));
+                       tensor.is_contiguous() ? "" : cat(", strides ", tensor.strides()),
+                       part.parts == 1 ? "" : cat(", part ", part.number, " of ", part.parts));
 }
 
 std::string join(const std::vector<std::string>& lines) {

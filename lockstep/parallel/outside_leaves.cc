@@ -6,7 +6,6 @@
 
 #include "lockstep/base/xxh3.h"
 #include "lockstep/parallel/gradients/graph_walk.h"
-#include "lockstep/parallel/wrapped_networks.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -27,12 +26,18 @@ uint64_t value_of(const at::Tensor& leaf) {
 
 }  // namespace
 
-at::Tensor OutsideLeaves::find_trained(const at::Tensor& loss) {
+at::Tensor OutsideLeaves::find_trained(const std::vector<at::Tensor>& roots,
+                                       const std::function<bool(const at::Tensor&)>& is_known) {
   const int64_t run = runs_++, first = first_look(run);
   if (run - first >= kLooks) return {};
-  if (run == first) noted_.clear();
-  for (const at::Tensor& leaf : leaves_of(loss)) {
-    if (is_wrapped(leaf)) continue;
+  // What is noted stays: of runs that add up to one update, all of a look may come between two.
+  if (run == first) std::erase_if(noted_, [](const Noted& each) { return each.leaf.expired(); });
+  std::vector<at::Tensor> leaves;
+  for (const at::Tensor& root : roots) {
+    for (const at::Tensor& leaf : leaves_of(root)) leaves.push_back(leaf);
+  }
+  for (const at::Tensor& leaf : leaves) {
+    if (is_known(leaf)) continue;
     const auto noted = std::ranges::find_if(
         noted_, [&](const Noted& each) { return each.leaf._unsafe_get_target() == leaf.unsafeGetTensorImpl(); });
     const uint64_t value = value_of(leaf);

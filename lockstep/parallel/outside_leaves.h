@@ -5,6 +5,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace lockstep::parallel {
@@ -13,8 +14,9 @@ namespace lockstep::parallel {
 // eight runs each at the beginning, then from run 8, 16, 32, … on, for a tensor may join later; a look walks the graph.
 class OutsideLeaves {
  public:
-  // Returns a leaf of the run's loss that had another value in a run before; undefined: it sees none.
-  at::Tensor find_trained(const at::Tensor& loss);
+  // Returns a leaf of the run's loss, or of what else it computes, that is not known and had another value in a run
+  // before; undefined: it sees none.
+  at::Tensor find_trained(const std::vector<at::Tensor>& roots, const std::function<bool(const at::Tensor&)>& is_known);
 
  private:
   struct Noted {

@@ -93,7 +93,8 @@ TEST(BackgroundSavesOnASlowDisk, TrainingGoesOnAndTheFileIsThatStepsOwn) {
 
 class HeldDisk : public ::testing::Test {
  protected:
-  HeldDisk() {
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
     fs::create_directory(dir_ / "held_disk");
     program_.emplace(preloaded(train_words({"--nproc", "2", "--epochs", "1000000", "--save-every", "5", "--eval-every",
                                             "1000000epochs", "--quiet", "--out", run_})));
@@ -109,7 +110,6 @@ class HeldDisk : public ::testing::Test {
 };
 
 TEST_F(HeldDisk, TheLauncherFinishesTheFileOfAKilledRank) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
   ASSERT_TRUE(is_held()) << program_->err();
   signal_to(worker_of(*program_, 0), SIGKILL);
   EXPECT_TRUE(eventually([&] { return program_->processes("lockstep-worker").empty(); }));
@@ -123,7 +123,6 @@ TEST_F(HeldDisk, TheLauncherFinishesTheFileOfAKilledRank) {
 }
 
 TEST_F(HeldDisk, AKilledLauncherLeavesATemporaryFileWhichTheNextStartRemoves) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
   ASSERT_TRUE(is_held()) << program_->err();
   program_->signal(SIGKILL);
   program_->wait();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/moduledict.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/dropout.h>
@@ -19,6 +20,7 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/optim/clip.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/world/testing/nodes.h"
 #include "support/worlds.h"
@@ -180,21 +182,23 @@ RANK_PROGRAM(replicas_of_stages) {
 }
 TEST(PipelineParity, ReplicasHaveTheValuesOfTheWholeNetwork) { expect_ranks_pass("replicas_of_stages", 4); }
 
-// fp16 with a loss scale: the verdict is one on all stages. argument: the step that overflows.
+// fp16 with a loss scale: the verdict is one on all stages, where one alone has an infinite gradient.
 RANK_PROGRAM(stages_in_mixed_precision) {
   const auto world = join_world(context);
   torch::nn::Sequential stage = stage_of(whole_net(), world->size(), world->rank());
   const auto optimizer = optim::make_optimizer("adamw", stage->parameters(), {{"lr", 0.01}});
   amp::MixedPrecision mixed({stage.ptr().get()}, {*optimizer}, {.dtype = at::kHalf});
   Pipeline pipeline(stage.ptr(), world, [&](const Tensors& in) { return Tensors{stage->forward(in[0])}; });
+  bool overflows = false;
+  stage->parameters()[0].register_hook([&](const Tensor& gradient) {
+    return overflows && context.rank == context.size - 1 ? gradient * HUGE_VAL : gradient;
+  });
   double first = 0, last = 0;
   for (int64_t step = 0; step < 30; ++step) {
+    overflows = step == 3;
     const auto result = pipeline.run(
         {.number = step, .samples = kSamples}, [&](size_t i) { return Tensors{images_of(step % 2, i)}; },
-        [&](const Tensors& outputs, size_t i) {
-          return loss_of(outputs[0].to(at::kFloat), step % 2, i) * (step == 3 ? HUGE_VAL : 1);
-        },
-        mixed);
+        [&](const Tensors& outputs, size_t i) { return loss_of(outputs[0].to(at::kFloat), step % 2, i); }, mixed);
     const auto report = mixed.step(*optimizer, result, {.max_norm = 5});
     EXPECT_EQ(report.skipped, step == 3);
     mixed.zero_grad(*optimizer);
@@ -205,6 +209,39 @@ RANK_PROGRAM(stages_in_mixed_precision) {
 }
 TEST(PipelineParity, MixedPrecisionSkipsOnAllStagesTogether) {
   for (const int ranks : {1, 2, 4}) expect_ranks_pass("stages_in_mixed_precision", ranks);
+}
+
+// Clipped by the norm of all stages, as the whole network is.
+RANK_PROGRAM(clipped_stages) {
+  const auto world = join_world(context);
+  torch::nn::Sequential whole = whole_net(), stage = stage_of(whole_net(), world->size(), world->rank());
+  const auto alone = optim::make_optimizer("sgd", whole->parameters(), {{"lr", 1.0}});
+  const auto optimizer = optim::make_optimizer("sgd", stage->parameters(), {{"lr", 1.0}});
+  amp::MixedPrecision mixed({stage.ptr().get()}, {*optimizer}, {.opt_level = amp::OptLevel::kO0});
+  Pipeline pipeline(stage.ptr(), world, [&](const Tensors& in) { return Tensors{stage->forward(in[0])}; });
+  const auto result = pipeline.run(
+      {.number = 0, .samples = kSamples}, [&](size_t i) { return Tensors{images_of(0, i)}; },
+      [&](const Tensors& outputs, size_t i) { return loss_of(outputs[0], 0, i); }, mixed);
+  for (size_t i = 0; i < kSamples.size(); ++i)
+    (loss_of(whole->forward(images_of(0, i)), 0, i) * share_of(i)).backward();
+  const double norm = std::sqrt(result.square_sum);
+  const auto report = mixed.step(*optimizer, result, {.max_norm = norm / 3});
+  EXPECT_NEAR(report.gradient_norm, optim::clip_grad_norm(whole->parameters(), norm / 3), 1e-5);
+  alone->update({});
+  const auto expected = whole->named_parameters();
+  for (const auto& each : stage->named_parameters()) {
+    EXPECT_TRUE(at::allclose(each.value(), expected[each.key()], 1e-4, 1e-6)) << each.key();
+  }
+  // Gradients of one stage that changed have no norm that the others know.
+  stage->zero_grad();
+  const auto next = pipeline.run(
+      {.number = 1, .samples = kSamples}, [&](size_t i) { return Tensors{images_of(1, i)}; },
+      [&](const Tensors& outputs, size_t i) { return loss_of(outputs[0], 1, i); }, mixed);
+  stage->parameters()[0].grad().mul_(0.5);
+  EXPECT_THAT(refusal([&] { mixed.step(*optimizer, next); }), HasSubstr("are those of all stages"));
+}
+TEST(PipelineParity, StagesAreClippedByOneNorm) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("clipped_stages", ranks);
 }
 
 // Activations that pass a stage by, whole numbers among them.
@@ -260,6 +297,8 @@ RANK_PROGRAM(mistaken_pipeline) {
   std::vector<int64_t> samples = {2, 2};
   if (mistake == "count" && mine) samples.push_back(2);
   if (mistake == "empty") samples = {2, 0};
+  if (mistake == "frozen" && mine) net->bias.requires_grad_(false);
+  const double loss_scale = mistake == "scale" && mine ? 8 : 4;
   pipeline.run(
       {.number = number, .samples = samples},
       [](size_t) {
@@ -267,7 +306,8 @@ RANK_PROGRAM(mistaken_pipeline) {
       },
       [&](const Tensors& outputs, size_t) {
         return mistake == "detached" ? outputs[0].detach().mean() : outputs[0].mean();
-      });
+      },
+      loss_scale);
 }
 TEST(PipelineMistakes, AreNamedOnAllRanks) {
   for (const auto& [mistake, text] :
@@ -277,6 +317,8 @@ TEST(PipelineMistakes, AreNamedOnAllRanks) {
         {"count", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 3 of step 7"},
         {"empty", "a micro-batch without samples"},
         {"detached", "step 7, micro-batch 0, stage 2: the loss has no graph"},
+        {"frozen", "step 7, stage 1: 1 weights are trained now, and 2 were"},
+        {"scale", "stage 0 has a loss scale of 4, and stage 1 of 8"},
         {"killed", "rank 1"}}) {
     for (const auto& result : Ranks("mistaken_pipeline", 3, mistake).wait()) {
       if (result.exit_code == 137 || result.exit_code == -SIGKILL) continue;
@@ -292,6 +334,101 @@ TEST(PipelineMistakes, OfStages) {
   EXPECT_THAT(refusal([&] { stage_of(net, 2, 0, {0, 10}); }), HasSubstr("rising from 0"));
   EXPECT_THAT(refusal([&] { stage_of(net, 2, 2); }), HasSubstr("stage 2 of 2"));
   EXPECT_EQ(stage_of(net, 2, 1, {0, 7})->named_parameters().keys().front(), "7.weight");
+}
+
+// Two pipelines of one stage each, as replicas. argument: the mistake.
+RANK_PROGRAM(mistaken_replicas) {
+  const auto world = join_world(context);
+  const auto own =
+      std::make_shared<World>(world, std::shared_ptr<comm::Communicator>(world->communicator().split(context.rank)));
+  at::manual_seed(5);
+  torch::nn::Linear net(4, 4);
+  const std::string& mistake = context.argument;
+  const Tensor temperature = at::ones({1}).requires_grad_();
+  if (mistake == "wiring") {  // the stages of one pipeline taken for replicas
+    Pipeline(net.ptr(), world, [&](const Tensors& in) { return Tensors{net->forward(in[0])}; }, {.replicas = world});
+    return;
+  }
+  Pipeline pipeline(net.ptr(), own, [&](const Tensors& in) { return Tensors{net->forward(in[0])}; },
+                    {.replicas = world});
+  if (mistake == "loaded" && context.rank == 1) net->weight.data().mul_(0.5);
+  if (mistake == "leftover") net->weight.mutable_grad() = at::ones({4, 4}) * context.rank;
+  for (int64_t step = 0; step < 3; ++step) {
+    pipeline.run(
+        {.number = step, .samples = {2}},
+        [](size_t) {
+          return Tensors{at::ones({2, 4})};
+        },
+        [&](const Tensors& outputs, size_t) {
+          const Tensor loss = outputs[0].square().mean();
+          return mistake == "temperature" ? loss * temperature.sum() : loss;
+        });
+    net->zero_grad();
+    const at::NoGradGuard no_grad;
+    temperature.add_(1);
+  }
+}
+TEST(PipelineMistakes, OfReplicas) {
+  for (const auto& [mistake, text] : {std::pair{"wiring", "option stage 1 of 2 where rank 0 has option stage 0 of 2"},
+                                      {"loaded", "differ"},
+                                      {"leftover", "has what no run() has left"},
+                                      {"temperature", "reaches a tensor of shape [1] that is trained"}}) {
+    bool told = false;
+    for (const auto& result : Ranks("mistaken_replicas", 2, mistake).wait()) {
+      EXPECT_NE(result.exit_code, 0) << mistake;
+      told = told || result.output.find(text) != std::string::npos;
+    }
+    EXPECT_TRUE(told) << mistake;
+  }
+  expect_ranks_pass("mistaken_replicas", 2, "none");
+}
+
+// What a stage only passes on is copied: its owner may write to it again while it is under way.
+RANK_PROGRAM(reused_buffers) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 4);
+  const Tensor mask = at::zeros({4});
+  size_t computed = 0;
+  Pipeline pipeline(net.ptr(), world, [&](const Tensors& in) {
+    if (context.rank > 0) return Tensors{net->forward(in[0]), in[1]};
+    mask.fill_(static_cast<double>(computed++));
+    return Tensors{net->forward(in[0]), mask};
+  });
+  pipeline.run(
+      {.number = 0, .samples = {1, 1, 1, 1, 1, 1}},
+      [](size_t) {
+        return Tensors{at::ones({1, 4})};
+      },
+      [&](const Tensors& outputs, size_t i) {
+        EXPECT_TRUE(at::equal(outputs[1], at::full({4}, static_cast<double>(i)))) << i;
+        return outputs[0].mean();
+      });
+}
+TEST(PipelineParity, BuffersThatAreUsedAgainArriveAsTheyWere) {
+  for (const int ranks : {2, 3}) expect_ranks_pass("reused_buffers", ranks);
+}
+
+// A weight that the loss does not reach has no gradient, in a stage before, too.
+RANK_PROGRAM(unused_outputs) {
+  const auto world = join_world(context);
+  torch::nn::Linear used(4, 4), unused(4, 4);
+  torch::nn::ModuleDict both;
+  both->update({{"used", used.ptr()}, {"unused", unused.ptr()}});
+  Pipeline pipeline(both.ptr(), world, [&](const Tensors& in) {
+    if (context.rank > 0) return Tensors{used->forward(in[0]), in[1]};
+    return Tensors{used->forward(in[0]), unused->forward(in[0])};
+  });
+  pipeline.run(
+      {.number = 0, .samples = {2}},
+      [](size_t) {
+        return Tensors{at::ones({2, 4})};
+      },
+      [](const Tensors& outputs, size_t) { return outputs[0].mean(); });
+  EXPECT_TRUE(used->weight.grad().defined());
+  EXPECT_FALSE(unused->weight.grad().defined());
+}
+TEST(PipelineParity, WhatTheLossDoesNotReachHasNoGradient) {
+  for (const int ranks : {1, 2, 3}) expect_ranks_pass("unused_outputs", ranks);
 }
 
 // Dropout draws the same numbers for a stage and micro-batch whatever the schedule, and leaves the thread's own alone.

@@ -2,10 +2,12 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/tensor/layers.h"
 #include "lockstep/parallel/tensor/regions.h"
 #include "lockstep/world/testing/nodes.h"
@@ -20,6 +22,7 @@ using testing_support::expect_ranks_pass;
 using testing_support::init_on_nodes;
 using testing_support::join_world;
 using testing_support::nodes;
+using testing_support::Ranks;
 using testing_support::refusal;
 
 constexpr int64_t kSteps = 40;
@@ -105,6 +108,83 @@ RANK_PROGRAM(divided_over_gloo) { train_divided(init_on_nodes(context)); }
 TEST(TensorParallel, HasTheValuesOfTheWholeNetwork) {
   for (const int ranks : {1, 2, 4}) expect_ranks_pass("divided_over_shm", ranks);
   expect_ranks_pass("divided_over_gloo", 2, nodes("gloo", {1, 1}));
+}
+
+// The gradient of a gradient's norm, through divided layers and beside them.
+RANK_PROGRAM(penalty) {
+  const auto world = join_world(context);
+  comm::Communicator& comm = world->communicator();
+  at::manual_seed(8);
+  torch::nn::Linear first(4, 8), second(8, 3);
+  ColumnParallelLinear column(first, comm);
+  RowParallelLinear row(second, comm);
+  const auto penalty = [](const Tensor& output, const Tensor& x) {
+    const auto gradient = torch::autograd::grad({output.square().sum()}, {x}, {}, true, true)[0];
+    return gradient.square().sum() + output.sum();
+  };
+  const Tensor x = at::rand({5, 4}).requires_grad_();
+  penalty(second->forward(at::tanh(first->forward(x))) + x.narrow(1, 0, 3).pow(3), x).backward();
+  penalty(row->forward(at::tanh(column->forward(x))) + x.narrow(1, 0, 3).pow(3), x).backward();
+  const auto rank = context.rank;
+  const int64_t size = 8 / context.size;
+  EXPECT_TRUE(at::allclose(column->weight.grad(), first->weight.grad().narrow(0, rank * size, size), 1e-4, 1e-5));
+  EXPECT_TRUE(at::allclose(row->weight.grad(), second->weight.grad().narrow(1, rank * size, size), 1e-4, 1e-5));
+  EXPECT_TRUE(at::allclose(row->bias.grad(), second->bias.grad(), 1e-4, 1e-5));
+  std::vector<Tensor> weights = column->parameters();
+  for (const Tensor& each : row->parameters()) weights.push_back(each);
+  double squares = 0;
+  for (const auto& each : {first, second}) {
+    for (const Tensor& weight : each->parameters()) squares += weight.grad().square().sum().item<double>();
+  }
+  EXPECT_NEAR(gradient_square_sum(weights, comm), squares, 1e-4 * squares);
+}
+TEST(TensorParallel, HasSecondDerivativesAndOneNorm) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("penalty", ranks);
+}
+
+// Rank 0's whole layer counts, frozen and of its dtype, and making it draws no numbers.
+RANK_PROGRAM(other_wholes) {
+  const auto world = join_world(context);
+  comm::Communicator& comm = world->communicator();
+  at::manual_seed(static_cast<uint64_t>(context.rank));  // forgotten
+  torch::nn::Linear linear(4, 4);
+  torch::nn::Conv2d conv(2, 4, 3);
+  linear->weight.requires_grad_(false);
+  conv->to(at::kDouble);
+  at::manual_seed(1);
+  const Tensor expected = at::rand({1});
+  at::manual_seed(1);
+  const ColumnParallelLinear column(linear, comm);
+  const RowParallelLinear row(linear, comm);
+  const ChannelParallelConv2d channels(conv, comm);
+  EXPECT_TRUE(at::equal(at::rand({1}), expected));
+  EXPECT_FALSE(column->weight.requires_grad() || row->weight.requires_grad());
+  EXPECT_TRUE(column->bias.requires_grad() && channels->conv->weight.requires_grad());
+  EXPECT_EQ(channels->conv->weight.scalar_type(), at::kDouble);
+  const std::pair<Tensor, Tensor> wholes[] = {{join_parts(column->weight, 0, comm), linear->weight},
+                                              {join_parts(row->weight, 1, comm), linear->weight},
+                                              {row->bias, linear->bias},
+                                              {join_parts(channels->conv->weight, 0, comm), conv->weight}};
+  for (const auto& [joined, own] : wholes) {
+    const Tensor of_first = own.detach().clone();
+    comm.broadcast(of_first, 0);
+    EXPECT_TRUE(at::equal(joined, of_first));
+  }
+}
+TEST(TensorParallel, TheFirstRanksLayerCounts) { expect_ranks_pass("other_wholes", 2); }
+
+// Data parallelism over the ranks of one group would add up the gradients of different parts.
+RANK_PROGRAM(wrapped_parts) {
+  const auto world = join_world(context);
+  ColumnParallelLinear layer(torch::nn::Linear(4, 4), world->communicator());
+  DistributedDataParallel ddp(layer.ptr(), world);
+}
+TEST(TensorParallel, PartsAreNotFoldedWithEachOther) {
+  expect_ranks_pass("wrapped_parts", 1);
+  for (const auto& result : Ranks("wrapped_parts", 2).wait()) {
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.output, HasSubstr("part 1 of 2 where rank 0 has parameter weight [2, 4] float, part 0 of 2"));
+  }
 }
 
 // A body that both ranks have, a head for boxes on one and for classes on the other.

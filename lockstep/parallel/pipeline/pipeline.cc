@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "lockstep/amp/autocast.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/exception_text.h"
@@ -18,6 +19,7 @@
 #include "lockstep/optim/held_gradient.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/mixed_networks.h"
+#include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/state_broadcast.h"
 #include "lockstep/parallel/step_checks.h"
 
@@ -79,7 +81,11 @@ Pipeline::Pipeline(std::shared_ptr<torch::nn::Module> stage, std::shared_ptr<Wor
     if (!each.is_cpu())
       throw ConfigError("pipeline: a stage on ", each.device().str(), "; stages are on the CPU so far");
   }
-  if (options_.replicas) broadcast_state(*stage_, options_.replicas->communicator(), 0);
+  if (!options_.replicas) return;
+  comm::Communicator& replicas = options_.replicas->communicator();
+  check_same_model(*stage_, {cat("stage ", world_->rank(), " of ", world_->size())}, replicas);
+  broadcast_state(*stage_, replicas, 0);
+  broadcast_masters(*stage_, replicas, 0);
 }
 
 PipelineResult Pipeline::run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
@@ -89,27 +95,30 @@ PipelineResult Pipeline::run(const PipelineStep& step, const InputOf& input_of, 
 
 PipelineResult Pipeline::run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
                              const amp::MixedPrecision& mixed, int loss_id) {
-  check_given(*stage_, mixed, step.number);
-  return run_with(step, input_of, loss_of, {.factor = mixed.loss_scale(loss_id), .mixed = &mixed, .loss_id = loss_id});
+  return run_with(step, input_of, loss_of, {.mixed = &mixed, .loss_id = loss_id});
 }
 
 PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
-                                  const Scale& scale) {
+                                  Scale scale) {
   const Stopwatch watch;
   const LaneGenerators::Kept kept(generators_);
   take_gradients_aside();
   try {
     const bool has_empty = std::ranges::any_of(step.samples, [](int64_t samples) { return samples < 1; });
     if (has_empty) throw ConfigError("step ", step.number, ": a micro-batch without samples; leave it out");
+    if (scale.mixed != nullptr) {
+      check_given(*stage_, *scale.mixed, step.number);
+      scale.factor = scale.mixed->loss_scale(scale.loss_id);
+    }
+    check_scale(*stage_, scale.factor, step.number);
+    check_weights(step.number);
+    runs_of_number_ = std::exchange(number_, step.number) == step.number ? runs_of_number_ + 1 : 0;
     const auto micro_batches = static_cast<int>(step.samples.size());
     const auto actions = actions_of(options_.schedule, world_->size(), world_->rank(), micro_batches);
-    const at::Tensor samples =
-        at::tensor({std::accumulate(step.samples.begin(), step.samples.end(), int64_t{0})}, at::kLong);
-    if (options_.replicas) options_.replicas->communicator().all_reduce(samples, comm::ReduceOp::kSum);
     Pass pass{step, input_of, loss_of, scale};
-    pass.samples = static_cast<double>(samples.item<int64_t>());
+    pass.samples = sum_of_samples(step);
     pass.held.resize(step.samples.size());
-    link_.begin(step.number, micro_batches);
+    link_.begin(step.number, micro_batches, scale.factor);
     PipelineResult result{.loss_scale = scale.factor, .loss_id = scale.loss_id, .run = next_run()};
     int held = 0;
     for (const PipelineAction& action : actions) {
@@ -128,25 +137,63 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
     sum(sums);
     result.loss = sums[0].item<double>();
     result.square_sum = sums[1].item<double>();
-    result.marks.emplace(amp::GradientMarks({weights_}));
+    left_.emplace(amp::GradientMarks({weights_}));
+    result.marks = left_;
+    result.gradients = left_->gradients();
     result.sent_bytes = link_.sent_bytes();
     result.waiting = static_cast<double>(link_.waited_ns()) * 1e-9;
     result.seconds = watch.seconds();
     return result;
   } catch (...) {
     link_.drop();
-    for (const at::Tensor& weight : weights_->all()) weight.mutable_grad().reset();
+    restore_gradients();
     tell_all(exception_text());
     throw;
   }
 }
 
+// The number of the global batch. Replicas compare their weights along with it.
+double Pipeline::sum_of_samples(const PipelineStep& step) const {
+  const auto own = std::accumulate(step.samples.begin(), step.samples.end(), int64_t{0});
+  if (!options_.replicas) return static_cast<double>(own);
+  const double print = fingerprint(weights_->all());
+  const at::Tensor sums = at::tensor({static_cast<double>(own), print}, at::kDouble);
+  options_.replicas->communicator().all_reduce(sums, comm::ReduceOp::kSum);
+  check_same_weights(print, sums[1].item<double>(), options_.replicas->size(),
+                     cat("step ", step.number, ", stage ", world_->rank()));
+  return sums[0].item<double>();
+}
+
+// Throws ConfigError where other weights are trained than when the pipeline was made.
+void Pipeline::check_weights(int64_t step) const {
+  const std::vector<at::Tensor> now = trained(*stage_);
+  const auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); };
+  if (std::ranges::equal(now, weights_->all(), same)) return;
+  throw ConfigError("step ", step, ", stage ", world_->rank(), ": ", now.size(), " weights are trained now, and ",
+                    weights_->all().size(),
+                    " were when the pipeline was made, or others; make it anew after freezing or adding weights");
+}
+
+// Throws ConfigError for a trained tensor that is no weight of the stage.
+void Pipeline::check_leaves(const Pass& pass, const Tensors& roots) {
+  if (!options_.replicas && pass.scale.factor == 1) return;
+  const at::Tensor found =
+      outside_.find_trained(roots, [this](const at::Tensor& leaf) { return weights_->find(leaf) >= 0; });
+  if (!found.defined()) return;
+  throw ConfigError(
+      "step ", pass.step.number, ": stage ", world_->rank(), " reaches a tensor of shape ", found.sizes(),
+      " that is trained and is no parameter of the stage's module: ",
+      options_.replicas ? "its gradient would be this replica's alone" : "its gradient would keep the loss scale",
+      "; register it in the module");
+}
+
 void Pipeline::infer(size_t micro_batches, const InputOf& input_of, const OnOutputs& on_outputs,
                      const amp::MixedPrecision* mixed) {
   constexpr int64_t kNoStep = -1;
+  constexpr size_t kMostUnderWay = 16;  // messages
   const c10::AutoGradMode no_grad(false);
   try {
-    link_.begin(kNoStep, static_cast<int>(micro_batches));
+    link_.begin(kNoStep, static_cast<int>(micro_batches), /*loss_scale=*/1);
     for (size_t i = 0; i < micro_batches; ++i) {
       Tensors inputs = is_first() ? Tensors() : link_.receive_inputs(static_cast<int>(i));
       Tensors outputs;
@@ -160,6 +207,8 @@ void Pipeline::infer(size_t micro_batches, const InputOf& input_of, const OnOutp
         rethrow_from(cat("micro-batch ", i, ", stage ", world_->rank()), /*samples=*/0);
       }
       if (!is_last()) link_.send_outputs(static_cast<int>(i), outputs);
+      outputs.clear();
+      link_.wait_below(kMostUnderWay);
     }
     link_.finish();
     world_->communicator().barrier();  // what a later stage throws, all throw
@@ -192,20 +241,27 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
   const auto number = static_cast<int>(micro_batch);
   held.inputs = is_first() ? Tensors() : link_.receive_inputs(number);
   const auto stages = static_cast<size_t>(world_->size()), stage = static_cast<size_t>(world_->rank());
-  const size_t before = options_.replicas ? static_cast<size_t>(options_.replicas->rank()) * pass.held.size() : 0;
-  generators_.seed(kernel_seed(options_.seed, static_cast<uint64_t>(pass.step.number),
-                               static_cast<uint32_t>((before + micro_batch) * stages + stage)));
+  const uint64_t replica = options_.replicas ? static_cast<uint64_t>(options_.replicas->rank()) : 0;
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;  // parts the seeds of replicas and of a step's runs
+  const uint64_t seed = options_.seed + kOdd * (replica << 32 | runs_of_number_);
+  generators_.seed(
+      kernel_seed(seed, static_cast<uint64_t>(pass.step.number), static_cast<uint32_t>(micro_batch * stages + stage)));
   const std::string where = cat("step ", pass.step.number, ", micro-batch ", micro_batch, ", stage ", stage);
   const int64_t begin = monotonic_ns();
+  const c10::AutoGradMode with_grad(true);
+  const uint64_t opened = amp::autocast_scopes_opened();
   try {
     if (is_first()) held.inputs = pass.input_of(micro_batch);
-    const c10::AutoGradMode with_grad(true);
     const auto compute = [&] {
       held.outputs = options_.recompute ? nn::checkpoint(forward_, held.inputs, {.buffers = stage_->buffers()})
                                         : forward_(held.inputs);
       if (is_last()) held.loss = pass.loss_of(held.outputs, micro_batch);
     };
     in_autocast(pass.scale.mixed, compute);
+    if (is_last()) check_loss(held.loss, where);
+    const Tensors& roots = is_last() ? Tensors{held.loss} : held.outputs;
+    for (const at::Tensor& each : roots) check_autocast(*stage_, each, opened);
+    if (micro_batch == 0) check_leaves(pass, roots);
   } catch (...) {
     rethrow_from(where, pass.step.samples[micro_batch]);
   }
@@ -214,7 +270,6 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
     link_.send_outputs(number, held.outputs);
     return {begin, end};
   }
-  check_loss(held.loss, where);
   held.outputs.clear();  // the loss's graph has what it needs of them
   const double share = static_cast<double>(pass.step.samples[micro_batch]) / pass.samples;
   pass.loss += held.loss.detach().item<double>() * share;
@@ -226,14 +281,19 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
 std::pair<int64_t, int64_t> Pipeline::backward(Pass& pass, size_t micro_batch) {
   Held held = std::move(pass.held[micro_batch]);
   const auto number = static_cast<int>(micro_batch);
-  const Tensors gradients = is_last() ? Tensors() : link_.receive_gradients(number, held.outputs);
+  const Tensors received = is_last() ? Tensors() : link_.receive_gradients(number, held.outputs);
   const int64_t begin = monotonic_ns();
   try {
     if (is_last()) {
       held.loss.backward();
     } else {
-      std::erase_if(held.outputs, [](const at::Tensor& each) { return !each.requires_grad(); });
-      if (!held.outputs.empty()) torch::autograd::backward(held.outputs, gradients);
+      Tensors roots, gradients;
+      for (size_t i = 0; i < received.size(); ++i) {
+        if (!received[i].defined()) continue;
+        roots.push_back(held.outputs[i]);
+        gradients.push_back(received[i]);
+      }
+      if (!roots.empty()) torch::autograd::backward(roots, gradients);
     }
   } catch (...) {
     rethrow_from(cat("step ", pass.step.number, ", micro-batch ", micro_batch, ", stage ", world_->rank()),
@@ -246,6 +306,12 @@ std::pair<int64_t, int64_t> Pipeline::backward(Pass& pass, size_t micro_batch) {
 
 void Pipeline::take_gradients_aside() {
   aside_.clear();
+  for (const at::Tensor& weight : weights_->all()) {
+    if (options_.replicas && weight.grad().defined() && !(left_ && left_->is_marked(weight))) {
+      throw ConfigError("pipeline: .grad of a weight of shape ", weight.sizes(),
+                        " has what no run() has left, which replicas would not fold; zero_grad() before run()");
+    }
+  }
   for (const at::Tensor& weight : weights_->all()) {
     aside_.push_back(weight.grad());
     weight.mutable_grad().reset();
@@ -266,6 +332,13 @@ void Pipeline::put_gradients_back(double loss_scale) {
       gradient = gradient.defined() ? gradient.add_(aside_[i]) : aside_[i];
     }
     if (gradient.defined()) optim::hold_scaled(gradient, loss_scale);
+  }
+  aside_.clear();
+}
+
+void Pipeline::restore_gradients() noexcept {
+  for (size_t i = 0; i < weights_->all().size(); ++i) {
+    weights_->all()[i].mutable_grad() = i < aside_.size() ? aside_[i] : at::Tensor();
   }
   aside_.clear();
 }

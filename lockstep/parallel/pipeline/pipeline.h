@@ -22,6 +22,7 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/amp/step_verdict.h"
 #include "lockstep/parallel/lane_generators.h"
+#include "lockstep/parallel/outside_leaves.h"
 #include "lockstep/parallel/pipeline/schedule.h"
 #include "lockstep/parallel/pipeline/stage_link.h"
 #include "lockstep/world/world.h"
@@ -61,14 +62,21 @@ struct PipelineResult {
   int loss_id = amp::FoldedGradients::kNoLoss;
   uint64_t run = 0;  // tells it from all other results of the process
 
-  std::optional<amp::GradientMarks> marks;  // of its gradients
+  int64_t gradients = 0;                    // how many of its parameters have one
+  std::optional<amp::GradientMarks> marks;  // of these
   int most_held = 0;                        // micro-batches whose activations were kept at once
   int64_t sent_bytes = 0;                   // to other stages
   double seconds = 0, waiting = 0;          // of the step, and in it for other stages
   std::vector<PipelineSpan> spans;          // in order
 
   operator amp::FoldedGradients() const {
-    return {.square_sum = square_sum, .loss_scale = loss_scale, .loss_id = loss_id, .run = run, .marks = marks};
+    return {.square_sum = square_sum,
+            .loss_scale = loss_scale,
+            .loss_id = loss_id,
+            .gradients = gradients,
+            .run = run,
+            .of_other_ranks = true,
+            .marks = marks};
   }
 };
 
@@ -87,14 +95,16 @@ class Pipeline {
   using OnOutputs = std::function<void(const Tensors& outputs, size_t micro_batch)>;
 
   // `forward` computes the stage: of what the stage before returns, or of input_of() on the first. Replicas get the
-  // first one's parameters and buffers: a collective of theirs.
+  // first one's parameters, with their fp32 masters, and buffers: a collective of theirs. Throws ConfigError where they
+  // hold other stages or models.
   Pipeline(std::shared_ptr<torch::nn::Module> stage, std::shared_ptr<World> world, Forward forward,
            PipelineOptions options = {});
 
   // Runs a step. `input_of(i)` gives micro-batch i's inputs and is called on the first stage alone; `loss_of(outputs,
-  // i)` is its loss, a mean over its samples, on the last one alone. What was in .grad before is added to. Gradients of
-  // another loss scale than 1 are held (optim/held_gradient.h). A collective of all stages, and of their replicas. If
-  // anything throws, all ranks are told, and what a stage threw names step, micro-batch and stage.
+  // i)` is its loss, a mean over its samples, on the last one alone. What an earlier run has left in .grad is added
+  // to, and anything else where there are no replicas. Gradients of another loss scale than 1 are held
+  // (optim/held_gradient.h). A collective of all stages, and of their replicas. If anything throws, all ranks are told,
+  // and what a stage threw names step, micro-batch and stage.
   PipelineResult run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of, double loss_scale = 1);
   // The same in mixed precision: `mixed` has this rank's stage.
   PipelineResult run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
@@ -130,15 +140,19 @@ class Pipeline {
     double loss = 0;
   };
 
-  PipelineResult run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of, const Scale& scale);
+  PipelineResult run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of, Scale scale);
   // Both return when their computation began, and ended.
   std::pair<int64_t, int64_t> forward(Pass& pass, size_t micro_batch);
   std::pair<int64_t, int64_t> backward(Pass& pass, size_t micro_batch);
   // Calls it in mixed's autocast, if there is one.
   static void in_autocast(const amp::MixedPrecision* mixed, const std::function<void()>& compute);
   void tell_all(const std::string& error) const;
+  void check_weights(int64_t step) const;
+  void check_leaves(const Pass& pass, const Tensors& roots);
+  double sum_of_samples(const PipelineStep& step) const;
   void take_gradients_aside();
   void put_gradients_back(double loss_scale);
+  void restore_gradients() noexcept;
   void fold_replicas(int64_t step);
   void sum(const at::Tensor& numbers) const;
 
@@ -148,6 +162,10 @@ class Pipeline {
   PipelineOptions options_;
   std::shared_ptr<const amp::MarkedWeights> weights_;  // those that are trained
   std::vector<at::Tensor> aside_;                      // gradients of before the step, by weight
+  std::optional<amp::GradientMarks> left_;             // what the last run has left in .grad
+  OutsideLeaves outside_;
+  int64_t number_ = -1;          // of the last run's step
+  uint64_t runs_of_number_ = 0;  // that came before this one
   LaneGenerators generators_;
   StageLink link_;
 };

@@ -2,9 +2,9 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
+#include <bit>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -13,7 +13,7 @@
 namespace lockstep::parallel {
 namespace {
 
-constexpr int64_t kStep = 0, kMicroBatch = 1, kMicroBatches = 2, kTensors = 3, kFirst = 4;  // places in a header
+constexpr int64_t kStep = 0, kMicroBatch = 1, kMicroBatches = 2, kScale = 3, kTensors = 4, kFirst = 5;  // in a header
 constexpr int64_t kOfTensor = 4 + StageLink::kMostDims;  // dtype, whether it needs a gradient, layout, dims, sizes
 constexpr int64_t kHeader = kFirst + StageLink::kMostTensors * kOfTensor;
 
@@ -22,17 +22,29 @@ int header_tag(int micro_batch) { return 3 * micro_batch; }
 int outputs_tag(int micro_batch) { return 3 * micro_batch + 1; }
 int gradients_tag(int micro_batch) { return 3 * micro_batch + 2; }
 
+// The values without their graph. Somebody may write to a tensor that was not computed just now while it is under way:
+// an input that is passed on, a buffer.
+at::Tensor values_of(const at::Tensor& output) {
+  const bool is_new = output.grad_fn() != nullptr || (output.use_count() == 1 && output.storage().use_count() == 1);
+  const at::MemoryFormat format = output.suggest_memory_format();
+  const at::Tensor values = output.detach().resolve_conj().resolve_neg();
+  return is_new ? values.contiguous(format) : values.clone(format);
+}
+
 }  // namespace
 
-void StageLink::begin(int64_t step, int micro_batches) {
+void StageLink::begin(int64_t step, int micro_batches, double loss_scale) {
   step_ = step;
+  loss_scale_ = loss_scale;
   micro_batches_ = micro_batches;
   sent_bytes_ = waited_ns_ = 0;
 }
 
-void StageLink::finish() {
+void StageLink::finish() { wait_below(0); }
+
+void StageLink::wait_below(size_t most) {
   const int64_t began = monotonic_ns();
-  for (const Sent& each : std::exchange(sent_, {})) each.work->wait();
+  for (; sent_.size() > most; sent_.pop_front()) sent_.front().work->wait();
   waited_ns_ += monotonic_ns() - began;
 }
 
@@ -58,6 +70,7 @@ void StageLink::send_outputs(int micro_batch, const Tensors& outputs) {
   words[kStep] = step_;
   words[kMicroBatch] = micro_batch;
   words[kMicroBatches] = micro_batches_;
+  words[kScale] = std::bit_cast<int64_t>(loss_scale_);
   words[kTensors] = std::ssize(outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor& output = outputs[i];
@@ -74,9 +87,7 @@ void StageLink::send_outputs(int micro_batch, const Tensors& outputs) {
   }
   const int to = comm_.rank() + 1;
   send(header, to, header_tag(micro_batch));
-  for (const at::Tensor& output : outputs) {
-    send(output.detach().contiguous(output.suggest_memory_format()), to, outputs_tag(micro_batch));
-  }
+  for (const at::Tensor& output : outputs) send(values_of(output), to, outputs_tag(micro_batch));
 }
 
 StageLink::Tensors StageLink::receive_inputs(int micro_batch) {
@@ -88,6 +99,10 @@ StageLink::Tensors StageLink::receive_inputs(int micro_batch) {
     throw ConfigError("pipeline: stage ", from, " is at micro-batch ", words[kMicroBatch], " of ", words[kMicroBatches],
                       " of step ", words[kStep], ", and stage ", comm_.rank(), " at ", micro_batch, " of ",
                       micro_batches_, " of step ", step_, "; all ranks run the same steps");
+  }
+  if (const auto scale = std::bit_cast<double>(words[kScale]); scale != loss_scale_) {
+    throw ConfigError("pipeline: step ", step_, ": stage ", from, " has a loss scale of ", scale, ", and stage ",
+                      comm_.rank(), " of ", loss_scale_, "; all begin with one, and step by the same results");
   }
   Tensors inputs;
   for (int64_t i = 0; i < words[kTensors]; ++i) {
@@ -102,23 +117,29 @@ StageLink::Tensors StageLink::receive_inputs(int micro_batch) {
 }
 
 void StageLink::send_gradients(int micro_batch, const Tensors& inputs) {
+  const at::Tensor which = at::zeros({1}, at::kLong);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].grad().defined()) *which.mutable_data_ptr<int64_t>() |= int64_t{1} << i;
+  }
+  const int to = comm_.rank() - 1;
+  send(which, to, gradients_tag(micro_batch));
   for (const at::Tensor& input : inputs) {
-    if (!input.requires_grad()) continue;
-    const at::Tensor& gradient = input.grad();
-    send(gradient.defined() ? gradient.detach().contiguous(input.suggest_memory_format())
-                            : at::zeros_like(input.detach()),
-         comm_.rank() - 1, gradients_tag(micro_batch));
+    if (input.grad().defined()) {
+      send(input.grad().detach().contiguous(input.suggest_memory_format()), to, gradients_tag(micro_batch));
+    }
   }
 }
 
 StageLink::Tensors StageLink::receive_gradients(int micro_batch, const Tensors& outputs) {
-  Tensors gradients;
-  for (const at::Tensor& output : outputs) {
-    if (!output.requires_grad()) continue;
-    const at::Tensor gradient =
-        at::empty(output.sizes(), output.options().requires_grad(false), output.suggest_memory_format());
-    receive(gradient, comm_.rank() + 1, gradients_tag(micro_batch));
-    gradients.push_back(gradient);
+  const int from = comm_.rank() + 1;
+  const at::Tensor which = at::zeros({1}, at::kLong);
+  receive(which, from, gradients_tag(micro_batch));
+  Tensors gradients(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if ((*which.const_data_ptr<int64_t>() >> i & 1) == 0) continue;
+    const at::Tensor& output = outputs[i];
+    gradients[i] = at::empty(output.sizes(), output.options().requires_grad(false), output.suggest_memory_format());
+    receive(gradients[i], from, gradients_tag(micro_batch));
   }
   return gradients;
 }

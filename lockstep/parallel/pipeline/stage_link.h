@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -11,8 +12,9 @@
 
 namespace lockstep::parallel {
 
-// A micro-batch's activations: a header that says what they are, then each tensor, without its graph; of gradients the
-// tensors alone, for the receiver has made what they belong to. Sends do not wait for their receivers. One thread;
+// A micro-batch's activations: a header that says what they are, then each tensor, without its graph; of gradients a
+// word that says which there are, and these. Sends do not wait for their receivers. What a stage only passes on is
+// copied before, for its owner may write to it again. One thread;
 // errors are Communicator's, and ConfigError for what a header can't say, or where the stages are at different steps.
 class StageLink {
  public:
@@ -22,19 +24,21 @@ class StageLink {
   // The stages are the ranks of `comm`, in order.
   explicit StageLink(comm::Communicator& comm) : comm_(comm) {}
 
-  // Begins a step of so many micro-batches.
-  void begin(int64_t step, int micro_batches);
+  // Begins a step of so many micro-batches, whose losses have this factor.
+  void begin(int64_t step, int micro_batches, double loss_scale);
   // Waits until what was sent has arrived.
   void finish();
+  // Waits until at most `most` messages are under way.
+  void wait_below(size_t most);
   // Forgets what is under way, after an error.
   void drop() { sent_.clear(); }
 
   void send_outputs(int micro_batch, const Tensors& outputs);
   // Those that need a gradient, by the sender's graph, are leaves that require one.
   Tensors receive_inputs(int micro_batch);
-  // The gradients of all inputs that require one; zeros for one that has none.
+  // The gradients of the inputs that have one.
   void send_gradients(int micro_batch, const Tensors& inputs);
-  // One for each of `outputs` that requires one, in their order.
+  // One for each output, undefined where there is none.
   Tensors receive_gradients(int micro_batch, const Tensors& outputs);
 
   int64_t sent_bytes() const { return sent_bytes_; }  // of the step
@@ -51,7 +55,8 @@ class StageLink {
   comm::Communicator& comm_;
   int64_t step_ = 0;
   int micro_batches_ = 0;
-  std::vector<Sent> sent_;
+  double loss_scale_ = 1;
+  std::deque<Sent> sent_;  // in order
   int64_t sent_bytes_ = 0, waited_ns_ = 0;
 };
 

@@ -1,31 +1,63 @@
 #include "lockstep/parallel/tensor/layers.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/linear.h>
-#include <c10/core/GradMode.h>
+#include <ATen/ops/tensor.h>
+
+#include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/gradients/divided_weights.h"
 #include "lockstep/parallel/tensor/regions.h"
 
 namespace lockstep::parallel::tensor {
 namespace {
 
-// This rank's part of a weight, or of a bias, which may be undefined.
-at::Tensor own_part(const at::Tensor& whole, int64_t dim, const comm::Communicator& comm, const char* of) {
-  if (!whole.defined()) return {};
-  const int64_t size = whole.size(dim), ranks = comm.size();
-  if (size % ranks != 0) {
-    throw ConfigError("tensor parallel: ", of, " of ", size, " can't be divided among ", ranks,
-                      " ranks; choose a multiple");
-  }
-  return whole.detach().narrow(dim, size / ranks * comm.rank(), size / ranks).clone(at::MemoryFormat::Contiguous);
+// Gives the CPU's generator its state back.
+class KeptGenerator {
+ public:
+  KeptGenerator() : state_(generator().get_state()) {}
+  ~KeptGenerator() { generator().set_state(state_); }
+  KeptGenerator(const KeptGenerator&) = delete;
+  KeptGenerator& operator=(const KeptGenerator&) = delete;
+
+ private:
+  static at::Generator generator() { return at::detail::getDefaultCPUGenerator(); }
+  at::Tensor state_;
+};
+
+// Rank 0's weight, or bias, which may be undefined.
+at::Tensor agreed(const at::Tensor& whole, comm::Communicator& comm) {
+  const at::Tensor copy = whole.detach().clone(at::MemoryFormat::Contiguous);
+  comm.broadcast(copy, 0);
+  return copy;
 }
+
+// Throws ConfigError for features that can't be divided; before any communication.
+void check_size(int64_t size, const comm::Communicator& comm, const char* of) {
+  if (size % comm.size() == 0) return;
+  throw ConfigError("tensor parallel: ", of, " of ", size, " can't be divided among ", comm.size(),
+                    " ranks; choose a multiple");
+}
+
+// This rank's part of rank 0's.
+at::Tensor own_part(const at::Tensor& whole, int64_t dim, comm::Communicator& comm) {
+  if (!whole.defined()) return {};
+  const int64_t size = whole.size(dim) / comm.size();
+  const at::Tensor part = agreed(whole, comm).narrow(dim, size * comm.rank(), size).clone(at::MemoryFormat::Contiguous);
+  set_part(part, {.number = comm.rank(), .parts = comm.size()});
+  return part;
+}
+
+bool is_trained(const at::Tensor& whole) { return whole.defined() && whole.requires_grad(); }
 
 }  // namespace
 
 ColumnParallelLinearImpl::ColumnParallelLinearImpl(const torch::nn::Linear& whole, comm::Communicator& comm, bool join)
     : comm_(comm), join_(join) {
-  weight = register_parameter("weight", own_part(whole->weight, 0, comm, "a Linear layer's outputs"));
-  bias = register_parameter("bias", own_part(whole->bias, 0, comm, "a Linear layer's outputs"));
+  check_size(whole->weight.size(0), comm, "a Linear layer's outputs");
+  weight = register_parameter("weight", own_part(whole->weight, 0, comm), is_trained(whole->weight));
+  bias = register_parameter("bias", own_part(whole->bias, 0, comm), is_trained(whole->bias));
 }
 
 at::Tensor ColumnParallelLinearImpl::forward(const at::Tensor& input) {
@@ -35,14 +67,15 @@ at::Tensor ColumnParallelLinearImpl::forward(const at::Tensor& input) {
 
 RowParallelLinearImpl::RowParallelLinearImpl(const torch::nn::Linear& whole, comm::Communicator& comm, bool divide)
     : comm_(comm), divide_(divide) {
-  weight = register_parameter("weight", own_part(whole->weight, 1, comm, "a Linear layer's inputs"));
-  const at::Tensor& added = whole->bias;
-  bias = register_parameter("bias", added.defined() ? added.detach().clone() : at::Tensor());
+  check_size(whole->weight.size(1), comm, "a Linear layer's inputs");
+  weight = register_parameter("weight", own_part(whole->weight, 1, comm), is_trained(whole->weight));
+  bias = register_parameter("bias", whole->bias.defined() ? agreed(whole->bias, comm) : at::Tensor(),
+                            is_trained(whole->bias));
 }
 
 at::Tensor RowParallelLinearImpl::forward(const at::Tensor& input) {
   const at::Tensor sum = leave(at::linear(divide_ ? take_part(input, -1, comm_) : input, weight), comm_);
-  return bias.defined() ? sum + bias : sum;
+  return bias.defined() ? sum + bias.to(sum.scalar_type()) : sum;
 }
 
 ChannelParallelConv2dImpl::ChannelParallelConv2dImpl(const torch::nn::Conv2d& whole, comm::Communicator& comm,
@@ -53,20 +86,40 @@ ChannelParallelConv2dImpl::ChannelParallelConv2dImpl(const torch::nn::Conv2d& wh
     throw ConfigError("tensor parallel: a convolution's ", groups, " groups can't be divided among ", ranks,
                       " ranks; choose a multiple");
   }
-  const at::Tensor own = own_part(whole->weight, 0, comm, "a convolution's channels");
+  check_size(whole->weight.size(0), comm, "a convolution's channels");
   const auto& of = whole->options;
-  torch::nn::Conv2dOptions options(tower_ ? of.in_channels() / ranks : of.in_channels(), own.size(0), of.kernel_size());
+  const int64_t own_inputs = tower_ ? of.in_channels() / ranks : of.in_channels();
+  torch::nn::Conv2dOptions options(own_inputs, of.out_channels() / ranks, of.kernel_size());
   options.stride(of.stride()).padding(of.padding()).dilation(of.dilation()).padding_mode(of.padding_mode());
   options.groups(tower_ ? groups / ranks : 1).bias(whole->bias.defined());
-  conv = register_module("conv", torch::nn::Conv2d(options));
-  const c10::AutoGradMode no_grad(false);
-  conv->weight.copy_(own);
-  if (conv->bias.defined()) conv->bias.copy_(own_part(whole->bias, 0, comm, "a convolution's channels"));
+  {
+    const KeptGenerator kept;  // its first weights, which are replaced, draw numbers
+    conv = register_module("conv", torch::nn::Conv2d(options));
+  }
+  const std::pair<at::Tensor&, const at::Tensor&> parts[] = {{conv->weight, whole->weight}, {conv->bias, whole->bias}};
+  for (const auto& [own, all] : parts) {
+    if (!all.defined()) continue;
+    own.set_data(own_part(all, 0, comm));
+    own.requires_grad_(is_trained(all));
+    set_part(own, {.number = comm.rank(), .parts = comm.size()});
+  }
 }
 
 at::Tensor ChannelParallelConv2dImpl::forward(const at::Tensor& input) {
   const at::Tensor output = conv->forward(tower_ ? input : enter(input, comm_));
   return join_ ? join_parts(output, 1, comm_) : output;
+}
+
+double gradient_square_sum(const std::vector<at::Tensor>& weights, comm::Communicator& comm) {
+  double own = 0, equal = 0;
+  for (const at::Tensor& weight : weights) {
+    const at::Tensor& gradient = weight.grad();
+    if (!gradient.defined()) continue;
+    (part_of(weight).parts > 1 ? own : equal) += gradient.to(at::kDouble).square().sum().item<double>();
+  }
+  const at::Tensor sum = at::tensor({own}, at::kDouble);
+  comm.all_reduce(sum, comm::ReduceOp::kSum);
+  return sum.item<double>() + equal;
 }
 
 }  // namespace lockstep::parallel::tensor

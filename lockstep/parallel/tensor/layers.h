@@ -1,7 +1,8 @@
 // Layers whose weights are divided among the ranks of a group: for Linear layers that hold most of a network's weights,
 // and for towers of convolutions, as AlexNet had them on two GPUs.
 //
-// Each is made from the whole layer, which is the same on all ranks, and keeps this rank's part of it. A pair of
+// Each is made from the whole layer, of which rank 0's counts, and keeps this rank's part of it: a collective. A frozen
+// layer stays frozen. A pair of
 // ColumnParallelLinear and RowParallelLinear, with whatever works on each feature by itself between them, communicates
 // once a pass. Weights that are divided have gradients of their own on each rank; those of all other layers are equal
 // on all ranks of the group, for their inputs are.
@@ -12,6 +13,8 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
+
+#include <vector>
 
 #include "lockstep/comm/communicator.h"
 
@@ -63,5 +66,10 @@ class ChannelParallelConv2dImpl : public torch::nn::Module {
   bool tower_, join_;
 };
 TORCH_MODULE(ChannelParallelConv2d);
+
+// The sum of squares of all gradients of a network with such layers: of the parts on all ranks, and of weights that are
+// equal on all ranks once. Clip by its root, `optim::clip_factor(std::sqrt(…), max_norm)`: the norm of what one rank
+// has is another on each rank, and would part the weights that are equal. A collective.
+double gradient_square_sum(const std::vector<at::Tensor>& weights, comm::Communicator& comm);
 
 }  // namespace lockstep::parallel::tensor

@@ -19,13 +19,16 @@ void keep(AutogradContext* context, comm::Communicator& comm) {
   context->saved_data["comm"] = static_cast<int64_t>(reinterpret_cast<intptr_t>(&comm));
 }
 
+// 16-bit values are added in fp32.
 Tensor summed(const Tensor& tensor, comm::Communicator& comm) {
-  const Tensor sum = tensor.detach().clone(at::MemoryFormat::Preserve);
+  const bool is_narrow = tensor.is_floating_point() && tensor.element_size() < 4;
+  const Tensor sum = tensor.detach().to(is_narrow ? at::kFloat : tensor.scalar_type(), /*non_blocking=*/false,
+                                        /*copy=*/true);
   comm.all_reduce(sum, comm::ReduceOp::kSum);
-  return sum;
+  return is_narrow ? sum.to(tensor.scalar_type()) : sum;
 }
 
-Tensor part_of(const Tensor& tensor, int64_t dim, const comm::Communicator& comm) {
+Tensor own_part(const Tensor& tensor, int64_t dim, const comm::Communicator& comm) {
   const int64_t size = tensor.size(dim), ranks = comm.size();
   if (size % ranks != 0) {
     throw ConfigError("tensor parallel: dimension ", dim, " of a tensor ", tensor.sizes(), " can't be divided among ",
@@ -39,6 +42,8 @@ Tensor joined(const Tensor& part, int64_t dim, comm::Communicator& comm) {
   return at::cat(all.unbind(0), dim);
 }
 
+// Each one's backward is its counterpart, which autograd knows: so second derivatives are right, too.
+
 class Enter : public torch::autograd::Function<Enter> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& equal, comm::Communicator* comm) {
@@ -46,16 +51,19 @@ class Enter : public torch::autograd::Function<Enter> {
     return equal.view_as(equal);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {summed(gradients[0], comm_of(context)), Tensor()};
+    return {leave(gradients[0], comm_of(context)), Tensor()};
   }
 };
 
 class Leave : public torch::autograd::Function<Leave> {
  public:
-  static Tensor forward(AutogradContext*, const Tensor& partial, comm::Communicator* comm) {
+  static Tensor forward(AutogradContext* context, const Tensor& partial, comm::Communicator* comm) {
+    keep(context, *comm);
     return summed(partial, *comm);
   }
-  static variable_list backward(AutogradContext*, const variable_list& gradients) { return {gradients[0], Tensor()}; }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {enter(gradients[0], comm_of(context)), Tensor()};
+  }
 };
 
 class TakePart : public torch::autograd::Function<TakePart> {
@@ -63,10 +71,10 @@ class TakePart : public torch::autograd::Function<TakePart> {
   static Tensor forward(AutogradContext* context, const Tensor& equal, int64_t dim, comm::Communicator* comm) {
     keep(context, *comm);
     context->saved_data["dim"] = dim;
-    return part_of(equal, dim, *comm);
+    return own_part(equal, dim, *comm);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {joined(gradients[0], context->saved_data["dim"].toInt(), comm_of(context)), Tensor(), Tensor()};
+    return {join_parts(gradients[0], context->saved_data["dim"].toInt(), comm_of(context)), Tensor(), Tensor()};
   }
 };
 
@@ -78,7 +86,7 @@ class JoinParts : public torch::autograd::Function<JoinParts> {
     return joined(part, dim, *comm);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {part_of(gradients[0], context->saved_data["dim"].toInt(), comm_of(context)), Tensor(), Tensor()};
+    return {take_part(gradients[0], context->saved_data["dim"].toInt(), comm_of(context)), Tensor(), Tensor()};
   }
 };
 
