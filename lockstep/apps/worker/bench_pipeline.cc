@@ -20,7 +20,6 @@
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/pipeline/pipeline.h"
-#include "process_figures.h"
 
 namespace lockstep::worker {
 namespace {
@@ -103,8 +102,13 @@ class PipelineBench {
     at::manual_seed(1);
     torch::nn::Sequential stage = parallel::stage_of(make_net(asked_, world_->size()), world_->size(), world_->rank());
     const auto optimizer = optim::make_optimizer("sgd", stage->parameters(), {{"lr", 1e-3}});
-    Pipeline pipeline(stage.ptr(), world_, [&](const Tensors& inputs) { return Tensors{stage->forward(inputs[0])}; },
-                      {.schedule = schedule, .recompute = asked_.recompute});
+    size_t kept = 0;  // bytes of tensors after a forward, at most
+    const auto forward = [&](const Tensors& inputs) {
+      Tensors outputs{stage->forward(inputs[0])};
+      kept = std::max(kept, world_->pool().stats().in_use);
+      return outputs;
+    };
+    Pipeline pipeline(stage.ptr(), world_, forward, {.schedule = schedule, .recompute = asked_.recompute});
     // Its gradient makes the first stage's backward as long as the others'.
     const at::Tensor input = at::rand({asked_.rows, asked_.width}).requires_grad_();
     int64_t number = 0;
@@ -119,8 +123,10 @@ class PipelineBench {
       return result;
     };
     step();
-    std::ofstream("/proc/self/clear_refs") << "5";  // the peak of memory begins anew
-    const double before = resident_mb();
+    stage->zero_grad();
+    input.mutable_grad().reset();
+    const size_t before = world_->pool().stats().in_use;
+    kept = before;
     std::vector<double> seconds, idle;
     const Stopwatch watch;
     for (bool goes_on = true; goes_on;) {
@@ -131,7 +137,7 @@ class PipelineBench {
       goes_on = over_stages(done ? 1 : 0, comm::ReduceOp::kMax, comm) == 0;
     }
     const int stages = world_->size();
-    const double peak = over_stages(std::max(0.0, peak_mb() - before), comm::ReduceOp::kMax, comm);
+    const double activations = over_stages(static_cast<double>(kept - before), comm::ReduceOp::kMax, comm);
     const double mean_idle = over_stages(median(idle), comm::ReduceOp::kSum, comm) / stages;
     const double least_idle = over_stages(median(idle), comm::ReduceOp::kMin, comm);
     const double sent = over_stages(static_cast<double>(last_.sent_bytes), comm::ReduceOp::kSum, comm);
@@ -144,7 +150,7 @@ class PipelineBench {
             {"mean_idle", mean_idle},
             {"bubble", static_cast<double>(stages - 1) / (micro_batches + stages - 1)},
             {"most_held", held},
-            {"peak_mb", peak},
+            {"activations_mb", activations * 1e-6},
             {"sent_mb", sent * 1e-6}};
   }
 
@@ -159,15 +165,15 @@ class PipelineBench {
 
 std::string table(const nlohmann::ordered_json& rows) {
   std::string text =
-      "schedule  stages  micro-batches    step ms  bubble  idle (busiest, mean)  kept  peak MB  sent MB\n";
+      "schedule  stages  micro-batches    step ms  bubble  idle (busiest, mean)  kept  their MB  sent MB\n";
   for (const auto& row : rows) {
     std::array<char, 120> line{};
     std::snprintf(line.data(), line.size(),
-                  "%-8s  %6d  %13d  %9.1f  %4.1f %%  %10.1f %%  %4.1f %%  %4.0f  %7.0f  %7.1f\n",
+                  "%-8s  %6d  %13d  %9.1f  %4.1f %%  %10.1f %%  %4.1f %%  %4.0f  %8.1f  %7.1f\n",
                   row["schedule"].get<std::string>().c_str(), row["stages"].get<int>(), row["micro_batches"].get<int>(),
                   row["step_ms"].get<double>(), 100 * row["bubble"].get<double>(), 100 * row["idle"].get<double>(),
-                  100 * row["mean_idle"].get<double>(), row["most_held"].get<double>(), row["peak_mb"].get<double>(),
-                  row["sent_mb"].get<double>());
+                  100 * row["mean_idle"].get<double>(), row["most_held"].get<double>(),
+                  row["activations_mb"].get<double>(), row["sent_mb"].get<double>());
     text += line.data();
   }
   return text;

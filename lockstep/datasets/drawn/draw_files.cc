@@ -94,7 +94,7 @@ class Drawing {
 // OUT.drawing, which becomes OUT once it is whole; otherwise it goes with its owner.
 class DrawingFolder {
  public:
-  explicit DrawingFolder(const std::string& out) : out_(out) {
+  explicit DrawingFolder(const std::string& out) : out_(fs::absolute(out).lexically_normal()) {
     if (!out_.has_filename()) out_ = out_.parent_path();  // "cells/"
     drawing_ = out_.string() + ".drawing";
     std::error_code error;

@@ -37,7 +37,7 @@ torch::nn::Sequential stage_of(const torch::nn::Sequential& net, int stages, int
 
 struct PipelineOptions {
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
-  bool recompute = false;  // a stage keeps a micro-batch's inputs alone, and computes the rest again (nn/checkpoint.h)
+  bool recompute = false;  // a stage keeps a micro-batch's inputs and outputs, and computes the rest again
   uint64_t seed = 0;       // of dropout and the like, with the step, the micro-batch and the stage
   // The ranks that have this stage of other pipelines over other samples: data parallelism. Null: this is the only one.
   std::shared_ptr<World> replicas = nullptr;
