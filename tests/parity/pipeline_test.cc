@@ -4,17 +4,12 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/moduledict.h>
 #include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/conv.h>
-#include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
-#include <csignal>
-#include <numeric>
+#include <cmath>
 #include <sstream>
 
 #include "lockstep/amp/mixed_precision.h"
@@ -23,6 +18,7 @@
 #include "lockstep/optim/clip.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/world/testing/nodes.h"
+#include "pipeline_nets.h"
 #include "support/worlds.h"
 
 namespace lockstep::parallel {
@@ -39,34 +35,6 @@ using testing_support::refusal;
 using Tensors = Pipeline::Tensors;
 
 constexpr int64_t kSteps = 40;
-const std::vector<int64_t> kSamples = {4, 4, 4, 2};  // the last micro-batch is smaller
-
-torch::nn::Sequential whole_net(double dropout = 0) {
-  at::manual_seed(3);
-  torch::nn::Sequential net(torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 6, 3).padding(1)), torch::nn::BatchNorm2d(6),
-                            torch::nn::ReLU(), torch::nn::Conv2d(torch::nn::Conv2dOptions(6, 8, 3).stride(2)),
-                            torch::nn::ReLU(), torch::nn::Flatten(), torch::nn::Dropout(dropout),
-                            torch::nn::Linear(72, 16), torch::nn::ReLU(), torch::nn::Linear(16, 5));
-  net->train();
-  return net;
-}
-
-Tensor images_of(int64_t step, size_t micro_batch) {
-  at::manual_seed(1000 + static_cast<uint64_t>(step) * 10 + micro_batch);
-  return at::rand({kSamples[micro_batch], 1, 8, 8});
-}
-Tensor labels_of(int64_t step, size_t micro_batch) {
-  return (images_of(step, micro_batch).flatten(1).sum(1) * 10).to(at::kLong).remainder(5);
-}
-Tensor loss_of(const Tensor& outputs, int64_t step, size_t micro_batch) {
-  return at::cross_entropy_loss(outputs, labels_of(step, micro_batch));
-}
-
-double share_of(size_t micro_batch) {
-  return static_cast<double>(kSamples[micro_batch]) /
-         static_cast<double>(std::accumulate(kSamples.begin(), kSamples.end(), int64_t{0}));
-}
-
 // What one process does, whose micro-batches add up.
 struct Trained {
   std::vector<double> losses;
@@ -278,109 +246,6 @@ RANK_PROGRAM(several_tensors) {
 }
 TEST(PipelineParity, SeveralTensorsPassAStage) {
   for (const int ranks : {1, 2, 4}) expect_ranks_pass("several_tensors", ranks);
-}
-
-// argument: the mistake.
-RANK_PROGRAM(mistaken_pipeline) {
-  const auto world = join_world(context);
-  const bool mine = context.rank == 1;
-  const std::string& mistake = context.argument;
-  if (mistake == "killed" && mine) raise(SIGKILL);
-  at::manual_seed(5);
-  torch::nn::Linear net(4, 4);
-  Pipeline pipeline(net.ptr(), world, [&](const Tensors& in) {
-    if (mistake == "throws" && mine) throw ConfigError("no such layer");
-    if (mistake == "nothing" && mine) return Tensors();
-    return Tensors{net->forward(in[0])};
-  });
-  const int64_t number = mistake == "number" && mine ? 8 : 7;
-  std::vector<int64_t> samples = {2, 2};
-  if (mistake == "count" && mine) samples.push_back(2);
-  if (mistake == "empty") samples = {2, 0};
-  if (mistake == "frozen" && mine) net->bias.requires_grad_(false);
-  const double loss_scale = mistake == "scale" && mine ? 8 : 4;
-  pipeline.run(
-      {.number = number, .samples = samples},
-      [](size_t) {
-        return Tensors{at::ones({2, 4})};
-      },
-      [&](const Tensors& outputs, size_t) {
-        return mistake == "detached" ? outputs[0].detach().mean() : outputs[0].mean();
-      },
-      loss_scale);
-}
-TEST(PipelineMistakes, AreNamedOnAllRanks) {
-  for (const auto& [mistake, text] :
-       {std::pair{"throws", "step 7, micro-batch 0, stage 1: no such layer"},
-        {"nothing", "stage 1 returns 0 tensors"},
-        {"number", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 2 of step 8"},
-        {"count", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 3 of step 7"},
-        {"empty", "a micro-batch without samples"},
-        {"detached", "step 7, micro-batch 0, stage 2: the loss has no graph"},
-        {"frozen", "step 7, stage 1: 1 weights are trained now, and 2 were"},
-        {"scale", "stage 0 has a loss scale of 4, and stage 1 of 8"},
-        {"killed", "rank 1"}}) {
-    for (const auto& result : Ranks("mistaken_pipeline", 3, mistake).wait()) {
-      if (result.exit_code == 137 || result.exit_code == -SIGKILL) continue;
-      EXPECT_NE(result.exit_code, 0) << mistake;
-      EXPECT_THAT(result.output, HasSubstr(text)) << mistake;
-    }
-  }
-}
-
-TEST(PipelineMistakes, OfStages) {
-  const torch::nn::Sequential net = whole_net();
-  EXPECT_THAT(refusal([&] { stage_of(net, 11, 0); }), HasSubstr("11 stages of 10 layers"));
-  EXPECT_THAT(refusal([&] { stage_of(net, 2, 0, {0, 10}); }), HasSubstr("rising from 0"));
-  EXPECT_THAT(refusal([&] { stage_of(net, 2, 2); }), HasSubstr("stage 2 of 2"));
-  EXPECT_EQ(stage_of(net, 2, 1, {0, 7})->named_parameters().keys().front(), "7.weight");
-}
-
-// Two pipelines of one stage each, as replicas. argument: the mistake.
-RANK_PROGRAM(mistaken_replicas) {
-  const auto world = join_world(context);
-  const auto own =
-      std::make_shared<World>(world, std::shared_ptr<comm::Communicator>(world->communicator().split(context.rank)));
-  at::manual_seed(5);
-  torch::nn::Linear net(4, 4);
-  const std::string& mistake = context.argument;
-  const Tensor temperature = at::ones({1}).requires_grad_();
-  if (mistake == "wiring") {  // the stages of one pipeline taken for replicas
-    Pipeline(net.ptr(), world, [&](const Tensors& in) { return Tensors{net->forward(in[0])}; }, {.replicas = world});
-    return;
-  }
-  Pipeline pipeline(net.ptr(), own, [&](const Tensors& in) { return Tensors{net->forward(in[0])}; },
-                    {.replicas = world});
-  if (mistake == "loaded" && context.rank == 1) net->weight.data().mul_(0.5);
-  if (mistake == "leftover") net->weight.mutable_grad() = at::ones({4, 4}) * context.rank;
-  for (int64_t step = 0; step < 3; ++step) {
-    pipeline.run(
-        {.number = step, .samples = {2}},
-        [](size_t) {
-          return Tensors{at::ones({2, 4})};
-        },
-        [&](const Tensors& outputs, size_t) {
-          const Tensor loss = outputs[0].square().mean();
-          return mistake == "temperature" ? loss * temperature.sum() : loss;
-        });
-    net->zero_grad();
-    const at::NoGradGuard no_grad;
-    temperature.add_(1);
-  }
-}
-TEST(PipelineMistakes, OfReplicas) {
-  for (const auto& [mistake, text] : {std::pair{"wiring", "option stage 1 of 2 where rank 0 has option stage 0 of 2"},
-                                      {"loaded", "differ"},
-                                      {"leftover", "has what no run() has left"},
-                                      {"temperature", "reaches a tensor of shape [1] that is trained"}}) {
-    bool told = false;
-    for (const auto& result : Ranks("mistaken_replicas", 2, mistake).wait()) {
-      EXPECT_NE(result.exit_code, 0) << mistake;
-      told = told || result.output.find(text) != std::string::npos;
-    }
-    EXPECT_TRUE(told) << mistake;
-  }
-  expect_ranks_pass("mistaken_replicas", 2, "none");
 }
 
 // What a stage only passes on is copied: its owner may write to it again while it is under way.
