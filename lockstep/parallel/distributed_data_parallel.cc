@@ -104,10 +104,8 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
   const LaneGenerators::Kept kept(generators_);
   try {
     check_plan(step);
-    for (const auto* each : networks) {
-      if (scale.mixed != nullptr) check_given(*each->module_, *scale.mixed, step.number + each->options_.first_step);
-    }
-    const double loss_scale = scale.mixed != nullptr ? scale.mixed->loss_scale(scale.loss_id) : scale.factor;
+    for (const auto* each : networks) scale.check(*each->module_, step.number + each->options_.first_step);
+    const double loss_scale = scale.now();
     if (!options_.keep_threads) choose_threads(static_cast<int>(step.lanes.size()) * world_->size());
     begin_step(networks, step, loss_scale, scale.loss_id);
     StepNotes own;
@@ -367,9 +365,7 @@ LaneLoss DistributedDataParallel::run_lane(const StepPlan& step, size_t lane,
       loss = compute();
       if (lane == 0) check_leaves(step, loss, loss_scale);
       for (auto* each : stepped_) each->reducer_.expect(loss);
-      // A loss in 16 bits times its scale may be too large for them.
-      const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
-      (factor == 1 ? loss : wide * factor).backward();
+      (factor == 1 ? loss : scaled_loss(loss, factor)).backward();
     }
   } catch (...) {
     rethrow_from_lane(step.number + options_.first_step, index, samples);

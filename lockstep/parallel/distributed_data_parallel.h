@@ -27,6 +27,7 @@
 #include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/lane_graph.h"
 #include "lockstep/parallel/lane_losses.h"
+#include "lockstep/parallel/loss_scale.h"
 #include "lockstep/parallel/outside_leaves.h"
 #include "lockstep/parallel/reducer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
@@ -197,11 +198,6 @@ class DistributedDataParallel {
   const std::shared_ptr<CommHook>& comm_hook() const { return options_.comm_hook; }  // null without one
 
  private:
-  struct LossScale {
-    double factor = 1;  // without `mixed`, whose loss has its own
-    const amp::MixedPrecision* mixed = nullptr;
-    int loss_id = StepResult::kNoLoss;
-  };
   void check_usable(const char* call) const;
   std::string name_of(const StepPlan& step) const;  // for messages: "step 3"
   static StepResult run_all(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,

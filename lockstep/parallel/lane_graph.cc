@@ -8,6 +8,7 @@
 
 #include "lockstep/base/exception_text.h"
 #include "lockstep/base/text.h"
+#include "lockstep/parallel/loss_scale.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -72,8 +73,7 @@ bool LaneGraph::record(const std::function<at::Tensor()>& loss_of) {
 
 std::vector<at::Tensor> LaneGraph::compute(const std::function<at::Tensor()>& loss_of) const {
   const at::Tensor loss = loss_of();
-  const at::Tensor wide = loss.element_size() < 4 ? loss.to(at::kFloat) : loss;
-  std::vector<at::Tensor> results = torch::autograd::grad({wide * factor_}, parameters_);
+  std::vector<at::Tensor> results = torch::autograd::grad({scaled_loss(loss, factor_)}, parameters_);
   results.insert(results.begin(), loss.detach());
   return results;
 }

@@ -22,6 +22,7 @@
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/optimizer_values.h"
 #include "lockstep/optim/rules/make_optimizer.h"
+#include "median.h"
 #include "process_figures.h"
 
 namespace lockstep::worker {
@@ -93,11 +94,6 @@ double seconds_of(const std::function<void()>& act) {
   const Stopwatch watch;
   act();
   return watch.seconds();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // What the process has at most from here on is counted anew.

@@ -20,6 +20,7 @@
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/pipeline/pipeline.h"
+#include "median.h"
 
 namespace lockstep::worker {
 namespace {
@@ -39,11 +40,6 @@ double over_stages(double value, comm::ReduceOp op, comm::Communicator& comm) {
   const at::Tensor number = at::tensor({value}, at::kDouble);
   comm.all_reduce(number, op);
   return number.item<double>();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 torch::nn::Sequential make_net(const apps::BenchPipelineOptions& asked, int stages) {

@@ -25,6 +25,7 @@
 #include "lockstep/train/device.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/world/seeds.h"
+#include "median.h"
 #include "process_figures.h"
 #include "step_trace.h"
 
@@ -42,12 +43,6 @@ constexpr int64_t kStepsABlock = 6;  // at least: ranks that wait for each other
 
 // Whether every step folds its gradients. The fold says whether they are finite, which a loss scale depends on.
 bool always_folds(const BenchOptions& options) { return !options.no_comm && !options.overhead; }
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // --amp says which level; without it a 16-bit --dtype stands for O1. The loss scale is that of training, and 1 where
 // steps leave the communication out: nobody looks at their gradients.

@@ -99,27 +99,25 @@ PipelineResult Pipeline::run(const PipelineStep& step, const InputOf& input_of, 
 }
 
 PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
-                                  Scale scale) {
+                                  const LossScale& scale) {
   const Stopwatch watch;
   const LaneGenerators::Kept kept(generators_);
   take_gradients_aside();
   try {
     const bool has_empty = std::ranges::any_of(step.samples, [](int64_t samples) { return samples < 1; });
     if (has_empty) throw ConfigError("step ", step.number, ": a micro-batch without samples; leave it out");
-    if (scale.mixed != nullptr) {
-      check_given(*stage_, *scale.mixed, step.number);
-      scale.factor = scale.mixed->loss_scale(scale.loss_id);
-    }
-    check_scale(*stage_, scale.factor, step.number);
+    scale.check(*stage_, step.number);
+    const double loss_scale = scale.now();
+    check_scale(*stage_, loss_scale, step.number);
     check_weights(step.number);
     runs_of_number_ = std::exchange(number_, step.number) == step.number ? runs_of_number_ + 1 : 0;
     const auto micro_batches = static_cast<int>(step.samples.size());
     const auto actions = actions_of(options_.schedule, world_->size(), world_->rank(), micro_batches);
-    Pass pass{step, input_of, loss_of, scale};
+    Pass pass{step, input_of, loss_of, scale, loss_scale};
     pass.samples = sum_of_samples(step);
     pass.held.resize(step.samples.size());
-    link_.begin(step.number, micro_batches, scale.factor);
-    PipelineResult result{.loss_scale = scale.factor, .loss_id = scale.loss_id, .run = next_run()};
+    link_.begin(step.number, micro_batches, loss_scale);
+    PipelineResult result{.loss_scale = loss_scale, .loss_id = scale.loss_id, .run = next_run()};
     int held = 0;
     for (const PipelineAction& action : actions) {
       const auto micro_batch = static_cast<size_t>(action.micro_batch);
@@ -130,10 +128,10 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
     }
     link_.finish();
     if (options_.replicas) fold_replicas(step.number);
-    put_gradients_back(scale.factor);
+    put_gradients_back(loss_scale);
     hold_masters(*stage_);
     const at::Tensor sums = at::tensor(
-        {is_last() ? pass.loss : 0.0, amp::square_sum_of_gradients(weights_->all(), scale.factor)}, at::kDouble);
+        {is_last() ? pass.loss : 0.0, amp::square_sum_of_gradients(weights_->all(), loss_scale)}, at::kDouble);
     sum(sums);
     result.loss = sums[0].item<double>();
     result.square_sum = sums[1].item<double>();
@@ -176,7 +174,7 @@ void Pipeline::check_weights(int64_t step) const {
 
 // Throws ConfigError for a trained tensor that is no weight of the stage.
 void Pipeline::check_leaves(const Pass& pass, const Tensors& roots) {
-  if (!options_.replicas && pass.scale.factor == 1) return;
+  if (!options_.replicas && pass.loss_scale == 1) return;
   const at::Tensor found =
       outside_.find_trained(roots, [this](const at::Tensor& leaf) { return weights_->find(leaf) >= 0; });
   if (!found.defined()) return;
@@ -236,6 +234,10 @@ void Pipeline::sum(const at::Tensor& numbers) const {
   world_->communicator().all_reduce(numbers, comm::ReduceOp::kSum);
 }
 
+std::string Pipeline::place_of(const Pass& pass, size_t micro_batch) const {
+  return cat("step ", pass.step.number, ", micro-batch ", micro_batch, ", stage ", world_->rank());
+}
+
 std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
   Held& held = pass.held[micro_batch];
   const auto number = static_cast<int>(micro_batch);
@@ -246,7 +248,6 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
   const uint64_t seed = options_.seed + kOdd * (replica << 32 | runs_of_number_);
   generators_.seed(
       kernel_seed(seed, static_cast<uint64_t>(pass.step.number), static_cast<uint32_t>(micro_batch * stages + stage)));
-  const std::string where = cat("step ", pass.step.number, ", micro-batch ", micro_batch, ", stage ", stage);
   const int64_t begin = monotonic_ns();
   const c10::AutoGradMode with_grad(true);
   const uint64_t opened = amp::autocast_scopes_opened();
@@ -258,12 +259,12 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
       if (is_last()) held.loss = pass.loss_of(held.outputs, micro_batch);
     };
     in_autocast(pass.scale.mixed, compute);
-    if (is_last()) check_loss(held.loss, where);
+    if (is_last()) check_loss(held.loss, place_of(pass, micro_batch));
     const Tensors& roots = is_last() ? Tensors{held.loss} : held.outputs;
     for (const at::Tensor& each : roots) check_autocast(*stage_, each, opened);
     if (micro_batch == 0) check_leaves(pass, roots);
   } catch (...) {
-    rethrow_from(where, pass.step.samples[micro_batch]);
+    rethrow_from(place_of(pass, micro_batch), pass.step.samples[micro_batch]);
   }
   if (!is_last()) {
     const int64_t end = monotonic_ns();
@@ -273,8 +274,7 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
   held.outputs.clear();  // the loss's graph has what it needs of them
   const double share = static_cast<double>(pass.step.samples[micro_batch]) / pass.samples;
   pass.loss += held.loss.detach().item<double>() * share;
-  const at::Tensor wide = held.loss.element_size() < 4 ? held.loss.to(at::kFloat) : held.loss;
-  held.loss = wide * (share * pass.scale.factor);
+  held.loss = scaled_loss(held.loss, share * pass.loss_scale);
   return {begin, monotonic_ns()};
 }
 
@@ -296,8 +296,7 @@ std::pair<int64_t, int64_t> Pipeline::backward(Pass& pass, size_t micro_batch) {
       if (!roots.empty()) torch::autograd::backward(roots, gradients);
     }
   } catch (...) {
-    rethrow_from(cat("step ", pass.step.number, ", micro-batch ", micro_batch, ", stage ", world_->rank()),
-                 pass.step.samples[micro_batch]);
+    rethrow_from(place_of(pass, micro_batch), pass.step.samples[micro_batch]);
   }
   const int64_t end = monotonic_ns();
   if (!is_first()) link_.send_gradients(number, held.inputs);

@@ -16,12 +16,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/amp/step_verdict.h"
 #include "lockstep/parallel/lane_generators.h"
+#include "lockstep/parallel/loss_scale.h"
 #include "lockstep/parallel/outside_leaves.h"
 #include "lockstep/parallel/pipeline/schedule.h"
 #include "lockstep/parallel/pipeline/stage_link.h"
@@ -120,11 +122,6 @@ class Pipeline {
   bool is_last() const { return world_->rank() == world_->size() - 1; }
 
  private:
-  struct Scale {
-    double factor = 1;
-    const amp::MixedPrecision* mixed = nullptr;
-    int loss_id = amp::FoldedGradients::kNoLoss;
-  };
   // A micro-batch between its forward and its backward.
   struct Held {
     Tensors inputs, outputs;
@@ -134,13 +131,16 @@ class Pipeline {
     const PipelineStep& step;
     const InputOf& input_of;
     const LossOf& loss_of;
-    const Scale& scale;
+    const LossScale& scale;
+    double loss_scale = 1;
     double samples = 0;  // of all replicas
     std::vector<Held> held = {};
     double loss = 0;
   };
 
-  PipelineResult run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of, Scale scale);
+  PipelineResult run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
+                          const LossScale& scale);
+  std::string place_of(const Pass& pass, size_t micro_batch) const;  // for messages
   // Both return when their computation began, and ended.
   std::pair<int64_t, int64_t> forward(Pass& pass, size_t micro_batch);
   std::pair<int64_t, int64_t> backward(Pass& pass, size_t micro_batch);

@@ -6,9 +6,9 @@
 
 #include <utility>
 
-#include "lockstep/base/error.h"
 #include "lockstep/parallel/gradients/divided_weights.h"
 #include "lockstep/parallel/tensor/regions.h"
+#include "lockstep/parallel/tensor/slices.h"
 
 namespace lockstep::parallel::tensor {
 namespace {
@@ -33,20 +33,16 @@ at::Tensor agreed(const at::Tensor& whole, comm::Communicator& comm) {
   return copy;
 }
 
-// Throws ConfigError for features that can't be divided; before any communication.
-void check_size(int64_t size, const comm::Communicator& comm, const char* of) {
-  if (size % comm.size() == 0) return;
-  throw ConfigError("tensor parallel: ", of, " of ", size, " can't be divided among ", comm.size(),
-                    " ranks; choose a multiple");
-}
-
 // This rank's part of rank 0's.
 at::Tensor own_part(const at::Tensor& whole, int64_t dim, comm::Communicator& comm) {
   if (!whole.defined()) return {};
-  const int64_t size = whole.size(dim) / comm.size();
-  const at::Tensor part = agreed(whole, comm).narrow(dim, size * comm.rank(), size).clone(at::MemoryFormat::Contiguous);
-  set_part(part, {.number = comm.rank(), .parts = comm.size()});
-  return part;
+  return own_slice(agreed(whole, comm), dim, comm).clone(at::MemoryFormat::Contiguous);
+}
+
+void note_parts(const std::vector<at::Tensor>& weights, const comm::Communicator& comm) {
+  for (const at::Tensor& each : weights) {
+    if (each.defined()) set_part(each, {.number = comm.rank(), .parts = comm.size()});
+  }
 }
 
 bool is_trained(const at::Tensor& whole) { return whole.defined() && whole.requires_grad(); }
@@ -55,9 +51,11 @@ bool is_trained(const at::Tensor& whole) { return whole.defined() && whole.requi
 
 ColumnParallelLinearImpl::ColumnParallelLinearImpl(const torch::nn::Linear& whole, comm::Communicator& comm, bool join)
     : comm_(comm), join_(join) {
-  check_size(whole->weight.size(0), comm, "a Linear layer's outputs");
+  const int64_t outputs = whole->weight.size(0);
+  check_divides(outputs, comm, "a Linear layer's outputs of ", outputs);
   weight = register_parameter("weight", own_part(whole->weight, 0, comm), is_trained(whole->weight));
   bias = register_parameter("bias", own_part(whole->bias, 0, comm), is_trained(whole->bias));
+  note_parts({weight, bias}, comm);
 }
 
 at::Tensor ColumnParallelLinearImpl::forward(const at::Tensor& input) {
@@ -67,10 +65,12 @@ at::Tensor ColumnParallelLinearImpl::forward(const at::Tensor& input) {
 
 RowParallelLinearImpl::RowParallelLinearImpl(const torch::nn::Linear& whole, comm::Communicator& comm, bool divide)
     : comm_(comm), divide_(divide) {
-  check_size(whole->weight.size(1), comm, "a Linear layer's inputs");
+  const int64_t inputs = whole->weight.size(1);
+  check_divides(inputs, comm, "a Linear layer's inputs of ", inputs);
   weight = register_parameter("weight", own_part(whole->weight, 1, comm), is_trained(whole->weight));
   bias = register_parameter("bias", whole->bias.defined() ? agreed(whole->bias, comm) : at::Tensor(),
                             is_trained(whole->bias));
+  note_parts({weight}, comm);
 }
 
 at::Tensor RowParallelLinearImpl::forward(const at::Tensor& input) {
@@ -82,12 +82,9 @@ ChannelParallelConv2dImpl::ChannelParallelConv2dImpl(const torch::nn::Conv2d& wh
                                                      bool join)
     : comm_(comm), tower_(whole->options.groups() > 1), join_(join) {
   const int64_t groups = whole->options.groups(), ranks = comm.size();
-  if (tower_ && groups % ranks != 0) {
-    throw ConfigError("tensor parallel: a convolution's ", groups, " groups can't be divided among ", ranks,
-                      " ranks; choose a multiple");
-  }
-  check_size(whole->weight.size(0), comm, "a convolution's channels");
   const auto& of = whole->options;
+  if (tower_) check_divides(groups, comm, "a convolution's ", groups, " groups");
+  check_divides(of.out_channels(), comm, "a convolution's channels of ", of.out_channels());
   const int64_t own_inputs = tower_ ? of.in_channels() / ranks : of.in_channels();
   torch::nn::Conv2dOptions options(own_inputs, of.out_channels() / ranks, of.kernel_size());
   options.stride(of.stride()).padding(of.padding()).dilation(of.dilation()).padding_mode(of.padding_mode());
@@ -101,8 +98,8 @@ ChannelParallelConv2dImpl::ChannelParallelConv2dImpl(const torch::nn::Conv2d& wh
     if (!all.defined()) continue;
     own.set_data(own_part(all, 0, comm));
     own.requires_grad_(is_trained(all));
-    set_part(own, {.number = comm.rank(), .parts = comm.size()});
   }
+  note_parts({conv->weight, conv->bias}, comm);
 }
 
 at::Tensor ChannelParallelConv2dImpl::forward(const at::Tensor& input) {

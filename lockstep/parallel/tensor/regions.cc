@@ -3,7 +3,7 @@
 #include <ATen/ops/cat.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "lockstep/base/error.h"
+#include "lockstep/parallel/tensor/slices.h"
 
 namespace lockstep::parallel::tensor {
 namespace {
@@ -29,12 +29,8 @@ Tensor summed(const Tensor& tensor, comm::Communicator& comm) {
 }
 
 Tensor own_part(const Tensor& tensor, int64_t dim, const comm::Communicator& comm) {
-  const int64_t size = tensor.size(dim), ranks = comm.size();
-  if (size % ranks != 0) {
-    throw ConfigError("tensor parallel: dimension ", dim, " of a tensor ", tensor.sizes(), " can't be divided among ",
-                      ranks, " ranks; choose a multiple");
-  }
-  return tensor.narrow(dim, size / ranks * comm.rank(), size / ranks).contiguous();
+  check_divides(tensor.size(dim), comm, "dimension ", dim, " of a tensor ", tensor.sizes());
+  return own_slice(tensor, dim, comm).contiguous();
 }
 
 Tensor joined(const Tensor& part, int64_t dim, comm::Communicator& comm) {
