@@ -94,7 +94,7 @@ FoldedGradients MixedPrecision::as_they_are(const FoldedGradients& result) const
                                [&](const Left& left) { return left.by_unscale && left.by_unscale->is_marked(weight); });
   };
   if (result.unscaled || !result.marks || !result.marks->have_changed(unscaled)) return result;
-  if (result.of_other_ranks) {
+  if (result.coverage == Coverage::kMore) {
     throw ConfigError(
         "amp: gradients have changed since the run, and their norm and verdict are those of all stages; step by the "
         "result of the last run, and clip by step()'s max_norm");
@@ -187,6 +187,11 @@ StepReport MixedPrecision::step(const std::vector<optim::OptimizerRef>& optimize
   if (result.unscaled && options.max_norm > 0) {
     throw ConfigError("amp: max_norm after unscale(), where the norm may have changed; clip by optim::clip_grad_norm");
   }
+  if (result.coverage == Coverage::kLess && (options.max_norm > 0 || of.enabled())) {
+    throw ConfigError(
+        "amp: weights are divided among ranks, each of which knows its own part's norm and overflow alone; use bf16, "
+        "without max_norm, and clip by tensor::gradient_square_sum() before");
+  }
   Judged& judged = judged_[static_cast<size_t>(loss_id)];
   const std::optional<bool> known = judged.verdict_on(result);
   const bool again = known.has_value();
@@ -237,6 +242,11 @@ void MixedPrecision::update_one(MixedOptimizer& mixed, const FoldedGradients& gr
 FoldedGradients MixedPrecision::unscale(const std::vector<optim::OptimizerRef>& optimizers,
                                         const FoldedGradients& gradients, int loss_id) {
   check_scale(gradients, loss_id);
+  if (gradients.coverage == Coverage::kMore) {
+    throw ConfigError(
+        "amp: unscale() of a pipeline's stage, after which nobody knows the norm of all stages; clip by step()'s "
+        "max_norm, or without a loss scale by optim::clip_factor(std::sqrt(result.square_sum), …)");
+  }
   const bool again = judged_[static_cast<size_t>(loss_id)].verdict_on(gradients).has_value();
   check_step(optimizers, gradients);
   FoldedGradients unscaled = again ? gradients : as_they_are(gradients);

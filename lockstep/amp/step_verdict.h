@@ -18,17 +18,21 @@ struct StepOptions {
   double max_value = std::numeric_limits<double>::infinity();  // size of each element, clipped after that
 };
 
+// Whose gradients a square sum has: those of the optimizers that are stepped; also those of a pipeline's other stages;
+// or without those of other parts of weights that are divided among ranks.
+enum class Coverage { kThese, kMore, kLess };
+
 // What a step has to know of the folded gradients of a loss that was multiplied by a loss scale.
 struct FoldedGradients {
   LateNumber square_sum;  // with the scale in them
   double loss_scale;
   static constexpr int kNoLoss = -1;
-  int loss_id = kNoLoss;        // of MixedPrecision's losses; kNoLoss: unknown
-  int64_t gradients = -1;       // the number of parameters that have one; -1: unknown
-  uint64_t run = 0;             // tells the result of one run from those of all others; 0: unknown
-  bool unscaled = false;        // MixedPrecision::unscale() has taken the scale out of them; it is in square_sum still
-  bool of_other_ranks = false;  // square_sum is of other gradients, too, which other ranks have
-  at::Tensor overflow = {};     // optim::Update's; undefined: nobody knows before square_sum is read
+  int loss_id = kNoLoss;   // of MixedPrecision's losses; kNoLoss: unknown
+  int64_t gradients = -1;  // the number of parameters that have one; -1: unknown
+  uint64_t run = 0;        // tells the result of one run from those of all others; 0: unknown
+  bool unscaled = false;   // MixedPrecision::unscale() has taken the scale out of them; it is in square_sum still
+  Coverage coverage = Coverage::kThese;
+  at::Tensor overflow = {};                 // optim::Update's; undefined: nobody knows before square_sum is read
   std::optional<GradientMarks> marks = {};  // what the run has left in .grad; nothing: unknown
 };
 

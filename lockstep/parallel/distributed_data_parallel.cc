@@ -10,6 +10,7 @@
 #include "lockstep/base/lanes_fit.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/base/plain_nan.h"
+#include "lockstep/parallel/gradients/divided_weights.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
@@ -50,6 +51,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       sync_(find_sync_group(*module_)),
       network_(world_, *module_, buffers_, sync_),
       weights_(std::make_shared<amp::MarkedWeights>(tensors_of(trainable(named_parameters(*module_))))),
+      has_parts_(any_part(weights_->all())),
       generators_(*module_) {
   const bool may_record = options_.device_graph && world_->size() == 1 && sync_ == nullptr && !reducer_.has_sparse() &&
                           options_.comm_hook == nullptr && !options_.find_unused_parameters && !options_.static_graph;
@@ -132,6 +134,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       add_to_board(each->comm_log(), world_->self());
       squares.push_back(each->reducer_.square_sum());
       weights.push_back(each->weights_);
+      if (each->has_parts_) result.coverage = amp::Coverage::kLess;
     }
     const StepNotes sum = notes.wait();
     check_notes(sum, own, step.samples, unfolded, name_of(step), comm);
@@ -176,8 +179,8 @@ void DistributedDataParallel::check_plan(const StepPlan& step) const {
   if (is_own) return;
   throw ConfigError(name_of(step), ": rank ", world_->rank(), " of ", world_->size(), " has ", count,
                     " lanes from number ", step.lanes[0].index,
-                    " on; a rank's lanes follow each other, those of rank 0 first, as World::own_lanes() gives them: "
-                    "otherwise the sums' order would depend on the number of ranks");
+                    " on; a rank's lanes follow each other, those of rank 0 first, a power of two on each, as "
+                    "World::own_lanes() gives them: otherwise the sums' order would depend on the number of ranks");
 }
 
 std::string DistributedDataParallel::name_of(const StepPlan& step) const {

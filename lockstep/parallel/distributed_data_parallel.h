@@ -61,12 +61,15 @@ struct StepResult {
   uint64_t run = 0;       // differs from that of every other run of the process
   at::Tensor overflow;    // amp::FoldedGradients'; so are the marks
   std::optional<amp::GradientMarks> marks = {};
+  amp::Coverage coverage = amp::Coverage::kThese;  // kLess: of parts of weights (parallel/tensor)
+
   operator amp::FoldedGradients() const {
     return {.square_sum = square_sum,
             .loss_scale = loss_scale,
             .loss_id = loss_id,
             .gradients = gradients,
             .run = run,
+            .coverage = coverage,
             .overflow = overflow,
             .marks = marks};
   }
@@ -231,6 +234,7 @@ class DistributedDataParallel {
   std::shared_ptr<SyncGroup> sync_;  // null for a model without SyncBatchNorm
   WrappedNetwork network_;
   std::shared_ptr<const amp::MarkedWeights> weights_;  // that are trained
+  bool has_parts_;                                     // of weights that are divided among ranks
   std::vector<DistributedDataParallel*> stepped_;      // in a step: those that are folded, this one first
   std::vector<WrappedNetwork*> present_;               // in a step: all of the world, whose buffers follow the lanes
   std::vector<bool> in_function_;                      // in a step, by lane: its function is under way

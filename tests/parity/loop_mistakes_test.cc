@@ -167,13 +167,14 @@ RANK_PROGRAM(odd_plan) {
   ddp.run(step, [&](size_t) { return loss_of(net); });
 }
 TEST(LoopMistakes, PlansThatCanNotBeRightAreRefused) {
-  for (const auto& [argument, text] : {std::pair{"gaps", "a rank's lanes follow each other"},
-                                       {"negative", "has -1 samples"},
-                                       {"reversed", "a rank's lanes follow each other, those of rank 0 first"},
-                                       {"descending", "a rank's lanes follow each other"},
-                                       {"uneven", "a rank's lanes follow each other"},
-                                       {"three", "a rank's lanes follow each other"},
-                                       {"empty", "a global batch of 0 samples"}}) {
+  for (const auto& [argument, text] :
+       {std::pair{"gaps", "a rank's lanes follow each other"},
+        {"negative", "has -1 samples"},
+        {"reversed", "a rank's lanes follow each other, those of rank 0 first"},
+        {"descending", "a rank's lanes follow each other"},
+        {"uneven", "a rank's lanes follow each other"},
+        {"three", "a rank's lanes follow each other, those of rank 0 first, a power of two"},
+        {"empty", "a global batch of 0 samples"}}) {
     for (const auto& result : Ranks("odd_plan", 2, argument).wait()) {
       EXPECT_EQ(result.exit_code, 2) << result.output;
       EXPECT_THAT(result.output, HasSubstr(text));

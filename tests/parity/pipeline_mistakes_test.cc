@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
 
 #include <csignal>
 
+#include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/parallel/pipeline/pipeline.h"
@@ -34,6 +36,7 @@ RANK_PROGRAM(mistaken_pipeline) {
   Pipeline pipeline(net.ptr(), world, [&](const Tensors& in) {
     if (mistake == "throws" && mine) throw ConfigError("no such layer");
     if (mistake == "nothing" && mine) return Tensors();
+    if (mistake == "last" && context.rank == context.size - 1) return Tensors();
     return Tensors{net->forward(in[0])};
   });
   const int64_t number = mistake == "number" && mine ? 8 : 7;
@@ -56,6 +59,7 @@ TEST(PipelineMistakes, AreNamedOnAllRanks) {
   for (const auto& [mistake, text] :
        {std::pair{"throws", "step 7, micro-batch 0, stage 1: no such layer"},
         {"nothing", "stage 1 returns 0 tensors"},
+        {"last", "stage 2 returns 0 tensors"},
         {"number", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 2 of step 8"},
         {"count", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 3 of step 7"},
         {"empty", "a micro-batch without samples"},
@@ -66,6 +70,39 @@ TEST(PipelineMistakes, AreNamedOnAllRanks) {
     for (const auto& result : Ranks("mistaken_pipeline", 3, mistake).wait()) {
       if (result.exit_code == 137 || result.exit_code == -SIGKILL) continue;
       EXPECT_NE(result.exit_code, 0) << mistake;
+      EXPECT_THAT(result.output, HasSubstr(text)) << mistake;
+    }
+  }
+}
+
+// Loops that can't be right. argument: the mistake.
+RANK_PROGRAM(mistaken_loop) {
+  const auto world = join_world(context);
+  at::manual_seed(5);
+  torch::nn::Linear net(4, 4);
+  torch::optim::SGD sgd(net->parameters(), 0.1);
+  amp::MixedPrecision mixed({net.get()}, {sgd}, {.dtype = at::kHalf, .num_losses = 2});
+  Pipeline pipeline(net.ptr(), world, [&](const Tensors& in) { return Tensors{net->forward(in[0])}; });
+  const auto run = [&](int64_t number, int loss_id) {
+    return pipeline.run(
+        {.number = number, .samples = {2}},
+        [](size_t) {
+          return Tensors{at::ones({2, 4})};
+        },
+        [](const Tensors& outputs, size_t) { return outputs[0].to(at::kFloat).square().mean(); }, mixed, loss_id);
+  };
+  const auto result = run(0, 0);
+  if (context.argument == "losses") run(0, 1);
+  if (context.argument == "unused") run(1, 0);
+  if (context.argument == "unscale") mixed.unscale(sgd, result);
+}
+TEST(PipelineMistakes, OfLoops) {
+  for (const auto& [mistake, text] :
+       {std::pair{"losses", ".grad holds gradients of loss 0, and those of loss 1 can't be added"},
+        {"unused", "still holds the gradient of step 0"},
+        {"unscale", "unscale() of a pipeline's stage"}}) {
+    for (const auto& result : Ranks("mistaken_loop", 2, mistake).wait()) {
+      EXPECT_EQ(result.exit_code, 2) << mistake;
       EXPECT_THAT(result.output, HasSubstr(text)) << mistake;
     }
   }
@@ -96,7 +133,8 @@ RANK_PROGRAM(mistaken_replicas) {
   Pipeline pipeline(net.ptr(), own, [&](const Tensors& in) { return Tensors{net->forward(in[0])}; },
                     {.replicas = world});
   if (mistake == "loaded" && context.rank == 1) net->weight.data().mul_(0.5);
-  if (mistake == "leftover") net->weight.mutable_grad() = at::ones({4, 4}) * context.rank;
+  if (mistake == "leftover" && context.rank == 1) net->weight.mutable_grad() = at::ones({4, 4});
+  if (mistake == "zeroed") net->weight.mutable_grad() = at::zeros({4, 4});
   for (int64_t step = 0; step < 3; ++step) {
     pipeline.run(
         {.number = step, .samples = {2}},
@@ -117,14 +155,12 @@ TEST(PipelineMistakes, OfReplicas) {
                                       {"loaded", "differ"},
                                       {"leftover", "has what no run() has left"},
                                       {"temperature", "reaches a tensor of shape [1] that is trained"}}) {
-    bool told = false;
     for (const auto& result : Ranks("mistaken_replicas", 2, mistake).wait()) {
       EXPECT_NE(result.exit_code, 0) << mistake;
-      told = told || result.output.find(text) != std::string::npos;
+      EXPECT_THAT(result.output, HasSubstr(text)) << mistake;
     }
-    EXPECT_TRUE(told) << mistake;
   }
-  expect_ranks_pass("mistaken_replicas", 2, "none");
+  for (const char* right : {"none", "zeroed"}) expect_ranks_pass("mistaken_replicas", 2, right);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/optim/rules/make_optimizer.h"
@@ -137,6 +138,9 @@ RANK_PROGRAM(penalty) {
     for (const Tensor& weight : each->parameters()) squares += weight.grad().square().sum().item<double>();
   }
   EXPECT_NEAR(gradient_square_sum(weights, comm), squares, 1e-4 * squares);
+  if (context.size > 1) {
+    EXPECT_THAT(refusal([&] { gradient_square_sum(first->parameters(), comm); }), HasSubstr("not their masters"));
+  }
 }
 TEST(TensorParallel, HasSecondDerivativesAndOneNorm) {
   for (const int ranks : {1, 2, 4}) expect_ranks_pass("penalty", ranks);
@@ -184,6 +188,35 @@ TEST(TensorParallel, PartsAreNotFoldedWithEachOther) {
   for (const auto& result : Ranks("wrapped_parts", 2).wait()) {
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_THAT(result.output, HasSubstr("part 1 of 2 where rank 0 has parameter weight [2, 4] float, part 0 of 2"));
+  }
+}
+
+// Data parallelism over ranks that hold the same parts, in mixed precision: a rank knows its own part's norm and
+// overflow alone. argument: what is asked for.
+RANK_PROGRAM(mixed_parts) {
+  const auto world = join_world(context);
+  const auto alone =
+      std::make_shared<World>(world, std::shared_ptr<comm::Communicator>(world->communicator().split(context.rank)));
+  ColumnParallelLinear layer(torch::nn::Linear(4, 4), world->communicator());
+  const auto sgd = optim::make_optimizer("sgd", layer->parameters(), {{"lr", 0.1}});
+  const bool narrow = context.argument == "fp16";
+  amp::MixedPrecision mixed({layer.ptr().get()}, {*sgd}, {.dtype = narrow ? at::kHalf : at::kBFloat16});
+  DistributedDataParallel ddp(layer.ptr(), alone);
+  const auto result = ddp.run(
+      {.number = 0, .samples = 2, .lanes = {{0, 2}}},
+      [&](size_t) {
+        return layer->forward(at::ones({2, 4})).to(at::kFloat).square().mean();
+      },
+      mixed);
+  mixed.step(*sgd, result, {.max_norm = context.argument == "clip" ? 1.0 : 0.0});
+}
+TEST(TensorParallel, PartsHaveNoVerdictOfTheirOwn) {
+  expect_ranks_pass("mixed_parts", 2, "bf16");
+  for (const char* asked : {"fp16", "clip"}) {
+    for (const auto& result : Ranks("mixed_parts", 2, asked).wait()) {
+      EXPECT_NE(result.exit_code, 0);
+      EXPECT_THAT(result.output, HasSubstr("knows its own part's norm and overflow alone")) << asked;
+    }
   }
 }
 

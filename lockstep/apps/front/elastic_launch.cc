@@ -109,7 +109,9 @@ std::unique_ptr<launch::Membership> join(const launch::Membership::Options& opti
   while (true) {
     try {
       return std::make_unique<launch::Membership>(options);
-    } catch (const launch::NoEtcdError& error) {
+    } catch (const launch::OtherVersionError&) {
+      throw;
+    } catch (const CommError& error) {
       if (options.stop_asked()) return nullptr;
       if (waited.seconds() > options.timeout) throw;
       if (!told || told->seconds() > kTellEvery) {

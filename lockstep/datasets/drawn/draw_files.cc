@@ -1,5 +1,7 @@
 #include "lockstep/datasets/drawn/draw_files.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -98,8 +100,10 @@ class DrawingFolder {
     if (!out_.has_filename()) out_ = out_.parent_path();  // "cells/"
     drawing_ = out_.string() + ".drawing";
     std::error_code error;
-    const bool is_empty = fs::is_directory(out_, error) && fs::is_empty(out_, error);
-    if (fs::exists(fs::symlink_status(out_, error)) && !is_empty) {
+    const fs::file_status there = fs::symlink_status(out_, error);
+    // An empty folder goes before, and not a mount point, whose place no other can take.
+    const bool was_empty = fs::is_directory(there) && rmdir(out_.c_str()) == 0;
+    if (fs::exists(there) && !was_empty) {
       throw ConfigError("draw: ", out, " is there; name a folder that is not, or remove it");
     }
     if (fs::exists(fs::symlink_status(drawing_, error))) {
@@ -117,9 +121,12 @@ class DrawingFolder {
   const fs::path& path() const { return drawing_; }
   void finish() {
     std::error_code error;
-    fs::rename(drawing_, out_, error);  // in the place of an empty folder, too
-    if (error) throw IoError(out_.string(), ": can't get its name: ", errno_text(error.value()));
-    drawing_.clear();
+    fs::rename(drawing_, out_, error);
+    const fs::path drawing = std::exchange(drawing_, {});
+    if (error) {
+      throw IoError(out_.string(), ": can't get its name: ", errno_text(error.value()), "; what was drawn is ",
+                    drawing.string());
+    }
   }
 
  private:

@@ -110,7 +110,7 @@ json EtcdClient::ask_any(const std::string& path, const json& body) {
     current_ = (current_ + 1) % clients_.size();
   }
   if (refused == clients_.size()) throw ConfigError("etcd at ", why, "; correct cacert, cert or key of --rdzv-conf");
-  throw NoEtcdError("etcd does not answer (", why, ")");
+  throw CommError("etcd does not answer (", why, ")");
 }
 
 void EtcdClient::authenticate() {

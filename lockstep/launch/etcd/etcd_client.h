@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/error.h"
 #include "lockstep/launch/etcd/http_client.h"
 
 namespace lockstep::launch {
@@ -29,14 +28,8 @@ struct EtcdCondition {
   int64_t modified = 0;
 };
 
-// No endpoint answers, or has a cluster that does: it may later.
-class NoEtcdError : public CommError {
- public:
-  using CommError::CommError;
-};
-
-// One thread. All calls throw NoEtcdError that names the endpoints if none of them answers, CommError for an answer
-// that is not etcd's, and ConfigError for what etcd refuses: a user, a certificate.
+// One thread. All calls throw CommError that names the endpoints if none of them answers, or for an answer that is not
+// etcd's, and ConfigError for what etcd refuses: a user, a certificate.
 class EtcdClient {
  public:
   explicit EtcdClient(EtcdOptions options);

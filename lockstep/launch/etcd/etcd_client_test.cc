@@ -74,7 +74,7 @@ TEST(EtcdClient, AsksTheNextEndpointWhereOneDoesNotAnswer) {
   try {
     none.list("/");
     FAIL() << "nobody listens there";
-  } catch (const NoEtcdError& error) {
+  } catch (const CommError& error) {
     EXPECT_THAT(error.what(), HasSubstr("etcd does not answer (http://127.0.0.1:1: "));
   }
 }

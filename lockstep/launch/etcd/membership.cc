@@ -123,7 +123,8 @@ EpochView Membership::look(EtcdClient& client) {
   EpochView view;
   for (const EtcdValue& each : list(client, "epoch")) {
     view.epoch = Epoch::decode(each.value);
-    if (!view.epoch) throw CommError("run ", options_.run, ": etcd holds an epoch that this version can't read");
+    if (!view.epoch)
+      throw OtherVersionError("run ", options_.run, ": etcd holds an epoch that this version can't read");
     view.epoch->revision = each.modified;
   }
   for (const EtcdValue& each : list(client, "nodes/")) {

@@ -10,10 +10,17 @@
 #include <string>
 #include <thread>
 
+#include "lockstep/base/error.h"
 #include "lockstep/launch/etcd/epoch.h"
 #include "lockstep/launch/etcd/etcd_client.h"
 
 namespace lockstep::launch {
+
+// What etcd holds of the run is another version's: no waiting changes that.
+class OtherVersionError : public CommError {
+ public:
+  using CommError::CommError;
+};
 
 // Its methods are for one thread, but ranks_must_end() and lease_until_ns() for any.
 class Membership {

@@ -2,6 +2,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace lockstep::parallel {
@@ -29,5 +30,9 @@ WeightPart part_of(const at::Tensor& weight) {
   const auto found = noted().find(weight.unsafeGetTensorImpl());
   return found == noted().end() ? WeightPart{} : found->second.part;
 }
+
+bool is_part(const at::Tensor& weight) { return part_of(weight).parts > 1; }
+
+bool any_part(const std::vector<at::Tensor>& weights) { return std::ranges::any_of(weights, is_part); }
 
 }  // namespace lockstep::parallel

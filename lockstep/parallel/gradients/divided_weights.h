@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace lockstep::parallel {
 
 struct WeightPart {
@@ -14,5 +16,7 @@ struct WeightPart {
 void set_part(const at::Tensor& weight, const WeightPart& part);
 // Returns {0, 1} for a weight that is whole.
 WeightPart part_of(const at::Tensor& weight);
+bool is_part(const at::Tensor& weight);
+bool any_part(const std::vector<at::Tensor>& weights);
 
 }  // namespace lockstep::parallel

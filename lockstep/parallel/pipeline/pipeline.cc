@@ -1,12 +1,10 @@
 #include "lockstep/parallel/pipeline/pipeline.h"
 
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 
@@ -16,7 +14,7 @@
 #include "lockstep/base/exception_text.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/nn/checkpoint.h"
-#include "lockstep/optim/held_gradient.h"
+#include "lockstep/parallel/gradients/divided_weights.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
@@ -26,13 +24,7 @@
 namespace lockstep::parallel {
 namespace {
 
-std::vector<at::Tensor> trained(const torch::nn::Module& stage) {
-  std::vector<at::Tensor> weights;
-  for (const at::Tensor& each : stage.parameters()) {
-    if (each.requires_grad()) weights.push_back(each);
-  }
-  return weights;
-}
+constexpr size_t kMostUnderWay = 16;  // messages to a stage that is behind
 
 void check_first_layers(const std::vector<int>& first_layers, int stages, size_t layers) {
   bool rises = std::ssize(first_layers) == stages && first_layers[0] == 0;
@@ -74,7 +66,7 @@ Pipeline::Pipeline(std::shared_ptr<torch::nn::Module> stage, std::shared_ptr<Wor
       world_(std::move(world)),
       forward_(std::move(forward)),
       options_(std::move(options)),
-      weights_(std::make_shared<amp::MarkedWeights>(trained(*stage_))),
+      gradients_(*stage_),
       generators_(*stage_),
       link_(world_->communicator()) {
   for (const at::Tensor& each : stage_->parameters()) {
@@ -86,6 +78,7 @@ Pipeline::Pipeline(std::shared_ptr<torch::nn::Module> stage, std::shared_ptr<Wor
   check_same_model(*stage_, {cat("stage ", world_->rank(), " of ", world_->size())}, replicas);
   broadcast_state(*stage_, replicas, 0);
   broadcast_masters(*stage_, replicas, 0);
+  buffers_.emplace(*stage_);
 }
 
 PipelineResult Pipeline::run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
@@ -102,14 +95,14 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
                                   const LossScale& scale) {
   const Stopwatch watch;
   const LaneGenerators::Kept kept(generators_);
-  take_gradients_aside();
   try {
     const bool has_empty = std::ranges::any_of(step.samples, [](int64_t samples) { return samples < 1; });
     if (has_empty) throw ConfigError("step ", step.number, ": a micro-batch without samples; leave it out");
     scale.check(*stage_, step.number);
     const double loss_scale = scale.now();
     check_scale(*stage_, loss_scale, step.number);
-    check_weights(step.number);
+    gradients_.check_weights(*stage_, cat("step ", step.number, ", stage ", world_->rank()));
+    gradients_.begin(step.number, scale.loss_id, loss_scale, options_.replicas != nullptr);
     runs_of_number_ = std::exchange(number_, step.number) == step.number ? runs_of_number_ + 1 : 0;
     const auto micro_batches = static_cast<int>(step.samples.size());
     const auto actions = actions_of(options_.schedule, world_->size(), world_->rank(), micro_batches);
@@ -127,24 +120,25 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
       result.most_held = std::max(result.most_held, held);
     }
     link_.finish();
-    if (options_.replicas) fold_replicas(step.number);
-    put_gradients_back(loss_scale);
+    if (options_.replicas) fold_replicas();
+    gradients_.install();
     hold_masters(*stage_);
     const at::Tensor sums = at::tensor(
-        {is_last() ? pass.loss : 0.0, amp::square_sum_of_gradients(weights_->all(), loss_scale)}, at::kDouble);
+        {is_last() ? pass.loss : 0.0, amp::square_sum_of_gradients(gradients_.weights(), loss_scale)}, at::kDouble);
     sum(sums);
     result.loss = sums[0].item<double>();
     result.square_sum = sums[1].item<double>();
-    left_.emplace(amp::GradientMarks({weights_}));
-    result.marks = left_;
-    result.gradients = left_->gradients();
+    gradients_.end(result.square_sum);
+    result.marks = gradients_.marks();
+    result.gradients = result.marks->gradients();
+    if (any_part(gradients_.weights())) result.coverage = amp::Coverage::kLess;
     result.sent_bytes = link_.sent_bytes();
     result.waiting = static_cast<double>(link_.waited_ns()) * 1e-9;
     result.seconds = watch.seconds();
     return result;
   } catch (...) {
     link_.drop();
-    restore_gradients();
+    gradients_.restore();
     tell_all(exception_text());
     throw;
   }
@@ -154,7 +148,7 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
 double Pipeline::sum_of_samples(const PipelineStep& step) const {
   const auto own = std::accumulate(step.samples.begin(), step.samples.end(), int64_t{0});
   if (!options_.replicas) return static_cast<double>(own);
-  const double print = fingerprint(weights_->all());
+  const double print = fingerprint(gradients_.weights());
   const at::Tensor sums = at::tensor({static_cast<double>(own), print}, at::kDouble);
   options_.replicas->communicator().all_reduce(sums, comm::ReduceOp::kSum);
   check_same_weights(print, sums[1].item<double>(), options_.replicas->size(),
@@ -162,33 +156,22 @@ double Pipeline::sum_of_samples(const PipelineStep& step) const {
   return sums[0].item<double>();
 }
 
-// Throws ConfigError where other weights are trained than when the pipeline was made.
-void Pipeline::check_weights(int64_t step) const {
-  const std::vector<at::Tensor> now = trained(*stage_);
-  const auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); };
-  if (std::ranges::equal(now, weights_->all(), same)) return;
-  throw ConfigError("step ", step, ", stage ", world_->rank(), ": ", now.size(), " weights are trained now, and ",
-                    weights_->all().size(),
-                    " were when the pipeline was made, or others; make it anew after freezing or adding weights");
-}
-
 // Throws ConfigError for a trained tensor that is no weight of the stage.
 void Pipeline::check_leaves(const Pass& pass, const Tensors& roots) {
-  if (!options_.replicas && pass.loss_scale == 1) return;
+  if (options_.own_parameters || (!options_.replicas && pass.loss_scale == 1)) return;
   const at::Tensor found =
-      outside_.find_trained(roots, [this](const at::Tensor& leaf) { return weights_->find(leaf) >= 0; });
+      outside_.find_trained(roots, [this](const at::Tensor& leaf) { return gradients_.has(leaf); });
   if (!found.defined()) return;
   throw ConfigError(
       "step ", pass.step.number, ": stage ", world_->rank(), " reaches a tensor of shape ", found.sizes(),
       " that is trained and is no parameter of the stage's module: ",
       options_.replicas ? "its gradient would be this replica's alone" : "its gradient would keep the loss scale",
-      "; register it in the module");
+      "; register it in the module (PipelineOptions::own_parameters allows it)");
 }
 
 void Pipeline::infer(size_t micro_batches, const InputOf& input_of, const OnOutputs& on_outputs,
                      const amp::MixedPrecision* mixed) {
   constexpr int64_t kNoStep = -1;
-  constexpr size_t kMostUnderWay = 16;  // messages
   const c10::AutoGradMode no_grad(false);
   try {
     link_.begin(kNoStep, static_cast<int>(micro_batches), /*loss_scale=*/1);
@@ -199,6 +182,7 @@ void Pipeline::infer(size_t micro_batches, const InputOf& input_of, const OnOutp
         if (is_first()) inputs = input_of(i);
         in_autocast(mixed, [&] {
           outputs = forward_(inputs);
+          check_outputs(outputs);
           if (is_last()) on_outputs(outputs, i);
         });
       } catch (...) {
@@ -214,6 +198,13 @@ void Pipeline::infer(size_t micro_batches, const InputOf& input_of, const OnOutp
     link_.drop();
     tell_all(exception_text());
     throw;
+  }
+}
+
+void Pipeline::check_outputs(const Tensors& outputs) const {
+  if (outputs.empty() || outputs.size() > StageLink::kMostTensors) {
+    throw ConfigError("pipeline: stage ", world_->rank(), " returns ", outputs.size(), " tensors; expected 1 to ",
+                      StageLink::kMostTensors);
   }
 }
 
@@ -256,19 +247,24 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
     const auto compute = [&] {
       held.outputs = options_.recompute ? nn::checkpoint(forward_, held.inputs, {.buffers = stage_->buffers()})
                                         : forward_(held.inputs);
+      check_outputs(held.outputs);
       if (is_last()) held.loss = pass.loss_of(held.outputs, micro_batch);
     };
     in_autocast(pass.scale.mixed, compute);
     if (is_last()) check_loss(held.loss, place_of(pass, micro_batch));
     const Tensors& roots = is_last() ? Tensors{held.loss} : held.outputs;
-    for (const at::Tensor& each : roots) check_autocast(*stage_, each, opened);
-    if (micro_batch == 0) check_leaves(pass, roots);
+    if (micro_batch == 0) {
+      for (const at::Tensor& each : roots) check_autocast(*stage_, each, opened);
+      check_leaves(pass, roots);
+    }
   } catch (...) {
     rethrow_from(place_of(pass, micro_batch), pass.step.samples[micro_batch]);
   }
   if (!is_last()) {
     const int64_t end = monotonic_ns();
     link_.send_outputs(number, held.outputs);
+    // The next stage only receives, as long as all forwards come first.
+    if (options_.schedule == PipelineSchedule::kGPipe) link_.wait_below(kMostUnderWay);
     return {begin, end};
   }
   held.outputs.clear();  // the loss's graph has what it needs of them
@@ -303,63 +299,13 @@ std::pair<int64_t, int64_t> Pipeline::backward(Pass& pass, size_t micro_batch) {
   return {begin, end};
 }
 
-void Pipeline::take_gradients_aside() {
-  aside_.clear();
-  for (const at::Tensor& weight : weights_->all()) {
-    if (options_.replicas && weight.grad().defined() && !(left_ && left_->is_marked(weight))) {
-      throw ConfigError("pipeline: .grad of a weight of shape ", weight.sizes(),
-                        " has what no run() has left, which replicas would not fold; zero_grad() before run()");
-    }
-  }
-  for (const at::Tensor& weight : weights_->all()) {
-    aside_.push_back(weight.grad());
-    weight.mutable_grad().reset();
-  }
-}
-
-// Adds what was there before, of a loss of the same scale.
-void Pipeline::put_gradients_back(double loss_scale) {
-  const c10::AutoGradMode no_grad(false);
-  const optim::UseHeldGradients use;
-  for (size_t i = 0; i < aside_.size(); ++i) {
-    at::Tensor& gradient = weights_->all()[i].mutable_grad();
-    if (aside_[i].defined()) {
-      if (optim::loss_scale_of(aside_[i]) != loss_scale) {
-        throw ConfigError("pipeline: .grad holds the gradient of a loss times ", optim::loss_scale_of(aside_[i]),
-                          ", and that of one times ", loss_scale, " can't be added; zero_grad() before run()");
-      }
-      gradient = gradient.defined() ? gradient.add_(aside_[i]) : aside_[i];
-    }
-    if (gradient.defined()) optim::hold_scaled(gradient, loss_scale);
-  }
-  aside_.clear();
-}
-
-void Pipeline::restore_gradients() noexcept {
-  for (size_t i = 0; i < weights_->all().size(); ++i) {
-    weights_->all()[i].mutable_grad() = i < aside_.size() ? aside_[i] : at::Tensor();
-  }
-  aside_.clear();
-}
-
 // Sums of all replicas, whose losses have their shares of the global batch. Buffers are those of the first replica.
-void Pipeline::fold_replicas(int64_t step) {
+void Pipeline::fold_replicas() {
   comm::Communicator& comm = options_.replicas->communicator();
-  std::map<at::ScalarType, std::vector<at::Tensor>> by_dtype;
-  for (const at::Tensor& weight : weights_->all()) {
-    const at::Tensor& gradient = weight.grad();
-    if (!gradient.defined() || gradient.layout() != at::kStrided) {
-      throw ConfigError("pipeline: a weight of shape ", weight.sizes(), " of stage ", world_->rank(), " has ",
-                        gradient.defined() ? "a sparse gradient" : "no gradient",
-                        ", which replicas can't fold; freeze it, or use it in each step");
-    }
-    by_dtype[gradient.scalar_type()].push_back(gradient);
-  }
-  for (auto& [dtype, gradients] : by_dtype) {
-    comm.fold(gradients, {.label = cat("gradients of stage ", world_->rank()), .step = static_cast<uint64_t>(step)})
-        ->wait();
-  }
-  for (const at::Tensor& buffer : stage_->buffers()) broadcast_tensor(buffer, comm, 0);
+  gradients_.fold(comm, cat("gradients of stage ", world_->rank()));
+  BufferKeeper::Taken taken;
+  buffers_->mark_changed();
+  buffers_->sync(comm, taken);
 }
 
 }  // namespace lockstep::parallel

@@ -22,10 +22,12 @@
 
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/amp/step_verdict.h"
+#include "lockstep/parallel/buffer_keeper.h"
 #include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/loss_scale.h"
 #include "lockstep/parallel/outside_leaves.h"
 #include "lockstep/parallel/pipeline/schedule.h"
+#include "lockstep/parallel/pipeline/stage_gradients.h"
 #include "lockstep/parallel/pipeline/stage_link.h"
 #include "lockstep/world/world.h"
 
@@ -43,6 +45,7 @@ struct PipelineOptions {
   uint64_t seed = 0;       // of dropout and the like, with the step, the micro-batch and the stage
   // The ranks that have this stage of other pipelines over other samples: data parallelism. Null: this is the only one.
   std::shared_ptr<World> replicas = nullptr;
+  bool own_parameters = false;  // DdpOptions'
 };
 
 struct PipelineStep {
@@ -64,6 +67,8 @@ struct PipelineResult {
   int loss_id = amp::FoldedGradients::kNoLoss;
   uint64_t run = 0;  // tells it from all other results of the process
 
+  amp::Coverage coverage =
+      amp::Coverage::kMore;                 // kLess: some of its weights are divided among ranks (parallel/tensor)
   int64_t gradients = 0;                    // how many of its parameters have one
   std::optional<amp::GradientMarks> marks;  // of these
   int most_held = 0;                        // micro-batches whose activations were kept at once
@@ -77,7 +82,7 @@ struct PipelineResult {
             .loss_id = loss_id,
             .gradients = gradients,
             .run = run,
-            .of_other_ranks = true,
+            .coverage = coverage,
             .marks = marks};
   }
 };
@@ -103,8 +108,9 @@ class Pipeline {
            PipelineOptions options = {});
 
   // Runs a step. `input_of(i)` gives micro-batch i's inputs and is called on the first stage alone; `loss_of(outputs,
-  // i)` is its loss, a mean over its samples, on the last one alone. What an earlier run has left in .grad is added
-  // to, and anything else where there are no replicas. Gradients of another loss scale than 1 are held
+  // i)` is its loss, a mean over its samples, on the last one alone. Runs of one
+  // step number add up; what another step has left in .grad is dropped if an update has used it, else an error, and
+  // what no run has left is added to where there are no replicas. Gradients of another loss scale than 1 are held
   // (optim/held_gradient.h). A collective of all stages, and of their replicas. If anything throws, all ranks are told,
   // and what a stage threw names step, micro-batch and stage.
   PipelineResult run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of, double loss_scale = 1);
@@ -147,22 +153,18 @@ class Pipeline {
   // Calls it in mixed's autocast, if there is one.
   static void in_autocast(const amp::MixedPrecision* mixed, const std::function<void()>& compute);
   void tell_all(const std::string& error) const;
-  void check_weights(int64_t step) const;
+  void check_outputs(const Tensors& outputs) const;
   void check_leaves(const Pass& pass, const Tensors& roots);
   double sum_of_samples(const PipelineStep& step) const;
-  void take_gradients_aside();
-  void put_gradients_back(double loss_scale);
-  void restore_gradients() noexcept;
-  void fold_replicas(int64_t step);
+  void fold_replicas();
   void sum(const at::Tensor& numbers) const;
 
   std::shared_ptr<torch::nn::Module> stage_;
   std::shared_ptr<World> world_;
   Forward forward_;
   PipelineOptions options_;
-  std::shared_ptr<const amp::MarkedWeights> weights_;  // those that are trained
-  std::vector<at::Tensor> aside_;                      // gradients of before the step, by weight
-  std::optional<amp::GradientMarks> left_;             // what the last run has left in .grad
+  StageGradients gradients_;
+  std::optional<BufferKeeper> buffers_;  // of replicas
   OutsideLeaves outside_;
   int64_t number_ = -1;          // of the last run's step
   uint64_t runs_of_number_ = 0;  // that came before this one

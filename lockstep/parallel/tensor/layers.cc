@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "lockstep/amp/gradient_marks.h"
+#include "lockstep/base/error.h"
 #include "lockstep/parallel/gradients/divided_weights.h"
 #include "lockstep/parallel/tensor/regions.h"
 #include "lockstep/parallel/tensor/slices.h"
@@ -108,15 +110,16 @@ at::Tensor ChannelParallelConv2dImpl::forward(const at::Tensor& input) {
 }
 
 double gradient_square_sum(const std::vector<at::Tensor>& weights, comm::Communicator& comm) {
-  double own = 0, equal = 0;
-  for (const at::Tensor& weight : weights) {
-    const at::Tensor& gradient = weight.grad();
-    if (!gradient.defined()) continue;
-    (part_of(weight).parts > 1 ? own : equal) += gradient.to(at::kDouble).square().sum().item<double>();
+  std::vector<at::Tensor> parts, equal;
+  for (const at::Tensor& weight : weights) (is_part(weight) ? parts : equal).push_back(weight);
+  if (parts.empty() && comm.size() > 1) {
+    throw ConfigError(
+        "tensor parallel: none of these weights is a part of one that is divided; give the network's parameters, not "
+        "their masters");
   }
-  const at::Tensor sum = at::tensor({own}, at::kDouble);
+  const at::Tensor sum = at::tensor({amp::square_sum_of_gradients(parts, /*loss_scale=*/1)}, at::kDouble);
   comm.all_reduce(sum, comm::ReduceOp::kSum);
-  return sum.item<double>() + equal;
+  return sum.item<double>() + amp::square_sum_of_gradients(equal, /*loss_scale=*/1);
 }
 
 }  // namespace lockstep::parallel::tensor

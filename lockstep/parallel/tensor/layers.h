@@ -69,7 +69,8 @@ TORCH_MODULE(ChannelParallelConv2d);
 
 // The sum of squares of all gradients of a network with such layers: of the parts on all ranks, and of weights that are
 // equal on all ranks once. Clip by its root, `optim::clip_factor(std::sqrt(…), max_norm)`: the norm of what one rank
-// has is another on each rank, and would part the weights that are equal. A collective.
+// has is another on each rank, and would part the weights that are equal. A collective. Throws
+// ConfigError where none of several ranks' weights is a part.
 double gradient_square_sum(const std::vector<at::Tensor>& weights, comm::Communicator& comm);
 
 }  // namespace lockstep::parallel::tensor

@@ -10,8 +10,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <string>
-
 #include "lockstep/comm/communicator.h"
 
 namespace lockstep::parallel::tensor {
@@ -27,8 +25,5 @@ at::Tensor leave(const at::Tensor& partial, comm::Communicator& comm);
 at::Tensor take_part(const at::Tensor& equal, int64_t dim, comm::Communicator& comm);
 // Joins the parts. In backward each rank goes on with its part of the gradient, which is equal on all ranks.
 at::Tensor join_parts(const at::Tensor& part, int64_t dim, comm::Communicator& comm);
-
-// The length of a part of `size`. Throws ConfigError that names what can't be divided: "a Linear layer's outputs".
-int64_t part_size(int64_t size, const comm::Communicator& comm, const std::string& what);
 
 }  // namespace lockstep::parallel::tensor
