@@ -43,8 +43,8 @@ def last_json_line(command, environment=None, timeout=TIMEOUT):
     return json.loads(lines[-1])
 
 
-def our_step(flags, ranks=RANKS, timeout=TIMEOUT):
-    world = ["--nproc", str(ranks), "--threads", "1", "--json"]
+def our_step(flags, ranks=RANKS, timeout=TIMEOUT, threads=1):
+    world = ["--nproc", str(ranks), "--threads", str(threads), "--json"]
     return last_json_line([LOCKSTEP, "bench", "step", *flags, *world], timeout=timeout)
 
 

@@ -14,6 +14,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/launch/node_messages.h"
 #include "lockstep/launch/node_sockets.h"
+#include "lockstep/rendezvous/place/tcp_sockets.h"
 
 namespace lockstep::launch {
 namespace {
@@ -111,7 +112,7 @@ class Host {
       if (states[i + 1].revents != 0 && !hear(*guests_[i])) guests_.erase(guests_.begin() + static_cast<ptrdiff_t>(i));
     }
     if (states[0].revents == 0) return;
-    Descriptor socket = accept_on(listener_);
+    Descriptor socket = rendezvous::accept_on(listener_);
     if (socket) guests_.push_back(std::make_unique<Guest>(Guest{std::move(socket), ""}));
     if (guests_.size() < static_cast<size_t>(own_.nodes) + kMostStrangers) return;
     const auto oldest = std::find_if(guests_.begin(), guests_.end(), [](const auto& guest) { return !guest->hello; });
@@ -124,7 +125,7 @@ class Host {
     if (guest.hello) return read_line(guest.socket, more, 0);
     const bool is_open = read_line(guest.socket, guest.line, kMostHello);
     if (!is_whole(guest.line)) return is_open;
-    const std::string from = peer_address(guest.socket);
+    const std::string from = rendezvous::peer_address(guest.socket);
     auto hello = NodeHello::decode(guest.line);
     if (!hello) {
       own_.say(cat("warning: ", from, " sent to ", place_of(own_), " what no launcher sends; it is passed over"));
@@ -223,7 +224,8 @@ NodeTable ask(const NodeHandshake& own) {
   std::string why = "nothing was tried";
   bool waits = false;  // node 0, for other nodes
   while (!deadline.passed()) {
-    const NodeSocket socket = connect_to(own.host, own.port, std::min(kConnect, deadline.left_ms()));
+    const rendezvous::TcpSocket socket =
+        rendezvous::connect_to(own.host, own.port, std::min(kConnect, deadline.left_ms()));
     std::string line;
     if (socket.descriptor) {
       send_line(socket.descriptor, hello.encode(), kSend);
@@ -254,9 +256,10 @@ NodeTable ask(const NodeHandshake& own) {
 }  // namespace
 
 NodeTable shake_hands(const NodeHandshake& own) {
-  const bool may_listen = own.node == 0 || (own.node == NodeHandshake::kAsTheyCome && is_this_machine(own.host));
+  const bool may_listen =
+      own.node == 0 || (own.node == NodeHandshake::kAsTheyCome && rendezvous::is_this_machine(own.host));
   if (!may_listen) return ask(own);
-  NodeSocket listener = listen_at(own.host, own.port);
+  rendezvous::TcpSocket listener = rendezvous::listen_at(own.host, own.port);
   if (listener.descriptor) return Host(own, std::move(listener.descriptor)).run();
   if (listener.error != EADDRINUSE) {
     throw ConfigError(own.master_flag, ' ', place_of(own), ": this machine can't listen there: ", listener.text,

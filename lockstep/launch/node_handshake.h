@@ -37,7 +37,4 @@ struct NodeTable {
 // of nodes), on all of them, and CommError if one does not come within the timeout. One thread.
 NodeTable shake_hands(const NodeHandshake& own);
 
-// Whether the host's name or address means this machine.
-bool is_this_machine(const std::string& host);
-
 }  // namespace lockstep::launch

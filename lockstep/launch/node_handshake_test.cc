@@ -11,6 +11,7 @@
 #include "lockstep/base/free_ports.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/node_sockets.h"
+#include "lockstep/rendezvous/place/tcp_sockets.h"
 
 namespace lockstep::launch {
 namespace {
@@ -127,9 +128,9 @@ TEST_F(Handshake, NumbersOfNodesThatDiffer) {
 
 TEST_F(Handshake, StrangersAndOtherJobsArePassedOver) {
   auto zero = start(node(0));
-  NodeSocket stranger;
+  rendezvous::TcpSocket stranger;
   for (int i = 0; i < 200 && !stranger.descriptor; ++i) {
-    stranger = connect_to("127.0.0.1", port_, milliseconds(1000));
+    stranger = rendezvous::connect_to("127.0.0.1", port_, milliseconds(1000));
     if (!stranger.descriptor) std::this_thread::sleep_for(milliseconds(10));
   }
   send_line(stranger.descriptor, "GET / HTTP/1.1\n", milliseconds(1000));
@@ -184,17 +185,17 @@ TEST_F(Handshake, ANodeThatGoesMakesRoomForItself) {
 }
 
 TEST_F(Handshake, APortOfAnotherProgramIsNamed) {
-  const NodeSocket other = listen_at("127.0.0.1", port_);
+  const rendezvous::TcpSocket other = rendezvous::listen_at("127.0.0.1", port_);
   const Outcome outcome = start(node(0)).get();
   EXPECT_EQ(outcome.code, ConfigError::kExitCode);
   EXPECT_THAT(outcome.error, HasSubstr("another program listens there; give a port that is free"));
 }
 
 TEST(ThisMachine, IsKnownByItsNamesAndAddresses) {
-  EXPECT_TRUE(is_this_machine("localhost"));
-  EXPECT_TRUE(is_this_machine("127.0.0.1"));
-  EXPECT_FALSE(is_this_machine("192.0.2.77"));
-  EXPECT_FALSE(is_this_machine("no-such-host.invalid"));
+  EXPECT_TRUE(rendezvous::is_this_machine("localhost"));
+  EXPECT_TRUE(rendezvous::is_this_machine("127.0.0.1"));
+  EXPECT_FALSE(rendezvous::is_this_machine("192.0.2.77"));
+  EXPECT_FALSE(rendezvous::is_this_machine("no-such-host.invalid"));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "lockstep/nn/checkpoint.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
@@ -16,6 +15,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/nn/function_graph.h"
+#include "lockstep/nn/thread_generator.h"
 
 namespace lockstep::nn {
 namespace {
@@ -29,10 +29,10 @@ thread_local std::vector<Call*> t_calls;  // whose functions are called for the 
 thread_local int t_recomputing = 0;
 thread_local int t_searching = 0;  // searches for gradients of parameters that are under way
 
-// The states of the random generators of these devices and of the CPU's.
+// The states of the random generators of these devices and of this thread's on the CPU.
 class Generators {
  public:
-  explicit Generators(const Tensors& tensors) : generators_{at::detail::getDefaultCPUGenerator()} {
+  explicit Generators(const Tensors& tensors) : generators_{cpu_generator()} {
     for (const Tensor& tensor : tensors) {
       if (tensor.is_cpu()) continue;
       const at::Generator& generator = at::globalContext().defaultGenerator(tensor.device());

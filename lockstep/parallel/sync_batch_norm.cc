@@ -34,19 +34,19 @@ class ConvertedLayers {
     return layers;
   }
 
-  // A converted layer: its group, null for a layer that was not converted, and its count of batches.
+  // A converted layer: its exchange, null for a layer that was not converted, and its count of batches.
   struct Layer {
-    std::shared_ptr<SyncGroup> group;
+    std::shared_ptr<nn::StatisticsExchange> exchange;
     at::Tensor count;
   };
 
-  void add(const Statistics& statistics, std::shared_ptr<SyncGroup> group) {
+  void add(const Statistics& statistics, std::shared_ptr<nn::StatisticsExchange> exchange) {
     const std::lock_guard lock(mutex_);
     if (!installed_) install();
     std::erase_if(layers_, [](const auto& entry) { return entry.second.mark.expired(); });
     layers_.insert_or_assign(
         statistics.mean.unsafeGetTensorImpl(),
-        Entry{Mark(statistics.mean.getIntrusivePtr()), Mark(statistics.count.getIntrusivePtr()), std::move(group)});
+        Entry{Mark(statistics.mean.getIntrusivePtr()), Mark(statistics.count.getIntrusivePtr()), std::move(exchange)});
   }
 
   Layer find(const at::Tensor& mean) const {
@@ -54,7 +54,7 @@ class ConvertedLayers {
     const std::lock_guard lock(mutex_);
     const auto found = layers_.find(mean.unsafeGetTensorImpl());
     if (found == layers_.end() || found->second.mark.expired()) return {};
-    return {.group = found->second.group, .count = at::Tensor(found->second.count.lock())};
+    return {.exchange = found->second.exchange, .count = at::Tensor(found->second.count.lock())};
   }
 
  private:
@@ -62,7 +62,7 @@ class ConvertedLayers {
   struct Entry {
     Mark mark;  // the running mean: an address may be used again
     Mark count;
-    std::shared_ptr<SyncGroup> group;
+    std::shared_ptr<nn::StatisticsExchange> exchange;
   };
 
   void install();
@@ -78,8 +78,8 @@ at::Tensor dispatched(const at::Tensor& input, const std::optional<at::Tensor>& 
                       const std::optional<at::Tensor>& running_var, bool training, double momentum, double eps,
                       bool cudnn_enabled) {
   const auto given = [](const std::optional<at::Tensor>& tensor) { return tensor.value_or(at::Tensor()); };
-  const auto [group, count] = training ? ConvertedLayers::all().find(given(running_mean)) : ConvertedLayers::Layer();
-  if (group == nullptr) {
+  const auto [exchange, count] = training ? ConvertedLayers::all().find(given(running_mean)) : ConvertedLayers::Layer();
+  if (exchange == nullptr) {
     return at::native::batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps,
                                   cudnn_enabled);
   }
@@ -92,7 +92,7 @@ at::Tensor dispatched(const at::Tensor& input, const std::optional<at::Tensor>& 
                          .training = true,
                          .momentum = momentum,
                          .eps = eps},
-                        nn::Activation::kNone, {}, group);
+                        nn::Activation::kNone, {}, exchange);
 }
 
 void ConvertedLayers::install() {
@@ -122,9 +122,10 @@ void for_each_part(torch::nn::Module& module,
   for (const auto& part : module.named_modules("", /*include_self=*/false)) visit(part.key(), *part.value());
 }
 
-bool convert(const std::string& name, torch::nn::Module& part, const std::shared_ptr<SyncGroup>& group) {
+bool convert(const std::string& name, torch::nn::Module& part,
+             const std::shared_ptr<nn::StatisticsExchange>& exchange) {
   if (auto* norm = part.as<nn::BatchNorm2d>()) {
-    norm->set_exchange(group);
+    norm->set_exchange(exchange);
     return true;
   }
   const auto statistics = statistics_of(part);
@@ -134,14 +135,15 @@ bool convert(const std::string& name, torch::nn::Module& part, const std::shared
                       " keeps no running statistics, by which it could be told from others; make it with "
                       "track_running_stats(true), or use this project's nn::BatchNorm2d");
   }
-  ConvertedLayers::all().add(*statistics, group);
+  ConvertedLayers::all().add(*statistics, exchange);
   return true;
 }
 
 std::shared_ptr<SyncGroup> group_of(const torch::nn::Module& part) {
   if (const auto* norm = part.as<nn::BatchNorm2d>()) return std::dynamic_pointer_cast<SyncGroup>(norm->exchange());
   const auto statistics = statistics_of(part);
-  return statistics ? ConvertedLayers::all().find(statistics->mean).group : nullptr;
+  if (!statistics) return nullptr;
+  return std::dynamic_pointer_cast<SyncGroup>(ConvertedLayers::all().find(statistics->mean).exchange);
 }
 
 }  // namespace
@@ -152,10 +154,13 @@ void convert_sync_batchnorm(torch::nn::Module& module, comm::Communicator& comm,
     ranks.resize(static_cast<size_t>(comm.size()));
     std::iota(ranks.begin(), ranks.end(), 0);
   }
-  const auto shared = std::make_shared<SyncGroup>(comm.make_group(ranks));
+  join_statistics(module, std::make_shared<SyncGroup>(comm.make_group(ranks)));
+}
+
+void join_statistics(torch::nn::Module& module, const std::shared_ptr<nn::StatisticsExchange>& exchange) {
   int converted = 0;
   for_each_part(module, [&](const std::string& name, torch::nn::Module& part) {
-    converted += convert(name, part, shared) ? 1 : 0;
+    converted += convert(name, part, exchange) ? 1 : 0;
   });
   if (converted == 0)
     throw ConfigError("SyncBatchNorm: ", module.name(), " has no BatchNorm that could be one; leave it out");

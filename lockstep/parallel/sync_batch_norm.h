@@ -24,6 +24,9 @@ namespace lockstep::parallel {
 // statistics, and for a module without a BatchNorm.
 void convert_sync_batchnorm(torch::nn::Module& module, comm::Communicator& comm, const std::vector<int>& group = {});
 
+// The same with another exchange than that of ranks. All lanes whose statistics are joined hold the same network.
+void join_statistics(torch::nn::Module& module, const std::shared_ptr<nn::StatisticsExchange>& exchange);
+
 // Returns the group that a converted module's BatchNorms share; null for a module that was not converted.
 std::shared_ptr<SyncGroup> find_sync_group(const torch::nn::Module& module);
 

@@ -119,6 +119,7 @@ void Program::signal(int number) const {
   if (!ended_) kill(pid_, number);
 }
 
+std::string Program::out() const { return read_file(output_ / "out"); }
 std::string Program::err() const { return read_file(output_ / "err"); }
 
 std::vector<pid_t> Program::processes(std::string_view name) const {

@@ -47,7 +47,8 @@ class Program {
   // Waits for its end; kills it, and says so, after `timeout`.
   Result wait(std::chrono::seconds timeout = kHang);
   void signal(int number) const;
-  std::string err() const;  // what it has said so far
+  std::string out() const;  // what it has said so far
+  std::string err() const;
 
   // The processes that came of it and still run, itself included: those that inherited its mark. With a name: only
   // those that are called so ("lockstep-worker").

@@ -69,6 +69,9 @@ void check(const BenchOptions& options) {
   if (options.graph && (options.no_comm || options.overhead)) {
     throw ConfigError("--graph on: not with --no-comm or --overhead, whose steps are not recorded");
   }
+  if (options.replicas > 1 && (loads || options.device.on_gpu())) {
+    throw ConfigError("--replicas: is of one batch in memory, on the CPU; leave out --data and --device");
+  }
   if (options.overhead && loads) throw ConfigError("--overhead and --data: give only one of them");
   if (options.overhead && options.no_comm) throw ConfigError("--no-comm and --overhead: give only one of them");
 }
@@ -81,6 +84,8 @@ void BenchOptions::declare_step(config::OptionSet& options) {
   options.choice("model", "", &model, {kBenchModels.begin(), kBenchModels.end()}, kNone);
   options.number("size", "PX", "pixels a side", &size, 1, 4096, kNone);
   options.number("batch-size", "N", "samples a process", &batch_size, 1, 1 << 20, kNone);
+  options.number("replicas", "N", "in each process, with so many samples each, on threads (DataParallel)", &replicas, 1,
+                 256, kNone);
   options.word("dtype", "of the model", &dtype, kNone);
   options.toggle("channels-last", "memory layout of images", &channels_last, kNone);
   options.choice("optimizer", "", &optimizer, {"sgd", "adamw"}, kNone);

@@ -55,6 +55,7 @@ struct BenchOptions {
   bool prefetch = true;        // --data: a batch is copied to a GPU while the one before it is computed
   train::DecodeOn decode = train::DecodeOn::kHost;  // --data: who decodes JPEGs
   parallel::ProcessOptions processes;
+  int replicas = 1;       // bench step: of the network in each process, each with batch_size samples
   bool graph = false;     // a step's forward and backward on a GPU are one launch
   std::string trace;      // the file that some steps are recorded into, or empty
   bool no_comm = false;   // leave the all-reduce out

@@ -43,10 +43,11 @@ std::vector<std::string> options_of(BenchKind kind) {
 }
 
 TEST(BenchCommand, EachKindHasItsOwnOptions) {
-  EXPECT_THAT(options_of(BenchKind::kStep),
-              UnorderedElementsAre("model", "size", "batch-size", "dtype", "channels-last", "optimizer", "nproc",
-                                   "threads", "no-comm", "overhead", "amp", "data", "workers", "device",
-                                   "deterministic", "seconds", "prefetch", "decode", "graph", "trace", "json"));
+  EXPECT_THAT(
+      options_of(BenchKind::kStep),
+      UnorderedElementsAre("model", "size", "batch-size", "dtype", "channels-last", "optimizer", "nproc", "threads",
+                           "no-comm", "overhead", "amp", "data", "workers", "device", "deterministic", "seconds",
+                           "prefetch", "decode", "graph", "replicas", "trace", "json"));
   EXPECT_THAT(options_of(BenchKind::kAllreduce), UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype",
                                                                       "interface", "nproc", "timeout", "json"));
   EXPECT_THAT(options_of(BenchKind::kStartup), UnorderedElementsAre("nproc", "json"));
@@ -64,6 +65,8 @@ TEST(BenchCommand, ReadsEachKind) {
   EXPECT_TRUE(step.model == "unet" && step.size == 96 && step.batch_size == 4 && step.no_comm && step.json);
   EXPECT_TRUE(step.dtype == BenchType::kBf16 && !step.channels_last && step.optimizer == "adamw");
   EXPECT_EQ(step.processes.nproc, 2);
+  EXPECT_EQ(step.replicas, 1);
+  EXPECT_EQ(bench("step --replicas 4").replicas, 4);
   EXPECT_TRUE(step.device == train::DeviceKind::kCpu && !step.deterministic && step.prefetch);
   const auto on_gpu =
       bench("step --model resnet50 --device cuda --deterministic on --seconds 2 --data d --prefetch off");

@@ -11,6 +11,7 @@
 #include "lockstep/launch/etcd/etcd_client.h"
 #include "lockstep/launch/node_handshake.h"
 #include "lockstep/launch/rank_layout.h"
+#include "lockstep/rendezvous/place/tcp_sockets.h"
 
 namespace lockstep::apps {
 
@@ -18,7 +19,7 @@ struct LaunchMachine {
   int cores = 1;
   CountGpus gpus = visible_gpus;    // asked only where it matters
   LaunchCommand::Lookup variables;  // CUDA_VISIBLE_DEVICES, PYTHON_EXEC, and what says which node this is
-  std::function<bool(const std::string& host)> is_own = launch::is_this_machine;
+  std::function<bool(const std::string& host)> is_own = rendezvous::is_this_machine;
 };
 
 // Several nodes that meet at etcd, and may come and go.

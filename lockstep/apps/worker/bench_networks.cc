@@ -46,7 +46,8 @@ const Kind& kind_of(const std::string& name) {
 
 BenchNetwork make_bench_network(const apps::BenchOptions& options) {
   const Kind& kind = kind_of(options.model);
-  const int64_t n = options.batch_size, side = kind.fixed_size > 0 ? kind.fixed_size : options.size;
+  const int64_t n = int64_t{options.batch_size} * options.replicas,
+                side = kind.fixed_size > 0 ? kind.fixed_size : options.size;
   BenchNetwork network{.name = kind.name,
                        .module = nullptr,
                        .forward = nullptr,

@@ -16,7 +16,7 @@ struct BenchNetwork {
   std::string name;
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const at::Tensor&)> forward;
-  at::Tensor images;  // [N, channels, H, W]
+  at::Tensor images;  // [N, channels, H, W], with the samples of all replicas of a process
   at::Tensor labels;  // int64 [N], or [N, H, W] for a network that labels pixels
   int64_t classes = 0;
 };

@@ -20,6 +20,7 @@
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/options/lanes.h"
+#include "lockstep/parallel/replicas/data_parallel.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/device.h"
@@ -68,6 +69,7 @@ class Bench {
         size_(world->size()) {
     net_.module->to(device_.device());
     train::set_memory_format(*net_.module, options.channels_last);
+    if (options.replicas > 1) replicate();
     if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
     net_.images = net_.images.to(device_.device());
     net_.labels = net_.labels.to(device_.device());
@@ -96,9 +98,7 @@ class Bench {
     ddp_ ? ddp_->zero_grad() : net_.module->zero_grad();
     if (communicate) {
       const auto result = ddp_->run(
-          {.number = number_++,
-           .samples = int64_t{size_} * options_.batch_size,
-           .lanes = {{rank_, options_.batch_size}}},
+          {.number = number_++, .samples = size_ * net_.images.size(0), .lanes = {{rank_, net_.images.size(0)}}},
           [this](size_t) { return loss(); }, *mixed_);
       if (feed_) feed_->take_ahead();
       mixed_->step(*optimizer_, result);
@@ -141,6 +141,25 @@ class Bench {
   }
 
  private:
+  void replicate() {
+    const auto make = [this](const at::Device&) {
+      copies_.push_back(make_bench_network(options_));
+      train::set_memory_format(*copies_.back().module, options_.channels_last);
+      return copies_.back().module;
+    };
+    replicas_.emplace(
+        net_.module, make,
+        parallel::DataParallelOptions{.device_ids = parallel::on_cpu(static_cast<size_t>(options_.replicas))});
+  }
+
+  at::Tensor forward() {
+    if (!replicas_) return net_.forward(net_.images);
+    return replicas_->run({net_.images}, [this](torch::nn::Module& replica, const std::vector<at::Tensor>& images) {
+      const auto is_it = [&](const BenchNetwork& copy) { return copy.module.get() == &replica; };
+      return std::vector{std::find_if(copies_.begin(), copies_.end(), is_it)->forward(images[0])};
+    })[0];
+  }
+
   // A step that is recorded reads the same memory as all others.
   void fill() {
     const at::Tensor images = net_.images, labels = net_.labels;
@@ -150,12 +169,14 @@ class Bench {
     net_.labels = labels.copy_(net_.labels, /*non_blocking=*/true);
   }
 
-  at::Tensor loss() { return at::cross_entropy_loss(net_.forward(net_.images).to(at::kFloat), net_.labels); }
+  at::Tensor loss() { return at::cross_entropy_loss(forward().to(at::kFloat), net_.labels); }
 
   const BenchOptions& options_;
   std::shared_ptr<World> world_;
   BenchDevice device_;
   BenchNetwork net_;
+  std::vector<BenchNetwork> copies_;
+  std::optional<parallel::Scatterer> replicas_;
   std::optional<BenchFeed> feed_;
   int rank_, size_;
   int64_t number_ = 0;
@@ -256,11 +277,13 @@ int bench_step(const BenchOptions& options) {
   const uint64_t bytes = bench.reduced_bytes();
   const double waited = bench.waited_seconds();
   const Stopwatch all;
+  const double cpu = cpu_seconds();
   for (int64_t left = steps; left > 0; left -= a_block) {
     const int64_t count = std::min(left, a_block);
     times.push_back(bench.seconds_of(count) / static_cast<double>(count));
   }
   const auto a_step = [steps](double seconds) { return seconds * 1e3 / static_cast<double>(steps); };
+  const double busy = sum_of_all(comm, cpu_seconds() - cpu) / sum_of_all(comm, all.seconds());
   const double mean_ms = a_step(all.seconds()), wait_ms = a_step(bench.waited_seconds() - waited);
   // Shared pages are divided among those who map them.
   const double memory = sum_of_all(comm, megabytes_in("/proc/self/smaps_rollup", "Pss:"));
@@ -268,12 +291,14 @@ int bench_step(const BenchOptions& options) {
   const double step = median(times);
   nlohmann::ordered_json result = {{"model", bench.name()},
                                    {"ranks", world->size()},
+                                   {"replicas", options.replicas},
                                    {"device", train::write_device(options.device)},
                                    {"step_ms", step * 1e3},
-                                   {"images_per_second", world->size() * options.batch_size / step},
+                                   {"images_per_second", world->size() * options.replicas * options.batch_size / step},
                                    {"mean_step_ms", mean_ms},
                                    {"parameters", bench.parameters()},
                                    {"reduced_bytes", (bench.reduced_bytes() - bytes) / static_cast<uint64_t>(steps)},
+                                   {"cpu_cores_a_process", busy},
                                    {"pss_mb_all", memory},
                                    {"peak_mb_all", peak}};
   if (!bench.device().is_cpu()) result["device_peak_mb_all"] = sum_of_all(comm, device_peak);

@@ -1,0 +1,97 @@
+#include "lockstep/nn/thread_generator.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace lockstep::nn {
+namespace {
+
+// A key of the dispatcher's that nothing else uses, above those of autograd and devices. It is on in a thread with a
+// generator of its own, and only operators that take a generator have a kernel there.
+constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+thread_local ThreadGenerator* t_innermost = nullptr;
+
+// Whether an operator's tensors, or the device that it is given, are the CPU's.
+bool is_on_cpu(const c10::FunctionSchema& schema, const c10::IValue* arguments) {
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::IValue& value = arguments[i];
+    if (value.isTensor() && value.toTensor().defined()) return value.toTensor().is_cpu();
+    if (value.isDevice()) return value.toDevice().is_cpu();
+  }
+  return true;
+}
+
+size_t place_of_generator(const c10::FunctionSchema& schema) {
+  const auto& arguments = schema.arguments();
+  const auto found = std::find_if(arguments.begin(), arguments.end(), [](const c10::Argument& each) {
+    return each.type()->isSubtypeOf(*c10::OptionalType::create(c10::GeneratorType::get()));
+  });
+  return static_cast<size_t>(found - arguments.begin());
+}
+
+// Gives the operator this thread's generator where it has none.
+void draw(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const c10::FunctionSchema& schema = op.schema();
+  c10::IValue* arguments = stack->data() + (stack->size() - schema.arguments().size());
+  c10::IValue& generator = arguments[place_of_generator(schema)];
+  if (generator.isNone() && t_innermost != nullptr && is_on_cpu(schema, arguments)) {
+    generator = t_innermost->generator();
+  }
+  const c10::impl::ExcludeDispatchKeyGuard below(kKey);
+  op.callBoxed(stack);
+}
+
+void install() {
+  static const auto* const libraries = [] {
+    auto* all = new std::vector<std::unique_ptr<torch::Library>>;  // never destroyed: threads may outlive it
+    all->push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__));
+    all->back()->fallback(torch::CppFunction::makeFallthrough());
+    all->push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__));
+    auto& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+      const auto op = dispatcher.findOp(name);
+      if (!op || !op->hasSchema() || !name.name.starts_with("aten::")) continue;
+      if (place_of_generator(op->schema()) == op->schema().arguments().size()) continue;
+      const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+      all->back()->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&draw>());
+    }
+    return all;
+  }();
+  (void)libraries;
+}
+
+}  // namespace
+
+ThreadGenerator::ThreadGenerator(at::Generator& generator, std::function<uint64_t()> seed)
+    : generator_(generator),
+      seed_(std::move(seed)),
+      outer_(t_innermost),
+      was_on_(c10::impl::tls_is_dispatch_key_included(kKey)) {
+  install();
+  t_innermost = this;
+  c10::impl::tls_set_dispatch_key_included(kKey, true);
+}
+
+ThreadGenerator::~ThreadGenerator() {
+  c10::impl::tls_set_dispatch_key_included(kKey, was_on_);
+  t_innermost = outer_;
+}
+
+const at::Generator& ThreadGenerator::generator() {
+  if (!generator_.defined()) generator_ = at::detail::createCPUGenerator(seed_());
+  return generator_;
+}
+
+at::Generator cpu_generator() {
+  return t_innermost == nullptr ? at::detail::getDefaultCPUGenerator() : t_innermost->generator();
+}
+
+}  // namespace lockstep::nn

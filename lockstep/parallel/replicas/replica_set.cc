@@ -1,0 +1,317 @@
+#include "lockstep/parallel/replicas/replica_set.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/philox.h"
+#include "lockstep/comm/fold_tree.h"
+#include "lockstep/nn/thread_generator.h"
+#include "lockstep/parallel/lane_errors.h"
+#include "lockstep/parallel/sync_batch_norm.h"
+
+namespace lockstep::parallel {
+
+using at::Tensor;
+using Tensors = ReplicaSet::Tensors;
+
+// One forward of all replicas, and its backward.
+struct ReplicaCall : torch::CustomClassHolder {
+  // The seed of the call's random numbers, which is drawn where the first of them is.
+  uint64_t seed() {
+    const std::lock_guard lock(mutex);
+    if (!drawn) {
+      drawn = true;
+      at::Generator all = at::detail::getDefaultCPUGenerator();
+      const std::lock_guard own(all.mutex());
+      value = at::check_generator<at::CPUGeneratorImpl>(all)->random64();
+    }
+    return value;
+  }
+  // Runs work for one replica, with its device and its random numbers; errors name it.
+  void in_replica(size_t number, const std::function<void()>& work) {
+    const c10::OptionalDeviceGuard device(set->devices()[number]);
+    const nn::ThreadGenerator own(generators[number],
+                                  [this, number] { return kernel_seed(seed(), 0, static_cast<uint32_t>(number)); });
+    try {
+      work();
+    } catch (const ReplicaCancelled&) {
+      throw;
+    } catch (...) {
+      rethrow_from("replica " + std::to_string(number), samples[number]);
+    }
+  }
+  void check_unchanged() const {
+    for (size_t i = 0; i < set->parameters_.size(); ++i) {
+      if (set->parameters_[i]._version() == versions[i]) continue;
+      throw ConfigError("DataParallel: a parameter of ", set->network_->name(),
+                        " was changed between a forward and its backward, as by an optimizer's step; call backward() "
+                        "before");
+    }
+  }
+  // The gradients of all inputs, by replica, and of the network's parameters.
+  Tensors backward(const Tensors& of_outputs);
+  std::vector<Tensors> gradients(const Tensors& of_outputs, bool keep);
+
+  std::shared_ptr<ReplicaSet> set;
+  std::vector<Tensors> leaves, outputs;  // by replica
+  std::vector<int64_t> samples, versions;
+  std::vector<at::Generator> generators;
+  std::mutex mutex;
+  bool drawn = false;
+  uint64_t value = 0;
+  bool used = false;  // the graph is gone
+};
+
+namespace {
+
+Tensor plus(const Tensor& a, Tensor b) {
+  if (!a.defined()) return b;
+  if (!b.defined()) return a;
+  return a.is_sparse() || b.is_sparse() ? a + b : b.add_(a);
+}
+
+// The sum of one parameter's gradients over replicas, with its dtype and on its device. Takes them.
+Tensor folded(std::vector<Tensors>& gradients, size_t place, const Tensor& parameter) {
+  comm::LeafFold<Tensor> fold;
+  for (Tensors& own : gradients) {
+    Tensor gradient = std::move(own[place]);
+    if (gradient.defined()) {
+      gradient = gradient.to(parameter.device());
+      if (gradients.size() > 1 && gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
+    }
+    fold.push(std::move(gradient), plus);
+  }
+  const Tensor sum = fold.finish(plus);
+  return sum.defined() ? sum.to(parameter.scalar_type()) : sum;
+}
+
+class AllReplicas : public torch::autograd::Function<AllReplicas> {
+ public:
+  static Tensors forward(torch::autograd::AutogradContext* context, at::TensorList /*inputs*/,
+                         at::TensorList /*parameters*/, c10::intrusive_ptr<ReplicaCall> call) {
+    Tensors outputs, fixed;
+    for (const Tensors& own : call->outputs) {
+      for (const Tensor& output : own) {
+        outputs.push_back(output.detach());
+        if (!output.requires_grad()) fixed.push_back(outputs.back());
+      }
+    }
+    context->mark_non_differentiable(fixed);
+    context->saved_data["call"] = c10::IValue::make_capsule(call);
+    return outputs;
+  }
+
+  static Tensors backward(torch::autograd::AutogradContext* context, Tensors of_outputs) {
+    if (at::GradMode::is_enabled()) {
+      throw ConfigError(
+          "DataParallel: its backward has no graph of its own (create_graph); use DistributedDataParallel");
+    }
+    Tensors all =
+        c10::static_intrusive_pointer_cast<ReplicaCall>(context->saved_data["call"].toCapsule())->backward(of_outputs);
+    all.emplace_back();  // of the call itself
+    return all;
+  }
+};
+
+}  // namespace
+
+// By replica: the gradients of its inputs, and then of its parameters, undefined where there is none.
+std::vector<Tensors> ReplicaCall::gradients(const Tensors& of_outputs, bool keep) {
+  std::vector<Tensors> found(outputs.size());
+  std::vector<size_t> first(outputs.size(), 0);  // of a replica's outputs among all
+  for (size_t i = 1; i < outputs.size(); ++i) first[i] = first[i - 1] + outputs[i - 1].size();
+  set->compute(outputs.size(), [&](size_t number) {
+    in_replica(number, [&] {
+      Tensors variables = leaves[number], wanted, ends, end_gradients;
+      const Tensors& own = set->replicas_[number].parameters;
+      variables.insert(variables.end(), own.begin(), own.end());
+      std::vector<size_t> places;
+      std::unordered_set<const c10::TensorImpl*> seen;
+      for (size_t i = 0; i < variables.size(); ++i) {
+        const bool is_new = seen.insert(variables[i].unsafeGetTensorImpl()).second;
+        if (is_new && variables[i].requires_grad()) wanted.push_back(variables[i]), places.push_back(i);
+      }
+      for (size_t i = 0; i < outputs[number].size(); ++i) {
+        const Tensor& gradient = of_outputs[first[number] + i];
+        if (!outputs[number][i].requires_grad() || !gradient.defined()) continue;
+        ends.push_back(outputs[number][i]);
+        end_gradients.push_back(gradient);
+      }
+      found[number].resize(variables.size());
+      if (ends.empty() || wanted.empty()) return;
+      Tensors all = torch::autograd::grad(ends, wanted, end_gradients, keep, /*create_graph=*/false,
+                                          /*allow_unused=*/true);
+      const size_t inputs = leaves[number].size();
+      for (size_t i = 0; i < all.size(); ++i) {
+        const size_t place = places[i] < inputs ? places[i] : inputs + set->first_of_[places[i] - inputs];
+        found[number][place] = plus(found[number][place], std::move(all[i]));
+      }
+    });
+  });
+  return found;
+}
+
+Tensors ReplicaCall::backward(const Tensors& of_outputs) {
+  const bool keep = torch::autograd::get_current_graph_task_keep_graph();
+  if (used) {
+    throw ConfigError("DataParallel: a second backward of one forward; give the first one retain_graph = true");
+  }
+  check_unchanged();
+  std::vector<Tensors> found = gradients(of_outputs, keep);
+  used = !keep;
+  const size_t inputs = leaves[0].size();
+  Tensors all;
+  for (Tensors& own : found)
+    std::move(own.begin(), own.begin() + static_cast<int64_t>(inputs), std::back_inserter(all));
+  Tensors sums(set->parameters_.size());
+  const size_t replicas = outputs.size();
+  set->compute(replicas, [&](size_t number) {
+    for (size_t i = number; i < sums.size(); i += replicas) sums[i] = folded(found, inputs + i, set->parameters_[i]);
+  });
+  std::move(sums.begin(), sums.end(), std::back_inserter(all));
+  if (used) outputs.assign(outputs.size(), {});
+  return all;
+}
+
+ReplicaSet::ReplicaSet(std::shared_ptr<torch::nn::Module> network, const Make& make, std::vector<at::Device> devices,
+                       bool sync)
+    : network_(std::move(network)), devices_(std::move(devices)), parts_(network_->modules()) {
+  if (find_sync_group(*network_) != nullptr) {
+    throw ConfigError("DataParallel: ", network_->name(),
+                      " has SyncBatchNorms over ranks; leave convert_sync_batchnorm out, and give "
+                      "DataParallelOptions::sync_batch_norm");
+  }
+  for (const auto& parameter : network_->named_parameters()) parameters_.push_back(parameter.value());
+  for (const auto& buffer : network_->named_buffers()) buffers_.push_back(buffer.value());
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto is_it = [&](const Tensor& other) { return other.is_same(parameters_[i]); };
+    first_of_.push_back(
+        static_cast<size_t>(std::find_if(parameters_.begin(), parameters_.end(), is_it) - parameters_.begin()));
+  }
+  for (size_t i = 0; i < devices_.size(); ++i) replicas_.push_back(make_replica(make, i));
+  if (!sync) return;
+  exchange_ = std::make_shared<ReplicaExchange>();
+  for (const Replica& replica : replicas_) join_statistics(*replica.module, exchange_);
+}
+
+ReplicaSet::Replica ReplicaSet::make_replica(const Make& make, size_t number) const {
+  Replica replica{.module = make(devices_[number]), .parameters = {}, .buffers = {}, .parts = {}};
+  if (replica.module == nullptr || replica.module == network_) {
+    throw ConfigError("DataParallel: replica ", number, " of ", network_->name(), " is no network of its own");
+  }
+  replica.module->to(devices_[number]);
+  const auto check = [&](const auto& own, const auto& wanted, const char* what) {
+    const auto& items = own.items();
+    const auto& others = wanted.items();
+    for (size_t i = 0; i < std::max(items.size(), others.size()); ++i) {
+      if (i < items.size() && i < others.size() && items[i].key() == others[i].key() &&
+          items[i].value().sizes() == others[i].value().sizes()) {
+        continue;
+      }
+      throw ConfigError("DataParallel: replica ", number, " of ", network_->name(), " has another ", what, ' ',
+                        i < others.size() ? others[i].key() : items[i].key());
+    }
+  };
+  const auto parameters = replica.module->named_parameters();
+  const auto buffers = replica.module->named_buffers();
+  check(parameters, network_->named_parameters(), "parameter");
+  check(buffers, network_->named_buffers(), "buffer");
+  for (const auto& parameter : parameters) replica.parameters.push_back(parameter.value());
+  for (const auto& buffer : buffers) replica.buffers.push_back(buffer.value());
+  replica.parts = replica.module->modules();
+  if (replica.parts.size() != parts_.size()) {
+    throw ConfigError("DataParallel: replica ", number, " of ", network_->name(), " has ", replica.parts.size(),
+                      " modules in it, of ", parts_.size());
+  }
+  return replica;
+}
+
+// Gives the replicas the network's values and modes.
+void ReplicaSet::refresh(size_t count) {
+  const c10::AutoGradMode no_grad(false);
+  for (size_t i = 0; i < count; ++i) {
+    Replica& replica = replicas_[i];
+    for (size_t k = 0; k < parameters_.size(); ++k) {
+      const Tensor& whole = parameters_[k];
+      if (i == 0 && whole.device() != devices_[0]) {
+        throw ConfigError("DataParallel: ", network_->name(), " has parameters on ", whole.device().str(),
+                          ", and its first replica is on ", devices_[0].str());
+      }
+      Tensor& own = replica.parameters[k];
+      own.requires_grad_(false);
+      own.set_data(whole.detach().to(devices_[i]));
+      own.requires_grad_(whole.requires_grad());
+    }
+    for (size_t k = 0; k < buffers_.size(); ++k) {
+      const Tensor& whole = buffers_[k];
+      replica.buffers[k].set_data(i == 0 ? whole.detach()
+                                         : whole.detach().to(devices_[i], whole.scalar_type(), false, true));
+    }
+    for (size_t k = 0; k < parts_.size(); ++k) {
+      if (replica.parts[k]->is_training() != parts_[k]->is_training())
+        replica.parts[k]->train(parts_[k]->is_training());
+    }
+  }
+}
+
+void ReplicaSet::compute(size_t count, const std::function<void(size_t)>& work) {
+  if (exchange_ == nullptr) return threads_.run(count, work);
+  exchange_->begin(count);
+  threads_.run(
+      count,
+      [&](size_t number) {
+        work(number);
+        exchange_->end();
+      },
+      [&] { exchange_->fail(); });
+}
+
+std::vector<Tensors> ReplicaSet::run(
+    size_t count, const std::vector<Tensors>& inputs,
+    const std::function<Tensors(torch::nn::Module& replica, const Tensors& inputs)>& forward) {
+  refresh(count);
+  const auto call = c10::make_intrusive<ReplicaCall>();
+  call->set = shared_from_this();
+  call->outputs.resize(count);
+  call->generators.resize(count);
+  const bool with_graph = at::GradMode::is_enabled();
+  for (size_t i = 0; i < count; ++i) {
+    Tensors leaves;
+    for (const Tensor& input : inputs[i]) leaves.push_back(input.detach().requires_grad_(input.requires_grad()));
+    call->leaves.push_back(std::move(leaves));
+    call->samples.push_back(inputs[i].empty() || inputs[i][0].dim() == 0 ? 1 : inputs[i][0].size(0));
+  }
+  for (const Tensor& parameter : parameters_) call->versions.push_back(parameter._version());
+  compute(count, [&](size_t number) {
+    call->in_replica(number, [&] { call->outputs[number] = forward(*replicas_[number].module, call->leaves[number]); });
+  });
+  for (size_t i = 1; i < count; ++i) {
+    if (call->outputs[i].size() == call->outputs[0].size()) continue;
+    throw ConfigError("DataParallel: replica ", i, " returns ", call->outputs[i].size(), " tensors, the first one ",
+                      call->outputs[0].size());
+  }
+  if (!with_graph) return std::move(call->outputs);
+  Tensors flat;
+  for (const Tensors& own : inputs) flat.insert(flat.end(), own.begin(), own.end());
+  const Tensors all = AllReplicas::apply(at::TensorList(flat), at::TensorList(parameters_), call);
+  std::vector<Tensors> outputs;
+  for (size_t i = 0, next = 0; i < count; ++i) {
+    const size_t own = call->outputs[i].size();
+    outputs.emplace_back(all.begin() + static_cast<int64_t>(next), all.begin() + static_cast<int64_t>(next + own));
+    next += own;
+  }
+  return outputs;
+}
+
+}  // namespace lockstep::parallel
