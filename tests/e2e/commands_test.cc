@@ -77,6 +77,17 @@ TEST(BenchStep, MeasuresAtALevelForAsLongAsItIsTold) {
   EXPECT_FALSE(row.contains("device_peak_mb_all"));
 }
 
+TEST(BenchStep, ReplicasHaveTheirSamplesInOneProcess) {
+  const auto row =
+      json_of({"bench", "step", "--model", "lenet", "--batch-size", "2", "--replicas", "3", "--seconds", "0.05"});
+  EXPECT_TRUE(row.at("ranks") == 1 && row.at("replicas") == 3) << row;
+  EXPECT_NEAR(row.at("images_per_second").get<double>(), 6e3 / row.at("step_ms").get<double>(), 1e-3);
+  EXPECT_GT(row.at("cpu_cores_a_process").get<double>(), 0);
+  const auto refused = lockstep({"bench", "step", "--replicas", "2", "--data", "photos"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--replicas: is of one batch in memory"), std::string::npos) << refused.err;
+}
+
 TEST(BenchStep, WithoutAGpuIsToldSo) {
   if (testing_support::why_no_gpu().empty()) GTEST_SKIP() << "there is one";
   const auto result = lockstep({"bench", "step", "--model", "lenet", "--device", "cuda"});

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "network_namespaces.h"
 #include "pictures.h"
 #include "runs.h"
 #include "support/long_test.h"
@@ -78,6 +79,49 @@ TEST(Examples, APipelineLearnsTheSameOnAnyNumberOfRanks) {
     EXPECT_EQ(several.exit_code, 0) << several.err;
     EXPECT_EQ(several.out, one.out) << ranks << " ranks";
   }
+}
+
+void expect_close(const std::string& losses, const std::string& expected) {
+  const auto of_one = losses_of(expected), of_many = losses_of(losses);
+  ASSERT_EQ(of_many.size(), of_one.size()) << losses;
+  for (const auto& [step, loss] : of_one) EXPECT_NEAR(of_many.at(step), loss, 1e-5 * loss) << step;
+}
+
+TEST(Examples, DividedLayersLearnTheSameOnAnyNumberOfRanks) {
+  const Result one = example("tensor_parallel", {"20"});
+  expect_learnt(one, 2.0);
+  for (const int ranks : {2, 4}) {
+    const Result several = example_on(ranks, "tensor_parallel", {"20"});
+    EXPECT_EQ(several.exit_code, 0) << several.err;
+    expect_close(several.out, one.out);
+  }
+}
+
+TEST(Examples, AnyNumberOfReplicasLearnsTheSame) {
+  const Result one = example("replicas", {"20", "1"});
+  expect_learnt(one, 2.0);
+  for (const char* replicas : {"2", "3", "8"}) expect_close(example("replicas", {"20", replicas}).out, one.out);
+}
+
+// Ranks over Gloo, on a host each.
+TEST(Examples, StagesAndDividedLayersOnTwoHosts) {
+  const std::string why = why_no_hosts();
+  if (!why.empty()) GTEST_SKIP() << "no network namespaces here: " << why;
+  const Hosts hosts(2);
+  const auto on_both = [&](const std::string& name) {
+    std::vector<std::unique_ptr<Program>> ranks;
+    for (int rank = 0; rank < 2; ++rank) {
+      ranks.push_back(hosts.start(
+          rank, {"/usr/bin/env", "RANK=" + std::to_string(rank), "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
+                 "MASTER_ADDR=" + hosts.address(0), "MASTER_PORT=29500", bin_folder() + "/example_" + name, "20"}));
+    }
+    const Result first = ranks[0]->wait(), second = ranks[1]->wait();
+    EXPECT_EQ(first.exit_code, 0) << first.err;
+    EXPECT_EQ(second.exit_code, 0) << second.err;
+    return first.out;
+  };
+  EXPECT_EQ(on_both("pipeline"), example("pipeline", {"20"}).out);
+  expect_close(on_both("tensor_parallel"), example("tensor_parallel", {"20"}).out);
 }
 
 TEST(Examples, MixedPrecisionLearnsAtEveryLevel) {
