@@ -17,16 +17,16 @@ constexpr int64_t kColors = 3;
 constexpr int64_t kPooled = 6;  // pixels a side that the classifier sees
 constexpr int64_t kHidden = 4096;
 
-struct Layer {
+struct Convolution {
   int number;  // in "features", where ReLUs and poolings count
   int64_t out, kernel, stride, padding;
   bool pooled;  // by 3×3 with stride 2
 };
-constexpr Layer kLayers[] = {{0, 64, 11, 4, 2, true},
-                             {3, 192, 5, 1, 2, true},
-                             {6, 384, 3, 1, 1, false},
-                             {8, 256, 3, 1, 1, false},
-                             {10, 256, 3, 1, 1, true}};
+constexpr Convolution kLayers[] = {{0, 64, 11, 4, 2, true},
+                                   {3, 192, 5, 1, 2, true},
+                                   {6, 384, 3, 1, 1, false},
+                                   {8, 256, 3, 1, 1, false},
+                                   {10, 256, 3, 1, 1, true}};
 
 }  // namespace
 
@@ -35,7 +35,7 @@ AlexNetImpl::AlexNetImpl(const AlexNetOptions& options, uint64_t seed) : dropout
   const int64_t classes = checked_option(kName, "classes", options.classes, kMaxClasses);
   const auto features = add_level(*this, "features");
   int64_t in = kColors;
-  for (const Layer& layer : kLayers) {
+  for (const Convolution& layer : kLayers) {
     const auto chosen =
         torch::nn::Conv2dOptions(in, layer.out, layer.kernel).stride(layer.stride).padding(layer.padding);
     convolutions_.push_back(features->register_module(std::to_string(layer.number), torch::nn::Conv2d(chosen)));
@@ -51,18 +51,26 @@ AlexNetImpl::AlexNetImpl(const AlexNetOptions& options, uint64_t seed) : dropout
   draw_as_torch(*this, seed);
 }
 
-at::Tensor AlexNetImpl::forward(const at::Tensor& images) {
-  check_images(kName, images, kColors, kLeastSide);
-  at::Tensor x = images;
+at::Tensor AlexNetImpl::forward(const at::Tensor& images) { return run(layers(), images); }
+
+std::vector<Layer> AlexNetImpl::layers() const {
+  std::vector<Layer> all;
   for (size_t i = 0; i < convolutions_.size(); ++i) {
-    x = convolutions_[i]->forward(x).relu();
-    if (kLayers[i].pooled) x = at::max_pool2d(x, {3, 3}, {2, 2});
+    all.push_back(layer_of(convolutions_[i], [i](torch::nn::Conv2d& conv, const at::Tensor& x) {
+      if (i == 0) check_images(kName, x, kColors, kLeastSide);
+      const at::Tensor y = conv->forward(x).relu();
+      return kLayers[i].pooled ? at::max_pool2d(y, {3, 3}, {2, 2}) : y;
+    }));
   }
-  // Of images of 224 pixels the sides are that already.
-  if (x.size(2) != kPooled || x.size(3) != kPooled) x = average_pool_to(x, kPooled);
-  x = classifier_[0]->forward(at::dropout(x.flatten(1), dropout_, is_training())).relu();
-  x = classifier_[1]->forward(at::dropout(x, dropout_, is_training())).relu();
-  return classifier_[2]->forward(x);
+  for (size_t i = 0; i < classifier_.size(); ++i) {
+    all.push_back(layer_of(classifier_[i], [i, dropout = dropout_](torch::nn::Linear& linear, at::Tensor x) {
+      // Of images of 224 pixels the sides are that already.
+      if (i == 0 && (x.size(2) != kPooled || x.size(3) != kPooled)) x = average_pool_to(x, kPooled);
+      if (i == 2) return linear->forward(x);
+      return linear->forward(at::dropout(x.flatten(1), dropout, linear->is_training())).relu();
+    }));
+  }
+  return all;
 }
 
 }  // namespace lockstep::models

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lockstep/models/staged.h"
+
 namespace lockstep::models {
 
 struct AlexNetOptions {
@@ -31,6 +33,8 @@ class AlexNetImpl : public torch::nn::Module {
   // [N, 3, H, W] -> logits [N, classes], in the images' dtype or, under autocast, in autocast's. In training, dropout
   // draws from libtorch's generator. Throws DataError for images of another shape, or with sides below kLeastSide.
   at::Tensor forward(const at::Tensor& images);
+  // What forward() does, in layers.
+  std::vector<Layer> layers() const;
 
  private:
   double dropout_;

@@ -52,15 +52,23 @@ LeNetImpl::LeNetImpl(const LeNetOptions& options, uint64_t seed) : options_(opti
   for (at::Tensor* bias : {&conv1_->bias, &conv2_->bias, &fc_->bias}) bias->zero_();
 }
 
-at::Tensor LeNetImpl::forward(const at::Tensor& images) {
-  const int64_t side = options_.image_size;
-  if (images.dim() != 4 || images.size(1) != options_.in_channels || images.size(2) != side || images.size(3) != side) {
-    throw DataError("LeNet takes images of [N, ", options_.in_channels, ", ", side, ", ", side, "], not ",
-                    images.sizes());
-  }
-  at::Tensor x = nn::max_pool_relu(conv1_->forward(in_format_of(conv2_->weight, images)));
-  x = nn::max_pool_relu(conv2_->forward(x));
-  return fc_->forward(x.flatten(1));
+at::Tensor LeNetImpl::forward(const at::Tensor& images) { return run(layers(), images); }
+
+std::vector<Layer> LeNetImpl::layers() const {
+  // The stride of conv2's weight says in which format the network computes.
+  const auto first = [options = options_, like = conv2_->weight](torch::nn::Conv2d& conv, const at::Tensor& images) {
+    const int64_t side = options.image_size;
+    if (images.dim() != 4 || images.size(1) != options.in_channels || images.size(2) != side ||
+        images.size(3) != side) {
+      throw DataError("LeNet takes images of [N, ", options.in_channels, ", ", side, ", ", side, "], not ",
+                      images.sizes());
+    }
+    return nn::max_pool_relu(conv->forward(in_format_of(like, images)));
+  };
+  return {layer_of(conv1_, first),
+          layer_of(conv2_,
+                   [](torch::nn::Conv2d& conv, const at::Tensor& x) { return nn::max_pool_relu(conv->forward(x)); }),
+          layer_of(fc_, [](torch::nn::Linear& fc, const at::Tensor& x) { return fc->forward(x.flatten(1)); })};
 }
 
 }  // namespace lockstep::models

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "lockstep/models/staged.h"
+
 namespace lockstep::models {
 
 struct LeNetOptions {
@@ -27,6 +29,8 @@ class LeNetImpl : public torch::nn::Module {
   // [N, in_channels, image_size, image_size] -> logits [N, classes], in the images' dtype or, under autocast, in
   // autocast's. Throws DataError for images of another shape.
   at::Tensor forward(const at::Tensor& images);
+  // What forward() does, in layers.
+  std::vector<Layer> layers() const;
 
  private:
   LeNetOptions options_;

@@ -15,10 +15,10 @@ constexpr int64_t kColors = 3;
 constexpr int64_t kFirst = 32;
 constexpr int64_t kFeatures = 1280;
 
-struct Stage {
+struct Group {
   int64_t expand, channels, blocks, stride;  // the stride is the first block's
 };
-constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+constexpr Group kGroups[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                              {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 
 }  // namespace
@@ -48,10 +48,10 @@ MobileNetV2Impl::MobileNetV2Impl(const MobileNetV2Options& options, uint64_t see
   const auto add = [&](auto module) { return features->register_module(std::to_string(number++), module); };
   first_ = add(ConvNorm(kColors, kFirst, 3, 2));
   int64_t in = kFirst;
-  for (const Stage& stage : kStages) {
-    for (int64_t block = 0; block < stage.blocks; ++block) {
-      blocks_.push_back(add(InvertedResidual(in, stage.channels, block == 0 ? stage.stride : 1, stage.expand)));
-      in = stage.channels;
+  for (const Group& group : kGroups) {
+    for (int64_t block = 0; block < group.blocks; ++block) {
+      blocks_.push_back(add(InvertedResidual(in, group.channels, block == 0 ? group.stride : 1, group.expand)));
+      in = group.channels;
     }
   }
   last_ = add(ConvNorm(in, kFeatures, 1));
@@ -68,12 +68,24 @@ MobileNetV2Impl::MobileNetV2Impl(const MobileNetV2Options& options, uint64_t see
   classifier_->bias.zero_();
 }
 
-at::Tensor MobileNetV2Impl::forward(const at::Tensor& images) {
-  check_images(kName, images, kColors);
-  at::Tensor x = first_->forward(images, Activation::kRelu6);
-  for (InvertedResidual& block : blocks_) x = block->forward(x);
-  x = at::adaptive_avg_pool2d(last_->forward(x, Activation::kRelu6), {1, 1}).flatten(1);
-  return classifier_->forward(at::dropout(x, dropout_, is_training()));
+at::Tensor MobileNetV2Impl::forward(const at::Tensor& images) { return run(layers(), images); }
+
+std::vector<Layer> MobileNetV2Impl::layers() const {
+  std::vector<Layer> all;
+  all.push_back(layer_of(first_, [](ConvNorm& conv, const at::Tensor& images) {
+    check_images(kName, images, kColors);
+    return conv->forward(images, Activation::kRelu6);
+  }));
+  for (const InvertedResidual& block : blocks_) {
+    all.push_back(layer_of(block, [](InvertedResidual& own, const at::Tensor& x) { return own->forward(x); }));
+  }
+  all.push_back(layer_of(last_, [](ConvNorm& conv, const at::Tensor& x) {
+    return at::adaptive_avg_pool2d(conv->forward(x, Activation::kRelu6), {1, 1}).flatten(1);
+  }));
+  all.push_back(layer_of(classifier_, [dropout = dropout_](torch::nn::Linear& linear, const at::Tensor& x) {
+    return linear->forward(at::dropout(x, dropout, linear->is_training()));
+  }));
+  return all;
 }
 
 }  // namespace lockstep::models

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/models/layers.h"
+#include "lockstep/models/staged.h"
 
 namespace lockstep::models {
 
@@ -45,6 +46,8 @@ class MobileNetV2Impl : public torch::nn::Module {
   // [N, 3, H, W] -> logits [N, classes], in the images' dtype or, under autocast, in autocast's. In training, dropout
   // draws from libtorch's generator. Throws DataError for images of another shape.
   at::Tensor forward(const at::Tensor& images);
+  // What forward() does, in layers.
+  std::vector<Layer> layers() const;
 
  private:
   double dropout_;

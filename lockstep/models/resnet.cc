@@ -91,12 +91,24 @@ void ResNetImpl::draw_weights(uint64_t seed) {
   }
 }
 
-at::Tensor ResNetImpl::forward(const at::Tensor& images) {
-  check_images(name_, images, kColors);
-  at::Tensor x = bn1_->forward(conv1_->forward(images), Activation::kRelu);
-  x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
-  for (const auto& block : blocks_) x = block->forward(x);
-  return fc_->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+at::Tensor ResNetImpl::forward(const at::Tensor& images) { return run(layers(), images); }
+
+std::vector<Layer> ResNetImpl::layers() const {
+  std::vector<Layer> all;
+  const auto stem = [name = name_, bn = bn1_](nn::Conv2d& conv, const at::Tensor& images) mutable {
+    check_images(name, images, kColors);
+    return at::max_pool2d(bn->forward(conv->forward(images), Activation::kRelu), {3, 3}, {2, 2}, {1, 1});
+  };
+  all.push_back(layer_of(conv1_, stem));
+  all.back().modules.push_back(bn1_.ptr());
+  for (const auto& block : blocks_) {
+    all.push_back(
+        layer_of(block, [](std::shared_ptr<ResidualBlock>& own, const at::Tensor& x) { return own->forward(x); }));
+  }
+  all.push_back(layer_of(fc_, [](torch::nn::Linear& fc, const at::Tensor& x) {
+    return fc->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+  }));
+  return all;
 }
 
 }  // namespace lockstep::models

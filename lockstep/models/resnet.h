@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/models/layers.h"
+#include "lockstep/models/staged.h"
 
 namespace lockstep::models {
 
@@ -74,6 +75,8 @@ class ResNetImpl : public torch::nn::Module {
   // [N, 3, H, W] -> logits [N, classes], in the images' dtype or, under autocast, in autocast's. Throws DataError for
   // images of another shape.
   at::Tensor forward(const at::Tensor& images);
+  // What forward() does, in layers.
+  std::vector<Layer> layers() const;
 
  protected:
   struct Form {

@@ -81,17 +81,31 @@ UNetImpl::UNetImpl(const UNetOptions& options, uint64_t seed)
   draw_as_torch(*this, seed);
 }
 
-at::Tensor UNetImpl::forward(const at::Tensor& images) {
-  check_images(kName, images, in_channels_, kSmallest);
-  std::vector<at::Tensor> skips = {inc_->forward(images)};
-  for (Down& down : downs_) skips.push_back(down->forward(skips.back()));
-  at::Tensor x = skips.back();
-  skips.pop_back();
-  for (Up& up : ups_) {
-    x = up->forward(x, skips.back());
-    skips.pop_back();
+at::Tensor UNetImpl::forward(const at::Tensor& images) { return run(layers(), images); }
+
+// Each way down adds its output to the tensors, behind the skips, and each way up takes two of them for one.
+std::vector<Layer> UNetImpl::layers() const {
+  std::vector<Layer> all;
+  all.push_back(layer_of(inc_, [channels = in_channels_](DoubleConv& conv, const at::Tensor& images) {
+    check_images(kName, images, channels, kSmallest);
+    return conv->forward(images);
+  }));
+  for (Down down : downs_) {
+    all.push_back({.modules = {down.ptr()}, .forward = [down](Tensors tensors) mutable {
+                     tensors.push_back(down->forward(tensors.back()));
+                     return tensors;
+                   }});
   }
-  return outc_->forward(x);
+  for (Up up : ups_) {
+    all.push_back({.modules = {up.ptr()}, .forward = [up](Tensors tensors) mutable {
+                     const at::Tensor x = std::move(tensors.back());
+                     tensors.pop_back();
+                     tensors.back() = up->forward(x, tensors.back());
+                     return tensors;
+                   }});
+  }
+  all.push_back(layer_of(outc_, [](torch::nn::Conv2d& conv, const at::Tensor& x) { return conv->forward(x); }));
+  return all;
 }
 
 }  // namespace lockstep::models

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/models/layers.h"
+#include "lockstep/models/staged.h"
 
 namespace lockstep::models {
 
@@ -71,6 +72,8 @@ class UNetImpl : public torch::nn::Module {
   // are at least 16; what is lost of a side that is no multiple of 16 is padded on the way up. Throws DataError for
   // images of another shape.
   at::Tensor forward(const at::Tensor& images);
+  // What forward() does, in layers.
+  std::vector<Layer> layers() const;
 
  private:
   int64_t in_channels_;
