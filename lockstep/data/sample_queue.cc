@@ -132,7 +132,7 @@ struct SampleQueue::State {
   uint64_t next;                                // the unit that next() returns
   bool waits = false;                           // the consumer, for the first unit
   bool stopping = false;
-  std::atomic<bool> tried = false;  // the first sample was read twice, or is being
+  std::atomic<bool> tried = false;  // a sample was read twice, and came out alike
   std::deque<Desk> desks;           // the workers', then the helper's
 
   bool has(uint64_t unit) const { return !options.end || unit < *options.end; }
@@ -242,13 +242,9 @@ void SampleQueue::State::read_place(const Open& unit, size_t place, Desk* desk, 
   const auto rows = unit.block->row(static_cast<int64_t>(place));
   const auto read = [&](const SampleRead& sample) {
     if (desk != nullptr) desk->put(sample.index);
-    const bool is_first = !tried.exchange(true);
-    try {
-      (is_first ? read_sample_twice : read_sample)(*dataset, sample, rows, outcome.stats);
-    } catch (...) {
-      if (is_first) tried = false;
-      throw;
-    }
+    const bool is_first = !tried;  // of each reader, until one has succeeded
+    (is_first ? read_sample_twice : read_sample)(*dataset, sample, rows, outcome.stats);
+    if (is_first) tried = true;
   };
   if (options.substitutes == nullptr) return read(unit.samples[place]);
   Open::Met met{.place = place};

@@ -10,7 +10,7 @@
 //
 // Who reads a unit's last run completes its batch (SampleQueueOptions::complete), so that this, too, is done ahead.
 //
-// The first sample of all is read twice, to see whether read() writes all of it: memory is used again.
+// Samples are read twice until one has been, to see whether read() writes all of it: memory is used again.
 //
 // The threads share what they work on with the queue, and own it too: a thread whose sample hangs is left behind.
 #pragma once

@@ -36,7 +36,7 @@ extern const int64_t step, steps;
 extern loop::State state;
 extern checkpoint::CheckpointStore store;
 extern const loop::Measured found;
-extern const at::Tensor first, second;
+extern const at::Tensor first, second, images, labels;
 extern const std::vector<std::pair<at::Tensor, at::Tensor>> batches;
 struct LossOf {
   at::Tensor operator()(const data::LaneBatch& lane) const;

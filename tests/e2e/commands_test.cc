@@ -108,6 +108,41 @@ TEST(BenchStep, WithoutCommunicationNothingIsReduced) {
   EXPECT_EQ(both.at("reduced_bytes_without"), 0);
 }
 
+TEST(BenchForms, EachFormIsMeasured) {
+  const std::pair<Words, double> forms[] = {{{"ddp", "--nproc", "2"}, 0.08},
+                                            {{"sharded", "--nproc", "2"}, 0.08},
+                                            {{"dp", "--replicas", "3"}, 0},
+                                            {{"pipeline", "--nproc", "3", "--micro-batches", "2"}, 0.01},
+                                            {{"pipeline-ddp", "--nproc", "4"}, 0.001},
+                                            {{"server", "--nproc", "3"}, 0.08}};
+  for (const auto& [words, sent] : forms) {
+    const auto row = json_of(
+        Words{"bench", "forms", "--model", "lenet", "--batch-size", "12", "--seconds", "0.05", "--form"} + words);
+    EXPECT_EQ(row.at("form"), words[0]);
+    EXPECT_GT(row.at("step_ms").get<double>(), 0) << row;
+    EXPECT_GE(row.at("sent_mb").get<double>(), sent) << row;
+    EXPECT_GT(row.at("pss_mb_all").get<double>(), 0) << row;
+  }
+  const auto divided = json_of({"bench", "forms", "--form", "tensor", "--model", "alexnet", "--size", "64",
+                                "--batch-size", "2", "--nproc", "2", "--seconds", "0.05"});
+  EXPECT_GT(divided.at("sent_mb").get<double>(), 0) << divided;
+}
+
+TEST(BenchForms, WhatDoesNotGoTogetherIsNamed) {
+  const std::pair<Words, const char*> lines[] = {
+      {{"tensor", "--nproc", "2"}, "--form tensor: is of alexnet"},
+      {{"dp", "--nproc", "2"}, "--form dp: has replicas in one process"},
+      {{"ddp", "--replicas", "2"}, "--replicas: goes with --form dp"},
+      {{"pipeline-ddp", "--nproc", "3"}, "3 processes are no two pipelines"},
+      {{"pipeline", "--nproc", "4"}, "pipeline: 4 stages of 3 layers"},
+      {{"server"}, "--form server: needs two processes"}};
+  for (const auto& [words, text] : lines) {
+    const auto result = lockstep(Words{"bench", "forms", "--model", "lenet", "--form"} + words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(text), std::string::npos) << text << '\n' << result.err;
+  }
+}
+
 TEST(BenchAllreduce, MeasuresTheSizesThatAreAsked) {
   const auto rows = json_of({"bench", "allreduce", "--backend", "shm", "--sizes", "1K,64K", "--nproc", "2"});
   ASSERT_EQ(rows.size(), 2u);

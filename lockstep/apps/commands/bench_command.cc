@@ -28,6 +28,7 @@ constexpr Usage kUsages[] = {
     {BenchKind::kCheckpoint, "lockstep bench checkpoint: writing a model with its AdamW, and loading it"},
     {BenchKind::kPipeline,
      "lockstep bench pipeline: a network in stages, one on each process: idle time, memory, bytes"},
+    {BenchKind::kForms, "lockstep bench forms: one network trained in parallel in one of several forms"},
 };
 
 int64_t read_size(std::string_view name, std::string_view text) {
@@ -105,6 +106,17 @@ void BenchOptions::declare_step(config::OptionSet& options) {
   amp::declare_amp(options, &amp, kNone);
 }
 
+void BenchOptions::declare_forms(config::OptionSet& options) {
+  options.choice("form", "", &form, {kBenchForms.begin(), kBenchForms.end()}, kNone);
+  options.choice("model", "", &model, {kBenchModels.begin(), kBenchModels.end()}, kNone);
+  options.number("size", "PX", "pixels a side", &size, 1, 4096, kNone);
+  options.number("batch-size", "N", "samples a step, of all processes", &batch_size, 1, 1 << 20, kNone);
+  options.number("micro-batches", "N", "of a pipeline's step", &micro_batches, 1, 1 << 10, kNone);
+  options.number("replicas", "N", "dp: in one process", &replicas, 1, 256, kNone);
+  processes.declare_nproc(options);
+  options.number("seconds", "S", "measure for so long (left out: 4)", &loading.seconds, 0.05, 1e6, kNone);
+}
+
 void BenchOptions::declare_allreduce(config::OptionSet& options) {
   comm.declare(options);
   options.section("Options");
@@ -126,6 +138,9 @@ void BenchOptions::declare(config::OptionSet& options) {
   switch (kind) {
     case BenchKind::kStep:
       declare_step(options);
+      break;
+    case BenchKind::kForms:
+      declare_forms(options);
       break;
     case BenchKind::kData:
       loading.declare(options);

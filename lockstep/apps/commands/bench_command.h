@@ -20,7 +20,7 @@
 
 namespace lockstep::apps {
 
-enum class BenchKind { kStep, kAllreduce, kOptimizer, kPrecision, kStartup, kData, kCheckpoint, kPipeline };
+enum class BenchKind { kStep, kAllreduce, kOptimizer, kPrecision, kStartup, kData, kCheckpoint, kPipeline, kForms };
 constexpr auto words(BenchKind) {
   return std::to_array<config::Word<BenchKind>>({{BenchKind::kStep, "step"},
                                                  {BenchKind::kAllreduce, "allreduce"},
@@ -29,14 +29,18 @@ constexpr auto words(BenchKind) {
                                                  {BenchKind::kStartup, "startup"},
                                                  {BenchKind::kData, "data"},
                                                  {BenchKind::kCheckpoint, "checkpoint"},
-                                                 {BenchKind::kPipeline, "pipeline"}});
+                                                 {BenchKind::kPipeline, "pipeline"},
+                                                 {BenchKind::kForms, "forms"}});
 }
 
 // The networks of bench step, as the worker's table has them.
 constexpr auto kBenchModels =
-    std::to_array<std::string_view>({"lenet", "resnet18", "resnet50", "unet", "mobilenet_v2"});
+    std::to_array<std::string_view>({"alexnet", "lenet", "resnet18", "resnet50", "unet", "mobilenet_v2"});
 
 // fold: the product's. ring: the usual ring all-reduce, which gives other bits at every number of processes.
+// The forms of parallel training that bench forms has.
+constexpr auto kBenchForms =
+    std::to_array<std::string_view>({"ddp", "sharded", "dp", "pipeline", "pipeline-ddp", "tensor", "server"});
 constexpr auto kBenchAlgorithms = std::to_array<std::string_view>({"fold", "ring"});
 
 // Each kind has the options of its own declare function.
@@ -55,12 +59,14 @@ struct BenchOptions {
   bool prefetch = true;        // --data: a batch is copied to a GPU while the one before it is computed
   train::DecodeOn decode = train::DecodeOn::kHost;  // --data: who decodes JPEGs
   parallel::ProcessOptions processes;
-  int replicas = 1;       // bench step: of the network in each process, each with batch_size samples
-  bool graph = false;     // a step's forward and backward on a GPU are one launch
-  std::string trace;      // the file that some steps are recorded into, or empty
-  bool no_comm = false;   // leave the all-reduce out
-  bool overhead = false;  // with and without it by turns; the update unsharded on both sides
-  BackendOptions comm;    // bench allreduce: auto stands for shm and Gloo where all processes are on one node
+  std::string form = "ddp";  // bench forms
+  int micro_batches = 4;     // bench forms: of the pipelines' steps
+  int replicas = 1;          // bench step: of the network in each process, each with batch_size samples
+  bool graph = false;        // a step's forward and backward on a GPU are one launch
+  std::string trace;         // the file that some steps are recorded into, or empty
+  bool no_comm = false;      // leave the all-reduce out
+  bool overhead = false;     // with and without it by turns; the update unsharded on both sides
+  BackendOptions comm;       // bench allreduce: auto stands for shm and Gloo where all processes are on one node
   std::string algorithm = "fold";
   std::vector<int64_t> sizes;  // bytes, multiples of 4; empty: 1 KiB to 100 MiB
   parallel::CommType comm_dtype = parallel::CommType::kFp32;
@@ -76,6 +82,7 @@ struct BenchOptions {
 
  private:
   void declare_step(config::OptionSet& options);
+  void declare_forms(config::OptionSet& options);
   void declare_allreduce(config::OptionSet& options);
 };
 

@@ -50,6 +50,9 @@ TEST(BenchCommand, EachKindHasItsOwnOptions) {
                            "prefetch", "decode", "graph", "replicas", "trace", "json"));
   EXPECT_THAT(options_of(BenchKind::kAllreduce), UnorderedElementsAre("backend", "sizes", "algorithm", "comm-dtype",
                                                                       "interface", "nproc", "timeout", "json"));
+  EXPECT_THAT(options_of(BenchKind::kForms),
+              UnorderedElementsAre("form", "model", "size", "batch-size", "micro-batches", "replicas", "nproc",
+                                   "seconds", "json"));
   EXPECT_THAT(options_of(BenchKind::kStartup), UnorderedElementsAre("nproc", "json"));
   EXPECT_THAT(options_of(BenchKind::kPrecision), UnorderedElementsAre("json"));
   EXPECT_THAT(options_of(BenchKind::kOptimizer), UnorderedElementsAre("elements", "threads", "json"));
@@ -107,7 +110,7 @@ std::string refused(const std::string& line) {
 
 TEST(BenchCommand, BadLines) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "bench: expected step, allreduce, optimizer, precision, startup, data, checkpoint or pipeline"},
+      {"", "bench: expected step, allreduce, optimizer, precision, startup, data, checkpoint, pipeline or forms"},
       {"stpe", "bench stpe: expected step"},
       {"optimizer --elements 0", "--elements 0: expected"},
       {"allreduce --model unet", "--model: unknown option"},
@@ -120,7 +123,7 @@ TEST(BenchCommand, BadLines) {
       {"step --data d --decode device --prefetch off", "--decode device and --prefetch off: give only one"},
       {"step --device tpu", "--device tpu: expected cpu, cuda, or cuda:N"},
       {"step x", "bench step: x: one word too many"},
-      {"step --model vgg", "--model vgg: expected lenet, resnet18, resnet50, unet or mobilenet_v2"},
+      {"step --model vgg", "--model vgg: expected alexnet, lenet, resnet18, resnet50, unet or mobilenet_v2"},
       {"allreduce --backend tcp", cat("--backend tcp: expected ", config::either(backend_names()))},
       {"allreduce --backend nccl --algorithm ring", "--algorithm ring: is of messages, which go over the CPUs"},
       {"allreduce --sizes 1K,lots", "--sizes lots: expected"},
@@ -138,7 +141,7 @@ TEST(BenchCommand, BadLines) {
 TEST(BenchCommand, HelpListsTheOptionsOfEachKind) {
   const std::string text = BenchCommand().read({"step", "--help"}).value_or("");
   EXPECT_EQ(BenchCommand().read({"-h"}), text);
-  EXPECT_THAT(text, HasSubstr("--model lenet|resnet18|resnet50|unet|mobilenet_v2"));
+  EXPECT_THAT(text, HasSubstr("--model alexnet|lenet|resnet18|resnet50|unet|mobilenet_v2"));
   EXPECT_THAT(text, HasSubstr("bench data DIR"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;

@@ -27,6 +27,8 @@ int bench(const Arguments& args) {
       return bench_checkpoint(options);
     case BenchKind::kPipeline:
       return bench_pipeline(options);
+    case BenchKind::kForms:
+      return bench_forms(options);
     case BenchKind::kStartup:
       break;  // the front's
   }

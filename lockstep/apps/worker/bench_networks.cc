@@ -3,6 +3,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
+#include "lockstep/models/alexnet.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/models/mobilenet_v2.h"
 #include "lockstep/models/resnet.h"
@@ -24,10 +25,12 @@ void build(BenchNetwork& network) {
   Net net(Options{}, /*seed=*/1);
   network.module = net.ptr();
   network.forward = [net](const at::Tensor& images) mutable { return net->forward(images); };
+  network.layers = [net] { return net->layers(); };
 }
 
 // The networks that apps::kBenchModels names.
 constexpr Kind kKinds[] = {
+    {"alexnet", 3, 1000, false, 0, build<models::AlexNet, models::AlexNetOptions>},
     {"lenet", 1, 10, false, 28, build<models::LeNet, models::LeNetOptions>},
     {"resnet18", 3, 1000, false, 0, build<models::ResNet18, models::ResNetOptions>},
     {"resnet50", 3, 1000, false, 0, build<models::ResNet50, models::ResNetOptions>},
@@ -51,6 +54,7 @@ BenchNetwork make_bench_network(const apps::BenchOptions& options) {
   BenchNetwork network{.name = kind.name,
                        .module = nullptr,
                        .forward = nullptr,
+                       .layers = nullptr,
                        .images = at::randn({n, kind.channels, side, side}),
                        .labels = kind.labels_pixels ? at::randint(0, kind.classes, {n, side, side}, at::kLong)
                                                     : at::randint(0, kind.classes, {n}, at::kLong),

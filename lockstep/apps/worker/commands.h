@@ -31,5 +31,6 @@ int bench_data(const BenchOptions& options);
 int bench_precision(const BenchOptions& options);
 int bench_checkpoint(const BenchOptions& options);
 int bench_pipeline(const BenchOptions& options);
+int bench_forms(const BenchOptions& options);
 
 }  // namespace lockstep::worker

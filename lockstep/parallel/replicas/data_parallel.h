@@ -6,7 +6,7 @@
 //   auto loss = at::cross_entropy_loss(parallel.forward(images), labels);
 //   loss.backward();                                                    // the gradients are net's
 //
-// DistributedDataParallel is faster for all but short runs of large batches (docs/data-parallel-threads.md).
+// docs/choosing.md sets it beside DistributedDataParallel, which is faster.
 #pragma once
 
 #include <ATen/core/Tensor.h>

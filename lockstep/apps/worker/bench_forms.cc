@@ -1,0 +1,378 @@
+// bench forms: one network and batch, trained in parallel in one of several forms (docs/choosing.md).
+#include <ATen/Parallel.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <torch/nn/modules/linear.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "bench_networks.h"
+#include "commands.h"
+#include "lockstep/base/clock.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/comm/text_exchange.h"
+#include "lockstep/optim/rules/make_optimizer.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/options/lanes.h"
+#include "lockstep/parallel/pipeline/pipeline.h"
+#include "lockstep/parallel/replicas/data_parallel.h"
+#include "lockstep/parallel/server/parameter_server.h"
+#include "lockstep/parallel/server/served_parameters.h"
+#include "lockstep/parallel/sharded_optimizer.h"
+#include "lockstep/parallel/tensor/layers.h"
+#include "lockstep/train/setup.h"
+#include "median.h"
+#include "process_figures.h"
+
+namespace lockstep::worker {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+constexpr int64_t kLeastSteps = 5;
+constexpr double kLr = 1e-3;
+
+at::Tensor loss_of(const at::Tensor& scores, const at::Tensor& labels) {
+  return at::cross_entropy_loss(scores, labels);
+}
+
+BenchNetwork network_of(const BenchOptions& options) {
+  BenchNetwork net = make_bench_network(options);
+  train::set_memory_format(*net.module, options.channels_last);
+  net.images = net.images.contiguous(at::MemoryFormat::ChannelsLast);
+  return net;
+}
+
+std::unique_ptr<optim::FusedOptimizer> sgd_of(const Tensors& parameters) {
+  return optim::make_optimizer("sgd", parameters, {{"lr", kLr}, {"momentum", 0.9}});
+}
+
+// One form of training. `bytes()`: that this process has sent in all steps so far.
+class Form {
+ public:
+  virtual ~Form() = default;
+  virtual void step() = 0;
+  virtual double bytes() const = 0;
+};
+
+// What a rank sends where N of them add up so many bytes in parts: each part once to its owner, and once back.
+double bytes_of_sum(double bytes, int ranks) { return 2 * bytes * (ranks - 1) / ranks; }
+
+class DataParallelForm final : public Form {
+ public:
+  DataParallelForm(const BenchOptions& options, const std::shared_ptr<World>& world, bool sharded)
+      : net_(network_of(options)), world_(world), ddp_(net_.module, world) {
+    const int64_t own = options.batch_size / world->size(), first = own * world->rank();
+    net_.images = net_.images.narrow(0, first, own);
+    net_.labels = net_.labels.narrow(0, first, own);
+    auto whole = sgd_of(net_.module->parameters());
+    if (sharded) {
+      optimizer_ = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), world->communicator());
+    } else {
+      optimizer_ = std::move(whole);
+    }
+  }
+  void step() override {
+    ddp_.zero_grad();
+    const int64_t own = net_.images.size(0);
+    ddp_.run({.number = number_++, .samples = own * world_->size(), .lanes = {{world_->rank(), own}}},
+             [this](size_t) { return loss_of(net_.forward(net_.images), net_.labels); });
+    optimizer_->update({});
+  }
+  double bytes() const override {
+    return bytes_of_sum(static_cast<double>(world_->self().reduced_bytes), world_->size());
+  }
+
+ private:
+  BenchNetwork net_;
+  std::shared_ptr<World> world_;
+  parallel::DistributedDataParallel ddp_;
+  std::unique_ptr<optim::AnyOptimizer> optimizer_;
+  int64_t number_ = 0;
+};
+
+class ReplicasForm final : public Form {
+ public:
+  explicit ReplicasForm(BenchOptions options) : net_(network_of(with_one(options))) {
+    const auto make = [this, one = with_one(options)](const at::Device&) {
+      copies_.push_back(network_of(one));
+      return copies_.back().module;
+    };
+    replicas_.emplace(
+        net_.module, make,
+        parallel::DataParallelOptions{.device_ids = parallel::on_cpu(static_cast<size_t>(options.replicas))});
+    optimizer_ = sgd_of(net_.module->parameters());
+  }
+  void step() override {
+    net_.module->zero_grad();
+    const auto forward = [this](torch::nn::Module& replica, const Tensors& images) {
+      const auto is_it = [&](const BenchNetwork& copy) { return copy.module.get() == &replica; };
+      return Tensors{std::find_if(copies_.begin(), copies_.end(), is_it)->forward(images[0])};
+    };
+    loss_of(replicas_->run({net_.images}, forward)[0], net_.labels).backward();
+    optimizer_->update({});
+  }
+  double bytes() const override { return 0; }
+
+ private:
+  static BenchOptions with_one(BenchOptions options) { return options.replicas = 1, options; }
+
+  BenchNetwork net_;
+  std::vector<BenchNetwork> copies_;
+  std::optional<parallel::Scatterer> replicas_;
+  std::unique_ptr<optim::AnyOptimizer> optimizer_;
+};
+
+// Stages over the ranks; with `replicas`, over half of them, beside another pipeline with the other half of the batch.
+class PipelineForm final : public Form {
+ public:
+  PipelineForm(const BenchOptions& options, const std::shared_ptr<World>& world, bool replicas) : whole_(world) {
+    const int size = world->size(), stages = replicas ? size / 2 : size;
+    if (replicas && size % 2 != 0) throw ConfigError("--form pipeline-ddp: ", size, " processes are no two pipelines");
+    const int own = world->rank() / stages, stage = world->rank() % stages;
+    std::vector<int> chain, others;
+    for (int i = 0; i < stages; ++i) chain.push_back(own * stages + i);
+    for (int i = 0; i < size / stages; ++i) others.push_back(i * stages + stage);
+    stages_ = std::make_shared<World>(world, world->communicator().make_group(chain));
+    parallel::PipelineOptions asked;
+    if (replicas) asked.replicas = std::make_shared<World>(world, world->communicator().make_group(others));
+    const int pipelines = size / stages;
+    samples_ = options.batch_size / pipelines / options.micro_batches;
+    if (samples_ < 1) throw ConfigError("--batch-size ", options.batch_size, ": less than a sample a micro-batch");
+    step_.samples.assign(static_cast<size_t>(options.micro_batches), samples_);
+    first_ = own * samples_ * options.micro_batches;
+
+    BenchNetwork net = network_of(options);
+    images_ = net.images;
+    labels_ = net.labels;
+    const std::vector<int> first = partition_of(net, stages);
+    const auto at = static_cast<size_t>(stage);
+    const size_t end = at + 1 < first.size() ? static_cast<size_t>(first[at + 1]) : net.layers().size();
+    stage_ = std::make_shared<models::Stage>(*net.module, net.layers(), static_cast<size_t>(first[at]), end);
+    optimizer_ = sgd_of(stage_->parameters());
+    pipeline_.emplace(
+        stage_, stages_, [this](const Tensors& inputs) { return stage_->forward(inputs); }, asked);
+  }
+  void step() override {
+    stage_->zero_grad();
+    const auto part = [this](const at::Tensor& of, size_t i) {
+      return of.narrow(0, first_ + static_cast<int64_t>(i) * samples_, samples_);
+    };
+    const auto result = pipeline_->run(
+        step_, [&](size_t i) { return Tensors{part(images_, i)}; },
+        [&](const Tensors& outputs, size_t i) { return loss_of(outputs.back(), part(labels_, i)); });
+    optimizer_->update({});
+    ++step_.number;
+    sent_ += static_cast<double>(result.sent_bytes);
+    if (stages_->size() == whole_->size()) return;
+    for (const at::Tensor& weight : stage_->parameters()) {
+      sent_ += bytes_of_sum(static_cast<double>(weight.nbytes()), whole_->size() / stages_->size());
+    }
+  }
+  double bytes() const override { return sent_; }
+
+ private:
+  // Stages that take about as long, by the time of each layer's forward on rank 0.
+  std::vector<int> partition_of(const BenchNetwork& net, int stages) const {
+    const std::vector<models::Layer> layers = net.layers();
+    std::vector<double> costs;
+    {
+      const c10::AutoGradMode no_grad(false);
+      for (int round = 0; round < 2; ++round) {  // the first one prepares kernels
+        costs.clear();
+        Tensors tensors{net.images.narrow(0, 0, samples_)};
+        for (const models::Layer& layer : layers) {
+          const Stopwatch watch;
+          tensors = layer.forward(std::move(tensors));
+          costs.push_back(watch.seconds());
+        }
+      }
+    }
+    const at::Tensor all = at::tensor(costs, at::kDouble);
+    whole_->communicator().broadcast(all, 0);
+    return parallel::partition({all.const_data_ptr<double>(), costs.size()}, stages);
+  }
+
+  std::shared_ptr<World> whole_, stages_;
+  int64_t samples_ = 0, first_ = 0;
+  at::Tensor images_, labels_;
+  std::shared_ptr<models::Stage> stage_;
+  std::unique_ptr<optim::AnyOptimizer> optimizer_;
+  std::optional<parallel::Pipeline> pipeline_;
+  parallel::PipelineStep step_;
+  double sent_ = 0;
+};
+
+// AlexNet, whose two wide Linear layers are divided; all ranks compute its convolutions.
+class TensorForm final : public Form {
+ public:
+  TensorForm(const BenchOptions& options, const std::shared_ptr<World>& world)
+      : net_(network_of(options)), ranks_(world->size()) {
+    if (options.model != "alexnet") {
+      throw ConfigError("--form tensor: is of alexnet, whose Linear layers have most of its weights");
+    }
+    layers_ = net_.layers();
+    comm::Communicator& comm = world->communicator();
+    const auto linear = [this](size_t from_end) {
+      const auto& module = layers_[layers_.size() - from_end].modules[0];
+      return torch::nn::Linear(std::dynamic_pointer_cast<torch::nn::LinearImpl>(module));
+    };
+    wide_ = parallel::tensor::ColumnParallelLinear(linear(3), comm);
+    narrow_ = parallel::tensor::RowParallelLinear(linear(2), comm);
+    last_ = linear(1);
+    layers_.resize(layers_.size() - 3);
+    Tensors parameters;
+    for (const auto& layer : layers_) {
+      for (const auto& each : layer.modules[0]->parameters()) parameters.push_back(each);
+    }
+    for (const Tensors& more : {wide_->parameters(), narrow_->parameters(), last_->parameters()}) {
+      parameters.insert(parameters.end(), more.begin(), more.end());
+    }
+    net_.module.reset();
+    net_.forward = nullptr;
+    net_.layers = nullptr;
+    parameters_ = parameters;
+    optimizer_ = sgd_of(parameters);
+  }
+  void step() override {
+    for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+    at::Tensor x = models::run(layers_, net_.images);
+    if (x.size(2) != 6) x = at::adaptive_avg_pool2d(x, {6, 6});
+    x = at::dropout(x.flatten(1), 0.5, false);
+    const at::Tensor hidden = narrow_->forward(at::relu(wide_->forward(x)));
+    // A sum over ranks of the outputs, and in backward one of the inputs' gradients.
+    sent_ += bytes_of_sum(static_cast<double>(hidden.nbytes() + x.nbytes()), ranks_);
+    loss_of(last_->forward(at::relu(hidden)), net_.labels).backward();
+    optimizer_->update({});
+  }
+  double bytes() const override { return sent_; }
+
+ private:
+  BenchNetwork net_;
+  int ranks_;
+  std::vector<models::Layer> layers_;
+  parallel::tensor::ColumnParallelLinear wide_{nullptr};
+  parallel::tensor::RowParallelLinear narrow_{nullptr};
+  torch::nn::Linear last_{nullptr};
+  Tensors parameters_;
+  std::unique_ptr<optim::AnyOptimizer> optimizer_;
+  double sent_ = 0;
+};
+
+// All ranks but the last are workers; that one is the server, synchronous.
+class ServerForm final : public Form {
+ public:
+  ServerForm(const BenchOptions& options, const std::shared_ptr<World>& world) {
+    const int workers = world->size() - 1;
+    if (workers < 1) throw ConfigError("--form server: needs two processes, of which the last one is the server");
+    net_ = network_of(options);
+    is_server_ = world->rank() == workers;
+    std::string address;
+    if (is_server_) {
+      server_ = std::make_unique<parallel::ParameterServer>(
+          net_.module->parameters(),
+          parallel::ParameterServerOptions{.workers = workers, .optimizer_options = {{"lr", kLr}, {"momentum", 0.9}}});
+      address = server_->address();
+      thread_ = std::thread([this] { report_ = server_->serve(); });
+    }
+    address = comm::gather_texts(world->communicator(), address).back();
+    if (is_server_) return;
+    const int64_t own = options.batch_size / workers;
+    net_.images = net_.images.narrow(0, own * world->rank(), own);
+    net_.labels = net_.labels.narrow(0, own * world->rank(), own);
+    served_.emplace(net_.module->parameters(), std::vector{address}, parallel::ServedOptions{.worker = world->rank()});
+  }
+  ~ServerForm() override {
+    served_.reset();
+    if (thread_.joinable()) thread_.join();
+  }
+  void step() override {
+    if (is_server_) return;
+    served_->pull();
+    loss_of(net_.forward(net_.images), net_.labels).backward();
+    served_->push(net_.images.size(0));
+  }
+  // Of a worker; the server sends and receives as much as all of them.
+  double bytes() const override { return is_server_ ? 0 : static_cast<double>(served_->bytes()) / 2; }
+
+ private:
+  BenchNetwork net_;
+  bool is_server_ = false;
+  std::unique_ptr<parallel::ParameterServer> server_;
+  parallel::ServerReport report_;
+  std::thread thread_;
+  std::optional<parallel::ServedParameters> served_;
+};
+
+std::unique_ptr<Form> make_form(const BenchOptions& options, const std::shared_ptr<World>& world) {
+  if (options.form == "dp") {
+    if (world->size() > 1) throw ConfigError("--form dp: has replicas in one process; give --replicas, not --nproc");
+    return std::make_unique<ReplicasForm>(options);
+  }
+  if (options.replicas > 1) throw ConfigError("--replicas: goes with --form dp");
+  if (options.form == "pipeline" || options.form == "pipeline-ddp") {
+    return std::make_unique<PipelineForm>(options, world, options.form == "pipeline-ddp");
+  }
+  if (options.form == "tensor") return std::make_unique<TensorForm>(options, world);
+  if (options.form == "server") return std::make_unique<ServerForm>(options, world);
+  return std::make_unique<DataParallelForm>(options, world, options.form == "sharded");
+}
+
+double over_ranks(double value, comm::ReduceOp op, comm::Communicator& comm) {
+  const at::Tensor number = at::full({1}, value, at::kDouble);
+  comm.all_reduce(number, op);
+  return number.item<double>();
+}
+
+}  // namespace
+
+int bench_forms(const BenchOptions& options) {
+  const auto world = init();
+  comm::Communicator& comm = world->communicator();
+  const int cores = usable_cores();
+  // Replicas share the threads of their process.
+  at::set_num_threads(options.form == "dp" ? std::min(options.replicas, cores) : 1);
+  std::unique_ptr<Form> form = make_form(options, world);
+  Stopwatch watch;
+  form->step();
+  watch.restart();
+  form->step();
+  const double wanted = options.loading.seconds.value_or(4) / over_ranks(watch.seconds(), comm::ReduceOp::kMax, comm);
+  const auto steps = std::max(kLeastSteps, static_cast<int64_t>(wanted));
+  comm.barrier();
+  const double before = form->bytes(), cpu = cpu_seconds();
+  std::vector<double> times;
+  const Stopwatch all;
+  for (int64_t i = 0; i < steps; ++i) {
+    watch.restart();
+    form->step();
+    times.push_back(watch.seconds());
+  }
+  comm.barrier();
+  const double seconds = all.seconds();
+  const double sent = over_ranks((form->bytes() - before) / static_cast<double>(steps), comm::ReduceOp::kMax, comm);
+  const double busy = over_ranks(cpu_seconds() - cpu, comm::ReduceOp::kSum, comm) / seconds;
+  const double memory = over_ranks(megabytes_in("/proc/self/smaps_rollup", "Pss:"), comm::ReduceOp::kSum, comm);
+  const double step = over_ranks(median(times), comm::ReduceOp::kMax, comm);
+  form.reset();
+  comm.barrier();
+  if (world->rank() != 0) return 0;
+  const int used = std::min(cores, std::max(world->size(), options.replicas));
+  const nlohmann::ordered_json row = {
+      {"form", options.form},         {"model", options.model}, {"processes", world->size()},
+      {"replicas", options.replicas}, {"step_ms", step * 1e3},  {"samples_per_second", options.batch_size / step},
+      {"pss_mb_all", memory},         {"sent_mb", sent * 1e-6}, {"idle", std::max(0.0, 1 - busy / used)}};
+  print(options.json ? row.dump() + '\n'
+                     : cat(options.form, " of ", options.model, ": ", row["step_ms"].get<double>(), " ms a step, ",
+                           row["samples_per_second"].get<double>(), " samples/s, ", row["pss_mb_all"].get<double>(),
+                           " MB (PSS) together, at most ", row["sent_mb"].get<double>(), " MB sent by one, ",
+                           row["idle"].get<double>(), " of the cores idle\n"));
+  return 0;
+}
+
+}  // namespace lockstep::worker
