@@ -1,10 +1,14 @@
-// LeNet whose weights parameter servers keep, for workers that come and go. Each line is a process of its own:
+// LeNet whose weights parameter servers keep, for workers that come and go, each a process of its own. The server:
 //
-//   example_parameter_server serve 127.0.0.1:4000 4 async 8        (workers before the first step, sync or async,
-//   staleness) example_parameter_server work 0 4 127.0.0.1:4000 100 [DIR]    (its number of so many, servers, steps, a
-//   MNIST folder) example_parameter_server work 1 4 127.0.0.1:4000 100 [DIR] …
+//   example_parameter_server serve 127.0.0.1:4000 4 async 8
 //
-// Several servers share the weights: `serve 127.0.0.1:4001 4 async 8 1 2` is the second of two,
+// with four workers before the first step, of which none is more than eight steps ahead of the slowest one (or `sync`).
+// A worker, its number of so many, the servers, the steps, and a folder of MNIST's files (else digits drawn on the
+// spot):
+//
+//   example_parameter_server work 0 4 127.0.0.1:4000 100 [DIR]
+//
+// Several servers share the weights: `serve 127.0.0.1:4001 4 async 8 1 2` is the second of two, which workers know as
 // 127.0.0.1:4000,127.0.0.1:4001.
 #include "lockstep/parallel/server/parameter_server.h"
 

@@ -27,6 +27,7 @@ TRACED = 3  # steps
 
 # class, channels, classes, whether it labels pixels
 NETWORKS = {
+    "alexnet": (networks.AlexNet, 3, 1000, False),
     "lenet": (networks.LeNet, 1, 10, False),
     "resnet18": (networks.ResNet18, 3, 1000, False),
     "resnet50": (networks.ResNet50, 3, 1000, False),

@@ -97,6 +97,36 @@ class ResNet50(ResNet):
         super().__init__(Bottleneck, (3, 4, 6, 3), classes)
 
 
+class AlexNet(nn.Module):
+    def __init__(self, classes=1000):
+        super().__init__()
+        layers, inputs = [], 3
+        for outputs, kernel, stride, padding, pooled in (
+            (64, 11, 4, 2, True),
+            (192, 5, 1, 2, True),
+            (384, 3, 1, 1, False),
+            (256, 3, 1, 1, False),
+            (256, 3, 1, 1, True),
+        ):
+            layers += [nn.Conv2d(inputs, outputs, kernel, stride, padding), nn.ReLU(inplace=True)]
+            layers += [nn.MaxPool2d(3, 2)] if pooled else []
+            inputs = outputs
+        self.features = nn.Sequential(*layers)
+        self.avgpool = nn.AdaptiveAvgPool2d(6)
+        self.classifier = nn.Sequential(
+            nn.Dropout(),
+            nn.Linear(256 * 36, 4096),
+            nn.ReLU(inplace=True),
+            nn.Dropout(),
+            nn.Linear(4096, 4096),
+            nn.ReLU(inplace=True),
+            nn.Linear(4096, classes),
+        )
+
+    def forward(self, x):
+        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+
+
 def conv_norm_relu6(inputs, outputs, kernel, stride=1, groups=1):
     conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU6(inplace=True))

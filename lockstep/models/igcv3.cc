@@ -18,10 +18,10 @@ constexpr int64_t kFeatures = 1280;
 constexpr int64_t kGroups = 2;
 
 // Twice as many blocks as MobileNetV2's where a stage has several.
-struct Stage {
+struct Group {
   int64_t expand, channels, blocks, stride;  // the stride is the first block's
 };
-constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 4, 2},  {6, 32, 6, 2}, {6, 64, 8, 2},
+constexpr Group kGroups[] = {{1, 16, 1, 1}, {6, 24, 4, 2},  {6, 32, 6, 2}, {6, 64, 8, 2},
                              {6, 96, 6, 1}, {6, 160, 6, 2}, {6, 320, 1, 1}};
 
 }  // namespace
@@ -49,10 +49,10 @@ Igcv3Impl::Igcv3Impl(const Igcv3Options& options, uint64_t seed) {
   const auto add = [&](auto module) { return features->register_module(std::to_string(number++), module); };
   first_ = add(ConvNorm(kColors, kFirst, 3, 2));
   int64_t in = kFirst;
-  for (const Stage& stage : kStages) {
-    for (int64_t block = 0; block < stage.blocks; ++block) {
-      blocks_.push_back(add(InterleavedBlock(in, stage.channels, block == 0 ? stage.stride : 1, stage.expand)));
-      in = stage.channels;
+  for (const Group& group : kGroups) {
+    for (int64_t block = 0; block < group.blocks; ++block) {
+      blocks_.push_back(add(InterleavedBlock(in, group.channels, block == 0 ? group.stride : 1, group.expand)));
+      in = group.channels;
     }
   }
   last_ = add(ConvNorm(in, kFeatures, 1));
@@ -67,12 +67,23 @@ Igcv3Impl::Igcv3Impl(const Igcv3Options& options, uint64_t seed) {
   classifier_->bias.zero_();
 }
 
-at::Tensor Igcv3Impl::forward(const at::Tensor& images) {
-  check_images(kName, images, kColors);
-  at::Tensor x = first_->forward(images, Activation::kRelu6);
-  for (InterleavedBlock& block : blocks_) x = block->forward(x);
-  x = at::adaptive_avg_pool2d(last_->forward(x, Activation::kRelu6), {1, 1}).flatten(1);
-  return classifier_->forward(x);
+at::Tensor Igcv3Impl::forward(const at::Tensor& images) { return run(layers(), images); }
+
+std::vector<Layer> Igcv3Impl::layers() const {
+  std::vector<Layer> all;
+  all.push_back(layer_of(first_, [](ConvNorm& conv, const at::Tensor& images) {
+    check_images(kName, images, kColors);
+    return conv->forward(images, Activation::kRelu6);
+  }));
+  for (const InterleavedBlock& block : blocks_) {
+    all.push_back(layer_of(block, [](InterleavedBlock& own, const at::Tensor& x) { return own->forward(x); }));
+  }
+  all.push_back(layer_of(last_, [](ConvNorm& conv, const at::Tensor& x) {
+    return at::adaptive_avg_pool2d(conv->forward(x, Activation::kRelu6), {1, 1}).flatten(1);
+  }));
+  all.push_back(
+      layer_of(classifier_, [](torch::nn::Linear& linear, const at::Tensor& x) { return linear->forward(x); }));
+  return all;
 }
 
 }  // namespace lockstep::models

@@ -16,10 +16,10 @@ constexpr int64_t kColors = 3;
 constexpr int64_t kFirst = 24;
 constexpr int64_t kFeatures = 1024;
 
-struct Stage {
+struct Group {
   int64_t channels, units;  // the first unit halves the sides
 };
-constexpr Stage kStages[] = {{116, 4}, {232, 8}, {464, 4}};
+constexpr Group kGroups[] = {{116, 4}, {232, 8}, {464, 4}};
 
 }  // namespace
 
@@ -63,12 +63,12 @@ ShuffleNetV2Impl::ShuffleNetV2Impl(const ShuffleNetV2Options& options, uint64_t 
   first_ = register_module("conv1", ConvNorm(kColors, kFirst, 3, 2));
   int64_t in = kFirst;
   int number = 2;
-  for (const Stage& stage : kStages) {
+  for (const Group& group : kGroups) {
     const auto level = add_level(*this, "stage" + std::to_string(number++));
-    for (int64_t unit = 0; unit < stage.units; ++unit) {
+    for (int64_t unit = 0; unit < group.units; ++unit) {
       units_.push_back(
-          level->register_module(std::to_string(unit), ShuffleUnit(in, stage.channels, unit == 0 ? 2 : 1)));
-      in = stage.channels;
+          level->register_module(std::to_string(unit), ShuffleUnit(in, group.channels, unit == 0 ? 2 : 1)));
+      in = group.channels;
     }
   }
   last_ = register_module("conv5", ConvNorm(in, kFeatures, 1));
@@ -76,11 +76,22 @@ ShuffleNetV2Impl::ShuffleNetV2Impl(const ShuffleNetV2Options& options, uint64_t 
   draw_as_torch(*this, seed);
 }
 
-at::Tensor ShuffleNetV2Impl::forward(const at::Tensor& images) {
-  check_images(kName, images, kColors);
-  at::Tensor x = at::max_pool2d(first_->forward(images, Activation::kRelu), {3, 3}, {2, 2}, {1, 1});
-  for (ShuffleUnit& unit : units_) x = unit->forward(x);
-  return fc_->forward(at::adaptive_avg_pool2d(last_->forward(x, Activation::kRelu), {1, 1}).flatten(1));
+at::Tensor ShuffleNetV2Impl::forward(const at::Tensor& images) { return run(layers(), images); }
+
+std::vector<Layer> ShuffleNetV2Impl::layers() const {
+  std::vector<Layer> all;
+  all.push_back(layer_of(first_, [](ConvNorm& conv, const at::Tensor& images) {
+    check_images(kName, images, kColors);
+    return at::max_pool2d(conv->forward(images, Activation::kRelu), {3, 3}, {2, 2}, {1, 1});
+  }));
+  for (const ShuffleUnit& unit : units_) {
+    all.push_back(layer_of(unit, [](ShuffleUnit& own, const at::Tensor& x) { return own->forward(x); }));
+  }
+  all.push_back(layer_of(last_, [](ConvNorm& conv, const at::Tensor& x) {
+    return at::adaptive_avg_pool2d(conv->forward(x, Activation::kRelu), {1, 1}).flatten(1);
+  }));
+  all.push_back(layer_of(fc_, [](torch::nn::Linear& fc, const at::Tensor& x) { return fc->forward(x); }));
+  return all;
 }
 
 }  // namespace lockstep::models

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/models/layers.h"
+#include "lockstep/models/staged.h"
 
 namespace lockstep::models {
 
@@ -47,6 +48,8 @@ class ShuffleNetV2Impl : public torch::nn::Module {
   // [N, 3, H, W] -> logits [N, classes], in the images' dtype or, under autocast, in autocast's. Throws DataError for
   // images of another shape.
   at::Tensor forward(const at::Tensor& images);
+  // What forward() does, in layers.
+  std::vector<Layer> layers() const;
 
  private:
   ConvNorm first_{nullptr};

@@ -8,9 +8,11 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/models/alexnet.h"
+#include "lockstep/models/igcv3.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/models/mobilenet_v2.h"
 #include "lockstep/models/resnet.h"
+#include "lockstep/models/shufflenet_v2.h"
 #include "lockstep/models/unet.h"
 
 namespace lockstep::models {
@@ -53,6 +55,10 @@ TEST(Stage, NetworksInTwoAreWhole) {
   expect_whole(unet, at::rand({1, 3, 32, 32}));
   MobileNetV2 mobilenet(MobileNetV2Options{.classes = 4}, 1);
   expect_whole(mobilenet, at::rand({2, 3, 32, 32}));
+  ShuffleNetV2 shufflenet(ShuffleNetV2Options{.classes = 4}, 1);
+  expect_whole(shufflenet, at::rand({2, 3, 32, 32}));
+  Igcv3 igcv(Igcv3Options{.classes = 4}, 1);
+  expect_whole(igcv, at::rand({2, 3, 32, 32}));
   AlexNet alexnet(AlexNetOptions{.classes = 4}, 1);
   expect_whole(alexnet, at::rand({1, 3, 64, 64}));
 }

@@ -129,12 +129,14 @@ TEST(BenchForms, EachFormIsMeasured) {
 }
 
 TEST(BenchForms, WhatDoesNotGoTogetherIsNamed) {
-  const std::pair<Words, const char*> lines[] = {{{"tensor", "--nproc", "2"}, "--form tensor: is of alexnet"},
-                                                 {{"dp", "--nproc", "2"}, "--form dp: has replicas in one process"},
-                                                 {{"ddp", "--replicas", "2"}, "--replicas: goes with --form dp"},
-                                                 {{"pipeline-ddp", "--nproc", "3"}, "3 processes are no two pipelines"},
-                                                 {{"pipeline", "--nproc", "4"}, "pipeline: 4 stages of 3 layers"},
-                                                 {{"server"}, "--form server: needs two processes"}};
+  const std::pair<Words, const char*> lines[] = {
+      {{"tensor", "--nproc", "2"}, "--form tensor: is of alexnet"},
+      {{"dp", "--nproc", "2"}, "--form dp: has replicas in one process"},
+      {{"ddp", "--replicas", "2"}, "--replicas: goes with --form dp"},
+      {{"pipeline-ddp", "--nproc", "3"}, "3 processes are no two pipelines"},
+      {{"pipeline", "--nproc", "4"}, "pipeline: 4 stages of 3 layers"},
+      {{"ddp", "--nproc", "3", "--batch-size", "8"}, "--batch-size 8: --form ddp divides it by 3"},
+      {{"server"}, "--form server: needs two processes"}};
   for (const auto& [words, text] : lines) {
     const auto result = lockstep(Words{"bench", "forms", "--model", "lenet", "--form"} + words);
     EXPECT_EQ(result.exit_code, 2) << result.err;

@@ -143,7 +143,6 @@ class PipelineForm final : public Form {
     if (replicas) asked.replicas = std::make_shared<World>(world, world->communicator().make_group(others));
     const int pipelines = size / stages;
     samples_ = options.batch_size / pipelines / options.micro_batches;
-    if (samples_ < 1) throw ConfigError("--batch-size ", options.batch_size, ": less than a sample a micro-batch");
     step_.samples.assign(static_cast<size_t>(options.micro_batches), samples_);
     first_ = own * samples_ * options.micro_batches;
 
@@ -309,7 +308,18 @@ class ServerForm final : public Form {
   std::optional<parallel::ServedParameters> served_;
 };
 
+void check_batch(const BenchOptions& options, int ranks) {
+  int parts = options.form == "tensor" ? 1 : options.form == "dp" ? options.replicas : ranks;
+  if (options.form == "server") parts = std::max(1, ranks - 1);
+  if (options.form == "pipeline") parts = options.micro_batches;
+  if (options.form == "pipeline-ddp") parts = 2 * options.micro_batches;
+  if (options.batch_size % parts == 0) return;
+  throw ConfigError("--batch-size ", options.batch_size, ": --form ", options.form, " divides it by ", parts,
+                    "; give a multiple");
+}
+
 std::unique_ptr<Form> make_form(const BenchOptions& options, const std::shared_ptr<World>& world) {
+  check_batch(options, world->size());
   if (options.form == "dp") {
     if (world->size() > 1) throw ConfigError("--form dp: has replicas in one process; give --replicas, not --nproc");
     return std::make_unique<ReplicasForm>(options);

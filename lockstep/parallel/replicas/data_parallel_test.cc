@@ -188,6 +188,46 @@ TEST(DataParallel, TiedWeightsHaveOneGradient) {
   }
 }
 
+// Autograd gives both parameters one tensor, and with one sample a replica views of the incoming gradient.
+TEST(DataParallel, GradientsThatShareMemoryAreAddedOnce) {
+  struct SharedImpl : torch::nn::Cloneable<SharedImpl> {
+    SharedImpl() { SharedImpl::reset(); }
+    void reset() override {
+      a = register_parameter("a", at::zeros({3}));
+      b = register_parameter("b", at::zeros({3}));
+    }
+    at::Tensor forward(const at::Tensor& x) { return x + (a + b); }
+    at::Tensor a, b;
+  };
+  for (const size_t replicas : {1U, 2U, 4U}) {
+    auto net = std::make_shared<SharedImpl>();
+    DataParallel<SharedImpl> parallel(net, {.device_ids = on_cpu(replicas)});
+    const at::Tensor x = at::rand({4, 3}).requires_grad_(true), weight = at::arange(12, at::kFloat).view({4, 3});
+    (parallel(x) * weight).sum().backward();
+    EXPECT_TRUE(net->a.grad().equal(weight.sum(0)));
+    EXPECT_TRUE(net->b.grad().equal(weight.sum(0)));
+    EXPECT_TRUE(x.grad().equal(weight));
+  }
+}
+
+// The order of a GAN's discriminator: trained by one batch, frozen for another, one backward.
+TEST(DataParallel, EachForwardKeepsWhatItTrainedAndHow) {
+  std::vector<at::Tensor> gradients;
+  for (const bool wrapped : {false, true}) {
+    auto net = net_of();
+    net->eval();
+    DataParallel<NetImpl> parallel(net, {.device_ids = on_cpu(2)});
+    const auto forward = [&](const at::Tensor& x) { return wrapped ? parallel(x) : net->forward(x); };
+    const at::Tensor first = forward(images());
+    for (auto& parameter : net->parameters()) parameter.requires_grad_(false);
+    const at::Tensor second = forward(images().requires_grad_(true));
+    for (auto& parameter : net->parameters()) parameter.requires_grad_(true);
+    (first.sum() + second.sum()).backward();
+    gradients.push_back(net->linear->weight.grad());
+  }
+  EXPECT_LT((gradients[0] - gradients[1]).abs().max().item<double>(), 1e-5);
+}
+
 TEST(DataParallel, LateChangesAndFrozenWeightsAreTheNetworks) {
   auto net = net_of();
   DataParallel<NetImpl> parallel(net, {.device_ids = on_cpu(2)});
@@ -298,6 +338,58 @@ TEST(DataParallel, WhatCanNotBeRightIsNamed) {
   const auto same = [net](const at::Device&) { return net; };
   EXPECT_THAT(config([&] { DataParallel<NetImpl>(net, same, {.device_ids = on_cpu(2)}); }),
               HasSubstr("no network of its own"));
+}
+
+TEST(DataParallel, TensorsThatWouldGetNoGradientAreNamed) {
+  struct OddImpl : torch::nn::Cloneable<OddImpl> {
+    OddImpl() { OddImpl::reset(); }
+    void reset() override { linear = register_module("linear", torch::nn::Linear(4, 4)); }
+    at::Tensor forward(const at::Tensor& x, const Tensors& more) { return linear->forward(x) + more[0]; }
+    torch::nn::Linear linear{nullptr};
+  };
+  auto net = std::make_shared<OddImpl>();
+  DataParallel<OddImpl> parallel(net, {.device_ids = on_cpu(2)});
+  EXPECT_EQ(parallel(at::rand({2, 4}), Tensors{at::rand({4})}).size(0), 2);
+  EXPECT_THAT(text_of<ConfigError>([&] {
+                parallel(at::rand({2, 4}), Tensors{at::rand({4}).requires_grad_(true)});
+              }),
+              HasSubstr("the outputs depend on a tensor [4] that requires a gradient"));
+  net->linear = net->replace_module("linear", torch::nn::Linear(4, 4));
+  EXPECT_THAT(text_of<ConfigError>([&] {
+                parallel(at::rand({2, 4}), Tensors{at::rand({4})});
+              }),
+              HasSubstr("has other parameters or buffers than when it was wrapped"));
+}
+
+// A forward's recomputation is in the modes of that forward.
+TEST(DataParallel, AnEvaluationInBetweenChangesNothing) {
+  struct AgainImpl : torch::nn::Cloneable<AgainImpl> {
+    AgainImpl() { AgainImpl::reset(); }
+    void reset() override { linear = register_module("linear", torch::nn::Linear(6, 6)); }
+    at::Tensor forward(const at::Tensor& x) {
+      const auto part = [this](const at::Tensor& each) {
+        return at::dropout(linear->forward(each), 0.5, linear->is_training());
+      };
+      return nn::checkpoint(part, x);
+    }
+    torch::nn::Linear linear{nullptr};
+  };
+  std::vector<at::Tensor> gradients;
+  for (const bool evaluates : {false, true}) {
+    at::manual_seed(3);
+    auto net = std::make_shared<AgainImpl>();
+    DataParallel<AgainImpl> parallel(net, {.device_ids = on_cpu(2)});
+    const at::Tensor x = at::rand({8, 6}), output = parallel(x);
+    if (evaluates) {
+      const c10::AutoGradMode no_grad(false);
+      parallel.eval();
+      parallel(x);
+      parallel.train();
+    }
+    output.square().sum().backward();
+    gradients.push_back(net->linear->weight.grad());
+  }
+  EXPECT_TRUE(gradients[0].equal(gradients[1]));
 }
 
 TEST(DataParallel, ReplicasThatFailDoNotKeepOthersWaiting) {

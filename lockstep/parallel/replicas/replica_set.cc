@@ -17,6 +17,7 @@
 #include "lockstep/base/philox.h"
 #include "lockstep/comm/fold_tree.h"
 #include "lockstep/nn/thread_generator.h"
+#include "lockstep/parallel/gradients/graph_walk.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 
@@ -59,12 +60,15 @@ struct ReplicaCall : torch::CustomClassHolder {
                         "before");
     }
   }
+  // Throws ConfigError where a replica's outputs depend on a tensor whose gradient nobody would get.
+  void check_leaves(size_t number) const;
   // The gradients of all inputs, by replica, and of the network's parameters.
   Tensors backward(const Tensors& of_outputs);
   std::vector<Tensors> gradients(const Tensors& of_outputs, bool keep);
 
   std::shared_ptr<ReplicaSet> set;
   std::vector<Tensors> leaves, outputs;  // by replica
+  ReplicaSet::Modes modes;
   std::vector<int64_t> samples, versions;
   std::vector<at::Generator> generators;
   std::mutex mutex;
@@ -75,6 +79,14 @@ struct ReplicaCall : torch::CustomClassHolder {
 
 namespace {
 
+// autograd may give one tensor to several leaves, or a view of what it was given, or one value for many elements.
+Tensor own_copy(Tensor gradient) {
+  if (!gradient.defined() || gradient.is_sparse()) return gradient;
+  const bool is_own = gradient.use_count() == 1 && gradient.storage().use_count() == 1;
+  return is_own && gradient.is_non_overlapping_and_dense() ? gradient : gradient.clone();
+}
+
+// Of tensors that nobody else has.
 Tensor plus(const Tensor& a, Tensor b) {
   if (!a.defined()) return b;
   if (!b.defined()) return a;
@@ -155,11 +167,29 @@ std::vector<Tensors> ReplicaCall::gradients(const Tensors& of_outputs, bool keep
       const size_t inputs = leaves[number].size();
       for (size_t i = 0; i < all.size(); ++i) {
         const size_t place = places[i] < inputs ? places[i] : inputs + set->first_of_[places[i] - inputs];
-        found[number][place] = plus(found[number][place], std::move(all[i]));
+        Tensor own = std::move(all[i]);
+        if (place >= inputs) own = own_copy(std::move(own));
+        found[number][place] = plus(found[number][place], std::move(own));
       }
     });
   });
   return found;
+}
+
+void ReplicaCall::check_leaves(size_t number) const {
+  std::unordered_set<const c10::TensorImpl*> known;
+  for (const Tensor& leaf : leaves[number]) known.insert(leaf.unsafeGetTensorImpl());
+  for (const Tensor& parameter : set->replicas_[number].parameters) known.insert(parameter.unsafeGetTensorImpl());
+  for (const Tensor& output : outputs[number]) {
+    if (!output.defined()) throw ConfigError("DataParallel: forward returns an undefined tensor");
+    if (!output.requires_grad()) continue;
+    for (const Tensor& leaf : leaves_of(output)) {
+      if (known.contains(leaf.unsafeGetTensorImpl())) continue;
+      throw ConfigError("DataParallel: the outputs depend on a tensor ", leaf.sizes(),
+                        " that requires a gradient and is neither a tensor that forward() takes nor a parameter of ",
+                        set->network_->name(), ": it would get none; give it to forward(), register it, or detach it");
+    }
+  }
 }
 
 Tensors ReplicaCall::backward(const Tensors& of_outputs) {
@@ -168,14 +198,23 @@ Tensors ReplicaCall::backward(const Tensors& of_outputs) {
     throw ConfigError("DataParallel: a second backward of one forward; give the first one retain_graph = true");
   }
   check_unchanged();
-  std::vector<Tensors> found = gradients(of_outputs, keep);
+  const size_t replicas = outputs.size();
+  const ReplicaSet::Modes present = set->modes_;
+  set->set_modes(replicas, modes);
+  std::vector<Tensors> found;
+  try {
+    found = gradients(of_outputs, keep);
+  } catch (...) {
+    set->set_modes(replicas, present);
+    throw;
+  }
+  set->set_modes(replicas, present);
   used = !keep;
   const size_t inputs = leaves[0].size();
   Tensors all;
   for (Tensors& own : found)
     std::move(own.begin(), own.begin() + static_cast<int64_t>(inputs), std::back_inserter(all));
   Tensors sums(set->parameters_.size());
-  const size_t replicas = outputs.size();
   set->compute(replicas, [&](size_t number) {
     for (size_t i = number; i < sums.size(); i += replicas) sums[i] = folded(found, inputs + i, set->parameters_[i]);
   });
@@ -237,8 +276,37 @@ ReplicaSet::Replica ReplicaSet::make_replica(const Make& make, size_t number) co
   return replica;
 }
 
+void ReplicaSet::check_network() const {
+  const auto is_same = [](const Tensors& ours, const Tensors& theirs) {
+    return std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                      [](const Tensor& a, const Tensor& b) { return a.is_same(b); });
+  };
+  if (is_same(parameters_, network_->parameters()) && is_same(buffers_, network_->buffers())) return;
+  throw ConfigError("DataParallel: ", network_->name(),
+                    " has other parameters or buffers than when it was wrapped; make another DataParallel of it");
+}
+
+ReplicaSet::Modes ReplicaSet::modes() const {
+  Modes found;
+  for (const Tensor& parameter : parameters_) found.trained.push_back(parameter.requires_grad());
+  for (const auto& part : parts_) found.training.push_back(part->is_training());
+  return found;
+}
+
+void ReplicaSet::set_modes(size_t count, const Modes& modes) {
+  for (size_t i = 0; i < count; ++i) {
+    Replica& replica = replicas_[i];
+    for (size_t k = 0; k < parameters_.size(); ++k) replica.parameters[k].requires_grad_(modes.trained[k]);
+    for (size_t k = 0; k < parts_.size(); ++k) {
+      if (replica.parts[k]->is_training() != modes.training[k]) replica.parts[k]->train(modes.training[k]);
+    }
+  }
+  modes_ = modes;
+}
+
 // Gives the replicas the network's values and modes.
 void ReplicaSet::refresh(size_t count) {
+  check_network();
   const c10::AutoGradMode no_grad(false);
   for (size_t i = 0; i < count; ++i) {
     Replica& replica = replicas_[i];
@@ -251,18 +319,14 @@ void ReplicaSet::refresh(size_t count) {
       Tensor& own = replica.parameters[k];
       own.requires_grad_(false);
       own.set_data(whole.detach().to(devices_[i]));
-      own.requires_grad_(whole.requires_grad());
     }
     for (size_t k = 0; k < buffers_.size(); ++k) {
       const Tensor& whole = buffers_[k];
       replica.buffers[k].set_data(i == 0 ? whole.detach()
                                          : whole.detach().to(devices_[i], whole.scalar_type(), false, true));
     }
-    for (size_t k = 0; k < parts_.size(); ++k) {
-      if (replica.parts[k]->is_training() != parts_[k]->is_training())
-        replica.parts[k]->train(parts_[k]->is_training());
-    }
   }
+  set_modes(count, modes());
 }
 
 void ReplicaSet::compute(size_t count, const std::function<void(size_t)>& work) {
@@ -283,6 +347,7 @@ std::vector<Tensors> ReplicaSet::run(
   refresh(count);
   const auto call = c10::make_intrusive<ReplicaCall>();
   call->set = shared_from_this();
+  call->modes = modes_;
   call->outputs.resize(count);
   call->generators.resize(count);
   const bool with_graph = at::GradMode::is_enabled();
@@ -294,7 +359,10 @@ std::vector<Tensors> ReplicaSet::run(
   }
   for (const Tensor& parameter : parameters_) call->versions.push_back(parameter._version());
   compute(count, [&](size_t number) {
-    call->in_replica(number, [&] { call->outputs[number] = forward(*replicas_[number].module, call->leaves[number]); });
+    call->in_replica(number, [&] {
+      call->outputs[number] = forward(*replicas_[number].module, call->leaves[number]);
+      call->check_leaves(number);
+    });
   });
   for (size_t i = 1; i < count; ++i) {
     if (call->outputs[i].size() == call->outputs[0].size()) continue;

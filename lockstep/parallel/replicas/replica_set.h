@@ -37,6 +37,11 @@ class ReplicaSet : public std::enable_shared_from_this<ReplicaSet> {
 
  private:
   friend struct ReplicaCall;
+  // How a forward found the network.
+  struct Modes {
+    std::vector<bool> trained;   // by parameter: it requires a gradient
+    std::vector<bool> training;  // by part
+  };
   struct Replica {
     std::shared_ptr<torch::nn::Module> module;
     Tensors parameters, buffers;  // as the network's
@@ -44,7 +49,10 @@ class ReplicaSet : public std::enable_shared_from_this<ReplicaSet> {
   };
 
   Replica make_replica(const Make& make, size_t number) const;
+  void check_network() const;
   void refresh(size_t count);
+  Modes modes() const;
+  void set_modes(size_t count, const Modes& modes);
   void compute(size_t count, const std::function<void(size_t)>& work);
 
   std::shared_ptr<torch::nn::Module> network_;
@@ -54,6 +62,7 @@ class ReplicaSet : public std::enable_shared_from_this<ReplicaSet> {
   std::vector<size_t> first_of_;               // by parameter: the first one that is the same tensor (tied weights)
   std::vector<std::shared_ptr<torch::nn::Module>> parts_;
   std::vector<Replica> replicas_;
+  Modes modes_;  // the replicas'
   ReplicaThreads threads_;
 };
 

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/rendezvous/place/tcp_sockets.h"
 
@@ -22,7 +23,10 @@ Connection::Connection(Descriptor socket, OnWait on_wait)
     : socket_(std::move(socket)), on_wait_(std::move(on_wait)), peer_(rendezvous::peer_address(socket_)) {
   const int on = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  touch();
 }
+
+void Connection::touch() { moved_ns_ = monotonic_ns(); }
 
 void Connection::close_for_all() const { shutdown(socket_.get(), SHUT_RDWR); }
 
@@ -39,6 +43,7 @@ void Connection::write(std::span<const char> bytes) {
     if (sent > 0) {
       bytes = bytes.subspan(static_cast<size_t>(sent));
       bytes_ += static_cast<uint64_t>(sent);
+      touch();
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       wait_for(POLLOUT);
     } else if (errno != EINTR) {
@@ -47,10 +52,11 @@ void Connection::write(std::span<const char> bytes) {
   }
 }
 
-void Connection::send(MessageHead head, std::span<const char> bytes) {
-  head.bytes = bytes.size();
+void Connection::send(MessageHead head, std::span<const char> bytes, std::span<const char> more) {
+  head.bytes = bytes.size() + more.size();
   write({reinterpret_cast<const char*>(&head), sizeof head});
   write(bytes);
+  write(more);
 }
 
 void Connection::receive_bytes(std::span<char> to) {
@@ -59,6 +65,7 @@ void Connection::receive_bytes(std::span<char> to) {
     if (got > 0) {
       to = to.subspan(static_cast<size_t>(got));
       bytes_ += static_cast<uint64_t>(got);
+      touch();
     } else if (got == 0) {
       throw ConnectionLost{"it closed the connection"};
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {

@@ -18,7 +18,8 @@ enum class MessageKind : uint32_t {
   kPull,       // worker: weights of `clock` or later; clock < 0: the present ones
   kWait,       // server: other workers are waited for
   kWeights,    // server: fp32 of its part, and their clock
-  kPush,       // worker: the gradient's fp32 of the server's part, for `clock`, with its samples and the rate
+  kPush,       // worker: the gradient's fp32 of the server's part, and a byte for each piece that has one (not 0), for
+               // `clock`, with its samples and the rate
   kBye,        // worker
 };
 
@@ -45,7 +46,7 @@ class Connection {
   explicit Connection(Descriptor socket, OnWait on_wait = {});
 
   // Both throw ConnectionLost, and what on_wait throws.
-  void send(MessageHead head, std::span<const char> bytes = {});
+  void send(MessageHead head, std::span<const char> bytes = {}, std::span<const char> more = {});
   MessageHead receive();                              // the head alone
   void receive_bytes(std::span<char> to);             // that follow it
   std::string receive_text(const MessageHead& head);  // of at most a few kB
@@ -54,6 +55,9 @@ class Connection {
   void close_for_all() const;
   const std::string& peer() const { return peer_; }
   uint64_t bytes() const { return bytes_; }  // sent and received
+  // monotonic_ns() when bytes moved last, or at touch().
+  int64_t moved_ns() const { return moved_ns_; }
+  void touch();
 
  private:
   void wait_for(short events) const;
@@ -63,6 +67,7 @@ class Connection {
   OnWait on_wait_;
   std::string peer_;
   uint64_t bytes_ = 0;
+  int64_t moved_ns_ = 0;
 };
 
 inline std::span<const char> bytes_of(std::span<const float> values) {

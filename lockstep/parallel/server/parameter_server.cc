@@ -20,6 +20,7 @@ namespace lockstep::parallel {
 namespace {
 
 constexpr int kTick = 50;                              // milliseconds between looks at stop()
+constexpr std::chrono::milliseconds kLeaving{1000};    // that a worker who comes again waits for its own end
 constexpr std::chrono::milliseconds kSignOfLife{500};  // to a worker that waits
 
 struct Stopped {};
@@ -38,10 +39,10 @@ ParameterServer::ParameterServer(const std::vector<at::Tensor>& parameters, cons
   if (options.workers < 1) throw ConfigError("parameter server: ", options.workers, " workers; at least one is needed");
   if (options.staleness < 0) throw ConfigError("parameter server: a staleness of ", options.staleness, "; 0 or more");
   part_.take(parameters, weights_);
-  std::vector<at::Tensor> pieces = part_.pieces_of(weights_);
-  const std::vector<at::Tensor> gradients = part_.pieces_of(gradient_);
-  for (size_t i = 0; i < pieces.size(); ++i) pieces[i].requires_grad_(true).mutable_grad() = gradients[i];
-  optimizer_ = optim::make_optimizer(options.optimizer, pieces, options.optimizer_options);
+  pieces_ = part_.pieces_of(weights_);
+  gradients_ = part_.pieces_of(gradient_);
+  for (at::Tensor& piece : pieces_) piece.requires_grad_(true);
+  optimizer_ = optim::make_optimizer(options.optimizer, pieces_, options.optimizer_options);
   if (!optimizer_->elementwise()) {
     throw ConfigError("parameter server: ", optimizer_->name(),
                       " takes norms of whole parameters, and servers have parts of them; take sgd, adam or adamw");
@@ -56,7 +57,7 @@ ParameterServer::ParameterServer(const std::vector<at::Tensor>& parameters, cons
 
 ParameterServer::~ParameterServer() {
   stop();
-  for (auto& thread : threads_) thread.join();
+  for (Talk& talk : talks_) talk.thread.join();
 }
 
 std::string ParameterServer::address() const { return cat(options_.host, ':', rendezvous::port_of(listener_)); }
@@ -64,22 +65,39 @@ std::string ParameterServer::address() const { return cat(options_.host, ':', re
 ServerReport ParameterServer::serve() {
   const auto is_over = [this] {
     const std::lock_guard lock(mutex_);
-    return stopping_ || (report_.workers >= options_.workers && workers_.empty());
+    return stopping_ || (started_ && workers_.empty());
   };
   while (!is_over()) {
+    join_ended();
     pollfd state{.fd = listener_.get(), .events = POLLIN, .revents = 0};
     if (poll(&state, 1, kTick) <= 0) continue;
     Descriptor socket = rendezvous::accept_on(listener_);
-    if (!socket) continue;
-    const SigpipeBlocked blocked;
-    const auto connection = std::make_shared<Connection>(std::move(socket), [this] { check_open(); });
-    threads_.emplace_back([this, connection] { talk(connection); });
+    if (socket) begin_talk(std::move(socket));
   }
   stop();
-  for (auto& thread : threads_) thread.join();
-  threads_.clear();
+  for (Talk& talk : talks_) talk.thread.join();
+  talks_.clear();
   const std::lock_guard lock(mutex_);
   return report_;
+}
+
+void ParameterServer::begin_talk(Descriptor socket) {
+  const SigpipeBlocked blocked;
+  const auto connection = std::make_shared<Connection>(std::move(socket), [this] { check_open(); });
+  const auto has_ended = std::make_shared<std::atomic<bool>>(false);
+  talks_.push_back({std::thread([this, connection, has_ended] {
+                      talk(connection);
+                      *has_ended = true;
+                    }),
+                    has_ended});
+}
+
+void ParameterServer::join_ended() {
+  std::erase_if(talks_, [](Talk& talk) {
+    if (!*talk.has_ended) return false;
+    talk.thread.join();
+    return true;
+  });
 }
 
 void ParameterServer::stop() {
@@ -98,7 +116,7 @@ void ParameterServer::talk(const std::shared_ptr<Connection>& connection) {
   int number = -1;
   std::string why;
   try {
-    number = enter(connection);
+    enter(connection, number);
     if (number >= 0) talk_to(number, *connection);
   } catch (const ConnectionLost& lost) {
     why = lost.why;
@@ -108,7 +126,7 @@ void ParameterServer::talk(const std::shared_ptr<Connection>& connection) {
     why = error.what();
     try {
       connection->send({.kind = MessageKind::kRefused}, bytes_of(why));
-    } catch (const ConnectionLost&) {
+    } catch (...) {  // it is gone as well, or the server ends
     }
   }
   const std::lock_guard lock(mutex_);
@@ -116,32 +134,33 @@ void ParameterServer::talk(const std::shared_ptr<Connection>& connection) {
   if (number >= 0) leave(number, why);
 }
 
-// Returns the worker's number; -1 for one that is refused.
-int ParameterServer::enter(const std::shared_ptr<Connection>& connection) {
+// Sets the worker's number, and leaves it as it is for one that is refused.
+void ParameterServer::enter(const std::shared_ptr<Connection>& connection, int& number) {
   const MessageHead hello = connection->receive();
   if (hello.kind != MessageKind::kHello) throw ConnectionLost{"it is no worker"};
   const std::string theirs = connection->receive_text(hello);
-  const auto number = static_cast<int>(hello.clock);
+  const auto asked = static_cast<int>(hello.clock);
   std::string refused;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    // One that has just left may be on its way out.
+    changed_.wait_for(lock, kLeaving, [&] { return stopping_ || !workers_.contains(asked); });
+    if (stopping_) throw Stopped();
     if (theirs != part_.text()) {
       refused = cat("the worker has ", theirs, "; this is ", part_.text());
-    } else if (workers_.contains(number)) {
-      refused = cat("a worker ", number, " is here already, from ", workers_.at(number).connection->peer());
+    } else if (workers_.contains(asked)) {
+      refused = cat("a worker ", asked, " is here already, from ", workers_.at(asked).connection->peer());
     } else {
       const int64_t clock = options_.synchronous || workers_.empty() ? clock_ : slowest();
-      workers_[number] = {.connection = connection, .clock = clock, .is_away = true};
+      workers_[asked] = {.connection = connection, .clock = clock, .is_away = true};
+      number = asked;
       ++report_.workers;
+      started_ = started_ || std::ssize(workers_) >= options_.workers;
       changed_.notify_all();
     }
   }
-  if (!refused.empty()) {
-    connection->send({.kind = MessageKind::kRefused}, bytes_of(refused));
-    return -1;
-  }
+  if (!refused.empty()) return connection->send({.kind = MessageKind::kRefused}, bytes_of(refused));
   connection->send({.kind = MessageKind::kWelcome});
-  return number;
 }
 
 void ParameterServer::talk_to(int number, Connection& connection) {
@@ -153,10 +172,12 @@ void ParameterServer::talk_to(int number, Connection& connection) {
     if (head.kind == MessageKind::kPull) {
       const int64_t clock = pull(number, head.clock, connection, weights);
       connection.send({.kind = MessageKind::kWeights, .clock = clock}, bytes_of(values_of(weights)));
-    } else if (head.kind == MessageKind::kPush && head.bytes == weights_.nbytes()) {
-      const at::Tensor gradient = at::empty_like(weights_);
-      connection.receive_bytes(bytes_of(values_of(gradient)));
-      push(number, head, gradient);
+    } else if (head.kind == MessageKind::kPush && head.bytes == weights_.nbytes() + part_.pieces()) {
+      Pushed pushed{.gradient = at::empty_like(weights_), .samples = head.samples, .lr = head.lr};
+      connection.receive_bytes(bytes_of(values_of(pushed.gradient)));
+      pushed.present.resize(part_.pieces());
+      connection.receive_bytes({pushed.present.data(), pushed.present.size()});
+      push(number, head, std::move(pushed));
     } else {
       throw ConnectionLost{"it speaks another protocol"};
     }
@@ -181,7 +202,7 @@ int64_t ParameterServer::slowest() const {
 }
 
 bool ParameterServer::may_go(int64_t clock) const {
-  if (report_.workers < options_.workers) return false;
+  if (!started_) return false;
   return options_.synchronous ? clock_ >= clock : clock - slowest() <= options_.staleness;
 }
 
@@ -211,9 +232,9 @@ int64_t ParameterServer::pull(int number, int64_t clock, Connection& connection,
 
 // Ends the connections of workers for which others wait. With the mutex held.
 void ParameterServer::drop_those_waited_for(const std::string& why) {
-  if (report_.workers < options_.workers) {
-    throw CommError("parameter server ", options_.server, ": ", report_.workers, " of ", options_.workers,
-                    " workers have come in ", options_.patience.count(), " ms; start the others, or ask for fewer");
+  if (!started_) {
+    throw CommError("parameter server ", options_.server, ": ", workers_.size(), " of ", options_.workers,
+                    " workers are here after ", options_.patience.count(), " ms; start the others, or ask for fewer");
   }
   const int64_t least = slowest();
   for (auto& [number, worker] : workers_) {
@@ -224,16 +245,15 @@ void ParameterServer::drop_those_waited_for(const std::string& why) {
   }
 }
 
-void ParameterServer::push(int number, const MessageHead& head, at::Tensor gradient) {
+void ParameterServer::push(int number, const MessageHead& head, Pushed pushed) {
   const std::lock_guard lock(mutex_);
   Worker& own = workers_.at(number);
-  own.is_away = false;
   if (!options_.synchronous) {
     own.clock = head.clock + 1;
     clock_ = std::max(clock_, own.clock);
-    update(gradient, head.lr);
+    if (pushed.samples > 0) update(pushed);
   } else if (head.clock == clock_) {
-    pushed_[number] = {.gradient = std::move(gradient), .samples = head.samples, .lr = head.lr};
+    pushed_[number] = std::move(pushed);
     own.clock = head.clock + 1;
     complete_step();
   } else {
@@ -244,27 +264,36 @@ void ParameterServer::push(int number, const MessageHead& head, at::Tensor gradi
 
 // Makes the step under way once all workers of it have pushed. With the mutex held.
 void ParameterServer::complete_step() {
-  if (pushed_.empty() || report_.workers < options_.workers || slowest() < clock_) return;
+  if (pushed_.empty() || !started_ || slowest() < clock_) return;
   if (std::any_of(workers_.begin(), workers_.end(), [this](const auto& each) { return each.second.clock == clock_; })) {
     return;
   }
-  double samples = 0;
-  for (const auto& [number, pushed] : pushed_) samples += pushed.samples;
+  Pushed all{
+      .gradient = {}, .present = std::string(part_.pieces(), '\0'), .samples = 0, .lr = pushed_.begin()->second.lr};
+  for (const auto& [number, pushed] : pushed_) all.samples += pushed.samples;
   comm::LeafFold<at::Tensor> fold;
   const auto plus = [](const at::Tensor& a, const at::Tensor& b) { return b.add_(a); };
-  for (auto& [number, pushed] : pushed_) fold.push(pushed.gradient.mul_(pushed.samples / samples), plus);
-  const double lr = pushed_.begin()->second.lr;
-  const at::Tensor sum = fold.finish(plus);
+  for (auto& [number, pushed] : pushed_) {
+    if (pushed.samples == 0) continue;
+    fold.push(pushed.gradient.mul_(pushed.samples / all.samples), plus);
+    for (size_t i = 0; i < all.present.size(); ++i) all.present[i] = all.present[i] | pushed.present[i];
+  }
   pushed_.clear();
-  update(sum, lr);
+  if (all.samples > 0) {
+    all.gradient = fold.finish(plus);
+    update(all);
+  }
   ++clock_;
   changed_.notify_all();
 }
 
-void ParameterServer::update(const at::Tensor& gradient, double lr) {
+void ParameterServer::update(const Pushed& pushed) {
   const c10::AutoGradMode no_grad(false);
-  gradient_.copy_(gradient);
-  if (!std::isnan(lr)) optimizer_->set_lr(lr);
+  gradient_.copy_(pushed.gradient);
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    pieces_[i].mutable_grad() = pushed.present[i] != 0 ? gradients_[i] : at::Tensor();
+  }
+  if (!std::isnan(pushed.lr)) optimizer_->set_lr(pushed.lr);
   optimizer_->update({});
   ++report_.updates;
 }

@@ -12,6 +12,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -34,7 +35,7 @@ struct ParameterServerOptions {
   int server = 0, servers = 1;  // this one's number, and how many share the weights
   std::string host = "127.0.0.1";
   int port = 0;     // 0: one that is free
-  int workers = 1;  // before so many have come, no step is made
+  int workers = 1;  // before so many are here at once, no step is made
   // true: a step is the mean over all workers' samples, as in data parallelism. false: each gradient is a step.
   bool synchronous = true;
   // Asynchronous: how many steps a worker may be ahead of the slowest one (Ho et al., "More effective distributed ML
@@ -75,18 +76,26 @@ class ParameterServer {
   };
   struct Pushed {
     at::Tensor gradient;
+    std::string present = {};  // by piece: not 0 where it has a gradient
     double samples = 0, lr = 0;
   };
+  // A connection's thread.
+  struct Talk {
+    std::thread thread;
+    std::shared_ptr<std::atomic<bool>> has_ended;
+  };
 
+  void begin_talk(Descriptor socket);
+  void join_ended();
   void talk(const std::shared_ptr<Connection>& connection);
-  int enter(const std::shared_ptr<Connection>& connection);
+  void enter(const std::shared_ptr<Connection>& connection, int& number);
   void talk_to(int number, Connection& connection);
   void leave(int number, const std::string& why);
-  void push(int number, const MessageHead& head, at::Tensor gradient);
+  void push(int number, const MessageHead& head, Pushed pushed);
   int64_t pull(int number, int64_t clock, Connection& connection, const at::Tensor& to);
   bool may_go(int64_t clock) const;
   void complete_step();
-  void update(const at::Tensor& gradient, double lr);
+  void update(const Pushed& pushed);
   int64_t slowest() const;
   void drop_those_waited_for(const std::string& why);
   void check_open() const;
@@ -94,7 +103,8 @@ class ParameterServer {
   ParameterServerOptions options_;
   Logger log_ = Logger::from_environment("");
   ServedPart part_;
-  at::Tensor weights_, gradient_;  // flat; the optimizer's parameters and their gradients are views of them
+  at::Tensor weights_, gradient_;  // flat, of which these are views: the optimizer's parameters, and their gradients
+  std::vector<at::Tensor> pieces_, gradients_;
   std::unique_ptr<optim::FusedOptimizer> optimizer_;
   Descriptor listener_;
 
@@ -103,9 +113,10 @@ class ParameterServer {
   std::map<int, Worker> workers_;  // by number: those that are here
   std::map<int, Pushed> pushed_;   // by worker: for the step under way
   int64_t clock_ = 0;              // synchronous: the step under way; asynchronous: the most that a worker has made
+  bool started_ = false;           // as many workers as were asked for have been here at once
   bool stopping_ = false;
   ServerReport report_;
-  std::vector<std::thread> threads_;
+  std::vector<Talk> talks_;  // of the thread that serves
 };
 
 }  // namespace lockstep::parallel

@@ -217,6 +217,100 @@ TEST(ParameterServer, WorkersComeAndGo) {
   }
 }
 
+TEST(ParameterServer, FrozenAndUnusedWeightsStayAsTheyAre) {
+  struct PartlyImpl : torch::nn::Module {
+    PartlyImpl() {
+      used = register_module("used", torch::nn::Linear(4, 3));
+      frozen = register_module("frozen", torch::nn::Linear(4, 3));
+      unused = register_module("unused", torch::nn::Linear(4, 3));
+      for (auto& parameter : frozen->parameters()) parameter.requires_grad_(false);
+    }
+    torch::nn::Linear used{nullptr}, frozen{nullptr}, unused{nullptr};
+  };
+  at::manual_seed(1);
+  const PartlyImpl first;
+  std::vector<std::unique_ptr<ParameterServer>> servers;
+  std::vector<std::string> addresses;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    servers.push_back(std::make_unique<ParameterServer>(
+        first.parameters(),
+        ParameterServerOptions{.server = i, .servers = 2, .optimizer = "adamw", .optimizer_options = {{"lr", 0.1}}}));
+    addresses.push_back(servers.back()->address());
+    threads.emplace_back([&, i] { servers[static_cast<size_t>(i)]->serve(); });
+  }
+  {
+    at::manual_seed(1);
+    PartlyImpl net;
+    ServedParameters served(net.parameters(), addresses);
+    for (int64_t step = 0; step < 10; ++step) {
+      served.pull();
+      loss_of(net.used, batch_of(step, 0)).backward();
+      served.push(2);
+    }
+    served.pull();
+    EXPECT_FALSE(net.used->weight.equal(first.used->weight));
+    EXPECT_TRUE(net.frozen->weight.equal(first.frozen->weight));
+    EXPECT_TRUE(net.unused->weight.equal(first.unused->weight));
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(ParameterServer, AWorkerWithoutSamplesGoesOnWithTheOthers) {
+  for (const bool synchronous : {true, false}) {
+    Servers all(1, {.workers = 2, .synchronous = synchronous, .staleness = 0, .optimizer_options = {{"lr", 1}}});
+    const at::Tensor start = net_of()->bias.detach().clone();
+    with_workers(2, [&](int worker) {
+      torch::nn::Linear net(4, 3);
+      ServedParameters served(net->parameters(), all.addresses(), {.worker = worker});
+      for (int step = 0; step < 4; ++step) {
+        EXPECT_EQ(served.pull(), step);
+        if (worker == 0) net->bias.mutable_grad() = at::ones({3});
+        served.push(worker == 0 ? 2 : 0);
+      }
+      served.pull();
+      EXPECT_LT((net->bias - (start - 4)).abs().max().item<double>(), 1e-6);
+    });
+  }
+}
+
+// The worker that comes again is one, not two.
+TEST(ParameterServer, BeginsOnceAllAreHereAtOnce) {
+  Servers all(1, {.workers = 2});
+  auto net = net_of();
+  for (int i = 0; i < 20; ++i) ServedParameters(net->parameters(), all.addresses());
+  std::atomic<bool> second = false;
+  with_workers(2, [&](int worker) {
+    auto own = net_of();
+    if (worker == 1) std::this_thread::sleep_for(milliseconds(300));
+    if (worker == 1) second = true;
+    ServedParameters served(own->parameters(), all.addresses(), {.worker = worker});
+    served.pull();
+    EXPECT_TRUE(second);
+    loss_of(own, batch_of(0, worker)).backward();
+    served.push(2);
+  });
+  EXPECT_EQ(all.reports()[0].updates, 1);
+}
+
+TEST(ParameterServer, AWorkerThatStandsStillAfterItsPushIsDropped) {
+  for (const bool synchronous : {true, false}) {
+    Servers all(1, {.workers = 2, .synchronous = synchronous, .staleness = 1, .patience = milliseconds(300)});
+    std::barrier<> end(2);
+    with_workers(2, [&](int worker) {
+      auto net = net_of();
+      ServedParameters served(net->parameters(), all.addresses(), {.worker = worker});
+      for (int64_t step = 0; step < (worker == 0 ? 6 : 1); ++step) {
+        served.pull();
+        loss_of(net, batch_of(step, worker)).backward();
+        served.push(2);
+      }
+      end.arrive_and_wait();
+    });
+    EXPECT_EQ(all.reports()[0].lost, 1);
+  }
+}
+
 TEST(ParameterServer, AWorkerThatStandsStillIsDropped) {
   for (const bool synchronous : {true, false}) {
     Servers all(1, {.workers = 2, .synchronous = synchronous, .staleness = 1, .patience = milliseconds(300)});
@@ -249,7 +343,7 @@ TEST(ParameterServer, WhatCanNotBeRightIsNamed) {
   const auto parameters = net->parameters();
   const auto config = [](const std::function<void()>& call) { return text_of<ConfigError>(call); };
   EXPECT_THAT(config([&] { ParameterServer(parameters, {.server = 0, .servers = 20}); }),
-              HasSubstr("parameter server 0 of 20: there are 15 weights"));
+              HasSubstr("parameter server 0 of 20: there are 15 weights that are trained"));
   EXPECT_THAT(config([&] { ParameterServer(parameters, {.optimizer = "lamb"}); }), HasSubstr("lamb takes norms"));
   EXPECT_THAT(config([&] { ParameterServer(parameters, {.workers = 0}); }), HasSubstr("0 workers"));
   EXPECT_THAT(config([&] { ParameterServer(parameters, {.host = "192.0.2.1"}).address(); }),
@@ -262,7 +356,7 @@ TEST(ParameterServer, WhatCanNotBeRightIsNamed) {
   ServedParameters first(parameters, all.addresses());
   EXPECT_THAT(config([&] { ServedParameters(parameters, all.addresses()); }), HasSubstr("a worker 0 is here already"));
   EXPECT_THAT(config([&] { first.push(1); }), HasSubstr("a push without a pull"));
-  EXPECT_THAT(text_of<CommError>([&] { first.pull(); }), HasSubstr("1 of 2 workers have come"));
+  EXPECT_THAT(text_of<CommError>([&] { first.pull(); }), HasSubstr("1 of 2 workers are here"));
 }
 
 TEST(ParameterServer, AServerThatIsNotThereOrGoesIsNamed) {

@@ -49,7 +49,7 @@ ServedParameters::~ServedParameters() {
 template <typename Call>
 void ServedParameters::with(Server& server, const char* doing, const Call& call) {
   const auto number = &server - servers_.data();
-  waiting_since_ = monotonic_ns();
+  if (server.connection) server.connection->touch();
   try {
     call();
   } catch (const ConnectionLost& lost) {
@@ -73,7 +73,7 @@ void ServedParameters::connect(Server& server, const ServedOptions& options) {
     std::this_thread::sleep_for(std::min(kRetry, deadline.left_ms()));
   }
   server.connection = std::make_unique<Connection>(std::move(socket.descriptor), [this, &server] {
-    if (monotonic_ns() - waiting_since_ < std::chrono::nanoseconds(patience_).count()) return;
+    if (monotonic_ns() - server.connection->moved_ns() < std::chrono::nanoseconds(patience_).count()) return;
     throw CommError("parameter server ", &server - servers_.data(), " of ", servers_.size(), " (", server.address,
                     ") has said nothing to worker ", worker_, " for ", patience_.count(), " ms");
   });
@@ -102,7 +102,7 @@ int64_t ServedParameters::pull() {
       with(servers_[i], "pulled", [&] {
         Connection& connection = *servers_[i].connection;
         MessageHead head = connection.receive();
-        for (; head.kind == MessageKind::kWait; head = connection.receive()) waiting_since_ = monotonic_ns();
+        while (head.kind == MessageKind::kWait) head = connection.receive();
         if (head.kind == MessageKind::kRefused) throw ConnectionLost{connection.receive_text(head)};
         if (head.kind != MessageKind::kWeights || head.bytes != servers_[i].flat.nbytes()) {
           throw ConnectionLost{"it speaks another protocol"};
@@ -122,13 +122,13 @@ int64_t ServedParameters::pull() {
 
 void ServedParameters::push(int64_t samples, double lr) {
   if (!may_push_) throw ConfigError("parameter servers: a push without a pull before it, whose weights it would be of");
-  if (samples < 1) throw ConfigError("parameter servers: a push of ", samples, " samples; leave it out");
+  if (samples < 0) throw ConfigError("parameter servers: a push of ", samples, " samples");
   for (Server& server : servers_) {
-    server.part.take_gradients(parameters_, server.flat);
+    const std::string present = server.part.take_gradients(parameters_, server.flat);
     with(server, "pushed", [&] {
       server.connection->send(
           {.kind = MessageKind::kPush, .clock = clock_, .samples = static_cast<double>(samples), .lr = lr},
-          bytes_of(values_of(server.flat)));
+          bytes_of(values_of(server.flat)), bytes_of(present));
     });
   }
   may_push_ = false;

@@ -40,8 +40,9 @@ class ServedParameters {
   // synchronous servers' after every worker's last push, asynchronous ones' at once, unless this worker is too far
   // ahead. Drops .grad. Returns the step's number. Throws CommError for a server that is gone.
   int64_t pull();
-  // Sends .grad, a mean over so many samples, for the step of the last pull(). `lr`: the rate of this step; NaN: as it
-  // is. Throws as pull(), and ConfigError for a second push without a pull between.
+  // Sends .grad, a mean over so many samples, for the step of the last pull(). Of 0 samples it counts nothing, so that
+  // a worker without some goes on with the others. `lr`: the rate of this step; NaN: as it is. Throws as pull(), and
+  // ConfigError for a second push without a pull between.
   void push(int64_t samples, double lr = std::numeric_limits<double>::quiet_NaN());
 
   uint64_t bytes() const;  // sent and received
@@ -64,7 +65,6 @@ class ServedParameters {
   int64_t clock_ = -1;
   bool may_push_ = false;
   std::chrono::milliseconds patience_;
-  int64_t waiting_since_ = 0;
 };
 
 }  // namespace lockstep::parallel

@@ -14,17 +14,18 @@ ServedPart::ServedPart(const std::vector<at::Tensor>& parameters, int server, in
   int64_t total = 0;
   uint64_t hash = kFnvSeed;
   for (const at::Tensor& parameter : parameters) {
-    total += parameter.numel();
+    total += parameter.requires_grad() ? parameter.numel() : 0;
     for (const int64_t size : parameter.sizes()) hash = fnv1a(hash, static_cast<uint64_t>(size));
-    hash = fnv1a(hash, uint64_t{0});
+    hash = fnv1a(hash, uint64_t{parameter.requires_grad() ? 1U : 2U});
   }
   const int64_t first = total * server / servers, last = total * (server + 1) / servers;
   if (first == last) {
     throw ConfigError("parameter server ", server, " of ", servers, ": there are ", total,
-                      " weights, and none is left for it; use fewer servers");
+                      " weights that are trained, and none is left for it; use fewer servers");
   }
   int64_t begin = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!parameters[i].requires_grad()) continue;
     const int64_t end = begin + parameters[i].numel();
     const int64_t from = std::max(first, begin), to = std::min(last, end);
     if (from < to) pieces_.push_back({.parameter = i, .from = from - begin, .count = to - from, .at = from - first});
@@ -49,10 +50,12 @@ void ServedPart::take(const std::vector<at::Tensor>& parameters, const at::Tenso
   }
 }
 
-void ServedPart::take_gradients(const std::vector<at::Tensor>& parameters, const at::Tensor& flat) const {
+std::string ServedPart::take_gradients(const std::vector<at::Tensor>& parameters, const at::Tensor& flat) const {
   const c10::AutoGradMode no_grad(false);
+  std::string present;
   for (const Piece& piece : pieces_) {
     const at::Tensor own = flat.narrow(0, piece.at, piece.count), gradient = parameters[piece.parameter].grad();
+    present += gradient.defined() ? '\1' : '\0';
     if (!gradient.defined()) {
       own.zero_();
     } else if (gradient.is_sparse()) {
@@ -61,6 +64,7 @@ void ServedPart::take_gradients(const std::vector<at::Tensor>& parameters, const
       own.copy_(gradient.reshape(-1).narrow(0, piece.from, piece.count));
     }
   }
+  return present;
 }
 
 void ServedPart::give(const std::vector<at::Tensor>& parameters, const at::Tensor& flat) const {

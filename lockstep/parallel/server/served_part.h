@@ -10,7 +10,8 @@
 
 namespace lockstep::parallel {
 
-// A range of elements of all parameters, one after the other, which is cut into parts of nearly equal numbers.
+// A range of elements of all parameters that are trained, one after the other, which is cut into parts of nearly equal
+// numbers. Frozen ones are each worker's own.
 class ServedPart {
  public:
   // Throws ConfigError for a part without elements, which names the server.
@@ -22,9 +23,11 @@ class ServedPart {
 
   // fp32 pieces of a flat tensor of elements(), one for each parameter that the part reaches into.
   std::vector<at::Tensor> pieces_of(const at::Tensor& flat) const;
-  // Copies between a flat fp32 tensor on the CPU and the parameters, or their gradients; 0 for those that have none.
+  size_t pieces() const { return pieces_.size(); }
+  // Copies between a flat fp32 tensor on the CPU and the parameters, or their gradients. The latter returns a byte for
+  // each piece, 0 for one without a gradient.
   void take(const std::vector<at::Tensor>& parameters, const at::Tensor& flat) const;
-  void take_gradients(const std::vector<at::Tensor>& parameters, const at::Tensor& flat) const;
+  std::string take_gradients(const std::vector<at::Tensor>& parameters, const at::Tensor& flat) const;
   void give(const std::vector<at::Tensor>& parameters, const at::Tensor& flat) const;
 
  private:
