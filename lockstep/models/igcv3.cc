@@ -18,11 +18,11 @@ constexpr int64_t kFeatures = 1280;
 constexpr int64_t kGroups = 2;
 
 // Twice as many blocks as MobileNetV2's where a stage has several.
-struct Group {
+struct Blocks {
   int64_t expand, channels, blocks, stride;  // the stride is the first block's
 };
-constexpr Group kGroups[] = {{1, 16, 1, 1}, {6, 24, 4, 2},  {6, 32, 6, 2}, {6, 64, 8, 2},
-                             {6, 96, 6, 1}, {6, 160, 6, 2}, {6, 320, 1, 1}};
+constexpr Blocks kBlocks[] = {{1, 16, 1, 1}, {6, 24, 4, 2},  {6, 32, 6, 2}, {6, 64, 8, 2},
+                              {6, 96, 6, 1}, {6, 160, 6, 2}, {6, 320, 1, 1}};
 
 }  // namespace
 
@@ -49,7 +49,7 @@ Igcv3Impl::Igcv3Impl(const Igcv3Options& options, uint64_t seed) {
   const auto add = [&](auto module) { return features->register_module(std::to_string(number++), module); };
   first_ = add(ConvNorm(kColors, kFirst, 3, 2));
   int64_t in = kFirst;
-  for (const Group& group : kGroups) {
+  for (const Blocks& group : kBlocks) {
     for (int64_t block = 0; block < group.blocks; ++block) {
       blocks_.push_back(add(InterleavedBlock(in, group.channels, block == 0 ? group.stride : 1, group.expand)));
       in = group.channels;

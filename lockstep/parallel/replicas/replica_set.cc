@@ -167,9 +167,9 @@ std::vector<Tensors> ReplicaCall::gradients(const Tensors& of_outputs, bool keep
       const size_t inputs = leaves[number].size();
       for (size_t i = 0; i < all.size(); ++i) {
         const size_t place = places[i] < inputs ? places[i] : inputs + set->first_of_[places[i] - inputs];
-        Tensor own = std::move(all[i]);
-        if (place >= inputs) own = own_copy(std::move(own));
-        found[number][place] = plus(found[number][place], std::move(own));
+        Tensor one = std::move(all[i]);
+        if (place >= inputs) one = own_copy(std::move(one));
+        found[number][place] = plus(found[number][place], std::move(one));
       }
     });
   });
