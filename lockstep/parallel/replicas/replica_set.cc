@@ -149,7 +149,7 @@ std::vector<Tensors> ReplicaCall::gradients(const Tensors& of_outputs, bool keep
       const Tensors& own = set->replicas_[number].parameters;
       variables.insert(variables.end(), own.begin(), own.end());
       std::vector<size_t> places;
-      std::unordered_set<const c10::TensorImpl*> seen;
+      std::unordered_set<const c10::TensorImpl*> seen;  // a tensor with two names is asked for once
       for (size_t i = 0; i < variables.size(); ++i) {
         const bool is_new = seen.insert(variables[i].unsafeGetTensorImpl()).second;
         if (is_new && variables[i].requires_grad()) wanted.push_back(variables[i]), places.push_back(i);
@@ -166,10 +166,8 @@ std::vector<Tensors> ReplicaCall::gradients(const Tensors& of_outputs, bool keep
                                           /*allow_unused=*/true);
       const size_t inputs = leaves[number].size();
       for (size_t i = 0; i < all.size(); ++i) {
-        const size_t place = places[i] < inputs ? places[i] : inputs + set->first_of_[places[i] - inputs];
-        Tensor one = std::move(all[i]);
-        if (place >= inputs) one = own_copy(std::move(one));
-        found[number][place] = plus(found[number][place], std::move(one));
+        if (places[i] >= inputs) all[i] = own_copy(std::move(all[i]));
+        found[number][places[i]] = std::move(all[i]);
       }
     });
   });
@@ -233,11 +231,6 @@ ReplicaSet::ReplicaSet(std::shared_ptr<torch::nn::Module> network, const Make& m
   }
   for (const auto& parameter : network_->named_parameters()) parameters_.push_back(parameter.value());
   for (const auto& buffer : network_->named_buffers()) buffers_.push_back(buffer.value());
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const auto is_it = [&](const Tensor& other) { return other.is_same(parameters_[i]); };
-    first_of_.push_back(
-        static_cast<size_t>(std::find_if(parameters_.begin(), parameters_.end(), is_it) - parameters_.begin()));
-  }
   for (size_t i = 0; i < devices_.size(); ++i) replicas_.push_back(make_replica(make, i));
   if (!sync) return;
   exchange_ = std::make_shared<ReplicaExchange>();

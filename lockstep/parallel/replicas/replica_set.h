@@ -59,7 +59,6 @@ class ReplicaSet : public std::enable_shared_from_this<ReplicaSet> {
   std::vector<at::Device> devices_;
   std::shared_ptr<ReplicaExchange> exchange_;  // null without sync
   Tensors parameters_, buffers_;               // the network's
-  std::vector<size_t> first_of_;               // by parameter: the first one that is the same tensor (tied weights)
   std::vector<std::shared_ptr<torch::nn::Module>> parts_;
   std::vector<Replica> replicas_;
   Modes modes_;  // the replicas'
