@@ -293,6 +293,20 @@ TEST(ParameterServer, BeginsOnceAllAreHereAtOnce) {
   EXPECT_EQ(all.reports()[0].updates, 1);
 }
 
+TEST(ParameterServer, AStepEndsWithTheWorkersThatStay) {
+  Servers all(1, {.workers = 2});
+  with_workers(2, [&](int worker) {
+    auto net = net_of();
+    ServedParameters served(net->parameters(), all.addresses(), {.worker = worker});
+    served.pull();
+    if (worker == 1) return std::this_thread::sleep_for(milliseconds(300));  // leaves when the other one waits
+    loss_of(net, batch_of(0, worker)).backward();
+    served.push(2);
+    EXPECT_EQ(served.pull(), 1);
+  });
+  EXPECT_EQ(all.reports()[0].updates, 1);
+}
+
 TEST(ParameterServer, AWorkerThatStandsStillAfterItsPushIsDropped) {
   for (const bool synchronous : {true, false}) {
     Servers all(1, {.workers = 2, .synchronous = synchronous, .staleness = 1, .patience = milliseconds(300)});
