@@ -237,7 +237,7 @@ TEST(ParameterServer, FrozenAndUnusedWeightsStayAsTheyAre) {
         first.parameters(),
         ParameterServerOptions{.server = i, .servers = 2, .optimizer = "adamw", .optimizer_options = {{"lr", 0.1}}}));
     addresses.push_back(servers.back()->address());
-    threads.emplace_back([&, i] { servers[static_cast<size_t>(i)]->serve(); });
+    threads.emplace_back([server = servers.back().get()] { server->serve(); });
   }
   {
     at::manual_seed(1);
