@@ -9,6 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/base/testing/peak_memory.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/image/decoder.h"
 
 namespace lockstep::image {
@@ -25,18 +26,8 @@ const BadPictures& all() {
   return kAll;
 }
 
-// The line of the refusal; empty for what is read.
-std::string refusal_of(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 std::string image_refusal(Decoder& decoder, const FileBytes& bytes) {
-  return refusal_of([&] {
+  return lockstep::testing_support::refusal<DataError>([&] {
     Pixels pixels;
     const Size size = decoder.open(bytes, kName).upright();
     const Rect whole{0, 0, size.width, size.height}, place = decoder.decode(whole, size, pixels);
@@ -46,7 +37,7 @@ std::string image_refusal(Decoder& decoder, const FileBytes& bytes) {
 }
 
 std::string mask_refusal(Decoder& decoder, const FileBytes& bytes) {
-  return refusal_of([&] {
+  return lockstep::testing_support::refusal<DataError>([&] {
     const Size size = decoder.open(bytes, kName).upright();
     std::vector<uint32_t> values;
     decoder.decode_values(values);

@@ -40,6 +40,14 @@ nn::Moments combine_moments(const at::Tensor& rows) {
   return {.count = std::move(all.count), .mean = std::move(all.mean), .m2 = std::move(all.m2)};
 }
 
+at::Tensor sum_rows(const at::Tensor& rows) {
+  const c10::AutoGradMode no_grad(false);
+  comm::LeafFold<at::Tensor> fold;
+  const auto plus = [](const at::Tensor& a, const at::Tensor& b) { return a + b; };
+  for (int64_t lane = 0; lane < rows.size(0); ++lane) fold.push(rows[lane], plus);
+  return fold.finish(plus);
+}
+
 nn::Moments combine_moments_at_once(const at::Tensor& rows) {
   const c10::AutoGradMode no_grad(false);
   const int64_t channels = (rows.size(1) - 1) / 2;
@@ -129,11 +137,7 @@ nn::Moments SyncGroup::join(const nn::Moments& own) {
 at::Tensor SyncGroup::add(const at::Tensor& own) {
   const c10::AutoGradMode no_grad(false);
   const at::Tensor rows = gather(own.flatten());
-  if (!rows.is_cpu()) return rows.sum(0).view(own.sizes());
-  comm::LeafFold<at::Tensor> fold;
-  const auto plus = [](const at::Tensor& a, const at::Tensor& b) { return a + b; };
-  for (int64_t lane = 0; lane < rows.size(0); ++lane) fold.push(rows[lane], plus);
-  return fold.finish(plus).view(own.sizes());
+  return (rows.is_cpu() ? sum_rows(rows) : rows.sum(0)).view(own.sizes());
 }
 
 }  // namespace lockstep::parallel

@@ -18,6 +18,8 @@ namespace lockstep::parallel {
 // over lanes, as on devices, where each operation is a launch. Either depends on the lanes alone, not on their ranks.
 nn::Moments combine_moments(const at::Tensor& rows);
 nn::Moments combine_moments_at_once(const at::Tensor& rows);
+// The sum of the rows in the order of the fold's tree.
+at::Tensor sum_rows(const at::Tensor& rows);
 
 // The SyncBatchNorms of one model share one group. Called by the thread that runs the step, and by its lanes' threads
 // in their turns.

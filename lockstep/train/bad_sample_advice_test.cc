@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/train/testing/tiny_parts.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
@@ -11,16 +12,6 @@ namespace lockstep::train {
 namespace {
 
 using ::testing::StartsWith;
-
-// What `act` throws, in words; empty if it passes.
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 class Advice : public ::testing::Test {
  protected:
@@ -30,8 +21,9 @@ class Advice : public ::testing::Test {
 };
 
 TEST_F(Advice, NamesSkipBadForABadSample) {
-  EXPECT_THAT(refusal([&] { with_advice(parts_, [] { throw DataError("7.jpg: torn"); }); }),
-              StartsWith("7.jpg: torn (--skip-bad N passes over up to N such samples"));
+  EXPECT_THAT(
+      lockstep::testing_support::refusal<Error>([&] { with_advice(parts_, [] { throw DataError("7.jpg: torn"); }); }),
+      StartsWith("7.jpg: torn (--skip-bad N passes over up to N such samples"));
   EXPECT_EQ(remedy(), "--skip-bad 2");
 }
 
@@ -39,7 +31,7 @@ TEST_F(Advice, RaisesALimitThatWasPassed) {
   parts_.skipped = std::make_shared<data::SkippedSamples>(1);
   const auto meet = [&](const std::string& name) {
     const std::vector<data::BadSample> met = {{name, name + ": torn"}};
-    return refusal([&] { with_advice(parts_, [&] { parts_.skipped->add(met); }); });
+    return lockstep::testing_support::refusal<Error>([&] { with_advice(parts_, [&] { parts_.skipped->add(met); }); });
   };
   EXPECT_EQ(meet("a"), "");
   EXPECT_EQ(remedy(), "");
@@ -48,9 +40,13 @@ TEST_F(Advice, RaisesALimitThatWasPassed) {
 }
 
 TEST_F(Advice, IsNoneForOtherErrors) {
-  EXPECT_EQ(refusal([&] { with_advice(parts_, [] { throw IoError("the disk is lost"); }); }), "the disk is lost");
+  EXPECT_EQ(lockstep::testing_support::refusal<Error>(
+                [&] { with_advice(parts_, [] { throw IoError("the disk is lost"); }); }),
+            "the disk is lost");
   parts_.skipped = std::make_shared<data::SkippedSamples>(1);
-  EXPECT_EQ(refusal([&] { with_advice(parts_, [] { throw DataError("none can be read"); }); }), "none can be read");
+  EXPECT_EQ(lockstep::testing_support::refusal<Error>(
+                [&] { with_advice(parts_, [] { throw DataError("none can be read"); }); }),
+            "none can be read");
   EXPECT_EQ(remedy(), "");
 }
 

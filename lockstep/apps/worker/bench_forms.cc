@@ -1,7 +1,6 @@
 // bench forms: one network and batch, trained in parallel in one of several forms (docs/choosing.md).
 #include <ATen/Parallel.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <torch/nn/modules/linear.h>
 
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "bench_networks.h"
+#include "bench_replicas.h"
 #include "commands.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
@@ -20,13 +20,13 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/pipeline/pipeline.h"
-#include "lockstep/parallel/replicas/data_parallel.h"
 #include "lockstep/parallel/server/parameter_server.h"
 #include "lockstep/parallel/server/served_parameters.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/tensor/layers.h"
 #include "lockstep/train/setup.h"
 #include "median.h"
+#include "over_ranks.h"
 #include "process_figures.h"
 
 namespace lockstep::worker {
@@ -98,33 +98,21 @@ class DataParallelForm final : public Form {
 
 class ReplicasForm final : public Form {
  public:
-  explicit ReplicasForm(BenchOptions options) : net_(network_of(with_one(options))) {
-    const auto make = [this, one = with_one(options)](const at::Device&) {
-      copies_.push_back(network_of(one));
-      return copies_.back().module;
-    };
-    replicas_.emplace(
-        net_.module, make,
-        parallel::DataParallelOptions{.device_ids = parallel::on_cpu(static_cast<size_t>(options.replicas))});
-    optimizer_ = sgd_of(net_.module->parameters());
-  }
+  explicit ReplicasForm(const BenchOptions& options)
+      : net_(network_of(of_all(options))), replicas_(options, net_), optimizer_(sgd_of(net_.module->parameters())) {}
   void step() override {
     net_.module->zero_grad();
-    const auto forward = [this](torch::nn::Module& replica, const Tensors& images) {
-      const auto is_it = [&](const BenchNetwork& copy) { return copy.module.get() == &replica; };
-      return Tensors{std::find_if(copies_.begin(), copies_.end(), is_it)->forward(images[0])};
-    };
-    loss_of(replicas_->run({net_.images}, forward)[0], net_.labels).backward();
+    loss_of(replicas_.forward(net_.images), net_.labels).backward();
     optimizer_->update({});
   }
   double bytes() const override { return 0; }
 
  private:
-  static BenchOptions with_one(BenchOptions options) { return options.replicas = 1, options; }
+  // bench step's --batch-size is that of a replica, and this one's of all.
+  static BenchOptions of_all(BenchOptions options) { return options.replicas = 1, options; }
 
   BenchNetwork net_;
-  std::vector<BenchNetwork> copies_;
-  std::optional<parallel::Scatterer> replicas_;
+  BenchReplicas replicas_;
   std::unique_ptr<optim::AnyOptimizer> optimizer_;
 };
 
@@ -331,12 +319,6 @@ std::unique_ptr<Form> make_form(const BenchOptions& options, const std::shared_p
   if (options.form == "tensor") return std::make_unique<TensorForm>(options, world);
   if (options.form == "server") return std::make_unique<ServerForm>(options, world);
   return std::make_unique<DataParallelForm>(options, world, options.form == "sharded");
-}
-
-double over_ranks(double value, comm::ReduceOp op, comm::Communicator& comm) {
-  const at::Tensor number = at::full({1}, value, at::kDouble);
-  comm.all_reduce(number, op);
-  return number.item<double>();
 }
 
 }  // namespace

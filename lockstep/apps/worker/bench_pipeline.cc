@@ -21,6 +21,7 @@
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/pipeline/pipeline.h"
 #include "median.h"
+#include "over_ranks.h"
 
 namespace lockstep::worker {
 namespace {
@@ -34,13 +35,6 @@ constexpr int64_t kLeastSteps = 3;  // that are measured
 const std::vector<int> kMicroBatches = {1, 2, 4, 8, 16};
 
 const char* name_of(PipelineSchedule schedule) { return schedule == PipelineSchedule::kGPipe ? "gpipe" : "1f1b"; }
-
-// The sum, or the largest, over the stages.
-double over_stages(double value, comm::ReduceOp op, comm::Communicator& comm) {
-  const at::Tensor number = at::tensor({value}, at::kDouble);
-  comm.all_reduce(number, op);
-  return number.item<double>();
-}
 
 torch::nn::Sequential make_net(const apps::BenchPipelineOptions& asked, int stages) {
   if (asked.layers < stages) throw ConfigError("--layers ", asked.layers, ": ", stages, " stages want one each");
@@ -130,18 +124,18 @@ class PipelineBench {
       seconds.push_back(last_.seconds);
       idle.push_back(idle_of(last_));
       const bool done = std::ssize(seconds) >= kLeastSteps && watch.seconds() > options_.loading.seconds.value_or(1);
-      goes_on = over_stages(done ? 1 : 0, comm::ReduceOp::kMax, comm) == 0;
+      goes_on = over_ranks(done ? 1 : 0, comm::ReduceOp::kMax, comm) == 0;
     }
     const int stages = world_->size();
-    const double activations = over_stages(static_cast<double>(kept - before), comm::ReduceOp::kMax, comm);
-    const double mean_idle = over_stages(median(idle), comm::ReduceOp::kSum, comm) / stages;
-    const double least_idle = over_stages(median(idle), comm::ReduceOp::kMin, comm);
-    const double sent = over_stages(static_cast<double>(last_.sent_bytes), comm::ReduceOp::kSum, comm);
-    const double held = over_stages(last_.most_held, comm::ReduceOp::kMax, comm);
+    const double activations = over_ranks(static_cast<double>(kept - before), comm::ReduceOp::kMax, comm);
+    const double mean_idle = over_ranks(median(idle), comm::ReduceOp::kSum, comm) / stages;
+    const double least_idle = over_ranks(median(idle), comm::ReduceOp::kMin, comm);
+    const double sent = over_ranks(static_cast<double>(last_.sent_bytes), comm::ReduceOp::kSum, comm);
+    const double held = over_ranks(last_.most_held, comm::ReduceOp::kMax, comm);
     return {{"schedule", name_of(schedule)},
             {"stages", stages},
             {"micro_batches", micro_batches},
-            {"step_ms", 1e3 * over_stages(median(seconds), comm::ReduceOp::kMax, comm)},
+            {"step_ms", 1e3 * over_ranks(median(seconds), comm::ReduceOp::kMax, comm)},
             {"idle", least_idle},
             {"mean_idle", mean_idle},
             {"bubble", static_cast<double>(stages - 1) / (micro_batches + stages - 1)},

@@ -11,6 +11,7 @@
 #include "bench_device.h"
 #include "bench_feed.h"
 #include "bench_networks.h"
+#include "bench_replicas.h"
 #include "commands.h"
 #include "lockstep/amp/autocast.h"
 #include "lockstep/amp/mixed_precision.h"
@@ -20,13 +21,13 @@
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/options/lanes.h"
-#include "lockstep/parallel/replicas/data_parallel.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/world/seeds.h"
 #include "median.h"
+#include "over_ranks.h"
 #include "process_figures.h"
 #include "step_trace.h"
 
@@ -69,7 +70,7 @@ class Bench {
         size_(world->size()) {
     net_.module->to(device_.device());
     train::set_memory_format(*net_.module, options.channels_last);
-    if (options.replicas > 1) replicate();
+    if (options.replicas > 1) replicas_.emplace(options, net_);
     if (options.channels_last) net_.images = net_.images.contiguous(at::MemoryFormat::ChannelsLast);
     net_.images = net_.images.to(device_.device());
     net_.labels = net_.labels.to(device_.device());
@@ -141,24 +142,7 @@ class Bench {
   }
 
  private:
-  void replicate() {
-    const auto make = [this](const at::Device&) {
-      copies_.push_back(make_bench_network(options_));
-      train::set_memory_format(*copies_.back().module, options_.channels_last);
-      return copies_.back().module;
-    };
-    replicas_.emplace(
-        net_.module, make,
-        parallel::DataParallelOptions{.device_ids = parallel::on_cpu(static_cast<size_t>(options_.replicas))});
-  }
-
-  at::Tensor forward() {
-    if (!replicas_) return net_.forward(net_.images);
-    return replicas_->run({net_.images}, [this](torch::nn::Module& replica, const std::vector<at::Tensor>& images) {
-      const auto is_it = [&](const BenchNetwork& copy) { return copy.module.get() == &replica; };
-      return std::vector{std::find_if(copies_.begin(), copies_.end(), is_it)->forward(images[0])};
-    })[0];
-  }
+  at::Tensor forward() { return replicas_ ? replicas_->forward(net_.images) : net_.forward(net_.images); }
 
   // A step that is recorded reads the same memory as all others.
   void fill() {
@@ -175,8 +159,7 @@ class Bench {
   std::shared_ptr<World> world_;
   BenchDevice device_;
   BenchNetwork net_;
-  std::vector<BenchNetwork> copies_;
-  std::optional<parallel::Scatterer> replicas_;
+  std::optional<BenchReplicas> replicas_;
   std::optional<BenchFeed> feed_;
   int rank_, size_;
   int64_t number_ = 0;
@@ -239,12 +222,6 @@ Overhead overhead(Bench& bench, comm::Communicator& comm, int64_t steps_a_block)
   return result;
 }
 
-double sum_of_all(comm::Communicator& comm, double figure) {
-  const at::Tensor sum = at::full({1}, figure, at::kDouble);
-  comm.all_reduce(sum, comm::ReduceOp::kSum);
-  return sum.item<double>();
-}
-
 std::string text_of(const nlohmann::ordered_json& result) {
   std::string text =
       cat(result["model"].get<std::string>(), ", ", result["ranks"].get<int>(),
@@ -283,11 +260,12 @@ int bench_step(const BenchOptions& options) {
     times.push_back(bench.seconds_of(count) / static_cast<double>(count));
   }
   const auto a_step = [steps](double seconds) { return seconds * 1e3 / static_cast<double>(steps); };
-  const double busy = sum_of_all(comm, cpu_seconds() - cpu) / sum_of_all(comm, all.seconds());
+  const double busy = over_ranks(cpu_seconds() - cpu, comm::ReduceOp::kSum, comm) /
+                      over_ranks(all.seconds(), comm::ReduceOp::kSum, comm);
   const double mean_ms = a_step(all.seconds()), wait_ms = a_step(bench.waited_seconds() - waited);
   // Shared pages are divided among those who map them.
-  const double memory = sum_of_all(comm, megabytes_in("/proc/self/smaps_rollup", "Pss:"));
-  const double peak = sum_of_all(comm, peak_mb());
+  const double memory = over_ranks(megabytes_in("/proc/self/smaps_rollup", "Pss:"), comm::ReduceOp::kSum, comm);
+  const double peak = over_ranks(peak_mb(), comm::ReduceOp::kSum, comm);
   const double step = median(times);
   nlohmann::ordered_json result = {{"model", bench.name()},
                                    {"ranks", world->size()},
@@ -301,7 +279,7 @@ int bench_step(const BenchOptions& options) {
                                    {"cpu_cores_a_process", busy},
                                    {"pss_mb_all", memory},
                                    {"peak_mb_all", peak}};
-  if (!bench.device().is_cpu()) result["device_peak_mb_all"] = sum_of_all(comm, device_peak);
+  if (!bench.device().is_cpu()) result["device_peak_mb_all"] = over_ranks(device_peak, comm::ReduceOp::kSum, comm);
   if (!options.loading.path.empty()) result["wait_ms"] = wait_ms;
   if (options.graph) result["no_graph"] = bench.no_graph();
   if (options.overhead) {

@@ -7,12 +7,12 @@
 
 namespace lockstep::testing_support {
 
-// The text of the ConfigError that act() throws; empty if it throws none.
-template <typename Act>
+// The text of what act() throws, of this type; empty if it throws none.
+template <typename Thrown = ConfigError, typename Act>
 std::string refusal(Act&& act) {
   try {
     act();
-  } catch (const ConfigError& error) {
+  } catch (const Thrown& error) {
     return error.what();
   }
   return "";

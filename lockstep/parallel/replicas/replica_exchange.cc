@@ -5,7 +5,6 @@
 #include <c10/core/GradMode.h>
 
 #include "lockstep/base/error.h"
-#include "lockstep/comm/fold_tree.h"
 #include "lockstep/parallel/replicas/replica_threads.h"
 #include "lockstep/parallel/sync_group.h"
 
@@ -15,13 +14,6 @@ namespace {
 at::Tensor joined(const at::Tensor& rows) {
   const nn::Moments all = combine_moments(rows);
   return at::cat({all.count, all.mean, all.m2});
-}
-
-at::Tensor sum_of(const at::Tensor& rows) {
-  comm::LeafFold<at::Tensor> fold;
-  const auto plus = [](const at::Tensor& a, const at::Tensor& b) { return a + b; };
-  for (int64_t replica = 0; replica < rows.size(0); ++replica) fold.push(rows[replica], plus);
-  return fold.finish(plus);
 }
 
 }  // namespace
@@ -82,7 +74,7 @@ nn::Moments ReplicaExchange::join(const nn::Moments& own) {
 
 at::Tensor ReplicaExchange::add(const at::Tensor& own) {
   const c10::AutoGradMode no_grad(false);
-  return meet(own.flatten(), sum_of).view(own.sizes());
+  return meet(own.flatten(), sum_rows).view(own.sizes());
 }
 
 bool ReplicaExchange::keeps_statistics() const { return ReplicaThreads::current() == 0; }

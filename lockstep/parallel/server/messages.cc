@@ -86,7 +86,7 @@ MessageHead Connection::receive() {
 std::string Connection::receive_text(const MessageHead& head) {
   if (head.bytes > kMostText) throw ConnectionLost{"its message is too long"};
   std::string text(head.bytes, '\0');
-  receive_bytes({text.data(), text.size()});
+  receive_bytes(bytes_of(text));
   return text;
 }
 

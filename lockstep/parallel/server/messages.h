@@ -1,7 +1,8 @@
 // What workers and parameter servers say to each other, over TCP.
 #pragma once
 
-#include <chrono>
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -70,12 +71,11 @@ class Connection {
   int64_t moved_ns_ = 0;
 };
 
-inline std::span<const char> bytes_of(std::span<const float> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
-}
-inline std::span<char> bytes_of(std::span<float> values) {
-  return {reinterpret_cast<char*>(values.data()), values.size_bytes()};
+// The memory of a contiguous tensor on the CPU, and of a text.
+inline std::span<char> bytes_of(const at::Tensor& flat) {
+  return {static_cast<char*>(flat.mutable_data_ptr()), flat.nbytes()};
 }
 inline std::span<const char> bytes_of(const std::string& text) { return {text.data(), text.size()}; }
+inline std::span<char> bytes_of(std::string& text) { return {text.data(), text.size()}; }
 
 }  // namespace lockstep::parallel

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -25,27 +24,25 @@ constexpr std::chrono::milliseconds kSignOfLife{500};  // to a worker that waits
 
 struct Stopped {};
 
-std::span<float> values_of(const at::Tensor& flat) {
-  return {flat.mutable_data_ptr<float>(), static_cast<size_t>(flat.numel())};
-}
-
 }  // namespace
 
 ParameterServer::ParameterServer(const std::vector<at::Tensor>& parameters, const ParameterServerOptions& options)
     : options_(options),
       part_(parameters, options.server, options.servers),
-      weights_(at::empty({part_.elements()}, at::kFloat)),
-      gradient_(at::empty({part_.elements()}, at::kFloat)) {
+      weights_(at::empty({part_.elements()}, at::kFloat)) {
   if (options.workers < 1) throw ConfigError("parameter server: ", options.workers, " workers; at least one is needed");
   if (options.staleness < 0) throw ConfigError("parameter server: a staleness of ", options.staleness, "; 0 or more");
   part_.take(parameters, weights_);
   pieces_ = part_.pieces_of(weights_);
-  gradients_ = part_.pieces_of(gradient_);
   for (at::Tensor& piece : pieces_) piece.requires_grad_(true);
   optimizer_ = optim::make_optimizer(options.optimizer, pieces_, options.optimizer_options);
   if (!optimizer_->elementwise()) {
     throw ConfigError("parameter server: ", optimizer_->name(),
                       " takes norms of whole parameters, and servers have parts of them; take sgd, adam or adamw");
+  }
+  const bool is_any = options.host == "0.0.0.0" || options.host == "::";
+  if (!is_any && !rendezvous::is_this_machine(options.host)) {
+    throw ConfigError("parameter server ", options.server, ": ", options.host, " is no address of this machine");
   }
   auto socket = rendezvous::listen_at(options.host, options.port);
   if (!socket.descriptor) {
@@ -171,12 +168,12 @@ void ParameterServer::talk_to(int number, Connection& connection) {
     if (head.kind == MessageKind::kBye) return;
     if (head.kind == MessageKind::kPull) {
       const int64_t clock = pull(number, head.clock, connection, weights);
-      connection.send({.kind = MessageKind::kWeights, .clock = clock}, bytes_of(values_of(weights)));
+      connection.send({.kind = MessageKind::kWeights, .clock = clock}, bytes_of(weights));
     } else if (head.kind == MessageKind::kPush && head.bytes == weights_.nbytes() + part_.pieces()) {
       Pushed pushed{.gradient = at::empty_like(weights_), .samples = head.samples, .lr = head.lr};
-      connection.receive_bytes(bytes_of(values_of(pushed.gradient)));
+      connection.receive_bytes(bytes_of(pushed.gradient));
       pushed.present.resize(part_.pieces());
-      connection.receive_bytes({pushed.present.data(), pushed.present.size()});
+      connection.receive_bytes(bytes_of(pushed.present));
       push(number, head, std::move(pushed));
     } else {
       throw ConnectionLost{"it speaks another protocol"};
@@ -289,9 +286,9 @@ void ParameterServer::complete_step() {
 
 void ParameterServer::update(const Pushed& pushed) {
   const c10::AutoGradMode no_grad(false);
-  gradient_.copy_(pushed.gradient);
+  const std::vector<at::Tensor> gradients = part_.pieces_of(pushed.gradient);
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    pieces_[i].mutable_grad() = pushed.present[i] != 0 ? gradients_[i] : at::Tensor();
+    pieces_[i].mutable_grad() = pushed.present[i] != 0 ? gradients[i] : at::Tensor();
   }
   if (!std::isnan(pushed.lr)) optimizer_->set_lr(pushed.lr);
   optimizer_->update({});

@@ -103,8 +103,8 @@ class ParameterServer {
   ParameterServerOptions options_;
   Logger log_ = Logger::from_environment("");
   ServedPart part_;
-  at::Tensor weights_, gradient_;  // flat, of which these are views: the optimizer's parameters, and their gradients
-  std::vector<at::Tensor> pieces_, gradients_;
+  at::Tensor weights_;              // flat
+  std::vector<at::Tensor> pieces_;  // views of them: the optimizer's parameters
   std::unique_ptr<optim::FusedOptimizer> optimizer_;
   Descriptor listener_;
 

@@ -1,7 +1,6 @@
 #include "lockstep/parallel/server/parameter_server.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,8 +11,9 @@
 #include <memory>
 #include <thread>
 
-#include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/parallel/server/served_parameters.h"
+#include "lockstep/parallel/server/testing/servers.h"
 #include "lockstep/rendezvous/place/address.h"
 #include "lockstep/rendezvous/place/tcp_sockets.h"
 
@@ -22,92 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
-
-torch::nn::Linear net_of() {
-  at::manual_seed(2);
-  return torch::nn::Linear(4, 3);
-}
-at::Tensor batch_of(int64_t step, int worker) {
-  at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(100 * step + worker));
-  return at::rand({2, 4}, generator);
-}
-at::Tensor loss_of(torch::nn::Linear& net, const at::Tensor& x) {
-  return at::cross_entropy_loss(net->forward(x), (x.sum(1) * 10).to(at::kLong).remainder(3));
-}
-
-// Servers of one network that run until the last worker has left.
-class Servers {
- public:
-  explicit Servers(int count, ParameterServerOptions options) {
-    auto net = net_of();
-    options.servers = count;
-    for (options.server = 0; options.server < count; ++options.server) {
-      servers_.push_back(std::make_unique<ParameterServer>(net->parameters(), options));
-    }
-    reports_.resize(servers_.size());
-    for (size_t i = 0; i < servers_.size(); ++i) {
-      threads_.emplace_back([this, i] { reports_[i] = servers_[i]->serve(); });
-    }
-  }
-  ~Servers() {
-    for (auto& server : servers_) server->stop();
-    join();
-  }
-  std::vector<std::string> addresses() const {
-    std::vector<std::string> all;
-    for (const auto& server : servers_) all.push_back(server->address());
-    return all;
-  }
-  const std::vector<ServerReport>& reports() {
-    join();
-    return reports_;
-  }
-  ParameterServer& operator[](size_t i) { return *servers_[i]; }
-
- private:
-  void join() {
-    for (auto& thread : threads_) thread.join();
-    threads_.clear();
-  }
-  std::vector<std::unique_ptr<ParameterServer>> servers_;
-  std::vector<ServerReport> reports_;
-  std::vector<std::thread> threads_;
-};
-
-// Runs a worker in each of so many threads.
-void with_workers(int count, const std::function<void(int)>& work) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back([&work, i] { work(i); });
-  for (auto& thread : threads) thread.join();
-}
-
-// The weights after so many steps of SGD with momentum over all workers' batches at once.
-std::vector<at::Tensor> alone(int workers, int64_t steps) {
-  auto net = net_of();
-  const auto sgd = optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.5}, {"momentum", 0.9}});
-  for (int64_t step = 0; step < steps; ++step) {
-    std::vector<at::Tensor> batches;
-    for (int worker = 0; worker < workers; ++worker) batches.push_back(batch_of(step, worker));
-    net->zero_grad();
-    loss_of(net, at::cat(batches)).backward();
-    sgd->update({});
-  }
-  return net->parameters();
-}
-
-void expect_close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_LT((a[i] - b[i]).abs().max().item<double>(), 1e-5) << i;
-}
-
-template <typename Error>
-std::string text_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using testing_support::refusal;
 
 TEST(ParameterServer, SynchronousStepsAreThoseOfOneProcess) {
   for (const int servers : {1, 2, 3}) {
@@ -132,38 +47,6 @@ TEST(ParameterServer, SynchronousStepsAreThoseOfOneProcess) {
         EXPECT_EQ(report.most_staleness, 0);
       }
     }
-  }
-}
-
-TEST(ParameterServer, BatchesOfDifferentSizesCountBySamples) {
-  Servers all(1, {.workers = 2, .optimizer_options = {{"lr", 1}}});
-  const at::Tensor start = net_of()->bias.detach().clone();
-  with_workers(2, [&](int worker) {
-    torch::nn::Linear net(4, 3);
-    ServedParameters served(net->parameters(), all.addresses(), {.worker = worker});
-    served.pull();
-    net->bias.mutable_grad() = at::full({3}, worker == 0 ? 1.0 : 5.0);  // weight has none
-    served.push(worker == 0 ? 3 : 1);
-    served.pull();
-    EXPECT_LT((net->bias - (start - 2)).abs().max().item<double>(), 1e-6);
-  });
-}
-
-TEST(ParameterServer, ANewRateCountsFromItsStepOn) {
-  Servers all(1, {.workers = 1, .optimizer_options = {{"lr", 1}}});
-  torch::nn::Linear net(4, 3);
-  ServedParameters served(net->parameters(), all.addresses());
-  double expected = 0;
-  for (const double lr : {0.5, std::nan(""), 0.25}) {
-    served.pull();
-    const at::Tensor before = net->bias.detach().clone();
-    net->bias.mutable_grad() = at::ones({3});
-    served.push(1, lr);
-    served.pull();
-    expected = std::isnan(lr) ? 0.5 : lr;
-    EXPECT_LT((before - net->bias - expected).abs().max().item<double>(), 1e-6);
-    net->bias.mutable_grad() = at::zeros({3});
-    served.push(1);
   }
 }
 
@@ -214,63 +97,6 @@ TEST(ParameterServer, WorkersComeAndGo) {
       EXPECT_EQ(report.lost, 0);
       EXPECT_EQ(report.late, 0);
     }
-  }
-}
-
-TEST(ParameterServer, FrozenAndUnusedWeightsStayAsTheyAre) {
-  struct PartlyImpl : torch::nn::Module {
-    PartlyImpl() {
-      used = register_module("used", torch::nn::Linear(4, 3));
-      frozen = register_module("frozen", torch::nn::Linear(4, 3));
-      unused = register_module("unused", torch::nn::Linear(4, 3));
-      for (auto& parameter : frozen->parameters()) parameter.requires_grad_(false);
-    }
-    torch::nn::Linear used{nullptr}, frozen{nullptr}, unused{nullptr};
-  };
-  at::manual_seed(1);
-  const PartlyImpl first;
-  std::vector<std::unique_ptr<ParameterServer>> servers;
-  std::vector<std::string> addresses;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 2; ++i) {
-    servers.push_back(std::make_unique<ParameterServer>(
-        first.parameters(),
-        ParameterServerOptions{.server = i, .servers = 2, .optimizer = "adamw", .optimizer_options = {{"lr", 0.1}}}));
-    addresses.push_back(servers.back()->address());
-    threads.emplace_back([server = servers.back().get()] { server->serve(); });
-  }
-  {
-    at::manual_seed(1);
-    PartlyImpl net;
-    ServedParameters served(net.parameters(), addresses);
-    for (int64_t step = 0; step < 10; ++step) {
-      served.pull();
-      loss_of(net.used, batch_of(step, 0)).backward();
-      served.push(2);
-    }
-    served.pull();
-    EXPECT_FALSE(net.used->weight.equal(first.used->weight));
-    EXPECT_TRUE(net.frozen->weight.equal(first.frozen->weight));
-    EXPECT_TRUE(net.unused->weight.equal(first.unused->weight));
-  }
-  for (auto& thread : threads) thread.join();
-}
-
-TEST(ParameterServer, AWorkerWithoutSamplesGoesOnWithTheOthers) {
-  for (const bool synchronous : {true, false}) {
-    Servers all(1, {.workers = 2, .synchronous = synchronous, .staleness = 0, .optimizer_options = {{"lr", 1}}});
-    const at::Tensor start = net_of()->bias.detach().clone();
-    with_workers(2, [&](int worker) {
-      torch::nn::Linear net(4, 3);
-      ServedParameters served(net->parameters(), all.addresses(), {.worker = worker});
-      for (int step = 0; step < 4; ++step) {
-        EXPECT_EQ(served.pull(), step);
-        if (worker == 0) net->bias.mutable_grad() = at::ones({3});
-        served.push(worker == 0 ? 2 : 0);
-      }
-      served.pull();
-      EXPECT_LT((net->bias - (start - 4)).abs().max().item<double>(), 1e-6);
-    });
   }
 }
 
@@ -341,7 +167,7 @@ TEST(ParameterServer, AWorkerThatStandsStillIsDropped) {
       }
       end.arrive_and_wait();
       if (worker == 1) {
-        EXPECT_THAT(text_of<CommError>([&] {
+        EXPECT_THAT(refusal<CommError>([&] {
                       served.push(2);
                       served.pull();
                     }),
@@ -355,43 +181,24 @@ TEST(ParameterServer, AWorkerThatStandsStillIsDropped) {
 TEST(ParameterServer, WhatCanNotBeRightIsNamed) {
   auto net = net_of();
   const auto parameters = net->parameters();
-  const auto config = [](const std::function<void()>& call) { return text_of<ConfigError>(call); };
-  EXPECT_THAT(config([&] { ParameterServer(parameters, {.server = 0, .servers = 20}); }),
+  EXPECT_THAT(refusal([&] { ParameterServer(parameters, {.server = 0, .servers = 20}); }),
               HasSubstr("parameter server 0 of 20: there are 15 weights that are trained"));
-  EXPECT_THAT(config([&] { ParameterServer(parameters, {.optimizer = "lamb"}); }), HasSubstr("lamb takes norms"));
-  EXPECT_THAT(config([&] { ParameterServer(parameters, {.workers = 0}); }), HasSubstr("0 workers"));
-  EXPECT_THAT(config([&] { ParameterServer(parameters, {.host = "192.0.2.1"}).address(); }),
-              ::testing::AnyOf(HasSubstr("can't listen"), HasSubstr("nothing")));
-  EXPECT_THAT(config([&] { ServedParameters(parameters, {}); }), HasSubstr("none is named"));
+  EXPECT_THAT(refusal([&] { ParameterServer(parameters, {.optimizer = "lamb"}); }), HasSubstr("lamb takes norms"));
+  EXPECT_THAT(refusal([&] { ParameterServer(parameters, {.workers = 0}); }), HasSubstr("0 workers"));
+  EXPECT_THAT(refusal([&] { ParameterServer(parameters, {.host = "192.0.2.1"}); }),
+              HasSubstr("192.0.2.1 is no address of this machine"));
+  EXPECT_THAT(refusal([&] { ServedParameters(parameters, {}); }), HasSubstr("none is named"));
 
   Servers all(1, {.workers = 2, .patience = milliseconds(200)});
   torch::nn::Linear other(5, 3);
-  EXPECT_THAT(config([&] { ServedParameters(other->parameters(), all.addresses()); }), HasSubstr("of 18 weights"));
+  EXPECT_THAT(refusal([&] { ServedParameters(other->parameters(), all.addresses()); }), HasSubstr("of 18 weights"));
+  const rendezvous::Address taken = rendezvous::parse_address("tcp://" + all.addresses()[0]);
+  EXPECT_THAT(refusal([&] { ParameterServer(parameters, {.port = taken.port}); }),
+              HasSubstr("can't listen at 127.0.0.1:"));
   ServedParameters first(parameters, all.addresses());
-  EXPECT_THAT(config([&] { ServedParameters(parameters, all.addresses()); }), HasSubstr("a worker 0 is here already"));
-  EXPECT_THAT(config([&] { first.push(1); }), HasSubstr("a push without a pull"));
-  EXPECT_THAT(text_of<CommError>([&] { first.pull(); }), HasSubstr("1 of 2 workers are here"));
-}
-
-TEST(ParameterServer, AServerThatIsNotThereOrGoesIsNamed) {
-  auto net = net_of();
-  auto free = rendezvous::listen_at("127.0.0.1", 0);
-  const std::string nobody = "127.0.0.1:" + std::to_string(rendezvous::port_of(free.descriptor));
-  free = {};
-  Servers all(1, {.workers = 1});
-  EXPECT_THAT(
-      text_of<CommError>([&] { ServedParameters(net->parameters(), {nobody}, {.patience = milliseconds(300)}); }),
-      HasSubstr("parameter server 0 of 1 (" + nobody + ") can't be reached"));
-  ServedParameters served(net->parameters(), all.addresses());
-  served.pull();
-  all[0].stop();
-  EXPECT_THAT(text_of<CommError>([&] {
-                for (int i = 0; i < 100; ++i) {
-                  served.push(1);
-                  served.pull();
-                }
-              }),
-              HasSubstr("is gone while worker 0 "));
+  EXPECT_THAT(refusal([&] { ServedParameters(parameters, all.addresses()); }), HasSubstr("a worker 0 is here already"));
+  EXPECT_THAT(refusal([&] { first.push(1); }), HasSubstr("a push without a pull"));
+  EXPECT_THAT(refusal<CommError>([&] { first.pull(); }), HasSubstr("1 of 2 workers are here"));
 }
 
 TEST(ParameterServer, RubbishHarmsNobody) {

@@ -4,7 +4,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "lockstep/base/clock.h"
@@ -16,10 +15,6 @@ namespace lockstep::parallel {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{100};
-
-std::span<float> values_of(const at::Tensor& flat) {
-  return {flat.mutable_data_ptr<float>(), static_cast<size_t>(flat.numel())};
-}
 
 }  // namespace
 
@@ -70,7 +65,7 @@ void ServedParameters::connect(Server& server, const ServedOptions& options) {
       throw CommError("parameter server ", number, " of ", servers_.size(), " (", server.address,
                       ") can't be reached: ", socket.text, "; is it started there?");
     }
-    std::this_thread::sleep_for(std::min(kRetry, deadline.left_ms()));
+    poll(nullptr, 0, static_cast<int>(std::min(kRetry, deadline.left_ms()).count()));
   }
   server.connection = std::make_unique<Connection>(std::move(socket.descriptor), [this, &server] {
     if (monotonic_ns() - server.connection->moved_ns() < std::chrono::nanoseconds(patience_).count()) return;
@@ -107,7 +102,7 @@ int64_t ServedParameters::pull() {
         if (head.kind != MessageKind::kWeights || head.bytes != servers_[i].flat.nbytes()) {
           throw ConnectionLost{"it speaks another protocol"};
         }
-        connection.receive_bytes(bytes_of(values_of(servers_[i].flat)));
+        connection.receive_bytes(bytes_of(servers_[i].flat));
         clocks[i] = head.clock;
       });
     }
@@ -128,7 +123,7 @@ void ServedParameters::push(int64_t samples, double lr) {
     with(server, "pushed", [&] {
       server.connection->send(
           {.kind = MessageKind::kPush, .clock = clock_, .samples = static_cast<double>(samples), .lr = lr},
-          bytes_of(values_of(server.flat)), bytes_of(present));
+          bytes_of(server.flat), bytes_of(present));
     });
   }
   may_push_ = false;
