@@ -67,14 +67,13 @@ struct PipelineResult {
   int loss_id = amp::FoldedGradients::kNoLoss;
   uint64_t run = 0;  // tells it from all other results of the process
 
-  amp::Coverage coverage =
-      amp::Coverage::kMore;                 // kLess: some of its weights are divided among ranks (parallel/tensor)
-  int64_t gradients = 0;                    // how many of its parameters have one
-  std::optional<amp::GradientMarks> marks;  // of these
-  int most_held = 0;                        // micro-batches whose activations were kept at once
-  int64_t sent_bytes = 0;                   // to other stages
-  double seconds = 0, waiting = 0;          // of the step, and in it for other stages
-  std::vector<PipelineSpan> spans;          // in order
+  amp::Coverage coverage = amp::Coverage::kMore;  // kLess: weights are divided among ranks, too (parallel/tensor)
+  int64_t gradients = 0;                          // how many of its parameters have one
+  std::optional<amp::GradientMarks> marks;        // of these
+  int most_held = 0;                              // micro-batches whose activations were kept at once
+  int64_t sent_bytes = 0;                         // to other stages
+  double seconds = 0, waiting = 0;                // of the step, and in it for other stages
+  std::vector<PipelineSpan> spans;                // in order
 
   operator amp::FoldedGradients() const {
     return {.square_sum = square_sum,
@@ -108,11 +107,11 @@ class Pipeline {
            PipelineOptions options = {});
 
   // Runs a step. `input_of(i)` gives micro-batch i's inputs and is called on the first stage alone; `loss_of(outputs,
-  // i)` is its loss, a mean over its samples, on the last one alone. Runs of one
-  // step number add up; what another step has left in .grad is dropped if an update has used it, else an error, and
-  // what no run has left is added to where there are no replicas. Gradients of another loss scale than 1 are held
-  // (optim/held_gradient.h). A collective of all stages, and of their replicas. If anything throws, all ranks are told,
-  // and what a stage threw names step, micro-batch and stage.
+  // i)` is its loss, a mean over its samples, on the last one alone. Runs of one step number add up; what another step
+  // has left in .grad is dropped if an update has used it, else an error, and what no run has left is added to where
+  // there are no replicas. Gradients of another loss scale than 1 are held (optim/held_gradient.h). A collective of all
+  // stages, and of their replicas. If anything throws, all ranks are told, and what a stage threw names step,
+  // micro-batch and stage.
   PipelineResult run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of, double loss_scale = 1);
   // The same in mixed precision: `mixed` has this rank's stage.
   PipelineResult run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,

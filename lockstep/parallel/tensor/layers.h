@@ -2,10 +2,9 @@
 // and for towers of convolutions, as AlexNet had them on two GPUs.
 //
 // Each is made from the whole layer, of which rank 0's counts, and keeps this rank's part of it: a collective. A frozen
-// layer stays frozen. A pair of
-// ColumnParallelLinear and RowParallelLinear, with whatever works on each feature by itself between them, communicates
-// once a pass. Weights that are divided have gradients of their own on each rank; those of all other layers are equal
-// on all ranks of the group, for their inputs are.
+// layer stays frozen. A pair of ColumnParallelLinear and RowParallelLinear, with whatever works on each feature by
+// itself between them, communicates once a pass. Weights that are divided have gradients of their own on each rank;
+// those of all other layers are equal on all ranks of the group, for their inputs are.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -69,8 +68,8 @@ TORCH_MODULE(ChannelParallelConv2d);
 
 // The sum of squares of all gradients of a network with such layers: of the parts on all ranks, and of weights that are
 // equal on all ranks once. Clip by its root, `optim::clip_factor(std::sqrt(…), max_norm)`: the norm of what one rank
-// has is another on each rank, and would part the weights that are equal. A collective. Throws
-// ConfigError where none of several ranks' weights is a part.
+// has is another on each rank, and would part the weights that are equal. A collective. Throws ConfigError where none
+// of several ranks' weights is a part.
 double gradient_square_sum(const std::vector<at::Tensor>& weights, comm::Communicator& comm);
 
 }  // namespace lockstep::parallel::tensor
