@@ -13,6 +13,7 @@
 
 #include "lockstep/amp/multi_tensor.h"
 #include "lockstep/base/error.h"
+#include "lockstep/optim/clip.h"
 #include "lockstep/optim/held_gradient.h"
 #include "lockstep/optim/optimizer_ref.h"
 
@@ -126,13 +127,12 @@ bool MasterWeights::take_gradients(double scale) {
     from.push_back(values_of(alike ? gradient : at::empty_like(master).copy_(gradient)));
     to.push_back(values_of(wide));
   }
-  for (const auto& parameter : wide_) {
-    at::Tensor& gradient = parameter.mutable_grad();
-    if (!gradient.defined()) continue;
-    if (gradient.is_sparse()) gradient = gradient.coalesce();
-    optim::release(gradient);
-    from.push_back(values_of(gradient));
-    to.push_back(from.back());
+  for (const at::Tensor& values : optim::gradients_of(wide_)) {
+    from.push_back(values);
+    to.push_back(values);
+  }
+  for (const at::Tensor& parameter : wide_) {
+    if (parameter.grad().defined()) optim::release(parameter.grad());
   }
   const bool finite = multi_tensor_scale(from, to, scale);
   hold_gradients();

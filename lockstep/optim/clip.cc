@@ -20,10 +20,13 @@ std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters) {
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   std::unordered_set<const c10::TensorImpl*> seen;  // a module under two names gives its parameters twice
+  std::unordered_set<const void*> memory;
   for (const at::Tensor& parameter : parameters) {
     at::Tensor& gradient = parameter.mutable_grad();
     if (!gradient.defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
     if (gradient.is_sparse() && !gradient.is_coalesced()) gradient = gradient.coalesce();
+    const bool is_free = gradient.layout() == at::kStrided && hold_of(gradient) == nullptr && gradient.numel() > 0;
+    if (is_free && !memory.insert(gradient.const_data_ptr()).second) gradient = gradient.clone();
     gradients.push_back(gradient.is_sparse() ? gradient._values() : gradient);
   }
   return gradients;

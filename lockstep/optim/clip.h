@@ -23,7 +23,8 @@ double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm);
 void clip_grad_value(std::span<const at::Tensor> parameters, double clip_value);
 
 // The gradients of `parameters` without the undefined ones, each once; of a sparse one the values, after equal rows
-// were added up in .grad. They share memory with .grad.
+// were added up in .grad. They share memory with .grad, and none with each other: libtorch may leave one memory in two
+// .grad, which would be scaled twice in place. The second one gets memory of its own.
 std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters);
 
 }  // namespace lockstep::optim

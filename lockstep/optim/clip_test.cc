@@ -75,5 +75,14 @@ TEST(ClipGradNorm, CountsAParameterOnce) {
   EXPECT_DOUBLE_EQ(clip_grad_norm(twice, 100), 6);
 }
 
+// Embeddings of one sample: backward leaves both gradients in one memory.
+TEST(ClipGradNorm, ScalesMemoryThatTwoShareOnce) {
+  const at::Tensor a = at::zeros({3}).requires_grad_(true), b = at::zeros({3}).requires_grad_(true);
+  ((a.unsqueeze(0) + b.unsqueeze(0)) * at::full({1, 3}, 2)).sum().backward();
+  ASSERT_EQ(a.grad().const_data_ptr(), b.grad().const_data_ptr()) << "libtorch has mended it";
+  EXPECT_NEAR(clip_grad_norm(std::vector{a, b}, 1), std::sqrt(24), 1e-6);
+  for (const at::Tensor& each : {a, b}) EXPECT_TRUE(at::allclose(each.grad(), at::full({3}, 2 / std::sqrt(24))));
+}
+
 }  // namespace
 }  // namespace lockstep::optim

@@ -105,5 +105,60 @@ TEST(FlatGradients, ALossScaleIsHeldInThoseOfOneStep) {
   expect_ranks_pass("scaled_loop", 2, network());
 }
 
+// Embeddings of one sample, whose gradients libtorch gives one memory.
+struct EmbeddingsImpl : torch::nn::Module {
+  Tensor loss(int rank, double factor) const {
+    const Tensor sum = at::ones({1, 3}) + position.unsqueeze(0) + kind.unsqueeze(0);
+    return (sum * at::full({1, 3}, (rank + 1) * factor)).sum();
+  }
+  Tensor position = register_parameter("position", at::zeros({3})), kind = register_parameter("kind", at::zeros({3}));
+};
+
+// Adds up gradients of 2 and of 3 times the rank's number, counted from one, in each way that loops have.
+RANK_PROGRAM(shared_memory_of_two) {
+  const auto world = join_over(context);
+  const double mean_rank = (context.size + 1) / 2.0;
+  enum class Way { kBackwards, kNoSync, kRuns, kRunAndBackward, kClipped, kLast };
+  for (int way = 0; way < static_cast<int>(Way::kLast); ++way) {
+    const auto net = std::make_shared<EmbeddingsImpl>();
+    DistributedDataParallel ddp(net, world);
+    const auto run = [&](double factor) {
+      ddp.run(one_lane_each(*world), [&](size_t) { return net->loss(context.rank, factor); });
+    };
+    const auto backward = [&](double factor) { net->loss(context.rank, factor).backward(); };
+    double expected = 5 * mean_rank;
+    switch (static_cast<Way>(way)) {
+      case Way::kBackwards:
+        backward(2), backward(3);
+        break;
+      case Way::kNoSync: {
+        {
+          const auto no_sync = ddp.no_sync();
+          backward(2);
+        }
+        backward(3);
+        break;
+      }
+      case Way::kRuns:
+        run(2), run(3);
+        break;
+      case Way::kRunAndBackward:
+        run(2), backward(3);
+        break;
+      default:
+        backward(5);
+        for (const Tensor& each : net->parameters()) each.grad().mul_(0.5);  // as a clip does
+        expected /= 2;
+    }
+    for (const Tensor& each : net->parameters()) {
+      EXPECT_TRUE(at::allclose(each.grad(), at::full({3}, expected))) << way << each.grad() << expected;
+    }
+  }
+}
+TEST(FlatGradients, MemoryThatTwoShareIsAddedToOnce) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("shared_memory_of_two", ranks);
+  for (const int ranks : {1, 2}) expect_ranks_pass("shared_memory_of_two", ranks, network());
+}
+
 }  // namespace
 }  // namespace lockstep::parallel

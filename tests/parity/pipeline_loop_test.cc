@@ -52,6 +52,42 @@ TEST(PipelineParity, MixedPrecisionSkipsOnAllStagesTogether) {
   for (const int ranks : {1, 2, 4}) expect_ranks_pass("stages_in_mixed_precision", ranks);
 }
 
+// Embeddings of one sample: libtorch gives both weights one memory, in which neither a fold nor a later run may add
+// twice. argument: "replicas" or the runs of one step.
+RANK_PROGRAM(shared_memory) {
+  const auto world = join_world(context);
+  struct EmbeddingsImpl : torch::nn::Module {
+    Tensor position = register_parameter("position", at::zeros({3})), kind = register_parameter("kind", at::zeros({3}));
+  };
+  const auto stage = std::make_shared<EmbeddingsImpl>();
+  const auto own =
+      std::make_shared<World>(world, std::shared_ptr<comm::Communicator>(world->communicator().split(context.rank)));
+  PipelineOptions options;
+  if (context.argument == "replicas") options.replicas = world;
+  const auto forward = [&](const Tensors& in) {
+    return Tensors{in[0] + stage->position.unsqueeze(0) + stage->kind.unsqueeze(0)};
+  };
+  Pipeline pipeline(stage, own, forward, options);
+  const int runs = context.argument == "replicas" ? 1 : 2;
+  for (int run = 0; run < runs; ++run) {
+    pipeline.run(
+        {.number = 0, .samples = {1, 1}},
+        [](size_t) {
+          return Tensors{at::ones({1, 3})};
+        },
+        [&](const Tensors& outputs, size_t i) {
+          return (outputs[0] * at::full({1, 3}, i + 1.0)).sum();
+        });
+  }
+  for (const Tensor& each : {stage->position, stage->kind}) {
+    EXPECT_TRUE(each.grad().equal(at::full({3}, 1.5 * runs))) << each.grad();
+  }
+}
+TEST(PipelineParity, GradientsThatShareMemoryAreAddedOnce) {
+  expect_ranks_pass("shared_memory", 1, "twice");
+  expect_ranks_pass("shared_memory", 2, "replicas");
+}
+
 // Clipped by the norm of all stages, as the whole network is.
 RANK_PROGRAM(clipped_stages) {
   const auto world = join_world(context);

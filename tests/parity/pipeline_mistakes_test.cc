@@ -35,6 +35,7 @@ RANK_PROGRAM(mistaken_pipeline) {
   torch::nn::Linear net(4, 4);
   Pipeline pipeline(net.ptr(), world, [&](const Tensors& in) {
     if (mistake == "throws" && mine) throw ConfigError("no such layer");
+    if (mistake == "cut" && mine) return Tensors{net->forward(in[0]).detach()};
     if (mistake == "nothing" && mine) return Tensors();
     if (mistake == "last" && context.rank == context.size - 1) return Tensors();
     return Tensors{net->forward(in[0])};
@@ -43,6 +44,7 @@ RANK_PROGRAM(mistaken_pipeline) {
   std::vector<int64_t> samples = {2, 2};
   if (mistake == "count" && mine) samples.push_back(2);
   if (mistake == "empty") samples = {2, 0};
+  if (mistake == "others") samples = {2, 3};
   if (mistake == "frozen" && mine) net->bias.requires_grad_(false);
   const double loss_scale = mistake == "scale" && mine ? 8 : 4;
   pipeline.run(
@@ -50,7 +52,11 @@ RANK_PROGRAM(mistaken_pipeline) {
       [](size_t) {
         return Tensors{at::ones({2, 4})};
       },
-      [&](const Tensors& outputs, size_t) {
+      [&](const Tensors& outputs, size_t micro_batch) {
+        if (mistake == "backward" && micro_batch == 1) outputs[0].mean().backward({}, /*keep_graph=*/true);
+        if (mistake == "nested")
+          pipeline.infer(
+              1, [](size_t) { return Tensors(); }, [](const Tensors&, size_t) {});
         return mistake == "detached" ? outputs[0].detach().mean() : outputs[0].mean();
       },
       loss_scale);
@@ -58,6 +64,11 @@ RANK_PROGRAM(mistaken_pipeline) {
 TEST(PipelineMistakes, AreNamedOnAllRanks) {
   for (const auto& [mistake, text] :
        {std::pair{"throws", "step 7, micro-batch 0, stage 1: no such layer"},
+        {"cut",
+         "step 7, micro-batch 0, stage 1: the stage has weights that are trained, and its outputs have no graph"},
+        {"others", "step 7, micro-batch 1, stage 0: PipelineStep::samples says 3 samples, and the inputs are [2, 4]"},
+        {"backward", "step 7, micro-batch 1, stage 2: a backward() within the stage's or the loss's function"},
+        {"nested", "pipeline: run() or infer() within a step's function"},
         {"nothing", "stage 1 returns 0 tensors"},
         {"last", "stage 2 returns 0 tensors"},
         {"number", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 2 of step 8"},

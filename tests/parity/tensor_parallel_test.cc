@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/utils/clip_grad.h>
 
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/error.h"
@@ -144,6 +146,79 @@ RANK_PROGRAM(penalty) {
 }
 TEST(TensorParallel, HasSecondDerivativesAndOneNorm) {
   for (const int ranks : {1, 2, 4}) expect_ranks_pass("penalty", ranks);
+}
+
+// A BatchNorm of each rank's own features between divided layers. argument: whether it is marked as a part.
+RANK_PROGRAM(norm_between) {
+  const auto world = join_world(context);
+  comm::Communicator& comm = world->communicator();
+  at::manual_seed(8);
+  torch::nn::Linear first(4, 8), second(8, 3), last(3, 2), own_last(3, 2);
+  torch::nn::BatchNorm1d norm(8), own_norm(8 / context.size);
+  ColumnParallelLinear column(first, comm);
+  RowParallelLinear row(second, comm);
+  if (context.rank == 0) {
+    const at::NoGradGuard no_grad;
+    own_last->weight.copy_(last->weight), own_last->bias.copy_(last->bias);
+  }
+  agree(*own_last, comm);
+  if (context.argument == "marked") mark_parts(*own_norm, comm);
+  const auto square = [](const Tensor& output) { return (output * 3).square().mean(); };
+  const Tensor x = at::rand({5, 4});
+  square(last->forward(second->forward(at::tanh(norm->forward(first->forward(x)))))).backward();
+  square(own_last->forward(row->forward(at::tanh(own_norm->forward(column->forward(x)))))).backward();
+  std::vector<Tensor> weights, wholes;
+  for (const auto& module :
+       std::vector<std::shared_ptr<torch::nn::Module>>{column.ptr(), own_norm.ptr(), row.ptr(), own_last.ptr()}) {
+    for (const Tensor& each : module->parameters()) weights.push_back(each);
+  }
+  for (const auto& module :
+       std::vector<std::shared_ptr<torch::nn::Module>>{first.ptr(), norm.ptr(), second.ptr(), last.ptr()}) {
+    for (const Tensor& each : module->parameters()) wholes.push_back(each);
+  }
+  const double expected = torch::nn::utils::clip_grad_norm_(wholes, 0.1);
+  if (context.argument != "marked" && context.size > 1) {
+    EXPECT_THAT(refusal([&] { gradient_square_sum(weights, comm); }), HasSubstr("mark_parts() a layer"));
+    return;
+  }
+  EXPECT_NEAR(clip_grad_norm(weights, 0.1, comm), expected, 1e-4 * expected);
+  EXPECT_TRUE(at::allclose(own_last->weight.grad(), last->weight.grad(), 1e-4, 1e-6));
+  const int64_t size = 8 / context.size;
+  EXPECT_TRUE(
+      at::allclose(own_norm->weight.grad(), norm->weight.grad().narrow(0, context.rank * size, size), 1e-4, 1e-6));
+}
+TEST(TensorParallel, LayersOfOwnFeaturesArePartsOnceMarked) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("norm_between", ranks, "marked");
+  expect_ranks_pass("norm_between", 2, "unmarked");
+}
+
+// argument: what the ranks have different.
+RANK_PROGRAM(unequal_inputs) {
+  const auto world = join_world(context);
+  comm::Communicator& comm = world->communicator();
+  const auto rank = static_cast<uint64_t>(context.rank);
+  at::manual_seed(context.argument == "seed" ? rank : 1);
+  torch::nn::Linear body(4, 4);
+  if (context.argument == "agreed") {
+    if (context.rank == 1) body->weight.data().fill_(3);
+    agree(*body, comm);
+  }
+  ColumnParallelLinear wide(torch::nn::Linear(4, 4), comm);
+  at::manual_seed(context.argument == "data" ? rank : 2);
+  const int64_t samples = context.argument == "sizes" ? 5 + context.rank : 5;
+  const bool is_right = context.argument == "none" || context.argument == "agreed";
+  for (int step = 0; step < (is_right ? 20 : 1); ++step) {
+    wide->forward(body->forward(at::rand({samples, 4}))).sum().backward();
+  }
+}
+TEST(TensorParallel, InputsThatDifferAreNamed) {
+  for (const char* what : {"seed", "data", "sizes"}) {
+    for (const auto& result : Ranks("unequal_inputs", 2, what).wait()) {
+      EXPECT_EQ(result.exit_code, 2) << what;
+      EXPECT_THAT(result.output, HasSubstr("is not equal on all ranks")) << what;
+    }
+  }
+  for (const char* right : {"none", "agreed"}) expect_ranks_pass("unequal_inputs", 2, right);
 }
 
 // Rank 0's whole layer counts, frozen and of its dtype, and making it draws no numbers.

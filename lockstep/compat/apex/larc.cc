@@ -14,6 +14,7 @@
 #include "lockstep/amp/multi_tensor.h"
 #include "lockstep/base/error.h"
 #include "lockstep/optim/group_options.h"
+#include "lockstep/optim/optimizer_ref.h"
 
 namespace lockstep::apex::parallel {
 namespace {
@@ -93,6 +94,7 @@ void LARC::step() {
   const WithoutDecay scope(optimizer_);
   {
     const c10::AutoGradMode no_grad(false);
+    optim::gradients_of(optimizer_);  // two in one memory are taken apart
     const auto& groups = optimizer_.param_groups();
     for (size_t i = 0; i < groups.size(); ++i) scale_gradients(groups[i], scope.decays()[i]);
   }

@@ -19,4 +19,10 @@ at::Tensor owned(at::Tensor gradient, const at::Tensor& parameter) {
   return at::empty_like(parameter, dense.options()).copy_(dense);
 }
 
+void own_gradient(const at::Tensor& parameter) {
+  at::Tensor& gradient = parameter.mutable_grad();
+  if (!gradient.defined() || gradient.layout() != at::kStrided) return;
+  if (gradient.storage().use_count() > 1) gradient = gradient.clone();
+}
+
 }  // namespace lockstep::parallel

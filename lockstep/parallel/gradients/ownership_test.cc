@@ -39,5 +39,18 @@ TEST(Owned, SparseGradientsBecomeDense) {
   EXPECT_TRUE(at::equal(owned(sparse, table), sparse.to_dense()));
 }
 
+TEST(OwnGradient, TakesApartWhatTwoShare) {
+  const at::Tensor both = at::ones({2, 3}), rows = at::empty({2, 3}), flat = at::empty({6});
+  rows.mutable_grad() = both.view({2, 3}), flat.mutable_grad() = both.view({6});
+  own_gradient(rows);
+  EXPECT_NE(rows.grad().data_ptr(), both.data_ptr());
+  EXPECT_TRUE(rows.grad().equal(both));
+  const at::Tensor alone = at::empty({3});
+  alone.mutable_grad() = at::ones({3});
+  const void* data = alone.grad().data_ptr();
+  own_gradient(alone), own_gradient(at::empty({3}));
+  EXPECT_EQ(alone.grad().data_ptr(), data);
+}
+
 }  // namespace
 }  // namespace lockstep::parallel

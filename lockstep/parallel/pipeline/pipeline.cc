@@ -15,6 +15,7 @@
 #include "lockstep/base/philox.h"
 #include "lockstep/nn/checkpoint.h"
 #include "lockstep/parallel/gradients/divided_weights.h"
+#include "lockstep/parallel/gradients/ownership.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/mixed_networks.h"
 #include "lockstep/parallel/model_check.h"
@@ -60,6 +61,20 @@ torch::nn::Sequential stage_of(const torch::nn::Sequential& net, int stages, int
   return part;
 }
 
+class Pipeline::Busy {
+ public:
+  explicit Busy(bool& is_busy) : is_busy_(is_busy) {
+    if (is_busy) throw ConfigError("pipeline: run() or infer() within a step's function; let it return the loss alone");
+    is_busy = true;
+  }
+  ~Busy() { is_busy_ = false; }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  bool& is_busy_;
+};
+
 Pipeline::Pipeline(std::shared_ptr<torch::nn::Module> stage, std::shared_ptr<World> world, Forward forward,
                    PipelineOptions options)
     : stage_(std::move(stage)),
@@ -94,6 +109,7 @@ PipelineResult Pipeline::run(const PipelineStep& step, const InputOf& input_of, 
 PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
                                   const LossScale& scale) {
   const Stopwatch watch;
+  const Busy busy(is_busy_);
   const LaneGenerators::Kept kept(generators_);
   try {
     const bool has_empty = std::ranges::any_of(step.samples, [](int64_t samples) { return samples < 1; });
@@ -171,6 +187,7 @@ void Pipeline::check_leaves(const Pass& pass, const Tensors& roots) {
 
 void Pipeline::infer(size_t micro_batches, const InputOf& input_of, const OnOutputs& on_outputs,
                      const amp::MixedPrecision* mixed) {
+  const Busy busy(is_busy_);
   constexpr int64_t kNoStep = -1;
   const c10::AutoGradMode no_grad(false);
   try {
@@ -199,6 +216,20 @@ void Pipeline::infer(size_t micro_batches, const InputOf& input_of, const OnOutp
     tell_all(exception_text());
     throw;
   }
+}
+
+// Inputs may have their samples in any dimension.
+void Pipeline::check_inputs(const Tensors& inputs, int64_t samples) const {
+  std::string sizes;
+  for (const at::Tensor& input : inputs) {
+    if (!input.defined()) continue;
+    if (std::ranges::any_of(input.sizes(), [&](int64_t size) { return size == samples; })) return;
+    sizes += cat(sizes.empty() ? "" : ", ", input.sizes());
+  }
+  if (sizes.empty()) return;
+  throw ConfigError("PipelineStep::samples says ", samples, " samples, and the inputs are ", sizes,
+                    "; give each micro-batch's own number (PipelineOptions::check_samples = false: it is none of their "
+                    "sizes)");
 }
 
 void Pipeline::check_outputs(const Tensors& outputs) const {
@@ -243,7 +274,11 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
   const c10::AutoGradMode with_grad(true);
   const uint64_t opened = amp::autocast_scopes_opened();
   try {
-    if (is_first()) held.inputs = pass.input_of(micro_batch);
+    if (is_first()) {
+      held.inputs = pass.input_of(micro_batch);
+      if (options_.check_samples) check_inputs(held.inputs, pass.step.samples[micro_batch]);
+    }
+    const uint64_t writes = gradients_.writes();
     const auto compute = [&] {
       held.outputs = options_.recompute ? nn::checkpoint(forward_, held.inputs, {.buffers = stage_->buffers()})
                                         : forward_(held.inputs);
@@ -252,7 +287,18 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
     };
     in_autocast(pass.scale.mixed, compute);
     if (is_last()) check_loss(held.loss, place_of(pass, micro_batch));
+    if (gradients_.writes() != writes) {
+      throw ConfigError(
+          "a backward() within the stage's or the loss's function; run() calls it, for the loss that is "
+          "returned");
+    }
     const Tensors& roots = is_last() ? Tensors{held.loss} : held.outputs;
+    const bool has_graph = std::ranges::any_of(roots, [](const at::Tensor& each) { return each.requires_grad(); });
+    if (!has_graph && !gradients_.weights().empty()) {
+      throw ConfigError(
+          "the stage has weights that are trained, and its outputs have no graph; leave detach() and "
+          "no_grad out, or freeze the weights");
+    }
     if (micro_batch == 0) {
       for (const at::Tensor& each : roots) check_autocast(*stage_, each, opened);
       check_leaves(pass, roots);
@@ -291,6 +337,7 @@ std::pair<int64_t, int64_t> Pipeline::backward(Pass& pass, size_t micro_batch) {
       }
       if (!roots.empty()) torch::autograd::backward(roots, gradients);
     }
+    for (const at::Tensor& weight : gradients_.weights()) own_gradient(weight);
   } catch (...) {
     rethrow_from(place_of(pass, micro_batch), pass.step.samples[micro_batch]);
   }

@@ -46,6 +46,7 @@ struct PipelineOptions {
   // The ranks that have this stage of other pipelines over other samples: data parallelism. Null: this is the only one.
   std::shared_ptr<World> replicas = nullptr;
   bool own_parameters = false;  // DdpOptions'
+  bool check_samples = true;    // some dimension of a micro-batch's inputs has the size that PipelineStep says
 };
 
 struct PipelineStep {
@@ -153,6 +154,9 @@ class Pipeline {
   static void in_autocast(const amp::MixedPrecision* mixed, const std::function<void()>& compute);
   void tell_all(const std::string& error) const;
   void check_outputs(const Tensors& outputs) const;
+  void check_inputs(const Tensors& inputs, int64_t samples) const;
+  // Marks a run or an infer() as long as it exists. Throws ConfigError within one.
+  class Busy;
   void check_leaves(const Pass& pass, const Tensors& roots);
   double sum_of_samples(const PipelineStep& step) const;
   void fold_replicas();
@@ -168,6 +172,7 @@ class Pipeline {
   int64_t number_ = -1;          // of the last run's step
   uint64_t runs_of_number_ = 0;  // that came before this one
   LaneGenerators generators_;
+  bool is_busy_ = false;
   StageLink link_;
 };
 

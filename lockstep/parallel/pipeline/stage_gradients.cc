@@ -56,6 +56,14 @@ StageGradients::Fate StageGradients::fate_of(size_t index, bool has_replicas) co
   return Fate::kAside;
 }
 
+uint64_t StageGradients::writes() const {
+  uint64_t sum = 0;
+  for (const at::Tensor& weight : weights()) {
+    if (weight.grad().defined()) sum += 1 + static_cast<uint64_t>(weight.grad()._version());
+  }
+  return sum;
+}
+
 void StageGradients::begin(int64_t step, int loss_id, double loss_scale, bool has_replicas) {
   const c10::AutoGradMode no_grad(false);
   const optim::UseHeldGradients use;

@@ -24,6 +24,8 @@ class StageGradients {
 
   const std::vector<at::Tensor>& weights() const { return weights_->all(); }
   amp::GradientMarks marks() const { return amp::GradientMarks({weights_}); }
+  // A number that differs once a backward has added to .grad.
+  uint64_t writes() const;
   bool has(const at::Tensor& weight) const { return weights_->find(weight) >= 0; }
   // Throws ConfigError where other weights of the stage require a gradient than at the beginning.
   void check_weights(const torch::nn::Module& stage, const std::string& whose) const;

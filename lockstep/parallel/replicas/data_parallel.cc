@@ -27,6 +27,18 @@ std::vector<at::Device> devices_for(const torch::nn::Module& network, const std:
 
 }  // namespace
 
+std::shared_ptr<torch::nn::Module> clone_of(const torch::nn::Module& network, const at::Device& device) {
+  try {
+    return network.clone(device);
+  } catch (const c10::Error& error) {
+    throw ConfigError(
+        "DataParallel: ", network.name(),
+        " can't be cloned; derive it from torch::nn::Cloneable, or give DataParallel a function that makes "
+        "another one (",
+        error.what_without_backtrace(), ")");
+  }
+}
+
 Scatterer::Scatterer(const std::shared_ptr<torch::nn::Module>& network, const ReplicaSet::Make& make,
                      const DataParallelOptions& options)
     : options_(options) {
@@ -42,22 +54,28 @@ Scatterer::Scatterer(const std::shared_ptr<torch::nn::Module>& network, const Re
 
 // By replica, then input.
 std::vector<Scatterer::Tensors> Scatterer::scattered(const Tensors& inputs) const {
-  if (inputs.empty()) throw ConfigError("DataParallel: forward has no tensor that could be scattered");
   const int64_t dim = options_.dim;
+  int64_t samples = -1;
   for (const at::Tensor& input : inputs) {
-    if (!input.defined() || dim >= input.dim() || dim < -input.dim()) {
+    if (!input.defined()) continue;
+    if (dim >= input.dim() || dim < -input.dim()) {
       throw ConfigError("DataParallel: an input has no dimension ", dim, " to be scattered in");
     }
-    if (input.size(dim) == inputs[0].size(dim)) continue;
-    throw ConfigError("DataParallel: inputs of ", inputs[0].size(dim), " and of ", input.size(dim),
+    if (samples < 0) samples = input.size(dim);
+    if (input.size(dim) == samples) continue;
+    throw ConfigError("DataParallel: inputs of ", samples, " and of ", input.size(dim),
                       " samples; pass what all replicas need as a value that is no tensor");
   }
-  if (inputs[0].size(dim) == 0) throw ConfigError("DataParallel: a batch of no samples");
-  std::vector<Tensors> parts;
+  if (samples < 0) throw ConfigError("DataParallel: forward has no tensor that could be scattered");
+  if (samples == 0) throw ConfigError("DataParallel: a batch of no samples");
+  const auto devices = static_cast<int64_t>(options_.device_ids.size());
+  const int64_t each = (samples + devices - 1) / devices;  // at::chunk's
+  std::vector<Tensors> parts(static_cast<size_t>((samples + each - 1) / each));
   for (const at::Tensor& input : inputs) {
-    const std::vector<at::Tensor> chunks = input.chunk(static_cast<int64_t>(options_.device_ids.size()), dim);
-    parts.resize(chunks.size());
-    for (size_t i = 0; i < chunks.size(); ++i) parts[i].push_back(chunks[i].to(options_.device_ids[i]));
+    const std::vector<at::Tensor> chunks = input.defined() ? input.split(each, dim) : Tensors(parts.size());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].push_back(chunks[i].defined() ? chunks[i].to(options_.device_ids[i]) : at::Tensor());
+    }
   }
   return parts;
 }

@@ -37,6 +37,9 @@ struct DataParallelOptions {
 // So many replicas on the CPU.
 inline std::vector<at::Device> on_cpu(size_t replicas) { return std::vector<at::Device>(replicas, at::kCPU); }
 
+// Throws ConfigError for a class without clone().
+std::shared_ptr<torch::nn::Module> clone_of(const torch::nn::Module& network, const at::Device& device);
+
 // What DataParallel has to be without the network's type. Used by one thread.
 class Scatterer {
  public:
@@ -69,7 +72,7 @@ class DataParallel : public torch::nn::Module {
   // Copies the network by clone().
   explicit DataParallel(std::shared_ptr<Net> net, const DataParallelOptions& options = {})
       : DataParallel(
-            net, [net](const at::Device& device) { return std::dynamic_pointer_cast<Net>(net->clone(device)); },
+            net, [net](const at::Device& device) { return std::dynamic_pointer_cast<Net>(clone_of(*net, device)); },
             options) {}
   explicit DataParallel(const torch::nn::ModuleHolder<Net>& net, const DataParallelOptions& options = {})
       : DataParallel(net.ptr(), options) {}

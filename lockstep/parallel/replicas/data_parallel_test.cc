@@ -119,7 +119,8 @@ TEST(DataParallel, AClassWithoutCloneIsMade) {
     torch::nn::Linear linear{nullptr};
   };
   auto net = std::make_shared<PlainImpl>();
-  EXPECT_THROW((DataParallel<PlainImpl>(net, {.device_ids = on_cpu(2)})), std::exception);
+  EXPECT_THAT(refusal([&] { DataParallel<PlainImpl>(net, {.device_ids = on_cpu(2)}); }),
+              HasSubstr("give DataParallel a function that makes another one"));
   DataParallel<PlainImpl> parallel(net, [](const at::Device&) { return std::make_shared<PlainImpl>(); },
                                    {.device_ids = on_cpu(2)});
   const at::Tensor x = at::rand({5, 4});

@@ -16,9 +16,11 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/comm/fold_tree.h"
+#include "lockstep/nn/checkpoint.h"
 #include "lockstep/nn/thread_generator.h"
 #include "lockstep/parallel/gradients/graph_walk.h"
 #include "lockstep/parallel/lane_errors.h"
+#include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 
 namespace lockstep::parallel {
@@ -33,7 +35,7 @@ struct ReplicaCall : torch::CustomClassHolder {
     const std::lock_guard lock(mutex);
     if (!drawn) {
       drawn = true;
-      at::Generator all = at::detail::getDefaultCPUGenerator();
+      at::Generator all = source;
       const std::lock_guard own(all.mutex());
       value = at::check_generator<at::CPUGeneratorImpl>(all)->random64();
     }
@@ -70,6 +72,7 @@ struct ReplicaCall : torch::CustomClassHolder {
   std::vector<Tensors> leaves, outputs;  // by replica
   ReplicaSet::Modes modes;
   std::vector<int64_t> samples, versions;
+  at::Generator source;  // that the caller's thread draws from
   std::vector<at::Generator> generators;
   std::mutex mutex;
   bool drawn = false;
@@ -210,8 +213,11 @@ Tensors ReplicaCall::backward(const Tensors& of_outputs) {
   used = !keep;
   const size_t inputs = leaves[0].size();
   Tensors all;
-  for (Tensors& own : found)
-    std::move(own.begin(), own.begin() + static_cast<int64_t>(inputs), std::back_inserter(all));
+  for (size_t i = 0; i < replicas; ++i) {
+    for (size_t k = 0; k < inputs; ++k) {
+      if (leaves[i][k].defined()) all.push_back(std::move(found[i][k]));
+    }
+  }
   Tensors sums(set->parameters_.size());
   set->compute(replicas, [&](size_t number) {
     for (size_t i = number; i < sums.size(); i += replicas) sums[i] = folded(found, inputs + i, set->parameters_[i]);
@@ -231,6 +237,8 @@ ReplicaSet::ReplicaSet(std::shared_ptr<torch::nn::Module> network, const Make& m
   }
   for (const auto& parameter : network_->named_parameters()) parameters_.push_back(parameter.value());
   for (const auto& buffer : network_->named_buffers()) buffers_.push_back(buffer.value());
+  LaneGenerators generators(*network_);
+  const LaneGenerators::Kept kept(generators);  // the copies' first weights, which are replaced, draw numbers
   for (size_t i = 0; i < devices_.size(); ++i) replicas_.push_back(make_replica(make, i));
   if (!sync) return;
   exchange_ = std::make_shared<ReplicaExchange>();
@@ -300,6 +308,8 @@ void ReplicaSet::set_modes(size_t count, const Modes& modes) {
 // Gives the replicas the network's values and modes.
 void ReplicaSet::refresh(size_t count) {
   check_network();
+  // A recomputation around this forward leaves them as they are, which the replicas' threads know nothing of.
+  for (const Tensor& buffer : buffers_) nn::keep_in_recomputation(buffer);
   const c10::AutoGradMode no_grad(false);
   for (size_t i = 0; i < count; ++i) {
     Replica& replica = replicas_[i];
@@ -317,6 +327,10 @@ void ReplicaSet::refresh(size_t count) {
       const Tensor& whole = buffers_[k];
       replica.buffers[k].set_data(i == 0 ? whole.detach()
                                          : whole.detach().to(devices_[i], whole.scalar_type(), false, true));
+      // What changes the network's buffers before a backward that needs them is seen, as without replicas.
+      if (i == 0) {
+        replica.buffers[k].unsafeGetTensorImpl()->set_version_counter(whole.unsafeGetTensorImpl()->version_counter());
+      }
     }
   }
   set_modes(count, modes());
@@ -341,14 +355,19 @@ std::vector<Tensors> ReplicaSet::run(
   const auto call = c10::make_intrusive<ReplicaCall>();
   call->set = shared_from_this();
   call->modes = modes_;
+  call->source = nn::cpu_generator();
   call->outputs.resize(count);
   call->generators.resize(count);
   const bool with_graph = at::GradMode::is_enabled();
   for (size_t i = 0; i < count; ++i) {
     Tensors leaves;
-    for (const Tensor& input : inputs[i]) leaves.push_back(input.detach().requires_grad_(input.requires_grad()));
+    for (const Tensor& input : inputs[i]) {
+      leaves.push_back(input.defined() ? input.detach().requires_grad_(input.requires_grad()) : input);
+    }
     call->leaves.push_back(std::move(leaves));
-    call->samples.push_back(inputs[i].empty() || inputs[i][0].dim() == 0 ? 1 : inputs[i][0].size(0));
+    const auto with_samples =
+        std::ranges::find_if(inputs[i], [](const Tensor& each) { return each.defined() && each.dim() > 0; });
+    call->samples.push_back(with_samples == inputs[i].end() ? 1 : with_samples->size(0));
   }
   for (const Tensor& parameter : parameters_) call->versions.push_back(parameter._version());
   compute(count, [&](size_t number) {
@@ -364,7 +383,9 @@ std::vector<Tensors> ReplicaSet::run(
   }
   if (!with_graph) return std::move(call->outputs);
   Tensors flat;
-  for (const Tensors& own : inputs) flat.insert(flat.end(), own.begin(), own.end());
+  for (const Tensors& own : inputs) {
+    std::ranges::copy_if(own, std::back_inserter(flat), [](const Tensor& each) { return each.defined(); });
+  }
   const Tensors all = AllReplicas::apply(at::TensorList(flat), at::TensorList(parameters_), call);
   std::vector<Tensors> outputs;
   for (size_t i = 0, next = 0; i < count; ++i) {

@@ -140,6 +140,88 @@ TEST(DataParallel, ARecomputedPartIsTheSame) {
   EXPECT_TRUE(gradients[0].equal(gradients[1]));
 }
 
+// A recomputation around a whole forward, on the caller's thread.
+TEST(DataParallel, ARecomputationCountsABatchOnce) {
+  std::vector<std::shared_ptr<NetImpl>> nets;
+  for (const bool again : {false, true}) {
+    nets.push_back(net_of(0.5));
+    DataParallel<NetImpl> parallel(nets.back(), {.device_ids = on_cpu(2)});
+    const auto part = [&](const at::Tensor& x) { return parallel(x); };
+    const at::Tensor x = images();
+    (again ? nn::checkpoint(part, x) : part(x)).square().sum().backward();
+  }
+  EXPECT_EQ(nets[1]->norm->num_batches_tracked.item<int64_t>(), 1);
+  EXPECT_TRUE(nets[1]->norm->running_mean.equal(nets[0]->norm->running_mean));
+  EXPECT_TRUE(nets[1]->own_norm->running_var.equal(nets[0]->own_norm->running_var));
+  expect_close(*nets[1], *nets[0]);
+}
+
+// Replicas within replicas draw from the generators of those.
+TEST(DataParallel, NestedReplicasRepeatTheirBits) {
+  struct OuterImpl : torch::nn::Cloneable<OuterImpl> {
+    OuterImpl() { OuterImpl::reset(); }
+    void reset() override { net = register_module("net", std::make_shared<NetImpl>(0.5)); }
+    at::Tensor forward(const at::Tensor& x) {
+      if (!inner) inner = std::make_shared<DataParallel<NetImpl>>(net, DataParallelOptions{.device_ids = on_cpu(2)});
+      return nn::checkpoint([this](const at::Tensor& each) { return inner->forward(each); }, x);
+    }
+    std::shared_ptr<NetImpl> net;
+    std::shared_ptr<DataParallel<NetImpl>> inner;
+  };
+  std::vector<at::Tensor> outputs, gradients;
+  for (int run = 0; run < 20; ++run) {
+    at::manual_seed(5);
+    auto net = std::make_shared<OuterImpl>();
+    DataParallel<OuterImpl> parallel(net, {.device_ids = on_cpu(2)});
+    outputs.push_back(parallel(images()));
+    outputs.back().square().sum().backward();
+    gradients.push_back(net->net->linear->weight.grad());
+    EXPECT_TRUE(outputs.back().equal(outputs[0])) << run;
+    EXPECT_TRUE(gradients.back().equal(gradients[0])) << run;
+  }
+}
+
+TEST(DataParallel, BuffersThatChangeBeforeABackwardThatNeedsThemAreAnError) {
+  auto net = net_of();
+  net->eval();
+  DataParallel<NetImpl> parallel(net, {.device_ids = on_cpu(2)});
+  const at::Tensor loss = parallel(images().requires_grad_(true)).sum();
+  {
+    const c10::AutoGradMode no_grad(false);
+    net->norm->running_var.mul_(100);
+  }
+  EXPECT_THAT(refusal<std::exception>([&] { loss.backward(); }), HasSubstr("modified by an inplace operation"));
+}
+
+TEST(DataParallel, WrappingDrawsNoNumbers) {
+  auto net = net_of();
+  at::manual_seed(8);
+  const at::Tensor next = at::rand({3});
+  at::manual_seed(8);
+  const DataParallel<NetImpl> parallel(net, {.device_ids = on_cpu(3)});
+  EXPECT_TRUE(at::rand({3}).equal(next));
+}
+
+TEST(DataParallel, UndefinedTensorsGoToAllReplicas) {
+  struct MaskedImpl : torch::nn::Cloneable<MaskedImpl> {
+    MaskedImpl() { MaskedImpl::reset(); }
+    void reset() override { linear = register_module("linear", torch::nn::Linear(4, 4)); }
+    at::Tensor forward(const at::Tensor& x, const at::Tensor& mask) {
+      return mask.defined() ? linear->forward(x) * mask : linear->forward(x);
+    }
+    torch::nn::Linear linear{nullptr};
+  };
+  auto net = std::make_shared<MaskedImpl>();
+  DataParallel<MaskedImpl> parallel(net, {.device_ids = on_cpu(2)});
+  const at::Tensor x = at::rand({5, 4});
+  for (const at::Tensor& mask : {at::Tensor(), at::rand({5, 4})}) {
+    const at::Tensor output = parallel(x, mask);
+    EXPECT_LT((output - net->forward(x, mask)).abs().max().item<double>(), 1e-6);
+    output.sum().backward();
+  }
+  EXPECT_THAT(refusal([&] { parallel(at::Tensor(), at::Tensor()); }), HasSubstr("no tensor that could be scattered"));
+}
+
 TEST(DataParallel, TensorsThatWouldGetNoGradientAreNamed) {
   struct OddImpl : torch::nn::Cloneable<OddImpl> {
     OddImpl() { OddImpl::reset(); }

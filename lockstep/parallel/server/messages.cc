@@ -28,7 +28,17 @@ Connection::Connection(Descriptor socket, OnWait on_wait)
 
 void Connection::touch() { moved_ns_ = monotonic_ns(); }
 
-void Connection::close_for_all() const { shutdown(socket_.get(), SHUT_RDWR); }
+void Connection::close_for_all(const std::string& text) const {
+  if (!text.empty()) {
+    MessageHead head{.kind = MessageKind::kRefused};
+    head.bytes = text.size();
+    std::string message(reinterpret_cast<const char*>(&head), sizeof head);
+    message += text;
+    // Where the other end has no room for it, it misses it.
+    (void)!::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  shutdown(socket_.get(), SHUT_RDWR);
+}
 
 void Connection::wait_for(short events) const {
   pollfd state{.fd = socket_.get(), .events = events, .revents = 0};

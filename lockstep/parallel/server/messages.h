@@ -14,7 +14,7 @@ namespace lockstep::parallel {
 
 enum class MessageKind : uint32_t {
   kHello = 1,  // worker: its number, in `clock`; what it would train, in the text
-  kWelcome,    // server
+  kWelcome,    // server: its options, in the text
   kRefused,    // server: why, in the text
   kPull,       // worker: weights of `clock` or later; clock < 0: the present ones
   kWait,       // server: other workers are waited for
@@ -52,8 +52,8 @@ class Connection {
   void receive_bytes(std::span<char> to);             // that follow it
   std::string receive_text(const MessageHead& head);  // of at most a few kB
 
-  // Ends what either end waits for.
-  void close_for_all() const;
+  // Ends what either end waits for. The other end may read the text, if there is one, as that of kRefused.
+  void close_for_all(const std::string& text = {}) const;
   const std::string& peer() const { return peer_; }
   uint64_t bytes() const { return bytes_; }  // sent and received
   // monotonic_ns() when bytes moved last, or at touch().

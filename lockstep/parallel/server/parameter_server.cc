@@ -13,6 +13,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/sigpipe.h"
 #include "lockstep/comm/fold_tree.h"
+#include "lockstep/optim/named_options.h"
 #include "lockstep/rendezvous/place/tcp_sockets.h"
 
 namespace lockstep::parallel {
@@ -75,7 +76,17 @@ ServerReport ParameterServer::serve() {
   for (Talk& talk : talks_) talk.thread.join();
   talks_.clear();
   const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
   return report_;
+}
+
+// What all servers of a network have alike.
+std::string ParameterServer::how() const {
+  std::string text =
+      cat(options_.synchronous ? "synchronous steps" : cat("asynchronous steps, staleness ", options_.staleness),
+          " of ", options_.workers, " workers by ", options_.optimizer);
+  for (const auto& [name, value] : options_.optimizer_options) text += cat(' ', name, ' ', optim::to_text(value));
+  return text;
 }
 
 void ParameterServer::begin_talk(Descriptor socket) {
@@ -149,7 +160,7 @@ void ParameterServer::enter(const std::shared_ptr<Connection>& connection, int& 
       refused = cat("a worker ", asked, " is here already, from ", workers_.at(asked).connection->peer());
     } else {
       const int64_t clock = options_.synchronous || workers_.empty() ? clock_ : slowest();
-      workers_[asked] = {.connection = connection, .clock = clock, .is_away = true};
+      workers_[asked] = {.connection = connection, .clock = clock, .is_away = true, .away_since = monotonic_ns()};
       number = asked;
       ++report_.workers;
       started_ = started_ || std::ssize(workers_) >= options_.workers;
@@ -157,7 +168,7 @@ void ParameterServer::enter(const std::shared_ptr<Connection>& connection, int& 
     }
   }
   if (!refused.empty()) return connection->send({.kind = MessageKind::kRefused}, bytes_of(refused));
-  connection->send({.kind = MessageKind::kWelcome});
+  connection->send({.kind = MessageKind::kWelcome}, bytes_of(how()));
 }
 
 void ParameterServer::talk_to(int number, Connection& connection) {
@@ -210,35 +221,46 @@ int64_t ParameterServer::pull(int number, int64_t clock, Connection& connection,
   own.is_away = false;
   if (options_.synchronous) complete_step();  // a step that this worker leaves out
   changed_.notify_all();
-  const Deadline deadline(options_.patience);
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  auto patient_until = now() + bounded(options_.patience), next_sign = now() + kSignOfLife;
   while (!may_go(own.clock)) {
     if (stopping_) throw Stopped();
-    if (deadline.passed())
-      drop_those_waited_for(cat("others have waited for it for ", options_.patience.count(), " ms"));
-    if (changed_.wait_for(lock, kSignOfLife) == std::cv_status::no_timeout) continue;
-    lock.unlock();
-    connection.send({.kind = MessageKind::kWait});
-    lock.lock();
+    if (now() >= patient_until) {
+      drop_those_waited_for();
+      patient_until = now() + bounded(options_.patience);  // with the next ones
+    }
+    if (now() >= next_sign) {
+      lock.unlock();
+      connection.send({.kind = MessageKind::kWait});
+      next_sign = now() + kSignOfLife;
+      lock.lock();
+    } else {
+      changed_.wait_until(lock, std::min(patient_until, next_sign));
+    }
   }
   own.is_away = true;
+  own.away_since = monotonic_ns();
   if (options_.synchronous) own.clock = clock_;
   report_.most_staleness = std::max(report_.most_staleness, own.clock - slowest());
   to.copy_(weights_);
   return own.clock;
 }
 
-// Ends the connections of workers for which others wait. With the mutex held.
-void ParameterServer::drop_those_waited_for(const std::string& why) {
+// Ends the connections of workers for which others have waited, and which have been away for as long. With the mutex
+// held.
+void ParameterServer::drop_those_waited_for() {
+  const int64_t patience = std::chrono::nanoseconds(bounded(options_.patience)).count();
   if (!started_) {
     throw CommError("parameter server ", options_.server, ": ", workers_.size(), " of ", options_.workers,
                     " workers are here after ", options_.patience.count(), " ms; start the others, or ask for fewer");
   }
   const int64_t least = slowest();
   for (auto& [number, worker] : workers_) {
-    if (!worker.is_away || worker.clock != least) continue;
+    if (!worker.is_away || worker.clock != least || monotonic_ns() - worker.away_since < patience) continue;
+    const std::string why = cat("others have waited for it for ", options_.patience.count(), " ms");
     log_.warning("parameter server ", options_.server, ": worker ", number, " is dropped: ", why);
     worker.is_away = false;
-    worker.connection->close_for_all();
+    worker.connection->close_for_all("it was dropped, for " + why);
   }
 }
 
@@ -284,15 +306,22 @@ void ParameterServer::complete_step() {
   changed_.notify_all();
 }
 
-void ParameterServer::update(const Pushed& pushed) {
-  const c10::AutoGradMode no_grad(false);
-  const std::vector<at::Tensor> gradients = part_.pieces_of(pushed.gradient);
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    pieces_[i].mutable_grad() = pushed.present[i] != 0 ? gradients[i] : at::Tensor();
+// With the mutex held. What it throws ends the server: its weights may be half updated.
+void ParameterServer::update(const Pushed& pushed) noexcept {
+  try {
+    const c10::AutoGradMode no_grad(false);
+    const std::vector<at::Tensor> gradients = part_.pieces_of(pushed.gradient);
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      pieces_[i].mutable_grad() = pushed.present[i] != 0 ? gradients[i] : at::Tensor();
+    }
+    if (!std::isnan(pushed.lr)) optimizer_->set_lr(pushed.lr);
+    optimizer_->update({});
+    ++report_.updates;
+  } catch (...) {
+    failure_ = std::current_exception();
+    stopping_ = true;
+    changed_.notify_all();
   }
-  if (!std::isnan(pushed.lr)) optimizer_->set_lr(pushed.lr);
-  optimizer_->update({});
-  ++report_.updates;
 }
 
 }  // namespace lockstep::parallel

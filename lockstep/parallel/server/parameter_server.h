@@ -16,6 +16,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -64,15 +65,17 @@ class ParameterServer {
   ~ParameterServer();
 
   std::string address() const;  // "127.0.0.1:41233"
-  // Serves until the last of the workers has left, after as many have come as the options say, or until stop().
+  // Serves until the last of the workers has left, after as many have come as the options say, or until stop(). Throws
+  // what an update throws, such as for want of memory.
   ServerReport serve();
   void stop();
 
  private:
   struct Worker {
     std::shared_ptr<Connection> connection;
-    int64_t clock = 0;     // synchronous: the step that it computes; asynchronous: the steps that it has made
-    bool is_away = false;  // computes, or has not come to its first pull; else it waits here
+    int64_t clock = 0;       // synchronous: the step that it computes; asynchronous: the steps that it has made
+    bool is_away = false;    // computes, or has not come to its first pull; else it waits here
+    int64_t away_since = 0;  // monotonic_ns()
   };
   struct Pushed {
     at::Tensor gradient;
@@ -95,9 +98,10 @@ class ParameterServer {
   int64_t pull(int number, int64_t clock, Connection& connection, const at::Tensor& to);
   bool may_go(int64_t clock) const;
   void complete_step();
-  void update(const Pushed& pushed);
+  void update(const Pushed& pushed) noexcept;
+  std::string how() const;
   int64_t slowest() const;
-  void drop_those_waited_for(const std::string& why);
+  void drop_those_waited_for();
   void check_open() const;
 
   ParameterServerOptions options_;
@@ -115,6 +119,7 @@ class ParameterServer {
   int64_t clock_ = 0;              // synchronous: the step under way; asynchronous: the most that a worker has made
   bool started_ = false;           // as many workers as were asked for have been here at once
   bool stopping_ = false;
+  std::exception_ptr failure_;  // of an update, which ends the server
   ServerReport report_;
   std::vector<Talk> talks_;  // of the thread that serves
 };

@@ -178,6 +178,72 @@ TEST(ParameterServer, AWorkerThatStandsStillIsDropped) {
   }
 }
 
+// The worker that comes in the place of one that stands still has a patience of its own.
+TEST(ParameterServer, AWorkerThatHasJustComeIsNotDroppedForAnother) {
+  Servers all(1, {.workers = 2, .patience = milliseconds(1500)});
+  std::barrier<> end(3);
+  with_workers(3, [&](int worker) {
+    auto net = net_of();
+    if (worker == 2) std::this_thread::sleep_for(milliseconds(1200));
+    ServedParameters served(net->parameters(), all.addresses(), {.worker = worker});
+    for (int64_t step = 0; step < 4; ++step) {
+      if (worker == 1 && step == 1) break;  // stands still
+      served.pull();
+      if (worker == 2) std::this_thread::sleep_for(milliseconds(500));
+      loss_of(net, batch_of(step, worker)).backward();
+      served.push(2);
+    }
+    end.arrive_and_wait();
+  });
+  EXPECT_EQ(all.reports()[0].lost, 1);
+}
+
+TEST(ParameterServer, AWorkerThatWaitsHasSignsOfLifeWhileOthersAreBusy) {
+  Servers all(1, {.workers = 3, .synchronous = false, .staleness = 1, .optimizer_options = {{"lr", 0.1}}});
+  std::atomic<bool> done = false;
+  with_workers(3, [&](int worker) {
+    auto net = net_of();
+    ServedParameters served(net->parameters(), all.addresses(), {.worker = worker, .patience = milliseconds(1200)});
+    served.pull();
+    if (worker == 1) std::this_thread::sleep_for(milliseconds(2500));  // for which worker 0 waits
+    for (int step = 0; step < (worker == 0 ? 2 : 1); ++step) {
+      loss_of(net, batch_of(step, worker)).backward();
+      served.push(2);
+      served.pull();
+    }
+    if (worker == 0) done = true;
+    while (worker == 2 && !done) {  // comes and goes all the time
+      auto other = net_of();
+      const ServedParameters guest(other->parameters(), all.addresses(), {.worker = 3});
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+  });
+  EXPECT_EQ(all.reports()[0].lost, 0);
+}
+
+TEST(ParameterServer, ADroppedWorkerIsToldSo) {
+  Servers all(1, {.workers = 2, .patience = milliseconds(300)});
+  std::barrier<> end(2);
+  with_workers(2, [&](int worker) {
+    auto net = net_of();
+    ServedParameters served(net->parameters(), all.addresses(), {.worker = worker});
+    served.pull();
+    loss_of(net, batch_of(0, worker)).backward();
+    if (worker == 0) {
+      served.push(2);
+      served.pull();
+    }
+    end.arrive_and_wait();
+    if (worker == 1) {
+      EXPECT_THAT(refusal<CommError>([&] {
+                    served.push(2);
+                    served.pull();
+                  }),
+                  HasSubstr("it was dropped, for others have waited for it for 300 ms"));
+    }
+  });
+}
+
 TEST(ParameterServer, WhatCanNotBeRightIsNamed) {
   auto net = net_of();
   const auto parameters = net->parameters();

@@ -40,17 +40,37 @@ ServedParameters::~ServedParameters() {
   }
 }
 
-// Calls something that talks to the server; what goes wrong names it.
+// Calls something that talks to the server; what goes wrong names it, and is the end of all connections.
 template <typename Call>
 void ServedParameters::with(Server& server, const char* doing, const Call& call) {
   const auto number = &server - servers_.data();
+  if (!broken_.empty()) throw CommError("parameter servers: make ServedParameters anew after an error: ", broken_);
   if (server.connection) server.connection->touch();
   try {
-    call();
-  } catch (const ConnectionLost& lost) {
-    throw CommError("parameter server ", number, " of ", servers_.size(), " (", server.address,
-                    ") is gone while worker ", worker_, ' ', doing, ": ", lost.why);
+    try {
+      call();
+    } catch (const ConnectionLost& lost) {
+      throw CommError("parameter server ", number, " of ", servers_.size(), " (", server.address,
+                      ") is gone while worker ", worker_, ' ', doing, ": ", last_words(server).value_or(lost.why));
+    }
+  } catch (const std::exception& error) {
+    broken_ = error.what();
+    for (const Server& each : servers_) {
+      if (each.connection) each.connection->close_for_all();
+    }
+    throw;
   }
+}
+
+// What the server has said before it closed the connection.
+std::optional<std::string> ServedParameters::last_words(const Server& server) {
+  if (!server.connection) return std::nullopt;
+  try {
+    const MessageHead head = server.connection->receive();
+    if (head.kind == MessageKind::kRefused) return server.connection->receive_text(head);
+  } catch (const ConnectionLost&) {
+  }
+  return std::nullopt;
 }
 
 void ServedParameters::connect(Server& server, const ServedOptions& options) {
@@ -76,7 +96,13 @@ void ServedParameters::connect(Server& server, const ServedOptions& options) {
     const std::string text = server.part.text();
     server.connection->send({.kind = MessageKind::kHello, .clock = worker_}, bytes_of(text));
     const MessageHead answer = server.connection->receive();
-    if (answer.kind == MessageKind::kWelcome) return;
+    if (answer.kind == MessageKind::kWelcome) {
+      const std::string how = server.connection->receive_text(answer);
+      if (number == 0) how_ = how;
+      if (how == how_) return;
+      throw ConfigError("parameter server ", number, " of ", servers_.size(), " (", server.address, ") has ", how,
+                        ", and the first one ", how_, "; give all of them the same options");
+    }
     if (answer.kind != MessageKind::kRefused) throw ConnectionLost{"it speaks another protocol"};
     throw ConfigError("parameter server ", number, " of ", servers_.size(), " (", server.address,
                       "): ", server.connection->receive_text(answer));
@@ -102,6 +128,7 @@ int64_t ServedParameters::pull() {
         if (head.kind != MessageKind::kWeights || head.bytes != servers_[i].flat.nbytes()) {
           throw ConnectionLost{"it speaks another protocol"};
         }
+        if (head.clock < latest) throw ConnectionLost{"it speaks another protocol"};
         connection.receive_bytes(bytes_of(servers_[i].flat));
         clocks[i] = head.clock;
       });
@@ -118,12 +145,13 @@ int64_t ServedParameters::pull() {
 void ServedParameters::push(int64_t samples, double lr) {
   if (!may_push_) throw ConfigError("parameter servers: a push without a pull before it, whose weights it would be of");
   if (samples < 0) throw ConfigError("parameter servers: a push of ", samples, " samples");
-  for (Server& server : servers_) {
-    const std::string present = server.part.take_gradients(parameters_, server.flat);
-    with(server, "pushed", [&] {
-      server.connection->send(
+  std::vector<std::string> present;
+  for (const Server& server : servers_) present.push_back(server.part.take_gradients(parameters_, server.flat));
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    with(servers_[i], "pushed", [&] {
+      servers_[i].connection->send(
           {.kind = MessageKind::kPush, .clock = clock_, .samples = static_cast<double>(samples), .lr = lr},
-          bytes_of(server.flat), bytes_of(present));
+          bytes_of(servers_[i].flat), bytes_of(present[i]));
     });
   }
   may_push_ = false;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ class ServedParameters {
 
   uint64_t bytes() const;  // sent and received
 
+  // A call that has thrown CommError is this object's last: make it anew.
+
  private:
   struct Server {
     std::string address;
@@ -58,12 +61,15 @@ class ServedParameters {
   void connect(Server& server, const ServedOptions& options);
   template <typename Call>
   void with(Server& server, const char* doing, const Call& call);
+  static std::optional<std::string> last_words(const Server& server);
 
   std::vector<at::Tensor> parameters_;
   std::vector<Server> servers_;
   int worker_;
+  std::string how_;  // the servers' options
   int64_t clock_ = -1;
   bool may_push_ = false;
+  std::string broken_ = {};  // why a call has failed: from then on both ends may be at different messages
   std::chrono::milliseconds patience_;
 };
 

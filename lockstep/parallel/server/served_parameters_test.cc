@@ -108,6 +108,40 @@ TEST(ParameterServer, AWorkerWithoutSamplesGoesOnWithTheOthers) {
   }
 }
 
+// After an error a message may be half sent: nothing more is.
+TEST(ParameterServer, AnErrorIsTheLastOfAWorkersCalls) {
+  Servers all(1, {.workers = 2, .patience = milliseconds(100'000)});
+  auto net = net_of();
+  ServedParameters served(net->parameters(), all.addresses(), {.patience = milliseconds(400)});
+  EXPECT_THAT(refusal<CommError>([&] {  // the other worker does not come, and a sign of life is sent less often
+                served.pull();
+              }),
+              HasSubstr("has said nothing to worker 0 for 400 ms"));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(refusal<CommError>([&] { served.pull(); }), HasSubstr("make ServedParameters anew after an error: "));
+  }
+  all[0].stop();
+}
+
+TEST(ParameterServer, ServersOfOtherOptionsAreNamed) {
+  auto net = net_of();
+  const ParameterServer one(net->parameters(), {.server = 0, .servers = 2, .optimizer_options = {{"lr", 0.1}}});
+  for (const ParameterServerOptions& options :
+       {ParameterServerOptions{.server = 1, .servers = 2, .optimizer_options = {{"lr", 0.2}}},
+        ParameterServerOptions{.server = 1, .servers = 2, .synchronous = false, .optimizer_options = {{"lr", 0.1}}},
+        ParameterServerOptions{.server = 1, .servers = 2, .optimizer = "adam", .optimizer_options = {{"lr", 0.1}}}}) {
+    ParameterServer first(net->parameters(), {.server = 0, .servers = 2, .optimizer_options = {{"lr", 0.1}}});
+    ParameterServer other(net->parameters(), options);
+    std::thread a([&] { first.serve(); }), b([&] { other.serve(); });
+    EXPECT_THAT(refusal([&] {
+                  ServedParameters(net->parameters(), {first.address(), other.address()});
+                }),
+                HasSubstr("parameter server 1 of 2 (" + other.address() + ") has "));
+    first.stop(), other.stop();
+    a.join(), b.join();
+  }
+}
+
 TEST(ParameterServer, AServerThatIsNotThereOrGoesIsNamed) {
   auto net = net_of();
   auto free = rendezvous::listen_at("127.0.0.1", 0);

@@ -3,11 +3,14 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/tensor.h>
+#include <c10/core/GradMode.h>
 
+#include <cmath>
 #include <utility>
 
 #include "lockstep/amp/gradient_marks.h"
 #include "lockstep/base/error.h"
+#include "lockstep/optim/clip.h"
 #include "lockstep/parallel/gradients/divided_weights.h"
 #include "lockstep/parallel/tensor/regions.h"
 #include "lockstep/parallel/tensor/slices.h"
@@ -61,6 +64,7 @@ ColumnParallelLinearImpl::ColumnParallelLinearImpl(const torch::nn::Linear& whol
 }
 
 at::Tensor ColumnParallelLinearImpl::forward(const at::Tensor& input) {
+  inputs_.check(input, comm_);
   const at::Tensor output = at::linear(enter(input, comm_), weight, bias);
   return join_ ? join_parts(output, -1, comm_) : output;
 }
@@ -105,6 +109,7 @@ ChannelParallelConv2dImpl::ChannelParallelConv2dImpl(const torch::nn::Conv2d& wh
 }
 
 at::Tensor ChannelParallelConv2dImpl::forward(const at::Tensor& input) {
+  if (!tower_) inputs_.check(input, comm_);
   const at::Tensor output = conv->forward(tower_ ? input : enter(input, comm_));
   return join_ ? join_parts(output, 1, comm_) : output;
 }
@@ -117,9 +122,44 @@ double gradient_square_sum(const std::vector<at::Tensor>& weights, comm::Communi
         "tensor parallel: none of these weights is a part of one that is divided; give the network's parameters, not "
         "their masters");
   }
+  const double own = amp::square_sum_of_gradients(equal, /*loss_scale=*/1);
+  const at::Tensor most = at::tensor({own, -own}, at::kDouble);
+  comm.all_reduce(most, comm::ReduceOp::kMax);
+  const double largest = most[0].item<double>(), least = -most[1].item<double>();
+  if (std::isfinite(largest) && largest - least > 1e-3 * largest) {
+    throw ConfigError("tensor parallel: weights that are not divided have gradients of norm ", std::sqrt(least), " to ",
+                      std::sqrt(largest),
+                      " on different ranks; mark_parts() a layer of each rank's own features, such as a BatchNorm "
+                      "between divided layers");
+  }
   const at::Tensor sum = at::tensor({amp::square_sum_of_gradients(parts, /*loss_scale=*/1)}, at::kDouble);
   comm.all_reduce(sum, comm::ReduceOp::kSum);
-  return sum.item<double>() + amp::square_sum_of_gradients(equal, /*loss_scale=*/1);
+  return sum.item<double>() + largest;  // one on all ranks, which clip by it
 }
+
+double clip_grad_norm(const std::vector<at::Tensor>& weights, double max_norm, comm::Communicator& comm) {
+  const double norm = std::sqrt(gradient_square_sum(weights, comm));
+  const double factor = optim::clip_factor(norm, max_norm);
+  const c10::AutoGradMode no_grad(false);
+  for (const at::Tensor& weight : weights) {
+    if (weight.grad().defined() && factor != 1) weight.grad().mul_(factor);
+  }
+  return norm;
+}
+
+void agree(torch::nn::Module& network, comm::Communicator& comm) {
+  const c10::AutoGradMode no_grad(false);
+  std::vector<at::Tensor> all = network.buffers();
+  for (const at::Tensor& weight : network.parameters()) {
+    if (!is_part(weight)) all.push_back(weight);
+  }
+  for (const at::Tensor& each : all) {
+    const at::Tensor whole = each.detach().contiguous();
+    comm.broadcast(whole, 0);
+    if (!whole.is_same(each)) each.detach().copy_(whole);
+  }
+}
+
+void mark_parts(torch::nn::Module& layer, const comm::Communicator& comm) { note_parts(layer.parameters(), comm); }
 
 }  // namespace lockstep::parallel::tensor

@@ -4,7 +4,10 @@
 // Each is made from the whole layer, of which rank 0's counts, and keeps this rank's part of it: a collective. A frozen
 // layer stays frozen. A pair of ColumnParallelLinear and RowParallelLinear, with whatever works on each feature by
 // itself between them, communicates once a pass. Weights that are divided have gradients of their own on each rank;
-// those of all other layers are equal on all ranks of the group, for their inputs are.
+// those of all other layers are equal on all ranks of the group, for their inputs are: agree() has them begin so.
+//
+// A divided layer compares its inputs over ranks, in training and now and then: with other samples, or other weights
+// before it, it throws ConfigError.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
+#include "lockstep/parallel/tensor/equal_inputs.h"
 
 namespace lockstep::parallel::tensor {
 
@@ -32,6 +36,7 @@ class ColumnParallelLinearImpl : public torch::nn::Module {
  private:
   comm::Communicator& comm_;
   bool join_;
+  EqualInputs inputs_;
 };
 TORCH_MODULE(ColumnParallelLinear);
 
@@ -63,13 +68,23 @@ class ChannelParallelConv2dImpl : public torch::nn::Module {
  private:
   comm::Communicator& comm_;
   bool tower_, join_;
+  EqualInputs inputs_;
 };
 TORCH_MODULE(ChannelParallelConv2d);
+
+// Gives all ranks rank 0's weights and buffers of everything in the network that is not divided. A collective.
+void agree(torch::nn::Module& network, comm::Communicator& comm);
+
+// Says that a layer of one's own between divided ones has weights of this rank's features alone, such as a BatchNorm of
+// them. Its weights count as parts then.
+void mark_parts(torch::nn::Module& layer, const comm::Communicator& comm);
 
 // The sum of squares of all gradients of a network with such layers: of the parts on all ranks, and of weights that are
 // equal on all ranks once. Clip by its root, `optim::clip_factor(std::sqrt(…), max_norm)`: the norm of what one rank
 // has is another on each rank, and would part the weights that are equal. A collective. Throws ConfigError where none
-// of several ranks' weights is a part.
+// of several ranks' weights is a part, and where those that are none have other gradients on other ranks.
 double gradient_square_sum(const std::vector<at::Tensor>& weights, comm::Communicator& comm);
+// Clips by that norm, as torch.nn.utils.clip_grad_norm_ does, and returns it. A collective; throws as above.
+double clip_grad_norm(const std::vector<at::Tensor>& weights, double max_norm, comm::Communicator& comm);
 
 }  // namespace lockstep::parallel::tensor
