@@ -5,6 +5,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <limits>
 #include <new>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -49,9 +50,14 @@ TEST(GlooHeaders, FitTheGroupThatLibtorchMakes) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const auto ours = c10::make_intrusive<Group>(store, 0, 1, options);
   EXPECT_EQ(ours->getOptions(), options);
-  const auto theirs = ours->split(store, {0}, options);  // made in libtorch
-  ASSERT_NE(dynamic_cast<Group*>(theirs.get()), nullptr);
-  EXPECT_EQ(malloc_usable_size(theirs.get()), heap_size(sizeof(Group)));
+  std::vector<c10::intrusive_ptr<c10d::Backend>> theirs;  // made in libtorch
+  size_t least = std::numeric_limits<size_t>::max();
+  for (int i = 0; i < 8; ++i) {
+    theirs.push_back(ours->split(store, {0}, options));
+    ASSERT_NE(dynamic_cast<Group*>(theirs.back().get()), nullptr);
+    least = std::min(least, malloc_usable_size(theirs.back().get()));
+  }
+  EXPECT_EQ(least, heap_size(sizeof(Group)));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "support/rank_template.h"
 
 extern char** environ;
 
@@ -46,6 +47,25 @@ int run_as_rank(const std::string& name) {
     return error.exit_code();
   }
   return testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0;
+}
+
+// As a program of its own.
+pid_t spawn_rank(const NewRank& rank, std::string name) {
+  std::vector<std::string> lines = rank.environment;
+  std::vector<char*> env_pointers;
+  for (auto& line : lines) env_pointers.push_back(line.data());
+  env_pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, rank.output, 1);
+  posix_spawn_file_actions_adddup2(&actions, rank.output, 2);
+  for (const int each : rank.descriptors) posix_spawn_file_actions_adddup2(&actions, each, each);
+  char* arguments[] = {name.data(), nullptr};
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, arguments, env_pointers.data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw IoError("posix_spawn: ", errno_text(error));
+  return pid;
 }
 
 }  // namespace
@@ -88,23 +108,12 @@ void Ranks::start(const std::string& program, int rank, const std::string& argum
   for (const auto& [name, value] : environment) variables[name] = value;
   std::vector<std::string> lines;
   for (const auto& [name, value] : variables) lines.push_back(name + '=' + value);
-  std::vector<char*> env_pointers;
-  for (auto& line : lines) env_pointers.push_back(line.data());
-  env_pointers.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, self.output_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  const auto keep = [&](const Descriptor& fd) { posix_spawn_file_actions_adddup2(&actions, fd.get(), fd.get()); };
-  keep(memory_.board);
-  keep(memory_.comm);
-  for (const auto& pool : memory_.pools) keep(pool);
-  std::string name = program;
-  char* arguments[] = {name.data(), nullptr};
-  const int error = posix_spawn(&self.pid, "/proc/self/exe", &actions, nullptr, arguments, env_pointers.data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw IoError("posix_spawn: ", errno_text(error));
+  std::vector<int> descriptors = {memory_.board.get(), memory_.comm.get()};
+  for (const auto& pool : memory_.pools) descriptors.push_back(pool.get());
+  const Descriptor output(open(self.output_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const NewRank asked{lines, output.get(), descriptors};
+  const auto forked = fork_rank(asked);
+  self.pid = forked ? *forked : spawn_rank(asked, program);
 }
 
 void Ranks::signal(int rank, int number) { kill(ranks_[static_cast<size_t>(rank)].pid, number); }
@@ -156,6 +165,7 @@ void expect_ranks_pass(const std::string& program, int size, const std::string& 
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  if (lockstep::testing_support::serve_as_template()) return 0;
   if (const auto program = lockstep::env("LOCKSTEP_TEST_PROGRAM")) {
     return lockstep::testing_support::run_as_rank(*program);
   }

@@ -1,5 +1,5 @@
-// Ranks as real processes, for tests: a test program runs itself again by exec, once for each rank, in a rank program
-// that the test names. Expectations in a rank program count: a rank in which one fails exits with 1.
+// Ranks as real processes, for tests: each runs a rank program, which the test names, in a copy of the test program
+// (rank_template.h). Expectations in a rank program count: a rank in which one fails exits with 1.
 #pragma once
 
 #include <sys/types.h>

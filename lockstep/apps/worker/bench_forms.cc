@@ -1,4 +1,5 @@
 // bench forms: one network and batch, trained in parallel in one of several forms (docs/choosing.md).
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/tensor.h>
@@ -42,6 +43,7 @@ at::Tensor loss_of(const at::Tensor& scores, const at::Tensor& labels) {
 }
 
 BenchNetwork network_of(const BenchOptions& options) {
+  at::manual_seed(1);  // all processes have the whole batch
   BenchNetwork net = make_bench_network(options);
   train::set_memory_format(*net.module, options.channels_last);
   net.images = net.images.contiguous(at::MemoryFormat::ChannelsLast);
