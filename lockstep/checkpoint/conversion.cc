@@ -7,6 +7,7 @@
 #include "lockstep/checkpoint/formats/safetensors_header.h"
 #include "lockstep/checkpoint/name_prefix.h"
 #include "lockstep/checkpoint/paddle_names.h"
+#include "lockstep/checkpoint/paddle_optimizer.h"
 #include "lockstep/checkpoint/state_dict.h"
 
 namespace lockstep::checkpoint {
@@ -72,6 +73,20 @@ Dict stripped(const Dict& state, const ConvertOptions& options, std::vector<std:
   return result;
 }
 
+const Dict& dict_in(const Value& root, const std::string& file) {
+  const Dict* dict = root.get_if<Dict>();
+  if (dict == nullptr) throw DataError(file, ": expected a dict, found ", root.kind());
+  return *dict;
+}
+
+// The state dict of a .pdparams, which is all of it.
+const Dict& params_in(const Value& root, const std::string& file) {
+  const Dict& dict = dict_in(root, file);
+  const bool has_weights = std::ranges::any_of(dict, [](const auto& entry) { return is_tensor(entry); });
+  if (!has_weights) throw DataError(file, ": expected a model's state_dict() as paddle.save writes it");
+  return dict;
+}
+
 }  // namespace
 
 Converted convert(const Value& root, const ConvertOptions& options) {
@@ -97,6 +112,41 @@ Converted convert(const Value& root, const ConvertOptions& options) {
   if (state.size() != all.size()) converted.notes.push_back(cat("left out: ", kMetadata));
   converted.value = renamed(stripped(state, options, converted.notes), options, converted.notes);
   return converted;
+}
+
+Converted from_paddle_files(const Value& params, const Value& optimizer, const PaddleFiles& files,
+                            std::pair<double, double> betas) {
+  const Dict& state = params_in(params, files.params);
+  const Dict& moments = dict_in(optimizer, files.optimizer);
+  const auto linear = likely_linear_weights(state);
+  const auto parameters = paddle_parameters(state, linear, files.params);
+  PaddleOptimizer converted = optimizer_from_paddle(moments, parameters, betas, files.optimizer);
+  Converted result;
+  const ConvertOptions options{.file = files.params, .from_paddle = true};
+  Dict model = renamed(state, options, result.notes);
+  const Dict masters = masters_from_paddle(moments, parameters, files.optimizer);
+  for (const auto& [name, master] : masters) model.set(name, master);
+  if (!masters.empty()) result.notes.push_back(cat("weights: the fp32 masters of ", files.optimizer));
+  result.notes.insert(result.notes.end(), converted.notes.begin(), converted.notes.end());
+  result.value = {{"model", std::move(model)}, {"optimizer", std::move(converted.state)}};
+  return result;
+}
+
+Converted to_paddle_optimizer(const Value& root, const std::string& file, const Value& names,
+                              const std::string& file_of_names) {
+  const Dict& all = dict_in(root, file);
+  const Value* optimizer = nullptr;
+  std::string place;
+  for (const char* name : {"optimizer", "optimizer_state_dict", "optim"}) {
+    if (const Value* found = all.find(std::string(name)); found != nullptr && optimizer == nullptr) {
+      optimizer = found, place = cat(file, ": ", name);
+    }
+  }
+  if (optimizer == nullptr && all.contains("param_groups")) optimizer = &root, place = file;
+  if (optimizer == nullptr) throw DataError(file, ": holds no optimizer's state (optimizer, optimizer_state_dict)");
+  const Dict& state = params_in(names, file_of_names);
+  const auto parameters = paddle_parameters(state, likely_linear_weights(state), file_of_names);
+  return {optimizer_to_paddle(*optimizer, parameters, place), {cat("with the parameters' names of ", file_of_names)}};
 }
 
 }  // namespace lockstep::checkpoint

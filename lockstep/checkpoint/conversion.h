@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/checkpoint/formats/value.h"
@@ -24,5 +25,20 @@ struct Converted {
 // Tensors are those of `root`. "__metadata__" of a safetensors file (texts about it) stays only where weights_alone is
 // set and it lies beside the weights. Throws ConfigError, DataError as find_state() and without_prefix() do.
 Converted convert(const Value& root, const ConvertOptions& options);
+
+// The names of files, for messages.
+struct PaddleFiles {
+  std::string params, optimizer;
+};
+
+// A .pdparams and a .pdopt of one network as {"model": state dict, "optimizer": Optimizer.state_dict()} in PyTorch's
+// names and layouts. The weights are the .pdopt's fp32 masters where it has them. Throws as optimizer_from_paddle().
+Converted from_paddle_files(const Value& params, const Value& optimizer, const PaddleFiles& files,
+                            std::pair<double, double> betas);
+
+// The optimizer's state of a checkpoint as a .pdopt of the network whose .pdparams is `names`. Throws DataError where
+// the checkpoint has none, and as optimizer_to_paddle().
+Converted to_paddle_optimizer(const Value& root, const std::string& file, const Value& names,
+                              const std::string& file_of_names);
 
 }  // namespace lockstep::checkpoint

@@ -69,6 +69,37 @@ TEST(Convert, ThroughPaddlesFormatAndBackNothingIsLost) {
   EXPECT_EQ(nlohmann::json::parse(eval.out).at("loss"), final_of(finished_run()).at("loss"));
 }
 
+TEST(Convert, AnOptimizersStateThroughPaddlesFormatAndBack) {
+  const TempDir dir;
+  const std::string params = dir / "lenet.pdparams", state = dir / "lenet.pdopt", back = dir / "back.pt";
+  ASSERT_EQ(lockstep({"convert", finished_run(), params}).exit_code, 0);
+  const auto there = lockstep({"convert", finished_run(), state, "--names", params});
+  ASSERT_EQ(there.exit_code, 0) << there.err;
+  const auto both = lockstep({"convert", params, back, "--optimizer", state});
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("an optimizer's state, of SGD; its hyper-parameters are Paddle's defaults"));
+  const auto was = inspected(checkpoint()), is = inspected(back);
+  int buffers = 0;
+  for (const auto& [name, leaf] : is.items()) {
+    if (!name.ends_with("/momentum_buffer")) continue;
+    EXPECT_EQ(leaf, was.at(name)) << name;
+    ++buffers;
+  }
+  EXPECT_EQ(buffers, 6);
+  const std::pair<Words, const char*> mistakes[] = {
+      {{finished_run(), state}, "lenet.pdopt: needs --names"},
+      {{finished_run(), params, "--names", params}, "--names goes with a .pdopt"},
+      {{params, params, "--optimizer", state}, "--optimizer goes with a .pt"},
+      {{params, back, "--optimizer", state, "--weights"}, "don't go with an optimizer's state"},
+      {{checkpoint(), back, "--optimizer", state}, "is no file of paddle.save"},
+      {{params, state, "--names", params}, "holds no optimizer's state"}};
+  for (const auto& [words, text] : mistakes) {
+    const auto result = lockstep(Words{"convert"} + words);
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_THAT(result.err, HasSubstr(text));
+  }
+}
+
 TEST(Convert, RefusesWhatItCantDo) {
   const TempDir dir;
   const auto prefix = lockstep({"convert", checkpoint(), dir / "a.safetensors", "--strip-prefix", "net."});

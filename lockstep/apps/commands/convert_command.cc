@@ -11,12 +11,14 @@ std::string ConvertCommand::help(const std::string& rows) {
 Writes the checkpoint IN, of any format that is read, as OUT: .pt or .pth, which torch.load(weights_only=True) reads, or
 .safetensors, or .pdparams, which paddle.load reads. IN may be a folder, as inspect takes it. A .safetensors or .pdparams
 gets the model's weights alone, for it has no place for more; what is left out is named. Between Paddle and PyTorch the
-weights of Linear layers are transposed.
+weights of Linear layers are transposed. A .pdopt has the optimizer's state, under the names that --names tells.
 )",
              rows, R"(
 Examples:
   lockstep convert runs/mnist-1 lenet.safetensors
   lockstep convert lightning.ckpt resnet.pt --weights --strip-prefix model.
+  lockstep convert net.pdparams net.pt --optimizer net.pdopt     # {model, optimizer}, for torch.load
+  lockstep convert runs/mnist-1 lenet.pdopt --names theirs.pdparams
 )");
 }
 
@@ -30,6 +32,10 @@ void ConvertCommand::declare(config::OptionSet& options) {
                kNone);
   options.text("strip-prefix", "TEXT", "drop it from the front of the names of weights (module., model.)",
                &strip_prefix, kNone);
+  options.text("optimizer", "FILE", "the .pdopt beside IN, a .pdparams; OUT, a .pt, gets both", &optimizer, kNone);
+  options.number("beta1", "X", "the betas of that .pdopt's Adam, which it lacks", &beta1, 0, 1, kNone);
+  options.number("beta2", "X", "", &beta2, 0, 1, kNone);
+  options.text("names", "FILE", "a .pdparams of the network in Paddle, whose names OUT, a .pdopt, gets", &names, kNone);
 }
 
 void ConvertCommand::take(const config::Given& line) {
@@ -40,8 +46,22 @@ void ConvertCommand::take(const config::Given& line) {
   in = line.words[0];
   out = line.words[1];
   config::require_there("convert", in);
-  if (to_safetensors() || to_paddle() || out.ends_with(".pt") || out.ends_with(".pth")) return;
-  throw ConfigError("convert: ", out, ": expected a name that ends in .pt, .pth, .safetensors or .pdparams");
+  if (!to_safetensors() && !to_paddle() && !to_paddles_optimizer() && !to_pt()) {
+    throw ConfigError("convert: ", out, ": expected a name that ends in .pt, .pth, .safetensors, .pdparams or .pdopt");
+  }
+  if (to_paddles_optimizer() == names.empty()) {
+    throw ConfigError("convert: ", out,
+                      names.empty() ? ": needs --names, a .pdparams that paddle.save has written of the "
+                                      "same network: a .pdopt goes by Paddle's own names"
+                                    : ": --names goes with a .pdopt");
+  }
+  if (!optimizer.empty() && !to_pt()) throw ConfigError("convert: ", out, ": --optimizer goes with a .pt");
+  const bool goes_with_more = weights || !strip_prefix.empty();
+  if ((to_paddles_optimizer() || !optimizer.empty()) && goes_with_more) {
+    throw ConfigError("convert: --weights and --strip-prefix don't go with an optimizer's state");
+  }
+  if (!optimizer.empty()) config::require_there("convert", optimizer);
+  if (!names.empty()) config::require_there("convert", names);
 }
 
 }  // namespace lockstep::apps

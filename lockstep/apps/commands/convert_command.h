@@ -11,9 +11,13 @@ struct ConvertCommand {
   std::string in, out;  // of `out` the suffix decides the format
   bool weights = false, ignore_unknown = false;
   std::string strip_prefix;
+  std::string optimizer, names;  // files of Paddle's
+  double beta1 = 0.9, beta2 = 0.999;
 
   bool to_safetensors() const { return out.ends_with(".safetensors"); }
   bool to_paddle() const { return out.ends_with(".pdparams"); }
+  bool to_paddles_optimizer() const { return out.ends_with(".pdopt"); }
+  bool to_pt() const { return out.ends_with(".pt") || out.ends_with(".pth"); }
 
   static constexpr const char* kName = "convert";
   static constexpr config::Rest kRest = config::Rest::kOptions;

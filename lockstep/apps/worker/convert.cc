@@ -17,7 +17,38 @@ namespace {
 void write(const checkpoint::Dict& value, const apps::ConvertCommand& options) {
   if (options.to_safetensors()) return checkpoint::write_safetensors(value, options.out);
   checkpoint::verify_stored(value, checkpoint::kEverything);  // into memory, from which it is written
-  options.to_paddle() ? checkpoint::write_paddle(value, options.out) : checkpoint::write_pt(value, options.out);
+  options.to_pt() ? checkpoint::write_pt(value, options.out) : checkpoint::write_paddle(value, options.out);
+}
+
+checkpoint::Value opened(const std::string& file, const apps::ConvertCommand& options) {
+  return checkpoint::without_opaque(checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown}));
+}
+
+// A file that must be one of Paddle's.
+checkpoint::Value opened_paddle(const std::string& file, const apps::ConvertCommand& options) {
+  if (!checkpoint::is_paddle_file(file)) throw DataError(file, ": is no file of paddle.save");
+  return opened(file, options);
+}
+
+checkpoint::Converted converted(const std::string& file, const apps::ConvertCommand& options) {
+  if (!options.optimizer.empty()) {
+    const checkpoint::Value params = opened_paddle(file, options),
+                            optimizer = opened_paddle(options.optimizer, options);
+    checkpoint::verify_stored(optimizer, checkpoint::kEverything);
+    return checkpoint::from_paddle_files(params, optimizer, {file, options.optimizer}, {options.beta1, options.beta2});
+  }
+  if (options.to_paddles_optimizer()) {
+    const checkpoint::Value root = opened(file, options), names = opened_paddle(options.names, options);
+    checkpoint::verify_stored(root, checkpoint::kEverything);
+    return checkpoint::to_paddle_optimizer(root, file, names, options.names);
+  }
+  const bool is_paddle = checkpoint::is_paddle_file(file);
+  return checkpoint::convert(opened(file, options),
+                             {.file = file,
+                              .weights_alone = options.weights || options.to_safetensors() || options.to_paddle(),
+                              .strip_prefix = options.strip_prefix,
+                              .from_paddle = is_paddle,
+                              .to_paddle = options.to_paddle()});
 }
 
 }  // namespace
@@ -28,15 +59,7 @@ int convert(const Arguments& args) {
   const apps::ConvertCommand& options = command.options();
   const auto [file, warnings] = train::find_any_checkpoint("convert", options.in);
   for (const auto& warning : warnings) Logger::from_environment("").warning(warning);
-  const bool is_paddle = checkpoint::is_paddle_file(file);
-  const checkpoint::Value opened = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
-  const checkpoint::Value root = checkpoint::without_opaque(opened);
-  const bool weights_alone = options.weights || options.to_safetensors() || options.to_paddle();
-  const auto [value, notes] = checkpoint::convert(root, {.file = file,
-                                                         .weights_alone = weights_alone,
-                                                         .strip_prefix = options.strip_prefix,
-                                                         .from_paddle = is_paddle,
-                                                         .to_paddle = options.to_paddle()});
+  const auto [value, notes] = converted(file, options);
   write(value, options);
   std::string text = cat(options.out, ": written from ", file, '\n');
   for (const auto& note : notes) text += cat("  ", note, '\n');

@@ -1,0 +1,294 @@
+#include "lockstep/checkpoint/paddle_optimizer.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include "lockstep/base/error.h"
+#include "lockstep/checkpoint/formats/paddle_reader.h"
+#include "lockstep/checkpoint/formats/printable.h"
+#include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/checkpoint/optimizer_state.h"
+
+namespace lockstep::checkpoint {
+namespace {
+
+using std::string_view;
+
+constexpr string_view kSchedule = "LR_Scheduler", kMasters = "master_weights", kMasterOf = "_fp32_master_";
+constexpr string_view kPowers[] = {"beta1_pow_acc", "beta2_pow_acc"};
+
+struct Accumulator {
+  string_view paddle, torch;
+};
+struct Rule {
+  string_view name;                       // PyTorch's class
+  std::vector<Accumulator> accumulators;  // the first one tells it from others
+  bool counts_steps;                      // whether PyTorch's state has their number
+};
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> all = {
+      {"Adam", {{"moment1", "exp_avg"}, {"moment2", "exp_avg_sq"}, {"moment2_max", "max_exp_avg_sq"}}, true},
+      {"SGD", {{"velocity", "momentum_buffer"}}, false},
+      {"Adagrad", {{"moment", "sum"}}, true}};
+  return all;
+}
+
+// By accumulator: "moment1". What Paddle numbers as "moment1_0" is one of them.
+using Accumulators = std::map<string_view, at::Tensor>;
+
+// Removes "_0" from the end.
+string_view without_number(string_view text) {
+  const size_t digits = text.find_last_not_of("0123456789");
+  return digits == string_view::npos || digits + 1 == text.size() || text[digits] != '_' ? text
+                                                                                         : text.substr(0, digits);
+}
+
+// What is behind the parameter's name, "moment1" of "linear_0.w_0_moment1_0"; empty for another parameter's.
+string_view accumulator_of(string_view key, string_view parameter) {
+  if (!key.starts_with(parameter)) return {};
+  key.remove_prefix(parameter.size());
+  if (key.starts_with(kMasterOf)) {
+    key.remove_prefix(kMasterOf.size());
+    key.remove_prefix(std::min(key.find_first_not_of("0123456789"), key.size()));
+  }
+  if (!key.starts_with('_')) return {};
+  return without_number(key.substr(1));
+}
+
+// The accumulators of each parameter.
+std::vector<Accumulators> sorted(const Dict& optimizer, const std::vector<PaddleParameter>& parameters,
+                                 const std::string& file) {
+  std::vector<Accumulators> all(parameters.size());
+  for (const auto& [key, value] : optimizer) {
+    const auto* tensor = value.get_if<at::Tensor>();
+    const auto* name = std::get_if<std::string>(&key);
+    if (tensor == nullptr || name == nullptr) continue;
+    size_t best = parameters.size();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (accumulator_of(*name, parameters[i].paddle).empty()) continue;
+      if (best == parameters.size() || parameters[i].paddle.size() > parameters[best].paddle.size()) best = i;
+    }
+    if (best == parameters.size()) {
+      throw DataError(file, ": ", printable(*name), " is of no parameter of the .pdparams; give both of one network");
+    }
+    all[best][accumulator_of(*name, parameters[best].paddle)] = *tensor;
+  }
+  return all;
+}
+
+const Rule& rule_of(const std::vector<Accumulators>& all, const std::string& file) {
+  std::string found;
+  for (const Accumulators& each : all) {
+    for (const auto& [name, tensor] : each) {
+      for (const Rule& rule : rules()) {
+        if (rule.accumulators[0].paddle != name) continue;
+        const auto is_known = [&](const auto& other) {
+          return std::ranges::find(kPowers, other.first) != std::end(kPowers) ||
+                 std::ranges::find(rule.accumulators, other.first, &Accumulator::paddle) != rule.accumulators.end();
+        };
+        if (std::ranges::all_of(each, is_known)) return rule;
+      }
+      found += cat(found.empty() ? "" : ", ", name);
+    }
+    if (!found.empty()) break;
+  }
+  throw DataError(file, ": ",
+                  found.empty() ? "an optimizer without state; make it anew"
+                                : cat("the state of an optimizer that has ", printable(found),
+                                      ", which PyTorch's don't have; Adam's, Momentum's and Adagrad's are converted"));
+}
+
+double only_number(const at::Tensor& tensor, const std::string& what) {
+  if (tensor.numel() != 1) throw DataError(what, ": expected one number, found a tensor of ", tensor.numel());
+  return tensor.item<double>();
+}
+
+// The number of steps s of powers beta^(s + 1). The first one is 0 in fp32 after some hundred steps.
+double steps_of(const Accumulators& own, std::pair<double, double> betas, const std::string& what) {
+  double steps = -1;
+  for (const auto& [name, beta] : {std::pair{kPowers[0], betas.first}, {kPowers[1], betas.second}}) {
+    const auto found = own.find(name);
+    if (found == own.end()) throw DataError(what, ": has no ", name);
+    const double power = only_number(found->second, cat(what, ": ", name));
+    if (!(power >= 0 && power <= 1)) throw DataError(what, ": ", name, " is ", power);
+    if (power < 1e-30 || beta == 0) continue;
+    const double exact = std::log(power) / std::log(beta) - 1, whole = std::round(exact);
+    const double allowed = 0.01 + 1e-3 * whole;
+    const bool fits = std::abs(exact - whole) <= allowed && whole >= 0;
+    if (!fits || (steps >= 0 && std::abs(whole - steps) > allowed)) {
+      throw DataError(what, ": ", name, " of ", power, " is no power of ", beta,
+                      " that fits; give the betas (--betas)");
+    }
+    if (steps < 0) steps = whole;
+  }
+  constexpr double kMany = 1e6;  // both powers have vanished, and with them what steps change
+  return steps < 0 ? kMany : steps;
+}
+
+void check_sizes(at::IntArrayRef sizes, const PaddleParameter& parameter, const std::string& what) {
+  if (sizes == at::IntArrayRef(parameter.sizes)) return;
+  throw DataError(what, ": is ", sizes, " in Paddle's layout, and the parameter ", at::IntArrayRef(parameter.sizes));
+}
+
+at::Tensor to_torch(const at::Tensor& tensor, const PaddleParameter& parameter, const std::string& what) {
+  check_sizes(tensor.sizes(), parameter, what);
+  return parameter.is_linear ? tensor.t() : tensor;
+}
+
+at::Tensor from_torch(const at::Tensor& tensor, const PaddleParameter& parameter, const std::string& what) {
+  const at::Tensor result = parameter.is_linear && tensor.dim() == 2 ? tensor.t() : tensor;
+  check_sizes(result.sizes(), parameter, what);
+  return result.contiguous();
+}
+
+// What PyTorch's class needs to go on, with Paddle's defaults.
+Dict options_of(const Rule& rule, std::pair<double, double> betas, double lr) {
+  if (rule.name == "SGD") {
+    return {{"lr", lr},          {"momentum", 0.9},  {"dampening", 0.0}, {"weight_decay", 0.0},
+            {"nesterov", false}, {"maximize", false}};
+  }
+  if (rule.name == "Adagrad") {
+    return {{"lr", lr},    {"lr_decay", 0.0},  {"weight_decay", 0.0}, {"initial_accumulator_value", 0.0},
+            {"eps", 1e-6}, {"maximize", false}};
+  }
+  return {{"lr", lr},         {"betas", Tuple{{betas.first, betas.second}}},
+          {"eps", 1e-8},      {"weight_decay", 0.0},
+          {"amsgrad", false}, {"maximize", false}};
+}
+
+std::optional<double> rate_in(const Dict& optimizer, const std::string& file) {
+  const Value* schedule = optimizer.find(std::string(kSchedule));
+  if (schedule == nullptr || schedule->get_if<Dict>() == nullptr) return std::nullopt;
+  const auto rate = ValueView(*schedule, file).find("last_lr");
+  return rate ? std::optional(rate->number()) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<PaddleParameter> paddle_parameters(const Dict& state, const std::set<std::string>& linear,
+                                               const std::string& file) {
+  const Value* table = state.find(std::string(kPaddleNames));
+  const Dict* names = table == nullptr ? nullptr : table->get_if<Dict>();
+  if (names == nullptr) {
+    throw DataError(file, ": has no table of Paddle's own names; save the model's state_dict() with paddle.save");
+  }
+  std::vector<PaddleParameter> parameters;
+  for (const auto& [key, value] : state) {
+    const std::string name = key_text(key);
+    const auto* tensor = value.get_if<at::Tensor>();
+    if (tensor == nullptr || name.ends_with("_mean") || name.ends_with("_variance")) continue;
+    const Value* own = names->find(key);
+    const auto* text = own == nullptr ? nullptr : own->get_if<std::string>();
+    if (text == nullptr) throw DataError(file, ": the table of Paddle's own names lacks ", printable(name));
+    parameters.push_back({name, *text, linear.contains(name), tensor->sizes().vec()});
+  }
+  return parameters;
+}
+
+PaddleOptimizer optimizer_from_paddle(const Dict& optimizer, const std::vector<PaddleParameter>& parameters,
+                                      std::pair<double, double> betas, const std::string& file) {
+  const std::vector<Accumulators> all = sorted(optimizer, parameters, file);
+  const Rule& rule = rule_of(all, file);
+  const auto rate = rate_in(optimizer, file);
+  OptimizerState state;
+  state.groups.push_back({options_of(rule, betas, rate.value_or(1e-3)), parameters.size()});
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string what = cat(file, ": ", printable(parameters[i].name));
+    Dict own;
+    if (!all[i].empty() && rule.counts_steps) {
+      const double steps = rule.name == "Adam" ? steps_of(all[i], betas, what) : 1;
+      own.set("step", at::scalar_tensor(steps, at::kFloat));
+    }
+    for (const Accumulator& each : rule.accumulators) {
+      const auto found = all[i].find(each.paddle);
+      if (found != all[i].end()) {
+        own.set(std::string(each.torch), to_torch(found->second, parameters[i], cat(what, ": ", each.paddle)));
+      }
+    }
+    state.parameters.push_back(std::move(own));
+  }
+  PaddleOptimizer result{optimizer_to_dict(state), std::string(rule.name)};
+  result.notes.push_back(cat("an optimizer's state, of ", rule.name == "Adam" ? "Adam or AdamW" : rule.name,
+                             "; its hyper-parameters are Paddle's defaults",
+                             rate ? cat(", its rate the schedule's ", *rate) : "",
+                             ", for a .pdopt has none: set your own once it is loaded"));
+  return result;
+}
+
+Dict optimizer_to_paddle(const Value& optimizer, const std::vector<PaddleParameter>& parameters,
+                         const std::string& file) {
+  const OptimizerState state = optimizer_from_dict(ValueView(optimizer, file));
+  if (state.parameters.size() != parameters.size()) {
+    throw DataError(file, ": the optimizer has ", state.parameters.size(), " parameters, and the names are of ",
+                    parameters.size(), "; give the .pdparams of this network");
+  }
+  std::vector<const Dict*> options;
+  for (const auto& group : state.groups) options.insert(options.end(), group.parameters, &group.options);
+  Dict result;
+  int64_t steps = 0;
+  const Rule* rule = nullptr;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string what = cat(file, ": the optimizer's state of ", printable(parameters[i].name));
+    const std::string paddle = parameters[i].paddle + '_';
+    const Value own_value(state.parameters[i]), options_value(*options[i]);
+    const ValueView own(own_value, what), of_group(options_value, what);
+    if (state.parameters[i].empty()) continue;
+    const auto has_first = [&](const Rule& each) {
+      return own.find(std::string(each.accumulators[0].torch)).has_value();
+    };
+    const auto found = std::ranges::find_if(rules(), has_first);
+    if (found == rules().end() || (rule != nullptr && rule != &*found)) {
+      throw DataError(what,
+                      " is of no optimizer that Paddle has with the same state: Adam, AdamW, SGD with momentum, "
+                      "Adagrad");
+    }
+    rule = &*found;
+    for (const Accumulator& each : rule->accumulators) {
+      const auto tensor = own.find(std::string(each.torch));
+      if (!tensor) continue;
+      result.set(cat(paddle, each.paddle, "_0"), from_torch(tensor->tensor(), parameters[i], what));
+    }
+    if (!rule->counts_steps) continue;
+    const auto step = own.find("step");
+    const Value* number = step ? &step->value() : nullptr;
+    const auto* tensor = number == nullptr ? nullptr : number->get_if<at::Tensor>();
+    if (number == nullptr) throw DataError(what, ": has no step");
+    const double made = tensor != nullptr ? only_number(step->tensor(), what) : step->number();
+    steps = std::max(steps, static_cast<int64_t>(made));
+    if (rule->name != "Adam") continue;
+    const auto betas = of_group["betas"].items();
+    if (betas.size() != 2) throw DataError(what, ": betas are ", betas.size(), " numbers; expected 2");
+    for (size_t each = 0; each < 2; ++each) {
+      result.set(cat(paddle, kPowers[each], "_0"), at::full({1}, std::pow(betas[each].number(), made + 1), at::kFloat));
+    }
+  }
+  if (rule == nullptr) throw DataError(file, ": an optimizer without state; make it anew in Paddle");
+  if (!state.groups.empty()) {
+    const Value last(state.groups.back().options);
+    if (const auto lr = ValueView(last, file).find("lr")) {
+      result.set(std::string(kSchedule), Dict{{"last_epoch", steps}, {"last_lr", lr->number()}});
+    }
+  }
+  return result;
+}
+
+Dict masters_from_paddle(const Dict& optimizer, const std::vector<PaddleParameter>& parameters,
+                         const std::string& file) {
+  const Value* found = optimizer.find(std::string(kMasters));
+  const Dict* masters = found == nullptr ? nullptr : found->get_if<Dict>();
+  Dict state;
+  if (masters == nullptr) return state;
+  for (const PaddleParameter& each : parameters) {
+    const Value* value = masters->find(each.paddle);
+    const auto* tensor = value == nullptr ? nullptr : value->get_if<at::Tensor>();
+    if (tensor != nullptr) state.set(each.name, to_torch(*tensor, each, cat(file, ": master of ", each.name)));
+  }
+  return state;
+}
+
+}  // namespace lockstep::checkpoint
