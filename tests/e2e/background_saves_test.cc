@@ -8,9 +8,9 @@
 
 #include "endless_run.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/long_test.h"
 #include "program.h"
 #include "runs.h"
-#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {

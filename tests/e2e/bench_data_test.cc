@@ -1,10 +1,10 @@
 // `lockstep bench data` and `bench step --data`: what they print, over every kind of data that training opens.
 #include <gtest/gtest.h>
 
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/base/testing/peak_memory.h"
 #include "pictures.h"
 #include "runs.h"
-#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -61,7 +61,8 @@ TEST(Commands, OutputThatIsLostIsAnError) {
 }
 
 TEST(BenchStep, MeasuresLeNet) {
-  const auto row = json_of({"bench", "step", "--model", "lenet", "--nproc", "2", "--batch-size", "2"});
+  const auto row =
+      json_of({"bench", "step", "--model", "lenet", "--nproc", "2", "--batch-size", "2", "--seconds", "0.3"});
   EXPECT_EQ(row.at("model"), "lenet");
   EXPECT_EQ(row.at("ranks"), 2);
   EXPECT_EQ(row.at("parameters"), 20350);
@@ -96,7 +97,7 @@ TEST(BenchStep, WithoutAGpuIsToldSo) {
 }
 
 TEST(BenchStep, WithoutCommunicationNothingIsReduced) {
-  const Words step = {"bench", "step", "--model", "lenet", "--nproc", "2", "--batch-size", "1"};
+  const Words step = {"bench", "step", "--model", "lenet", "--nproc", "2", "--batch-size", "1", "--seconds", "0.3"};
   const auto with = [&](const char* flag) {
     Words words = step;
     words.push_back(flag);

@@ -7,11 +7,11 @@
 #include <memory>
 #include <thread>
 
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/launch/etcd/etcd_client.h"
 #include "lockstep/launch/etcd/testing/etcd_server.h"
 #include "network_namespaces.h"
 #include "runs.h"
-#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -11,10 +11,10 @@
 #include <sstream>
 #include <thread>
 
+#include "lockstep/base/testing/long_test.h"
 #include "network_namespaces.h"
 #include "pictures.h"
 #include "runs.h"
-#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <tuple>
 
+#include "lockstep/base/testing/long_test.h"
 #include "pictures.h"
 #include "runs.h"
-#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "lockstep/base/testing/long_test.h"
 #include "pictures.h"
 #include "runs.h"
-#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <map>
 
+#include "lockstep/base/testing/long_test.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
 namespace {
 
 TEST(Mnist, IsLearntInFiveEpochs) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const std::string data = LOCKSTEP_SOURCE_DIR "/../shared/data/mnist";
   if (!std::filesystem::exists(data)) GTEST_SKIP() << data << " is not there";
   const TempDir dir;

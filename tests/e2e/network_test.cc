@@ -8,8 +8,8 @@
 #include <filesystem>
 
 #include "endless_run.h"
+#include "lockstep/base/testing/long_test.h"
 #include "network_namespaces.h"
-#include "support/long_test.h"
 #include "two_hosts.h"
 
 namespace lockstep::e2e {

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
+#include "lockstep/base/testing/long_test.h"
 #include "runs.h"
-#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {

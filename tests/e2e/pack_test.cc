@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/base/text.h"
 #include "pictures.h"
 #include "runs.h"
@@ -45,6 +46,7 @@ nlohmann::json trained(const std::string& recipe, const std::string& data, const
 }
 
 TEST(PackedFolders, GiveTheWeightsOfTheirFilesAtAnyNumberOfRanks) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   write_class_folders(dir / "pictures", 3, 8);
   packed(dir / "pictures", dir / "in_order", {"--shuffle", "off"});

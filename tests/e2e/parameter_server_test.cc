@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "lockstep/base/free_ports.h"
+#include "lockstep/base/testing/long_test.h"
 #include "network_namespaces.h"
 #include "program.h"
 #include "runs.h"
-#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
+#include "lockstep/base/testing/long_test.h"
 #include "program.h"
 #include "runs.h"
-#include "support/long_test.h"
 
 namespace lockstep::e2e {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "disk.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
 #include "saves.h"
@@ -124,6 +125,7 @@ TEST_P(FailingDisk, IsAnErrorAndLosesNothing) {
 
 // As above, but looked at before the next save.
 TEST_P(FailingDisk, LeavesTheEarlierCheckpointsAsTheyWere) {
+  LOCKSTEP_LONG_TEST_IF(true);
   if (!can_trace()) GTEST_SKIP() << "processes can't be traced here (ptrace)";
   const auto& [fault, writer] = GetParam();
   for (size_t nth = 0;; ++nth) {

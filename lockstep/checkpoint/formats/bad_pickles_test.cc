@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/base/testing/peak_memory.h"
 #include "lockstep/checkpoint/files/zip_writer.h"
 #include "lockstep/checkpoint/formats/pickle_reader.h"
@@ -54,6 +55,8 @@ constexpr double kMostSeconds = kMeasuresMemory ? 1.0 : 20.0;
 
 class BadPickles : public testing::TestWithParam<bool> {
  protected:
+  void SetUp() override { LOCKSTEP_LONG_TEST_IF(GetParam()); }
+
   // Reads the operations as the pickle of a .pt, and by itself as Paddle's files are, with unknown classes ignored or
   // not. Returns the error's line.
   std::string read(const std::string& operations) {
