@@ -65,8 +65,9 @@ TEST_F(LogWriterTest, WhatIsLeftOutIsTold) {
   read_on();
   logs.write(file, "on again");
   read_on();
-  const ssize_t got = read(reader.get(), buffer.data(), buffer.size());
-  if (got > 0) all.append(buffer, 0, static_cast<size_t>(got));
+  for (ssize_t got = 0; (got = read(reader.get(), buffer.data(), buffer.size())) > 0;) {
+    all.append(buffer, 0, static_cast<size_t>(got));
+  }
   EXPECT_NE(all.find("left out: the disk did not keep up]\non again\n"), std::string::npos);
 }
 
