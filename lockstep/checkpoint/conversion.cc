@@ -146,7 +146,9 @@ Converted to_paddle_optimizer(const Value& root, const std::string& file, const 
   if (optimizer == nullptr) throw DataError(file, ": holds no optimizer's state (optimizer, optimizer_state_dict)");
   const Dict& state = params_in(names, file_of_names);
   const auto parameters = paddle_parameters(state, likely_linear_weights(state), file_of_names);
-  return {optimizer_to_paddle(*optimizer, parameters, place), {cat("with the parameters' names of ", file_of_names)}};
+  return {optimizer_to_paddle(*optimizer, parameters, place),
+          {cat("with the parameters' names of ", file_of_names),
+           "a scheduler's position is not in it: in Paddle, set state[\"LR_Scheduler\"] to the scheduler's own"}};
 }
 
 }  // namespace lockstep::checkpoint

@@ -19,7 +19,9 @@ namespace {
 
 using std::string_view;
 
-constexpr string_view kSchedule = "LR_Scheduler", kMasters = "master_weights", kMasterOf = "_fp32_master_";
+constexpr string_view kAdam = "Adam";  // and AdamW, Lamb
+constexpr string_view kStep = "step", kSchedule = "LR_Scheduler", kMasters = "master_weights",
+                      kMasterOf = "_fp32_master_";
 constexpr string_view kPowers[] = {"beta1_pow_acc", "beta2_pow_acc"};
 
 struct Accumulator {
@@ -32,7 +34,7 @@ struct Rule {
 };
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = {
-      {"Adam", {{"moment1", "exp_avg"}, {"moment2", "exp_avg_sq"}, {"moment2_max", "max_exp_avg_sq"}}, true},
+      {kAdam, {{"moment1", "exp_avg"}, {"moment2", "exp_avg_sq"}, {"moment2_max", "max_exp_avg_sq"}}, true},
       {"SGD", {{"velocity", "momentum_buffer"}}, false},
       {"Adagrad", {{"moment", "sum"}}, true}};
   return all;
@@ -76,31 +78,44 @@ std::vector<Accumulators> sorted(const Dict& optimizer, const std::vector<Paddle
     if (best == parameters.size()) {
       throw DataError(file, ": ", printable(*name), " is of no parameter of the .pdparams; give both of one network");
     }
-    all[best][accumulator_of(*name, parameters[best].paddle)] = *tensor;
+    const string_view accumulator = accumulator_of(*name, parameters[best].paddle);
+    if (!all[best].emplace(accumulator, *tensor).second) {
+      throw DataError(file, ": has more than one ", printable(accumulator), " of ", printable(parameters[best].name));
+    }
   }
   return all;
 }
 
+bool has(const Rule& rule, string_view name, string_view Accumulator::*of) {
+  return std::ranges::find(rule.accumulators, name, of) != rule.accumulators.end();
+}
+
+// Whether the rule has all of these, and its first one is there.
+bool fits(const Rule& rule, const Accumulators& own) {
+  const auto is_its = [&](const auto& each) {
+    const bool is_power = rule.name == kAdam && std::ranges::find(kPowers, each.first) != std::end(kPowers);
+    return is_power || has(rule, each.first, &Accumulator::paddle);
+  };
+  return own.contains(rule.accumulators[0].paddle) && std::ranges::all_of(own, is_its);
+}
+
+// The rule of all parameters that have a state.
 const Rule& rule_of(const std::vector<Accumulators>& all, const std::string& file) {
-  std::string found;
-  for (const Accumulators& each : all) {
-    for (const auto& [name, tensor] : each) {
-      for (const Rule& rule : rules()) {
-        if (rule.accumulators[0].paddle != name) continue;
-        const auto is_known = [&](const auto& other) {
-          return std::ranges::find(kPowers, other.first) != std::end(kPowers) ||
-                 std::ranges::find(rule.accumulators, other.first, &Accumulator::paddle) != rule.accumulators.end();
-        };
-        if (std::ranges::all_of(each, is_known)) return rule;
-      }
-      found += cat(found.empty() ? "" : ", ", name);
+  const Rule* rule = nullptr;
+  for (const Accumulators& own : all) {
+    if (own.empty()) continue;
+    if (rule == nullptr) {
+      const auto found = std::ranges::find_if(rules(), [&](const Rule& each) { return fits(each, own); });
+      rule = found == rules().end() ? nullptr : &*found;
     }
-    if (!found.empty()) break;
+    if (rule != nullptr && fits(*rule, own)) continue;
+    std::string names;
+    for (const auto& [name, tensor] : own) names += cat(names.empty() ? "" : ", ", name);
+    throw DataError(file, ": the state of an optimizer that has ", printable(names),
+                    ", which PyTorch's don't have; Adam's, Momentum's and Adagrad's are converted");
   }
-  throw DataError(file, ": ",
-                  found.empty() ? "an optimizer without state; make it anew"
-                                : cat("the state of an optimizer that has ", printable(found),
-                                      ", which PyTorch's don't have; Adam's, Momentum's and Adagrad's are converted"));
+  if (rule == nullptr) throw DataError(file, ": an optimizer without state; make it anew");
+  return *rule;
 }
 
 double only_number(const at::Tensor& tensor, const std::string& what) {
@@ -122,7 +137,7 @@ double steps_of(const Accumulators& own, std::pair<double, double> betas, const 
     const bool fits = std::abs(exact - whole) <= allowed && whole >= 0;
     if (!fits || (steps >= 0 && std::abs(whole - steps) > allowed)) {
       throw DataError(what, ": ", name, " of ", power, " is no power of ", beta,
-                      " that fits; give the betas (--betas)");
+                      " that fits; give the betas (--beta1, --beta2)");
     }
     if (steps < 0) steps = whole;
   }
@@ -201,8 +216,8 @@ PaddleOptimizer optimizer_from_paddle(const Dict& optimizer, const std::vector<P
     const std::string what = cat(file, ": ", printable(parameters[i].name));
     Dict own;
     if (!all[i].empty() && rule.counts_steps) {
-      const double steps = rule.name == "Adam" ? steps_of(all[i], betas, what) : 1;
-      own.set("step", at::scalar_tensor(steps, at::kFloat));
+      const double steps = rule.name == kAdam ? steps_of(all[i], betas, what) : 1;
+      own.set(std::string(kStep), at::scalar_tensor(steps, at::kFloat));
     }
     for (const Accumulator& each : rule.accumulators) {
       const auto found = all[i].find(each.paddle);
@@ -213,7 +228,7 @@ PaddleOptimizer optimizer_from_paddle(const Dict& optimizer, const std::vector<P
     state.parameters.push_back(std::move(own));
   }
   PaddleOptimizer result{optimizer_to_dict(state), std::string(rule.name)};
-  result.notes.push_back(cat("an optimizer's state, of ", rule.name == "Adam" ? "Adam or AdamW" : rule.name,
+  result.notes.push_back(cat("an optimizer's state, of ", rule.name == kAdam ? "Adam or AdamW" : rule.name,
                              "; its hyper-parameters are Paddle's defaults",
                              rate ? cat(", its rate the schedule's ", *rate) : "",
                              ", for a .pdopt has none: set your own once it is loaded"));
@@ -230,7 +245,6 @@ Dict optimizer_to_paddle(const Value& optimizer, const std::vector<PaddleParamet
   std::vector<const Dict*> options;
   for (const auto& group : state.groups) options.insert(options.end(), group.parameters, &group.options);
   Dict result;
-  int64_t steps = 0;
   const Rule* rule = nullptr;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string what = cat(file, ": the optimizer's state of ", printable(parameters[i].name));
@@ -238,10 +252,15 @@ Dict optimizer_to_paddle(const Value& optimizer, const std::vector<PaddleParamet
     const Value own_value(state.parameters[i]), options_value(*options[i]);
     const ValueView own(own_value, what), of_group(options_value, what);
     if (state.parameters[i].empty()) continue;
-    const auto has_first = [&](const Rule& each) {
-      return own.find(std::string(each.accumulators[0].torch)).has_value();
+    const auto is_its = [&](const Rule& each) {
+      const auto has_it = [&](const Dict::Entry& entry) {
+        const std::string name = key_text(entry.key);
+        return has(each, name, &Accumulator::torch) || name == kStep || entry.value.is_none();
+      };
+      return own.find(std::string(each.accumulators[0].torch)).has_value() &&
+             std::ranges::all_of(state.parameters[i], has_it);
     };
-    const auto found = std::ranges::find_if(rules(), has_first);
+    const auto found = std::ranges::find_if(rules(), is_its);
     if (found == rules().end() || (rule != nullptr && rule != &*found)) {
       throw DataError(what,
                       " is of no optimizer that Paddle has with the same state: Adam, AdamW, SGD with momentum, "
@@ -253,14 +272,10 @@ Dict optimizer_to_paddle(const Value& optimizer, const std::vector<PaddleParamet
       if (!tensor) continue;
       result.set(cat(paddle, each.paddle, "_0"), from_torch(tensor->tensor(), parameters[i], what));
     }
-    if (!rule->counts_steps) continue;
-    const auto step = own.find("step");
-    const Value* number = step ? &step->value() : nullptr;
-    const auto* tensor = number == nullptr ? nullptr : number->get_if<at::Tensor>();
-    if (number == nullptr) throw DataError(what, ": has no step");
-    const double made = tensor != nullptr ? only_number(step->tensor(), what) : step->number();
-    steps = std::max(steps, static_cast<int64_t>(made));
-    if (rule->name != "Adam") continue;
+    if (rule->name != kAdam) continue;
+    const ValueView step = own[std::string(kStep)];
+    const bool is_tensor = step.value().get_if<at::Tensor>() != nullptr;
+    const double made = is_tensor ? only_number(step.tensor(), what) : step.number();
     const auto betas = of_group["betas"].items();
     if (betas.size() != 2) throw DataError(what, ": betas are ", betas.size(), " numbers; expected 2");
     for (size_t each = 0; each < 2; ++each) {
@@ -268,12 +283,6 @@ Dict optimizer_to_paddle(const Value& optimizer, const std::vector<PaddleParamet
     }
   }
   if (rule == nullptr) throw DataError(file, ": an optimizer without state; make it anew in Paddle");
-  if (!state.groups.empty()) {
-    const Value last(state.groups.back().options);
-    if (const auto lr = ValueView(last, file).find("lr")) {
-      result.set(std::string(kSchedule), Dict{{"last_epoch", steps}, {"last_lr", lr->number()}});
-    }
-  }
   return result;
 }
 

@@ -40,8 +40,8 @@ struct PaddleOptimizer {
 PaddleOptimizer optimizer_from_paddle(const Dict& optimizer, const std::vector<PaddleParameter>& parameters,
                                       std::pair<double, double> betas, const std::string& file);
 
-// The way back, with a scheduler's state of the last group's rate and the steps. Throws DataError as above, and where
-// the numbers of parameters differ.
+// The way back. A scheduler's position is not in it: what it counts, steps or epochs, PyTorch's state doesn't tell.
+// Throws DataError as above, and where the numbers of parameters differ.
 Dict optimizer_to_paddle(const Value& optimizer, const std::vector<PaddleParameter>& parameters,
                          const std::string& file);
 
