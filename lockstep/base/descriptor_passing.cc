@@ -1,4 +1,4 @@
-#include "lockstep/rendezvous/descriptor_passing.h"
+#include "lockstep/base/descriptor_passing.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,7 +10,7 @@
 
 #include "lockstep/base/error.h"
 
-namespace lockstep::rendezvous {
+namespace lockstep {
 namespace {
 
 constexpr size_t kMostDescriptors = 250;  // the kernel passes 253 at a time
@@ -121,4 +121,4 @@ std::optional<Packet> receive_packet(int connection, size_t most_bytes) {
   return packet;
 }
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep

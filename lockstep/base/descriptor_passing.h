@@ -10,7 +10,7 @@
 
 #include "lockstep/base/shared_memory.h"
 
-namespace lockstep::rendezvous {
+namespace lockstep {
 
 // The process at the other end of a connection.
 struct Credentials {
@@ -44,4 +44,4 @@ bool send_packet(int connection, const std::string& bytes, const std::vector<int
 // than this process may open.
 std::optional<Packet> receive_packet(int connection, size_t most_bytes);
 
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep

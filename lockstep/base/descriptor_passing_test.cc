@@ -1,4 +1,4 @@
-#include "lockstep/rendezvous/descriptor_passing.h"
+#include "lockstep/base/descriptor_passing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "lockstep/base/error.h"
 
-namespace lockstep::rendezvous {
+namespace lockstep {
 namespace {
 
 std::string unused_name() {
@@ -101,4 +101,4 @@ TEST(DescriptorPassing, TheKernelTellsWhoThePeerIs) {
 }
 
 }  // namespace
-}  // namespace lockstep::rendezvous
+}  // namespace lockstep

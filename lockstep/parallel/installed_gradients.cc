@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/gradients/ownership.h"
 
 namespace lockstep::parallel {
 
@@ -22,8 +23,9 @@ bool InstalledGradients::has(size_t index, const at::Tensor& gradient) const {
   return !installed_.empty() && installed_[index].gradient._unsafe_get_target() == gradient.unsafeGetTensorImpl();
 }
 
-void InstalledGradients::forget(size_t index, const at::Tensor& gradient) {
-  if (has(index, gradient)) installed_[index].gradient.reset();
+void InstalledGradients::leave_to_rank(size_t index, const at::Tensor& parameter) {
+  if (has(index, parameter.grad())) installed_[index].gradient.reset();
+  own_gradient(parameter);
 }
 
 // libtorch's own SGD updates a parameter without a new version.

@@ -26,8 +26,9 @@ class InstalledGradients {
   int64_t number() const { return number_; }  // of the step
   // Whether `gradient` is the one that was installed for parameter `index`.
   bool has(size_t index, const at::Tensor& gradient) const;
-  // No longer counts `gradient` as installed, which backward has added to.
-  void forget(size_t index, const at::Tensor& gradient);
+  // No longer counts the parameter's .grad as installed, which backward has added to: it is this rank's alone, in
+  // memory of its own.
+  void leave_to_rank(size_t index, const at::Tensor& parameter);
   // Whether the parameter was updated since, or the gradient is all 0.
   bool is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient) const;
   // Throws ConfigError: it is still there in step `number`, and was not used.

@@ -237,10 +237,7 @@ void Reducer::on_gradient(size_t index) {
 void Reducer::accept(size_t index) {
   if (index >= parameters_.size()) refuse_new(frozen_[index - parameters_.size()].name);
   if (step_.by_itself && step_.pass.expired()) step_.active = false;  // it ended with an error elsewhere
-  if (!step_.active && !begin_by_itself()) {
-    installed_.forget(index, parameters_[index].tensor.grad());  // it is this rank's alone
-    return own_gradient(parameters_[index].tensor);
-  }
+  if (!step_.active && !begin_by_itself()) return installed_.leave_to_rank(index, parameters_[index].tensor);
   if (low_precision_ && low_precision_->was_taken(index)) return;
   check_allowed();
   if (step_.by_hand) unused_.use(index);

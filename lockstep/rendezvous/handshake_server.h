@@ -10,7 +10,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/node_memory.h"
-#include "lockstep/rendezvous/descriptor_passing.h"
+#include "lockstep/base/descriptor_passing.h"
 #include "lockstep/rendezvous/handshake.h"
 #include "lockstep/rendezvous/place/environment.h"
 

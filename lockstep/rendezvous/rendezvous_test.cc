@@ -21,7 +21,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
 #include "lockstep/comm/quiet_c10d.h"
-#include "lockstep/rendezvous/descriptor_passing.h"
+#include "lockstep/base/descriptor_passing.h"
 #include "lockstep/rendezvous/handshake.h"
 #include "lockstep/rendezvous/store.h"
 #include "lockstep/world/world.h"

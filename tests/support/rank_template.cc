@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lockstep/base/descriptor_passing.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 
@@ -22,8 +23,7 @@ namespace {
 
 constexpr const char* kVariable = "LOCKSTEP_TEST_TEMPLATE";  // the number of the socket
 constexpr size_t kMostBytes = 1u << 17;                      // of a message
-constexpr size_t kMostDescriptors = 64;
-constexpr int kAside = 512;  // descriptors below it are the rank's
+constexpr int kAside = 512;                                  // descriptors below it are the rank's
 
 #ifdef LOCKSTEP_THREAD_SANITIZER
 constexpr bool kForks = false;
@@ -40,65 +40,47 @@ bool is_read_at_load(const std::string& line) {
   return line != "OMP_NUM_THREADS=1" && (!own || *own != line.substr(equals + 1));
 }
 
-// A message: the numbers that its descriptors are to have, and the environment, of lines that end with NUL.
+// What a packet's bytes hold: the numbers that its descriptors are to have, but the last one, which is the output, and
+// the environment, of lines that end with NUL.
 struct Message {
   std::vector<int> numbers;
   std::string lines;
 };
 
-void send(int socket, const NewRank& rank) {
-  std::string bytes;
-  std::vector<int> descriptors(rank.descriptors.begin(), rank.descriptors.end());
-  descriptors.push_back(rank.output);
-  const auto count = static_cast<int>(descriptors.size());
-  bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
-  for (const int number : descriptors) bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+std::string bytes_of(const NewRank& rank) {
+  const auto count = static_cast<int>(rank.descriptors.size());
+  std::string bytes(reinterpret_cast<const char*>(&count), sizeof count);
+  bytes.append(reinterpret_cast<const char*>(rank.descriptors.data()), rank.descriptors.size_bytes());
   for (const std::string& line : rank.environment) bytes += line + '\0';
-  if (bytes.size() > kMostBytes || descriptors.size() > kMostDescriptors) throw BugError("too large an environment");
-  iovec part{bytes.data(), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part, message.msg_iovlen = 1;
-  message.msg_control = control.data(), message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-  std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
-  if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0) throw IoError("the template of ranks: ", errno_text(errno));
+  if (bytes.size() > kMostBytes) throw BugError("too large an environment");
+  return bytes;
 }
 
-// Nothing once the other end is closed. The descriptors lie from kAside on.
-std::optional<Message> receive(int socket, std::vector<int>& aside) {
-  std::string bytes(kMostBytes, '\0');
-  iovec part{bytes.data(), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part, message.msg_iovlen = 1;
-  message.msg_control = control.data(), message.msg_controllen = control.size();
-  const ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  if (size <= 0) return std::nullopt;
-  Message read;
+Message message_in(const std::string& bytes) {
   int count = 0;
   std::memcpy(&count, bytes.data(), sizeof count);
-  read.numbers.resize(static_cast<size_t>(count));
-  std::memcpy(read.numbers.data(), bytes.data() + sizeof count, read.numbers.size() * sizeof(int));
-  const size_t head = (read.numbers.size() + 1) * sizeof(int);
-  read.lines = bytes.substr(head, static_cast<size_t>(size) - head);
-  std::vector<int> received(read.numbers.size());
-  std::memcpy(received.data(), CMSG_DATA(CMSG_FIRSTHDR(&message)), received.size() * sizeof(int));
-  for (const int each : received) {
-    aside.push_back(fcntl(each, F_DUPFD_CLOEXEC, kAside));
-    close(each);
+  Message message{.numbers = std::vector<int>(static_cast<size_t>(count)), .lines = {}};
+  const size_t size = message.numbers.size() * sizeof(int);
+  std::memcpy(message.numbers.data(), bytes.data() + sizeof count, size);
+  message.lines = bytes.substr(sizeof count + size);
+  return message;
+}
+
+// The next rank's descriptors, from kAside on, and its message; nothing once the other end is closed.
+std::optional<Message> receive(int socket, std::vector<Descriptor>& aside) {
+  const auto packet = receive_packet(socket, kMostBytes);
+  if (!packet || packet->bytes.empty()) return std::nullopt;
+  for (const Descriptor& each : packet->descriptors) {
+    aside.emplace_back(fcntl(each.get(), F_DUPFD_CLOEXEC, kAside));
   }
-  return read;
+  return message_in(packet->bytes);
 }
 
 // Makes this process what a program of that environment and those descriptors would be at the beginning of its main().
-void become(const Message& message, const std::vector<int>& aside) {
-  const size_t output = aside.size() - 1;
-  for (size_t i = 0; i < output; ++i) dup2(aside[i], message.numbers[i]);
-  dup2(aside[output], 1), dup2(aside[output], 2);
-  for (const int each : aside) close(each);
+void become(const Message& message, std::vector<Descriptor>& aside) {
+  for (size_t i = 0; i < message.numbers.size(); ++i) dup2(aside[i].get(), message.numbers[i]);
+  for (const int output : {1, 2}) dup2(aside.back().get(), output);
+  aside.clear();
   clearenv();
   size_t padding = 1;
   for (size_t at = 0; at < message.lines.size(); at = message.lines.find('\0', at) + 1) {
@@ -112,7 +94,7 @@ void become(const Message& message, const std::vector<int>& aside) {
 }
 
 // The rank is the child of a child that ends, so that it becomes one of the process that asks for it.
-bool fork_twice(int socket, const Message& message, const std::vector<int>& aside) {
+bool fork_twice(int socket, const Message& message, std::vector<Descriptor>& aside) {
   const pid_t between = fork();
   if (between == 0) {
     const pid_t rank = fork();
@@ -158,11 +140,13 @@ std::optional<pid_t> fork_rank(const NewRank& rank) {
   if (!kForks || std::ranges::any_of(rank.environment, is_read_at_load)) return std::nullopt;
   static const int socket = start_template();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  send(socket, rank);
+  std::vector<int> descriptors(rank.descriptors.begin(), rank.descriptors.end());
+  descriptors.push_back(rank.output);
+  const bool is_asked = send_packet(socket, bytes_of(rank), descriptors);
   pid_t pid = -1;
   char done = 0;
   const bool is_there =
-      read(socket, &pid, sizeof pid) == sizeof pid && read(socket, &done, 1) == 1 && pid > 0 && done == 1;
+      is_asked && read(socket, &pid, sizeof pid) == sizeof pid && read(socket, &done, 1) == 1 && pid > 0 && done == 1;
   prctl(PR_SET_CHILD_SUBREAPER, 0);
   if (!is_there) throw BugError("the template of ranks has failed");
   return pid;
@@ -173,10 +157,9 @@ bool serve_as_template() {
   if (!number) return false;
   const int socket = static_cast<int>(*number);
   fcntl(socket, F_SETFD, FD_CLOEXEC);
-  std::vector<int> aside;
+  std::vector<Descriptor> aside;
   while (const auto message = receive(socket, aside)) {
     if (fork_twice(socket, *message, aside)) return false;
-    for (const int each : aside) close(each);
     aside.clear();
   }
   return true;
