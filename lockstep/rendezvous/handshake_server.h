@@ -8,9 +8,9 @@
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/clock.h"
+#include "lockstep/base/descriptor_passing.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/node_memory.h"
-#include "lockstep/base/descriptor_passing.h"
 #include "lockstep/rendezvous/handshake.h"
 #include "lockstep/rendezvous/place/environment.h"
 

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/descriptor_passing.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/remote_error.h"
 #include "lockstep/comm/quiet_c10d.h"
-#include "lockstep/base/descriptor_passing.h"
 #include "lockstep/rendezvous/give_up.h"
 #include "lockstep/rendezvous/handshake.h"
 #include "lockstep/rendezvous/handshake_server.h"

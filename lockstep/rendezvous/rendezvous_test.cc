@@ -17,11 +17,11 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/descriptor_passing.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
 #include "lockstep/comm/quiet_c10d.h"
-#include "lockstep/base/descriptor_passing.h"
 #include "lockstep/rendezvous/handshake.h"
 #include "lockstep/rendezvous/store.h"
 #include "lockstep/world/world.h"
