@@ -1,6 +1,7 @@
 #include "lockstep/checkpoint/conversion.h"
 
 #include <algorithm>
+#include <set>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/printable.h"
@@ -46,11 +47,17 @@ Dict weights_of(const Dict& root, const FoundState& found, std::vector<std::stri
 
 // In the names and layouts of the other library. What is done to the weights is noted, for a state dict alone does not
 // tell a Linear layer for sure.
-Dict renamed(const Dict& state, const ConvertOptions& options, std::vector<std::string>& notes) {
+Dict renamed(const Dict& state, const std::set<std::string>& linear, const ConvertOptions& options,
+             std::vector<std::string>& notes) {
   if (options.from_paddle == options.to_paddle) return state;
-  const auto linear = likely_linear_weights(state);
   notes.push_back(cat(options.from_paddle ? "from Paddle's names and layouts" : "in Paddle's names and layouts", "; ",
                       linear.size(), " weights with two dimensions and a bias beside them, Linear's, are transposed"));
+  std::vector<std::string> others;
+  for (const auto& [key, value] : state) {
+    const auto* tensor = value.get_if<at::Tensor>();
+    if (tensor != nullptr && tensor->dim() == 2 && !linear.contains(key_text(key))) others.push_back(key_text(key));
+  }
+  if (!others.empty()) notes.push_back("two-dimensional as well, and not transposed: " + listed(others));
   return options.from_paddle ? from_paddle(state, linear, options.file) : to_paddle(state, linear, options.file);
 }
 
@@ -90,19 +97,27 @@ const Dict& params_in(const Value& root, const std::string& file) {
 }  // namespace
 
 Converted convert(const Value& root, const ConvertOptions& options) {
+  if (const auto* all = root.get_if<Dict>(); options.from_paddle && all != nullptr && is_paddle_optimizer(*all)) {
+    throw DataError(options.file, ": is an optimizer's state; give it as --optimizer beside its .pdparams");
+  }
   const FoundState found = find_state(root, options.file);
   const Dict& all = *root.get_if<Dict>();
+  std::set<std::string> linear;
+  for (const std::string& name : likely_linear_weights(found.state)) {
+    linear.insert(name.starts_with(options.strip_prefix) ? name.substr(options.strip_prefix.size()) : name);
+  }
   Converted converted;
   if (options.weights_alone) {
     const Dict weights = stripped(weights_of(all, found, converted.notes), options, converted.notes);
-    converted.value = renamed(weights, options, converted.notes);
+    converted.value = renamed(weights, linear, options, converted.notes);
     const Value* metadata = all.find(std::string(kMetadata));
     if (metadata != nullptr && found.name.empty()) converted.value.set(std::string(kMetadata), *metadata);
     return converted;
   }
   if (!found.name.empty()) {
     converted.value = all;
-    converted.value.set(found.name, renamed(stripped(found.state, options, converted.notes), options, converted.notes));
+    converted.value.set(found.name,
+                        renamed(stripped(found.state, options, converted.notes), linear, options, converted.notes));
     return converted;
   }
   Dict state;
@@ -110,7 +125,7 @@ Converted convert(const Value& root, const ConvertOptions& options) {
     if (key_text(key) != kMetadata) state.set(key, value);
   }
   if (state.size() != all.size()) converted.notes.push_back(cat("left out: ", kMetadata));
-  converted.value = renamed(stripped(state, options, converted.notes), options, converted.notes);
+  converted.value = renamed(stripped(state, options, converted.notes), linear, options, converted.notes);
   return converted;
 }
 
@@ -123,7 +138,7 @@ Converted from_paddle_files(const Value& params, const Value& optimizer, const P
   PaddleOptimizer converted = optimizer_from_paddle(moments, parameters, betas, files.optimizer);
   Converted result;
   const ConvertOptions options{.file = files.params, .from_paddle = true};
-  Dict model = renamed(state, options, result.notes);
+  Dict model = renamed(state, linear, options, result.notes);
   const Dict masters = masters_from_paddle(moments, parameters, files.optimizer);
   for (const auto& [name, master] : masters) model.set(name, master);
   if (!masters.empty()) result.notes.push_back(cat("weights: the fp32 masters of ", files.optimizer));
@@ -138,17 +153,25 @@ Converted to_paddle_optimizer(const Value& root, const std::string& file, const 
   const Value* optimizer = nullptr;
   std::string place;
   for (const char* name : {"optimizer", "optimizer_state_dict", "optim"}) {
-    if (const Value* found = all.find(std::string(name)); found != nullptr && optimizer == nullptr) {
-      optimizer = found, place = cat(file, ": ", name);
-    }
+    const Value* found = all.find(std::string(name));
+    const bool is_it = found != nullptr && found->get_if<Dict>() != nullptr;
+    if (is_it && optimizer == nullptr) optimizer = found, place = cat(file, ": ", name);
   }
   if (optimizer == nullptr && all.contains("param_groups")) optimizer = &root, place = file;
   if (optimizer == nullptr) throw DataError(file, ": holds no optimizer's state (optimizer, optimizer_state_dict)");
   const Dict& state = params_in(names, file_of_names);
   const auto parameters = paddle_parameters(state, likely_linear_weights(state), file_of_names);
-  return {optimizer_to_paddle(*optimizer, parameters, place),
-          {cat("with the parameters' names of ", file_of_names),
-           "a scheduler's position is not in it: in Paddle, set state[\"LR_Scheduler\"] to the scheduler's own"}};
+  if (std::ranges::all_of(parameters, [](const PaddleParameter& each) { return each.paddle == each.name; })) {
+    throw DataError(file_of_names,
+                    ": has no names of Paddle's; give a file that paddle.save has written of the network");
+  }
+  PaddleOptimizer converted = optimizer_to_paddle(*optimizer, parameters, place);
+  Converted result{std::move(converted.state), std::move(converted.notes)};
+  result.notes.push_back(cat("with the parameters' names of ", file_of_names));
+  result.notes.emplace_back(
+      "a scheduler's position is not in it: in Paddle, set state[\"LR_Scheduler\"] to the "
+      "scheduler's own");
+  return result;
 }
 
 }  // namespace lockstep::checkpoint

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/nn/modules/linear.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -57,17 +58,31 @@ std::set<std::string> linear_weights(const torch::nn::Module& module) {
 }
 
 std::set<std::string> likely_linear_weights(const Dict& state) {
+  const Value* table = state.find(std::string(kPaddleNames));
+  const Dict* own_names = table == nullptr ? nullptr : table->get_if<Dict>();
   std::set<std::string> names;
   for (const auto& [key, value] : state) {
     const std::string name = key_text(key);
     const auto [layer, last] = split(name);
     const auto* weight = value.get_if<at::Tensor>();
+    if (last != "weight" || weight == nullptr || weight->dim() != 2) continue;
+    const Value* own = own_names == nullptr ? nullptr : own_names->find(key);
+    const auto* own_name = own == nullptr ? nullptr : own->get_if<std::string>();
+    const auto calls_it = [&](const char* kind) {
+      return own_name != nullptr && own_name->find(kind) != own_name->npos;
+    };
+    if (calls_it("embedding")) continue;
     const Value* beside = state.find(layer + "bias");
     const auto* bias = beside == nullptr ? nullptr : beside->get_if<at::Tensor>();
-    if (last != "weight" || weight == nullptr || weight->dim() != 2 || bias == nullptr || bias->dim() != 1) continue;
-    if (bias->size(0) == weight->size(0) || bias->size(0) == weight->size(1)) names.insert(name);
+    const bool has_bias =
+        bias != nullptr && bias->dim() == 1 && (bias->size(0) == weight->size(0) || bias->size(0) == weight->size(1));
+    if (calls_it("linear") || has_bias) names.insert(name);
   }
   return names;
+}
+
+bool is_paddle_statistic(const std::string& name) {
+  return std::ranges::find(kStatistics, split(name).second, &Pair::paddle) != std::end(kStatistics);
 }
 
 Dict from_paddle(const Dict& state, const std::set<std::string>& linear, const std::string& file) {

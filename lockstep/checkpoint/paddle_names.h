@@ -17,9 +17,13 @@ namespace lockstep::checkpoint {
 // The names of the weights of the module's torch::nn::Linear layers: "classifier.weight".
 std::set<std::string> linear_weights(const torch::nn::Module& module);
 
-// Of a state dict alone, which may be of either kind: the two-dimensional weights that have a bias beside them, which
-// embeddings lack. A Linear without a bias can't be told from an embedding, and is left out.
+// Of a state dict alone, which may be of either kind: the two-dimensional weights that Paddle's own names in its table
+// call linear. Where there is no such name, those that have a bias beside them, which embeddings lack: a Linear without
+// one can't be told from an embedding, and is left out.
 std::set<std::string> likely_linear_weights(const Dict& state);
+
+// Whether a name of Paddle's is that of a statistic, which no optimizer has: "bn._mean".
+bool is_paddle_statistic(const std::string& name);
 
 // Paddle's state dict in PyTorch's names and layouts, without the table of names. Tensors share memory; transposed ones
 // are views. `linear` holds the names of the weights to be transposed. Throws DataError that names `file` if one of

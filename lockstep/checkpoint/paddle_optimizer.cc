@@ -13,6 +13,7 @@
 #include "lockstep/checkpoint/formats/printable.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/optimizer_state.h"
+#include "lockstep/checkpoint/paddle_names.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -29,14 +30,18 @@ struct Accumulator {
 };
 struct Rule {
   string_view name;                       // PyTorch's class
+  string_view people;                     // those whose state looks like that, for messages
   std::vector<Accumulator> accumulators;  // the first one tells it from others
   bool counts_steps;                      // whether PyTorch's state has their number
 };
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all = {
-      {kAdam, {{"moment1", "exp_avg"}, {"moment2", "exp_avg_sq"}, {"moment2_max", "max_exp_avg_sq"}}, true},
-      {"SGD", {{"velocity", "momentum_buffer"}}, false},
-      {"Adagrad", {{"moment", "sum"}}, true}};
+      {kAdam,
+       "Adam, AdamW or Lamb",
+       {{"moment1", "exp_avg"}, {"moment2", "exp_avg_sq"}, {"moment2_max", "max_exp_avg_sq"}},
+       true},
+      {"SGD", "SGD with momentum", {{"velocity", "momentum_buffer"}}, false},
+      {"Adagrad", "Adagrad", {{"moment", "sum"}}, true}};
   return all;
 }
 
@@ -133,7 +138,8 @@ double steps_of(const Accumulators& own, std::pair<double, double> betas, const 
     if (!(power >= 0 && power <= 1)) throw DataError(what, ": ", name, " is ", power);
     if (power < 1e-30 || beta == 0) continue;
     const double exact = std::log(power) / std::log(beta) - 1, whole = std::round(exact);
-    const double allowed = 0.01 + 1e-3 * whole;
+    constexpr double kTold = 5000;  // rounding adds up; later on the number of steps hardly matters
+    const double allowed = whole < kTold ? 0.01 + 6e-5 * whole : 1e-3 * whole;
     const bool fits = std::abs(exact - whole) <= allowed && whole >= 0;
     if (!fits || (steps >= 0 && std::abs(whole - steps) > allowed)) {
       throw DataError(what, ": ", name, " of ", power, " is no power of ", beta,
@@ -162,7 +168,7 @@ at::Tensor from_torch(const at::Tensor& tensor, const PaddleParameter& parameter
 }
 
 // What PyTorch's class needs to go on, with Paddle's defaults.
-Dict options_of(const Rule& rule, std::pair<double, double> betas, double lr) {
+Dict options_of(const Rule& rule, std::pair<double, double> betas, double lr, bool amsgrad) {
   if (rule.name == "SGD") {
     return {{"lr", lr},          {"momentum", 0.9},  {"dampening", 0.0}, {"weight_decay", 0.0},
             {"nesterov", false}, {"maximize", false}};
@@ -171,9 +177,24 @@ Dict options_of(const Rule& rule, std::pair<double, double> betas, double lr) {
     return {{"lr", lr},    {"lr_decay", 0.0},  {"weight_decay", 0.0}, {"initial_accumulator_value", 0.0},
             {"eps", 1e-6}, {"maximize", false}};
   }
-  return {{"lr", lr},         {"betas", Tuple{{betas.first, betas.second}}},
-          {"eps", 1e-8},      {"weight_decay", 0.0},
-          {"amsgrad", false}, {"maximize", false}};
+  return {{"lr", lr},           {"betas", Tuple{{betas.first, betas.second}}},
+          {"eps", 1e-8},        {"weight_decay", 0.0},
+          {"amsgrad", amsgrad}, {"maximize", false}};
+}
+
+// Throws DataError for options by which PyTorch's state means something that Paddle doesn't have.
+void check_options(const ValueView& group) {
+  const auto refuse = [&](const char* what) {
+    throw DataError(group.file(), ": ", what, ", which Paddle doesn't have; its state would mean something else there");
+  };
+  const auto maximize = group.find("maximize");
+  if (maximize && maximize->boolean()) refuse("maximize is set");
+  for (const char* name : {"dampening", "lr_decay"}) {
+    const auto value = group.find(name);
+    if (value && value->number() != 0) refuse(name);
+  }
+  if (group.find("trust_coefficient")) refuse("the optimizer is LARS");
+  if (group.find("decoupled_weight_decay") && !group.find("amsgrad")) refuse("the optimizer is RAdam");
 }
 
 std::optional<double> rate_in(const Dict& optimizer, const std::string& file) {
@@ -196,13 +217,29 @@ std::vector<PaddleParameter> paddle_parameters(const Dict& state, const std::set
   for (const auto& [key, value] : state) {
     const std::string name = key_text(key);
     const auto* tensor = value.get_if<at::Tensor>();
-    if (tensor == nullptr || name.ends_with("_mean") || name.ends_with("_variance")) continue;
+    if (tensor == nullptr || is_paddle_statistic(name)) continue;
     const Value* own = names->find(key);
     const auto* text = own == nullptr ? nullptr : own->get_if<std::string>();
     if (text == nullptr) throw DataError(file, ": the table of Paddle's own names lacks ", printable(name));
+    const bool is_shared = std::ranges::find(parameters, *text, &PaddleParameter::paddle) != parameters.end();
+    if (is_shared) continue;
     parameters.push_back({name, *text, linear.contains(name), tensor->sizes().vec()});
   }
   return parameters;
+}
+
+bool is_paddle_optimizer(const Dict& dict) {
+  if (dict.contains(std::string(kSchedule)) || dict.contains(std::string(kMasters))) return true;
+  return std::ranges::any_of(dict, [](const auto& entry) {
+    const std::string name = key_text(entry.key);
+    const string_view whole = without_number(name);
+    const auto ends_in = [&](string_view accumulator) { return whole.ends_with(cat('_', accumulator)); };
+    const bool is_numbered = whole.size() < name.size();
+    const bool is_its = std::ranges::any_of(rules(), [&](const Rule& rule) {
+      return std::ranges::any_of(rule.accumulators, [&](const Accumulator& each) { return ends_in(each.paddle); });
+    });
+    return is_numbered && (is_its || std::ranges::any_of(kPowers, ends_in));
+  });
 }
 
 PaddleOptimizer optimizer_from_paddle(const Dict& optimizer, const std::vector<PaddleParameter>& parameters,
@@ -211,13 +248,16 @@ PaddleOptimizer optimizer_from_paddle(const Dict& optimizer, const std::vector<P
   const Rule& rule = rule_of(all, file);
   const auto rate = rate_in(optimizer, file);
   OptimizerState state;
-  state.groups.push_back({options_of(rule, betas, rate.value_or(1e-3)), parameters.size()});
+  const bool amsgrad = std::ranges::any_of(all, [](const Accumulators& own) { return own.contains("moment2_max"); });
+  state.groups.push_back({options_of(rule, betas, rate.value_or(1e-3), amsgrad), parameters.size()});
+  double most_steps = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string what = cat(file, ": ", printable(parameters[i].name));
     Dict own;
     if (!all[i].empty() && rule.counts_steps) {
       const double steps = rule.name == kAdam ? steps_of(all[i], betas, what) : 1;
       own.set(std::string(kStep), at::scalar_tensor(steps, at::kFloat));
+      most_steps = std::max(most_steps, steps);
     }
     for (const Accumulator& each : rule.accumulators) {
       const auto found = all[i].find(each.paddle);
@@ -228,29 +268,37 @@ PaddleOptimizer optimizer_from_paddle(const Dict& optimizer, const std::vector<P
     state.parameters.push_back(std::move(own));
   }
   PaddleOptimizer result{optimizer_to_dict(state), std::string(rule.name)};
-  result.notes.push_back(cat("an optimizer's state, of ", rule.name == kAdam ? "Adam or AdamW" : rule.name,
-                             "; its hyper-parameters are Paddle's defaults",
-                             rate ? cat(", its rate the schedule's ", *rate) : "",
-                             ", for a .pdopt has none: set your own once it is loaded"));
+  result.notes.push_back(cat(
+      "an optimizer's state, of ", rule.people,
+      rule.name == kAdam ? cat(", after ", most_steps, " steps by betas of ", betas.first, " and ", betas.second) : "",
+      "; its hyper-parameters are Paddle's defaults", rate ? cat(", its rate the schedule's ", *rate) : "",
+      ", for a .pdopt has none: set your own once it is loaded"));
   return result;
 }
 
-Dict optimizer_to_paddle(const Value& optimizer, const std::vector<PaddleParameter>& parameters,
-                         const std::string& file) {
+PaddleOptimizer optimizer_to_paddle(const Value& optimizer, const std::vector<PaddleParameter>& parameters,
+                                    const std::string& file) {
   const OptimizerState state = optimizer_from_dict(ValueView(optimizer, file));
+  if (state.groups.size() != 1) {
+    throw DataError(
+        file, ": has ", state.groups.size(),
+        " groups of parameters, whose order is not the model's; only an optimizer of one group is converted");
+  }
   if (state.parameters.size() != parameters.size()) {
     throw DataError(file, ": the optimizer has ", state.parameters.size(), " parameters, and the names are of ",
-                    parameters.size(), "; give the .pdparams of this network");
+                    parameters.size(),
+                    "; give the .pdparams of this network, and an optimizer of all its parameters(), frozen ones too");
   }
-  std::vector<const Dict*> options;
-  for (const auto& group : state.groups) options.insert(options.end(), group.parameters, &group.options);
+  const Value options(state.groups[0].options);
+  const ValueView of_group(options, file);
+  check_options(of_group);
   Dict result;
   const Rule* rule = nullptr;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string what = cat(file, ": the optimizer's state of ", printable(parameters[i].name));
     const std::string paddle = parameters[i].paddle + '_';
-    const Value own_value(state.parameters[i]), options_value(*options[i]);
-    const ValueView own(own_value, what), of_group(options_value, what);
+    const Value own_value(state.parameters[i]);
+    const ValueView own(own_value, what);
     if (state.parameters[i].empty()) continue;
     const auto is_its = [&](const Rule& each) {
       const auto has_it = [&](const Dict::Entry& entry) {
@@ -283,7 +331,7 @@ Dict optimizer_to_paddle(const Value& optimizer, const std::vector<PaddleParamet
     }
   }
   if (rule == nullptr) throw DataError(file, ": an optimizer without state; make it anew in Paddle");
-  return result;
+  return {std::move(result), std::string(rule->name), {cat("the state of ", rule->people)}};
 }
 
 Dict masters_from_paddle(const Dict& optimizer, const std::vector<PaddleParameter>& parameters,

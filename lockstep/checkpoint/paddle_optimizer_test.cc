@@ -8,6 +8,7 @@
 #include "lockstep/checkpoint/conversion.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/checkpoint/paddle_names.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -59,7 +60,7 @@ TEST(PaddleOptimizer, MomentumsVelocityIsABuffer) {
   const Value state(torchs.state);
   const at::Tensor buffer = ValueView(state, "f")["state"][int64_t{0}]["momentum_buffer"].tensor();
   EXPECT_TRUE(buffer.equal(at::arange(6, at::kFloat).view({3, 2}).t()));
-  const Dict back = optimizer_to_paddle(state, two(), "f");
+  const Dict back = optimizer_to_paddle(state, two(), "f").state;
   EXPECT_TRUE(tensor_of(back, "linear_0.w_0_velocity_0").equal(tensor_of(momentum(), "linear_0.w_0_velocity_0")));
   EXPECT_DOUBLE_EQ(group_of(torchs.state).find("momentum")->get_if<double>()[0], 0.9);
 }
@@ -69,7 +70,7 @@ TEST(PaddleOptimizer, FrozenParametersHaveNoState) {
   some.set("scale_0.w_0_velocity_3", at::ones({4}));  // of the process's fourth optimizer
   const Value state(optimizer_from_paddle(some, two(), kBetas, "o").state);
   EXPECT_EQ(ValueView(state, "f")["state"].dict().size(), 1u);
-  EXPECT_TRUE(optimizer_to_paddle(state, two(), "f").contains("scale_0.w_0_velocity_0"));
+  EXPECT_TRUE(optimizer_to_paddle(state, two(), "f").state.contains("scale_0.w_0_velocity_0"));
 }
 
 // In fp32 the first power is 0 long before the second one.
@@ -141,6 +142,68 @@ TEST(PaddleOptimizer, WhatDoesNotFitIsNamed) {
                 to_paddle_optimizer(Dict{{"epoch", 1}}, "net.pt", {}, "p");
               }),
               HasSubstr("net.pt: holds no optimizer's state"));
+}
+
+TEST(PaddleOptimizer, WhatPyTorchsStateMeansBySomethingElseIsRefused) {
+  const auto refused = [](const Dict& options, size_t groups = 1) {
+    Dict group = options;
+    group.set("params", List{Value(0)});
+    List all{group};
+    if (groups == 2) all.emplace_back(Dict{{"params", List{Value(1)}}});
+    const Value state(
+        Dict{{"state", Dict{{int64_t{0}, Dict{{"momentum_buffer", at::ones({4})}}}}}, {"param_groups", all}});
+    return refusal<DataError>([&] { optimizer_to_paddle(state, {two()[1]}, "net.pt"); });
+  };
+  EXPECT_THAT(refused({{"maximize", true}}), HasSubstr("net.pt: maximize is set, which Paddle doesn't have"));
+  EXPECT_THAT(refused({{"dampening", 0.5}}), HasSubstr("dampening, which Paddle doesn't have"));
+  EXPECT_THAT(refused({{"lr_decay", 0.1}}), HasSubstr("lr_decay, which Paddle doesn't have"));
+  EXPECT_THAT(refused({{"trust_coefficient", 0.02}}), HasSubstr("the optimizer is LARS"));
+  EXPECT_THAT(refused({{"decoupled_weight_decay", false}}), HasSubstr("the optimizer is RAdam"));
+  EXPECT_THAT(refused({}, 2), HasSubstr("has 2 groups of parameters, whose order is not the model's"));
+}
+
+TEST(PaddleOptimizer, AmsgradIsToldByItsState) {
+  Dict adam;
+  for (const char* name : {"moment1", "moment2", "moment2_max"}) {
+    adam.set(cat("scale_0.w_0_", name, "_0"), at::ones({4}));
+  }
+  adam.set("scale_0.w_0_beta1_pow_acc_0", at::full({1}, 0.81));
+  adam.set("scale_0.w_0_beta2_pow_acc_0", at::full({1}, 0.998001));
+  const PaddleOptimizer torchs = optimizer_from_paddle(adam, {two()[1]}, kBetas, "o");
+  EXPECT_TRUE(*group_of(torchs.state).find("amsgrad")->get_if<bool>());
+  EXPECT_THAT(torchs.notes.at(0), HasSubstr("of Adam, AdamW or Lamb, after 1 steps by betas of 0.9 and 0.999"));
+}
+
+TEST(PaddleOptimizer, ParametersAreThoseOfTheModel) {
+  const at::Tensor square = at::ones({2, 2});
+  const Dict state{{"q.weight", square},
+                   {"words.weight", square},
+                   {"tied.weight", square},
+                   {"bn._mean", at::ones({2})},
+                   {"prior_mean", at::ones({2})},
+                   {"StructuredToParameterName@@", Dict{{"q.weight", "linear_0.w_0"},
+                                                        {"words.weight", "embedding_0.w_0"},
+                                                        {"tied.weight", "linear_0.w_0"},
+                                                        {"bn._mean", "batch_norm_0.w_1"},
+                                                        {"prior_mean", "net_0.w_0"}}}};
+  const auto linear = likely_linear_weights(state);
+  EXPECT_EQ(linear, (std::set<std::string>{"q.weight", "tied.weight"})) << "by Paddle's names, without a bias too";
+  const auto parameters = paddle_parameters(state, linear, "p");
+  ASSERT_EQ(parameters.size(), 3u);
+  EXPECT_EQ(parameters[2].name, "prior_mean");
+  EXPECT_TRUE(parameters[0].is_linear && !parameters[1].is_linear);
+}
+
+TEST(PaddleOptimizer, OneIsNoModelAndNamesOfOursAreNoNames) {
+  EXPECT_TRUE(is_paddle_optimizer(momentum()));
+  EXPECT_TRUE(is_paddle_optimizer({{"linear_0.w_0_beta1_pow_acc_0", at::ones({1})}}));
+  EXPECT_FALSE(is_paddle_optimizer({{"moment.weight", at::ones({1})}, {"fc_1", at::ones({1})}}));
+  EXPECT_THAT(refusal<DataError>([] { convert(momentum(), {.file = "net.pdopt", .from_paddle = true}); }),
+              HasSubstr("net.pdopt: is an optimizer's state; give it as --optimizer beside its .pdparams"));
+  const Value own(Dict{{"scale", at::ones({4})}, {"StructuredToParameterName@@", Dict{{"scale", "scale"}}}});
+  const Value root(Dict{{"optimizer", optimizer_from_paddle(momentum(), two(), kBetas, "o").state}});
+  EXPECT_THAT(refusal<DataError>([&] { to_paddle_optimizer(root, "net.pt", own, "ours.pdparams"); }),
+              HasSubstr("ours.pdparams: has no names of Paddle's"));
 }
 
 }  // namespace

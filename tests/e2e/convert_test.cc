@@ -71,13 +71,15 @@ TEST(Convert, ThroughPaddlesFormatAndBackNothingIsLost) {
 
 TEST(Convert, AnOptimizersStateThroughPaddlesFormatAndBack) {
   const TempDir dir;
-  const std::string params = dir / "lenet.pdparams", state = dir / "lenet.pdopt", back = dir / "back.pt";
-  ASSERT_EQ(lockstep({"convert", finished_run(), params}).exit_code, 0);
+  const std::string params = LOCKSTEP_SOURCE_DIR "/tests/fixtures/paddle/lenet.pdparams";  // by paddle.save
+  const std::string state = dir / "lenet.pdopt", back = dir / "back.pt", ours = dir / "ours.pdparams";
   const auto there = lockstep({"convert", finished_run(), state, "--names", params});
   ASSERT_EQ(there.exit_code, 0) << there.err;
+  EXPECT_THAT(there.out, HasSubstr("the state of SGD with momentum"));
   const auto both = lockstep({"convert", params, back, "--optimizer", state});
   ASSERT_EQ(both.exit_code, 0) << both.err;
-  EXPECT_THAT(both.out, HasSubstr("an optimizer's state, of SGD; its hyper-parameters are Paddle's defaults"));
+  EXPECT_THAT(both.out, HasSubstr("of SGD with momentum; its hyper-parameters are Paddle's defaults"));
+  ASSERT_EQ(lockstep({"convert", finished_run(), ours}).exit_code, 0);
   const auto was = inspected(checkpoint()), is = inspected(back);
   int buffers = 0;
   for (const auto& [name, leaf] : is.items()) {
@@ -88,8 +90,11 @@ TEST(Convert, AnOptimizersStateThroughPaddlesFormatAndBack) {
   EXPECT_EQ(buffers, 6);
   const std::pair<Words, const char*> mistakes[] = {
       {{finished_run(), state}, "lenet.pdopt: needs --names"},
-      {{finished_run(), params, "--names", params}, "--names goes with a .pdopt"},
-      {{params, params, "--optimizer", state}, "--optimizer goes with a .pt"},
+      {{finished_run(), ours, "--names", params}, "--names goes with a .pdopt"},
+      {{finished_run(), state, "--names", ours}, "ours.pdparams: has no names of Paddle's"},
+      {{params, ours, "--optimizer", state}, "--optimizer goes with a .pt"},
+      {{params, back, "--beta1", "0.8"}, "--beta1 and --beta2 go with --optimizer"},
+      {{state, back}, "lenet.pdopt: is an optimizer's state; give it as --optimizer beside its .pdparams"},
       {{params, back, "--optimizer", state, "--weights"}, "don't go with an optimizer's state"},
       {{checkpoint(), back, "--optimizer", state}, "is no file of paddle.save"},
       {{params, state, "--names", params}, "holds no optimizer's state"}};

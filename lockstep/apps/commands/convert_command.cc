@@ -33,7 +33,8 @@ void ConvertCommand::declare(config::OptionSet& options) {
   options.text("strip-prefix", "TEXT", "drop it from the front of the names of weights (module., model.)",
                &strip_prefix, kNone);
   options.text("optimizer", "FILE", "the .pdopt beside IN, a .pdparams; OUT, a .pt, gets both", &optimizer, kNone);
-  options.number("beta1", "X", "the betas of that .pdopt's Adam, which it lacks", &beta1, 0, 1, kNone);
+  options.number("beta1", "X", "the betas of that .pdopt's Adam (0.9, 0.999), which tell its steps", &beta1, 0, 1,
+                 kNone);
   options.number("beta2", "X", "", &beta2, 0, 1, kNone);
   options.text("names", "FILE", "a .pdparams of the network in Paddle, whose names OUT, a .pdopt, gets", &names, kNone);
 }
@@ -56,6 +57,7 @@ void ConvertCommand::take(const config::Given& line) {
                                     : ": --names goes with a .pdopt");
   }
   if (!optimizer.empty() && !to_pt()) throw ConfigError("convert: ", out, ": --optimizer goes with a .pt");
+  if (optimizer.empty() && (beta1 || beta2)) throw ConfigError("convert: --beta1 and --beta2 go with --optimizer");
   const bool goes_with_more = weights || !strip_prefix.empty();
   if ((to_paddles_optimizer() || !optimizer.empty()) && goes_with_more) {
     throw ConfigError("convert: --weights and --strip-prefix don't go with an optimizer's state");

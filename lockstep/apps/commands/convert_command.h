@@ -1,6 +1,7 @@
 // The command convert.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lockstep/apps/commands/command.h"
@@ -12,7 +13,7 @@ struct ConvertCommand {
   bool weights = false, ignore_unknown = false;
   std::string strip_prefix;
   std::string optimizer, names;  // files of Paddle's
-  double beta1 = 0.9, beta2 = 0.999;
+  std::optional<double> beta1, beta2;
 
   bool to_safetensors() const { return out.ends_with(".safetensors"); }
   bool to_paddle() const { return out.ends_with(".pdparams"); }

@@ -27,7 +27,7 @@ constexpr Command kCommands[] = {
     {"inspect", "inspect FILE|DIR", "what a checkpoint holds", inspect},
     {"verify", "verify RUN|FILE…", "whether checkpoints and a run's files are whole", verify},
     {"diff", "diff A B", "where two runs or two checkpoints went apart", diff},
-    {"convert", "convert IN OUT", "a checkpoint in another format: .pt, .safetensors, .pdparams", convert},
+    {"convert", "convert IN OUT", "a checkpoint in another format: .pt, .safetensors, .pdparams, .pdopt", convert},
     {"data", "data DIR", "what a data set has, and what is wrong with it", data},
     {"draw", "draw KIND DIR", "images in files, to try what takes one's own", draw},
     {"pack", "pack DIR OUT", "a data set in a few large files, read faster", pack},

@@ -35,7 +35,8 @@ checkpoint::Converted converted(const std::string& file, const apps::ConvertComm
     const checkpoint::Value params = opened_paddle(file, options),
                             optimizer = opened_paddle(options.optimizer, options);
     checkpoint::verify_stored(optimizer, checkpoint::kEverything);
-    return checkpoint::from_paddle_files(params, optimizer, {file, options.optimizer}, {options.beta1, options.beta2});
+    return checkpoint::from_paddle_files(params, optimizer, {file, options.optimizer},
+                                         {options.beta1.value_or(0.9), options.beta2.value_or(0.999)});
   }
   if (options.to_paddles_optimizer()) {
     const checkpoint::Value root = opened(file, options), names = opened_paddle(options.names, options);

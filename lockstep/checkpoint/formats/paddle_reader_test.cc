@@ -34,7 +34,7 @@ TEST(PaddleReader, IsKnownByItsStart) {
 
 // tests/fixtures/record_paddle.py recorded these from real Paddle.
 TEST(PaddleReader, ReadsWhatPaddleWrote) {
-  for (const char* name : {"model.pdparams", "model.pdopt", "tree.pdparams", "bfloat16.pdparams"}) {
+  for (const char* name : {"model.pdparams", "model.pdopt", "tree.pdparams", "bfloat16.pdparams", "lenet.pdparams"}) {
     const std::string path = cat(fixtures(), "/paddle/", name);
     const auto expected = nlohmann::json::parse(read_file(path + ".expected.json"));
     EXPECT_EQ(nlohmann::json::parse(describe(read_checkpoint(path)).dump()).dump(1), expected.dump(1)) << name;
