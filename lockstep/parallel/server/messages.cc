@@ -28,8 +28,9 @@ Connection::Connection(Descriptor socket, OnWait on_wait)
 
 void Connection::touch() { moved_ns_ = monotonic_ns(); }
 
-void Connection::close_for_all(const std::string& text) const {
-  if (!text.empty()) {
+void Connection::close_for_all(const std::string& text) {
+  const std::unique_lock lock(sending_, std::try_to_lock);
+  if (lock && !text.empty()) {
     MessageHead head{.kind = MessageKind::kRefused};
     head.bytes = text.size();
     std::string message(reinterpret_cast<const char*>(&head), sizeof head);
@@ -64,6 +65,7 @@ void Connection::write(std::span<const char> bytes) {
 
 void Connection::send(MessageHead head, std::span<const char> bytes, std::span<const char> more) {
   head.bytes = bytes.size() + more.size();
+  const std::lock_guard lock(sending_);
   write({reinterpret_cast<const char*>(&head), sizeof head});
   write(bytes);
   write(more);
@@ -98,6 +100,16 @@ std::string Connection::receive_text(const MessageHead& head) {
   std::string text(head.bytes, '\0');
   receive_bytes(bytes_of(text));
   return text;
+}
+
+std::optional<std::string> Connection::last_words() {
+  on_wait_ = [] { throw ConnectionLost{"it has said nothing"}; };
+  try {
+    const MessageHead head = receive();
+    if (head.kind == MessageKind::kRefused) return receive_text(head);
+  } catch (const ConnectionLost&) {
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep::parallel

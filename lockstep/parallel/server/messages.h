@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,7 +16,7 @@ namespace lockstep::parallel {
 
 enum class MessageKind : uint32_t {
   kHello = 1,  // worker: its number, in `clock`; what it would train, in the text
-  kWelcome,    // server: its options, in the text
+  kWelcome,    // server
   kRefused,    // server: why, in the text
   kPull,       // worker: weights of `clock` or later; clock < 0: the present ones
   kWait,       // server: other workers are waited for
@@ -22,6 +24,8 @@ enum class MessageKind : uint32_t {
   kPush,       // worker: the gradient's fp32 of the server's part, and a byte for each piece that has one (not 0), for
                // `clock`, with its samples and the rate
   kBye,        // worker
+  kLook,       // worker, before its kHello
+  kOptions,    // server: its options, in the text
 };
 
 struct MessageHead {
@@ -52,8 +56,12 @@ class Connection {
   void receive_bytes(std::span<char> to);             // that follow it
   std::string receive_text(const MessageHead& head);  // of at most a few kB
 
-  // Ends what either end waits for. The other end may read the text, if there is one, as that of kRefused.
-  void close_for_all(const std::string& text = {}) const;
+  // Ends what either end waits for. The other end may read the text, if there is one, as last_words(): not where a
+  // message is under way to it.
+  void close_for_all(const std::string& text = {});
+  // What the other end has said before it closed the connection. Waits for a tenth of a second at most, and is the last
+  // call.
+  std::optional<std::string> last_words();
   const std::string& peer() const { return peer_; }
   uint64_t bytes() const { return bytes_; }  // sent and received
   // monotonic_ns() when bytes moved last, or at touch().
@@ -66,6 +74,7 @@ class Connection {
 
   Descriptor socket_;
   OnWait on_wait_;
+  std::mutex sending_;  // a whole message
   std::string peer_;
   uint64_t bytes_ = 0;
   int64_t moved_ns_ = 0;

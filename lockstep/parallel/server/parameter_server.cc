@@ -10,6 +10,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/exception_text.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/sigpipe.h"
 #include "lockstep/comm/fold_tree.h"
@@ -51,6 +52,7 @@ ParameterServer::ParameterServer(const std::vector<at::Tensor>& parameters, cons
                       socket.text.empty() ? "no such address" : socket.text);
   }
   listener_ = std::move(socket.descriptor);
+  how_ = how();
 }
 
 ParameterServer::~ParameterServer() {
@@ -85,7 +87,8 @@ std::string ParameterServer::how() const {
   std::string text =
       cat(options_.synchronous ? "synchronous steps" : cat("asynchronous steps, staleness ", options_.staleness),
           " of ", options_.workers, " workers by ", options_.optimizer);
-  for (const auto& [name, value] : options_.optimizer_options) text += cat(' ', name, ' ', optim::to_text(value));
+  const optim::OptimizerState state = optimizer_->state_dict();  // with options that were left out
+  for (const auto& [name, value] : state.groups.at(0).options) text += cat(' ', name, ' ', optim::to_text(value));
   return text;
 }
 
@@ -119,6 +122,16 @@ void ParameterServer::check_open() const {
   if (stopping_) throw Stopped();
 }
 
+std::string ParameterServer::why_stopped() const {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) return "the server ends";
+  try {
+    std::rethrow_exception(failure_);
+  } catch (...) {
+    return "an update has failed: " + exception_text();
+  }
+}
+
 // Serves one connection from its first message to its end.
 void ParameterServer::talk(const std::shared_ptr<Connection>& connection) {
   int number = -1;
@@ -129,13 +142,11 @@ void ParameterServer::talk(const std::shared_ptr<Connection>& connection) {
   } catch (const ConnectionLost& lost) {
     why = lost.why;
   } catch (const Stopped&) {
-    why = "the server ends";
+    why = why_stopped();
+    connection->close_for_all(why);
   } catch (const std::exception& error) {
     why = error.what();
-    try {
-      connection->send({.kind = MessageKind::kRefused}, bytes_of(why));
-    } catch (...) {  // it is gone as well, or the server ends
-    }
+    connection->close_for_all(why);
   }
   const std::lock_guard lock(mutex_);
   report_.bytes += connection->bytes();
@@ -144,7 +155,11 @@ void ParameterServer::talk(const std::shared_ptr<Connection>& connection) {
 
 // Sets the worker's number, and leaves it as it is for one that is refused.
 void ParameterServer::enter(const std::shared_ptr<Connection>& connection, int& number) {
-  const MessageHead hello = connection->receive();
+  MessageHead hello = connection->receive();
+  if (hello.kind == MessageKind::kLook) {
+    connection->send({.kind = MessageKind::kOptions}, bytes_of(how_));
+    hello = connection->receive();
+  }
   if (hello.kind != MessageKind::kHello) throw ConnectionLost{"it is no worker"};
   const std::string theirs = connection->receive_text(hello);
   const auto asked = static_cast<int>(hello.clock);
@@ -168,7 +183,7 @@ void ParameterServer::enter(const std::shared_ptr<Connection>& connection, int& 
     }
   }
   if (!refused.empty()) return connection->send({.kind = MessageKind::kRefused}, bytes_of(refused));
-  connection->send({.kind = MessageKind::kWelcome}, bytes_of(how()));
+  connection->send({.kind = MessageKind::kWelcome});
 }
 
 void ParameterServer::talk_to(int number, Connection& connection) {
@@ -221,23 +236,21 @@ int64_t ParameterServer::pull(int number, int64_t clock, Connection& connection,
   own.is_away = false;
   if (options_.synchronous) complete_step();  // a step that this worker leaves out
   changed_.notify_all();
-  const auto now = [] { return std::chrono::steady_clock::now(); };
-  auto patient_until = now() + bounded(options_.patience), next_sign = now() + kSignOfLife;
+  const int64_t since = monotonic_ns(), between_signs = std::chrono::nanoseconds(kSignOfLife).count();
+  int64_t next_sign = since + between_signs;
   while (!may_go(own.clock)) {
     if (stopping_) throw Stopped();
-    if (now() >= patient_until) {
-      drop_those_waited_for();
-      patient_until = now() + bounded(options_.patience);  // with the next ones
-    }
-    if (now() >= next_sign) {
+    drop_those_waited_for(since);
+    if (monotonic_ns() >= next_sign) {
       lock.unlock();
       connection.send({.kind = MessageKind::kWait});
-      next_sign = now() + kSignOfLife;
+      next_sign = monotonic_ns() + between_signs;
       lock.lock();
     } else {
-      changed_.wait_until(lock, std::min(patient_until, next_sign));
+      changed_.wait_for(lock, std::chrono::milliseconds(kTick));
     }
   }
+  if (failure_) throw Stopped();  // with weights that are half updated
   own.is_away = true;
   own.away_since = monotonic_ns();
   if (options_.synchronous) own.clock = clock_;
@@ -246,17 +259,19 @@ int64_t ParameterServer::pull(int number, int64_t clock, Connection& connection,
   return own.clock;
 }
 
-// Ends the connections of workers for which others have waited, and which have been away for as long. With the mutex
-// held.
-void ParameterServer::drop_those_waited_for() {
+// Ends the connections of workers for which one that waits `since` then has waited as long as its patience is, and
+// which have been away for as long. With the mutex held.
+void ParameterServer::drop_those_waited_for(int64_t since) {
   const int64_t patience = std::chrono::nanoseconds(bounded(options_.patience)).count();
+  const auto has_passed = [&](int64_t from) { return monotonic_ns() - from >= patience; };
+  if (!has_passed(since)) return;
   if (!started_) {
     throw CommError("parameter server ", options_.server, ": ", workers_.size(), " of ", options_.workers,
                     " workers are here after ", options_.patience.count(), " ms; start the others, or ask for fewer");
   }
   const int64_t least = slowest();
   for (auto& [number, worker] : workers_) {
-    if (!worker.is_away || worker.clock != least || monotonic_ns() - worker.away_since < patience) continue;
+    if (!worker.is_away || worker.clock != least || !has_passed(worker.away_since)) continue;
     const std::string why = cat("others have waited for it for ", options_.patience.count(), " ms");
     log_.warning("parameter server ", options_.server, ": worker ", number, " is dropped: ", why);
     worker.is_away = false;
@@ -308,6 +323,7 @@ void ParameterServer::complete_step() {
 
 // With the mutex held. What it throws ends the server: its weights may be half updated.
 void ParameterServer::update(const Pushed& pushed) noexcept {
+  if (failure_) return;
   try {
     const c10::AutoGradMode no_grad(false);
     const std::vector<at::Tensor> gradients = part_.pieces_of(pushed.gradient);

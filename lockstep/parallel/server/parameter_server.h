@@ -101,7 +101,8 @@ class ParameterServer {
   void update(const Pushed& pushed) noexcept;
   std::string how() const;
   int64_t slowest() const;
-  void drop_those_waited_for();
+  void drop_those_waited_for(int64_t since);
+  std::string why_stopped() const;
   void check_open() const;
 
   ParameterServerOptions options_;
@@ -120,6 +121,7 @@ class ParameterServer {
   bool started_ = false;           // as many workers as were asked for have been here at once
   bool stopping_ = false;
   std::exception_ptr failure_;  // of an update, which ends the server
+  std::string how_;             // how(), once it is made
   ServerReport report_;
   std::vector<Talk> talks_;  // of the thread that serves
 };

@@ -29,6 +29,7 @@ ServedParameters::ServedParameters(std::vector<at::Tensor> parameters, std::vect
     servers_.push_back({std::move(servers[static_cast<size_t>(i)]), std::move(part), flat, nullptr});
   }
   for (Server& server : servers_) connect(server, options);
+  for (Server& server : servers_) enter(server);
 }
 
 ServedParameters::~ServedParameters() {
@@ -50,8 +51,9 @@ void ServedParameters::with(Server& server, const char* doing, const Call& call)
     try {
       call();
     } catch (const ConnectionLost& lost) {
+      const auto last_words = server.connection->last_words();
       throw CommError("parameter server ", number, " of ", servers_.size(), " (", server.address,
-                      ") is gone while worker ", worker_, ' ', doing, ": ", last_words(server).value_or(lost.why));
+                      ") is gone while worker ", worker_, ' ', doing, ": ", last_words.value_or(lost.why));
     }
   } catch (const std::exception& error) {
     broken_ = error.what();
@@ -60,17 +62,6 @@ void ServedParameters::with(Server& server, const char* doing, const Call& call)
     }
     throw;
   }
-}
-
-// What the server has said before it closed the connection.
-std::optional<std::string> ServedParameters::last_words(const Server& server) {
-  if (!server.connection) return std::nullopt;
-  try {
-    const MessageHead head = server.connection->receive();
-    if (head.kind == MessageKind::kRefused) return server.connection->receive_text(head);
-  } catch (const ConnectionLost&) {
-  }
-  return std::nullopt;
 }
 
 void ServedParameters::connect(Server& server, const ServedOptions& options) {
@@ -93,16 +84,24 @@ void ServedParameters::connect(Server& server, const ServedOptions& options) {
                     ") has said nothing to worker ", worker_, " for ", patience_.count(), " ms");
   });
   with(server, "connected", [&] {
+    server.connection->send({.kind = MessageKind::kLook});
+    const MessageHead answer = server.connection->receive();
+    if (answer.kind != MessageKind::kOptions) throw ConnectionLost{"it speaks another protocol"};
+    const std::string how = server.connection->receive_text(answer);
+    if (number == 0) how_ = how;
+    if (how == how_) return;
+    throw ConfigError("parameter server ", number, " of ", servers_.size(), " (", server.address, ") has ", how,
+                      ", and the first one ", how_, "; give all of them the same options");
+  });
+}
+
+void ServedParameters::enter(Server& server) {
+  const auto number = &server - servers_.data();
+  with(server, "connected", [&] {
     const std::string text = server.part.text();
     server.connection->send({.kind = MessageKind::kHello, .clock = worker_}, bytes_of(text));
     const MessageHead answer = server.connection->receive();
-    if (answer.kind == MessageKind::kWelcome) {
-      const std::string how = server.connection->receive_text(answer);
-      if (number == 0) how_ = how;
-      if (how == how_) return;
-      throw ConfigError("parameter server ", number, " of ", servers_.size(), " (", server.address, ") has ", how,
-                        ", and the first one ", how_, "; give all of them the same options");
-    }
+    if (answer.kind == MessageKind::kWelcome) return;
     if (answer.kind != MessageKind::kRefused) throw ConnectionLost{"it speaks another protocol"};
     throw ConfigError("parameter server ", number, " of ", servers_.size(), " (", server.address,
                       "): ", server.connection->receive_text(answer));

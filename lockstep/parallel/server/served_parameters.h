@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,9 +58,9 @@ class ServedParameters {
   };
 
   void connect(Server& server, const ServedOptions& options);
+  void enter(Server& server);
   template <typename Call>
   void with(Server& server, const char* doing, const Call& call);
-  static std::optional<std::string> last_words(const Server& server);
 
   std::vector<at::Tensor> parameters_;
   std::vector<Server> servers_;

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <torch/nn/modules/linear.h>
 
 #include <memory>
@@ -121,6 +123,50 @@ TEST(ParameterServer, AnErrorIsTheLastOfAWorkersCalls) {
     EXPECT_THAT(refusal<CommError>([&] { served.pull(); }), HasSubstr("make ServedParameters anew after an error: "));
   }
   all[0].stop();
+}
+
+// What has another protocol is told at once, not after a patience.
+TEST(ParameterServer, AServerOfAnotherProtocolIsToldSo) {
+  auto net = net_of();
+  auto listening = rendezvous::listen_at("127.0.0.1", 0);
+  ASSERT_TRUE(listening.descriptor);
+  std::thread other([&] {
+    pollfd state{.fd = listening.descriptor.get(), .events = POLLIN, .revents = 0};
+    poll(&state, 1, 10'000);
+    const Descriptor peer = rendezvous::accept_on(listening.descriptor);
+    const std::string banner(64, 'S');
+    EXPECT_EQ(::send(peer.get(), banner.data(), banner.size(), MSG_NOSIGNAL), std::ssize(banner));
+    char byte = 0;
+    while (::recv(peer.get(), &byte, 1, 0) != 0 && (errno == EAGAIN || byte == 0)) poll(nullptr, 0, 10);
+  });
+  const std::string address = "127.0.0.1:" + std::to_string(rendezvous::port_of(listening.descriptor));
+  EXPECT_THAT(
+      refusal<CommError>([&] { ServedParameters(net->parameters(), {address}, {.patience = milliseconds(60'000)}); }),
+      HasSubstr("it speaks another protocol"));
+  other.join();
+}
+
+// The order of options, and defaults that are written out, are no difference; and a worker that leaves for servers that
+// differ ends none of them.
+TEST(ParameterServer, OptionsAreComparedByWhatTheyMean) {
+  auto net = net_of();
+  ParameterServer first(net->parameters(),
+                        {.server = 0, .servers = 2, .optimizer_options = {{"lr", 0.1}, {"momentum", 0.9}}});
+  ParameterServer same(
+      net->parameters(),
+      {.server = 1, .servers = 2, .optimizer_options = {{"momentum", 0.9}, {"lr", 0.1}, {"nesterov", false}}});
+  ParameterServer other(net->parameters(), {.server = 1, .servers = 2, .optimizer_options = {{"lr", 0.2}}});
+  std::thread a([&] { first.serve(); }), b([&] { same.serve(); }), c([&] { other.serve(); });
+  EXPECT_THAT(refusal([&] {
+                ServedParameters(net->parameters(), {first.address(), other.address()});
+              }),
+              HasSubstr("give all of them the same options"));
+  {
+    ServedParameters served(net->parameters(), {first.address(), same.address()});
+    EXPECT_EQ(served.pull(), 0);
+  }
+  other.stop();
+  a.join(), b.join(), c.join();
 }
 
 TEST(ParameterServer, ServersOfOtherOptionsAreNamed) {
