@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <unordered_set>
 #include <vector>
 
@@ -16,28 +18,59 @@ double clip_factor(double total_norm, double max_norm) {
   return factor > 1 ? 1 : factor;
 }
 
+namespace {
+
+// The memory of dense gradients, as disjoint ranges of addresses.
+class Memory {
+ public:
+  // Whether nobody has any of the tensor's memory, which is taken then.
+  bool take(const at::Tensor& tensor) {
+    int64_t span = 1;
+    for (int64_t i = 0; i < tensor.dim(); ++i) span += (tensor.size(i) - 1) * tensor.stride(i);
+    const auto* first = static_cast<const char*>(tensor.const_data_ptr());
+    const auto* last = first + span * tensor.itemsize();
+    const auto next = ranges_.lower_bound(first);
+    if (next != ranges_.end() && next->first < last) return false;
+    if (next != ranges_.begin() && std::prev(next)->second > first) return false;
+    ranges_.emplace(first, last);
+    return true;
+  }
+
+ private:
+  std::map<const char*, const char*> ranges_;
+};
+
+}  // namespace
+
 std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters) {
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   std::unordered_set<const c10::TensorImpl*> seen;  // a module under two names gives its parameters twice
-  std::unordered_set<const void*> memory;
+  Memory memory;
   for (const at::Tensor& parameter : parameters) {
     at::Tensor& gradient = parameter.mutable_grad();
     if (!gradient.defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
     if (gradient.is_sparse() && !gradient.is_coalesced()) gradient = gradient.coalesce();
     const bool is_free = gradient.layout() == at::kStrided && hold_of(gradient) == nullptr && gradient.numel() > 0;
-    if (is_free && !memory.insert(gradient.const_data_ptr()).second) gradient = gradient.clone();
+    if (is_free && !memory.take(gradient)) gradient = gradient.clone();
     gradients.push_back(gradient.is_sparse() ? gradient._values() : gradient);
   }
   return gradients;
 }
 
 double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm) {
+  return clip_grad_norm(parameters, max_norm, [&] {
+    const std::vector<at::Tensor> gradients = gradients_of(parameters);
+    if (gradients.empty()) return 0.0;
+    return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)), 2).item().toDouble();
+  });
+}
+
+double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm, const std::function<double()>& norm_of) {
   if (!(max_norm >= 0)) throw ConfigError("clip_grad_norm: the norm ", max_norm, " is not 0 or more");
   at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients = gradients_of(parameters);
-  if (gradients.empty()) return 0;
-  const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)), 2).item().toDouble();
+  const double norm = norm_of();
   const double factor = clip_factor(norm, max_norm);
   if (factor == 1) return norm;
   // No operator may read held gradients, those of masters, and write others.

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,8 @@ double clip_factor(double total_norm, double max_norm);
 // scaling and without the fold, which brings a norm of its own. Throws ConfigError for a negative max_norm, and for
 // gradients with a loss scale in them.
 double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm);
+// The same by another norm, such as one over ranks, which `norm_of` computes once no two gradients share memory.
+double clip_grad_norm(std::span<const at::Tensor> parameters, double max_norm, const std::function<double()>& norm_of);
 
 // Clamps each element of the gradients to [-clip_value, clip_value], as torch.nn.utils.clip_grad_value_ does. The rest
 // is as in clip_grad_norm.
@@ -24,7 +27,7 @@ void clip_grad_value(std::span<const at::Tensor> parameters, double clip_value);
 
 // The gradients of `parameters` without the undefined ones, each once; of a sparse one the values, after equal rows
 // were added up in .grad. They share memory with .grad, and none with each other: libtorch may leave one memory in two
-// .grad, which would be scaled twice in place. The second one gets memory of its own.
+// .grad, or a part of it, which would be scaled twice in place. The second one gets memory of its own.
 std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters);
 
 }  // namespace lockstep::optim

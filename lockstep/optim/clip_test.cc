@@ -84,5 +84,19 @@ TEST(ClipGradNorm, ScalesMemoryThatTwoShareOnce) {
   for (const at::Tensor& each : {a, b}) EXPECT_TRUE(at::allclose(each.grad(), at::full({3}, 2 / std::sqrt(24))));
 }
 
+// Of a concatenation: two gradients are slices of a third one's memory, in whatever order they are given.
+TEST(ClipGradNorm, ScalesSlicesOfAnothersMemoryOnce) {
+  for (const bool whole_first : {true, false}) {
+    const auto leaf = [](int64_t size) { return at::zeros({size}).requires_grad_(true); };
+    const at::Tensor a = leaf(3), b = leaf(3), c = leaf(6);
+    ((at::cat({a, b}).unsqueeze(0) + c.unsqueeze(0)) * at::ones({1, 6})).sum().backward();
+    const std::vector<at::Tensor> all = whole_first ? std::vector{c, a, b} : std::vector{a, b, c};
+    EXPECT_NEAR(clip_grad_norm(all, 1), std::sqrt(12), 1e-6);
+    for (const at::Tensor& each : all) {
+      EXPECT_TRUE(at::allclose(each.grad(), at::full_like(each, 1 / std::sqrt(12)))) << whole_first;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::optim

@@ -88,6 +88,24 @@ TEST(PipelineParity, GradientsThatShareMemoryAreAddedOnce) {
   expect_ranks_pass("shared_memory", 2, "replicas");
 }
 
+// A first stage whose layers one micro-batch leaves out, as LayerDrop does.
+RANK_PROGRAM(left_out_layers) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(3, 3);
+  int calls = 0;
+  Pipeline pipeline(net.ptr(), world, [&](const Tensors& in) {
+    return context.rank == 0 && calls++ == 1 ? in : Tensors{net->forward(in[0])};
+  });
+  pipeline.run(
+      {.number = 0, .samples = {1, 1}},
+      [](size_t) {
+        return Tensors{at::ones({1, 3})};
+      },
+      [](const Tensors& outputs, size_t) { return outputs[0].sum(); });
+  EXPECT_TRUE(net->weight.grad().defined());
+}
+TEST(PipelineParity, AMicroBatchMayLeaveTheFirstStagesLayersOut) { expect_ranks_pass("left_out_layers", 2); }
+
 // Clipped by the norm of all stages, as the whole network is.
 RANK_PROGRAM(clipped_stages) {
   const auto world = join_world(context);

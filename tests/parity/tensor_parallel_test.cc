@@ -9,6 +9,7 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
+#include "lockstep/optim/clip.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/tensor/layers.h"
@@ -163,6 +164,11 @@ RANK_PROGRAM(norm_between) {
   }
   agree(*own_last, comm);
   if (context.argument == "marked") mark_parts(*own_norm, comm);
+  if (context.argument == "marked") {  // its statistics are this rank's, too
+    own_norm->running_mean.fill_(context.rank);
+    agree(*own_norm, comm);
+    EXPECT_EQ(own_norm->running_mean[0].item<int>(), context.rank);
+  }
   const auto square = [](const Tensor& output) { return (output * 3).square().mean(); };
   const Tensor x = at::rand({5, 4});
   square(last->forward(second->forward(at::tanh(norm->forward(first->forward(x)))))).backward();
@@ -190,6 +196,33 @@ RANK_PROGRAM(norm_between) {
 TEST(TensorParallel, LayersOfOwnFeaturesArePartsOnceMarked) {
   for (const int ranks : {1, 2, 4}) expect_ranks_pass("norm_between", ranks, "marked");
   expect_ranks_pass("norm_between", 2, "unmarked");
+}
+
+// A weight that the list has twice, and gradients of a part and of an equal weight in one memory.
+RANK_PROGRAM(clipped_once) {
+  const auto world = join_world(context);
+  comm::Communicator& comm = world->communicator();
+  at::manual_seed(8);
+  torch::nn::Linear tied(4, 4), part(1, 4);
+  ColumnParallelLinear wide(torch::nn::Linear(4, 4), comm);
+  mark_parts(*part, comm);
+  const Tensor equal = at::zeros({4}).requires_grad_(true);
+  const at::Tensor x = at::ones({1, 4});
+  (wide->forward(tied->forward(tied->forward(x))).sum() * 3).backward();
+  ((equal.unsqueeze(0) + part->bias.unsqueeze(0)) * at::full({1, 4}, 2)).sum().backward();
+  ASSERT_EQ(equal.grad().const_data_ptr(), part->bias.grad().const_data_ptr());
+  const std::vector<Tensor> weights = {tied->weight, tied->weight, wide->weight, equal, part->bias};
+  std::vector<Tensor> before;
+  for (const Tensor& each : weights) before.push_back(each.grad().clone());
+  const double norm = clip_grad_norm(weights, 0.1, comm), factor = optim::clip_factor(norm, 0.1);
+  EXPECT_LT(factor, 0.1);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_TRUE(at::allclose(weights[i].grad(), before[i] * factor, 1e-5, 1e-9)) << i;
+  }
+  EXPECT_THAT(refusal([&] { clip_grad_norm(weights, -1, comm); }), HasSubstr("is not 0 or more"));
+}
+TEST(TensorParallel, ClippingScalesEachGradientOnce) {
+  for (const int ranks : {1, 2, 4}) expect_ranks_pass("clipped_once", ranks);
 }
 
 // argument: what the ranks have different.

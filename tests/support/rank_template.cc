@@ -36,8 +36,9 @@ bool is_read_at_load(const std::string& line) {
   const bool is = std::ranges::any_of(kPrefixes, [&](const char* prefix) { return line.starts_with(prefix); });
   if (!is) return false;
   const size_t equals = line.find('=');
-  const auto own = env(line.substr(0, equals).c_str());
-  return line != "OMP_NUM_THREADS=1" && (!own || *own != line.substr(equals + 1));
+  const std::string name = line.substr(0, equals);
+  const auto templates = name == "OMP_NUM_THREADS" ? std::optional<std::string>("1") : env(name.c_str());
+  return templates != line.substr(equals + 1);
 }
 
 // What a packet's bytes hold: the numbers that its descriptors are to have, but the last one, which is the output, and

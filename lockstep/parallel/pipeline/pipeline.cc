@@ -293,8 +293,14 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
           "returned");
     }
     const Tensors& roots = is_last() ? Tensors{held.loss} : held.outputs;
-    const bool has_graph = std::ranges::any_of(roots, [](const at::Tensor& each) { return each.requires_grad(); });
-    if (!has_graph && !gradients_.weights().empty()) {
+    const auto has_graph = [](const Tensors& tensors) {
+      return std::ranges::any_of(tensors,
+                                 [](const at::Tensor& each) { return each.defined() && each.requires_grad(); });
+    };
+    // Without inputs that need a gradient a micro-batch may leave the weights out, but not all of them.
+    pass.has_graph = pass.has_graph || has_graph(roots);
+    const bool may_lack = !has_graph(held.inputs) && (pass.has_graph || micro_batch + 1 < pass.step.samples.size());
+    if (!has_graph(roots) && !may_lack && !gradients_.weights().empty()) {
       throw ConfigError(
           "the stage has weights that are trained, and its outputs have no graph; leave detach() and "
           "no_grad out, or freeze the weights");

@@ -142,6 +142,7 @@ class Pipeline {
     double samples = 0;  // of all replicas
     std::vector<Held> held = {};
     double loss = 0;
+    bool has_graph = false;  // some micro-batch's outputs
   };
 
   PipelineResult run_with(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,

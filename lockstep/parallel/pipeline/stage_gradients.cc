@@ -59,7 +59,9 @@ StageGradients::Fate StageGradients::fate_of(size_t index, bool has_replicas) co
 uint64_t StageGradients::writes() const {
   uint64_t sum = 0;
   for (const at::Tensor& weight : weights()) {
-    if (weight.grad().defined()) sum += 1 + static_cast<uint64_t>(weight.grad()._version());
+    const at::Tensor& gradient = weight.grad();
+    if (!gradient.defined()) continue;
+    sum += reinterpret_cast<uintptr_t>(gradient.unsafeGetTensorImpl()) + 1 + static_cast<uint64_t>(gradient._version());
   }
   return sum;
 }

@@ -119,8 +119,8 @@ double gradient_square_sum(const std::vector<at::Tensor>& weights, comm::Communi
   for (const at::Tensor& weight : weights) (is_part(weight) ? parts : equal).push_back(weight);
   if (parts.empty() && comm.size() > 1) {
     throw ConfigError(
-        "tensor parallel: none of these weights is a part of one that is divided; give the network's parameters, not "
-        "their masters");
+        "tensor parallel: none of these weights is a part of one that is divided; give all of the network's "
+        "parameters, not their masters, or clip layers that are not divided by optim::clip_grad_norm");
   }
   const double own = amp::square_sum_of_gradients(equal, /*loss_scale=*/1);
   const at::Tensor most = at::tensor({own, -own}, at::kDouble);
@@ -138,28 +138,24 @@ double gradient_square_sum(const std::vector<at::Tensor>& weights, comm::Communi
 }
 
 double clip_grad_norm(const std::vector<at::Tensor>& weights, double max_norm, comm::Communicator& comm) {
-  const double norm = std::sqrt(gradient_square_sum(weights, comm));
-  const double factor = optim::clip_factor(norm, max_norm);
-  const c10::AutoGradMode no_grad(false);
-  for (const at::Tensor& weight : weights) {
-    if (weight.grad().defined() && factor != 1) weight.grad().mul_(factor);
-  }
-  return norm;
+  return optim::clip_grad_norm(weights, max_norm, [&] { return std::sqrt(gradient_square_sum(weights, comm)); });
 }
 
 void agree(torch::nn::Module& network, comm::Communicator& comm) {
   const c10::AutoGradMode no_grad(false);
-  std::vector<at::Tensor> all = network.buffers();
-  for (const at::Tensor& weight : network.parameters()) {
-    if (!is_part(weight)) all.push_back(weight);
-  }
+  std::vector<at::Tensor> all = network.parameters();
+  for (const at::Tensor& buffer : network.buffers()) all.push_back(buffer);
   for (const at::Tensor& each : all) {
-    const at::Tensor whole = each.detach().contiguous();
+    if (is_part(each)) continue;
+    const at::Tensor own = each.detach(), whole = own.contiguous();
     comm.broadcast(whole, 0);
-    if (!whole.is_same(each)) each.detach().copy_(whole);
+    if (!whole.is_same(own)) own.copy_(whole);
   }
 }
 
-void mark_parts(torch::nn::Module& layer, const comm::Communicator& comm) { note_parts(layer.parameters(), comm); }
+void mark_parts(torch::nn::Module& layer, const comm::Communicator& comm) {
+  note_parts(layer.parameters(), comm);
+  note_parts(layer.buffers(), comm);
+}
 
 }  // namespace lockstep::parallel::tensor

@@ -76,7 +76,7 @@ TORCH_MODULE(ChannelParallelConv2d);
 void agree(torch::nn::Module& network, comm::Communicator& comm);
 
 // Says that a layer of one's own between divided ones has weights of this rank's features alone, such as a BatchNorm of
-// them. Its weights count as parts then.
+// them. Its weights and buffers count as parts then.
 void mark_parts(torch::nn::Module& layer, const comm::Communicator& comm);
 
 // The sum of squares of all gradients of a network with such layers: of the parts on all ranks, and of weights that are
