@@ -51,7 +51,8 @@ Dict renamed(const Dict& state, const std::set<std::string>& linear, const Conve
              std::vector<std::string>& notes) {
   if (options.from_paddle == options.to_paddle) return state;
   notes.push_back(cat(options.from_paddle ? "from Paddle's names and layouts" : "in Paddle's names and layouts", "; ",
-                      linear.size(), " weights with two dimensions and a bias beside them, Linear's, are transposed"));
+                      linear.size(),
+                      " weights of Linear layers, by Paddle's names or a bias beside them, are transposed"));
   std::vector<std::string> others;
   for (const auto& [key, value] : state) {
     const auto* tensor = value.get_if<at::Tensor>();
@@ -103,7 +104,7 @@ Converted convert(const Value& root, const ConvertOptions& options) {
   const FoundState found = find_state(root, options.file);
   const Dict& all = *root.get_if<Dict>();
   std::set<std::string> linear;
-  for (const std::string& name : likely_linear_weights(found.state)) {
+  for (const std::string& name : likely_linear_weights(found.name.empty() ? all : found.state)) {
     linear.insert(name.starts_with(options.strip_prefix) ? name.substr(options.strip_prefix.size()) : name);
   }
   Converted converted;

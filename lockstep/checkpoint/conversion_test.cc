@@ -83,5 +83,19 @@ TEST(Convert, BetweenPaddleAndPyTorchLinearWeightsAreTransposed) {
   EXPECT_THAT(names_of(back.value), ElementsAre("fc.weight", "fc.bias", "conv.weight"));
 }
 
+TEST(Convert, PaddlesNamesTellLinearLayersWithoutABias) {
+  const at::Tensor square = at::arange(4).reshape({2, 2});
+  const Dict paddles{
+      {"q.weight", square},
+      {"words.weight", square},
+      {"StructuredToParameterName@@", Dict{{"q.weight", "linear_0.w_0"}, {"words.weight", "embedding_0.w_0"}}}};
+  for (const bool weights_alone : {false, true}) {
+    const Converted torchs = convert(paddles, {.file = "f", .weights_alone = weights_alone, .from_paddle = true});
+    EXPECT_TRUE(at::equal(*torchs.value.find("q.weight")->get_if<at::Tensor>(), square.t()));
+    EXPECT_TRUE(at::equal(*torchs.value.find("words.weight")->get_if<at::Tensor>(), square));
+    EXPECT_THAT(torchs.notes, testing::Contains("two-dimensional as well, and not transposed: words.weight"));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::checkpoint
