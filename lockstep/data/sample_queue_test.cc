@@ -162,11 +162,12 @@ TEST(SampleQueue, ReadsNoMoreThanItsRoomAndStopsWithItFull) {
   const Stopwatch watch;
   {
     SampleQueue queue(std::make_shared<Acting>([&](int64_t) { ++read; }), ten, kRows, 0, {.workers = 2, .ahead = 3});
-    wait_until([&] { return read == 31; });
+    wait_until([&] { return read >= 31; });
     std::this_thread::sleep_for(milliseconds(20));
-    EXPECT_EQ(read, 31) << "the first twice";
+    const int before = read;
+    EXPECT_LE(before, 32) << "each worker's first twice, where the other had not read one yet";
     queue.next();
-    wait_until([&] { return read == 41; });
+    wait_until([&] { return read == before + 10; });
     EXPECT_LE(queue.pool().blocks(), 4);
   }
   EXPECT_LT(watch.seconds(), 5);
