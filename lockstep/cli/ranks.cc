@@ -22,6 +22,11 @@ rendezvous::Place own_place() {
 
 bool is_launched() { return own_place().launcher != "none"; }
 
+bool may_span_nodes() {
+  const rendezvous::Place place = own_place();
+  return place.size != place.local_size;  // which is not known everywhere yet
+}
+
 bool starts_ranks(const Program& program, int nproc, bool asked) {
   if (nproc == 1 || is_launched()) return false;
   if (program.of_ranks.empty() && asked) {

@@ -1,5 +1,7 @@
 #include "lockstep/cli/run_place.h"
 
+#include <algorithm>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -21,24 +23,64 @@ std::vector<launch::LaunchedJob> jobs_of(World& world) {
   return jobs;
 }
 
-// What rank 0 finds by the jobs of all, on all ranks: each has looked for it before it knew of the others'.
+// The ranks that look for earlier starts and may save: rank 0, or the first rank of each node with --save-on node,
+// which a run that goes on may have been told. A collective.
+std::vector<int> leaders_of(World& world, const train::TrainOptions& asked) {
+  const bool node = asked.save_on == train::SaveOn::kNode;
+  const auto told =
+      comm::gather_texts(world.communicator(), cat(node ? "node " : "rank0 ", world.local_rank() == 0 ? "first" : ""));
+  const bool any = std::any_of(told.begin(), told.end(), [](const auto& each) { return each.starts_with("node"); });
+  std::vector<int> leaders = {0};
+  for (int rank = 1; any && rank < world.size(); ++rank) {
+    if (told[static_cast<size_t>(rank)].ends_with("first")) leaders.push_back(rank);
+  }
+  return leaders;
+}
+
+// What the leader that decides finds by the jobs of all ranks: each has looked for it before it knew of the others'.
 struct Found {
-  std::string done;    // why there is nothing to do
-  std::string config;  // of the run that goes on
-  bool anew = false;   // no earlier start has begun the run
+  int decider = 0;
+  std::string done;    // why there is nothing to do; on all ranks
+  std::string config;  // of the run that goes on; on the decider
+  bool anew = false;   // no earlier start has begun the run; on all ranks
 };
 
+// What a leader has found.
+constexpr const char *kNothing = "", *kBegins = "begins", *kResumes = "resumes", *kEarlier = "earlier";
+
+// The first that has an earlier start, or else what is to be resumed.
+int choose_decider(const std::vector<std::string>& findings) {
+  for (const char* wanted : {kEarlier, kResumes}) {
+    const auto found = std::find(findings.begin(), findings.end(), wanted);
+    if (found != findings.end()) return static_cast<int>(found - findings.begin());
+  }
+  return 0;
+}
+
 // A collective.
-Found find(World& world, const train::TrainOptions& asked, const std::vector<launch::LaunchedJob>& jobs) {
+Found find(World& world, const std::vector<int>& leaders, const train::TrainOptions& asked,
+           const std::vector<launch::LaunchedJob>& jobs) {
   Found found;
-  once(world, OnceScope::kWorld, [&] {
-    const launch::Start start = launch::find_start(asked, kRuns, jobs);
-    found.done = launch::find_done(start);
-    found.anew = start.earlier.empty();
-    if (asked.resume && found.done.empty()) found.config = launch::find_resumed_config(asked, start);
+  std::string finding = kNothing;
+  std::exception_ptr failed;
+  once(world, leaders, [&] {
+    try {
+      const launch::Start start = launch::find_start(asked, kRuns, jobs);
+      found.done = launch::find_done(start);
+      if (asked.resume && found.done.empty()) found.config = launch::find_resumed_config(asked, start);
+      finding = !start.earlier.empty() ? kEarlier : asked.resume ? kResumes : kBegins;
+    } catch (const Error&) {
+      if (leaders.size() == 1) throw;
+      failed = std::current_exception();  // what this node lacks another may have
+    }
   });
-  for (std::string* text : {&found.done, &found.config}) *text = comm::text_of_rank_0(world.communicator(), *text);
-  found.anew = !comm::text_of_rank_0(world.communicator(), found.anew ? "anew" : "").empty();
+  const auto findings = comm::gather_texts(world.communicator(), finding);
+  found.decider = choose_decider(findings);
+  together(world.communicator(), [&] {
+    if (failed && found.decider == world.rank()) std::rethrow_exception(failed);
+  });
+  found.done = comm::text_of_rank(world.communicator(), found.decider, found.done);
+  found.anew = findings[static_cast<size_t>(found.decider)] != kEarlier;
   return found;
 }
 
@@ -50,32 +92,72 @@ void check_seen_by_rank_0(World& world, const train::TrainOptions& asked, const 
     if (earlier.empty()) return;
     throw ConfigError(earlier,
                       ": an earlier start of this job has begun the run there, and rank 0 can't see it; let "
-                      "--out name a folder that all nodes share");
+                      "--out name a folder that all nodes share, or save by --save-on node");
   });
+}
+
+// Prepares the run's folder on the disks of the other leaders, which is the decider's `out`. Returns the ranks that
+// have a folder of their own. A collective.
+std::vector<int> take_others(World& world, const std::vector<int>& leaders, int decider, const std::string& out,
+                             const launch::Start& start, Folder& folder) {
+  std::string id, owner_host, owner_pid;
+  if (world.rank() == decider) {
+    id = folder.of_launcher->id();
+    const train::LockOwner owner = train::owner_of(out);
+    owner_host = owner.host;
+    owner_pid = cat(owner.pid);
+  }
+  for (std::string* text : {&id, &owner_host, &owner_pid}) {
+    *text = comm::text_of_rank(world.communicator(), decider, *text);
+  }
+  std::vector<int> others = leaders;
+  std::erase(others, decider);
+  once(world, others, [&] {
+    const train::LockOwner owner{.held = true, .pid = std::stoi(owner_pid), .host = owner_host};
+    folder.of_launcher = launch::RunDirectory::prepare_other(out, id, owner, start);
+  });
+  const auto have = comm::gather_texts(world.communicator(), folder.of_launcher ? "saves" : "");
+  std::vector<int> savers;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if (!have[static_cast<size_t>(rank)].empty()) savers.push_back(rank);
+  }
+  return savers;
 }
 
 }  // namespace
 
 Folder take_folder(World& world, TrainLine& line, const Logger& log, const std::function<bool()>& stop_asked) {
-  Folder folder{.of_front = train::RunLock::inherited(line.options().out), .of_launcher = {}, .done = {}};
+  Folder folder{
+      .of_front = train::RunLock::inherited(line.options().out), .of_launcher = {}, .savers = {0}, .done = {}};
   if (folder.of_front) return folder;
   const auto jobs = jobs_of(world);
-  const Found found = find(world, line.options(), jobs);
+  const std::vector<int> leaders = leaders_of(world, line.options());
+  const Found found = find(world, leaders, line.options(), jobs);
   folder.done = found.done;
   if (!folder.done.empty()) return folder;
-  check_seen_by_rank_0(world, line.options(), jobs, found.anew);
-  line.agree(world, found.config);
+  if (leaders.size() == 1) check_seen_by_rank_0(world, line.options(), jobs, found.anew);
+  line.agree(world, found.decider, found.config);
+  launch::Start start;
   std::string out, resume;
-  once(world, OnceScope::kWorld, [&] {
-    launch::Start start = launch::find_start(line.options(), kRuns, jobs);
+  once(world, std::vector{found.decider}, [&] {
+    start = launch::find_start(line.options(), kRuns, jobs);
     start.say = [&log](const std::string& text) { log.warning(text); };
     start.stop_asked = stop_asked;
     folder.of_launcher = launch::RunDirectory::prepare(line.options(), start);
     out = folder.of_launcher->path();
     resume = folder.of_launcher->resume().value_or("");
   });
+  for (std::string* text : {&out, &resume}) *text = comm::text_of_rank(world.communicator(), found.decider, *text);
+  if (leaders.size() > 1) {
+    start.jobs = jobs;
+    try {
+      folder.savers = take_others(world, leaders, found.decider, out, start, folder);
+    } catch (const Error&) {
+      if (folder.of_launcher) folder.of_launcher->discard_if_unused();
+      throw;
+    }
+  }
   if (folder.of_launcher) folder.of_launcher->warn(log);
-  for (std::string* text : {&out, &resume}) *text = comm::text_of_rank_0(world.communicator(), *text);
   launch::go_on(line.options(), out, resume.empty() ? std::nullopt : std::optional(resume));
   return folder;
 }

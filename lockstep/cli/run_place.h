@@ -1,9 +1,11 @@
-// Where a run of several ranks takes place, and from where it goes on: rank 0 decides, by what all ranks know.
+// Where a run of several ranks takes place, and from where it goes on: rank 0 decides, by what all ranks know. With
+// --save-on node each node has a folder of the run, and the first node that has begun it decides.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/log.h"
 #include "lockstep/cli/train_line.h"
@@ -16,13 +18,14 @@ namespace lockstep::cli {
 // The ownership of the run's folder.
 struct Folder {
   std::optional<train::RunLock> of_front;           // lockstep's front has prepared it
-  std::optional<launch::RunDirectory> of_launcher;  // rank 0 has, where another launcher started the ranks
+  std::optional<launch::RunDirectory> of_launcher;  // this rank has, where another launcher started the ranks
+  std::vector<int> savers = {0};                    // the ranks that have prepared one
   std::string done;                                 // why there is nothing to do, and no folder; on all ranks
 };
 
-// Prepares the run's folder on rank 0, unless the front has done so. All ranks then read the line with the options of
+// Prepares the run's folder, unless the front has done so. All ranks then read the line with the options of
 // the run that goes on, whichever they took it for, and have the same --out and --resume. Where an earlier start has
-// not ended, rank 0 waits for it, until `stop_asked`. Throws ConfigError, IoError, CommError. A collective.
+// not ended, it is waited for, until `stop_asked`. Throws ConfigError, IoError, CommError. A collective.
 Folder take_folder(World& world, TrainLine& line, const Logger& log, const std::function<bool()>& stop_asked);
 
 }  // namespace lockstep::cli

@@ -1,17 +1,18 @@
 #include "lockstep/cli/train_line.h"
 
-#include <unistd.h>
-
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/cli/ranks.h"
+#include "lockstep/comm/text_exchange.h"
 #include "lockstep/launch/resumed.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/train/device.h"
+#include "lockstep/train/folder/text_file.h"
 #include "lockstep/world/once.h"
 
 namespace lockstep::cli {
@@ -29,10 +30,23 @@ TrainLine::TrainLine(const Program& program, Arguments args, const Recipes& reci
 }
 
 std::optional<std::string> TrainLine::read() {
-  return read_with([this](const train::TrainOptions& asked) {
-    return launched_ ? launch::guess_resumed_config(asked)
-                     : launch::find_resumed_config(asked, launch::find_start(asked));
-  });
+  std::exception_ptr missing;
+  const auto find = [&](const train::TrainOptions& asked) -> std::string {
+    if (!launched_) return launch::find_resumed_config(asked, launch::find_start(asked));
+    try {
+      return launch::guess_resumed_config(asked);
+    } catch (const ConfigError&) {
+      if (!may_span_nodes()) throw;
+      missing = std::current_exception();
+      return "";
+    }
+  };
+  try {
+    return read_with(find);
+  } catch (const ConfigError&) {
+    if (missing) std::rethrow_exception(missing);  // such as of a line that leaves the recipe to the run
+    throw;
+  }
 }
 
 std::optional<std::string> TrainLine::read_with(const train::FindResumedConfig& find) {
@@ -40,23 +54,32 @@ std::optional<std::string> TrainLine::read_with(const train::FindResumedConfig& 
   return command_.read(args_, machine_, [&](const train::TrainOptions& asked) { return config_ = find(asked); });
 }
 
-void TrainLine::agree(World& world, const std::string& config) {
+void TrainLine::agree(World& world, int decider, const std::string& config) {
+  const auto text_of_file = [](const std::string& path) { return path.empty() ? "" : train::read_text(path); };
+  std::string text;
   together(world.communicator(), [&] {
-    if (config != config_) follow(config);
+    if (world.rank() == decider) text = text_of_file(config);
+  });
+  text = comm::text_of_rank(world.communicator(), decider, text);
+  together(world.communicator(), [&] {
+    if (text != text_of_file(config_)) follow(config, text, decider);
   });
 }
 
-void TrainLine::follow(const std::string& config) {
+// Reads the line with the options of `config`, a file of the rank `decider` that has this text.
+void TrainLine::follow(const std::string& config, const std::string& text, int decider) {
   const InitOptions joined = world();
   const train::TrainOptions before = options();
-  if (!config.empty() && access(config.c_str(), R_OK) != 0) {
-    throw ConfigError(config, ": of the run that rank 0 goes on with, and it can't be read here: ", errno_text(errno),
-                      "; let --out and --resume name what all nodes share");
+  std::string file;
+  if (!text.empty()) {
+    received_ = create_memfd("lockstep-config", text.size());
+    std::copy(text.begin(), text.end(), Mapping(received_.get()).at<char>(0));
+    file = cat("/proc/self/fd/", received_.get());
   }
-  read_with([&](const train::TrainOptions&) { return config; });
-  const std::string why = why_apart(config, joined, before);
+  read_with([&](const train::TrainOptions&) { return file; });
+  const std::string why = why_apart(file, joined, before);
   if (!why.empty()) {
-    throw ConfigError("can't go on with the run that rank 0 goes on with (",
+    throw ConfigError("can't go on with the run that rank ", decider, " goes on with (",
                       config.empty() ? "of no config.toml" : config, "): ", why,
                       "; give all ranks one line, and name the run's folder by --resume DIR");
   }
@@ -64,9 +87,9 @@ void TrainLine::follow(const std::string& config) {
 }
 
 // Why this rank can't go on by the line that it has read again; empty if it can.
-std::string TrainLine::why_apart(const std::string& config, const InitOptions& joined,
+std::string TrainLine::why_apart(const std::string& file, const InitOptions& joined,
                                  const train::TrainOptions& before) const {
-  if (config != config_) return "its own line resumes none";
+  if (file != config_) return "its own line resumes none";
   const train::TrainOptions& now = command_.options();
   if (before.device != now.device) return "it has joined for another --device";
   const bool on_gpu = now.device.on_gpu();  // where the environment says so before (device.h)

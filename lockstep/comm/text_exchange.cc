@@ -22,12 +22,12 @@ std::vector<std::string> gather_texts(Communicator& comm, const std::string& tex
   return texts;
 }
 
-std::string text_of_rank_0(Communicator& comm, const std::string& text) {
+std::string text_of_rank(Communicator& comm, int rank, const std::string& text) {
   const at::Tensor length = at::full({1}, static_cast<int64_t>(text.size()), at::kLong);
-  comm.broadcast(length, 0);
+  comm.broadcast(length, rank);
   const at::Tensor bytes = at::zeros({length.const_data_ptr<int64_t>()[0]}, at::kByte);
-  if (comm.rank() == 0) std::copy(text.begin(), text.end(), static_cast<char*>(bytes.mutable_data_ptr()));
-  if (bytes.numel() > 0) comm.broadcast(bytes, 0);
+  if (comm.rank() == rank) std::copy(text.begin(), text.end(), static_cast<char*>(bytes.mutable_data_ptr()));
+  if (bytes.numel() > 0) comm.broadcast(bytes, rank);
   return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<size_t>(bytes.numel())};
 }
 

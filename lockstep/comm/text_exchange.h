@@ -11,7 +11,7 @@ namespace lockstep::comm {
 // Returns every rank's text, by rank. A collective. Throws as Communicator's waits.
 std::vector<std::string> gather_texts(Communicator& comm, const std::string& text);
 
-// Returns rank 0's text, of any length, on all ranks. A collective.
-std::string text_of_rank_0(Communicator& comm, const std::string& text);
+// Returns the text of one rank, of any length, on all ranks. A collective.
+std::string text_of_rank(Communicator& comm, int rank, const std::string& text);
 
 }  // namespace lockstep::comm

@@ -17,7 +17,7 @@ TEST(GatherTexts, AloneIsOnesOwn) {
   SingleCommunicator comm;
   EXPECT_THAT(gather_texts(comm, "hello"), ElementsAre("hello"));
   EXPECT_THAT(gather_texts(comm, ""), ElementsAre(""));
-  EXPECT_EQ(text_of_rank_0(comm, "hello"), "hello");
+  EXPECT_EQ(text_of_rank(comm, 0, "hello"), "hello");
 }
 
 RANK_PROGRAM(texts_of_all_lengths) {
@@ -29,8 +29,9 @@ RANK_PROGRAM(texts_of_all_lengths) {
   EXPECT_THAT(texts, ElementsAre("", with_nul, std::string(5000, 'x')));
   EXPECT_THAT(gather_texts(comm, ""), ElementsAre("", "", ""));
   const std::string large(3 << 20, 'y');
-  EXPECT_EQ(text_of_rank_0(comm, context.rank == 0 ? large : with_nul), large);
-  EXPECT_EQ(text_of_rank_0(comm, context.rank == 0 ? "" : "mine"), "");
+  EXPECT_EQ(text_of_rank(comm, 0, context.rank == 0 ? large : with_nul), large);
+  EXPECT_EQ(text_of_rank(comm, 0, context.rank == 0 ? "" : "mine"), "");
+  EXPECT_EQ(text_of_rank(comm, 2, context.rank == 2 ? "the last's" : "mine"), "the last's");
 }
 
 TEST(GatherTexts, EveryRankGetsAllByRank) { testing_support::expect_ranks_pass("texts_of_all_lengths", 3); }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <random>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
@@ -253,13 +254,28 @@ NodeTable ask(const NodeHandshake& own) {
   give_up(own, teller.whole(), why);
 }
 
+// Listens at node 0's place. Of two processes that begin to listen at one moment, the kernel may refuse both: then
+// nobody is there, and each tries again after a time of its own.
+rendezvous::TcpSocket listen_first(const NodeHandshake& own) {
+  constexpr int kTries = 8, kLongest = 50;
+  std::minstd_rand random(std::random_device{}());
+  rendezvous::TcpSocket listener = rendezvous::listen_at(own.host, own.port);
+  for (int again = 1; again < kTries && !listener.descriptor && listener.error == EADDRINUSE; ++again) {
+    poll(nullptr, 0, std::uniform_int_distribution(0, kLongest)(random));
+    const auto other = rendezvous::connect_to(own.host, own.port, kConnect);
+    if (other.descriptor || other.error != ECONNREFUSED) break;
+    listener = rendezvous::listen_at(own.host, own.port);
+  }
+  return listener;
+}
+
 }  // namespace
 
 NodeTable shake_hands(const NodeHandshake& own) {
   const bool may_listen =
       own.node == 0 || (own.node == NodeHandshake::kAsTheyCome && rendezvous::is_this_machine(own.host));
   if (!may_listen) return ask(own);
-  rendezvous::TcpSocket listener = rendezvous::listen_at(own.host, own.port);
+  rendezvous::TcpSocket listener = listen_first(own);
   if (listener.descriptor) return Host(own, std::move(listener.descriptor)).run();
   if (listener.error != EADDRINUSE) {
     throw ConfigError(own.master_flag, ' ', place_of(own), ": this machine can't listen there: ", listener.text,

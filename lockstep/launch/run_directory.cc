@@ -10,12 +10,15 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/path_kind.h"
 #include "lockstep/config/inputs.h"
 #include "lockstep/launch/runs_root.h"
+#include "lockstep/launch/unique_id.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/folder/run_folder.h"
+#include "lockstep/train/folder/text_file.h"
 
 namespace lockstep::launch {
 namespace {
@@ -153,6 +156,40 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const Sta
   return run;
 }
 
+std::optional<RunDirectory> RunDirectory::prepare_other(const std::string& path, const std::string& id,
+                                                        const train::LockOwner& owner, const Start& start) {
+  const train::LockOwner here = train::owner_of(path);
+  if (here.held && here == owner) return std::nullopt;
+  RunDirectory run;
+  run.path_ = path;
+  const std::string option = cat("--out ", path);
+  try {
+    run.make_folders(path);
+    run.take_lock(start, option);
+    run.earlier_ = run.lock_->commands();
+    const train::RunFiles files{path};
+    if (train::holds_checkpoint(path) && train::read_text(files.run_id()) != id) {
+      throw ConfigError(option, ": on the disk of ", host_name(),
+                        " it holds another run; move that away, or choose another --out");
+    }
+    for (const auto& folder : {files.checkpoints(), files.logs(), files.errors()}) run.make_folders(folder);
+    prove_writable(path);
+    train::write_text(files.run_id(), id);
+    run.lock_->set_commands(with_own(run.earlier_, start.jobs));
+  } catch (const Error&) {
+    run.discard_if_unused();
+    throw;
+  }
+  return run;
+}
+
+std::string RunDirectory::id() const {
+  const std::string file = train::RunFiles{path_}.run_id();
+  std::string id = train::read_text(file);
+  if (id.empty()) train::write_text(file, id = unique_id());
+  return id;
+}
+
 // Creates the folder and its parents.
 void RunDirectory::make_folders(const std::string& path) {
   config::require_folder_place("--out", path, "; choose another --out");
@@ -216,7 +253,8 @@ void RunDirectory::remove_files() const {
     for (const auto& file : entries_of(folder)) fs::remove(file, ignored);
   }
   if (!has_made(path_)) return;
-  for (const auto& file : {files.config(), files.data_list(), files.data_scan()}) fs::remove(file, ignored);
+  for (const auto& file : {files.config(), files.data_list(), files.data_scan(), files.run_id()})
+    fs::remove(file, ignored);
 }
 
 void RunDirectory::warn(const Logger& log) const {

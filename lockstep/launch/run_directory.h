@@ -31,7 +31,16 @@ class RunDirectory {
   // something to do: find_done() says nothing. Throws ConfigError or IoError, and then leaves nothing behind.
   static RunDirectory prepare(const train::TrainOptions& options, const Start& start);
 
+  // The folder on this node's disk of a run that another node's rank has prepared at `path` there, for --save-on node:
+  // created if it is not there, with its lock. `id` is the run's (id()). A folder with a checkpoint of another run is
+  // refused. Nothing if both nodes see one folder, which `owner` has locked. Throws ConfigError or IoError, and then
+  // leaves nothing behind.
+  static std::optional<RunDirectory> prepare_other(const std::string& path, const std::string& id,
+                                                   const train::LockOwner& owner, const Start& start);
+
   const std::string& path() const { return path_; }
+  // What tells the run's folders on several nodes from other runs' of the same path. Writes it if there is none.
+  std::string id() const;
   std::string logs() const { return path_ + "/logs"; }
   std::string errors() const { return path_ + "/errors"; }
   // The folder of a run or the checkpoint's file from which to resume; nothing for a fresh run.

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -292,6 +293,48 @@ TEST_F(RunDirectoryTest, AResumedRunsFileIsFound) {
   EXPECT_EQ(find_resumed(options_, find_start(options_, root_))->run, run);
   options_.resume.reset();
   EXPECT_EQ(find_resumed(options_, find_start(options_, root_)), std::nullopt);
+}
+
+// The folder of another node's rank, which has begun the run `id` there.
+class OtherNodesFolder : public RunDirectoryTest {
+ protected:
+  std::optional<RunDirectory> prepare_other(const std::string& id, const train::LockOwner& owner = {}) {
+    return RunDirectory::prepare_other(run_, id, owner, {});
+  }
+  std::string run_ = root_ + "/a";
+};
+
+TEST_F(OtherNodesFolder, IsMadeAndLockedAndKnowsItsRun) {
+  const auto run = prepare_other("7f");
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->path(), run_);
+  EXPECT_EQ(run->id(), "7f");
+  EXPECT_TRUE(fs::is_directory(run_ + "/checkpoints"));
+  EXPECT_TRUE(train::owner_of(run_).held);
+}
+
+TEST_F(OtherNodesFolder, GoesOnWithItsOwnRunAlone) {
+  make_run(run_);
+  EXPECT_THROW(prepare_other("7f"), ConfigError) << "begun without an id";
+  std::ofstream(run_ + "/run-id") << "80";
+  EXPECT_THROW(prepare_other("7f"), ConfigError);
+  EXPECT_TRUE(fs::exists(run_ + "/checkpoints/step-000400.pt"));
+  EXPECT_FALSE(train::owner_of(run_).held);
+  EXPECT_TRUE(prepare_other("80"));
+}
+
+TEST_F(OtherNodesFolder, IsLeftToTheProcessThatHasItOnADiskThatBothSee) {
+  options_.out = run_;
+  const RunDirectory first = prepare();
+  const train::LockOwner owner = train::owner_of(run_);
+  EXPECT_FALSE(prepare_other(first.id(), owner));
+  EXPECT_EQ(first.id(), first.id());
+}
+
+TEST_F(OtherNodesFolder, GoesWhereTheRunNeverBegan) {
+  auto run = prepare_other("7f");
+  run->discard_if_unused();
+  EXPECT_FALSE(fs::exists(run_));
 }
 
 }  // namespace

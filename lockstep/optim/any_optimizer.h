@@ -69,7 +69,8 @@ class AnyOptimizer {
   virtual void set_momentum(double momentum) = 0;
 
   // The state_dict() of PyTorch's optimizer of this name. The tensors are the optimizer's own, and the next step
-  // changes them. A sharded optimizer returns copies on rank 0; elsewhere it returns the groups without state.
+  // changes them. A sharded optimizer returns copies on rank 0, or where it is told to gather; elsewhere the groups
+  // without state.
   virtual OptimizerState state_dict() const = 0;
 
   // Takes over options and copies of the state. `names` are the parameters' names for messages (may be empty). Throws

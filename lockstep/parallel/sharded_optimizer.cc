@@ -250,18 +250,39 @@ void ShardedOptimizer::gather_weights() {
   }
 }
 
-// Puts together on rank 0 all ranks' slices of a tensor that is laid out as the parameter. Undefined on other ranks.
-at::Tensor ShardedOptimizer::gathered(const Shard& shard, const at::Tensor& slice) const {
+// Puts together on the rank `root` all ranks' slices of a tensor that is laid out as the parameter. Undefined
+// elsewhere.
+at::Tensor ShardedOptimizer::gathered_on(int root, const Shard& shard, const at::Tensor& slice) const {
   std::vector<int64_t> send(static_cast<size_t>(comm_.size()), 0), receive = send;
-  send[0] = slice.numel();
+  send[static_cast<size_t>(root)] = slice.numel();
   at::Tensor whole, row = at::empty({0}, slice.options());
-  if (comm_.rank() == 0) {
+  if (comm_.rank() == root) {
     whole = passing_like(shard.parameter, slice.options());
     row = optim::memory_of(whole);
     for (size_t r = 0; r < receive.size(); ++r) receive[r] = shard.bounds[r + 1] - shard.bounds[r];
   }
   comm_.start(comm::calls::all_to_all_uneven(slice, row, send, receive))->wait();
   return whole.defined() ? whole.cpu() : whole;  // all of them would not fit on a device that sharding has made room on
+}
+
+// Undefined on ranks that don't gather.
+at::Tensor ShardedOptimizer::gathered(const Shard& shard, const at::Tensor& slice) const {
+  at::Tensor own;
+  for (const int root : gathered_on_) {
+    const at::Tensor whole = gathered_on(root, shard, slice);
+    if (whole.defined()) own = whole;
+  }
+  return own;
+}
+
+void ShardedOptimizer::gather_on(std::vector<int> ranks) {
+  const bool fits = std::all_of(ranks.begin(), ranks.end(), [this](int r) { return r >= 0 && r < comm_.size(); });
+  if (!fits) throw BugError("ShardedOptimizer: a rank to gather on is none of the ", comm_.size());
+  gathered_on_ = std::move(ranks);
+}
+
+bool ShardedOptimizer::gathers() const {
+  return std::find(gathered_on_.begin(), gathered_on_.end(), comm_.rank()) != gathered_on_.end();
 }
 
 optim::OptimizerState ShardedOptimizer::state_dict() const {
@@ -274,7 +295,7 @@ optim::OptimizerState ShardedOptimizer::state_dict() const {
       if (!slices_->is_number(tensor.name)) tensor.value = gathered(shard, tensor.value);
     }
   }
-  if (comm_.rank() != 0) state.parameters.clear();
+  if (!gathers()) state.parameters.clear();
   return state;
 }
 

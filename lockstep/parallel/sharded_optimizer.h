@@ -66,6 +66,10 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   };
   OwnParts own_parts() const;
 
+  // The ranks on which state_dict(), masters() and averages() are whole; rank 0 unless this is called. In ascending
+  // order, the same on all ranks. Each takes the memory of the whole state then.
+  void gather_on(std::vector<int> ranks);
+
   optim::OptimizerState state_dict() const override;
   void load_state_dict(const optim::OptimizerState& state, std::span<const std::string> names = {}) override;
 
@@ -94,6 +98,8 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   void take_state(const optim::FusedOptimizer& whole);
   at::Tensor slice_of(const Shard& shard, const at::Tensor& laid_out) const;
   at::Tensor gathered(const Shard& shard, const at::Tensor& slice) const;
+  at::Tensor gathered_on(int root, const Shard& shard, const at::Tensor& slice) const;
+  bool gathers() const;
   std::vector<at::Tensor> gathered(std::vector<at::Tensor> slices) const;
   std::vector<at::Tensor> scattered(const char* what, std::vector<at::Tensor> whole) const;
   void check_memory() const;
@@ -113,6 +119,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   at::Tensor written_;
   std::vector<uint32_t> versions_;  // by parameter, after the last update
   std::optional<double> average_decay_;
+  std::vector<int> gathered_on_ = {0};
 };
 
 }  // namespace lockstep::parallel

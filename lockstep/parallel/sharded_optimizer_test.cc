@@ -217,6 +217,28 @@ RANK_PROGRAM(weights_live_once) {
 
 TEST(ShardedOptimizer, WeightsLiveOnceForAllRanks) { expect_ranks_pass("weights_live_once", 3); }
 
+RANK_PROGRAM(gathers_on_some) {
+  const auto world = join(context);
+  auto& comm = world->communicator();
+  const Case c = cases()[0];
+  const Tensors ours = weights(7), theirs = weights(7);
+  const auto whole = make(c, theirs);
+  ShardedOptimizer sharded(make(c, ours), comm);
+  EXPECT_THROW(sharded.gather_on({0, 3}), BugError);
+  sharded.gather_on({0, 2});
+  train(*whole, theirs, 0, 2);
+  train(sharded, ours, 0, 2);
+  const auto state = sharded.state_dict();
+  if (comm.rank() == 1) {
+    EXPECT_TRUE(state.parameters.empty());
+  } else {
+    expect_equal(state, whole->state_dict());
+  }
+  comm.barrier();
+}
+
+TEST(ShardedOptimizer, IsWholeWhereItIsToldToGather) { expect_ranks_pass("gathers_on_some", 3); }
+
 // As a load of weights by one rank, or a clamp: only the writer's process counts the write.
 RANK_PROGRAM(masters_follow_writes) {
   const auto world = join(context);

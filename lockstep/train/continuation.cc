@@ -11,12 +11,10 @@
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/safetensors_index.h"
 #include "lockstep/checkpoint/formats/stored_tensor.h"
-#include "lockstep/comm/text_exchange.h"
 #include "lockstep/track/event_file.h"
 #include "lockstep/track/jsonl.h"
 #include "lockstep/train/folder/run_folder.h"
-#include "lockstep/train/text_file.h"
-#include "lockstep/world/once.h"
+#include "lockstep/train/folder/text_file.h"
 
 namespace lockstep::train {
 namespace {
@@ -50,21 +48,6 @@ ResumedCheckpoint read_numbered(const std::string& resume) {
     if (auto read = read_if_there(file)) return *std::move(read);
   }
   return read_file(resume);
-}
-
-// Rank 0 throws its own error. The others wait for as long as it reads, and find it gone then.
-std::optional<ResumedCheckpoint> read_first(const std::string& resume, World& world) {
-  std::optional<ResumedCheckpoint> read;
-  std::exception_ptr failed;
-  once(world, OnceScope::kWorld, [&] {
-    try {
-      read = read_resumed(resume);
-    } catch (...) {
-      failed = std::current_exception();
-    }
-  });
-  if (failed) std::rethrow_exception(failed);
-  return read;
 }
 
 void rename(const std::string& path, const std::string& to) {
@@ -206,19 +189,6 @@ std::vector<std::string> set_aside(const ResumedCheckpoint& from) {
     warnings.push_back(cat(why, "; it is ", to, " now"));
   }
   return warnings;
-}
-
-ResumedCheckpoint read_resumed(const std::string& resume, World& world) {
-  if (world.size() == 1) return read_resumed(resume);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::optional<ResumedCheckpoint> read = read_first(resume, world);
-    const std::string file = comm::gather_texts(world.communicator(), read ? read->file : "").at(0);
-    if (world.rank() != 0) read = read_if_there(file);
-    const auto steps = comm::gather_texts(world.communicator(), read ? cat(read->state.step) : "gone");
-    if (std::equal(steps.begin() + 1, steps.end(), steps.begin())) return *std::move(read);
-  }
-  throw IoError("--resume ", resume,
-                ": the run replaced its checkpoints while the ranks read them; name an older file");
 }
 
 Continued cut_back(const RunFiles& files, int64_t step, const std::string& resumed_from) {

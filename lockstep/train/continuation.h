@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/shared_memory.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/training_state.h"
-#include "lockstep/world/world.h"
 
 namespace lockstep::train {
 
@@ -19,16 +19,14 @@ struct ResumedCheckpoint {
   checkpoint::Value value;
   TrainingState state;
   std::vector<checkpoint::CheckpointStore::Damaged> damaged = {};  // the newer ones, which can't be read
+  std::optional<bool> in_place = {};  // whether its run goes on, where this rank does not see its folder
+  Descriptor memory = {};             // that holds the file, where it is on another node's disk alone
 };
 
 // Reads a checkpoint's file, or of a run's folder the newest checkpoint that can be read: the interrupted state, unless
 // there is one of a later step. Damaged ones are passed over. A link is followed first, so that `file` names what was
 // read. Throws ConfigError if there is none, DataError, IoError.
 ResumedCheckpoint read_resumed(const std::string& resume);
-
-// The same on all ranks: rank 0 decides which file it is, for the run that it belongs to may be under way and write
-// others meanwhile. Only rank 0 knows of damaged ones. A collective.
-ResumedCheckpoint read_resumed(const std::string& resume, World& world);
 
 // Refuses a file, named by `resume`, from which the run of this folder would go back in place: throws ConfigError if
 // the folder has a checkpoint of a later step, such as where an interrupted state is older than its name says.

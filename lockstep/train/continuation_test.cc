@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
@@ -14,8 +13,6 @@
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/formats/value.h"
-#include "lockstep/comm/text_exchange.h"
-#include "support/worlds.h"
 
 namespace lockstep::train {
 namespace {
@@ -192,41 +189,6 @@ TEST_F(Continuation, AForkIsOfTheCheckpointThatWasRead) {
   take_over(fork_, from);
   EXPECT_EQ(fs::read_symlink(fork_.last()), "step-000004.pt");
   EXPECT_EQ(read_resumed(fork_.last()).state.step, 4);
-}
-
-// Saves steps 10, 11, … until the test ends.
-class WritingRun {
- public:
-  explicit WritingRun(const RunFiles& files) : store_(files.checkpoints(), {.keep_last = 3}) {
-    store_.save(9, state(9));
-    thread_ = std::jthread([this](const std::stop_token& stop) {
-      for (int64_t step = 10; !stop.stop_requested(); ++step) {
-        store_.save(step, state(step));
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      }
-    });
-  }
-
- private:
-  checkpoint::CheckpointStore store_;
-  std::jthread thread_;
-};
-
-RANK_PROGRAM(reads_a_run_under_way) {
-  const auto world = ::lockstep::testing_support::join_world(context);
-  for (int i = 0; i < 20; ++i) {
-    for (const std::string& resume : {context.argument, RunFiles{context.argument}.last()}) {
-      const ResumedCheckpoint read = read_resumed(resume, *world);
-      const std::string own = cat(read.state.step, ' ', read.file);
-      for (const auto& each : comm::gather_texts(world->communicator(), own)) EXPECT_EQ(each, own);
-      EXPECT_EQ(fs::path(read.file).filename(), checkpoint::step_file_name(read.state.step));
-    }
-  }
-}
-
-TEST_F(Continuation, RanksReadTheSameCheckpointOfARunUnderWay) {
-  const WritingRun run(files_);
-  ::lockstep::testing_support::expect_ranks_pass("reads_a_run_under_way", 3, files_.folder);
 }
 
 // A best.pt whose file was removed by hand is none.

@@ -3,6 +3,7 @@
 
 #include <c10/core/Device.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +44,9 @@ struct Parts {
   std::shared_ptr<image::JpegDecoder> decoder = {};  // of training pictures that come encoded; null: none do
   std::string device_text;                           // for people: "NVIDIA H200 (cuda:0), 2 ranks share cuda:0"
   TrainingState state;
+  bool is_done = false;  // the run has ended at its step, with the results in final.json: a resume has nothing to do
   RunFiles files;
+  std::vector<int> savers = {0};       // the ranks that have a folder of the run, and save there
   std::string program = "lockstep";    // how the user calls it
   std::string resume_command;          // the command line that goes on with this run
   std::string resumed_from;            // empty: a fresh run
@@ -54,6 +57,8 @@ struct Parts {
   std::vector<std::string> evaluated;  // splits whose evaluation at the step that it resumes from is in metrics.jsonl
   std::vector<std::string> warnings;   // for people: checkpoints that could not be read
 
+  // Whether this rank is one of the savers.
+  bool saves() const { return std::find(savers.begin(), savers.end(), world->rank()) != savers.end(); }
   // Whether --early-stop ends the run: the metric has not become better for so many evaluations.
   bool stops_early() const { return options.early_stop > 0 && state.since_best >= options.early_stop; }
 };

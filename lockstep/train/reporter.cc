@@ -9,7 +9,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/config/option_set.h"
 #include "lockstep/train/best_metric.h"
-#include "lockstep/train/text_file.h"
+#include "lockstep/train/folder/text_file.h"
 
 namespace lockstep::train {
 namespace {
@@ -46,10 +46,10 @@ nlohmann::ordered_json to_json(const image::DecodedCounts& counts) {
 
 Reporter::Reporter(const Parts& parts, track::Progress::Options progress, Print print, track::MetricSink* more)
     : parts_(parts), first_step_(parts.state.step), more_(more), progress_(progress, std::move(print)) {
+  if (parts_.saves()) folder_.emplace(parts_.files.folder);
   if (!leads()) return;
   if (parts_.skipped) skipped_told_ = parts_.skipped->all().size();  // before a resume
   if (!parts_.resumed_from.empty()) saved(parts_.resumed_from);
-  folder_.emplace(parts_.files.folder);
   metrics_.emplace(parts_.files.metrics());
 }
 

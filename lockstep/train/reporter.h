@@ -82,7 +82,7 @@ class Reporter {
 
   const Parts& parts_;
   const int64_t first_step_;
-  std::optional<FolderWatch> folder_;  // this one and the next are rank 0's
+  std::optional<FolderWatch> folder_;  // of ranks that save
   std::optional<track::JsonlSink> metrics_;
   track::MetricSink* more_;
   track::Progress progress_;

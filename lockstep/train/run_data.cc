@@ -24,7 +24,7 @@ data::OnOneRank on_rank_0(World& world) {
   return [&world](const std::function<std::string()>& compute) {
     std::string text;
     once(world, OnceScope::kWorld, [&] { text = compute(); });
-    return comm::text_of_rank_0(world.communicator(), text);
+    return comm::text_of_rank(world.communicator(), 0, text);
   };
 }
 

@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
+#include "lockstep/comm/text_exchange.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/evaluation_schedule.h"
 #include "lockstep/train/optimizer_parts.h"
@@ -27,7 +28,7 @@ Saver::Saver(const Parts& parts, Reporter& reporter, const Logger& log)
     slots_ = checkpoint::Slots::inherited();
     failed_ = slots_->header().failed.load();  // those of an earlier attempt are told already
   }
-  if (mode_ == Mode::kOwnThread && leads()) {
+  if (mode_ == Mode::kOwnThread && saves()) {
     const Descriptor memory = checkpoint::Slots::create(1);
     slots_ = std::make_shared<checkpoint::Slots>(memory.get());
     keeper_.emplace(slots_,
@@ -92,10 +93,10 @@ void Saver::prepare() {
 void Saver::save(bool best) {
   prepare();
   asked_step_ = parts_.state.step;
-  if (leads()) reporter_.check_folder();
+  if (saves()) reporter_.check_folder();
   if (mode_ != Mode::kWaited) return put(best ? Purpose::kBest : Purpose::kSave);
   const checkpoint::Value state = whole_state();
-  if (!leads()) return;
+  if (!saves()) return;
   wait_for_disk([this] { return !any_pinned(); });  // of what was asked for before the saves were waited for
   write(state, best, /*must=*/false);
 }
@@ -103,7 +104,7 @@ void Saver::save(bool best) {
 void Saver::save_and_wait(bool best) {
   waited_step_ = parts_.state.step;
   const checkpoint::Value state = whole_state();
-  if (!leads()) return;
+  if (!saves()) return;
   reporter_.check_folder();
   wait_for_disk([this] { return !any_pinned(); });
   write(state, best, /*must=*/true);
@@ -149,7 +150,7 @@ void Saver::save_interrupted(const std::string& file) {
   // A second image of one step would need a collective before it (slots.h), and have the same bytes.
   if (mode_ == Mode::kTogether && put_step_ != parts_.state.step) put(Purpose::kSnapshot);
   const checkpoint::Value state = whole_state();
-  if (!leads()) return;
+  if (!saves()) return;
   reporter_.check_folder();
   wait_for_disk([this] { return !any_pinned(); });
   const SavingOnBoard saving(parts_.world->self());
@@ -161,18 +162,17 @@ void Saver::save_interrupted(const std::string& file) {
 bool Saver::has_saved() {
   if (waited_step_ == parts_.state.step) return true;
   if (asked_step_ != parts_.state.step) return false;
-  const at::Tensor saved = at::ones({1}, at::kLong);
-  if (leads()) {
+  bool failed = false;
+  if (saves()) {
     wait_for_disk([this] { return !any_pinned(); });
-    const bool failed = waited_failed_ > 0 || (slots_ && slots_->header().failed_in_row.load() > 0);
-    if (failed) saved.zero_();
+    failed = waited_failed_ > 0 || (slots_ && slots_->header().failed_in_row.load() > 0);
   }
-  parts_.world->communicator().broadcast(saved, 0);
-  return saved.item<int64_t>() != 0;
+  const auto all = comm::gather_texts(parts_.world->communicator(), failed ? "failed" : "");
+  return std::all_of(all.begin(), all.end(), [](const std::string& each) { return each.empty(); });
 }
 
 void Saver::look() {
-  if (!leads() || !slots_) return;
+  if (!saves() || !slots_) return;
   const checkpoint::SnapshotHeader& header = slots_->header();
   const uint32_t failures = header.failed.load();
   if (failures != std::exchange(failed_, failures)) failed(header.error.get(), header.failed_in_row.load());
@@ -249,7 +249,7 @@ void Saver::put_together(Purpose purpose) {
 
 void Saver::put_alone(Purpose purpose) {
   const checkpoint::Value state = whole_state();
-  if (!leads()) return;
+  if (!saves()) return;
   const checkpoint::PtImage image(state);
   if (!fits_) fits_ = populator_.has_value() || checkpoint::Slots::have_room(image.file_bytes(), log_);
   if (!*fits_) {

@@ -2,7 +2,8 @@
 //
 // Under our launcher, on one node, the ranks copy their shares of the file into a slot of the launcher's memory
 // (checkpoint/slots), which writes it to the disk; nothing is gathered. Elsewhere, with ranks of several nodes, and for
-// a model on a GPU, rank 0 copies the gathered state, and a thread of its own writes it.
+// a model on a GPU, rank 0 copies the gathered state, and a thread of its own writes it; so does each other rank that
+// saves on its own node's disk (--save-on node), the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +66,7 @@ class Saver {
   Mode choose_mode() const;
   int64_t snapshot_every() const;
   bool leads() const { return parts_.world->rank() == 0; }
+  bool saves() const { return parts_.saves(); }
   checkpoint::Value whole_state() const;
   checkpoint::Value own_state(std::vector<checkpoint::OwnSlice>& slices) const;
   void put(checkpoint::Purpose purpose);
@@ -81,8 +83,8 @@ class Saver {
   const Logger& log_;
   checkpoint::CheckpointStore store_;
   Mode mode_;
-  std::shared_ptr<checkpoint::Slots> slots_;  // null with kWaited, and with kOwnThread on ranks other than 0
-  std::optional<checkpoint::Keeper> keeper_;  // with kOwnThread on rank 0
+  std::shared_ptr<checkpoint::Slots> slots_;  // null with kWaited, and with kOwnThread on ranks that don't save
+  std::optional<checkpoint::Keeper> keeper_;  // with kOwnThread on ranks that save
   bool prepared_ = false;
   std::optional<PagePopulator> populator_;
   uint32_t failed_ = 0;         // of the keeper's saves that failed, those that look() has seen

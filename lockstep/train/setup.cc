@@ -15,6 +15,7 @@
 #include "lockstep/checkpoint/load_model.h"
 #include "lockstep/checkpoint/name_prefix.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/loop/skip_list.h"
 #include "lockstep/parallel/options/lanes.h"
@@ -27,10 +28,11 @@
 #include "lockstep/train/device.h"
 #include "lockstep/train/device_facts.h"
 #include "lockstep/train/folder/run_folder.h"
+#include "lockstep/train/folder/text_file.h"
 #include "lockstep/train/jpeg_decoder_of.h"
 #include "lockstep/train/memory_format.h"
 #include "lockstep/train/run_data.h"
-#include "lockstep/train/text_file.h"
+#include "lockstep/train/shared_resume.h"
 #include "lockstep/train/trial_evaluation.h"
 #include "lockstep/train/trial_lane.h"
 #include "lockstep/world/seeds.h"
@@ -62,6 +64,7 @@ struct Begun {
   TrainOptions options;
   std::shared_ptr<Recipe> recipe;
   std::shared_ptr<World> world;
+  std::vector<int> savers;
   std::optional<ResumedCheckpoint> resumed;
   int lanes = 1;
   int threads = 1;
@@ -75,9 +78,10 @@ void check_skip_bad(const ResumedCheckpoint& resumed, int64_t most) {
                     " that can't be read, and --skip-bad is ", most, "; give --skip-bad ", count, " or more");
 }
 
-Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world) {
-  Begun run{options, std::move(recipe), std::move(world), std::nullopt};
-  if (options.resume) run.resumed = read_resumed(*options.resume, *run.world);
+Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world,
+            std::vector<int> savers) {
+  Begun run{options, std::move(recipe), std::move(world), std::move(savers), std::nullopt};
+  if (options.resume) run.resumed = read_resumed(*options.resume, *run.world, run.savers, options.out);
   if (run.resumed) check_skip_bad(*run.resumed, options.data.skip_bad);
   const auto recorded = [&run](const char* name) { return static_cast<int>(run.resumed->state.origin.number(name)); };
   const parallel::ParallelOptions& asked = options.parallel;
@@ -268,6 +272,7 @@ Optimized make_optimizer(Weighted run) {
   std::string sharding;
   if (shards(run.options, *whole, *run.world)) {
     auto sharded = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), run.world->communicator());
+    sharded->gather_on(run.savers);
     sharding = cat(sharded->shares_weights() ? "state and weights shared by " : "state sharded over ",
                    run.world->size(), " ranks");
     optimizer = std::move(sharded);
@@ -302,6 +307,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .device_text = std::move(run.device_text),
               .state = std::move(run.state),
               .files = {},
+              .savers = std::move(run.savers),
               .changes = std::move(run.changes),
               .loaded = std::move(run.loaded)};
   parts.files.folder = parts.options.out;
@@ -321,14 +327,22 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
       plateau_in(checkpoint::ValueView(resumed.value, resumed.file)["scheduler"], parts.state.scheduler);
   parts.resumed_from = resumed.file;
   for (const auto& each : resumed.damaged) parts.warnings.push_back(each.why);
-  parts.forked = !same_place(run_of(resumed.file), parts.files.folder);
+  parts.forked = !resumed.in_place.value_or(same_place(run_of(resumed.file), parts.files.folder));
   if (parts.forked) parts.resolved.parent = absolute(resumed.file);
   return parts;
 }
 
-// Rank 0's half: the run's configuration and lists, and a history that ends where the run goes on.
+// A run that was extended and killed at its new end still has the results of its old one, which rank 0 keeps. A
+// collective.
+bool has_ended(const Parts& parts) {
+  const bool at_end = parts.state.step >= parts.plan.total_steps || parts.stops_early();
+  const bool has_results = at_end && steps_in(parts.files.final_json()) == parts.state.step;
+  return !comm::text_of_rank(parts.world->communicator(), 0, has_results ? "ended" : "").empty();
+}
+
+// A saver's half: the run's configuration and lists, and a history that ends where the run goes on.
 void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
-  if (parts.world->rank() != 0) return;
+  if (!parts.saves()) return;
   if (from && !parts.forked) parts.warnings = set_aside(*from);
   const auto write_config = [&] {
     write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
@@ -342,7 +356,7 @@ void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
     done = take_over(parts.files, *from);
   } else {
     done = cut_back(parts.files, parts.state.step, parts.resumed_from);
-    if (!nothing_left(parts)) write_config();
+    if (!parts.is_done) write_config();
   }
   parts.evaluated = std::move(done.evaluated);
   if (parts.options.overwrite) parts.dropped = std::move(done.dropped);
@@ -368,8 +382,9 @@ void set_memory_format(torch::nn::Module& module, bool channels_last) {
   }
 }
 
-Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world) {
-  Fed fed = open_data(begin(options, std::move(recipe), std::move(world)));
+Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world,
+             std::vector<int> savers) {
+  Fed fed = open_data(begin(options, std::move(recipe), std::move(world), std::move(savers)));
   Built built = build_model(plan_run(std::move(fed)));
   Optimized run = make_optimizer(load_start(std::move(built)));
   const std::optional<ResumedCheckpoint> from = std::exchange(run.resumed, std::nullopt);
@@ -378,14 +393,9 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
   if (data::has_encoded(parts.data.train->fields())) parts.decoder = jpeg_decoder_of(parts.device);
   try_evaluation(parts);
   try_lone_sample(parts);
+  parts.is_done = has_ended(parts);
   prepare_files(parts, from);
   return parts;
-}
-
-// A run that was extended and killed at its new end still has the results of its old one.
-bool nothing_left(const Parts& parts) {
-  const bool at_end = parts.state.step >= parts.plan.total_steps || parts.stops_early();
-  return at_end && steps_in(parts.files.final_json()) == parts.state.step;
 }
 
 }  // namespace lockstep::train

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lockstep/train/options/train_options.h"
 #include "lockstep/train/parts.h"
@@ -13,12 +14,11 @@
 
 namespace lockstep::train {
 
-// Sets up a run. `options.out` is the run's folder; it exists, with everything that a run needs there. A collective.
+// Sets up a run. `options.out` is the run's folder; it exists on the savers, ranks in ascending order, with everything
+// that a run needs there. A collective.
 // Throws ConfigError, DataError.
-Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world);
-
-// Whether the run has ended at its step, with the results in final.json, so that a resume has nothing to do.
-bool nothing_left(const Parts& parts);
+Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world,
+             std::vector<int> savers = {0});
 
 // Returns the options of a level other than auto. resolve_amp (auto_amp.h) replaces auto.
 amp::Options amp_options(amp::AmpLevel level, amp::HalfType half);

@@ -51,7 +51,7 @@ std::vector<std::string> result_tags(const Parts& parts) {
 
 std::unique_ptr<Tracking> Tracking::of(const Parts& parts, const Logger& log) {
   const bool tracks = parts.options.track != Tracked{};
-  if (parts.world->rank() != 0 || nothing_left(parts)) return nullptr;
+  if (parts.world->rank() != 0 || parts.is_done) return nullptr;
   // Nobody could tell later which of their steps are still the run's.
   if (!parts.options.track.tensorboard && track::remove_event_files(parts.files.folder)) {
     log.warning(

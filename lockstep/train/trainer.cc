@@ -92,7 +92,7 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
       fixed_(parts_.plan.channels_last) {}
 
 int Trainer::run() {
-  if (nothing_left(parts_)) {
+  if (parts_.is_done) {
     reporter_.say(cat("nothing left to do: ", step_, " of ", parts_.plan.total_steps, " steps are done; raise ",
                       parts_.stops_early() ? "--early-stop" : "--epochs or --steps"));
     return 0;

@@ -75,7 +75,7 @@ std::string synced_refusal_of(const Parts& parts, size_t lanes) {
   const auto lane = [&](size_t /*number*/) { refusal = refusal_of(parts); };
   const auto group = parallel::find_sync_group(*parts.model.module);
   group->run(lanes, filled, parts.model.module->parameters()[0].device(), lane, [](size_t /*from*/, size_t /*to*/) {});
-  return comm::text_of_rank_0(parts.world->communicator(), refusal);
+  return comm::text_of_rank(parts.world->communicator(), 0, refusal);
 }
 
 // How to have larger batches. A whole one is not left out by --drop-last.

@@ -1,5 +1,6 @@
 #include "lockstep/world/once.h"
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <vector>
@@ -43,17 +44,29 @@ void throw_first(comm::Communicator& comm, const std::string& outcome) {
   for (int rank = 0; rank < comm.size(); ++rank) throw_if_failed(rank, outcomes[static_cast<size_t>(rank)]);
 }
 
-}  // namespace
-
-void once(World& world, OnceScope scope, const std::function<void()>& prepare, std::chrono::nanoseconds timeout) {
-  const bool prepares = (scope == OnceScope::kWorld ? world.rank() : world.local_rank()) == 0;
-  const std::string outcome = prepares ? outcome_of(prepare) : "";
+// `who` prepares, for messages.
+void prepare_once(World& world, const std::string& who, const std::string& outcome, std::chrono::nanoseconds timeout) {
   // The others wait for this rank in a barrier of a longer timeout; the exchange of what came out has the usual one.
   comm::Call prepared = comm::calls::barrier();
-  prepared.what = cat("once: what ", scope == OnceScope::kWorld ? "rank 0" : "local rank 0", " prepares");
+  prepared.what = cat("once: what ", who, " prepares");
   prepared.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
   world.communicator().start(std::move(prepared))->wait();
   throw_first(world.communicator(), outcome);
+}
+
+}  // namespace
+
+void once(World& world, OnceScope scope, const std::function<void()>& prepare, std::chrono::nanoseconds timeout) {
+  const bool of_world = scope == OnceScope::kWorld;
+  const bool prepares = (of_world ? world.rank() : world.local_rank()) == 0;
+  prepare_once(world, of_world ? "rank 0" : "local rank 0", prepares ? outcome_of(prepare) : "", timeout);
+}
+
+void once(World& world, const std::vector<int>& ranks, const std::function<void()>& prepare,
+          std::chrono::nanoseconds timeout) {
+  const bool prepares = std::find(ranks.begin(), ranks.end(), world.rank()) != ranks.end();
+  const std::string who = ranks.empty() ? "no rank" : cat("rank ", ranks.front());
+  prepare_once(world, who, prepares ? outcome_of(prepare) : "", timeout);
 }
 
 void together(comm::Communicator& comm, const std::function<void()>& act) { throw_first(comm, outcome_of(act)); }

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <vector>
 
 #include "lockstep/world/world.h"
 
@@ -20,6 +21,10 @@ enum class OnceScope {
 // `prepare` throws an Error, every rank throws an Error of the same type, with the text "rank 0: …"; any other
 // exception becomes a BugError. Throws CommError if the preparing rank dies or is late. A collective.
 void once(World& world, OnceScope scope, const std::function<void()>& prepare,
+          std::chrono::nanoseconds timeout = std::chrono::hours(1));
+
+// The same on several ranks at once; `ranks` is the same everywhere, and none is called where it is empty.
+void once(World& world, const std::vector<int>& ranks, const std::function<void()>& prepare,
           std::chrono::nanoseconds timeout = std::chrono::hours(1));
 
 // Calls `act`, which makes no collectives, on every rank. If it throws on some, every rank throws what the first of

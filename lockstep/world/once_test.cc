@@ -11,6 +11,7 @@
 #include <atomic>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
@@ -64,6 +65,22 @@ RANK_PROGRAM(prepares_once) {
 }
 
 TEST(Once, OneRankPreparesWhileTheOthersWait) { expect_ranks_pass("prepares_once", 2); }
+
+RANK_PROGRAM(prepares_on_some) {
+  World world = world_of(context);
+  int calls = 0;
+  once(world, std::vector{1, 2}, [&] { ++calls; });
+  once(world, std::vector<int>{}, [&] { ++calls; });
+  EXPECT_EQ(calls, context.rank == 0 ? 0 : 1);
+  try {
+    once(world, std::vector{1, 2}, [&] { throw IoError("disk ", context.rank); });
+    ADD_FAILURE() << "no error";
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.what(), std::string("rank 1: disk 1"));
+  }
+}
+
+TEST(Once, TheRanksThatAreNamedPrepare) { expect_ranks_pass("prepares_on_some", 3); }
 
 template <typename Expected, typename Thrown>
 void expect_on_all(World& world, const Thrown& thrown, const std::string& line) {

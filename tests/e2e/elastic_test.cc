@@ -22,11 +22,12 @@ using testing_support::EtcdServer;
 
 class Elastic : public testing::Test {
  protected:
-  std::unique_ptr<Program> node(const Words& flags, const Words& program) const {
+  std::unique_ptr<Program> node(const Words& flags, const Words& program, const std::string& folder = ".") const {
     return std::make_unique<Program>(
         lockstep_command(Words{"launch", "--rdzv-backend=etcd", "--rdzv-endpoint", etcd_.endpoint(), "--rdzv-id=r",
                                "--rdzv-conf=last_call_timeout=2,join_timeout=120", "--local-addr=127.0.0.1"} +
-                         flags + program));
+                             flags + program,
+                         folder));
   }
   // A run that is long enough to be disturbed, of four lanes.
   Words training() const {
@@ -74,6 +75,28 @@ TEST_F(Elastic, ANodeThatIsKilledIsDoneWithout) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("restart 1 of 3"));
   EXPECT_EQ(final_of(run_).value("world_size", 0), 1);
+  expect_undisturbed_outcome();
+}
+
+TEST_F(Elastic, ARunThatIsSavedOnEachNodeOutlivesTheFirst) {
+  const Words flags = {"--nnodes=1:2", "--max-restarts=3"};
+  for (const char* name : {"a", "b"}) std::filesystem::create_directory(dir_ / name);
+  run_ = "run";  // of each node's folder
+  const Words words = training() + Words{"--save-on", "node"};
+  const auto a = node(flags, words, dir_ / "a");
+  ASSERT_TRUE(eventually([&] { return a->err().find("1 of 1 or more nodes") != std::string::npos; }, seconds(30)));
+  const auto b = node(flags, words, dir_ / "b");
+  const std::string first = dir_ / "a/run", second = dir_ / "b/run";
+  const auto is_saved = [&] { return std::filesystem::exists(second + "/checkpoints/last.pt"); };
+  ASSERT_TRUE(eventually(is_saved, seconds(60))) << a->err() << b->err();
+  EXPECT_TRUE(steps_logged(second).empty());
+  a->signal(SIGKILL);
+  EXPECT_TRUE(a->all_gone(seconds(20)));
+  std::filesystem::remove_all(first);
+  const Result result = b->wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("restart 1: goes on after step "));
+  run_ = second;
   expect_undisturbed_outcome();
 }
 

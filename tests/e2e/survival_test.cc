@@ -193,7 +193,7 @@ class RandomFaults : public Survival {
       Program program(lockstep_command(on(nproc, words)));
       bool goes_on = true;
       while (goes_on && faults < kFaultsARun) {
-        usleep(static_cast<useconds_t>(100 + below(2500)) * 1000);
+        usleep(static_cast<useconds_t>(100 + below(800)) * 1000);  // short beside the run
         if (program.processes("lockstep").empty()) break;
         goes_on = harm(program, nproc);
         ++faults;

@@ -1,4 +1,4 @@
-// The files of a run's folder, which rank 0 alone writes.
+// The files of a run's folder, which rank 0 alone writes; with --save-on node each node's first rank its own.
 #pragma once
 
 #include <string>
@@ -23,6 +23,7 @@ struct RunFiles {
   std::string data_list() const { return folder + "/data.list"; }
   std::string data_scan() const { return folder + "/data.scan"; }
   std::string skipped() const { return folder + "/skipped.txt"; }
+  std::string run_id() const { return folder + "/run-id"; }  // of a run with a folder on every node
   std::string lock() const { return folder + "/lock"; }
 };
 

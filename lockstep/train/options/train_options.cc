@@ -84,6 +84,8 @@ void TrainOptions::declare_evaluation(config::OptionSet& options) {
                "save a checkpoint (default: every epoch; 0: at the end)", &save_every, read_interval_or_time,
                write_interval, kNone);
   options.number("keep", "N", "numbered checkpoints that stay", &keep, 1, 1'000'000, kNone);
+  options.word("save-on", "who saves them: rank 0, or the first rank of each node, for nodes with disks of their own",
+               &save_on, kNone);
   options.toggle("background-saves", "write checkpoints while training goes on", &background_saves, kNone);
   options.number("snapshot-every", "STEPS",
                  "keep the state in memory, to be saved if ranks die (default: 50; 0: don't)", &snapshot_every, 0,

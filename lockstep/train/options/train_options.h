@@ -44,6 +44,12 @@ constexpr auto words(OnNan) {
   return std::to_array<config::Word<OnNan>>({{OnNan::kWarn, "warn"}, {OnNan::kStop, "stop"}});
 }
 
+// Whose disks hold the checkpoints: rank 0's, or one of every node.
+enum class SaveOn { kRank0, kNode };
+constexpr auto words(SaveOn) {
+  return std::to_array<config::Word<SaveOn>>({{SaveOn::kRank0, "rank0"}, {SaveOn::kNode, "node"}});
+}
+
 // "every N steps", "every N epochs", N times an epoch, or every so much time where that is taken; 0: never.
 struct Interval {
   enum class Unit { kSteps, kEpochs, kPerEpoch, kSeconds, kMinutes, kHours };
@@ -87,6 +93,7 @@ struct TrainOptions {
   std::optional<Interval> save_every;
   int64_t early_stop = 0;  // evaluations in a row without a better metric that end the run; 0: none do
   int keep = 3;            // numbered checkpoints that stay
+  SaveOn save_on = SaveOn::kRank0;
   bool background_saves = true;
   std::optional<int64_t> snapshot_every;  // steps; 0: none; unset: 50 where the launcher keeps them, else none
   int max_restarts = 3;                   // of a run whose ranks have failed

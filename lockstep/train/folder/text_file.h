@@ -5,6 +5,9 @@
 
 namespace lockstep::train {
 
+// Returns the whole of a text file; empty if it can't be read.
+std::string read_text(const std::string& path);
+
 // Writes a small text file atomically. Throws IoError.
 void write_text(const std::string& path, const std::string& text);
 

@@ -1,12 +1,19 @@
-#include "lockstep/train/text_file.h"
+#include "lockstep/train/folder/text_file.h"
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/files/atomic_file.h"
 
 namespace lockstep::train {
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
 
 void write_text(const std::string& path, const std::string& text) {
   checkpoint::write_atomically(path, [&](checkpoint::ByteSink& sink) { sink.write(text); });

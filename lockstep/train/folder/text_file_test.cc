@@ -1,4 +1,4 @@
-#include "lockstep/train/text_file.h"
+#include "lockstep/train/folder/text_file.h"
 
 #include <gtest/gtest.h>
 
