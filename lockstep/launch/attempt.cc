@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
+#include "lockstep/base/lease.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/environment.h"
@@ -18,6 +20,8 @@
 
 namespace lockstep::launch {
 namespace {
+
+std::atomic<int64_t> launcher_lease_until_ns = 0;  // as the board's of the same name, for what the launcher writes
 
 constexpr int kPatienceMs = 200;  // for processes that a rank has started and left behind at the end of a run
 
@@ -59,6 +63,7 @@ void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals)
     end_grace();
     watch();
   }
+  if (slots_ != nullptr && failure_.begun()) slots_->hold_folder();
   await_saves(signals);
   save_snapshot(signals);
   group_->finish(failure_.begun() || stop_.request.asked() ? 0 : kPatienceMs);
@@ -78,7 +83,7 @@ void Attempt::start_all(const std::vector<std::string>& command) {
                        .max_restarts = spec_.max_restarts,
                        .columns = terminal_columns(spec_.out_fd)};
   board_->columns.store(rank.columns);
-  if (spec_.must_end) board_->lease_until_ns = spec_.must_end().lease_until_ns;
+  ask_others();
   // A program asks isatty() whether a person reads along, so it gets a terminal only where there is one.
   const bool pty = spec_.lines_at_once && rank.columns > 0;
   rank.by_line = spec_.lines_at_once && !pty;
@@ -250,21 +255,32 @@ void Attempt::watch() {
   if (found.hang) end_hang(*found.hang);
 }
 
-// No rank of this node has failed: none is the root cause.
-void Attempt::end_from_outside() {
+// Whether the ranks must end; nothing where there is nobody to ask, or it was asked a moment ago. What the ranks and
+// the launcher write holds by the lease that comes with the answer.
+std::optional<MustEnd> Attempt::ask_others() {
   constexpr int64_t kAskEveryNs = 100'000'000;
   const int64_t now_ns = monotonic_ns();
-  if (!spec_.must_end || now_ns - asked_others_ns_ < kAskEveryNs) return;
+  if (!spec_.must_end || (asked_others_ns_ != 0 && now_ns - asked_others_ns_ < kAskEveryNs)) return std::nullopt;
   asked_others_ns_ = now_ns;
-  const MustEnd must = spec_.must_end();
-  board_->lease_until_ns = must.lease_until_ns;
+  MustEnd must = spec_.must_end();
+  board_->lease_until_ns = launcher_lease_until_ns = must.lease_until_ns;
+  act_by_lease(&launcher_lease_until_ns);
+  must_not_write_ = must_not_write_ || must.at_once;
+  return must;
+}
+
+// No rank of this node has failed: none is the root cause.
+void Attempt::end_from_outside() {
+  const auto asked = ask_others();
+  if (!asked) return;
+  const MustEnd& must = *asked;
   // Ranks that have been asked to stop save, and end by themselves.
   if (must.why.empty() || (stop_.request.asked() && !must.at_once)) return;
   if (!failure_.begun()) {
     terminal_.say(cat("ending the ranks of this node: ", must.why));
     first_failure_ = must.why;
     failed_ns_ = board_->running_ns();
-    failure_.begin(now_ns);
+    failure_.begin(monotonic_ns());
   }
   for (size_t rank = 0; must.at_once && rank < group_->ranks().size(); ++rank) group_->stop(rank, SIGKILL);
 }
@@ -302,6 +318,7 @@ void Attempt::await_saves(SignalWatch& signals) {
     }
     const uint64_t progress = slots_->header().progress.load();
     if (progress != std::exchange(last, progress)) since_progress.restart();
+    ask_others();
     if (!group_->wait(signals.descriptor(), kNapMs, [](RankProcess&) {})) continue;
     on_signals(signals);
     since_progress.restart();  // a pause (Ctrl-Z) stops the keeper, too
@@ -311,7 +328,7 @@ void Attempt::await_saves(SignalWatch& signals) {
 // The newest snapshot of ranks that have failed, or were killed when their grace was over. Where further attempts are
 // allowed, a disk that is full is tried again, for its owner may make room: the next attempt forgets what is in memory.
 void Attempt::save_snapshot(SignalWatch& signals) {
-  if (!failure_.begun() || slots_ == nullptr) return;
+  if (!failure_.begun() || slots_ == nullptr || must_not_write_) return;
   const double patience = spec_.max_restarts > 0 ? static_cast<double>(spec_.save_patience_ns) * 1e-9 : 0;
   const Stopwatch since_first;
   for (bool told = false; !stop_.at_once && slots_->keeper().at_rest();) {
@@ -325,6 +342,7 @@ void Attempt::save_snapshot(SignalWatch& signals) {
       terminal_.say(
           cat("warning: the newest snapshot is not saved yet: ", why, "; trying again for at most ", patience, " s"));
     }
+    ask_others();
     constexpr int kNapMs = 1000;
     if (group_->wait(signals.descriptor(), kNapMs, [](RankProcess&) {})) on_signals(signals);
   }

@@ -87,6 +87,7 @@ class Attempt {
   int wait_ms() const;
   void end_grace();
   void watch();
+  std::optional<MustEnd> ask_others();
   void end_from_outside();
   void end_hang(const ProgressWatch::Hang& hang);
   void ask_for_stacks();
@@ -111,6 +112,7 @@ class Attempt {
   std::optional<ProgressWatch> watch_;
   std::optional<ProgressWatch::Hang> hang_;  // that the launcher has ended
   int64_t asked_others_ns_ = 0;              // monotonic_ns() of the last question whether the ranks must end
+  bool must_not_write_ = false;              // others go on with the run
   int64_t looked_ns_ = 0;                    // monotonic_ns() of the last look at the ranks' progress
   Stopping failure_;                         // begun when the first rank failed
   std::string first_failure_;                // "rank 1 was killed by SIGKILL"

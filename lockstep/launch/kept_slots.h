@@ -1,14 +1,20 @@
-// The launcher's memory for snapshots, with its keeper: they outlive the ranks, and the attempts at a run.
+// The launcher's memory for snapshots, with its keeper: they outlive the ranks, and the attempts at a run. Where the
+// launcher does not know its ranks' run, as `lockstep launch`, they tell its folder, whose lock is theirs while they
+// live.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/checkpoint/slots/keeper.h"
 #include "lockstep/checkpoint/slots/slots.h"
+#include "lockstep/train/folder/folder_watch.h"
+#include "lockstep/train/folder/run_lock.h"
 
 namespace lockstep::launch {
 
@@ -26,7 +32,20 @@ class KeptSlots {
   // the keeper is at rest. The board stays until the next call, or until null is given.
   void begin_attempt(Board* board, int ranks);
 
+  // Takes the lock of a folder that the ranks have told, once all of them are gone: until the next begin_attempt() no
+  // other run begins there. Where another has already, what is written from here on fails.
+  void hold_folder();
+
  private:
+  std::string told_run() const;
+  void check_told_folder();
+
+  const bool is_told_;  // the folder, by the ranks
+  std::mutex mutex_;    // guards those below, up to the lock
+  std::string watched_;
+  std::optional<train::FolderWatch> watch_;  // of watched_
+  std::string refused_;                      // why the lock could not be taken
+  std::optional<train::RunLock> lock_;
   std::atomic<Board*> board_ = nullptr;
   Descriptor memory_;
   std::shared_ptr<checkpoint::Slots> slots_;

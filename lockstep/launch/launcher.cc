@@ -52,7 +52,7 @@ int Launcher::try_until_done() {
     const Assignment next{number, nproc_, attempt_ ? attempt_->board().saved.get() : options_.saved,
                           attempt_ && attempt_->trained()};
     attempt_.reset();  // its memory goes before that of the next is made
-    if (!slots_ && !options_.saves.folder.empty()) slots_.emplace(options_.nproc, options_.saves);
+    if (!slots_ && options_.saves) slots_.emplace(options_.nproc, *options_.saves);
     attempt_ = std::make_unique<Attempt>(options_, next, terminal_, stop_, slots_ ? &*slots_ : nullptr);
     attempt_->run(command_of(next), signals);
     bool again = false;

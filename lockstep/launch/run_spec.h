@@ -52,9 +52,9 @@ struct RunSpec {
   // How long a rank that writes a checkpoint, when another one fails, may go without progress before it is stopped.
   int64_t save_patience_ns = Stopping::kPatienceNs;
   int run_lock = -1;  // the descriptor of the run folder's lock, which the ranks hold as well; -1: none
-  // Where the launcher writes the checkpoints that the ranks leave in its memory (checkpoint/slots). An empty folder:
-  // it has no such memory.
-  checkpoint::Keeper::Options saves = {};
+  // How the launcher writes the checkpoints that the ranks leave in its memory (checkpoint/slots). Without a folder
+  // they tell it theirs. Nothing: it has no such memory.
+  std::optional<checkpoint::Keeper::Options> saves = {};
   int64_t timeout_ns = 0;  // without progress, after which ranks have hung and are ended; 0: they are waited for
   int64_t grace_ns = 0;    // from a request to stop on, after which ranks are killed; 0: as long as they take
   // Whether lines come as they are printed. On a terminal the ranks' standard output is a pseudo-terminal; elsewhere

@@ -51,6 +51,15 @@ std::function<void()> told_of_begin(Background* background, const std::string& f
   return [=] { background->begun(quiet ? folder + '\n' : background_text(folder, getpid())); };
 }
 
+// Nothing where the ranks write by themselves. `folder` outlives them.
+std::optional<checkpoint::Keeper::Options> saves_of(const train::TrainOptions& options, const RunDirectory& run,
+                                                    const train::FolderWatch& folder) {
+  if (!options.background_saves) return std::nullopt;
+  checkpoint::Keeper::Options saves{.folder = train::RunFiles{run.path()}.checkpoints(), .keep_last = options.keep};
+  saves.check_folder = [&folder] { folder.check(); };
+  return saves;
+}
+
 int train_in_folder(const std::string& rank_program, train::TrainCommand& command, const Start& start,
                     Background* background) {
   train::TrainOptions& options = command.options();
@@ -80,9 +89,7 @@ int train_in_folder(const std::string& rank_program, train::TrainCommand& comman
        .resume_command = command.resume_command(run.path()),
        .on_first_step = told_of_begin(background, run.path(), options.quiet),
        .run_lock = run.lock().descriptor(),
-       .saves = {.folder = options.background_saves ? train::RunFiles{run.path()}.checkpoints() : "",
-                 .keep_last = options.keep,
-                 .check_folder = [&folder] { folder.check(); }},
+       .saves = saves_of(options, run, folder),
        .timeout_ns = static_cast<int64_t>(options.comm.timeout) * 1'000'000'000,
        .grace_ns = static_cast<int64_t>(options.grace * 1e9),
        .own_workers = true});

@@ -1,9 +1,9 @@
 #include "lockstep/train/saver.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/ones.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -18,15 +18,23 @@ namespace lockstep::train {
 
 using checkpoint::Purpose;
 
+namespace {
+
+constexpr int64_t kNoSlot = -1;
+
+}  // namespace
+
 Saver::Saver(const Parts& parts, Reporter& reporter, const Logger& log)
     : parts_(parts),
       reporter_(reporter),
       log_(log),
       store_(parts.files.checkpoints(), {.keep_last = parts.options.keep}),
       mode_(choose_mode()) {
-  if (mode_ == Mode::kTogether) {
+  if (mode_ == Mode::kTogether && fills()) {
     slots_ = checkpoint::Slots::inherited();
     failed_ = slots_->header().failed.load();  // those of an earlier attempt are told already
+    const std::string folder = std::filesystem::absolute(parts.files.checkpoints()).lexically_normal();
+    if (saves()) slots_->tell_folder(folder, parts.options.keep);
   }
   if (mode_ == Mode::kOwnThread && saves()) {
     const Descriptor memory = checkpoint::Slots::create(1);
@@ -42,14 +50,42 @@ Saver::Saver(const Parts& parts, Reporter& reporter, const Logger& log)
 
 Saver::~Saver() = default;
 
-Saver::Mode Saver::choose_mode() const {
+Saver::Mode Saver::choose_mode() {
   const World& world = *parts_.world;
   if (!parts_.options.background_saves) return Mode::kWaited;
-  if (world.place().local_size != world.size()) return Mode::kOwnThread;
+  if (world.place().local_size != world.size()) return choose_mode_of_nodes();
+  if (!may_fill_slots()) return Mode::kOwnThread;
+  saver_ = 0;
+  return Mode::kTogether;
+}
+
+// The ranks of each node that saves have all of the state, unless they share the optimizer's with other nodes' ranks.
+// A collective.
+Saver::Mode Saver::choose_mode_of_nodes() {
+  if (dynamic_cast<const parallel::ShardedOptimizer*>(parts_.optimizer.get()) != nullptr) return Mode::kOwnThread;
   const auto slots = checkpoint::Slots::inherited();
-  const bool together = slots && slots->header().kept.load() != 0 &&
-                        slots->header().ranks.load() == static_cast<uint32_t>(world.size()) && parts_.device.is_cpu();
-  return together ? Mode::kTogether : Mode::kOwnThread;
+  const std::string launcher = slots ? cat(slots->header().id.load()) : "";  // of this node
+  const auto launchers = comm::gather_texts(parts_.world->communicator(), launcher);
+  for (const int saver : parts_.savers) {
+    if (!launcher.empty() && launchers[static_cast<size_t>(saver)] == launcher) saver_ = saver;
+  }
+  const bool can = fills() ? may_fill_slots() : !saves();
+  if (all(can)) return Mode::kTogether;
+  saver_ = -1;
+  return Mode::kOwnThread;
+}
+
+// Whether the launcher of this node writes what its ranks leave in its memory.
+bool Saver::may_fill_slots() const {
+  const auto slots = checkpoint::Slots::inherited();
+  const auto ranks = static_cast<uint32_t>(parts_.world->place().local_size);
+  return slots && slots->header().kept.load() != 0 && slots->header().ranks.load() == ranks && parts_.device.is_cpu();
+}
+
+// Whether it holds on all ranks. A collective.
+bool Saver::all(bool own) const {
+  const auto told = comm::gather_texts(parts_.world->communicator(), own ? "" : "no");
+  return std::all_of(told.begin(), told.end(), [](const std::string& each) { return each.empty(); });
 }
 
 checkpoint::Value Saver::whole_state() const {
@@ -70,16 +106,15 @@ void Saver::prepare() {
   if (mode_ == Mode::kWaited || (mode_ == Mode::kOwnThread && parts_.world->size() > 1)) return;
   std::vector<checkpoint::OwnSlice> slices;
   const uint64_t bytes = checkpoint::PtImage(own_state(slices)).file_bytes();
-  const at::Tensor fits = at::ones({1}, at::kLong);
-  if (leads() && !checkpoint::Slots::have_room(bytes, log_)) fits.zero_();
-  parts_.world->communicator().broadcast(fits, 0);
-  if (fits.item<int64_t>() == 0) {
+  if (!all(!saves() || checkpoint::Slots::have_room(bytes, log_))) {
     mode_ = Mode::kWaited;
     return;
   }
+  if (!slots_) return;
   // Each rank begins at its share, so that they don't meet, and maps the others' pages last.
   constexpr size_t kPage = 4096;
-  const auto ranks = static_cast<size_t>(parts_.world->size()), rank = static_cast<size_t>(parts_.world->rank());
+  const auto ranks = static_cast<size_t>(parts_.world->place().local_size);
+  const auto rank = static_cast<size_t>(parts_.world->local_rank());
   const size_t from = bytes / ranks * rank / kPage * kPage;
   std::vector<std::span<char>> ranges;
   for (int slot = 0; slot < checkpoint::Slots::kCount; ++slot) {
@@ -167,8 +202,7 @@ bool Saver::has_saved() {
     wait_for_disk([this] { return !any_pinned(); });
     failed = waited_failed_ > 0 || (slots_ && slots_->header().failed_in_row.load() > 0);
   }
-  const auto all = comm::gather_texts(parts_.world->communicator(), failed ? "failed" : "");
-  return std::all_of(all.begin(), all.end(), [](const std::string& each) { return each.empty(); });
+  return all(!failed);
 }
 
 void Saver::look() {
@@ -222,28 +256,27 @@ void Saver::put(Purpose purpose) {
   }
 }
 
-// Rank 0's choice of the slot reaches all ranks together with its layout, which must be theirs.
+// A saver's choice of the slot reaches the ranks of its node together with its layout, which must be theirs.
 void Saver::put_together(Purpose purpose) {
   std::vector<checkpoint::OwnSlice> slices;
   const checkpoint::Value state = own_state(slices);
   const checkpoint::PtImage image(state);
-  const int rank = parts_.world->rank();
   const auto hash = static_cast<int64_t>(image.layout_hash());
-  const at::Tensor told = at::empty({2}, at::kLong);
-  auto* numbers = told.mutable_data_ptr<int64_t>();
-  numbers[1] = hash;
-  if (leads()) {
-    const auto slot = slot_for(purpose);
-    numbers[0] = slot ? *slot : static_cast<int64_t>(Told::kNoSlot);
+  const at::Tensor own = at::empty({2}, at::kLong);
+  own.mutable_data_ptr<int64_t>()[0] = saves() ? slot_for(purpose).value_or(kNoSlot) : kNoSlot;
+  own.mutable_data_ptr<int64_t>()[1] = hash;
+  const at::Tensor all = parts_.world->communicator().all_gather(own);
+  const auto* const told = all.const_data_ptr<int64_t>();
+  for (int rank = 0; rank < parts_.world->size(); ++rank) {
+    if (told[2 * rank + 1] != hash) throw BugError("ranks lay out a checkpoint differently");
+    if (told[2 * rank] != kNoSlot) put_step_ = parts_.state.step;
   }
-  parts_.world->communicator().broadcast(told, 0);
-  if (numbers[1] != hash) throw BugError("ranks lay out a checkpoint differently");
-  if (numbers[0] < 0) return;
-  const int slot = static_cast<int>(numbers[0]);
-  put_step_ = parts_.state.step;
+  if (!fills() || told[2 * saver_] == kNoSlot) return;
+  const int slot = static_cast<int>(told[2 * saver_]);
+  const int rank = parts_.world->local_rank();
   slots_->begin(slot, rank, image.bytes(), image.layout_hash());
-  image.copy_share(slices, parts_.world->size(), rank, slots_->room(slot).data());
-  if (leads() && purpose != Purpose::kSnapshot) slots_->pin(slot, purpose);
+  image.copy_share(slices, parts_.world->place().local_size, rank, slots_->room(slot).data());
+  if (saves() && purpose != Purpose::kSnapshot) slots_->pin(slot, purpose);
   slots_->end(slot, rank, parts_.state.step);
 }
 

@@ -1,9 +1,9 @@
 // Saves a run's checkpoints, while it trains on where that is possible, and its snapshots.
 //
-// Under our launcher, on one node, the ranks copy their shares of the file into a slot of the launcher's memory
-// (checkpoint/slots), which writes it to the disk; nothing is gathered. Elsewhere, with ranks of several nodes, and for
-// a model on a GPU, rank 0 copies the gathered state, and a thread of its own writes it; so does each other rank that
-// saves on its own node's disk (--save-on node), the same bytes.
+// Under our launcher the ranks of a node that saves copy their shares of the file into a slot of the launcher's memory
+// (checkpoint/slots), which writes it to the disk; nothing is gathered. Elsewhere, for a model on a GPU, and where
+// ranks of several nodes share an optimizer's state, a rank that saves (rank 0, or each node's first) copies the
+// gathered state, and a thread of its own writes it. All nodes write the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -61,12 +61,15 @@ class Saver {
 
  private:
   enum class Mode { kWaited, kOwnThread, kTogether };
-  enum class Told : int64_t { kNoSlot = -1 };
 
-  Mode choose_mode() const;
+  Mode choose_mode();
+  Mode choose_mode_of_nodes();
+  bool may_fill_slots() const;
+  bool all(bool own) const;
   int64_t snapshot_every() const;
   bool leads() const { return parts_.world->rank() == 0; }
   bool saves() const { return parts_.saves(); }
+  bool fills() const { return saver_ >= 0; }
   checkpoint::Value whole_state() const;
   checkpoint::Value own_state(std::vector<checkpoint::OwnSlice>& slices) const;
   void put(checkpoint::Purpose purpose);
@@ -82,8 +85,9 @@ class Saver {
   Reporter& reporter_;
   const Logger& log_;
   checkpoint::CheckpointStore store_;
+  int saver_ = -1;  // with kTogether: the rank of this node that saves; -1: none does
   Mode mode_;
-  std::shared_ptr<checkpoint::Slots> slots_;  // null with kWaited, and with kOwnThread on ranks that don't save
+  std::shared_ptr<checkpoint::Slots> slots_;  // null with kWaited, and where this rank has no part in an image
   std::optional<checkpoint::Keeper> keeper_;  // with kOwnThread on ranks that save
   bool prepared_ = false;
   std::optional<PagePopulator> populator_;

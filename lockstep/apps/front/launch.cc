@@ -94,6 +94,7 @@ int launch(const Arguments& args) {
       .keep_threads = options.threads == 0,
       .log_dir = plan.layout.logs.kind == LogLayout::Kind::kTorchrun ? "" : plan.layout.logs.folder,
       .stop_by = launch::StopBy::kSignal,
+      .saves = checkpoint::Keeper::Options{},  // of ranks that train by lockstep; others know nothing of it
       .lines_at_once = true,
       .layout = plan.layout};
   return plan.elastic ? launch_elastic(plan, spec) : launch::Launcher(spec).run();

@@ -30,13 +30,18 @@ void write_pages(const std::string& path, std::span<const char> pages, size_t by
 
 // Shared with the thread, which may outlive its owner in a write that hangs.
 struct Keeper::State {
-  State(std::shared_ptr<Slots> given, Options chosen)
-      : slots(std::move(given)), options(std::move(chosen)), folder(options.folder, options.keep_last) {}
+  State(std::shared_ptr<Slots> given, Options chosen) : slots(std::move(given)), options(std::move(chosen)) {}
 
   std::shared_ptr<Slots> slots;
   Options options;
-  StepFolder folder;
   std::atomic<bool> ends = false, writing = false, abandoned = false;
+
+  StepFolder folder() const {
+    if (!options.folder.empty()) return {options.folder, options.keep_last};
+    const std::string told = slots->header().folder.get();
+    if (told.empty()) throw BugError("ranks have left a checkpoint in memory, and not told where it is to be written");
+    return {told, slots->header().keep_last.load()};
+  }
 
   void run() {
     lower_priority();
@@ -78,8 +83,8 @@ struct Keeper::State {
 
   std::string save(const Slots::Whole& image) {
     if (options.check_folder) options.check_folder();
-    const std::string path = folder.save(image.step, [&](const std::string& to) { write(to, image); });
-    if (image.purpose == Purpose::kBest) folder.mark_best(image.step);
+    const std::string path = folder().save(image.step, [&](const std::string& to) { write(to, image); });
+    if (image.purpose == Purpose::kBest) folder().mark_best(image.step);
     return path;
   }
 
@@ -138,13 +143,14 @@ bool Keeper::at_rest() const { return !state_->slots->asked() && !state_->writin
 std::optional<Keeper::Asked> Keeper::ask_newest() {
   const auto image = state_->slots->newest();
   if (!image) return std::nullopt;
-  const auto there = state_->folder.list();
+  const StepFolder folder = state_->folder();
+  const auto there = folder.list();
   if (!there.empty() && there.back().step >= image->step) {
-    return Asked{there.back().step, state_->folder.path_of(there.back().step), /*was_there=*/true};
+    return Asked{there.back().step, folder.path_of(there.back().step), /*was_there=*/true};
   }
   state_->slots->pin(image->slot, Purpose::kSave);  // it is committed, so the thread finds it
   state_->slots->ring();
-  return Asked{image->step, state_->folder.path_of(image->step)};
+  return Asked{image->step, folder.path_of(image->step)};
 }
 
 }  // namespace lockstep::checkpoint

@@ -21,8 +21,8 @@ class Keeper {
   using Write = std::function<void(const std::string& path, std::span<const char> pages, size_t bytes,
                                    const std::function<void()>& on_progress)>;
   struct Options {
-    std::string folder;                                          // the run's checkpoints/
-    int keep_last = 3;                                           // StepFolder's
+    std::string folder;                                          // the run's checkpoints/; empty: the ranks tell it
+    int keep_last = 3;                                           // StepFolder's, where the folder is given
     std::function<void()> check_folder = {};                     // throws if the folder is no longer the run's
     std::function<void(const std::string& path)> on_saved = {};  // called on the keeper's thread
     std::function<void()> on_ended = {};  // the same, after each file that was asked for, written or not

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <random>
 #include <string_view>
 #include <utility>
 
@@ -18,7 +19,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr size_t kPage = 4096, kHeaderBytes = 2 * kPage;
+constexpr size_t kPage = 4096, kHeaderBytes = 4 * kPage;
 static_assert(sizeof(SnapshotHeader) <= kHeaderBytes);
 constexpr std::string_view kName = "lockstep-snapshots";
 
@@ -37,6 +38,8 @@ Descriptor Slots::create(int ranks) {
   const Mapping mapping(memory.get(), kHeaderBytes);
   auto* header = mapping.at<SnapshotHeader>(0);
   header->ranks.store(static_cast<uint32_t>(ranks));
+  std::random_device random;
+  header->id.store(uint64_t{random()} << 32 | random());
   header->magic.store(SnapshotHeader::kMagic);
   return memory;
 }
@@ -77,6 +80,11 @@ void Slots::begin_anew(int ranks) const {
   header().saved_best.store(0);
   header().lost_best.store(0);
   header().ranks.store(static_cast<uint32_t>(ranks));
+}
+
+void Slots::tell_folder(const std::string& folder, int keep_last) const {
+  header().keep_last.store(keep_last);
+  header().folder.set(folder);
 }
 
 std::optional<int> Slots::choose() const {

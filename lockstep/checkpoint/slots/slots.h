@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/log.h"
@@ -23,7 +24,7 @@
 namespace lockstep::checkpoint {
 
 struct SnapshotHeader {
-  static constexpr uint64_t kMagic = 0x33544f4c534b434c;  // "LCKSLOT3"
+  static constexpr uint64_t kMagic = 0x34544f4c534b434c;  // "LCKSLOT4"
 
   struct Slot {
     std::atomic<uint64_t> committed;    // 0: torn, else the steps done + 1
@@ -34,6 +35,7 @@ struct SnapshotHeader {
   };
 
   std::atomic<uint64_t> magic;
+  std::atomic<uint64_t> id;  // random: no other launcher's
   std::atomic<uint32_t> ranks;
   std::atomic<uint32_t> kept;  // not 0: the launcher writes what is pinned
   std::array<Slot, 2> slot;
@@ -46,6 +48,8 @@ struct SnapshotHeader {
   std::atomic<uint64_t> lost_best;      // the newest one that failed, likewise
   std::atomic<uint64_t> progress;       // of writing; it grows
   BoardText<512> error;                 // of the last one that failed
+  BoardText<4096> folder;               // checkpoints/ of the ranks' run, for a keeper that has not chosen it
+  std::atomic<int32_t> keep_last;       // StepFolder's, likewise
 };
 
 enum class Purpose : uint32_t { kSnapshot = 0, kSave = 1, kBest = 2 };  // kBest: a save of the best so far
@@ -74,6 +78,9 @@ class Slots {
   // Prepares for other ranks, when those before them are gone and nothing is written: all images are forgotten, for the
   // others begin with what is on the disk.
   void begin_anew(int ranks) const;
+
+  // Tells a keeper that has no folder of its own where to write, before the first image. `folder` is absolute.
+  void tell_folder(const std::string& folder, int keep_last) const;
 
   // Chooses the slot for the next image: one that is not pinned, and not the newest whole one if there is another.
   // Nothing if both are pinned. For one rank, which tells the others.
