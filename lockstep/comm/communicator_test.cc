@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "lockstep/base/board.h"
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/comm/shm/shm_communicator.h"
 #include "lockstep/comm/single_communicator.h"
 #include "lockstep/comm/testing/conformance.h"
@@ -54,6 +55,7 @@ TEST(Conformance, ShmOnTensorsInThePool) {
 }
 
 TEST(Conformance, ShmOnTensorsElsewhere) {
+  LOCKSTEP_LONG_TEST_IF(true);
   for (const int size : {1, 2, 3, 8}) expect_ranks_pass("shm", size, "elsewhere");
 }
 

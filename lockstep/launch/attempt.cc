@@ -59,6 +59,7 @@ void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals)
     end_from_outside();
     if (group_->wait(signals.descriptor(), wait_ms(), [this](RankProcess& p) { on_end(p); })) on_signals(signals);
     tell_of_first_step();
+    if (slots_ != nullptr) slots_->watch_folder();
     stop_others();
     end_grace();
     watch();

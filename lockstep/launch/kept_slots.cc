@@ -28,6 +28,22 @@ void KeptSlots::begin_attempt(Board* board, int ranks) {
   refused_.clear();
 }
 
+void KeptSlots::watch_folder() {
+  if (!is_told_ || header().keep_last.load() == 0) return;
+  const std::lock_guard guard(mutex_);
+  try {
+    open_watch();
+  } catch (const IoError&) {  // the keeper will say so
+  }
+}
+
+void KeptSlots::open_watch() {
+  const std::string run = told_run();
+  if (watch_ && run == watched_) return;
+  watch_.emplace(run);
+  watched_ = run;
+}
+
 void KeptSlots::hold_folder() {
   const std::lock_guard guard(mutex_);
   const std::string run = told_run();
@@ -46,7 +62,7 @@ std::string KeptSlots::told_run() const { return std::filesystem::path(header().
 void KeptSlots::check_told_folder() {
   const std::lock_guard guard(mutex_);
   if (!refused_.empty()) throw IoError(refused_);
-  if (told_run() != watched_) watch_.emplace(watched_ = told_run());
+  open_watch();
   watch_->check();
 }
 

@@ -32,12 +32,17 @@ class KeptSlots {
   // the keeper is at rest. The board stays until the next call, or until null is given.
   void begin_attempt(Board* board, int ranks);
 
+  // Holds on to a folder that the ranks have told, so that another one in its place is noticed. To be called often
+  // while they run.
+  void watch_folder();
+
   // Takes the lock of a folder that the ranks have told, once all of them are gone: until the next begin_attempt() no
   // other run begins there. Where another has already, what is written from here on fails.
   void hold_folder();
 
  private:
   std::string told_run() const;
+  void open_watch();
   void check_told_folder();
 
   const bool is_told_;  // the folder, by the ranks

@@ -8,6 +8,7 @@
 #include "lockstep/base/board.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/testing/gpu.h"
+#include "lockstep/base/testing/long_test.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -160,6 +161,7 @@ TEST(BenchAllreduce, MeasuresTheSizesThatAreAsked) {
 }
 
 TEST(BenchAllreduce, MeasuresSharedMemoryAndGlooOverAllCores) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const auto rows = json_of({"bench", "allreduce", "--sizes", "1K,64K"});
   ASSERT_EQ(rows.size(), 4u);
   for (size_t k = 0; k < 4; ++k) {

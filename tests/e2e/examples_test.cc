@@ -221,6 +221,7 @@ void wait_for(const std::string& file) {
 constexpr auto kOwnLoop = "example_own_loo";  // Linux cuts the names of processes to 15 letters
 
 TEST(Examples, ALoopOfOnesOwnIsKilledAndResumedOnOtherRanks) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   const std::string program = bin_folder() + "/example_own_loop";
   const Result whole = Program({.command = {program, dir / "whole"}}).wait();

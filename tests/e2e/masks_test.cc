@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "lockstep/base/testing/long_test.h"
 #include "pictures.h"
 #include "runs.h"
 
@@ -132,6 +133,7 @@ TEST(MilesialsUNet, TrainsWithItsOwnOptions) {
 }
 
 TEST(MilesialsUNet, EachOfItsOptionsTakesEffect) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   write_image_and_mask_folders(dir / "pairs", 10);
   const Words usual = {"train",   "unet", "--preset", "milesial", "--data",    dir / "pairs",

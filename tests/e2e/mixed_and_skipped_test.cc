@@ -62,6 +62,7 @@ TEST(MixedImages, GiveTheSameBitsAtAnyNumberOfRanksAndAfterAResume) {
 }
 
 TEST(MixedImages, AreNoneWhereAFileSaysSoAndTheLineZero) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   write_class_folders(dir / "pictures", 3, 10);
   write_file(dir / "mixed.toml", "mixup = 0.4\ncutmix = 1\n");
@@ -87,6 +88,7 @@ const char* const kDamaged[] = {"class_00/4.jpg", "class_01/7.jpg", "class_02/1.
 
 // The damaged ones are in the part that is trained on and, where none is held out, in the evaluation as well.
 TEST(SkippedImages, GiveTheSameBitsAtAnyNumberOfRanksAndAfterAResume) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   write_damaged(dir / "pictures");
   const auto words = [&](const std::string& run, const Words& more) {

@@ -25,6 +25,7 @@ TEST(Mnist, IsLearntInFiveEpochs) {
 
 // The course's settings, whose loss it prints after 200 batches.
 TEST(Mnist, PaddlesCourseIsTheSameByOneRankAndByFour) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const std::string data = LOCKSTEP_SOURCE_DIR "/../shared/data/mnist";
   if (!std::filesystem::exists(data)) GTEST_SKIP() << data << " is not there";
   const TempDir dir;

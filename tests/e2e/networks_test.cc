@@ -88,6 +88,7 @@ TEST(AmpAuto, GoesOnWithTheCheckpointsBatchNorm) {
 }
 
 TEST(Arch, IsRememberedByTheRunAndItsCheckpoints) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   const std::string run = dir / "run", checkpoint = run + "/checkpoints/last.pt";
   ASSERT_EQ(lockstep(words_of(kMobilenet, run, {})).exit_code, 0);

@@ -73,6 +73,7 @@ TEST(PackedFolders, OfMasksGiveTheWeightsOfTheirFiles) {
 }
 
 TEST(PackedFolders, AreResumedAndNamedWhereTheyHaveChanged) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   write_class_folders(dir / "pictures", 2, 10);
   packed(dir / "pictures", dir / "packed");

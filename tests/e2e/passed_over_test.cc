@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/base/text.h"
 #include "pictures.h"
 #include "runs.h"
@@ -138,6 +139,7 @@ TEST_F(PassedOver, BeyondTheLimitTheNextCommandRaisesIt) {
 
 // It is met in an evaluation, by one rank, and all of them say so.
 TEST_F(PassedOver, ABadPictureToTestOnNamesOneRankAndTheNextCommand) {
+  LOCKSTEP_LONG_TEST_IF(true);
   damage(photos_ + "/val/class_02/2.jpg");
   const auto ended = train({"--nproc", "2", "--validation", "0"});
   EXPECT_EQ(ended.exit_code, DataError::kExitCode);

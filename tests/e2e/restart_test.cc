@@ -10,6 +10,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
+#include "lockstep/base/testing/long_test.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -67,6 +68,7 @@ void expect_refused(const Result& result) {
 }
 
 TEST(Restarted, AJobsRunGoesOnAndNoOthers) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   const std::string run = dir / "run";
   const Words words = train_words(kLong + Words{"--out", run});
@@ -170,6 +172,7 @@ TEST_F(RestartedResume, GoesOnInPlaceWhereTheFirstStartDid) {
 }
 
 TEST_F(RestartedResume, AForkGoesOnAndKeepsItsParent) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const std::string fork = dir_ / "runs/mnist-1";
   Program job({.command = agent(0, resume(2), 0), .folder = dir_.path()});
   const auto result = restart(job, fork);

@@ -9,6 +9,7 @@
 #include "digits.h"
 #include "endless_run.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/long_test.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -216,6 +217,7 @@ TEST(RemovedFolder, AnothersInItsPlaceIsLeftAlone) {
 }
 
 TEST(Interrupted, TheCommandThatIsPrintedGoesOn) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   const std::string run = dir / "a run";
   Program program(lockstep_command(train_words({"--threads", "1", "--steps", "2000", "--epochs", "500", "--eval-every",

@@ -83,8 +83,8 @@ void Slots::begin_anew(int ranks) const {
 }
 
 void Slots::tell_folder(const std::string& folder, int keep_last) const {
-  header().keep_last.store(keep_last);
   header().folder.set(folder);
+  header().keep_last.store(keep_last);  // who sees it sees the folder
 }
 
 std::optional<int> Slots::choose() const {

@@ -49,7 +49,7 @@ struct SnapshotHeader {
   std::atomic<uint64_t> progress;       // of writing; it grows
   BoardText<512> error;                 // of the last one that failed
   BoardText<4096> folder;               // checkpoints/ of the ranks' run, for a keeper that has not chosen it
-  std::atomic<int32_t> keep_last;       // StepFolder's, likewise
+  std::atomic<int32_t> keep_last;       // StepFolder's, likewise; 0: not told yet
 };
 
 enum class Purpose : uint32_t { kSnapshot = 0, kSave = 1, kBest = 2 };  // kBest: a save of the best so far

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/comm/network/testing/local_mesh.h"
 #include "lockstep/comm/testing/conformance.h"
 
@@ -20,6 +21,7 @@ using ::testing::HasSubstr;
 using testing::LocalWorld;
 
 TEST(NetworkCommunicator, Conforms) {
+  LOCKSTEP_LONG_TEST_IF(true);
   for (const int size : {1, 2, 3, 4, 8}) LocalWorld{.size = size}.run(testing::conformance);
 }
 
