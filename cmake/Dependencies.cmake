@@ -6,6 +6,7 @@ find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libdeflate REQUIRED IMPORTED_TARGET libdeflate)
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(libhwy REQUIRED IMPORTED_TARGET libhwy)
 # Kernels are compiled once for each instruction set: AVX-512, AVX2, and SSE2 for machines that have neither.
 target_compile_definitions(PkgConfig::libhwy INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")

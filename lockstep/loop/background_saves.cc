@@ -62,7 +62,8 @@ struct BackgroundSaves::Writer {
     look();
     const int slot = slots->choose().value();
     slots->begin(slot, 0, image.bytes(), image.layout_hash());
-    image.copy_share({}, 1, 0, slots->room(slot).data());
+    const auto sums = image.copy_share({}, 1, 0, slots->room(slot).data());
+    slots->leave_sums(slot, 0, image.file_bytes(), image.most_sums(), sums);
     self.saving.fetch_add(1);  // until the file is written, also where another rank fails meanwhile
     slots->pin(slot, best ? Purpose::kBest : Purpose::kSave);
     slots->end(slot, 0, step);

@@ -275,7 +275,8 @@ void Saver::put_together(Purpose purpose) {
   const int slot = static_cast<int>(told[2 * saver_]);
   const int rank = parts_.world->local_rank();
   slots_->begin(slot, rank, image.bytes(), image.layout_hash());
-  image.copy_share(slices, parts_.world->place().local_size, rank, slots_->room(slot).data());
+  const auto sums = image.copy_share(slices, parts_.world->place().local_size, rank, slots_->room(slot).data());
+  slots_->leave_sums(slot, rank, image.file_bytes(), image.most_sums(), sums);
   if (saves() && purpose != Purpose::kSnapshot) slots_->pin(slot, purpose);
   slots_->end(slot, rank, parts_.state.step);
 }
@@ -292,7 +293,8 @@ void Saver::put_alone(Purpose purpose) {
   const auto slot = slot_for(purpose);
   if (!slot) return;
   slots_->begin(*slot, 0, image.bytes(), image.layout_hash());
-  image.copy_share({}, 1, 0, slots_->room(*slot).data());
+  const auto sums = image.copy_share({}, 1, 0, slots_->room(*slot).data());
+  slots_->leave_sums(*slot, 0, image.file_bytes(), image.most_sums(), sums);
   if (purpose != Purpose::kSnapshot) {
     parts_.world->self().saving.fetch_add(1);  // until the file is written, also where another rank fails meanwhile
     slots_->pin(*slot, purpose);

@@ -1,5 +1,7 @@
 #include "lockstep/checkpoint/files/stream_copy.h"
 
+#include <libdeflate.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -9,6 +11,7 @@ namespace lockstep::checkpoint {
 namespace {
 
 constexpr size_t kLine = 64;  // bytes that a store past the caches should fill together
+constexpr size_t kBlock = 16384;
 
 using Vector = uint64_t __attribute__((vector_size(16)));
 
@@ -28,16 +31,32 @@ void order_stores() {
 #endif
 }
 
-}  // namespace
-
-void stream_copy(char* to, const char* from, size_t bytes) {
+void copy_lines(char* to, const char* from, size_t bytes) {
   const size_t to_line = (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine;
   const size_t head = std::min(bytes, to_line);
   if (head > 0) std::memcpy(to, from, head);
   size_t at = head;
   for (; bytes - at >= kLine; at += kLine) stream_line(to + at, from + at);
   if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
+}
+
+}  // namespace
+
+void stream_copy(char* to, const char* from, size_t bytes) {
+  copy_lines(to, from, bytes);
   order_stores();
+}
+
+// A block is summed, which brings it into the caches, and copied from there.
+uint32_t stream_copy_summed(char* to, const char* from, size_t bytes) {
+  uint32_t crc = 0;
+  for (size_t at = 0; at < bytes; at += kBlock) {
+    const size_t block = std::min(kBlock, bytes - at);
+    crc = libdeflate_crc32(crc, from + at, block);
+    copy_lines(to + at, from + at, block);
+  }
+  order_stores();
+  return crc;
 }
 
 }  // namespace lockstep::checkpoint

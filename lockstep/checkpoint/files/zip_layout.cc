@@ -156,11 +156,12 @@ std::string local_header(const ZipEntry& entry) {
   return header.text(entry.name).text(extra).bytes();
 }
 
-std::string complete_archive(std::span<char> image, const std::function<void()>& on_progress) {
+std::string complete_archive(std::span<char> image, const std::function<void()>& on_progress, const ByteSums& sums) {
   ZipLayout layout;
   while (layout.end() < image.size()) {
     ZipEntry& entry = read_entry(image, layout);
-    entry.crc = checksum({image.data() + entry.content, entry.bytes}, on_progress);
+    const auto known = sums.of(entry.content, entry.bytes);
+    entry.crc = known ? *known : checksum({image.data() + entry.content, entry.bytes}, on_progress);
     std::memcpy(image.data() + entry.header + kCrcAt, &entry.crc, sizeof entry.crc);
   }
   return layout.directory();

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/checkpoint/files/byte_sums.h"
+
 namespace lockstep::checkpoint {
 
 struct ZipEntry {
@@ -43,8 +45,10 @@ class ZipLayout {
 std::string local_header(const ZipEntry& entry);
 
 // Completes an archive in memory, `image`, that has all of its local headers and contents but no checksums: puts these
-// into the headers. Returns the directory, which follows the image in the file. Throws DataError if `image` is not made
-// of such entries, to its last byte. `on_progress` is called each time that some megabytes have been summed up.
-std::string complete_archive(std::span<char> image, const std::function<void()>& on_progress = {});
+// into the headers, from `sums` where it has them. Returns the directory, which follows the image in the file. Throws
+// DataError if `image` is not made of such entries, to its last byte. `on_progress` is called each time that some
+// megabytes have been summed up.
+std::string complete_archive(std::span<char> image, const std::function<void()>& on_progress = {},
+                             const ByteSums& sums = ByteSums({}));
 
 }  // namespace lockstep::checkpoint

@@ -48,6 +48,18 @@ TEST(ZipLayout, ACompletedImageIsWhatTheWriterWrites) {
   EXPECT_EQ(complete_archive(bytes), rest) << "once more";
 }
 
+TEST(ZipLayout, KnownSumsAreTaken) {
+  std::string bytes = image();
+  ZipLayout layout;
+  for (const auto& [name, content] : kContents) layout.add(name, content.size());
+  const ZipEntry& first = layout.entries()[0];
+  complete_archive(bytes, {}, ByteSums({{first.content, first.bytes, 0x12345678}}));
+  EXPECT_NE(bytes.find("\x78\x56\x34\x12", first.header), bytes.npos) << "not read again";
+  std::string other = image();
+  complete_archive(other, {}, ByteSums({{first.content, first.bytes + 1, 0x12345678}}));
+  EXPECT_EQ(other, written().substr(0, other.size())) << "of other bytes";
+}
+
 TEST(ZipLayout, AnImageThatIsNotWholeIsRefused) {
   const std::string whole = image();
   for (size_t bytes = 1; bytes < whole.size(); ++bytes) {

@@ -21,7 +21,17 @@ PtImage::PtImage(const Value& value) : plan_(value), entries_(pt_entries(value, 
   hash_ = hash.value();
 }
 
-void PtImage::copy_share(std::span<const OwnSlice> slices, int ranks, int rank, char* image) const {
+namespace {
+
+// Copies a part of a tensor to its place in the image.
+void copy_part(char* image, uint64_t offset, const char* from, uint64_t bytes, std::vector<ByteSum>& sums) {
+  if (bytes > 0) sums.push_back({offset, bytes, stream_copy_summed(image + offset, from, bytes)});
+}
+
+}  // namespace
+
+std::vector<ByteSum> PtImage::copy_share(std::span<const OwnSlice> slices, int ranks, int rank, char* image) const {
+  std::vector<ByteSum> sums;
   std::vector<ByteRange> together;  // in all ranks' memory
   std::vector<size_t> storage_of;
   for (size_t i = 0; i < plan_.storages().size(); ++i) {
@@ -31,19 +41,20 @@ void PtImage::copy_share(std::span<const OwnSlice> slices, int ranks, int rank, 
   }
   for (const SharePart& part : share_of(together, ranks, rank)) {
     const char* const from = plan_.storages()[storage_of[part.range]].bytes().data();
-    stream_copy(image + together[part.range].offset + part.first, from + part.first, part.bytes);
+    copy_part(image, together[part.range].offset + part.first, from + part.first, part.bytes, sums);
   }
-  copy_slices(slices, image);
-  if (rank != 0) return;
+  copy_slices(slices, image, sums);
+  if (rank != 0) return sums;
   for (size_t i = 0; i < entries_.size(); ++i) {
     const ZipEntry& placed = layout_.entries()[i];
     const std::string header = local_header(placed);
     std::memcpy(image + placed.header, header.data(), header.size());
     std::memcpy(image + placed.content, entries_[i].text.data(), entries_[i].text.size());
   }
+  return sums;
 }
 
-void PtImage::copy_slices(std::span<const OwnSlice> slices, char* image) const {
+void PtImage::copy_slices(std::span<const OwnSlice> slices, char* image, std::vector<ByteSum>& sums) const {
   std::unordered_map<const void*, const OwnSlice*> slice_of;
   for (const OwnSlice& slice : slices) slice_of.emplace(slice.whole.storage().unsafeGetStorageImpl(), &slice);
   for (size_t i = 0; i < plan_.storages().size(); ++i) {
@@ -54,8 +65,8 @@ void PtImage::copy_slices(std::span<const OwnSlice> slices, char* image) const {
     const at::Tensor& own = found->second->own;
     const auto first = static_cast<uint64_t>(found->second->first) * own.element_size();
     if (first + own.nbytes() > storage.size()) throw BugError("a slice is longer than its tensor");
-    stream_copy(image + layout_.entries()[i].content + first, static_cast<const char*>(own.const_data_ptr()),
-                own.nbytes());
+    copy_part(image, layout_.entries()[i].content + first, static_cast<const char*>(own.const_data_ptr()), own.nbytes(),
+              sums);
   }
 }
 

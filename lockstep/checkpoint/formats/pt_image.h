@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/checkpoint/files/byte_sums.h"
 #include "lockstep/checkpoint/files/zip_layout.h"
 #include "lockstep/checkpoint/formats/pt_entries.h"
 #include "lockstep/checkpoint/formats/storage_plan.h"
@@ -34,12 +35,14 @@ class PtImage {
   uint64_t layout_hash() const { return hash_; }
 
   // Copies rank `rank`'s share of the bytes into the image, past the caches: its own slices, and of the tensors that
-  // all `ranks` have an equal part. Rank 0 writes headers and texts besides. Throws BugError if the tree has a tensor
-  // of the device meta of which there is no slice, or one on a GPU.
-  void copy_share(std::span<const OwnSlice> slices, int ranks, int rank, char* image) const;
+  // all `ranks` have an equal part. Rank 0 writes headers and texts besides. Returns the checksums of what it has copied
+  // of tensors, at most most_sums(). Throws BugError if the tree has a tensor of the device meta of which there is no
+  // slice, or one on a GPU.
+  std::vector<ByteSum> copy_share(std::span<const OwnSlice> slices, int ranks, int rank, char* image) const;
+  size_t most_sums() const { return plan_.storages().size(); }
 
  private:
-  void copy_slices(std::span<const OwnSlice> slices, char* image) const;
+  void copy_slices(std::span<const OwnSlice> slices, char* image, std::vector<ByteSum>& sums) const;
 
   StoragePlan plan_;
   std::vector<PtEntry> entries_;

@@ -45,6 +45,7 @@ std::string file_of(const Value& value) {
 // What `ranks` ranks make of it together; the optimizer's tensors are cut into uneven parts.
 std::string filled(const Example& example, int ranks, bool sharded) {
   std::string bytes;
+  std::vector<ByteSum> sums;
   for (int rank = ranks - 1; rank >= 0; --rank) {
     std::vector<OwnSlice> slices;
     at::Tensor moment = example.moment, laid_out = example.laid_out;
@@ -62,11 +63,15 @@ std::string filled(const Example& example, int ranks, bool sharded) {
     const Value tree = example.tree(moment, laid_out);
     const PtImage image(tree);
     bytes.resize(image.bytes(), '#');
-    image.copy_share(slices, ranks, rank, bytes.data());
+    const auto own = image.copy_share(slices, ranks, rank, bytes.data());
+    EXPECT_LE(own.size(), image.most_sums());
+    sums.insert(sums.end(), own.begin(), own.end());
     EXPECT_EQ(image.layout_hash(), PtImage(example.whole()).layout_hash());
     EXPECT_EQ(image.file_bytes(), file_of(example.whole()).size());
   }
-  const std::string rest = complete_archive(bytes);
+  std::string without_sums = bytes;
+  const std::string rest = complete_archive(bytes, {}, ByteSums(std::move(sums)));
+  EXPECT_TRUE(complete_archive(without_sums) == rest) << "the ranks' sums are the bytes'";
   return bytes + rest;
 }
 

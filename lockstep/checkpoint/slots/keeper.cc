@@ -13,6 +13,7 @@
 #include "lockstep/base/no_threads.h"
 #include "lockstep/base/signals_blocked.h"
 #include "lockstep/checkpoint/files/atomic_file.h"
+#include "lockstep/checkpoint/files/byte_sums.h"
 #include "lockstep/checkpoint/files/step_folder.h"
 #include "lockstep/checkpoint/files/zip_layout.h"
 
@@ -92,7 +93,8 @@ struct Keeper::State {
     constexpr size_t kPage = 4096;
     const auto on_progress = [this] { slots->header().progress.fetch_add(1); };
     const std::span<char> room = slots->room(image.slot);
-    const std::string rest = complete_archive(room.first(image.bytes), on_progress);
+    const ByteSums sums(slots->sums_of(image));  // before the directory, which may take their place
+    const std::string rest = complete_archive(room.first(image.bytes), on_progress, sums);
     const size_t bytes = image.bytes + rest.size();
     if (bytes > room.size()) throw BugError("a checkpoint's image of ", human_bytes(bytes), " is too large for a slot");
     std::memcpy(room.data() + image.bytes, rest.data(), rest.size());

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -101,10 +102,37 @@ void Slots::begin(int index, int rank, uint64_t bytes, uint64_t layout_hash) con
   SnapshotHeader::Slot& own = slot(index);
   own.committed.store(0);  // sequentially consistent: before any byte of the image
   own.done[static_cast<size_t>(rank)].store(0);
+  own.sums[static_cast<size_t>(rank)].store(0);
   if (rank == 0) {
     own.file_bytes.store(bytes);
     own.layout_hash.store(layout_hash);
   }
+}
+
+void Slots::leave_sums(int index, int rank, uint64_t file_bytes, size_t most, std::span<const ByteSum> sums) const {
+  SnapshotHeader::Slot& own = slot(index);
+  const uint64_t at = (file_bytes + kPage - 1) / kPage * kPage;
+  const uint64_t first = at + static_cast<uint64_t>(rank) * most * sizeof(ByteSum);
+  if (sums.size() > most || first + sums.size_bytes() > room(index).size()) return;  // the keeper does without
+  std::memcpy(room(index).data() + first, sums.data(), sums.size_bytes());
+  own.sums_at.store(at);
+  own.sums_most.store(most);
+  own.sums[static_cast<size_t>(rank)].store(static_cast<uint32_t>(sums.size()));
+}
+
+std::vector<ByteSum> Slots::sums_of(const Whole& image) const {
+  const SnapshotHeader::Slot& own = slot(image.slot);
+  const uint64_t stride = own.sums_most.load() * sizeof(ByteSum);
+  std::vector<ByteSum> all;
+  for (uint32_t rank = 0; rank < header().ranks.load(); ++rank) {
+    const size_t count = own.sums[rank].load();
+    const size_t before = all.size();
+    if (count == 0) continue;
+    all.resize(before + count);
+    std::memcpy(all.data() + before, room(image.slot).data() + own.sums_at.load() + rank * stride,
+                count * sizeof(ByteSum));
+  }
+  return all;
 }
 
 void Slots::end(int index, int rank, int64_t step) const {

@@ -16,10 +16,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/shared_memory.h"
+#include "lockstep/checkpoint/files/byte_sums.h"
 
 namespace lockstep::checkpoint {
 
@@ -32,6 +34,8 @@ struct SnapshotHeader {
     std::atomic<uint64_t> layout_hash;  // of the image that is being filled: all ranks have the same
     std::atomic<uint32_t> pinned;       // not 0: it waits for the disk, or is being written (Purpose)
     std::array<std::atomic<uint64_t>, kMaxLocalRanks> done;  // by local rank: the steps done + 1
+    std::atomic<uint64_t> sums_at, sums_most;                // where checksums lie behind the image, and how many a rank
+    std::array<std::atomic<uint32_t>, kMaxLocalRanks> sums;  // by local rank: how many there are
   };
 
   std::atomic<uint64_t> magic;
@@ -87,6 +91,9 @@ class Slots {
   std::optional<int> choose() const;
   // Announces this rank's filling of the slot. `bytes` and `layout_hash` are the image's.
   void begin(int slot, int rank, uint64_t bytes, uint64_t layout_hash) const;
+  // Leaves the checksums of this rank's share with the image, before end(), so that the keeper need not read it for
+  // them. `file_bytes` and `most`, the most checksums of a rank, are the same on all ranks.
+  void leave_sums(int slot, int rank, uint64_t file_bytes, size_t most, std::span<const ByteSum> sums) const;
   // Publishes that this rank has copied its share; commits the slot if it is the last one.
   void end(int slot, int rank, int64_t step) const;
   // Asks the keeper to save the slot as soon as it is committed. For the rank that has chosen it.
@@ -100,6 +107,8 @@ class Slots {
     uint64_t bytes = 0;
     Purpose purpose = Purpose::kSnapshot;
   };
+  // The checksums that the ranks have left with an image that is whole.
+  std::vector<ByteSum> sums_of(const Whole& image) const;
   // The newest image that is whole; nothing if none is.
   std::optional<Whole> newest() const;
   // The oldest of those that are pinned and whole.

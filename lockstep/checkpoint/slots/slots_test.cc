@@ -101,6 +101,23 @@ TEST(Slots, OtherRanksBeginAnew) {
   EXPECT_EQ(of.slots.header().ranks.load(), 1U);
 }
 
+TEST(Slots, KeepTheSumsOfOneFilling) {
+  const TwoRanks of;
+  const auto fill = [&](int64_t step, uint32_t crc) {
+    for (const int rank : {0, 1}) {
+      of.slots.begin(0, rank, 1000, 1);
+      const std::vector<ByteSum> sums(static_cast<size_t>(rank + 1), {.offset = 64, .bytes = 9, .crc = crc});
+      if (crc != 0) of.slots.leave_sums(0, rank, 1100, 2, sums);
+    }
+    for (const int rank : {0, 1}) of.slots.end(0, rank, step);
+    return of.slots.sums_of(of.slots.newest().value());
+  };
+  const auto sums = fill(3, 77);
+  ASSERT_EQ(sums.size(), 3U);
+  for (const ByteSum& each : sums) EXPECT_TRUE(each.offset == 64 && each.bytes == 9 && each.crc == 77);
+  EXPECT_TRUE(fill(4, 0).empty()) << "an earlier filling's";
+}
+
 TEST(Slots, AreFoundByTheEnvironment) {
   const Descriptor memory = Slots::create(3);
   setenv(Slots::kVariable, std::to_string(memory.get()).c_str(), 1);
