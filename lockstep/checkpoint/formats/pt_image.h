@@ -35,9 +35,9 @@ class PtImage {
   uint64_t layout_hash() const { return hash_; }
 
   // Copies rank `rank`'s share of the bytes into the image, past the caches: its own slices, and of the tensors that
-  // all `ranks` have an equal part. Rank 0 writes headers and texts besides. Returns the checksums of what it has copied
-  // of tensors, at most most_sums(). Throws BugError if the tree has a tensor of the device meta of which there is no
-  // slice, or one on a GPU.
+  // all `ranks` have an equal part. Rank 0 writes headers and texts besides. Returns the checksums of what it has
+  // copied of tensors, at most most_sums(). Throws BugError if the tree has a tensor of the device meta of which there
+  // is no slice, or one on a GPU.
   std::vector<ByteSum> copy_share(std::span<const OwnSlice> slices, int ranks, int rank, char* image) const;
   size_t most_sums() const { return plan_.storages().size(); }
 

@@ -34,7 +34,7 @@ struct SnapshotHeader {
     std::atomic<uint64_t> layout_hash;  // of the image that is being filled: all ranks have the same
     std::atomic<uint32_t> pinned;       // not 0: it waits for the disk, or is being written (Purpose)
     std::array<std::atomic<uint64_t>, kMaxLocalRanks> done;  // by local rank: the steps done + 1
-    std::atomic<uint64_t> sums_at, sums_most;                // where checksums lie behind the image, and how many a rank
+    std::atomic<uint64_t> sums_at, sums_most;  // where checksums lie behind the image, and how many a rank
     std::array<std::atomic<uint32_t>, kMaxLocalRanks> sums;  // by local rank: how many there are
   };
 
