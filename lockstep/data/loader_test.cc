@@ -249,7 +249,9 @@ TEST(Loader, ReadsAheadForAllWorkersWhereBatchesAreSmall) {
   Loader loader(set, sampler(5000), {.last_lane = 4, .workers = 32, .prefetch = 1});
   const Deadline late(std::chrono::seconds(10));
   while (read < 22 * 3 + 1 && !late.passed()) std::this_thread::yield();
-  EXPECT_EQ(read, 22 * 3 + 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_GE(read, 22 * 3 + 1);
+  EXPECT_LE(read, 22 * 3 + 22) << "each worker's first twice, where no other had read one yet";
 }
 
 TEST(Loader, DataThatDecodesHasItsShareOfTheCores) {
