@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/data/read_batch.h"
 
 namespace lockstep::recipes {
@@ -36,6 +37,7 @@ TEST(Imagenet, JoinsDataModelAndLoss) {
 }
 
 TEST(Imagenet, EachArchHasItsOwnNetworkAndWeightDecay) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const std::map<Arch, size_t> tensors = {
       {Arch::kResnet18, 62},      {Arch::kResnet34, 110},  {Arch::kResnet50, 161},
       {Arch::kResnet101, 314},    {Arch::kResnet152, 467}, {Arch::kMobilenetV2, 158},

@@ -66,6 +66,7 @@ TEST(Masks, AnImageWithoutOneIsNamed) {
 
 // What a start has found lies in the run's folder, of files that changed long enough ago to be told from others.
 TEST(Masks, AreScannedAgainByAResumeOnlyWhereTheyChanged) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const TempDir dir;
   write_image_and_mask_folders(dir / "pairs", 6);
   std::this_thread::sleep_for(std::chrono::milliseconds(2100));

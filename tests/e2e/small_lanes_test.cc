@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/long_test.h"
 #include "pictures.h"
 #include "runs.h"
 
@@ -42,6 +43,7 @@ TEST_F(SmallLanes, AreRefusedBeforeTheRunWhereBatchNormNeedsMore) {
 }
 
 TEST_F(SmallLanes, AreNoObstacleWhereTheyDoNotCome) {
+  LOCKSTEP_LONG_TEST_IF(true);
   EXPECT_EQ(train({"--drop-last", "--steps", "2"}).exit_code, 0);
   EXPECT_EQ(train({"--steps", "1"}, "one").exit_code, 0);
   const auto larger = train({"--steps", "2"}, "larger", "64");

@@ -82,6 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Killed, ::testing::Values(1, 2, 4));
 class Survival : public Killed {};
 
 TEST_F(Survival, WithoutACheckpointTheRunBeginsAnew) {
+  LOCKSTEP_LONG_TEST_IF(true);
   Program program(lockstep_command(surviving(run_, 2, {"--snapshot-every", "0"})));
   ASSERT_TRUE(has_done(run_, 5)) << program.err();
   signal_to(worker_of(program, 0), SIGSEGV);

@@ -18,6 +18,7 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/hash.h"
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
@@ -91,6 +92,7 @@ RANK_PROGRAM(amp_loop) {
 }
 
 TEST(AmpLoop, AnyOptimizerHasTheSameBitsOnAnyNumberOfRanks) {
+  LOCKSTEP_LONG_TEST_IF(true);
   for (const char* kind : {"libtorch", "ours", "sharded"}) {
     for (const char* precision : {"O1 half", "O2 half", "O3 bfloat"}) {
       std::string expected;
