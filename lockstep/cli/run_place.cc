@@ -2,13 +2,20 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/launch/launched_job.h"
 #include "lockstep/launch/resumed.h"
+#include "lockstep/launch/unique_id.h"
+#include "lockstep/train/folder/run_folder.h"
+#include "lockstep/train/folder/text_file.h"
 #include "lockstep/world/once.h"
 
 namespace lockstep::cli {
@@ -45,12 +52,13 @@ struct Found {
   bool anew = false;   // no earlier start has begun the run; on all ranks
 };
 
-// What a leader has found.
-constexpr const char *kNothing = "", *kBegins = "begins", *kResumes = "resumes", *kEarlier = "earlier";
+// What a leader has found: an earlier start that has saved a checkpoint, what the line resumes, an earlier start.
+constexpr const char *kNothing = "", *kSaved = "saved", *kResumes = "resumes", *kEarlier = "earlier",
+                     *kBegins = "begins";
 
-// The first that has an earlier start, or else what is to be resumed.
+// The first of those that have found most: a start that has saved nothing must not begin anew what others have.
 int choose_decider(const std::vector<std::string>& findings) {
-  for (const char* wanted : {kEarlier, kResumes}) {
+  for (const char* wanted : {kSaved, kResumes, kEarlier}) {
     const auto found = std::find(findings.begin(), findings.end(), wanted);
     if (found != findings.end()) return static_cast<int>(found - findings.begin());
   }
@@ -68,7 +76,9 @@ Found find(World& world, const std::vector<int>& leaders, const train::TrainOpti
       const launch::Start start = launch::find_start(asked, kRuns, jobs);
       found.done = launch::find_done(start);
       if (asked.resume && found.done.empty()) found.config = launch::find_resumed_config(asked, start);
-      finding = !start.earlier.empty() ? kEarlier : asked.resume ? kResumes : kBegins;
+      const bool saved = !start.earlier.empty() && train::holds_checkpoint(start.earlier);
+      finding = saved ? kSaved : asked.resume ? kResumes : !start.earlier.empty() ? kEarlier : kBegins;
+      found.anew = start.earlier.empty();
     } catch (const Error&) {
       if (leaders.size() == 1) throw;
       failed = std::current_exception();  // what this node lacks another may have
@@ -80,7 +90,7 @@ Found find(World& world, const std::vector<int>& leaders, const train::TrainOpti
     if (failed && found.decider == world.rank()) std::rethrow_exception(failed);
   });
   found.done = comm::text_of_rank(world.communicator(), found.decider, found.done);
-  found.anew = findings[static_cast<size_t>(found.decider)] != kEarlier;
+  found.anew = !comm::text_of_rank(world.communicator(), found.decider, found.anew ? "anew" : "").empty();
   return found;
 }
 
@@ -96,26 +106,37 @@ void check_seen_by_rank_0(World& world, const train::TrainOptions& asked, const 
   });
 }
 
+// A mark that who sees the decider's disk sees. Removed with this object.
+class Mark {
+ public:
+  explicit Mark(std::string path) : path_(std::move(path)) { train::write_text(path_, ""); }
+  ~Mark() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+
+ private:
+  std::string path_;
+};
+
 // Prepares the run's folder on the disks of the other leaders, which is the decider's `out`. Returns the ranks that
 // have a folder of their own. A collective.
-std::vector<int> take_others(World& world, const std::vector<int>& leaders, int decider, const std::string& out,
+std::vector<int> take_others(World& world, const std::vector<int>& leaders, int decider, launch::OtherFolder other,
                              const launch::Start& start, Folder& folder) {
-  std::string id, owner_host, owner_pid;
-  if (world.rank() == decider) {
-    id = folder.of_launcher->id();
-    const train::LockOwner owner = train::owner_of(out);
-    owner_host = owner.host;
-    owner_pid = cat(owner.pid);
-  }
-  for (std::string* text : {&id, &owner_host, &owner_pid}) {
+  std::optional<Mark> mark;
+  once(world, std::vector{decider}, [&] {
+    other.id = folder.of_launcher->id();
+    other.mark = cat("start-", launch::unique_id());
+    mark.emplace(cat(other.path, '/', other.mark));
+  });
+  for (std::string* text : {&other.id, &other.mark}) {
     *text = comm::text_of_rank(world.communicator(), decider, *text);
   }
   std::vector<int> others = leaders;
   std::erase(others, decider);
-  once(world, others, [&] {
-    const train::LockOwner owner{.held = true, .pid = std::stoi(owner_pid), .host = owner_host};
-    folder.of_launcher = launch::RunDirectory::prepare_other(out, id, owner, start);
-  });
+  once(world, others, [&] { folder.of_launcher = launch::RunDirectory::prepare_other(other, start); });
   const auto have = comm::gather_texts(world.communicator(), folder.of_launcher ? "saves" : "");
   std::vector<int> savers;
   for (int rank = 0; rank < world.size(); ++rank) {
@@ -127,8 +148,7 @@ std::vector<int> take_others(World& world, const std::vector<int>& leaders, int 
 }  // namespace
 
 Folder take_folder(World& world, TrainLine& line, const Logger& log, const std::function<bool()>& stop_asked) {
-  Folder folder{
-      .of_front = train::RunLock::inherited(line.options().out), .of_launcher = {}, .savers = {0}, .done = {}};
+  Folder folder{.of_front = train::RunLock::inherited(line.options().out), .of_launcher = {}, .disks = {}, .done = {}};
   if (folder.of_front) return folder;
   const auto jobs = jobs_of(world);
   const std::vector<int> leaders = leaders_of(world, line.options());
@@ -138,7 +158,7 @@ Folder take_folder(World& world, TrainLine& line, const Logger& log, const std::
   if (leaders.size() == 1) check_seen_by_rank_0(world, line.options(), jobs, found.anew);
   line.agree(world, found.decider, found.config);
   launch::Start start;
-  std::string out, resume;
+  std::string out, resume, in_place;
   once(world, std::vector{found.decider}, [&] {
     start = launch::find_start(line.options(), kRuns, jobs);
     start.say = [&log](const std::string& text) { log.warning(text); };
@@ -146,16 +166,26 @@ Folder take_folder(World& world, TrainLine& line, const Logger& log, const std::
     folder.of_launcher = launch::RunDirectory::prepare(line.options(), start);
     out = folder.of_launcher->path();
     resume = folder.of_launcher->resume().value_or("");
+    if (resume.empty()) return;
+    const std::string from = is_folder(resume) ? resume : train::run_of(resume);
+    in_place = !from.empty() && train::same_place(from, out) ? "yes" : "";
   });
-  for (std::string* text : {&out, &resume}) *text = comm::text_of_rank(world.communicator(), found.decider, *text);
+  for (std::string* text : {&out, &resume, &in_place}) {
+    *text = comm::text_of_rank(world.communicator(), found.decider, *text);
+  }
+  folder.disks.sources = {found.decider};
   if (leaders.size() > 1) {
     start.jobs = jobs;
+    start.say = [&log](const std::string& text) { log.warning(text); };
+    start.stop_asked = stop_asked;
     try {
-      folder.savers = take_others(world, leaders, found.decider, out, start, folder);
+      const launch::OtherFolder other{.path = out, .id = {}, .mark = {}, .goes_on = !in_place.empty()};
+      folder.disks.savers = take_others(world, leaders, found.decider, other, start, folder);
     } catch (const Error&) {
       if (folder.of_launcher) folder.of_launcher->discard_if_unused();
       throw;
     }
+    if (!in_place.empty()) folder.disks.sources = folder.disks.savers;
   }
   if (folder.of_launcher) folder.of_launcher->warn(log);
   launch::go_on(line.options(), out, resume.empty() ? std::nullopt : std::optional(resume));

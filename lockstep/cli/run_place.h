@@ -5,12 +5,12 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "lockstep/base/log.h"
 #include "lockstep/cli/train_line.h"
 #include "lockstep/launch/run_directory.h"
 #include "lockstep/train/folder/run_lock.h"
+#include "lockstep/train/run_disks.h"
 #include "lockstep/world/world.h"
 
 namespace lockstep::cli {
@@ -19,7 +19,7 @@ namespace lockstep::cli {
 struct Folder {
   std::optional<train::RunLock> of_front;           // lockstep's front has prepared it
   std::optional<launch::RunDirectory> of_launcher;  // this rank has, where another launcher started the ranks
-  std::vector<int> savers = {0};                    // the ranks that have prepared one
+  train::RunDisks disks = {};                       // where one is, and where the run that goes on is
   std::string done;                                 // why there is nothing to do, and no folder; on all ranks
 };
 

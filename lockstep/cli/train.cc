@@ -52,7 +52,7 @@ void watch_signals() {
 train::Parts set_up(const train::TrainOptions& options, std::shared_ptr<train::Recipe> recipe,
                     std::shared_ptr<World> world, Folder& folder) {
   try {
-    return train::set_up(options, std::move(recipe), std::move(world), folder.savers);
+    return train::set_up(options, std::move(recipe), std::move(world), folder.disks);
   } catch (const Error&) {
     if (folder.of_launcher) folder.of_launcher->discard_if_unused();
     throw;

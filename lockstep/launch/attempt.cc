@@ -64,7 +64,7 @@ void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals)
     end_grace();
     watch();
   }
-  if (slots_ != nullptr && failure_.begun()) slots_->hold_folder();
+  if (slots_ != nullptr && failure_.begun() && !must_not_write_) slots_->hold_folder();
   await_saves(signals);
   save_snapshot(signals);
   group_->finish(failure_.begun() || stop_.request.asked() ? 0 : kPatienceMs);
@@ -220,8 +220,9 @@ void Attempt::tell_of_first_step() {
 int Attempt::wait_ms() const {
   const int64_t now_ns = monotonic_ns();
   const int signal_ms = failure_.wait_ms(now_ns);
-  constexpr int kAskMs = 100;  // whether ranks must end from outside
-  const int look_ms = spec_.must_end ? kAskMs : ProgressWatch::kLookMs;
+  constexpr int kAskMs = 100;  // whether ranks must end from outside, or have told their folder
+  const bool asks = spec_.must_end || (slots_ != nullptr && slots_->awaits_folder());
+  const int look_ms = asks ? kAskMs : ProgressWatch::kLookMs;
   const int least = signal_ms < 0 ? look_ms : std::min(signal_ms, look_ms);
   if (spec_.grace_ns == 0 || stop_.first_ns == 0 || stop_.out_of_grace) return least;
   const auto left = static_cast<int>(std::max<int64_t>(0, (stop_.first_ns + spec_.grace_ns - now_ns) / 1'000'000 + 1));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,6 +37,9 @@ class KeptSlots {
   // while they run.
   void watch_folder();
 
+  // Whether the ranks may tell a folder yet, and wait to hear that it is seen.
+  bool awaits_folder() const { return is_told_ && header().seen.load() == checkpoint::SnapshotHeader::Seen::kNotYet; }
+
   // Takes the lock of a folder that the ranks have told, once all of them are gone: until the next begin_attempt() no
   // other run begins there. Where another has already, what is written from here on fails.
   void hold_folder();
@@ -48,6 +52,7 @@ class KeptSlots {
   const bool is_told_;  // the folder, by the ranks
   std::mutex mutex_;    // guards those below, up to the lock
   std::string watched_;
+  uint64_t device_ = 0, inode_ = 0;          // of watched_, as the ranks see it
   std::optional<train::FolderWatch> watch_;  // of watched_
   std::string refused_;                      // why the lock could not be taken
   std::optional<train::RunLock> lock_;

@@ -156,10 +156,9 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const Sta
   return run;
 }
 
-std::optional<RunDirectory> RunDirectory::prepare_other(const std::string& path, const std::string& id,
-                                                        const train::LockOwner& owner, const Start& start) {
-  const train::LockOwner here = train::owner_of(path);
-  if (here.held && here == owner) return std::nullopt;
+std::optional<RunDirectory> RunDirectory::prepare_other(const OtherFolder& other, const Start& start) {
+  const std::string& path = other.path;
+  if (is_there(path + "/" + other.mark)) return std::nullopt;
   RunDirectory run;
   run.path_ = path;
   const std::string option = cat("--out ", path);
@@ -168,13 +167,19 @@ std::optional<RunDirectory> RunDirectory::prepare_other(const std::string& path,
     run.take_lock(start, option);
     run.earlier_ = run.lock_->commands();
     const train::RunFiles files{path};
-    if (train::holds_checkpoint(path) && train::read_text(files.run_id()) != id) {
+    const bool same_run = train::read_text(files.run_id()) == other.id;
+    if (train::holds_run(path) && !same_run) {
       throw ConfigError(option, ": on the disk of ", host_name(),
                         " it holds another run; move that away, or choose another --out");
     }
+    if (train::holds_checkpoint(path) && !other.goes_on) {
+      throw ConfigError(option, ": the disk of ", host_name(),
+                        " has checkpoints of this run, and it begins anew here; ", "go on with them by --resume ", path,
+                        ", or choose another --out");
+    }
     for (const auto& folder : {files.checkpoints(), files.logs(), files.errors()}) run.make_folders(folder);
     prove_writable(path);
-    train::write_text(files.run_id(), id);
+    train::write_text(files.run_id(), other.id);
     run.lock_->set_commands(with_own(run.earlier_, start.jobs));
   } catch (const Error&) {
     run.discard_if_unused();

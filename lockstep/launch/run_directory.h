@@ -13,6 +13,14 @@
 
 namespace lockstep::launch {
 
+// A run's folder on another node's disk.
+struct OtherFolder {
+  std::string path;      // the same on all nodes
+  std::string id;        // the run's (RunDirectory::id())
+  std::string mark;      // the name of a file that lies in it now, and that no other folder has
+  bool goes_on = false;  // the run goes on in it
+};
+
 // The owner of the folder: no other run can have it before this object and all copies of its lock's descriptor are
 // gone.
 class RunDirectory {
@@ -31,12 +39,11 @@ class RunDirectory {
   // something to do: find_done() says nothing. Throws ConfigError or IoError, and then leaves nothing behind.
   static RunDirectory prepare(const train::TrainOptions& options, const Start& start);
 
-  // The folder on this node's disk of a run that another node's rank has prepared at `path` there, for --save-on node:
-  // created if it is not there, with its lock. `id` is the run's (id()). A folder with a checkpoint of another run is
-  // refused. Nothing if both nodes see one folder, which `owner` has locked. Throws ConfigError or IoError, and then
-  // leaves nothing behind.
-  static std::optional<RunDirectory> prepare_other(const std::string& path, const std::string& id,
-                                                   const train::LockOwner& owner, const Start& start);
+  // Prepares this node's folder of a run that another node's rank has prepared, for --save-on node: created if it is
+  // not there, with its lock. A folder that holds another run is refused, and so is one with checkpoints of this run
+  // where it begins. Nothing if both nodes see one folder. Throws ConfigError or IoError, and then leaves nothing
+  // behind.
+  static std::optional<RunDirectory> prepare_other(const OtherFolder& other, const Start& start);
 
   const std::string& path() const { return path_; }
   // What tells the run's folders on several nodes from other runs' of the same path. Writes it if there is none.

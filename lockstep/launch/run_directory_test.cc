@@ -298,8 +298,8 @@ TEST_F(RunDirectoryTest, AResumedRunsFileIsFound) {
 // The folder of another node's rank, which has begun the run `id` there.
 class OtherNodesFolder : public RunDirectoryTest {
  protected:
-  std::optional<RunDirectory> prepare_other(const std::string& id, const train::LockOwner& owner = {}) {
-    return RunDirectory::prepare_other(run_, id, owner, {});
+  std::optional<RunDirectory> prepare_other(const std::string& id, bool goes_on = true) {
+    return RunDirectory::prepare_other({.path = run_, .id = id, .mark = "start-1", .goes_on = goes_on}, {});
   }
   std::string run_ = root_ + "/a";
 };
@@ -320,14 +320,22 @@ TEST_F(OtherNodesFolder, GoesOnWithItsOwnRunAlone) {
   EXPECT_THROW(prepare_other("7f"), ConfigError);
   EXPECT_TRUE(fs::exists(run_ + "/checkpoints/step-000400.pt"));
   EXPECT_FALSE(train::owner_of(run_).held);
+  EXPECT_THROW(prepare_other("80", /*goes_on=*/false), ConfigError) << "it would be begun anew";
+  EXPECT_TRUE(fs::exists(run_ + "/checkpoints/step-000400.pt"));
   EXPECT_TRUE(prepare_other("80"));
+}
+
+TEST_F(OtherNodesFolder, ThatHasAnothersResultsIsLeftAlone) {
+  touch(run_ + "/metrics.jsonl");
+  EXPECT_THROW(prepare_other("7f"), ConfigError);
+  EXPECT_FALSE(fs::exists(run_ + "/run-id"));
 }
 
 TEST_F(OtherNodesFolder, IsLeftToTheProcessThatHasItOnADiskThatBothSee) {
   options_.out = run_;
   const RunDirectory first = prepare();
-  const train::LockOwner owner = train::owner_of(run_);
-  EXPECT_FALSE(prepare_other(first.id(), owner));
+  touch(run_ + "/start-1");
+  EXPECT_FALSE(prepare_other(first.id()));
   EXPECT_EQ(first.id(), first.id());
 }
 

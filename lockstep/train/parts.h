@@ -3,7 +3,6 @@
 
 #include <c10/core/Device.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "lockstep/train/options/train_options.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/recipe.h"
+#include "lockstep/train/run_disks.h"
 #include "lockstep/train/training_state.h"
 #include "lockstep/world/world.h"
 
@@ -46,7 +46,7 @@ struct Parts {
   TrainingState state;
   bool is_done = false;  // the run has ended at its step, with the results in final.json: a resume has nothing to do
   RunFiles files;
-  std::vector<int> savers = {0};       // the ranks that have a folder of the run, and save there
+  RunDisks disks;
   std::string program = "lockstep";    // how the user calls it
   std::string resume_command;          // the command line that goes on with this run
   std::string resumed_from;            // empty: a fresh run
@@ -58,7 +58,7 @@ struct Parts {
   std::vector<std::string> warnings;   // for people: checkpoints that could not be read
 
   // Whether this rank is one of the savers.
-  bool saves() const { return std::find(savers.begin(), savers.end(), world->rank()) != savers.end(); }
+  bool saves() const { return RunDisks::has(disks.savers, world->rank()); }
   // Whether --early-stop ends the run: the metric has not become better for so many evaluations.
   bool stops_early() const { return options.early_stop > 0 && state.since_best >= options.early_stop; }
 };

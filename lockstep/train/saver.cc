@@ -1,11 +1,13 @@
 #include "lockstep/train/saver.h"
 
 #include <ATen/ops/empty.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/comm/text_exchange.h"
@@ -33,8 +35,7 @@ Saver::Saver(const Parts& parts, Reporter& reporter, const Logger& log)
   if (mode_ == Mode::kTogether && fills()) {
     slots_ = checkpoint::Slots::inherited();
     failed_ = slots_->header().failed.load();  // those of an earlier attempt are told already
-    const std::string folder = std::filesystem::absolute(parts.files.checkpoints()).lexically_normal();
-    if (saves()) slots_->tell_folder(folder, parts.options.keep);
+    if (saves()) take_slots();
   }
   if (mode_ == Mode::kOwnThread && saves()) {
     const Descriptor memory = checkpoint::Slots::create(1);
@@ -66,7 +67,7 @@ Saver::Mode Saver::choose_mode_of_nodes() {
   const auto slots = checkpoint::Slots::inherited();
   const std::string launcher = slots ? cat(slots->header().id.load()) : "";  // of this node
   const auto launchers = comm::gather_texts(parts_.world->communicator(), launcher);
-  for (const int saver : parts_.savers) {
+  for (const int saver : parts_.disks.savers) {
     if (!launcher.empty() && launchers[static_cast<size_t>(saver)] == launcher) saver_ = saver;
   }
   const bool can = fills() ? may_fill_slots() : !saves();
@@ -80,6 +81,28 @@ bool Saver::may_fill_slots() const {
   const auto slots = checkpoint::Slots::inherited();
   const auto ranks = static_cast<uint32_t>(parts_.world->place().local_size);
   return slots && slots->header().kept.load() != 0 && slots->header().ranks.load() == ranks && parts_.device.is_cpu();
+}
+
+// What another program of this launcher's command has left there is none of this run's. The ranks of this node fill a
+// slot after prepare()'s collective.
+void Saver::take_slots() {
+  wait_for_disk([this] { return !any_pinned(); });
+  slots_->begin_anew(parts_.world->place().local_size);
+  const std::string folder = std::filesystem::absolute(parts_.files.checkpoints()).lexically_normal();
+  slots_->tell_folder(folder, parts_.options.keep);
+}
+
+// Whether the launcher writes to the folder that this rank has told: it may see another disk at that path.
+bool Saver::launcher_sees_folder() {
+  using Seen = checkpoint::SnapshotHeader::Seen;
+  constexpr double kPatience = 2;  // seconds
+  if (mode_ != Mode::kTogether) return true;
+  const auto is_known = [this] { return slots_->header().seen.load() != Seen::kNotYet; };
+  for (const Stopwatch watch; !is_known() && watch.seconds() < kPatience;) usleep(1000);
+  if (slots_->header().seen.load() == Seen::kYes) return true;
+  log_.warning("checkpoints are waited for: the launcher does not see ", parts_.files.checkpoints(),
+               " as this rank does");
+  return false;
 }
 
 // Whether it holds on all ranks. A collective.
@@ -106,7 +129,7 @@ void Saver::prepare() {
   if (mode_ == Mode::kWaited || (mode_ == Mode::kOwnThread && parts_.world->size() > 1)) return;
   std::vector<checkpoint::OwnSlice> slices;
   const uint64_t bytes = checkpoint::PtImage(own_state(slices)).file_bytes();
-  if (!all(!saves() || checkpoint::Slots::have_room(bytes, log_))) {
+  if (!all(!saves() || (launcher_sees_folder() && checkpoint::Slots::have_room(bytes, log_)))) {
     mode_ = Mode::kWaited;
     return;
   }
@@ -215,7 +238,8 @@ void Saver::look() {
 BestSaves Saver::best_saves() {
   const at::Tensor told = at::empty({2}, at::kLong);
   auto* steps = told.mutable_data_ptr<int64_t>();
-  if (leads()) {
+  const int first = parts_.disks.savers.front();
+  if (parts_.world->rank() == first) {
     BestSaves newest = waited_best_;
     if (slots_) {
       // In this order: a best that is saved meanwhile must not be taken for one before the lost one.
@@ -225,7 +249,7 @@ BestSaves Saver::best_saves() {
     steps[0] = newest.saved;
     steps[1] = newest.lost;
   }
-  parts_.world->communicator().broadcast(told, 0);
+  parts_.world->communicator().broadcast(told, first);
   return {steps[0], steps[1]};
 }
 

@@ -65,6 +65,8 @@ class Saver {
   Mode choose_mode();
   Mode choose_mode_of_nodes();
   bool may_fill_slots() const;
+  void take_slots();
+  bool launcher_sees_folder();
   bool all(bool own) const;
   int64_t snapshot_every() const;
   bool leads() const { return parts_.world->rank() == 0; }

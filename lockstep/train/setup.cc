@@ -64,7 +64,7 @@ struct Begun {
   TrainOptions options;
   std::shared_ptr<Recipe> recipe;
   std::shared_ptr<World> world;
-  std::vector<int> savers;
+  RunDisks disks;
   std::optional<ResumedCheckpoint> resumed;
   int lanes = 1;
   int threads = 1;
@@ -79,9 +79,9 @@ void check_skip_bad(const ResumedCheckpoint& resumed, int64_t most) {
 }
 
 Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world,
-            std::vector<int> savers) {
-  Begun run{options, std::move(recipe), std::move(world), std::move(savers), std::nullopt};
-  if (options.resume) run.resumed = read_resumed(*options.resume, *run.world, run.savers, options.out);
+            const RunDisks& disks) {
+  Begun run{options, std::move(recipe), std::move(world), disks, std::nullopt};
+  if (options.resume) run.resumed = read_resumed(*options.resume, *run.world, run.disks, options.out);
   if (run.resumed) check_skip_bad(*run.resumed, options.data.skip_bad);
   const auto recorded = [&run](const char* name) { return static_cast<int>(run.resumed->state.origin.number(name)); };
   const parallel::ParallelOptions& asked = options.parallel;
@@ -272,7 +272,9 @@ Optimized make_optimizer(Weighted run) {
   std::string sharding;
   if (shards(run.options, *whole, *run.world)) {
     auto sharded = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), run.world->communicator());
-    sharded->gather_on(run.savers);
+    std::vector<int> gathers = run.disks.savers;
+    if (gathers.front() != 0) gathers.insert(gathers.begin(), 0);  // which tells the weights' hash
+    sharded->gather_on(std::move(gathers));
     sharding = cat(sharded->shares_weights() ? "state and weights shared by " : "state sharded over ",
                    run.world->size(), " ranks");
     optimizer = std::move(sharded);
@@ -307,7 +309,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .device_text = std::move(run.device_text),
               .state = std::move(run.state),
               .files = {},
-              .savers = std::move(run.savers),
+              .disks = std::move(run.disks),
               .changes = std::move(run.changes),
               .loaded = std::move(run.loaded)};
   parts.files.folder = parts.options.out;
@@ -383,8 +385,8 @@ void set_memory_format(torch::nn::Module& module, bool channels_last) {
 }
 
 Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world,
-             std::vector<int> savers) {
-  Fed fed = open_data(begin(options, std::move(recipe), std::move(world), std::move(savers)));
+             const RunDisks& disks) {
+  Fed fed = open_data(begin(options, std::move(recipe), std::move(world), disks));
   Built built = build_model(plan_run(std::move(fed)));
   Optimized run = make_optimizer(load_start(std::move(built)));
   const std::optional<ResumedCheckpoint> from = std::exchange(run.resumed, std::nullopt);

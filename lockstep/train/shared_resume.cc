@@ -56,7 +56,7 @@ std::string hash_of(const File& file) {
   return hex(hash.value());
 }
 
-// What a saver would resume from.
+// What a source would resume from.
 struct Candidate {
   int64_t step = -1;  // none
   std::string file;
@@ -119,14 +119,10 @@ Descriptor send(World& world, int owner, const File& file, bool lacks) {
   return memory;
 }
 
-bool is_saver(const World& world, const std::vector<int>& savers) {
-  return std::find(savers.begin(), savers.end(), world.rank()) != savers.end();
-}
-
 class SharedResume {
  public:
-  SharedResume(const std::string& resume, World& world, const std::vector<int>& savers, const std::string& out)
-      : resume_(resume), world_(world), savers_(savers), out_(out) {}
+  SharedResume(const std::string& resume, World& world, const RunDisks& disks, const std::string& out)
+      : resume_(resume), world_(world), disks_(disks), out_(out) {}
 
   // Nothing if the file that was chosen is gone, where all see one disk.
   std::optional<ResumedCheckpoint> read() {
@@ -147,9 +143,9 @@ class SharedResume {
  private:
   bool spans_nodes() const { return world_.place().local_size != world_.size(); }
 
-  // Each saver reads what it has, while the others wait.
+  // Each source reads what it has, while the others wait.
   void propose() {
-    once(world_, savers_, [this] {
+    once(world_, disks_.sources, [this] {
       try {
         read_ = read_resumed(resume_);
         file_ = open_file(read_->file);
@@ -160,14 +156,14 @@ class SharedResume {
       }
     });
     // Its own error, as it is: the others find it gone.
-    if (failed_ && savers_.size() == 1) std::rethrow_exception(failed_);
+    if (failed_ && disks_.sources.size() == 1) std::rethrow_exception(failed_);
   }
 
   [[noreturn]] void refuse() {
     together(world_.communicator(), [this] {
-      if (failed_ && world_.rank() == savers_.front()) std::rethrow_exception(failed_);
+      if (failed_ && world_.rank() == disks_.sources.front()) std::rethrow_exception(failed_);
     });
-    throw BugError("no saver has a checkpoint, nor an error");
+    throw BugError("no source has a checkpoint, nor an error");
   }
 
   std::optional<ResumedCheckpoint> send_to_others(int owner) {
@@ -199,7 +195,7 @@ class SharedResume {
   void take(const Candidate& chosen, Descriptor memory) {
     auto damaged = read_ ? std::move(read_->damaged) : std::vector<checkpoint::CheckpointStore::Damaged>{};
     const std::string received = cat("/proc/self/fd/", memory.get());
-    const bool keeps = chosen.in_place && is_saver(world_, savers_);
+    const bool keeps = chosen.in_place && RunDisks::has(disks_.savers, world_.rank());
     constexpr int kKeepAll = 0;
     const std::string file =
         keeps ? checkpoint::StepFolder(RunFiles{out_}.checkpoints(), kKeepAll).adopt(chosen.step, received) : received;
@@ -212,7 +208,7 @@ class SharedResume {
 
   const std::string& resume_;
   World& world_;
-  const std::vector<int>& savers_;
+  const RunDisks& disks_;
   const std::string& out_;
   Candidate own_;
   File file_;
@@ -222,11 +218,10 @@ class SharedResume {
 
 }  // namespace
 
-ResumedCheckpoint read_resumed(const std::string& resume, World& world, const std::vector<int>& savers,
-                               const std::string& out) {
+ResumedCheckpoint read_resumed(const std::string& resume, World& world, const RunDisks& disks, const std::string& out) {
   if (world.size() == 1) return read_resumed(resume);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (auto read = SharedResume(resume, world, savers, out).read()) return *std::move(read);
+    if (auto read = SharedResume(resume, world, disks, out).read()) return *std::move(read);
   }
   throw IoError("--resume ", resume,
                 ": the run replaced its checkpoints while the ranks read them; name an older file");

@@ -134,6 +134,29 @@ TEST_F(NodeDisks, AnotherRunsFolderIsRefused) {
               ContainsRegex("error: --out run: on the disk of .* it holds another run; move that away"));
 }
 
+// The first node was lost before its first checkpoint was on its disk.
+TEST_F(NodeDisks, ARunThatAnotherNodeHasSavedIsNotBegunAnew) {
+  expect_trained(begin(8));
+  for (const auto& each : fs::directory_iterator(run_on(0) + "/checkpoints")) fs::remove(each.path());
+  for (const char* name : {"/metrics.jsonl", "/final.json"}) fs::remove(run_on(0) + name);
+  const auto results = on_both(begin(kSteps, {"--save-on", "node", "--overwrite"}));
+  EXPECT_EQ(results[0].exit_code, ConfigError::kExitCode) << results[0].err;
+  EXPECT_THAT(results[1].err, HasSubstr("has checkpoints of this run, and it begins anew here"));
+  EXPECT_TRUE(fs::exists(checkpoint_on(1, 8)));
+  expect_trained(go_on(kSteps));
+  EXPECT_EQ(outcome_of(run_on(0)).dump(), undisturbed());
+}
+
+// Of the run that is forked a node may have another one at the same path.
+TEST_F(NodeDisks, AForkIsOfTheFirstNodesRun) {
+  expect_trained(begin(4));
+  fs::remove_all(run_on(1));
+  EXPECT_EQ(lockstep(steps(12, {"--seed", "2", "--out", run_on(1)})).exit_code, 0);
+  expect_trained(steps(kSteps, {"--resume", "run", "--out", "fork", "--save-on", "node"}));
+  EXPECT_EQ(outcome_of(disk(0) + "/fork").dump(), undisturbed());
+  EXPECT_TRUE(fs::exists(disk(1) + "/fork/checkpoints/step-000004.pt"));
+}
+
 TEST_F(NodeDisks, WithoutItRank0sCheckpointReachesAll) {
   expect_trained(begin(8, {}));
   EXPECT_FALSE(fs::exists(run_on(1)));

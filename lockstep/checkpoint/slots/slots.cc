@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -84,6 +87,12 @@ void Slots::begin_anew(int ranks) const {
 }
 
 void Slots::tell_folder(const std::string& folder, int keep_last) const {
+  struct stat run {};
+  if (stat(std::filesystem::path(folder).parent_path().c_str(), &run) != 0) {
+    throw IoError(folder, ": can't be found: ", errno_text(errno));
+  }
+  header().device.store(run.st_dev);
+  header().inode.store(run.st_ino);
   header().folder.set(folder);
   header().keep_last.store(keep_last);  // who sees it sees the folder
 }

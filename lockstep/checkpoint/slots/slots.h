@@ -38,6 +38,8 @@ struct SnapshotHeader {
     std::array<std::atomic<uint32_t>, kMaxLocalRanks> sums;  // by local rank: how many there are
   };
 
+  enum class Seen : uint32_t { kNotYet = 0, kYes = 1, kNo = 2 };
+
   std::atomic<uint64_t> magic;
   std::atomic<uint64_t> id;  // random: no other launcher's
   std::atomic<uint32_t> ranks;
@@ -54,6 +56,8 @@ struct SnapshotHeader {
   BoardText<512> error;                 // of the last one that failed
   BoardText<4096> folder;               // checkpoints/ of the ranks' run, for a keeper that has not chosen it
   std::atomic<int32_t> keep_last;       // StepFolder's, likewise; 0: not told yet
+  std::atomic<uint64_t> device, inode;  // of the run's folder, above it, as the ranks see it
+  std::atomic<Seen> seen;               // whether the keeper's process sees the very folder
 };
 
 enum class Purpose : uint32_t { kSnapshot = 0, kSave = 1, kBest = 2 };  // kBest: a save of the best so far
@@ -83,7 +87,8 @@ class Slots {
   // others begin with what is on the disk.
   void begin_anew(int ranks) const;
 
-  // Tells a keeper that has no folder of its own where to write, before the first image. `folder` is absolute.
+  // Tells a keeper that has no folder of its own where to write, before the first image. `folder` is absolute, in a
+  // folder that exists. Throws IoError.
   void tell_folder(const std::string& folder, int keep_last) const;
 
   // Chooses the slot for the next image: one that is not pinned, and not the newest whole one if there is another.
