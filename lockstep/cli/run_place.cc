@@ -90,7 +90,7 @@ Found find(World& world, const std::vector<int>& leaders, const train::TrainOpti
     if (failed && found.decider == world.rank()) std::rethrow_exception(failed);
   });
   found.done = comm::text_of_rank(world.communicator(), found.decider, found.done);
-  found.anew = !comm::text_of_rank(world.communicator(), found.decider, found.anew ? "anew" : "").empty();
+  found.anew = comm::holds_on(world.communicator(), found.decider, found.anew);
   return found;
 }
 
@@ -158,7 +158,8 @@ Folder take_folder(World& world, TrainLine& line, const Logger& log, const std::
   if (leaders.size() == 1) check_seen_by_rank_0(world, line.options(), jobs, found.anew);
   line.agree(world, found.decider, found.config);
   launch::Start start;
-  std::string out, resume, in_place;
+  std::string out, resume;
+  bool in_place = false;
   once(world, std::vector{found.decider}, [&] {
     start = launch::find_start(line.options(), kRuns, jobs);
     start.say = [&log](const std::string& text) { log.warning(text); };
@@ -168,24 +169,23 @@ Folder take_folder(World& world, TrainLine& line, const Logger& log, const std::
     resume = folder.of_launcher->resume().value_or("");
     if (resume.empty()) return;
     const std::string from = is_folder(resume) ? resume : train::run_of(resume);
-    in_place = !from.empty() && train::same_place(from, out) ? "yes" : "";
+    in_place = !from.empty() && train::same_place(from, out);
   });
-  for (std::string* text : {&out, &resume, &in_place}) {
-    *text = comm::text_of_rank(world.communicator(), found.decider, *text);
-  }
+  for (std::string* text : {&out, &resume}) *text = comm::text_of_rank(world.communicator(), found.decider, *text);
+  in_place = comm::holds_on(world.communicator(), found.decider, in_place);
   folder.disks.sources = {found.decider};
   if (leaders.size() > 1) {
     start.jobs = jobs;
     start.say = [&log](const std::string& text) { log.warning(text); };
     start.stop_asked = stop_asked;
     try {
-      const launch::OtherFolder other{.path = out, .id = {}, .mark = {}, .goes_on = !in_place.empty()};
+      const launch::OtherFolder other{.path = out, .id = {}, .mark = {}, .goes_on = in_place};
       folder.disks.savers = take_others(world, leaders, found.decider, other, start, folder);
     } catch (const Error&) {
       if (folder.of_launcher) folder.of_launcher->discard_if_unused();
       throw;
     }
-    if (!in_place.empty()) folder.disks.sources = folder.disks.savers;
+    if (in_place) folder.disks.sources = folder.disks.savers;
   }
   if (folder.of_launcher) folder.of_launcher->warn(log);
   launch::go_on(line.options(), out, resume.empty() ? std::nullopt : std::optional(resume));

@@ -55,14 +55,15 @@ std::optional<std::string> TrainLine::read_with(const train::FindResumedConfig& 
 }
 
 void TrainLine::agree(World& world, int decider, const std::string& config) {
-  const auto text_of_file = [](const std::string& path) { return path.empty() ? "" : train::read_text(path); };
   std::string text;
   together(world.communicator(), [&] {
-    if (world.rank() == decider) text = text_of_file(config);
+    if (world.rank() != decider || config.empty()) return;
+    text = train::read_text(config);
+    if (text.empty()) throw ConfigError(config, ": of the run that goes on, and it can't be read");
   });
   text = comm::text_of_rank(world.communicator(), decider, text);
   together(world.communicator(), [&] {
-    if (text != text_of_file(config_)) follow(config, text, decider);
+    if (text != train::read_text(config_)) follow(config, text, decider);
   });
 }
 

@@ -31,4 +31,16 @@ std::string text_of_rank(Communicator& comm, int rank, const std::string& text) 
   return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<size_t>(bytes.numel())};
 }
 
+bool holds_on(Communicator& comm, int rank, bool own) {
+  const at::Tensor answer = at::full({1}, own ? 1 : 0, at::kLong);
+  comm.broadcast(answer, rank);
+  return answer.const_data_ptr<int64_t>()[0] != 0;
+}
+
+bool holds_on_all(Communicator& comm, bool own) {
+  const at::Tensor answers = comm.all_gather(at::full({1}, own ? 1 : 0, at::kLong));
+  const auto* const first = answers.const_data_ptr<int64_t>();
+  return std::all_of(first, first + comm.size(), [](int64_t each) { return each != 0; });
+}
+
 }  // namespace lockstep::comm

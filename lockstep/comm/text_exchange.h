@@ -1,4 +1,4 @@
-// Exchange of short texts between ranks, for checks at the start of a run.
+// Exchange of short texts and of answers between ranks, for checks at the start of a run.
 #pragma once
 
 #include <string>
@@ -13,5 +13,9 @@ std::vector<std::string> gather_texts(Communicator& comm, const std::string& tex
 
 // Returns the text of one rank, of any length, on all ranks. A collective.
 std::string text_of_rank(Communicator& comm, int rank, const std::string& text);
+
+// Returns on all ranks whether it holds on one of them, or on all. Collectives.
+bool holds_on(Communicator& comm, int rank, bool own);
+bool holds_on_all(Communicator& comm, bool own);
 
 }  // namespace lockstep::comm

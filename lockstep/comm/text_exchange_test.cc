@@ -32,6 +32,12 @@ RANK_PROGRAM(texts_of_all_lengths) {
   EXPECT_EQ(text_of_rank(comm, 0, context.rank == 0 ? large : with_nul), large);
   EXPECT_EQ(text_of_rank(comm, 0, context.rank == 0 ? "" : "mine"), "");
   EXPECT_EQ(text_of_rank(comm, 2, context.rank == 2 ? "the last's" : "mine"), "the last's");
+  for (const int rank : {0, 2}) {
+    EXPECT_TRUE(holds_on(comm, rank, context.rank == rank));
+    EXPECT_FALSE(holds_on(comm, rank, context.rank != rank));
+    EXPECT_FALSE(holds_on_all(comm, context.rank != rank));
+  }
+  EXPECT_TRUE(holds_on_all(comm, true));
 }
 
 TEST(GatherTexts, EveryRankGetsAllByRank) { testing_support::expect_ranks_pass("texts_of_all_lengths", 3); }

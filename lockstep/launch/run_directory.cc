@@ -144,9 +144,7 @@ RunDirectory RunDirectory::prepare(const train::TrainOptions& options, const Sta
     if (!place.begins && resumed->newest && resumed->from != resumed->run && !train::is_newest(resumed->from)) {
       throw ConfigError("--resume ", resumed->from, ": the run has gone on meanwhile; try again");
     }
-    const train::RunFiles files{run.path_};
-    for (const auto& folder : {files.checkpoints(), files.logs(), files.errors()}) run.make_folders(folder);
-    prove_writable(run.path_);
+    run.make_own_folders();
     if (const std::string line = other_line(run.earlier_, jobs); !line.empty()) run.note_ = cat(run.path_, ": ", line);
     run.lock_->set_commands(with_own(run.earlier_, jobs));
   } catch (const Error&) {
@@ -177,8 +175,7 @@ std::optional<RunDirectory> RunDirectory::prepare_other(const OtherFolder& other
                         " has checkpoints of this run, and it begins anew here; ", "go on with them by --resume ", path,
                         ", or choose another --out");
     }
-    for (const auto& folder : {files.checkpoints(), files.logs(), files.errors()}) run.make_folders(folder);
-    prove_writable(path);
+    run.make_own_folders();
     train::write_text(files.run_id(), other.id);
     run.lock_->set_commands(with_own(run.earlier_, start.jobs));
   } catch (const Error&) {
@@ -205,6 +202,12 @@ void RunDirectory::make_folders(const std::string& path) {
     if (fs::create_directory(at, error)) made_.push_back(at.string());
     if (!is_folder(at)) refuse(at, "can't make this folder", error);
   }
+}
+
+void RunDirectory::make_own_folders() {
+  const train::RunFiles files{path_};
+  for (const auto& folder : {files.checkpoints(), files.logs(), files.errors()}) make_folders(folder);
+  prove_writable(path_);
 }
 
 // Creates the folder of a new run. mkdir decides between two runs that start at the same moment.

@@ -67,6 +67,7 @@ class RunDirectory {
 
  private:
   void make_folders(const std::string& path);
+  void make_own_folders();
   void make_next_free(const std::string& root, const std::string& recipe);
   void take_lock(const Start& start, const std::string& option);
   void remove_files() const;

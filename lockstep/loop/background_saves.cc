@@ -8,6 +8,7 @@
 #include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/checkpoint/fill_slot.h"
 #include "lockstep/checkpoint/formats/pt_image.h"
 #include "lockstep/checkpoint/slots/keeper.h"
 #include "lockstep/checkpoint/slots/slots.h"
@@ -61,9 +62,7 @@ struct BackgroundSaves::Writer {
     wait_until([this] { return slots->choose().has_value(); });
     look();
     const int slot = slots->choose().value();
-    slots->begin(slot, 0, image.bytes(), image.layout_hash());
-    const auto sums = image.copy_share({}, 1, 0, slots->room(slot).data());
-    slots->leave_sums(slot, 0, image.file_bytes(), image.most_sums(), sums);
+    checkpoint::fill_slot(*slots, slot, image);
     self.saving.fetch_add(1);  // until the file is written, also where another rank fails meanwhile
     slots->pin(slot, best ? Purpose::kBest : Purpose::kSave);
     slots->end(slot, 0, step);

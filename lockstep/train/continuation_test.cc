@@ -13,29 +13,21 @@
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/train/testing/least_state.h"
 
 namespace lockstep::train {
 namespace {
 
 namespace fs = std::filesystem;
+using ::lockstep::testing_support::refusal;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using testing_support::refusal;
 
-// As much of a run's checkpoint as read_state() reads.
-checkpoint::Value state(int64_t step) {
-  using checkpoint::Dict;
-  return Dict{{"sampler", Dict{{"dataset_size", int64_t{8}}}},
-              {"meta", Dict{{"step", step},
-                            {"steps_per_epoch", int64_t{1}},
-                            {"best", 0.5},
-                            {"options", Dict{{"recipe", "tiny"}}},
-                            {"sample_shape", checkpoint::List{}}}}};
-}
+constexpr auto state = testing_support::least_state;
 
 std::string record(int64_t step) { return cat(R"({"kind":"eval","split":"test","step":)", step, "}\n"); }
 

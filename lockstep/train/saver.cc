@@ -9,6 +9,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/fill_slot.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/parallel/sharded_optimizer.h"
@@ -71,7 +72,7 @@ Saver::Mode Saver::choose_mode_of_nodes() {
     if (!launcher.empty() && launchers[static_cast<size_t>(saver)] == launcher) saver_ = saver;
   }
   const bool can = fills() ? may_fill_slots() : !saves();
-  if (all(can)) return Mode::kTogether;
+  if (comm::holds_on_all(parts_.world->communicator(), can)) return Mode::kTogether;
   saver_ = -1;
   return Mode::kOwnThread;
 }
@@ -105,12 +106,6 @@ bool Saver::launcher_sees_folder() {
   return false;
 }
 
-// Whether it holds on all ranks. A collective.
-bool Saver::all(bool own) const {
-  const auto told = comm::gather_texts(parts_.world->communicator(), own ? "" : "no");
-  return std::all_of(told.begin(), told.end(), [](const std::string& each) { return each.empty(); });
-}
-
 checkpoint::Value Saver::whole_state() const {
   return to_checkpoint(parts_.state, *parts_.model.module, *parts_.optimizer, parts_.mixed->scaler());
 }
@@ -129,7 +124,8 @@ void Saver::prepare() {
   if (mode_ == Mode::kWaited || (mode_ == Mode::kOwnThread && parts_.world->size() > 1)) return;
   std::vector<checkpoint::OwnSlice> slices;
   const uint64_t bytes = checkpoint::PtImage(own_state(slices)).file_bytes();
-  if (!all(!saves() || (launcher_sees_folder() && checkpoint::Slots::have_room(bytes, log_)))) {
+  const bool can = !saves() || (launcher_sees_folder() && checkpoint::Slots::have_room(bytes, log_));
+  if (!comm::holds_on_all(parts_.world->communicator(), can)) {
     mode_ = Mode::kWaited;
     return;
   }
@@ -225,7 +221,7 @@ bool Saver::has_saved() {
     wait_for_disk([this] { return !any_pinned(); });
     failed = waited_failed_ > 0 || (slots_ && slots_->header().failed_in_row.load() > 0);
   }
-  return all(!failed);
+  return comm::holds_on_all(parts_.world->communicator(), !failed);
 }
 
 void Saver::look() {
@@ -298,9 +294,7 @@ void Saver::put_together(Purpose purpose) {
   if (!fills() || told[2 * saver_] == kNoSlot) return;
   const int slot = static_cast<int>(told[2 * saver_]);
   const int rank = parts_.world->local_rank();
-  slots_->begin(slot, rank, image.bytes(), image.layout_hash());
-  const auto sums = image.copy_share(slices, parts_.world->place().local_size, rank, slots_->room(slot).data());
-  slots_->leave_sums(slot, rank, image.file_bytes(), image.most_sums(), sums);
+  checkpoint::fill_slot(*slots_, slot, image, slices, parts_.world->place().local_size, rank);
   if (saves() && purpose != Purpose::kSnapshot) slots_->pin(slot, purpose);
   slots_->end(slot, rank, parts_.state.step);
 }
@@ -316,9 +310,7 @@ void Saver::put_alone(Purpose purpose) {
   }
   const auto slot = slot_for(purpose);
   if (!slot) return;
-  slots_->begin(*slot, 0, image.bytes(), image.layout_hash());
-  const auto sums = image.copy_share({}, 1, 0, slots_->room(*slot).data());
-  slots_->leave_sums(*slot, 0, image.file_bytes(), image.most_sums(), sums);
+  checkpoint::fill_slot(*slots_, *slot, image);
   if (purpose != Purpose::kSnapshot) {
     parts_.world->self().saving.fetch_add(1);  // until the file is written, also where another rank fails meanwhile
     slots_->pin(*slot, purpose);

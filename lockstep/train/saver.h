@@ -67,7 +67,6 @@ class Saver {
   bool may_fill_slots() const;
   void take_slots();
   bool launcher_sees_folder();
-  bool all(bool own) const;
   int64_t snapshot_every() const;
   bool leads() const { return parts_.world->rank() == 0; }
   bool saves() const { return parts_.saves(); }

@@ -8,14 +8,12 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/paddle_reader.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/checkpoint/load_model.h"
 #include "lockstep/checkpoint/name_prefix.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/loop/skip_list.h"
 #include "lockstep/parallel/options/lanes.h"
@@ -24,13 +22,12 @@
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/best_metric.h"
 #include "lockstep/train/continuation.h"
-#include "lockstep/train/data_list.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/device_facts.h"
 #include "lockstep/train/folder/run_folder.h"
-#include "lockstep/train/folder/text_file.h"
 #include "lockstep/train/jpeg_decoder_of.h"
 #include "lockstep/train/memory_format.h"
+#include "lockstep/train/prepare_folder.h"
 #include "lockstep/train/run_data.h"
 #include "lockstep/train/shared_resume.h"
 #include "lockstep/train/trial_evaluation.h"
@@ -334,40 +331,6 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
   return parts;
 }
 
-// A run that was extended and killed at its new end still has the results of its old one, which rank 0 keeps. A
-// collective.
-bool has_ended(const Parts& parts) {
-  const bool at_end = parts.state.step >= parts.plan.total_steps || parts.stops_early();
-  const bool has_results = at_end && steps_in(parts.files.final_json()) == parts.state.step;
-  return !comm::text_of_rank(parts.world->communicator(), 0, has_results ? "ended" : "").empty();
-}
-
-// A saver's half: the run's configuration and lists, and a history that ends where the run goes on.
-void prepare_files(Parts& parts, const std::optional<ResumedCheckpoint>& from) {
-  if (!parts.saves()) return;
-  if (from && !parts.forked) parts.warnings = set_aside(*from);
-  const auto write_config = [&] {
-    write_text(parts.files.config(), RunRows(parts.resolved, *parts.recipe).to_toml());
-    write_or_remove(parts.files.data_list(), to_text(parts.files_of_data));
-    write_or_remove(parts.files.data_scan(), parts.findings->text());
-    write_or_remove(parts.files.skipped(), data::lines_of(parts.state.skipped));
-  };
-  Continued done;
-  if (parts.forked) {
-    write_config();  // first: a folder with a checkpoint says what it is
-    done = take_over(parts.files, *from);
-  } else {
-    done = cut_back(parts.files, parts.state.step, parts.resumed_from);
-    if (!parts.is_done) write_config();
-  }
-  parts.evaluated = std::move(done.evaluated);
-  if (parts.options.overwrite) parts.dropped = std::move(done.dropped);
-  checkpoint::CheckpointStore store(parts.files.checkpoints());
-  const auto saved = store.list();
-  const bool is_there = !saved.empty() && saved.back().step == parts.state.step;
-  if (parts.state.is_best && is_there) store.mark_best(parts.state.step);  // a killed save may not have
-}
-
 }  // namespace
 
 amp::Options amp_options(amp::AmpLevel level, amp::HalfType half) {
@@ -395,8 +358,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
   if (data::has_encoded(parts.data.train->fields())) parts.decoder = jpeg_decoder_of(parts.device);
   try_evaluation(parts);
   try_lone_sample(parts);
-  parts.is_done = has_ended(parts);
-  prepare_files(parts, from);
+  prepare_folder(parts, from);
   return parts;
 }
 

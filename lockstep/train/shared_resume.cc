@@ -11,6 +11,7 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/path_kind.h"
@@ -90,11 +91,6 @@ std::vector<Candidate> gather(World& world, const Candidate& own) {
   return all;
 }
 
-bool any(World& world, bool own) {
-  const auto all = comm::gather_texts(world.communicator(), own ? "yes" : "");
-  return std::any_of(all.begin(), all.end(), [](const std::string& each) { return !each.empty(); });
-}
-
 // Sends the owner's file to the ranks that lack it, in memory. A collective.
 Descriptor send(World& world, int owner, const File& file, bool lacks) {
   comm::Communicator& comm = world.communicator();
@@ -131,12 +127,13 @@ class SharedResume {
     const int owner = owner_of(all);
     if (owner < 0) refuse();
     const Candidate& chosen = all[static_cast<size_t>(owner)];
-    if (world_.rank() == owner) return send_to_others(owner);
-    const bool is_there = look(chosen);
-    if (!any(world_, !is_there)) return std::move(read_);
-    if (!spans_nodes()) return std::nullopt;
-    Descriptor memory = send(world_, owner, {}, !is_there);
-    if (!is_there) take(chosen, std::move(memory));
+    const bool is_there = world_.rank() == owner || look(chosen);
+    if (!comm::holds_on_all(world_.communicator(), is_there)) {
+      if (!spans_nodes()) return std::nullopt;
+      Descriptor memory = send(world_, owner, file_, !is_there);
+      if (!is_there) take(chosen, std::move(memory));
+    }
+    read_->damaged = std::move(damaged_);
     return std::move(read_);
   }
 
@@ -148,6 +145,7 @@ class SharedResume {
     once(world_, disks_.sources, [this] {
       try {
         read_ = read_resumed(resume_);
+        damaged_ = std::move(read_->damaged);
         file_ = open_file(read_->file);
         own_ = {read_->state.step, read_->file, spans_nodes() ? hash_of(file_) : "",
                 same_place(run_of(read_->file), out_)};
@@ -166,19 +164,10 @@ class SharedResume {
     throw BugError("no source has a checkpoint, nor an error");
   }
 
-  std::optional<ResumedCheckpoint> send_to_others(int owner) {
-    if (!any(world_, false)) return std::move(read_);
-    if (!spans_nodes()) return std::nullopt;
-    send(world_, owner, file_, false);
-    return std::move(read_);
-  }
-
   // Whether this rank's node has the very file, which is read then.
   bool look(const Candidate& chosen) {
     const File file = open_file(chosen.file);
     if (!file.open || (spans_nodes() && hash_of(file) != chosen.hash)) return false;
-    auto damaged = read_ ? std::move(read_->damaged) : std::vector<checkpoint::CheckpointStore::Damaged>{};
-    read_.reset();
     try {
       read_ = read_resumed(chosen.file);
     } catch (const DataError&) {
@@ -186,22 +175,21 @@ class SharedResume {
       return false;
     }
     if (read_->state.step != chosen.step) return false;
-    read_->damaged = std::move(damaged);
     read_->in_place = chosen.in_place;
     return true;
   }
 
   // Reads what has been received.
   void take(const Candidate& chosen, Descriptor memory) {
-    auto damaged = read_ ? std::move(read_->damaged) : std::vector<checkpoint::CheckpointStore::Damaged>{};
     const std::string received = cat("/proc/self/fd/", memory.get());
     const bool keeps = chosen.in_place && RunDisks::has(disks_.savers, world_.rank());
     constexpr int kKeepAll = 0;
     const std::string file =
         keeps ? checkpoint::StepFolder(RunFiles{out_}.checkpoints(), kKeepAll).adopt(chosen.step, received) : received;
+    // A damaged one of its name has been replaced.
+    std::erase_if(damaged_, [&](const auto& each) { return keeps && same_place(each.path, file); });
     read_ = read_resumed(file);
     read_->file = keeps ? file : chosen.file;
-    read_->damaged = std::move(damaged);
     read_->in_place = chosen.in_place;
     if (!keeps) read_->memory = std::move(memory);
   }
@@ -213,6 +201,7 @@ class SharedResume {
   Candidate own_;
   File file_;
   std::optional<ResumedCheckpoint> read_;
+  std::vector<checkpoint::CheckpointStore::Damaged> damaged_;  // newer ones that this rank has met
   std::exception_ptr failed_;
 };
 

@@ -11,6 +11,7 @@
 #include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/train/folder/run_files.h"
+#include "lockstep/train/testing/least_state.h"
 #include "support/worlds.h"
 
 namespace lockstep::train {
@@ -18,16 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As much of a run's checkpoint as read_state() reads.
-checkpoint::Value state(int64_t step) {
-  using checkpoint::Dict;
-  return Dict{{"sampler", Dict{{"dataset_size", int64_t{8}}}},
-              {"meta", Dict{{"step", step},
-                            {"steps_per_epoch", int64_t{1}},
-                            {"best", 0.5},
-                            {"options", Dict{{"recipe", "tiny"}}},
-                            {"sample_shape", checkpoint::List{}}}}};
-}
+constexpr auto state = testing_support::least_state;
 
 // Saves steps 10, 11, … until the test ends.
 class WritingRun {
@@ -60,7 +52,7 @@ RANK_PROGRAM(reads_a_run_under_way) {
 }
 
 TEST(SharedResume, RanksReadTheSameCheckpointOfARunUnderWay) {
-  const testing_support::TempDir dir;
+  const ::lockstep::testing_support::TempDir dir;
   const RunFiles files{dir / "run"};
   const WritingRun run(files);
   ::lockstep::testing_support::expect_ranks_pass("reads_a_run_under_way", 3, files.folder);

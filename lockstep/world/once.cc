@@ -57,9 +57,8 @@ void prepare_once(World& world, const std::string& who, const std::string& outco
 }  // namespace
 
 void once(World& world, OnceScope scope, const std::function<void()>& prepare, std::chrono::nanoseconds timeout) {
-  const bool of_world = scope == OnceScope::kWorld;
-  const bool prepares = (of_world ? world.rank() : world.local_rank()) == 0;
-  prepare_once(world, of_world ? "rank 0" : "local rank 0", prepares ? outcome_of(prepare) : "", timeout);
+  if (scope == OnceScope::kWorld) return once(world, std::vector{0}, prepare, timeout);
+  prepare_once(world, "local rank 0", world.local_rank() == 0 ? outcome_of(prepare) : "", timeout);
 }
 
 void once(World& world, const std::vector<int>& ranks, const std::function<void()>& prepare,

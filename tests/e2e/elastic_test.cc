@@ -7,11 +7,10 @@
 #include <memory>
 #include <thread>
 
+#include "etcd_nodes.h"
 #include "lockstep/base/testing/long_test.h"
 #include "lockstep/launch/etcd/etcd_client.h"
-#include "lockstep/launch/etcd/testing/etcd_server.h"
 #include "network_namespaces.h"
-#include "runs.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -23,31 +22,13 @@ using testing_support::EtcdServer;
 class Elastic : public testing::Test {
  protected:
   std::unique_ptr<Program> node(const Words& flags, const Words& program, const std::string& folder = ".") const {
-    return std::make_unique<Program>(
-        lockstep_command(Words{"launch", "--rdzv-backend=etcd", "--rdzv-endpoint", etcd_.endpoint(), "--rdzv-id=r",
-                               "--rdzv-conf=last_call_timeout=2,join_timeout=120", "--local-addr=127.0.0.1"} +
-                             flags + program,
-                         folder));
+    return nodes_.start(flags, program, folder);
   }
-  // A run that is long enough to be disturbed, of four lanes.
-  Words training() const {
-    return Words{bin_folder() + "/lockstep-worker"} +
-           train_words({"--steps", std::to_string(kSteps_), "--epochs", "1000", "--save-every", "10", "--eval-every",
-                        "1000epochs", "--out", run_});
-  }
-  void expect_undisturbed_outcome() const {
-    static const nlohmann::json undisturbed = [] {
-      const TempDir dir;
-      const auto whole = lockstep(train_words({"--nproc", "1", "--steps", std::to_string(kSteps_), "--epochs", "1000",
-                                               "--eval-every", "1000epochs", "--out", dir / "run"}));
-      EXPECT_EQ(whole.exit_code, 0) << whole.err;
-      return outcome_of(dir / "run");
-    }();
-    EXPECT_EQ(outcome_of(run_), undisturbed);
-  }
+  Words training() const { return disturbed_run(run_, {"--save-every", "10"}); }
+  void expect_undisturbed_outcome() const { EXPECT_EQ(outcome_of(run_), undisturbed_outcome()); }
 
-  static constexpr int kSteps_ = 400;
-  EtcdServer etcd_;
+  EtcdNodes nodes_;
+  EtcdServer& etcd_ = nodes_.etcd;
   const TempDir dir_;
   std::string run_ = dir_ / "run";
 };
@@ -229,8 +210,9 @@ TEST_F(Elastic, CtrlCOnANodeWithoutRank0SavesAndStopsTheRun) {
   ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 30; }, seconds(60))) << a->err() << b->err();
   b->signal(SIGINT);
   for (const auto& each : {a.get(), b.get()}) EXPECT_EQ(each->wait().exit_code, kExitStoppedOnRequest) << each->err();
-  EXPECT_LT(steps_logged(run_).size(), static_cast<size_t>(kSteps_));
-  const auto resumed = lockstep({"train", "--resume", run_, "--nproc", "1", "--steps", std::to_string(kSteps_)});
+  EXPECT_LT(steps_logged(run_).size(), static_cast<size_t>(kDisturbedSteps));
+  const auto resumed =
+      lockstep({"train", "--resume", run_, "--nproc", "1", "--steps", std::to_string(kDisturbedSteps)});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   expect_undisturbed_outcome();
 }

@@ -6,8 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "lockstep/launch/etcd/testing/etcd_server.h"
-#include "runs.h"
+#include "etcd_nodes.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -19,23 +18,9 @@ using testing::Not;
 
 class KeptSnapshots : public testing::Test {
  protected:
-  static constexpr int kSteps_ = 400;
-  // A run that is saved at its end alone, of four lanes.
+  // A run that is saved at its end alone.
   static Words training(const std::string& out, const Words& more = {}) {
-    return Words{bin_folder() + "/lockstep-worker"} +
-           train_words(Words{"--steps", std::to_string(kSteps_), "--epochs", "1000", "--save-every", "0",
-                             "--eval-every", "1000epochs", "--snapshot-every", "5", "--out", out} +
-                       more);
-  }
-  static std::string undisturbed() {
-    static const std::string outcome = [] {
-      const TempDir dir;
-      const auto whole = lockstep(train_words({"--nproc", "1", "--steps", std::to_string(kSteps_), "--epochs", "1000",
-                                               "--eval-every", "1000epochs", "--out", dir / "run"}));
-      EXPECT_EQ(whole.exit_code, 0) << whole.err;
-      return outcome_of(dir / "run").dump();
-    }();
-    return outcome;
+    return disturbed_run(out, Words{"--save-every", "0", "--snapshot-every", "5"} + more);
   }
   static pid_t a_worker_of(const Program& program) {
     const auto workers = program.processes("lockstep-worker");
@@ -57,7 +42,7 @@ TEST_F(KeptSnapshots, RanksOfOneNodeGoOnFromThem) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, ContainsRegex("saved: snapshot of step [0-9]*[05], .*/run/checkpoints/step-"));
   EXPECT_THAT(result.out, ContainsRegex("restart 1: goes on after step [0-9]*[05], "));
-  EXPECT_EQ(outcome_of(run_).dump(), undisturbed());
+  EXPECT_EQ(outcome_of(run_), undisturbed_outcome());
 }
 
 TEST_F(KeptSnapshots, AreNotWrittenIntoAFolderThatIsAnotherRuns) {
@@ -75,12 +60,7 @@ TEST_F(KeptSnapshots, AreNotWrittenIntoAFolderThatIsAnotherRuns) {
 class KeptSnapshotsOfNodes : public KeptSnapshots {
  protected:
   std::unique_ptr<Program> node(const Words& program, const std::string& folder) const {
-    return std::make_unique<Program>(
-        lockstep_command(Words{"launch", "--rdzv-backend=etcd", "--rdzv-endpoint", etcd_.endpoint(), "--rdzv-id=r",
-                               "--rdzv-conf=last_call_timeout=2,join_timeout=120", "--local-addr=127.0.0.1",
-                               "--nnodes=1:2", "--max-restarts=3"} +
-                             program,
-                         folder));
+    return nodes_.start({"--nnodes=1:2", "--max-restarts=3"}, program, folder);
   }
   // Starts two nodes, a first.
   void start(const Words& a_words, const std::string& a_folder, const Words& b_words, const std::string& b_folder) {
@@ -89,7 +69,7 @@ class KeptSnapshotsOfNodes : public KeptSnapshots {
     b_ = node(b_words, b_folder);
   }
 
-  testing_support::EtcdServer etcd_;
+  EtcdNodes nodes_;
   std::unique_ptr<Program> a_, b_;
 };
 
@@ -107,7 +87,7 @@ TEST_F(KeptSnapshotsOfNodes, ARankThatIsKilledOnEitherCostsAFewSteps) {
   EXPECT_EQ(b.exit_code, 0) << b.err;
   EXPECT_THAT(a.out, ContainsRegex("restart 1: goes on after step [0-9]*[05], "));
   EXPECT_THAT(a.out, ContainsRegex("restart 2: goes on after step [0-9]*[05], "));
-  EXPECT_EQ(outcome_of(run_).dump(), undisturbed());
+  EXPECT_EQ(outcome_of(run_), undisturbed_outcome());
 }
 
 TEST_F(KeptSnapshotsOfNodes, OnItsOwnDiskANodeGoesOnWithoutTheFirst) {
@@ -121,7 +101,7 @@ TEST_F(KeptSnapshotsOfNodes, OnItsOwnDiskANodeGoesOnWithoutTheFirst) {
   const Result b = b_->wait();
   EXPECT_EQ(b.exit_code, 0) << b.err;
   EXPECT_THAT(b.out, ContainsRegex("restart 1: goes on after step [0-9]*[05], "));
-  EXPECT_EQ(outcome_of(dir_ / "b/run").dump(), undisturbed());
+  EXPECT_EQ(outcome_of(dir_ / "b/run"), undisturbed_outcome());
 }
 
 // A launcher that stands still loses its lease: its memory is as old as its ranks, and the others are ahead.
@@ -134,7 +114,7 @@ TEST_F(KeptSnapshotsOfNodes, OfALauncherWithoutALeaseAreNotWritten) {
   const Result b = b_->wait(), a = a_->wait();
   EXPECT_EQ(b.exit_code, 0) << b.err;
   EXPECT_THAT(a.err, Not(HasSubstr("saved: snapshot")));
-  EXPECT_EQ(outcome_of(run_).dump(), undisturbed());
+  EXPECT_EQ(outcome_of(run_), undisturbed_outcome());
 }
 
 }  // namespace

@@ -106,6 +106,15 @@ TEST_F(NodeDisks, TheNewestOfAnyNodeCounts) {
   EXPECT_EQ(outcome(), undisturbed());
 }
 
+TEST_F(NodeDisks, ADamagedCheckpointIsReplacedByAnotherNodes) {
+  expect_trained(begin(8));
+  const std::string whole = read_file(checkpoint_on(1, 8));
+  write_file(checkpoint_on(0, 8), whole.substr(0, whole.size() / 2));
+  expect_trained(go_on(kSteps));
+  EXPECT_EQ(outcome(), undisturbed());
+  EXPECT_TRUE(read_file(checkpoint_on(0, 8)) == whole);
+}
+
 // As one that a fork of the run has saved there.
 TEST_F(NodeDisks, AnotherCheckpointOfTheSameStepIsReplaced) {
   expect_trained(begin(8));

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/fill_slot.h"
 #include "lockstep/checkpoint/formats/pt_image.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
@@ -41,8 +42,7 @@ std::string save_by_keeper(const std::string& run, const Value& state, int64_t s
   const auto slots = std::make_shared<checkpoint::Slots>(memory.get());
   const checkpoint::PtImage image(state);
   const int slot = slots->choose().value();
-  slots->begin(slot, 0, image.bytes(), image.layout_hash());
-  image.copy_share({}, 1, 0, slots->room(slot).data());
+  checkpoint::fill_slot(*slots, slot, image);
   slots->pin(slot, checkpoint::Purpose::kSave);
   slots->end(slot, 0, step);
   const checkpoint::Keeper keeper(slots, {.folder = folder_in(run), .keep_last = 2});

@@ -11,6 +11,7 @@
 
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
+#include "lockstep/checkpoint/fill_slot.h"
 #include "lockstep/checkpoint/formats/pt_image.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
 #include "lockstep/checkpoint/slots/keeper.h"
@@ -58,8 +59,7 @@ class TornSnapshot : public testing::Test {
       signal(SIGSEGV, SIG_DFL);
       const checkpoint::Slots own(memory_.get());
       if (rank == victim) prepare(own.room(slot).data());
-      own.begin(slot, rank, image.bytes(), image.layout_hash());
-      image.copy_share({}, kRanks, rank, own.room(slot).data());
+      checkpoint::fill_slot(own, slot, image, {}, kRanks, rank);
       own.end(slot, rank, step);
       _exit(0);
     }

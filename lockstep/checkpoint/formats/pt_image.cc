@@ -10,6 +10,15 @@
 
 namespace lockstep::checkpoint {
 
+namespace {
+
+// Copies a part of a tensor to its place in the image.
+void copy_part(char* image, uint64_t offset, const char* from, uint64_t bytes, std::vector<ByteSum>& sums) {
+  if (bytes > 0) sums.push_back({offset, bytes, stream_copy_summed(image + offset, from, bytes)});
+}
+
+}  // namespace
+
 PtImage::PtImage(const Value& value) : plan_(value), entries_(pt_entries(value, plan_)) {
   Xxh3 hash;
   for (const PtEntry& entry : entries_) {
@@ -20,15 +29,6 @@ PtImage::PtImage(const Value& value) : plan_(value), entries_(pt_entries(value, 
   }
   hash_ = hash.value();
 }
-
-namespace {
-
-// Copies a part of a tensor to its place in the image.
-void copy_part(char* image, uint64_t offset, const char* from, uint64_t bytes, std::vector<ByteSum>& sums) {
-  if (bytes > 0) sums.push_back({offset, bytes, stream_copy_summed(image + offset, from, bytes)});
-}
-
-}  // namespace
 
 std::vector<ByteSum> PtImage::copy_share(std::span<const OwnSlice> slices, int ranks, int rank, char* image) const {
   std::vector<ByteSum> sums;
