@@ -22,9 +22,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr uint64_t kPart = 4u << 20;  // bytes that a thread reads at a time
-constexpr uint64_t kAhead =
-    16u << 20;  // bytes that the disk is asked for beforehand: threads read in turns, not in order
+constexpr uint64_t kPart = 4u << 20;   // bytes that a thread reads at a time
 constexpr uint64_t kBlock = 1u << 20;  // bytes that are checked at a time: they are still in the cache then
 
 // A few: the kernel's copying is bound by memory, and other ranks may read at the same time.
@@ -92,10 +90,6 @@ class CheckedRead {
     if (memory == nullptr) scratch_.resize(kBlock);
     uint32_t checksum = 0;
     for (uint64_t done = 0; done < stored.bytes; done += kBlock) {
-      if (memory == nullptr && done % kAhead == 0) {
-        const auto soon = static_cast<off_t>(stored.offset + done + kAhead);
-        posix_fadvise(stored.file->fd_.get(), soon, static_cast<off_t>(kAhead), POSIX_FADV_WILLNEED);
-      }
       const uint64_t count = std::min(stored.bytes - done, kBlock);
       char* const to = memory == nullptr ? scratch_.data() : static_cast<char*>(memory) + done;
       read_at(stored.file->fd_.get(), stored.file->path(), stored.offset + done, to, count);
