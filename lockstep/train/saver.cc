@@ -9,6 +9,7 @@
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/lease.h"
 #include "lockstep/checkpoint/fill_slot.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/comm/text_exchange.h"
@@ -338,11 +339,17 @@ bool Saver::any_pinned() const {
   return false;
 }
 
-// Who waits for this rank waits for the disk, as long as that makes progress.
+// Who waits for this rank waits for the disk, as long as that makes progress. Without a lease nothing is written any
+// more: a launcher that stands still has lost it, and this rank must not hold the run's folder for it.
 void Saver::wait_for_disk(const std::function<bool()>& condition) {
   if (condition()) return;
   const Phase phase(parts_.world->self(), "saving: the disk has not taken the last checkpoints yet");
-  slots_->wait_until(condition, [this] { parts_.world->self().beat(); });
+  const auto is_over = [&] {
+    if (condition()) return true;
+    check_lease(parts_.files.checkpoints());
+    return false;
+  };
+  slots_->wait_until(is_over, [this] { parts_.world->self().beat(); });
 }
 
 }  // namespace lockstep::train

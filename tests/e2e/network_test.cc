@@ -18,6 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class Network : public ::testing::Test {
@@ -92,8 +93,9 @@ TEST_F(Network, AResetConnectionIsSeenAtOnce) {
   EndlessHosts run(std::nullopt);
   ASSERT_TRUE(run.is_training());
   run.hosts.reset();
+  // A rank may also see first that the one beside it, which saw the reset, has ended.
   run.expect_errors({0, 1, 2, 3}, seconds(2), [](size_t rank) {
-    return rank < 2 ? AnyOf(HasSubstr("rank 2"), HasSubstr("rank 3")) : AnyOf(HasSubstr("rank 0"), HasSubstr("rank 1"));
+    return ContainsRegex("the connection to rank [^" + std::to_string(rank) + "] .* broke");
   });
 }
 
