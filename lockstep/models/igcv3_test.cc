@@ -5,6 +5,9 @@
 
 #include <array>
 #include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/models/testing/networks.h"
@@ -14,7 +17,6 @@ namespace {
 
 using testing::PlainLayers;
 
-// The authors' symbols/igcv3.py, counted by hand.
 TEST(Igcv3, HasTheAuthorsParameters) {
   Igcv3 net(Igcv3Options{}, 1);
   const auto parameters = net->named_parameters();
@@ -66,6 +68,57 @@ TEST(Igcv3, ComputesItsDefinition) {
   at::manual_seed(1);
   Igcv3 net(Igcv3Options{.classes = 10}, 1);
   testing::expect_definition(net, at::randn({4, 3, 96, 96}), definition);
+}
+
+// tests/fixtures/record_igcv3.py has the same function.
+at::Tensor uniform(uint32_t number, at::IntArrayRef sizes) {
+  const at::Tensor values = at::empty(sizes, at::kDouble);
+  auto* const at = values.mutable_data_ptr<double>();
+  for (int64_t k = 0; k < values.numel(); ++k) {
+    uint32_t x = static_cast<uint32_t>(k) * 2654435761u + number * 40503u;
+    x = (x ^ (x >> 16)) * 0x45d9f3bu;
+    at[k] = (x ^ (x >> 16)) / 4294967296.0;
+  }
+  return values;
+}
+
+void fill_as_recorded(Igcv3Impl& net) {
+  constexpr uint32_t kStatistics = 1000;
+  const at::NoGradGuard no_grad;
+  uint32_t number = 0;
+  for (const auto& each : net.named_parameters()) {
+    at::Tensor to = each.value();
+    const at::Tensor values = uniform(number++, to.sizes());
+    const bool scales = to.dim() == 1 && each.key().ends_with(".weight");
+    to.copy_(to.dim() > 1 ? (2 * values - 1) * std::sqrt(6.0 * to.size(0) / to.numel())
+                          : values + (scales ? 0.5 : -0.5));
+  }
+  number = kStatistics;
+  for (const auto& each : net.named_buffers()) {
+    if (each.value().numel() == 1) continue;  // num_batches_tracked
+    each.value().copy_(uniform(number++, each.value().sizes()) + (each.key().ends_with("var") ? 0.5 : -0.5));
+  }
+}
+
+TEST(Igcv3, ComputesWhatTheAuthorsDefinitionDoes) {
+  constexpr uint32_t kInput = 5000;
+  std::ifstream file(LOCKSTEP_SOURCE_DIR "/tests/fixtures/igcv3.json");
+  const auto recorded = nlohmann::json::parse(file);
+  Igcv3 net(Igcv3Options{.classes = recorded["classes"]}, 1);
+  EXPECT_EQ(testing::layout_of(net->named_parameters()).elements, recorded["parameters"].get<int64_t>());
+  net->to(at::kDouble);
+  fill_as_recorded(*net);
+  const at::Tensor images = 2 * uniform(kInput, {4, 3, 64, 64}) - 1;
+  for (const bool trains : {false, true}) {
+    net->train(trains);
+    const at::Tensor logits = net->forward(images);
+    const auto rows = recorded[trains ? "training" : "evaluation"].get<std::vector<std::vector<double>>>();
+    for (size_t row = 0; row < rows.size(); ++row) {
+      const at::Tensor expected = at::tensor(rows[row], at::kDouble);
+      EXPECT_LT((logits[static_cast<int64_t>(row)] - expected).abs().max().item<double>(), 1e-9)
+          << "training: " << trains;
+    }
+  }
 }
 
 TEST(Igcv3, TakesOtherSizes) {

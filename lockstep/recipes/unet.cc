@@ -115,7 +115,9 @@ at::Tensor UNet::loss(const at::Tensor& output, const data::Batch& batch) const 
   const bool single = nn::is_sigmoid(scores.size(1));
   const at::Tensor probabilities = single ? scores.sigmoid() : scores.softmax(1);
   const at::Tensor entropy = single ? sigmoid_cross_entropy(scores, mask) : cross_entropy(scores, batch.target());
-  return entropy + (joint_dice() ? joint_dice_loss(probabilities, mask) : dice_loss(probabilities, mask));
+  if (options_.dice_weight == 0) return entropy;
+  const at::Tensor overlap = joint_dice() ? joint_dice_loss(probabilities, mask) : dice_loss(probabilities, mask);
+  return entropy + (options_.dice_weight == 1 ? overlap : options_.dice_weight * overlap);
 }
 
 std::vector<double> UNet::measure(const at::Tensor& output, const data::Batch& batch) const {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lockstep/base/testing/long_test.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -18,6 +19,7 @@ struct Level {
 class AmpLevels : public testing::TestWithParam<Level> {};
 
 TEST_P(AmpLevels, SameBitsOnAnyRanksAndOverAResume) {
+  LOCKSTEP_LONG_TEST_IF(GetParam().amp == std::string("O3"));
   const auto& [amp, dtype, more] = GetParam();
   const Words words = Words{"--amp", amp, "--dtype", dtype} + more;
   const TempDir dir;

@@ -39,6 +39,7 @@ class BackgroundSaves : public ::testing::TestWithParam<Words> {};
 
 // The same step is the same file, whoever has saved it.
 TEST_P(BackgroundSaves, TheFileIsTheSameAtAnyNumberOfRanks) {
+  LOCKSTEP_LONG_TEST_IF(GetParam() == kAveraged);
   const TempDir dir;
   const Words words = Words{"--steps", "7", "--save-every", "2", "--keep", "9", "--snapshot-every"} + Words{"1"};
   std::map<std::string, std::string> expected;

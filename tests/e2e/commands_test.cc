@@ -111,6 +111,7 @@ TEST(BenchStep, WithoutCommunicationNothingIsReduced) {
 }
 
 TEST(BenchForms, EachFormIsMeasured) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const std::pair<Words, double> forms[] = {{{"ddp", "--nproc", "2"}, 0.08},
                                             {{"sharded", "--nproc", "2"}, 0.08},
                                             {{"dp", "--replicas", "3"}, 0},

@@ -60,6 +60,7 @@ TEST_F(Elastic, ANodeThatIsKilledIsDoneWithout) {
 }
 
 TEST_F(Elastic, ARunThatIsSavedOnEachNodeOutlivesTheFirst) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const Words flags = {"--nnodes=1:2", "--max-restarts=3"};
   for (const char* name : {"a", "b"}) std::filesystem::create_directory(dir_ / name);
   run_ = "run";  // of each node's folder
@@ -119,6 +120,7 @@ TEST_F(Elastic, AnEtcdThatStandsStillForThreeSecondsChangesNothing) {
 
 // Both nodes have lost their leases: they come back, and all ranks begin anew.
 TEST_F(Elastic, AnEtcdThatStandsStillForLongIsFollowedByARestart) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const Words flags = {"--nnodes=1:2", "--max-restarts=3"};
   const auto a = node(flags, training()), b = node(flags, training());
   ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 10; }, seconds(60))) << a->err() << b->err();
@@ -240,6 +242,7 @@ TEST_F(Elastic, AMemberOfEtcdsClusterThatIsKilledChangesNothing) {
 // Three hosts, of which two train, and etcd on a fourth. The eldest, with rank 0, is cut off in silence: the others see
 // its lease end, and go on with the spare one. It comes back to the run.
 TEST_F(Elastic, AHostThatIsCutOffIsDoneWithoutAndComesBack) {
+  LOCKSTEP_LONG_TEST_IF(true);
   if (const std::string why = why_no_hosts(); !why.empty()) GTEST_SKIP() << "no network namespaces here: " << why;
   constexpr int kEtcd = 3;
   const Hosts hosts(4);

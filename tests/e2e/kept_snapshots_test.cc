@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "etcd_nodes.h"
+#include "lockstep/base/testing/long_test.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -91,6 +92,7 @@ TEST_F(KeptSnapshotsOfNodes, ARankThatIsKilledOnEitherCostsAFewSteps) {
 }
 
 TEST_F(KeptSnapshotsOfNodes, OnItsOwnDiskANodeGoesOnWithoutTheFirst) {
+  LOCKSTEP_LONG_TEST_IF(true);
   for (const char* name : {"a", "b"}) std::filesystem::create_directory(dir_ / name);
   const Words words = training("run", {"--save-on", "node"});
   start(words, dir_ / "a", words, dir_ / "b");
@@ -106,6 +108,7 @@ TEST_F(KeptSnapshotsOfNodes, OnItsOwnDiskANodeGoesOnWithoutTheFirst) {
 
 // A launcher that stands still loses its lease: its memory is as old as its ranks, and the others are ahead.
 TEST_F(KeptSnapshotsOfNodes, OfALauncherWithoutALeaseAreNotWritten) {
+  LOCKSTEP_LONG_TEST_IF(true);
   start(training(run_), ".", training(run_), ".");
   ASSERT_TRUE(has_done(run_, 30)) << a_->err() << b_->err();
   a_->signal(SIGSTOP);

@@ -117,6 +117,7 @@ TEST_F(Network, AStoppedRankIsToldFromADeadOne) {
 
 // The disk of rank 0 takes each file only after seconds.
 TEST_F(Network, CheckpointsAreWrittenWhileBothHostsTrainOn) {
+  LOCKSTEP_LONG_TEST_IF(true);
   if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
   const TempDir dir;
   std::filesystem::create_directory(dir / "slow_disk");

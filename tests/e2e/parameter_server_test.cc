@@ -55,6 +55,7 @@ double accuracy_in(const std::string& text) {
 }
 
 TEST(ParameterServer, SynchronousWorkersLearn) {
+  LOCKSTEP_LONG_TEST_IF(true);
   Job job(2, 2, "sync", 0);
   const auto one = job.work(0, 100), other = job.work(1, 100);
   const Result first = one->wait(), second = other->wait();

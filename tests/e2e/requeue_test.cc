@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
+#include "lockstep/base/testing/long_test.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -55,6 +56,7 @@ class Requeued : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(Requeued, TheFirstCommandIsDoneAndTheSecondGoesOn) {
+  LOCKSTEP_LONG_TEST_IF(GetParam() == std::string("ranks"));
   const std::string run = dir_ / "job/a";
   auto first = script(dir_ / "job", slurm("0"));
   ASSERT_TRUE(second_is_under_way(run)) << first->err();
@@ -105,6 +107,7 @@ TEST(RequeuedCommand, IsRefusedWhereAnotherHasFollowedBeforeItsEnd) {
 
 // The script asks for as many steps more as a start has time for.
 TEST(RequeuedCommand, GoesOnWithALengthThatIsComputedAnew) {
+  LOCKSTEP_LONG_TEST_IF(true);
   constexpr const char* kSteps =
       R"($1/lockstep train mnist --data $2 --lanes 4 --batch-size 8 --epochs 60 --save-every 4 \
     --eval-every 60epochs --out run --steps $((120 * (SLURM_RESTART_COUNT + 1))))";

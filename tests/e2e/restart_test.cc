@@ -154,6 +154,7 @@ class RestartedResume : public ::testing::Test {
 };
 
 TEST_F(RestartedResume, GoesBackOnce) {
+  LOCKSTEP_LONG_TEST_IF(true);
   Program job({.command = agent(0, resume(2) + Words{"--overwrite"}), .folder = dir_.path()});
   const auto result = restart(job, run_);
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -185,6 +186,7 @@ TEST_F(RestartedResume, AForkGoesOnAndKeepsItsParent) {
 
 // Several of its commands may have begun runs: each goes on with its own.
 TEST_F(RestartedResume, ARequeuedSlurmJobsForkGoesOn) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const auto command = [&](const char* restarts, const Words& words) {
     const Words variables = {"/usr/bin/env", "SLURM_JOB_ID=7", cat("SLURM_RESTART_COUNT=", restarts)};
     return Program::Options{.command = variables + lockstep_command(words).command, .folder = dir_.path()};
@@ -287,6 +289,7 @@ class ReplacedAgent : public RestartedResume, public ::testing::WithParamInterfa
 };
 
 TEST_P(ReplacedAgent, FollowsTheForkThatItsJobHasMade) {
+  LOCKSTEP_LONG_TEST_IF(!old_leads());
   const std::string fork = dir_ / "fork";
   const auto ranks = replace(resume(2) + Words{"--out", fork}, fork);
   expect_whole_after(ranks, fork);
@@ -294,12 +297,14 @@ TEST_P(ReplacedAgent, FollowsTheForkThatItsJobHasMade) {
 }
 
 TEST_P(ReplacedAgent, FollowsAForkThatNobodyHasNamed) {
+  LOCKSTEP_LONG_TEST_IF(!old_leads());
   const auto ranks = replace(resume(2), dir_ / "runs/mnist-1");
   EXPECT_FALSE(fs::exists(dir_ / "runs/mnist-2"));
   expect_whole_after(ranks, "runs/mnist-1");
 }
 
 TEST_P(ReplacedAgent, NeedsNoFileThatIsGone) {
+  LOCKSTEP_LONG_TEST_IF(!old_leads());
   const std::string fork = dir_ / "fork";
   const auto ranks = replace(resume(2) + Words{"--out", fork}, fork, [&] { fs::remove(checkpoint(2)); });
   expect_whole_after(ranks, fork);
@@ -307,6 +312,7 @@ TEST_P(ReplacedAgent, NeedsNoFileThatIsGone) {
 
 // The new agent's node has a disk of its own: there is no such folder, which rank 0 alone needs.
 TEST_P(ReplacedAgent, NeedsTheFolderOnRank0sDiskAlone) {
+  LOCKSTEP_LONG_TEST_IF(!old_leads());
   fs::create_directory(dir_ / "node");
   const auto ranks = replace(resume(2) + Words{"--out", "fork"}, dir_ / "fork", {}, dir_ / "node");
   EXPECT_FALSE(fs::exists(dir_ / "node/fork"));

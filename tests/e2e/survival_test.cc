@@ -57,6 +57,7 @@ class Killed : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(Killed, RanksAreStartedAnewWithTheSameFinalWeights) {
+  LOCKSTEP_LONG_TEST_IF(GetParam() == 2);
   const int nproc = GetParam();
   Program program(lockstep_command(surviving(run_, nproc, {"--snapshot-every", "5"})));
   ASSERT_TRUE(has_done(run_, 20)) << program.err();
@@ -95,6 +96,7 @@ TEST_F(Survival, WithoutACheckpointTheRunBeginsAnew) {
 }
 
 TEST_F(Survival, EachDeathCostsARestart) {
+  LOCKSTEP_LONG_TEST_IF(true);
   Program program(lockstep_command(surviving(run_, 2, {"--snapshot-every", "5"})));
   int64_t done = 20;
   for (int restart = 1; restart <= 3; ++restart, done += 60) {

@@ -1,5 +1,5 @@
 // bench checkpoint: writing a checkpoint of a model and its AdamW, and loading it into a model and an optimizer that
-// are there, beside what reading the file's bytes takes by itself.
+// are there, beside what writing and reading as many bytes takes by itself.
 #include <ATen/ATen.h>
 #include <fcntl.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/checkpoint/formats/file_reader.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
@@ -64,9 +65,9 @@ struct Trained {
 
 // A file that is removed with its owner.
 struct Scratch {
-  explicit Scratch(const std::string& folder)
+  explicit Scratch(const std::string& folder, const char* suffix)
       : path((folder.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(folder)) /
-             cat("lockstep-bench-", getpid(), ".pt")) {}
+             cat("lockstep-bench-", getpid(), '.', suffix)) {}
   ~Scratch() {
     std::error_code ignored;
     std::filesystem::remove(path, ignored);
@@ -75,6 +76,17 @@ struct Scratch {
   Scratch& operator=(const Scratch&) = delete;
   std::string path;
 };
+
+// Writes as many bytes as dd conv=fsync does: the same memory, a block at a time.
+void write_through(const std::string& path, uint64_t bytes) {
+  const std::string block(1 << 20, 'x');
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  bool good = bool{file};
+  for (uint64_t at = 0; good && at < bytes; at += block.size()) {
+    good = write_all(file.get(), std::string_view(block).substr(0, bytes - at));
+  }
+  if (!good || fsync(file.get()) != 0) throw IoError(path, ": can't be written: ", errno_text(errno));
+}
 
 // Reads the file as dd does: a block at a time into the same memory.
 void read_through(const std::string& path) {
@@ -103,12 +115,14 @@ void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 int bench_checkpoint(const BenchOptions& options) {
   const apps::BenchCheckpointOptions& asked = options.checkpoint;
-  const Scratch file(asked.folder);
+  const Scratch file(asked.folder, "pt");
   Trained from(asked);
   from.step();
-  std::vector<double> written, read, loaded, peaks;
+  std::vector<double> written, plainly, read, loaded, peaks;
   for (int round = 0; round < asked.rounds; ++round) {
     written.push_back(seconds_of([&] { checkpoint::write_pt(from.value(), file.path); }));
+    const Scratch plain(asked.folder, "plain");
+    plainly.push_back(seconds_of([&] { write_through(plain.path, std::filesystem::file_size(file.path)); }));
     if (asked.cold) forget(file.path);
     read.push_back(seconds_of([&] { read_through(file.path); }));
     Trained to(asked);
@@ -125,6 +139,7 @@ int bench_checkpoint(const BenchOptions& options) {
   const nlohmann::ordered_json found = {{"bytes", bytes},
                                         {"cold", asked.cold},
                                         {"write_seconds", median(written)},
+                                        {"plain_write_seconds", median(plainly)},
                                         {"read_seconds", median(read)},
                                         {"load_seconds", median(loaded)},
                                         {"load_peak_mb", *std::max_element(peaks.begin(), peaks.end())}};
@@ -135,7 +150,8 @@ int bench_checkpoint(const BenchOptions& options) {
             ? found.dump() + '\n'
             : cat(human_bytes(bytes), ": written at ", rate("write_seconds"), ", loaded at ", rate("load_seconds"),
                   " with at most ", static_cast<int64_t>(found["load_peak_mb"].get<double>()),
-                  " MB more memory; read alone at ", rate("read_seconds"), '\n'));
+                  " MB more memory; a plain file of as many bytes is written at ", rate("plain_write_seconds"),
+                  ", read at ", rate("read_seconds"), '\n'));
   return 0;
 }
 

@@ -85,6 +85,7 @@ struct UNetOptions : train::RecipeDescription {
   bool bilinear = false;        // upsampling by interpolation
   std::optional<int> classes;   // outputs; left out: the masks' values; 1: a sigmoid in place of two
   Dice dice = Dice::kOwn;
+  double dice_weight = 1;  // of the Dice loss, beside cross entropy
   datasets::ImageOptions images;
 
   std::string name() const override { return "unet"; }
