@@ -166,7 +166,7 @@ Dict state_dict(const torch::nn::Module& module) {
 LoadReport load_state_dict(torch::nn::Module& module, const Dict& state, const LoadOptions& options) {
   Match found = fitting(module, state, options);
   const at::NoGradGuard no_grad;
-  for (auto& [to, from] : found.copies) copy_elements(to, from);
+  copy_elements(found.copies);
   return std::move(found.report);
 }
 

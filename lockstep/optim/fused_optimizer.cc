@@ -256,13 +256,15 @@ void FusedOptimizer::load_state_dict(const OptimizerState& state, std::span<cons
     loaded[g].resize(param_groups_[g].params().size());
   }
   load_scales(state, of_groups);
+  Copies copies;
   for (const ParameterState& of : state.parameters) {
     const Position at = find_position(name(), positions, of.index);
     const at::Tensor parameter = stepped(at.number, param_groups_[at.group].params()[at.index]);
     const std::span<const SlotSpec> specs = slots(*of_groups[at.group]);
     const std::string label = cat(name(), ": state of ", parameter_name(names, at.number));
-    loaded[at.group][at.index] = load_slots(label, specs, parameter, of, state.copy);
+    loaded[at.group][at.index] = load_slots(label, specs, parameter, of, copies);
   }
+  state.copy(copies);
   for (size_t g = 0; g < param_groups_.size(); ++g) param_groups_[g].set_options(std::move(options[g]));
   slots_ = std::move(loaded);
   for_each_parameter(

@@ -25,7 +25,7 @@ at::Tensor laid_out_as(const at::Tensor& model, const at::Tensor& tensor) {
 at::Tensor ordered_as(const at::Tensor& model, const at::Tensor& tensor, CopyElements copy) {
   if (same_memory_order(model, tensor)) return tensor;
   at::Tensor ordered = at::empty_like(model, model.options().dtype(tensor.scalar_type()));
-  copy(ordered, tensor);
+  copy({{ordered, tensor}});
   return ordered;
 }
 

@@ -36,21 +36,21 @@ at::Tensor load_counter(std::string_view label, const NamedTensor& named) {
 }
 
 at::Tensor load_slot(std::string_view label, SlotKind kind, const at::Tensor& parameter, const NamedTensor& named,
-                     CopyElements copy) {
+                     Copies& copies) {
   if (kind == SlotKind::kCounter) return load_counter(label, named);
   if (kind == SlotKind::kNumber) return new_number(number_of(label, named, "a number"));
   check_like(label, parameter, named);
-  at::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   at::Tensor slot = at::empty_like(parameter);
-  copy(slot, named.value);
+  copies.emplace_back(slot, named.value);
   return slot;
 }
 
 }  // namespace
 
-void copy_plainly(const at::Tensor& to, const at::Tensor& from) {
+void copy_plainly(const Copies& copies) {
   const at::NoGradGuard no_grad;
-  to.copy_(from);
+  for (const auto& [to, from] : copies) to.copy_(from);
 }
 
 at::Tensor new_number(float value) { return at::scalar_tensor(value, at::kFloat); }
@@ -64,14 +64,14 @@ void check_like(std::string_view label, const at::Tensor& parameter, const Named
 }
 
 Slots load_slots(std::string_view label, std::span<const SlotSpec> specs, const at::Tensor& parameter,
-                 const ParameterState& state, CopyElements copy) {
+                 const ParameterState& state, Copies& copies) {
   Slots slots;
   bool any = false;
   for (const NamedTensor& named : state.tensors) {
     const size_t s = slot_named(label, specs, named.name);
     if (slots[s].defined()) throw ConfigError(label, " has \"", named.name, "\" twice");
     if (!named.value.defined()) continue;
-    slots[s] = load_slot(label, specs[s].kind, parameter, named, copy);
+    slots[s] = load_slot(label, specs[s].kind, parameter, named, copies);
     any = true;
   }
   for (size_t s = 0; any && s < specs.size(); ++s) {

@@ -35,10 +35,10 @@ double count_step(at::Tensor& counter);
 // Throws ConfigError that begins with `label` unless `named` is a floating-point tensor of the parameter's shape.
 void check_like(std::string_view label, const at::Tensor& parameter, const NamedTensor& named);
 
-// Copies the tensors of `state` into their slots by `copy`, in the memory order and dtype of `parameter`. Throws
-// ConfigError that begins with `label` for a name, shape or dtype that does not fit, and for a needed slot without a
-// tensor.
+// Makes slots for the tensors of `state`, in the memory order and dtype of `parameter`, and adds to `copies` what is to
+// be copied into them. Throws ConfigError that begins with `label` for a name, shape or dtype that does not fit, and
+// for a needed slot without a tensor.
 Slots load_slots(std::string_view label, std::span<const SlotSpec> specs, const at::Tensor& parameter,
-                 const ParameterState& state, CopyElements copy = copy_plainly);
+                 const ParameterState& state, Copies& copies);
 
 }  // namespace lockstep::optim

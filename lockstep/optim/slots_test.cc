@@ -18,7 +18,11 @@ constexpr SlotSpec kSpecs[] = {
     {.name = "step", .kind = SlotKind::kCounter}, {.name = "exp_avg"}, {.name = "extra", .needed = false}};
 
 Slots load(std::vector<NamedTensor> tensors, const at::Tensor& parameter = at::zeros({2, 3})) {
-  return load_slots("adam: state of fc.weight", kSpecs, parameter, {.index = 0, .tensors = std::move(tensors)});
+  Copies copies;
+  const Slots slots =
+      load_slots("adam: state of fc.weight", kSpecs, parameter, {.index = 0, .tensors = std::move(tensors)}, copies);
+  copy_plainly(copies);
+  return slots;
 }
 
 std::string error_of(std::vector<NamedTensor> tensors) {
@@ -70,11 +74,12 @@ TEST(Slots, ACountOfStepsIsAWholeNumber) {
 TEST(Slots, ANumberMayBeAny) {
   const SlotSpec specs[] = {{.name = "mu_product", .kind = SlotKind::kNumber}};
   const NamedTensor product{"mu_product", at::scalar_tensor(0.25, at::kDouble)};
-  const Slots slots = load_slots("nadam", specs, at::zeros({2, 3}), {.index = 0, .tensors = {product}});
+  Copies copies;
+  const Slots slots = load_slots("nadam", specs, at::zeros({2, 3}), {.index = 0, .tensors = {product}}, copies);
   EXPECT_EQ(slots[0].scalar_type(), at::kFloat);
   EXPECT_EQ(slots[0].item<float>(), 0.25F);
   const NamedTensor many{"mu_product", at::zeros({2, 3})};
-  EXPECT_THROW(load_slots("nadam", specs, at::zeros({2, 3}), {.index = 0, .tensors = {many}}), ConfigError);
+  EXPECT_THROW(load_slots("nadam", specs, at::zeros({2, 3}), {.index = 0, .tensors = {many}}, copies), ConfigError);
 }
 
 }  // namespace

@@ -37,9 +37,10 @@ struct GroupState {
   std::vector<int64_t> parameters;
 };
 
-// to.copy_(from), of equal shapes.
-using CopyElements = void (*)(const at::Tensor& to, const at::Tensor& from);
-void copy_plainly(const at::Tensor& to, const at::Tensor& from);
+// to.copy_(from) of each pair {to, from}, of equal shapes.
+using Copies = std::vector<std::pair<at::Tensor, at::Tensor>>;
+using CopyElements = void (*)(const Copies& copies);
+void copy_plainly(const Copies& copies);
 
 struct OptimizerState {
   std::vector<ParameterState> parameters;  // those that have state, by index

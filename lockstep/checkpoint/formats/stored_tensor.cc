@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -49,18 +50,23 @@ bool is_direct(const at::Tensor& to, const at::Tensor& from) {
   return true;
 }
 
-void copy_stored(const at::Tensor& to, const at::Tensor& from, const StoredBytes& stored) {
-  TensorGeometry geometry = geometry_of(from);
+// Where elements that are still in a file lie there.
+struct Place {
+  uint64_t offset = 0, bytes = 0;
+};
+
+Place place_of(const at::Tensor& from, const StoredBytes& stored) {
   const auto size = static_cast<uint64_t>(from.itemsize());
-  const uint64_t begin = static_cast<uint64_t>(geometry.offset) * size;
-  const uint64_t bytes = static_cast<uint64_t>(element_end(geometry)) * size - begin;
-  if (is_direct(to, from)) {
-    stored.file->read(stored.offset + begin, to.mutable_data_ptr(), bytes);
-    to.unsafeGetTensorImpl()->bump_version();
-    return;
-  }
-  const c10::Storage memory = allocate_storage(static_cast<int64_t>(bytes));
-  stored.file->read(stored.offset + begin, memory.mutable_data(), bytes);
+  const uint64_t begin = static_cast<uint64_t>(from.storage_offset()) * size;
+  return {stored.offset + begin, static_cast<uint64_t>(element_end(geometry_of(from))) * size - begin};
+}
+
+// to.copy_(from) where the elements can't go straight to their place.
+void copy_through_memory(const at::Tensor& to, const at::Tensor& from, const StoredBytes& stored) {
+  const Place place = place_of(from, stored);
+  const c10::Storage memory = allocate_storage(static_cast<int64_t>(place.bytes));
+  stored.file->read(place.offset, memory.mutable_data(), place.bytes);
+  TensorGeometry geometry = geometry_of(from);
   geometry.offset = 0;
   to.copy_(tensor_over(memory, from.scalar_type(), geometry));
 }
@@ -121,19 +127,30 @@ void StoredFile::check_unchanged() const {
 }
 
 void StoredFile::read(uint64_t offset, void* memory, uint64_t bytes) const {
+  const Range range{this, offset, static_cast<char*>(memory), bytes};
+  read({&range, 1});
+}
+
+void StoredFile::read(std::span<const Range> ranges) {
+  std::vector<Range> parts;
+  for (const Range& range : ranges) {
+    for (uint64_t done = 0; done < range.bytes; done += kPart) {
+      parts.push_back({range.file, range.offset + done, range.memory + done, std::min(range.bytes - done, kPart)});
+    }
+  }
   const auto read_part = [&](int64_t index) {
-    const uint64_t begin = static_cast<uint64_t>(index) * kPart;
-    read_at(fd_.get(), path_, offset + begin, static_cast<char*>(memory) + begin, std::min(bytes - begin, kPart));
+    const Range& part = parts[static_cast<size_t>(index)];
+    read_at(part.file->fd_.get(), part.file->path_, part.offset, part.memory, part.bytes);
     return true;
   };
-  if (bytes <= kPart || threads() == 1) {
-    read_at(fd_.get(), path_, offset, memory, bytes);
+  if (parts.size() < 2 || threads() == 1) {
+    for (int64_t i = 0; i < std::ssize(parts); ++i) read_part(i);
   } else {
     in_order<bool>(
-        static_cast<int64_t>((bytes + kPart - 1) / kPart), threads(), [&] { return read_part; },
+        std::ssize(parts), threads(), [&] { return read_part; },
         [](int64_t, Outcome<bool> part) { std::move(part).get(); });
   }
-  check_unchanged();
+  for (const Range& range : ranges) range.file->check_unchanged();
 }
 
 c10::Storage make_stored(StoredBytes bytes) {
@@ -167,17 +184,31 @@ void bring_into_memory(const at::Tensor& tensor) {
   tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(c10::Storage(*stored->memory));
 }
 
-void copy_elements(const at::Tensor& to, const at::Tensor& from) {
+void copy_elements(const at::Tensor& to, const at::Tensor& from) { copy_elements({{to, from}}); }
+
+void copy_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) {
   const at::NoGradGuard no_grad;
-  StoredBytes* stored = bytes_of(from);
-  if (stored == nullptr) {
-    to.copy_(from);
-  } else if (stored->memory) {
-    bring_into_memory(from);
-    to.copy_(from);
-  } else if (from.numel() > 0) {
-    copy_stored(to, from, *stored);
+  std::vector<StoredFile::Range> ranges;
+  std::unordered_set<const void*> written;  // storages: of tensors that share memory the last one counts
+  for (const auto& [to, from] : all) {
+    StoredBytes* stored = bytes_of(from);
+    if (to.has_storage() && !written.insert(to.storage().unsafeGetStorageImpl()).second) {
+      StoredFile::read(std::exchange(ranges, {}));
+    }
+    if (stored == nullptr) {
+      to.copy_(from);
+    } else if (stored->memory) {
+      bring_into_memory(from);
+      to.copy_(from);
+    } else if (from.numel() > 0 && is_direct(to, from)) {
+      const Place place = place_of(from, *stored);
+      ranges.push_back({stored->file.get(), place.offset, static_cast<char*>(to.mutable_data_ptr()), place.bytes});
+      to.unsafeGetTensorImpl()->bump_version();
+    } else if (from.numel() > 0) {
+      copy_through_memory(to, from, *stored);
+    }
   }
+  StoredFile::read(ranges);
 }
 
 void verify_stored(const Value& root, uint64_t largest) {

@@ -12,7 +12,10 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/checkpoint/formats/file_reader.h"
@@ -30,6 +33,14 @@ class StoredFile {
   const std::string& path() const { return path_; }
   // Reads [offset, offset + bytes), a large range by a few threads. Throws as read_at() does.
   void read(uint64_t offset, void* memory, uint64_t bytes) const;
+  // The same of several ranges, of any files.
+  struct Range {
+    const StoredFile* file;
+    uint64_t offset;
+    char* memory;
+    uint64_t bytes;
+  };
+  static void read(std::span<const Range> ranges);
 
  private:
   friend class CheckedRead;
@@ -67,6 +78,8 @@ void bring_into_memory(const at::Tensor& tensor);
 // dtype and strides; else through memory for this one tensor. They are those that were verified. Throws as
 // bring_into_memory() does.
 void copy_elements(const at::Tensor& to, const at::Tensor& from);
+// The same of pairs {to, from}, one after the other as it seems; a few threads share the reading.
+void copy_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all);
 
 constexpr uint64_t kEverything = std::numeric_limits<uint64_t>::max();
 

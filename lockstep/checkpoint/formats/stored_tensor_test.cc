@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <tuple>
 
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
@@ -46,6 +47,34 @@ TEST_F(StoredTensor, HasAShapeAndNoMemory) {
   EXPECT_THROW(tensor.const_data_ptr(), c10::Error);
   EXPECT_THROW(at::empty_like(tensor).copy_(tensor), c10::Error);
   EXPECT_FALSE(is_stored(opened("small")));
+}
+
+TEST_F(StoredTensor, SeveralAreCopiedTogether) {
+  opened("large");
+  std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
+  for (const auto& [key, value] : *value_.get_if<Dict>()) {
+    pairs.emplace_back(at::zeros_like(*root_.find(key)->get_if<at::Tensor>()), *value.get_if<at::Tensor>());
+  }
+  pairs.emplace_back(at::zeros({3000, 1000}, at::kDouble), pairs.front().second);
+  copy_elements(pairs);
+  size_t number = 0;
+  for (const auto& [key, value] : root_) {
+    EXPECT_TRUE(pairs[number++].first.equal(*value.get_if<at::Tensor>())) << key_text(key);
+  }
+  EXPECT_TRUE(pairs.back().first.equal(large_.to(at::kDouble)));
+}
+
+// As of weights that two layers share: the order says whose elements stay, not the threads that read.
+TEST_F(StoredTensor, OfThoseThatShareMemoryTheLastCounts) {
+  write_pt(Dict{{"first", large_}, {"second", large_ + 1}, {"third", large_ + 2}}, path_);
+  const at::Tensor shared = at::empty_like(large_);
+  const auto first = opened("first"), second = *value_.get_if<Dict>()->find("second")->get_if<at::Tensor>(),
+             third = *value_.get_if<Dict>()->find("third")->get_if<at::Tensor>();
+  for (const auto& [earlier, last, added] :
+       {std::tuple(second, first, 0), std::tuple(first, third, 2), std::tuple(third, second, 1)}) {
+    copy_elements({{shared, earlier}, {shared.view({1000, 3000}), earlier.view({1000, 3000})}, {shared, last}});
+    EXPECT_TRUE(shared.equal(large_ + added));
+  }
 }
 
 TEST_F(StoredTensor, IsCopiedStraightIntoEqualMemory) {
