@@ -33,7 +33,8 @@ class Logger {
   // Writes to `sink`, which gets each line without its newline.
   Logger(Options options, Sink sink);
 
-  // Writes to standard error, with the level of LOCKSTEP_LOG, and coloured if wants_color(2).
+  // Writes to standard error, with the level of LOCKSTEP_LOG, and coloured if wants_color(2). Under our launcher, which
+  // names the rank in every line, there is no prefix.
   static Logger from_environment(std::string prefix);
 
   template <typename... Parts>

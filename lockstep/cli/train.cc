@@ -131,8 +131,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   if (starts) return launch::start_training(program.of_ranks, command);
   watch_signals();
   const auto world = init(line.world());
-  const bool under_launcher = env("LOCKSTEP_NODE_MEMORY").has_value();  // which names the rank in every line
-  const Logger log = Logger::from_environment(under_launcher ? "" : cat("rank ", world->rank()));
+  const Logger log = Logger::from_environment(cat("rank ", world->rank()));
   open_device(options.device, train::node_ranks(*world, options.may_share_gpus()), log, options.quiet);
   const auto told_to_stop = [&] { return g_stop.asked() || world->board().stop_requested.load() != 0; };
   Folder folder = take_folder(*world, line, log, told_to_stop);  // its own until the process ends

@@ -189,6 +189,7 @@ void Attempt::on_stop_signal(int signal) {
     board_->stop_requested.store(1);
     if (!failure_.begun()) terminal_.say("stopping after this step, with a checkpoint; once more stops at once");
   }
+  group_->signal_running(SIGCONT);  // a rank that somebody has stopped is to hear of it, too
 }
 
 // A rank that ends by this after another one's failure is not the cause.

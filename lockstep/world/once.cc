@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,12 +45,12 @@ void throw_first(comm::Communicator& comm, const std::string& outcome) {
   for (int rank = 0; rank < comm.size(); ++rank) throw_if_failed(rank, outcomes[static_cast<size_t>(rank)]);
 }
 
-// `who` prepares, for messages.
-void prepare_once(World& world, const std::string& who, const std::string& outcome, std::chrono::nanoseconds timeout) {
-  // The others wait for this rank in a barrier of a longer timeout; the exchange of what came out has the usual one.
+// Waits for all others, for `timeout`; the exchange of what came out has the usual one. `who` prepares, for messages.
+void finish_once(World& world, const std::string& who, const std::string& outcome,
+                 std::optional<std::chrono::nanoseconds> timeout) {
   comm::Call prepared = comm::calls::barrier();
   prepared.what = cat("once: what ", who, " prepares");
-  prepared.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
+  if (timeout) prepared.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(*timeout);
   world.communicator().start(std::move(prepared))->wait();
   throw_first(world.communicator(), outcome);
 }
@@ -58,14 +59,17 @@ void prepare_once(World& world, const std::string& who, const std::string& outco
 
 void once(World& world, OnceScope scope, const std::function<void()>& prepare, std::chrono::nanoseconds timeout) {
   if (scope == OnceScope::kWorld) return once(world, std::vector{0}, prepare, timeout);
-  prepare_once(world, "local rank 0", world.local_rank() == 0 ? outcome_of(prepare) : "", timeout);
+  finish_once(world, "local rank 0", world.local_rank() == 0 ? outcome_of(prepare) : "", timeout);
 }
 
 void once(World& world, const std::vector<int>& ranks, const std::function<void()>& prepare,
           std::chrono::nanoseconds timeout) {
   const bool prepares = std::find(ranks.begin(), ranks.end(), world.rank()) != ranks.end();
   const std::string who = ranks.empty() ? "no rank" : cat("rank ", ranks.front());
-  prepare_once(world, who, prepares ? outcome_of(prepare) : "", timeout);
+  const std::string outcome = prepares ? outcome_of(prepare) : "";
+  // The only one that prepares waits for the others as in any collective: they have nothing else to do.
+  if (prepares && ranks.size() == 1) return finish_once(world, who, outcome, std::nullopt);
+  finish_once(world, who, outcome, timeout);
 }
 
 void together(comm::Communicator& comm, const std::function<void()>& act) { throw_first(comm, outcome_of(act)); }

@@ -1,0 +1,114 @@
+// Faults of a rank in each phase of a run, over shared memory and over a network: each cell says how the launcher ends,
+// what it reports, and that nobody is left behind. LOCKSTEP_FAULT_MATRIX=1 has all cells, as ./run soak does; without
+// it there is one a fault.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "e2e/program.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/text.h"
+
+namespace lockstep::soak {
+namespace {
+
+using e2e::Program;
+using e2e::Result;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+struct Cell {
+  const char* fault;
+  const char* phase;
+  const char* backend;
+};
+
+struct Expected {
+  int exit_code;
+  const char* report = "";  // in what the launcher says
+};
+
+// How a run ends whose rank 1 meets this fault.
+Expected expected(const Cell& cell) {
+  const std::string fault = cell.fault;
+  if (fault == "kill") return {128 + SIGKILL, "rank 1"};
+  if (fault == "segv") return {128 + SIGSEGV, "rank 1"};
+  if (fault == "abort") return {128 + SIGABRT, "rank 1"};
+  if (fault == "exit3") return {3, "rank 1"};
+  // The loader names the sample, and takes the data for the fault.
+  if (fault == "exception") return {std::string(cell.phase) == "prefetch" ? 65 : 70, "a planted exception"};
+  if (fault == "stop") return {69, "rank 1"};
+  if (fault == "front") return {128 + SIGKILL, ""};
+  return {0};  // slow, stop_and_go
+}
+
+std::vector<Cell> cells() {
+  std::vector<Cell> all;
+  for (const char* fault : {"kill", "segv", "abort", "exit3", "exception", "stop", "stop_and_go", "slow", "front"}) {
+    for (const char* backend : {"shm", "gloo"}) {
+      for (const char* phase : {"backward", "spawn", "rendezvous", "fold", "save", "prefetch", "exit"}) {
+        all.push_back({fault, phase, backend});
+        if (!env("LOCKSTEP_FAULT_MATRIX")) break;
+      }
+      if (!env("LOCKSTEP_FAULT_MATRIX")) break;
+    }
+  }
+  return all;
+}
+
+Program::Options loop_of(const Cell& cell, const std::string& folder) {
+  return e2e::lockstep_command({"launch", "--nproc-per-node", "2", e2e::bin_folder() + "/faulty_loop", cell.fault,
+                                cell.phase, cell.backend, folder});
+}
+
+std::string weights_in(const std::string& out) {
+  const size_t at = out.find("weights ");
+  return at == std::string::npos ? "" : out.substr(at, 8 + 64);
+}
+
+// Nobody waits for that rank but the launcher, which has no limit of time of its own.
+bool stands_still_at_its_end(const Cell& cell) {
+  return std::string(cell.fault) == "stop" && std::string(cell.phase) == "exit";
+}
+
+void expect_goes_on_until_it_is_told(Program& program) {
+  EXPECT_TRUE(e2e::eventually([&] { return !weights_in(program.out()).empty(); }));
+  std::this_thread::sleep_for(seconds(2));
+  EXPECT_FALSE(program.all_gone(std::chrono::milliseconds(0)));
+  program.signal(SIGTERM);
+  const Result result = program.wait(seconds(60));
+  EXPECT_NE(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(program.all_gone(seconds(2))) << "somebody is left";
+}
+
+class FaultMatrix : public ::testing::TestWithParam<Cell> {};
+
+TEST_P(FaultMatrix, EndsAsItShould) {
+  const Cell& cell = GetParam();
+  const testing_support::TempDir folder;
+  Program program(loop_of(cell, folder / "run"));
+  if (stands_still_at_its_end(cell)) return expect_goes_on_until_it_is_told(program);
+  const Result result = program.wait(seconds(60));
+  const Expected wanted = expected(cell);
+  EXPECT_EQ(result.exit_code, wanted.exit_code) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(wanted.report));
+  EXPECT_TRUE(program.all_gone(seconds(2))) << "somebody is left";
+  if (wanted.exit_code != 0) return;
+  static const std::string undisturbed = [] {
+    const testing_support::TempDir other;
+    return weights_in(Program(loop_of({"none", "", "shm"}, other / "run")).wait().out);
+  }();
+  EXPECT_EQ(undisturbed.size(), 8U + 64U);
+  EXPECT_EQ(weights_in(result.out), undisturbed);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FaultMatrix, ::testing::ValuesIn(cells()), [](const auto& info) {
+  return cat(info.param.fault, "_in_", info.param.phase, "_over_", info.param.backend);
+});
+
+}  // namespace
+}  // namespace lockstep::soak

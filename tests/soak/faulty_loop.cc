@@ -1,0 +1,159 @@
+// A training loop of one's own in which rank 1 meets a fault at a chosen moment of its fourth step, or before or after
+// them all. For fault_matrix_test.cc.
+//
+//   lockstep launch --nproc-per-node 2 faulty_loop FAULT PHASE BACKEND FOLDER
+#include <ATen/ATen.h>
+#include <signal.h>
+#include <spawn.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/utils.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "lockstep/amp/mixed_precision.h"
+#include "lockstep/base/run_main.h"
+#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/data/tensor_dataset.h"
+#include "lockstep/loop/make_loader.h"
+#include "lockstep/loop/state.h"
+#include "lockstep/optim/rules/adam.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr int64_t kSteps = 12, kAt = 3;
+
+// Another process lets this one go on after 3 seconds.
+void stop_for_a_while() {
+  const std::string words = "sleep 3; kill -CONT " + std::to_string(getpid());
+  const char* const arguments[] = {"sh", "-c", words.c_str(), nullptr};
+  pid_t ignored = 0;
+  posix_spawn(&ignored, "/bin/sh", nullptr, nullptr, const_cast<char* const*>(arguments), environ);
+  raise(SIGSTOP);
+}
+
+void fail(const std::string& fault) {
+  if (fault == "kill") raise(SIGKILL);
+  if (fault == "segv") *static_cast<volatile int*>(nullptr) = 1;
+  if (fault == "abort") std::abort();
+  if (fault == "exit3") std::_Exit(3);
+  if (fault == "exception") throw std::runtime_error("a planted exception");
+  if (fault == "stop") raise(SIGSTOP);
+  if (fault == "stop_and_go") stop_for_a_while();
+  if (fault == "slow") usleep(2'000'000);
+  if (fault == "front") kill(getppid(), SIGKILL);
+}
+
+class Fault {
+ public:
+  Fault(std::string fault, std::string phase) : fault_(std::move(fault)), phase_(std::move(phase)) {
+    const char* const rank = std::getenv("RANK");
+    is_victim_ = rank != nullptr && std::string(rank) == "1";
+  }
+  void at_step(int64_t step) { is_near_ = step == kAt; }
+  // The rank is in that phase. Any thread.
+  void in(const std::string& phase) const {
+    if (is_victim_ && phase == phase_ && !met_.exchange(true)) fail(fault_);
+  }
+  void in_step(const std::string& phase) const {
+    if (is_near_) in(phase);
+  }
+
+ private:
+  std::string fault_, phase_;
+  bool is_victim_ = false;
+  mutable std::atomic<bool> met_ = false;
+  std::atomic<bool> is_near_ = false;
+};
+
+class FaultyDataset final : public data::Dataset {
+ public:
+  FaultyDataset(data::TensorDataset all, const Fault& fault) : all_(std::move(all)), fault_(fault) {}
+  int64_t size() const override { return all_.size(); }
+  std::vector<data::Field> fields() const override { return all_.fields(); }
+  void read(int64_t index, const Draw& draw, std::span<const at::Tensor> rows, data::ReadStats& stats) const override {
+    fault_.in_step("prefetch");
+    all_.read(index, draw, rows, stats);
+  }
+  std::string fingerprint() const override { return all_.fingerprint(); }
+  std::string description() const override { return all_.description(); }
+
+ private:
+  data::TensorDataset all_;
+  const Fault& fault_;
+};
+
+// A part of the saved state.
+struct FaultyPart {
+  const Fault& fault;
+  checkpoint::Value state_dict() const {
+    fault.in_step("save");
+    return checkpoint::Value(int64_t{1});
+  }
+  void load_state_dict(const checkpoint::ValueView&) {}
+};
+
+std::shared_ptr<data::Dataset> points(const Fault& fault) {
+  const at::Tensor number = at::arange(320, at::kDouble);
+  return std::make_shared<FaultyDataset>(
+      data::TensorDataset(at::stack({number.mul(0.618).frac(), number.mul(0.37).frac()}, 1).to(at::kFloat),
+                          number.remainder(2).to(at::kLong)),
+      fault);
+}
+
+void train(const std::string& backend, const std::string& folder, Fault& fault) {
+  fault.in("spawn");
+  if (std::string(std::getenv("RANK")) == "1") usleep(300'000);  // the other waits in the rendezvous
+  fault.in("rendezvous");
+  const auto world = init({.backend = backend, .timeout = std::chrono::seconds(6)});
+  torch::manual_seed(1);
+  namespace nn = torch::nn;
+  nn::Sequential net(nn::Linear(2, 64), nn::Tanh(), nn::Linear(64, 64), nn::Tanh(), nn::Linear(64, 2));
+  optim::AdamW optimizer(net->parameters(), {.lr = 0.01});
+  amp::MixedPrecision mixed({net.get()}, {&optimizer}, {});
+  parallel::DistributedDataParallel ddp(net.ptr(), world, {.buckets = {.bucket_mb = 0.001, .first_bucket_mb = 0.001}});
+  // The last gradient of a backward: the folds of those before are under way.
+  net->parameters().front().register_hook([&](const at::Tensor&) { fault.in_step("fold"); });
+  data::Loader loader =
+      loop::make_loader(*world, points(fault), {.lanes = 2, .batch_size = 8, .seed = 1}, {.workers = 1});
+  int64_t step = 0;
+  FaultyPart part{fault};
+  loop::State state(*world, step,
+                    {{"model", ddp}, {"optimizer", optimizer}, {"amp", mixed}, {"sampler", loader}, {"part", part}});
+  checkpoint::CheckpointStore store(folder + "/checkpoints");
+  while (step < kSteps) {
+    fault.at_step(step);
+    const auto loss_of = [&](const auto& lane) {
+      const at::Tensor output = net->forward(lane.data());
+      if (output.requires_grad()) output.register_hook([&](const at::Tensor&) { fault.in_step("backward"); });
+      return at::cross_entropy_loss(output, lane.target());
+    };
+    const auto result = ddp.run(step, loader.next(), loss_of, mixed);
+    mixed.step(optimizer, result, {});
+    mixed.zero_grad(optimizer);
+    ++step;
+    state.save(store);
+    usleep(20'000);
+  }
+  if (world->rank() == 0) std::printf("weights %s\n", checkpoint::weights_sha256(*net).c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 64;
+  Fault fault(argv[1], argv[2]);
+  return run_main([&] {
+    train(argv[3], argv[4], fault);
+    fault.in("exit");
+    return 0;
+  });
+}
