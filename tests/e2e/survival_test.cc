@@ -17,6 +17,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/long_test.h"
+#include "memory_cgroup.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
@@ -91,6 +92,28 @@ TEST_F(Survival, WithoutACheckpointTheRunBeginsAnew) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("\n  next: starts anew by itself (restart 1 of 3)\n"));
   EXPECT_THAT(result.out, HasSubstr("restart 1: begins anew\n"));
+  EXPECT_EQ(steps_logged(run_), first_steps(kLong));
+  EXPECT_EQ(outcome_of(run_), undisturbed());
+}
+
+// The kernel's OOM killer, in a cgroup that is full.
+TEST_F(Survival, ARankThatIsKilledForWantOfMemoryIsStartedAnew) {
+  LOCKSTEP_LONG_TEST_IF(true);
+  const MemoryCgroup cgroup(uint64_t{2} << 30);
+  if (!cgroup.is_there()) GTEST_SKIP() << "only root can make a memory cgroup, where the machine has a place for one";
+  Program::Options options = lockstep_command(surviving(run_, 2, {"--snapshot-every", "5"}));
+  options.command = cgroup.entered_by(options.command);
+  Program program(options);
+  ASSERT_TRUE(has_done(run_, 20)) << program.err();
+  const pid_t victim = worker_of(program, 1);
+  ASSERT_GT(victim, 0);
+  ASSERT_TRUE(cgroup.fill_until_it_kills(victim)) << program.err();
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(
+      result.err,
+      AllOf(HasSubstr(cat("rank 1 (pid ", victim, ") was killed by SIGKILL: out of memory (cgroup limit 2 GiB)")),
+            HasSubstr("(restart 1 of 3)")));
   EXPECT_EQ(steps_logged(run_), first_steps(kLong));
   EXPECT_EQ(outcome_of(run_), undisturbed());
 }

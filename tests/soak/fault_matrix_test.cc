@@ -1,14 +1,17 @@
 // Faults of a rank in each phase of a run, over shared memory and over a network: each cell says how the launcher ends,
 // what it reports, and that nobody is left behind. LOCKSTEP_FAULT_MATRIX=1 has all cells, as ./run soak does; without
-// it there is one a fault.
+// it there is one a fault. And what lies around a run: the clock, and /dev/shm.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "e2e/memory_cgroup.h"
 #include "e2e/program.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
@@ -37,6 +40,7 @@ Expected expected(const Cell& cell) {
   const std::string fault = cell.fault;
   if (fault == "kill") return {128 + SIGKILL, "rank 1"};
   if (fault == "segv") return {128 + SIGSEGV, "rank 1"};
+  if (fault == "oom") return {128 + SIGKILL, "was killed by SIGKILL: out of memory (cgroup limit 1 GiB)"};
   if (fault == "abort") return {128 + SIGABRT, "rank 1"};
   if (fault == "exit3") return {3, "rank 1"};
   // The loader names the sample, and takes the data for the fault.
@@ -48,7 +52,8 @@ Expected expected(const Cell& cell) {
 
 std::vector<Cell> cells() {
   std::vector<Cell> all;
-  for (const char* fault : {"kill", "segv", "abort", "exit3", "exception", "stop", "stop_and_go", "slow", "front"}) {
+  for (const char* fault :
+       {"kill", "segv", "abort", "exit3", "exception", "oom", "stop", "stop_and_go", "slow", "front"}) {
     for (const char* backend : {"shm", "gloo"}) {
       for (const char* phase : {"backward", "spawn", "rendezvous", "fold", "save", "prefetch", "exit"}) {
         all.push_back({fault, phase, backend});
@@ -85,30 +90,70 @@ void expect_goes_on_until_it_is_told(Program& program) {
   EXPECT_TRUE(program.all_gone(seconds(2))) << "somebody is left";
 }
 
+const std::string& undisturbed() {
+  static const std::string weights = [] {
+    const testing_support::TempDir folder;
+    return weights_in(Program(loop_of({"none", "", "shm"}, folder / "run")).wait().out);
+  }();
+  EXPECT_EQ(weights.size(), 8U + 64U);
+  return weights;
+}
+
 class FaultMatrix : public ::testing::TestWithParam<Cell> {};
 
 TEST_P(FaultMatrix, EndsAsItShould) {
   const Cell& cell = GetParam();
   const testing_support::TempDir folder;
-  Program program(loop_of(cell, folder / "run"));
+  std::optional<e2e::MemoryCgroup> cgroup;
+  Program::Options options = loop_of(cell, folder / "run");
+  if (std::string(cell.fault) == "oom") {
+    cgroup.emplace(uint64_t{1} << 30);
+    if (!cgroup->is_there())
+      GTEST_SKIP() << "only root can make a memory cgroup, where the machine has a place for one";
+    options.command = cgroup->entered_by(options.command);
+  }
+  Program program(options);
   if (stands_still_at_its_end(cell)) return expect_goes_on_until_it_is_told(program);
   const Result result = program.wait(seconds(60));
   const Expected wanted = expected(cell);
   EXPECT_EQ(result.exit_code, wanted.exit_code) << result.err;
   EXPECT_THAT(result.err, HasSubstr(wanted.report));
   EXPECT_TRUE(program.all_gone(seconds(2))) << "somebody is left";
-  if (wanted.exit_code != 0) return;
-  static const std::string undisturbed = [] {
-    const testing_support::TempDir other;
-    return weights_in(Program(loop_of({"none", "", "shm"}, other / "run")).wait().out);
-  }();
-  EXPECT_EQ(undisturbed.size(), 8U + 64U);
-  EXPECT_EQ(weights_in(result.out), undisturbed);
+  if (wanted.exit_code == 0) EXPECT_EQ(weights_in(result.out), undisturbed());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FaultMatrix, ::testing::ValuesIn(cells()), [](const auto& info) {
   return cat(info.param.fault, "_in_", info.param.phase, "_over_", info.param.backend);
 });
+
+// What concerns a whole run, over each backend.
+class Surroundings : public ::testing::TestWithParam<const char*> {
+ protected:
+  static void expect_no_effect(const std::vector<std::string>& before) {
+    const testing_support::TempDir folder;
+    Program::Options options = loop_of({"slow", "fold", GetParam()}, folder / "run");
+    options.command.insert(options.command.begin(), before.begin(), before.end());
+    const Result result = Program(options).wait(seconds(60));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, ::testing::Not(HasSubstr("cannot be preloaded")));
+    EXPECT_EQ(weights_in(result.out), undisturbed());
+  }
+};
+
+TEST_P(Surroundings, AFullShmFolderHasNoEffect) {
+  if (geteuid() != 0) GTEST_SKIP() << "mounting a small disk needs root";
+  expect_no_effect({"/usr/bin/env", "unshare", "--mount", "/bin/sh", "-c",
+                    "mount -t tmpfs -o size=16m none /dev/shm && head -c 16m /dev/zero > /dev/shm/full; exec \"$@\"",
+                    "with-small-shm"});
+}
+
+TEST_P(Surroundings, AClockThatIsMovedByAnHourHasNoEffect) {
+  if (e2e::kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
+  expect_no_effect({"/usr/bin/env", "LD_PRELOAD=" + e2e::bin_folder() + "/moved_clock.so"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Surroundings, ::testing::Values("shm", "gloo"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace lockstep::soak
