@@ -17,9 +17,10 @@ enum class OnceScope {
   kNode,   // local rank 0 of every node prepares, for files on a node's own disk
 };
 
-// Calls `prepare` on one rank while the others wait, for at most `timeout`, which may exceed a collective's. If
-// `prepare` throws an Error, every rank throws an Error of the same type, with the text "rank 0: …"; any other
-// exception becomes a BugError. Throws CommError if the preparing rank dies or is late. A collective.
+// Calls `prepare` on one rank while the others wait, for at most `timeout`, which may exceed a collective's; that rank
+// then waits for them as in any collective. If `prepare` throws an Error, every rank throws an Error of the same type,
+// with the text "rank 0: …"; any other exception becomes a BugError. Throws CommError if the preparing rank dies or is
+// late. A collective.
 void once(World& world, OnceScope scope, const std::function<void()>& prepare,
           std::chrono::nanoseconds timeout = std::chrono::hours(1));
 

@@ -122,6 +122,23 @@ RANK_PROGRAM(preparing_takes_too_long) {
 
 TEST(Once, HasATimeoutOfItsOwn) { expect_ranks_pass("preparing_takes_too_long", 2); }
 
+// The one that prepares has the usual timeout for those that don't come.
+RANK_PROGRAM(prepared_for_nobody) {
+  start_together(context);
+  World world = world_of(context, milliseconds(300));
+  const auto late = [] { std::this_thread::sleep_for(milliseconds(700)); };
+  if (context.rank == 1) return late();
+  try {
+    once(world, OnceScope::kWorld, [] {});
+    ADD_FAILURE() << "no error";
+  } catch (const CommError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("once: what rank 0 prepares: waited 0.3 s for rank 1"));
+  }
+  late();
+}
+
+TEST(Once, WhoPreparesWaitsAsUsual) { expect_ranks_pass("prepared_for_nobody", 2); }
+
 RANK_PROGRAM(preparing_dies) {
   World world = world_of(context);
   world.communicator().barrier();
