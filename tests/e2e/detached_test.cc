@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include "endless_run.h"
 #include "lockstep/base/text.h"
@@ -125,10 +127,24 @@ TEST_F(Detached, ASecondOwnerIsRefusedInTheForeground) {
 }
 
 // A rank that stands still would never come to the end of its step.
-TEST_F(Detached, StopNowDoesNotWaitForASave) {
+// Somebody has stopped a rank (SIGSTOP): it is woken, and the run ends with its checkpoint.
+TEST_F(Detached, AStoppedRankHearsOfTheStop) {
   ASSERT_EQ(start().exit_code, 0);
   ASSERT_TRUE(has_logged(3));
   signal_to(worker_of(*foreground_, 1), SIGSTOP);
+  const auto stopped = command({"stop", "a"});
+  EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
+  EXPECT_THAT(stopped.out, HasSubstr("INTERRUPTED.pt"));
+}
+
+TEST_F(Detached, StopNowDoesNotWaitForASave) {
+  ASSERT_EQ(start().exit_code, 0);
+  ASSERT_TRUE(has_logged(3));
+  const pid_t rank = worker_of(*foreground_, 1);
+  ASSERT_GT(rank, 0);
+  const std::jthread holding([rank](const std::stop_token& over) {
+    while (!over.stop_requested()) kill(rank, SIGSTOP), usleep(200);
+  });
   const auto late = command({"stop", "a", "--timeout", "1.5"});
   EXPECT_EQ(late.exit_code, 69);
   EXPECT_THAT(late.err, HasSubstr("was asked to stop and has not ended in 1.5 s"));
