@@ -263,7 +263,7 @@ TEST(Grace, AnEndThatComesTooLateSavesTheNewestSnapshot) {
       train_words({"--nproc", "2", "--epochs", "1000000", "--save-every", "1000000epochs", "--eval-every",
                    "1000000epochs", "--snapshot-every", "1", "--grace", "1.5", "--quiet", "--out", run})));
   ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 5; })) << program.err();
-  signal_to(worker_of(program, 1), SIGSTOP);  // it would never come to the end of its step
+  const Held rank(worker_of(program, 1));  // it would never come to the end of its step
   program.signal(SIGTERM);
   const auto result = program.wait();
   EXPECT_EQ(result.exit_code, kExitStoppedOnRequest) << result.err;

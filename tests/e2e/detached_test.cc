@@ -2,11 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <optional>
-#include <thread>
 
 #include "endless_run.h"
 #include "lockstep/base/text.h"
@@ -140,11 +138,7 @@ TEST_F(Detached, AStoppedRankHearsOfTheStop) {
 TEST_F(Detached, StopNowDoesNotWaitForASave) {
   ASSERT_EQ(start().exit_code, 0);
   ASSERT_TRUE(has_logged(3));
-  const pid_t rank = worker_of(*foreground_, 1);
-  ASSERT_GT(rank, 0);
-  const std::jthread holding([rank](const std::stop_token& over) {
-    while (!over.stop_requested()) kill(rank, SIGSTOP), usleep(200);
-  });
+  const Held rank(worker_of(*foreground_, 1));
   const auto late = command({"stop", "a", "--timeout", "1.5"});
   EXPECT_EQ(late.exit_code, 69);
   EXPECT_THAT(late.err, HasSubstr("was asked to stop and has not ended in 1.5 s"));

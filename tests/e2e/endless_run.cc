@@ -1,10 +1,18 @@
 #include "endless_run.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include "lockstep/base/error.h"
 
 namespace lockstep::e2e {
+
+Held::Held(pid_t pid) {
+  signal_to(pid, SIGSTOP);  // throws where there is no process
+  thread_ = std::jthread([pid](const std::stop_token& over) {
+    while (!over.stop_requested()) kill(pid, SIGSTOP), usleep(200);
+  });
+}
 
 EndlessRun::EndlessRun(int nproc)
     : program(lockstep_command(

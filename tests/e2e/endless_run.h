@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <thread>
 
 #include "program.h"
 #include "runs.h"
@@ -15,6 +16,16 @@ pid_t worker_of(const Program& program, int rank);
 
 // Sends it a signal. Throws IoError where `pid` is none, for kill(-1) is a signal to all.
 void signal_to(pid_t pid, int number);
+
+// Keeps a process stopped (SIGSTOP) as long as it lives: a launcher that is asked to stop wakes ranks that somebody has
+// stopped once.
+class Held {
+ public:
+  explicit Held(pid_t pid);  // throws IoError where there is none
+
+ private:
+  std::jthread thread_;
+};
 
 struct EndlessRun {
   explicit EndlessRun(int nproc);

@@ -96,7 +96,7 @@ TEST(StopWithoutALauncher, OutputThatCanNotBeWrittenSavesACheckpointAndIsAnError
 TEST_P(Stop, TheSecondEndsAtOnce) {
   EndlessRun run(2);
   ASSERT_TRUE(run.is_training());
-  signal_to(run.worker(1), SIGSTOP);
+  const Held rank(run.worker(1));
   run.program.signal(GetParam());
   ASSERT_TRUE(eventually([&] { return run.program.err().find("once more") != std::string::npos; }));
   EXPECT_EQ(run.program.processes("lockstep-worker").size(), 2u);
