@@ -59,6 +59,34 @@ int64_t outputs(const std::optional<int>& asked, int64_t classes) {
                     classes == 2 ? "1, for one output, or 2" : cat(classes), " or more");
 }
 
+// The view with this number of an image: flipped, and turned by transposing it, in one of eight ways; and back.
+at::Tensor seen_as(const at::Tensor& images, int view) {
+  const at::Tensor flipped = (view & 1) != 0 ? images.flip(3) : images;
+  const at::Tensor both = (view & 2) != 0 ? flipped.flip(2) : flipped;
+  return (view & 4) != 0 ? both.transpose(2, 3) : both;
+}
+
+at::Tensor seen_back(const at::Tensor& scores, int view) {
+  const at::Tensor turned = (view & 4) != 0 ? scores.transpose(2, 3) : scores;
+  const at::Tensor back = (view & 2) != 0 ? turned.flip(2) : turned;
+  return (view & 1) != 0 ? back.flip(3) : back;
+}
+
+// Scores whose probabilities are the mean over the views' (test-time augmentation). They are log-probabilities of
+// several classes, and the log-odds of one.
+at::Tensor mean_over_views(int views, const at::Tensor& images,
+                           const std::function<at::Tensor(const at::Tensor&)>& scores_of) {
+  at::Tensor sum;
+  for (int view = 0; view < views; ++view) {
+    const at::Tensor scores = scores_of(seen_as(images, view)).to(at::kFloat);
+    const at::Tensor found = nn::is_sigmoid(scores.size(1)) ? scores.sigmoid() : scores.softmax(1);
+    const at::Tensor back = seen_back(found, view);
+    sum = view == 0 ? back.clone() : sum.add_(back);
+  }
+  const at::Tensor mean = sum.div_(views);
+  return nn::is_sigmoid(mean.size(1)) ? mean.logit(1e-7) : mean.clamp_min(1e-12).log();
+}
+
 }  // namespace
 
 train::Defaults UNet::defaults() const {
@@ -102,8 +130,12 @@ train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
   models::UNet net(options, seed);
   return {.module = net.ptr(),
           .forward =
-              [net, half = options_.half_size](const data::Batch& batch) mutable {
-                return half ? at_half_size(net, batch.data()) : net->forward(batch.data());
+              [net, half = options_.half_size, views = options_.views](const data::Batch& batch) mutable {
+                const auto scores_of = [&](const at::Tensor& images) {
+                  return half ? at_half_size(net, images) : net->forward(images);
+                };
+                if (views == 1 || net->is_training()) return scores_of(batch.data());
+                return mean_over_views(views, batch.data(), scores_of);
               },
           .text = cat(options.in_channels, options.in_channels == 1 ? " input channel, " : " input channels, ",
                       options.classes, options.classes == 1 ? " output" : " classes", ", up-sampling ",

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/read_batch.h"
+#include "lockstep/data/tensor_dataset.h"
 #include "lockstep/models/resampling.h"
 
 namespace lockstep::recipes {
@@ -65,6 +66,55 @@ TEST(UNetRecipe, AtHalfSizeItHasAllPixelsScoresOfTheSameWeights) {
   other.module->eval();
   const at::Tensor scores = fresh.forward(data::Batch::of(doubled)), few = other.forward(data::Batch::of(squares));
   EXPECT_TRUE(at::allclose(scores, models::upsample_twice(few, models::Aligned::kEdges), 1e-4, 1e-5));
+}
+
+// The mean over all eight ways in which a square can lie does not depend on how it lies; training sees it as it is.
+TEST(UNetRecipe, OverEightViewsItMattersNotHowAnImageLies) {
+  for (const int classes : {1, 2}) {
+    UNetOptions options;
+    options.size = 32;
+    options.width = 4;
+    options.classes = classes;
+    const at::Tensor images = at::rand({4, 3, 32, 32});
+    const auto data = std::make_shared<data::TensorDataset>(images, at::arange(2, at::kLong).repeat({4, 32, 16}),
+                                                            data::TensorDatasetOptions{});
+    const auto plain = UNet(options).make_model(1, *data);
+    options.views = 8;
+    const auto model = UNet(options).make_model(1, *data);
+    EXPECT_TRUE(model.forward(data::Batch::of(images)).equal(plain.forward(data::Batch::of(images)))) << "in training";
+    model.module->eval();
+    plain.module->eval();
+    const auto probabilities = [&](const train::Model& of, const at::Tensor& seen) {
+      const at::Tensor scores = of.forward(data::Batch::of(seen));
+      return classes == 1 ? scores.sigmoid() : scores.softmax(1);
+    };
+    const at::Tensor mean = probabilities(model, images);
+    EXPECT_FALSE(at::allclose(mean, probabilities(plain, images), 1e-3, 1e-3));
+    EXPECT_TRUE(at::allclose(probabilities(model, images.flip(3)), mean.flip(3), 1e-4, 1e-5));
+    EXPECT_TRUE(at::allclose(probabilities(model, images.flip(2)), mean.flip(2), 1e-4, 1e-5));
+    EXPECT_TRUE(at::allclose(probabilities(model, images.transpose(2, 3)), mean.transpose(2, 3), 1e-4, 1e-5));
+    // Two views are an image and its mirror's.
+    options.views = 2;
+    const auto twice = UNet(options).make_model(1, *data);
+    twice.forward(data::Batch::of(images));  // the same statistics
+    twice.module->eval();
+    const at::Tensor both = (probabilities(plain, images) + probabilities(plain, images.flip(3)).flip(3)) / 2;
+    EXPECT_TRUE(at::allclose(probabilities(twice, images), both, 1e-4, 1e-5));
+  }
+}
+
+// Cross entropy and Dice loss add up by --dice-weight.
+TEST(UNetRecipe, DiceHasAWeight) {
+  const at::Tensor target = some_masks().target(), output = at::rand({3, 4, target.size(1), target.size(2)});
+  const auto loss = [&](double weight) {
+    UNetOptions options;
+    options.dice_weight = weight;
+    return UNet(options).loss(output, with(target)).item<double>();
+  };
+  const double entropy = loss(0), both = loss(1);
+  EXPECT_GT(both, entropy);
+  EXPECT_NEAR(loss(0.25), entropy + 0.25 * (both - entropy), 1e-6);
+  EXPECT_NEAR(both, kUNet.loss(output, with(target)).item<double>(), 0);
 }
 
 TEST(UNetRecipe, NoLossAndFullDiceForTheMaskItself) {

@@ -184,6 +184,9 @@ void UNetOptions::declare(config::OptionSet& options) {
                config::Effect::kIdentity);
   options.flag("half-size", "compute at half the images' size, and scale the scores back: a quarter of the time",
                &half_size, config::Effect::kIdentity);
+  options.number("views", "1|2|4|8",
+                 "evaluate and predict by the mean over so many views of an image, flipped and turned", &views, 1, 8,
+                 config::Effect::kTrajectory);
   options.number("width", "N", "channels of the first level; each further one has twice as many", &width, 1, 1024,
                  config::Effect::kIdentity);
 }
@@ -202,6 +205,7 @@ void UNetOptions::resolve(const std::string& data) {
 
 void UNetOptions::check() const {
   if (size && scale) throw ConfigError("--size and --scale: give only one of them");
+  if ((views & (views - 1)) != 0) throw ConfigError("--views ", views, ": expected 1, 2, 4 or 8");
   if (half_size && size && *size % 2 != 0) {
     throw ConfigError("--half-size: halves the sides of ", *size, " pixels; give an even --size, such as ", *size + 1);
   }

@@ -81,6 +81,7 @@ struct UNetOptions : train::RecipeDescription {
   std::optional<double> scale;  // of images' own size, instead of `size`
   std::optional<int> crop;      // sides of training images, as random parts of such; left out: whole images
   bool half_size = false;       // computes at half the images' size, and scales the scores back
+  int views = 1;                // of an image, flipped and turned, over which evaluations and predictions average
   int width = 64;               // channels of the first level
   bool bilinear = false;        // upsampling by interpolation
   std::optional<int> classes;   // outputs; left out: the masks' values; 1: a sigmoid in place of two

@@ -143,6 +143,7 @@ TEST(TrainLine, BadLines) {
       {"mnist --preset padle", "--preset padle: mnist has only paddle; did you mean paddle?"},
       {"unet --preset paddle", "--preset paddle: unet has only milesial, milesial-ddp or micrographs"},
       {"imagenet --preset paddle", "--preset paddle: imagenet has no presets"},
+      {"unet --views 3", "--views 3: expected 1, 2, 4 or 8"},
       {"unet --size 33 --half-size", "--half-size: halves the sides of 33 pixels; give an even --size, such as 34"},
       {"unet --size 96 --scale 0.5", "--size and --scale: give only one of them"},
       {"unet --data d --crop 100", "--crop 100: U-Net halves images four times; give a multiple of 16, such as 96"},
