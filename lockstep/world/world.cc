@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/lanes_fit.h"
 #include "lockstep/base/lease.h"
+#include "lockstep/base/log.h"
 #include "lockstep/comm/fold_tree.h"
 #include "lockstep/rendezvous/rendezvous.h"
 #include "lockstep/world/backends.h"
@@ -45,6 +47,30 @@ std::unique_ptr<comm::Pool> make_pool(const NodeMemory& memory, int local_rank) 
     options.wanted = {board, &Board::attach(board->data())->wanted_bytes};
     return std::make_unique<comm::Pool>(Descriptor(fcntl(memfd, F_DUPFD_CLOEXEC, 0)), std::move(options));
   });
+}
+
+// Whether an earlier program of this rank's command has joined a world by the launcher's memory: its calls are counted
+// there, and its folds lie there.
+bool is_used(const NodeMemory& memory, const rendezvous::Place& place) {
+  const Mapping board(memory.board.get());
+  const auto rank = static_cast<size_t>(place.local_rank);
+  return Board::attach(board.data())->ranks[rank].state.load() != RankState::kStarting;
+}
+
+// The backend of a program that finds the shared memory used. Each rank of the node has run the same programs.
+std::string backend_beside_used_memory(const std::string& wanted, const rendezvous::Place& place) {
+  const std::string name(choose_backend(wanted, place).name);
+  if (name != "shm" && name != "hierarchical") return wanted;
+  if (wanted != "auto") {
+    throw ConfigError("backend ", name, ": an earlier program of this launch's command has used its shared memory; ",
+                      "launch each program by itself, or take auto or gloo");
+  }
+  if (place.rank == 0) {
+    Logger::from_environment("rank 0").warning(
+        "an earlier program of this launch's command has used its shared memory, so ranks talk by gloo; for shared "
+        "memory launch each program by itself");
+  }
+  return "gloo";
 }
 
 }  // namespace
@@ -102,11 +128,17 @@ World::Lanes World::own_lanes(int lanes) const {
   return {rank() * own, (rank() + 1) * own};
 }
 
-std::shared_ptr<World> init(const InitOptions& options) {
+std::shared_ptr<World> init(const InitOptions& wanted) {
   writes_lines();  // so that every program that joins a world has been loaded with it
+  InitOptions options = wanted;
   rendezvous::Place place = rendezvous::find_place(
       {.rank = options.rank, .size = options.world_size, .init_method = options.init_method, .parent = getppid()},
       [](const char* name) { return env(name); });
+  std::optional<NodeMemory> inherited;
+  if (const auto memory = env("LOCKSTEP_NODE_MEMORY")) inherited = NodeMemory::from_env(*memory);
+  if (inherited && place.size > 1 && is_used(*inherited, place)) {
+    options.backend = backend_beside_used_memory(options.backend, place);
+  }
   // Whatever this machine lacks ends the rank here, before another waits for it.
   const Backend& backend = usable_backend(options, place);
   const WorldOptions world{.backend = std::string(backend.name),
@@ -116,9 +148,8 @@ std::shared_ptr<World> init(const InitOptions& options) {
                            .timeout_name = options.timeout_name,
                            .heartbeat = options.heartbeat,
                            .same_bits = options.same_bits};
-  const auto inherited = env("LOCKSTEP_NODE_MEMORY");
   if (backend.reach != Backend::Reach::kNetwork) {
-    NodeMemory memory = inherited         ? NodeMemory::from_env(*inherited)
+    NodeMemory memory = inherited         ? std::move(*inherited)
                         : place.size == 1 ? NodeMemory::create(1)
                                           : rendezvous::share_node_memory(place, bounded(options.timeout));
     return std::make_shared<World>(place, std::move(memory), world);
@@ -126,7 +157,7 @@ std::shared_ptr<World> init(const InitOptions& options) {
   const Deadline deadline(options.timeout);
   auto session = open_session(place, deadline);
   place.local_size = static_cast<int>(session->node_ranks().size());
-  NodeMemory memory = inherited ? NodeMemory::from_env(*inherited)
+  NodeMemory memory = inherited ? std::move(*inherited)
                                 : rendezvous::share_node_memory(place, session->table, session->store, deadline);
   return std::make_shared<World>(place, std::move(memory), world, std::move(session));
 }

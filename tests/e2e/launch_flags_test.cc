@@ -178,6 +178,28 @@ TEST_F(Launch, TwoNodesEndWithTheWeightsOfOne) {
   EXPECT_EQ(outcome_of(run), outcome_of(finished_run()));
 }
 
+// A script with two trainings. The second finds the launcher's shared memory used.
+TEST_F(Launch, TwoProgramsOfOneCommandTrain) {
+  const std::string script =
+      "set -e; for run in a b; do " + bin_folder() + "/lockstep-worker \"$@\" --out \"$FOLDER/$run\"; done";
+  const auto launch = [&](const Words& more) {
+    std::filesystem::remove_all(dir_ / "runs");
+    const Words shell = {"/usr/bin/env", "FOLDER=" + (dir_ / "runs"), "/bin/sh", "-c", script, "script"};
+    return lockstep(Words{"launch", "--nproc-per-node", "2"} + shell +
+                    train_words({"--steps", std::to_string(kSteps)}) + more);
+  };
+  const auto two = launch({});
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_THAT(two.err,
+              HasSubstr("an earlier program of this launch's command has used its shared memory, so ranks talk "
+                        "by gloo"));
+  for (const char* run : {"runs/a", "runs/b"}) EXPECT_EQ(outcome_of(dir_ / run), outcome_of(finished_run()));
+  const auto refused = launch({"--backend", "shm"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("backend shm: an earlier program of this launch's command has used its shared memory"));
+}
+
 TEST_F(Launch, NodesThatNumberThemselves) {
   for (const bool paddles : {false, true}) {
     const std::string at = "127.0.0.1:" + next_port();
