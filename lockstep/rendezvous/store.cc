@@ -26,6 +26,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/remote_error.h"
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/base/sigpipe.h"
@@ -125,9 +126,11 @@ bool listens(const addrinfo& address, const Deadline& deadline) {
          error == 0;
 }
 
-// Waits until the server listens. c10d by itself would look only once a second.
+// Waits until the server listens, and says so now and then. c10d by itself would look only once a second.
 void wait_for_server(const Place& place, const Address& address, const Deadline& deadline) {
   constexpr int kPollMs = 20;
+  double next_line = 3;  // seconds
+  const Stopwatch waiting;
   const AddressList addresses = resolve_again(address, deadline);
   if (!addresses) throw not_served(place, "the host is unknown");
   for (;;) {
@@ -136,6 +139,13 @@ void wait_for_server(const Place& place, const Address& address, const Deadline&
     }
     if (deadline.passed()) {
       throw not_served(place, cat("nobody listens there; see why ", server_of(place), " is missing"));
+    }
+    if (waiting.seconds() > next_line) {
+      Logger::from_environment(cat("rank ", place.rank))
+          .warning("waiting at ", place.rendezvous, " for ", server_of(place),
+                   ", which does not listen there yet; for at most ",
+                   std::chrono::duration_cast<std::chrono::seconds>(deadline.left_ms()).count(), " s more");
+      next_line *= 2;
     }
     poll(nullptr, 0, kPollMs);
   }
