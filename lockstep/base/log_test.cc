@@ -28,6 +28,18 @@ TEST(Logger, ALineIsOne) {
   EXPECT_EQ(line, "warning: two\\nlines \\x1b[2J.jpg");
 }
 
+TEST(Logger, UnderOurLauncherTheRankIsNamedByIt) {
+  const auto line = [] {
+    testing::internal::CaptureStderr();
+    Logger::from_environment("rank 1").warning("slow");
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(line(), "[rank 1] warning: slow\n");
+  setenv("LOCKSTEP_NODE_MEMORY", "3,4,5", 1);
+  EXPECT_EQ(line(), "warning: slow\n");
+  unsetenv("LOCKSTEP_NODE_MEMORY");
+}
+
 TEST(Logger, ColoursWhenAsked) {
   std::string line;
   Logger({.level = LogLevel::kInfo, .prefix = "", .color = true}, [&](const std::string& text) {

@@ -149,7 +149,7 @@ at::Tensor UNet::loss(const at::Tensor& output, const data::Batch& batch) const 
   const at::Tensor entropy = single ? sigmoid_cross_entropy(scores, mask) : cross_entropy(scores, batch.target());
   if (options_.dice_weight == 0) return entropy;
   const at::Tensor overlap = joint_dice() ? joint_dice_loss(probabilities, mask) : dice_loss(probabilities, mask);
-  return entropy + (options_.dice_weight == 1 ? overlap : options_.dice_weight * overlap);
+  return entropy + options_.dice_weight * overlap;
 }
 
 std::vector<double> UNet::measure(const at::Tensor& output, const data::Batch& batch) const {

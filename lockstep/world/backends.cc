@@ -109,12 +109,12 @@ std::unique_ptr<Communicator> make_nccl(const Backend& self, const BackendParts&
 
 // A new backend is one more line here, its include and its name in kBackendNames (options/backend_options.h).
 constexpr Backend kBackends[] = {
-    {"single", Backend::Reach::kOneRank, false, nullptr, make_single},
-    {"shm", Backend::Reach::kOneNode, false, nullptr, make_shm},
-    {"gloo", Backend::Reach::kNetwork, true, nullptr, make_over<comm::make_gloo_mesh>},
-    {"mpi", Backend::Reach::kNetwork, false, &kMpi, make_over<make_mpi_mesh>},
-    {"hierarchical", Backend::Reach::kNetwork, true, nullptr, make_hierarchical},
-    {"nccl", Backend::Reach::kNetwork, true, &kNccl, make_nccl},
+    {"single", Backend::Reach::kOneRank, false, false, nullptr, make_single},
+    {"shm", Backend::Reach::kOneNode, false, true, nullptr, make_shm},
+    {"gloo", Backend::Reach::kNetwork, true, false, nullptr, make_over<comm::make_gloo_mesh>},
+    {"mpi", Backend::Reach::kNetwork, false, false, &kMpi, make_over<make_mpi_mesh>},
+    {"hierarchical", Backend::Reach::kNetwork, true, true, nullptr, make_hierarchical},
+    {"nccl", Backend::Reach::kNetwork, true, false, &kNccl, make_nccl},
 };
 
 const Backend* find_backend(std::string_view name) {

@@ -42,6 +42,7 @@ struct Backend {
   };
 
   bool chooses_interfaces;  // whether it heeds WorldOptions::interfaces
+  bool keeps_calls;         // whether its calls are counted in the node's memory, which serves one program then
   const Entry* entry;       // of the plug-in that it opens; nullptr for none
   // Makes the communicator. All ranks call it at once. Throws ConfigError, CommError.
   std::unique_ptr<comm::Communicator> (*make)(const Backend& self, const BackendParts& parts,

@@ -59,10 +59,11 @@ bool is_used(const NodeMemory& memory, const rendezvous::Place& place) {
 
 // The backend of a program that finds the shared memory used. Each rank of the node has run the same programs.
 std::string backend_beside_used_memory(const std::string& wanted, const rendezvous::Place& place) {
-  const std::string name(choose_backend(wanted, place).name);
-  if (name != "shm" && name != "hierarchical") return wanted;
+  const Backend& backend = choose_backend(wanted, place);
+  if (!backend.keeps_calls) return wanted;
   if (wanted != "auto") {
-    throw ConfigError("backend ", name, ": an earlier program of this launch's command has used its shared memory; ",
+    throw ConfigError("backend ", backend.name,
+                      ": an earlier program of this launch's command has used its shared memory; ",
                       "launch each program by itself, or take auto or gloo");
   }
   if (place.rank == 0) {

@@ -121,8 +121,10 @@ int bench_checkpoint(const BenchOptions& options) {
   std::vector<double> written, plainly, read, loaded, peaks;
   for (int round = 0; round < asked.rounds; ++round) {
     written.push_back(seconds_of([&] { checkpoint::write_pt(from.value(), file.path); }));
-    const Scratch plain(asked.folder, "plain");
-    plainly.push_back(seconds_of([&] { write_through(plain.path, std::filesystem::file_size(file.path)); }));
+    {
+      const Scratch plain(asked.folder, "plain");
+      plainly.push_back(seconds_of([&] { write_through(plain.path, std::filesystem::file_size(file.path)); }));
+    }
     if (asked.cold) forget(file.path);
     read.push_back(seconds_of([&] { read_through(file.path); }));
     Trained to(asked);

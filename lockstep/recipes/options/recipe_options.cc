@@ -176,9 +176,8 @@ void UNetOptions::declare(config::OptionSet& options) {
       .word("dice", "whose Dice: one an image and class (own), or over a whole batch (milesial's Pytorch-UNet)", &dice,
             config::Effect::kIdentity)
       .none_at("own");
-  options.number("dice-weight", "X",
-                 "of the Dice loss, beside cross entropy: less of it finds fewer pixels of rare classes", &dice_weight,
-                 0, 1000, config::Effect::kTrajectory);
+  options.number("dice-weight", "X", "of the Dice loss, beside cross entropy (0: cross entropy alone)", &dice_weight, 0,
+                 1000, config::Effect::kTrajectory);
   images.declare(options);
   options.flag("bilinear", "upsample by interpolation, in place of transposed convolutions", &bilinear,
                config::Effect::kIdentity);
