@@ -4,6 +4,20 @@
 
 namespace lockstep {
 
+void BoardRank::begin() {
+  state.store(RankState::kStarting);
+  ended.store(0);
+  for (auto* count : {&step, &sequence, &reduced_bytes}) count->store(0);
+  for (auto* time :
+       {&beat_ns, &reduce_ns, &reduce_wait_ns, &data_wait_ns, &data_read_ns, &data_decode_ns, &data_transform_ns}) {
+    time->store(0);
+  }
+  doing.set("");
+  error.set("");
+  overflow.set("");
+  remedy.set("");
+}
+
 Board* Board::create(void* memory, int local_ranks) {
   auto* board = static_cast<Board*>(memory);
   board->version = kVersion;

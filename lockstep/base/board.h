@@ -54,8 +54,12 @@ enum class RankState : uint32_t { kStarting = 0, kRunning = 1, kFailed = 2, kFin
 struct BoardRank {
   std::atomic<int32_t> pid;
   std::atomic<RankState> state;
-  std::atomic<int32_t> exit_code;       // with kFailed and kFinished
-  std::atomic<uint32_t> saving;         // not 0 while the rank writes a checkpoint (SavingOnBoard)
+  std::atomic<int32_t> exit_code;  // where `ended` is not 0
+  std::atomic<uint32_t> ended;     // not 0: the last program has said how it ended, in a world or without one
+  std::atomic<uint32_t> saving;    // not 0 while the rank writes a checkpoint (SavingOnBoard)
+  // Of the programs that the rank's command has run, one after the other: how many have joined a world of several
+  // ranks, and whether one of them has counted its calls in the node's memory.
+  std::atomic<uint32_t> worlds, counted_calls;
   std::atomic<uint64_t> step;           // the step being computed
   std::atomic<int64_t> beat_ns;         // the rank's heartbeat: monotonic_ns() when it last made progress
   std::atomic<uint64_t> sequence;       // collectives begun
@@ -73,6 +77,8 @@ struct BoardRank {
   BoardText<128> overflow;  // the last step that the loss scaler skipped: "step 12: conv1.weight"
   BoardText<64> remedy;     // with kFailed: options with which the run can go on: "--skip-bad 4"
 
+  // Forgets what an earlier program of the rank's command has published.
+  void begin();
   // Publishes that the rank has made progress just now: who waits for it goes on waiting.
   void beat() { beat_ns.store(monotonic_ns(), std::memory_order_relaxed); }
   // Publishes progress at `at_ns`, unless there is later progress already. A rank that waits has made the progress of
@@ -82,15 +88,19 @@ struct BoardRank {
     for (int64_t last = beat_ns.load(); last < at_ns && !beat_ns.compare_exchange_weak(last, at_ns);) {
     }
   }
-  // Publishes that the rank has done all that it had to do, and exits with `code`: 0, or 75 if it was asked to stop.
+  // Publishes that the rank has done all that it had to do, and exits with `code`: 0, or 75 if it was asked to stop. Of
+  // a program that has joined no world nobody may think that the rank has left one.
   void finish(int code) {
     exit_code.store(code, std::memory_order_relaxed);
-    state.store(RankState::kFinished, std::memory_order_release);
+    ended.store(1);
+    RankState running = RankState::kRunning;
+    if (!state.compare_exchange_strong(running, RankState::kFinished)) pid.store(0);
   }
   // Publishes that the rank failed: `code` is its exit code, `line` the error as one line.
   void fail(int code, std::string_view line) {
     error.set(line);
     exit_code.store(code, std::memory_order_relaxed);
+    ended.store(1);
     state.store(RankState::kFailed, std::memory_order_release);
   }
 };
@@ -110,7 +120,7 @@ class SavingOnBoard {
 
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 9;
+  static constexpr uint32_t kVersion = 10;
 
   std::atomic<uint32_t> magic;
   uint32_t version;

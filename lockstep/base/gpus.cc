@@ -2,10 +2,21 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+
 #include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/signals_blocked.h"
 
 namespace lockstep {
+namespace {
+
+constexpr const char* kDriver = "libcuda.so.1";
+
+}  // namespace
+
 int gpus_of_driver(const char* library) {
   const SignalsBlocked meanwhile;  // for the driver's threads
   void* const driver = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -16,7 +27,24 @@ int gpus_of_driver(const char* library) {
   return init != nullptr && count != nullptr && init(0) == 0 && count(&gpus) == 0 ? gpus : 0;
 }
 
-int visible_gpus() { return gpus_of_driver("libcuda.so.1"); }
+int visible_gpus() { return gpus_of_driver(kDriver); }
+
+std::vector<int> numa_nodes_of_driver(const char* library, const std::string& devices) {
+  std::vector<int> nodes(static_cast<size_t>(gpus_of_driver(library)), 0);
+  if (nodes.empty()) return nodes;
+  void* const driver = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  auto* const bus_of = reinterpret_cast<int (*)(char*, int, int)>(dlsym(driver, "cuDeviceGetPCIBusId"));
+  for (size_t gpu = 0; bus_of != nullptr && gpu < nodes.size(); ++gpu) {
+    char bus[32] = {};  // "0000:3B:00.0"
+    if (bus_of(bus, sizeof bus, static_cast<int>(gpu)) != 0) continue;
+    std::transform(std::begin(bus), std::end(bus), std::begin(bus), [](unsigned char c) { return std::tolower(c); });
+    int node = -1;
+    if (std::ifstream(cat(devices, '/', bus, "/numa_node")) >> node) nodes[gpu] = std::max(node, 0);
+  }
+  return nodes;
+}
+
+std::vector<int> numa_nodes_of_gpus() { return numa_nodes_of_driver(kDriver, "/sys/bus/pci/devices"); }
 
 std::string nccl_host() { return env("NCCL_HOSTID").value_or(""); }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -15,6 +16,11 @@ int visible_gpus();
 // The same of the driver in this library. It stays open for the rest of the process, for closing a driver that was
 // initialised is not safe.
 int gpus_of_driver(const char* library);
+
+// Returns the NUMA node, by the system's number, that each of visible_gpus() is at; 0 where the system doesn't tell.
+std::vector<int> numa_nodes_of_gpus();
+// The same of the driver in this library, and of the devices in this folder.
+std::vector<int> numa_nodes_of_driver(const char* library, const std::string& devices);
 
 // A function that counts GPUs: visible_gpus(), or a test's.
 using CountGpus = int (*)();

@@ -42,7 +42,7 @@ Logger::Logger(Options options, Sink sink) : options_(std::move(options)), sink_
 
 Logger Logger::from_environment(std::string prefix) {
   const auto level = env("LOCKSTEP_LOG");
-  if (env("LOCKSTEP_NODE_MEMORY")) prefix.clear();
+  if (env(kNamed)) prefix.clear();
   return Logger({.level = level ? parse_log_level(*level) : LogLevel::kInfo,
                  .prefix = std::move(prefix),
                  .color = wants_color(STDERR_FILENO)},

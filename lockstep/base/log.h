@@ -33,9 +33,10 @@ class Logger {
   // Writes to `sink`, which gets each line without its newline.
   Logger(Options options, Sink sink);
 
-  // Writes to standard error, with the level of LOCKSTEP_LOG, and coloured if wants_color(2). Under our launcher, which
-  // names the rank in every line, there is no prefix.
+  // Writes to standard error, with the level of LOCKSTEP_LOG, and coloured if wants_color(2). Without the prefix where
+  // kNamed says that our launcher names the rank in every line.
   static Logger from_environment(std::string prefix);
+  static constexpr const char* kNamed = "LOCKSTEP_LINES_NAMED";
 
   template <typename... Parts>
   void debug(const Parts&... parts) const {

@@ -35,9 +35,9 @@ TEST(Logger, UnderOurLauncherTheRankIsNamedByIt) {
     return testing::internal::GetCapturedStderr();
   };
   EXPECT_EQ(line(), "[rank 1] warning: slow\n");
-  setenv("LOCKSTEP_NODE_MEMORY", "3,4,5", 1);
+  setenv(Logger::kNamed, "1", 1);
   EXPECT_EQ(line(), "warning: slow\n");
-  unsetenv("LOCKSTEP_NODE_MEMORY");
+  unsetenv(Logger::kNamed);
 }
 
 TEST(Logger, ColoursWhenAsked) {

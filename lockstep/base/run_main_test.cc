@@ -38,7 +38,9 @@ TEST(RunMain, UnderOurLauncherTheLineGoesToTheBoard) {
   const Mapping mapping(memory.board.get());
   const BoardRank& self = Board::attach(mapping.data())->ranks[1];
   EXPECT_EQ(run_main([] { return kExitStoppedOnRequest; }), kExitStoppedOnRequest);
-  EXPECT_EQ(self.state.load(), RankState::kFinished) << "a launcher may be unable to learn how the process ended";
+  EXPECT_EQ(self.ended.load(), 1u) << "a launcher may be unable to learn how the process ended";
+  EXPECT_EQ(self.state.load(), RankState::kStarting) << "it has joined no world";
+  EXPECT_EQ(self.pid.load(), 0) << "nobody is to take it for a rank that has died";
   EXPECT_EQ(self.exit_code.load(), kExitStoppedOnRequest);
   EXPECT_EQ(run_main([]() -> int { throw CommError("rank 0 is gone"); }), 69);
   EXPECT_EQ(self.error.get(), "rank 0 is gone");

@@ -2,6 +2,7 @@
 
 #include <hwloc.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 
@@ -32,6 +33,56 @@ Bitmap share_of(hwloc_topology_t topology, int local_rank, int local_size) {
   }
   std::vector<Bitmap> owned(sets.begin(), sets.end());
   return std::move(owned[static_cast<size_t>(local_rank)]);
+}
+
+// The CPUs of objects of one type within `cpus`, a set for each object.
+std::vector<std::vector<int>> within(hwloc_topology_t topology, hwloc_const_bitmap_t cpus, hwloc_obj_type_t type) {
+  std::vector<std::vector<int>> out;
+  for (hwloc_obj_t each = nullptr; (each = hwloc_get_next_obj_by_type(topology, type, each)) != nullptr;) {
+    const Bitmap own(hwloc_bitmap_alloc());
+    hwloc_bitmap_and(own.get(), each->cpuset, cpus);
+    if (hwloc_bitmap_iszero(own.get()) == 0) out.push_back(members(own.get()));
+  }
+  return out;
+}
+
+// The same of the first type that the machine knows.
+std::vector<std::vector<int>> within(hwloc_topology_t topology, hwloc_const_bitmap_t cpus,
+                                     std::initializer_list<hwloc_obj_type_t> types) {
+  for (const hwloc_obj_type_t type : types) {
+    if (auto found = within(topology, cpus, type); !found.empty()) return found;
+  }
+  return {members(cpus)};
+}
+
+// The CPUs of rank `index` of the `ranks` of a NUMA node.
+std::vector<int> bound_on(hwloc_topology_t topology, hwloc_const_bitmap_t node, CpuBinding binding, size_t index,
+                          size_t ranks) {
+  if (binding == CpuBinding::kNode) return members(node);
+  if (binding == CpuBinding::kSocket) {
+    for (hwloc_obj_t each = nullptr;
+         (each = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PACKAGE, each)) != nullptr;) {
+      if (hwloc_bitmap_intersects(each->cpuset, node) != 0) return members(each->cpuset);
+    }
+    return members(node);
+  }
+  if (binding == CpuBinding::kCoreComplex) {
+    auto complexes = within(topology, node, {HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE});
+    std::stable_sort(complexes.begin(), complexes.end(),
+                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    return complexes[index % complexes.size()];
+  }
+  const auto cores = within(topology, node, {HWLOC_OBJ_CORE, HWLOC_OBJ_PU});
+  if (cores.size() < ranks) {
+    throw ConfigError("--numa-binding exclusive: ", ranks, " processes and ", cores.size(),
+                      " cores are at one NUMA node; use --numa-binding node");
+  }
+  const size_t each = cores.size() / ranks, more = cores.size() % ranks;  // the first ranks have one more
+  const size_t first = index * each + std::min(index, more), last = first + each + (index < more ? 1 : 0);
+  std::vector<int> own;
+  for (size_t core = first; core < last; ++core) own.insert(own.end(), cores[core].begin(), cores[core].end());
+  std::sort(own.begin(), own.end());
+  return own;
 }
 
 std::string counted(int count, const char* what) { return cat(count, ' ', what, count == 1 ? "" : "s"); }
@@ -79,6 +130,37 @@ std::optional<int> Topology::numa_node_of(int local_rank, int local_size) const 
   hwloc_cpuset_to_nodeset(handle_.get(), cores.get(), nodes.get());
   if (hwloc_bitmap_weight(nodes.get()) != 1) return std::nullopt;
   return hwloc_bitmap_first(nodes.get());
+}
+
+std::vector<std::vector<int>> Topology::bound_to(CpuBinding binding, const std::vector<int>& of_gpus,
+                                                 int local_size) const {
+  std::vector<hwloc_obj_t> nodes;
+  for (int rank = 0; rank < local_size; ++rank) {
+    hwloc_obj_t node = nullptr;
+    if (of_gpus.empty()) {
+      const auto first = static_cast<unsigned>(cores_of(rank, local_size).front());
+      while ((node = hwloc_get_next_obj_by_type(handle_.get(), HWLOC_OBJ_NUMANODE, node)) != nullptr &&
+             hwloc_bitmap_isset(node->cpuset, first) == 0) {
+      }
+    } else {
+      const int number = of_gpus.at(static_cast<size_t>(rank));
+      node = hwloc_get_numanode_obj_by_os_index(handle_.get(), static_cast<unsigned>(number));
+      if (node == nullptr || hwloc_bitmap_iszero(node->cpuset) != 0) {
+        throw ConfigError("--numa-binding: the GPU of local rank ", rank, " is at NUMA node ", number,
+                          ", of which this process may use no CPU; leave it out, or allow more CPUs (taskset, cgroup)");
+      }
+    }
+    nodes.push_back(node);
+  }
+  std::vector<std::vector<int>> out;
+  for (size_t rank = 0; rank < nodes.size(); ++rank) {
+    const auto same = [&](auto from, auto to) { return static_cast<size_t>(std::count(from, to, nodes[rank])); };
+    const auto own = nodes.begin() + static_cast<ptrdiff_t>(rank);
+    hwloc_const_bitmap_t cpus =
+        nodes[rank] != nullptr ? nodes[rank]->cpuset : hwloc_topology_get_topology_cpuset(handle_.get());
+    out.push_back(bound_on(handle_.get(), cpus, binding, same(nodes.begin(), own), same(nodes.begin(), nodes.end())));
+  }
+  return out;
 }
 
 int Topology::numa_nodes() const { return hwloc_get_nbobjs_by_type(handle_.get(), HWLOC_OBJ_NUMANODE); }

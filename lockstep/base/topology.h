@@ -11,6 +11,9 @@ struct hwloc_topology;
 
 namespace lockstep {
 
+// What the CPUs that a rank is bound to have in common, as torchrun's --numa-binding names it.
+enum class CpuBinding { kNode, kSocket, kExclusive, kCoreComplex };
+
 // The topology of the CPUs that a process may use. Reading it takes milliseconds, so read it only when it is needed.
 // Any thread may call const members.
 class Topology {
@@ -27,6 +30,13 @@ class Topology {
   std::vector<int> cores_of(int local_rank, int local_size) const;
   // The NUMA node, by the system's number, that all CPUs of the rank belong to; nothing if they belong to several.
   std::optional<int> numa_node_of(int local_rank, int local_size) const;
+
+  // The CPUs of each of a node's ranks, ascending: all of the NUMA node that its GPU is at, all of that node's package,
+  // a share of the node's cores that no other rank has, or those at one of the node's last-level caches. `of_gpus` has
+  // the NUMA node of each rank's GPU, by the system's number. Without GPUs it is empty, and a rank's node is the one
+  // that the first of its cores_of() belongs to. Throws ConfigError for a node without CPUs of this process's, and for
+  // more ranks than cores where each has its own.
+  std::vector<std::vector<int>> bound_to(CpuBinding binding, const std::vector<int>& of_gpus, int local_size) const;
 
   int numa_nodes() const;
   std::string describe() const;  // "1 package, 1 NUMA node, 2 cores, 2 threads; L3 105 MiB"

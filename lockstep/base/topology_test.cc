@@ -12,6 +12,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/shared_memory.h"
+#include "lockstep/base/testing/refusal.h"
 
 namespace lockstep {
 namespace {
@@ -54,6 +55,49 @@ TEST(Topology, MoreRanksThanCoresShareThem) {
     for (const int core : cores) ++uses[static_cast<size_t>(core)];
   }
   EXPECT_EQ(uses, std::vector<int>(16, 2));
+}
+
+TEST(Topology, RanksAreBoundToTheNodesOfTheirGpus) {
+  const auto topology = Topology::synthetic("package:2 group:2 [numa] l3:1 core:2 pu:2");
+  const std::vector<int> gpus = {3, 0, 3};
+  EXPECT_THAT(topology.bound_to(CpuBinding::kNode, gpus, 3),
+              ElementsAre(ElementsAre(12, 13, 14, 15), ElementsAre(0, 1, 2, 3), ElementsAre(12, 13, 14, 15)));
+  EXPECT_THAT(topology.bound_to(CpuBinding::kSocket, gpus, 3)[0], ElementsAre(8, 9, 10, 11, 12, 13, 14, 15));
+  EXPECT_THAT(topology.bound_to(CpuBinding::kExclusive, gpus, 3),
+              ElementsAre(ElementsAre(12, 13), ElementsAre(0, 1, 2, 3), ElementsAre(14, 15)));
+}
+
+TEST(Topology, TheFirstRanksOfANodeHaveOneCoreMore) {
+  const auto topology = Topology::synthetic("package:1 [numa] core:5 pu:1");
+  EXPECT_THAT(topology.bound_to(CpuBinding::kExclusive, {0, 0, 0}, 3),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4)));
+  EXPECT_THAT(testing_support::refusal([&] {
+                topology.bound_to(CpuBinding::kExclusive, {0, 0, 0, 0, 0, 0}, 6);
+              }),
+              testing::HasSubstr("6 processes and 5 cores are at one NUMA node"));
+}
+
+TEST(Topology, RanksOfANodeAreBoundToOneCoreComplexAfterTheOther) {
+  const auto topology = Topology::synthetic("package:2 [numa] l3:2 core:2 pu:1");
+  EXPECT_THAT(topology.bound_to(CpuBinding::kCoreComplex, {1, 1, 1, 0}, 4),
+              ElementsAre(ElementsAre(4, 5), ElementsAre(6, 7), ElementsAre(4, 5), ElementsAre(0, 1)));
+  EXPECT_THAT(Topology::synthetic("package:1 [numa] core:2 pu:2").bound_to(CpuBinding::kCoreComplex, {0}, 1),
+              ElementsAre(ElementsAre(0, 1, 2, 3)));
+}
+
+TEST(Topology, WithoutGpusRanksAreSpread) {
+  EXPECT_THAT(two_packages().bound_to(CpuBinding::kNode, {}, 2),
+              ElementsAre(two_packages().cores_of(0, 2), two_packages().cores_of(1, 2)));
+  EXPECT_THAT(two_packages().bound_to(CpuBinding::kExclusive, {}, 4),
+              ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7), ElementsAre(8, 9, 10, 11),
+                          ElementsAre(12, 13, 14, 15)));
+}
+
+TEST(Topology, AGpuAtANodeWithoutCpusIsRefused) {
+  EXPECT_THAT(testing_support::refusal([] {
+                two_packages().bound_to(CpuBinding::kNode, {0, 5}, 2);
+              }),
+              testing::HasSubstr("the GPU of local rank 1 is at NUMA node 5, of which this process may use no CPU"));
 }
 
 TEST(Topology, SaysWhatThereIs) {

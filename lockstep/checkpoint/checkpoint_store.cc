@@ -13,12 +13,12 @@ std::string CheckpointStore::save(int64_t step, const Value& value, const std::f
   return files_.save(step, [&](const std::string& path) { write_pt(value, path, on_progress); });
 }
 
-std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest() const {
+std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest(const ReadOptions& options) const {
   const std::vector<Saved> all = list();
   std::vector<Damaged> damaged;
   for (auto saved = all.rbegin(); saved != all.rend(); ++saved) {
     try {
-      return Loaded{*saved, open_checkpoint(saved->path), damaged};
+      return Loaded{*saved, open_checkpoint(saved->path, options), damaged};
     } catch (const DataError& error) {
       damaged.push_back({saved->path, error.what()});
     }

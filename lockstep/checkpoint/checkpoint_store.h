@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint/files/step_folder.h"
+#include "lockstep/checkpoint/formats/read_options.h"
 #include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/checkpoint/names/step_files.h"
 
@@ -51,7 +52,7 @@ class CheckpointStore {
   std::vector<Saved> list() const { return files_.list(); }
   // The newest checkpoint that is not damaged, opened (formats/read_checkpoint.h); nothing if the folder has none.
   // Throws DataError if it has some and all are damaged, IoError where the machine does not let it read a newer one.
-  std::optional<Loaded> load_newest() const;
+  std::optional<Loaded> load_newest(const ReadOptions& options = {}) const;
   // Removes the checkpoints of later steps, for a run that resumes at `step` and writes them anew. last.pt then points
   // to the newest that remains; best.pt is removed with its checkpoint. So is what killed writers have left. Throws
   // IoError.

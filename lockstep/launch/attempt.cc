@@ -13,6 +13,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
 #include "lockstep/base/lease.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/launch/environment.h"
@@ -100,6 +101,7 @@ void Attempt::start_all(const std::vector<std::string>& command) {
   for (rank.rank = 0; rank.rank < assignment_.nproc; ++rank.rank) {
     request.command = command;
     request.environment = rank_environment(base, rank);
+    set_variable(request.environment, Logger::kNamed, "1");
     request.in = rank.rank == 0 ? spec_.in_fd : -1;
     RankOutput::Options output{.prefix = assignment_.nproc > 1 ? cat("[rank ", rank.rank, "] ") : "",
                                .raw_out = rank.rank == 0,

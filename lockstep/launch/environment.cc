@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/log.h"
 #include "lockstep/checkpoint/slots/slots.h"
 #include "lockstep/train/folder/run_lock.h"
 
@@ -52,6 +53,7 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
   set(base, "MASTER_PORT", rank.master_port);
   set(base, "TORCHELASTIC_USE_AGENT_STORE", "False");  // rank 0 serves the store
   unset_variable(base, "LOCKSTEP_LOCAL_RANK");
+  unset_variable(base, Logger::kNamed);  // by a launcher around this one
   if (rank.attempt >= 0) {
     set(base, "TORCHELASTIC_RESTART_COUNT", rank.attempt);
     set(base, "TORCHELASTIC_MAX_RESTARTS", rank.max_restarts);

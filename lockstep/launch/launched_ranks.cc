@@ -7,6 +7,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/split_list.h"
 #include "lockstep/config/values.h"
 #include "lockstep/launch/environment.h"
@@ -76,7 +77,10 @@ void LaunchedRanks::complete(int local_rank, SpawnRequest& request, RankOutput::
     const auto place = static_cast<ptrdiff_t>(std::min(layout_.option_place, request.command.size()));
     request.command.insert(request.command.begin() + place, cat(layout_.local_rank_option, '=', local_rank));
   }
+  if (!layout_.cpus.empty()) request.cpus = layout_.cpus[static_cast<size_t>(local_rank)];
   set_output(local_rank, output);
+  if (bits_of(layout_.logs.teed, local_rank) == kNoStream) return;
+  unset_variable(request.environment, Logger::kNamed);  // torchrun's prefix has the local rank alone
 }
 
 void LaunchedRanks::set_variables(int local_rank, std::vector<std::string>& variables) const {

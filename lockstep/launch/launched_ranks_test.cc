@@ -12,6 +12,7 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::Not;
 using testing::StartsWith;
@@ -81,6 +82,13 @@ TEST(LaunchedRanks, SeeTheGpusThatWereChosen) {
   layout.virtual_local_rank = true;
   EXPECT_THAT(start(layout, 1, 2).request.environment,
               IsSupersetOf({"CUDA_VISIBLE_DEVICES=5", "LOCAL_RANK=0", "LOCKSTEP_LOCAL_RANK=1"}));
+}
+
+TEST(LaunchedRanks, RunOnTheCpusOfTheirLocalRank) {
+  RankLayout layout;
+  EXPECT_THAT(start(layout, 1, 2).request.cpus, IsEmpty());
+  layout.cpus = {{0, 1}, {4}};
+  EXPECT_THAT(start(layout, 1, 2).request.cpus, ElementsAre(4));
 }
 
 TEST(LaunchedRanks, GetTheLocalRankWhereItIsAskedFor) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -15,6 +16,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/text.h"
 #include "lockstep/launch/pty.h"
 
 namespace lockstep::launch {
@@ -46,6 +48,24 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
+// A set of CPUs as the kernel takes it, of any number.
+std::vector<unsigned long> cpu_mask(const std::vector<int>& cpus) {
+  constexpr size_t kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> mask;
+  for (const int cpu : cpus) {
+    const auto at = static_cast<size_t>(cpu);
+    mask.resize(std::max(mask.size(), at / kBits + 1));
+    mask[at / kBits] |= 1UL << (at % kBits);
+  }
+  return mask;
+}
+
+// Why a child has not become its program.
+struct Failure {
+  int error;     // errno
+  bool binding;  // to its CPUs
+};
+
 // The data that the child needs between vfork and exec, where it must neither allocate nor lock.
 struct ChildPlan {
   const char* program;
@@ -53,8 +73,9 @@ struct ChildPlan {
   char* const* environment;
   const std::vector<int>& inherited;
   int in, out, err;
-  int failure;  // the descriptor to which the child writes the errno of an exec that failed
+  int failure;  // the descriptor to which the child writes a Failure
   pid_t parent;
+  const std::vector<unsigned long>& cpus;
 };
 
 // On a stack that the address sanitizer doesn't know.
@@ -70,9 +91,12 @@ struct ChildPlan {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  execve(plan.program, plan.arguments, plan.environment);
-  const int error = errno;
-  [[maybe_unused]] const ssize_t written = write(plan.failure, &error, sizeof error);
+  const size_t cpu_bytes = plan.cpus.size() * sizeof(unsigned long);
+  const bool bound =
+      cpu_bytes == 0 || sched_setaffinity(0, cpu_bytes, reinterpret_cast<const cpu_set_t*>(plan.cpus.data())) == 0;
+  if (bound) execve(plan.program, plan.arguments, plan.environment);
+  const Failure failure{errno, !bound};
+  [[maybe_unused]] const ssize_t written = write(plan.failure, &failure, sizeof failure);
   _exit(127);
 }
 
@@ -133,6 +157,7 @@ Child::Child(const SpawnRequest& request) {
   const Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const auto arguments = pointers(request.command);
   const auto environment = pointers(request.environment);
+  const auto cpus = cpu_mask(request.cpus);
   const pid_t pid = start({.program = program.c_str(),
                            .arguments = arguments.data(),
                            .environment = environment.data(),
@@ -141,14 +166,17 @@ Child::Child(const SpawnRequest& request) {
                            .out = request.piped ? output.write.get() : STDOUT_FILENO,
                            .err = request.piped ? errors.write.get() : STDERR_FILENO,
                            .failure = failure.write.get(),
-                           .parent = getpid()},
+                           .parent = getpid(),
+                           .cpus = cpus},
                           pidfd_);
   if (pid < 0) throw IoError("can't start ", program, ": ", errno_text(errno));
   failure.write = Descriptor();
-  int error = 0;
-  if (read(failure.read.get(), &error, sizeof error) == sizeof error) {
+  Failure failed{};
+  if (read(failure.read.get(), &failed, sizeof failed) == sizeof failed) {
     reap(pid);
-    throw ConfigError("can't run ", program, ": ", errno_text(error));
+    if (failed.binding)
+      throw IoError("can't bind ", program, " to CPUs ", ranges(request.cpus), ": ", errno_text(failed.error));
+    throw ConfigError("can't run ", program, ": ", errno_text(failed.error));
   }
   pid_ = pid;
   out = std::move(output.read);

@@ -33,6 +33,7 @@ struct SpawnRequest {
   bool piped = true;                     // false: the child writes to this process's standard output and error
   bool pty = false;                      // its standard output is a pseudo-terminal, where the system has one to give
   int columns = 0;                       // that terminal's width; 0: 80
+  std::vector<int> cpus = {};            // those that the child may run on; empty: this process's
 };
 
 // A child process in a process group of its own, with pipes or a terminal for its output.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <linux/sched.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <csignal>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/launch/testing/alive.h"
 
 namespace lockstep::launch {
@@ -61,6 +63,22 @@ TEST(Child, MayHaveAnotherNameThanItsFileAndNoPipes) {
   const Child child(request);
   EXPECT_FALSE(child.out || child.err);
   EXPECT_EQ(wait_for(child).exit_code(), 0);
+}
+
+TEST(Child, RunsOnTheCpusThatItIsGiven) {
+  cpu_set_t own;
+  ASSERT_EQ(sched_getaffinity(0, sizeof own, &own), 0);
+  int last = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) last = CPU_ISSET(cpu, &own) ? cpu : last;
+  SpawnRequest request =
+      shell("while read -r name value; do [ $name != Cpus_allowed_list: ] || echo $value; done </proc/self/status");
+  request.cpus = {last};
+  const Child child(request);
+  EXPECT_EQ(read_all(child.out), cat(last, '\n'));
+  EXPECT_EQ(wait_for(child).exit_code(), 0);
+  request.cpus = {100000};
+  EXPECT_THAT(testing_support::refusal<IoError>([&] { Child refused(request); }),
+              testing::HasSubstr("to CPUs 100000: "));
 }
 
 TEST(Child, NamesTheSignalThatKilledIt) {

@@ -43,8 +43,9 @@ struct RankLayout {
   bool on_cpu = false;                                    // whether it is known that there are no GPUs
   std::vector<std::string> devices = {};                  // CUDA_VISIBLE_DEVICES of all ranks; empty: it stays as it is
   bool virtual_local_rank = false;                        // whether each rank sees one GPU, as local rank 0
-  std::string local_rank_option = {};  // "--local-rank": PROGRAM gets it with a value; empty: it does not
-  size_t option_place = 1;             // where among the command's words that option goes
+  std::string local_rank_option = {};       // "--local-rank": PROGRAM gets it with a value; empty: it does not
+  size_t option_place = 1;                  // where among the command's words that option goes
+  std::vector<std::vector<int>> cpus = {};  // that each local rank may run on; empty: this process's
   LogLayout logs = {};
 };
 

@@ -102,9 +102,7 @@ nlohmann::json to_json_value(const RankOutcome& outcome) {
 }  // namespace
 
 ExitStatus status_of(const BoardRank& said, const ExitStatus& status) {
-  const RankState state = said.state.load();
-  const bool told = state == RankState::kFinished || state == RankState::kFailed;
-  return status.lost && told ? ExitStatus{.code = said.exit_code.load()} : status;
+  return status.lost && said.ended.load() != 0 ? ExitStatus{.code = said.exit_code.load()} : status;
 }
 
 bool note_end(BoardRank& said, const ExitStatus& status) {

@@ -17,6 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse_folder(const std::string& folder) {
+  if (const train::LockOwner owner = train::owner_of(folder); owner.held) {
+    throw ConfigError("--resume ", folder, ": a run is under way there",
+                      owner.pid > 0 ? cat(" (pid ", owner.pid, " on ", owner.host, ')') : "",
+                      ", and has saved no checkpoint yet; wait for its end or stop it");
+  }
   if (train::holds_run(folder) || is_there(train::RunFiles{folder}.config())) {
     throw ConfigError("--resume ", folder, ": the run has saved no checkpoint yet; begin it anew with --out ", folder,
                       " --overwrite");

@@ -103,6 +103,14 @@ TEST_F(RunDirectoryTest, HasOneOwner) {
     owner.discard_if_unused();
     EXPECT_FALSE(fs::exists(options_.out));
   }
+  {
+    RunDirectory owner = prepare();
+    options_.resume = std::exchange(options_.out, "");
+    const std::string told = refusal<ConfigError>();
+    EXPECT_THAT(told, HasSubstr(": a run is under way there (pid "));
+    EXPECT_THAT(told, HasSubstr("and has saved no checkpoint yet; wait for its end or stop it"));
+    options_.out = *std::exchange(options_.resume, std::nullopt);
+  }
   EXPECT_EQ(prepare().path(), options_.out);
   make_run(options_.out);
   options_.resume = std::exchange(options_.out, "");

@@ -1,7 +1,6 @@
 #include "lockstep/loop/optimizer_values.h"
 
 #include "lockstep/base/error.h"
-#include "lockstep/checkpoint/formats/stored_tensor.h"
 
 namespace lockstep::loop {
 namespace {
@@ -58,9 +57,10 @@ checkpoint::OptimizerState to_values(const optim::OptimizerState& state) {
   return values;
 }
 
-optim::OptimizerState from_values(const checkpoint::OptimizerState& values, const std::string& file) {
+optim::OptimizerState from_values(const checkpoint::OptimizerState& values, const std::string& file,
+                                  optim::CopyElements copy) {
   optim::OptimizerState state;
-  state.copy = checkpoint::copy_elements;
+  state.copy = copy;
   int64_t first = 0;
   for (const auto& group : values.groups) {
     optim::GroupState read;

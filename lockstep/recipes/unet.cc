@@ -8,6 +8,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <optional>
 

@@ -40,6 +40,7 @@ using std::chrono::milliseconds;
 // c10d gets this time to notice a timeout by itself, because its own error says more.
 constexpr std::chrono::seconds kGrace{1};
 
+constexpr const char* kServed = "served";          // rank 0 has opened the store for this program
 constexpr const char* kGivenUp = "given up";       // the error of the last rank that has
 constexpr const char* kKnow = "know of given up";  // the number of ranks but rank 0 that know it
 
@@ -190,6 +191,32 @@ c10::intrusive_ptr<c10d::Store> open(const Place& place, const Address& address,
   return c10::make_intrusive<c10d::FileStore>(address.path, -1);
 }
 
+// The keys of a launch, and of one program of its command.
+std::string prefix_of(const Place& place) {
+  return cat("lockstep/", place.job, '/', place.program > 1 ? cat("program ", place.program, '/') : "");
+}
+
+// A later program of a command may meet the store of the one before, whose rank 0 has not ended yet: that one is left
+// again. Rank 0 says in the store for which program it is.
+c10::intrusive_ptr<c10d::Store> open_of_program(const Place& place, const Address& address, const Deadline& deadline) {
+  if (place.program == 1) return open(place, address, deadline);
+  constexpr int kPauseMs = 50;
+  const std::string served = prefix_of(place) + kServed;
+  for (;;) {
+    try {
+      auto store = open(place, address, deadline);
+      if (place.rank == 0) store->set(served, "1");
+      if (store->check({served})) return store;
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception&) {  // c10d's: the store ended meanwhile
+      if (deadline.passed()) throw;
+    }
+    if (deadline.passed()) throw not_served(place, "the store there is that of an earlier program of this launch");
+    poll(nullptr, 0, kPauseMs);
+  }
+}
+
 }  // namespace
 
 // Runs a call of c10d's with a deadline. c10d's connections have no timeout once they are made, and a server that is
@@ -220,8 +247,9 @@ std::invoke_result_t<Call> Store::guard(const Deadline& deadline, Call call) con
 Store::Store(const Place& place, const Deadline& deadline)
     : place_(place),
       address_(parse_address(place.rendezvous)),
-      prefix_(cat("lockstep/", place.job, '/')),
-      store_(guard(deadline, [place, address = address_, deadline] { return open(place, address, deadline); })) {}
+      prefix_(prefix_of(place)),
+      store_(guard(deadline,
+                   [place, address = address_, deadline] { return open_of_program(place, address, deadline); })) {}
 
 Store::~Store() {
   try {

@@ -62,6 +62,28 @@ std::string refusal(const Place& place, milliseconds timeout = milliseconds(300)
   return "no error";
 }
 
+// A command's second program begins on rank 1 while rank 0 is still in the first.
+TEST(Store, OfALaterProgramIsWaitedForBesideThatOfAnEarlierOne) {
+  const comm::QuietC10d quiet;
+  const std::string address = cat("tcp://127.0.0.1:", free_port());
+  const auto of = [&](int rank, int program) {
+    Place place = at(rank, address);
+    place.program = program;
+    return place;
+  };
+  auto earlier = std::make_unique<Store>(of(0, 1), in(seconds(20)));
+  earlier->set("key", "earlier", in(seconds(20)));
+  auto late = std::async(std::launch::async, [&] {
+    Store one(of(1, 2), in(seconds(20)));
+    return one.get("key", in(seconds(20))).value_or("none");
+  });
+  EXPECT_EQ(late.wait_for(milliseconds(400)), std::future_status::timeout);
+  earlier.reset();
+  Store zero(of(0, 2), in(seconds(20)));
+  zero.set("key", "later", in(seconds(20)));
+  EXPECT_EQ(late.get(), "later");
+}
+
 void exchange(const std::string& address) {
   const comm::QuietC10d quiet;
   Store zero(at(0, address), in(seconds(20)));

@@ -23,16 +23,18 @@ namespace fs = std::filesystem;
 
 constexpr int kAttempts = 10;  // to read a run under way, which removes checkpoints that it no longer keeps
 
-ResumedCheckpoint read_file(const std::string& file) {
-  checkpoint::Value value = checkpoint::open_checkpoint(file);
+using checkpoint::ReadOptions;
+
+ResumedCheckpoint read_file(const std::string& file, const ReadOptions& options) {
+  checkpoint::Value value = checkpoint::open_checkpoint(file, options);
   TrainingState state = read_state(value, file);
   return {file, std::move(value), std::move(state)};
 }
 
 // Nothing if the file is no longer there.
-std::optional<ResumedCheckpoint> read_if_there(const std::string& file) {
+std::optional<ResumedCheckpoint> read_if_there(const std::string& file, const ReadOptions& options) {
   try {
-    return read_file(file);
+    return read_file(file, options);
   } catch (const DataError&) {
     std::error_code error;
     if (fs::exists(file, error)) throw;
@@ -41,13 +43,13 @@ std::optional<ResumedCheckpoint> read_if_there(const std::string& file) {
 }
 
 // Reads the numbered file to which a link leads, or any other file by its own name.
-ResumedCheckpoint read_numbered(const std::string& resume) {
+ResumedCheckpoint read_numbered(const std::string& resume, const ReadOptions& options) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::string file = numbered_checkpoint(resume);
     if (file == resume) break;
-    if (auto read = read_if_there(file)) return *std::move(read);
+    if (auto read = read_if_there(file, options)) return *std::move(read);
   }
-  return read_file(resume);
+  return read_file(resume, options);
 }
 
 void rename(const std::string& path, const std::string& to) {
@@ -108,21 +110,21 @@ void remove_history(const RunFiles& files, const std::vector<checkpoint::StepFil
 }
 
 // Of a run's folder; nothing if it has no checkpoint.
-std::optional<ResumedCheckpoint> read_newest(const std::string& folder) {
+std::optional<ResumedCheckpoint> read_newest(const std::string& folder, const ReadOptions& options = {}) {
   const RunFiles files{folder};
   const checkpoint::CheckpointStore store(files.checkpoints());
   std::vector<checkpoint::CheckpointStore::Damaged> damaged;
   std::optional<ResumedCheckpoint> interrupted;
   if (is_file(files.interrupted())) {
     try {
-      interrupted = read_file(files.interrupted());
+      interrupted = read_file(files.interrupted(), options);
     } catch (const DataError& error) {
       damaged.push_back({files.interrupted(), error.what()});
     }
   }
   const auto saved = store.list();
   if (interrupted && (saved.empty() || saved.back().step <= interrupted->state.step)) return *std::move(interrupted);
-  auto newest = store.load_newest();
+  auto newest = store.load_newest(options);
   if (!newest && damaged.empty()) return std::nullopt;
   if (!newest) throw DataError(damaged[0].why, "; ", folder, " has no other checkpoint, start the run anew");
   damaged.insert(damaged.end(), newest->damaged.begin(), newest->damaged.end());
@@ -138,9 +140,9 @@ NamedCheckpoint named(const std::string& file, const std::vector<checkpoint::Che
 
 }  // namespace
 
-ResumedCheckpoint read_resumed(const std::string& resume) {
-  if (!is_folder(resume)) return read_numbered(resume);
-  if (auto newest = read_newest(resume)) return *std::move(newest);
+ResumedCheckpoint read_resumed(const std::string& resume, const ReadOptions& options) {
+  if (!is_folder(resume)) return read_numbered(resume, options);
+  if (auto newest = read_newest(resume, options)) return *std::move(newest);
   throw ConfigError("--resume ", resume, ": the run has no checkpoint; start it anew");
 }
 
@@ -211,6 +213,7 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
   if (step == 0 && track::remove_event_files(files.folder)) done.dropped.emplace_back("events.out.tfevents.*");
   done.evaluated = cut.evaluated;
   if (cut.dropped_to > 0) done.dropped.push_back(cat("metrics of steps ", step + 1, " to ", cut.dropped_to));
+  if (step == 0 && fs::remove_all(files.ledger(), ignored) > 0 && !ignored) done.dropped.emplace_back("ledger");
   if (steps_in(files.final_json()) > step) drop(files.final_json(), done.dropped);
   return done;
 }

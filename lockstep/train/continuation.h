@@ -26,7 +26,7 @@ struct ResumedCheckpoint {
 // Reads a checkpoint's file, or of a run's folder the newest checkpoint that can be read: the interrupted state, unless
 // there is one of a later step. Damaged ones are passed over. A link is followed first, so that `file` names what was
 // read. Throws ConfigError if there is none, DataError, IoError.
-ResumedCheckpoint read_resumed(const std::string& resume);
+ResumedCheckpoint read_resumed(const std::string& resume, const checkpoint::ReadOptions& options = {});
 
 // Refuses a file, named by `resume`, from which the run of this folder would go back in place: throws ConfigError if
 // the folder has a checkpoint of a later step, such as where an interrupted state is older than its name says.

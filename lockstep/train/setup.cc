@@ -54,6 +54,12 @@ bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer,
   return world.size() > 1 && world.communicator().has_views() && optimizer.elementwise();
 }
 
+// Whether each rank is sure to have all of its optimizer's state, in memory.
+bool keeps_whole_state_here(const TrainOptions& options, const World& world) {
+  if (options.device.kind != DeviceKind::kCpu) return false;
+  return world.size() == 1 || options.parallel.shard_optimizer == parallel::ShardOptimizer::kOff;
+}
+
 // set_up() goes through the stages below. Each takes the result of the one before, so that none can come too early.
 
 // A run in its world: its lanes and threads, its seeds set, and the checkpoint that it resumes from, if any.
@@ -78,7 +84,10 @@ void check_skip_bad(const ResumedCheckpoint& resumed, int64_t most) {
 Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world,
             const RunDisks& disks) {
   Begun run{options, std::move(recipe), std::move(world), disks, std::nullopt};
-  if (options.resume) run.resumed = read_resumed(*options.resume, *run.world, run.disks, options.out);
+  if (options.resume) {
+    run.resumed = read_resumed(*options.resume, *run.world, run.disks, options.out,
+                               {.takes_optimizers = keeps_whole_state_here(options, *run.world)});
+  }
   if (run.resumed) check_skip_bad(*run.resumed, options.data.skip_bad);
   const auto recorded = [&run](const char* name) { return static_cast<int>(run.resumed->state.origin.number(name)); };
   const parallel::ParallelOptions& asked = options.parallel;
@@ -313,7 +322,8 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
   parts.skipped = loop::skip_list(*parts.world, parts.options.data.skip_bad);
   if (!from) return parts;
   const ResumedCheckpoint& resumed = *from;
-  restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.mixed->scaler());
+  restore(resumed.value, resumed.file, *parts.model.module, *parts.optimizer, parts.mixed->scaler(),
+          checkpoint::take_elements);
   parts.state.step = resumed.state.step;
   parts.state.best = resumed.state.best;
   parts.state.best_at_interval = resumed.state.best_at_interval;

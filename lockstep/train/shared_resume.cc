@@ -117,8 +117,9 @@ Descriptor send(World& world, int owner, const File& file, bool lacks) {
 
 class SharedResume {
  public:
-  SharedResume(const std::string& resume, World& world, const RunDisks& disks, const std::string& out)
-      : resume_(resume), world_(world), disks_(disks), out_(out) {}
+  SharedResume(const std::string& resume, World& world, const RunDisks& disks, const std::string& out,
+               const checkpoint::ReadOptions& options)
+      : resume_(resume), world_(world), disks_(disks), out_(out), options_(options) {}
 
   // Nothing if the file that was chosen is gone, where all see one disk.
   std::optional<ResumedCheckpoint> read() {
@@ -144,7 +145,7 @@ class SharedResume {
   void propose() {
     once(world_, disks_.sources, [this] {
       try {
-        read_ = read_resumed(resume_);
+        read_ = read_resumed(resume_, options_);
         damaged_ = std::move(read_->damaged);
         file_ = open_file(read_->file);
         own_ = {read_->state.step, read_->file, spans_nodes() ? hash_of(file_) : "",
@@ -169,7 +170,7 @@ class SharedResume {
     const File file = open_file(chosen.file);
     if (!file.open || (spans_nodes() && hash_of(file) != chosen.hash)) return false;
     try {
-      read_ = read_resumed(chosen.file);
+      read_ = read_resumed(chosen.file, options_);
     } catch (const DataError&) {
       if (is_there(chosen.file)) throw;
       return false;
@@ -188,7 +189,7 @@ class SharedResume {
         keeps ? checkpoint::StepFolder(RunFiles{out_}.checkpoints(), kKeepAll).adopt(chosen.step, received) : received;
     // A damaged one of its name has been replaced.
     std::erase_if(damaged_, [&](const auto& each) { return keeps && same_place(each.path, file); });
-    read_ = read_resumed(file);
+    read_ = read_resumed(file, options_);
     read_->file = keeps ? file : chosen.file;
     read_->in_place = chosen.in_place;
     if (!keeps) read_->memory = std::move(memory);
@@ -198,6 +199,7 @@ class SharedResume {
   World& world_;
   const RunDisks& disks_;
   const std::string& out_;
+  const checkpoint::ReadOptions& options_;
   Candidate own_;
   File file_;
   std::optional<ResumedCheckpoint> read_;
@@ -207,10 +209,11 @@ class SharedResume {
 
 }  // namespace
 
-ResumedCheckpoint read_resumed(const std::string& resume, World& world, const RunDisks& disks, const std::string& out) {
-  if (world.size() == 1) return read_resumed(resume);
+ResumedCheckpoint read_resumed(const std::string& resume, World& world, const RunDisks& disks, const std::string& out,
+                               const checkpoint::ReadOptions& options) {
+  if (world.size() == 1) return read_resumed(resume, options);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (auto read = SharedResume(resume, world, disks, out).read()) return *std::move(read);
+    if (auto read = SharedResume(resume, world, disks, out, options).read()) return *std::move(read);
   }
   throw IoError("--resume ", resume,
                 ": the run replaced its checkpoints while the ranks read them; name an older file");

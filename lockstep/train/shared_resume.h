@@ -14,6 +14,7 @@ namespace lockstep::train {
 // does not have that very file get it from one that has, and a saver keeps it as one of its run's, where the run goes
 // on in its folder `out`. A source alone knows of its damaged ones. A collective. Throws as read_resumed() on all
 // ranks, on each its own or that of the first source.
-ResumedCheckpoint read_resumed(const std::string& resume, World& world, const RunDisks& disks, const std::string& out);
+ResumedCheckpoint read_resumed(const std::string& resume, World& world, const RunDisks& disks, const std::string& out,
+                               const checkpoint::ReadOptions& options = {});
 
 }  // namespace lockstep::train

@@ -89,7 +89,11 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
       saver_(parts_, reporter_, log),
       stop_asked_(std::move(stop_asked)),
       log_(log),
-      fixed_(parts_.plan.channels_last) {}
+      fixed_(parts_.plan.channels_last) {
+  if (parts_.options.ledger && !parts_.is_done) {
+    ledger_.emplace(parts_.files.ledger(), *parts_.world, loader_.sampler(), parts_.state.step);
+  }
+}
 
 int Trainer::run() {
   if (parts_.is_done) {
@@ -141,6 +145,7 @@ Trainer::StepOutcome Trainer::train_step() {
   with_advice(parts_, [&] { batch = input_.next(); });
   double data_seconds = watch.seconds();
   reporter_.skipped();
+  if (ledger_) ledger_->note(step_ + 1, batch);
   place(batch);
   const auto result = run_lanes(batch, decide());
   const double computed = watch.seconds();

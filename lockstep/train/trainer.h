@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lockstep/base/log.h"
@@ -12,6 +13,7 @@
 #include "lockstep/train/device_input.h"
 #include "lockstep/train/evaluator.h"
 #include "lockstep/train/fixed_batch.h"
+#include "lockstep/train/ledger.h"
 #include "lockstep/train/non_finite.h"
 #include "lockstep/train/parts.h"
 #include "lockstep/train/reporter.h"
@@ -61,6 +63,7 @@ class Trainer {
   parallel::DistributedDataParallel ddp_;
   data::Loader loader_;
   DeviceInput input_;
+  std::optional<Ledger> ledger_;        // with --ledger
   std::unique_ptr<Tracking> tracking_;  // null: nothing is tracked here
   Evaluator evaluator_;
   NonFinite non_finite_;

@@ -229,14 +229,14 @@ void restore_model(const Value& value, const std::string& file, torch::nn::Modul
 }
 
 void restore(const Value& value, const std::string& file, const torch::nn::Module& model,
-             optim::AnyOptimizer& optimizer, amp::LossScaler& scaler) {
+             optim::AnyOptimizer& optimizer, amp::LossScaler& scaler, optim::CopyElements copy) {
   const ValueView view(value, file);
   const std::string& kind = view["meta"]["optimizer"].text();
   if (kind != optimizer.name()) {
     throw ConfigError(file, ": its optimizer is ", kind, ", the run's ", std::string(optimizer.name()),
                       "; use --optimizer ", kind);
   }
-  optim::OptimizerState state = loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file);
+  optim::OptimizerState state = loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file, copy);
   const optim::OptimizerState own = optimizer.state_dict();
   for (size_t g = 0; g < std::min(state.groups.size(), own.groups.size()); ++g) {
     state.groups[g].options = own.groups[g].options;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/amp/loss_scaler.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/skipped_samples.h"
@@ -54,10 +55,11 @@ TrainingState read_state(const checkpoint::Value& value, const std::string& file
 void restore_model(const checkpoint::Value& value, const std::string& file, torch::nn::Module& model);
 
 // Restores the optimizer's state, average and scaler, after restore_model(). The optimizer keeps its own options, which
-// a resumed run may change. The model gives the names. A collective for a sharded optimizer. Throws ConfigError for
-// another optimizer's state, DataError.
+// a resumed run may change. The model gives the names. `copy` fills the optimizer's tensors (checkpoint/formats/
+// stored_tensor.h). A collective for a sharded optimizer. Throws ConfigError for another optimizer's state, DataError.
 void restore(const checkpoint::Value& value, const std::string& file, const torch::nn::Module& model,
-             optim::AnyOptimizer& optimizer, amp::LossScaler& scaler);
+             optim::AnyOptimizer& optimizer, amp::LossScaler& scaler,
+             optim::CopyElements copy = checkpoint::copy_elements);
 
 // Returns the origin that a run's checkpoint records. Returns nothing if `value` is another file, or was written by a
 // version that did not record it.

@@ -27,6 +27,8 @@ namespace {
 // Whether this process has joined its one world, or is about to.
 std::atomic<bool> joined = false;
 
+[[noreturn]] void throw_joined() { throw BugError("lockstep::init was called twice in one process"); }
+
 // Does a part of the joining. If it fails, the process may try again.
 template <typename Act>
 auto joining(Act&& act) -> decltype(act()) {
@@ -39,7 +41,7 @@ auto joining(Act&& act) -> decltype(act()) {
 }
 
 std::unique_ptr<comm::Pool> make_pool(const NodeMemory& memory, int local_rank) {
-  if (joined.exchange(true)) throw BugError("lockstep::init was called twice in one process");
+  if (joined.exchange(true)) throw_joined();
   return joining([&] {
     const int memfd = memory.pools.at(static_cast<size_t>(local_rank)).get();
     const auto board = std::make_shared<Mapping>(memory.board.get());  // of the pool, which outlives the world
@@ -49,15 +51,7 @@ std::unique_ptr<comm::Pool> make_pool(const NodeMemory& memory, int local_rank) 
   });
 }
 
-// Whether an earlier program of this rank's command has joined a world by the launcher's memory: its calls are counted
-// there, and its folds lie there.
-bool is_used(const NodeMemory& memory, const rendezvous::Place& place) {
-  const Mapping board(memory.board.get());
-  const auto rank = static_cast<size_t>(place.local_rank);
-  return Board::attach(board.data())->ranks[rank].state.load() != RankState::kStarting;
-}
-
-// The backend of a program that finds the shared memory used. Each rank of the node has run the same programs.
+// The backend of a program that finds calls of another counted in the node's memory.
 std::string backend_beside_used_memory(const std::string& wanted, const rendezvous::Place& place) {
   const Backend& backend = choose_backend(wanted, place);
   if (!backend.keeps_calls) return wanted;
@@ -72,6 +66,18 @@ std::string backend_beside_used_memory(const std::string& wanted, const rendezvo
         "memory launch each program by itself");
   }
   return "gloo";
+}
+
+// Takes this rank's entry of the launcher's board over from an earlier program of its command. Each rank runs the same
+// programs, but for those that join no world of several ranks.
+void begin_program(const NodeMemory& memory, rendezvous::Place& place, std::string& backend) {
+  const Mapping mapping(memory.board.get());
+  Board& board = *Board::attach(mapping.data());
+  BoardRank& self = board.ranks[static_cast<size_t>(place.local_rank)];
+  self.begin();
+  place.program = static_cast<int>(self.worlds.load()) + 1;
+  if (place.program > 1 && place.rank == 0) board.saved.set("");
+  if (self.counted_calls.load() != 0) backend = backend_beside_used_memory(backend, place);
 }
 
 }  // namespace
@@ -95,6 +101,8 @@ World::World(const rendezvous::Place& place, NodeMemory memory, const WorldOptio
   act_by_lease(&board_->lease_until_ns);  // the board stays mapped until the process ends
   self().pid.store(getpid());
   self().state.store(RankState::kRunning);
+  if (place_.size > 1) self().worlds.fetch_add(1);
+  if (choose_backend(options.backend, place_).keeps_calls) self().counted_calls.store(1);
 }
 
 World::World(std::shared_ptr<World> whole, std::shared_ptr<comm::Communicator> group)
@@ -131,15 +139,14 @@ World::Lanes World::own_lanes(int lanes) const {
 
 std::shared_ptr<World> init(const InitOptions& wanted) {
   writes_lines();  // so that every program that joins a world has been loaded with it
+  if (joined.load()) throw_joined();
   InitOptions options = wanted;
   rendezvous::Place place = rendezvous::find_place(
       {.rank = options.rank, .size = options.world_size, .init_method = options.init_method, .parent = getppid()},
       [](const char* name) { return env(name); });
   std::optional<NodeMemory> inherited;
   if (const auto memory = env("LOCKSTEP_NODE_MEMORY")) inherited = NodeMemory::from_env(*memory);
-  if (inherited && place.size > 1 && is_used(*inherited, place)) {
-    options.backend = backend_beside_used_memory(options.backend, place);
-  }
+  if (inherited && place.size > 1) begin_program(*inherited, place, options.backend);
   // Whatever this machine lacks ends the rank here, before another waits for it.
   const Backend& backend = usable_backend(options, place);
   const WorldOptions world{.backend = std::string(backend.name),

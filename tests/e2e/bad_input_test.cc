@@ -253,6 +253,17 @@ TEST(BadResume, LeavesTheRunAsItWas) {
   }
 }
 
+TEST(Worker, SaysWhatItIs) {
+  const auto worker = [](const Words& words) {
+    return Program({.command = Words{bin_folder() + "/lockstep-worker"} + words}).wait();
+  };
+  const Result help = worker({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("Usage: lockstep-worker COMMAND"));
+  EXPECT_EQ(worker({}).exit_code, ConfigError::kExitCode);
+  EXPECT_THAT(worker({"launch"}).err, HasSubstr("all else is lockstep's"));
+}
+
 TEST(BadInput, AWorkerThatNoFrontStartedLeavesNothingBehind) {
   const TempDir dir, data;
   const auto result = Program({.command = {bin_folder() + "/lockstep-worker", "train", "mnist", "--data", data.path()},

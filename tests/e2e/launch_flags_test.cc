@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
 #include "runs.h"
 
@@ -198,6 +200,42 @@ TEST_F(Launch, TwoProgramsOfOneCommandTrain) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err,
               HasSubstr("backend shm: an earlier program of this launch's command has used its shared memory"));
+}
+
+// Programs that join no world of several ranks leave the shared memory to the first that does. A later one may begin
+// while another rank is in the one before.
+TEST_F(Launch, ProgramsOfOneCommandMayBeginAtOtherTimes) {
+  const std::string worker = bin_folder() + "/lockstep-worker";
+  const std::string script = "set -e; " + worker + " convert " + finished_run() + " \"$FOLDER/copy-$RANK.pt\"\n" +
+                             "late() { [ $RANK != $1 ] || sleep 1; }\n" + "late 1; " + worker +
+                             " \"$@\" --out \"$FOLDER/a\"\n" + "late 0; " + worker + " \"$@\" --out \"$FOLDER/b\"\n";
+  const Words shell = {"/usr/bin/env", "FOLDER=" + (dir_ / "runs"), "/bin/sh", "-c", script, "script"};
+  std::filesystem::create_directories(dir_ / "runs");
+  const auto done =
+      lockstep(Words{"launch", "--nproc-per-node", "2"} + shell + train_words({"--steps", std::to_string(kSteps)}));
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  for (const char* run : {"runs/a", "runs/b"}) EXPECT_EQ(outcome_of(dir_ / run), outcome_of(finished_run()));
+  const std::string warning = "an earlier program of this launch's command has used its shared memory";
+  const size_t first = done.err.find(warning);
+  ASSERT_NE(first, std::string::npos) << done.err;
+  EXPECT_EQ(done.err.find(warning, first + 1), std::string::npos) << done.err;
+}
+
+TEST_F(Launch, NumaBindingBindsTheProcesses) {
+  if (usable_cores() < 2) GTEST_SKIP() << "needs two cores";
+  const auto launch = [](const std::string& mode) {
+    return lockstep({"launch", "--numa-binding", mode, "--nproc-per-node", "2", "/bin/grep", "Cpus_allowed_list",
+                     "/proc/self/status"});
+  };
+  const Result bound = launch("exclusive");
+  EXPECT_EQ(bound.exit_code, 0) << bound.err;
+  std::set<std::string> cpus;
+  std::istringstream lines(bound.out);
+  for (std::string line; std::getline(lines, line);) cpus.insert(line.substr(line.find('\t')));
+  EXPECT_EQ(cpus.size(), 2u) << bound.out;
+  const Result refused = launch("near");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--numa-binding near"));
 }
 
 TEST_F(Launch, NodesThatNumberThemselves) {

@@ -197,13 +197,24 @@ class RandomFaults : public Survival {
   static Words on(int nproc, Words words) {
     return std::move(words) + Words{"--nproc", std::to_string(nproc), "--snapshot-every", "7"};
   }
+  // For some tenths of a second the process has a third of its time.
+  void slow_down(pid_t victim) {
+    constexpr int kTimes = 20;
+    for (int i = 0; victim > 0 && i < kTimes; ++i) {
+      kill(victim, SIGSTOP);
+      usleep(10'000);
+      kill(victim, SIGCONT);
+      usleep(5'000);
+    }
+  }
   // Returns whether the run goes on by itself.
   bool harm(Program& program, int nproc) {
-    const int rank = below(nproc), fault = below(5);
+    const int rank = below(nproc), fault = below(6);
     const pid_t victim = worker_of(program, rank);
     trace_ += cat(" fault ", fault, " to rank ", rank, " of ", nproc, ';');
     if (fault == 4) return ++harmed_, program.signal(SIGTERM), false;
     harmed_ += victim > 0;
+    if (fault == 5) return slow_down(victim), true;
     if (victim > 0) kill(victim, std::array{SIGKILL, SIGSEGV, SIGABRT, SIGSTOP}[static_cast<size_t>(fault)]);
     if (fault != 3) return true;
     usleep(static_cast<useconds_t>(below(500)) * 1000);
@@ -212,7 +223,8 @@ class RandomFaults : public Survival {
   }
   void run_once() {
     const std::string run = dir_ / cat("run", runs_++);
-    Words words = train_words(kLongRun + Words{"--max-restarts", "1000", "--out", run});
+    const Words more = {"--max-restarts", "1000", "--ledger", "--out", run};
+    Words words = train_words(kLongRun + more);
     int faults = 0;
     for (bool ended = false; !ended;) {
       const int nproc = draw_nproc();
@@ -231,11 +243,16 @@ class RandomFaults : public Survival {
       words = {"train", "--resume", run, "--max-restarts", "1000"};
       if (!ended && !std::filesystem::exists(run + "/checkpoints/last.pt") &&
           !std::filesystem::exists(run + "/checkpoints/INTERRUPTED.pt")) {
-        words = train_words(kLongRun + Words{"--max-restarts", "1000", "--out", run, "--overwrite"});
+        words = train_words(kLongRun + more + Words{"--overwrite"});
       }
     }
     EXPECT_EQ(steps_logged(run), first_steps(kLong));
     EXPECT_EQ(outcome_of(run), undisturbed());
+    const auto verified = lockstep({"verify", run});
+    EXPECT_EQ(verified.exit_code, 0) << verified.err;
+    EXPECT_THAT(verified.out,
+                HasSubstr(cat(" attempts, in ", kLong / kStepsPerEpoch, " epochs of 100 samples, each used once\n")))
+        << verified.out;
     std::filesystem::remove_all(run);
   }
 

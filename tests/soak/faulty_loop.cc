@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -71,7 +72,10 @@ class Fault {
   void at_step(int64_t step) { is_near_ = step == kAt; }
   // The rank is in that phase. Any thread.
   void in(const std::string& phase) const {
-    if (is_victim_ && phase == phase_ && !met_.exchange(true)) fail(fault_);
+    if (!is_victim_ || phase != phase_ || met_.exchange(true)) return;
+    std::printf("met %s in %s\n", fault_.c_str(), phase_.c_str());
+    std::fflush(stdout);
+    fail(fault_);
   }
   void in_step(const std::string& phase) const {
     if (is_near_) in(phase);
@@ -123,6 +127,8 @@ void train(const std::string& backend, const std::string& folder, Fault& fault) 
   fault.in("spawn");
   if (std::string(std::getenv("RANK")) == "1") usleep(300'000);  // the other waits in the rendezvous
   fault.in("rendezvous");
+  const auto wall = std::chrono::system_clock::now();
+  const auto steady = std::chrono::steady_clock::now();
   const auto world = init({.backend = backend, .timeout = std::chrono::seconds(6)});
   torch::manual_seed(1);
   namespace nn = torch::nn;
@@ -153,6 +159,8 @@ void train(const std::string& backend, const std::string& folder, Fault& fault) 
     state.save(store);
     usleep(20'000);
   }
+  const auto moved = (std::chrono::system_clock::now() - wall) - (std::chrono::steady_clock::now() - steady);
+  if (std::chrono::abs(moved) > std::chrono::minutes(30)) std::printf("the clock was moved\n");
   if (world->rank() == 0) std::printf("weights %s\n", checkpoint::weights_sha256(*net).c_str());
 }
 

@@ -134,13 +134,14 @@ void LaunchOptions::declare(config::OptionSet& options) {
   options.text("signals-to-handle", "SIG,…", "checked, and named in the variable; all are passed on", &signals, kNone);
   options.flag("virtual-local-rank", "LOCAL_RANK is 0 everywhere, and each process sees its GPU alone",
                &virtual_local_rank, kNone);
+  options.choice("numa-binding", "bind each process to the CPUs near its GPU, or to its share of the machine",
+                 &numa_binding, {"node", "socket", "exclusive", "core-complex"}, kNone);
   options.number("monitor-interval", "S", "accepted; ends of processes are seen at once", &monitor_interval, 0.0, 1e9,
                  kNone);
   options.choice("start-method", "accepted; processes are always started anew", &start_method,
                  {"spawn", "fork", "forkserver"}, kNone);
   options.text("event-log-handler", "NAME", "accepted; there are no events", &event_log_handler, kNone);
   options.text("logs-specs", "NAME", "accepted; logs are written as said here", &logs_specs, kNone);
-  options.text("numa-binding", "MODE", "refused: processes are not bound to a NUMA node", &numa_binding, kNone);
   options.section("torch.distributed.launch's");
   options.flag("use-env", "LOCAL_RANK says the local rank, and no argument", &use_env, kNone);
   options.flag("local-rank", "PROGRAM gets --local-rank=K (--local_rank: with the underscore)", &local_rank, kNone);

@@ -137,7 +137,7 @@ TEST(LaunchOptions, HelpNamesThem) {
   const auto help = LaunchCommand().read({"--nproc", "2", "--help"}, [](const char*) { return std::nullopt; });
   ASSERT_TRUE(help);
   EXPECT_THAT(*help, HasSubstr("--log-dir DIR"));
-  EXPECT_THAT(*help, HasSubstr("--numa-binding MODE"));
+  EXPECT_THAT(*help, HasSubstr("--numa-binding node|socket|exclusive|core-complex"));
 }
 
 }  // namespace

@@ -92,11 +92,24 @@ void plan_logs(const LaunchOptions& options, LaunchPlan& plan) {
   }
 }
 
-void refuse_what_is_not_there(const LaunchOptions& options) {
-  if (!options.numa_binding.empty()) {
-    throw ConfigError("--numa-binding ", options.numa_binding,
-                      ": processes are not bound to NUMA nodes here; leave it out, or start each under numactl");
+// The CPUs of each process by --numa-binding: of the GPU that has its local rank as its number, as torchrun has it.
+std::vector<std::vector<int>> bind_cpus(const LaunchOptions& options, const LaunchMachine& machine, int nproc) {
+  constexpr std::pair<std::string_view, CpuBinding> kModes[] = {{"node", CpuBinding::kNode},
+                                                                {"socket", CpuBinding::kSocket},
+                                                                {"exclusive", CpuBinding::kExclusive},
+                                                                {"core-complex", CpuBinding::kCoreComplex}};
+  for (const auto& [name, binding] : kModes) {
+    if (options.numa_binding != name) continue;
+    std::vector<int> nodes = machine.gpu_nodes();
+    const auto gpus = static_cast<int>(nodes.size());
+    if (gpus > 0 && gpus < nproc) {
+      throw ConfigError("--numa-binding ", name, ": ", nproc, " processes, and ", gpus,
+                        gpus == 1 ? " GPU is" : " GPUs are", " visible; type --nproc-per-node ", gpus,
+                        " or fewer, or hide them from processes on the CPU (CUDA_VISIBLE_DEVICES=)");
+    }
+    return machine.topology().bound_to(binding, nodes, nproc);
   }
+  return {};
 }
 
 // With --virtual-local-rank each process sees one GPU of those that the user lets be seen.
@@ -121,7 +134,6 @@ std::vector<std::string> flags_without_effect(const LaunchOptions& options) {
 }  // namespace
 
 LaunchPlan plan_launch(const LaunchOptions& options, const LaunchMachine& machine) {
-  refuse_what_is_not_there(options);
   LaunchPlan plan;
   plan.max_restarts = options.max_restarts;
   plan.layout.role = options.role;
@@ -136,6 +148,7 @@ LaunchPlan plan_launch(const LaunchOptions& options, const LaunchMachine& machin
   plan.layout.devices = devices.visible;
   plan.layout.on_cpu = devices.on_cpu;
   if (options.virtual_local_rank) need_a_gpu_each(devices, machine, plan.nproc);
+  plan.layout.cpus = bind_cpus(options, machine, plan.nproc);
   plan_logs(options, plan);
   plan_nodes(options, machine, plan);
   return plan;

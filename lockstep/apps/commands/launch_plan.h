@@ -1,12 +1,14 @@
 // What a line of `lockstep launch` comes to on this machine. Pure but for what LaunchMachine asks.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lockstep/apps/commands/launch_options.h"
 #include "lockstep/base/gpus.h"
+#include "lockstep/base/topology.h"
 #include "lockstep/launch/etcd/epoch.h"
 #include "lockstep/launch/etcd/etcd_client.h"
 #include "lockstep/launch/node_handshake.h"
@@ -20,6 +22,8 @@ struct LaunchMachine {
   CountGpus gpus = visible_gpus;    // asked only where it matters
   LaunchCommand::Lookup variables;  // CUDA_VISIBLE_DEVICES, PYTHON_EXEC, and what says which node this is
   std::function<bool(const std::string& host)> is_own = rendezvous::is_this_machine;
+  std::vector<int> (*gpu_nodes)() = numa_nodes_of_gpus;  // these two for --numa-binding alone
+  std::function<Topology()> topology = Topology::of_this_machine;
 };
 
 // Several nodes that meet at etcd, and may come and go.

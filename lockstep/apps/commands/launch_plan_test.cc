@@ -56,6 +56,30 @@ TEST(LaunchPlan, Programs) {
   EXPECT_THAT(refused({"-m", "--no-python", "p"}), HasSubstr("--module and --no-python"));
 }
 
+TEST(LaunchPlan, NumaBindingGivesCpusByTheGpusOfLocalRanks) {
+  const auto cpus = [](const Words& words, std::vector<int> (*gpu_nodes)()) {
+    LaunchCommand command;
+    const auto lookup = [](const char*) -> std::optional<std::string> { return std::nullopt; };
+    command.read(words, lookup);
+    LaunchMachine machine{.cores = 8, .gpus = none, .variables = lookup};
+    machine.gpu_nodes = gpu_nodes;
+    machine.topology = [] { return Topology::synthetic("package:2 [numa] core:2 pu:1"); };
+    return plan_launch(command.options(), machine).layout.cpus;
+  };
+  using Nodes = std::vector<int>;
+  const Words node = {"--numa-binding", "node", "--nproc-per-node", "2", "p"};
+  EXPECT_THAT(cpus({"--nproc-per-node", "2", "p"}, [] { return Nodes{1, 0}; }), IsEmpty());
+  EXPECT_THAT(cpus(node, [] { return Nodes{1, 0, 0}; }), ElementsAre(ElementsAre(2, 3), ElementsAre(0, 1)));
+  EXPECT_THAT(cpus(node, [] { return Nodes{}; }), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
+  EXPECT_THAT(cpus({"--numa-binding=exclusive", "--nproc-per-node", "2", "p"},
+                   [] {
+                     return Nodes{1, 1};
+                   }),
+              ElementsAre(ElementsAre(2), ElementsAre(3)));
+  EXPECT_THAT(testing_support::refusal([&] { cpus(node, [] { return Nodes{0}; }); }),
+              HasSubstr("--numa-binding node: 2 processes, and 1 GPU is visible; type --nproc-per-node 1 or fewer"));
+}
+
 TEST(LaunchPlan, AVirtualLocalRankNeedsAGpuEach) {
   const Words words = {"--nproc-per-node", "3", "--virtual-local-rank", "p"};
   EXPECT_THAT(refused(words, four, {{"CUDA_VISIBLE_DEVICES", "4,5"}}),
@@ -201,7 +225,7 @@ TEST(LaunchPlan, WhatCantBeIsRefused) {
               HasSubstr("--max-restarts 1"));
   EXPECT_THAT(refused({"--master-addr", "a:29400", "--nnodes", "2", "--node-rank", "0", "p"}),
               HasSubstr("type --master-addr a --master-port 29400"));
-  EXPECT_THAT(refused({"--numa-binding", "node", "p"}), HasSubstr("--numa-binding node"));
+  EXPECT_THAT(refused({"--numa-binding", "near", "p"}), HasSubstr("--numa-binding near"));
   EXPECT_THAT(refused({"--signals-to-handle", "SIGFOO", "p"}), HasSubstr("SIGFOO"));
 }
 

@@ -52,11 +52,12 @@ struct Trained {
                             {"optimizer", checkpoint::optimizer_to_dict(loop::to_values(optimizer->state_dict()))}};
   }
   void load(const std::string& file) {
-    const checkpoint::Value root = checkpoint::open_checkpoint(file);
+    const checkpoint::Value root = checkpoint::open_checkpoint(file, {.takes_optimizers = true});
     const checkpoint::ValueView view(root, file);
     checkpoint::load_state_dict(*net, view["model"].dict(), {.file = file});
     if (optimizer)
-      optimizer->load_state_dict(loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file));
+      optimizer->load_state_dict(
+          loop::from_values(checkpoint::optimizer_from_dict(view["optimizer"]), file, checkpoint::take_elements));
   }
 
   torch::nn::Sequential net;

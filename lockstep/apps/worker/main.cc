@@ -11,9 +11,19 @@
 namespace lockstep::worker {
 namespace {
 
+constexpr const char* kHelp = R"(Usage: lockstep-worker COMMAND [options]
+
+One rank of a run, or a command without ranks, as a process by itself: for torchrun, mpirun, srun and `lockstep launch`,
+which say by their variables which rank it is. `lockstep COMMAND` starts all ranks of this machine, and restarts them.
+
+Commands: train, eval, predict, export, bench, inspect, verify, diff, convert, draw, pack, data. `lockstep-worker COMMAND
+--help` says more.
+)";
+
 int run(const Arguments& words) {
   const std::string name = words.empty() ? "" : words[0];
   const Arguments args(words.empty() ? words.end() : words.begin() + 1, words.end());
+  if (name == "--help" || name == "-h" || name == "help") return print(kHelp), 0;
   if (name == "train") return cli::train({"lockstep"}, args, recipes::make_recipes());
   if (name == "eval") return cli::eval({"lockstep"}, args, recipes::make_recipes());
   if (name == "predict") return cli::predict({"lockstep"}, args, recipes::make_recipes());
@@ -26,7 +36,7 @@ int run(const Arguments& words) {
   if (name == "draw") return draw(args);
   if (name == "pack") return pack(args);
   if (name == "data") return data(args);
-  throw ConfigError(name,
+  throw ConfigError(name.empty() ? "no command" : name,
                     ": lockstep-worker trains, evaluates, predicts, exports, measures, inspects, converts and packs; "
                     "all else is lockstep's");
 }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/file_reader.h"
@@ -31,6 +32,16 @@ constexpr Format kFormats[] = {
      [](const auto& path, const auto& file, const auto&) { return open_safetensors_index(path, file); }},
 };
 
+void find_optimizers(const Value& value, std::vector<const Value*>& found) {
+  const auto* dict = value.get_if<Dict>();
+  if (dict == nullptr) return;
+  if (dict->contains("state") && dict->contains("param_groups")) {
+    found.push_back(&value);
+    return;
+  }
+  for (const auto& [key, item] : *dict) find_optimizers(item, found);
+}
+
 Value read(const std::string& named, uint64_t largest_in_memory, const ReadOptions& options) {
   std::error_code error;
   const bool is_folder = std::filesystem::is_directory(named, error);
@@ -40,7 +51,9 @@ Value read(const std::string& named, uint64_t largest_in_memory, const ReadOptio
   for (const Format& format : kFormats) {
     if (!format.matches(start)) continue;
     Value root = format.open(path, file, options);
-    verify_stored(root, largest_in_memory);
+    std::vector<const Value*> taken;
+    if (options.takes_optimizers) find_optimizers(root, taken);
+    verify_stored(root, largest_in_memory, taken);
     return root;
   }
   throw DataError(path, ": neither a checkpoint of torch.save, safetensors nor of Paddle: it starts with ",

@@ -8,6 +8,7 @@
 
 #include "lockstep/checkpoint/contents/describe.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/formats/safetensors_writer.h"
 #include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
@@ -45,6 +46,25 @@ TEST(OpenCheckpoint, HoldsWhatIsRead) {
     const Value opened = open_checkpoint(testdata() + name);
     verify_stored(opened, kEverything);
     EXPECT_EQ(describe(opened).dump(), describe(read_pt(testdata() + name)).dump()) << name;
+  }
+}
+
+TEST(OpenCheckpoint, BringsTheStatesOfOptimizersIntoMemoryIfAsked) {
+  const TempDir dir;
+  const at::Tensor weight = at::rand({300, 300}), moment = at::rand({300, 300});
+  const Dict optimizer{{"state", Dict{{"exp_avg", moment}}}, {"param_groups", List{}}};
+  write_pt(Dict{{"model", Dict{{"state", weight}}}, {"amp", Dict{{"inner", optimizer}}}}, dir / "a.pt");
+  const auto tensor = [](const Value& root, const std::vector<const char*>& path) {
+    const Value* at = &root;
+    for (const char* key : path) at = at->get_if<Dict>()->find(key);
+    return *at->get_if<at::Tensor>();
+  };
+  for (const bool asked : {false, true}) {
+    const Value root = open_checkpoint(dir / "a.pt", {.takes_optimizers = asked});
+    EXPECT_TRUE(is_stored(tensor(root, {"model", "state"})));
+    const at::Tensor read = tensor(root, {"amp", "inner", "state", "exp_avg"});
+    EXPECT_EQ(is_stored(read), !asked);
+    if (asked) EXPECT_TRUE(read.equal(moment));
   }
 }
 

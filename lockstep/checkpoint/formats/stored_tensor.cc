@@ -75,7 +75,18 @@ StoredBytes* bytes_of(const at::Tensor& tensor) {
   return tensor.has_storage() ? stored_bytes(tensor.storage()) : nullptr;
 }
 
-void collect(const Value& value, std::unordered_map<StoredBytes*, std::vector<at::Tensor>>& users) {
+using Users = std::unordered_map<StoredBytes*, std::vector<at::Tensor>>;
+
+// Whether `to` can have the memory of `from`, which has its elements alone and which no other tensor has.
+bool can_take(const at::Tensor& to, const at::Tensor& from) {
+  const auto has_it_alone = [](const at::Tensor& tensor) {
+    return tensor.storage_offset() == 0 && tensor.storage().nbytes() == tensor.nbytes() &&
+           tensor.storage().use_count() == 1;
+  };
+  return from.is_cpu() && is_direct(to, from) && has_it_alone(to) && has_it_alone(from);
+}
+
+void collect(const Value& value, Users& users) {
   if (const auto* tensor = value.get_if<at::Tensor>()) {
     if (StoredBytes* stored = bytes_of(*tensor)) users[stored].push_back(*tensor);
   } else if (const auto* dict = value.get_if<Dict>()) {
@@ -189,11 +200,15 @@ void copy_elements(const at::Tensor& to, const at::Tensor& from) { copy_elements
 void copy_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) {
   const at::NoGradGuard no_grad;
   std::vector<StoredFile::Range> ranges;
-  std::unordered_set<const void*> written;  // storages: of tensors that share memory the last one counts
+  std::unordered_set<const void*> written;  // the storages that `ranges` are read into
+  const auto waits_for_reading = [&written](const at::Tensor& tensor) {
+    return tensor.has_storage() && written.contains(tensor.storage().unsafeGetStorageImpl());
+  };
   for (const auto& [to, from] : all) {
     StoredBytes* stored = bytes_of(from);
-    if (to.has_storage() && !written.insert(to.storage().unsafeGetStorageImpl()).second) {
+    if (waits_for_reading(to) || waits_for_reading(from)) {
       StoredFile::read(std::exchange(ranges, {}));
+      written.clear();
     }
     if (stored == nullptr) {
       to.copy_(from);
@@ -203,6 +218,7 @@ void copy_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) {
     } else if (from.numel() > 0 && is_direct(to, from)) {
       const Place place = place_of(from, *stored);
       ranges.push_back({stored->file.get(), place.offset, static_cast<char*>(to.mutable_data_ptr()), place.bytes});
+      written.insert(to.storage().unsafeGetStorageImpl());
       to.unsafeGetTensorImpl()->bump_version();
     } else if (from.numel() > 0) {
       copy_through_memory(to, from, *stored);
@@ -211,18 +227,32 @@ void copy_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) {
   StoredFile::read(ranges);
 }
 
-void verify_stored(const Value& root, uint64_t largest) {
-  std::unordered_map<StoredBytes*, std::vector<at::Tensor>> users;
+void take_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) {
+  std::vector<std::pair<at::Tensor, at::Tensor>> others;
+  for (const auto& [to, from] : all) {
+    if (!is_stored(from) && can_take(to, from)) {
+      to.unsafeGetTensorImpl()->set_storage_keep_dtype(from.storage());
+    } else {
+      others.emplace_back(to, from);
+    }
+  }
+  copy_elements(others);
+}
+
+void verify_stored(const Value& root, uint64_t largest, const std::vector<const Value*>& wanted) {
+  Users users, in_memory;
   collect(root, users);
+  for (const Value* part : wanted) collect(*part, in_memory);
   std::vector<StoredBytes*> all;
   for (const auto& [stored, tensors] : users) all.push_back(stored);
   std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
   const auto make_worker = [&] {
-    return [&all, largest, reader = CheckedRead()](int64_t index) mutable {
+    return [&all, &in_memory, largest, reader = CheckedRead()](int64_t index) mutable {
       StoredBytes& stored = *all[static_cast<size_t>(index)];
       if (stored.memory) return true;
       std::optional<c10::Storage> memory;
-      if (stored.bytes <= largest) memory = allocate_storage(static_cast<int64_t>(stored.bytes));
+      if (stored.bytes <= largest || in_memory.contains(&stored))
+        memory = allocate_storage(static_cast<int64_t>(stored.bytes));
       reader.run(stored, memory ? memory->mutable_data() : nullptr);
       stored.memory = std::move(memory);
       return true;

@@ -81,10 +81,14 @@ void copy_elements(const at::Tensor& to, const at::Tensor& from);
 // The same of pairs {to, from}, one after the other as it seems; a few threads share the reading.
 void copy_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all);
 
+// The same, where `to` may get the memory of `from` in place of its elements: for new tensors that nothing else shares,
+// and a `from` that nobody changes afterwards.
+void take_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all);
+
 constexpr uint64_t kEverything = std::numeric_limits<uint64_t>::max();
 
-// Brings the tree's storages of at most `largest` bytes into memory, and compares all checksums, by a few threads.
-// Throws as bring_into_memory() does.
-void verify_stored(const Value& root, uint64_t largest);
+// Brings the tree's storages of at most `largest` bytes into memory, and all of `wanted`, parts of the tree; compares
+// all checksums, by a few threads. Throws as bring_into_memory() does.
+void verify_stored(const Value& root, uint64_t largest, const std::vector<const Value*>& wanted = {});
 
 }  // namespace lockstep::checkpoint

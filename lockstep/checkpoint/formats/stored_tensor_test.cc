@@ -81,6 +81,39 @@ TEST_F(StoredTensor, OfThoseThatShareMemoryTheLastCounts) {
   }
 }
 
+TEST_F(StoredTensor, WhatWasCopiedCanBeCopiedOn) {
+  const at::Tensor first = at::zeros_like(large_), second = at::zeros_like(large_), stored = opened("large");
+  copy_elements({{first, stored}, {second, first}});
+  EXPECT_TRUE(first.equal(large_));
+  EXPECT_TRUE(second.equal(large_));
+}
+
+TEST(TakeElements, GivesTheMemoryItselfWhereOneTensorHasItAlone) {
+  const at::Tensor alone = at::rand({3, 4}), shared = at::rand({3, 4}), row = at::rand({2, 4})[1];
+  const at::Tensor other = shared.view({4, 3});
+  const auto taken = [](const at::Tensor& to, const at::Tensor& from) {
+    const at::Tensor before = from.clone();
+    take_elements({{to, from}});
+    EXPECT_TRUE(to.equal(before.to(to.scalar_type())));
+    return to.const_data_ptr() == from.const_data_ptr();
+  };
+  EXPECT_TRUE(taken(at::empty({3, 4}), alone));
+  EXPECT_FALSE(taken(at::empty({3, 4}), alone)) << "another tensor has it now";
+  EXPECT_FALSE(taken(at::empty({3, 4}), shared));
+  EXPECT_FALSE(taken(at::empty({4}), row));
+  EXPECT_FALSE(taken(at::empty({3, 4}, at::kDouble), at::rand({3, 4})));
+  EXPECT_FALSE(taken(at::empty({4, 3}).t(), at::rand({3, 4})));
+  EXPECT_FALSE(taken(at::empty({2, 4})[0], at::rand({4})));
+  EXPECT_TRUE(taken(at::empty({4, 3}).t(), at::rand({4, 3}).t()));
+}
+
+TEST_F(StoredTensor, IsTakenFromTheFile) {
+  const at::Tensor to = at::zeros_like(large_), stored = opened("large");
+  take_elements({{to, stored}});
+  EXPECT_TRUE(to.equal(large_));
+  EXPECT_TRUE(is_stored(stored));
+}
+
 TEST_F(StoredTensor, IsCopiedStraightIntoEqualMemory) {
   for (const auto& [key, value] : root_) {
     const at::Tensor stored = opened(key_text(key)), to = at::empty_like(*value.get_if<at::Tensor>());

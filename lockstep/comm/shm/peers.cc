@@ -29,10 +29,12 @@ bool Peers::gone(int rank) {
   if (pid == 0 || pid == getpid()) return false;
   if (!pidfds_[index]) {
     pidfds_[index] = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!pidfds_[index]) return errno == ESRCH;
+    if (!pidfds_[index] && errno != ESRCH) return false;
   }
   pollfd ended{pidfds_[index].get(), POLLIN, 0};
-  return poll(&ended, 1, 0) == 1;
+  if (pidfds_[index] && poll(&ended, 1, 0) != 1) return false;
+  pidfds_[index] = Descriptor();
+  return board_->ranks[index].pid.load() == pid;  // else: a program of the rank's command that has joined no world
 }
 
 void Peers::check(std::span<const int> awaited, const std::string& at) {

@@ -60,6 +60,27 @@ TEST_F(PeersTest, ADeadPeerIsSeen) {
   EXPECT_THAT(complaint(later), testing::HasSubstr("died")) << "also one that was gone before it was looked at";
 }
 
+// The command of a rank may begin with a program that joins no world, under our launcher.
+TEST_F(PeersTest, AProgramThatHasJoinedNoWorldIsNoDeadPeer) {
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    _exit(read(go[0], &byte, 1) == 1 ? 0 : 1);
+  }
+  BoardRank& rank = board_->ranks[1];
+  rank.pid.store(child);
+  Peers peers(board_, 0, 3);
+  EXPECT_EQ(complaint(peers), "");
+  rank.finish(0);
+  ASSERT_EQ(write(go[1], "x", 1), 1);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(complaint(peers), "");
+  rank.pid.store(getpid());
+  EXPECT_EQ(complaint(peers), "");
+}
+
 TEST_F(PeersTest, AStoppedPeerIsToldFromABusyOne) {
   const pid_t child = fork();
   if (child == 0) {

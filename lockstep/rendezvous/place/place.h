@@ -17,6 +17,7 @@ struct Place {
   std::string rendezvous = {};    // tcp://host:port or file:///path, for ranks that our launcher has not started
   bool launcher_hosts = false;    // whether the launcher serves the store at `rendezvous`; rank 0 is then a client too
   std::string job = {};           // identifies this launch (job and attempt) among others that use the same store
+  int program = 1;                // of this launch: which program of its command, one after the other, this is
   int gpu = -1;                   // the launcher's choice among the GPUs that this rank sees; -1: it leaves it open
 };
 

@@ -24,6 +24,7 @@ struct RunFiles {
   std::string data_scan() const { return folder + "/data.scan"; }
   std::string skipped() const { return folder + "/skipped.txt"; }
   std::string run_id() const { return folder + "/run-id"; }  // of a run with a folder on every node
+  std::string ledger() const { return folder + "/ledger"; }  // a folder: which samples each step trained on
   std::string lock() const { return folder + "/lock"; }
 };
 

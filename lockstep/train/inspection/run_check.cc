@@ -13,6 +13,7 @@
 #include "lockstep/checkpoint/names/step_files.h"
 #include "lockstep/config/toml_file.h"
 #include "lockstep/train/folder/run_files.h"
+#include "lockstep/train/inspection/ledger_check.h"
 
 namespace lockstep::train {
 namespace {
@@ -128,6 +129,7 @@ std::vector<FileCheck> check_files(const std::string& path) {
   check(files.config(), check_config);
   check(files.metrics(), check_metrics);
   check(files.final_json(), check_results);
+  check(files.ledger(), check_ledger);
   check_folder(path, checks);
   if (is_folder(files.checkpoints())) check_folder(files.checkpoints(), checks);
   if (checks.empty())

@@ -22,8 +22,8 @@ struct FileCheck {
 };
 
 // Checks a file, or of a run's folder (or one with checkpoints alone): every checkpoint from its first byte to its
-// last, that last.pt and best.pt lead to one, metrics.jsonl, final.json and config.toml; left-over files are named.
-// Throws ConfigError for a folder that holds neither a checkpoint nor another file of a run.
+// last, that last.pt and best.pt lead to one, metrics.jsonl, final.json, config.toml and the ledger; left-over files
+// are named. Throws ConfigError for a folder that holds neither a checkpoint nor another file of a run.
 std::vector<FileCheck> check_files(const std::string& path);
 
 // The number that are damaged, and that are unreadable.

@@ -102,6 +102,7 @@ void TrainOptions::declare_tracking(config::OptionSet& options) {
   options.number("histograms-every", "STEPS",
                  "with --track tensorboard: of weights and gradients (default: at evaluations; 0: never)",
                  &histograms_every, 0, kMostSteps, kNone);
+  options.flag("ledger", "write down which samples each step trains on, for lockstep verify", &ledger, kNone);
 }
 
 void TrainOptions::declare_machine(config::OptionSet& options) {

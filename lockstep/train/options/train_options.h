@@ -112,6 +112,7 @@ struct TrainOptions {
   NormalizeOn normalize = NormalizeOn::kAuto;
   DecodeOn decode = DecodeOn::kHost;
   OnNan on_nan = OnNan::kWarn;
+  bool ledger = false;          // which samples each step trains on is written down
   bool detect_anomaly = false;  // check every operator's results
   int64_t log_every = 0;        // steps between two lines of progress; 0: there are none
   bool quiet = false;

@@ -1,0 +1,155 @@
+#include "lockstep/train/inspection/ledger_check.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// What the lines of a start say of the run.
+struct Shape {
+  int64_t samples = 0, lanes = 0, batch_size = 0;
+  bool drop_last = false;
+  bool operator==(const Shape&) const = default;
+
+  int64_t global_batch() const { return lanes * batch_size; }
+  // The places of an epoch that are used, and its steps.
+  int64_t used() const { return drop_last ? samples / global_batch() * global_batch() : samples; }
+  int64_t steps() const { return (used() + global_batch() - 1) / global_batch(); }
+};
+
+struct Part {  // of a step, a lane's
+  int64_t first = 0, count = 0;
+  std::string hash;
+  auto operator<=>(const Part&) const = default;
+};
+
+// By attempt, then by lane.
+using StepParts = std::map<int64_t, std::map<int64_t, Part>>;
+
+class Check {
+ public:
+  explicit Check(const std::string& folder) {
+    std::error_code error;
+    std::vector<std::string> paths;
+    for (const auto& each : fs::directory_iterator(folder, error)) paths.push_back(each.path().string());
+    if (error) throw IoError("can't be read: ", error.message());
+    std::sort(paths.begin(), paths.end());
+    for (const std::string& path : paths) {
+      if (path.ends_with(".jsonl")) read(path);
+    }
+    if (!shape_) throw DataError("no line says what run it is of");
+  }
+
+  std::string run() {
+    for (const auto& [step, parts] : steps_) check_repeated(step, parts);
+    for (auto step = steps_.begin(); step != steps_.end(); ++step) {
+      if (step->first != first() + std::distance(steps_.begin(), step)) {
+        throw DataError("step ", first() + std::distance(steps_.begin(), step), " is missing");
+      }
+      check_places(step->first, step->second.rbegin()->second);
+    }
+    const int64_t epochs = steps_.empty() ? 0 : (last() - 1) / shape_->steps() - (first() - 1) / shape_->steps() + 1;
+    return cat(steps_.size(), steps_.size() == 1 ? " step" : " steps", " of ", attempts_.size(),
+               attempts_.size() == 1 ? " attempt" : " attempts", ", in ", epochs, epochs == 1 ? " epoch" : " epochs",
+               " of ", shape_->used(), " samples, each used once");
+  }
+
+ private:
+  int64_t first() const { return steps_.begin()->first; }
+  int64_t last() const { return steps_.rbegin()->first; }
+
+  // A killed writer leaves half a line, as its last or before the line of its next start.
+  void read(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) throw IoError("can't be read: ", errno_text(errno));
+    const std::string name = fs::path(path).filename().string();
+    int64_t number = 0, half = 0;
+    for (std::string line; std::getline(file, line);) {
+      ++number;
+      const json record = json::parse(line, nullptr, /*allow_exceptions=*/false);
+      const bool begins = record.is_object() && record.contains("ranks");
+      if (half > 0 && !begins) throw DataError(name, ", line ", half, " is no line of a ledger");
+      half = 0;
+      try {
+        if (begins) {
+          begin(record);
+        } else {
+          add(record);
+        }
+      } catch (const json::exception&) {
+        half = number;
+      }
+    }
+  }
+
+  void begin(const json& record) {
+    const Shape shape{record.at("samples"), record.at("lanes"), record.at("batch_size"), record.at("drop_last")};
+    if (shape.samples < 1 || shape.lanes < 1 || shape.batch_size < 1 || shape.used() < 1) {
+      throw DataError("a run of ", shape.samples, " samples in ", shape.lanes, " lanes of ", shape.batch_size,
+                      " has no steps");
+    }
+    if (shape_ && *shape_ != shape) throw DataError("its lines are of runs with other data, lanes or batches");
+    shape_ = shape;
+    attempts_.insert(record.at("attempt").get<int64_t>());
+  }
+
+  void add(const json& record) {
+    const Part part{record.at("first"), record.at("count"), record.at("xxh3")};
+    steps_[record.at("step")][record.at("attempt")][record.at("lane")] = part;
+  }
+
+  static void check_repeated(int64_t step, const StepParts& parts) {
+    const auto& counts = *parts.rbegin();
+    for (const auto& [attempt, lanes] : parts) {
+      for (const auto& [lane, part] : lanes) {
+        const auto same = counts.second.find(lane);
+        if (same == counts.second.end() || same->second == part) continue;
+        throw DataError("step ", step, ", lane ", lane, ": attempt ", attempt, " had other samples than attempt ",
+                        counts.first);
+      }
+    }
+  }
+
+  // The step's lanes together have the places between the step before and the step after.
+  void check_places(int64_t step, const std::map<int64_t, Part>& lanes) const {
+    const int64_t begin = (step - 1) % shape_->steps() * shape_->global_batch();
+    const int64_t end = std::min(begin + shape_->global_batch(), shape_->used());
+    std::vector<Part> parts;
+    for (const auto& [lane, part] : lanes) parts.push_back(part);
+    std::sort(parts.begin(), parts.end());
+    int64_t at = begin;
+    for (const Part& part : parts) {
+      if (part.count == 0) continue;
+      if (part.first < at) throw DataError("step ", step, ": sample ", part.first, " of the epoch is used twice");
+      if (part.first > at) break;
+      at += part.count;
+    }
+    const bool under_way = step == last() && at < end;
+    if (at != end && !under_way) throw DataError("step ", step, ": sample ", at, " of the epoch is not used");
+  }
+
+  std::optional<Shape> shape_;
+  std::set<int64_t> attempts_;
+  std::map<int64_t, StepParts> steps_;
+};
+
+}  // namespace
+
+std::string check_ledger(const std::string& folder) { return Check(folder).run(); }
+
+}  // namespace lockstep::train
