@@ -7,12 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <map>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "e2e/memory_cgroup.h"
 #include "e2e/program.h"
+#include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
 
@@ -103,7 +108,65 @@ const std::string& undisturbed() {
   return weights;
 }
 
-class FaultMatrix : public ::testing::TestWithParam<Cell> {};
+// The number that follows these words in a text; nothing if they are not there.
+std::optional<int64_t> number_after(const std::string& text, const std::string& words) {
+  const size_t at = text.find(words);
+  if (at == std::string::npos) return std::nullopt;
+  return std::stoll(text.substr(at + words.size()));
+}
+
+// Milliseconds from a fault until the other rank is told of it, and until all are gone.
+struct Times {
+  std::vector<double> told, gone;
+};
+
+// By fault; a soak ends with their worst.
+std::map<std::string, Times>& times() {
+  static std::map<std::string, Times> all;
+  return all;
+}
+
+// A process that ends tells the launcher at once; one that is stopped, or fills a cgroup first, takes time.
+bool ends_at_once(const Cell& cell) {
+  const std::string fault = cell.fault;
+  return fault == "kill" || fault == "segv" || fault == "abort" || fault == "exit3" || fault == "exception";
+}
+
+// Beside other tests it takes longer: only a soak has these limits.
+void expect_in_time(const Cell& cell, const std::string& said, int64_t ended_ns) {
+  if (!ends_at_once(cell) || !env("LOCKSTEP_FAULT_MATRIX")) return;
+  constexpr double kToldMs = 100, kGoneMs = 2000;
+  constexpr double kAskedMs = 400;  // the launcher gives ranks so long to find the fault, then it asks them to end
+  const auto met = number_after(said, cat("met ", cell.fault, " in ", cell.phase, " at "));
+  ASSERT_TRUE(met) << said;
+  Times& own = times()[cell.fault];
+  own.gone.push_back(static_cast<double>(ended_ns - *met) * 1e-6);
+  EXPECT_LT(own.gone.back(), kGoneMs);
+  // Without it the other rank had done all that it had to do.
+  if (const auto told = number_after(said, "told at ")) {
+    own.told.push_back(static_cast<double>(*told - *met) * 1e-6);
+    const std::string phase = cell.phase;
+    const bool waits_in_a_call = phase != "spawn" && phase != "rendezvous";
+    // An exception ends its process only once all has been unwound.
+    if (std::string(cell.fault) != "exception") {
+      EXPECT_LT(own.told.back(), waits_in_a_call ? kToldMs : kAskedMs + kToldMs);
+    }
+  } else {
+    EXPECT_STREQ(cell.phase, "exit");
+  }
+}
+
+class FaultMatrix : public ::testing::TestWithParam<Cell> {
+ protected:
+  static void TearDownTestSuite() {
+    for (auto& [fault, of] : times()) {
+      std::sort(of.told.begin(), of.told.end());
+      std::sort(of.gone.begin(), of.gone.end());
+      std::cout << fault << ": told after " << of.told[of.told.size() / 2] << " ms, at most " << of.told.back()
+                << "; all gone after " << of.gone[of.gone.size() / 2] << " ms, at most " << of.gone.back() << '\n';
+    }
+  }
+};
 
 TEST_P(FaultMatrix, EndsAsItShould) {
   const Cell& cell = GetParam();
@@ -119,6 +182,7 @@ TEST_P(FaultMatrix, EndsAsItShould) {
   Program program(options);
   if (stands_still_at_its_end(cell)) return expect_goes_on_until_it_is_told(program);
   const Result result = program.wait(seconds(60));
+  const int64_t ended_ns = monotonic_ns();
   const Expected wanted = expected(cell);
   EXPECT_EQ(result.exit_code, wanted.exit_code) << result.err;
   EXPECT_THAT(result.err, HasSubstr(wanted.report));
@@ -127,6 +191,7 @@ TEST_P(FaultMatrix, EndsAsItShould) {
     EXPECT_THAT(result.out + result.err, HasSubstr(cat("met ", cell.fault, " in ", cell.phase)));
   }
   if (wanted.exit_code == 0) EXPECT_EQ(weights_in(result.out), undisturbed());
+  expect_in_time(cell, result.out + result.err, ended_ns);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FaultMatrix, ::testing::ValuesIn(cells()), [](const auto& info) {

@@ -1,5 +1,6 @@
 // A training loop of one's own in which rank 1 meets a fault at a chosen moment of its fourth step, or before or after
-// them all. For fault_matrix_test.cc.
+// them all. It says when, by the clock that monotonic_ns() reads, and rank 0 when it is told of it: by SIGTERM, or by
+// an error of the call that it waits in. For fault_matrix_test.cc.
 //
 //   lockstep launch --nproc-per-node 2 faulty_loop FAULT PHASE BACKEND FOLDER
 #include <ATen/ATen.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +23,7 @@
 #include <string>
 
 #include "lockstep/amp/mixed_precision.h"
+#include "lockstep/base/clock.h"
 #include "lockstep/base/run_main.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/tensor_dataset.h"
@@ -63,17 +66,35 @@ void fail(const std::string& fault) {
   if (fault == "front") kill(getppid(), SIGKILL);
 }
 
+bool is_rank(const char* wanted) {
+  const char* const rank = std::getenv("RANK");
+  return rank != nullptr && std::string(rank) == wanted;
+}
+
+// Usable in a signal handler.
+void say_told() {
+  char line[64] = "told at ";
+  char* const end = std::to_chars(line + 8, line + sizeof line - 1, monotonic_ns()).ptr;
+  *end = '\n';
+  [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, line, static_cast<size_t>(end + 1 - line));
+}
+
+void end_told(int signal) {
+  say_told();
+  ::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
 class Fault {
  public:
   Fault(std::string fault, std::string phase) : fault_(std::move(fault)), phase_(std::move(phase)) {
-    const char* const rank = std::getenv("RANK");
-    is_victim_ = rank != nullptr && std::string(rank) == "1";
+    is_victim_ = is_rank("1");
   }
   void at_step(int64_t step) { is_near_ = step == kAt; }
   // The rank is in that phase. Any thread.
   void in(const std::string& phase) const {
     if (!is_victim_ || phase != phase_ || met_.exchange(true)) return;
-    std::printf("met %s in %s\n", fault_.c_str(), phase_.c_str());
+    std::printf("met %s in %s at %lld\n", fault_.c_str(), phase_.c_str(), static_cast<long long>(monotonic_ns()));
     std::fflush(stdout);
     fail(fault_);
   }
@@ -125,7 +146,7 @@ std::shared_ptr<data::Dataset> points(const Fault& fault) {
 
 void train(const std::string& backend, const std::string& folder, Fault& fault) {
   fault.in("spawn");
-  if (std::string(std::getenv("RANK")) == "1") usleep(300'000);  // the other waits in the rendezvous
+  if (is_rank("1")) usleep(300'000);  // the other waits in the rendezvous
   fault.in("rendezvous");
   const auto wall = std::chrono::system_clock::now();
   const auto steady = std::chrono::steady_clock::now();
@@ -169,8 +190,14 @@ void train(const std::string& backend, const std::string& folder, Fault& fault) 
 int main(int argc, char** argv) {
   if (argc != 5) return 64;
   Fault fault(argv[1], argv[2]);
+  if (is_rank("0")) signal(SIGTERM, end_told);
   return run_main([&] {
-    train(argv[3], argv[4], fault);
+    try {
+      train(argv[3], argv[4], fault);
+    } catch (...) {
+      if (is_rank("0")) say_told();
+      throw;
+    }
     fault.in("exit");
     return 0;
   });

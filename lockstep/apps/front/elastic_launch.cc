@@ -155,9 +155,10 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     last = epoch->number;
     launch::RunSpec own = spec;
     own.max_restarts = 0;  // all nodes together start anew
+    own.nproc = epoch->find(options.self.id)->nproc;
     own.layout = layout_of(plan.layout, *epoch, options.self.id, options.limits.max_restarts);
     say(cat("epoch ", epoch->number, ": ", epoch->why, "; ranks ", own.layout->first_rank, " to ",
-            own.layout->first_rank + plan.nproc - 1, " of ", own.layout->world_size, " are this node's"));
+            own.layout->first_rank + own.nproc - 1, " of ", own.layout->world_size, " are this node's"));
     bool ended_from_outside = false;
     own.must_end = [&] {
       launch::MustEnd must;

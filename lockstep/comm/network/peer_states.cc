@@ -7,8 +7,10 @@
 #include <sstream>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/call.h"
 
 namespace lockstep::comm {
 namespace {
@@ -124,6 +126,25 @@ bool PeerStates::has_finished(int rank) const {
   const std::lock_guard lock(mutex_);
   const auto at = peers_.find(rank);
   return at != peers_.end() && at->second.heartbeat.finished;
+}
+
+std::string PeerStates::fate_here(const std::vector<int>& ranks) const {
+  for (const int rank : ranks) {
+    const auto at = std::find(neighbours_.begin(), neighbours_.end(), rank);
+    if (board_ == nullptr || rank == self_ || at == neighbours_.end()) continue;
+    const BoardRank& of = board_->ranks[static_cast<size_t>(at - neighbours_.begin())];
+    const RankState state = of.state.load();
+    if (state == RankState::kFinished) return cat(called(rank), " has finished; ", kUnevenLoops);
+    if (state == RankState::kFailed) {
+      const int code = of.exit_code.load();
+      if (code == CommError::kExitCode || code == DesyncError::kExitCode) continue;  // others know more
+      return cat(called(rank), " failed: ", of.error.get());
+    }
+    const int pid = of.pid.load();
+    const char process = pid == 0 ? 'R' : process_state(pid);
+    if (process == '\0' || process == 'Z' || process == 'X') return cat(called(rank), " (pid ", pid, ") died");
+  }
+  return "";
 }
 
 int64_t PeerStates::running_ns() const { return board_ == nullptr ? monotonic_ns() : board_->running_ns(); }

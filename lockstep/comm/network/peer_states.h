@@ -61,6 +61,9 @@ class PeerStates {
   // Missing ranks and their states: " for ranks 2-3: rank 2 (b) …, rank 3 (b) …"; "" for none. Any thread.
   std::string describe(const std::vector<int>& missing) const;
   bool has_finished(int rank) const;  // any thread
+  // What this node's board tells of the first of these ranks that has ended by a fault of its own: "rank 1 (pid 812)
+  // died", "rank 1 failed: …"; "" if it tells of none. Any thread.
+  std::string fate_here(const std::vector<int>& ranks) const;
 
  private:
   struct Peer {

@@ -116,6 +116,17 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
   if (at == state_->waits.end()) return std::make_exception_ptr(BugError("watch: no wait ", id));
   at->second.seconds = std::max(0.1, seconds_since(at->second.began_ns));
   if (!at->second.missing) at->second.missing = error.peers();
+  // A rank of this node can't hide its end, which shows a moment after its connections' end.
+  if (error.cause() == MeshError::Cause::kBroken) {
+    constexpr std::chrono::milliseconds kMoment{50}, kLook{2};
+    std::string fate;
+    for (const Deadline moment(kMoment); !state_->verdict && !moment.passed();) {
+      fate = state_->peers.fate_here(error.peers());
+      if (!fate.empty()) break;
+      state_->news.wait_for(lock, kLook);
+    }
+    if (!fate.empty() && !state_->verdict) return state_->end_with(cat(at->second.call.text(), ": ", fate));
+  }
   // The current round may have begun before this wait. A comparison takes two rounds: one posts, a later one reads.
   const uint64_t enough = state_->rounds + (error.cause() == MeshError::Cause::kTimeout ? 3 : 2);
   // Where calls differ, the verdict comes once all ranks have posted theirs, or a few rounds later.
@@ -125,10 +136,14 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
   });
   if (state_->verdict) return state_->verdict;
   const std::string text = state_->text_of(at->second, error);
-  if (error.cause() != MeshError::Cause::kAborted) state_->own_reason = text;  // for the ranks that wait for this one
-  state_->verdict = std::make_exception_ptr(CommError("rank ", state_->options.rank, ": ", text));
-  state_->news.notify_all();
-  return state_->verdict;
+  return state_->end_with(text, /*tells=*/error.cause() != MeshError::Cause::kAborted);
+}
+
+std::exception_ptr Watch::State::end_with(const std::string& text, bool tells) {
+  if (tells) own_reason = text;  // for the ranks that wait for this one
+  verdict = std::make_exception_ptr(CommError("rank ", options.rank, ": ", text));
+  news.notify_all();
+  return verdict;
 }
 
 std::string Watch::State::text_of(const Wait& wait, const MeshError& error) const {

@@ -80,6 +80,8 @@ struct Watch::State {
     return monotonic_ns() - answered_ns > 4 * std::chrono::nanoseconds(options.period).count();
   }
   std::string text_of(const Wait& wait, const MeshError& error) const;
+  // All waits end with this error of this rank's, which `tells` the other ranks of it.
+  std::exception_ptr end_with(const std::string& text, bool tells = true);
   std::string about(const std::vector<int>& missing) const;
 };
 

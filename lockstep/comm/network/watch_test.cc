@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -78,6 +80,37 @@ TEST(Watch, ABrokenConnectionNamesThePeer) {
   const uint64_t wait = watch.enter(barrier(std::chrono::seconds(3)));
   const std::string text = text_of(watch.explain(wait, MeshError(MeshError::Cause::kBroken, {1}, "reset by peer")));
   EXPECT_THAT(text, HasSubstr("the connection to rank 1 (b) broke (reset by peer)"));
+}
+
+// Long before the ranks' messages could tell.
+TEST(Watch, TheNodesBoardTellsOfADeadPeerAtOnce) {
+  const NodeMemory memory = NodeMemory::create(2);
+  const Mapping mapping(memory.board.get());
+  Board* const board = Board::attach(mapping.data());
+  BoardRank& peer = board->ranks[1];
+  auto options = options_of(0);
+  options.ranks = {{0, 0, "a"}, {0, 1, "a"}};
+  options.board = board;
+  options.period = std::chrono::seconds(5);
+  const auto explained = [&] {
+    Watch watch(options, std::make_unique<Bulletin>(store_of_two(), 0));
+    const uint64_t wait = watch.enter(barrier(std::chrono::seconds(30)));
+    const Stopwatch took;
+    const std::string text = text_of(watch.explain(wait, MeshError(MeshError::Cause::kBroken, {1}, "reset by peer")));
+    EXPECT_LT(took.seconds(), 5);
+    return text;
+  };
+  peer.pid.store(getpid());
+  peer.fail(74, "a.pt: no space left");
+  EXPECT_EQ(explained(), "69 rank 0: barrier, call #0: rank 1 (a) failed: a.pt: no space left");
+  peer.state.store(RankState::kRunning);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  peer.pid.store(child);
+  EXPECT_EQ(explained(), cat("69 rank 0: barrier, call #0: rank 1 (a) (pid ", child, ") died"));
+  peer.finish(0);
+  EXPECT_THAT(explained(), HasSubstr("rank 1 (a) has finished; "));
 }
 
 TEST(Watch, GivingUpEndsTheOthersLongWaits) {

@@ -70,22 +70,83 @@ Epoch ended(const Epoch& epoch, int exit_code, std::string why) {
   return end;
 }
 
-bool lanes_fit_on(const std::vector<Node>& nodes, int lanes) {
+int ranks_on(const std::vector<Node>& nodes) {
   int ranks = 0;
   for (const Node& node : nodes) ranks += node.nproc;
-  return lanes_fit(lanes, ranks);
+  return ranks;
 }
 
-// The nodes that train next: those that are there, in the order in which they came, up to the most that are wanted and
-// that the lanes can be divided by. Where no number of them will do, all of them: their ranks say so.
+// How many nodes take part, at least and at most.
+struct Numbers {
+  int least, most;
+  bool take(int number) const { return least <= number && number <= most; }
+};
+
+// The nodes that have `ranks` ranks together, of which the eldest are in it that can be; nothing if no nodes have.
+std::optional<std::vector<Node>> whole_nodes(const std::vector<Node>& all, int ranks, const Numbers& numbers) {
+  // can[k][r]: the numbers of nodes, as bits, with which the nodes from the k-th on can have r ranks.
+  using Bits = std::vector<bool>;
+  const size_t count = all.size(), sums = static_cast<size_t>(ranks) + 1;
+  std::vector<std::vector<Bits>> can(count + 1, std::vector<Bits>(sums, Bits(count + 1)));
+  can[count][0][0] = true;
+  for (size_t k = count; k-- > 0;) {
+    const auto own = static_cast<size_t>(all[k].nproc);
+    for (size_t sum = 0; sum < sums; ++sum) {
+      for (size_t number = 0; number <= count - k; ++number) {
+        const bool with = number > 0 && sum >= own && can[k + 1][sum - own][number - 1];
+        can[k][sum][number] = with || can[k + 1][sum][number];
+      }
+    }
+  }
+  const auto left_fits = [&](size_t k, size_t sum, int before) {
+    for (size_t number = 0; number <= count - k; ++number) {
+      if (can[k][sum][number] && numbers.take(before + static_cast<int>(number))) return true;
+    }
+    return false;
+  };
+  std::vector<Node> chosen;
+  auto left = static_cast<size_t>(ranks);
+  if (!left_fits(0, left, 0)) return std::nullopt;
+  for (size_t k = 0; k < count; ++k) {
+    const auto own = static_cast<size_t>(all[k].nproc);
+    if (own > left || !left_fits(k + 1, left - own, static_cast<int>(chosen.size()) + 1)) continue;
+    chosen.push_back(all[k]);
+    left -= own;
+  }
+  return chosen;
+}
+
+// The eldest nodes that have `ranks` ranks together, the younger of them fewer than they could; nothing if they
+// haven't.
+std::optional<std::vector<Node>> shortened_nodes(const std::vector<Node>& all, int ranks, const Numbers& numbers) {
+  std::vector<Node> chosen;
+  for (const Node& node : all) {
+    if (std::ssize(chosen) == numbers.most) break;
+    if (ranks_on(chosen) < ranks || std::ssize(chosen) < numbers.least) chosen.push_back(node);
+  }
+  if (!numbers.take(static_cast<int>(chosen.size())) || std::ssize(chosen) > ranks) return std::nullopt;
+  int spare = ranks_on(chosen) - ranks;
+  if (spare < 0) return std::nullopt;
+  for (auto node = chosen.rbegin(); node != chosen.rend(); ++node) {
+    const int fewer = std::min(spare, node->nproc - 1);
+    node->nproc -= fewer;
+    spare -= fewer;
+  }
+  return chosen;
+}
+
+// The nodes that train next: those that are there, in the order in which they came, up to the most that are wanted. Of
+// lanes that are known, as many ranks take part as they can be divided by: on whole nodes, or, where no nodes have so
+// many together, on nodes with fewer ranks than they could have. Where no number will do, all: their ranks say so.
 std::vector<Node> members_of(const EpochView& view, const EpochLimits& limits) {
+  const Numbers numbers{std::max(1, limits.least), limits.most};
+  for (int ranks = std::min(limits.lanes, ranks_on(view.nodes)); ranks > 0; --ranks) {
+    if (!lanes_fit(limits.lanes, ranks)) continue;
+    if (auto whole = whole_nodes(view.nodes, ranks, numbers)) return *whole;
+    if (auto shortened = shortened_nodes(view.nodes, ranks, numbers)) return *shortened;
+  }
   std::vector<Node> all = view.nodes;
   if (std::ssize(all) > limits.most) all.resize(static_cast<size_t>(limits.most));
-  std::vector<Node> fewer = all;
-  while (limits.lanes > 0 && std::ssize(fewer) >= std::max(1, limits.least)) {
-    if (lanes_fit_on(fewer, limits.lanes)) return fewer;
-    fewer.pop_back();
-  }
   return all;
 }
 

@@ -29,7 +29,7 @@ struct Epoch {
   int number = 0;           // from 1
   std::string run;          // the id of the first epoch's eldest node: tells runs with one id of the user's apart
   int restarts = 0;         // the epochs before it that have failed
-  std::vector<Node> nodes;  // in the order of their ranks, as they were when it began
+  std::vector<Node> nodes;  // in the order of their ranks, as they were when it began, each with its ranks of the epoch
   bool ended = false;       // the run is over
   int exit_code = 0;        // then
   std::string why;          // for people: why it began, or the run has ended
@@ -57,7 +57,7 @@ struct EpochLimits {
   int least = 1, most = 1;  // nodes
   int max_restarts = 0;
   double last_call = 5;  // seconds without another node, after which fewer than `most` begin
-  int lanes = 0;         // of the run: as many nodes take part as these can be divided by; 0: unknown, and all may
+  int lanes = 0;         // of the run: as many ranks take part as these can be divided by; 0: unknown, and all may
 };
 
 struct EpochView {

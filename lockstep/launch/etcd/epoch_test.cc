@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep::launch {
@@ -18,6 +20,12 @@ Node node(const std::string& id, int64_t joined) {
 std::vector<std::string> ids(const Epoch& epoch) {
   std::vector<std::string> found;
   for (const Node& each : epoch.nodes) found.push_back(each.id);
+  return found;
+}
+
+std::vector<int> ranks(const Epoch& epoch) {
+  std::vector<int> found;
+  for (const Node& each : epoch.nodes) found.push_back(each.nproc);
   return found;
 }
 
@@ -130,7 +138,48 @@ TEST(Epoch, AsManyNodesTakePartAsTheLanesCanBeDividedBy) {
   view.outcomes = {stopped("1"), stopped("3"), stopped("4")};
   EXPECT_THAT(ids(*next_epoch(view, limits)), ElementsAre("1", "3")) << "the third is a spare one";
   const EpochLimits more{.least = 3, .most = 4, .max_restarts = 2, .last_call = 5, .lanes = 8};
-  EXPECT_THAT(ids(*next_epoch(view, more)), ElementsAre("1", "3", "4")) << "whose ranks say what is wrong";
+  EXPECT_THAT(ids(*next_epoch(view, more)), ElementsAre("1", "3", "4"));
+  EXPECT_THAT(ranks(*next_epoch(view, more)), ElementsAre(2, 1, 1)) << "three nodes are wanted";
+  const EpochLimits odd{.least = 1, .most = 4, .max_restarts = 2, .last_call = 5, .lanes = 1};
+  EXPECT_THAT(ranks(*next_epoch(view, odd)), ElementsAre(1));
+}
+
+// The ranks that begin on nodes with so many each; "1" is the eldest.
+std::string begun(const std::vector<int>& nprocs, EpochLimits limits) {
+  limits.last_call = 0;
+  EpochView view;
+  for (const int nproc : nprocs) {
+    const auto number = std::ssize(view.nodes) + 1;
+    view.nodes.push_back(node(std::to_string(number), number));
+    view.nodes.back().nproc = nproc;
+  }
+  std::string text;
+  const std::vector<Node> nodes = next_epoch(view, limits).value().nodes;
+  for (const Node& each : nodes) text += cat(each.id, ':', each.nproc, ' ');
+  return text;
+}
+
+TEST(Epoch, NodesMayHaveUnlikeNumbersOfRanks) {
+  const EpochLimits limits{.least = 1, .most = 4, .lanes = 16};
+  EXPECT_EQ(begun({8, 4, 4}, limits), "1:8 2:4 3:4 ");
+  EXPECT_EQ(begun({8, 4}, limits), "1:8 ") << "not twelve";
+  EXPECT_EQ(begun({4, 8}, limits), "2:8 ") << "whole nodes before parts of them";
+  EXPECT_EQ(begun({4, 2, 4}, limits), "1:4 3:4 ") << "not the youngest alone may be left out";
+  EXPECT_EQ(begun({6, 6}, limits), "1:6 2:2 ");
+  EXPECT_EQ(begun({3}, limits), "1:2 ");
+  EXPECT_EQ(begun({1, 1, 1, 1, 16}, limits), "5:16 ");
+  EXPECT_EQ(begun({3, 3}, {.least = 2, .most = 2, .lanes = 6}), "1:3 2:3 ");
+  EXPECT_EQ(begun({4, 4, 4}, {.least = 3, .most = 3, .lanes = 8}), "1:4 2:3 3:1 ");
+  EXPECT_EQ(begun({2, 2, 2}, {.least = 3, .most = 3, .lanes = 2}), "1:2 2:2 3:2 ") << "whose ranks say what is wrong";
+  EXPECT_EQ(begun({8, 4, 4}, {.least = 1, .most = 4}), "1:8 2:4 3:4 ") << "of unknown lanes";
+}
+
+TEST(Epoch, ManyNodesAreChosenFromInAMoment) {
+  std::vector<int> nprocs(100, 8);
+  nprocs.front() = 7;  // whose node no sum of 512 has
+  const std::string text = begun(nprocs, {.least = 1, .most = 256, .lanes = 512});
+  EXPECT_EQ(std::count(text.begin(), text.end(), ':'), 64);
+  EXPECT_TRUE(text.starts_with("2:8 ") && text.ends_with("65:8 ")) << text;
 }
 
 // An outage of etcd: all nodes come back under other names, one after the other.
