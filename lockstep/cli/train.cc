@@ -143,6 +143,9 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   train::Parts parts = set_up(options, std::dynamic_pointer_cast<train::Recipe>(command.recipe()), world, folder);
   parts.program = program.name;
   parts.resume_command = command.resume_command(options.out);
+  if (world->place().local_size != world->size()) {
+    parts.resume_command = cat("the same launch on each node, with: ", parts.resume_command);
+  }
   if (leads) tell(parts, log);
   if (options.parallel.pin) log.debug("pinned to ", pin(*world));  // after set_up: --threads counts all cores
   // A closed terminal, a full disk: the run stops as on request, for it saves then.

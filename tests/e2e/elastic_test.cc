@@ -45,6 +45,27 @@ TEST_F(Elastic, NodesThatMeetAtEtcdAreOneWorld) {
   EXPECT_THAT(all, HasSubstr("restarts 0"));
 }
 
+// `train` itself, with the nodes' flags.
+TEST_F(Elastic, ATrainingIsItsOwnLauncher) {
+  Words words = disturbed_run(run_, {"--save-every", "10", "--max-restarts", "3"});
+  words.erase(words.begin());  // lockstep-worker
+  const auto start = [&] {
+    return std::make_unique<Program>(lockstep_command(
+        words + Words{"--nnodes=1:2", "--nproc=1", "--rdzv-backend=etcd", "--rdzv-endpoint", etcd_.endpoint(),
+                      "--rdzv-id=r", "--rdzv-conf=last_call_timeout=2,join_timeout=120", "--local-addr=127.0.0.1"}));
+  };
+  const auto a = start(), b = start();
+  ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 30; }, seconds(60))) << a->err() << b->err();
+  EXPECT_THAT(a->err(), HasSubstr(" of 2 are this node's"));
+  kill(b->processes("lockstep-worker").at(0), SIGKILL);
+  for (const auto& each : {a.get(), b.get()}) {
+    const Result result = each->wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("restart 1 of 3"));
+  }
+  expect_undisturbed_outcome();
+}
+
 TEST_F(Elastic, ANodeThatIsKilledIsDoneWithout) {
   const Words flags = {"--nnodes=1:2", "--max-restarts=3"};
   const auto a = node(flags, training()), b = node(flags, training());
@@ -230,6 +251,8 @@ TEST_F(Elastic, CtrlCOnANodeWithoutRank0SavesAndStopsTheRun) {
   ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 30; }, seconds(60))) << a->err() << b->err();
   b->signal(SIGINT);
   for (const auto& each : {a.get(), b.get()}) EXPECT_EQ(each->wait().exit_code, kExitStoppedOnRequest) << each->err();
+  EXPECT_THAT(a->out(),
+              HasSubstr("; go on with: the same launch on each node, with: lockstep train mnist --resume " + run_));
   EXPECT_LT(steps_logged(run_).size(), static_cast<size_t>(kDisturbedSteps));
   const auto resumed =
       lockstep({"train", "--resume", run_, "--nproc", "1", "--steps", std::to_string(kDisturbedSteps)});

@@ -11,6 +11,7 @@
 #include "lockstep/apps/commands/convert_command.h"
 #include "lockstep/apps/commands/data_commands.h"
 #include "lockstep/apps/commands/plain_commands.h"
+#include "lockstep/apps/commands/train_nodes.h"
 #include "lockstep/base/board.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
@@ -49,11 +50,14 @@ void print(const std::string& text) {
 }
 
 int train(const Arguments& args) {
+  if (const auto line = apps::launch_of_train(args, worker_program)) return launch(*line);
   train::TrainCommand command("lockstep", recipes::describe_recipes());
   const auto find_config = [](const train::TrainOptions& asked) {
     return launch::find_resumed_config(asked, launch::find_start(asked));
   };
-  if (const auto help = command.read(args, {.cores = usable_cores()}, find_config)) return print(*help), 0;
+  if (const auto help = command.read(args, {.cores = usable_cores()}, find_config)) {
+    return print(*help + apps::kTrainNodesHelp), 0;
+  }
   return launch::start_training(worker_program(), command);
 }
 

@@ -1,0 +1,20 @@
+// `lockstep train` on several nodes: `lockstep launch … lockstep-worker train …`, said in one line. Pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::apps {
+
+// The words of launch that a line of train (without "train") stands for: those of its flags that say which nodes there
+// are, --nproc, --max-restarts (left out: 3 at etcd, else 0), then the `worker` with the other words. Nothing for a
+// line without such flags. Throws ConfigError for flags of a launcher on one machine, and for nodes that come and go
+// without
+// --lanes, whose number every epoch needs.
+std::optional<std::vector<std::string>> launch_of_train(const std::vector<std::string>& words, std::string (*worker)());
+
+// What train --help says of these flags.
+extern const char* const kTrainNodesHelp;
+
+}  // namespace lockstep::apps

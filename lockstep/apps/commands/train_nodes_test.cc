@@ -1,0 +1,55 @@
+#include "lockstep/apps/commands/train_nodes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lockstep/base/testing/refusal.h"
+
+namespace lockstep::apps {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+Words launched(const Words& words) {
+  return launch_of_train(words, [] { return std::string("worker"); }).value_or(Words{});
+}
+std::string refused(const Words& words) {
+  return testing_support::refusal([&] { launched(words); });
+}
+
+TEST(TrainNodes, OneMachinesLineStaysAsItIs) {
+  EXPECT_TRUE(launched({"mnist", "--nproc", "2", "--max-restarts", "3"}).empty());
+}
+
+TEST(TrainNodes, TheNodesFlagsAreTheLaunchers) {
+  EXPECT_THAT(launched({"mnist", "--nnodes", "2", "--lr=0.1", "--node_rank=1", "--master-addr", "a", "--nproc", "4"}),
+              ElementsAre("--nnodes=2", "--node-rank=1", "--master-addr=a", "--nproc-per-node=4", "--max-restarts=0",
+                          "worker", "train", "mnist", "--lr=0.1"));
+}
+
+TEST(TrainNodes, AtEtcdFailedRanksAreStartedAnew) {
+  const Words words = {"mnist", "--rdzv-backend=etcd", "--rdzv-endpoint", "e:2379", "--rdzv-id", "r", "--nnodes=1:4"};
+  const auto with = [&](const Words& more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  EXPECT_THAT(launched(with({"--lanes", "16"})),
+              ElementsAre("--nnodes=1:4", "--rdzv-id=r", "--rdzv-backend=etcd", "--rdzv-endpoint=e:2379",
+                          "--nproc-per-node=auto", "--max-restarts=3", "worker", "train", "mnist", "--lanes", "16"));
+  EXPECT_THAT(launched(with({"--lanes=8", "--max-restarts", "7"})), testing::Contains("--max-restarts=7"));
+  EXPECT_THAT(launched(with({"--resume", "runs/a"})), testing::Contains("--resume"));
+  EXPECT_THAT(refused(words), HasSubstr("add it, as in --lanes 16"));
+}
+
+TEST(TrainNodes, WhatIsOfOneMachineIsRefused) {
+  EXPECT_THAT(refused({"mnist", "--nnodes", "2", "--detach"}), HasSubstr("stays in the foreground"));
+  EXPECT_THAT(refused({"mnist", "--nnodes", "2", "--nproc", "1:4"}),
+              HasSubstr("--nproc 1:4: expected a number or auto"));
+  EXPECT_THAT(refused({"mnist", "--nnodes"}), HasSubstr("--nnodes: expected a value after it"));
+}
+
+}  // namespace
+}  // namespace lockstep::apps
