@@ -1,5 +1,6 @@
 """From the kill of a rank to the end of the next step, of runs that start anew by themselves."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -32,9 +33,12 @@ class Run:
         return self
 
     def __exit__(self, *_):
-        os.killpg(self._launcher.pid, signal.SIGKILL)
-        for pid in self.workers():
-            os.kill(pid, signal.SIGKILL)
+        workers = self.workers()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._launcher.pid, signal.SIGKILL)
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._launcher.communicate()
 
     def records(self):
@@ -106,11 +110,11 @@ def ours(recipe, *flags):
 
 
 def peer(python, *flags):
-    """Now and then torchrun's restarted ranks wait for each other without end, in init_process_group: that is no figure."""
+    """Now and then torchrun's restarted ranks fail, or wait for each other without end in init_process_group: no figure."""
     for _ in range(3):
         try:
             return peer_once(python, *flags)
-        except TooLong as error:
+        except Failed as error:
             print(f"bench: torchrun did not go on: {error}; measured once more", file=sys.stderr)
     raise Failed("torchrun did not go on after a kill, three times in a row")
 

@@ -29,6 +29,7 @@ MixedPrecision::MixedPrecision(const std::vector<torch::nn::Module*>& models,
       scalers_(static_cast<size_t>(options.num_losses), LossScaler(scaler_options(options))),
       judged_(static_cast<size_t>(options.num_losses)) {
   check_device(device_, policy_);
+  for (const auto& optimizer : optimizers) optim::check_listed_once(optimizer);
   check_optimizers(optimizers, models, policy_);
   const ExactWeights exact = cast_models(models, policy_);
   for (const auto& optimizer : optimizers) optimizers_.emplace_back(optimizer, policy_, exact);
@@ -119,6 +120,15 @@ void MixedPrecision::check_step(const std::vector<optim::OptimizerRef>& optimize
     places.push_back(place);
     if (!gradients.unscaled) optimizers_[place].check_scaled();
     if (gradients.marks) check_gradients(each, *gradients.marks);
+    const std::vector<at::Tensor> weights = find(each).weights();
+    if (gradients.passed_by && std::ranges::any_of(weights, [&](const at::Tensor& weight) {
+          return gradients.passed_by->contains(weight.unsafeGetTensorImpl());
+        })) {
+      throw ConfigError(
+          "amp: step() of an optimizer that has weights of another wrapped network, which the loss reaches and whose "
+          "gradients were not kept; run the networks together (DistributedDataParallel::run_together), or give each an "
+          "optimizer of its own");
+    }
   }
 }
 

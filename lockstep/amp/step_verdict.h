@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <unordered_set>
 
 #include "lockstep/amp/gradient_marks.h"
 #include "lockstep/amp/loss_scaler.h"
@@ -34,6 +36,8 @@ struct FoldedGradients {
   Coverage coverage = Coverage::kThese;
   at::Tensor overflow = {};                 // optim::Update's; undefined: nobody knows before square_sum is read
   std::optional<GradientMarks> marks = {};  // what the run has left in .grad; nothing: unknown
+  // The weights of networks that took part in the run without being folded, and that its loss has reached; null: none.
+  std::shared_ptr<const std::unordered_set<const c10::TensorImpl*>> passed_by = {};
 };
 
 struct StepReport {

@@ -24,6 +24,7 @@ class BoardText {
   void set(std::string_view text) {
     const uint32_t version = version_.load(std::memory_order_relaxed) + 1;
     Place& place = places_[version % 2];
+    if (text.size() >= Bytes) return set(cut(text));
     // A reader that meets a letter of this line in its place sees the change to the line before it as well.
     for (size_t i = 0; i < Bytes; ++i) place[i].store(i < text.size() ? text[i] : '\0', std::memory_order_release);
     place[Bytes - 1].store('\0', std::memory_order_release);
@@ -44,6 +45,13 @@ class BoardText {
 
  private:
   using Place = std::array<std::atomic<char>, Bytes>;
+  // What there is room for, with "…" at its end; no letter is cut.
+  static std::string cut(std::string_view text) {
+    constexpr std::string_view kMore = "…";
+    size_t end = Bytes - 1 - kMore.size();
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+    return std::string(text.substr(0, end)) + std::string(kMore);
+  }
   std::atomic<uint32_t> version_;
   std::array<Place, 2> places_;
 };
@@ -73,7 +81,7 @@ struct BoardRank {
   std::atomic<int64_t> data_decode_ns;
   std::atomic<int64_t> data_transform_ns;
   BoardText<96> doing;      // "fold of bucket 2/5 (layer3.conv1.weight …)"
-  BoardText<512> error;     // with kFailed: the error as one line
+  BoardText<2048> error;    // with kFailed: the error as one line
   BoardText<128> overflow;  // the last step that the loss scaler skipped: "step 12: conv1.weight"
   BoardText<64> remedy;     // with kFailed: options with which the run can go on: "--skip-bad 4"
 

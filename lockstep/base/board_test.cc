@@ -50,7 +50,11 @@ TEST(Board, TheClockDoesNotCountPauses) {
 TEST(BoardText, CutsLongLines) {
   BoardText<8> text{};
   text.set("twelve bytes");
-  EXPECT_EQ(text.get(), "twelve ");
+  EXPECT_EQ(text.get(), "twel…");
+  text.set("abcéfghi");
+  EXPECT_EQ(text.get(), "abc…") << "no half a letter";
+  text.set("seven b");
+  EXPECT_EQ(text.get(), "seven b");
 }
 
 TEST(BoardText, ReadersNeverSeeHalfALine) {

@@ -151,7 +151,10 @@ void Loader::read_lanes(ReadStep& read) {
 }
 
 ReadStep Loader::read() {
-  ReadStep read{{.position = position_, .global_samples = sampler().global_batch_samples(position_.step), .lanes = {}}};
+  ReadStep read{{.position = position_,
+                 .order = sampler().fingerprint(position_.epoch, position_.step),
+                 .global_samples = sampler().global_batch_samples(position_.step),
+                 .lanes = {}}};
   try {
     read_lanes(read);
   } catch (...) {

@@ -1,8 +1,10 @@
 #include "lockstep/data/sampler.h"
 
 #include <algorithm>
+#include <string>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/xxh3.h"
 
 namespace lockstep::data {
 namespace {
@@ -41,6 +43,19 @@ LaneSampler::LaneSampler(SamplerOptions options) : options_(options) {
     throw ConfigError("drop_last: the ", positions, " samples are fewer than a global batch of ", options.lanes, " × ",
                       options.batch_size, ", so no step is left; use smaller batches");
   }
+  identity_ = identify();
+}
+
+uint64_t LaneSampler::identify() const {
+  const int64_t last = options_.order->size() - 1;
+  std::string text = cat(options_.dataset_size, ' ', options_.lanes, ' ', options_.batch_size, ' ', options_.seed, ' ',
+                         options_.drop_last, ' ', options_.order->text());
+  for (const int64_t position : {int64_t{0}, last / 2, last}) text += cat(' ', options_.order->at(0, position).index);
+  return xxh3(text);
+}
+
+uint64_t LaneSampler::fingerprint(uint32_t epoch, int64_t step_in_epoch) const {
+  return std::max<uint64_t>(1, xxh3(cat(identity_, ' ', epoch, ' ', step_in_epoch)));
 }
 
 int64_t LaneSampler::global_batch_samples(int64_t step_in_epoch) const {

@@ -46,6 +46,9 @@ class LaneSampler {
   const SamplerOptions& options() const { return options_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
+  // Tells a step's samples from those of other data, seeds, orders and places: not 0.
+  uint64_t fingerprint(uint32_t epoch, int64_t step_in_epoch) const;
+
   // The number of samples in a step's global batch: lanes × batch_size, fewer in the epoch's last step.
   int64_t global_batch_samples(int64_t step_in_epoch) const;
 
@@ -56,10 +59,12 @@ class LaneSampler {
 
  private:
   void check_step(int64_t step_in_epoch) const;
+  uint64_t identify() const;
 
   SamplerOptions options_;
   int64_t global_batch_ = 0;
   int64_t steps_per_epoch_ = 0;
+  uint64_t identity_ = 0;  // of all that bears on the picks
 };
 
 }  // namespace lockstep::data

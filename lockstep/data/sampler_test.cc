@@ -122,6 +122,19 @@ TEST(LaneSampler, ChecksItsOptions) {
   EXPECT_THROW(sampler.lane(0, 0, 2), BugError);
 }
 
+TEST(LaneSampler, AFingerprintTellsOneStepFromOthers) {
+  const SamplerOptions options{.dataset_size = 100, .lanes = 2, .batch_size = 5, .seed = 1};
+  const uint64_t one = LaneSampler(options).fingerprint(0, 3);
+  EXPECT_EQ(LaneSampler(options).fingerprint(0, 3), one);
+  EXPECT_NE(LaneSampler(options).fingerprint(0, 4), one);
+  EXPECT_NE(LaneSampler(options).fingerprint(1, 3), one);
+  SamplerOptions seed = options, size = options, order = options;
+  seed.seed = 2;
+  size.dataset_size = 101;
+  order.shuffle = false;
+  for (const SamplerOptions& other : {seed, size, order}) EXPECT_NE(LaneSampler(other).fingerprint(0, 3), one);
+}
+
 // Eight draws an epoch of three samples.
 TEST(LaneSampler, GoesByAnOrderThatIsGiven) {
   const auto order = weighted({1, 2, 1}, 8, 4);

@@ -13,6 +13,7 @@
 #include "lockstep/loop/chunk_sums.h"
 #include "lockstep/loop/eval_mode.h"
 #include "lockstep/parallel/threads.h"
+#include "lockstep/parallel/wrapped_networks.h"
 
 namespace lockstep::loop {
 namespace {
@@ -76,7 +77,15 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
     for (const auto& [name, sum] : sums) values.push_back(sum);
     return values;
   };
+  const uint64_t buffers = parallel::training_buffers_version(world);
   const auto total = batch_sums(world.communicator(), data, options.chunk, workers, measure, options.skipped.get());
+  const bool kept = parallel::training_buffers_version(world) == buffers;
+  if (!comm::holds_on_all(world.communicator(), kept)) {
+    throw ConfigError(
+        "an evaluation has changed the buffers of a network in training mode, as BatchNorm's: its results depend on "
+        "the "
+        "batches, and on the number of ranks; call the network's eval() before, or evaluate(ddp, …), which does");
+  }
   Measured measured{.sums = agree_on_names(world.communicator(), first_sums),
                     .samples = static_cast<int64_t>(total.front())};
   auto value = total.begin() + 1;

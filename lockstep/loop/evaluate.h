@@ -52,10 +52,10 @@ struct EvaluateOptions {
 };
 
 // Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode
-// (eval_mode.h). A batch's tensors are on options.device, images that come as
-// bytes as numbers (data/byte_tables.h). A collective. Throws, on all ranks, what `sums_of` throws on
-// one; ConfigError for an empty data set, for a chunk below 1, and if names differ between batches; DataError as
-// SkippedSamples::add, and if no sample can be read.
+// (eval_mode.h): a wrapped one whose buffers an evaluation changes is a ConfigError, Dropout is not seen. A batch's
+// tensors are on options.device, images that come as bytes as numbers (data/byte_tables.h). A collective. Throws, on
+// all ranks, what `sums_of` throws on one; ConfigError for an empty data set, for a chunk below 1, and if names differ
+// between batches; DataError as SkippedSamples::add, and if no sample can be read.
 Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of, const EvaluateOptions& options = {});
 
 // The same with the wrapped network in eval mode, after which its layers have their own modes again, and on its device,

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
 #include <memory>
@@ -118,6 +119,21 @@ TEST(Evaluate, ReadsAWrappedNetworksDataAhead) {
   const auto sums = [](const data::Batch& batch) -> Sums { return {{"sum", batch.data().sum().item<double>()}}; };
   EXPECT_EQ(evaluate(ddp, *data, sums, {.chunk = 100, .workers = 2}).sum("sum"), 999 * 500);
   EXPECT_FALSE(data->readers.contains(std::this_thread::get_id()));
+}
+
+TEST(Evaluate, ANetworkThatTrainsMeanwhileIsRefused) {
+  const auto world = testing_support::own_world();
+  torch::nn::BatchNorm1d norm(1);
+  const auto measured = [&] {
+    return evaluate(*world, Numbers(10), [&](const data::Batch& batch) -> Sums {
+      return {{"sum", norm->forward(batch.data()).sum().item<double>()}};
+    });
+  };
+  measured();  // nobody knows of it
+  parallel::DistributedDataParallel ddp(norm.ptr(), world);
+  EXPECT_THAT(refusal(measured), HasSubstr("an evaluation has changed the buffers of a network in training mode"));
+  norm->eval();
+  EXPECT_EQ(measured().samples, 10);
 }
 
 TEST(Evaluate, RefusesWhatHasNoMean) {

@@ -11,6 +11,7 @@
 #include "lockstep/loop/optimizer_values.h"
 #include "lockstep/loop/scaler_values.h"
 #include "lockstep/loop/schedule_values.h"
+#include "lockstep/loop/weights_check.h"
 #include "lockstep/optim/master_weights.h"
 #include "lockstep/optim/rules/libtorch_state.h"
 #include "lockstep/optim/weight_averages.h"
@@ -58,6 +59,9 @@ class NetworkPart final : public Part {
 
   ByParameter loaded() override { return std::exchange(loaded_, {}); }
   const torch::nn::Module* network() const override { return &network_; }
+  std::string weights_hash() const override {
+    return wrapper_ != nullptr && wrapper_->has_equal_weights() ? hash_of_weights(network_) : "";
+  }
 
  private:
   torch::nn::Module& network_;
@@ -68,6 +72,7 @@ class NetworkPart final : public Part {
 class OptimizerPart final : public Part {
  public:
   OptimizerPart(torch::optim::Optimizer* libtorchs, optim::AnyOptimizer* ours) : libtorchs_(libtorchs), ours_(ours) {
+    if (ours_ == nullptr) optim::check_listed_once(*libtorchs_);
     if (ours_ == nullptr && optim::libtorch_name(*libtorchs_).empty()) optim::libtorch_state(*libtorchs_);  // says why
   }
   std::string kind() const override {

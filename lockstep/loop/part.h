@@ -47,6 +47,8 @@ class Part {
   // The network or the mixed precision that the part is; nullptr for others.
   virtual const torch::nn::Module* network() const { return nullptr; }
   virtual const amp::MixedPrecision* mixed() const { return nullptr; }
+  // Tells weights that all ranks are to have alike from others; "" where none are.
+  virtual std::string weights_hash() const { return ""; }
   // Whether the part is this optimizer.
   virtual bool is(const optim::OptimizerRef&) const { return false; }
 };

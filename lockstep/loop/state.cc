@@ -12,6 +12,7 @@
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/comm/text_exchange.h"
+#include "lockstep/loop/weights_check.h"
 #include "lockstep/world/once.h"
 
 namespace lockstep::loop {
@@ -103,11 +104,37 @@ void State::check_optimizers() const {
   }
 }
 
+// A file has rank 0's weights. A step compares some elements of each, and only here all of them.
+void State::check_equal_weights() const {
+  for (const NamedPart& each : parts_) {
+    const auto hashes = comm::gather_texts(world_.communicator(), each.part->weights_hash());
+    const auto other = std::ranges::find_if(hashes, [&](const std::string& hash) { return hash != hashes.front(); });
+    if (other == hashes.end()) continue;
+    throw ConfigError("step ", step_, ": ", each.name, " has other weights on rank ", other - hashes.begin(),
+                      " than on rank 0, which a checkpoint would keep; they were changed on some ranks only");
+  }
+}
+
+void State::tell_not_finite() {
+  if (told_not_finite_ || world_.rank() != 0) return;
+  for (const NamedPart& each : parts_) {
+    const std::string name = each.part->network() == nullptr ? "" : find_not_finite(*each.part->network());
+    if (name.empty()) continue;
+    told_not_finite_ = true;
+    Logger::from_environment("rank 0").warning("step ", step_,
+                                               ": the checkpoint has weights that are not finite: ", each.name, ' ',
+                                               name, "; earlier ones may be gone soon (keep_last)");
+    return;
+  }
+}
+
 Value State::value_of(bool best) {
   together(world_.communicator(), [&] {
     check_mixed();
     check_optimizers();
   });
+  check_equal_weights();
+  tell_not_finite();
   ByParameter masters;
   for (const NamedPart& each : parts_) masters.merge(each.part->masters());
   Dict root, kinds;

@@ -61,8 +61,8 @@ class State {
   void save(BackgroundSaves& saves, bool best = false);
   // The file's content, which shares the parts' memory: whole on rank 0. A collective. Throws ConfigError as the
   // constructor does, for networks that came into mixed precision after it; for an optimizer that has stepped a network
-  // of the list and is not in it (of libtorch's, one that a MixedPrecision steps); and for a schedule that is not
-  // whole.
+  // of the list and is not in it (of libtorch's, one that a MixedPrecision steps); for a schedule that is not whole;
+  // and for a wrapped network whose weights differ between ranks. Weights that are not finite are a warning.
   checkpoint::Value value() { return value_of(/*best=*/false); }
 
  private:
@@ -70,10 +70,13 @@ class State {
   void check_mixed() const;
   void check_optimizers() const;
   void check_parts(const checkpoint::ValueView& saved) const;
+  void check_equal_weights() const;
+  void tell_not_finite();
 
   World& world_;
   int64_t& step_;
   std::vector<NamedPart> parts_;
+  bool told_not_finite_ = false;
 };
 
 }  // namespace lockstep::loop

@@ -5,6 +5,8 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/lbfgs.h>
 
+#include <limits>
+
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/state_dict.h"
@@ -100,6 +102,34 @@ TEST(LoopState, AnOptimizerThatNoPartIsIsRefused) {
   EXPECT_THAT(without_optimizer(ours), HasSubstr(expected));
   EXPECT_THAT(without_optimizer(theirs), HasSubstr(expected));
   EXPECT_EQ(without_optimizer(unused), "") << "it has not stepped";
+}
+
+// As of a tied layer that is registered twice: libtorch's parameters() lists its weight twice.
+TEST(LoopState, AnOptimizerOfLibtorchsThatHasAWeightTwiceIsRefused) {
+  TinyLoop loop;
+  torch::optim::SGD twice({loop.net->weight, loop.net->bias, loop.net->weight}, 0.1);
+  EXPECT_THAT(refusal([&] {
+                State(*loop.world, loop.step, {{"model", *loop.net}, {"optimizer", twice}});
+              }),
+              HasSubstr("one tensor of shape [3, 4] as its parameters 0 and 2, and would update it twice a step"));
+  EXPECT_THAT(refusal([&] { amp::MixedPrecision({loop.net.get()}, {twice}, {}); }), HasSubstr("parameters 0 and 2"));
+  optim::SGD once({loop.net->weight, loop.net->bias, loop.net->weight}, {.lr = 0.1});
+  State(*loop.world, loop.step, {{"model", *loop.net}, {"optimizer", once}});
+}
+
+TEST(LoopState, WeightsThatAreNotFiniteAreAWarning) {
+  TinyLoop loop;
+  const auto said = [&](State& state) {
+    ::testing::internal::CaptureStderr();
+    state.value();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  State state = loop.state();
+  EXPECT_EQ(said(state), "");
+  const at::NoGradGuard no_grad;
+  loop.net->bias[1] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(said(state), HasSubstr("step 3: the checkpoint has weights that are not finite: model bias"));
+  EXPECT_EQ(said(state), "") << "once";
 }
 
 TEST(LoopState, AnotherDtypeOrNumberOfLossesIsSaid) {

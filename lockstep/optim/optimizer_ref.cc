@@ -3,7 +3,9 @@
 #include <torch/optim/adagrad.h>
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "lockstep/base/error.h"
 #include "lockstep/optim/clip.h"
 
 namespace lockstep::optim {
@@ -33,6 +35,19 @@ std::vector<at::Tensor> parameters_of(const OptimizerRef& optimizer) {
     all.insert(all.end(), group.params().begin(), group.params().end());
   }
   return all;
+}
+
+void check_listed_once(const OptimizerRef& optimizer) {
+  if (optimizer.ours() != nullptr) return;
+  std::unordered_map<const c10::TensorImpl*, size_t> places;
+  const std::vector<at::Tensor> all = parameters_of(optimizer);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto [first, is_new] = places.emplace(all[i].unsafeGetTensorImpl(), i);
+    if (is_new) continue;
+    throw ConfigError("a torch::optim optimizer has one tensor of shape ", all[i].sizes(), " as its parameters ",
+                      first->second, " and ", i, ", and would update it twice a step: libtorch's parameters() lists a ",
+                      "module that is registered twice as two; give it each parameter once, or use lockstep::optim's");
+  }
 }
 
 std::vector<at::Tensor> gradients_of(const OptimizerRef& optimizer) { return gradients_of(parameters_of(optimizer)); }

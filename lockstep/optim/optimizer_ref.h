@@ -48,6 +48,9 @@ class OptimizerRef {
 // Return the tensors that an optimizer has as its parameters, through all groups, and their gradients without the
 // undefined ones. Of a sparse gradient it is the values, after equal rows were added up in .grad.
 std::vector<at::Tensor> parameters_of(const OptimizerRef& optimizer);
+// Throws ConfigError for an optimizer of libtorch's that has a parameter twice, and would update it twice a step: its
+// Module::parameters() lists a module that is registered twice as two, which PyTorch's doesn't. Ours have each once.
+void check_listed_once(const OptimizerRef& optimizer);
 std::vector<at::Tensor> gradients_of(const OptimizerRef& optimizer);
 
 }  // namespace lockstep::optim

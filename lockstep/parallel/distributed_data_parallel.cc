@@ -124,6 +124,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     }
     const std::vector<std::string> unfolded = unfolded_gradients();
     own.unfolded = hash_of(unfolded);
+    own.order = static_cast<double>(step.order >> 24);
     NotesFold notes(own, step.number + options_.first_step, comm);
     StepResult result{.loss_scale = loss_scale, .loss_id = scale.loss_id, .run = next_run()};
     std::vector<LateNumber> squares;
@@ -150,6 +151,11 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     const auto all_squares = [squares, world = world_] { return std::accumulate(squares.begin(), squares.end(), 0.); };
     result.square_sum = waits ? LateNumber(all_squares()) : LateNumber(all_squares);
     if (!waits && loss_scale != 1 && stepped_.size() == 1) result.overflow = reducer_.overflow();
+    std::unordered_set<const c10::TensorImpl*> passed_by;
+    for (const auto* each : present_) {
+      if (!is_stepped(*each)) each->add_reached(passed_by);
+    }
+    if (!passed_by.empty()) result.passed_by = std::make_shared<const decltype(passed_by)>(std::move(passed_by));
     end_step();
     ++runs_of_number_;
     result.decision = sum.decision;

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "lockstep/amp/mixed_precision.h"
@@ -45,6 +46,7 @@ struct StepPlan {
   int64_t number = 0;       // the step's number, from the start of the run
   int64_t samples = 0;      // of the global batch
   std::vector<Lane> lanes;  // this rank's, as World::own_lanes() numbers them
+  uint64_t order = 0;       // tells the order of samples from others: the same on all ranks; 0: unknown
 };
 
 // The results of a step, equal on all ranks and at any number of ranks. Of one rank's step on a GPU the first two are
@@ -61,6 +63,7 @@ struct StepResult {
   uint64_t run = 0;       // differs from that of every other run of the process
   at::Tensor overflow;    // amp::FoldedGradients'; so are the marks
   std::optional<amp::GradientMarks> marks = {};
+  std::shared_ptr<const std::unordered_set<const c10::TensorImpl*>> passed_by = {};  // amp::FoldedGradients'
   amp::Coverage coverage = amp::Coverage::kThese;  // kLess: of parts of weights (parallel/tensor)
 
   operator amp::FoldedGradients() const {
@@ -71,7 +74,8 @@ struct StepResult {
             .run = run,
             .coverage = coverage,
             .overflow = overflow,
-            .marks = marks};
+            .marks = marks,
+            .passed_by = passed_by};
   }
 };
 
@@ -138,6 +142,7 @@ class DistributedDataParallel {
   static StepPlan plan_of(int64_t number, const Batch& batch) {
     StepPlan step{.number = number, .samples = batch.global_samples, .lanes = {}};
     for (const auto& lane : batch.lanes) step.lanes.push_back({lane.lane, lane.size()});
+    if constexpr (requires { batch.order; }) step.order = batch.order;
     return step;
   }
 
@@ -174,6 +179,8 @@ class DistributedDataParallel {
     buffers_.sync(world_->communicator(), taken);
   }
 
+  // Whether all ranks are to have the same weights: neither parts of them, nor those that each was wrapped with.
+  bool has_equal_weights() const { return options_.broadcast_state && !has_parts_; }
   // Whether the weights' bits do not depend on the number of ranks.
   bool same_bits() const;
   CommLog comm_log() const { return comm_log_of(reducer_); }  // of the last step

@@ -41,7 +41,7 @@ void InstalledGradients::refuse_unused(const NamedParameter& parameter, int64_t 
   throw ConfigError(
       "step ", number, ": .grad of ", parameter.name, " still holds the gradient of ", whose,
       "; call the module's zero_grad() after every update: an optimizer's leaves out parameters that it does not "
-      "have. To add up the losses of one step, give run() one number");
+      "have, and one that no optimizer has is never updated. To add up the losses of one step, give run() one number");
 }
 
 void InstalledGradients::check_loss(int loss_id, int64_t number) const {

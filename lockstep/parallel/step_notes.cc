@@ -15,7 +15,7 @@ namespace {
 
 constexpr double StepNotes::*kAll[] = {&StepNotes::loss,    &StepNotes::decision, &StepNotes::others,
                                        &StepNotes::samples, &StepNotes::unfolded, &StepNotes::weights,
-                                       &StepNotes::lanes,   &StepNotes::numbers};
+                                       &StepNotes::lanes,   &StepNotes::numbers,  &StepNotes::order};
 static_assert(sizeof(StepNotes) == std::size(kAll) * sizeof(double));
 
 }  // namespace
@@ -50,7 +50,12 @@ void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, co
                  const std::string& whose, const comm::Communicator& comm) {
   if (sum.samples != static_cast<double>(samples)) {
     throw ConfigError(whose, ": the lanes of all ranks hold ", sum.samples, " samples, the global batch ", samples,
-                      "; every lane must be some rank's");
+                      "; every lane must be some rank's, and all ranks have one batch size");
+  }
+  if (sum.order != own.order * comm.size()) {
+    throw ConfigError(whose, ", rank ", comm.rank(),
+                      ": its loader and those of other ranks go through other data, or by another seed or order; give "
+                      "all ranks the same, for each reads its own lanes of one order");
   }
   double numbers = 0;
   for (int lane = 0; lane < static_cast<int>(sum.lanes); ++lane) numbers += number_hash(lane);

@@ -22,6 +22,7 @@ struct StepNotes {
   double weights = 0;   // their fingerprint (step_checks.h)
   double lanes = 0;     // how many this rank has
   double numbers = 0;   // number_hash() of each of them, added up
+  double order = 0;     // of samples: a hash below 2^40, the same on all ranks; 0: unknown
 };
 
 class NotesFold {
@@ -43,7 +44,8 @@ double hash_of(const std::vector<std::string>& names);
 double number_hash(int lane);
 
 // Throws ConfigError unless the lanes of all ranks have the numbers from 0 on, each once, and `samples` samples, all
-// ranks have `unfolded` gradients of the same parameters, and all hold the same weights. `whose`: "step 3".
+// ranks have `unfolded` gradients of the same parameters, one order of samples, and the same weights. `whose`: "step
+// 3".
 void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, const std::vector<std::string>& unfolded,
                  const std::string& whose, const comm::Communicator& comm);
 

@@ -102,6 +102,24 @@ void WrappedNetwork::put_gradients_back() noexcept {
   aside_.clear();
 }
 
+void WrappedNetwork::add_reached(std::unordered_set<const c10::TensorImpl*>& reached) const {
+  for (const auto& parameter : parameters_) {
+    if (parameter.tensor.grad().defined()) reached.insert(parameter.tensor.unsafeGetTensorImpl());
+  }
+}
+
+uint64_t training_buffers_version(const World& world) {
+  uint64_t sum = 0;
+  for (const WrappedNetwork* each : registered()) {
+    if (!each->is_of(world)) continue;
+    for (const auto& module : each->module().modules()) {
+      if (!module->is_training()) continue;
+      for (const at::Tensor& buffer : module->buffers(/*recurse=*/false)) sum += buffer._version();
+    }
+  }
+  return sum;
+}
+
 bool is_wrapped(const at::Tensor& parameter) {
   return std::ranges::any_of(registered(), [&](const WrappedNetwork* each) { return each->shares(parameter); });
 }

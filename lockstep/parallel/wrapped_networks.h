@@ -36,6 +36,8 @@ class WrappedNetwork {
   uint32_t number() const { return number_; }
   BufferKeeper& buffers() const { return buffers_; }
   const std::shared_ptr<SyncGroup>& sync() const { return sync_; }
+  const torch::nn::Module& module() const { return module_; }
+  bool is_of(const World& world) const { return world_.get() == &world; }
 
   // Whether it is a parameter that required a gradient when the module was wrapped.
   bool shares(const at::Tensor& parameter) const;
@@ -56,6 +58,8 @@ class WrappedNetwork {
   // Takes all gradients out of .grad, and puts them back in place of those that a step of other networks has left.
   void set_gradients_aside();
   void put_gradients_back() noexcept;
+  // Adds the parameters that have a gradient, between the two.
+  void add_reached(std::unordered_set<const c10::TensorImpl*>& reached) const;
   bool is_set_aside() const { return !aside_.empty(); }
 
   // Whether gradients of a pass without sync wait for one that folds.
@@ -75,6 +79,10 @@ class WrappedNetwork {
   std::vector<at::Tensor> aside_;  // by parameter
   bool in_step_ = false, in_function_ = false, unfolded_ = false;
 };
+
+// The versions of the buffers of all wrapped networks of a world that are in training mode, added up: a BatchNorm there
+// gives its own new ones.
+uint64_t training_buffers_version(const World& world);
 
 // Whether it is a trained parameter of a wrapped network of any world.
 bool is_wrapped(const at::Tensor& parameter);

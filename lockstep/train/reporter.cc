@@ -63,6 +63,17 @@ config::Record Reporter::own_options() const {
   return all;
 }
 
+// A run that was stopped after its last step has no step in the start that ends it.
+double Reporter::last_loss() const {
+  if (loss_) return *loss_;
+  double loss = 0;
+  track::for_each_record(parts_.files.metrics(), [&](const track::Record& record) {
+    if (record.value("kind", "") == "train" && record.contains("loss") && record["loss"].is_number())
+      loss = record["loss"];
+  });
+  return loss;
+}
+
 void Reporter::begin_step() {
   parts_.world->self().step.store(static_cast<uint64_t>(parts_.state.step + 1), std::memory_order_relaxed);
 }
@@ -199,7 +210,7 @@ nlohmann::ordered_json Reporter::results(const Evaluation& evaluation, const std
           {"steps", step},
           {"epochs", static_cast<double>(step) / static_cast<double>(parts_.plan.steps_per_epoch)},
           {"loss", evaluation.loss},
-          {"train_loss", loss_},
+          {"train_loss", last_loss()},
           {"metrics", evaluation.metrics},
           {"images_per_second", samples_per_second()},
           {"world_size", parts_.world->size()},

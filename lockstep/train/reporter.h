@@ -77,6 +77,7 @@ class Reporter {
   std::string decoded_line() const;
   void list_skipped();
   config::Record own_options() const;  // the recipe's
+  double last_loss() const;
   nlohmann::ordered_json results(const Evaluation& evaluation, const std::string& weights_sha256,
                                  const std::string& ema_sha256) const;
 
@@ -91,8 +92,8 @@ class Reporter {
   track::Pace pace_;
   InputWait input_wait_;
   std::optional<image::DecodedCounts> decoded_;
-  double loss_ = 0;          // of the last step
-  size_t skipped_told_ = 0;  // of parts_.skipped
+  std::optional<double> loss_;  // of the last step; nothing: this start has done none
+  size_t skipped_told_ = 0;     // of parts_.skipped
   Stopwatch since_start_;
 };
 

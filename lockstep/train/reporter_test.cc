@@ -176,6 +176,13 @@ TEST_F(ReporterTest, TheEndIsInFinalJson) {
       << "nothing was the best";
 }
 
+TEST_F(ReporterTest, ARunThatIsOnlyEndedHasTheLossOfItsLastStep) {
+  parts_.state.step = 20;
+  make().step({.loss = 0.125, .samples = 8, .seconds = 2});
+  make().done({.loss = 0.5, .samples = 50, .metrics = {{"accuracy", 1}}}, std::string(64, 'a'), "");
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(parts_.files.final_json()))["train_loss"], 0.125);
+}
+
 TEST_F(ReporterTest, QuietRunsKeepTheLastLines) {
   parts_.options.quiet = true;
   parts_.program = "my_program";

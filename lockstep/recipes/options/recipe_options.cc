@@ -176,16 +176,19 @@ void UNetOptions::declare(config::OptionSet& options) {
       .word("dice", "whose Dice: one an image and class (own), or over a whole batch (milesial's Pytorch-UNet)", &dice,
             config::Effect::kIdentity)
       .none_at("own");
-  options.number("dice-weight", "X", "of the Dice loss, beside cross entropy (0: cross entropy alone)", &dice_weight, 0,
-                 1000, config::Effect::kTrajectory);
+  options
+      .number("dice-weight", "X", "of the Dice loss, beside cross entropy (0: cross entropy alone)", &dice_weight, 0,
+              1000, config::Effect::kTrajectory)
+      .none_at("1");
   images.declare(options);
   options.flag("bilinear", "upsample by interpolation, in place of transposed convolutions", &bilinear,
                config::Effect::kIdentity);
   options.flag("half-size", "compute at half the images' size, and scale the scores back: a quarter of the time",
                &half_size, config::Effect::kIdentity);
-  options.number("views", "1|2|4|8",
-                 "evaluate and predict by the mean over so many views of an image, flipped and turned", &views, 1, 8,
-                 config::Effect::kTrajectory);
+  options
+      .number("views", "1|2|4|8", "evaluate and predict by the mean over so many views of an image, flipped and turned",
+              &views, 1, 8, config::Effect::kTrajectory)
+      .none_at("1");
   options.number("width", "N", "channels of the first level; each further one has twice as many", &width, 1, 1024,
                  config::Effect::kIdentity);
 }

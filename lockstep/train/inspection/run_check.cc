@@ -103,6 +103,20 @@ void check_by_name(const std::string& path, std::vector<FileCheck>& checks) {
   }
 }
 
+template <typename Each>
+void mark_links_to_damaged(Each begin, Each end) {
+  for (Each link = begin; link != end; ++link) {
+    if (link->state != State::kWhole || !fs::is_symlink(link->file)) continue;
+    std::error_code error;
+    const std::string target = fs::read_symlink(link->file, error).filename().string();
+    const auto found = std::find_if(
+        begin, end, [&](const FileCheck& each) { return fs::path(each.file).filename().string() == target; });
+    if (found == end || found->state != State::kDamaged) continue;
+    link->state = State::kDamaged;
+    link->about += ", which is damaged";
+  }
+}
+
 void check_folder(const std::string& folder, std::vector<FileCheck>& checks) {
   std::vector<std::string> paths;
   std::error_code error;
@@ -111,7 +125,9 @@ void check_folder(const std::string& folder, std::vector<FileCheck>& checks) {
   }
   if (error) checks.push_back({State::kUnreadable, folder, error.message()});
   std::sort(paths.begin(), paths.end());
+  const auto first = static_cast<ptrdiff_t>(checks.size());
   for (const std::string& path : paths) check_by_name(path, checks);
+  mark_links_to_damaged(checks.begin() + first, checks.end());
 }
 
 }  // namespace

@@ -73,9 +73,10 @@ TEST_F(RunCheckTest, NamesEveryDamagedFile) {
   write("final.json", R"({"steps": )");
   write("config.toml", "lr = = 1\n");
   EXPECT_EQ(states(),
-            "damaged config.toml\ndamaged metrics.jsonl\ndamaged final.json\nwhole checkpoints/best.pt\n"
+            "damaged config.toml\ndamaged metrics.jsonl\ndamaged final.json\ndamaged checkpoints/best.pt\n"
             "damaged checkpoints/last.pt\ndamaged checkpoints/step-000001.pt\n");
   EXPECT_THAT(about("checkpoints/step-000001.pt"), HasSubstr(": damaged (CRC error)"));
+  EXPECT_EQ(about("checkpoints/best.pt"), "leads to step-000001.pt, which is damaged");
   EXPECT_EQ(about("checkpoints/last.pt"), "leads to step-000002.pt, which is not there");
   EXPECT_EQ(about("metrics.jsonl"), "line 2 is no JSON object");
 }
