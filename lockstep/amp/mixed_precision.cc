@@ -120,8 +120,9 @@ void MixedPrecision::check_step(const std::vector<optim::OptimizerRef>& optimize
     places.push_back(place);
     if (!gradients.unscaled) optimizers_[place].check_scaled();
     if (gradients.marks) check_gradients(each, *gradients.marks);
+    if (!gradients.passed_by) continue;
     const std::vector<at::Tensor> weights = find(each).weights();
-    if (gradients.passed_by && std::ranges::any_of(weights, [&](const at::Tensor& weight) {
+    if (std::ranges::any_of(weights, [&](const at::Tensor& weight) {
           return gradients.passed_by->contains(weight.unsafeGetTensorImpl());
         })) {
       throw ConfigError(

@@ -7,6 +7,7 @@ namespace lockstep {
 void BoardRank::begin() {
   state.store(RankState::kStarting);
   ended.store(0);
+  saving.store(0);
   for (auto* count : {&step, &sequence, &reduced_bytes}) count->store(0);
   for (auto* time :
        {&beat_ns, &reduce_ns, &reduce_wait_ns, &data_wait_ns, &data_read_ns, &data_decode_ns, &data_transform_ns}) {

@@ -65,8 +65,8 @@ struct BoardRank {
   std::atomic<int32_t> exit_code;  // where `ended` is not 0
   std::atomic<uint32_t> ended;     // not 0: the last program has said how it ended, in a world or without one
   std::atomic<uint32_t> saving;    // not 0 while the rank writes a checkpoint (SavingOnBoard)
-  // Of the programs that the rank's command has run, one after the other: how many have joined a world of several
-  // ranks, and whether one of them has counted its calls in the node's memory.
+  // Of the programs that the rank's command has run, one after the other: how many have begun to join a world of
+  // several ranks, and whether one of them has counted its calls in the node's memory.
   std::atomic<uint32_t> worlds, counted_calls;
   std::atomic<uint64_t> step;           // the step being computed
   std::atomic<int64_t> beat_ns;         // the rank's heartbeat: monotonic_ns() when it last made progress
@@ -85,7 +85,8 @@ struct BoardRank {
   BoardText<128> overflow;  // the last step that the loss scaler skipped: "step 12: conv1.weight"
   BoardText<64> remedy;     // with kFailed: options with which the run can go on: "--skip-bad 4"
 
-  // Forgets what an earlier program of the rank's command has published.
+  // Forgets what an earlier program of the rank's command has published. Ranks that are in that one's world yet see by
+  // `worlds` that this one has left it: raise that first.
   void begin();
   // Publishes that the rank has made progress just now: who waits for it goes on waiting.
   void beat() { beat_ns.store(monotonic_ns(), std::memory_order_relaxed); }

@@ -39,6 +39,8 @@ CgroupLimits cgroup_limits() {
 }
 
 int usable_cores() {
+  constexpr int kMost = 1 << 20;
+  if (const auto cores = env_int(kNodeCores, 1, kMost)) return static_cast<int>(*cores);
   cpu_set_t set;
   CPU_ZERO(&set);
   const int affinity = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;

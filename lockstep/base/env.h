@@ -14,8 +14,12 @@ std::optional<std::string> env(const char* name);
 // variable unless the value is a whole number within [least, most].
 std::optional<int64_t> env_int(const char* name, int64_t least, int64_t most);
 
-// The number of cores that this process may use, at least 1. CPU affinity and the cgroup's quota limit it.
+// The number of cores that this process may use, at least 1. CPU affinity and the cgroup's quota limit it. A rank that
+// our launcher has bound to some of its node's (--numa-binding) gets those that all ranks of the node share: numbers
+// of threads follow from it, which are to be the same on all.
 int usable_cores();
+// The variable by which the launcher tells that number to ranks that it binds.
+constexpr const char* kNodeCores = "LOCKSTEP_NODE_CORES";
 
 // The tightest limits among this process's cgroups; nothing where there is no limit.
 struct CgroupLimits {

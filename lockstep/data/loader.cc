@@ -152,7 +152,7 @@ void Loader::read_lanes(ReadStep& read) {
 
 ReadStep Loader::read() {
   ReadStep read{{.position = position_,
-                 .order = sampler().fingerprint(position_.epoch, position_.step),
+                 .order_hash = sampler().fingerprint(position_.epoch, position_.step),
                  .global_samples = sampler().global_batch_samples(position_.step),
                  .lanes = {}}};
   try {

@@ -30,7 +30,7 @@ struct LaneBatch : Batch {
 
 struct StepBatch {
   Position position;
-  uint64_t order = 0;                   // a hash of the data set's size, the seed and the order of samples
+  uint64_t order_hash = 0;              // LaneSampler::fingerprint()
   int64_t global_samples = 0;           // over all lanes of all ranks
   std::vector<LaneBatch> lanes;         // this rank's lanes, ascending
   ReadStats stats = {};                 // of reading them, whoever did

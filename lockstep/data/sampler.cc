@@ -48,14 +48,14 @@ LaneSampler::LaneSampler(SamplerOptions options) : options_(options) {
 
 uint64_t LaneSampler::identify() const {
   const int64_t last = options_.order->size() - 1;
-  std::string text = cat(options_.dataset_size, ' ', options_.lanes, ' ', options_.batch_size, ' ', options_.seed, ' ',
-                         options_.drop_last, ' ', options_.order->text());
+  std::string text = cat(options_.dataset_size, ' ', options_.lanes, ' ', options_.batch_size, ' ', options_.drop_last,
+                         ' ', options_.order->text());
   for (const int64_t position : {int64_t{0}, last / 2, last}) text += cat(' ', options_.order->at(0, position).index);
   return xxh3(text);
 }
 
 uint64_t LaneSampler::fingerprint(uint32_t epoch, int64_t step_in_epoch) const {
-  return std::max<uint64_t>(1, xxh3(cat(identity_, ' ', epoch, ' ', step_in_epoch)));
+  return xxh3(cat(identity_, ' ', epoch, ' ', step_in_epoch));
 }
 
 int64_t LaneSampler::global_batch_samples(int64_t step_in_epoch) const {

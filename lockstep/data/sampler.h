@@ -46,7 +46,7 @@ class LaneSampler {
   const SamplerOptions& options() const { return options_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  // Tells a step's samples from those of other data, seeds, orders and places: not 0.
+  // Tells a step's samples from those of data of another size, other lanes, orders and places; not the seed of draws.
   uint64_t fingerprint(uint32_t epoch, int64_t step_in_epoch) const;
 
   // The number of samples in a step's global batch: lanes × batch_size, fewer in the epoch's last step.

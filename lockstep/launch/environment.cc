@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint/slots/slots.h"
@@ -54,6 +55,7 @@ std::vector<std::string> rank_environment(std::vector<std::string> base, const R
   set(base, "TORCHELASTIC_USE_AGENT_STORE", "False");  // rank 0 serves the store
   unset_variable(base, "LOCKSTEP_LOCAL_RANK");
   unset_variable(base, Logger::kNamed);  // by a launcher around this one
+  unset_variable(base, kNodeCores);
   if (rank.attempt >= 0) {
     set(base, "TORCHELASTIC_RESTART_COUNT", rank.attempt);
     set(base, "TORCHELASTIC_MAX_RESTARTS", rank.max_restarts);

@@ -77,7 +77,10 @@ void LaunchedRanks::complete(int local_rank, SpawnRequest& request, RankOutput::
     const auto place = static_cast<ptrdiff_t>(std::min(layout_.option_place, request.command.size()));
     request.command.insert(request.command.begin() + place, cat(layout_.local_rank_option, '=', local_rank));
   }
-  if (!layout_.cpus.empty()) request.cpus = layout_.cpus[static_cast<size_t>(local_rank)];
+  if (!layout_.cpus.empty()) {
+    request.cpus = layout_.cpus[static_cast<size_t>(local_rank)];
+    set_variable(request.environment, kNodeCores, usable_cores());
+  }
   set_output(local_rank, output);
   if (bits_of(layout_.logs.teed, local_rank) == kNoStream) return;
   unset_variable(request.environment, Logger::kNamed);  // torchrun's prefix has the local rank alone

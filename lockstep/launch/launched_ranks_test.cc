@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/testing/temp_dir.h"
 
 namespace lockstep::launch {
@@ -89,6 +91,7 @@ TEST(LaunchedRanks, RunOnTheCpusOfTheirLocalRank) {
   EXPECT_THAT(start(layout, 1, 2).request.cpus, IsEmpty());
   layout.cpus = {{0, 1}, {4}};
   EXPECT_THAT(start(layout, 1, 2).request.cpus, ElementsAre(4));
+  EXPECT_THAT(start(layout, 1, 2).request.environment, Contains(cat("LOCKSTEP_NODE_CORES=", usable_cores())));
 }
 
 TEST(LaunchedRanks, GetTheLocalRankWhereItIsAskedFor) {

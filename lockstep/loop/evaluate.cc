@@ -79,12 +79,12 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
   };
   const uint64_t buffers = parallel::training_buffers_version(world);
   const auto total = batch_sums(world.communicator(), data, options.chunk, workers, measure, options.skipped.get());
-  const bool kept = parallel::training_buffers_version(world) == buffers;
+  const bool kept = options.in_training_mode || parallel::training_buffers_version(world) == buffers;
   if (!comm::holds_on_all(world.communicator(), kept)) {
     throw ConfigError(
-        "an evaluation has changed the buffers of a network in training mode, as BatchNorm's: its results depend on "
-        "the "
-        "batches, and on the number of ranks; call the network's eval() before, or evaluate(ddp, …), which does");
+        "an evaluation has changed the buffers of a network in training mode, as BatchNorm's, on each rank by its own "
+        "batches; call the network's eval() before, or evaluate(ddp, …), which does (EvaluateOptions::in_training_mode "
+        "allows it)");
   }
   Measured measured{.sums = agree_on_names(world.communicator(), first_sums),
                     .samples = static_cast<int64_t>(total.front())};

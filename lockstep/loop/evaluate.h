@@ -45,6 +45,7 @@ struct EvaluateOptions {
   // before. 0: an evaluation has one thread then.
   int lanes = 0;
   bool keep_threads = false;        // libtorch's threads stay as they are
+  bool in_training_mode = false;    // wrapped networks may be in training mode, and change their buffers
   std::optional<int> workers = {};  // threads that read ahead; unset: as data::usual_workers() has it
   // Where samples that can't be read are listed, such as a loader's skipped(); they are left out of sums and samples.
   // Null: the first one is the evaluation's error.

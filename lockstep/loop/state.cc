@@ -106,13 +106,18 @@ void State::check_optimizers() const {
 
 // A file has rank 0's weights. A step compares some elements of each, and only here all of them.
 void State::check_equal_weights() const {
+  std::string own, names;
   for (const NamedPart& each : parts_) {
-    const auto hashes = comm::gather_texts(world_.communicator(), each.part->weights_hash());
-    const auto other = std::ranges::find_if(hashes, [&](const std::string& hash) { return hash != hashes.front(); });
-    if (other == hashes.end()) continue;
-    throw ConfigError("step ", step_, ": ", each.name, " has other weights on rank ", other - hashes.begin(),
-                      " than on rank 0, which a checkpoint would keep; they were changed on some ranks only");
+    const std::string hash = each.part->weights_hash();
+    own += hash;
+    if (!hash.empty()) names += cat(names.empty() ? "" : ", ", each.name);
   }
+  const auto hashes = comm::gather_texts(world_.communicator(), own);
+  const auto other = std::ranges::find_if(hashes, [&](const std::string& hash) { return hash != hashes.front(); });
+  if (other == hashes.end()) return;
+  throw ConfigError("step ", step_, ": the weights of ", names, " on rank ", other - hashes.begin(),
+                    " differ from rank 0's, which a checkpoint would keep; they were changed on some ranks only, or "
+                    "updates are rounded otherwise there (ATEN_CPU_CAPABILITY, OMP_NUM_THREADS)");
 }
 
 void State::tell_not_finite() {

@@ -23,8 +23,9 @@ std::string find_not_finite(const torch::nn::Module& network) {
   const at::NoGradGuard no_grad;
   for (const auto& item : network.named_parameters()) {
     const at::Tensor& weight = item.value();
-    if (!weight.is_floating_point() || weight.numel() == 0 || weight.layout() != at::kStrided || weight.is_meta())
-      continue;
+    const auto type = weight.scalar_type();
+    const bool is_known = type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf;
+    if (!is_known || !weight.is_cpu() || weight.layout() != at::kStrided || weight.numel() == 0) continue;
     const auto [least, most] = at::aminmax(weight);  // a NaN is both
     if (!std::isfinite(least.item<double>()) || !std::isfinite(most.item<double>())) return item.key();
   }

@@ -10,7 +10,7 @@ namespace lockstep::loop {
 // Of the bits of all parameters on the CPU.
 std::string hash_of_weights(const torch::nn::Module& network);
 
-// The name of a parameter that has a NaN or an infinity; "" if none has.
+// The name of a parameter on the CPU that has a NaN or an infinity; "" if none has.
 std::string find_not_finite(const torch::nn::Module& network);
 
 }  // namespace lockstep::loop

@@ -124,7 +124,7 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     }
     const std::vector<std::string> unfolded = unfolded_gradients();
     own.unfolded = hash_of(unfolded);
-    own.order = static_cast<double>(step.order >> 24);
+    own.order = order_note(step.order_hash);
     NotesFold notes(own, step.number + options_.first_step, comm);
     StepResult result{.loss_scale = loss_scale, .loss_id = scale.loss_id, .run = next_run()};
     std::vector<LateNumber> squares;
@@ -144,7 +144,10 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       each->buffers().end_step();
       each->buffers().sync(comm, taken);
     }
-    for (const auto* each : stepped_) hold_masters(*each->module_);
+    for (auto* each : stepped_) {
+      hold_masters(*each->module_);
+      each->has_run_ = true;
+    }
     result.marks.emplace(std::move(weights));
     result.gradients = result.marks->gradients();
     result.loss = waits ? LateNumber(plain_nan(sum.loss)) : LateNumber([loss] { return plain_nan(loss); });

@@ -13,10 +13,12 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_set>
 #include <vector>
 
@@ -46,7 +48,7 @@ struct StepPlan {
   int64_t number = 0;       // the step's number, from the start of the run
   int64_t samples = 0;      // of the global batch
   std::vector<Lane> lanes;  // this rank's, as World::own_lanes() numbers them
-  uint64_t order = 0;       // tells the order of samples from others: the same on all ranks; 0: unknown
+  uint64_t order_hash = 0;  // tells the samples' order, and the place in it, from others; 0: unknown
 };
 
 // The results of a step, equal on all ranks and at any number of ranks. Of one rank's step on a GPU the first two are
@@ -142,7 +144,9 @@ class DistributedDataParallel {
   static StepPlan plan_of(int64_t number, const Batch& batch) {
     StepPlan step{.number = number, .samples = batch.global_samples, .lanes = {}};
     for (const auto& lane : batch.lanes) step.lanes.push_back({lane.lane, lane.size()});
-    if constexpr (requires { batch.order; }) step.order = batch.order;
+    if constexpr (requires { requires std::same_as<std::remove_cvref_t<decltype(batch.order_hash)>, uint64_t>; }) {
+      step.order_hash = batch.order_hash;
+    }
     return step;
   }
 
@@ -179,8 +183,9 @@ class DistributedDataParallel {
     buffers_.sync(world_->communicator(), taken);
   }
 
-  // Whether all ranks are to have the same weights: neither parts of them, nor those that each was wrapped with.
-  bool has_equal_weights() const { return options_.broadcast_state && !has_parts_; }
+  // Whether all ranks are to have the same weights, as run() has found them in some elements: not of passes by hand,
+  // divided weights, or those that each rank was wrapped with.
+  bool has_equal_weights() const { return options_.broadcast_state && !has_parts_ && has_run_; }
   // Whether the weights' bits do not depend on the number of ranks.
   bool same_bits() const;
   CommLog comm_log() const { return comm_log_of(reducer_); }  // of the last step
@@ -242,6 +247,7 @@ class DistributedDataParallel {
   WrappedNetwork network_;
   std::shared_ptr<const amp::MarkedWeights> weights_;  // that are trained
   bool has_parts_;                                     // of weights that are divided among ranks
+  bool has_run_ = false;                               // a step of run() has ended
   std::vector<DistributedDataParallel*> stepped_;      // in a step: those that are folded, this one first
   std::vector<WrappedNetwork*> present_;               // in a step: all of the world, whose buffers follow the lanes
   std::vector<bool> in_function_;                      // in a step, by lane: its function is under way

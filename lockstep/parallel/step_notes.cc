@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "lockstep/base/error.h"
@@ -46,6 +47,11 @@ double number_hash(int lane) {
                              32);
 }
 
+double order_note(uint64_t order_hash) {
+  constexpr uint64_t kMix = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio: small numbers differ, too
+  return order_hash == 0 ? 0 : static_cast<double>(std::max<uint64_t>(1, order_hash * kMix >> 24));
+}
+
 void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, const std::vector<std::string>& unfolded,
                  const std::string& whose, const comm::Communicator& comm) {
   if (sum.samples != static_cast<double>(samples)) {
@@ -53,9 +59,10 @@ void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, co
                       "; every lane must be some rank's, and all ranks have one batch size");
   }
   if (sum.order != own.order * comm.size()) {
-    throw ConfigError(whose, ", rank ", comm.rank(),
-                      ": its loader and those of other ranks go through other data, or by another seed or order; give "
-                      "all ranks the same, for each reads its own lanes of one order");
+    throw ConfigError(
+        whose, ", rank ", comm.rank(),
+        ": its loader and those of other ranks go through data of another size, in another order, or are at "
+        "another step; give all ranks the same, for each reads its own lanes of one order");
   }
   double numbers = 0;
   for (int lane = 0; lane < static_cast<int>(sum.lanes); ++lane) numbers += number_hash(lane);

@@ -22,7 +22,7 @@ struct StepNotes {
   double weights = 0;   // their fingerprint (step_checks.h)
   double lanes = 0;     // how many this rank has
   double numbers = 0;   // number_hash() of each of them, added up
-  double order = 0;     // of samples: a hash below 2^40, the same on all ranks; 0: unknown
+  double order = 0;     // order_note() of the samples' order, the same on all ranks; 0: unknown
 };
 
 class NotesFold {
@@ -42,6 +42,9 @@ double hash_of(const std::vector<std::string>& names);
 
 // Of a lane's number: a whole one, so that sums over some thousand lanes are exact.
 double number_hash(int lane);
+
+// A whole number below 2^40, so that sums over ranks are exact; 0 for 0.
+double order_note(uint64_t order_hash);
 
 // Throws ConfigError unless the lanes of all ranks have the numbers from 0 on, each once, and `samples` samples, all
 // ranks have `unfolded` gradients of the same parameters, one order of samples, and the same weights. `whose`: "step

@@ -114,7 +114,9 @@ uint64_t training_buffers_version(const World& world) {
     if (!each->is_of(world)) continue;
     for (const auto& module : each->module().modules()) {
       if (!module->is_training()) continue;
-      for (const at::Tensor& buffer : module->buffers(/*recurse=*/false)) sum += buffer._version();
+      for (const at::Tensor& buffer : module->buffers(/*recurse=*/false)) {
+        if (!buffer.is_inference()) sum += static_cast<uint64_t>(buffer._version());
+      }
     }
   }
   return sum;

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -30,20 +32,17 @@ Found look(const std::string& path) {
   for (std::string line; std::getline(file, line);) {
     found.half = file.eof();
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("ranks") || !record["attempt"].is_number_integer()) continue;
-    found.starts = std::max(found.starts, record["attempt"].get<int64_t>() + 1);
+    if (!record.is_object() || !record.contains("ranks")) continue;
+    found.starts = std::max(found.starts, record.value("attempt", int64_t{-1}) + 1);
   }
   return found;
 }
 
-uint64_t hash_of(const data::LaneSampler& sampler, const data::Position& position, const data::LaneBatch& lane) {
+uint64_t hash_of(const data::LaneSampler& sampler, const data::Position& position, int lane) {
   Xxh3 hash;
-  const auto samples = sampler.lane(position.epoch, position.step, lane.lane);
-  hash.add(std::span(samples));
-  for (const auto& [name, tensor] : lane.tensors) {
-    if (!tensor.is_cpu()) continue;
-    const at::Tensor dense = tensor.contiguous();
-    hash.add(dense.const_data_ptr(), dense.nbytes());
+  for (const data::Pick& pick : sampler.picks(position.epoch, position.step, lane)) {
+    const std::array<uint64_t, 2> numbers = {static_cast<uint64_t>(pick.index), pick.number};
+    hash.add(std::span<const uint64_t>(numbers));
   }
   return hash.value();
 }
@@ -52,9 +51,14 @@ uint64_t hash_of(const data::LaneSampler& sampler, const data::Position& positio
 
 Ledger::Ledger(const std::string& folder, World& world, const data::LaneSampler& sampler, int64_t after)
     : path_(cat(folder, "/rank", world.rank(), ".jsonl")), sampler_(sampler) {
+  // A run that begins has no earlier lines: these are another run's, of a node where nobody else has removed them.
+  std::error_code ignored;
+  if (after == 0) std::filesystem::remove(path_, ignored);
   const Found found = look(path_);
-  // Rank 0 has been there at every start.
-  attempt_ = std::stoll(comm::text_of_rank(world.communicator(), 0, cat(found.starts)));
+  // Nodes may have come since, whose disks have seen fewer starts.
+  for (const std::string& starts : comm::gather_texts(world.communicator(), cat(found.starts))) {
+    attempt_ = std::max<int64_t>(attempt_, std::stoll(starts));
+  }
   const data::SamplerOptions& options = sampler.options();
   const nlohmann::ordered_json begun = {{"attempt", attempt_},
                                         {"rank", world.rank()},
@@ -80,8 +84,9 @@ void Ledger::note(int64_t step, const data::StepBatch& batch) {
   for (const data::LaneBatch& lane : batch.lanes) {
     const data::Range own = data::lane_range(batch.global_samples, options.lanes, lane.lane);
     const nlohmann::ordered_json record = {
-        {"attempt", attempt_},        {"step", step},         {"lane", lane.lane},
-        {"first", begin + own.first}, {"count", lane.size()}, {"xxh3", hex(hash_of(sampler_, batch.position, lane))}};
+        {"attempt", attempt_},  {"step", step},
+        {"lane", lane.lane},    {"first", begin + own.first},
+        {"count", lane.size()}, {"xxh3", hex(hash_of(sampler_, batch.position, lane.lane))}};
     lines += cat(record.dump(), '\n');
   }
   write(lines);

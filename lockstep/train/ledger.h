@@ -6,8 +6,8 @@
 //   {"attempt": 0, "rank": 0, "ranks": 2, "after": 0, "samples": 8000, "lanes": 4, "batch_size": 8, "drop_last": false}
 //   {"attempt": 0, "step": 1, "lane": 0, "first": 0, "count": 8, "xxh3": "0123456789abcdef"}
 // Attempts are counted through all starts of the run; the lines of a step's last attempt are those that count. `first`
-// and `count` are places in the epoch's order of samples. The hash is of the samples' numbers and, where the batch is
-// in the CPU's memory, of its tensors' bytes.
+// and `count` are places in the epoch's order of samples. The hash is of the samples' numbers, and of those that
+// key their random draws.
 #pragma once
 
 #include <cstdint>

@@ -170,6 +170,7 @@ class SharedResume {
     const File file = open_file(chosen.file);
     if (!file.open || (spans_nodes() && hash_of(file) != chosen.hash)) return false;
     try {
+      read_.reset();  // not both in memory
       read_ = read_resumed(chosen.file, options_);
     } catch (const DataError&) {
       if (is_there(chosen.file)) throw;

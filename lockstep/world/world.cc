@@ -74,10 +74,16 @@ void begin_program(const NodeMemory& memory, rendezvous::Place& place, std::stri
   const Mapping mapping(memory.board.get());
   Board& board = *Board::attach(mapping.data());
   BoardRank& self = board.ranks[static_cast<size_t>(place.local_rank)];
+  // Once a process, which may call init() again after an error.
+  static const uint32_t number = self.worlds.fetch_add(1) + 1;
+  static bool counts = false;
   self.begin();
-  place.program = static_cast<int>(self.worlds.load()) + 1;
-  if (place.program > 1 && place.rank == 0) board.saved.set("");
-  if (self.counted_calls.load() != 0) backend = backend_beside_used_memory(backend, place);
+  place.program = static_cast<int>(number);
+  if (number > 1 && place.rank == 0) board.saved.set("");
+  if (self.counted_calls.load() != 0 && !counts) backend = backend_beside_used_memory(backend, place);
+  if (!choose_backend(backend, place).keeps_calls) return;
+  counts = true;
+  self.counted_calls.store(1);
 }
 
 }  // namespace
@@ -101,8 +107,6 @@ World::World(const rendezvous::Place& place, NodeMemory memory, const WorldOptio
   act_by_lease(&board_->lease_until_ns);  // the board stays mapped until the process ends
   self().pid.store(getpid());
   self().state.store(RankState::kRunning);
-  if (place_.size > 1) self().worlds.fetch_add(1);
-  if (choose_backend(options.backend, place_).keeps_calls) self().counted_calls.store(1);
 }
 
 World::World(std::shared_ptr<World> whole, std::shared_ptr<comm::Communicator> group)

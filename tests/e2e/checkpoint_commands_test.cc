@@ -80,7 +80,7 @@ TEST(Verify, NamesWhatIsDamaged) {
   EXPECT_THAT(result.out, HasSubstr("damaged     " + newest + "  "));
   EXPECT_THAT(result.out, HasSubstr("left over   " + run + "/checkpoints/step-000099.pt.tmp"));
   EXPECT_THAT(result.out, HasSubstr("whole       " + last_checkpoint()));
-  EXPECT_THAT(result.err, AllOf(StartsWith("error: 1 of "), HasSubstr("is damaged; the first: " + newest)));
+  EXPECT_THAT(result.err, AllOf(StartsWith("error: 2 of "), HasSubstr("are damaged; the first: " + newest)));
   const auto json = nlohmann::json::parse(lockstep({"verify", newest, "--json"}).out);
   EXPECT_EQ(json.at(0).at("state"), "damaged");
 }

@@ -80,15 +80,15 @@ TEST_F(Elastic, ANodeThatIsKilledIsDoneWithout) {
   expect_undisturbed_outcome();
 }
 
-// Four lanes go over four ranks, three on one node and one on the other; then over two of the three that are left.
+// Four lanes go over four ranks, two of the three that each node has; then over two of the three that are left.
 TEST_F(Elastic, NodesOfUnlikeNumbersOfRanksTrainWithAsManyAsTheLanesAllow) {
   const Words flags = {"--nnodes=1:2", "--max-restarts=3", "--nproc-per-node=3"};
   const auto a = node(flags, training());
   ASSERT_TRUE(eventually([&] { return a->err().find("1 of 1 or more nodes") != std::string::npos; }, seconds(30)));
   const auto b = node(flags, training());
   ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 30; }, seconds(60))) << a->err() << b->err();
-  EXPECT_THAT(a->err(), HasSubstr("ranks 0 to 2 of 4 are this node's"));
-  EXPECT_THAT(b->err(), HasSubstr("ranks 3 to 3 of 4 are this node's"));
+  EXPECT_THAT(a->err(), HasSubstr("ranks 0 to 1 of 4 are this node's"));
+  EXPECT_THAT(b->err(), HasSubstr("ranks 2 to 3 of 4 are this node's"));
   b->signal(SIGKILL);
   b->wait();
   const Result result = a->wait();

@@ -80,6 +80,15 @@ TEST(StopWithoutALauncher, AClosedTerminalSavesACheckpoint) {
 }
 
 // The first line that can't be written stops the run as a request does: the reader of the output goes away.
+TEST(StopWithoutALauncher, ARankThatWaitsForOthersHasNothingToSave) {
+  Program rank({.command = Words{"/usr/bin/env", "RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2",
+                                 "MASTER_ADDR=127.0.0.1", "MASTER_PORT=9", bin_folder() + "/lockstep-worker"} +
+                           train_words({})});
+  ASSERT_TRUE(eventually([&] { return rank.err().find("waiting at ") != std::string::npos; })) << rank.err();
+  rank.signal(SIGTERM);
+  EXPECT_EQ(rank.wait(std::chrono::seconds(5)).exit_code, 128 + SIGTERM);
+}
+
 TEST(StopWithoutALauncher, OutputThatCanNotBeWrittenSavesACheckpointAndIsAnError) {
   const TempDir dir;
   const Words command = {"/bin/bash", "-c",

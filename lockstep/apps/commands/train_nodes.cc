@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string_view>
 
+#include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/lanes_fit.h"
 
 namespace lockstep::apps {
 namespace {
@@ -39,15 +42,30 @@ std::optional<std::string> take(Words& words, std::string_view name) {
   return value;
 }
 
+// 0 for what is none.
+int number(const std::optional<std::string>& text) {
+  int value = 0;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), value);
+  return text && text->find(':') == std::string::npos ? value : 0;
+}
+
+// The ranks of each of so many nodes: as many as the cores, where the lanes can be divided by those of all nodes.
+std::string fitting_text(int lanes, int nodes, int cores) {
+  int nproc = std::min(cores, kMaxLocalRanks);
+  while (lanes > 0 && nproc > 0 && !lanes_fit(lanes, nproc * nodes)) --nproc;
+  return nproc > 0 ? cat(nproc) : "auto";
+}
+
 bool has(const Words& words, std::string_view name) {
   return std::any_of(words.begin(), words.end(), [&](const auto& word) { return name_of(word) == name; });
 }
 
 }  // namespace
 
-std::optional<std::vector<std::string>> launch_of_train(const std::vector<std::string>& words,
-                                                        std::string (*worker)()) {
+std::optional<std::vector<std::string>> launch_of_train(const std::vector<std::string>& words, std::string (*worker)(),
+                                                        int cores) {
   if (std::none_of(words.begin(), words.end(), is_node_flag)) return std::nullopt;
+  if (has(words, "help") || std::find(words.begin(), words.end(), "-h") != words.end()) return std::nullopt;
   Words rest = words, line;
   if (has(rest, "detach")) {
     throw ConfigError("--detach and --nnodes: a node's launcher stays in the foreground; start it by nohup, or by the ",
@@ -59,12 +77,16 @@ std::optional<std::vector<std::string>> launch_of_train(const std::vector<std::s
   const bool at_etcd = std::any_of(line.begin(), line.end(), [](const std::string& flag) {
     return flag == "--rdzv-backend=etcd" || flag == "--rdzv-backend=etcd-v2";
   });
-  if (at_etcd && !has(rest, "lanes") && !has(rest, "resume")) {
+  Words copy = rest, flags = line;
+  const int lanes = number(take(copy, "lanes"));
+  if (at_etcd && lanes == 0) {
     throw ConfigError(
         "--rdzv-backend etcd: the number of ranks may change, and --lanes says how many lanes they share; ",
-        "add it, as in --lanes 16");
+        "add it, as in --lanes 16 (a --config, or the run that is resumed, is not read here)");
   }
-  const std::string nproc = take(rest, "nproc").value_or("auto");
+  const bool on_gpus = take(copy, "device").value_or("cpu") != "cpu";
+  const int nodes = std::max(1, number(take(flags, "nnodes")));
+  const std::string nproc = take(rest, "nproc").value_or(on_gpus ? "auto" : fitting_text(lanes, nodes, cores));
   if (nproc.find(':') != std::string::npos) {
     throw ConfigError("--nproc ", nproc, ": expected a number or auto on several nodes");
   }

@@ -13,7 +13,9 @@ using testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 Words launched(const Words& words) {
-  return launch_of_train(words, [] { return std::string("worker"); }).value_or(Words{});
+  return launch_of_train(
+             words, [] { return std::string("worker"); }, /*cores=*/6)
+      .value_or(Words{});
 }
 std::string refused(const Words& words) {
   return testing_support::refusal([&] { launched(words); });
@@ -38,11 +40,26 @@ TEST(TrainNodes, AtEtcdFailedRanksAreStartedAnew) {
   };
   EXPECT_THAT(launched(with({"--lanes", "16"})),
               ElementsAre("--nnodes=1:4", "--rdzv-id=r", "--rdzv-backend=etcd", "--rdzv-endpoint=e:2379",
-                          "--nproc-per-node=auto", "--max-restarts=3", "worker", "train", "mnist", "--lanes", "16"));
+                          "--nproc-per-node=4", "--max-restarts=3", "worker", "train", "mnist", "--lanes", "16"));
   EXPECT_THAT(launched(with({"--lanes=8", "--max-restarts", "7"})), testing::Contains("--max-restarts=7"));
-  EXPECT_THAT(launched(with({"--resume", "runs/a"})), testing::Contains("--resume"));
+  EXPECT_THAT(refused(with({"--resume", "runs/a"})), HasSubstr("or the run that is resumed, is not read here"));
   EXPECT_THAT(refused(words), HasSubstr("add it, as in --lanes 16"));
 }
+
+TEST(TrainNodes, ANodeHasAsManyRanksAsCoresAndLanesAllow) {
+  const auto nproc = [](const Words& more) {
+    Words words = {"mnist", "--nnodes=2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return launched(words).at(1);
+  };
+  EXPECT_EQ(nproc({}), "--nproc-per-node=6");
+  EXPECT_EQ(nproc({"--lanes", "4"}), "--nproc-per-node=2");
+  EXPECT_EQ(nproc({"--lanes=12"}), "--nproc-per-node=6");
+  EXPECT_EQ(nproc({"--lanes", "3"}), "--nproc-per-node=auto") << "the ranks say what is wrong";
+  EXPECT_EQ(nproc({"--device", "cuda"}), "--nproc-per-node=auto");
+}
+
+TEST(TrainNodes, HelpIsTrains) { EXPECT_TRUE(launched({"mnist", "--nnodes", "2", "--help"}).empty()); }
 
 TEST(TrainNodes, WhatIsOfOneMachineIsRefused) {
   EXPECT_THAT(refused({"mnist", "--nnodes", "2", "--detach"}), HasSubstr("stays in the foreground"));

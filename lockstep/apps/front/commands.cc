@@ -50,7 +50,7 @@ void print(const std::string& text) {
 }
 
 int train(const Arguments& args) {
-  if (const auto line = apps::launch_of_train(args, worker_program)) return launch(*line);
+  if (const auto line = apps::launch_of_train(args, worker_program, usable_cores())) return launch(*line);
   train::TrainCommand command("lockstep", recipes::describe_recipes());
   const auto find_config = [](const train::TrainOptions& asked) {
     return launch::find_resumed_config(asked, launch::find_start(asked));

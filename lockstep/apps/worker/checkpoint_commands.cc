@@ -36,7 +36,8 @@ void tell_damage(const std::vector<FileCheck>& checks) {
   };
   const auto first = [&](FileCheck::State state) {
     for (const FileCheck& check : checks) {
-      if (check.state == state) return cat("; the first: ", shown(check.file), ": ", check.about);
+      const bool by_link = check.about.starts_with("leads to ") && check.about.ends_with(", which is damaged");
+      if (check.state == state && !by_link) return cat("; the first: ", shown(check.file), ": ", check.about);
     }
     return std::string();
   };

@@ -10,7 +10,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/base/text.h"
-#include "lockstep/comm/call.h"
 
 namespace lockstep::comm {
 namespace {
@@ -128,13 +127,22 @@ bool PeerStates::has_finished(int rank) const {
   return at != peers_.end() && at->second.heartbeat.finished;
 }
 
+bool PeerStates::is_here(int rank) const {
+  return board_ != nullptr && std::find(neighbours_.begin(), neighbours_.end(), rank) != neighbours_.end();
+}
+
+size_t PeerStates::local(int rank) const {
+  return static_cast<size_t>(table_.at(static_cast<size_t>(rank)).local_rank);
+}
+
 std::string PeerStates::fate_here(const std::vector<int>& ranks) const {
   for (const int rank : ranks) {
-    const auto at = std::find(neighbours_.begin(), neighbours_.end(), rank);
-    if (board_ == nullptr || rank == self_ || at == neighbours_.end()) continue;
-    const BoardRank& of = board_->ranks[static_cast<size_t>(at - neighbours_.begin())];
+    if (rank == self_ || !is_here(rank)) continue;
+    const BoardRank& of = board_->ranks[local(rank)];
+    // Of one that has finished, or goes on with its command's next program, others may know more: calls that differ.
+    if (of.worlds.load() != board_->ranks[local(self_)].worlds.load()) continue;
     const RankState state = of.state.load();
-    if (state == RankState::kFinished) return cat(called(rank), " has finished; ", kUnevenLoops);
+    if (state == RankState::kFinished) continue;
     if (state == RankState::kFailed) {
       const int code = of.exit_code.load();
       if (code == CommError::kExitCode || code == DesyncError::kExitCode) continue;  // others know more

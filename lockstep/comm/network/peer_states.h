@@ -64,6 +64,7 @@ class PeerStates {
   // What this node's board tells of the first of these ranks that has ended by a fault of its own: "rank 1 (pid 812)
   // died", "rank 1 failed: …"; "" if it tells of none. Any thread.
   std::string fate_here(const std::vector<int>& ranks) const;
+  bool is_here(int rank) const;  // on this node, which has a board; any thread
 
  private:
   struct Peer {
@@ -76,6 +77,7 @@ class PeerStates {
 
   // The ranks that a neighbour has reported as stopped.
   std::vector<int> stopped() const;
+  size_t local(int rank) const;
 
   RankTable table_;
   int self_;

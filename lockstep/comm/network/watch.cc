@@ -117,7 +117,8 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
   at->second.seconds = std::max(0.1, seconds_since(at->second.began_ns));
   if (!at->second.missing) at->second.missing = error.peers();
   // A rank of this node can't hide its end, which shows a moment after its connections' end.
-  if (error.cause() == MeshError::Cause::kBroken) {
+  const bool is_here = std::ranges::any_of(error.peers(), [&](int rank) { return state_->peers.is_here(rank); });
+  if (error.cause() == MeshError::Cause::kBroken && is_here) {
     constexpr std::chrono::milliseconds kMoment{50}, kLook{2};
     std::string fate;
     for (const Deadline moment(kMoment); !state_->verdict && !moment.passed();) {

@@ -14,7 +14,12 @@
 namespace lockstep::comm {
 
 Peers::Peers(Board* board, int self, int size, std::vector<int> world_ranks)
-    : board_(board), self_(self), world_ranks_(std::move(world_ranks)), pidfds_(static_cast<size_t>(size)) {
+    : board_(board),
+      self_(self),
+      world_ranks_(std::move(world_ranks)),
+      program_(this->self().worlds.load()),
+      pids_(static_cast<size_t>(size)),
+      pidfds_(static_cast<size_t>(size)) {
   for (int rank = static_cast<int>(world_ranks_.size()); rank < size; ++rank) world_ranks_.push_back(rank);
   this->self().pid.store(getpid());
   this->self().beat();
@@ -25,16 +30,18 @@ Peers::Peers(Board* board, int self, int size, std::vector<int> world_ranks)
 // Whether the peer's process has ended. Ranks that are threads of one process, as in tests, live as long as this one.
 bool Peers::gone(int rank) {
   const auto index = static_cast<size_t>(rank);
-  const pid_t pid = board_->ranks[index].pid.load();
+  const BoardRank& peer = board_->ranks[index];
+  const pid_t pid = peer.pid.load();
   if (pid == 0 || pid == getpid()) return false;
+  if (std::exchange(pids_[index], pid) != pid) pidfds_[index] = Descriptor();
   if (!pidfds_[index]) {
     pidfds_[index] = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!pidfds_[index] && errno != ESRCH) return false;
   }
   pollfd ended{pidfds_[index].get(), POLLIN, 0};
   if (pidfds_[index] && poll(&ended, 1, 0) != 1) return false;
-  pidfds_[index] = Descriptor();
-  return board_->ranks[index].pid.load() == pid;  // else: a program of the rank's command that has joined no world
+  // Else it was an earlier program of the rank's command.
+  return peer.worlds.load() >= program_ && peer.pid.load() == pid;
 }
 
 void Peers::check(std::span<const int> awaited, const std::string& at) {
@@ -46,7 +53,11 @@ void Peers::check(std::span<const int> awaited, const std::string& at) {
       throw CommError(called(rank), " failed: ", peer.error.get(), " (rank ", world_rank_of(self_), " was at ", at,
                       ")");
     }
-    if (state == RankState::kFinished) {
+    if (peer.worlds.load() > program_) {
+      throw CommError(called(rank), " has left this program, and its command goes on with the next, while rank ",
+                      world_rank_of(self_), " waits for it at ", at, "; ", kUnevenLoops);
+    }
+    if (state == RankState::kFinished && peer.worlds.load() == program_) {
       throw CommError(called(rank), " has finished while rank ", world_rank_of(self_), " waits for it at ", at, "; ",
                       kUnevenLoops);
     }

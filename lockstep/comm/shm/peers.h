@@ -44,7 +44,9 @@ class Peers {
   Board* board_;
   int self_;
   std::vector<int> world_ranks_;
-  std::vector<Descriptor> pidfds_;  // by local rank, opened at the first check
+  uint32_t program_;                // of this rank's command: the world's (BoardRank::worlds)
+  std::vector<int> pids_;           // by local rank, those that were seen last
+  std::vector<Descriptor> pidfds_;  // of them
 };
 
 }  // namespace lockstep::comm

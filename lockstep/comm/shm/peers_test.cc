@@ -71,14 +71,30 @@ TEST_F(PeersTest, AProgramThatHasJoinedNoWorldIsNoDeadPeer) {
   }
   BoardRank& rank = board_->ranks[1];
   rank.pid.store(child);
+  board_->ranks[0].worlds.store(1);
   Peers peers(board_, 0, 3);
   EXPECT_EQ(complaint(peers), "");
-  rank.finish(0);
   ASSERT_EQ(write(go[1], "x", 1), 1);
   waitpid(child, nullptr, 0);
+  EXPECT_EQ(complaint(peers), "") << "it was killed, and the command goes on";
+  rank.finish(0);
   EXPECT_EQ(complaint(peers), "");
+  rank.worlds.store(1);
+  rank.begin();
+  rank.pid.store(child);
+  EXPECT_THAT(complaint(peers), testing::HasSubstr("died while")) << "in this world";
+}
+
+TEST_F(PeersTest, ACommandThatGoesOnWithItsNextProgramHasLeft) {
+  BoardRank& rank = board_->ranks[1];
   rank.pid.store(getpid());
+  for (const int each : {0, 1}) board_->ranks[each].worlds.store(1);
+  rank.state.store(RankState::kRunning);
+  Peers peers(board_, 0, 3);
   EXPECT_EQ(complaint(peers), "");
+  rank.worlds.store(2);
+  rank.begin();
+  EXPECT_THAT(complaint(peers), testing::HasSubstr("has left this program, and its command goes on with the next"));
 }
 
 TEST_F(PeersTest, AStoppedPeerIsToldFromABusyOne) {

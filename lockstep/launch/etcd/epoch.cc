@@ -116,8 +116,7 @@ std::optional<std::vector<Node>> whole_nodes(const std::vector<Node>& all, int r
   return chosen;
 }
 
-// The eldest nodes that have `ranks` ranks together, the younger of them fewer than they could; nothing if they
-// haven't.
+// The eldest nodes that can have `ranks` ranks together, with fewer than they could; nothing if they can't.
 std::optional<std::vector<Node>> shortened_nodes(const std::vector<Node>& all, int ranks, const Numbers& numbers) {
   std::vector<Node> chosen;
   for (const Node& node : all) {
@@ -125,13 +124,15 @@ std::optional<std::vector<Node>> shortened_nodes(const std::vector<Node>& all, i
     if (ranks_on(chosen) < ranks || std::ssize(chosen) < numbers.least) chosen.push_back(node);
   }
   if (!numbers.take(static_cast<int>(chosen.size())) || std::ssize(chosen) > ranks) return std::nullopt;
-  int spare = ranks_on(chosen) - ranks;
-  if (spare < 0) return std::nullopt;
-  for (auto node = chosen.rbegin(); node != chosen.rend(); ++node) {
-    const int fewer = std::min(spare, node->nproc - 1);
-    node->nproc -= fewer;
-    spare -= fewer;
+  if (ranks_on(chosen) < ranks) return std::nullopt;
+  // As even as their numbers allow, the eldest first.
+  std::vector<int> own(chosen.size(), 0);
+  for (int given = 0; given < ranks;) {
+    for (size_t k = 0; k < chosen.size() && given < ranks; ++k) {
+      if (own[k] < chosen[k].nproc) ++own[k], ++given;
+    }
   }
+  for (size_t k = 0; k < chosen.size(); ++k) chosen[k].nproc = own[k];
   return chosen;
 }
 

@@ -27,7 +27,7 @@ struct Node {
 
 struct Epoch {
   int number = 0;           // from 1
-  std::string run;          // the id of the first epoch's eldest node: tells runs with one id of the user's apart
+  std::string run;          // the id of the first epoch's first node: tells runs with one id of the user's apart
   int restarts = 0;         // the epochs before it that have failed
   std::vector<Node> nodes;  // in the order of their ranks, as they were when it began, each with its ranks of the epoch
   bool ended = false;       // the run is over

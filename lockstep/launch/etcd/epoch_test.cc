@@ -165,11 +165,12 @@ TEST(Epoch, NodesMayHaveUnlikeNumbersOfRanks) {
   EXPECT_EQ(begun({8, 4}, limits), "1:8 ") << "not twelve";
   EXPECT_EQ(begun({4, 8}, limits), "2:8 ") << "whole nodes before parts of them";
   EXPECT_EQ(begun({4, 2, 4}, limits), "1:4 3:4 ") << "not the youngest alone may be left out";
-  EXPECT_EQ(begun({6, 6}, limits), "1:6 2:2 ");
+  EXPECT_EQ(begun({6, 6}, limits), "1:4 2:4 ");
+  EXPECT_EQ(begun({6, 3}, limits), "1:5 2:3 ");
   EXPECT_EQ(begun({3}, limits), "1:2 ");
   EXPECT_EQ(begun({1, 1, 1, 1, 16}, limits), "5:16 ");
   EXPECT_EQ(begun({3, 3}, {.least = 2, .most = 2, .lanes = 6}), "1:3 2:3 ");
-  EXPECT_EQ(begun({4, 4, 4}, {.least = 3, .most = 3, .lanes = 8}), "1:4 2:3 3:1 ");
+  EXPECT_EQ(begun({4, 4, 4}, {.least = 3, .most = 3, .lanes = 8}), "1:3 2:3 3:2 ");
   EXPECT_EQ(begun({2, 2, 2}, {.least = 3, .most = 3, .lanes = 2}), "1:2 2:2 3:2 ") << "whose ranks say what is wrong";
   EXPECT_EQ(begun({8, 4, 4}, {.least = 1, .most = 4}), "1:8 2:4 3:4 ") << "of unknown lanes";
 }

@@ -8,7 +8,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -38,6 +37,12 @@ struct Part {  // of a step, a lane's
   auto operator<=>(const Part&) const = default;
 };
 
+// The ranks of an attempt, and of how many there are lines here: other nodes may have theirs on disks of their own.
+struct Start {
+  int64_t ranks = 0, here = 0;
+  bool is_whole() const { return here >= ranks; }
+};
+
 // By attempt, then by lane.
 using StepParts = std::map<int64_t, std::map<int64_t, Part>>;
 
@@ -56,17 +61,23 @@ class Check {
   }
 
   std::string run() {
+    int64_t elsewhere = 0;  // steps of which other folders have lanes
     for (const auto& [step, parts] : steps_) check_repeated(step, parts);
     for (auto step = steps_.begin(); step != steps_.end(); ++step) {
       if (step->first != first() + std::distance(steps_.begin(), step)) {
         throw DataError("step ", first() + std::distance(steps_.begin(), step), " is missing");
       }
-      check_places(step->first, step->second.rbegin()->second);
+      const auto& [attempt, lanes] = *step->second.rbegin();
+      const auto start = starts_.find(attempt);
+      const bool is_whole = start == starts_.end() || start->second.is_whole();
+      check_places(step->first, lanes, is_whole);
+      elsewhere += is_whole ? 0 : 1;
     }
     const int64_t epochs = steps_.empty() ? 0 : (last() - 1) / shape_->steps() - (first() - 1) / shape_->steps() + 1;
-    return cat(steps_.size(), steps_.size() == 1 ? " step" : " steps", " of ", attempts_.size(),
-               attempts_.size() == 1 ? " attempt" : " attempts", ", in ", epochs, epochs == 1 ? " epoch" : " epochs",
-               " of ", shape_->used(), " samples, each used once");
+    return cat(steps_.size(), steps_.size() == 1 ? " step" : " steps", " of ", starts_.size(),
+               starts_.size() == 1 ? " attempt" : " attempts", ", in ", epochs, epochs == 1 ? " epoch" : " epochs",
+               " of ", shape_->used(), " samples, each used ",
+               elsewhere == 0 ? "once" : cat("at most once here; of ", elsewhere, " steps other nodes have lanes"));
   }
 
  private:
@@ -105,7 +116,9 @@ class Check {
     }
     if (shape_ && *shape_ != shape) throw DataError("its lines are of runs with other data, lanes or batches");
     shape_ = shape;
-    attempts_.insert(record.at("attempt").get<int64_t>());
+    Start& start = starts_[record.at("attempt").get<int64_t>()];
+    start.ranks = record.at("ranks");
+    ++start.here;
   }
 
   void add(const json& record) {
@@ -126,7 +139,7 @@ class Check {
   }
 
   // The step's lanes together have the places between the step before and the step after.
-  void check_places(int64_t step, const std::map<int64_t, Part>& lanes) const {
+  void check_places(int64_t step, const std::map<int64_t, Part>& lanes, bool is_whole) const {
     const int64_t begin = (step - 1) % shape_->steps() * shape_->global_batch();
     const int64_t end = std::min(begin + shape_->global_batch(), shape_->used());
     std::vector<Part> parts;
@@ -136,15 +149,15 @@ class Check {
     for (const Part& part : parts) {
       if (part.count == 0) continue;
       if (part.first < at) throw DataError("step ", step, ": sample ", part.first, " of the epoch is used twice");
-      if (part.first > at) break;
-      at += part.count;
+      if (part.first > at && is_whole) break;
+      at = part.first + part.count;
     }
-    const bool under_way = step == last() && at < end;
+    const bool under_way = !is_whole || (step == last() && at < end);
     if (at != end && !under_way) throw DataError("step ", step, ": sample ", at, " of the epoch is not used");
   }
 
   std::optional<Shape> shape_;
-  std::set<int64_t> attempts_;
+  std::map<int64_t, Start> starts_;  // by attempt
   std::map<int64_t, StepParts> steps_;
 };
 

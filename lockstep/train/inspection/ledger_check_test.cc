@@ -66,6 +66,17 @@ TEST_F(LedgerCheckTest, TheLastStepMayBeUnderWay) {
   EXPECT_THAT(found(), HasSubstr("2 steps"));
 }
 
+TEST_F(LedgerCheckTest, OtherNodesMayHaveTheirsElsewhere) {
+  begin(1, 0, 2);
+  note(1, 0, 1, 1, 2, 2);
+  note(1, 0, 2, 1, 6, 2);
+  EXPECT_EQ(
+      found(),
+      "2 steps of 1 attempt, in 1 epoch of 10 samples, each used at most once here; of 2 steps other nodes have lanes");
+  note(1, 0, 2, 0, 5, 2);
+  EXPECT_EQ(fault(), "step 2: sample 6 of the epoch is used twice");
+}
+
 TEST_F(LedgerCheckTest, AForkBeginsInTheMiddle) {
   begin(0, 0, 1);
   for (int s = 3; s <= 5; ++s) step(0, 0, s);
