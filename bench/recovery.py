@@ -7,14 +7,12 @@ import pathlib
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-from processes import LOCKSTEP, POLL, RANKS, ROOT, TIMEOUT, Failed, TooLong
+from processes import LOCKSTEP, POLL, RANKS, TIMEOUT, Failed, TooLong
 
-PEER = ROOT / "bench" / "peers" / "restarted_ddp.py"
-EVERY = 50  # steps between two snapshots of ours, and between two checkpoints of the peer's
+EVERY = 50  # steps between two snapshots
 LEAST = 60  # steps before the kill
 MEETING = 60  # seconds that ranks may take to meet again
 
@@ -22,12 +20,11 @@ MEETING = 60  # seconds that ranks may take to meet again
 class Run:
     """A training that writes a line of JSON with `time` (seconds since 1970) and `seconds` after each step."""
 
-    def __init__(self, command, steps, worker, environment=None):
+    def __init__(self, command, steps):
         self._steps = steps
-        self._worker = worker
         self._command = command
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-        self._launcher = subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
+        self._launcher = subprocess.Popen(command, start_new_session=True, **pipes)
 
     def __enter__(self):
         return self
@@ -52,7 +49,7 @@ class Run:
                 records.append(json.loads(line))
             except json.JSONDecodeError:  # it is being written
                 continue
-        return [record for record in records if record.get("kind", "train") == "train"]
+        return [record for record in records if record["kind"] == "train"]
 
     def workers(self):
         """The launcher's children that train."""
@@ -60,7 +57,7 @@ class Run:
         for task in pathlib.Path(f"/proc/{self._launcher.pid}/task").glob("*/children"):
             for pid in task.read_text().split():
                 try:
-                    if self._worker in pathlib.Path(f"/proc/{pid}/cmdline").read_text():
+                    if "lockstep-worker" in pathlib.Path(f"/proc/{pid}/cmdline").read_text():
                         found.append(int(pid))
                 except (FileNotFoundError, ProcessLookupError):
                     continue
@@ -105,23 +102,5 @@ def ours(recipe, *flags):
         command = [LOCKSTEP, "train", recipe, "--out", out, "--nproc", str(RANKS), "--threads", "1", "--quiet"]
         command += ["--epochs", "1000", "--eval-every", "1000epochs", "--save-every", "1000epochs"]
         command += ["--snapshot-every", str(EVERY), *flags]
-        with Run(command, out / "metrics.jsonl", "lockstep-worker") as run:
-            return seconds_after_a_kill(run)
-
-
-def peer(python, *flags):
-    """Now and then torchrun's restarted ranks fail, or wait for each other without end in init_process_group: no figure."""
-    for _ in range(3):
-        try:
-            return peer_once(python, *flags)
-        except Failed as error:
-            print(f"bench: torchrun did not go on: {error}; measured once more", file=sys.stderr)
-    raise Failed("torchrun did not go on after a kill, three times in a row")
-
-
-def peer_once(python, *flags):
-    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as folder:
-        command = [python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(RANKS)]
-        command += ["--max_restarts", "3", PEER, "--folder", folder, "--every", str(EVERY), *flags]
-        with Run(command, pathlib.Path(folder) / "steps.jsonl", PEER.name, {**os.environ, "OMP_NUM_THREADS": "1"}) as run:
+        with Run(command, out / "metrics.jsonl") as run:
             return seconds_after_a_kill(run)
