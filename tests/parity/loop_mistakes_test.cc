@@ -11,14 +11,10 @@
 
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/env.h"
-#include "lockstep/data/tensor_dataset.h"
-#include "lockstep/loop/make_loader.h"
-#include "lockstep/loop/state.h"
 #include "lockstep/optim/rules/make_optimizer.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/threads.h"
-#include "support/worlds.h"
+#include "loops.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -31,18 +27,11 @@ using testing_support::Ranks;
 
 Tensor loss_of(torch::nn::Linear& net) { return net->forward(at::ones({2, 4})).square().mean(); }
 
-StepPlan plan(const World& world, int64_t number, int lanes) {
-  StepPlan step{.number = number, .samples = lanes, .lanes = {}};
-  const auto own = world.own_lanes(lanes);
-  for (int lane = own.first; lane < own.last; ++lane) step.lanes.push_back({lane, 1});
-  return step;
-}
-
 RANK_PROGRAM(lost_graph) {
   const auto world = join_world(context);
   torch::nn::Linear net(4, 3);
   DistributedDataParallel ddp(net.ptr(), world);
-  ddp.run(plan(*world, 5, context.size), [&](size_t) {
+  ddp.run(plan_of_lanes(*world, 5, context.size), [&](size_t) {
     const Tensor loss = loss_of(net);
     return context.rank == 1 ? loss.detach() : loss;
   });
@@ -74,7 +63,7 @@ RANK_PROGRAM(forgotten_head) {
       const Tensor features = net->forward(input + points);
       return (joins ? head->forward(features) : features).square().mean();
     };
-    const StepPlan step = plan(*world, number, 4);
+    const StepPlan step = plan_of_lanes(*world, number, 4);
     if (wrapped) {
       DistributedDataParallel::run_together({&ddp, &*wrapped}, step, loss);
     } else {
@@ -98,93 +87,6 @@ TEST(LoopMistakes, ATrainedModuleThatIsNotWrappedIsNamed) {
   expect_ranks_pass("forgotten_head", 1);
 }
 
-// Two wrapped networks, one loss, one optimizer in mixed precision. argument: what makes it right, if anything.
-RANK_PROGRAM(left_out_network) {
-  const auto world = join_world(context);
-  at::manual_seed(1);
-  torch::nn::Linear net(4, 3), other(3, 3);
-  std::vector<Tensor> weights = net->parameters();
-  if (context.argument != "own optimizer") {
-    for (const Tensor& weight : other->parameters()) weights.push_back(weight);
-  }
-  if (context.argument == "frozen") {
-    for (const Tensor& weight : other->parameters()) weight.requires_grad_(false);
-  }
-  torch::optim::SGD optimizer(weights, 0.1);
-  amp::MixedPrecision mixed({net.get(), other.get()}, {optimizer}, {});
-  DistributedDataParallel first(net.ptr(), world), second(other.ptr(), world);
-  for (int64_t number = 0; number < 3; ++number) {
-    const auto loss = [&](size_t) { return other->forward(net->forward(at::ones({2, 4}))).square().mean(); };
-    const StepPlan step = plan(*world, number, 4);
-    const auto result = context.argument == "together"
-                            ? DistributedDataParallel::run_together({&first, &second}, step, loss, mixed)
-                            : first.run(step, loss, mixed);
-    mixed.step(optimizer, result);
-    mixed.zero_grad(optimizer);
-  }
-}
-TEST(LoopMistakes, ANetworkThatRunLeavesOutIsNotLeftAsItIsInSilence) {
-  for (const int ranks : {1, 2}) {
-    for (const auto& result : Ranks("left_out_network", ranks).wait()) {
-      EXPECT_EQ(result.exit_code, 2) << result.output;
-      EXPECT_THAT(result.output, HasSubstr("has weights of another wrapped network, which the loss reaches"));
-    }
-    for (const char* right : {"together", "own optimizer", "frozen"}) {
-      expect_ranks_pass("left_out_network", ranks, right);
-    }
-  }
-}
-
-// argument: what rank 1 has otherwise.
-RANK_PROGRAM(other_loader) {
-  const auto world = join_world(context);
-  const bool other = context.rank == 1;
-  at::manual_seed(1);
-  torch::nn::Linear net(4, 3);
-  DistributedDataParallel ddp(net.ptr(), world);
-  const int64_t samples = other && context.argument == "data" ? 21 : 20;
-  const auto data = std::make_shared<data::TensorDataset>(at::rand({samples, 4}), at::zeros({samples}, at::kLong));
-  const uint64_t seed = other && context.argument == "seed" ? 8 : 7;
-  data::Loader loader = loop::make_loader(*world, data, {.lanes = 2, .batch_size = 3, .seed = seed});
-  if (other && context.argument == "place") loader.next();
-  for (int64_t number = 0; number < 3; ++number) {
-    ddp.run(number, loader.next(), [&](const auto& lane) { return net->forward(lane.data()).square().mean(); });
-    net->zero_grad();
-  }
-}
-TEST(LoopMistakes, LoadersThatGoOtherWaysAreSeen) {
-  for (const char* what : {"seed", "place"}) {
-    for (const auto& result : Ranks("other_loader", 2, what).wait()) {
-      EXPECT_EQ(result.exit_code, 2) << what << result.output;
-      EXPECT_THAT(result.output,
-                  HasSubstr("its loader and those of other ranks go through data of another size, in another order"));
-    }
-  }
-  for (const auto& result : Ranks("other_loader", 2, "data").wait()) EXPECT_NE(result.exit_code, 0) << result.output;
-  expect_ranks_pass("other_loader", 2, "none");
-}
-
-// Rank 1 changes one element that no step looks at. argument: what the network was wrapped with.
-RANK_PROGRAM(other_weights) {
-  const auto world = join_world(context);
-  at::manual_seed(1);
-  torch::nn::Linear net(4, 3);
-  DistributedDataParallel ddp(net.ptr(), world, {.broadcast_state = context.argument != "own weights"});
-  if (context.argument != "by hand") ddp.run(plan(*world, 0, 4), [&](size_t) { return loss_of(net); });
-  const at::NoGradGuard no_grad;
-  if (context.rank == 1) net->weight[0][1] += 1;
-  int64_t step = 3;
-  loop::State state(*world, step, {{"model", ddp}});
-  state.value();
-}
-TEST(LoopMistakes, WeightsThatDifferAreNotSaved) {
-  for (const auto& result : Ranks("other_weights", 2).wait()) {
-    EXPECT_EQ(result.exit_code, 2) << result.output;
-    EXPECT_THAT(result.output, HasSubstr("step 3: the weights of model on rank 1 differ from rank 0's"));
-  }
-  for (const char* right : {"own weights", "by hand"}) expect_ranks_pass("other_weights", 2, right);
-}
-
 // A second loss in some steps, which has a weight of its own that is learnt: two runs of one number.
 RANK_PROGRAM(forgotten_weight) {
   const auto world = join_world(context);
@@ -195,8 +97,8 @@ RANK_PROGRAM(forgotten_weight) {
   torch::optim::SGD sgd({weight}, 0.1);
   for (int64_t number = 0; number < 3; ++number) {
     net->zero_grad();
-    ddp.run(plan(*world, number, 4), [&](size_t) { return loss_of(net) * weight.sum(); });
-    ddp.run(plan(*world, number, 4), [&](size_t) { return loss_of(net); });
+    ddp.run(plan_of_lanes(*world, number, 4), [&](size_t) { return loss_of(net) * weight.sum(); });
+    ddp.run(plan_of_lanes(*world, number, 4), [&](size_t) { return loss_of(net); });
     sgd.step();
   }
 }
@@ -221,7 +123,7 @@ RANK_PROGRAM(scaled_weight) {
   torch::optim::SGD own({weight}, 0.1);
   for (int64_t number = 0; number < 3; ++number) {
     const auto result = ddp.run(
-        plan(*world, number, 4), [&](size_t) { return loss_of(net).to(at::kFloat) * weight.sum(); }, mixed);
+        plan_of_lanes(*world, number, 4), [&](size_t) { return loss_of(net).to(at::kFloat) * weight.sum(); }, mixed);
     mixed.step(sgd, result);
     mixed.zero_grad(sgd);
     own.step();
@@ -282,13 +184,13 @@ RANK_PROGRAM(two_losses) {
   const auto loss = [&](size_t) { return loss_of(net).to(at::kFloat); };
   for (int64_t number = 0; number < 3; ++number) {  // one after the other is right
     for (const int loss_id : {0, 1}) {
-      const auto result = ddp.run(plan(*world, number, 2), loss, mixed, loss_id);
+      const auto result = ddp.run(plan_of_lanes(*world, number, 2), loss, mixed, loss_id);
       mixed.step(sgd, result, {}, loss_id);
       mixed.zero_grad(sgd);
     }
   }
-  ddp.run(plan(*world, 3, 2), loss, mixed, 0);
-  ddp.run(plan(*world, 3, 2), loss, mixed, 1);
+  ddp.run(plan_of_lanes(*world, 3, 2), loss, mixed, 0);
+  ddp.run(plan_of_lanes(*world, 3, 2), loss, mixed, 1);
 }
 // A result that is given as another loss's, whose scale it would change. argument: "step" or "unscale".
 RANK_PROGRAM(another_losses_result) {
@@ -298,7 +200,7 @@ RANK_PROGRAM(another_losses_result) {
   amp::MixedPrecision mixed({net.get()}, {sgd}, {.dtype = at::kHalf, .num_losses = 2});
   DistributedDataParallel ddp(net.ptr(), world);
   const auto result = ddp.run(
-      plan(*world, 0, 2), [&](size_t) { return loss_of(net).to(at::kFloat); }, mixed, /*loss_id=*/1);
+      plan_of_lanes(*world, 0, 2), [&](size_t) { return loss_of(net).to(at::kFloat); }, mixed, /*loss_id=*/1);
   if (context.argument == "unscale") mixed.unscale(sgd, result);
   mixed.step(sgd, result);
 }
@@ -321,7 +223,7 @@ RANK_PROGRAM(two_losses_without_zero_grad) {
   for (int64_t number = 0; number < 6; ++number) {
     const int loss_id = static_cast<int>(number % 2);
     const auto result = ddp.run(
-        plan(*world, number, 2), [&](size_t) { return loss_of(net).to(at::kFloat); }, mixed, loss_id);
+        plan_of_lanes(*world, number, 2), [&](size_t) { return loss_of(net).to(at::kFloat); }, mixed, loss_id);
     EXPECT_FALSE(mixed.step(*sgd, result, {}, loss_id).skipped);
   }
 }
@@ -347,7 +249,7 @@ RANK_PROGRAM(moved_weights) {
   ShardedOptimizer optimizer(optim::make_optimizer("sgd", net->parameters(), {{"lr", 0.1}}), world->communicator());
   const auto step = [&](int64_t number) {
     net->zero_grad();
-    ddp.run(plan(*world, number, 2), [&](size_t) { return loss_of(net); });
+    ddp.run(plan_of_lanes(*world, number, 2), [&](size_t) { return loss_of(net); });
     optimizer.update({});
   };
   step(0);
@@ -388,7 +290,7 @@ RANK_PROGRAM(loaded_on_one) {
   DistributedDataParallel ddp(net.ptr(), world);
   const auto step = [&](int64_t number) {
     net->zero_grad();
-    ddp.run(plan(*world, number, context.size), [&](size_t) { return loss_of(net); });
+    ddp.run(plan_of_lanes(*world, number, context.size), [&](size_t) { return loss_of(net); });
   };
   step(0);
   if (context.rank == 0) net->weight.data().mul_(0.5);
@@ -410,7 +312,7 @@ RANK_PROGRAM(weights_of_their_own) {
   at::manual_seed(static_cast<uint64_t>(context.rank));
   torch::nn::Linear net(4, 3);
   DistributedDataParallel ddp(net.ptr(), world, {.broadcast_state = false});
-  ddp.run(plan(*world, 0, context.size), [&](size_t) { return loss_of(net); });
+  ddp.run(plan_of_lanes(*world, 0, context.size), [&](size_t) { return loss_of(net); });
 }
 TEST(LoopMistakes, WeightsMayDifferThatWereNeverShared) { expect_ranks_pass("weights_of_their_own", 2); }
 
@@ -422,7 +324,7 @@ RANK_PROGRAM(one_number) {
   DistributedDataParallel ddp(net.ptr(), world);
   std::vector<Tensor> drawn;
   for (int update = 0; update < 3; ++update) {
-    ddp.run(plan(*world, 0, 4), [&](size_t i) {
+    ddp.run(plan_of_lanes(*world, 0, 4), [&](size_t i) {
       if (i == 0) drawn.push_back(at::rand({8}));
       return loss_of(net);
     });
@@ -445,7 +347,7 @@ RANK_PROGRAM(threads_by_lanes) {
   if (context.argument == "back") at::set_num_threads(at_start);
   DistributedDataParallel ddp(net.ptr(), world, {.keep_threads = context.argument == "kept"});
   const int before = at::get_num_threads();
-  ddp.run(plan(*world, 0, 4), [&](size_t) { return loss_of(net); });
+  ddp.run(plan_of_lanes(*world, 0, 4), [&](size_t) { return loss_of(net); });
   const int by_lanes = std::max(1, usable_cores() / 4);
   EXPECT_EQ(at::get_num_threads(), context.argument == "lanes" ? by_lanes : before);
 }

@@ -56,6 +56,14 @@ inline StepPlan one_lane_each(const World& world, int64_t number = 0) {
   return {.number = number, .samples = world.size(), .lanes = {{world.rank(), 1}}};
 }
 
+// A step of so many lanes, of one sample each.
+inline StepPlan plan_of_lanes(const World& world, int64_t number, int lanes) {
+  StepPlan step{.number = number, .samples = lanes, .lanes = {}};
+  const auto own = world.own_lanes(lanes);
+  for (int lane = own.first; lane < own.last; ++lane) step.lanes.push_back({lane, 1});
+  return step;
+}
+
 // Whether all ranks hold the same bits. A collective.
 inline bool same_on_all_ranks(const at::Tensor& tensor, const World& world) {
   const at::Tensor rows = world.communicator().all_gather(tensor.detach().contiguous());

@@ -1,7 +1,6 @@
 #include "lockstep/apps/commands/launch_nodes.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "lockstep/apps/commands/launch_values.h"
 #include "lockstep/base/error.h"
@@ -12,13 +11,6 @@ namespace lockstep::apps {
 namespace {
 
 constexpr int kTorchPort = 29500, kC10dPort = 29400, kPaddlePort = 6070;
-
-std::optional<int> whole(const std::optional<std::string>& text) {
-  int value = 0;
-  if (!text) return std::nullopt;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  return error == std::errc() && end == text->data() + text->size() ? std::optional(value) : std::nullopt;
-}
 
 // What a cluster's manager says of this node's number, where it has started one launcher a node.
 std::optional<int> number_by_manager(const LaunchCommand::Lookup& variables, int nodes) {
@@ -80,14 +72,7 @@ std::vector<std::string> etcd_endpoints(const LaunchOptions& options) {
 // What lockstep-worker is told by --lanes; 0: nothing, or it is another program.
 int lanes_of(const std::vector<std::string>& program) {
   if (program.empty() || !("/" + program[0]).ends_with("/lockstep-worker")) return 0;
-  for (size_t i = 0; i < program.size(); ++i) {
-    const std::string flag = "--lanes";
-    const bool own_word = program[i] == flag && i + 1 < program.size();
-    if (!own_word && !program[i].starts_with(flag + "=")) continue;
-    const std::string text = own_word ? program[i + 1] : program[i].substr(flag.size() + 1);
-    return std::max(0, whole(text).value_or(0));
-  }
-  return 0;
+  return std::max(0, whole(value_in(program, "--lanes")).value_or(0));
 }
 
 void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& endpoints, LaunchPlan& plan) {

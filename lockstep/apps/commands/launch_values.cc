@@ -1,6 +1,7 @@
 #include "lockstep/apps/commands/launch_values.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 #include <string_view>
@@ -114,6 +115,21 @@ NodeRange read_nodes(const std::string& text) {
   const int least = std::stoi(bounds.front()), most = std::stoi(bounds.back());
   if (least > most) throw ConfigError("--nnodes ", text, ": MIN is above MAX; type --nnodes ", most, ':', least);
   return {least, most};
+}
+
+std::optional<int> whole(const std::optional<std::string>& text) {
+  int value = 0;
+  if (!text) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  return error == std::errc() && end == text->data() + text->size() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::string> value_in(const std::vector<std::string>& words, const std::string& option) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == option && i + 1 < words.size()) return words[i + 1];
+    if (words[i].starts_with(option + "=")) return words[i].substr(option.size() + 1);
+  }
+  return std::nullopt;
 }
 
 HostPort read_endpoint(const std::string& flag, const std::string& text, int port_if_none) {

@@ -26,6 +26,11 @@ struct NodeRange {
 };
 NodeRange read_nodes(const std::string& text);
 
+// The whole number that a text is; nothing for another one, and for none.
+std::optional<int> whole(const std::optional<std::string>& text);
+// The value of an option, "--lanes", in a program's words; nothing if it is not there.
+std::optional<std::string> value_in(const std::vector<std::string>& words, const std::string& option);
+
 struct HostPort {
   std::string host;
   int port = 0;  // 0: a free one

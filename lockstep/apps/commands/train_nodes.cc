@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
-#include "lockstep/base/board.h"
+#include "lockstep/apps/commands/launch_values.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/lanes_fit.h"
+#include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::apps {
 namespace {
@@ -42,20 +41,6 @@ std::optional<std::string> take(Words& words, std::string_view name) {
   return value;
 }
 
-// 0 for what is none.
-int number(const std::optional<std::string>& text) {
-  int value = 0;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), value);
-  return text && text->find(':') == std::string::npos ? value : 0;
-}
-
-// The ranks of each of so many nodes: as many as the cores, where the lanes can be divided by those of all nodes.
-std::string fitting_text(int lanes, int nodes, int cores) {
-  int nproc = std::min(cores, kMaxLocalRanks);
-  while (lanes > 0 && nproc > 0 && !lanes_fit(lanes, nproc * nodes)) --nproc;
-  return nproc > 0 ? cat(nproc) : "auto";
-}
-
 bool has(const Words& words, std::string_view name) {
   return std::any_of(words.begin(), words.end(), [&](const auto& word) { return name_of(word) == name; });
 }
@@ -77,16 +62,18 @@ std::optional<std::vector<std::string>> launch_of_train(const std::vector<std::s
   const bool at_etcd = std::any_of(line.begin(), line.end(), [](const std::string& flag) {
     return flag == "--rdzv-backend=etcd" || flag == "--rdzv-backend=etcd-v2";
   });
-  Words copy = rest, flags = line;
-  const int lanes = number(take(copy, "lanes"));
+  const int lanes = whole(value_in(rest, "--lanes")).value_or(0);
   if (at_etcd && lanes == 0) {
     throw ConfigError(
         "--rdzv-backend etcd: the number of ranks may change, and --lanes says how many lanes they share; ",
         "add it, as in --lanes 16 (a --config, or the run that is resumed, is not read here)");
   }
-  const bool on_gpus = take(copy, "device").value_or("cpu") != "cpu";
-  const int nodes = std::max(1, number(take(flags, "nnodes")));
-  const std::string nproc = take(rest, "nproc").value_or(on_gpus ? "auto" : fitting_text(lanes, nodes, cores));
+  // Where a file says more, the ranks' lanes and device are not known here.
+  const bool is_known =
+      value_in(rest, "--device").value_or("cpu") == "cpu" && !has(rest, "resume") && !has(rest, "config");
+  const int nodes = std::max(1, whole(value_in(line, "--nnodes")).value_or(1));
+  const int fitting = is_known ? parallel::fitting_nproc(cores, lanes, nodes) : 0;
+  const std::string nproc = take(rest, "nproc").value_or(fitting > 0 ? cat(fitting) : "auto");
   if (nproc.find(':') != std::string::npos) {
     throw ConfigError("--nproc ", nproc, ": expected a number or auto on several nodes");
   }

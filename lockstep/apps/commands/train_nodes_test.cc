@@ -57,6 +57,7 @@ TEST(TrainNodes, ANodeHasAsManyRanksAsCoresAndLanesAllow) {
   EXPECT_EQ(nproc({"--lanes=12"}), "--nproc-per-node=6");
   EXPECT_EQ(nproc({"--lanes", "3"}), "--nproc-per-node=auto") << "the ranks say what is wrong";
   EXPECT_EQ(nproc({"--device", "cuda"}), "--nproc-per-node=auto");
+  EXPECT_EQ(nproc({"--config=run.toml"}), "--nproc-per-node=auto") << "which may say the device";
 }
 
 TEST(TrainNodes, HelpIsTrains) { EXPECT_TRUE(launched({"mnist", "--nnodes", "2", "--help"}).empty()); }

@@ -1,6 +1,8 @@
 // verify and diff.
 #include "lockstep/apps/commands/checkpoint_commands.h"
 
+#include <filesystem>
+
 #include "commands.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
@@ -27,6 +29,8 @@ std::string newest_in(const std::string& path) {
   return file;
 }
 
+bool is_link(const FileCheck& check) { return std::filesystem::is_symlink(check.file); }
+
 // Throws what a script needs to know beside the lines.
 void tell_damage(const std::vector<FileCheck>& checks) {
   const size_t damaged = train::count(checks, FileCheck::State::kDamaged);
@@ -35,11 +39,12 @@ void tell_damage(const std::vector<FileCheck>& checks) {
     return cat(number, " of ", checks.size(), checks.size() == 1 ? " file" : " files");
   };
   const auto first = [&](FileCheck::State state) {
+    const FileCheck* found = nullptr;  // a file before a link, which may lead to it
     for (const FileCheck& check : checks) {
-      const bool by_link = check.about.starts_with("leads to ") && check.about.ends_with(", which is damaged");
-      if (check.state == state && !by_link) return cat("; the first: ", shown(check.file), ": ", check.about);
+      if (check.state != state || (found != nullptr && !is_link(*found))) continue;
+      if (found == nullptr || !is_link(check)) found = &check;
     }
-    return std::string();
+    return cat("; the first: ", shown(found->file), ": ", found->about);
   };
   if (damaged > 0)
     throw DataError(of_all(damaged), damaged == 1 ? " is" : " are", " damaged", first(FileCheck::State::kDamaged));

@@ -22,9 +22,9 @@ void check_lanes(int nproc, int lanes) {
                     " ranks --lanes ", nproc, ", ", 2 * nproc, " or ", 4 * nproc);
 }
 
-int fitting_nproc(int cores, int lanes) {
+int fitting_nproc(int cores, int lanes, int nodes) {
   int nproc = std::clamp(cores, 1, kMaxLocalRanks);
-  while (lanes != 0 && !lanes_fit(lanes, nproc)) --nproc;
+  while (lanes != 0 && nproc > 0 && !lanes_fit(lanes, nproc * nodes)) --nproc;
   return nproc;
 }
 

@@ -9,7 +9,8 @@ namespace lockstep::parallel {
 void check_lanes(int nproc, int lanes);
 
 // Returns the largest number of ranks up to `cores` (and the board's 64) that check_lanes accepts.
-int fitting_nproc(int cores, int lanes);
+// The same on each of several nodes; 0 if the lanes can't be divided by the ranks of so many.
+int fitting_nproc(int cores, int lanes, int nodes = 1);
 
 // Returns the intra-op threads of a rank: cores ÷ lanes, at least 1. It divides by lanes and not by ranks, so that a
 // run on another number of ranks computes with the same number of threads, hence the same bits.

@@ -36,6 +36,8 @@ TEST(World, AutoTakesTheMostRanksThatFit) {
   EXPECT_EQ(fitting_nproc(5, 6), 3);
   EXPECT_EQ(fitting_nproc(2, 7), 1);
   EXPECT_EQ(fitting_nproc(1000, 0), 64);
+  EXPECT_EQ(fitting_nproc(6, 4, /*nodes=*/2), 2);
+  EXPECT_EQ(fitting_nproc(6, 3, /*nodes=*/2), 0);
 }
 
 TEST(World, ThreadsFollowLanesNotRanks) {
