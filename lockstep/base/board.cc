@@ -1,10 +1,13 @@
 #include "lockstep/base/board.h"
 
+#include <unistd.h>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep {
 
 void BoardRank::begin() {
+  pid.store(getpid());
   state.store(RankState::kStarting);
   ended.store(0);
   saving.store(0);
@@ -17,6 +20,7 @@ void BoardRank::begin() {
   error.set("");
   overflow.set("");
   remedy.set("");
+  worlds.fetch_add(1);
 }
 
 Board* Board::create(void* memory, int local_ranks) {

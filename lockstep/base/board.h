@@ -22,9 +22,9 @@ template <size_t Bytes>
 class BoardText {
  public:
   void set(std::string_view text) {
+    if (text.size() >= Bytes) return set(cut(text));
     const uint32_t version = version_.load(std::memory_order_relaxed) + 1;
     Place& place = places_[version % 2];
-    if (text.size() >= Bytes) return set(cut(text));
     // A reader that meets a letter of this line in its place sees the change to the line before it as well.
     for (size_t i = 0; i < Bytes; ++i) place[i].store(i < text.size() ? text[i] : '\0', std::memory_order_release);
     place[Bytes - 1].store('\0', std::memory_order_release);
@@ -62,9 +62,10 @@ enum class RankState : uint32_t { kStarting = 0, kRunning = 1, kFailed = 2, kFin
 struct BoardRank {
   std::atomic<int32_t> pid;
   std::atomic<RankState> state;
-  std::atomic<int32_t> exit_code;  // where `ended` is not 0
-  std::atomic<uint32_t> ended;     // not 0: the last program has said how it ended, in a world or without one
-  std::atomic<uint32_t> saving;    // not 0 while the rank writes a checkpoint (SavingOnBoard)
+  std::atomic<int32_t> exit_code;       // where `ended` is not 0
+  std::atomic<uint32_t> ended;          // not 0: the last program has said how it ended, in a world or without one
+  std::atomic<uint32_t> command_ended;  // not 0: the launcher has seen the end of the rank's command
+  std::atomic<uint32_t> saving;         // not 0 while the rank writes a checkpoint (SavingOnBoard)
   // Of the programs that the rank's command has run, one after the other: how many have begun to join a world of
   // several ranks, and whether one of them has counted its calls in the node's memory.
   std::atomic<uint32_t> worlds, counted_calls;
@@ -85,9 +86,15 @@ struct BoardRank {
   BoardText<128> overflow;  // the last step that the loss scaler skipped: "step 12: conv1.weight"
   BoardText<64> remedy;     // with kFailed: options with which the run can go on: "--skip-bad 4"
 
-  // Forgets what an earlier program of the rank's command has published. Ranks that are in that one's world yet see by
-  // `worlds` that this one has left it: raise that first.
+  // Makes the entry that of the program which calls it: forgets what an earlier one of the rank's command has
+  // published, and counts it in `worlds`, by which ranks in that one's world see that it is left.
   void begin();
+  // The rank's state as far as it concerns this one of its command's programs: kStarting as long as that has not begun.
+  RankState state_in(uint32_t program) const {
+    const bool is_last = command_ended.load() != 0;
+    const bool has_begun = worlds.load() >= program;  // before the state, which may be an earlier one's
+    return is_last || has_begun ? state.load(std::memory_order_acquire) : RankState::kStarting;
+  }
   // Publishes that the rank has made progress just now: who waits for it goes on waiting.
   void beat() { beat_ns.store(monotonic_ns(), std::memory_order_relaxed); }
   // Publishes progress at `at_ns`, unless there is later progress already. A rank that waits has made the progress of

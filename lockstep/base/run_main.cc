@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <exception>
 #include <optional>
 #include <string>
@@ -15,6 +16,8 @@
 
 namespace lockstep {
 namespace {
+
+std::atomic<BoardRank*> g_world_entry = nullptr;
 
 // This rank's entry on our launcher's board, where the launcher reads why the rank ended. There is none under another
 // launcher.
@@ -41,12 +44,15 @@ int fail(const std::optional<OwnEntry>& entry, int code, const std::string& text
   if (entry && entry->self() != nullptr) {
     entry->self()->fail(code, line);
   } else {
+    if (BoardRank* const shared = g_world_entry.load()) shared->fail(code, line);
     write_all(STDERR_FILENO, "error: " + line + '\n');
   }
   return code;
 }
 
 }  // namespace
+
+void publish_errors_on(BoardRank* entry) { g_world_entry.store(entry); }
 
 int run_main(const std::function<int()>& body) {
   std::optional<OwnEntry> entry;

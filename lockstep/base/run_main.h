@@ -7,6 +7,8 @@
 
 namespace lockstep {
 
+struct BoardRank;
+
 //   int main(int argc, char** argv) {
 //     return lockstep::run_main([&] { … return 0; });
 //   }
@@ -18,5 +20,9 @@ int run_main(const std::function<int()>& body);
 // Reports an error as run_main does and ends the process at once with its exit code, without destructors: for a thread
 // on which nobody can catch. Any thread.
 [[noreturn]] void end_process(const Error& error) noexcept;
+
+// Under another launcher the errors of run_main and end_process go to this entry, too, from which the other ranks of
+// the node learn why this one has ended. World sets its own. `entry` lives as long as the process. Any thread.
+void publish_errors_on(BoardRank* entry);
 
 }  // namespace lockstep

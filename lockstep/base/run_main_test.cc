@@ -54,6 +54,20 @@ TEST(RunMain, UnderOurLauncherTheLineGoesToTheBoard) {
   unsetenv("LOCAL_RANK");
 }
 
+TEST(RunMain, UnderAnotherLauncherTheRanksOfTheWorldLearnTheError) {
+  const NodeMemory memory = NodeMemory::create(2);
+  const Mapping mapping(memory.board.get());
+  BoardRank& self = Board::attach(mapping.data())->ranks[1];
+  publish_errors_on(&self);
+  CaptureStderr();
+  EXPECT_EQ(run_main([]() -> int { throw DataError("a.gz: damaged"); }), 65);
+  publish_errors_on(nullptr);
+  EXPECT_EQ(GetCapturedStderr(), "error: a.gz: damaged\n");
+  EXPECT_EQ(self.state.load(), RankState::kFailed);
+  EXPECT_EQ(self.exit_code.load(), 65);
+  EXPECT_EQ(self.error.get(), "a.gz: damaged");
+}
+
 TEST(EndProcessDeathTest, ReportsTheErrorAndEndsWithItsCode) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(end_process(CommError("rank 0 is gone")), testing::ExitedWithCode(69), "^error: rank 0 is gone\n$");

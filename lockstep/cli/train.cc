@@ -30,19 +30,12 @@ namespace {
 
 // A signal handler can reach nothing but these.
 StopRequest g_stop;
-std::atomic<bool> g_joining = false;  // this rank waits for others, and has nothing that it could save
+std::atomic<bool> g_joined = false;  // until then this rank waits for others, and has nothing that it could save
 
 void on_signal(int number) {
   const bool is_request = number != SIGUSR1;  // which only says that the time is short
   const bool once_more = g_stop.take(number) == StopRequest::Meaning::kOnceMore;
-  if (once_more || (is_request && g_joining.load())) _exit(128 + number);
-}
-
-std::shared_ptr<World> join(const InitOptions& options) {
-  g_joining.store(true);
-  auto world = init(options);
-  g_joining.store(false);
-  return world;
+  if (once_more || (is_request && !g_joined.load())) _exit(128 + number);
 }
 
 // Our launcher keeps signals from its workers and asks through the board; elsewhere they come here. A reader of the
@@ -142,7 +135,8 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   const train::TrainOptions& options = command.options();
   if (starts) return launch::start_training(program.of_ranks, command);
   watch_signals();
-  const auto world = join(line.world());
+  const auto world = init(line.world());
+  g_joined.store(true);
   const Logger log = Logger::from_environment(cat("rank ", world->rank()));
   open_device(options.device, train::node_ranks(*world, options.may_share_gpus()), log, options.quiet);
   const auto told_to_stop = [&] { return g_stop.asked() || world->board().stop_requested.load() != 0; };

@@ -107,13 +107,14 @@ ExitStatus status_of(const BoardRank& said, const ExitStatus& status) {
 
 bool note_end(BoardRank& said, const ExitStatus& status) {
   said.saving.store(0);
-  if (status.ok() || status.exit_code() == kExitStoppedOnRequest) {
+  const bool failed = !status.ok() && status.exit_code() != kExitStoppedOnRequest;
+  if (said.state.load() != RankState::kFailed) {
+    if (failed) said.fail(status.exit_code(), status.text());
     // The peers must not wait for a rank that has finished.
-    if (said.state.load() != RankState::kFailed) said.state.store(RankState::kFinished);
-    return false;
+    if (!failed) said.state.store(RankState::kFinished);
   }
-  if (said.state.load() != RankState::kFailed) said.fail(status.exit_code(), status.text());
-  return true;
+  said.command_ended.store(1);
+  return failed;
 }
 
 RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status) {

@@ -45,6 +45,13 @@ Sums agree_on_names(comm::Communicator& comm, const std::optional<Sums>& own) {
   return sums;
 }
 
+// Those of inference tensors, which have none, are 0.
+std::vector<int64_t> versions_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<int64_t> versions;
+  for (const at::Tensor& each : tensors) versions.push_back(each.is_inference() ? 0 : each._version());
+  return versions;
+}
+
 }  // namespace
 
 double Measured::sum(const std::string& name) const {
@@ -77,10 +84,11 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
     for (const auto& [name, sum] : sums) values.push_back(sum);
     return values;
   };
-  const uint64_t buffers = parallel::training_buffers_version(world);
+  std::vector<at::Tensor> buffers;
+  if (!options.in_training_mode) buffers = parallel::training_buffers(world);
+  const std::vector<int64_t> before = versions_of(buffers);
   const auto total = batch_sums(world.communicator(), data, options.chunk, workers, measure, options.skipped.get());
-  const bool kept = options.in_training_mode || parallel::training_buffers_version(world) == buffers;
-  if (!comm::holds_on_all(world.communicator(), kept)) {
+  if (!comm::holds_on_all(world.communicator(), versions_of(buffers) == before)) {
     throw ConfigError(
         "an evaluation has changed the buffers of a network in training mode, as BatchNorm's, on each rank by its own "
         "batches; call the network's eval() before, or evaluate(ddp, …), which does (EvaluateOptions::in_training_mode "

@@ -134,6 +134,17 @@ TEST(Evaluate, ANetworkThatTrainsMeanwhileIsRefused) {
   EXPECT_THAT(refusal(measured), HasSubstr("an evaluation has changed the buffers of a network in training mode"));
   norm->eval();
   EXPECT_EQ(measured().samples, 10);
+  norm->train();
+  const auto in_eval_mode = [&](const data::Batch& batch) -> Sums {
+    norm->eval();
+    return {{"sum", norm->forward(batch.data()).sum().item<double>()}};
+  };
+  EXPECT_EQ(evaluate(*world, Numbers(10), in_eval_mode).samples, 10) << "the function sets the mode";
+  norm->train();
+  const auto sums = [&](const data::Batch& batch) -> Sums {
+    return {{"sum", norm->forward(batch.data()).sum().item<double>()}};
+  };
+  EXPECT_EQ(evaluate(*world, Numbers(10), sums, {.in_training_mode = true}).samples, 10);
 }
 
 TEST(Evaluate, RefusesWhatHasNoMean) {

@@ -108,18 +108,16 @@ void WrappedNetwork::add_reached(std::unordered_set<const c10::TensorImpl*>& rea
   }
 }
 
-uint64_t training_buffers_version(const World& world) {
-  uint64_t sum = 0;
+std::vector<at::Tensor> training_buffers(const World& world) {
+  std::vector<at::Tensor> all;
   for (const WrappedNetwork* each : registered()) {
     if (!each->is_of(world)) continue;
     for (const auto& module : each->module().modules()) {
       if (!module->is_training()) continue;
-      for (const at::Tensor& buffer : module->buffers(/*recurse=*/false)) {
-        if (!buffer.is_inference()) sum += static_cast<uint64_t>(buffer._version());
-      }
+      for (const at::Tensor& buffer : module->buffers(/*recurse=*/false)) all.push_back(buffer);
     }
   }
-  return sum;
+  return all;
 }
 
 bool is_wrapped(const at::Tensor& parameter) {

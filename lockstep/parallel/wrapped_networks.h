@@ -80,9 +80,9 @@ class WrappedNetwork {
   bool in_step_ = false, in_function_ = false, unfolded_ = false;
 };
 
-// The versions of the buffers of all wrapped networks of a world that are in training mode, added up: a BatchNorm there
-// gives its own new ones.
-uint64_t training_buffers_version(const World& world);
+// The buffers of all wrapped networks of a world, of the layers that are in training mode: a BatchNorm there writes to
+// its own.
+std::vector<at::Tensor> training_buffers(const World& world);
 
 // Whether it is a trained parameter of a wrapped network of any world.
 bool is_wrapped(const at::Tensor& parameter);

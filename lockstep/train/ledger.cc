@@ -20,22 +20,37 @@
 namespace lockstep::train {
 namespace {
 
-// The number of starts that a file has lines of, and whether a killed writer has left half a line at its end.
-struct Found {
-  int64_t starts = 0;
-  bool half = false;
-};
+namespace fs = std::filesystem;
 
-Found look(const std::string& path) {
+// The number of starts that a file has lines of.
+int64_t starts_in(const std::string& path) {
   std::ifstream file(path);
-  Found found;
+  int64_t starts = 0;
   for (std::string line; std::getline(file, line);) {
-    found.half = file.eof();
+    if (line.find("\"ranks\"") == std::string::npos) continue;
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("ranks")) continue;
-    found.starts = std::max(found.starts, record.value("attempt", int64_t{-1}) + 1);
+    const auto attempt = record.is_object() ? record.find("attempt") : record.end();
+    if (attempt != record.end() && attempt->is_number_integer()) {
+      starts = std::max(starts, attempt->get<int64_t>() + 1);
+    }
   }
-  return found;
+  return starts;
+}
+
+// The same of a folder: a rank may have been killed before it could note a start that others have lines of.
+int64_t starts_of(const std::string& folder) {
+  std::error_code ignored;
+  int64_t starts = 0;
+  for (const auto& each : fs::directory_iterator(folder, ignored)) starts = std::max(starts, starts_in(each.path()));
+  return starts;
+}
+
+// Whether a killed writer has left half a line at the end of a file.
+bool ends_in_half(const std::string& path) {
+  std::ifstream file(path, std::ios::ate);
+  if (!file || file.tellg() <= 0) return false;
+  file.seekg(-1, std::ios::end);
+  return file.get() != '\n';
 }
 
 uint64_t hash_of(const data::LaneSampler& sampler, const data::Position& position, int lane) {
@@ -49,20 +64,24 @@ uint64_t hash_of(const data::LaneSampler& sampler, const data::Position& positio
 
 }  // namespace
 
-Ledger::Ledger(const std::string& folder, World& world, const data::LaneSampler& sampler, int64_t after)
+Ledger::Ledger(const std::string& folder, World& world, const data::LaneSampler& sampler, int64_t after, bool begins)
     : path_(cat(folder, "/rank", world.rank(), ".jsonl")), sampler_(sampler) {
-  // A run that begins has no earlier lines: these are another run's, of a node where nobody else has removed them.
-  std::error_code ignored;
-  if (after == 0) std::filesystem::remove(path_, ignored);
-  const Found found = look(path_);
-  // Nodes may have come since, whose disks have seen fewer starts.
-  for (const std::string& starts : comm::gather_texts(world.communicator(), cat(found.starts))) {
+  int64_t found = 0;
+  if (world.local_rank() == 0) {  // for its node, whose disk may be its own
+    std::error_code ignored;
+    if (begins) fs::remove_all(folder, ignored);
+    found = starts_of(folder);
+  }
+  // Nodes may have come since, whose disks have seen fewer starts. Nobody writes before all have looked.
+  for (const std::string& starts : comm::gather_texts(world.communicator(), cat(found))) {
     attempt_ = std::max<int64_t>(attempt_, std::stoll(starts));
   }
   const data::SamplerOptions& options = sampler.options();
   const nlohmann::ordered_json begun = {{"attempt", attempt_},
                                         {"rank", world.rank()},
                                         {"ranks", world.size()},
+                                        {"local_rank", world.local_rank()},
+                                        {"local_size", world.place().local_size},
                                         {"after", after},
                                         {"samples", options.dataset_size},
                                         {"lanes", options.lanes},
@@ -70,10 +89,10 @@ Ledger::Ledger(const std::string& folder, World& world, const data::LaneSampler&
                                         {"drop_last", options.drop_last}};
   together(world.communicator(), [&] {
     std::error_code error;
-    std::filesystem::create_directories(folder, error);
+    fs::create_directories(folder, error);
     file_ = Descriptor(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!file_) throw IoError(path_, ": can't be written: ", errno_text(errno));
-    write(cat(found.half ? "\n" : "", begun.dump(), '\n'));
+    write(cat(ends_in_half(path_) ? "\n" : "", begun.dump(), '\n'));
   });
 }
 

@@ -167,10 +167,10 @@ class SharedResume {
 
   // Whether this rank's node has the very file, which is read then.
   bool look(const Candidate& chosen) {
+    read_.reset();  // this rank's own proposal: not both in memory
     const File file = open_file(chosen.file);
     if (!file.open || (spans_nodes() && hash_of(file) != chosen.hash)) return false;
     try {
-      read_.reset();  // not both in memory
       read_ = read_resumed(chosen.file, options_);
     } catch (const DataError&) {
       if (is_there(chosen.file)) throw;

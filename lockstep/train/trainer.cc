@@ -91,7 +91,8 @@ Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print
       log_(log),
       fixed_(parts_.plan.channels_last) {
   if (parts_.options.ledger && !parts_.is_done) {
-    ledger_.emplace(parts_.files.ledger(), *parts_.world, loader_.sampler(), parts_.state.step);
+    const bool begins = parts_.state.step == 0 || parts_.forked;
+    ledger_.emplace(parts_.files.ledger(), *parts_.world, loader_.sampler(), parts_.state.step, begins);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "lockstep/base/lanes_fit.h"
 #include "lockstep/base/lease.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/run_main.h"
 #include "lockstep/comm/fold_tree.h"
 #include "lockstep/rendezvous/rendezvous.h"
 #include "lockstep/world/backends.h"
@@ -75,9 +76,11 @@ void begin_program(const NodeMemory& memory, rendezvous::Place& place, std::stri
   Board& board = *Board::attach(mapping.data());
   BoardRank& self = board.ranks[static_cast<size_t>(place.local_rank)];
   // Once a process, which may call init() again after an error.
-  static const uint32_t number = self.worlds.fetch_add(1) + 1;
+  static const uint32_t number = [&self] {
+    self.begin();
+    return self.worlds.load();
+  }();
   static bool counts = false;
-  self.begin();
   place.program = static_cast<int>(number);
   if (number > 1 && place.rank == 0) board.saved.set("");
   if (self.counted_calls.load() != 0 && !counts) backend = backend_beside_used_memory(backend, place);
@@ -105,6 +108,7 @@ World::World(const rendezvous::Place& place, NodeMemory memory, const WorldOptio
       })) {
   comm::Pool::install(std::move(new_pool_));
   act_by_lease(&board_->lease_until_ns);  // the board stays mapped until the process ends
+  publish_errors_on(&self());
   self().pid.store(getpid());
   self().state.store(RankState::kRunning);
 }

@@ -11,6 +11,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
+#include "lockstep/base/run_main.h"
 #include "lockstep/base/testing/refusal.h"
 #include "support/ranks.h"
 
@@ -95,6 +96,24 @@ RANK_PROGRAM(place_from_the_environment) {
 }
 
 TEST(Init, UnderOurLauncherTakesItsMemory) { expect_ranks_pass("place_from_the_environment", 3); }
+
+// Two ranks of one node that nobody's launcher watches, as under torchrun.
+RANK_PROGRAM(a_rank_of_no_launcher_fails) {
+  unsetenv("LOCKSTEP_NODE_MEMORY");
+  InitOptions options{.backend = "gloo", .rank = context.rank, .world_size = context.size};
+  options.init_method = context.argument;
+  const auto world = init(options);
+  if (context.rank == 1) {
+    EXPECT_EQ(run_main([]() -> int { throw DataError("a.gz: damaged"); }), 65);
+    return;
+  }
+  const auto complaint = testing_support::refusal<CommError>([&] { world->communicator().barrier(); });
+  EXPECT_THAT(complaint, HasSubstr("failed: a.gz: damaged"));
+}
+
+TEST(Init, ARankOfNoLauncherTellsItsNodeWhyItFailed) {
+  expect_ranks_pass("a_rank_of_no_launcher_fails", 2, cat("tcp://127.0.0.1:", free_port()));
+}
 
 TEST(Init, RefusesWhatItCannotServe) {
   EXPECT_THROW(init({.rank = 0}), ConfigError);

@@ -148,7 +148,8 @@ LaunchPlan plan_launch(const LaunchOptions& options, const LaunchMachine& machin
   plan.layout.devices = devices.visible;
   plan.layout.on_cpu = devices.on_cpu;
   if (options.virtual_local_rank) need_a_gpu_each(devices, machine, plan.nproc);
-  plan.layout.cpus = bind_cpus(options, machine, plan.nproc);
+  plan.cpus_of = [options, machine](int nproc) { return bind_cpus(options, machine, nproc); };
+  plan.layout.cpus = plan.cpus_of(plan.nproc);
   plan_logs(options, plan);
   plan_nodes(options, machine, plan);
   return plan;

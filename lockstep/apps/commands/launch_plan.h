@@ -38,7 +38,9 @@ struct LaunchPlan {
   std::vector<std::string> command;  // the program as it is to be found (find_program), then its arguments
   int nproc = 1;
   int max_restarts = 0;
-  launch::RankLayout layout;                       // with several nodes: their handshake completes it
+  launch::RankLayout layout;  // with several nodes: their handshake completes it
+  // layout.cpus of so many processes, where an epoch has fewer than `nproc` here.
+  std::function<std::vector<std::vector<int>>(int nproc)> cpus_of;
   std::vector<std::string> without_effect;         // flags that were given and mean nothing here: "--start-method fork"
   std::optional<launch::NodeHandshake> handshake;  // with several nodes; without this node's ports
   std::optional<ElasticPlan> elastic;              // with etcd, in place of a handshake

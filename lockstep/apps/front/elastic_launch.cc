@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
 #include "lockstep/base/host_name.h"
@@ -17,6 +18,7 @@
 #include "lockstep/launch/process.h"
 #include "lockstep/launch/signals.h"
 #include "lockstep/launch/unique_id.h"
+#include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::front {
 namespace {
@@ -157,6 +159,10 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     own.max_restarts = 0;  // all nodes together start anew
     own.nproc = epoch->find(options.self.id)->nproc;
     own.layout = layout_of(plan.layout, *epoch, options.self.id, options.limits.max_restarts);
+    if (own.nproc != plan.nproc) {
+      own.layout->cpus = plan.cpus_of(own.nproc);
+      if (own.keep_threads) own.threads = parallel::default_threads(usable_cores(), own.nproc);
+    }
     say(cat("epoch ", epoch->number, ": ", epoch->why, "; ranks ", own.layout->first_rank, " to ",
             own.layout->first_rank + own.nproc - 1, " of ", own.layout->world_size, " are this node's"));
     bool ended_from_outside = false;

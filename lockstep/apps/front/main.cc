@@ -6,6 +6,7 @@
 #include <new>
 
 #include "commands.h"
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/shown.h"
@@ -28,7 +29,8 @@ int fail(int code, const char* line) {
 
 int main(int argc, char** argv) {
   open_standard_streams();
-  signal(SIGXFSZ, SIG_IGN);  // here and in the workers: a file-size limit is then an error that can be told
+  unsetenv(lockstep::kNodeCores);  // of a launcher around this one: its rank's CPUs are all that there are here
+  signal(SIGXFSZ, SIG_IGN);        // here and in the workers: a file-size limit is then an error that can be told
   try {
     return lockstep::front::run({argv + 1, argv + argc});
   } catch (const lockstep::Error& error) {

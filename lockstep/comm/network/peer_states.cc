@@ -140,16 +140,17 @@ std::string PeerStates::fate_here(const std::vector<int>& ranks) const {
     if (rank == self_ || !is_here(rank)) continue;
     const BoardRank& of = board_->ranks[local(rank)];
     // Of one that has finished, or goes on with its command's next program, others may know more: calls that differ.
-    if (of.worlds.load() != board_->ranks[local(self_)].worlds.load()) continue;
-    const RankState state = of.state.load();
+    const uint32_t program = board_->ranks[local(self_)].worlds.load();
+    if (of.worlds.load() != program) continue;
+    const int pid = of.pid.load();
+    const char process = pid == 0 ? 'R' : process_state(pid);  // before the state, which a process that ends says first
+    const RankState state = of.state_in(program);
     if (state == RankState::kFinished) continue;
     if (state == RankState::kFailed) {
       const int code = of.exit_code.load();
       if (code == CommError::kExitCode || code == DesyncError::kExitCode) continue;  // others know more
       return cat(called(rank), " failed: ", of.error.get());
     }
-    const int pid = of.pid.load();
-    const char process = pid == 0 ? 'R' : process_state(pid);
     if (process == '\0' || process == 'Z' || process == 'X') return cat(called(rank), " (pid ", pid, ") died");
   }
   return "";

@@ -31,6 +31,7 @@ Peers::Peers(Board* board, int self, int size, std::vector<int> world_ranks)
 bool Peers::gone(int rank) {
   const auto index = static_cast<size_t>(rank);
   const BoardRank& peer = board_->ranks[index];
+  if (peer.worlds.load() < program_) return false;  // the process is an earlier program's of the rank's command
   const pid_t pid = peer.pid.load();
   if (pid == 0 || pid == getpid()) return false;
   if (std::exchange(pids_[index], pid) != pid) pidfds_[index] = Descriptor();
@@ -40,28 +41,28 @@ bool Peers::gone(int rank) {
   }
   pollfd ended{pidfds_[index].get(), POLLIN, 0};
   if (pidfds_[index] && poll(&ended, 1, 0) != 1) return false;
-  // Else it was an earlier program of the rank's command.
-  return peer.worlds.load() >= program_ && peer.pid.load() == pid;
+  return peer.pid.load() == pid;  // else its command goes on
 }
 
 void Peers::check(std::span<const int> awaited, const std::string& at) {
   for (const int rank : awaited) {
     if (rank == self_) continue;
     const BoardRank& peer = board_->ranks[static_cast<size_t>(rank)];
-    const RankState state = peer.state.load(std::memory_order_acquire);
-    if (state == RankState::kFailed) {
-      throw CommError(called(rank), " failed: ", peer.error.get(), " (rank ", world_rank_of(self_), " was at ", at,
-                      ")");
-    }
     if (peer.worlds.load() > program_) {
       throw CommError(called(rank), " has left this program, and its command goes on with the next, while rank ",
                       world_rank_of(self_), " waits for it at ", at, "; ", kUnevenLoops);
     }
-    if (state == RankState::kFinished && peer.worlds.load() == program_) {
+    const bool is_gone = gone(rank);  // before the state, which a process that ends says first
+    const RankState state = peer.state_in(program_);
+    if (state == RankState::kFailed) {
+      throw CommError(called(rank), " failed: ", peer.error.get(), " (rank ", world_rank_of(self_), " was at ", at,
+                      ")");
+    }
+    if (state == RankState::kFinished) {
       throw CommError(called(rank), " has finished while rank ", world_rank_of(self_), " waits for it at ", at, "; ",
                       kUnevenLoops);
     }
-    if (gone(rank)) throw CommError(called(rank), " died while rank ", world_rank_of(self_), " waited for it at ", at);
+    if (is_gone) throw CommError(called(rank), " died while rank ", world_rank_of(self_), " waited for it at ", at);
   }
 }
 

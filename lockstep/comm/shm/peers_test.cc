@@ -60,6 +60,25 @@ TEST_F(PeersTest, ADeadPeerIsSeen) {
   EXPECT_THAT(complaint(later), testing::HasSubstr("died")) << "also one that was gone before it was looked at";
 }
 
+// A look that begins while the peer runs may end after the peer's end.
+TEST_F(PeersTest, APeerThatSaysItsErrorIsQuotedEvenIfItEndsDuringTheLook) {
+  BoardRank& rank = board_->ranks[1];
+  for (int turn = 0; turn < 300; ++turn) {
+    rank.state.store(RankState::kRunning);
+    const pid_t child = fork();
+    if (child == 0) {
+      rank.fail(65, "a.idx: damaged");
+      _exit(65);
+    }
+    rank.pid.store(child);
+    Peers peers(board_, 0, 3);
+    std::string told;
+    while (told.empty()) told = complaint(peers);
+    EXPECT_THAT(told, testing::HasSubstr("failed: a.idx: damaged"));
+    waitpid(child, nullptr, 0);
+  }
+}
+
 // The command of a rank may begin with a program that joins no world, under our launcher.
 TEST_F(PeersTest, AProgramThatHasJoinedNoWorldIsNoDeadPeer) {
   int go[2];
@@ -79,10 +98,23 @@ TEST_F(PeersTest, AProgramThatHasJoinedNoWorldIsNoDeadPeer) {
   EXPECT_EQ(complaint(peers), "") << "it was killed, and the command goes on";
   rank.finish(0);
   EXPECT_EQ(complaint(peers), "");
-  rank.worlds.store(1);
+  rank.fail(2, "no such option");
+  EXPECT_EQ(complaint(peers), "") << "of an earlier program, and the command goes on";
   rank.begin();
   rank.pid.store(child);
   EXPECT_THAT(complaint(peers), testing::HasSubstr("died while")) << "in this world";
+}
+
+// As the launcher notes it: who never comes is not waited for.
+TEST_F(PeersTest, ACommandThatEndsWithoutJoiningIsNotWaitedFor) {
+  board_->ranks[0].worlds.store(1);
+  Peers peers(board_, 0, 3);
+  BoardRank& rank = board_->ranks[1];
+  rank.finish(0);
+  EXPECT_EQ(complaint(peers), "");
+  rank.state.store(RankState::kFinished);
+  rank.command_ended.store(1);
+  EXPECT_THAT(complaint(peers), testing::HasSubstr("has finished while rank 0 waits for it"));
 }
 
 TEST_F(PeersTest, ACommandThatGoesOnWithItsNextProgramHasLeft) {
@@ -92,7 +124,6 @@ TEST_F(PeersTest, ACommandThatGoesOnWithItsNextProgramHasLeft) {
   rank.state.store(RankState::kRunning);
   Peers peers(board_, 0, 3);
   EXPECT_EQ(complaint(peers), "");
-  rank.worlds.store(2);
   rank.begin();
   EXPECT_THAT(complaint(peers), testing::HasSubstr("has left this program, and its command goes on with the next"));
 }

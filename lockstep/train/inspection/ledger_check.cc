@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -37,10 +38,21 @@ struct Part {  // of a step, a lane's
   auto operator<=>(const Part&) const = default;
 };
 
-// The ranks of an attempt, and of how many there are lines here: other nodes may have theirs on disks of their own.
+// The ranks of an attempt, and those of which there are lines here: other nodes may have theirs on disks of their own.
 struct Start {
-  int64_t ranks = 0, here = 0;
-  bool is_whole() const { return here >= ranks; }
+  int64_t ranks = 0, after = 0;
+  std::set<int64_t> here;
+  std::map<std::pair<int64_t, int64_t>, int64_t> places;  // of these, by the size of their node and their place on it
+
+  bool is_whole() const { return static_cast<int64_t>(here.size()) >= ranks; }
+  // Whether each node has lines of all of its ranks, or none.
+  bool has_whole_nodes() const {
+    return std::all_of(places.begin(), places.end(), [&](const auto& each) {
+      const auto& [size, place] = each.first;
+      const auto next = places.find({size, (place + 1) % size});
+      return next != places.end() && next->second == each.second;
+    });
+  }
 };
 
 // By attempt, then by lane.
@@ -61,17 +73,24 @@ class Check {
   }
 
   std::string run() {
-    int64_t elsewhere = 0;  // steps of which other folders have lanes
     for (const auto& [step, parts] : steps_) check_repeated(step, parts);
-    for (auto step = steps_.begin(); step != steps_.end(); ++step) {
-      if (step->first != first() + std::distance(steps_.begin(), step)) {
-        throw DataError("step ", first() + std::distance(steps_.begin(), step), " is missing");
+    drop_what_is_to_come();
+    int64_t elsewhere = 0;  // steps of which other folders have lanes
+    int64_t next = steps_.empty() ? 0 : first();
+    int64_t before = 0;  // the attempt of the step before
+    for (const auto& [step, parts] : steps_) {
+      const auto& [attempt, lanes] = *parts.rbegin();
+      if (step != next && !ran_elsewhere(before, attempt)) throw DataError("step ", next, " is missing");
+      const Start& start = start_of(attempt);
+      const bool under_way = step == last() && attempt == newest();
+      if (!under_way && !start.has_whole_nodes()) {
+        throw DataError("attempt ", attempt, ": of ", start.ranks, " ranks ", start.here.size(),
+                        " have lines here, and others of the same node none: a file is missing");
       }
-      const auto& [attempt, lanes] = *step->second.rbegin();
-      const auto start = starts_.find(attempt);
-      const bool is_whole = start == starts_.end() || start->second.is_whole();
-      check_places(step->first, lanes, is_whole);
-      elsewhere += is_whole ? 0 : 1;
+      check_places(step, lanes, start.is_whole(), under_way);
+      elsewhere += step - next + (start.is_whole() ? 0 : 1);
+      next = step + 1;
+      before = attempt;
     }
     const int64_t epochs = steps_.empty() ? 0 : (last() - 1) / shape_->steps() - (first() - 1) / shape_->steps() + 1;
     return cat(steps_.size(), steps_.size() == 1 ? " step" : " steps", " of ", starts_.size(),
@@ -83,6 +102,30 @@ class Check {
  private:
   int64_t first() const { return steps_.begin()->first; }
   int64_t last() const { return steps_.rbegin()->first; }
+  int64_t newest() const { return starts_.rbegin()->first; }
+
+  // The newest attempt may have begun before steps of an older one, which it is to compute again.
+  void drop_what_is_to_come() {
+    int64_t reached = starts_.at(newest()).after;
+    for (const auto& [step, parts] : steps_) {
+      if (parts.contains(newest())) reached = std::max(reached, step);
+    }
+    steps_.erase(steps_.upper_bound(reached), steps_.end());
+  }
+
+  // Whether only other nodes have lines of an attempt between two.
+  bool ran_elsewhere(int64_t from, int64_t to) const {
+    for (int64_t attempt = from + 1; attempt < to; ++attempt) {
+      if (!starts_.contains(attempt)) return true;
+    }
+    return false;
+  }
+
+  const Start& start_of(int64_t attempt) const {
+    const auto start = starts_.find(attempt);
+    if (start == starts_.end()) throw DataError("no line says how attempt ", attempt, " has begun");
+    return start->second;
+  }
 
   // A killed writer leaves half a line, as its last or before the line of its next start.
   void read(const std::string& path) {
@@ -109,6 +152,10 @@ class Check {
   }
 
   void begin(const json& record) {
+    const int64_t attempt = record.at("attempt"), rank = record.at("rank"), ranks = record.at("ranks");
+    const int64_t after = record.at("after");
+    const std::pair<int64_t, int64_t> place{record.at("local_size"), record.at("local_rank")};
+    if (place.first < 1) throw DataError("a node of ", place.first, " ranks");
     const Shape shape{record.at("samples"), record.at("lanes"), record.at("batch_size"), record.at("drop_last")};
     if (shape.samples < 1 || shape.lanes < 1 || shape.batch_size < 1 || shape.used() < 1) {
       throw DataError("a run of ", shape.samples, " samples in ", shape.lanes, " lanes of ", shape.batch_size,
@@ -116,9 +163,10 @@ class Check {
     }
     if (shape_ && *shape_ != shape) throw DataError("its lines are of runs with other data, lanes or batches");
     shape_ = shape;
-    Start& start = starts_[record.at("attempt").get<int64_t>()];
-    start.ranks = record.at("ranks");
-    ++start.here;
+    Start& start = starts_[attempt];
+    start.ranks = ranks;
+    start.after = after;
+    if (start.here.insert(rank).second) ++start.places[place];
   }
 
   void add(const json& record) {
@@ -139,7 +187,7 @@ class Check {
   }
 
   // The step's lanes together have the places between the step before and the step after.
-  void check_places(int64_t step, const std::map<int64_t, Part>& lanes, bool is_whole) const {
+  void check_places(int64_t step, const std::map<int64_t, Part>& lanes, bool is_whole, bool under_way) const {
     const int64_t begin = (step - 1) % shape_->steps() * shape_->global_batch();
     const int64_t end = std::min(begin + shape_->global_batch(), shape_->used());
     std::vector<Part> parts;
@@ -152,8 +200,9 @@ class Check {
       if (part.first > at && is_whole) break;
       at = part.first + part.count;
     }
-    const bool under_way = !is_whole || (step == last() && at < end);
-    if (at != end && !under_way) throw DataError("step ", step, ": sample ", at, " of the epoch is not used");
+    if (at > end) throw DataError("step ", step, ": sample ", at - 1, " of the epoch is another step's");
+    if (at < end && is_whole && !under_way)
+      throw DataError("step ", step, ": sample ", at, " of the epoch is not used");
   }
 
   std::optional<Shape> shape_;

@@ -5,11 +5,12 @@
 
 namespace lockstep::train {
 
-// Reads the files of a ledger's folder (train/ledger.h). Of each step the last attempt counts. Looks whether the lanes
-// of the steps of each epoch have all places of its order, each once; of the epoch that the run is in, those up to its
-// last step, which may be under way. Where only some of an attempt's ranks have files
-// here, no place is to be used twice. A step that several attempts have computed had the same samples in each. Returns
-// what the ledger holds, for people. Throws DataError that names the step, IoError.
+// Reads the files of a ledger's folder (train/ledger.h). Of each step the last attempt counts, and the run is where its
+// last attempt is: at the last step of that, which may be under way, or before its first. Looks whether the lanes of
+// the steps up to there have all places of their epoch's order, each once. Of an attempt whose ranks have files here on
+// some nodes only, no place is to be used twice; a node has the files of all of its ranks. A step that several attempts
+// have computed had the same samples in each. Returns what the ledger holds, for people. Throws DataError that names
+// the step, IoError.
 std::string check_ledger(const std::string& folder);
 
 }  // namespace lockstep::train

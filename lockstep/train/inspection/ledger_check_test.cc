@@ -17,9 +17,17 @@ using testing::HasSubstr;
 // A run of 10 samples in 2 lanes of 2: epochs of 3 steps, the last of 2 samples.
 class LedgerCheckTest : public testing::Test {
  protected:
-  void begin(int rank, int attempt, int ranks, const std::string& shape = "\"samples\":10,\"lanes\":2") {
-    write(rank, cat("{\"attempt\":", attempt, ",\"rank\":", rank, ",\"ranks\":", ranks, ",\"after\":0,", shape,
-                    ",\"batch_size\":2,\"drop_last\":false}\n"));
+  struct Begun {
+    int after = 0;
+    int local_size = 0;  // 0: all ranks on one node
+    std::string shape = "\"samples\":10,\"lanes\":2";
+  };
+  void begin(int rank, int attempt, int ranks) { begin(rank, attempt, ranks, Begun()); }
+  void begin(int rank, int attempt, int ranks, const Begun& begun) {
+    const int local_size = begun.local_size == 0 ? ranks : begun.local_size;
+    write(rank, cat("{\"attempt\":", attempt, ",\"rank\":", rank, ",\"ranks\":", ranks,
+                    ",\"local_rank\":", rank % local_size, ",\"local_size\":", local_size, ",\"after\":", begun.after,
+                    ",", begun.shape, ",\"batch_size\":2,\"drop_last\":false}\n"));
   }
   void note(int rank, int attempt, int step, int lane, int first, int count, const std::string& hash = "a") {
     write(rank, cat("{\"attempt\":", attempt, ",\"step\":", step, ",\"lane\":", lane, ",\"first\":", first,
@@ -60,6 +68,9 @@ TEST_F(LedgerCheckTest, TheLastAttemptOfAStepCounts) {
 
 TEST_F(LedgerCheckTest, TheLastStepMayBeUnderWay) {
   begin(0, 0, 2);
+  note(0, 0, 1, 0, 0, 2);
+  EXPECT_THAT(found(), HasSubstr("1 step")) << "rank 1 is starting yet";
+  begin(1, 0, 2);
   step(0, 0, 1);
   note(0, 0, 2, 0, 4, 2);
   write(0, "{\"attempt\":0,");
@@ -67,7 +78,7 @@ TEST_F(LedgerCheckTest, TheLastStepMayBeUnderWay) {
 }
 
 TEST_F(LedgerCheckTest, OtherNodesMayHaveTheirsElsewhere) {
-  begin(1, 0, 2);
+  begin(1, 0, 2, {.local_size = 1});
   note(1, 0, 1, 1, 2, 2);
   note(1, 0, 2, 1, 6, 2);
   EXPECT_EQ(
@@ -75,6 +86,58 @@ TEST_F(LedgerCheckTest, OtherNodesMayHaveTheirsElsewhere) {
       "2 steps of 1 attempt, in 1 epoch of 10 samples, each used at most once here; of 2 steps other nodes have lanes");
   note(1, 0, 2, 0, 5, 2);
   EXPECT_EQ(fault(), "step 2: sample 6 of the epoch is used twice");
+}
+
+TEST_F(LedgerCheckTest, OtherNodesMayHaveGoneOnAlone) {
+  begin(1, 0, 2, {.local_size = 1});
+  note(1, 0, 1, 1, 2, 2);
+  begin(1, 2, 2, {.after = 2, .local_size = 1});  // attempt 1 was of rank 0 alone
+  note(1, 2, 3, 1, 9, 1);
+  EXPECT_THAT(found(), HasSubstr("of 3 steps other nodes have lanes"));
+}
+
+TEST_F(LedgerCheckTest, ANodeHasTheFilesOfAllItsRanks) {
+  begin(0, 0, 2);
+  note(0, 0, 1, 0, 0, 2);
+  note(0, 0, 2, 0, 4, 2);
+  EXPECT_EQ(fault(), "attempt 0: of 2 ranks 1 have lines here, and others of the same node none: a file is missing");
+}
+
+TEST_F(LedgerCheckTest, OfTwoNodesBothHaveAll) {
+  for (const int rank : {0, 1, 2}) begin(rank, 0, 4, {.local_size = 2});
+  step(0, 0, 1);
+  note(0, 0, 2, 0, 4, 2);
+  EXPECT_THAT(fault(), HasSubstr("of 4 ranks 3 have lines here"));
+  begin(3, 0, 4, {.local_size = 2});
+  EXPECT_THAT(found(), HasSubstr("2 steps of 1 attempt"));
+}
+
+// It was stopped before the steps that an earlier one had computed after the checkpoint.
+TEST_F(LedgerCheckTest, TheRunIsWhereItsLastAttemptIs) {
+  begin(0, 0, 2), begin(1, 0, 2);
+  for (int s = 1; s <= 4; ++s) step(0, 0, s);
+  note(0, 0, 5, 0, 4, 2);
+  begin(0, 1, 1, {.after = 1});
+  EXPECT_EQ(found(), "1 step of 2 attempts, in 1 epoch of 10 samples, each used once");
+  step(0, 1, 2);
+  note(0, 1, 3, 0, 8, 1);
+  EXPECT_THAT(found(), HasSubstr("3 steps of 2 attempts"));
+  note(0, 1, 3, 0, 8, 1, "other");
+  EXPECT_EQ(fault(), "step 3, lane 0: attempt 0 had other samples than attempt 1");
+}
+
+TEST_F(LedgerCheckTest, AStepOfAnEarlierAttemptIsNotUnderWay) {
+  begin(0, 0, 1);
+  note(0, 0, 1, 0, 0, 2);
+  begin(0, 1, 1, {.after = 1});
+  EXPECT_EQ(fault(), "step 1: sample 2 of the epoch is not used");
+}
+
+TEST_F(LedgerCheckTest, SamplesOfTheNextStepAreNamed) {
+  begin(0, 0, 1);
+  note(0, 0, 1, 0, 0, 2);
+  note(0, 0, 1, 1, 2, 3);
+  EXPECT_EQ(fault(), "step 1: sample 4 of the epoch is another step's");
 }
 
 TEST_F(LedgerCheckTest, AForkBeginsInTheMiddle) {
@@ -130,7 +193,7 @@ TEST_F(LedgerCheckTest, WhatIsNoLedgerIsNamed) {
 
 TEST_F(LedgerCheckTest, LinesOfAnotherRunAreAFault) {
   begin(0, 0, 1);
-  begin(0, 1, 1, "\"samples\":12,\"lanes\":2");
+  begin(0, 1, 1, {.shape = "\"samples\":12,\"lanes\":2"});
   EXPECT_THAT(fault(), HasSubstr("of runs with other data, lanes or batches"));
 }
 
