@@ -89,13 +89,14 @@ TEST_F(Network, LostPacketsEndInErrorsOnBothHostsWithinTheTimeout) {
   });
 }
 
-TEST_F(Network, AResetConnectionIsSeenAtOnce) {
+TEST_F(Network, AResetConnectionIsSeenSoon) {
   EndlessHosts run(std::nullopt);
   ASSERT_TRUE(run.is_training());
   run.hosts.reset();
-  // A rank may also see first that the one beside it, which saw the reset, has ended.
-  run.expect_errors({0, 1, 2, 3}, seconds(2), [](size_t rank) {
-    return ContainsRegex("the connection to rank [^" + std::to_string(rank) + "] .* broke");
+  // A rank may also see first that the one beside it, which saw the reset, has ended. Where Gloo deadlocks at it, that
+  // shows after three seconds (comm/network/short_calls.h).
+  run.expect_errors({0, 1, 2, 3}, seconds(6), [](size_t rank) {
+    return ContainsRegex("the connection to rank [^" + std::to_string(rank) + "].* broke");
   });
 }
 

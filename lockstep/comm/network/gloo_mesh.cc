@@ -16,11 +16,13 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/run_main.h"
 #include "lockstep/base/sigpipe.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/network/alarm.h"
 #include "lockstep/comm/network/gloo_threads.h"
 #include "lockstep/comm/network/interfaces.h"
+#include "lockstep/comm/network/short_calls.h"
 #include "lockstep/comm/quiet_c10d.h"
 
 namespace lockstep::comm {
@@ -101,6 +103,7 @@ class GlooMesh final : public Mesh {
       std::vector<at::Tensor> bytes{at::from_blob(message.data, {static_cast<int64_t>(message.bytes)}, at::kByte)};
       const std::lock_guard lock(mesh_.mutex_);
       if (mesh_.broken_) throw mesh_.failed_ ? *mesh_.failure_ : aborted();
+      const ShortCalls::Call call(mesh_.calls_, message.peer);
       const int tag = static_cast<int>(message.tag);
       WorkPtr work = guarded(message.peer, [&] {
         return sends ? mesh_.group_->send(bytes, message.peer, tag) : mesh_.group_->recv(bytes, message.peer, tag);
@@ -145,6 +148,7 @@ class GlooMesh final : public Mesh {
         why = found->second;
       }
       bool arrived = false;
+      const ShortCalls::Call call(mesh_.calls_, peer);
       try {
         arrived = work->wait(std::chrono::milliseconds(1));
       } catch (const std::exception&) {
@@ -175,6 +179,13 @@ class GlooMesh final : public Mesh {
     uint32_t checks = 0;  // calls of check() that saw it
   };
 
+  // A send that finds its connection broken waits for Gloo's event loop, with a lock for which that waits if a message
+  // of another peer has just come. Nobody can end either.
+  [[noreturn]] void end_deadlocked(int peer) const {
+    end_process(CommError("rank ", rank(), ": the connection to rank ", peer,
+                          " broke, and gloo stands still: the rank ", "has ended, or the network did; see its log"));
+  }
+
   // The rest is called with the mutex held.
 
   // Why the connection to this peer is broken; empty if it is not. Gloo does not tell a message of which a part has
@@ -192,6 +203,7 @@ class GlooMesh final : public Mesh {
 
   // Writes to the connection, for a broken one may show only then: by a reset, if the peer has none any more.
   void ping(int peer) {
+    const ShortCalls::Call call(calls_, peer);
     try {
       std::vector<at::Tensor> byte{at::empty({1}, at::kByte)};
       group_->send(byte, peer, kSentinelTag - 1);  // announced, and never received
@@ -241,6 +253,7 @@ class GlooMesh final : public Mesh {
   std::optional<MeshError> failure_;         // of all exchanges, since then
   std::atomic<bool> failed_ = false;         // whether failure_ is there
   Alarm alarm_;
+  ShortCalls calls_{[this](int peer) { end_deadlocked(peer); }};
   std::optional<GlooUser> user_;
 };
 
