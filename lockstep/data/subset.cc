@@ -1,6 +1,10 @@
 #include "lockstep/data/subset.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -86,9 +90,10 @@ HoldOut hold_out_usual(const Splits& splits, uint64_t seed) {
 }
 
 // Puts the parts of the training samples in place.
-void part(Completed& done, const HoldOut& parts) {
+void part(Completed& done, const HoldOut& parts, const std::string& files) {
   const auto whole = done.splits.train;
-  const std::string how = cat(" (", done.usual ? "the usual " : "", done.held_out, " % held out",
+  const std::string share = cat(done.usual ? "the usual " : "", done.held_out, " %");
+  const std::string how = cat(" (", files.empty() ? share : files, " held out",
                               parts.kept > 0 ? ", of the classes that can spare one)" : ")");
   const auto part_of = [&](const std::shared_ptr<const Dataset>& all, const std::vector<int64_t>& indices) {
     return subset(all, indices, cat(indices.size(), " of ", all->description(), how));
@@ -126,16 +131,42 @@ HoldOut hold_out(const Dataset& data, double percent, uint64_t seed) {
   return parts;
 }
 
+HoldOut hold_out(const Dataset& data, const std::string& files) {
+  HoldOut parts;
+  std::istringstream names(files);
+  std::vector<std::pair<std::string, bool>> wanted;  // and whether some file has it
+  for (std::string name; std::getline(names, name, ',');) wanted.emplace_back(name, false);
+  for (int64_t index = 0; index < data.size(); ++index) {
+    const std::string file = std::filesystem::path(data.name_of(index)).filename();
+    bool is_held = false;
+    for (auto& [name, found] : wanted) {
+      if (fnmatch(name.c_str(), file.c_str(), 0) == 0) is_held = found = true;
+    }
+    (is_held ? parts.validation : parts.train).push_back(index);
+  }
+  for (const auto& [name, found] : wanted) {
+    if (found) continue;
+    throw ConfigError("--hold-out ", files, ": none of the ", data.size(), " samples' files is called ", name,
+                      "; the first one is ", std::filesystem::path(data.name_of(0)).filename().string());
+  }
+  if (parts.train.empty()) throw ConfigError("--hold-out ", files, ": these are all samples; leave some to train on");
+  return parts;
+}
+
 std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> base, std::vector<int64_t> indices,
                                       std::string description) {
   for (const int64_t index : indices) check_index(index, base->size());
   return std::make_shared<Subset>(std::move(base), std::move(indices), std::move(description));
 }
 
-Completed complete(const Splits& splits, std::optional<double> percent, uint64_t seed) {
+Completed complete(const Splits& splits, const HoldOutRequest& request, uint64_t seed) {
+  const std::optional<double>& percent = request.percent;
   Completed done{.splits = splits};
   HoldOut parts;
-  if (percent.value_or(0) != 0) {
+  if (!request.files.empty()) {
+    parts = hold_out(*splits.train, request.files);
+    done.held_out = 100.0 * static_cast<double>(parts.validation.size()) / static_cast<double>(splits.train->size());
+  } else if (percent.value_or(0) != 0) {
     parts = hold_out(*splits.train, *percent, seed);
     if (parts.validation.empty()) throw_none_held_out(*splits.train, *percent, parts);
     done.held_out = *percent;
@@ -149,7 +180,7 @@ Completed complete(const Splits& splits, std::optional<double> percent, uint64_t
     }
   }
   if (!parts.validation.empty()) {
-    part(done, parts);
+    part(done, parts, request.files);
   } else if (splits.validation != nullptr) {
     done.splits.validation = as_evaluated(splits.validation);
   }

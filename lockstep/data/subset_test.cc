@@ -94,7 +94,7 @@ bool is_augmented(const Dataset& data) {
 
 TEST(Complete, HoldsOutTrainingSamples) {
   const Splits splits{.train = numbers(200), .test = numbers(10), .validation = nullptr};
-  const Completed done = complete(splits, 10, 1);
+  const Completed done = complete(splits, {10}, 1);
   EXPECT_EQ(done.splits.train->size(), 180);
   EXPECT_EQ(done.splits.validation->size(), 20);
   EXPECT_EQ(done.splits.test, splits.test);
@@ -102,36 +102,53 @@ TEST(Complete, HoldsOutTrainingSamples) {
   EXPECT_THAT(done.splits.validation->description(), HasSubstr("20 of tensors data, 200 samples"));
   EXPECT_FALSE(done.usual);
   for (const std::optional<double> percent : {std::optional<double>(0), std::optional<double>()}) {
-    EXPECT_EQ(complete(splits, percent, 1).splits.train, splits.train);
-    EXPECT_EQ(complete(splits, percent, 1).held_out, 0);
-    EXPECT_TRUE(complete(splits, percent, 1).usual) << "there is a test part";
+    EXPECT_EQ(complete(splits, {percent}, 1).splits.train, splits.train);
+    EXPECT_EQ(complete(splits, {percent}, 1).held_out, 0);
+    EXPECT_TRUE(complete(splits, {percent}, 1).usual) << "there is a test part";
   }
-  EXPECT_THROW(complete(splits, 0.1, 1), ConfigError);
+  EXPECT_THROW(complete(splits, {0.1}, 1), ConfigError);
+}
+
+TEST(Complete, HoldsOutTheSamplesThatAreNamed) {
+  const Completed done = complete(train_alone(24, 4), {.files = "7.jpg,2[0-3].jpg"}, 1);
+  EXPECT_EQ(done.splits.train->size(), 19);
+  ASSERT_EQ(done.splits.validation->size(), 5);
+  EXPECT_EQ(done.splits.validation->name_of(0), "3/7.jpg");
+  EXPECT_EQ(done.splits.validation->name_of(4), "3/23.jpg");
+  EXPECT_FALSE(is_augmented(*done.splits.test)) << "they are the test part, too";
+  EXPECT_NEAR(done.held_out, 20.83, 0.01);
+  EXPECT_THAT(done.splits.validation->description(), HasSubstr("5 of photographs (7.jpg,2[0-3].jpg held out)"));
+  const auto refused = [](const std::string& files) {
+    return testing_support::refusal<ConfigError>([&] { complete(train_alone(24, 4), {.files = files}, 1); });
+  };
+  EXPECT_EQ(refused("24.jpg"),
+            "--hold-out 24.jpg: none of the 24 samples' files is called 24.jpg; the first one is 0.jpg");
+  EXPECT_THAT(refused("*"), HasSubstr("leave some to train on"));
 }
 
 TEST(Complete, WhatIsNotTrainedOnIsNotAugmented) {
-  const Completed done = complete(train_alone(200, 4), 25, 1);
+  const Completed done = complete(train_alone(200, 4), {25}, 1);
   EXPECT_TRUE(is_augmented(*done.splits.train));
   EXPECT_FALSE(is_augmented(*done.splits.validation));
   EXPECT_FALSE(is_augmented(*done.splits.test));
 }
 
 TEST(Complete, WithoutATestPartTheUsualPercentIsHeldOut) {
-  const Completed done = complete(train_alone(200, 4), std::nullopt, 1);
+  const Completed done = complete(train_alone(200, 4), {std::nullopt}, 1);
   EXPECT_EQ(done.held_out, 10);
   EXPECT_EQ(done.splits.train->size(), 180);
   EXPECT_EQ(done.splits.test->size(), 20);
   EXPECT_TRUE(done.usual);
   EXPECT_THAT(done.splits.test->description(), HasSubstr("(the usual 10 % held out)"));
-  EXPECT_EQ(complete(train_alone(200, 4), 10, 1).splits.test->fingerprint(), done.splits.test->fingerprint());
-  EXPECT_FALSE(complete(train_alone(200, 4), 0, 1).usual);
-  EXPECT_EQ(complete(train_alone(200, 4), 0, 1).splits.train->size(), 200);
-  const Completed quarter = complete(train_alone(200, 4), 25, 1);
+  EXPECT_EQ(complete(train_alone(200, 4), {10}, 1).splits.test->fingerprint(), done.splits.test->fingerprint());
+  EXPECT_FALSE(complete(train_alone(200, 4), {0}, 1).usual);
+  EXPECT_EQ(complete(train_alone(200, 4), {0}, 1).splits.train->size(), 200);
+  const Completed quarter = complete(train_alone(200, 4), {25}, 1);
   EXPECT_FALSE(quarter.usual);
   EXPECT_THAT(quarter.splits.test->description(), HasSubstr("(25 % held out)"));
   Splits own = train_alone(200, 4);
   own.validation = std::make_shared<Classes>(8, 4);
-  const Completed given = complete(own, std::nullopt, 1);
+  const Completed given = complete(own, {std::nullopt}, 1);
   EXPECT_EQ(given.splits.train->size(), 200);
   EXPECT_EQ(given.splits.test->size(), 8);
   EXPECT_FALSE(is_augmented(*given.splits.test));
@@ -151,7 +168,7 @@ class RareClasses final : public Wrapped {
 TEST(Complete, HoldsOutOfTheClassesThatCanSpareASample) {
   const Splits splits{.train = std::make_shared<RareClasses>(100, 40), .usual_validation = 50};
   for (const std::optional<double> percent : {std::optional<double>(50), std::optional<double>()}) {
-    const Completed done = complete(splits, percent, 1);
+    const Completed done = complete(splits, {percent}, 1);
     EXPECT_EQ(done.splits.validation->size(), 50);
     EXPECT_EQ(done.held_out, 50);
     std::vector<int64_t> classes;
@@ -160,7 +177,7 @@ TEST(Complete, HoldsOutOfTheClassesThatCanSpareASample) {
     EXPECT_EQ(classes.size(), 50u) << "with 40 classes of one sample";
     EXPECT_THAT(done.splits.validation->description(), HasSubstr("50 % held out, of the classes that can spare one)"));
   }
-  const Completed most = complete(splits, 90, 1);
+  const Completed most = complete(splits, {90}, 1);
   EXPECT_EQ(most.splits.train->size(), 41) << "one of each class";
 }
 
@@ -171,22 +188,22 @@ TEST(Complete, WhatIsHeldOutIsTheSameWhereAllClassesCanSpareIt) {
 
 // 250 classes of one photograph each.
 TEST(Complete, NoClassLosesItsLastSample) {
-  const Completed done = complete(train_alone(250, 250), std::nullopt, 1);
+  const Completed done = complete(train_alone(250, 250), {std::nullopt}, 1);
   EXPECT_EQ(done.held_out, 0);
   EXPECT_TRUE(done.usual);
-  EXPECT_TRUE(complete(train_alone(250, 250), 0, 1).usual) << "as config.toml says it";
+  EXPECT_TRUE(complete(train_alone(250, 250), {0}, 1).usual) << "as config.toml says it";
   EXPECT_EQ(done.splits.train->size(), 250);
   EXPECT_EQ(done.splits.validation, nullptr);
   EXPECT_EQ(done.splits.test->size(), 250);
   EXPECT_FALSE(is_augmented(*done.splits.test));
   EXPECT_THAT(done.splits.test->description(), HasSubstr("the training samples themselves, for there are no others"));
-  EXPECT_THAT(testing_support::refusal([] { complete(train_alone(250, 250), 10, 1); }),
+  EXPECT_THAT(testing_support::refusal([] { complete(train_alone(250, 250), {10}, 1); }),
               AllOf(HasSubstr("--validation 10: each of the 250 classes is of one sample (0/0.jpg)"),
                     HasSubstr("classes would have no sample left to train on")));
 }
 
 TEST(Complete, FewSamplesAreNotHeldOutUnasked) {
-  const Completed done = complete(train_alone(9, 1), std::nullopt, 1);
+  const Completed done = complete(train_alone(9, 1), {std::nullopt}, 1);
   EXPECT_EQ(done.splits.train->size(), 9);
   EXPECT_EQ(done.splits.test->size(), 9);
 }

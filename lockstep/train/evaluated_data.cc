@@ -44,7 +44,7 @@ class Comparison {
   // The part that the run's own test was on, or out of which that was held.
   Part judged() const {
     if (data_.splits.test != nullptr) return Part::kTest;
-    return origin_.held_out() > 0 ? Part::kTrain : first_part(data_.splits);
+    return *origin_.held_out().percent > 0 ? Part::kTrain : first_part(data_.splits);
   }
 
   bool is_runs(Part part) const {
@@ -55,8 +55,9 @@ class Comparison {
   // What the run's own test was on, of data whose judged() part is_runs().
   EvaluatedData runs_samples() const {
     if (judged() != Part::kTrain) return {.samples = samples_of(data_.splits, judged()), .own = true, .part = judged()};
-    return {
-        .samples = runs_parts().test, .own = true, .part = origin_.held_out() > 0 ? Part::kValidation : Part::kTrain};
+    return {.samples = runs_parts().test,
+            .own = true,
+            .part = *origin_.held_out().percent > 0 ? Part::kValidation : Part::kTrain};
   }
 
   // The parts as the run had them.
@@ -95,7 +96,11 @@ class Comparison {
 
   int64_t size_of_train() const {
     const auto size = data_.splits.train->size();
-    return size - std::ssize(data::hold_out(*data_.splits.train, origin_.held_out(), seed()).validation);
+    const auto held = origin_.held_out();
+    const data::Dataset& all = *data_.splits.train;
+    return size - std::ssize((held.files.empty() ? data::hold_out(all, *held.percent, seed())
+                                                 : data::hold_out(all, held.files))
+                                 .validation);
   }
 
   // Older checkpoints say nothing else of their data.

@@ -93,7 +93,7 @@ TEST_F(EvaluatedDataTest, OfTheRunIsWhatItsOwnTestWasOn) {
   train();
   const EvaluatedData data = open();
   EXPECT_THAT(data.warnings, IsEmpty());
-  const auto own = data::complete(recipe_.open_data({.path = "photos"}), 10, /*seed=*/7).splits.test;
+  const auto own = data::complete(recipe_.open_data({.path = "photos"}), {10}, /*seed=*/7).splits.test;
   EXPECT_EQ(data.samples->fingerprint(), own->fingerprint());
   EXPECT_EQ(data.part, Part::kValidation) << "which was held out";
   recipe_.test_files = {{"cats/7.jpg", 1}};

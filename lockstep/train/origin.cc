@@ -64,9 +64,11 @@ int64_t Origin::number(const std::string& name) const {
   return config::read_whole(name, option(name), 0, std::numeric_limits<int64_t>::max());
 }
 
-double Origin::held_out() const {
+data::HoldOutRequest Origin::held_out() const {
   const std::string& percent = option("validation");
-  return percent.empty() ? 0 : config::read_number("validation", percent, 0, 100);
+  const std::string* const files = find(options, "hold-out");  // older runs had no such option
+  return {.percent = percent.empty() ? 0 : config::read_number("validation", percent, 0, 100),
+          .files = files == nullptr ? "" : *files};
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/config/option_set.h"
+#include "lockstep/data/subset.h"
 #include "lockstep/train/data_facts.h"
 #include "lockstep/train/options/recipe_description.h"
 #include "lockstep/train/options/train_options.h"
@@ -26,8 +27,8 @@ struct Origin {
   int64_t number(const std::string& name) const;
   // Returns the number of the run's first epoch, counted from 0.
   int64_t first_epoch() const;
-  // Returns the percent of the training samples that the run held out, 0 if none.
-  double held_out() const;
+  // Returns the percent of the training samples that the run held out, 0 if none, and the files if it has named them.
+  data::HoldOutRequest held_out() const;
 };
 
 // Returns "lockstep 0.1.0, libtorch 2.11.0": other versions may round otherwise.

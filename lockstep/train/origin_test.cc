@@ -136,9 +136,11 @@ TEST_F(OriginTest, TheHeadersTexts) {
 TEST_F(OriginTest, ARecordKnowsItsNumbers) {
   options_.seed = 12;
   EXPECT_EQ(origin().number("seed"), 12);
-  EXPECT_EQ(origin().held_out(), 0);
+  EXPECT_EQ(origin().held_out().percent, 0);
   options_.data.validation = 12.5;
-  EXPECT_EQ(origin().held_out(), 12.5);
+  options_.data.hold_out = "7.png";
+  EXPECT_EQ(origin().held_out().percent, 12.5);
+  EXPECT_EQ(origin().held_out().files, "7.png");
   EXPECT_THROW(origin().number("batch-size"), ConfigError);
   EXPECT_THROW(origin().option("no-such"), DataError);
 }

@@ -130,9 +130,9 @@ RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& 
       open_data(recipe, options.data.path, seed, channels_last, world, findings, form_of(recipe, options));
   check_form(*opened.splits.train, options);
   if (resumed != nullptr && !options.data.path.empty()) check_files(opened, *resumed);
-  std::optional<double> percent = options.data.validation;
-  if (!percent && resumed != nullptr) percent = resumed->state.origin.held_out();
-  data::Completed completed = data::complete(opened.splits, percent, seed);
+  data::HoldOutRequest held = {.percent = options.data.validation, .files = options.data.hold_out};
+  if (!held.percent && held.files.empty() && resumed != nullptr) held = resumed->state.origin.held_out();
+  data::Completed completed = data::complete(opened.splits, held, seed);
   const int workers = data::usual_workers(*opened.splits.train, usable_cores(), world.place().local_size);
   return {.splits = std::move(completed.splits),
           .held_out = completed.held_out,

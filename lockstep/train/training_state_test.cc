@@ -162,7 +162,7 @@ TEST(TrainingState, WhatAnEarlierVersionDidNotRecordIsNotKnown) {
   ASSERT_TRUE(origin);
   EXPECT_EQ(origin->data.fingerprints, (ByPart<std::string>{"files 9f31", "", ""}));
   EXPECT_EQ(origin->data.classes, data::Classes());
-  EXPECT_EQ(origin->held_out(), 0);
+  EXPECT_EQ(origin->held_out().percent, 0);
   EXPECT_EQ(origin->option("validation"), "0") << "as it is recorded now";
 }
 

@@ -45,9 +45,9 @@ train::Preset micrographs() {
            {"sync-bn", "true"},
            {"lr", "0.003"},
            {"ema", "0.98"},
-           {"epochs", "90"},
-           {"eval-every", "30epochs"},
-           {"save-every", "30epochs"}}};
+           {"epochs", "150"},
+           {"eval-every", "50epochs"},
+           {"save-every", "50epochs"}}};
 }
 
 }  // namespace
