@@ -65,6 +65,7 @@ struct BoardRank {
   std::atomic<int32_t> exit_code;       // where `ended` is not 0
   std::atomic<uint32_t> ended;          // not 0: the last program has said how it ended, in a world or without one
   std::atomic<uint32_t> command_ended;  // not 0: the launcher has seen the end of the rank's command
+  std::atomic<uint32_t> counts_steps;   // not 0: the program says in `step` how far it is, also where that is 0
   std::atomic<uint32_t> saving;         // not 0 while the rank writes a checkpoint (SavingOnBoard)
   // Of the programs that the rank's command has run, one after the other: how many have begun to join a world of
   // several ranks, and whether one of them has counted its calls in the node's memory.

@@ -28,9 +28,11 @@ int first_of_connections() {
 }
 
 // A socket that is bound to `port` on all interfaces; 0: to any. It is empty where the port is taken.
-Descriptor bound(int& port) {
+Descriptor bound(int& port, bool again = false) {
   Descriptor socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket_fd) throw IoError("no socket: ", errno_text(errno));
+  const int on = 1;  // of a server that has ended, as servers do
+  if (again) setsockopt(socket_fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_ANY);
@@ -63,5 +65,10 @@ std::vector<int> free_ports(int count) {
 }
 
 int free_port() { return free_ports(1)[0]; }
+
+bool is_free_port(int port) {
+  const Descriptor socket_fd = bound(port, /*again=*/true);
+  return socket_fd && listen(socket_fd.get(), 1) == 0;
+}
 
 }  // namespace lockstep

@@ -1,6 +1,11 @@
 #include "lockstep/base/lease.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
@@ -30,6 +35,19 @@ TEST(Lease, FilesAreReplacedAsLongAsItLasts) {
   until_ns = monotonic_ns() + 3'600'000'000'000;
   EXPECT_EQ(refusal(), "") << "it was renewed";
   act_by_lease(nullptr);
+}
+
+TEST(LeaseDeathTest, ARankEndsWithIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto outlive = [] {
+    static std::atomic<int64_t> until_ns = 0;
+    act_by_lease(&until_ns);
+    end_with_lease();
+    until_ns = monotonic_ns() + 300'000'000;
+    std::this_thread::sleep_for(std::chrono::seconds(20));
+    _exit(0);
+  };
+  EXPECT_EXIT(outlive(), testing::ExitedWithCode(69), "this node's launcher has lost its lease");
 }
 
 }  // namespace

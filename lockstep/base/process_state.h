@@ -16,4 +16,8 @@ char process_state(int pid);
 // Whether the process is stopped: by SIGSTOP, SIGTSTP or a debugger.
 bool process_stopped(int pid);
 
+// What a process that is there does, as its threads' states tell: "computing or spinning" where one of them runs, else
+// what its main thread sleeps in, as far as the kernel says so: "asleep in read (/data/a.idx)".
+std::string activity_of(int pid);
+
 }  // namespace lockstep

@@ -13,7 +13,7 @@ std::string state_text(const BoardRank& rank) {
   if (state == '\0' || state == 'Z' || state == 'X') return "is dead";
   const std::string doing = rank.doing.get();
   const uint64_t step = rank.step.load();
-  return cat("is alive, ", step == 0 ? "" : cat("at step ", step, ", "), doing.empty() ? "computing" : doing,
+  return cat("is alive, ", step == 0 ? "" : cat("at step ", step, ", "), doing.empty() ? activity_of(pid) : doing,
              state == 'D' ? ", in a call that the kernel does not end (a disk, a network file system?)" : "");
 }
 

@@ -21,7 +21,8 @@ TEST(RankText, SaysWhatTheKernelAndTheBoardKnow) {
     for (;;) pause();
   }
   rank->pid.store(child);
-  EXPECT_EQ(state_text(*rank), "is alive, computing");
+  usleep(200'000);
+  EXPECT_THAT(state_text(*rank), testing::AnyOf("is alive, asleep in a pause of its own", "is alive, asleep"));
   rank->step.store(7);
   rank->doing.set("evaluation");
   EXPECT_EQ(state_text(*rank), "is alive, at step 7, evaluation");
@@ -32,6 +33,42 @@ TEST(RankText, SaysWhatTheKernelAndTheBoardKnow) {
   kill(child, SIGKILL);
   waitpid(child, &status, 0);
   EXPECT_EQ(state_text(*rank), "is dead");
+}
+
+// A process that does one thing, as the board would tell of it.
+class Doing {
+ public:
+  template <typename Act>
+  explicit Doing(const Act& act) : child_(fork()) {
+    if (child_ == 0) {
+      for (;;) act();
+    }
+    rank_->pid.store(child_);
+  }
+  ~Doing() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  // Its state, once it has been there for a while.
+  std::string state() const {
+    usleep(200'000);
+    return state_text(*rank_);
+  }
+
+ private:
+  std::unique_ptr<BoardRank> rank_ = std::make_unique<BoardRank>();
+  pid_t child_;
+};
+
+TEST(RankText, OneThatSpinsIsToldFromOneThatWaitsForAFile) {
+  EXPECT_EQ(Doing([] {}).state(), "is alive, computing or spinning");
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string reads = Doing([&] {
+                              char byte;
+                              [[maybe_unused]] const ssize_t got = read(ends[0], &byte, 1);
+                            }).state();
+  EXPECT_THAT(reads, testing::AnyOf(testing::HasSubstr("asleep in read (pipe:["), "is alive, asleep"));
 }
 
 }  // namespace

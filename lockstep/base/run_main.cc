@@ -52,6 +52,11 @@ int fail(const std::optional<OwnEntry>& entry, int code, const std::string& text
 
 }  // namespace
 
+void tell_that_steps_are_counted() {
+  const OwnEntry entry;
+  if (entry.self() != nullptr) entry.self()->counts_steps.store(1);
+}
+
 void publish_errors_on(BoardRank* entry) { g_world_entry.store(entry); }
 
 int run_main(const std::function<int()>& body) {

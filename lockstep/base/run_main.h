@@ -21,6 +21,9 @@ int run_main(const std::function<int()>& body);
 // on which nobody can catch. Any thread.
 [[noreturn]] void end_process(const Error& error) noexcept;
 
+// Tells our launcher, if there is one, that this program says how far it is: BoardRank::counts_steps.
+void tell_that_steps_are_counted();
+
 // Under another launcher the errors of run_main and end_process go to this entry, too, from which the other ranks of
 // the node learn why this one has ended. World sets its own. `entry` lives as long as the process. Any thread.
 void publish_errors_on(BoardRank* entry);

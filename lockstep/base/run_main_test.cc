@@ -42,6 +42,9 @@ TEST(RunMain, UnderOurLauncherTheLineGoesToTheBoard) {
   EXPECT_EQ(self.state.load(), RankState::kStarting) << "it has joined no world";
   EXPECT_EQ(self.pid.load(), 0) << "nobody is to take it for a rank that has died";
   EXPECT_EQ(self.exit_code.load(), kExitStoppedOnRequest);
+  EXPECT_EQ(self.counts_steps.load(), 0U);
+  tell_that_steps_are_counted();
+  EXPECT_NE(self.counts_steps.load(), 0U);
   EXPECT_EQ(run_main([]() -> int { throw CommError("rank 0 is gone"); }), 69);
   EXPECT_EQ(self.error.get(), "rank 0 is gone");
   EXPECT_EQ(self.exit_code.load(), 69);

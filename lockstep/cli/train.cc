@@ -11,6 +11,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/run_main.h"
 #include "lockstep/base/stop_request.h"
 #include "lockstep/base/terminal.h"
 #include "lockstep/base/topology.h"
@@ -134,6 +135,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   train::TrainCommand& command = line.command();
   const train::TrainOptions& options = command.options();
   if (starts) return launch::start_training(program.of_ranks, command);
+  tell_that_steps_are_counted();
   watch_signals();
   const auto world = init(line.world());
   g_joined.store(true);

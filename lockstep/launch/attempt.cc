@@ -96,8 +96,7 @@ void Attempt::start_all(const std::vector<std::string>& command) {
   for (const int fd : {spec_.run_lock, slots}) {
     if (fd >= 0) request.inherited.push_back(fd);
   }
-  std::optional<LaunchedRanks> launched;
-  if (spec_.layout) launched.emplace(*spec_.layout, assignment_.nproc, assignment_.number, rank.master_port);
+  if (spec_.layout) launched_.emplace(*spec_.layout, assignment_.nproc, assignment_.number, rank.master_port);
   for (rank.rank = 0; rank.rank < assignment_.nproc; ++rank.rank) {
     request.command = command;
     request.environment = rank_environment(base, rank);
@@ -108,7 +107,7 @@ void Attempt::start_all(const std::vector<std::string>& command) {
                                .out_to_err = spec_.only_rank0_on_stdout,
                                .silent = spec_.quiet,
                                .log_path = spec_.log_dir.empty() ? "" : cat(spec_.log_dir, "/rank", rank.rank, ".log")};
-    if (launched) launched->complete(rank.rank, request, output);
+    if (launched_) launched_->complete(rank.rank, request, output);
     group_->start(rank.rank, request, std::move(output));
   }
 }
@@ -325,11 +324,17 @@ std::vector<RankOutcome> Attempt::outcomes() const {
   return outcomes;
 }
 
-int64_t Attempt::progress() const {
+bool Attempt::counts_steps() const {
+  const auto ranks = board_->ranks.begin();
+  return spec_.own_workers || std::any_of(ranks, ranks + assignment_.nproc,
+                                          [](const BoardRank& rank) { return rank.counts_steps.load() != 0; });
+}
+
+int64_t Attempt::progress(bool counts_steps) const {
   int64_t furthest = snapshot_step_;
   for (int rank = 0; rank < assignment_.nproc; ++rank) {
     const auto step = static_cast<int64_t>(board_->ranks[static_cast<size_t>(rank)].step.load());
-    if (step > 0 || spec_.own_workers) furthest = std::max(furthest, step);
+    if (step > 0 || counts_steps) furthest = std::max(furthest, step);
   }
   return furthest;
 }
@@ -341,6 +346,7 @@ void Attempt::describe(Report& report) const {
   report.saved = board_->saved.get();
   report.log_path = output.log_path();
   report.last_lines = output.last_lines();
+  if (launched_) read_recorded_error(launched_->error_file(static_cast<int>(report.root)), report);
   output.note(cat("error: ", headline(report)));
 }
 

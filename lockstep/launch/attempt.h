@@ -11,6 +11,7 @@
 #include "lockstep/base/node_memory.h"
 #include "lockstep/base/stop_request.h"
 #include "lockstep/launch/kept_slots.h"
+#include "lockstep/launch/launched_ranks.h"
 #include "lockstep/launch/oom.h"
 #include "lockstep/launch/output.h"
 #include "lockstep/launch/progress_watch.h"
@@ -59,10 +60,16 @@ class Attempt {
   std::vector<RankOutcome> outcomes() const;
   bool failed() const { return failure_.begun(); }
   bool trained() const { return assignment_.trained || board_->first_step_ns.load() != 0; }
-  // The furthest step that a rank has done or that is saved; -1 where neither is known.
-  int64_t progress() const;
+  // The furthest step that a rank has done or that is saved; -1 where neither is known. `counts_steps`: it is known
+  // that the ranks' program tells them, by an earlier attempt.
+  int64_t progress(bool counts_steps) const;
+  // Whether the ranks' program tells its steps, also before the first one.
+  bool counts_steps() const;
   // Whether everything that was to be saved is on the disk, or has failed: no write hangs.
   bool at_rest() const { return slots_ == nullptr || slots_->keeper().at_rest(); }
+  // The folder of the ranks' run, where they have told it; else "".
+  std::string told_run() const { return slots_ == nullptr ? "" : slots_->told_run(); }
+  bool must_not_write() const { return must_not_write_; }            // the lease has ended: others act for the run
   const std::string& snapshot() const { return snapshot_; }          // saved after the ranks' end, for people
   const std::string& newest_saved() const { return newest_saved_; }  // what made that needless, for people
   const Board& board() const { return *board_; }
@@ -103,7 +110,8 @@ class Attempt {
   Stop& stop_;
   KeptSlots* slots_;
   OomWatch oom_;
-  std::optional<RankGroup> group_;  // before its shared memory, which its guard must not hold
+  std::optional<LaunchedRanks> launched_;  // of `lockstep launch`
+  std::optional<RankGroup> group_;         // before its shared memory, which its guard must not hold
   NodeMemory memory_;
   Mapping board_memory_;
   Board* board_ = nullptr;

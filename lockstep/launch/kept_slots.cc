@@ -50,7 +50,7 @@ void KeptSlots::watch_folder() {
 // Holds on to the very folder that the ranks have told, or says in the header that this process does not see it.
 void KeptSlots::open_watch() {
   using Seen = checkpoint::SnapshotHeader::Seen;
-  const std::string run = told_run();
+  const std::string run = run_in_header();
   const uint64_t device = header().device.load(), inode = header().inode.load();
   if (watch_ && run == watched_ && inode == inode_ && device == device_) return;
   watched_ = run;
@@ -67,7 +67,7 @@ void KeptSlots::open_watch() {
 void KeptSlots::hold_folder() {
   const std::lock_guard guard(mutex_);
   if (!is_told_ || header().keep_last.load() == 0) return;
-  const std::string run = told_run();
+  const std::string run = run_in_header();
   try {
     lock_ = train::RunLock::take(run, run, {.patience = std::chrono::seconds(1)});  // the ranks are gone
   } catch (const Error& error) {
@@ -75,8 +75,12 @@ void KeptSlots::hold_folder() {
   }
 }
 
+std::string KeptSlots::told_run() const {
+  return is_told_ && header().seen.load() == checkpoint::SnapshotHeader::Seen::kYes ? run_in_header() : "";
+}
+
 // The folder of the run, in which checkpoints/ is.
-std::string KeptSlots::told_run() const { return std::filesystem::path(header().folder.get()).parent_path(); }
+std::string KeptSlots::run_in_header() const { return std::filesystem::path(header().folder.get()).parent_path(); }
 
 // On the keeper's thread, before it writes.
 void KeptSlots::check_told_folder() {

@@ -44,8 +44,11 @@ class KeptSlots {
   // other run begins there. Where another has already, what is written from here on fails.
   void hold_folder();
 
- private:
+  // The run's folder that the ranks have told; "": none, or one that this process does not see.
   std::string told_run() const;
+
+ private:
+  std::string run_in_header() const;
   void open_watch();
   void check_told_folder();
 

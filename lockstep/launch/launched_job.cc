@@ -11,6 +11,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/host_name.h"
+#include "lockstep/base/lease.h"
 #include "lockstep/base/process_state.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/base/text.h"
@@ -138,7 +139,15 @@ std::vector<LaunchedJob> find_jobs(const Variable& variable, const std::string& 
   std::vector<LaunchedJob> jobs;
   const std::string command = hex(xxh3(command_line)), line = line_of(command_line);
   const std::string endless = hex(xxh3(without_length(command_line)));
-  if (const auto start = variable(kTorchrunStarts)) {
+  const auto of_nodes = variable(kJobVariable);
+  if (const auto start = variable(kTorchrunStarts); start && of_nodes) {
+    jobs.push_back({.name = *of_nodes,
+                    .command = command,
+                    .endless = endless,
+                    .line = line,
+                    .start = number_of_start(start),
+                    .one_command = true});
+  } else if (start) {
     const Ancestor agent = torchrun_agent();
     if (agent.pid > 0) {
       jobs.push_back({.name = cat("torchrun agent ", agent.pid, " (", agent.start, ") on ", host_name()),

@@ -7,6 +7,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/free_ports.h"
+#include "lockstep/base/lease.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/split_list.h"
 #include "lockstep/config/values.h"
@@ -86,6 +87,10 @@ void LaunchedRanks::complete(int local_rank, SpawnRequest& request, RankOutput::
   unset_variable(request.environment, Logger::kNamed);  // torchrun's prefix has the local rank alone
 }
 
+std::string LaunchedRanks::error_file(int local_rank) const {
+  return folder_.empty() ? "" : cat(folder_, '/', local_rank, "/error.json");
+}
+
 void LaunchedRanks::set_variables(int local_rank, std::vector<std::string>& variables) const {
   set_torchruns(local_rank, variables);
   set_paddles(local_rank, variables);
@@ -107,11 +112,12 @@ void LaunchedRanks::set_torchruns(int local_rank, std::vector<std::string>& vari
   set_variable(variables, "MASTER_PORT", port_);
   set_variable(variables, "TORCHELASTIC_RUN_ID", layout_.run_id);
   set_variable(variables, "TORCHELASTIC_RESTART_COUNT", attempt_);
+  unset_variable(variables, kJobVariable);
+  if (!layout_.job.empty()) set_variable(variables, kJobVariable, layout_.job);
   if (layout_.max_restarts >= 0) set_variable(variables, "TORCHELASTIC_MAX_RESTARTS", layout_.max_restarts);
   set_variable(variables, "TORCHELASTIC_SIGNALS_TO_HANDLE", layout_.signals);
   unset_variable(variables, "TORCHELASTIC_ERROR_FILE");  // another launcher's, around this one
-  if (!folder_.empty())
-    set_variable(variables, "TORCHELASTIC_ERROR_FILE", cat(folder_, '/', local_rank, "/error.json"));
+  if (!folder_.empty()) set_variable(variables, "TORCHELASTIC_ERROR_FILE", error_file(local_rank));
   if (!has_variable(variables, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     set_variable(variables, "TORCH_NCCL_ASYNC_ERROR_HANDLING", 1);
   }

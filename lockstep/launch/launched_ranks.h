@@ -22,6 +22,9 @@ class LaunchedRanks {
   // Completes the start of a local rank: `request` has the command and the rank's environment already.
   void complete(int local_rank, SpawnRequest& request, RankOutput::Options& output) const;
 
+  // TORCHELASTIC_ERROR_FILE of a local rank; "": it has none.
+  std::string error_file(int local_rank) const;
+
  private:
   void set_variables(int local_rank, std::vector<std::string>& variables) const;
   void set_torchruns(int local_rank, std::vector<std::string>& variables) const;

@@ -4,10 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <thread>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/log.h"
+#include "lockstep/train/folder/run_files.h"
 
 namespace lockstep::launch {
 namespace {
@@ -51,14 +57,31 @@ int Launcher::try_until_done() {
   for (int number = 0;; ++number) {
     const Assignment next{number, nproc_, attempt_ ? attempt_->board().saved.get() : options_.saved,
                           attempt_ && attempt_->trained()};
+    if (number > 0) await_port();
     attempt_.reset();  // its memory goes before that of the next is made
     if (!slots_ && options_.saves) slots_.emplace(options_.nproc, *options_.saves);
     attempt_ = std::make_unique<Attempt>(options_, next, terminal_, stop_, slots_ ? &*slots_ : nullptr);
     attempt_->run(command_of(next), signals);
+    counts_steps_ = counts_steps_ || attempt_->counts_steps();
+    progress_ = attempt_->progress(counts_steps_);
     bool again = false;
     const int code = conclude(&again);
     if (!again) return code;
   }
+}
+
+// The port that all attempts have; 0: each has one of its own.
+int Launcher::fixed_port() const { return options_.layout ? options_.layout->master_port : 0; }
+
+// A port that the last attempt's ranks had may be theirs for a moment yet.
+void Launcher::await_port() {
+  constexpr std::chrono::seconds kPatience{10};
+  constexpr std::chrono::milliseconds kLook{50};
+  const int port = fixed_port();
+  if (port == 0 || options_.layout->nodes > 1 || is_free_port(port)) return;
+  terminal_.say(cat("waiting: port ", port, " (--master-port) is taken yet"));
+  for (const Deadline deadline(kPatience); !deadline.passed() && !is_free_port(port);)
+    std::this_thread::sleep_for(kLook);
 }
 
 std::vector<std::string> Launcher::command_of(const Assignment& next) const {
@@ -121,12 +144,15 @@ Report Launcher::report_of(const std::vector<RankOutcome>& outcomes, size_t root
 // A rank that the machine has no memory for, and ranks that get no further, are tried in a smaller number, if that is
 // allowed.
 RestartPolicy::Verdict Launcher::ask_policy(const Report& report) {
+  if (!fixed_port()) {
+    if (const auto again = policy_.next_after_taken_port(report.outcomes[report.root])) return *again;
+  }
   if (options_.max_restarts == 0) return {};
   if (!attempt_->at_rest()) return {.text = "none: the disk takes nothing"};
   if (options_.own_workers && identity_of(options_.command[0]) != program_) {
     return {.text = cat("none: ", options_.command[0], " was replaced since the run began")};
   }
-  RestartPolicy::Verdict verdict = policy_.next(report.outcomes[report.root], attempt_->progress());
+  RestartPolicy::Verdict verdict = policy_.next(report.outcomes[report.root], progress_);
   const bool too_many = !report.oom.empty() || policy_.without_progress() > 0;
   const int fewer = verdict.again && too_many && options_.fewer ? options_.fewer(nproc_) : 0;
   if (fewer == 0) return verdict;
@@ -150,9 +176,13 @@ void Launcher::tell(const Report& report) {
 // attempt0.json, or the next number: a resumed run keeps the reports of its earlier attempts. A disk that takes no more
 // files must not hide the report itself, so failures are passed over.
 void Launcher::write_report_file(const std::string& json) const {
-  if (options_.error_dir.empty()) return;
+  std::string folder = options_.error_dir;
+  if (folder.empty() && !attempt_->told_run().empty()) folder = train::RunFiles{attempt_->told_run()}.errors();
+  if (folder.empty() || attempt_->must_not_write()) return;
+  std::error_code ignored;
+  std::filesystem::create_directory(folder, ignored);
   for (int attempt = 0; attempt < 10000; ++attempt) {
-    const std::string path = cat(options_.error_dir, "/attempt", attempt, ".json");
+    const std::string path = cat(folder, "/attempt", attempt, ".json");
     const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file && errno == EEXIST) continue;
     if (file) write_all(file.get(), json);

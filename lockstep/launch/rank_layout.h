@@ -38,6 +38,7 @@ struct RankLayout {
   std::string master_addr = "127.0.0.1";
   int master_port = 0;  // 0: a free port of this machine, another one for each attempt
   std::string role = "default", run_id = "none";
+  std::string job = {};  // LOCKSTEP_JOB: a name that no other launch has, of nodes that come and go; empty: the front's
   std::string signals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";  // TORCHELASTIC_SIGNALS_TO_HANDLE
   std::vector<std::string> endpoints = {};                // Paddle's, of all ranks; empty: free ports of this machine
   bool on_cpu = false;                                    // whether it is known that there are no GPUs

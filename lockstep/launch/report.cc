@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 
 namespace lockstep::launch {
 namespace {
@@ -198,6 +202,23 @@ std::string to_text(const Report& report) {
   if (has_lines && report.log_path.empty()) out += "  its last lines:\n";
   for (const auto& line : lines) out += cat("    ", line, '\n');
   return out;
+}
+
+void read_recorded_error(const std::string& path, Report& report) {
+  std::ifstream file(path);
+  const auto record = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const auto text_at = [&record](const char* place) {
+    const auto found = nlohmann::json::json_pointer(place);
+    return record.is_object() && record.contains(found) && record[found].is_string() ? record[found].get<std::string>()
+                                                                                     : "";
+  };
+  const std::string error = text_at("/message/message");
+  if (error.empty()) return;
+  if (report.outcomes[report.root].error.empty()) report.outcomes[report.root].error = first_line(error);
+  std::istringstream traceback(text_at("/message/extraInfo/py_callstack"));
+  std::deque<RankOutput::LastLine> lines;
+  for (std::string line; std::getline(traceback, line);) lines.push_back({.text = shown(line), .seen = false});
+  if (!lines.empty()) report.last_lines = std::move(lines);
 }
 
 std::string to_json(const Report& report) {

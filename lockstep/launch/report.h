@@ -71,4 +71,9 @@ std::string headline(const Report& report);  // "rank 3 (pid 812) was killed by 
 std::string to_text(const Report& report);   // in the form of DESIGN.md §5, with "error: "; ends with a newline
 std::string to_json(const Report& report);   // one object, for errors/attempt<k>.json
 
+// Completes a report by the file in which Python's torch.distributed.elastic `record` leaves what its program threw:
+// its error and, in place of the last lines, the traceback as a whole. Without that file, or another's, it stays as it
+// is.
+void read_recorded_error(const std::string& path, Report& report);
+
 }  // namespace lockstep::launch

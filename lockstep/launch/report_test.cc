@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "lockstep/base/testing/temp_dir.h"
 
 namespace lockstep::launch {
 namespace {
@@ -218,6 +221,25 @@ TEST(Report, TheCommandThatGoesOnHasWhatTheRankSays) {
       << "a resume that ended before its first step";
   report.outcomes[0].trained = true;
   EXPECT_THAT(to_text(report), testing::HasSubstr("\n  next: lockstep train unet --resume runs/unet-3 --skip-bad 2\n"));
+}
+
+// As torch.distributed.elastic.multiprocessing.errors.record writes it.
+TEST(Report, ARecordedTracebackArrivesWhole) {
+  const testing_support::TempDir dir;
+  Report report;
+  report.outcomes = {ended(0, {.code = 1}, 1)};
+  report.outcomes[0].trained = true;
+  report.last_lines = {{"the last line", false}};
+  read_recorded_error(dir / "error.json", report);
+  EXPECT_EQ(report.last_lines.size(), 1U) << "there is no such file";
+  std::ofstream(dir / "error.json") << R"({"message": {"message": "ValueError: bad\nvalue", "extraInfo": {)"
+                                       R"("py_callstack": "Traceback:\n  File a.py\nValueError: bad\n"}}})";
+  read_recorded_error(dir / "error.json", report);
+  EXPECT_EQ(report.outcomes[report.root].error, "ValueError: bad");
+  EXPECT_THAT(to_text(report), testing::HasSubstr("    Traceback:\n      File a.py\n    ValueError: bad\n"));
+  std::ofstream(dir / "error.json") << R"({"message": "another form"})";
+  read_recorded_error(dir / "error.json", report);
+  EXPECT_EQ(report.last_lines.size(), 3U);
 }
 
 TEST(Report, AsJson) {

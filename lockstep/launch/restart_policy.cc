@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 
 namespace lockstep::launch {
 
@@ -12,6 +13,14 @@ bool RestartPolicy::would_repeat(const RankOutcome& root) const {
   constexpr std::array kLasting = {ConfigError::kExitCode, DataError::kExitCode, IoError::kExitCode};
   return own_workers_ && root.status.signal == 0 &&
          std::find(kLasting.begin(), kLasting.end(), root.status.exit_code()) != kLasting.end();
+}
+
+std::optional<RestartPolicy::Verdict> RestartPolicy::next_after_taken_port(const RankOutcome& root) {
+  const bool taken =
+      root.status.exit_code() == CommError::kExitCode && root.error.find(kPortTaken) != std::string::npos;
+  taken_ports_ = taken ? taken_ports_ + 1 : 0;
+  if (!taken || taken_ports_ > kMostTakenPorts) return std::nullopt;
+  return Verdict{.again = true, .text = "with another port, which counts as no restart"};
 }
 
 RestartPolicy::Verdict RestartPolicy::next(const RankOutcome& root, int64_t progress) {

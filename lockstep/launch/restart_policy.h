@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lockstep/launch/report.h"
@@ -12,6 +13,9 @@ class RestartPolicy {
  public:
   // So many attempts in a row that get no further are the last ones, however many restarts are left.
   static constexpr int kMostWithoutProgress = 3;
+
+  // So many ports that are taken in a row are no chance.
+  static constexpr int kMostTakenPorts = 5;
 
   // `own_workers`: the exit codes are this project's, of which some say that the same would happen again.
   RestartPolicy(int max_restarts, bool own_workers) : max_restarts_(max_restarts), own_workers_(own_workers) {}
@@ -24,6 +28,10 @@ class RestartPolicy {
   // The verdict on an attempt that has failed. `progress` is the furthest step known: done, or saved. With -1 it is not
   // known, and each attempt counts as progress.
   Verdict next(const RankOutcome& root, int64_t progress);
+
+  // The same of an attempt at which the port that was drawn for its ranks had been taken by the time when rank 0
+  // listened. The next one has another port, and this one counts as none; nothing if that is not how it failed.
+  std::optional<Verdict> next_after_taken_port(const RankOutcome& root);
 
   // The next attempt is another one, with fewer ranks: what the last ones got no further than does not count for it.
   void forgive() { without_progress_ = 0; }
@@ -38,6 +46,7 @@ class RestartPolicy {
   bool own_workers_;
   int restarts_ = 0;
   int without_progress_ = 0;
+  int taken_ports_ = 0;  // attempts in a row
   int64_t furthest_ = -1;
 };
 

@@ -43,6 +43,17 @@ TEST(RestartPolicy, SaysNothingWhereNoneWereToBe) {
   EXPECT_EQ(verdict.text, "");
 }
 
+TEST(RestartPolicy, APortThatIsTakenCountsAsNoRestart) {
+  RestartPolicy policy(0, true);
+  RankOutcome taken = ended(69, /*trained=*/false);
+  taken.error = "tcp://127.0.0.1:29500: rank 0 can't listen on port 29500: Address already in use";
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(policy.next_after_taken_port(taken)->again) << i;
+  EXPECT_FALSE(policy.next_after_taken_port(taken)) << "somebody takes all ports";
+  EXPECT_FALSE(policy.next_after_taken_port(killed()));
+  EXPECT_TRUE(policy.next_after_taken_port(taken)) << "the count begins anew";
+  EXPECT_EQ(policy.restarts(), 0);
+}
+
 TEST(RestartPolicy, EndsAfterThreeRestartsThatGotNoFurther) {
   RestartPolicy policy(100, true);
   EXPECT_TRUE(policy.next(killed(), 7).again);

@@ -26,6 +26,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/free_ports.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/remote_error.h"
 #include "lockstep/base/shared_memory.h"
@@ -65,7 +66,7 @@ Descriptor bind_to(const Address& address, const addrinfo& addresses) {
     if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) continue;
     if (bind(fd.get(), each->ai_addr, each->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0) return fd;
     if (errno == EADDRINUSE || errno == EACCES) {
-      throw CommError("tcp://", address.host, ':', address.port, ": rank 0 can't listen on port ", address.port, ": ",
+      throw CommError("tcp://", address.host, ':', address.port, ": rank 0 ", kPortTaken, address.port, ": ",
                       errno_text(errno), "; choose another port (MASTER_PORT)");
     }
   }

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/lease.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/xxh3.h"
 #include "lockstep/comm/text_exchange.h"
@@ -112,6 +113,7 @@ void Ledger::note(int64_t step, const data::StepBatch& batch) {
 }
 
 void Ledger::write(const std::string& lines) {
+  check_lease(path_);
   if (!write_all(file_.get(), lines)) throw IoError(path_, ": can't be written: ", errno_text(errno));
 }
 

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/lease.h"
 #include "lockstep/config/option_set.h"
 #include "lockstep/train/best_metric.h"
 #include "lockstep/train/folder/text_file.h"
@@ -177,6 +178,7 @@ void Reporter::check_folder() const {
 
 void Reporter::write(const track::Record& record) {
   check_folder();
+  check_lease(parts_.files.metrics());
   metrics_->write(record);
   if (more_ != nullptr) more_->write(record);
 }

@@ -108,6 +108,7 @@ World::World(const rendezvous::Place& place, NodeMemory memory, const WorldOptio
       })) {
   comm::Pool::install(std::move(new_pool_));
   act_by_lease(&board_->lease_until_ns);  // the board stays mapped until the process ends
+  if (env(kJobVariable)) end_with_lease();
   publish_errors_on(&self());
   self().pid.store(getpid());
   self().state.store(RankState::kRunning);

@@ -127,6 +127,24 @@ void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& 
   plan.elastic = std::move(elastic);
 }
 
+// The first of the ranks' ports that Paddle's flags name; nothing if they name none.
+std::optional<int> first_port_of(const LaunchOptions& options) {
+  if (options.start_port && options.started_port && options.start_port != options.started_port) {
+    throw ConfigError("--start_port ", *options.start_port, " and --started_port ", *options.started_port,
+                      ": both are the first port; leave one of them out");
+  }
+  return options.start_port ? options.start_port : options.started_port;
+}
+
+// A node's ranks at ports from the first on.
+void add_endpoints(const std::string& host, int first_port, LaunchPlan& plan) {
+  if (first_port + plan.nproc > 65536) {
+    throw ConfigError("--start-port ", first_port, ": there are no ", plan.nproc,
+                      " ports from there on; type a lower one");
+  }
+  for (int rank = 0; rank < plan.nproc; ++rank) plan.layout.endpoints.push_back(cat(host, ':', first_port + rank));
+}
+
 // Where several nodes meet, and the number that this one has; kAsTheyCome: it gets one.
 struct Meeting {
   HostPort at;
@@ -164,14 +182,8 @@ Meeting meeting_of_torchrun(const LaunchOptions& options, const LaunchMachine& m
 
 Meeting meeting_by_ips(const LaunchOptions& options, const LaunchMachine& machine, LaunchPlan& plan) {
   const auto ips = read_words("ips", options.ips);
-  const int first_port = options.start_port.value_or(options.started_port.value_or(kPaddlePort));
-  for (const auto& ip : ips) {
-    for (int rank = 0; rank < plan.nproc; ++rank) plan.layout.endpoints.push_back(cat(ip, ':', first_port + rank));
-  }
-  if (first_port + plan.nproc > 65536) {
-    throw ConfigError("--start-port ", first_port, ": there are no ", plan.nproc,
-                      " ports from there on; type a lower one");
-  }
+  const int first_port = first_port_of(options).value_or(kPaddlePort);
+  for (const auto& ip : ips) add_endpoints(ip, first_port, plan);
   Meeting meeting{{ips[0], first_port}, options.paddle_rank.value_or(-1), "--rank", "--ips", options.host};
   if (meeting.node >= 0) return meeting;
   const auto own = std::find_if(ips.begin(), ips.end(), [&](const std::string& ip) {
@@ -187,7 +199,10 @@ Meeting meeting_by_ips(const LaunchOptions& options, const LaunchMachine& machin
 }
 
 Meeting meeting_of_paddle(const LaunchOptions& options, const LaunchMachine& machine, int nodes, LaunchPlan& plan) {
-  if (options.master.empty() && !options.ips.empty()) return meeting_by_ips(options, machine, plan);
+  if (!options.ips.empty()) return meeting_by_ips(options, machine, plan);
+  if (const auto first_port = first_port_of(options)) {
+    throw ConfigError("--start_port ", *first_port, ": of several nodes it goes with --ips; leave it out");
+  }
   if (options.master.empty()) {
     throw ConfigError("--nnodes ", nodes, ": where do the nodes meet? Type --master HOST:PORT, an address of node 0's");
   }
@@ -204,6 +219,7 @@ void plan_one_node(const LaunchOptions& options, LaunchPlan& plan) {
       layout.master_port = at.port;
     }
     if (options.paddle_rank.value_or(0) > 0) check_number("rank", *options.paddle_rank, 1);
+    if (const auto first_port = first_port_of(options)) add_endpoints(layout.master_addr, *first_port, plan);
     return;
   }
   if (options.node_rank) check_number("node-rank", *options.node_rank, 1);
@@ -219,6 +235,10 @@ void plan_one_node(const LaunchOptions& options, LaunchPlan& plan) {
 }
 
 int count_nodes(const LaunchOptions& options) {
+  if (!options.ips.empty() && !options.master.empty()) {
+    throw ConfigError("--master ", options.master, " and --ips ", options.ips,
+                      ": both say where the nodes are; leave one of them out");
+  }
   const auto [least, nodes] = read_nodes(options.nnodes);
   if (least < nodes) {
     throw ConfigError("--nnodes ", options.nnodes,
@@ -226,7 +246,7 @@ int count_nodes(const LaunchOptions& options) {
                       "--rdzv-endpoint HOST:2379, or --nnodes ",
                       nodes, " for all of them");
   }
-  if (options.ips.empty() || !options.master.empty()) return nodes;
+  if (options.ips.empty()) return nodes;
   const int ips = static_cast<int>(read_words("ips", options.ips).size());
   if (options.has("nnodes") && nodes != ips) {
     throw ConfigError("--nnodes ", options.nnodes, " and --ips ", options.ips, ": these are ", ips,
@@ -256,8 +276,7 @@ void plan_nodes(const LaunchOptions& options, const LaunchMachine& machine, Laun
     layout.run_id = launch::unique_id();
     return;
   }
-  if (nodes == 1 && !(is_paddles && !options.ips.empty() && options.master.empty()))
-    return plan_one_node(options, plan);
+  if (nodes == 1 && !(is_paddles && !options.ips.empty())) return plan_one_node(options, plan);
   const Meeting meeting =
       is_paddles ? meeting_of_paddle(options, machine, nodes, plan) : meeting_of_torchrun(options, machine, nodes);
   layout.master_addr = meeting.at.host;

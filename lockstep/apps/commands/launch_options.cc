@@ -151,7 +151,7 @@ void LaunchOptions::declare(config::OptionSet& options) {
   options.text("selected-gpus", "K,…", "the same", &selected_gpus, kNone);
   options.text("ips", "A,B,…", "the nodes' addresses, node 0's first", &ips, kNone);
   options.text("host", "A", "this node's address", &host, kNone);
-  options.number("start-port", "PORT", "with --ips: the first port (6070)", &start_port, 1, kMostPort, kNone);
+  options.number("start-port", "PORT", "the processes' first port (with --ips 6070)", &start_port, 1, kMostPort, kNone);
   options.number("started-port", "PORT", "the same", &started_port, 1, kMostPort, kNone);
   options.text("master", "HOST:PORT", "where the nodes meet", &master, kNone);
   options.number("rank", "K", "this node's number; left out: as the nodes come", &paddle_rank, -1, kMostNodes, kNone);

@@ -186,6 +186,8 @@ TEST(LaunchPlan, SeveralNodes) {
       meets({}, {{"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}, {"PET_MASTER_ADDR", "m"}, {"PET_MASTER_PORT", "5"}}).port,
       5);
   EXPECT_EQ(meets({"--nnodes", "2", "--master", "a:5"}).node, NodeHandshake::kAsTheyCome);
+  EXPECT_EQ(plan({"--started_port", "7000", "--nproc_per_node", "2", "p"}).layout.endpoints,
+            (std::vector<std::string>{"127.0.0.1:7000", "127.0.0.1:7001"}));
   const LaunchPlan by_ips = plan({"--ips", "10.0.0.1,10.0.0.2", "--start_port", "70", "--nproc_per_node", "2", "p"});
   EXPECT_EQ(by_ips.handshake->node, 1);
   EXPECT_EQ(by_ips.handshake->host, "10.0.0.1");
@@ -218,6 +220,9 @@ TEST(LaunchPlan, WhatCantBeIsRefused) {
   EXPECT_THAT(refused({"--rdzv-backend", "zookeeper", "p"}), HasSubstr("expected static, c10d or etcd"));
   EXPECT_THAT(refused({"--standalone", "--nnodes", "2", "p"}), HasSubstr("standalone is one node"));
   EXPECT_THAT(refused({"--nnodes", "2", "--job_id", "j", "p"}), HasSubstr("Type --master HOST:PORT"));
+  EXPECT_THAT(refused({"--master", "a:5", "--ips", "a,b", "p"}), HasSubstr("leave one of them out"));
+  EXPECT_THAT(refused({"--start_port", "5", "--started_port", "6", "p"}), HasSubstr("both are the first port"));
+  EXPECT_THAT(refused({"--nnodes", "2", "--master", "a:5", "--start_port", "6", "p"}), HasSubstr("goes with --ips"));
   EXPECT_THAT(refused({"--nnodes", "2", "--master", "etcd:a:1", "p"}), HasSubstr("expected etcd://HOST:PORT"));
   EXPECT_THAT(refused({"--ips", "10.0.0.1,10.0.0.3", "p"}), HasSubstr("none of them is this machine's; type --rank K"));
   EXPECT_THAT(refused({"--ips", "10.0.0.1,10.0.0.2", "--nnodes", "3", "p"}), HasSubstr("these are 2 nodes"));

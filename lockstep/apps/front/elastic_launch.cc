@@ -53,6 +53,7 @@ launch::RankLayout layout_of(const launch::RankLayout& base, const launch::Epoch
   layout.nodes = static_cast<int>(epoch.nodes.size());
   layout.first_rank = layout.world_size = 0;
   layout.endpoints.clear();
+  layout.job = cat("run ", base.run_id, " that ", epoch.run, " has begun");
   layout.restarts = epoch.restarts;
   layout.max_restarts = max_restarts;
   layout.master_addr = epoch.nodes.front().address;
@@ -81,7 +82,8 @@ launch::NodeOutcome outcome_of(const launch::Launcher& launcher, int code, bool 
           .stopped = stopped,
           .asked = asked,
           .repeats = launcher.ended_by_plain_mistake(),
-          .text = stopped ? "the others could not go on" : status.text()};
+          .text = stopped ? "the others could not go on" : status.text(),
+          .step = launcher.progress()};
 }
 
 // An error of the launcher's own is told, too: no rank has been started.

@@ -85,6 +85,11 @@ int launch(const Arguments& args) {
   find_script(plan, options);
   plan.command[0] = launch::find_program(plan.command[0]);
   meet_other_nodes(plan);
+  const bool alone = plan.layout.nodes == 1 && !plan.elastic;
+  if (alone && plan.layout.master_port > 0 && !is_free_port(plan.layout.master_port)) {
+    throw ConfigError("--master-port ", plan.layout.master_port,
+                      ": somebody listens on that port of this machine; choose another, or leave it out");
+  }
   prepare_logs(plan.layout);
   const launch::RunSpec spec{
       .command = plan.command,
@@ -93,6 +98,7 @@ int launch(const Arguments& args) {
       .threads = parallel::threads_or_default(options.threads, usable_cores(), plan.nproc),
       .keep_threads = options.threads == 0,
       .log_dir = plan.layout.logs.kind == LogLayout::Kind::kTorchrun ? "" : plan.layout.logs.folder,
+      .error_dir = plan.layout.logs.folder.empty() ? "" : plan.layout.logs.folder + "/errors",
       .stop_by = launch::StopBy::kSignal,
       .saves = checkpoint::Keeper::Options{},  // of ranks that train by lockstep; others know nothing of it
       .lines_at_once = true,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/lanes_fit.h"
@@ -11,6 +12,9 @@ namespace lockstep::launch {
 namespace {
 
 using nlohmann::json;
+
+// So many epochs in a row that get no further are the last ones, however many restarts are left.
+constexpr int kMostWithoutProgress = 3;
 
 json to_json(const Node& node) {
   return {{"id", node.id},       {"host", node.host},   {"address", node.address},
@@ -68,6 +72,15 @@ Epoch ended(const Epoch& epoch, int exit_code, std::string why) {
   end.exit_code = exit_code;
   end.why = std::move(why);
   return end;
+}
+
+// Epoch's `furthest` and `stalled` after the epoch. Where nothing is known of its steps, it may have got further.
+std::pair<int64_t, int> progress_of(const EpochView& view) {
+  const Epoch& epoch = *view.epoch;
+  int64_t reached = -1;
+  for (const NodeOutcome& each : view.outcomes) reached = std::max(reached, each.step);
+  const bool further = reached < 0 || reached > epoch.furthest;
+  return {std::max(reached, epoch.furthest), further ? 0 : epoch.stalled + 1};
 }
 
 int ranks_on(const std::vector<Node>& nodes) {
@@ -187,8 +200,8 @@ const Node* Epoch::find(const std::string& id) const {
 std::string Epoch::encode() const {
   json members = json::array();
   for (const Node& node : nodes) members.push_back(to_json(node));
-  return json{{"number", number},       {"run", run}, {"restarts", restarts}, {"nodes", members}, {"ended", ended},
-              {"exit_code", exit_code}, {"why", why}}
+  return json{{"number", number},       {"run", run}, {"restarts", restarts}, {"nodes", members},  {"ended", ended},
+              {"exit_code", exit_code}, {"why", why}, {"furthest", furthest}, {"stalled", stalled}}
       .dump();
 }
 
@@ -200,15 +213,17 @@ std::optional<Epoch> Epoch::decode(const std::string& text) {
                 .nodes = {},
                 .ended = value.at("ended"),
                 .exit_code = value.at("exit_code"),
-                .why = value.at("why")};
+                .why = value.at("why"),
+                .furthest = value.value("furthest", int64_t{-1}),
+                .stalled = value.value("stalled", 0)};
     for (const json& node : value.at("nodes")) epoch.nodes.push_back(node_of(node));
     return epoch;
   });
 }
 
 std::string NodeOutcome::encode() const {
-  return json{{"node", node},   {"exit_code", exit_code}, {"stopped", stopped},
-              {"asked", asked}, {"repeats", repeats},     {"text", text}}
+  return json{{"node", node},       {"exit_code", exit_code}, {"stopped", stopped}, {"asked", asked},
+              {"repeats", repeats}, {"text", text},           {"step", step}}
       .dump();
 }
 
@@ -219,7 +234,8 @@ std::optional<NodeOutcome> NodeOutcome::decode(const std::string& text) {
                        .stopped = value.at("stopped"),
                        .asked = value.at("asked"),
                        .repeats = value.at("repeats"),
-                       .text = value.at("text")};
+                       .text = value.at("text"),
+                       .step = value.value("step", int64_t{-1})};
   });
 }
 
@@ -273,16 +289,21 @@ std::optional<Epoch> next_epoch(const EpochView& view, const EpochLimits& limits
     const std::string none = limits.max_restarts == 0 ? "" : cat(", after ", epoch.restarts, " restarts");
     return ended(epoch, code, why + none);
   }
+  const auto [furthest, stalled] = progress_of(view);
+  if (stalled == kMostWithoutProgress) {
+    return ended(epoch, code, cat(why, ", and ", stalled, " epochs in a row got no further than step ", furthest));
+  }
   if (std::ssize(view.nodes) < limits.least) return std::nullopt;  // they may come back
   // After an outage of etcd all come back, one after the other.
   if (std::ssize(lost_nodes(view)) == std::ssize(epoch.nodes) && is_early(view, limits)) return std::nullopt;
   const std::vector<Node> members = members_of(view, limits);
-  return Epoch{
-      .number = epoch.number + 1,
-      .run = epoch.run,
-      .restarts = epoch.restarts + 1,
-      .nodes = members,
-      .why = cat(why, "; restart ", epoch.restarts + 1, " of ", limits.max_restarts, " with ", names(members))};
+  return Epoch{.number = epoch.number + 1,
+               .run = epoch.run,
+               .restarts = epoch.restarts + 1,
+               .nodes = members,
+               .why = cat(why, "; restart ", epoch.restarts + 1, " of ", limits.max_restarts, " with ", names(members)),
+               .furthest = furthest,
+               .stalled = stalled};
 }
 
 }  // namespace lockstep::launch

@@ -33,6 +33,8 @@ struct Epoch {
   bool ended = false;       // the run is over
   int exit_code = 0;        // then
   std::string why;          // for people: why it began, or the run has ended
+  int64_t furthest = -1;    // step that was known of those before it
+  int stalled = 0;          // how many of them in a row, up to the last one, got no further
   int64_t revision = 0;     // of its key; not encoded
 
   const Node* find(const std::string& id) const;
@@ -48,6 +50,7 @@ struct NodeOutcome {
   bool asked = false;    // somebody has asked the run to stop there
   bool repeats = false;  // the same would happen again
   std::string text;      // for people
+  int64_t step = -1;     // the furthest that is known; -1: none is
 
   std::string encode() const;
   static std::optional<NodeOutcome> decode(const std::string& text);

@@ -221,6 +221,30 @@ TEST(Epoch, FailedRanksAreStartedAnewAsOftenAsIsAllowed) {
   EXPECT_THAT(end->why, HasSubstr("after 2 restarts"));
 }
 
+TEST(Epoch, ThreeRestartsThatGetNoFurtherAreTheLastOnes) {
+  EpochLimits limits = kLimits;
+  limits.max_restarts = 100;
+  EpochView view = running();
+  const auto fail_at = [&](int64_t step) {
+    view.outcomes = {failed("1", 137), stopped("2"), stopped("3")};
+    view.outcomes[0].step = step;
+    view.epoch = next_epoch(view, limits);
+    ASSERT_TRUE(view.epoch);
+  };
+  for (const int64_t step : {7, 7, 9, 9, 8}) {
+    fail_at(step);
+    EXPECT_FALSE(view.epoch->ended) << step;
+  }
+  fail_at(-1);
+  EXPECT_FALSE(view.epoch->ended) << "nobody knows how far it was";
+  for (int i = 0; i < 2; ++i) fail_at(9);
+  EXPECT_FALSE(view.epoch->ended);
+  fail_at(9);
+  EXPECT_TRUE(view.epoch->ended);
+  EXPECT_EQ(view.epoch->exit_code, 137);
+  EXPECT_THAT(view.epoch->why, HasSubstr("3 epochs in a row got no further than step 9"));
+}
+
 TEST(Epoch, WhatWouldHappenAgainIsNotTriedAgain) {
   EpochView view = running();
   NodeOutcome mistake = failed("2", 2);
