@@ -106,6 +106,26 @@ TEST_F(LaunchEnds, ThreeRestartsWithoutProgressAreTheLastOnes) {
   EXPECT_THAT(result.err, HasSubstr("restarts: none: 3 attempts in a row got no further than step "));
 }
 
+// Nobody waits for it but the launcher.
+TEST_F(LaunchEnds, ARankThatStandsStillIsEndedAsAHang) {
+  Program program(lockstep_command(Words{"launch", "--nproc=1", "--timeout=1"} + endless()));
+  ASSERT_TRUE(is_training()) << program.err();
+  signal_to(program.processes("lockstep-worker").at(0), SIGSTOP);
+  const Result result = program.wait(seconds(60));
+  EXPECT_EQ(result.exit_code, 76) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("failed: hung: no progress for "), HasSubstr("is stopped (SIGSTOP")));
+}
+
+TEST_F(LaunchEnds, RanksThatDoNotStopAreKilledAfterTheGrace) {
+  Program program(lockstep_command(
+      {"launch", "--nproc=1", "--grace=1", "/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"}));
+  ASSERT_TRUE(eventually([&] { return program.processes("sleep").size() == 1; }));
+  program.signal(SIGTERM);
+  const Result result = program.wait(seconds(30));
+  EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  EXPECT_TRUE(program.all_gone(seconds(5)));
+}
+
 // RssAnon, and the process that guards its ranks.
 TEST_F(LaunchEnds, TheLauncherIsSmall) {
   Program program(lockstep_command({"launch", "--nproc=2", "/bin/sleep", "30"}));

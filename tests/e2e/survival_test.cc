@@ -172,6 +172,23 @@ TEST_F(Survival, WhereARankKeepsDyingFewerGoOn) {
   EXPECT_EQ(outcome_of(run_), undisturbed());
 }
 
+// Its BatchNorm's statistics come back, too.
+TEST_F(Survival, AResNetWhoseRankIsKilledEndsWithTheSameWeights) {
+  LOCKSTEP_LONG_TEST_IF(true);
+  const auto words = [&](const std::string& out) {
+    return Words{"train",   "imagenet", "--arch",       "resnet18", "--size",  "32", "--lanes", "2",
+                 "--nproc", "2",        "--batch-size", "8",        "--steps", "40", "--out",   out};
+  };
+  ASSERT_EQ(lockstep(words(dir_ / "undisturbed")).exit_code, 0);
+  Program program(lockstep_command(words(run_) + Words{"--snapshot-every", "3"}));
+  ASSERT_TRUE(has_done(run_, 10)) << program.err();
+  signal_to(worker_of(program, 1), SIGKILL);
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("(restart 1 of 3)"));
+  EXPECT_EQ(outcome_of(run_), outcome_of(dir_ / "undisturbed"));
+}
+
 TEST_F(Survival, AStopDuringARestartSavesAndEnds) {
   LOCKSTEP_LONG_TEST_IF(true);
   Program program(lockstep_command(surviving(run_, 2, {"--snapshot-every", "5"})));
@@ -187,7 +204,7 @@ TEST_F(Survival, AStopDuringARestartSavesAndEnds) {
 
 // Faults at random moments of a run: a rank that is killed, breaks, or stands still for a while, or the launcher that
 // is asked to stop, after which the run goes on with another number of ranks. LOCKSTEP_SOAK_FAULTS says how many
-// (default 4), LOCKSTEP_SOAK_SEED which.
+// (default 4), LOCKSTEP_SOAK_SEED which; with LOCKSTEP_SOAK_KILLS all are kill -9.
 class RandomFaults : public Survival {
  protected:
   static constexpr int kFaultsARun = 4;
@@ -209,7 +226,7 @@ class RandomFaults : public Survival {
   }
   // Returns whether the run goes on by itself.
   bool harm(Program& program, int nproc) {
-    const int rank = below(nproc), fault = below(6);
+    const int rank = below(nproc), fault = env("LOCKSTEP_SOAK_KILLS") ? 0 : below(6);
     const pid_t victim = worker_of(program, rank);
     trace_ += cat(" fault ", fault, " to rank ", rank, " of ", nproc, ';');
     if (fault == 4) return ++harmed_, program.signal(SIGTERM), false;

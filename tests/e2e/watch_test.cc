@@ -86,6 +86,9 @@ TEST(Watch, ARankThatHoldsUpTheOthersIsNamed) {
     told = run.program.err().find(text) != std::string::npos;
   }
   EXPECT_TRUE(told) << run.program.err();
+  EXPECT_THAT(run.program.err(), ::testing::ContainsRegex("holds up the others: its part of a step takes [0-9.]+ ms, "
+                                                          "theirs [0-9.]+ ms; of its time [0-9]+ % is waiting for "
+                                                          "data, [0-9]+ % for other ranks, the rest computing"));
 }
 
 }  // namespace

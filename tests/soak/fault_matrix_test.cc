@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -41,21 +43,27 @@ struct Cell {
 
 struct Expected {
   int exit_code;
-  const char* report = "";  // in what the launcher says
+  const char* report = "";  // a regular expression for what the launcher says
+  int rank = -1;            // that errors/attempt0.json names; -1: there is no such file
 };
 
 // How a run ends whose rank 1 meets this fault.
 Expected expected(const Cell& cell) {
   const std::string fault = cell.fault;
-  if (fault == "kill") return {128 + SIGKILL, "rank 1"};
-  if (fault == "segv") return {128 + SIGSEGV, "rank 1"};
-  if (fault == "oom") return {128 + SIGKILL, "was killed by SIGKILL: out of memory (cgroup limit 1 GiB)"};
-  if (fault == "abort") return {128 + SIGABRT, "rank 1"};
-  if (fault == "exit3") return {3, "rank 1"};
+  if (fault == "kill") return {128 + SIGKILL, "error: rank 1 \\(pid [0-9]+\\) was killed by SIGKILL\n", 1};
+  if (fault == "segv") return {128 + SIGSEGV, "error: rank 1 \\(pid [0-9]+\\) was killed by SIGSEGV\n", 1};
+  if (fault == "oom") {
+    return {128 + SIGKILL, "error: rank 1 .* was killed by SIGKILL: out of memory \\(cgroup limit 1 GiB\\)\n", 1};
+  }
+  if (fault == "abort") return {128 + SIGABRT, "error: rank 1 \\(pid [0-9]+\\) was killed by SIGABRT\n", 1};
+  if (fault == "exit3") return {3, "error: rank 1 \\(pid [0-9]+\\) exited with code 3\n", 1};
   // The loader names the sample, and takes the data for the fault.
-  if (fault == "exception") return {std::string(cell.phase) == "prefetch" ? 65 : 70, "a planted exception"};
-  if (fault == "stop") return {69, "rank 1"};
-  if (fault == "front") return {128 + SIGKILL, ""};
+  if (fault == "exception") {
+    const bool of_data = std::string(cell.phase) == "prefetch";
+    return {of_data ? 65 : 70, "error: rank 1[: ].*a planted exception", of_data ? -1 : 1};
+  }
+  if (fault == "stop") return {69, "rank 1 (.*is stopped \\(SIGSTOP|stood still \\(SIGSTOP\\))", 0};
+  if (fault == "front") return {128 + SIGKILL};
   return {0};  // slow, stop_and_go
 }
 
@@ -75,8 +83,9 @@ std::vector<Cell> cells() {
 }
 
 Program::Options loop_of(const Cell& cell, const std::string& folder) {
-  return e2e::lockstep_command({"launch", "--nproc-per-node", "2", e2e::bin_folder() + "/faulty_loop", cell.fault,
-                                cell.phase, cell.backend, folder});
+  const std::string logs = std::filesystem::path(folder).parent_path() / "logs";
+  return e2e::lockstep_command({"launch", "--nproc-per-node", "2", "--log-dir", logs,
+                                e2e::bin_folder() + "/faulty_loop", cell.fault, cell.phase, cell.backend, folder});
 }
 
 std::string weights_in(const std::string& out) {
@@ -185,7 +194,9 @@ TEST_P(FaultMatrix, EndsAsItShould) {
   const int64_t ended_ns = monotonic_ns();
   const Expected wanted = expected(cell);
   EXPECT_EQ(result.exit_code, wanted.exit_code) << result.err;
-  EXPECT_THAT(result.err, HasSubstr(wanted.report));
+  EXPECT_THAT(result.err, ::testing::ContainsRegex(wanted.report));
+  const auto report = nlohmann::json::parse(e2e::read_file(folder / "logs/errors/attempt0.json"), nullptr, false);
+  EXPECT_EQ(report.is_object() ? report.value("rank", -1) : -1, wanted.rank) << report;
   EXPECT_TRUE(program.all_gone(gone_within())) << "somebody is left";
   if (std::string(cell.fault) != "front") {  // which shows no more of what ranks say
     EXPECT_THAT(result.out + result.err, HasSubstr(cat("met ", cell.fault, " in ", cell.phase)));
@@ -203,11 +214,11 @@ class Surroundings : public ::testing::TestWithParam<const char*> {
  protected:
   static void expect_no_effect(const std::vector<std::string>& before, const char* said = "") {
     const testing_support::TempDir folder;
-    Program::Options options = loop_of({"slow", "fold", GetParam()}, folder / "run");
+    Program::Options options = loop_of({"stop_and_go", "fold", GetParam()}, folder / "run");
     options.command.insert(options.command.begin(), before.begin(), before.end());
     const Result result = Program(options).wait(seconds(60));
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.out + result.err, AllOf(HasSubstr("met slow in fold"), HasSubstr(said)));
+    EXPECT_THAT(result.out + result.err, AllOf(HasSubstr("met stop_and_go in fold"), HasSubstr(said)));
     EXPECT_EQ(weights_in(result.out), undisturbed());
   }
 };

@@ -46,6 +46,16 @@ void stop_for_a_while() {
   raise(SIGSTOP);
 }
 
+// For a second another process leaves this one a third of its time.
+void slow_down() {
+  const std::string words =
+      "for i in $(seq 66); do kill -STOP $PID && sleep 0.01; kill -CONT $PID && sleep 0.005 || exit 0; done";
+  const std::string command = "PID=" + std::to_string(getpid()) + "; " + words;
+  const char* const arguments[] = {"sh", "-c", command.c_str(), nullptr};
+  pid_t ignored = 0;
+  posix_spawn(&ignored, "/bin/sh", nullptr, nullptr, const_cast<char* const*>(arguments), environ);
+}
+
 // The kernel's OOM killer comes for this process.
 [[noreturn]] void take_all_memory() {
   constexpr size_t kPiece = 4 << 20;
@@ -62,7 +72,7 @@ void fail(const std::string& fault) {
   if (fault == "exception") throw std::runtime_error("a planted exception");
   if (fault == "stop") raise(SIGSTOP);
   if (fault == "stop_and_go") stop_for_a_while();
-  if (fault == "slow") usleep(2'000'000);
+  if (fault == "slow") slow_down();
   if (fault == "front") kill(getppid(), SIGKILL);
 }
 

@@ -103,6 +103,10 @@ void LaunchOptions::declare(config::OptionSet& options) {
                  kNone);
   options.text("log-dir", "DIR", "keep each process's output in DIR/rank<k>.log (workerlog.<k> with Paddle's flags)",
                &log_dir, kNone);
+  options.number("grace", "S", "seconds from a request to stop until processes are killed; left out: none are", &grace,
+                 0.0, 1e6, kNone);
+  options.number("timeout", "S", "seconds without progress of programs of ours, which ends them (76); left out: none",
+                 &timeout, 0.0, 1e6, kNone);
   options.section("torchrun's (dashes or underscores; PET_* variables are defaults)");
   options.text("nproc-per-node", "N|auto|cpu|gpu", "as --nproc", &nproc_per_node, kNone);
   options.text("nnodes", "N", "nodes, each with a launcher of its own; with etcd MIN:MAX of them", &nnodes, kNone);

@@ -28,7 +28,8 @@ struct LaunchOptions {
   std::optional<int> master_port;
   std::string rdzv_backend = "static", rdzv_endpoint, rdzv_id = "none", rdzv_conf;
   bool standalone = false;
-  int max_restarts = 0;  // --max-restart in Paddle's style
+  int max_restarts = 0;           // --max-restart in Paddle's style
+  double grace = 0, timeout = 0;  // seconds; 0: as long as it takes
   double monitor_interval = 0.1;
   std::string start_method = "spawn", event_log_handler, logs_specs;
   std::string role = "default";

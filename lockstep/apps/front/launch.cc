@@ -101,6 +101,8 @@ int launch(const Arguments& args) {
       .error_dir = plan.layout.logs.folder.empty() ? "" : plan.layout.logs.folder + "/errors",
       .stop_by = launch::StopBy::kSignal,
       .saves = checkpoint::Keeper::Options{},  // of ranks that train by lockstep; others know nothing of it
+      .timeout_ns = static_cast<int64_t>(options.timeout * 1e9),
+      .grace_ns = static_cast<int64_t>(options.grace * 1e9),
       .lines_at_once = true,
       .layout = plan.layout};
   return plan.elastic ? launch_elastic(plan, spec) : launch::Launcher(spec).run();
