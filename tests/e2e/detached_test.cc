@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "endless_run.h"
@@ -166,6 +167,10 @@ TEST_F(Detached, RunsOfTheForegroundAreSeenAndStopped) {
   ASSERT_TRUE(eventually([&] { return steps_logged(dir_ / "runs/b").size() >= 3; }));
   EXPECT_EQ(ps()[0]["run"], "runs/b");
   EXPECT_THAT(command({"logs", "b", "--lines", "1"}).out, StartsWith("epoch 1/1000000 "));
+  // What a rank has to say, which all but rank 0 do in need alone.
+  std::ofstream(dir_ / "runs/b/logs/rank1.log", std::ios::app) << "a line of rank 1\n";
+  EXPECT_THAT(command({"logs", "b", "--rank", "1"}).out, HasSubstr("a line of rank 1\n"));
+  EXPECT_EQ(command({"logs", "b", "--rank", "2"}).exit_code, 2);
   EXPECT_THAT(command({"stop", "b"}).out, HasSubstr("INTERRUPTED.pt"));
   EXPECT_EQ(run.wait().exit_code, 75);
 }
