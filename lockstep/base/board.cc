@@ -19,6 +19,7 @@ void BoardRank::begin() {
   doing.set("");
   error.set("");
   overflow.set("");
+  role.set("");
   remedy.set("");
   worlds.fetch_add(1);
 }

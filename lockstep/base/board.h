@@ -85,6 +85,7 @@ struct BoardRank {
   BoardText<96> doing;      // "fold of bucket 2/5 (layer3.conv1.weight …)"
   BoardText<2048> error;    // with kFailed: the error as one line
   BoardText<128> overflow;  // the last step that the loss scaler skipped: "step 12: conv1.weight"
+  BoardText<64> role;       // in a form of parallel training whose ranks differ: "stage 1 of 2"
   BoardText<64> remedy;     // with kFailed: options with which the run can go on: "--skip-bad 4"
 
   // Makes the entry that of the program which calls it: forgets what an earlier one of the rank's command has

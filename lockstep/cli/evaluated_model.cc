@@ -28,7 +28,7 @@ c10::Device open_own_device(const train::DeviceChoice& wanted, World& world, con
 
 void load_for_evaluation(const train::Model& model, const ModelFile& file, const ModelPlace& place, const World& world,
                          const Logger& log) {
-  const auto loaded = checkpoint::load_model(
+  const auto loaded = train::load_model(
       *model.module, file.root,
       {.file = file.name, .strip_prefix = file.strip_prefix, .average = true, .paddle = file.is_paddle});
   if (const std::string& prefix = loaded.report.prefix; world.rank() == 0 && !prefix.empty()) {

@@ -100,7 +100,8 @@ nlohmann::json to_json_value(const RankOutcome& outcome) {
           {"step", outcome.step},
           {"doing", outcome.doing},
           {"error", outcome.error},
-          {"overflow", outcome.overflow}};
+          {"overflow", outcome.overflow},
+          {"role", outcome.role}};
 }
 
 }  // namespace
@@ -127,6 +128,7 @@ RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status) {
           .step = said.step.load(),
           .doing = said.doing.get(),
           .error = error == status.text() ? "" : error,
+          .role = said.role.get(),
           .overflow = said.overflow.get(),
           .remedy = said.remedy.get()};
 }
@@ -166,7 +168,7 @@ bool is_plain_mistake(const RankOutcome& outcome) {
 
 std::string headline(const Report& report) {
   const RankOutcome& root = report.outcomes[report.root];
-  const std::string who = cat("rank ", root.rank, " (pid ", root.pid, ") ");
+  const std::string who = cat("rank ", root.rank, " (pid ", root.pid, root.role.empty() ? "" : "; ", root.role, ") ");
   if (root.status.signal != 0) return cat(who, root.status.text(), report.oom.empty() ? "" : ": ", report.oom);
   return root.error.empty() ? who + root.status.text() : cat(who, "failed: ", own_error(root));
 }

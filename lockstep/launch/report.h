@@ -21,16 +21,17 @@ struct RankOutcome {
   int rank = 0;
   pid_t pid = 0;
   ExitStatus status;
-  double ended = 0;      // seconds since the run's start, without those of a pause (Ctrl-Z)
-  bool stopped = false;  // whether the launcher stopped it because another rank failed
-  bool halted = false;   // whether it was stopped by SIGSTOP or a debugger when another rank failed
-  bool spared = false;   // whether the launcher let it save first
-  bool trained = false;  // whether the run has done a step
-  uint64_t step = 0;     // this and the fields below are from the board
-  std::string doing;     // what the rank was doing
-  std::string error;     // the rank's own error, without "error: "
-  std::string overflow;  // the last step that its loss scaler skipped
-  std::string remedy;    // options that the command which goes on needs besides: "--skip-bad 4"
+  double ended = 0;       // seconds since the run's start, without those of a pause (Ctrl-Z)
+  bool stopped = false;   // whether the launcher stopped it because another rank failed
+  bool halted = false;    // whether it was stopped by SIGSTOP or a debugger when another rank failed
+  bool spared = false;    // whether the launcher let it save first
+  bool trained = false;   // whether the run has done a step
+  uint64_t step = 0;      // this and the fields below are from the board
+  std::string doing;      // what the rank was doing
+  std::string error;      // the rank's own error, without "error: "
+  std::string role = {};  // BoardRank's
+  std::string overflow;   // the last step that its loss scaler skipped
+  std::string remedy;     // options that the command which goes on needs besides: "--skip-bad 4"
 };
 
 // How a rank ended, from the board where its process's own end can't be known (ExitStatus::lost).

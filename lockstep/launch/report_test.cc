@@ -229,6 +229,8 @@ TEST(Report, ARecordedTracebackArrivesWhole) {
   Report report;
   report.outcomes = {ended(0, {.code = 1}, 1)};
   report.outcomes[0].trained = true;
+  report.outcomes[0].role = "stage 1 of 2";
+  EXPECT_THAT(to_text(report), testing::StartsWith("error: rank 0 (pid 800; stage 1 of 2) exited with code 1\n"));
   report.last_lines = {{"the last line", false}};
   read_recorded_error(dir / "error.json", report);
   EXPECT_EQ(report.last_lines.size(), 1U) << "there is no such file";

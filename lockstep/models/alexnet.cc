@@ -33,7 +33,7 @@ constexpr Convolution kLayers[] = {{0, 64, 11, 4, 2, true},
 AlexNetImpl::AlexNetImpl(const AlexNetOptions& options, uint64_t seed) : dropout_(options.dropout) {
   if (!(dropout_ >= 0 && dropout_ < 1)) throw ConfigError(kName, ": dropout is ", dropout_, ", not within [0, 1)");
   const int64_t classes = checked_option(kName, "classes", options.classes, kMaxClasses);
-  const auto features = add_level(*this, "features");
+  const auto features = nn::add_level(*this, "features");
   int64_t in = kColors;
   for (const Convolution& layer : kLayers) {
     const auto chosen =
@@ -41,7 +41,7 @@ AlexNetImpl::AlexNetImpl(const AlexNetOptions& options, uint64_t seed) : dropout
     convolutions_.push_back(features->register_module(std::to_string(layer.number), torch::nn::Conv2d(chosen)));
     in = layer.out;
   }
-  const auto classifier = add_level(*this, "classifier");
+  const auto classifier = nn::add_level(*this, "classifier");
   const auto add = [&](const char* name, int64_t from, int64_t to) {
     classifier_.push_back(classifier->register_module(name, torch::nn::Linear(from, to)));
   };
@@ -51,19 +51,19 @@ AlexNetImpl::AlexNetImpl(const AlexNetOptions& options, uint64_t seed) : dropout
   draw_as_torch(*this, seed);
 }
 
-at::Tensor AlexNetImpl::forward(const at::Tensor& images) { return run(layers(), images); }
+at::Tensor AlexNetImpl::forward(const at::Tensor& images) { return nn::run(layers(), images); }
 
-std::vector<Layer> AlexNetImpl::layers() const {
-  std::vector<Layer> all;
+std::vector<nn::Layer> AlexNetImpl::layers() const {
+  std::vector<nn::Layer> all;
   for (size_t i = 0; i < convolutions_.size(); ++i) {
-    all.push_back(layer_of(convolutions_[i], [i](torch::nn::Conv2d& conv, const at::Tensor& x) {
+    all.push_back(nn::layer_of(convolutions_[i], [i](torch::nn::Conv2d& conv, const at::Tensor& x) {
       if (i == 0) check_images(kName, x, kColors, kLeastSide);
       const at::Tensor y = conv->forward(x).relu();
       return kLayers[i].pooled ? at::max_pool2d(y, {3, 3}, {2, 2}) : y;
     }));
   }
   for (size_t i = 0; i < classifier_.size(); ++i) {
-    all.push_back(layer_of(classifier_[i], [i, dropout = dropout_](torch::nn::Linear& linear, at::Tensor x) {
+    all.push_back(nn::layer_of(classifier_[i], [i, dropout = dropout_](torch::nn::Linear& linear, at::Tensor x) {
       // Of images of 224 pixels the sides are that already.
       if (i == 0 && (x.size(2) != kPooled || x.size(3) != kPooled)) x = average_pool_to(x, kPooled);
       if (i == 2) return linear->forward(x);

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/models/staged.h"
+#include "lockstep/nn/staged.h"
 
 namespace lockstep::models {
 
@@ -34,7 +34,7 @@ class AlexNetImpl : public torch::nn::Module {
   // draws from libtorch's generator. Throws DataError for images of another shape, or with sides below kLeastSide.
   at::Tensor forward(const at::Tensor& images);
   // What forward() does, in layers.
-  std::vector<Layer> layers() const;
+  std::vector<nn::Layer> layers() const;
 
  private:
   double dropout_;

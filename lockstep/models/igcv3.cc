@@ -29,7 +29,7 @@ constexpr Blocks kBlocks[] = {{1, 16, 1, 1}, {6, 24, 4, 2},  {6, 32, 6, 2}, {6, 
 InterleavedBlockImpl::InterleavedBlockImpl(int64_t in, int64_t out, int64_t stride, int64_t expand)
     : adds_input_(stride == 1 && in == out) {
   const int64_t hidden = in * expand;
-  const auto conv = add_level(*this, "conv");
+  const auto conv = nn::add_level(*this, "conv");
   expand_ = conv->register_module("0", ConvNorm(in, hidden, 1, 1, kGroups));
   depthwise_ = conv->register_module("1", ConvNorm(hidden, hidden, 3, stride, hidden));
   project_ = conv->register_module("2", ConvNorm(hidden, out, 1, 1, kGroups));
@@ -44,7 +44,7 @@ at::Tensor InterleavedBlockImpl::forward(const at::Tensor& x) {
 
 Igcv3Impl::Igcv3Impl(const Igcv3Options& options, uint64_t seed) {
   const int64_t classes = checked_option(kName, "classes", options.classes, kMaxClasses);
-  const auto features = add_level(*this, "features");
+  const auto features = nn::add_level(*this, "features");
   int number = 0;
   const auto add = [&](auto module) { return features->register_module(std::to_string(number++), module); };
   first_ = add(ConvNorm(kColors, kFirst, 3, 2));
@@ -67,22 +67,22 @@ Igcv3Impl::Igcv3Impl(const Igcv3Options& options, uint64_t seed) {
   classifier_->bias.zero_();
 }
 
-at::Tensor Igcv3Impl::forward(const at::Tensor& images) { return run(layers(), images); }
+at::Tensor Igcv3Impl::forward(const at::Tensor& images) { return nn::run(layers(), images); }
 
-std::vector<Layer> Igcv3Impl::layers() const {
-  std::vector<Layer> all;
-  all.push_back(layer_of(first_, [](ConvNorm& conv, const at::Tensor& images) {
+std::vector<nn::Layer> Igcv3Impl::layers() const {
+  std::vector<nn::Layer> all;
+  all.push_back(nn::layer_of(first_, [](ConvNorm& conv, const at::Tensor& images) {
     check_images(kName, images, kColors);
     return conv->forward(images, Activation::kRelu6);
   }));
   for (const InterleavedBlock& block : blocks_) {
-    all.push_back(layer_of(block, [](InterleavedBlock& own, const at::Tensor& x) { return own->forward(x); }));
+    all.push_back(nn::layer_of(block, [](InterleavedBlock& own, const at::Tensor& x) { return own->forward(x); }));
   }
-  all.push_back(layer_of(last_, [](ConvNorm& conv, const at::Tensor& x) {
+  all.push_back(nn::layer_of(last_, [](ConvNorm& conv, const at::Tensor& x) {
     return at::adaptive_avg_pool2d(conv->forward(x, Activation::kRelu6), {1, 1}).flatten(1);
   }));
   all.push_back(
-      layer_of(classifier_, [](torch::nn::Linear& linear, const at::Tensor& x) { return linear->forward(x); }));
+      nn::layer_of(classifier_, [](torch::nn::Linear& linear, const at::Tensor& x) { return linear->forward(x); }));
   return all;
 }
 

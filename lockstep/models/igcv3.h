@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lockstep/models/layers.h"
-#include "lockstep/models/staged.h"
+#include "lockstep/nn/staged.h"
 
 namespace lockstep::models {
 
@@ -47,7 +47,7 @@ class Igcv3Impl : public torch::nn::Module {
   // images of another shape.
   at::Tensor forward(const at::Tensor& images);
   // What forward() does, in layers.
-  std::vector<Layer> layers() const;
+  std::vector<nn::Layer> layers() const;
 
  private:
   ConvNorm first_{nullptr};

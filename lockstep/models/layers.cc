@@ -33,10 +33,6 @@ at::Tensor shuffle_channels(const at::Tensor& x, int64_t groups) {
   return last.transpose(3, 4).flatten(3).permute({0, 3, 1, 2});
 }
 
-std::shared_ptr<torch::nn::Module> add_level(torch::nn::Module& parent, const std::string& name) {
-  return parent.register_module(name, std::make_shared<torch::nn::Module>());
-}
-
 ConvNormImpl::ConvNormImpl(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups)
     : conv_(register_module("0", convolution(in, out, kernel, stride, groups))),
       norm_(register_module("1", nn::BatchNorm2d(out))) {}

@@ -28,9 +28,6 @@ nn::Conv2d convolution(int64_t in, int64_t out, int64_t kernel, int64_t stride =
 // format of x. The same with C / groups undoes it. Throws BugError unless groups divide the channels.
 at::Tensor shuffle_channels(const at::Tensor& x, int64_t groups);
 
-// Registers a module without a forward, which is a level of names, as torch's Sequential is one.
-std::shared_ptr<torch::nn::Module> add_level(torch::nn::Module& parent, const std::string& name);
-
 // Convolution "0" and BatchNorm "1". [N, in, H, W] -> activation(norm(conv(x)) + residual).
 class ConvNormImpl : public torch::nn::Module {
  public:

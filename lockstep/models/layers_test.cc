@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/nn/staged.h"
 
 namespace lockstep::models {
 namespace {
@@ -40,7 +41,7 @@ TEST(Layers, ShuffledChannelsAreInterleaved) {
 
 TEST(ConvNorm, NamesItsPartsByNumber) {
   torch::nn::Module parent;
-  add_level(parent, "features")->register_module("3", ConvNorm(4, 6, 3));
+  nn::add_level(parent, "features")->register_module("3", ConvNorm(4, 6, 3));
   const auto names = parent.named_parameters().keys();
   EXPECT_EQ(names, (std::vector<std::string>{"features.3.0.weight", "features.3.1.weight", "features.3.1.bias"}));
 }

@@ -52,9 +52,9 @@ LeNetImpl::LeNetImpl(const LeNetOptions& options, uint64_t seed) : options_(opti
   for (at::Tensor* bias : {&conv1_->bias, &conv2_->bias, &fc_->bias}) bias->zero_();
 }
 
-at::Tensor LeNetImpl::forward(const at::Tensor& images) { return run(layers(), images); }
+at::Tensor LeNetImpl::forward(const at::Tensor& images) { return nn::run(layers(), images); }
 
-std::vector<Layer> LeNetImpl::layers() const {
+std::vector<nn::Layer> LeNetImpl::layers() const {
   // The stride of conv2's weight says in which format the network computes.
   const auto first = [options = options_, like = conv2_->weight](torch::nn::Conv2d& conv, const at::Tensor& images) {
     const int64_t side = options.image_size;
@@ -65,10 +65,10 @@ std::vector<Layer> LeNetImpl::layers() const {
     }
     return nn::max_pool_relu(conv->forward(in_format_of(like, images)));
   };
-  return {layer_of(conv1_, first),
-          layer_of(conv2_,
-                   [](torch::nn::Conv2d& conv, const at::Tensor& x) { return nn::max_pool_relu(conv->forward(x)); }),
-          layer_of(fc_, [](torch::nn::Linear& fc, const at::Tensor& x) { return fc->forward(x.flatten(1)); })};
+  return {nn::layer_of(conv1_, first),
+          nn::layer_of(
+              conv2_, [](torch::nn::Conv2d& conv, const at::Tensor& x) { return nn::max_pool_relu(conv->forward(x)); }),
+          nn::layer_of(fc_, [](torch::nn::Linear& fc, const at::Tensor& x) { return fc->forward(x.flatten(1)); })};
 }
 
 }  // namespace lockstep::models

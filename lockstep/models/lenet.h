@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "lockstep/models/staged.h"
+#include "lockstep/nn/staged.h"
 
 namespace lockstep::models {
 
@@ -30,7 +30,7 @@ class LeNetImpl : public torch::nn::Module {
   // autocast's. Throws DataError for images of another shape.
   at::Tensor forward(const at::Tensor& images);
   // What forward() does, in layers.
-  std::vector<Layer> layers() const;
+  std::vector<nn::Layer> layers() const;
 
  private:
   LeNetOptions options_;

@@ -26,7 +26,7 @@ constexpr Group kGroups[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 6
 InvertedResidualImpl::InvertedResidualImpl(int64_t in, int64_t out, int64_t stride, int64_t expand)
     : adds_input_(stride == 1 && in == out) {
   const int64_t hidden = in * expand;
-  const auto conv = add_level(*this, "conv");
+  const auto conv = nn::add_level(*this, "conv");
   int number = 0;
   const auto add = [&](auto module) { return conv->register_module(std::to_string(number++), module); };
   if (expand != 1) expand_ = add(ConvNorm(in, hidden, 1));
@@ -43,7 +43,7 @@ at::Tensor InvertedResidualImpl::forward(const at::Tensor& x) {
 
 MobileNetV2Impl::MobileNetV2Impl(const MobileNetV2Options& options, uint64_t seed) : dropout_(options.dropout) {
   if (!(dropout_ >= 0 && dropout_ < 1)) throw ConfigError(kName, ": dropout is ", dropout_, ", not within [0, 1)");
-  const auto features = add_level(*this, "features");
+  const auto features = nn::add_level(*this, "features");
   int number = 0;
   const auto add = [&](auto module) { return features->register_module(std::to_string(number++), module); };
   first_ = add(ConvNorm(kColors, kFirst, 3, 2));
@@ -56,7 +56,7 @@ MobileNetV2Impl::MobileNetV2Impl(const MobileNetV2Options& options, uint64_t see
   }
   last_ = add(ConvNorm(in, kFeatures, 1));
   const int64_t classes = checked_option(kName, "classes", options.classes, kMaxClasses);
-  classifier_ = add_level(*this, "classifier")->register_module("1", torch::nn::Linear(kFeatures, classes));
+  classifier_ = nn::add_level(*this, "classifier")->register_module("1", torch::nn::Linear(kFeatures, classes));
 
   uint64_t parameter = 0;
   for (const at::Tensor& p : parameters()) {
@@ -68,21 +68,21 @@ MobileNetV2Impl::MobileNetV2Impl(const MobileNetV2Options& options, uint64_t see
   classifier_->bias.zero_();
 }
 
-at::Tensor MobileNetV2Impl::forward(const at::Tensor& images) { return run(layers(), images); }
+at::Tensor MobileNetV2Impl::forward(const at::Tensor& images) { return nn::run(layers(), images); }
 
-std::vector<Layer> MobileNetV2Impl::layers() const {
-  std::vector<Layer> all;
-  all.push_back(layer_of(first_, [](ConvNorm& conv, const at::Tensor& images) {
+std::vector<nn::Layer> MobileNetV2Impl::layers() const {
+  std::vector<nn::Layer> all;
+  all.push_back(nn::layer_of(first_, [](ConvNorm& conv, const at::Tensor& images) {
     check_images(kName, images, kColors);
     return conv->forward(images, Activation::kRelu6);
   }));
   for (const InvertedResidual& block : blocks_) {
-    all.push_back(layer_of(block, [](InvertedResidual& own, const at::Tensor& x) { return own->forward(x); }));
+    all.push_back(nn::layer_of(block, [](InvertedResidual& own, const at::Tensor& x) { return own->forward(x); }));
   }
-  all.push_back(layer_of(last_, [](ConvNorm& conv, const at::Tensor& x) {
+  all.push_back(nn::layer_of(last_, [](ConvNorm& conv, const at::Tensor& x) {
     return at::adaptive_avg_pool2d(conv->forward(x, Activation::kRelu6), {1, 1}).flatten(1);
   }));
-  all.push_back(layer_of(classifier_, [dropout = dropout_](torch::nn::Linear& linear, const at::Tensor& x) {
+  all.push_back(nn::layer_of(classifier_, [dropout = dropout_](torch::nn::Linear& linear, const at::Tensor& x) {
     return linear->forward(at::dropout(x, dropout, linear->is_training()));
   }));
   return all;

@@ -71,7 +71,7 @@ template <typename Block>
 int64_t ResNetImpl::add_blocks(const std::array<int, 4>& blocks) {
   int64_t in = kStem;
   for (size_t layer = 0; layer < blocks.size(); ++layer) {
-    const auto level = add_level(*this, "layer" + std::to_string(layer + 1));
+    const auto level = nn::add_level(*this, "layer" + std::to_string(layer + 1));
     for (int block = 0; block < blocks[layer]; ++block) {
       const int64_t stride = layer > 0 && block == 0 ? 2 : 1;
       blocks_.push_back(
@@ -91,21 +91,21 @@ void ResNetImpl::draw_weights(uint64_t seed) {
   }
 }
 
-at::Tensor ResNetImpl::forward(const at::Tensor& images) { return run(layers(), images); }
+at::Tensor ResNetImpl::forward(const at::Tensor& images) { return nn::run(layers(), images); }
 
-std::vector<Layer> ResNetImpl::layers() const {
-  std::vector<Layer> all;
+std::vector<nn::Layer> ResNetImpl::layers() const {
+  std::vector<nn::Layer> all;
   const auto stem = [name = name_, bn = bn1_](nn::Conv2d& conv, const at::Tensor& images) mutable {
     check_images(name, images, kColors);
     return at::max_pool2d(bn->forward(conv->forward(images), Activation::kRelu), {3, 3}, {2, 2}, {1, 1});
   };
-  all.push_back(layer_of(conv1_, stem));
+  all.push_back(nn::layer_of(conv1_, stem));
   all.back().modules.push_back(bn1_.ptr());
   for (const auto& block : blocks_) {
     all.push_back(
-        layer_of(block, [](std::shared_ptr<ResidualBlock>& own, const at::Tensor& x) { return own->forward(x); }));
+        nn::layer_of(block, [](std::shared_ptr<ResidualBlock>& own, const at::Tensor& x) { return own->forward(x); }));
   }
-  all.push_back(layer_of(fc_, [](torch::nn::Linear& fc, const at::Tensor& x) {
+  all.push_back(nn::layer_of(fc_, [](torch::nn::Linear& fc, const at::Tensor& x) {
     return fc->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
   }));
   return all;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lockstep/models/layers.h"
-#include "lockstep/models/staged.h"
+#include "lockstep/nn/staged.h"
 
 namespace lockstep::models {
 
@@ -76,7 +76,7 @@ class ResNetImpl : public torch::nn::Module {
   // images of another shape.
   at::Tensor forward(const at::Tensor& images);
   // What forward() does, in layers.
-  std::vector<Layer> layers() const;
+  std::vector<nn::Layer> layers() const;
 
  protected:
   struct Form {

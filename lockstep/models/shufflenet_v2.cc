@@ -26,13 +26,13 @@ constexpr Group kGroups[] = {{116, 4}, {232, 8}, {464, 4}};
 ShuffleUnitImpl::ShuffleUnitImpl(int64_t in, int64_t out, int64_t stride) {
   const int64_t half = out / 2;
   if (stride > 1) {
-    const auto branch = add_level(*this, "branch1");  // 4 is the ReLU
+    const auto branch = nn::add_level(*this, "branch1");  // 4 is the ReLU
     beside_depthwise_ = branch->register_module("0", convolution(in, in, 3, stride, in));
     beside_norm1_ = branch->register_module("1", nn::BatchNorm2d(in));
     beside_project_ = branch->register_module("2", convolution(in, half, 1));
     beside_norm2_ = branch->register_module("3", nn::BatchNorm2d(half));
   }
-  const auto branch = add_level(*this, "branch2");  // 2 and 7 are the ReLUs
+  const auto branch = nn::add_level(*this, "branch2");  // 2 and 7 are the ReLUs
   expand_ = branch->register_module("0", convolution(stride > 1 ? in : half, half, 1));
   norm1_ = branch->register_module("1", nn::BatchNorm2d(half));
   depthwise_ = branch->register_module("3", convolution(half, half, 3, stride, half));
@@ -64,7 +64,7 @@ ShuffleNetV2Impl::ShuffleNetV2Impl(const ShuffleNetV2Options& options, uint64_t 
   int64_t in = kFirst;
   int number = 2;
   for (const Group& group : kGroups) {
-    const auto level = add_level(*this, "stage" + std::to_string(number++));
+    const auto level = nn::add_level(*this, "stage" + std::to_string(number++));
     for (int64_t unit = 0; unit < group.units; ++unit) {
       units_.push_back(
           level->register_module(std::to_string(unit), ShuffleUnit(in, group.channels, unit == 0 ? 2 : 1)));
@@ -76,21 +76,21 @@ ShuffleNetV2Impl::ShuffleNetV2Impl(const ShuffleNetV2Options& options, uint64_t 
   draw_as_torch(*this, seed);
 }
 
-at::Tensor ShuffleNetV2Impl::forward(const at::Tensor& images) { return run(layers(), images); }
+at::Tensor ShuffleNetV2Impl::forward(const at::Tensor& images) { return nn::run(layers(), images); }
 
-std::vector<Layer> ShuffleNetV2Impl::layers() const {
-  std::vector<Layer> all;
-  all.push_back(layer_of(first_, [](ConvNorm& conv, const at::Tensor& images) {
+std::vector<nn::Layer> ShuffleNetV2Impl::layers() const {
+  std::vector<nn::Layer> all;
+  all.push_back(nn::layer_of(first_, [](ConvNorm& conv, const at::Tensor& images) {
     check_images(kName, images, kColors);
     return at::max_pool2d(conv->forward(images, Activation::kRelu), {3, 3}, {2, 2}, {1, 1});
   }));
   for (const ShuffleUnit& unit : units_) {
-    all.push_back(layer_of(unit, [](ShuffleUnit& own, const at::Tensor& x) { return own->forward(x); }));
+    all.push_back(nn::layer_of(unit, [](ShuffleUnit& own, const at::Tensor& x) { return own->forward(x); }));
   }
-  all.push_back(layer_of(last_, [](ConvNorm& conv, const at::Tensor& x) {
+  all.push_back(nn::layer_of(last_, [](ConvNorm& conv, const at::Tensor& x) {
     return at::adaptive_avg_pool2d(conv->forward(x, Activation::kRelu), {1, 1}).flatten(1);
   }));
-  all.push_back(layer_of(fc_, [](torch::nn::Linear& fc, const at::Tensor& x) { return fc->forward(x); }));
+  all.push_back(nn::layer_of(fc_, [](torch::nn::Linear& fc, const at::Tensor& x) { return fc->forward(x); }));
   return all;
 }
 

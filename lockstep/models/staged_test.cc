@@ -1,4 +1,4 @@
-#include "lockstep/models/staged.h"
+#include "lockstep/nn/staged.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -29,9 +29,9 @@ void expect_whole(Net& net, const at::Tensor& images) {
   for (const auto& parameter : net->named_parameters()) names.insert(parameter.key());
   for (const auto& buffer : net->named_buffers()) names.insert(buffer.key());
   for (size_t cut = 1; cut < layers; ++cut) {
-    Stage first(*net, net->layers(), 0, cut), second(*net, net->layers(), cut, layers);
+    nn::Stage first(*net, net->layers(), 0, cut), second(*net, net->layers(), cut, layers);
     std::multiset<std::string> found;
-    for (Stage* stage : {&first, &second}) {
+    for (nn::Stage* stage : {&first, &second}) {
       for (const auto& parameter : stage->named_parameters()) {
         found.insert(parameter.key());
         EXPECT_TRUE(net->named_parameters()[parameter.key()].is_same(parameter.value())) << parameter.key();
@@ -39,7 +39,7 @@ void expect_whole(Net& net, const at::Tensor& images) {
       for (const auto& buffer : stage->named_buffers()) found.insert(buffer.key());
     }
     EXPECT_EQ(found, std::multiset<std::string>(names.begin(), names.end())) << "cut before " << cut;
-    const Tensors outputs = second.forward(first.forward({images}));
+    const nn::Tensors outputs = second.forward(first.forward({images}));
     ASSERT_EQ(outputs.size(), 1U);
     EXPECT_TRUE(outputs[0].equal(expected)) << "cut before " << cut;
   }
@@ -65,10 +65,10 @@ TEST(Stage, NetworksInTwoAreWhole) {
 
 TEST(Stage, OfLayersThatAreNotThereIsRefused) {
   LeNet net(LeNetOptions{}, 1);
-  EXPECT_THROW(Stage(*net, net->layers(), 1, 1), ConfigError);
-  EXPECT_THROW(Stage(*net, net->layers(), 0, 4), ConfigError);
+  EXPECT_THROW(nn::Stage(*net, net->layers(), 1, 1), ConfigError);
+  EXPECT_THROW(nn::Stage(*net, net->layers(), 0, 4), ConfigError);
   LeNet other(LeNetOptions{}, 1);
-  EXPECT_THROW(Stage(*net, other->layers(), 0, 2), BugError);
+  EXPECT_THROW(nn::Stage(*net, other->layers(), 0, 2), BugError);
 }
 
 }  // namespace

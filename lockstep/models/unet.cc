@@ -30,7 +30,7 @@ at::Tensor padded_as(const at::Tensor& other, const at::Tensor& x) {
 }  // namespace
 
 DoubleConvImpl::DoubleConvImpl(int64_t in, int64_t middle, int64_t out) {
-  const auto level = add_level(*this, "double_conv");  // 2 and 5 are the ReLUs
+  const auto level = nn::add_level(*this, "double_conv");  // 2 and 5 are the ReLUs
   conv1_ = level->register_module("0", convolution(in, middle, 3));
   norm1_ = level->register_module("1", nn::BatchNorm2d(middle));
   conv2_ = level->register_module("3", convolution(middle, out, 3));
@@ -43,7 +43,7 @@ at::Tensor DoubleConvImpl::forward(const at::Tensor& x) {
 }
 
 DownImpl::DownImpl(int64_t in, int64_t out) {
-  conv_ = add_level(*this, "maxpool_conv")->register_module("1", DoubleConv(in, out, out));
+  conv_ = nn::add_level(*this, "maxpool_conv")->register_module("1", DoubleConv(in, out, out));
 }
 
 // The input has been through a ReLU, and another one doesn't change it.
@@ -76,35 +76,35 @@ UNetImpl::UNetImpl(const UNetOptions& options, uint64_t seed)
     ups_.push_back(register_module("up" + std::to_string(level), Up(channels, out, options.bilinear)));
   }
   const auto last = torch::nn::Conv2dOptions(width, classes, 1);
-  outc_ = add_level(*this, "outc")->register_module("conv", torch::nn::Conv2d(last));
+  outc_ = nn::add_level(*this, "outc")->register_module("conv", torch::nn::Conv2d(last));
 
   draw_as_torch(*this, seed);
 }
 
-at::Tensor UNetImpl::forward(const at::Tensor& images) { return run(layers(), images); }
+at::Tensor UNetImpl::forward(const at::Tensor& images) { return nn::run(layers(), images); }
 
 // Each way down adds its output to the tensors, behind the skips, and each way up takes two of them for one.
-std::vector<Layer> UNetImpl::layers() const {
-  std::vector<Layer> all;
-  all.push_back(layer_of(inc_, [channels = in_channels_](DoubleConv& conv, const at::Tensor& images) {
+std::vector<nn::Layer> UNetImpl::layers() const {
+  std::vector<nn::Layer> all;
+  all.push_back(nn::layer_of(inc_, [channels = in_channels_](DoubleConv& conv, const at::Tensor& images) {
     check_images(kName, images, channels, kSmallest);
     return conv->forward(images);
   }));
   for (Down down : downs_) {
-    all.push_back({.modules = {down.ptr()}, .forward = [down](Tensors tensors) mutable {
+    all.push_back({.modules = {down.ptr()}, .forward = [down](nn::Tensors tensors) mutable {
                      tensors.push_back(down->forward(tensors.back()));
                      return tensors;
                    }});
   }
   for (Up up : ups_) {
-    all.push_back({.modules = {up.ptr()}, .forward = [up](Tensors tensors) mutable {
+    all.push_back({.modules = {up.ptr()}, .forward = [up](nn::Tensors tensors) mutable {
                      const at::Tensor x = std::move(tensors.back());
                      tensors.pop_back();
                      tensors.back() = up->forward(x, tensors.back());
                      return tensors;
                    }});
   }
-  all.push_back(layer_of(outc_, [](torch::nn::Conv2d& conv, const at::Tensor& x) { return conv->forward(x); }));
+  all.push_back(nn::layer_of(outc_, [](torch::nn::Conv2d& conv, const at::Tensor& x) { return conv->forward(x); }));
   return all;
 }
 

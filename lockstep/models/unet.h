@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/models/layers.h"
-#include "lockstep/models/staged.h"
+#include "lockstep/nn/staged.h"
 
 namespace lockstep::models {
 
@@ -73,7 +73,7 @@ class UNetImpl : public torch::nn::Module {
   // images of another shape.
   at::Tensor forward(const at::Tensor& images);
   // What forward() does, in layers.
-  std::vector<Layer> layers() const;
+  std::vector<nn::Layer> layers() const;
 
  private:
   int64_t in_channels_;

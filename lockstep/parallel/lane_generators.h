@@ -39,10 +39,11 @@ class LaneGenerators {
     std::vector<at::Tensor> states_;
   };
 
- private:
+  // By generator. For a lane that goes on elsewhere.
   std::vector<at::Tensor> states() const;
   void set_states(const std::vector<at::Tensor>& states);
 
+ private:
   std::vector<at::Generator> generators_;
   std::vector<std::vector<at::Tensor>> left_;  // by turn and generator
 };

@@ -22,4 +22,14 @@ std::vector<std::vector<int64_t>> plan_shards(std::span<const int64_t> elements,
   return plan;
 }
 
+std::vector<std::vector<int64_t>> plan_owners(std::span<const int64_t> elements, std::span<const int> owners,
+                                              int ranks) {
+  std::vector<std::vector<int64_t>> bounds;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    std::vector<int64_t>& own = bounds.emplace_back(static_cast<size_t>(ranks) + 1, 0);
+    for (int rank = owners[i]; rank < ranks; ++rank) own[static_cast<size_t>(rank) + 1] = elements[i];
+  }
+  return bounds;
+}
+
 }  // namespace lockstep::parallel

@@ -13,4 +13,8 @@ namespace lockstep::parallel {
 // blocks. A pure function.
 std::vector<std::vector<int64_t>> plan_shards(std::span<const int64_t> elements, int ranks);
 
+// The same where each parameter is one rank's, `owners[i]`.
+std::vector<std::vector<int64_t>> plan_owners(std::span<const int64_t> elements, std::span<const int> owners,
+                                              int ranks);
+
 }  // namespace lockstep::parallel

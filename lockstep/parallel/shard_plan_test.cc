@@ -19,6 +19,11 @@ TEST(ShardPlan, CutsTheRowOfBlocks) {
                                 ElementsAre(0, 0, kBlock), ElementsAre(0, 0, kBlock + 1)));
 }
 
+TEST(ShardPlan, ParametersMayHaveOwners) {
+  const auto plan = plan_owners(std::vector<int64_t>{10, 3, 7}, std::vector<int>{0, 2, 1}, 3);
+  EXPECT_THAT(plan, ElementsAre(ElementsAre(0, 10, 10, 10), ElementsAre(0, 0, 0, 3), ElementsAre(0, 0, 7, 7)));
+}
+
 TEST(ShardPlan, EveryElementIsOneRanks) {
   const std::vector<int64_t> elements = {1, 0, 100 * kBlock + 3, 17, 5 * kBlock, 64};
   for (int ranks = 1; ranks <= 9; ++ranks) {

@@ -53,8 +53,9 @@ at::Tensor bytes_of(const at::Tensor& row) { return row.view(at::kByte); }
 
 }  // namespace
 
-ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole, comm::Communicator& comm)
-    : comm_(comm) {
+ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole, comm::Communicator& comm,
+                                   const std::vector<int>& owners)
+    : comm_(comm), has_owners_(!owners.empty()) {
   if (!whole->elementwise()) {
     throw ConfigError(whole->name(), " can't be sharded: its elements depend on each other; use it whole");
   }
@@ -68,7 +69,7 @@ ShardedOptimizer::ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole,
       elements.push_back(parameter.numel());
     }
   }
-  auto plan = plan_shards(elements, comm.size());
+  auto plan = owners.empty() ? plan_shards(elements, comm.size()) : plan_owners(elements, owners, comm.size());
   for (size_t i = 0; i < shards_.size(); ++i) shards_[i].bounds = std::move(plan[i]);
   const c10::AutoGradMode no_grad(false);
   share_weights();
@@ -181,8 +182,11 @@ void ShardedOptimizer::update_slices(const optim::Update& update) {
   }
   begin_writing();
   for (const Shard& shard : shards_) {
-    if (!shard.parameter.grad().defined()) continue;
-    shard.slice.mutable_grad() = slice_of(shard, optim::gradient_for(name(), shard.parameter));
+    if (shard.parameter.grad().defined()) {
+      shard.slice.mutable_grad() = slice_of(shard, optim::gradient_for(name(), shard.parameter));
+    } else if (has_owners_ && shard.parameter.requires_grad() && shard.slice.numel() == 0) {
+      shard.slice.mutable_grad() = at::empty_like(shard.slice);  // its owner has one: the step counts here, too
+    }
   }
   slices_->update(update);
   for (const Shard& shard : shards_) shard.slice.mutable_grad().reset();  // its memory is the parameter's gradient's

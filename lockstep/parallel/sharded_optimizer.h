@@ -31,7 +31,11 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   //
   // Shared parameters stay in rank 0's memory, also after this is destroyed. The memory stays mapped as long as a
   // parameter holds it, and keeps its values as long as rank 0 keeps its parameters.
-  ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole, comm::Communicator& comm);
+  //
+  // `owners`: by parameter, the rank that has all of it, and without which nobody need have its gradient; each rank's
+  // own have one at each update. Empty: each rank has its slice of all parameters (shard_plan.h).
+  ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole, comm::Communicator& comm,
+                   const std::vector<int>& owners = {});
 
   // Whether the weights exist once for all ranks.
   bool shares_weights() const { return shared_; }
@@ -111,6 +115,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   void gather_weights();
 
   comm::Communicator& comm_;
+  bool has_owners_;
   std::vector<Shard> shards_;                      // by parameter, numbered through all groups
   std::unique_ptr<optim::FusedOptimizer> slices_;  // the optimizer over the slices; some slices may be empty
   bool shared_ = false;

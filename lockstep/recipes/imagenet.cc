@@ -30,7 +30,8 @@ template <typename Net, typename Options>
 train::Model model_of(int64_t classes, uint64_t seed) {
   Net net(Options{.classes = classes}, seed);
   return {.module = net.ptr(),
-          .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); }};
+          .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); },
+          .layers = [net] { return net->layers(); }};
 }
 
 // Of a run on packed data, which its record says no more of than that they were packed.

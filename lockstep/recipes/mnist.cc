@@ -49,7 +49,8 @@ train::OpenInput Mnist::input_opener(const train::InputRequest& request) const {
 train::Model Mnist::make_model(uint64_t seed, const data::Dataset& data) const {
   models::LeNet net(models::LeNetOptions{.classes = data.classes()}, seed);
   return {.module = net.ptr(),
-          .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); }};
+          .forward = [net](const data::Batch& batch) mutable { return net->forward(batch.data()); },
+          .layers = [net] { return net->layers(); }};
 }
 
 at::Tensor Mnist::loss(const at::Tensor& output, const data::Batch& batch) const {

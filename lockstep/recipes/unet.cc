@@ -52,6 +52,22 @@ at::Tensor at_half_size(models::UNet& net, const at::Tensor& images) {
   return models::upsample_twice(net->forward(at::avg_pool2d(images, 2)), models::Aligned::kEdges);
 }
 
+// The same in layers.
+std::vector<nn::Layer> layers_at_half_size(const models::UNet& net) {
+  std::vector<nn::Layer> layers = net->layers();
+  nn::Layer &first = layers.front(), &last = layers.back();
+  first.forward = [whole = first.forward](nn::Tensors inputs) {
+    inputs.back() = at::avg_pool2d(inputs.back(), 2);
+    return whole(std::move(inputs));
+  };
+  last.forward = [whole = last.forward](nn::Tensors inputs) {
+    nn::Tensors outputs = whole(std::move(inputs));
+    outputs.back() = models::upsample_twice(outputs.back(), models::Aligned::kEdges);
+    return outputs;
+  };
+  return layers;
+}
+
 // How many outputs the network has for data of so many classes.
 int64_t outputs(const std::optional<int>& asked, int64_t classes) {
   if (!asked) return classes;
@@ -138,6 +154,7 @@ train::Model UNet::make_model(uint64_t seed, const data::Dataset& data) const {
                 if (views == 1 || net->is_training()) return scores_of(batch.data());
                 return mean_over_views(views, batch.data(), scores_of);
               },
+          .layers = [net, half = options_.half_size] { return half ? layers_at_half_size(net) : net->layers(); },
           .text = cat(options.in_channels, options.in_channels == 1 ? " input channel, " : " input channels, ",
                       options.classes, options.classes == 1 ? " output" : " classes", ", up-sampling ",
                       options.bilinear ? "bilinear" : "by transposed convolutions")};

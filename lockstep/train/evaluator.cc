@@ -11,10 +11,9 @@ namespace lockstep::train {
 
 using Split = EvaluationSchedule::Split;
 
-Evaluator::Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp, std::function<bool()> stop_asked,
-                     OnOutput on_output)
+Evaluator::Evaluator(Parts& parts, Form& form, std::function<bool()> stop_asked, OnOutput on_output)
     : parts_(parts),
-      ddp_(ddp),
+      form_(form),
       stop_asked_(std::move(stop_asked)),
       on_output_(std::move(on_output)),
       schedule_{.every = parts.plan.eval_every,
@@ -33,7 +32,7 @@ void Evaluator::on_chunk() const {
 
 Evaluation Evaluator::evaluate_on(Split split) {
   const Phase phase(parts_.world->self(), cat("evaluating at step ", parts_.state.step));
-  ddp_.sync_buffers();
+  form_.sync_buffers();
   const auto& data = split == Split::kTest ? parts_.data.test : parts_.data.validation;
   Evaluation evaluation;
   parts_.optimizer->exchange_averages();

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/train/best_saves.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/evaluation_schedule.h"
+#include "lockstep/train/form.h"
 #include "lockstep/train/parts.h"
 
 namespace lockstep::train {
@@ -24,8 +24,7 @@ class Evaluator {
 
   // Both outlive this. parts.state.best is kept up to date. A rank for which `stop_asked` is true ends the evaluation
   // under way on all ranks, by an Error of kExitStoppedOnRequest. `on_output`: EvaluationOptions::on_output.
-  Evaluator(Parts& parts, parallel::DistributedDataParallel& ddp, std::function<bool()> stop_asked = {},
-            OnOutput on_output = {});
+  Evaluator(Parts& parts, Form& form, std::function<bool()> stop_asked = {}, OnOutput on_output = {});
 
   bool due() const { return schedule_.due(parts_.state.step); }
 
@@ -53,7 +52,7 @@ class Evaluator {
   void judge(bool counts);
 
   Parts& parts_;
-  parallel::DistributedDataParallel& ddp_;
+  Form& form_;
   std::function<bool()> stop_asked_;
   OnOutput on_output_;
   EvaluationSchedule schedule_;

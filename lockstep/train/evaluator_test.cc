@@ -24,8 +24,8 @@ class EvaluatorTest : public ::testing::Test {
 };
 
 TEST_F(EvaluatorTest, EvaluatesAStepOnceAndKeepsTheBest) {
-  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
-  Evaluator evaluator(parts_, ddp);
+  const auto form = make_form(parts_, Logger::from_environment(""));
+  Evaluator evaluator(parts_, *form);
   parts_.state.step = 5;
   EXPECT_TRUE(evaluator.due());
   EXPECT_TRUE(evaluator.evaluate());
@@ -47,8 +47,8 @@ struct ByLoss : testing_support::TinyRecipe {
 TEST_F(EvaluatorTest, ABestThatWasNotSavedIsNone) {
   parts_.recipe = std::make_shared<ByLoss>();
   parts_.state.best = 100;
-  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
-  Evaluator evaluator(parts_, ddp);
+  const auto form = make_form(parts_, Logger::from_environment(""));
+  Evaluator evaluator(parts_, *form);
   std::vector<double> losses;
   for (const int64_t step : {5, 6, 7}) {
     parts_.state.step = step;
@@ -86,8 +86,8 @@ TEST_F(EvaluatorTest, OneThatLastsLongIsWaitedFor) {
   parts_.recipe = recipe;
   parts_.plan.eval_batch = 10;  // of 50
   parts_.state.step = 5;
-  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
-  Evaluator(parts_, ddp).evaluate();
+  const auto form = make_form(parts_, Logger::from_environment(""));
+  Evaluator(parts_, *form).evaluate();
   ASSERT_GE(recipe->beats.size(), 5u);
   for (size_t i = 1; i < recipe->beats.size(); ++i) EXPECT_GT(recipe->beats[i], 0) << i;
   EXPECT_EQ(recipe->doing, "evaluating at step 5");
@@ -95,8 +95,8 @@ TEST_F(EvaluatorTest, OneThatLastsLongIsWaitedFor) {
 
 TEST_F(EvaluatorTest, LessIsBetterWhereTheRecipeSaysSo) {
   parts_.recipe = std::make_shared<ByLoss>();
-  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
-  Evaluator evaluator(parts_, ddp);
+  const auto form = make_form(parts_, Logger::from_environment(""));
+  Evaluator evaluator(parts_, *form);
   parts_.state.best = 100;
   parts_.state.step = 5;
   EXPECT_TRUE(evaluator.evaluate());
@@ -116,8 +116,8 @@ TEST_F(EvaluatorTest, TrainingGoesOnFromTheWeightsAndNotFromTheirAverages) {
     parts_.optimizer->update({});
   }
   const at::Tensor before = weight.detach().clone();
-  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
-  Evaluator evaluator(parts_, ddp);
+  const auto form = make_form(parts_, Logger::from_environment(""));
+  Evaluator evaluator(parts_, *form);
   parts_.state.step = 5;
   EXPECT_TRUE(evaluator.evaluate());
   EXPECT_TRUE(at::equal(weight, before));
@@ -126,8 +126,8 @@ TEST_F(EvaluatorTest, TrainingGoesOnFromTheWeightsAndNotFromTheirAverages) {
 TEST_F(EvaluatorTest, ThePlateauObservesTheValidationPartAtTheEndToo) {
   parts_.data.validation = std::make_shared<testing_support::Blobs>(20);
   parts_.state.scheduler.options.shape = schedule::PlateauLr{};
-  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
-  Evaluator evaluator(parts_, ddp);
+  const auto form = make_form(parts_, Logger::from_environment(""));
+  Evaluator evaluator(parts_, *form);
   parts_.state.step = 4;
   evaluator.observe_plateau();
   EXPECT_EQ(parts_.state.scheduler.plateau.metrics, 0);
@@ -141,8 +141,8 @@ TEST_F(EvaluatorTest, ThePlateauObservesTheValidationPartAtTheEndToo) {
 
 TEST_F(EvaluatorTest, TestDataDoNotCompeteWithTheValidationPart) {
   parts_.data.validation = std::make_shared<testing_support::Blobs>(20);
-  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
-  Evaluator evaluator(parts_, ddp);
+  const auto form = make_form(parts_, Logger::from_environment(""));
+  Evaluator evaluator(parts_, *form);
   parts_.state.step = 10;
   EXPECT_TRUE(evaluator.evaluate());
   EXPECT_TRUE(evaluator.is_best());
@@ -155,8 +155,8 @@ TEST_F(EvaluatorTest, TestDataDoNotCompeteWithTheValidationPart) {
 }
 
 TEST_F(EvaluatorTest, OnlyIntervalsCountForAnEarlyStop) {
-  parallel::DistributedDataParallel ddp(parts_.model.module, parts_.world);
-  Evaluator evaluator(parts_, ddp);
+  const auto form = make_form(parts_, Logger::from_environment(""));
+  Evaluator evaluator(parts_, *form);
   parts_.plan.total_steps = 12;
   parts_.state.best_at_interval = -1;  // any accuracy is better
   parts_.state.since_best = 3;

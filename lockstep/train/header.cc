@@ -62,6 +62,7 @@ std::string header(const HeaderFacts& facts, const Plan& plan) {
   text +=
       cat("  ranks       ", facts.ranks, " (", facts.backend, "), ", facts.threads,
           facts.threads == 1 ? " thread" : " threads", " each, ", plan.lanes, plan.lanes == 1 ? " lane\n" : " lanes\n");
+  if (!facts.parallel.empty()) text += cat("  parallel    ", facts.parallel, '\n');
   text += cat("  batch       ", plan.batch_size, " a lane, ", plan.global_batch(), " global",
               whole_data_text(facts, plan), '\n');
   if (facts.sync_bn) {

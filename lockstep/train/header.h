@@ -31,8 +31,9 @@ struct HeaderFacts {
   std::string input;                  // how batches reach the device, and what they take of it; empty: no way to go
   int64_t skip_bad = 0, skipped = 0;  // samples: that --skip-bad passes over, and that it has
   int64_t train_samples = 0, test_samples = 0, validation_samples = 0;
-  std::string sharding;  // of the optimizer: "state and weights shared by 2 ranks"; empty: it is whole
-  std::string chosen;    // options that the bits depend on and that differ from their defaults: "--lr 0.05 --ema 0.99"
+  std::string parallel = {};  // the form, where it is not data parallelism
+  std::string sharding;       // of the optimizer: "state and weights shared by 2 ranks"; empty: it is whole
+  std::string chosen;  // options that the bits depend on and that differ from their defaults: "--lr 0.05 --ema 0.99"
   int64_t first_step = 0;  // above 0: resumed
   int keep = 3;            // the numbered checkpoints that stay
   std::string resumed_from;

@@ -16,7 +16,7 @@ void NonFinite::warn(double loss) {
   if (count_++ > 0 && parts_.options.on_nan != OnNan::kStop) return;
   first_ = last_;
   const std::string line =
-      cat("step ", last_, ": the gradient of ", ddp_.reducer().first_not_finite(), " is not finite (loss ", loss, ')');
+      cat("step ", last_, ": the gradient of ", form_.first_not_finite(), " is not finite (loss ", loss, ')');
   if (parts_.options.on_nan == OnNan::kStop) {
     throw DataError(line, "; ended by --on-nan stop; lower --lr, or --clip the gradient");
   }
@@ -32,7 +32,7 @@ void NonFinite::tell_count() const {
 }
 
 std::string NonFinite::overflow(double loss, double scale) const {
-  const std::string parameter = ddp_.reducer().first_not_finite();
+  const std::string parameter = form_.first_not_finite();
   const int64_t step = parts_.state.step + 1;
   parts_.world->self().overflow.set(cat("step ", step, ": ", parameter));
   const int in_a_row = parts_.mixed->scaler().skipped_in_a_row();
@@ -48,12 +48,12 @@ std::string NonFinite::overflow(double loss, double scale) const {
 void NonFinite::tell_anomaly(const std::string& found) const {
   const auto founds = comm::gather_texts(parts_.world->communicator(), found);
   for (size_t rank = 0; rank < founds.size(); ++rank) {
-    if (!founds[rank].empty()) fail_at(cat("rank ", rank), founds[rank]);
+    if (!founds[rank].empty()) fail_at(parts_, cat("rank ", rank), founds[rank]);
   }
 }
 
-void NonFinite::fail_at(const std::string& where, const std::string& found) const {
-  throw DataError("step ", parts_.state.step + 1, ", ", where, ": the first value that is not finite came from ", found,
+void fail_at(const Parts& parts, const std::string& where, const std::string& found) {
+  throw DataError("step ", parts.state.step + 1, ", ", where, ": the first value that is not finite came from ", found,
                   "; look at what goes in there, lower --lr, or --clip the gradient");
 }
 

@@ -4,16 +4,18 @@
 #include <string>
 
 #include "lockstep/base/log.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/train/form.h"
 #include "lockstep/train/parts.h"
 
 namespace lockstep::train {
 
+// Throws DataError: the first value of this step that is not finite came from `found`, at `where`.
+[[noreturn]] void fail_at(const Parts& parts, const std::string& where, const std::string& found);
+
 class NonFinite {
  public:
   // All outlive this.
-  NonFinite(const Parts& parts, const parallel::DistributedDataParallel& ddp, const Logger& log)
-      : parts_(parts), ddp_(ddp), log_(log) {}
+  NonFinite(const Parts& parts, const Form& form, const Logger& log) : parts_(parts), form_(form), log_(log) {}
 
   // Called without a loss scaler: warns on rank 0 at the first of such steps and counts them, or throws DataError with
   // --on-nan stop.
@@ -29,14 +31,11 @@ class NonFinite {
   // one of them has found a layer. A collective.
   void tell_anomaly(const std::string& found) const;
 
-  // Throws DataError: the first value that is not finite came from `found`, at `where`.
-  [[noreturn]] void fail_at(const std::string& where, const std::string& found) const;
-
  private:
   bool leads() const { return parts_.world->rank() == 0; }
 
   const Parts& parts_;
-  const parallel::DistributedDataParallel& ddp_;
+  const Form& form_;
   const Logger& log_;
   int64_t count_ = 0, first_ = 0, last_ = 0;  // steps that warn() was called for, counted from 1
 };

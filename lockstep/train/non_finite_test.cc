@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/train/ddp_form.h"
 #include "lockstep/train/testing/only_world.h"
 #include "lockstep/train/testing/tiny_recipe.h"
 
@@ -14,9 +15,9 @@ using ::testing::HasSubstr;
 
 class NonFiniteTest : public ::testing::Test {
  protected:
-  NonFiniteTest() : parts_(make_parts()), ddp_(parts_.model.module, parts_.world) {
+  NonFiniteTest() : parts_(make_parts()) {
     // One step whose gradient is not finite.
-    ddp_.run({.number = 0, .samples = 1, .lanes = {{0, 1}}}, [this](size_t) {
+    form_.ddp().run({.number = 0, .samples = 1, .lanes = {{0, 1}}}, [this](size_t) {
       return parts_.model.forward(data::Batch::of(at::full({1, 2}, 1e38))).mul(1e38).sum();
     });
   }
@@ -33,14 +34,14 @@ class NonFiniteTest : public ::testing::Test {
   }
 
   Parts parts_;
-  parallel::DistributedDataParallel ddp_;
   std::vector<std::string> warnings_;
   Logger log_{{.level = LogLevel::kInfo, .prefix = "", .color = false},
               [this](const std::string& line) { warnings_.push_back(line); }};
+  DdpForm form_{parts_, log_};
 };
 
 TEST_F(NonFiniteTest, WarnsAndNamesTheParameter) {
-  NonFinite non_finite(parts_, ddp_, log_);
+  NonFinite non_finite(parts_, form_, log_);
   non_finite.warn(1.5);
   non_finite.tell_count();
   ASSERT_EQ(warnings_.size(), 1u);
@@ -48,7 +49,7 @@ TEST_F(NonFiniteTest, WarnsAndNamesTheParameter) {
 }
 
 TEST_F(NonFiniteTest, ManyStepsAreOneWarningAndACount) {
-  NonFinite non_finite(parts_, ddp_, log_);
+  NonFinite non_finite(parts_, form_, log_);
   for (parts_.state.step = 2; parts_.state.step < 44; ++parts_.state.step) non_finite.warn(1.5);
   EXPECT_EQ(warnings_.size(), 1u);
   non_finite.tell_count();
@@ -57,13 +58,13 @@ TEST_F(NonFiniteTest, ManyStepsAreOneWarningAndACount) {
 }
 
 TEST_F(NonFiniteTest, AnOverflowIsOnTheBoard) {
-  const NonFinite non_finite(parts_, ddp_, log_);
+  const NonFinite non_finite(parts_, form_, log_);
   EXPECT_EQ(non_finite.overflow(1, 65536), "weight");
   EXPECT_TRUE(warnings_.empty());  // one overflow is normal
 }
 
 TEST_F(NonFiniteTest, AnAnomalyEndsTheRunWhereARankHasFoundOne) {
-  const NonFinite non_finite(parts_, ddp_, log_);
+  const NonFinite non_finite(parts_, form_, log_);
   EXPECT_NO_THROW(non_finite.tell_anomaly(""));
   try {
     non_finite.tell_anomaly("fc (aten::addmm)");

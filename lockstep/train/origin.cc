@@ -56,6 +56,15 @@ const std::string& Origin::option(const std::string& name) const {
   return *value;
 }
 
+std::string Origin::network() const {
+  std::string text = option("recipe");
+  for (const char* name : {"arch", "width", "bilinear"}) {
+    const std::string* const value = find(options, name);
+    if (value != nullptr && !value->empty() && *value != "false") text += cat(" --", name, ' ', *value);
+  }
+  return text;
+}
+
 int64_t Origin::first_epoch() const {
   return find(options, "first-epoch") == nullptr ? 0 : number("first-epoch") - 1;  // older runs began with the first
 }

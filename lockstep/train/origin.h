@@ -25,6 +25,8 @@ struct Origin {
   const std::string& option(const std::string& name) const;
   // Returns the recorded value of an option that is a whole number.
   int64_t number(const std::string& name) const;
+  // Returns the network as options name it: "imagenet --arch resnet18".
+  std::string network() const;
   // Returns the number of the run's first epoch, counted from 0.
   int64_t first_epoch() const;
   // Returns the percent of the training samples that the run held out, 0 if none, and the files if it has named them.

@@ -18,6 +18,7 @@
 #include "lockstep/train/plan.h"
 #include "lockstep/train/recipe.h"
 #include "lockstep/train/run_disks.h"
+#include "lockstep/train/stage_plan.h"
 #include "lockstep/train/training_state.h"
 #include "lockstep/world/world.h"
 
@@ -36,6 +37,7 @@ struct Parts {
   int workers = 0;                                // threads that load data
   std::shared_ptr<data::SkippedSamples> skipped;  // that can't be read; null without --skip-bad
   Model model;
+  StagePlan stages;  // of the model, with --parallel pipeline
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;                        // of the optimizer, for people; empty: it is whole
   std::unique_ptr<amp::MixedPrecision> mixed;  // of the model and the optimizer

@@ -15,6 +15,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/findings.h"
 #include "lockstep/data/on_one_rank.h"
+#include "lockstep/nn/staged.h"
 #include "lockstep/train/options/recipe_description.h"
 
 namespace lockstep::train {
@@ -22,6 +23,7 @@ namespace lockstep::train {
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const data::Batch& batch)> forward;  // uses the module's parameters
+  std::function<std::vector<nn::Layer>()> layers = {};  // what forward does in training, for --parallel pipeline
   std::string text = {};  // what the options don't tell of it, for the header: "3 input channels, 2 classes"
 };
 

@@ -7,6 +7,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/train/device_input.h"
+#include "lockstep/train/form.h"
 #include "lockstep/train/header.h"
 #include "lockstep/train/origin.h"
 
@@ -33,7 +34,8 @@ std::string precision_of(const Parts& parts) {
 std::string input_text(const Parts& parts) {
   const int64_t in_step = std::min(parts.plan.global_batch(), parts.data.train->size());
   const int64_t rows = data::lane_range(in_step, parts.plan.lanes, 0).count;
-  return text_of_input(parts.data.train->fields(), rows * (parts.plan.lanes / parts.world->size()), parts.device,
+  return text_of_input(parts.data.train->fields(),
+                       rows * (parts.plan.lanes / parts.options.parallel.groups_of(parts.world->size())), parts.device,
                        kMostAhead, parts.decoder ? parts.decoder->text() : "");
 }
 
@@ -60,7 +62,7 @@ std::string header_of(const Parts& parts) {
                  .precision = precision_of(parts) + (parts.amp_why.empty() ? "" : cat(" (auto: ", parts.amp_why, ')')),
                  .ranks = parts.world->size(),
                  .backend = parts.world->communicator().backend(),
-                 .bits = bits_text(parts.device, parts.options.deterministic, parts.world->communicator().same_bits()),
+                 .bits = bits_text(parts.device, parts.options.deterministic, has_same_bits(parts)),
                  .sync_bn = parts.options.parallel.sync_bn,
                  .threads = static_cast<int>(parts.state.origin.number("threads")),
                  .snapshot_keeper = parts.world->place().launcher == "lockstep",
@@ -76,6 +78,7 @@ std::string header_of(const Parts& parts) {
                  .train_samples = size_of(parts.data.train),
                  .test_samples = size_of(parts.data.test),
                  .validation_samples = size_of(parts.data.validation),
+                 .parallel = form_text(parts),
                  .sharding = parts.sharding,
                  .chosen = chosen_text(parts.options.preset, rows.chosen_text(parts.usual)),
                  .first_step = parts.state.step,

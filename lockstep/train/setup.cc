@@ -41,7 +41,7 @@ namespace {
 std::string load_weights(const TrainOptions& options, torch::nn::Module& module) {
   const std::string& file = options.load;
   const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
-  const auto loaded = checkpoint::load_model(
+  const auto loaded = train::load_model(
       module, root, {.file = file, .strip_prefix = options.strip_prefix, .paddle = checkpoint::is_paddle_file(file)});
   const std::string& prefix = loaded.report.prefix;
   return prefix.empty() ? file : cat(file, ", ", checkpoint::prefix_text(prefix));
@@ -49,6 +49,7 @@ std::string load_weights(const TrainOptions& options, torch::nn::Module& module)
 
 bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer, const World& world) {
   using parallel::ShardOptimizer;
+  if (options.parallel.form == parallel::ParallelForm::kPipeline) return true;
   const ShardOptimizer asked = options.parallel.shard_optimizer;
   if (asked != ShardOptimizer::kAuto) return asked == ShardOptimizer::kOn && world.size() > 1;
   return world.size() > 1 && world.communicator().has_views() && optimizer.elementwise();
@@ -92,7 +93,7 @@ Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::sh
   const auto recorded = [&run](const char* name) { return static_cast<int>(run.resumed->state.origin.number(name)); };
   const parallel::ParallelOptions& asked = options.parallel;
   run.lanes = asked.lanes > 0 ? asked.lanes : run.resumed ? recorded("lanes") : run.world->size();
-  parallel::check_lanes(run.world->size(), run.lanes);
+  asked.check_ranks(run.world->size(), run.lanes);
   // By lanes, not by ranks, so that any number of ranks computes with the same number of threads.
   run.threads = asked.threads > 0 ? asked.threads
                 : run.resumed     ? recorded("threads")
@@ -205,6 +206,7 @@ Scheduler scheduler_of(const Planned& run) {
 // A run with its model on its device, in its memory format, with the weights that the seed draws.
 struct Built : Planned {
   Model model;
+  StagePlan stages;
   c10::Device device{c10::kCPU};
   std::string device_text;
 };
@@ -224,10 +226,16 @@ Built build_model(Planned planned) {
   std::string device_text = text_of_device(device, *planned.world, may_share);
   model.module->to(device);
   set_memory_format(*model.module, planned.plan.channels_last);
-  if (planned.options.parallel.sync_bn) {
+  const parallel::ParallelOptions& asked = planned.options.parallel;
+  if (asked.sync_bn && asked.form == parallel::ParallelForm::kDdp) {
     parallel::convert_sync_batchnorm(*model.module, planned.world->communicator());
   }
-  return {{std::move(planned)}, std::move(model), device, std::move(device_text)};
+  StagePlan stages;
+  if (asked.form == parallel::ParallelForm::kPipeline) {
+    const int count = asked.stages > 0 ? asked.stages : planned.world->size();
+    stages = plan_stages(*planned.recipe, model, planned.data.splits.train->sample_shape(), count);
+  }
+  return {{std::move(planned)}, std::move(model), std::move(stages), device, std::move(device_text)};
 }
 
 // A run whose model has its first weights: the seed's, those of --load, or the resumed checkpoint's.
@@ -277,7 +285,10 @@ Optimized make_optimizer(Weighted run) {
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;
   if (shards(run.options, *whole, *run.world)) {
-    auto sharded = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), run.world->communicator());
+    // Each stage's gradients are on its own rank, of the first pipeline and as well of the others.
+    std::vector<int> owners;
+    if (run.stages.stages() > 0) owners = stages_of(run.stages, whole->all_parameters());
+    auto sharded = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), run.world->communicator(), owners);
     std::vector<int> gathers = run.disks.savers;
     if (gathers.front() != 0) gathers.insert(gathers.begin(), 0);  // which tells the weights' hash
     sharded->gather_on(std::move(gathers));
@@ -307,6 +318,7 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .workers = run.data.workers,
               .skipped = nullptr,
               .model = std::move(run.model),
+              .stages = std::move(run.stages),
               .optimizer = std::move(run.optimizer),
               .sharding = std::move(run.sharding),
               .mixed = std::move(run.mixed),

@@ -12,15 +12,12 @@
 #include "lockstep/loop/board_watch.h"
 #include "lockstep/train/bad_sample_advice.h"
 #include "lockstep/train/device.h"
-#include "lockstep/train/memory_format.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep::train {
 namespace {
 
-data::Loader make_loader(const Parts& parts) {
-  const auto& world = *parts.world;
-  const auto own = world.own_lanes(parts.plan.lanes);
+data::Loader make_loader(const Parts& parts, const World::Lanes& own) {
   data::LaneSampler sampler({.dataset_size = parts.data.train->size(),
                              .lanes = parts.plan.lanes,
                              .batch_size = parts.plan.batch_size,
@@ -52,21 +49,9 @@ class UnpausedWatch {
 
 constexpr unsigned kStop = 1, kSave = 2;  // of a step's decision
 
-// Records the steps of one rank with one lane on a GPU, unless something looks into them.
-comm::MakeDeviceGraph device_graph_of(const Parts& parts) {
-  const bool one = parts.world->size() == 1 && parts.plan.lanes == 1;
-  const bool may = parts.options.cuda_graph && parts.recipe->repeats_operations() && !parts.options.detect_anomaly;
-  return one && may ? device_graphs(parts.device) : nullptr;
-}
-
 Evaluator::OnOutput observer_of(Tracking* tracking) {
   if (tracking == nullptr) return {};
   return [tracking](const data::Batch& batch, const at::Tensor& output) { tracking->observe(batch, output); };
-}
-
-std::optional<at::ScalarType> wire_of(const TrainOptions& options) {
-  if (options.parallel.comm_dtype == parallel::CommType::kBf16) return at::kBFloat16;
-  return std::nullopt;
 }
 
 }  // namespace
@@ -74,22 +59,15 @@ std::optional<at::ScalarType> wire_of(const TrainOptions& options) {
 Trainer::Trainer(Parts parts, track::Progress::Options progress, Reporter::Print print, StopAsked stop_asked,
                  const Logger& log)
     : parts_(std::move(parts)),
-      ddp_(parts_.model.module, parts_.world,
-           {.buckets = {.wire = wire_of(parts_.options)},
-            .seed = static_cast<uint64_t>(parts_.options.seed),
-            .keep_threads = true,
-            .first_step = 1,
-            .device_graph = device_graph_of(parts_)}),
-      loader_(make_loader(parts_)),
+      form_(make_form(parts_, log)),
+      loader_(make_loader(parts_, form_->lanes())),
       input_(loader_, parts_.device, {.decoder = parts_.decoder}),
       tracking_(Tracking::of(parts_, log)),
-      evaluator_(parts_, ddp_, stop_asked, observer_of(tracking_.get())),
-      non_finite_(parts_, ddp_, log),
+      evaluator_(parts_, *form_, stop_asked, observer_of(tracking_.get())),
+      non_finite_(parts_, *form_, log),
       reporter_(parts_, progress, std::move(print), tracking_.get()),
       saver_(parts_, reporter_, log),
-      stop_asked_(std::move(stop_asked)),
-      log_(log),
-      fixed_(parts_.plan.channels_last) {
+      stop_asked_(std::move(stop_asked)) {
   if (parts_.options.ledger && !parts_.is_done) {
     const bool begins = parts_.state.step == 0 || parts_.forked;
     ledger_.emplace(parts_.files.ledger(), *parts_.world, loader_.sampler(), parts_.state.step, begins);
@@ -147,7 +125,6 @@ Trainer::StepOutcome Trainer::train_step() {
   double data_seconds = watch.seconds();
   reporter_.skipped();
   if (ledger_) ledger_->note(step_ + 1, batch);
-  place(batch);
   const auto result = run_lanes(batch, decide());
   const double computed = watch.seconds();
   const int64_t wait_ns = batch.wait_ns + input_.take_ahead();  // one rank's device computes yet
@@ -168,24 +145,9 @@ Trainer::StepOutcome Trainer::train_step() {
   report.samples = batch.global_samples;
   report.seconds = watch.seconds();
   reporter_.step(report);
-  reporter_.reductions(ddp_);
+  form_->report(reporter_);
   const auto decided = static_cast<unsigned>(result.decision);
   return {report, (decided & kStop) != 0 || result.others > 0, (decided & kSave) != 0};
-}
-
-// A step that is recorded reads the same memory as all others.
-void Trainer::place(data::StepBatch& batch) {
-  const parallel::LaneGraph* graph = ddp_.lane_graph();
-  if (graph == nullptr) return;
-  const bool recorded = graph->is_recorded(), refused = !graph->refusal().empty();
-  if (!told_ && recorded) log_.debug("forward and backward are recorded as a CUDA graph");
-  if (!told_ && refused) {
-    log_.warning("steps are launched operation by operation: they can't be recorded as a CUDA graph (",
-                 graph->refusal(), "); --cuda-graph off does not try");
-  }
-  told_ = told_ || recorded || refused;
-  if (refused) fixed_ = FixedBatch(parts_.plan.channels_last);  // its memory is free
-  if (!refused && fixed_.place(batch.lanes.front())) ddp_.forget_recording();
 }
 
 // What travels with the step's gradients: rank 0 decides for all, and any rank may have been asked to stop.
@@ -202,38 +164,22 @@ double Trainer::follow_schedule() {
   return lr;
 }
 
-parallel::StepResult Trainer::run_lanes(const data::StepBatch& batch, double decision) {
+parallel::StepResult Trainer::run_lanes(data::StepBatch& batch, double decision) {
   const amp::CastCacheScope one_cast_a_weight;
   std::optional<amp::AnomalyWatch> watch;
   if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
-  ddp_.zero_grad();
-  const auto result = ddp_.run(
-      step_, batch, [this](const data::LaneBatch& lane) { return loss_of(lane); }, *parts_.mixed, /*loss_id=*/0,
-      decision);
+  const auto result = form_->run(step_, batch, decision);
   if (watch && !std::isfinite(result.square_sum) && !parts_.mixed->scaler().enabled()) {
     non_finite_.tell_anomaly(watch->found().value_or(""));
   }
   return result;
 }
 
-at::Tensor Trainer::loss_of(const data::LaneBatch& lane) {
-  std::optional<amp::AnomalyWatch> watch;  // SyncBatchNorm's lanes are on threads of their own
-  if (parts_.options.detect_anomaly) watch.emplace(*parts_.model.module);
-  data::Batch batch = lane;
-  batch.data() = lane.data().contiguous(memory_format(parts_.plan.channels_last));
-  const at::Tensor output = parts_.model.forward(batch);
-  at::Tensor loss = parts_.recipe->loss(output, batch);
-  if (watch && !std::isfinite(loss.item<double>())) {
-    non_finite_.fail_at(cat("rank ", parts_.world->rank(), ", lane ", lane.lane), watch->found().value_or("the loss"));
-  }
-  return loss;
-}
-
 // An evaluation that fails ends the run, with a checkpoint of the steps before it. Where later steps depend on what it
 // would have found there is none: a resume from it would go on without.
 void Trainer::evaluate(bool ends) {
   evaluator_.settle(saver_.best_saves());
-  ddp_.make_room();
+  form_->make_room();
   try {
     if (!evaluator_.evaluate(ends)) return;
   } catch (const Error& error) {
@@ -254,7 +200,7 @@ bool Trainer::due(int64_t every) const { return step_ >= parts_.plan.total_steps
 
 // Buffers are rank 0's everywhere before they are saved.
 void Trainer::prepare_state() {
-  ddp_.sync_buffers();
+  form_->sync_buffers();
   follow_schedule();  // the next step's, as PyTorch saves it
   if (parts_.skipped) parts_.state.skipped = parts_.skipped->all();
   evaluator_.settle(saver_.best_saves());

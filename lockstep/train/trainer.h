@@ -9,10 +9,9 @@
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint/formats/value.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/train/device_input.h"
 #include "lockstep/train/evaluator.h"
-#include "lockstep/train/fixed_batch.h"
+#include "lockstep/train/form.h"
 #include "lockstep/train/ledger.h"
 #include "lockstep/train/non_finite.h"
 #include "lockstep/train/parts.h"
@@ -44,9 +43,7 @@ class Trainer {
   StepOutcome train_step();
   double decide();
   double follow_schedule();
-  void place(data::StepBatch& batch);
-  parallel::StepResult run_lanes(const data::StepBatch& batch, double decision);
-  at::Tensor loss_of(const data::LaneBatch& lane);
+  parallel::StepResult run_lanes(data::StepBatch& batch, double decision);
   void evaluate(bool ends = false);
   void prepare_state();
   void keep(const StepOutcome& outcome);
@@ -60,7 +57,7 @@ class Trainer {
   bool leads() const { return parts_.world->rank() == 0; }
 
   Parts parts_;
-  parallel::DistributedDataParallel ddp_;
+  std::unique_ptr<Form> form_;
   data::Loader loader_;
   DeviceInput input_;
   std::optional<Ledger> ledger_;        // with --ledger
@@ -70,9 +67,6 @@ class Trainer {
   Reporter reporter_;
   Saver saver_;
   StopAsked stop_asked_;
-  const Logger& log_;
-  FixedBatch fixed_;   // where steps are recorded
-  bool told_ = false;  // that they are, or why they can't be
 
   int64_t& step_ = parts_.state.step;
   const int64_t first_step_ = parts_.state.step;

@@ -203,6 +203,17 @@ std::optional<Origin> find_origin(const Value& value, const std::string& file) {
   return origin;
 }
 
+checkpoint::LoadedModel load_model(torch::nn::Module& module, const Value& root,
+                                   const checkpoint::LoadModelOptions& options) {
+  try {
+    return checkpoint::load_model(module, root, options);
+  } catch (const ConfigError& error) {
+    const auto origin = find_origin(root, options.file);
+    if (!origin) throw;
+    throw ConfigError(error.what(), "; its weights are those of ", origin->network(), ": give that recipe and options");
+  }
+}
+
 TrainingState read_state(const Value& value, const std::string& file) {
   const auto origin = find_origin(value, file);
   if (!origin) {

@@ -11,6 +11,7 @@
 #include "lockstep/amp/loss_scaler.h"
 #include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/checkpoint/load_model.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/skipped_samples.h"
 #include "lockstep/optim/any_optimizer.h"
@@ -64,5 +65,10 @@ void restore(const checkpoint::Value& value, const std::string& file, const torc
 // Returns the origin that a run's checkpoint records. Returns nothing if `value` is another file, or was written by a
 // version that did not record it.
 std::optional<Origin> find_origin(const checkpoint::Value& value, const std::string& file);
+
+// Loads a model as checkpoint::load_model() does. Where the weights don't fit, the error says of which network they
+// are, if the checkpoint has the record of its run.
+checkpoint::LoadedModel load_model(torch::nn::Module& module, const checkpoint::Value& root,
+                                   const checkpoint::LoadModelOptions& options);
 
 }  // namespace lockstep::train

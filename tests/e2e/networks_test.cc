@@ -115,5 +115,28 @@ TEST(ScaleLr, IsShownInTheHeader) {
   EXPECT_NE(result.out.find("lr 0.4 = 0.1 × 4 (linear, global batch 32 ÷ 8)"), std::string::npos) << result.out;
 }
 
+// The error names the network that the weights are of.
+TEST(Networks, WeightsOfAnotherOneAreRefused) {
+  const TempDir dir;
+  const Words small = {"--size", "64", "--lanes", "1", "--nproc", "1", "--batch-size", "2", "--steps", "1"};
+  ASSERT_EQ(lockstep(Words{"train", "imagenet", "--out", dir / "run"} + small).exit_code, 0);
+  const std::string weights = dir / "run/checkpoints/last.pt";
+  for (const Words& words : {Words{"train", "imagenet", "--arch", "resnet34", "--out", dir / "other"} + small,
+                             Words{"eval", "imagenet", "--arch", "resnet34", "--size", "64"}}) {
+    const Result result = lockstep(words + Words{"--load", weights});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find("last.pt: a checkpoint of another model: "), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("; its weights are those of imagenet --arch resnet18: give that recipe and options"),
+              std::string::npos)
+        << result.err;
+  }
+}
+
+TEST(Networks, AnUnknownOneIsRefusedWithTheNearest) {
+  const Result result = lockstep({"train", "imagenet", "--arch", "resnt18"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("did you mean resnet18?"), std::string::npos) << result.err;
+}
+
 }  // namespace
 }  // namespace lockstep::e2e

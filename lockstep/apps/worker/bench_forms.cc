@@ -142,7 +142,7 @@ class PipelineForm final : public Form {
     const std::vector<int> first = partition_of(net, stages);
     const auto at = static_cast<size_t>(stage);
     const size_t end = at + 1 < first.size() ? static_cast<size_t>(first[at + 1]) : net.layers().size();
-    stage_ = std::make_shared<models::Stage>(*net.module, net.layers(), static_cast<size_t>(first[at]), end);
+    stage_ = std::make_shared<nn::Stage>(*net.module, net.layers(), static_cast<size_t>(first[at]), end);
     optimizer_ = sgd_of(stage_->parameters());
     pipeline_.emplace(
         stage_, stages_, [this](const Tensors& inputs) { return stage_->forward(inputs); }, asked);
@@ -168,14 +168,14 @@ class PipelineForm final : public Form {
  private:
   // Stages that take about as long, by the time of each layer's forward on rank 0.
   std::vector<int> partition_of(const BenchNetwork& net, int stages) const {
-    const std::vector<models::Layer> layers = net.layers();
+    const std::vector<nn::Layer> layers = net.layers();
     std::vector<double> costs;
     {
       const c10::AutoGradMode no_grad(false);
       for (int round = 0; round < 2; ++round) {  // the first one prepares kernels
         costs.clear();
         Tensors tensors{net.images.narrow(0, 0, samples_)};
-        for (const models::Layer& layer : layers) {
+        for (const nn::Layer& layer : layers) {
           const Stopwatch watch;
           tensors = layer.forward(std::move(tensors));
           costs.push_back(watch.seconds());
@@ -190,7 +190,7 @@ class PipelineForm final : public Form {
   std::shared_ptr<World> whole_, stages_;
   int64_t samples_ = 0, first_ = 0;
   at::Tensor images_, labels_;
-  std::shared_ptr<models::Stage> stage_;
+  std::shared_ptr<nn::Stage> stage_;
   std::unique_ptr<optim::AnyOptimizer> optimizer_;
   std::optional<parallel::Pipeline> pipeline_;
   parallel::PipelineStep step_;
@@ -230,7 +230,7 @@ class TensorForm final : public Form {
   }
   void step() override {
     for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
-    at::Tensor x = models::run(layers_, net_.images);
+    at::Tensor x = nn::run(layers_, net_.images);
     if (x.size(2) != 6) x = at::adaptive_avg_pool2d(x, {6, 6});
     x = at::dropout(x.flatten(1), 0.5, false);
     const at::Tensor hidden = narrow_->forward(at::relu(wide_->forward(x)));
@@ -244,7 +244,7 @@ class TensorForm final : public Form {
  private:
   BenchNetwork net_;
   int ranks_;
-  std::vector<models::Layer> layers_;
+  std::vector<nn::Layer> layers_;
   parallel::tensor::ColumnParallelLinear wide_{nullptr};
   parallel::tensor::RowParallelLinear narrow_{nullptr};
   torch::nn::Linear last_{nullptr};

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/apps/commands/bench_command.h"
-#include "lockstep/models/staged.h"
+#include "lockstep/nn/staged.h"
 
 namespace lockstep::worker {
 
@@ -18,7 +18,7 @@ struct BenchNetwork {
   std::string name;
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const at::Tensor&)> forward;
-  std::function<std::vector<models::Layer>()> layers;
+  std::function<std::vector<nn::Layer>()> layers;
   at::Tensor images;  // [N, channels, H, W], with the samples of all replicas of a process
   at::Tensor labels;  // int64 [N], or [N, H, W] for a network that labels pixels
   int64_t classes = 0;

@@ -11,17 +11,22 @@ TEST(DataOptions, AreReadAndRecorded) {
   DataOptions data;
   config::OptionSet rows;
   data.declare(rows);
-  rows.apply(std::vector<config::GivenOption>{
-      {"data", "digits"}, {"validation", "12.5"}, {"workers", "3"}, {"skip-bad", "5"}, {"drop-last", "true"}});
+  rows.apply(std::vector<config::GivenOption>{{"data", "digits"},
+                                              {"validation", "12.5"},
+                                              {"hold-out", "7.png"},
+                                              {"workers", "3"},
+                                              {"skip-bad", "5"},
+                                              {"drop-last", "true"}});
   EXPECT_EQ(data.path, "digits");
   EXPECT_EQ(data.validation, 12.5);
   EXPECT_EQ(data.workers, 3);
   EXPECT_EQ(data.skip_bad, 5);
   const config::Record record = rows.record();
   EXPECT_TRUE(data.drop_last);
-  ASSERT_EQ(record.size(), 2u);  // the others bear on no bit
+  ASSERT_EQ(record.size(), 3u);  // the others bear on no bit
   EXPECT_EQ(record[0].name, "validation");
-  EXPECT_EQ(record[1].name, "drop-last");
+  EXPECT_EQ(record[1].name, "hold-out");
+  EXPECT_EQ(record[2].name, "drop-last");
 }
 
 TEST(DataOptions, HoldOutNoMoreThanNineTenths) {

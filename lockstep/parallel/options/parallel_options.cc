@@ -1,10 +1,12 @@
 #include "lockstep/parallel/options/parallel_options.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/lanes_fit.h"
 #include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::parallel {
@@ -54,9 +56,76 @@ void ParallelOptions::declare(config::OptionSet& options) {
   options.flag("sync-bn", "BatchNorm's statistics over all lanes of a step", &sync_bn, kIdentity);
   options.word("shard-optimizer", "each process keeps and updates a slice", &shard_optimizer, kNone);
   options.word("comm-dtype", "what gradients are added and sent in", &comm_dtype, kIdentity);
+  options.word("parallel", "what a step is divided into (docs/choosing.md)", &form, kTrajectory);
+  options.number("stages", "N", "of a pipeline: parts of the network (default: all processes)", &stages, 0,
+                 kMaxLocalRanks, kTrajectory);
+  options.word("schedule-pp", "of a pipeline: order of its lanes", &schedule_pp, kTrajectory);
+  options.number("replicas", "N", "of dp: copies of the network (default: by cores and lanes)", &replicas, 0,
+                 kMaxLocalRanks, kTrajectory);
+}
+
+void ParallelOptions::check_form() const {
+  const auto goes_with = [this](bool is_said, const char* option, ParallelForm wanted) {
+    if (!is_said || form == wanted) return;
+    throw ConfigError(option, ": goes with --parallel ", config::word_of(wanted), ", and this is --parallel ",
+                      config::word_of(form),
+                      "; give one or the other (a run that goes on keeps its options: --stages 0, ",
+                      "--replicas 0 and --schedule-pp 1f1b take them back)");
+  };
+  goes_with(stages > 0, "--stages", ParallelForm::kPipeline);
+  goes_with(schedule_pp != PipelineSchedule::k1F1B, "--schedule-pp", ParallelForm::kPipeline);
+  goes_with(replicas > 0, "--replicas", ParallelForm::kDp);
+  goes_with(comm_dtype != CommType::kFp32, "--comm-dtype", ParallelForm::kDdp);
+  if (form != ParallelForm::kPipeline) return;
+  if (sync_bn) throw ConfigError("--sync-bn: a pipeline's lanes come one after the other; use --parallel ddp or dp");
+  if (shard_optimizer == ShardOptimizer::kOff) {
+    throw ConfigError("--shard-optimizer off: each stage of a pipeline keeps its own part; leave it out");
+  }
+}
+
+int ParallelOptions::groups_of(int ranks) const {
+  if (form == ParallelForm::kDdp) return ranks;
+  if (form == ParallelForm::kDp) return 1;
+  return stages == 0 ? 1 : ranks / stages;
+}
+
+void ParallelOptions::check_ranks(int ranks, int of_lanes) const {
+  if (form == ParallelForm::kDdp) return check_lanes(ranks, of_lanes);
+  if (form == ParallelForm::kDp) {
+    if (ranks == 1) return;
+    throw ConfigError("--parallel dp: one process computes all replicas, and these are ", ranks,
+                      "; give --nproc 1, and --replicas N");
+  }
+  if (ranks < 2) throw ConfigError("--parallel pipeline: stages are on 2 processes or more; give --nproc N");
+  if (stages == 1 || (stages > 1 && ranks % stages != 0)) {
+    throw ConfigError("--stages ", stages, ": expected 2 or more, and a number that divides the ", ranks,
+                      " processes of --nproc");
+  }
+  const int pipelines = groups_of(ranks);
+  if (of_lanes == 0 || lanes_fit(of_lanes, pipelines)) return;
+  throw ConfigError("--lanes ", of_lanes, ": each of the ", pipelines, " pipelines of ", ranks / pipelines,
+                    " stages needs a power of two of lanes; give --lanes ", 2 * pipelines, ", ", 4 * pipelines, " or ",
+                    8 * pipelines);
+}
+
+// A stage idles for (stages - 1) / (micro-batches + stages - 1) of a step: four lanes a stage leave a fifth.
+void ParallelOptions::resolve_pipeline(const Machine& machine) {
+  const int least = stages > 0 ? stages : 2;
+  if (nproc == kUnsaid) nproc = machine.launched ? 1 : least;
+  if (nproc == kAuto) nproc = std::max(least, machine.cores / least * least);
+  if (machine.launched) return;  // the world's size is known later
+  if (lanes == 0) lanes = std::bit_ceil(static_cast<unsigned>(4 * least)) * std::max(1, groups_of(nproc));
+  if (threads == 0) threads = std::max(1, machine.cores / nproc);
+  check_ranks(nproc, lanes);
 }
 
 void ParallelOptions::resolve(const Machine& machine, int recipe_lanes) {
+  check_form();
+  if (form == ParallelForm::kPipeline) return resolve_pipeline(machine);
+  if (form == ParallelForm::kDp && nproc == kUnsaid) {
+    nproc = 1;
+    if (lanes == 0) lanes = std::max(replicas, recipe_lanes), threads = std::max(threads, 1);
+  }
   if (machine.launched) {
     nproc = std::max(nproc, 1);
   } else if (nproc == kUnsaid && lanes == 0) {
@@ -65,11 +134,19 @@ void ParallelOptions::resolve(const Machine& machine, int recipe_lanes) {
   }
   if (nproc <= kAuto) nproc = fitting_nproc(machine.cores / std::max(threads, 1), lanes);
   if (min_nproc > 0 && lanes == 0) lanes = nproc;  // they stay where ranks go
-  check_lanes(nproc, lanes);
+  check_ranks(nproc, lanes);
 }
 
 int ParallelOptions::fewer_than(int ranks) const {
   if (min_nproc == 0 || ranks <= min_nproc) return 0;
+  if (form == ParallelForm::kPipeline) {
+    const int least = std::max(min_nproc, stages > 0 ? stages : 2);
+    for (int fewer = ranks - 1; fewer >= least; --fewer) {
+      const bool fits = stages == 0 || fewer % stages == 0;
+      if (fits && lanes_fit(lanes, groups_of(fewer))) return fewer;
+    }
+    return 0;
+  }
   const int fewer = fitting_nproc(ranks - 1, lanes);
   return fewer >= min_nproc ? fewer : 0;
 }

@@ -6,8 +6,17 @@
 
 #include "lockstep/base/gpus.h"
 #include "lockstep/config/option_set.h"
+#include "lockstep/parallel/options/pipeline_schedule.h"
 
 namespace lockstep::parallel {
+
+// What a step is divided into: the batch among processes, the batch among replicas of the network in one process, or
+// the network's layers among processes. docs/choosing.md says when each wins.
+enum class ParallelForm { kDdp, kDp, kPipeline };
+constexpr auto words(ParallelForm) {
+  return std::to_array<config::Word<ParallelForm>>(
+      {{ParallelForm::kDdp, "ddp"}, {ParallelForm::kDp, "dp"}, {ParallelForm::kPipeline, "pipeline"}});
+}
 
 // The type that gradients are rounded to, at every node of the fold's tree and on the wire. Each addition is computed
 // in fp32.
@@ -40,6 +49,10 @@ struct ParallelOptions {
   bool sync_bn = false;  // BatchNorm over all lanes
   ShardOptimizer shard_optimizer = ShardOptimizer::kAuto;
   CommType comm_dtype = CommType::kFp32;
+  ParallelForm form = ParallelForm::kDdp;
+  int stages = 0;  // of a pipeline; 0: as many as ranks
+  PipelineSchedule schedule_pp = PipelineSchedule::k1F1B;
+  int replicas = 0;  // of dp; 0: as many as cores for their threads, and lanes
 
   void declare(config::OptionSet& options);
   // Replaces what nproc leaves open by a number: as many ranks as there are cores for their threads. A run that says
@@ -48,8 +61,16 @@ struct ParallelOptions {
   void resolve(const Machine& machine, int recipe_lanes);
   // Returns the next smaller number of ranks with which the run may go on; 0 if there is none. After resolve().
   int fewer_than(int ranks) const;
+  // Returns how many groups of so many ranks divide the lanes: each rank with ddp, each pipeline, and one with dp.
+  int groups_of(int ranks) const;
+  // Throws ConfigError unless so many ranks can compute so many lanes in this form.
+  void check_ranks(int ranks, int of_lanes) const;
   // Returns the lanes of a world of `world_size` ranks.
   int lanes_of(int world_size) const { return lanes == 0 ? world_size : lanes; }
+
+ private:
+  void check_form() const;
+  void resolve_pipeline(const Machine& machine);
 };
 
 // The options --nproc N and --threads N, or one of them, for commands without lanes.

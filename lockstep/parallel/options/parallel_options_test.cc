@@ -35,6 +35,25 @@ TEST(ParallelOptions, WhatIsUnsaidHasTheSameLanesAndThreadsOnAnyMachine) {
   EXPECT_EQ(resolved({{"threads", "2"}}, {.cores = 4}), (std::array{2, kRecipeLanes, 2}));
 }
 
+TEST(ParallelOptions, APipelinesRanksAreItsStages) {
+  const config::GivenOption pipeline{"parallel", "pipeline"};
+  EXPECT_EQ(resolved({pipeline}, {.cores = 8}), (std::array{2, 8, 4})) << "four lanes a stage";
+  EXPECT_EQ(resolved({pipeline, {"stages", "3"}}, {.cores = 3}), (std::array{3, 16, 1}));
+  EXPECT_EQ(resolved({pipeline, {"stages", "2"}, {"nproc", "4"}}, {.cores = 4}), (std::array{4, 16, 1}));
+  EXPECT_EQ(resolved({pipeline, {"stages", "2"}, {"nproc", "auto"}}, {.cores = 7}), (std::array{6, 24, 1}));
+  EXPECT_EQ(resolved({pipeline, {"nproc", "3"}, {"lanes", "5"}}, {.cores = 3}), (std::array{3, 5, 1}));
+  EXPECT_THROW(resolved({pipeline, {"stages", "2"}, {"nproc", "4"}, {"lanes", "3"}}, {.cores = 4}), ConfigError);
+  EXPECT_EQ(resolved({{"parallel", "dp"}}, {.cores = 4}), (std::array{1, kRecipeLanes, 1}));
+  ParallelOptions options;
+  options.form = ParallelForm::kPipeline;
+  options.stages = 2;
+  options.lanes = 8;
+  options.min_nproc = 2;
+  EXPECT_EQ(options.fewer_than(8), 4);
+  EXPECT_EQ(options.fewer_than(4), 2);
+  EXPECT_EQ(options.fewer_than(2), 0);
+}
+
 TEST(ParallelOptions, ARangeOfRanksKeepsTheLanesOfTheMost) {
   ParallelOptions options;
   config::OptionSet rows;

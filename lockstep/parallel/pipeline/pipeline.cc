@@ -112,6 +112,10 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
   const Busy busy(is_busy_);
   const LaneGenerators::Kept kept(generators_);
   try {
+    if (options_.as_lanes && step.lanes.size() != step.samples.size()) {
+      throw ConfigError("step ", step.number, ": ", step.samples.size(), " micro-batches, and the numbers of ",
+                        step.lanes.size(), " lanes; PipelineOptions::as_lanes wants one for each");
+    }
     const bool has_empty = std::ranges::any_of(step.samples, [](int64_t samples) { return samples < 1; });
     if (has_empty) throw ConfigError("step ", step.number, ": a micro-batch without samples; leave it out");
     scale.check(*stage_, step.number);
@@ -122,6 +126,8 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
     runs_of_number_ = std::exchange(number_, step.number) == step.number ? runs_of_number_ + 1 : 0;
     const auto micro_batches = static_cast<int>(step.samples.size());
     const auto actions = actions_of(options_.schedule, world_->size(), world_->rank(), micro_batches);
+    sums_.reset();
+    if (options_.as_lanes) sums_.emplace(*stage_, gradients_.weights());
     Pass pass{step, input_of, loss_of, scale, loss_scale};
     pass.samples = sum_of_samples(step);
     pass.held.resize(step.samples.size());
@@ -136,6 +142,8 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
       result.most_held = std::max(result.most_held, held);
     }
     link_.finish();
+    if (sums_) sums_->finish();
+    sums_.reset();
     if (options_.replicas) fold_replicas();
     gradients_.install();
     hold_masters(*stage_);
@@ -260,16 +268,33 @@ std::string Pipeline::place_of(const Pass& pass, size_t micro_batch) const {
   return cat("step ", pass.step.number, ", micro-batch ", micro_batch, ", stage ", world_->rank());
 }
 
-std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
-  Held& held = pass.held[micro_batch];
-  const auto number = static_cast<int>(micro_batch);
-  held.inputs = is_first() ? Tensors() : link_.receive_inputs(number);
+// Seeds the micro-batch's random numbers, or goes on with the states that come with its inputs, as a lane's.
+void Pipeline::begin_numbers(const Pass& pass, size_t micro_batch, Tensors& inputs) {
+  const auto number = static_cast<uint64_t>(pass.step.number);
+  if (options_.as_lanes) {
+    if (is_first()) {
+      generators_.seed(kernel_seed(options_.seed, number, static_cast<uint32_t>(pass.step.lanes.at(micro_batch))));
+      return;
+    }
+    const size_t states = generators_.states().size();
+    if (inputs.size() < states) throw BugError("pipeline: a lane without the states of its random numbers");
+    const auto first = inputs.end() - static_cast<int64_t>(states);
+    generators_.set_states({first, inputs.end()});
+    inputs.erase(first, inputs.end());
+    return;
+  }
   const auto stages = static_cast<size_t>(world_->size()), stage = static_cast<size_t>(world_->rank());
   const uint64_t replica = options_.replicas ? static_cast<uint64_t>(options_.replicas->rank()) : 0;
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;  // parts the seeds of replicas and of a step's runs
   const uint64_t seed = options_.seed + kOdd * (replica << 32 | runs_of_number_);
-  generators_.seed(
-      kernel_seed(seed, static_cast<uint64_t>(pass.step.number), static_cast<uint32_t>(micro_batch * stages + stage)));
+  generators_.seed(kernel_seed(seed, number, static_cast<uint32_t>(micro_batch * stages + stage)));
+}
+
+std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
+  Held& held = pass.held[micro_batch];
+  const auto number = static_cast<int>(micro_batch);
+  held.inputs = is_first() ? Tensors() : link_.receive_inputs(number);
+  begin_numbers(pass, micro_batch, held.inputs);
   const int64_t begin = monotonic_ns();
   const c10::AutoGradMode with_grad(true);
   const uint64_t opened = amp::autocast_scopes_opened();
@@ -292,6 +317,7 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
           "a backward() within the stage's or the loss's function; run() calls it, for the loss that is "
           "returned");
     }
+    if (sums_ && micro_batch == 0) sums_->after_first_forward();
     const Tensors& roots = is_last() ? Tensors{held.loss} : held.outputs;
     const auto has_graph = [](const Tensors& tensors) {
       return std::ranges::any_of(tensors,
@@ -314,7 +340,11 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
   }
   if (!is_last()) {
     const int64_t end = monotonic_ns();
-    link_.send_outputs(number, held.outputs);
+    Tensors sent = held.outputs;
+    if (options_.as_lanes) {
+      for (at::Tensor& state : generators_.states()) sent.push_back(std::move(state));
+    }
+    link_.send_outputs(number, sent);
     // The next stage only receives, as long as all forwards come first.
     if (options_.schedule == PipelineSchedule::kGPipe) link_.wait_below(kMostUnderWay);
     return {begin, end};
@@ -344,6 +374,7 @@ std::pair<int64_t, int64_t> Pipeline::backward(Pass& pass, size_t micro_batch) {
       if (!roots.empty()) torch::autograd::backward(roots, gradients);
     }
     for (const at::Tensor& weight : gradients_.weights()) own_gradient(weight);
+    if (sums_) sums_->after_backward();
   } catch (...) {
     rethrow_from(place_of(pass, micro_batch), pass.step.samples[micro_batch]);
   }

@@ -26,6 +26,7 @@
 #include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/loss_scale.h"
 #include "lockstep/parallel/outside_leaves.h"
+#include "lockstep/parallel/pipeline/micro_batch_sums.h"
 #include "lockstep/parallel/pipeline/schedule.h"
 #include "lockstep/parallel/pipeline/stage_gradients.h"
 #include "lockstep/parallel/pipeline/stage_link.h"
@@ -45,6 +46,11 @@ struct PipelineOptions {
   uint64_t seed = 0;       // of dropout and the like, with the step, the micro-batch and the stage
   // The ranks that have this stage of other pipelines over other samples: data parallelism. Null: this is the only one.
   std::shared_ptr<World> replicas = nullptr;
+  // Whether the micro-batches are as DistributedDataParallel's lanes, to the same bits: their gradients add up by the
+  // fold's tree (comm/fold_tree.h), for as many gradients more in memory as their number has bits, the stage keeps the
+  // buffers of the first one, and the states of their random numbers go from stage to stage. Else one adds to the
+  // other, and draws numbers of its own on each stage.
+  bool as_lanes = false;
   bool own_parameters = false;  // DdpOptions'
   bool check_samples = true;    // some dimension of a micro-batch's inputs has the size that PipelineStep says
 };
@@ -52,6 +58,7 @@ struct PipelineOptions {
 struct PipelineStep {
   int64_t number = 0;                 // of the step, from the start of the run
   std::vector<int64_t> samples = {};  // of each micro-batch of this pipeline, none of them empty
+  std::vector<int> lanes = {};        // as_lanes: its number over all pipelines
 };
 
 // The time of an action's computation, by monotonic_ns() (base/clock.h), without waiting for other stages.
@@ -90,9 +97,9 @@ struct PipelineResult {
 // Used by one thread. Its ranks are the stages, in order; each holds the parameters of its own. A parameter belongs to
 // one stage.
 //
-// Micro-batches add up in .grad in their order, each with its share of the batch's samples, so that the bits are those
-// of the whole network that adds up the same micro-batches on one rank, whatever the schedule (and with dropout or
-// replicas the values nearly).
+// Micro-batches add up in .grad in their order (or as lanes do), each with its share of the batch's samples, so that
+// the bits are those of the whole network that adds up the same micro-batches on one rank, whatever the schedule (and
+// with dropout or replicas the values nearly).
 class Pipeline {
  public:
   using Tensors = std::vector<at::Tensor>;
@@ -160,6 +167,7 @@ class Pipeline {
   class Busy;
   void check_leaves(const Pass& pass, const Tensors& roots);
   double sum_of_samples(const PipelineStep& step) const;
+  void begin_numbers(const Pass& pass, size_t micro_batch, Tensors& inputs);
   void fold_replicas();
   void sum(const at::Tensor& numbers) const;
 
@@ -168,6 +176,7 @@ class Pipeline {
   Forward forward_;
   PipelineOptions options_;
   StageGradients gradients_;
+  std::optional<MicroBatchSums> sums_;   // as_lanes, in a run
   std::optional<BufferKeeper> buffers_;  // of replicas
   OutsideLeaves outside_;
   int64_t number_ = -1;          // of the last run's step

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-namespace lockstep::parallel {
+#include "lockstep/parallel/options/pipeline_schedule.h"
 
-enum class PipelineSchedule { kGPipe, k1F1B };
+namespace lockstep::parallel {
 
 struct PipelineAction {
   bool backward = false;

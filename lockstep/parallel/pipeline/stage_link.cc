@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kStep = 0, kMicroBatch = 1, kMicroBatches = 2, kScale = 3, kTensors = 4, kFirst = 5;  // in a header
 constexpr int64_t kOfTensor = 4 + StageLink::kMostDims;  // dtype, whether it needs a gradient, layout, dims, sizes
-constexpr int64_t kHeader = kFirst + StageLink::kMostTensors * kOfTensor;
+constexpr int64_t kMostStates = 2;                       // of random numbers, beside the tensors
+constexpr int64_t kHeader = kFirst + (static_cast<int64_t>(StageLink::kMostTensors) + kMostStates) * kOfTensor;
 
 // Messages of one micro-batch have tags of their own.
 int header_tag(int micro_batch) { return 3 * micro_batch; }

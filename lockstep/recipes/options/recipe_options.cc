@@ -129,7 +129,8 @@ void ImagenetOptions::check() const {
 std::vector<train::Preset> UNetOptions::presets() const {
   const std::vector<config::GivenOption> both = {{"epochs", "5"},     {"batch-size", "1"},  {"lr", "1e-05"},
                                                  {"scale", "0.5"},    {"validation", "10"}, {"dice", "milesial"},
-                                                 {"augment", "none"}, {"warmup", "0"}};
+                                                 {"augment", "none"}, {"warmup", "0"},      {"classes", "2"},
+                                                 {"nproc", "1"}};  // and one lane: a step has one image
   train::Preset alone{"milesial", both}, together{"milesial-ddp", both};
   const std::vector<config::GivenOption> rmsprop = {
       {"optimizer", "rmsprop"}, {"momentum", "0.999"},      {"weight-decay", "1e-08"}, {"clip", "1"},

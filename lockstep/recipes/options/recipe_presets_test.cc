@@ -75,8 +75,19 @@ TEST(TrainLine, MilesialsPresets) {
   EXPECT_EQ(more->options().optimizer.name, "adamw");
   EXPECT_EQ(more->options().rate.lr_min, 1e-7);
   EXPECT_EQ(write_interval(*more->options().save_every), "5epochs");
+  EXPECT_EQ(one->options().rate.schedule, "plateau");
+  EXPECT_EQ(one->options().rate.plateau_metric, "dice");
+  EXPECT_EQ(one->options().rate.patience, 5);
+  EXPECT_EQ(more->options().rate.schedule, "cosine");
+  EXPECT_EQ(more->options().rate.unit, schedule::ScheduleUnit::kEpochs) << "T_max is the number of epochs";
   for (const auto* each : {one.get(), more.get()}) {
     const auto& unet = dynamic_cast<const UNetOptions&>(*each->recipe());
+    EXPECT_EQ(each->options().epochs, 5);
+    EXPECT_EQ(each->options().batch_size, 1);
+    EXPECT_EQ(each->options().parallel.lanes_of(each->options().parallel.nproc), 1) << "one image a step";
+    EXPECT_EQ(each->options().optimizer.weight_decay, 1e-8);
+    EXPECT_EQ(each->options().rate.warmup, 0);
+    EXPECT_EQ(unet.classes, 2);
     EXPECT_EQ(each->options().rate.lr, 1e-5);
     EXPECT_EQ(each->options().data.validation, 10);
     EXPECT_EQ(unet.scale, 0.5);

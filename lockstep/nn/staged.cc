@@ -1,13 +1,12 @@
-#include "lockstep/models/staged.h"
+#include "lockstep/nn/staged.h"
 
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/models/layers.h"
 
-namespace lockstep::models {
+namespace lockstep::nn {
 namespace {
 
 // Registers a module under a name of several levels, as "layer1.0".
@@ -37,6 +36,10 @@ Tensors pass(const std::vector<Layer>& layers, Tensors tensors) {
 
 }  // namespace
 
+std::shared_ptr<torch::nn::Module> add_level(torch::nn::Module& parent, const std::string& name) {
+  return parent.register_module(name, std::make_shared<torch::nn::Module>());
+}
+
 at::Tensor run(const std::vector<Layer>& layers, const at::Tensor& images) { return pass(layers, {images}).back(); }
 
 Stage::Stage(const torch::nn::Module& network, std::vector<Layer> layers, size_t first, size_t last)
@@ -53,4 +56,4 @@ Stage::Stage(const torch::nn::Module& network, std::vector<Layer> layers, size_t
 
 Tensors Stage::forward(Tensors inputs) { return pass(layers_, std::move(inputs)); }
 
-}  // namespace lockstep::models
+}  // namespace lockstep::nn

@@ -6,9 +6,10 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
-namespace lockstep::models {
+namespace lockstep::nn {
 
 // What a layer passes on: its output, and before it what later ones need besides, such as a U-Net's skips.
 using Tensors = std::vector<at::Tensor>;
@@ -36,6 +37,9 @@ Layer layer_of(Module module, Apply apply) {
 // What all layers make of the images: the forward of a network.
 at::Tensor run(const std::vector<Layer>& layers, const at::Tensor& images);
 
+// Registers a module without a forward, which is a level of names, as torch's Sequential is one.
+std::shared_ptr<torch::nn::Module> add_level(torch::nn::Module& parent, const std::string& name);
+
 // Layers [first, last) as a module. Its parameters and buffers are the network's, under the names that they have there,
 // so that the stages' state dicts are parts of the whole's; it keeps no other ones.
 class Stage : public torch::nn::Module {
@@ -47,4 +51,4 @@ class Stage : public torch::nn::Module {
   std::vector<Layer> layers_;
 };
 
-}  // namespace lockstep::models
+}  // namespace lockstep::nn

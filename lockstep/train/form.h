@@ -1,0 +1,44 @@
+// The form of parallel training that a run takes (--parallel): how a step of the global batch becomes gradients.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lockstep/base/log.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/train/parts.h"
+#include "lockstep/train/reporter.h"
+
+namespace lockstep::train {
+
+class Form {
+ public:
+  virtual ~Form() = default;
+
+  // The lanes that this rank loads.
+  virtual World::Lanes lanes() const = 0;
+  // Forward and backward of a step, with these lanes. Afterwards .grad of what this rank's optimizer updates is the
+  // gradient of the mean loss over the global batch. `decision`: DistributedDataParallel::run's. A collective.
+  virtual parallel::StepResult run(int64_t number, data::StepBatch& batch, double decision) = 0;
+  // Gives all ranks the same buffers, for an evaluation or a checkpoint. A collective.
+  virtual void sync_buffers() = 0;
+  // A parameter of this rank whose gradient was not finite in the last step: "conv1.weight".
+  virtual std::string first_not_finite() const = 0;
+
+  // Called before the device computes much else, such as an evaluation.
+  virtual void make_room() {}
+  // Tells what the ranks have sent to each other in the last step, where that is known.
+  virtual void report(Reporter& /*reporter*/) const {}
+};
+
+// The one that parts.options name. Both outlive it. A collective. Throws ConfigError for a network that the form can't
+// take.
+std::unique_ptr<Form> make_form(const Parts& parts, const Logger& log);
+
+// What the form makes of the ranks, for the header: "a pipeline of 2 stages …"; "" for data parallelism.
+std::string form_text(const Parts& parts);
+// Whether the weights have the same bits in this form as in data parallelism, at any number of ranks.
+bool has_same_bits(const Parts& parts);
+
+}  // namespace lockstep::train

@@ -1,0 +1,116 @@
+#include "lockstep/train/pipeline_form.h"
+
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/tensor.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/config/words.h"
+
+namespace lockstep::train {
+namespace {
+
+std::shared_ptr<World> group_of(const std::shared_ptr<World>& world, const std::vector<int>& ranks) {
+  return std::make_shared<World>(world, world->communicator().make_group(ranks));
+}
+
+}  // namespace
+
+PipelineForm::PipelineForm(const Parts& parts) : parts_(parts), loss_(parts) {
+  check();
+  const StagePlan& plan = parts_.stages;
+  const torch::nn::Module& network = *parts_.model.module;
+  std::vector<int> chain, others;
+  for (int i = 0; i < plan.stages(); ++i) chain.push_back(pipeline() * plan.stages() + i);
+  for (int i = 0; i < pipelines(); ++i) others.push_back(i * plan.stages() + stage());
+  chain_ = group_of(parts_.world, chain);
+  parallel::PipelineOptions options{.schedule = parts_.options.parallel.schedule_pp,
+                                    .seed = static_cast<uint64_t>(parts_.options.seed),
+                                    .as_lanes = true};
+  if (pipelines() > 1) options.replicas = group_of(parts_.world, others);
+  for (int i = 0; i < plan.stages(); ++i) buffers_.push_back(plan.stage(network, i).buffers());
+  stage_ = std::make_shared<nn::Stage>(plan.stage(network, stage()));
+  pipeline_.emplace(
+      stage_, chain_, [stage = stage_](const nn::Tensors& inputs) { return stage->forward(inputs); }, options);
+  parts_.world->self().role.set(cat("stage ", stage(), " of ", plan.stages(),
+                                    pipelines() > 1 ? cat(", pipeline ", pipeline(), " of ", pipelines()) : ""));
+}
+
+void PipelineForm::check() const {
+  const Plan& plan = parts_.plan;
+  const int64_t last = parts_.data.train->size() % plan.global_batch();
+  if (pipelines() > 1 && !parts_.options.data.drop_last && last > 0 && last < plan.lanes) {
+    throw ConfigError("--parallel pipeline: an epoch's last step has ", last, " samples for ", plan.lanes,
+                      " lanes, so that a pipeline may get none; give --drop-last on");
+  }
+}
+
+World::Lanes PipelineForm::lanes() const {
+  const int own = parts_.plan.lanes / pipelines();
+  return {pipeline() * own, (pipeline() + 1) * own};
+}
+
+parallel::StepResult PipelineForm::run(int64_t number, data::StepBatch& batch, double decision) {
+  std::vector<const data::LaneBatch*> lanes;
+  parallel::PipelineStep step{.number = number};
+  for (const data::LaneBatch& lane : batch.lanes) {
+    if (lane.size() == 0) continue;
+    lanes.push_back(&lane);
+    step.samples.push_back(lane.size());
+    step.lanes.push_back(lane.lane);
+  }
+  for (const at::Tensor& weight : stage_->parameters()) weight.mutable_grad().reset();
+  const auto result = pipeline_->run(
+      step, [&](size_t i) { return nn::Tensors{loss_.input_of(*lanes[i]).data()}; },
+      [&](const nn::Tensors& outputs, size_t i) { return loss_.of(outputs.back(), *lanes[i]); }, *parts_.mixed);
+  check_gradients(number);
+  const bool leads = parts_.world->rank() == 0;
+  const at::Tensor decisions = at::tensor({leads ? decision : 0.0, leads ? 0.0 : decision}, at::kDouble);
+  parts_.world->communicator().all_reduce(decisions, comm::ReduceOp::kSum);
+  parallel::StepResult all;
+  all.loss = result.loss;
+  all.square_sum = result.square_sum;
+  all.decision = decisions[0].item<double>();
+  all.others = decisions[1].item<double>();
+  all.loss_scale = result.loss_scale;
+  all.loss_id = result.loss_id;
+  all.gradients = result.gradients;
+  all.run = result.run;
+  all.marks = result.marks;
+  all.coverage = result.coverage;
+  return all;
+}
+
+// The optimizer counts the steps of each weight on all ranks, of which this one alone knows its gradient.
+void PipelineForm::check_gradients(int64_t number) const {
+  for (const auto& weight : stage_->named_parameters()) {
+    if (!weight.value().requires_grad() || weight.value().grad().defined()) continue;
+    throw ConfigError("step ", number + 1, ", stage ", stage(), ": ", weight.key(),
+                      " has no gradient; a pipeline trains networks that use all weights in each step");
+  }
+}
+
+void PipelineForm::sync_buffers() {
+  for (int stage = 0; stage < parts_.stages.stages(); ++stage) {
+    for (const at::Tensor& buffer : buffers_[static_cast<size_t>(stage)]) {
+      parts_.world->communicator().broadcast(buffer, stage);  // of the first pipeline, as all others have it
+    }
+  }
+}
+
+std::string PipelineForm::first_not_finite() const {
+  for (const auto& weight : stage_->named_parameters()) {
+    const at::Tensor gradient = weight.value().grad();
+    if (gradient.defined() && !gradient.isfinite().all().item<bool>()) return weight.key();
+  }
+  return "another stage's weights";
+}
+
+std::string PipelineForm::text(const Parts& parts) {
+  const int stages = parts.stages.stages(), pipelines = parts.world->size() / stages;
+  const int lanes = parts.plan.lanes / pipelines;
+  return cat(pipelines > 1 ? cat(pipelines, " pipelines") : "a pipeline", " of ", stages, " stages (",
+             parts.stages.text(), "), ", config::word_of(parts.options.parallel.schedule_pp), " over ", lanes,
+             lanes == 1 ? " lane" : " lanes");
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,41 @@
+// A pipeline: each rank computes one stage of the network, and the lanes are its micro-batches. Several pipelines
+// divide the lanes among themselves.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lockstep/parallel/pipeline/pipeline.h"
+#include "lockstep/train/form.h"
+#include "lockstep/train/lane_loss.h"
+
+namespace lockstep::train {
+
+// Each rank holds the whole network, whose weights the ranks of a node share; it trains its own stage's.
+class PipelineForm final : public Form {
+ public:
+  explicit PipelineForm(const Parts& parts);
+
+  World::Lanes lanes() const override;
+  parallel::StepResult run(int64_t number, data::StepBatch& batch, double decision) override;
+  void sync_buffers() override;
+  std::string first_not_finite() const override;
+  static std::string text(const Parts& parts);
+
+ private:
+  int stage() const { return parts_.world->rank() % parts_.stages.stages(); }
+  int pipeline() const { return parts_.world->rank() / parts_.stages.stages(); }
+  int pipelines() const { return parts_.world->size() / parts_.stages.stages(); }
+  void check() const;
+  void check_gradients(int64_t number) const;
+
+  const Parts& parts_;
+  LaneLoss loss_;
+  std::shared_ptr<nn::Stage> stage_;
+  std::shared_ptr<World> chain_;  // the stages of this pipeline
+  std::optional<parallel::Pipeline> pipeline_;
+  std::vector<std::vector<at::Tensor>> buffers_;  // of the network, by stage
+};
+
+}  // namespace lockstep::train

@@ -1,0 +1,156 @@
+#include "lockstep/train/replicas_form.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/isfinite.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/amp/autocast.h"
+#include "lockstep/base/env.h"
+#include "lockstep/base/error.h"
+#include "lockstep/base/philox.h"
+#include "lockstep/nn/thread_generator.h"
+#include "lockstep/optim/held_gradient.h"
+#include "lockstep/parallel/loss_scale.h"
+#include "lockstep/parallel/mixed_networks.h"
+
+namespace lockstep::train {
+namespace {
+
+// As many as cores for their threads, and no more than lanes; but so many that none has more than two of them, whose
+// gradients then add up as in the fold.
+size_t replicas_of(const Parts& parts) {
+  const int asked = parts.options.parallel.replicas, lanes = parts.plan.lanes;
+  if (asked > lanes) {
+    throw ConfigError("--replicas ", asked, ": each replica gets a lane at least, and there are ", lanes,
+                      "; give --lanes ", asked, " or more");
+  }
+  const int threads = static_cast<int>(parts.state.origin.number("threads"));
+  const int by_cores = std::clamp(usable_cores() / std::max(1, threads), 1, lanes);
+  return static_cast<size_t>(asked > 0 ? asked : std::max(by_cores, (lanes + 1) / 2));
+}
+
+std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> copies;
+  for (const at::Tensor& each : tensors) copies.push_back(each.detach().clone());
+  return copies;
+}
+
+std::vector<at::Tensor> trained(const torch::nn::Module& network) {
+  std::vector<at::Tensor> weights;
+  for (const at::Tensor& each : network.parameters()) {
+    if (each.requires_grad()) weights.push_back(each);
+  }
+  return weights;
+}
+
+}  // namespace
+
+ReplicasForm::ReplicasForm(const Parts& parts)
+    : parts_(parts), loss_(parts), weights_(std::make_shared<amp::MarkedWeights>(trained(*parts.model.module))) {
+  if (!parts_.device.is_cpu()) {
+    throw ConfigError("--parallel dp: replicas are on the CPU so far; on GPUs use --parallel ddp, a process each");
+  }
+  const size_t count = replicas_of(parts_);
+  const bool sync = parts_.options.parallel.sync_bn;
+  if (sync && std::cmp_not_equal(count, parts_.plan.lanes)) {
+    throw ConfigError("--sync-bn: with --parallel dp each replica has one lane; give --lanes ", count);
+  }
+  models_.reserve(count);  // their addresses stay
+  const auto make = [this](const at::Device&) {
+    models_.push_back(parts_.recipe->make_model(static_cast<uint64_t>(parts_.options.seed), *parts_.data.train));
+    return models_.back().module;
+  };
+  replicas_ = std::make_shared<parallel::ReplicaSet>(parts_.model.module, make,
+                                                     std::vector<at::Device>(count, at::Device(at::kCPU)), sync);
+}
+
+const Model& ReplicasForm::model_of(const torch::nn::Module& replica) const {
+  return *std::ranges::find_if(models_, [&](const Model& model) { return model.module.get() == &replica; });
+}
+
+parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, double decision) {
+  std::vector<const data::LaneBatch*> lanes;
+  for (const data::LaneBatch& lane : batch.lanes) {
+    if (lane.size() > 0) lanes.push_back(&lane);
+  }
+  for (const at::Tensor& weight : weights_->all()) weight.mutable_grad().reset();
+  const double scale = parts_.mixed->loss_scale();
+  const size_t count = std::min(replicas(), lanes.size());
+  const auto first_of = [&](size_t replica) { return replica * lanes.size() / count; };
+  std::vector<double> losses(lanes.size());
+  std::vector<at::Tensor> first_buffers;  // of the first lane, which are kept
+  const auto share_of = [&](size_t i) {
+    return static_cast<double>(lanes[i]->size()) / static_cast<double>(batch.global_samples);
+  };
+  const auto compute = [&](torch::nn::Module& replica, const std::vector<at::Tensor>&) {
+    const Model& model = model_of(replica);
+    const auto at = static_cast<size_t>(&model - models_.data());
+    at::Tensor sum;
+    for (size_t i = first_of(at); i < first_of(at + 1); ++i) {
+      at::Generator generator;  // each lane draws its own numbers, as DistributedDataParallel's
+      const nn::ThreadGenerator own(generator, [seed = parts_.options.seed, number, lane = lanes[i]->lane] {
+        return kernel_seed(static_cast<uint64_t>(seed), static_cast<uint64_t>(number), static_cast<uint32_t>(lane));
+      });
+      at::autocast::clear_cache();  // each lane's gradients of cast weights are added up in the weights' dtype
+      const at::Tensor loss = loss_.of(model, *lanes[i]);
+      if (i == 0) first_buffers = copies_of(model.module->buffers());
+      losses[i] = loss.detach().item<double>();
+      const at::Tensor scaled = parallel::scaled_loss(loss, share_of(i) * scale);
+      sum = sum.defined() ? sum + scaled : scaled;
+    }
+    return std::vector<at::Tensor>{sum};
+  };
+  std::vector<std::vector<at::Tensor>> sums;
+  {
+    const amp::AutocastScope autocast = parts_.mixed->autocast();
+    sums = replicas_->run(count, std::vector<std::vector<at::Tensor>>(count), compute);
+  }
+  at::Tensor total = sums[0][0];
+  for (size_t i = 1; i < count; ++i) total = total + sums[i][0];
+  total.backward();
+  {
+    const c10::AutoGradMode no_grad(false);
+    const std::vector<at::Tensor> buffers = parts_.model.module->buffers();
+    for (size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(first_buffers[i]);
+  }
+  for (const at::Tensor& weight : weights_->all()) {
+    if (weight.grad().defined()) optim::hold_scaled(weight.grad(), scale);
+  }
+  parallel::hold_masters(*parts_.model.module);
+  double loss = 0;
+  for (size_t i = 0; i < lanes.size(); ++i) loss += losses[i] * share_of(i);
+  parallel::StepResult result;
+  result.loss = loss;
+  result.square_sum = amp::square_sum_of_gradients(weights_->all(), scale);
+  result.decision = decision;
+  result.loss_scale = scale;
+  result.loss_id = 0;
+  result.run = parallel::next_run();
+  result.marks = amp::GradientMarks({weights_});
+  result.gradients = result.marks->gradients();
+  return result;
+}
+
+std::string ReplicasForm::first_not_finite() const {
+  for (const auto& weight : parts_.model.module->named_parameters()) {
+    const at::Tensor& gradient = weight.value().grad();
+    if (gradient.defined() && !gradient.isfinite().all().item<bool>()) return weight.key();
+  }
+  return "a weight";
+}
+
+bool ReplicasForm::has_bits_of_lanes(const Parts& parts) {
+  return std::cmp_less_equal(parts.plan.lanes, 2 * replicas_of(parts));
+}
+
+std::string ReplicasForm::text(const Parts& parts) {
+  const int lanes = parts.plan.lanes;
+  const size_t replicas = replicas_of(parts);
+  return cat(replicas, replicas == 1 ? " replica" : " replicas", " in one process, over ", lanes,
+             lanes == 1 ? " lane" : " lanes");
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,133 @@
+// Runs in each form of parallel training: the weights are data parallelism's, bit for bit, so that a run may go on in
+// another form; and a rank that is killed, and mistakes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+
+#include "endless_run.h"
+#include "lockstep/base/testing/long_test.h"
+
+namespace lockstep::e2e {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+struct Form {
+  const char* name;
+  Words words;
+};
+const Form kForms[] = {{"dp", {"--parallel", "dp", "--replicas", "2"}},
+                       {"pipeline", {"--parallel", "pipeline", "--nproc", "2"}},
+                       {"gpipe", {"--parallel", "pipeline", "--nproc", "3", "--schedule-pp", "gpipe"}},
+                       {"two_pipelines", {"--parallel", "pipeline", "--stages", "2", "--nproc", "4"}}};
+
+class Forms : public ::testing::Test {
+ protected:
+  // The run's outcome without what tells how many ranks there were.
+  nlohmann::json outcome(const std::string& name, const Words& words) const {
+    const Result result = lockstep(words + Words{"--out", dir_ / name});
+    EXPECT_EQ(result.exit_code, 0) << name << result.err;
+    return outcome_of(dir_ / name);
+  }
+  void expect_the_bits_of_ddp(const Words& words) const {
+    const nlohmann::json ddp = outcome("ddp", words + Words{"--nproc", "2"});
+    EXPECT_FALSE(ddp.is_null());
+    for (const Form& form : kForms) EXPECT_EQ(outcome(form.name, words + form.words), ddp) << form.name;
+  }
+
+  const TempDir dir_;
+};
+
+// The last step of each epoch is smaller.
+TEST_F(Forms, EndWithTheSameBits) {
+  expect_the_bits_of_ddp(train_words({"--steps", "10", "--optimizer", "adamw", "--lr", "0.001", "--ema", "0.9",
+                                      "--clip", "1", "--snapshot-every", "0"}));
+}
+
+TEST_F(Forms, EndWithTheSameBitsIn16Bits) {
+  LOCKSTEP_LONG_TEST_IF(true);
+  expect_the_bits_of_ddp(train_words({"--steps", "6", "--amp", "O2", "--dtype", "bf16"}));
+}
+
+// Its outputs go past stages, and are scaled back.
+TEST_F(Forms, EndWithTheSameBitsOfAUNet) {
+  LOCKSTEP_LONG_TEST_IF(true);
+  expect_the_bits_of_ddp(
+      {"train", "unet", "--steps", "3", "--lanes", "4", "--batch-size", "2", "--width", "4", "--half-size"});
+}
+
+// BatchNorm's statistics, and dropout.
+TEST_F(Forms, EndWithTheSameBitsOfAMobileNet) {
+  LOCKSTEP_LONG_TEST_IF(true);
+  expect_the_bits_of_ddp({"train", "imagenet", "--arch", "mobilenet_v2", "--size", "32", "--steps", "3", "--lanes", "4",
+                          "--batch-size", "4"});
+}
+
+TEST_F(Forms, ARunGoesOnInAnother) {
+  const Words words = train_words({"--optimizer", "adamw", "--lr", "0.001"});
+  const nlohmann::json whole = outcome("whole", words + Words{"--steps", "12", "--nproc", "2"});
+  const std::string run = dir_ / "run";
+  const Words steps[] = {{"--steps", "4", "--parallel", "pipeline", "--nproc", "2"},
+                         {"--steps", "8", "--parallel", "dp", "--nproc", "1"},
+                         {"--steps", "12", "--parallel", "pipeline", "--stages", "2", "--nproc", "4"}};
+  Words begin = words + Words{"--out", run};
+  for (const Words& each : steps) {
+    const Result result = lockstep(begin + each);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    begin = {"train", "--resume", run};
+  }
+  EXPECT_EQ(outcome_of(run), whole);
+}
+
+// The report names its stage, and the run goes on by itself.
+TEST_F(Forms, AStageThatIsKilledIsNamedAndStartedAnew) {
+  const Words words = train_words({"--steps", "300", "--max-restarts", "3", "--eval-every", "1000epochs"});
+  const nlohmann::json undisturbed = outcome("undisturbed", words + Words{"--nproc", "2"});
+  const std::string run = dir_ / "run";
+  Program program(lockstep_command(
+      words + Words{"--out", run, "--snapshot-every", "5", "--parallel", "pipeline", "--stages", "2", "--nproc", "4"}));
+  ASSERT_TRUE(eventually([&] { return steps_logged(run).size() > 20; })) << program.err();
+  const pid_t victim = worker_of(program, 3);
+  signal_to(victim, SIGKILL);
+  const Result result = program.wait(std::chrono::seconds(120));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("error: rank 3 (pid " + std::to_string(victim) +
+                                    "; stage 1 of 2, pipeline 1 of 2) was killed by SIGKILL\n"));
+  EXPECT_EQ(outcome_of(run), undisturbed);
+}
+
+TEST_F(Forms, TheHeaderSaysHow) {
+  const Result pipeline = lockstep(train_words({"--steps", "1", "--out", dir_ / "a"}) + kForms[1].words);
+  EXPECT_THAT(pipeline.out,
+              AllOf(HasSubstr("\n  parallel    a pipeline of 2 stages (layers 1, 2-3), 1f1b over 4 lanes\n"),
+                    HasSubstr("\n  bits        the same at any number of ranks")));
+  const Result dp =
+      lockstep(train_words({"--steps", "1", "--out", dir_ / "b"}) + Words{"--parallel", "dp", "--replicas", "1"});
+  EXPECT_THAT(dp.out, AllOf(HasSubstr("\n  parallel    1 replica in one process, over 4 lanes\n"),
+                            HasSubstr("\n  bits        this world size only\n")));
+}
+
+TEST_F(Forms, WhatCanNotBeIsRefused) {
+  const auto refused = [&](const Words& words) {
+    const Result result = lockstep(train_words(words + Words{"--out", dir_ / "none"}));
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(refused({"--stages", "2"}), StartsWith("error: --stages: goes with --parallel pipeline, and this is"));
+  EXPECT_THAT(refused({"--parallel", "dp", "--nproc", "2"}), HasSubstr("one process computes all replicas"));
+  EXPECT_THAT(refused({"--parallel", "dp", "--replicas", "5"}), HasSubstr("give --lanes 5 or more"));
+  EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "1"}), HasSubstr("2 processes or more"));
+  EXPECT_THAT(refused({"--parallel", "pipeline", "--stages", "2", "--nproc", "3"}), HasSubstr("divides the 3"));
+  EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "4"}),
+              HasSubstr("--stages 4: the network has 3 layers, and each stage gets one at least"));
+  EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--sync-bn"}), HasSubstr("use --parallel ddp or dp"));
+  EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--optimizer", "lamb"}),
+              HasSubstr("can't be sharded"));
+}
+
+}  // namespace
+}  // namespace lockstep::e2e
